@@ -3,6 +3,11 @@
 
 package v1
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
 // Further annotations on a ManagedCluster.
 const (
 	// AnnotationJoinRequestedBy is the hub user whose certificate request the hub
@@ -34,6 +39,13 @@ const (
 // digits of the SHA-256 of the user name, by which the hub limits how many of
 // these one user may have.
 const LabelAwaitingAcceptance = "fleet.capstan.io/awaiting-acceptance"
+
+// AwaitingMark returns the value of LabelAwaitingAcceptance that stands for a
+// user. User names themselves do not fit into a label.
+func AwaitingMark(user string) string {
+	sum := sha256.Sum256([]byte(user))
+	return hex.EncodeToString(sum[:8])
+}
 
 // TaintUnschedulable is the key of the taint, with effect NoSelectIfNew, of a
 // member that an administrator has cordoned: it keeps its workloads and gets no

@@ -97,6 +97,9 @@ type Cluster struct {
 	// Alive says that the hub hears of an agent that has joined as this cluster,
 	// Silent that it does not hear of one any more. A new cluster is neither.
 	Alive, Silent bool
+	// WaitsFor stands for the user who created the ManagedCluster, as
+	// clusterv1.AwaitingMark returns it; "" if that is not known.
+	WaitsFor string
 	// Requester is the user whose request led to the join, if that is known.
 	Requester string
 	// Key is the Fingerprint of the public key in that request, if that is known.
@@ -217,6 +220,9 @@ func (d Decision) first(request Request, cluster Cluster) Decision {
 	case cluster.Accepted:
 		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
 			"cluster %q was accepted by an administrator, so an administrator has to approve its agent, too", name))
+	case cluster.WaitsFor != "" && cluster.WaitsFor != clusterv1.AwaitingMark(request.Username):
+		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
+			"another user than %q has created ManagedCluster %q, with labels of that user's choice, so an administrator has to accept it", request.Username, name))
 	case cluster.Set != "" && cluster.Set != clusterv1.DefaultClusterSet:
 		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
 			"cluster %q requests the set %q, but only clusters of the set %q are accepted automatically", name, cluster.Set, clusterv1.DefaultClusterSet))

@@ -335,6 +335,15 @@ func TestDecide(t *testing.T) {
 			reason: "what is delivered to the set would come with it", base: first, cluster: policy.Cluster{Exists: true, Set: "production"},
 			want: want{policy.Leave, policy.ReasonNotAutomatic},
 		},
+		"an approved user asks for a cluster that another user has created": {
+			reason: "it would be accepted with the labels that the other one has chosen", base: first,
+			cluster: policy.Cluster{Exists: true, WaitsFor: clusterv1.AwaitingMark("system:bootstrap:other1")},
+			want:    want{policy.Leave, policy.ReasonNotAutomatic},
+		},
+		"an approved user asks for a cluster that it has created": {
+			reason: "both are its own", base: first, cluster: policy.Cluster{Exists: true, WaitsFor: clusterv1.AwaitingMark(bootstrapper)},
+			want: want{policy.Approve, policy.ReasonApproved},
+		},
 		"an approved user asks for a cluster that an administrator accepted": {
 			reason: "its certificate may just be under way", base: first, cluster: policy.Cluster{Exists: true, Accepted: true},
 			want: want{policy.Leave, policy.ReasonNotAutomatic},

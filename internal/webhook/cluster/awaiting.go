@@ -5,8 +5,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +31,7 @@ func awaiting(old, cluster *clusterv1.ManagedCluster, requester string) string {
 	case cluster.Spec.HubAcceptsClient:
 		return ""
 	case old == nil:
-		return markOf(requester)
+		return clusterv1.AwaitingMark(requester)
 	case old.Spec.HubAcceptsClient: // it does not wait, it was refused
 		return ""
 	default:
@@ -41,16 +39,9 @@ func awaiting(old, cluster *clusterv1.ManagedCluster, requester string) string {
 	}
 }
 
-// markOf returns what stands for a user in LabelAwaitingAcceptance. User names
-// themselves do not fit into a label.
-func markOf(user string) string {
-	sum := sha256.Sum256([]byte(user))
-	return hex.EncodeToString(sum[:8])
-}
-
 // selectAwaiting selects the clusters of a user that wait for acceptance.
 func selectAwaiting(user string) string {
-	return labels.Set{clusterv1.LabelAwaitingAcceptance: markOf(user)}.String()
+	return labels.Set{clusterv1.LabelAwaitingAcceptance: clusterv1.AwaitingMark(user)}.String()
 }
 
 // mayAwait limits how many clusters that wait for acceptance come from one user:
@@ -64,7 +55,7 @@ func (v *validator) mayAwait(ctx context.Context, user, cluster string) error {
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	admitted, err := v.admit(ctx, markOf(user), cluster, ptr.Deref(request.DryRun, false))
+	admitted, err := v.admit(ctx, clusterv1.AwaitingMark(user), cluster, ptr.Deref(request.DryRun, false))
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}

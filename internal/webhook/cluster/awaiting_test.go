@@ -51,7 +51,7 @@ func TestValidatorLimitsClustersThatWait(t *testing.T) {
 		"at the limit": {
 			limit: 3, counted: 1, wantAsked: []string{accept}, wantKind: apierrors.IsForbidden,
 			want: `3 clusters of user "anna" wait for acceptance, and there may not be more: accept or delete some of them, which ` +
-				`"kubectl get managedclusters -l fleet.capstan.io/awaiting-acceptance=` + markOf("anna") + `" lists`,
+				`"kubectl get managedclusters -l fleet.capstan.io/awaiting-acceptance=` + clusterv1.AwaitingMark("anna") + `" lists`,
 		},
 		"who may accept":             {reason: "could accept them instead", limit: 3, may: true, counted: 1, wantAsked: []string{accept}},
 		"without a limit":            {reason: "there is nothing to count for"},
@@ -68,7 +68,7 @@ func TestValidatorLimitsClustersThatWait(t *testing.T) {
 				namespace:     func(context.Context, string) (*corev1.Namespace, error) { return nil, nil },
 				admit: func(_ context.Context, mark, cluster string, try bool) (bool, error) {
 					counted++
-					if mark != markOf("anna") || cluster != "c" || try {
+					if mark != clusterv1.AwaitingMark("anna") || cluster != "c" || try {
 						t.Errorf("admits %q for %q, only tried: %t", cluster, mark, try)
 					}
 					return tc.admitted, tc.err
