@@ -37,7 +37,7 @@ func (j *join) check(ctx context.Context) error {
 	if j.identity, err = j.there.Identify(ctx); err != nil {
 		return err
 	}
-	if j.plan, err = decide(known, j.name, j.identity.UID); err != nil {
+	if j.plan, err = decide(known, j.name, j.identity.UID, j.asRegistered); err != nil {
 		return err
 	}
 	route, warning, err := newRoute(j.there.Config, j.there.Entry(), j.joinOptions.route)

@@ -41,6 +41,8 @@ const (
 	flagProxy     = "proxy-url"
 	flagInsecure  = "insecure-skip-tls-verification"
 	flagNamespace = "cluster-namespace"
+	// flagAsRegistered is for a name that waits on the hub.
+	flagAsRegistered = "as-registered"
 )
 
 // joinOptions are the flags of "join".
@@ -52,6 +54,8 @@ type joinOptions struct {
 	place     place
 	wait      bool
 	timeout   time.Duration
+	// asRegistered accepts what waits under the name as it is.
+	asRegistered bool
 }
 
 // place is where a cluster is, as the user says.
@@ -69,7 +73,8 @@ func NewJoin(session *hub.Session) *cobra.Command {
 		Long: "Joins a cluster under the given name as a Push cluster: the hub dials it, and no agent runs in it. The command creates an account " +
 			"for the hub in the cluster, with the rights that agents of Pull clusters have, accepts the cluster, and waits until it is ready. " +
 			"Your own credentials are used only for this and never given to the hub.\n\n" +
-			"Run the same command again to finish an interrupted join. A Pull cluster that has joined under this name becomes a Push cluster; " +
+			"A name that somebody has registered on the hub, and that is not accepted, is taken with --as-registered only: whoever asked to join under it " +
+			"has chosen its labels. Run the same command again to finish an interrupted join. A Pull cluster that has joined under this name becomes a Push cluster; " +
 			"its workloads stay, and the command returns when the hub has taken over all of them.",
 		Example: `  # Join the cluster of a kubeconfig
   capstan join member1 --cluster-kubeconfig member1.kubeconfig
@@ -105,6 +110,7 @@ func NewJoin(session *hub.Session) *cobra.Command {
 	flags.StringVar(&o.route.endpoint, flagEndpoint, "", "Address of the cluster as seen from the hub (default: that in its kubeconfig)")
 	flags.StringVar(&o.route.proxy, flagProxy, "", "Proxy through which the hub reaches the cluster: http, https or socks5 (default: that in its kubeconfig)")
 	flags.BoolVar(&o.route.insecure, flagInsecure, false, "Do not verify the certificate of the cluster: for tests only")
+	flags.BoolVar(&o.asRegistered, flagAsRegistered, false, "Accept the ManagedCluster that waits on the hub under this name, with the labels that it has")
 	flags.BoolVar(&o.wait, "wait", true, "Wait until the hub is connected to the cluster and it is ready")
 	flags.DurationVar(&o.timeout, "timeout", joinTimeout, "How long to wait")
 	o.mode.AddBareFlag(cmd)

@@ -5,6 +5,7 @@ package join
 
 import (
 	"fmt"
+	"strings"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -28,8 +29,10 @@ type plan struct {
 }
 
 // decide tells what joining takes: the cluster with the identity wants to have
-// the name. Neither may be somebody else's.
-func decide(f fleet, name, id string) (plan, error) {
+// the name. Neither may be somebody else's. Whoever may ask to join can register any name
+// with any identity, and labels of his choice, so asRegistered has to say that what waits
+// under the name is to be accepted as it is.
+func decide(f fleet, name, id string, asRegistered bool) (plan, error) {
 	if other := f.nameOf(id, name); other != "" {
 		return plan{}, registered(name, id, fmt.Sprintf("this cluster has joined under the name %q", other),
 			"Use that name, or remove it first: \"capstan unjoin %[1]s\", or \"capstan unregister %[1]s\" if it has an agent of its own.", other)
@@ -57,7 +60,24 @@ func decide(f fleet, name, id string) (plan, error) {
 		return plan{}, registered(name, id, fmt.Sprintf("%q has an agent of its own, which does not report which cluster it is in", name),
 			"Choose another name. If it is this cluster, \"capstan unregister %s\" first.", name)
 	}
+	if err := f.checkWaiting(name, id, asRegistered); err != nil {
+		return plan{}, err
+	}
 	return plan{cluster: cluster, wasPull: pull && known.Joined}, nil
+}
+
+// checkWaiting returns an error for a name under which somebody has asked to join, unless
+// the user says that it is to be accepted as it is.
+func (f fleet) checkWaiting(name, id string, asRegistered bool) error {
+	if asRegistered || f.clusters[name].Spec.HubAcceptsClient {
+		return nil
+	}
+	labels := "no labels"
+	if chosen := view.ChosenLabels(f.clusters[name]); len(chosen) > 0 {
+		labels = "these labels, by which policies, Placements and sets choose what it is sent: " + strings.Join(chosen, ", ")
+	}
+	return registered(name, id, fmt.Sprintf("%q is on the hub and not accepted, with %s", name, labels),
+		"If that is meant to be this cluster, run the command again with --%s. If not, choose another name, or free this one: \"kubectl delete managedcluster %s\".", flagAsRegistered, name)
 }
 
 // registered is the error for a name or a cluster that is taken. Its beginning

@@ -52,6 +52,8 @@ func TestWhoMayHaveAName(t *testing.T) {
 		refused     []string
 		wasPull     bool
 		there       bool
+		// asRegistered is what the user says.
+		asRegistered bool
 	}{
 		"a new cluster": {reason: "both are free", clusters: clusters{"other": cluster(isOf(theirs))}},
 		"a Push cluster under another name": {
@@ -86,7 +88,20 @@ func TestWhoMayHaveAName(t *testing.T) {
 			reason: "it may be any", clusters: clusters{"member1": cluster(hasJoined)}, refused: []string{"does not report which cluster it is", "capstan unregister member1"},
 		},
 		"a name that only asks to join": {
-			reason: "nobody has it", clusters: clusters{"member1": cluster(func(mc *clusterv1.ManagedCluster) { mc.Spec.HubAcceptsClient = false })}, there: true,
+			reason: "whoever may ask has chosen its labels", clusters: clusters{"member1": cluster(func(mc *clusterv1.ManagedCluster) {
+				mc.Spec.HubAcceptsClient, mc.Labels = false, map[string]string{"env": "prod"}
+			})},
+			refused: []string{"has been registered", `"member1" is on the hub and not accepted, with these labels`, "env=prod", "--as-registered"},
+		},
+		"a name that only asks to join, as the user says": {
+			reason: "the user has looked", asRegistered: true, there: true,
+			clusters: clusters{"member1": cluster(func(mc *clusterv1.ManagedCluster) { mc.Spec.HubAcceptsClient = false })},
+		},
+		"another name that only asks to join, and says that it is this cluster": {
+			reason: "anybody can say so", clusters: clusters{"other": cluster(func(mc *clusterv1.ManagedCluster) {
+				isOf(ours)(mc)
+				mc.Spec.HubAcceptsClient = false
+			})},
 		},
 		"a cluster that is leaving": {
 			reason: "what is joined now would be removed", connections: connections{"member1": push(ours)}, refused: []string{"is about to leave", "capstan unjoin member1"},
@@ -95,7 +110,7 @@ func TestWhoMayHaveAName(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := decide(fleet{clusters: c.clusters, connections: c.connections}, "member1", ours)
+			got, err := decide(fleet{clusters: c.clusters, connections: c.connections}, "member1", ours, c.asRegistered)
 			if (err != nil) != (len(c.refused) > 0) {
 				t.Fatalf("%s: error %v", c.reason, err)
 			}
