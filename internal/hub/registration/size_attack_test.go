@@ -97,7 +97,11 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 		"an owner":    {func(mc *clusterv1.ManagedCluster) { mc.OwnerReferences = []metav1.OwnerReference{owner} }, marks},
 		"a quick end": {func(mc *clusterv1.ManagedCluster) {
 			mc.Annotations = map[string]string{fleetv1alpha1.AnnotationForceDetach: "true"}
-		}, "no annotation that begins with fleet.capstan.io/"},
+		}, "no annotations but those that begin with agent.open-cluster-management.io/"},
+		"a deadline for its removal": {func(mc *clusterv1.ManagedCluster) {
+			mc.Annotations = map[string]string{clusterv1.GroupName + "/detach-deadline": "0s"}
+		}, "no annotations but those that begin with agent.open-cluster-management.io/"},
+		"a heartbeat of days": {func(mc *clusterv1.ManagedCluster) { mc.Spec.LeaseDurationSeconds = 1 << 20 }, "at most 300 for leaseDurationSeconds"},
 		"a certificate": {func(mc *clusterv1.ManagedCluster) {
 			mc.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://x:6443", CABundle: make([]byte, 64<<10)}}
 		}, "at most 64 taints"},
@@ -105,7 +109,7 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 		mc := cluster("asked", false)
 		c.change(mc)
 		refusedWith(t, "a ManagedCluster with "+what, as.Create(t.Context(), mc), c.why)
-		if what == "labels" {
+		if what == "labels" || what == "a heartbeat of days" {
 			if err := asAcceptor.Create(t.Context(), mc); err != nil {
 				t.Errorf("who may accept clusters may not make one with %s: %v", what, err)
 			}

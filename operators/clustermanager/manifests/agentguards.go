@@ -10,6 +10,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -130,6 +131,10 @@ func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
 // JoinGuardName is the name of the guard of requests to join and of its binding.
 const JoinGuardName = "capstan-guard-joining"
 
+// leaseOfJoinerSecondsMax bounds how long the hub may take a cluster for alive that is
+// silent, if the cluster says so itself; the default is 60.
+const leaseOfJoinerSecondsMax = 300
+
 // JoinGuard returns the admission policy that bounds what somebody sends who asks to join:
 // bootstrap tokens are in many hands, and every controller of the hub keeps ManagedClusters
 // and the certificate requests of clusters in memory. Who may accept clusters makes what
@@ -139,7 +144,7 @@ func JoinGuard(h Hub) []render.Object {
 	bytes := func(of string) string {
 		return fmt.Sprintf("object.metadata.?%[1]s.orValue({}).map(k, k.size() + object.metadata.%[1]s[k].size()).sum()", of)
 	}
-	own := []string{"'" + fleetv1alpha1.AnnotationHubURL + "'", "'" + fleetv1alpha1.AnnotationAgentID + "'"}
+	own := []string{"'" + fleetv1alpha1.AnnotationHubURL + "'", "'" + fleetv1alpha1.AnnotationAgentID + "'", "'" + corev1.LastAppliedConfigAnnotation + "'"}
 	return render.AdmissionPolicy(h.meta(JoinGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
 			render.AdmissionRule(clusterv1.GroupName, []string{"managedclusters"}, admissionv1.Create),
@@ -166,9 +171,15 @@ func JoinGuard(h Hub) []render.Object {
 					"'%[4]s' + object.metadata.labels['%[3]s'] in request.userInfo.groups", certificatesv1.GroupName, clusterv1.GroupManagedClusters, clusterv1.LabelClusterName, clusterv1.UserPrefix)).
 				WithMessage("the agent of a cluster may label certificate requests with the name of its own cluster only"),
 			admissionv1ac.Validation().
-				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.metadata.?annotations.orValue({}).all(k, !k.startsWith('%s/') || k in [%s])",
-					clusterv1.GroupName, fleetv1alpha1.GroupName, strings.Join(own, ", "))).
-				WithMessage("who asks to join may set no annotation that begins with "+fleetv1alpha1.GroupName+"/ but hub-url and agent-id"),
+				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.metadata.?annotations.orValue({}).all(k, k.startsWith('agent.open-cluster-management.io/') || k in [%s])",
+					clusterv1.GroupName, strings.Join(own, ", "))).
+				WithMessage(fmt.Sprintf("who asks to join may set no annotations but those that begin with agent.open-cluster-management.io/, %s, %s and %s",
+					fleetv1alpha1.AnnotationHubURL, fleetv1alpha1.AnnotationAgentID, corev1.LastAppliedConfigAnnotation)),
+			// After five of these times without a heartbeat, the hub says that the cluster is not
+			// heard of.
+			admissionv1ac.Validation().
+				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.?spec.?leaseDurationSeconds.orValue(0) <= %d", clusterv1.GroupName, leaseOfJoinerSecondsMax)).
+				WithMessage(fmt.Sprintf("who asks to join may set at most %d for leaseDurationSeconds", leaseOfJoinerSecondsMax)),
 			admissionv1ac.Validation().
 				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.?spec.?taints.orValue([]).size() <= 64 && "+
 					"object.?spec.?managedClusterClientConfigs.orValue([]).size() <= 64 && "+
