@@ -281,11 +281,17 @@ func (v *view) printRequests(p *page) {
 	if !v.section(p, sectionRequests, len(pending)) {
 		return
 	}
-	p.row("Name", "Age", "Requested By")
-	p.row("----", "---", "------------")
-	for i := range pending {
-		p.row(pending[i].Name, p.ago(pending[i].CreationTimestamp.Time), pending[i].Spec.Username)
+	keys := map[string]string{}
+	for _, ready := range requests.Sort(v.cluster.Name, v.requests).Ready {
+		keys[ready.Request.Name] = ready.Key
 	}
+	p.row("Name", "Age", "Requested By", "Key")
+	p.row("----", "---", "------------", "---")
+	for i := range pending {
+		p.row(pending[i].Name, p.ago(pending[i].CreationTimestamp.Time), pending[i].Spec.Username, orNone(keys[pending[i].Name]))
+	}
+	p.flush()
+	fmt.Fprintln(p, "  The right one has the key that \"kubectl describe klusterlet\" shows on the cluster.")
 }
 
 func (v *view) printEvents(p *page) {

@@ -194,14 +194,16 @@ func refusedRequest(refused requests.Refused, satisfied bool) Finding {
 func pendingRequest(e *evidence.Evidence, ready requests.Ready, satisfied bool) Finding {
 	object, cluster := "CertificateSigningRequest "+ready.Request.Name, e.Cluster.Name
 	if satisfied {
-		return odd("AnotherAgent", object, fmt.Sprintf("agent %q asks to be this cluster, which has an agent already", ready.Agent),
+		return odd("AnotherAgent", object, fmt.Sprintf("agent %q with the key %s asks to be this cluster, which has an agent already", ready.Agent, ready.Key),
 			fmt.Sprintf("Find out who made it: %s. If it is not to be, %s.", ready.Request.Spec.Username, denyOnly(ready.Request)))
 	}
-	next := fmt.Sprintf("capstan accept %s", cluster)
+	command := fmt.Sprintf("capstan accept %s", cluster)
 	if joined(e) {
-		next += " --request " + ready.Request.Name // the hub still hears of the agent that it knows
+		command += " --request " + ready.Request.Name // the hub still hears of the agent that it knows
 	}
-	return broken("RequestPending", object, "it is waiting for approval by a hub administrator", next)
+	// Whoever has a bootstrap token can ask in the name of the cluster.
+	return broken("RequestPending", object, "it is waiting for approval by a hub administrator",
+		fmt.Sprintf("If \"kubectl describe klusterlet\" on the cluster shows the key %s: %s. If it shows another one, %s.", ready.Key, command, denyOnly(ready.Request)))
 }
 
 // denyOnly says how to deny a request, and not the cluster in whose name somebody has
