@@ -172,6 +172,10 @@ func (s *story) forgeRenewals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			csr := "forged-" + name
+			if f.label != s.clusterName {
+				s.thief(t).refused(t, f.yaml(t, csr), []string{"its own cluster only"}, "create", "-f", "-")
+				return
+			}
 			s.thief(t).kubectlWithInput(t, f.yaml(t, csr), "create", "-f", "-")
 			s.staysUnapproved(t, csr)
 		})
@@ -202,7 +206,7 @@ func (s *story) forgeRenewals(t *testing.T) {
 	s.hub.kubectl(t, "delete", "csr", "-l", clusterNameLabel)
 }
 
-// floodRequests has the hub go on while a cluster files requests without end.
+// floodRequests has the hub go on while a cluster files requests in the name of another.
 func (s *story) floodRequests(t *testing.T) {
 	thief := s.thief(t)
 	const flood = 50
@@ -210,7 +214,7 @@ func (s *story) floodRequests(t *testing.T) {
 	for i := range flood {
 		all.WriteString("---\n" + renewalOf(victim, "flood").yaml(t, fmt.Sprintf("flood-%d", i)))
 	}
-	thief.kubectlWithInput(t, all.String(), "create", "-f", "-")
+	thief.refused(t, all.String(), []string{"its own cluster only"}, "create", "-f", "-")
 	thief.kubectlWithInput(t, renewalOf(s.clusterName, s.agentName(t)).yaml(t, "after-the-flood"), "create", "-f", "-")
 	eventually(t, func() error {
 		if approved := s.hub.jsonpath(t, `{.status.conditions[?(@.type=="Approved")].status}`, "csr/after-the-flood"); approved != "True" {
