@@ -70,7 +70,10 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 		"annotations": {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Annotations: manyKeys(60, 4000)}, Spec: request}, more},
 		"finalizers":  {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"example.com/stay"}}, Spec: request}, marks},
 		"an owner":    {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner}}, Spec: request}, marks},
-		"a request":   {certificatesv1.CertificateSigningRequest{Spec: large}, "at most 16384 bytes"},
+		"managed fields": {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
+			ManagedFields: []metav1.ManagedFieldsEntry{fieldsOf("other", certificatesv1.SchemeGroupVersion.String(), 1_000_000)},
+		}, Spec: request}, "no metadata.managedFields but his own"},
+		"a request": {certificatesv1.CertificateSigningRequest{Spec: large}, "at most 16384 bytes"},
 	} {
 		c.csr.GenerateName = "asked-"
 		metav1.SetMetaDataLabel(&c.csr.ObjectMeta, clusterv1.LabelClusterName, "asked")
@@ -105,6 +108,12 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 		"a certificate": {func(mc *clusterv1.ManagedCluster) {
 			mc.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://x:6443", CABundle: make([]byte, 64<<10)}}
 		}, "at most 64 taints"},
+		"managed fields": {func(mc *clusterv1.ManagedCluster) {
+			mc.ManagedFields = []metav1.ManagedFieldsEntry{fieldsOf("other", clusterv1.GroupVersion.String(), 1_000_000)}
+		}, "no metadata.managedFields but his own"},
+		"an entry of another": {func(mc *clusterv1.ManagedCluster) {
+			mc.ManagedFields = []metav1.ManagedFieldsEntry{fieldsOf("other", clusterv1.GroupVersion.String(), 100)}
+		}, "no metadata.managedFields but his own"},
 	} {
 		mc := cluster("asked", false)
 		c.change(mc)

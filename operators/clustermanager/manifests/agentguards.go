@@ -6,10 +6,12 @@ package manifests
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 
@@ -20,12 +22,14 @@ import (
 )
 
 // AgentGuardNames are the names of the guards in AgentGuards.
-func AgentGuardNames() []string { return []string{ClusterGuardName, JoinGuardName, WorkGuardName} }
+func AgentGuardNames() []string {
+	return []string{ClusterGuardName, JoinGuardName, WorkGuardName, FieldsGuardName}
+}
 
 // AgentGuards returns the admission policies that limit what agents of clusters send to the
 // hub, and those who would be.
 func AgentGuards(h Hub) []render.Object {
-	return slices.Concat(ClusterGuard(h), JoinGuard(h), WorkGuard(h))
+	return slices.Concat(ClusterGuard(h), JoinGuard(h), WorkGuard(h), FieldsGuard(h))
 }
 
 // agents matches the requests of agents of clusters.
@@ -42,6 +46,18 @@ func same(field, unset string) string {
 
 // ClusterGuardName is the name of the guard of ManagedClusters and of its binding.
 const ClusterGuardName = "capstan-guard-managedclusters"
+
+// bytesOf is CEL for how many bytes texts take together in etcd, where objects are JSON: a
+// text with characters that JSON writes in six bytes, or in two, counts as if all of it
+// were such.
+func bytesOf(texts ...string) string {
+	return fmt.Sprintf("[%s].map(t, bytes(t).size() * (t.matches(r'[&<>[:cntrl:]]') ? 6 : t.matches(r'[\"\\\\]') ? 2 : 1)).sum()", strings.Join(texts, ", "))
+}
+
+// bytesOfMap is CEL for how many bytes a map of strings in the metadata takes.
+func bytesOfMap(of string) string {
+	return fmt.Sprintf("object.metadata.?%[1]s.orValue({}).map(k, %[2]s).sum()", of, bytesOf("k", "object.metadata."+of+"[k]"))
+}
 
 // changedKeys is CEL for the keys of a map of strings in the metadata that are new, gone,
 // or have another value.
@@ -96,29 +112,28 @@ func ClusterGuard(h Hub) []render.Object {
 
 // sizesOfCluster are the rules by which no agent makes its ManagedCluster so big that the
 // API server refuses what an administrator writes there, such as that it is not accepted
-// any more: etcd takes 1.5 MiB. What an agent may write comes to less than 500 KiB, and the
-// entries of metadata.managedFields that repeat the names of its fields to less than
-// 1 MiB.
+// any more: etcd takes 1.5 MiB. What an agent may write comes to less than 500 KiB, and
+// FieldsGuard bounds metadata.managedFields, which repeats the names of its fields.
 func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
-	atMost := func(number int, bytes int, what, list, size string) *admissionv1ac.ValidationApplyConfiguration {
+	atMost := func(number, bytes int, what, list string, texts ...string) *admissionv1ac.ValidationApplyConfiguration {
 		return admissionv1ac.Validation().
-			WithExpression(fmt.Sprintf("%[1]s.size() <= %[2]d && %[1]s.map(e, %[3]s).sum() <= %[4]d", list, number, size, bytes)).
+			WithExpression(fmt.Sprintf("%[1]s.size() <= %[2]d && %[1]s.map(e, %[3]s).sum() <= %[4]d", list, number, bytesOf(texts...), bytes)).
 			WithMessage(fmt.Sprintf("a ManagedCluster has at most %d %s of together at most %d bytes", number, what, bytes))
 	}
 	resources := func(field string) *admissionv1ac.ValidationApplyConfiguration {
-		return atMost(128, 8<<10, "resources in status."+field, "object.?status.?"+field+".orValue({})", "e.size()")
+		return atMost(128, 8<<10, "resources in status."+field, "object.?status.?"+field+".orValue({})", "e")
 	}
 	appliers := func(of string) string {
 		return fmt.Sprintf("%s.metadata.?managedFields.orValue([]).filter(f, f.operation == 'Apply' && !(f.manager in ['%s', '%s'])).size()",
 			of, fleetv1alpha1.FieldOwnerClusterStatus, fleetv1alpha1.FieldOwnerClusterLabels)
 	}
 	return []*admissionv1ac.ValidationApplyConfiguration{
-		atMost(2000, 256<<10, "claims", "object.?status.?clusterClaims.orValue([])", "e.?name.orValue('').size() + e.?value.orValue('').size()"),
-		atMost(64, 64<<10, "conditions", "object.?status.?conditions.orValue([])", "e.type.size() + e.reason.size() + e.message.size()"),
+		atMost(2000, 256<<10, "claims", "object.?status.?clusterClaims.orValue([])", "e.?name.orValue('')", "e.?value.orValue('')"),
+		atMost(64, 64<<10, "conditions", "object.?status.?conditions.orValue([])", "e.type", "e.reason", "e.message"),
 		resources("capacity"), resources("allocatable"),
-		atMost(64, 64<<10, "managedClusterClientConfigs", "object.?spec.?managedClusterClientConfigs.orValue([])", "e.url.size() + e.?caBundle.orValue('').size()"),
-		atMost(256, 32<<10, "labels", "object.metadata.?labels.orValue({})", "e.size() + object.metadata.labels[e].size()"),
-		atMost(256, 64<<10, "annotations", "object.metadata.?annotations.orValue({})", "e.size() + object.metadata.annotations[e].size()"),
+		atMost(64, 64<<10, "managedClusterClientConfigs", "object.?spec.?managedClusterClientConfigs.orValue([])", "e.url", "e.?caBundle.orValue('')"),
+		atMost(256, 32<<10, "labels", "object.metadata.?labels.orValue({})", "e", "object.metadata.labels[e]"),
+		atMost(256, 64<<10, "annotations", "object.metadata.?annotations.orValue({})", "e", "object.metadata.annotations[e]"),
 		// API servers keep ten entries of those that update, and any number of those that
 		// apply.
 		admissionv1ac.Validation().WithExpression(fmt.Sprintf("%s <= %s", appliers("object"), appliers("oldObject"))).
@@ -141,9 +156,6 @@ const leaseOfJoinerSecondsMax = 300
 // ManagedClusters he likes; one that comes accepted is for the hub's webhook to refuse,
 // which has given it a finalizer by then.
 func JoinGuard(h Hub) []render.Object {
-	bytes := func(of string) string {
-		return fmt.Sprintf("object.metadata.?%[1]s.orValue({}).map(k, k.size() + object.metadata.%[1]s[k].size()).sum()", of)
-	}
 	own := []string{"'" + fleetv1alpha1.AnnotationHubURL + "'", "'" + fleetv1alpha1.AnnotationAgentID + "'", "'" + corev1.LastAppliedConfigAnnotation + "'"}
 	return render.AdmissionPolicy(h.meta(JoinGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
@@ -159,8 +171,11 @@ func JoinGuard(h Hub) []render.Object {
 				WithMessage("who asks to join may set neither finalizers nor owners"),
 			admissionv1ac.Validation().
 				WithExpression(fmt.Sprintf("object.metadata.?labels.orValue({}).size() <= 64 && object.metadata.?annotations.orValue({}).size() <= 64 && %s + %s <= %d",
-					bytes("labels"), bytes("annotations"), 32<<10)).
+					bytesOfMap("labels"), bytesOfMap("annotations"), 32<<10)).
 				WithMessage("who asks to join may set at most 64 labels and 64 annotations, of together at most 32768 bytes"),
+			admissionv1ac.Validation().
+				WithExpression(fmt.Sprintf("object.metadata.?managedFields.orValue([]).size() <= 1 && %s <= %d", bytesOfFields("object"), 64<<10)).
+				WithMessage("who asks to join may set no metadata.managedFields but his own entry, of at most 65536 bytes"),
 			admissionv1ac.Validation().
 				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.spec.request.size() <= %d", certificatesv1.GroupName, 16<<10)).
 				WithMessage("the certificate request of a cluster has at most 16384 bytes"),
@@ -183,7 +198,7 @@ func JoinGuard(h Hub) []render.Object {
 			admissionv1ac.Validation().
 				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.?spec.?taints.orValue([]).size() <= 64 && "+
 					"object.?spec.?managedClusterClientConfigs.orValue([]).size() <= 64 && "+
-					"object.?spec.?managedClusterClientConfigs.orValue([]).map(c, c.url.size() + c.?caBundle.orValue('').size()).sum() <= %d", clusterv1.GroupName, 64<<10)).
+					"object.?spec.?managedClusterClientConfigs.orValue([]).map(c, %s).sum() <= %d", clusterv1.GroupName, bytesOf("c.url", "c.?caBundle.orValue('')"), 64<<10)).
 				WithMessage("who asks to join may set at most 64 taints and 64 managedClusterClientConfigs, these of together at most 65536 bytes")))
 }
 
@@ -211,4 +226,51 @@ func WorkGuard(h Hub) []render.Object {
 			admissionv1ac.Validation().WithReason("Forbidden").
 				WithExpression(fmt.Sprintf("object.metadata.?finalizers.orValue([]).size() <= %d || %s", finalizersMax, same("metadata.?finalizers", "[]"))).
 				WithMessage(fmt.Sprintf("the agent of a cluster may leave a ManifestWork with at most %d finalizers", finalizersMax))))
+}
+
+const (
+	// FieldsGuardName is the name of the guard of managed fields and of its binding.
+	FieldsGuardName = "capstan-guard-managedfields"
+	// fieldsBytesMax is up to how many bytes agents may have metadata.managedFields grow.
+	fieldsBytesMax = 256 << 10
+	// fieldsDepthMax is how deep the names of fields are nested that are measured. Those of
+	// what agents write are not deeper; any that are count as too many bytes.
+	fieldsDepthMax = 10
+)
+
+// FieldsGuard returns the admission policy that bounds metadata.managedFields of what
+// agents write. Whoever may update an object may write there whatever looks like names of
+// fields, so that nothing else fits.
+func FieldsGuard(h Hub) []render.Object {
+	return render.AdmissionPolicy(h.meta(FieldsGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
+		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
+			render.AdmissionRule(clusterv1.GroupName, []string{"managedclusters", "managedclusters/status"}, admissionv1.Update),
+			render.AdmissionRule(workv1.GroupName, []string{"manifestworks", "manifestworks/status"}, admissionv1.Update),
+			render.AdmissionRule(fleetv1alpha1.GroupName, []string{"clusterconnections/status"}, admissionv1.Update),
+			render.AdmissionRule("addon.open-cluster-management.io", []string{"managedclusteraddons/status"}, admissionv1.Update),
+			render.AdmissionRule(coordinationv1.GroupName, []string{"leases"}, admissionv1.Update))).
+		WithMatchConditions(agents()).
+		WithVariables(
+			admissionv1ac.Variable().WithName("is").WithExpression(bytesOfFields("object")),
+			admissionv1ac.Variable().WithName("was").WithExpression(bytesOfFields("oldObject"))).
+		WithValidations(admissionv1ac.Validation().
+			WithExpression(fmt.Sprintf("variables.is <= %d || variables.is <= variables.was", fieldsBytesMax)).
+			WithMessage(fmt.Sprintf("the agent of a cluster may not have metadata.managedFields grow beyond %d bytes", fieldsBytesMax))))
+}
+
+// bytesOfFields is CEL for about how many bytes metadata.managedFields of an object takes.
+func bytesOfFields(object string) string {
+	const entry = 200
+	return fmt.Sprintf("%s.metadata.?managedFields.orValue([]).filter(f, has(f.fieldsV1)).map(f, %d + %s).sum()", object, entry, bytesOfNames("f.fieldsV1", 0))
+}
+
+// bytesOfNames is CEL for how many bytes a tree of names of fields takes, as it is in
+// fieldsV1, at a depth.
+func bytesOfNames(tree string, depth int) string {
+	if depth == fieldsDepthMax {
+		return fmt.Sprintf("(%s.size() == 0 ? 0 : %d)", tree, fieldsBytesMax)
+	}
+	const around = 8 // quotes, a colon, braces and a comma
+	name := "k" + strconv.Itoa(depth)
+	return fmt.Sprintf("%s.map(%s, bytes(%s).size() + %d + %s).sum()", tree, name, name, around, bytesOfNames(tree+"["+name+"]", depth+1))
 }

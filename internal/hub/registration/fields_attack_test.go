@@ -1,0 +1,95 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+)
+
+// fieldsOf is an entry that says that a manager has written annotations whose names take
+// as many bytes.
+func fieldsOf(manager, apiVersion string, bytes int) metav1.ManagedFieldsEntry {
+	const each = 100
+	var names []string
+	for i := range bytes / each {
+		names = append(names, fmt.Sprintf(`"f:%0*d":{}`, each-7, i))
+	}
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: apiVersion, Time: &metav1.Time{Time: time.Unix(1, 0)},
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{` + strings.Join(names, ",") + `}}}`),
+	}
+}
+
+// fillsManagedFields has an agent write so many names of fields into what it may update
+// that nothing else fits.
+func fillsManagedFields(t *testing.T, h *hub) {
+	const name, why = "fields", "grow beyond 262144 bytes"
+	h.joinWith(t, name, nil)
+	agent := h.agent(t, name)
+	work := manifestWork(name, "filled", "")
+	h.create(t, work)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: clusterv1.LeaseName}}
+	for _, object := range []client.Object{&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, work, lease} {
+		what := fmt.Sprintf("%T", object)
+		write := func(bytes int) func(context.Context) error {
+			return func(ctx context.Context) error {
+				if err := h.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+					return err
+				}
+				version := "v1"
+				if entries := object.GetManagedFields(); len(entries) > 0 {
+					version = entries[0].APIVersion
+				}
+				object.SetManagedFields(append(object.GetManagedFields(), fieldsOf("other", version, bytes)))
+				return agent.Update(ctx, object)
+			}
+		}
+		h.refusedInTurn(t, what, write(1_000_000), why)
+		h.refusedInTurn(t, what, write(300_000), why)
+		if err := h.inTurn(t, write(50_000)); err != nil {
+			t.Errorf("%s: the agent may not write 50,000 bytes: %v", what, err)
+		}
+	}
+	mc, claims := h.get(t, name), []clusterv1.ManagedClusterClaim{}
+	for i := range 2000 {
+		claims = append(claims, clusterv1.ManagedClusterClaim{Name: fmt.Sprintf("claim-%d.example.com", i), Value: "x"})
+	}
+	if err := h.inTurn(t, func(ctx context.Context) error {
+		mc = h.read(ctx, t, name)
+		mc.Status.ClusterClaims = claims
+		return agent.Status().Update(ctx, mc)
+	}); err != nil {
+		t.Errorf("the agent may not report 2,000 claims: %v", err)
+	}
+	for what, value := range map[string]string{"ampersands": "&", "control characters": "\x01", "letters of four bytes": "\U0001F600"} {
+		h.refusedInTurn(t, what, func(ctx context.Context) error {
+			mc = h.read(ctx, t, name)
+			mc.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{}
+			for i := range 100 {
+				mc.Status.ClusterClaims = append(mc.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: fmt.Sprint("claim-", i), Value: strings.Repeat(value, 1000)})
+			}
+			return agent.Status().Update(ctx, mc)
+		}, "at most 262144 bytes")
+	}
+}
+
+// inTurn tries until nobody else has written meanwhile.
+func (h *hub) inTurn(t *testing.T, try func(context.Context) error) error {
+	t.Helper()
+	for {
+		if err := try(t.Context()); err == nil || !strings.Contains(err.Error(), "the object has been modified") {
+			return err
+		}
+	}
+}
