@@ -6,10 +6,13 @@ package placement
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,6 +26,7 @@ import (
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/internal/selfconflict"
 )
 
 // The election of a leader among the replicas.
@@ -90,4 +94,24 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	return c.SetupWithManager(mgr)
+}
+
+// SelfConflicts says that Placements tell what is written without end of them and their
+// decisions.
+func SelfConflicts(mgr ctrl.Manager) []selfconflict.Reported {
+	of := func(ctx context.Context, written selfconflict.Object) ([]types.NamespacedName, error) {
+		key := types.NamespacedName{Namespace: written.Namespace, Name: written.Name}
+		switch written.Resource {
+		case "placements":
+			return []types.NamespacedName{key}, nil
+		case "placementdecisions":
+			decision := &clusterv1beta1.PlacementDecision{}
+			if err := mgr.GetClient().Get(ctx, key, decision); client.IgnoreNotFound(err) != nil {
+				return nil, fmt.Errorf("reading PlacementDecision %q: %w", key, err)
+			}
+			return []types.NamespacedName{{Namespace: key.Namespace, Name: decision.Labels[clusterv1beta1.LabelPlacement]}}, nil
+		}
+		return nil, nil
+	}
+	return []selfconflict.Reported{selfconflict.On(&clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) []metav1.Condition { return p.Status.Conditions }, of)}
 }

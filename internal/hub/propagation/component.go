@@ -162,14 +162,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held).Logged(mgr.GetLogger())
-	for _, index := range []func(context.Context, client.FieldIndexer) error{
-		bindings.Index, namespaces.Index, dependencies.Index, detector.Index, policies.Index,
-	} {
-		if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
-			return err
-		}
-	}
-	indexed, err := bindings.IndexWorks(ctx, mgr.GetCache())
+	indexed, err := index(ctx, mgr)
 	if err != nil {
 		return err
 	}
@@ -229,6 +222,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		policies.New(policies.Deps{
 			Client: mgr.GetClient(), Mapper: kinds, Templates: watched, Clusters: clusters.Snapshot, Changed: changed.Add, Events: recorder, Clock: o.Clock,
 		}).SetupWithManager(mgr), follows.SetupWithManager(mgr), rolls())
+}
+
+// index adds the indexes of the controllers, and returns that of works.
+func index(ctx context.Context, mgr ctrl.Manager) (bindings.Works, error) {
+	for _, add := range []func(context.Context, client.FieldIndexer) error{
+		bindings.Index, namespaces.Index, dependencies.Index, detector.Index, policies.Index,
+	} {
+		if err := add(ctx, mgr.GetFieldIndexer()); err != nil {
+			return bindings.Works{}, err
+		}
+	}
+	return bindings.IndexWorks(ctx, mgr.GetCache())
 }
 
 // rollsOut returns what keeps changes from clusters, and what adds the controller of

@@ -1,0 +1,142 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sum
+
+import (
+	"encoding/json"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+)
+
+const (
+	// depthMax is how deep a status may be nested. The hub's limit, of JSON, is 10,000.
+	depthMax = 1000
+	// valuesMax is how many values a status may have, conditionsMax how many conditions
+	// and addressesMax how many addresses of load balancers: those of all clusters are
+	// compared with each other. A text of depthMax and valuesMax is small enough to parse.
+	valuesMax     = 10_000
+	conditionsMax = 64
+	addressesMax  = 256
+	// unstorable is said of a status that the hub would refuse.
+	unstorable = "The status is left out, as what the cluster reports is no JSON object, or nested too deeply."
+	// oversized is said of a status of more than workv1.StatusSizeMax, which no agent of
+	// ours reports.
+	oversized = "The status is left out, as the cluster reports more than 256 KiB."
+	// excessive is said of a status that would be too much work.
+	excessive = "The status is left out, and the health not known, as the cluster reports more than 10,000 values, 64 conditions or 256 addresses of load balancers."
+)
+
+// problemOf says why the status that a cluster reports is left out of the binding; "" if
+// it is not.
+func problemOf(status string) string {
+	switch {
+	case len(status) > workv1.StatusSizeMax:
+		return oversized
+	case !storable(status):
+		return unstorable
+	case !moderate(status):
+		return excessive
+	default:
+		return ""
+	}
+}
+
+// said tells whether a text is JSON and says anything: "null" would be read back as
+// nothing, and written again and again.
+func said(text string) bool {
+	return strings.TrimSpace(text) != "null" && json.Valid([]byte(text))
+}
+
+// storable tells whether the hub can store what a cluster says, which is JSON, as a
+// status: or else it would refuse the statuses of all other clusters with it.
+func storable(text string) bool {
+	deepest, _ := extent(text)
+	return strings.HasPrefix(strings.TrimSpace(text), "{") && deepest <= depthMax
+}
+
+// moderate tells whether a status, which can be stored, has so few parts that it can be
+// summed up with others.
+func moderate(text string) bool {
+	_, values := extent(text)
+	if values <= conditionsMax {
+		return true // as nearly all have
+	}
+	var status map[string]any
+	if values > valuesMax || utiljson.Unmarshal([]byte(text), &status) != nil {
+		return false
+	}
+	return len(fields.List(status, "conditions")) <= conditionsMax && len(fields.List(status, "loadBalancer", "ingress")) <= addressesMax
+}
+
+// extent returns how many objects and lists of a JSON text are within each other, and
+// how many values there are, at most.
+func extent(text string) (deepest, values int) {
+	open, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++ // what comes next does not end the string
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == ',':
+			values++
+		case c == '{' || c == '[':
+			open++
+			values++
+			deepest = max(deepest, open)
+		case c == '}' || c == ']':
+			open--
+		}
+	}
+	return deepest, values
+}
+
+// healthOf returns the verdict of a cluster. One that nobody knows is none.
+func healthOf(text string) workv1alpha2.ResourceHealth {
+	switch health := workv1alpha2.ResourceHealth(text); health {
+	case workv1alpha2.ResourceHealthy, workv1alpha2.ResourceUnhealthy:
+		return health
+	default:
+		return workv1alpha2.ResourceUnknown
+	}
+}
+
+// stored returns a status as the hub stores it: without the fields that are null, such
+// as lastProbeTime of a Pod. With them it would seem to differ from what is stored, and
+// be written at every look.
+func stored(status string) []byte {
+	var content any
+	if !strings.Contains(status, "null") || utiljson.Unmarshal([]byte(status), &content) != nil {
+		return []byte(status)
+	}
+	dropNulls(content)
+	text, err := json.Marshal(content)
+	if err != nil {
+		return []byte(status) // not of what was read from JSON
+	}
+	return text
+}
+
+// dropNulls takes the fields out that are null, at any depth.
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			if field == nil {
+				delete(value, name)
+			}
+			dropNulls(field)
+		}
+	case []any:
+		for _, item := range value {
+			dropNulls(item)
+		}
+	}
+}
