@@ -11,6 +11,8 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,4 +94,63 @@ func (h *hub) inTurn(t *testing.T, try func(context.Context) error) error {
 			return err
 		}
 	}
+}
+
+// recordsLargeEvents has an agent fill etcd with Events in its namespace, by either API.
+func recordsLargeEvents(t *testing.T, h *hub) {
+	const name = "events"
+	h.joinWith(t, name, nil)
+	agent := h.agent(t, name)
+	long := strings.Repeat("x", 100_000)
+	about := corev1.ObjectReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "ManagedCluster", Namespace: name, Name: name}
+	old := func() *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, GenerateName: "event-"}, InvolvedObject: about, Type: "Normal", Reason: "Joined",
+			Message: "The cluster has joined.", Source: corev1.EventSource{Component: "klusterlet-agent", Host: "node"},
+		}
+	}
+	usual := func() *eventsv1.Event {
+		return &eventsv1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, GenerateName: "event-"}, Regarding: about, Type: "Normal", Reason: "Joined", Action: "Join",
+			Note: strings.Repeat("x", 1024), EventTime: metav1.NowMicro(), ReportingController: "klusterlet-agent", ReportingInstance: "klusterlet-agent-1",
+		}
+	}
+	for _, event := range []client.Object{old(), usual()} {
+		if err := agent.Create(t.Context(), event); err != nil {
+			t.Fatalf("the agent may not record a usual %T: %v", event, err)
+		}
+		event.SetLabels(map[string]string{"a": "b"})
+		if err := agent.Update(t.Context(), event); err != nil {
+			t.Errorf("the agent may not change a usual %T: %v", event, err)
+		}
+		event.SetAnnotations(map[string]string{"long": long})
+		refusedWith(t, "a change", agent.Update(t.Context(), event), "bytes of labels and annotations")
+	}
+	const labels, other, fields = "bytes of labels and annotations", "bytes of other texts", "bytes of metadata.managedFields"
+	for what, c := range map[string]struct {
+		change func(*corev1.Event)
+		why    string
+	}{
+		"a message":      {func(e *corev1.Event) { e.Message = long }, "at most 1024 bytes of message"},
+		"a reason":       {func(e *corev1.Event) { e.Reason = long }, other},
+		"a host":         {func(e *corev1.Event) { e.Source.Host = long }, other},
+		"a path":         {func(e *corev1.Event) { e.InvolvedObject.FieldPath = long }, other},
+		"another object": {func(e *corev1.Event) { e.Related = &corev1.ObjectReference{Name: long} }, other},
+		"annotations":    {func(e *corev1.Event) { e.Annotations = map[string]string{"long": long} }, labels},
+		"labels":         {func(e *corev1.Event) { e.Labels = manyKeys(1000, 63) }, labels},
+		"managed fields": {func(e *corev1.Event) {
+			e.ManagedFields = []metav1.ManagedFieldsEntry{fieldsOf("other", "v1", 100_000)}
+		}, fields},
+		"finalizers": {func(e *corev1.Event) { e.Finalizers = []string{"example.com/stay"} }, "neither finalizers nor owners"},
+	} {
+		event := old()
+		c.change(event)
+		refusedWith(t, "an event with "+what, agent.Create(t.Context(), event), c.why)
+	}
+	newer := usual()
+	newer.Annotations = map[string]string{"long": long}
+	refusedWith(t, "an event of events.k8s.io", agent.Create(t.Context(), newer), labels)
+	elsewhere := old()
+	elsewhere.Namespace, elsewhere.InvolvedObject.Namespace = metav1.NamespaceDefault, metav1.NamespaceDefault
+	refusedWith(t, "an event elsewhere", agent.Create(t.Context(), elsewhere), "forbidden")
 }

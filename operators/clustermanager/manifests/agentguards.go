@@ -23,13 +23,13 @@ import (
 
 // AgentGuardNames are the names of the guards in AgentGuards.
 func AgentGuardNames() []string {
-	return []string{ClusterGuardName, JoinGuardName, WorkGuardName, FieldsGuardName}
+	return []string{ClusterGuardName, JoinGuardName, WorkGuardName, FieldsGuardName, EventGuardName}
 }
 
 // AgentGuards returns the admission policies that limit what agents of clusters send to the
 // hub, and those who would be.
 func AgentGuards(h Hub) []render.Object {
-	return slices.Concat(ClusterGuard(h), JoinGuard(h), WorkGuard(h), FieldsGuard(h))
+	return slices.Concat(ClusterGuard(h), JoinGuard(h), WorkGuard(h), FieldsGuard(h), EventGuard(h))
 }
 
 // agents matches the requests of agents of clusters.
@@ -273,4 +273,36 @@ func bytesOfNames(tree string, depth int) string {
 	const around = 8 // quotes, a colon, braces and a comma
 	name := "k" + strconv.Itoa(depth)
 	return fmt.Sprintf("%s.map(%s, bytes(%s).size() + %d + %s).sum()", tree, name, name, around, bytesOfNames(tree+"["+name+"]", depth+1))
+}
+
+// EventGuardName is the name of the guard of Events and of its binding.
+const EventGuardName = "capstan-guard-events"
+
+// EventGuard returns the admission policy that bounds the Events that agents record in the
+// namespaces of their clusters: API servers bound them only in part, and keep all of them
+// for an hour. An Event of events.k8s.io is shown to it as one of Kubernetes' core.
+func EventGuard(h Hub) []render.Object {
+	const message, other, labels, fields = 1 << 10, 4 << 10, 4 << 10, 16 << 10
+	text := func(field string) string { return "object.?" + field + ".orValue('')" }
+	object := func(field string) string {
+		return fmt.Sprintf("object.?%[1]s.orValue({}).map(k, %[2]s).sum()", field, bytesOf("string(object."+field+"[k])"))
+	}
+	most := func(expression string, bytes int, what string) *admissionv1ac.ValidationApplyConfiguration {
+		return admissionv1ac.Validation().WithExpression(fmt.Sprintf("%s <= %d", expression, bytes)).
+			WithMessage(fmt.Sprintf("an Event of the agent of a cluster has at most %d bytes of %s", bytes, what))
+	}
+	return render.AdmissionPolicy(h.meta(EventGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
+		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(render.AdmissionRule(
+			corev1.GroupName, []string{"events"}, admissionv1.Create, admissionv1.Update))).
+		WithMatchConditions(agents()).
+		WithValidations(
+			most("bytes("+text("message")+").size()", message, "message"),
+			most(fmt.Sprintf("%s + %s + %s + %s",
+				bytesOf(text("reason"), text("action"), text("type"), text("reportingComponent"), text("reportingInstance"), "object.metadata.?generateName.orValue('')"),
+				object("involvedObject"), object("related"), object("source")), other, "other texts"),
+			most(bytesOfMap("labels")+" + "+bytesOfMap("annotations"), labels, "labels and annotations"),
+			most(bytesOfFields("object"), fields, "metadata.managedFields"),
+			admissionv1ac.Validation().
+				WithExpression("object.metadata.?finalizers.orValue([]).size() == 0 && object.metadata.?ownerReferences.orValue([]).size() == 0").
+				WithMessage("an Event of the agent of a cluster has neither finalizers nor owners")))
 }
