@@ -48,9 +48,10 @@ func problemOf(status string) string {
 }
 
 // said tells whether a text is JSON and says anything: "null" would be read back as
-// nothing, and written again and again.
+// nothing, and written again and again. Of a text that is too long only the beginning is
+// known.
 func said(text string) bool {
-	return strings.TrimSpace(text) != "null" && json.Valid([]byte(text))
+	return len(text) > workv1.StatusSizeMax || strings.TrimSpace(text) != "null" && json.Valid([]byte(text))
 }
 
 // storable tells whether the hub can store what a cluster says, which is JSON, as a

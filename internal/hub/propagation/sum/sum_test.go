@@ -85,6 +85,10 @@ func TestItems(t *testing.T) {
 			reason: "a status that is null is none", works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, "null")},
 			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceHealthy}, full: true,
 		},
+		"Oversized": {
+			reason: "the cache has kept only the beginning of it", works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"x":"`+strings.Repeat("x", workv1.StatusSizeMax))},
+			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, AppliedMessage: oversized, Health: workv1alpha2.ResourceHealthy}, full: true,
+		},
 		"NullFields": {
 			reason: "the hub drops fields that are null, so they would be written at every look",
 			works:  []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"conditions":[{"lastProbeTime":null,"type":"Ready"}],"message":"null","ports":[1,null],"nominated":null}`)},
@@ -234,9 +238,13 @@ func TestItemsHaveTheObjectsThatOthersNeed(t *testing.T) {
 
 func TestLargestStatusesAreLeftOut(t *testing.T) {
 	text := func(n int) string { return `{"x":"` + strings.Repeat("x", n) + `"}` }
-	items := Items(Input{Spec: spec("a", "b", "c"), Works: []workv1.ManifestWork{
-		work("a", metav1.ConditionTrue, 2, text(100)), work("b", metav1.ConditionTrue, 2, text(statusesMax)), work("c", metav1.ConditionTrue, 2, text(200)),
-	}})
+	clusters, works := []string{"a", "b", "c", "d", "e"}, []workv1.ManifestWork{}
+	for i, cluster := range clusters { // b has the largest
+		size := []int{100, workv1.StatusSizeMax - 20, workv1.StatusSizeMax - 1000, workv1.StatusSizeMax - 1000, workv1.StatusSizeMax - 1000}[i]
+		works = append(works, work(cluster, metav1.ConditionTrue, 2, text(size)))
+	}
+	works = append(works, work("f", metav1.ConditionTrue, 2, text(10_000)))
+	items := Items(Input{Spec: spec(append(clusters, "f")...), Works: works})
 	if items[0].Status == nil || items[1].Status != nil || items[2].Status == nil {
 		t.Error("not the largest status was left out")
 	}
