@@ -229,11 +229,13 @@ func TestAStrayRequestCostsAClusterNothing(t *testing.T) {
 	for _, joined := range []bool{true, false} {
 		for name, f := range map[string]Finding{
 			"refused": refusedRequest(requests.Refused{Request: request}, joined),
-			"ready":   pendingRequest(&evidence.Evidence{Cluster: &evidence.Cluster{Name: "c"}}, requests.Ready{Request: request}, joined),
+			"ready":   pendingRequest(&evidence.Evidence{Cluster: &evidence.Cluster{Name: "c"}}, requests.Ready{Request: request, Key: "sha256:abcd"}, joined),
 		} {
-			deny := name == "refused" || joined
-			if strings.Contains(f.Next, "capstan deny") || deny != strings.Contains(f.Next, "kubectl certificate deny c-1") {
+			if strings.Contains(f.Next, "capstan deny") || !strings.Contains(f.Next, "kubectl certificate deny c-1") {
 				t.Errorf("%s, joined is %t: %s", name, joined, f.Next)
+			}
+			if said := f.Cause + f.Next; name == "ready" && !strings.Contains(said, "sha256:abcd") {
+				t.Errorf("ready, joined is %t: the key is not shown, by which a request is known: %s", joined, said)
 			}
 		}
 	}
