@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/propagation"
 	"github.com/capstan-io/capstan/internal/logging"
@@ -23,7 +24,8 @@ import (
 // propagation.
 type propagationControllerFlags struct {
 	managerFlags
-	gates []string
+	gates   []string
+	allowed []string
 }
 
 // newPropagationControllerCommand returns the command that runs the hub's
@@ -42,6 +44,7 @@ func newPropagationControllerCommand() *cobra.Command {
 
 func (f *propagationControllerFlags) add(fs *pflag.FlagSet) {
 	f.addForHub(fs)
+	fs.StringSliceVar(&f.allowed, "allowed-networks", nil, "networks, as CIDRs, in which webhooks of interpreters may be called although they are loopback or link-local")
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
 		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.HubPlacement)))
 }
@@ -59,6 +62,10 @@ func (f *propagationControllerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
 	}
+	allowed, err := networks("--allowed-networks", f.allowed)
+	if err != nil {
+		return err
+	}
 	scheme, err := propagation.NewScheme()
 	if err != nil {
 		return fmt.Errorf("building the scheme: %w", err)
@@ -70,7 +77,7 @@ func (f *propagationControllerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := propagation.Setup(ctx, mgr, propagation.Options{Metrics: controllermetrics.Registry, Gates: gates}); err != nil {
+	if err := propagation.Setup(ctx, mgr, propagation.Options{Metrics: controllermetrics.Registry, Gates: gates, Guard: dial.Guard{Allowed: allowed}}); err != nil {
 		return fmt.Errorf("setting up the controllers for propagation: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil {

@@ -143,6 +143,8 @@ func (f *pushAgentFlags) lead(ctx context.Context, hub, home *rest.Config, guard
 	if err != nil {
 		return err
 	}
+	// Webhooks may be Services of the hub: only what means this host or this link is kept from them.
+	workOptions.WebhookGuard = &dial.Guard{Allowed: guard.Allowed}
 	workOptions.Workers, workOptions.WorkersPerCluster = push.Workers, push.WorkersPerCluster
 	works, err := newWorkPart(workOptions)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/dial"
 )
 
 const (
@@ -39,6 +40,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Resolve finds Services. Nil is that Services cannot be called.
 	Resolve Resolve
+	// Guard says which addresses may be dialled. Nil lets all be.
+	Guard *dial.Guard
 }
 
 // Caller calls servers. It is safe for concurrent use.
@@ -93,7 +96,7 @@ func (c *Caller) Lines(targets []Target) []*Line {
 func (c *Caller) open(target Target) *Line {
 	line := &Line{caller: c, target: target, slots: make(chan struct{}, callsMax), client: &http.Client{}}
 	line.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	transport, err := target.transport(c.Resolve)
+	transport, err := target.transport(c.Options)
 	if err == nil {
 		line.client.Transport = transport
 		_, err = target.checked()

@@ -12,6 +12,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +21,8 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/capstan-io/capstan/internal/dial"
 )
 
 // serve starts a server, and returns a target that leads to it.
@@ -116,6 +120,43 @@ func (cutOff) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = ends.Close()
 	}()
 	return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
+}
+
+// TestWhatMeansTheCallerItselfIsNotCalled has a server on loopback, by its address, its
+// name, and as a Service.
+func TestWhatMeansTheCallerItselfIsNotCalled(t *testing.T) {
+	server, target := serve(t, echo)
+	resolve := func(context.Context, Service) (string, error) { return server.Listener.Addr().String(), nil }
+	byName, asService := target, target
+	byName.URL = strings.Replace(target.URL, "127.0.0.1", "localhost", 1)
+	asService.URL, asService.Service = "", &Service{Namespace: "shop", Name: "interpreter", Port: 443}
+	for name, to := range map[string]Target{"address": target, "name": byName, "service": asService} {
+		t.Run(name, func(t *testing.T) {
+			by := New(Options{Clock: clocktesting.NewFakeClock(time.Now()), Resolve: resolve, Guard: &dial.Guard{}})
+			t.Cleanup(by.end)
+			_, err := by.Lines([]Target{to})[0].Post([]byte("a"))
+			checkProblem(t, err, "is not called: it is a loopback address", "--allowed-networks")
+		})
+	}
+	allowing := New(Options{Clock: clocktesting.NewFakeClock(time.Now()), Guard: &dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
+	t.Cleanup(allowing.end)
+	if _, err := allowing.Lines([]Target{target})[0].Post([]byte("a")); err != nil {
+		t.Errorf("a server whose network is allowed is not called: %v", err)
+	}
+}
+
+func TestAProxyIsNotSentWhereNothingMayBeDialled(t *testing.T) {
+	proxy := &url.URL{Scheme: "http", Host: "proxy.example.com"}
+	choose := guarded(func(*http.Request) (*url.URL, error) { return proxy, nil }, dial.Guard{})
+	for to, want := range map[string]bool{"https://169.254.169.254/": false, "https://[fe80::1]:8443/": false, "https://203.0.113.7/": true, "https://example.com/": true} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if chosen, err := choose(request); (err == nil) != want || (chosen == proxy) != want {
+			t.Errorf("%s: got %v, %v", to, chosen, err)
+		}
+	}
 }
 
 func TestAnAnswerThatTheTimeoutCutsOffIsNone(t *testing.T) {

@@ -8,7 +8,8 @@
 // one server. A server that fails is left alone for a while, longer each time, and
 // one call finds out whether it is back: who calls is told at once meanwhile, so that
 // one that is away keeps nobody from other work. Connections are used again, and
-// redirects are not followed.
+// redirects are not followed. A guard keeps a call from reaching addresses that mean the
+// caller itself.
 //
 // It does not know what the documents mean.
 package callout

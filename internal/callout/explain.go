@@ -15,6 +15,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/capstan-io/capstan/internal/dial"
 )
 
 // Error is why a call has no answer. It does not change from one attempt to the
@@ -44,12 +46,13 @@ func refused(problem, remedy string) *refusal { return &refusal{problem: problem
 // explain says why a request failed, and what to do.
 func explain(err error, t Target) *refusal {
 	var (
-		known   *refusal
-		resolve *resolveError
-		dns     *net.DNSError
-		record  tls.RecordHeaderError
-		network net.Error
-		number  syscall.Errno
+		known     *refusal
+		resolve   *resolveError
+		forbidden *dial.ForbiddenAddressError
+		dns       *net.DNSError
+		record    tls.RecordHeaderError
+		network   net.Error
+		number    syscall.Errno
 	)
 	if distrusted := distrust(err, t); distrusted != nil {
 		return distrusted
@@ -59,6 +62,9 @@ func explain(err error, t Target) *refusal {
 		return known
 	case errors.As(err, &resolve):
 		return refused(fmt.Sprintf("the Service cannot be read: %v", resolve.error), "Check that the hub's API server works.")
+	case errors.As(err, &forbidden):
+		return refused(fmt.Sprintf("its address %s is not called: it is %s", forbidden.Address, forbidden.Why),
+			"Serve it at another address, or allow this one with --allowed-networks of what calls it: the propagation controller, and the push agent.")
 	case errors.As(err, &dns):
 		return refused(fmt.Sprintf("the name %q does not resolve", dns.Name), "Check clientConfig, and that the Service exists if it is one.")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():

@@ -11,9 +11,12 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/capstan-io/capstan/internal/dial"
 )
 
 const (
@@ -67,7 +70,7 @@ func (t Target) where() string {
 type Resolve func(context.Context, Service) (address string, err error)
 
 // transport returns what sends requests to the target.
-func (t Target) transport(resolve Resolve) (*http.Transport, error) {
+func (t Target) transport(o Options) (*http.Transport, error) {
 	trusted := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(t.CABundle) > 0 {
 		trusted.RootCAs = x509.NewCertPool()
@@ -75,20 +78,24 @@ func (t Target) transport(resolve Resolve) (*http.Transport, error) {
 			return nil, errors.New("clientConfig.caBundle contains no certificate")
 		}
 	}
-	dialer := &net.Dialer{Timeout: dialTimeout}
+	dialer, proxy := &net.Dialer{Timeout: dialTimeout}, http.ProxyFromEnvironment
+	if o.Guard != nil {
+		dialer.Control = o.Guard.Control
+		proxy = guarded(proxy, *o.Guard)
+	}
 	transport := &http.Transport{
-		Proxy:       http.ProxyFromEnvironment,
+		Proxy:       proxy,
 		DialContext: dialer.DialContext, TLSClientConfig: trusted, TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConns: callsMax, MaxIdleConnsPerHost: callsMax, MaxConnsPerHost: callsMax, IdleConnTimeout: idleTimeout,
 		MaxResponseHeaderBytes: headersMax, DisableCompression: true,
 	}
-	if t.Service != nil && resolve == nil {
+	if t.Service != nil && o.Resolve == nil {
 		return nil, errors.New("it is a Service of the hub, which cannot be called from here")
 	}
 	if t.Service != nil {
 		transport.Proxy = nil
 		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			address, err := resolve(ctx, *t.Service)
+			address, err := o.Resolve(ctx, *t.Service)
 			if err != nil {
 				return nil, &resolveError{err}
 			}
@@ -96,6 +103,20 @@ func (t Target) transport(resolve Resolve) (*http.Transport, error) {
 		}
 	}
 	return transport, nil
+}
+
+// guarded returns a choice of proxies that sends nothing to an address by a proxy that
+// must not be dialled without one. Of a name, only the proxy learns the address.
+func guarded(choose func(*http.Request) (*url.URL, error), by dial.Guard) func(*http.Request) (*url.URL, error) {
+	return func(r *http.Request) (*url.URL, error) {
+		proxy, err := choose(r)
+		if address, is := netip.ParseAddr(r.URL.Hostname()); proxy != nil && is == nil {
+			if err := by.Check(address); err != nil {
+				return nil, err
+			}
+		}
+		return proxy, err
+	}
 }
 
 // resolveError is that nobody knows where a Service is.

@@ -59,8 +59,8 @@ func (g Guard) Check(address netip.Addr) error {
 	return nil
 }
 
-// control is called with each address before it is dialled.
-func (g Guard) control(_, address string, _ syscall.RawConn) error {
+// Control is that of a net.Dialer: it is called with each address before it is dialled.
+func (g Guard) Control(_, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("understanding the address %q: %w", address, err)

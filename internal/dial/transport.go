@@ -65,7 +65,7 @@ func New(endpoint Endpoint, o Options) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: o.Guard.control}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: o.Guard.Control}
 	transport := &http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: handshakeTimeout,
 		ResponseHeaderTimeout: answerTimeout, MaxIdleConnsPerHost: 2,

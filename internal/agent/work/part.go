@@ -18,6 +18,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/agent/work/interpreters"
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
@@ -90,6 +91,9 @@ type Options struct {
 	MaxFeedbackWatch int
 	// Tracer traces deliveries; nil does not.
 	Tracer *tracing.Tracer
+	// WebhookGuard says at which addresses webhooks of interpreters may be called. Nil
+	// lets all be: an agent in a cluster is no way into the hub.
+	WebhookGuard *dial.Guard
 	// Health reports the health of the objects of all works, not only of those
 	// that ask for it.
 	Health bool
@@ -131,7 +135,7 @@ func New(options Options) (*Part, error) {
 	p := &Part{
 		options: options, clusters: map[fleet.ClusterName]*cluster{},
 		workers: runtime.NewWorkers(options.Workers, options.WorkersPerCluster), meter: newMeter(options.Clock),
-		hubs: interpreters.New(options.Logger, options.Clock),
+		hubs: interpreters.New(options.Logger, options.Clock, options.WebhookGuard),
 	}
 	anyName := true
 	c, err := controller.NewTypedUnmanaged("work", controller.TypedOptions[Request]{

@@ -35,6 +35,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/features"
 	slim "github.com/capstan-io/capstan/internal/fleet"
@@ -146,6 +147,9 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Gates are the feature gates of features.HubPlacement.
 	Gates features.Set
+	// Guard says at which addresses webhooks of interpreters may be called. The zero
+	// value forbids those that mean this host or this link.
+	Guard dial.Guard
 }
 
 // Setup adds the controllers to the manager.
@@ -188,7 +192,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("adding the watches of templates: %w", err)
 	}
 	objects := templates.Objects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Recent: recent}
-	customs := interpreters.New(mgr.GetClient(), mgr.GetAPIReader(), o.Clock)
+	customs := interpreters.New(mgr.GetClient(), mgr.GetAPIReader(), o.Clock, o.Guard)
 	clusters, chain := fleet.New(o.Clock), append(interpret.Chain{customs}, shipped.Chain()...)
 	own := latest.Client{Client: mgr.GetClient(), Latest: latest.New(o.Clock)}
 	stored := store.New(own, decide.New(decide.Options{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters)

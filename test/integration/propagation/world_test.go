@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,7 @@ import (
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/propagation"
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -93,7 +95,9 @@ func newHub(t *testing.T, startServer func(testing.TB, ...func(*envtest.Environm
 		t.Fatal(err)
 	}
 	w := world{
-		T: t, WithWatch: c, environment: environment, config: config, options: &propagation.Options{Gates: gates(t)}, limits: &selfconflict.Limits{},
+		T: t, WithWatch: c, environment: environment, config: config, options: &propagation.Options{
+			Gates: gates(t), Guard: dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, // where tests serve webhooks
+		}, limits: &selfconflict.Limits{},
 		ended: new(func() {}), running: &[]*passes.Passes{}, members: map[string]*member{},
 	}
 	t.Cleanup(w.stop)

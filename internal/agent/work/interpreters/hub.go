@@ -19,6 +19,7 @@ import (
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/interpret/customized"
 	"github.com/capstan-io/capstan/internal/interpret/lua"
@@ -46,14 +47,16 @@ const (
 type Hubs struct {
 	clock clock.WithTicker
 	log   logr.Logger
+	guard *dial.Guard
 
 	mu   sync.Mutex
 	hubs map[string]*Hub // by the URL
 }
 
-// New returns no hubs. Scripts find the time of the clock.
-func New(log logr.Logger, clk clock.PassiveClock) *Hubs {
-	h := &Hubs{log: log, clock: clock.RealClock{}, hubs: map[string]*Hub{}}
+// New returns no hubs. Scripts find the time of the clock, and webhooks are called at the
+// addresses that the guard lets be dialled; nil lets all be.
+func New(log logr.Logger, clk clock.PassiveClock, guard *dial.Guard) *Hubs {
+	h := &Hubs{log: log, guard: guard, clock: clock.RealClock{}, hubs: map[string]*Hub{}}
 	if ticking, is := clk.(clock.WithTicker); is {
 		h.clock = ticking
 	}
@@ -92,7 +95,7 @@ func (h *Hubs) Join(c *fleet.Connection, changed func(changed []schema.GroupVers
 	hub := h.hubs[c.HubHost]
 	if hub == nil {
 		hub = &Hub{
-			hubs: h, url: c.HubHost, customizations: customized.NewKinds(lua.New(h.clock.Now)), webhooks: newWebhooks(h.clock),
+			hubs: h, url: c.HubHost, customizations: customized.NewKinds(lua.New(h.clock.Now)), webhooks: newWebhooks(h.clock, h.guard),
 			users: map[*fleet.Connection]func([]schema.GroupVersionKind){}, again: make(chan struct{}, 1), anew: make(chan struct{}, 1), found: map[string]lua.Customization{},
 		}
 		h.hubs[c.HubHost] = hub

@@ -49,7 +49,7 @@ func kindOf(i int) schema.GroupVersionKind {
 // however many clusters there are, with what an agent may spend on them.
 func TestFiftyCustomizationsCostLittle(t *testing.T) {
 	const customizations, clusters, most = 50, 100, 2 << 20
-	hubs := New(logr.Discard(), clock.RealClock{})
+	hubs := New(logr.Discard(), clock.RealClock{}, nil)
 	var hub *Hub
 	for range clusters {
 		hub = hubs.Join(&fleet.Connection{HubHost: "https://hub"}, func([]schema.GroupVersionKind) {})
@@ -81,7 +81,7 @@ func heap() uint64 {
 
 func TestClustersOfAHubShareWhatItsUsersSay(t *testing.T) {
 	t.Parallel()
-	hubs := New(logr.Discard(), clock.RealClock{})
+	hubs := New(logr.Discard(), clock.RealClock{}, nil)
 	var told [2][]string
 	one, two, other := &fleet.Connection{HubHost: "https://a"}, &fleet.Connection{HubHost: "https://a"}, &fleet.Connection{HubHost: "https://b"}
 	hear := func(i int) func([]schema.GroupVersionKind) {

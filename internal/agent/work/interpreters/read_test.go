@@ -45,7 +45,7 @@ type reading struct {
 func reads(t *testing.T, follow func(context.Context, *Hub)) *reading {
 	t.Helper()
 	r := &reading{t: t, clock: clocktesting.NewFakeClock(time.Now()), answers: &answers{}}
-	hubs := New(logr.Discard(), r.clock)
+	hubs := New(logr.Discard(), r.clock, nil)
 	r.Hub = hubs.Join(&fleet.Connection{HubHost: "https://hub"}, func([]schema.GroupVersionKind) {})
 	r.hear(nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,7 +117,7 @@ func TestAHubThatRefusesAtFirstIsHeard(t *testing.T) {
 
 func TestNothingIsKnownByARefusalAlone(t *testing.T) {
 	t.Parallel()
-	hub := New(logr.Discard(), clocktesting.NewFakeClock(time.Now())).Join(&fleet.Connection{}, func([]schema.GroupVersionKind) {})
+	hub := New(logr.Discard(), clocktesting.NewFakeClock(time.Now()), nil).Join(&fleet.Connection{}, func([]schema.GroupVersionKind) {})
 	ended := 0
 	refused := apierrors.NewForbidden(schema.GroupResource{}, "", nil)
 	(&follower{hub: hub, refused: func() { ended++ }}).Failed(refused)
@@ -130,7 +130,7 @@ func TestNothingIsKnownByARefusalAlone(t *testing.T) {
 func TestAHubThatNobodyUsesIsNotRead(t *testing.T) {
 	t.Parallel()
 	c := &fleet.Connection{HubHost: "https://hub"}
-	hub := New(logr.Discard(), clocktesting.NewFakeClock(time.Now())).Join(c, func([]schema.GroupVersionKind) {})
+	hub := New(logr.Discard(), clocktesting.NewFakeClock(time.Now()), nil).Join(c, func([]schema.GroupVersionKind) {})
 	hub.Leave(c)
 	if hub.Need(t.Context(), c); hub.stop != nil {
 		t.Error("it is read")

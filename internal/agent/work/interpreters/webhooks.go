@@ -13,6 +13,7 @@ import (
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	"github.com/capstan-io/capstan/internal/callout"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/webhook"
 	"github.com/capstan-io/capstan/internal/watch"
@@ -31,9 +32,9 @@ type webhooks struct {
 	asked map[schema.GroupVersionKind]struct{}
 }
 
-func newWebhooks(now clock.PassiveClock) *webhooks {
+func newWebhooks(now clock.PassiveClock, guard *dial.Guard) *webhooks {
 	return &webhooks{
-		calls: callout.New(callout.Options{Clock: now}),
+		calls: callout.New(callout.Options{Clock: now, Guard: guard}),
 		found: map[string]configv1alpha1.ResourceInterpreterWebhookConfiguration{}, asked: map[schema.GroupVersionKind]struct{}{},
 	}
 }

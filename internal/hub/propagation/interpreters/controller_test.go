@@ -19,6 +19,7 @@ import (
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 )
 
@@ -70,7 +71,7 @@ func TestBindingsAreToldOfEachChange(t *testing.T) {
 		},
 	}).Build()
 	var told []string
-	c := NewController(hub, New(hub, hub, clock.RealClock{}), templates.New(templates.Options{}), Told{
+	c := NewController(hub, New(hub, hub, clock.RealClock{}, dial.Guard{}), templates.New(templates.Options{}), Told{
 		Binding: func(b types.NamespacedName) { told = append(told, b.String()) },
 	})
 	reconcile := func(fails bool, want ...string) {

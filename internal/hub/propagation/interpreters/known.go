@@ -20,6 +20,7 @@ import (
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	"github.com/capstan-io/capstan/internal/callout"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/customized"
 	"github.com/capstan-io/capstan/internal/interpret/lua"
@@ -42,11 +43,11 @@ type Known struct {
 }
 
 // New returns what a cache has of customizations and webhooks. Services are read from
-// live.
-func New(reader, live client.Reader, now clock.PassiveClock) *Known {
+// live, and webhooks are called at the addresses that the guard lets be dialled.
+func New(reader, live client.Reader, now clock.PassiveClock, guard dial.Guard) *Known {
 	return &Known{
 		reader: reader, kinds: customized.NewKinds(lua.New(now.Now)),
-		calls: callout.New(callout.Options{Clock: now, Resolve: services{live}.resolve}),
+		calls: callout.New(callout.Options{Clock: now, Resolve: services{live}.resolve, Guard: &guard}),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ import (
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/interpret"
 )
 
@@ -86,12 +88,19 @@ func TestTheServiceOfTheHubIsAsked(t *testing.T) {
 		}},
 	}}}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(service, configuration).Build()
-	known := New(hub, hub, clock.RealClock{})
-	if err := known.Load(t.Context()); err != nil {
-		t.Fatal(err)
+	ask := func(guard dial.Guard) (string, error) {
+		known := New(hub, hub, clock.RealClock{}, guard)
+		if err := known.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return interpret.Chain{known}.Verdict(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}})
 	}
-	verdict, err := interpret.Chain{known}.Verdict(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}})
+	verdict, err := ask(dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil || verdict != interpret.Unhealthy {
 		t.Errorf("got %q, %v, want what the webhook says", verdict, err)
+	}
+	// Nobody makes the hub call itself, unless its administrator allows that.
+	if verdict, err := ask(dial.Guard{}); err == nil || !strings.Contains(err.Error(), "it is a loopback address") {
+		t.Errorf("got %q, %v, want that loopback is not called", verdict, err)
 	}
 }
