@@ -118,7 +118,7 @@ INSTALLING := install-[a-z]*|upgrade
 test-lab: ## Tries the lab itself: clusters, pods, images, volumes, partitions. Needs root.
 	$(MAKE) -C test/lab e2e
 test-hub-and-spoke:
-	$(E2E) -skip '^(TestWalkthroughs|TestDrills)$$' -clusters hub,member1
+	$(E2E) -skip '^(TestWalkthroughs|TestDrills|TestPressure)$$' -clusters hub,member1
 test-walkthroughs:
 	$(E2E) -run '^TestWalkthroughs$$' -skip '^TestWalkthroughs$$/^($(ON_HOSTS)|$(INSTALLING)|upgrade-.*)$$'
 test-walkthroughs-hosts:
@@ -162,6 +162,10 @@ drill-restore: ## Destroys the etcd of a dedicated hub, and brings the hub back 
 drill-upgrade: lab-older ## Upgrades the Kubernetes of a dedicated hub by a minor version. Compiles the older one first.
 $(DRILLS): drill-%: lab-build image
 	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(DRILL_TIMEOUT) -run '^TestDrills$$/^$*$$' ./test/e2e
+
+.PHONY: test-pressure
+test-pressure: lab-build image ## A hub with 100 works that change, beside 100 busy processes, for ten minutes: nothing restarts, nothing is refused. Needs root.
+	$(E2E) -run '^TestPressure$$' -clusters hub,member1
 
 .PHONY: test-fault
 test-fault: build lab-build ## Breaks API servers, networks and agents while works change. Needs root. FAULT_ARGS=-long for long outages, '-seed N' to replay.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -46,6 +47,7 @@ func TestHubAndSpoke(t *testing.T) {
 		{"permissions are as committed", s.permissionsAreAsCommitted},
 		{"attacks from a bootstrap identity are refused", s.attackAsBootstrap},
 		{"attacks from an agent are refused", s.attackAsAgent},
+		{"nothing restarts on a starved machine", s.survives(pressure{works: 10, busy: 12, lasts: 45 * time.Second})},
 		{"the certificate is renewed without a restart", s.renewal},
 		{"deny and accept again", s.denyAndAccept},
 		{"a denied cluster that comes back stays out", s.deniedComesBack},
