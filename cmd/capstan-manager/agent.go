@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/agent"
 	"github.com/capstan-io/capstan/internal/agent/work"
+	"github.com/capstan-io/capstan/internal/metrics"
 )
 
 // agentFlags are the flags of an agent that is one process.
@@ -42,16 +43,19 @@ func (f *agentFlags) add(fs *pflag.FlagSet) {
 	acceptWithoutEffect(fs, "workload-source-config", "cloudevents-client-id", "hub-kubeconfig")
 }
 
-// work adds the part for works.
-func (f *agentFlags) work(logger logr.Logger, options *agent.Options) (func(context.Context) error, error) {
+// work returns what adds the part for works.
+func (f *agentFlags) work(logger logr.Logger) (addParts, error) {
 	workOptions, err := f.works.options(logger, f.registration.gates)
 	if err != nil {
 		return nil, err
 	}
-	part, err := newWorkPart(workOptions)
-	if err != nil {
-		return nil, err
-	}
-	options.Parts = append(options.Parts, part)
-	return part.Start, nil
+	workOptions = traced(workOptions)
+	return func(options *agent.Options, group *metrics.Group) (func(context.Context) error, error) {
+		part, err := newWorkPart(workOptions, group)
+		if err != nil {
+			return nil, err
+		}
+		options.Parts = append(options.Parts, part)
+		return part.Start, nil
+	}, nil
 }

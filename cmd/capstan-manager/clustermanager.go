@@ -100,7 +100,7 @@ func (f *clusterManagerFlags) run(ctx context.Context) error {
 	if err := clustermanager.New(deps).SetupWithManager(mgr); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	return process.Run(ctx, mgr)
 }
 
 // complete takes what the operator has to know from its flags and environment.

@@ -61,7 +61,7 @@ func runControlPlane(ctx context.Context, flags *managerFlags) error {
 	if err := controlplane.Setup(mgr, namespace, controllermetrics.Registry); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	return process.Run(ctx, mgr)
 }
 
 // newEtcdDataCommand returns the command that pods of "capstan restore" run.

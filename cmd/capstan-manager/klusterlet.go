@@ -97,7 +97,7 @@ func (f *klusterletFlags) run(ctx context.Context) error {
 	if err := klusterlet.Setup(mgr, f.settings, allowed, signal); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	return process.Run(ctx, mgr)
 }
 
 // complete takes what OLM and the Deployment tell by the environment.

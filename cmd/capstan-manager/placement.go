@@ -66,7 +66,7 @@ func (f *placementControllerFlags) run(ctx context.Context) error {
 	if err := placement.Setup(ctx, mgr, placement.Options{Metrics: controllermetrics.Registry}); err != nil {
 		return fmt.Errorf("setting up the controller for Placements: %w", err)
 	}
-	if err := mgr.Start(ctx); err != nil {
+	if err := process.Run(ctx, mgr); err != nil {
 		return fmt.Errorf("running the controller for Placements: %w", err)
 	}
 	return nil
@@ -126,7 +126,7 @@ func (f *placementDebugFlags) run(ctx context.Context) error {
 	if err := debug.Setup(ctx, mgr, debug.Options{Listen: f.listen, CertDir: f.certDir, SetTLS: setTLS}); err != nil {
 		return fmt.Errorf("setting up the debug endpoint for Placements: %w", err)
 	}
-	if err := mgr.Start(ctx); err != nil {
+	if err := process.Run(ctx, mgr); err != nil {
 		return fmt.Errorf("serving the debug endpoint for Placements: %w", err)
 	}
 	return nil

@@ -80,7 +80,7 @@ func (f *propagationControllerFlags) run(ctx context.Context) error {
 	if err := propagation.Setup(ctx, mgr, propagation.Options{Metrics: controllermetrics.Registry, Gates: gates, Guard: dial.Guard{Allowed: allowed}}); err != nil {
 		return fmt.Errorf("setting up the controllers for propagation: %w", err)
 	}
-	if err := mgr.Start(ctx); err != nil {
+	if err := process.Run(ctx, mgr); err != nil {
 		return fmt.Errorf("running the controllers for propagation: %w", err)
 	}
 	return nil

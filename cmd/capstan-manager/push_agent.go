@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/agent/push"
+	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/fleet"
@@ -85,11 +87,12 @@ func (f *pushAgentFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.works.options(logr.Discard(), f.gates); err != nil {
-		return err
-	}
 	debug.SetGCPercent(agentGCPercent)
 	logger, err := logging.Setup(f.verbosity)
+	if err != nil {
+		return err
+	}
+	works, err := f.workOptions(logger, guard)
 	if err != nil {
 		return err
 	}
@@ -106,8 +109,13 @@ func (f *pushAgentFlags) run(ctx context.Context) error {
 			return err
 		}
 	}
+	works = traced(works)
+	pushes := push.Options{
+		Hub: hub, HubURL: f.hubURL, Guard: guard, Log: logger, MetricsPerCluster: f.metricsPerCluster,
+		ClaimRules: clusterstatus.ClaimRules{CustomMax: f.customClaims, ReservedSuffixes: f.reservedSuffixes},
+	}
 	lead, err := process.Leading(home, f.election, process.Namespace(hubNamespaceDefault), []string{push.LockName},
-		func(ctx context.Context) error { return f.lead(ctx, hub, home, guard, logger) })
+		func(ctx context.Context) error { return leadPushAgent(ctx, home, pushes, works) })
 	if err != nil {
 		return err
 	}
@@ -129,39 +137,41 @@ func countTogether(configs ...*rest.Config) error {
 	return nil
 }
 
-// lead works for the clusters until ctx ends.
-func (f *pushAgentFlags) lead(ctx context.Context, hub, home *rest.Config, guard dial.Guard, logger logr.Logger) error {
-	networks, err := serviceNetworks(ctx, hub, home)
+// workOptions are those of the part for works of all clusters.
+func (f *pushAgentFlags) workOptions(logger logr.Logger, guard dial.Guard) (work.Options, error) {
+	o, err := f.works.options(logger, f.gates)
+	o.Workers, o.WorkersPerCluster = push.Workers, push.WorkersPerCluster
+	// Webhooks may be Services of the hub: only what means this host or this link is kept from them.
+	o.WebhookGuard = &dial.Guard{Allowed: guard.Allowed}
+	return o, err
+}
+
+// leadPushAgent works for the clusters until ctx ends. It may be called again then.
+func leadPushAgent(ctx context.Context, home *rest.Config, o push.Options, works work.Options) error {
+	networks, err := serviceNetworks(ctx, o.Hub, home)
 	if err != nil {
 		return fmt.Errorf("the push agent does not dial before it knows what not to: %w", err)
 	}
 	if len(networks) == 0 {
-		logger.Info("The hub does not tell the networks of its Services, so only what --forbidden-networks has is kept from members")
+		o.Log.Info("The hub does not tell the networks of its Services, so only what --forbidden-networks has is kept from members")
 	}
-	guard.Forbidden = append(guard.Forbidden, networks...)
-	workOptions, err := f.works.options(logger, f.gates)
+	o.Guard.Forbidden = slices.Concat(o.Guard.Forbidden, networks)
+	registered := metrics.NewGroup(controllermetrics.Registry)
+	defer registered.Unregister()
+	part, err := newWorkPart(works, registered)
 	if err != nil {
 		return err
 	}
-	// Webhooks may be Services of the hub: only what means this host or this link is kept from them.
-	workOptions.WebhookGuard = &dial.Guard{Allowed: guard.Allowed}
-	workOptions.Workers, workOptions.WorkersPerCluster = push.Workers, push.WorkersPerCluster
-	works, err := newWorkPart(workOptions)
+	o.Parts = []fleet.Part{part}
+	a, err := push.New(o)
 	if err != nil {
 		return err
 	}
-	a, err := push.New(push.Options{
-		Hub: hub, HubURL: f.hubURL, Guard: guard, Log: logger, Parts: []fleet.Part{works}, MetricsPerCluster: f.metricsPerCluster,
-		ClaimRules: clusterstatus.ClaimRules{CustomMax: f.customClaims, ReservedSuffixes: f.reservedSuffixes},
-	})
-	if err != nil {
-		return err
-	}
-	if err := metrics.Register(controllermetrics.Registry, a.Collectors()...); err != nil {
+	if err := registered.Register(a.Collectors()...); err != nil {
 		return fmt.Errorf("connections: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return works.Start(ctx) })
+	group.Go(func() error { return part.Start(ctx) })
 	group.Go(func() error { return a.Run(ctx) })
 	return group.Wait()
 }

@@ -144,8 +144,17 @@ type moreParts struct {
 	// begins when it has this one, too: an agent that only did this and is being
 	// replaced has then ended.
 	lease string
-	// parts makes them, and what has to run for them.
-	parts func(logger logr.Logger, options *agent.Options) (run func(context.Context) error, err error)
+	// parts checks the flags and returns what adds them.
+	parts func(logger logr.Logger) (addParts, error)
+}
+
+// addParts makes parts anew, adds them to the options and their metrics to the group, and
+// returns what has to run for them.
+type addParts func(options *agent.Options, group *metrics.Group) (run func(context.Context) error, err error)
+
+// noParts adds none.
+func noParts(*agent.Options, *metrics.Group) (func(context.Context) error, error) {
+	return func(context.Context) error { return nil }, nil
 }
 
 func (f *registrationAgentFlags) run(ctx context.Context, component string, more moreParts) error {
@@ -158,31 +167,42 @@ func (f *registrationAgentFlags) run(ctx context.Context, component string, more
 	if err != nil {
 		return err
 	}
-	beside, leases := func(context.Context) error { return nil }, []string{agent.LockName}
+	leases, add := []string{agent.LockName}, addParts(noParts)
 	if more.parts != nil {
 		leases = append(leases, more.lease)
-		if beside, err = more.parts(logger, &chosen); err != nil {
+		if add, err = more.parts(logger); err != nil {
 			return err
 		}
 	}
-	a, err := agent.New(chosen)
-	if err != nil {
-		return err
-	}
-	if err := metrics.Register(controllermetrics.Registry, a.Collectors()...); err != nil {
-		return err
-	}
 	lead, err := process.Leading(chosen.Home, f.election, chosen.Namespace, leases, func(ctx context.Context) error {
-		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() error { return a.Run(ctx) })
-		group.Go(func() error { return beside(ctx) })
-		return group.Wait()
+		return leadAgent(ctx, chosen, add)
 	})
 	if err != nil {
 		return err
 	}
 	logger.Info("The agent starts", "namespace", chosen.Namespace, "cluster", chosen.ClusterName)
 	return process.While(ctx, f.server, chosen.Home, component, lead)
+}
+
+// leadAgent is the agent until ctx ends. It may be called again then.
+func leadAgent(ctx context.Context, o agent.Options, add addParts) error {
+	registered := metrics.NewGroup(controllermetrics.Registry)
+	defer registered.Unregister()
+	beside, err := add(&o, registered)
+	if err != nil {
+		return err
+	}
+	a, err := agent.New(o)
+	if err != nil {
+		return err
+	}
+	if err := registered.Register(a.Collectors()...); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.Run(ctx) })
+	group.Go(func() error { return beside(ctx) })
+	return group.Wait()
 }
 
 // options checks the flags and returns what was chosen with them.

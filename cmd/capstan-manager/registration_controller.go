@@ -107,7 +107,7 @@ func (f *registrationFlags) run(ctx context.Context) error {
 	if err := registration.Setup(ctx, mgr, chosen); err != nil {
 		return fmt.Errorf("setting up the registration controllers: %w", err)
 	}
-	if err := mgr.Start(ctx); err != nil {
+	if err := process.Run(ctx, mgr); err != nil {
 		return fmt.Errorf("running the registration controllers: %w", err)
 	}
 	return nil

@@ -11,7 +11,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
-	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/capstan-io/capstan/internal/metrics"
 )
 
 const (
@@ -65,12 +66,8 @@ func TestAgentsStartWithoutTraces(t *testing.T) {
 	if options.Tracer != nil || lines.Len() != 0 {
 		t.Error("reading the flags has started something")
 	}
-	part, err := newWorkPart(options)
-	if err != nil {
+	if _, err := newWorkPart(traced(options), metrics.NewGroup(nil)); err != nil {
 		t.Fatalf("an agent does not start for its telemetry: %v", err)
-	}
-	for _, c := range part.Collectors() {
-		controllermetrics.Registry.Unregister(c)
 	}
 	if lines.Len() != 1 {
 		t.Errorf("got the lines %v, want one about the traces that there are not", lines.All())

@@ -13,12 +13,14 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capstan-io/capstan/internal/agent/parts"
 	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/agent/work/hubfile"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/logging"
+	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
 	"github.com/capstan-io/capstan/internal/process"
 )
@@ -100,11 +102,12 @@ func (f *workAgentFlags) clusters() (home, member *rest.Config, err error) {
 }
 
 func (f *workAgentFlags) run(ctx context.Context) error {
-	if _, err := f.works.options(logr.Discard(), f.gates); err != nil {
-		return err
-	}
 	debug.SetGCPercent(agentGCPercent)
 	logger, err := logging.Setup(f.verbosity)
+	if err != nil {
+		return err
+	}
+	workOptions, err := f.works.options(logger, f.gates)
 	if err != nil {
 		return err
 	}
@@ -112,21 +115,20 @@ func (f *workAgentFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	workOptions = traced(workOptions)
 	lead, err := process.Leading(home, f.election, agentNamespace(f.namespace), []string{work.LockName},
-		func(ctx context.Context) error { return f.lead(ctx, member, logger) })
+		func(ctx context.Context) error { return f.lead(ctx, member, workOptions, logger) })
 	if err != nil {
 		return err
 	}
 	return process.While(ctx, f.server, home, "work-agent", lead)
 }
 
-// lead applies works until ctx ends.
-func (f *workAgentFlags) lead(ctx context.Context, member *rest.Config, logger logr.Logger) error {
-	workOptions, err := f.works.options(logger, f.gates)
-	if err != nil {
-		return err
-	}
-	part, err := newWorkPart(workOptions)
+// lead applies works until ctx ends. It may be called again then.
+func (f *workAgentFlags) lead(ctx context.Context, member *rest.Config, o work.Options, logger logr.Logger) error {
+	group := metrics.NewGroup(controllermetrics.Registry)
+	defer group.Unregister()
+	part, err := newWorkPart(o, group)
 	if err != nil {
 		return err
 	}
@@ -138,8 +140,8 @@ func (f *workAgentFlags) lead(ctx context.Context, member *rest.Config, logger l
 		File: file, ClusterName: f.clusterName, AgentID: f.agentID, Member: member,
 		QPS: f.hubQPS, Burst: f.hubBurst, Registry: parts.NewRegistry(logger, nil, part), Log: logger,
 	})
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return part.Start(ctx) })
-	group.Go(func() error { return follower.Run(ctx) })
-	return group.Wait()
+	running, ctx := errgroup.WithContext(ctx)
+	running.Go(func() error { return part.Start(ctx) })
+	running.Go(func() error { return follower.Run(ctx) })
+	return running.Wait()
 }

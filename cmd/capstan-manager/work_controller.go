@@ -70,7 +70,7 @@ func (f *workControllerFlags) run(ctx context.Context) error {
 	if err := work.Setup(mgr, work.Options{Gates: gates}); err != nil {
 		return fmt.Errorf("setting up the controllers for works: %w", err)
 	}
-	if err := mgr.Start(ctx); err != nil {
+	if err := process.Run(ctx, mgr); err != nil {
 		return fmt.Errorf("running the controllers for works: %w", err)
 	}
 	return nil

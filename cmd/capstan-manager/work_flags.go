@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
-	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work"
@@ -86,15 +85,20 @@ func (f *workFlags) options(logger logr.Logger, gateFlags []string) (work.Option
 	}, nil
 }
 
-// newWorkPart returns the part for works, whose metrics are among those of the program,
-// and whose deliveries are traced if the environment asks for it.
-func newWorkPart(o work.Options) (*work.Part, error) {
+// traced returns the options with deliveries traced if the environment asks for it, for
+// as long as the process runs.
+func traced(o work.Options) work.Options {
 	o.Tracer = tracer(o.Logger, "agent", os.Getenv)
+	return o
+}
+
+// newWorkPart returns the part for works, whose metrics are in the group.
+func newWorkPart(o work.Options, group *metrics.Group) (*work.Part, error) {
 	part, err := work.New(o)
 	if err != nil {
 		return nil, err
 	}
-	if err := metrics.Register(controllermetrics.Registry, part.Collectors()...); err != nil {
+	if err := group.Register(part.Collectors()...); err != nil {
 		return nil, fmt.Errorf("works: %w", err)
 	}
 	return part, nil

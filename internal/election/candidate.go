@@ -12,19 +12,20 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// errNotLeader ends a replica that cannot show any more that it leads.
-var errNotLeader = errors.New("this replica does not lead any more")
+// ErrNotLeader ends the work of a replica that cannot show any more that it leads.
+var ErrNotLeader = errors.New("this replica does not lead any more")
 
 // Lead runs the function while this replica leads. It returns when the function
-// does, and with an error when another replica may lead. A replica that sees
+// does, and with ErrNotLeader when another replica may lead; what the function says
+// then, whose context has ended, is part of that error. A replica that sees
 // another one in the Lease ends at once: client-go's elector alone would work on
 // until its own time is over. When ctx ends, the
 // Lease is given up after the function has returned, so that no two replicas
-// work at a time.
+// work at a time. It can be called again with the same lock once it has returned.
 func Lead(ctx context.Context, lock *Lock, run func(context.Context) error) error {
 	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	lock.replaced = stop
+	lock.begin(stop)
 	var begun atomic.Bool
 	result := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -34,7 +35,7 @@ func Lead(ctx context.Context, lock *Lock, run func(context.Context) error) erro
 			OnStartedLeading: func(leading context.Context) {
 				defer stop()
 				begun.Store(true)
-				result <- work(ctx, leading, run)
+				result <- lock.work(ctx, leading, run)
 			},
 			OnStoppedLeading: func() {},
 		},
@@ -55,16 +56,18 @@ func Lead(ctx context.Context, lock *Lock, run func(context.Context) error) erro
 }
 
 // work runs the function until ctx or leading ends.
-func work(ctx, leading context.Context, run func(context.Context) error) error {
+func (l *Lock) work(ctx, leading context.Context, run func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	l.working.Store(true)
+	defer l.working.Store(false)
 	working, end := context.WithCancel(leading)
 	defer end()
 	defer context.AfterFunc(ctx, end)()
 	err := run(working)
-	if err == nil && leading.Err() != nil && ctx.Err() == nil {
-		return errNotLeader
+	if leading.Err() != nil && ctx.Err() == nil {
+		return errors.Join(ErrNotLeader, err)
 	}
 	return err
 }

@@ -6,6 +6,7 @@
 // It is client-go's election by a Lease, with one thing besides: who waits
 // looks whether the pod of the leader is still there. A leader that was killed
 // without a word is so replaced within seconds, although its Lease lasts for
-// minutes, which keeps the writes few. It does not decide how a component
+// minutes, which keeps the writes few. Who has lost the lead may lead again, in the
+// same process. It does not decide how a component
 // works with several leaders, and is not for sharding.
 package election

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/testing/outage"
 )
 
 // patience is how long a test waits; the Lease lasts much longer, so what
@@ -256,6 +257,7 @@ func TestLeadersAreReplacedLongBeforeTheirLeaseRunsOut(t *testing.T) {
 		next.stop(t)
 	})
 	t.Run("ALeaderEndsWhenItSeesAnotherOne", func(t *testing.T) { leaderIsReplaced(t, s.in(t, "seized")) })
+	t.Run("ALeaderThatNobodyCouldAskLeadsAgain", func(t *testing.T) { leaderIsCutOff(t, s.in(t, "outage")) })
 	t.Run("ALeaseIsGivenUpWhenTheWorkHasEnded", func(t *testing.T) {
 		s := s.in(t, "order")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -289,7 +291,7 @@ func leaderIsReplaced(t *testing.T, s server) {
 	}
 	select {
 	case err := <-old.ended:
-		if !errors.Is(err, errNotLeader) {
+		if !errors.Is(err, ErrNotLeader) {
 			t.Errorf("a leader that was replaced ends with %v", err)
 		}
 	case <-time.After(patience):
@@ -297,6 +299,56 @@ func leaderIsReplaced(t *testing.T, s server) {
 	}
 	if got := s.holder(t); got != thief.Identity() {
 		t.Errorf("the Lease of the next one is held by %q", got)
+	}
+}
+
+// leaderIsCutOff takes the API server away from a leader until its time is over, and has
+// it lead again with the same lock, although its Lease lasts for hours.
+func leaderIsCutOff(t *testing.T, s server) {
+	t.Helper()
+	var outages outage.Server
+	s.config = rest.CopyConfig(s.config)
+	s.config.Wrap(outages.Wrap)
+	lock := s.lockWith(t, Pod{}, options.LeaderElection{LeaseDuration: 3 * time.Hour, RenewDeadline: 10 * time.Second, RetryPeriod: 100 * time.Millisecond})
+	first := s.startWith(t, lock)
+	first.waitLeads(t)
+	outages.Ends()
+	select {
+	case err := <-first.ended:
+		if !errors.Is(err, ErrNotLeader) {
+			t.Fatalf("a leader that cannot renew its Lease ends with %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("a leader works on that cannot renew its Lease")
+	}
+	if got := s.holder(t); got != lock.Identity() {
+		t.Errorf("the Lease was given up by who could ask nobody: %q has it", got)
+	}
+	lock.times.RenewDeadline = 2 * time.Hour // it is not to be lost again, on whatever machine
+	again := s.startWith(t, lock)
+	outages.ComesBack(t, 0)
+	again.waitLeads(t)
+	again.stop(t)
+	if got := s.holder(t); got != "" {
+		t.Errorf("all have ended, but the Lease is held by %q", got)
+	}
+}
+
+// TestALeaseIsNotGivenUpDuringTheWork: the next one would work beside it.
+func TestALeaseIsNotGivenUpDuringTheWork(t *testing.T) {
+	lock, err := New(&rest.Config{Host: "https://nobody.invalid"}, Options{Namespace: namespace, Name: leaseName, Times: times()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock.wrote(resourcelock.LeaderElectionRecord{HolderIdentity: lock.Identity()})
+	leading, lost := context.WithCancel(t.Context())
+	err = lock.work(t.Context(), leading, func(ctx context.Context) error {
+		lost()
+		<-ctx.Done()
+		return lock.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}) //nolint:contextcheck // this context has ended
+	})
+	if !errors.Is(err, ErrNotLeader) || err.Error() != ErrNotLeader.Error() {
+		t.Errorf("want that nobody is asked, got %v", err)
 	}
 }
 

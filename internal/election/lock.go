@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,7 +47,7 @@ type Options struct {
 // was looked at, so of several candidates one succeeds, and a leader that has
 // renewed meanwhile stays.
 //
-// A Lock belongs to one elector.
+// A Lock belongs to one elector at a time.
 type Lock struct {
 	lease resourcelock.LeaseLock
 	pods  kubernetes.Interface
@@ -57,6 +58,8 @@ type Lock struct {
 	// holder is the last one seen; held is whether this candidate ever led.
 	holder string
 	held   bool
+	// working is that the Lease may not be given up, as the candidate has work in hand.
+	working atomic.Bool
 	// replaced is called when this candidate led and another one does now.
 	replaced func()
 }
@@ -67,8 +70,9 @@ var _ resourcelock.Interface = &Lock{}
 func New(config *rest.Config, o Options) (*Lock, error) {
 	// Without the limit that others share, which could hold up a renewal.
 	config = options.Limit(rest.AddUserAgent(rest.CopyConfig(config), "leader-election"), 0, 0)
-	// One request that hangs must not cost the lead.
-	config.Timeout = max(o.Times.RenewDeadline/2, time.Second)
+	// One request that hangs must not cost the lead, nor keep who has lost it from ending
+	// its work before another one may lead: electors end it after a last look at the Lease.
+	config.Timeout = max(min(o.Times.RenewDeadline, o.Times.LeaseDuration-o.Times.RenewDeadline)/2, time.Second)
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for the election of a leader: %w", err)
@@ -96,6 +100,13 @@ func newLock(clients kubernetes.Interface, o Options) (*Lock, error) {
 		},
 		pods: clients, times: o.Times, clock: o.Clock, waits: inPod, replaced: func() {},
 	}, nil
+}
+
+// begin makes the Lock that of a candidate who has not led yet, and calls the function
+// when the candidate has led and another one does. The Lock keeps its identity: who has
+// lost the lead because nobody could be asked still has its Lease.
+func (l *Lock) begin(replaced func()) {
+	l.holder, l.held, l.replaced = "", false, replaced
 }
 
 // Get returns what the Lease says. As long as the pod of another leader is
@@ -192,9 +203,9 @@ func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 }
 
 // Update writes the Lease, if it is still the one that Get or Update saw last.
-// It does not give up a Lease that another one has.
+// It does not give up a Lease that another one has, nor one before the work has ended.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if record.HolderIdentity == "" && l.holder != l.Identity() {
+	if record.HolderIdentity == "" && (l.holder != l.Identity() || l.working.Load()) {
 		return nil
 	}
 	ctx, cancel := l.outlast(ctx)

@@ -5,9 +5,11 @@ package process
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/capstan-io/capstan/internal/election"
 	"github.com/capstan-io/capstan/internal/options"
@@ -32,8 +34,10 @@ func elect(settings *ctrl.Options, home *rest.Config, o Options) error {
 	return nil
 }
 
-// Leading returns a function that runs another one while this process has all
-// of the Leases. They are taken in the given order.
+// Leading returns a function that runs another one whenever this process has all
+// of the Leases, which are taken in the given order. It ends when that one does by
+// itself. A process that loses a Lease, as its API server is away, ends the work, waits
+// as any other replica, and begins the work anew when it leads again.
 func Leading(
 	config *rest.Config, times options.LeaderElection, namespace string, leases []string, run func(context.Context) error,
 ) (func(context.Context) error, error) {
@@ -48,5 +52,16 @@ func Leading(
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return election.Lead(ctx, lock, run) }, nil
+	return func(ctx context.Context) error {
+		for {
+			err := election.Lead(ctx, lock, run)
+			switch {
+			case !errors.Is(err, election.ErrNotLeader):
+				return err
+			case ctx.Err() != nil:
+				return nil
+			}
+			log.FromContext(ctx).Info("This process does not lead any more, and waits until it does again", "lease", lock.Describe(), "problem", err.Error())
+		}
+	}, nil
 }

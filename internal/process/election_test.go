@@ -5,17 +5,25 @@ package process
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/testing/outage"
 )
 
 // TestManagersHandOverTheirLease runs managers as the operators and the hub's
@@ -144,6 +152,78 @@ func TestAnAgentOfAllPartsHasTheLeasesOfThoseThatItReplaces(t *testing.T) {
 		t.Fatal("both Leases are free, but the agent does not work")
 	}
 	endAll()
+}
+
+// TestAnAgentLeadsAgainAfterAnOutage takes the API server away until the Lease of an agent
+// is another one's, and brings it back: the process goes on all the while, and its work
+// begins anew, with its metrics.
+func TestAnAgentLeadsAgainAfterAnOutage(t *testing.T) {
+	_, config := servers.Start(t)
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outages outage.Server
+	cut := rest.CopyConfig(config)
+	cut.Wrap(outages.Wrap)
+	var begun, over atomic.Int32
+	work := func(ctx context.Context) error {
+		group := metrics.NewGroup(controllermetrics.Registry)
+		defer group.Unregister()
+		if err := group.Register(prometheus.NewCounter(prometheus.CounterOpts{Name: "capstan_test_turns", Help: "Turns."})); err != nil {
+			return err
+		}
+		begun.Add(1)
+		defer over.Add(1)
+		<-ctx.Done()
+		if outages.Ended() {
+			return errors.New("the API server does not answer") // nothing that ends a process
+		}
+		return nil
+	}
+	times := options.LeaderElection{LeaseDuration: 10 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: 200 * time.Millisecond}
+	// A machine with too much to do can cost the Leases at any time, so the work may begin and end more often.
+	lead, err := Leading(cut, times, "default", []string{"outer-lock", "inner-lock"}, work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- While(ctx, options.Server{}, cut, "test-agent", lead) }()
+	await := func(what string, happened func() bool) {
+		t.Helper()
+		limit := time.After(3 * patience)
+		for !happened() {
+			select {
+			case err := <-ended:
+				t.Fatalf("%s: the process has ended: %v", what, err)
+			case <-limit:
+				t.Fatalf("%s: it does not come to that", what)
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	await("the work begins", func() bool { return begun.Load() > 0 })
+	outages.Ends()
+	await("the work ends without the API server", func() bool { return over.Load() == begun.Load() })
+	before := begun.Load()
+	hold(t, clients, "outer-lock", `"another replica"`)
+	outages.ComesBack(t, 0)
+	hold(t, clients, "outer-lock", "null")
+	await("the work begins again", func() bool { return begun.Load() > before })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("a process that is told to end must end without an error, got %v", err)
+	}
+}
+
+// hold writes a holder, as JSON, into a Lease, whoever has it.
+func hold(t *testing.T, clients kubernetes.Interface, lease, holder string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"holderIdentity":%s}}`, holder)
+	if _, err := clients.CoordinationV1().Leases("default").Patch(t.Context(), lease, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func waitHolder(t *testing.T, config *rest.Config, lease string) {
