@@ -96,6 +96,10 @@ type attempt struct {
 	group   *group
 	request capacity.Request
 	result  scheduler.Result
+	// all is the object as it is counted, and lacking what of it its clusters lack, if it
+	// is placed as a whole.
+	all     capacity.Set
+	lacking map[string]capacity.Set
 	// eligible are the places in the fleet of the clusters that may be chosen.
 	eligible []int
 	// selected are the places in the fleet of the clusters that the spread
@@ -149,6 +153,10 @@ func (c *Compiled) try(g *group, fleet view.Fleet, in Input, now time.Time) Deci
 	a := &attempt{Compiled: c, in: in, fleet: fleet, group: g}
 	if in.Requirements != nil {
 		a.request = capacity.RequestOf(in.Requirements.ResourceRequest)
+	}
+	if in.whole() {
+		a.all = in.set()
+		a.lacking = in.lacks(a.all)
 	}
 	previous := make([]string, 0, len(in.Previous))
 	for _, target := range in.Previous {

@@ -4,6 +4,7 @@
 package binding
 
 import (
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -12,8 +13,8 @@ import (
 	"github.com/capstan-io/capstan/config"
 )
 
-// TestListsOfABindingAreBounded looks at what bindings of both kinds list: each part is
-// compared with those of each cluster, and each binding that needs the object is looked for.
+// TestListsOfABindingAreBounded keeps what a tenant may write into a binding to what the
+// hub can go over.
 func TestListsOfABindingAreBounded(t *testing.T) {
 	definitions, err := config.PropagationCRDs()
 	if err != nil {
@@ -21,22 +22,18 @@ func TestListsOfABindingAreBounded(t *testing.T) {
 	}
 	found := 0
 	for _, definition := range definitions {
-		if definition.Spec.Group != workv1alpha2.GroupName {
+		if definition.Spec.Group != workv1alpha2.GroupName || !strings.HasSuffix(definition.Spec.Names.Kind, "ResourceBinding") {
 			continue
 		}
+		found++
 		for _, version := range definition.Spec.Versions {
-			found++
-			spec := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties
-			for field, list := range map[string]struct {
-				schema apiextensionsv1.JSONSchemaProps
-				most   int64
-			}{
-				"components":          {spec["components"], 256},
-				"clusters.components": {spec["clusters"].Items.Schema.Properties["components"], 256},
-				"requiredBy":          {spec["requiredBy"], 10_000},
+			spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
+			for path, want := range map[string]int64{
+				"clusters": 10_000, "gracefulEvictionTasks": 10_000, "requiredBy": 10_000, "requiredBy.clusters": 10_000,
+				"gracefulEvictionTasks.clustersBeforeFailover": 10_000, "components": 256, "clusters.components": 256,
 			} {
-				if is := list.schema.MaxItems; is == nil || *is != list.most {
-					t.Errorf("%s may have %v in spec.%s, want at most %d", definition.Name, is, field, list.most)
+				if list := listAt(spec, path); list.MaxItems == nil || *list.MaxItems != want {
+					t.Errorf("%s: spec.%s may have %v items, want at most %d", definition.Name, path, list.MaxItems, want)
 				}
 			}
 		}
@@ -44,4 +41,14 @@ func TestListsOfABindingAreBounded(t *testing.T) {
 	if found != 2 {
 		t.Errorf("%d kinds of bindings were found, want 2", found)
 	}
+}
+
+// listAt returns the schema of a list below that of an object, at a path of lists.
+func listAt(schema apiextensionsv1.JSONSchemaProps, path string) apiextensionsv1.JSONSchemaProps {
+	field, rest, more := strings.Cut(path, ".")
+	list := schema.Properties[field]
+	if more && list.Items != nil && list.Items.Schema != nil {
+		return listAt(*list.Items.Schema, rest)
+	}
+	return list
 }

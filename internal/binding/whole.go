@@ -41,19 +41,30 @@ func (in Input) parts() []workv1alpha2.TargetComponent {
 	return parts
 }
 
-// set returns the object as it is counted, and what of it one of its clusters lacks:
-// nil for a cluster that has nothing of it.
-func (in Input) set(cluster string) (all, lacks capacity.Set) {
-	n := slices.IndexFunc(in.Previous, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+// set returns the object as it is counted.
+func (in Input) set() capacity.Set {
+	all := make(capacity.Set, 0, len(in.Components))
 	for _, part := range in.Components {
-		one := capacity.Part{Replicas: part.Replicas, Request: capacity.RequestOf(requested(part))}
-		all = append(all, one)
-		if n >= 0 {
-			one.Replicas -= replicasOf(in.Previous[n].Components, part.Name)
-			lacks = append(lacks, one)
-		}
+		all = append(all, capacity.Part{Replicas: part.Replicas, Request: capacity.RequestOf(requested(part))})
 	}
-	return all, lacks
+	return all
+}
+
+// lacks returns what of the object, as it is counted, its clusters lack, by cluster.
+func (in Input) lacks(all capacity.Set) map[string]capacity.Set {
+	lacking := make(map[string]capacity.Set, len(in.Previous))
+	for _, target := range in.Previous {
+		if _, twice := lacking[target.Name]; twice {
+			continue
+		}
+		has := replicasOf(target.Components)
+		lacks := slices.Clone(all)
+		for n, part := range in.Components {
+			lacks[n].Replicas -= has[part.Name]
+		}
+		lacking[target.Name] = lacks
+	}
+	return lacking
 }
 
 func requested(part workv1alpha2.Component) corev1.ResourceList {
@@ -63,13 +74,13 @@ func requested(part workv1alpha2.Component) corev1.ResourceList {
 	return part.ReplicaRequirements.ResourceRequest
 }
 
-func replicasOf(parts []workv1alpha2.TargetComponent, name string) int32 {
+// replicasOf returns how many replicas of each part a cluster has.
+func replicasOf(parts []workv1alpha2.TargetComponent) map[string]int32 {
+	replicas := make(map[string]int32, len(parts))
 	for _, part := range parts {
-		if part.Name == name {
-			return part.Replicas
-		}
+		replicas[part.Name] = part.Replicas
 	}
-	return 0
+	return replicas
 }
 
 // named returns the parts for people, such as "jobmanager 1, taskmanager 2".
@@ -179,9 +190,9 @@ func (w whole) on(clusters ...string) []workv1alpha2.TargetCluster {
 // sets returns how many times a cluster has room for the object, with the one that
 // it has, if it has room for what that one lacks.
 func (w whole) sets(cluster *view.Cluster) (sets int32, known bool) {
-	all, lacks := w.a.in.set(cluster.Name)
 	used := w.a.in.Assumed[cluster.Name]
-	if sets, known = all.Sets(cluster.Room, used); !known || lacks == nil {
+	lacks, has := w.a.lacking[cluster.Name]
+	if sets, known = w.a.all.Sets(cluster.Room, used); !known || !has {
 		return sets, known
 	}
 	if more, _ := lacks.Sets(cluster.Room, used); more > 0 && sets < math.MaxInt32 {
@@ -234,8 +245,9 @@ func (f Footprint) More(now, before workv1alpha2.TargetCluster) view.Amounts {
 	} else {
 		add(now.Replicas, before.Replicas, nil)
 	}
+	is, was := replicasOf(now.Components), replicasOf(before.Components)
 	for _, part := range f.components {
-		add(replicasOf(now.Components, part.Name), replicasOf(before.Components, part.Name), requested(part))
+		add(is[part.Name], was[part.Name], requested(part))
 	}
 	return taken
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/capstan-io/capstan/internal/fleet/affinity"
@@ -86,7 +87,7 @@ func CompileBinding(spec BindingSpec) (Request, field.ErrorList) {
 // placed on the clusters that it is being evicted from.
 func (r Request) Placing(apiVersion, kind string, evicted []string) Request {
 	r.filters = slices.Insert(slices.Clone(r.filters), 1, filter(servedFilter{apiVersion: apiVersion, kind: kind}))
-	r.filters = append(r.filters, evictionFilter(evicted))
+	r.filters = append(r.filters, evictionFilter(sets.New(evicted...)))
 	return r
 }
 
@@ -163,12 +164,12 @@ func (f topologyFilter) objections(now *round, i int, c *view.Cluster) []string 
 }
 
 // evictionFilter bars clusters that the object is being evicted from.
-type evictionFilter []string
+type evictionFilter sets.Set[string]
 
 func (evictionFilter) name() string { return "ClusterEviction" }
 
 func (f evictionFilter) admits(_ *round, _ int, c *view.Cluster) (bool, int) {
-	return !slices.Contains(f, c.Name), 0
+	return !sets.Set[string](f).Has(c.Name), 0
 }
 
 func (evictionFilter) code() code { return codeEviction }

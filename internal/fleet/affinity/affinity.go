@@ -24,6 +24,9 @@ const (
 	keyZone     = "zone"
 )
 
+// valuesTold is how many values a message lists.
+const valuesTold = 10
+
 // Affinity is a ClusterAffinity that was found to be right. It does not change,
 // and may be used from several goroutines. The zero value selects every cluster.
 type Affinity struct {
@@ -118,7 +121,7 @@ func (a Affinity) Objection(cluster *view.Cluster) string {
 		return "it is excluded by name"
 	}
 	if len(a.names) > 0 && !has(a.names, cluster.Name) {
-		return "its name is not one of " + strings.Join(a.names, ", ")
+		return "its name is not one of " + listed(a.names)
 	}
 	if a.labels != nil && !a.labels.Matches(labels.Set(cluster.Labels)) {
 		return fmt.Sprintf("its labels do not match %q", a.labels)
@@ -129,6 +132,15 @@ func (a Affinity) Objection(cluster *view.Cluster) string {
 		}
 	}
 	return ""
+}
+
+// listed returns the first of some values: what it is part of is said of each cluster, and
+// their author writes as many as he likes.
+func listed(values []string) string {
+	if more := len(values) - valuesTold; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(values[:valuesTold], ", "), more)
+	}
+	return strings.Join(values, ", ")
 }
 
 func has(sorted []string, name string) bool {
@@ -165,6 +177,6 @@ func (r requirement) objection(cluster *view.Cluster) string {
 	case r.negated:
 		return fmt.Sprintf("its %s is %q%s", r.key, is, by)
 	default:
-		return fmt.Sprintf("its %s is %q%s, not one of %s", r.key, is, by, strings.Join(r.values, ", "))
+		return fmt.Sprintf("its %s is %q%s, not one of %s", r.key, is, by, listed(r.values))
 	}
 }

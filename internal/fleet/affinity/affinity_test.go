@@ -4,6 +4,7 @@
 package affinity
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -91,5 +92,22 @@ func TestMistakesNameTheirField(t *testing.T) {
 		if matches, err := Matches(affinity, &view.Cluster{Name: "paris", Zones: []string{"a"}}); matches || err == nil {
 			t.Errorf("%s: matches: %v, %v", want, matches, err)
 		}
+	}
+}
+
+// TestAnObjectionNamesAFew is said of each cluster of a fleet: with 10,000 names in each, the
+// reasons of one decision would have gigabytes.
+func TestAnObjectionNamesAFew(t *testing.T) {
+	names := make([]string, 0, 100)
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("c%02d", i))
+	}
+	compiled, problems := Compile(&policyv1alpha1.ClusterAffinity{ClusterNames: names}, field.NewPath("spec"))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	const want = "its name is not one of c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 90 more"
+	if got := compiled.Objection(&view.Cluster{Name: "paris"}); got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -6,7 +6,7 @@ package deliver
 import (
 	"cmp"
 	"errors"
-	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
@@ -26,6 +26,9 @@ import (
 	"github.com/capstan-io/capstan/internal/override"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
+
+// variantsMax is how many variants of an object are kept to be copied.
+const variantsMax = 64
 
 // Source is what the works of a binding are made of.
 type Source struct {
@@ -59,33 +62,67 @@ type Copy struct {
 // user's.
 func Copies(s Source) (copies map[string]Copy, problems map[string]error) {
 	copies, problems = map[string]Copy{}, map[string]error{}
-	pruned := s.Chain.Prune(s.Object)
-	targets := Targets(s.Binding.BindingSpec())
-	completions, divided := completions(s.Binding, s.Chain, pruned, targets)
-	made := map[variant]result{}
-	for _, target := range targets {
-		if s.Only != nil && !s.Only[target.Name] {
+	for cluster, one := range s.outcomes() {
+		if one.problem != nil {
+			problems[cluster] = one.problem
 			continue
 		}
-		cluster, problem := s.cluster(target.Name)
-		if problem != nil {
-			problems[target.Name] = problem
-			continue
-		}
-		v := s.variant(target, &cluster)
-		if divided && !v.whole {
-			v.divided, v.completions = true, completions[target.Name]
-		}
-		if _, done := made[v]; !done {
-			made[v] = s.make(pruned, v, &cluster)
-		}
-		if made[v].problem != nil {
-			problems[target.Name] = made[v].problem
-			continue
-		}
-		copies[target.Name] = Copy{Object: made[v].object.DeepCopy(), Replicas: target.Replicas, Applied: made[v].applied}
+		copies[cluster] = one.Copy
 	}
 	return copies, problems
+}
+
+// outcome is what a cluster gets, or why it gets nothing.
+type outcome struct {
+	Copy
+
+	problem error
+}
+
+// outcomes makes what each cluster gets, in the order of names, when it is asked for: the
+// object may be large, and its clusters many.
+func (s Source) outcomes() iter.Seq2[string, outcome] {
+	return func(yield func(string, outcome) bool) {
+		pruned := s.Chain.Prune(s.Object)
+		targets := Targets(s.Binding.BindingSpec())
+		completions, divided := completions(s.Binding, s.Chain, pruned, targets)
+		made := map[variant]result{}
+		for _, target := range targets {
+			if s.Only != nil && !s.Only[target.Name] {
+				continue
+			}
+			var one outcome
+			cluster, problem := s.cluster(target.Name)
+			if problem != nil {
+				one.problem = problem
+			} else {
+				v := s.variant(target, &cluster)
+				if divided && !v.whole {
+					v.divided, v.completions = true, completions[target.Name]
+				}
+				one = s.outcome(pruned, v, &cluster, made)
+				one.Replicas = target.Replicas
+			}
+			if !yield(target.Name, one) {
+				return
+			}
+		}
+	}
+}
+
+// outcome returns what the cluster gets by its variant, which is made unless it was made for
+// one of the last clusters.
+func (s Source) outcome(pruned *unstructured.Unstructured, v variant, cluster *view.Cluster, made map[variant]result) outcome {
+	if _, done := made[v]; !done {
+		if len(made) == variantsMax {
+			clear(made)
+		}
+		made[v] = s.make(pruned, v, cluster)
+	}
+	if made[v].problem != nil {
+		return outcome{problem: made[v].problem}
+	}
+	return outcome{Copy: Copy{Object: made[v].object.DeepCopy(), Applied: made[v].applied}}
 }
 
 // cluster returns a cluster that something is sent to, or why nothing is.
@@ -140,29 +177,6 @@ func (s Source) make(pruned *unstructured.Unstructured, v variant, cluster *view
 	return result{object: object, applied: applied}
 }
 
-// Render returns the works of a binding by cluster, and the problems of those
-// clusters that cannot get one, as Copies does.
-func Render(s Source) (works map[string]*workv1.ManifestWork, problems map[string]error, err error) {
-	copies, problems := Copies(s)
-	works = map[string]*workv1.ManifestWork{}
-	for cluster, one := range copies {
-		work := s.frame(cluster, one.Applied)
-		stamp(one.Object, work, s.Object)
-		for _, object := range []*unstructured.Unstructured{one.Object, role(one.Object)} {
-			if object == nil {
-				continue
-			}
-			raw, err := object.MarshalJSON()
-			if err != nil {
-				return nil, nil, fmt.Errorf("encoding %s %q for cluster %q: %w", object.GetKind(), object.GetName(), cluster, err)
-			}
-			work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}})
-		}
-		works[cluster] = work
-	}
-	return works, problems, nil
-}
-
 // Targets returns the clusters that a binding sends its object to: those that were
 // chosen, and those of the objects that refer to it. They are in the order of
 // names.
@@ -210,8 +224,7 @@ func (s Source) share(pruned *unstructured.Unstructured, v variant) (*unstructur
 }
 
 // frame returns the work without its manifest.
-func (s Source) frame(cluster string, applied override.Applied) *workv1.ManifestWork {
-	spec := s.Binding.BindingSpec()
+func (s Source) frame(cluster string, applied override.Applied, suspension suspension) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Namespace: cluster, Name: NameOfWorks(s.Binding),
 		Labels: map[string]string{
@@ -233,7 +246,7 @@ func (s Source) frame(cluster string, applied override.Applied) *workv1.Manifest
 		work.Annotations[workv1alpha2.AnnotationResourceBindingName] = s.Binding.GetName()
 	}
 	record(work, applied)
-	if suspended, said := suspended(spec.Suspension, cluster); said {
+	if suspended, said := suspension(cluster); said {
 		work.Annotations[workv1.AnnotationSuspendDispatching], work.Annotations[annotationSuspends] = strconv.FormatBool(suspended), "true"
 	}
 	if Preserves(s.Binding) {
@@ -249,19 +262,20 @@ func Preserves(b workv1alpha2.Binding) bool {
 	return preserve != nil && *preserve
 }
 
-// suspended tells whether sending to a cluster is suspended, and whether the
-// binding says anything about that.
-func suspended(s *workv1alpha2.Suspension, cluster string) (suspended, said bool) {
+// suspension tells whether sending to a cluster is suspended, and whether the binding
+// says anything about that.
+type suspension func(cluster string) (suspended, said bool)
+
+func suspensionOf(s *workv1alpha2.Suspension) suspension {
 	switch {
 	case s == nil:
-		return false, false
 	case s.Dispatching != nil:
-		return *s.Dispatching, true
+		return func(string) (suspended, said bool) { return *s.Dispatching, true }
 	case s.DispatchingOnClusters != nil:
-		return slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster), true
-	default:
-		return false, false
+		names := sets.New(s.DispatchingOnClusters.ClusterNames...)
+		return func(cluster string) (suspended, said bool) { return names.Has(cluster), true }
 	}
+	return func(string) (suspended, said bool) { return false, false }
 }
 
 // record notes on a work what was overridden.

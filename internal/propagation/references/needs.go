@@ -4,6 +4,7 @@
 package references
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -98,15 +99,16 @@ func (n Needs) Keep(b workv1alpha2.Binding, who []workv1alpha2.BindingSnapshot) 
 
 // Has tells whether a binding that a snapshot is of needs the object.
 func (n Needs) Has(one workv1alpha2.BindingSnapshot) bool {
-	return slices.ContainsFunc(n.RequiredBy, func(other workv1alpha2.BindingSnapshot) bool {
-		return other.Namespace == one.Namespace && other.Name == one.Name
-	})
+	_, found := slices.BinarySearchFunc(n.RequiredBy, one, byName)
+	return found
 }
 
 func (n Needs) sort() {
-	slices.SortFunc(n.RequiredBy, func(a, b workv1alpha2.BindingSnapshot) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
-	})
+	slices.SortFunc(n.RequiredBy, byName)
+}
+
+func byName(a, b workv1alpha2.BindingSnapshot) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // Apply makes a binding say who needs its object. Where a policy claims the

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -88,13 +87,25 @@ func Annotation(all []Reference) (string, error) {
 
 // Union returns the references of two lists, those of the first one first.
 func Union(a, b []Reference) []Reference {
-	all := slices.Clone(a)
+	all, has := slices.Clone(a), map[string]bool{}
+	for _, reference := range a {
+		has[reference.text()] = true
+	}
 	for _, reference := range b {
-		if !slices.ContainsFunc(a, func(r Reference) bool { return equality.Semantic.DeepEqual(r, reference) }) {
+		if !has[reference.text()] {
 			all = append(all, reference)
 		}
 	}
 	return all
+}
+
+// text is the same for references that say the same.
+func (r Reference) text() string {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err.Error() // not of what was read from JSON
+	}
+	return string(text)
 }
 
 // Label returns the key of the label by which a binding says that the named one

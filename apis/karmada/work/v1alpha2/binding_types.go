@@ -105,6 +105,7 @@ type ResourceBindingSpec struct {
 
 	// clusters are the clusters that were chosen, and the replicas of each.
 	// +optional
+	// +kubebuilder:validation:MaxItems=10000
 	Clusters []TargetCluster `json:"clusters,omitempty"`
 
 	// placement is how the clusters are chosen.
@@ -113,11 +114,12 @@ type ResourceBindingSpec struct {
 
 	// gracefulEvictionTasks are clusters that the object is being moved away from.
 	// +optional
+	// +kubebuilder:validation:MaxItems=10000
 	GracefulEvictionTasks []GracefulEvictionTask `json:"gracefulEvictionTasks,omitempty"`
 
 	// requiredBy are bindings whose objects refer to this one, and their clusters.
-	// +kubebuilder:validation:MaxItems=10000
 	// +optional
+	// +kubebuilder:validation:MaxItems=10000
 	RequiredBy []BindingSnapshot `json:"requiredBy,omitempty"`
 
 	// schedulerName is the scheduler that chooses the clusters.
@@ -328,6 +330,7 @@ type GracefulEvictionTask struct {
 
 	// clustersBeforeFailover are the clusters of the binding before.
 	// +optional
+	// +kubebuilder:validation:MaxItems=10000
 	ClustersBeforeFailover []string `json:"clustersBeforeFailover,omitempty"`
 }
 
@@ -344,6 +347,7 @@ type BindingSnapshot struct {
 
 	// clusters are those of the other binding.
 	// +optional
+	// +kubebuilder:validation:MaxItems=10000
 	Clusters []TargetCluster `json:"clusters,omitempty"`
 }
 

@@ -5,7 +5,6 @@ package announce
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -115,12 +114,18 @@ func needs(annotation string) string {
 // newlyRequired returns the bindings of its namespace whose clusters a binding has been
 // handed on between two states. Of another namespace none are, whatever it says.
 func newlyRequired(before, after workv1alpha2.Binding) []types.NamespacedName {
-	was, is := before.BindingSpec().RequiredBy, after.BindingSpec().RequiredBy
+	earlier, later := before.BindingSpec().RequiredBy, after.BindingSpec().RequiredBy
+	was := make(map[types.NamespacedName]*workv1alpha2.BindingSnapshot, len(earlier))
+	for i := range earlier {
+		one := &earlier[i]
+		was[types.NamespacedName{Namespace: one.Namespace, Name: one.Name}] = one
+	}
 	var keys []types.NamespacedName
-	for _, one := range is {
-		if one.Namespace == after.GetNamespace() &&
-			!slices.ContainsFunc(was, func(other workv1alpha2.BindingSnapshot) bool { return equality.Semantic.DeepEqual(one, other) }) {
-			keys = append(keys, types.NamespacedName{Namespace: one.Namespace, Name: one.Name})
+	for i := range later {
+		one := &later[i]
+		key := types.NamespacedName{Namespace: one.Namespace, Name: one.Name}
+		if one.Namespace == after.GetNamespace() && !equality.Semantic.DeepEqual(was[key], one) {
+			keys = append(keys, key)
 		}
 	}
 	return keys

@@ -8,8 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	decisions "github.com/capstan-io/capstan/internal/binding"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/events"
@@ -174,78 +171,6 @@ func sooner(a, b time.Duration) time.Duration {
 		return max(a, b)
 	}
 	return min(a, b)
-}
-
-// present are the works that there are.
-type present struct {
-	// own are those of the binding, and earlier those of earlier objects of its name.
-	own, earlier []workv1.ManifestWork
-}
-
-// sent is what came of sending an object.
-type sent struct {
-	// problems say why clusters do not get the object, by cluster: what is wrong with
-	// what their works are made of, or why these could not be written.
-	problems map[string]error
-	// again is how soon to try again; 0 if there is no need.
-	again time.Duration
-	// settled says that nothing was written, as all that can be right is: or else the
-	// cache is about to show something else.
-	settled bool
-}
-
-// send makes the works of a binding what they are to be. What goes wrong for a cluster
-// concerns that one alone: its member may want it to.
-func (c *Controller) send(ctx context.Context, b binding, object *unstructured.Unstructured, works present) (sent, error) {
-	staged, err := c.render(ctx, b, object, works.own)
-	if err != nil {
-		return sent{}, err
-	}
-	wanted, problems := staged.Wanted, staged.Problems
-	changes, err := deliver.Compare(wanted, works.own, joined(problems, staged.Still))
-	if err != nil {
-		return sent{}, fmt.Errorf("comparing the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
-	}
-	changes.Preserve = deliver.Preserves(b)
-	changes.Gone = slices.DeleteFunc(changes.Gone, func(work workv1.ManifestWork) bool {
-		return staged.Keep || !c.Fleet.Settled(work.Namespace) // the binding comes again when it has
-	})
-	lost := slices.DeleteFunc(works.earlier, func(work workv1.ManifestWork) bool { return !alive(work) })
-	if len(changes.Gone)+len(lost) > 0 || len(changes.New) > 0 && !c.Latest.Current(b) {
-		if current, err := c.current(ctx, b); err != nil || !current {
-			return sent{}, err
-		}
-	}
-	failed := c.writer().Write(ctx, deliver.Changes{Gone: lost})
-	maps.Copy(failed, c.writer().Write(ctx, changes))
-	passing := send.Passing(failed)
-	lasting := send.Lasting(failed, c.Clock.Now())
-	c.Announce.Tell(announce.Sent{
-		Wrote: !changes.None(), Overridden: overridden(wanted), Mistakes: send.Joined(problems), Failed: send.Joined(lasting),
-	}.Events(b)...)
-	c.Stages.Failed(client.ObjectKeyFromObject(b), lasting)
-	result := sent{problems: joined(problems, staged.Held), settled: changes.None() || len(failed) > 0 || passing != nil}
-	for _, problem := range problems {
-		result.again = sooner(result.again, interpret.Again(problem))
-	}
-	if len(failed) > 0 {
-		maps.Copy(result.problems, failed)
-		result.again = sooner(result.again, again)
-	}
-	if passing != nil {
-		result.again = settle
-	}
-	return result, nil
-}
-
-// joined returns what keeps clusters from getting an object, for two reasons.
-func joined(a, b map[string]error) map[string]error {
-	if len(b) == 0 {
-		return a
-	}
-	all := maps.Clone(a)
-	maps.Copy(all, b)
-	return all
 }
 
 // object returns the object of a binding; nil if it is gone, and the binding about

@@ -16,8 +16,6 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
-	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
-	"github.com/capstan-io/capstan/internal/override"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
@@ -68,29 +66,6 @@ func (c *Controller) whose(ctx context.Context, b binding, work *workv1.Manifest
 		return deliver.Others, fmt.Errorf("reading ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
 	}
 	return deliver.WhoseIs(b, live), nil
-}
-
-// render returns the works that a binding is to have now.
-func (c *Controller) render(ctx context.Context, b binding, object *unstructured.Unstructured, present []workv1.ManifestWork) (staging.Verdict, error) {
-	wide, own, err := c.overrides(ctx, object)
-	if err != nil {
-		return staging.Verdict{}, err
-	}
-	policies, mistake := override.Select(object, wide, own)
-	defer c.Stages.Turns.Done(client.ObjectKeyFromObject(b))
-	if policies.Expands() {
-		if err := c.Stages.Turns.Take(client.ObjectKeyFromObject(b)); err != nil {
-			return staging.Verdict{}, err
-		}
-	}
-	source := deliver.Source{Binding: b, Object: object, Fleet: c.Fleet.Snapshot(), Chain: c.Chain, Overrides: policies, Mistake: mistake}
-	works, problems, err := deliver.Render(source)
-	if err != nil {
-		return staging.Verdict{}, fmt.Errorf("making the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
-	}
-	return c.Stages.Stage(ctx, staging.Input{
-		Binding: b, Source: source, Wide: wide, Own: own, Works: present, Wanted: works, Problems: problems,
-	})
 }
 
 // overridden tells whether policies have changed the object of some of the works.

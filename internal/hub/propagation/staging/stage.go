@@ -16,7 +16,6 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/staged"
 	"github.com/capstan-io/capstan/internal/rollout"
@@ -54,25 +53,11 @@ type Verdict struct {
 // Without a rollout these are the same.
 func (s *Stages) Stage(ctx context.Context, in Input) (Verdict, error) {
 	v := Verdict{Wanted: in.Wanted, Problems: in.Problems}
-	name := client.ObjectKeyFromObject(in.Binding)
-	targets := targetsOf(in.Binding)
-	if policy, says := lookup.PolicyOf(in.Binding); says && len(s.OfPolicy(policy)) > 0 {
-		sent, err := sends(ctx, s.Client, policy, in.Source.Object, in.Binding)
-		if err != nil {
-			return v, err
-		}
-		if !sent {
-			targets = targets[:1] // a rollout of the object itself
-		}
-	}
-	s.mu.Lock()
-	e := s.governor(targets)
-	s.join(name, e)
-	s.mu.Unlock()
-	if err := s.drop(ctx, name); err != nil || e == nil {
+	e, err := s.enter(ctx, in.Binding, in.Source.Object)
+	if err != nil || e == nil {
 		return v, err
 	}
-	p := &pass{s: s, e: e, name: name, in: in, now: s.Clock.Now(), works: map[string]*workv1.ManifestWork{}}
+	p := &pass{s: s, e: e, name: client.ObjectKeyFromObject(in.Binding), in: in, now: s.Clock.Now(), works: map[string]*workv1.ManifestWork{}}
 	for i := range in.Works {
 		if w := &in.Works[i]; w.DeletionTimestamp.IsZero() && w.Name == deliver.NameOfWorks(in.Binding) {
 			p.works[w.Namespace] = w

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,4 +96,32 @@ func (s *Stages) members(ctx context.Context, of target) ([]Binding, error) {
 		}
 	}
 	return slices.DeleteFunc(all, func(b Binding) bool { return !slices.Contains(targetsOf(b), of) }), nil
+}
+
+// Governs tells whether the object of a binding is of a rollout, without which Stage changes
+// nothing.
+func (s *Stages) Governs(ctx context.Context, b Binding, object *unstructured.Unstructured) (bool, error) {
+	e, err := s.enter(ctx, b, object)
+	return e != nil, err
+}
+
+// enter has a binding join the rollout that its object is of, and returns that; nil if there
+// is none.
+func (s *Stages) enter(ctx context.Context, b Binding, object *unstructured.Unstructured) (*entry, error) {
+	targets := targetsOf(b)
+	if policy, says := lookup.PolicyOf(b); says && len(s.OfPolicy(policy)) > 0 {
+		sent, err := sends(ctx, s.Client, policy, object, b)
+		if err != nil {
+			return nil, err
+		}
+		if !sent {
+			targets = targets[:1] // a rollout of the object itself
+		}
+	}
+	name := client.ObjectKeyFromObject(b)
+	s.mu.Lock()
+	e := s.governor(targets)
+	s.join(name, e)
+	s.mu.Unlock()
+	return e, s.drop(ctx, name)
 }

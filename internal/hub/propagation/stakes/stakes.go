@@ -7,7 +7,6 @@
 package stakes
 
 import (
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -72,12 +71,16 @@ func (s *Stakes) Set(b Binding) {
 		e.group = s.group(Group{Placement: state.AppliedPlacement, Stake: state.Stake()})
 		e.group.names[name] = true
 	}
+	chosen := make(map[string]bool, len(spec.Clusters))
+	for _, target := range spec.Clusters {
+		chosen[target.Name] = true
+	}
 	for _, target := range deliver.Targets(spec) {
 		e.clusters = append(e.clusters, target.Name)
 		if s.at[target.Name] == nil {
 			s.at[target.Name] = map[types.NamespacedName]bool{}
 		}
-		s.at[target.Name][name] = slices.ContainsFunc(spec.Clusters, func(chosen workv1alpha2.TargetCluster) bool { return chosen.Name == target.Name })
+		s.at[target.Name][name] = chosen[target.Name]
 	}
 	s.bindings[name] = e
 }

@@ -6,6 +6,7 @@ package stakes
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -133,5 +134,35 @@ func TestWhoHasAClusterIsTold(t *testing.T) {
 	stakes.Set(bindingOf("team3-0", text, placement, "other"))
 	if names := told(true, never); len(names) > 0 {
 		t.Errorf("%v are told after they have left", names)
+	}
+}
+
+// TestABindingOfManyClusters is what a tenant can write as long as no schema keeps him from
+// it. Whoever looks for each cluster among all of them takes 256 times as long for 16 times
+// as many.
+func TestABindingOfManyClusters(t *testing.T) {
+	const few, many, timesMax = 5_000, 80_000, 100
+	set := func(clusters int) time.Duration {
+		b := bindingOf("many", "", nil)
+		b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "other", Clusters: []workv1alpha2.TargetCluster{{Name: "needed"}}}}
+		for i := range clusters {
+			b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: fmt.Sprintf("cluster-%d", i)})
+		}
+		fastest := time.Duration(math.MaxInt64)
+		for range 3 { // other processes may have the machine meanwhile
+			var stakes Stakes
+			begun := time.Now()
+			stakes.Set(b)
+			fastest = min(fastest, time.Since(begun))
+			for cluster, chosen := range map[string]bool{"cluster-0": true, fmt.Sprintf("cluster-%d", clusters-1): true, "needed": false} {
+				if is, has := stakes.at[cluster][types.NamespacedName{Namespace: b.Namespace, Name: b.Name}]; !has || is != chosen {
+					t.Errorf("%s is noted: %t, and as chosen: %t; want the latter to be %t", cluster, has, is, chosen)
+				}
+			}
+		}
+		return fastest
+	}
+	if small, large := set(few), set(many); large > timesMax*small {
+		t.Errorf("%d clusters take %s, and %d take %s: that is more than %d times as long", few, small, many, large, timesMax)
 	}
 }

@@ -7,6 +7,7 @@
 package sum
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -172,24 +173,23 @@ func shrink(items []workv1alpha2.AggregatedStatusItem) []workv1alpha2.Aggregated
 			items[i].AppliedMessage = strings.ToValidUTF8(items[i].AppliedMessage[:limit], "") + "..."
 		}
 	}
-	size := func(i workv1alpha2.AggregatedStatusItem) int {
-		if i.Status == nil {
+	size := func(i int) int {
+		if items[i].Status == nil {
 			return 0
 		}
-		return len(i.Status.Raw)
+		return len(items[i].Status.Raw)
 	}
-	total := 0
-	for _, item := range items {
-		total += size(item)
+	total, bySize := 0, make([]int, len(items))
+	for i := range items {
+		total += size(i)
+		bySize[i] = i
 	}
-	for total > statusesMax {
-		largest := 0
-		for i := range items {
-			if size(items[i]) > size(items[largest]) {
-				largest = i
-			}
+	slices.SortStableFunc(bySize, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
+	for _, largest := range bySize {
+		if total <= statusesMax {
+			break
 		}
-		total -= size(items[largest])
+		total -= size(largest)
 		items[largest].Status = nil
 		items[largest].AppliedMessage = strings.TrimSpace(items[largest].AppliedMessage +
 			fmt.Sprintf(" The status is left out: all statuses together are larger than %d bytes.", statusesMax))

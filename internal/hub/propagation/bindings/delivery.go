@@ -1,0 +1,248 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bindings
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
+	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/override"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
+)
+
+// present are the works that there are.
+type present struct {
+	// own are those of the binding, and earlier those of earlier objects of its name.
+	own, earlier []workv1.ManifestWork
+}
+
+// sent is what came of sending an object.
+type sent struct {
+	// problems say why clusters do not get the object, by cluster: what is wrong with
+	// what their works are made of, or why these could not be written.
+	problems map[string]error
+	// again is how soon to try again; 0 if there is no need.
+	again time.Duration
+	// settled says that nothing was written, as all that can be right is: or else the
+	// cache is about to show something else.
+	settled bool
+}
+
+// delivery is the sending of one object. It is done in parts: the works of many clusters
+// are made and written, and forgotten, before those of others are made.
+type delivery struct {
+	*Controller
+
+	binding binding
+	// left are the works of clusters that no part was about yet, and gone those that are to
+	// be deleted, after all others are written: an object that moves goes to its new clusters
+	// before it leaves the others.
+	left map[string][]workv1.ManifestWork
+	gone []workv1.ManifestWork
+	// keep says that clusters which are to lose the object keep it.
+	keep bool
+	// What came of it, by cluster: mistakes of the user, works that wait for their turn, and
+	// works that could not be written.
+	problems, held, failed map[string]error
+	wrote, overridden      bool
+}
+
+// send makes the works of a binding what they are to be. What goes wrong for a cluster
+// concerns that one alone: its member may want it to.
+func (c *Controller) send(ctx context.Context, b binding, object *unstructured.Unstructured, works present) (sent, error) {
+	d := &delivery{
+		Controller: c, binding: b, left: map[string][]workv1.ManifestWork{},
+		problems: map[string]error{}, held: map[string]error{}, failed: map[string]error{},
+	}
+	for _, work := range works.own {
+		d.left[work.Namespace] = append(d.left[work.Namespace], work)
+	}
+	if current, err := d.clear(ctx, works.earlier); err != nil || !current {
+		return sent{}, err
+	}
+	for part, err := range c.parts(ctx, b, object, works.own) {
+		if err != nil {
+			return sent{}, err
+		}
+		if current, err := d.write(ctx, part); err != nil || !current {
+			return sent{}, err
+		}
+	}
+	if current, err := d.remove(ctx); err != nil || !current {
+		return sent{}, err
+	}
+	return d.sum(), nil
+}
+
+// parts returns the works that a binding is to have now. With a rollout, they are one part:
+// it decides about all of them.
+func (c *Controller) parts(ctx context.Context, b binding, object *unstructured.Unstructured, present []workv1.ManifestWork) iter.Seq2[staging.Verdict, error] {
+	return func(yield func(staging.Verdict, error) bool) {
+		wide, own, err := c.overrides(ctx, object)
+		if err != nil {
+			yield(staging.Verdict{}, err)
+			return
+		}
+		policies, mistake := override.Select(object, wide, own)
+		defer c.Stages.Turns.Done(client.ObjectKeyFromObject(b))
+		if policies.Expands() {
+			if err := c.Stages.Turns.Take(client.ObjectKeyFromObject(b)); err != nil {
+				yield(staging.Verdict{}, err)
+				return
+			}
+		}
+		source := deliver.Source{Binding: b, Object: object, Fleet: c.Fleet.Snapshot(), Chain: c.Chain, Overrides: policies, Mistake: mistake}
+		governed, err := c.Stages.Governs(ctx, b, object)
+		switch {
+		case err != nil:
+			yield(staging.Verdict{}, err)
+		case governed:
+			yield(c.stage(ctx, staging.Input{Binding: b, Source: source, Wide: wide, Own: own, Works: present}))
+		default:
+			for part, err := range deliver.Parts(source) {
+				if err != nil {
+					err = fmt.Errorf("making the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
+				}
+				if !yield(staging.Verdict{Wanted: part.Works, Problems: part.Problems}, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// stage returns the works that a binding of a rollout is to have now.
+func (c *Controller) stage(ctx context.Context, in staging.Input) (verdict staging.Verdict, err error) {
+	if in.Wanted, in.Problems, err = deliver.Render(in.Source); err != nil {
+		return verdict, fmt.Errorf("making the works of binding %q: %w", client.ObjectKeyFromObject(in.Binding), err)
+	}
+	return c.Stages.Stage(ctx, in)
+}
+
+// write makes the works of a part what they are to be, but for those that go. It tells
+// whether the binding is what was decided by.
+func (d *delivery) write(ctx context.Context, part staging.Verdict) (current bool, err error) {
+	still := joined(part.Problems, part.Still)
+	changes, err := deliver.Compare(part.Wanted, d.take(part.Wanted, still), still)
+	if err != nil {
+		return false, fmt.Errorf("comparing the works of binding %q: %w", client.ObjectKeyFromObject(d.binding), err)
+	}
+	d.keep = d.keep || part.Keep
+	d.gone = append(d.gone, changes.Gone...)
+	changes.Gone = nil
+	if len(changes.New) > 0 && !d.Latest.Current(d.binding) {
+		if current, err := d.current(ctx, d.binding); err != nil || !current {
+			return false, err
+		}
+	}
+	maps.Copy(d.problems, part.Problems)
+	maps.Copy(d.held, part.Held)
+	d.wrote = d.wrote || !changes.None()
+	d.overridden = d.overridden || overridden(part.Wanted)
+	d.do(ctx, changes)
+	return true, nil
+}
+
+// clear deletes the works of earlier objects. It tells whether the binding is what was
+// decided by.
+func (d *delivery) clear(ctx context.Context, earlier []workv1.ManifestWork) (current bool, err error) {
+	lost := slices.DeleteFunc(earlier, func(work workv1.ManifestWork) bool { return !alive(work) })
+	if len(lost) == 0 {
+		return true, nil
+	}
+	if current, err := d.current(ctx, d.binding); err != nil || !current {
+		return false, err
+	}
+	d.do(ctx, deliver.Changes{Gone: lost})
+	return true, nil
+}
+
+// take returns the works that there are in the clusters of a part.
+func (d *delivery) take(wanted map[string]*workv1.ManifestWork, still map[string]error) []workv1.ManifestWork {
+	var taken []workv1.ManifestWork
+	take := func(cluster string) {
+		taken = append(taken, d.left[cluster]...)
+		delete(d.left, cluster)
+	}
+	for cluster := range wanted {
+		take(cluster)
+	}
+	for cluster := range still {
+		take(cluster)
+	}
+	return taken
+}
+
+// remove deletes the works of clusters that are to lose the object. It tells whether the
+// binding is what was decided by.
+func (d *delivery) remove(ctx context.Context) (current bool, err error) {
+	for _, works := range d.left {
+		for _, work := range works {
+			if alive(work) {
+				d.gone = append(d.gone, work)
+			}
+		}
+	}
+	gone := slices.DeleteFunc(d.gone, func(work workv1.ManifestWork) bool {
+		return d.keep || !d.Fleet.Settled(work.Namespace) // the binding comes again when it has
+	})
+	if len(gone) == 0 {
+		return true, nil
+	}
+	if current, err := d.current(ctx, d.binding); err != nil || !current {
+		return false, err
+	}
+	d.wrote = true
+	d.do(ctx, deliver.Changes{Gone: gone, Preserve: deliver.Preserves(d.binding)})
+	return true, nil
+}
+
+// do makes changes.
+func (d *delivery) do(ctx context.Context, changes deliver.Changes) {
+	maps.Copy(d.failed, d.writer().Write(ctx, changes))
+}
+
+// sum tells what was done, and returns what came of it.
+func (d *delivery) sum() sent {
+	passing, lasting := send.Passing(d.failed), send.Lasting(d.failed, d.Clock.Now())
+	d.Announce.Tell(announce.Sent{
+		Wrote: d.wrote, Overridden: d.overridden, Mistakes: send.Joined(d.problems), Failed: send.Joined(lasting),
+	}.Events(d.binding)...)
+	d.Stages.Failed(client.ObjectKeyFromObject(d.binding), lasting)
+	result := sent{settled: !d.wrote || len(d.failed) > 0 || passing != nil}
+	for _, problem := range d.problems {
+		result.again = sooner(result.again, interpret.Again(problem))
+	}
+	if len(d.failed) > 0 {
+		result.again = sooner(result.again, again)
+	}
+	if passing != nil {
+		result.again = settle
+	}
+	result.problems = joined(joined(d.problems, d.held), d.failed)
+	return result
+}
+
+// joined returns what keeps clusters from getting an object, for two reasons.
+func joined(a, b map[string]error) map[string]error {
+	if len(b) == 0 {
+		return a
+	}
+	all := map[string]error{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
+}
