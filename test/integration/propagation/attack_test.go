@@ -109,15 +109,22 @@ func TestNoWorkGoesToWhatIsNoCluster(t *testing.T) {
 // exist, which asks for all the room of the fleet: others are placed as if it were not there.
 func TestAForgedBindingTakesNoRoom(t *testing.T) {
 	w := newWorld(t, 1)
-	w.room("member1", "5")
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}})
+	w.room("member1", "6")
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}, policy("web", aggregated()), deployment("first", 1))
+	w.on("first", map[string]int32{"member1": 1}) // the hub knows the room
 	ghost, everywhere := bound(deployment("ghost", 5)), aggregated()
 	ghost.Name, ghost.Spec.Clusters, ghost.Spec.Placement = "ghost-deployment", nil, &everywhere
 	ghost.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: tenant, Name: "ghost", UID: "ghost"}
 	ghost.Spec.Replicas, ghost.Spec.ReplicaRequirements = 5, &workv1alpha2.ReplicaRequirements{}
+	missing := (*w.running)[0].Since("binding", client.ObjectKeyFromObject(ghost))
 	w.create(ghost)
-	w.reconciled(func() {})
-	w.create(policy("web", aggregated()), deployment("web", 5))
+	w.eventually("the controller has looked at it", func() error {
+		if names := missing(); len(names) > 0 {
+			return fmt.Errorf("it has not reconciled %v", names)
+		}
+		return nil
+	})
+	w.create(deployment("web", 5))
 	w.on("web", map[string]int32{"member1": 5})
 }
 
