@@ -41,7 +41,7 @@ type Part struct {
 // names. A part is made when it is asked for. After an error there is none.
 func Parts(s Source) iter.Seq2[Part, error] {
 	return func(yield func(Part, error) bool) {
-		suspension := suspensionOf(s.Binding.BindingSpec().Suspension)
+		suspends := suspensionOf(s.Binding.BindingSpec().Suspension)
 		part := Part{Works: map[string]*workv1.ManifestWork{}, Problems: map[string]error{}}
 		for cluster, one := range s.outcomes() {
 			if len(part.Works)+len(part.Problems) == partClusters {
@@ -54,7 +54,7 @@ func Parts(s Source) iter.Seq2[Part, error] {
 				part.Problems[cluster] = one.problem
 				continue
 			}
-			work := s.frame(cluster, one.Applied, suspension)
+			work := s.frame(cluster, one.Applied, suspends)
 			if err := s.fill(work, one.Object); err != nil {
 				yield(Part{}, err)
 				return

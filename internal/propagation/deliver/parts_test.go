@@ -31,7 +31,7 @@ func TestManyClustersAreServedInParts(t *testing.T) {
 	}
 	s.Binding, s.Fleet = b, accepted(all...)
 	for i := range clusters { // the last are none of the hub's
-		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: fmt.Sprintf("c%03d", i), Replicas: int32(i + 1)}) //nolint:gosec // it is small
+		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: fmt.Sprintf("c%03d", i), Replicas: int32(i + 1)})
 	}
 	var sizes []int
 	var got []string

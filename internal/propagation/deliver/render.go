@@ -224,7 +224,7 @@ func (s Source) share(pruned *unstructured.Unstructured, v variant) (*unstructur
 }
 
 // frame returns the work without its manifest.
-func (s Source) frame(cluster string, applied override.Applied, suspension suspension) *workv1.ManifestWork {
+func (s Source) frame(cluster string, applied override.Applied, suspends suspension) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Namespace: cluster, Name: NameOfWorks(s.Binding),
 		Labels: map[string]string{
@@ -246,7 +246,7 @@ func (s Source) frame(cluster string, applied override.Applied, suspension suspe
 		work.Annotations[workv1alpha2.AnnotationResourceBindingName] = s.Binding.GetName()
 	}
 	record(work, applied)
-	if suspended, said := suspension(cluster); said {
+	if suspended, said := suspends(cluster); said {
 		work.Annotations[workv1.AnnotationSuspendDispatching], work.Annotations[annotationSuspends] = strconv.FormatBool(suspended), "true"
 	}
 	if Preserves(s.Binding) {

@@ -21,19 +21,19 @@ import (
 )
 
 func TestLargeObjectsAreNotRead(t *testing.T) {
-	const max = 1000
-	object := func(bytes int) []byte {
-		return []byte(`{"a":"` + strings.Repeat("x", bytes-len(`{"a":""}`)) + `"}`)
+	const bytesMax = 1000
+	object := func(length int) []byte {
+		return []byte(`{"a":"` + strings.Repeat("x", length-len(`{"a":""}`)) + `"}`)
 	}
 	for name, c := range map[string]struct {
 		old, object []byte
 		refused     bool
 	}{
-		"as large as it may be": {object: object(max)},
-		"larger":                {object: object(max + 1), refused: true},
-		"larger than it was":    {old: object(max), object: object(max + 1), refused: true},
-		"larger, as it was":     {old: object(max + 1), object: object(max + 1)},
-		"deleted":               {old: object(max + 1)},
+		"as large as it may be": {object: object(bytesMax)},
+		"larger":                {object: object(bytesMax + 1), refused: true},
+		"larger than it was":    {old: object(bytesMax), object: object(bytesMax + 1), refused: true},
+		"larger, as it was":     {old: object(bytesMax + 1), object: object(bytesMax + 1)},
+		"deleted":               {old: object(bytesMax + 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			read := false
@@ -46,7 +46,7 @@ func TestLargeObjectsAreNotRead(t *testing.T) {
 				Object: runtime.RawExtension{Raw: c.object}, OldObject: runtime.RawExtension{Raw: c.old},
 			}}
 			review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
-			answer := ask(t, size.Limit(max, map[string]*admission.Webhook{"/": hook})["/"], review)
+			answer := ask(t, size.Limit(bytesMax, map[string]*admission.Webhook{"/": hook})["/"], review)
 			if answer.Allowed == c.refused || read == c.refused {
 				t.Errorf("got allowed %t, and it was read: %t; %+v", answer.Allowed, read, answer.Result)
 			}
