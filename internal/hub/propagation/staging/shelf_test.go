@@ -6,12 +6,17 @@ package staging
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/turns"
 )
 
 // fill has the revisions of other objects take all room of the namespace but so many
@@ -91,4 +96,28 @@ func TestWhatIsStoredIsNotInMemory(t *testing.T) {
 		}
 		h.restart()
 	}
+}
+
+// TestDocumentsOfBeforeTakeTheirTurn has an override policy that changes a document go,
+// while a cluster waits that has what it made.
+func TestDocumentsOfBeforeTakeTheirTurn(t *testing.T) {
+	h := newHub(t)
+	policy := policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	policy.Spec.OverrideRules = []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{FieldOverrider: []policyv1alpha1.FieldOverrider{{
+		FieldPath: "/spec/image", JSON: []policyv1alpha1.JSONPatchOperation{{SubPath: "/a", Operator: policyv1alpha1.OverriderOpRemove}},
+	}}}}}
+	h.own, h.image = []policyv1alpha1.OverridePolicy{policy}, `{"a":1}`
+	h.sent("with the policy", h.look(), "a {} x2, b {} x2")
+	h.own, h.image = nil, "2"
+	others := []types.NamespacedName{{Name: "one"}, {Name: "other"}}
+	for _, other := range others {
+		if err := h.turns.Take(other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.pass("a"); !errors.Is(err, turns.ErrWait) {
+		t.Errorf("while others have their turn it says %v", err)
+	}
+	h.turns.Done(others[0])
+	h.sent("when it is its turn", h.look("a"), "a 2 x2, b {} x2")
 }

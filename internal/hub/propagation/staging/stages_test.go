@@ -28,8 +28,10 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/turns"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/override"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
@@ -44,6 +46,8 @@ type hub struct {
 	binding *workv1alpha2.ResourceBinding
 	image   string
 	works   map[string]*workv1.ManifestWork
+	own     []policyv1alpha1.OverridePolicy
+	turns   *turns.Turns
 	refused error // to delete revisions
 }
 
@@ -58,6 +62,7 @@ func newHub(t *testing.T) *hub {
 		}
 	}
 	h := &hub{T: t, clock: clocktesting.NewFakePassiveClock(noon), image: "1", works: map[string]*workv1.ManifestWork{}}
+	h.turns = turns.New(2, func(types.NamespacedName) {})
 	h.binding = &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "web-deployment", UID: "b",
 		Labels:      map[string]string{workv1alpha2.LabelResourceBindingID: "an-id", policyv1alpha1.LabelPropagationPolicyID: "webs"},
@@ -100,7 +105,7 @@ func (h *hub) to(clusters ...string) {
 func (h *hub) restart() {
 	h.Helper()
 	h.stages = New(Deps{
-		Client: h.Client, Live: h.Client, Fleet: fleet.New(h.clock), Clock: h.clock, Touched: func(types.NamespacedName) {}, Changed: func(Key) {},
+		Client: h.Client, Live: h.Client, Fleet: fleet.New(h.clock), Clock: h.clock, Turns: h.turns, Touched: func(types.NamespacedName) {}, Changed: func(Key) {},
 	})
 	if err := h.stages.Load(h.Context()); err != nil {
 		h.Fatal(err)
@@ -148,6 +153,7 @@ func (h *hub) pass(sick ...string) error {
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "shop", "name": "web"},
 		"spec": map[string]any{"replicas": int64(h.binding.Spec.Replicas), "image": h.image},
 	}}}
+	source.Overrides, source.Mistake = override.Select(source.Object, nil, h.own)
 	wanted, problems, err := deliver.Render(source)
 	if err != nil {
 		return err
@@ -156,7 +162,7 @@ func (h *hub) pass(sick ...string) error {
 	for _, work := range h.works {
 		works = append(works, *work)
 	}
-	v, err := h.stages.Stage(h.Context(), Input{Binding: h.binding, Source: source, Works: works, Wanted: wanted, Problems: problems})
+	v, err := h.stages.Stage(h.Context(), Input{Binding: h.binding, Source: source, Own: h.own, Works: works, Wanted: wanted, Problems: problems})
 	if err != nil {
 		return err
 	}
