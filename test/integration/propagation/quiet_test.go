@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -129,7 +130,11 @@ func (w world) mark() (missing []func() []types.NamespacedName) {
 		missing = append(missing, one.Since("binding", slices.Collect(maps.Keys(marked))...))
 	}
 	for _, object := range marked {
-		w.annotate(object, annotationMark, time.Now().String())
+		key := annotationMark
+		if _, is := object.(*workv1.ManifestWork); is {
+			key = fleetv1alpha1.AnnotationTraceparent // of works, the controllers see few others
+		}
+		w.annotate(object, key, time.Now().String())
 	}
 	return missing
 }
