@@ -176,13 +176,13 @@ func (a *accepting) resolve(cluster string, doubts []string) error {
 	if len(doubts) == 0 || a.yes || !a.mode.Changes() {
 		return nil
 	}
-	yes, asked := a.session.Ask(fmt.Sprintf("Accept cluster %q like this?", cluster))
+	yes, asked := a.session.Ask(fmt.Sprintf("Is this right for cluster %q?", cluster))
 	switch {
 	case !asked:
-		return exit.Next(fmt.Errorf("cluster %q is not accepted: there is no terminal to ask whether this is right", cluster),
-			"If it is, run the command again with --yes. If not, \"capstan deny %s\" denies its requests.", cluster)
+		return exit.Next(fmt.Errorf("nothing is approved or accepted for cluster %q: there is no terminal to ask whether this is right", cluster),
+			"If it is, run the command again with --yes.")
 	case !yes:
-		return exit.Next(fmt.Errorf("cluster %q is not accepted", cluster), "\"capstan deny %s\" denies its requests.", cluster)
+		return fmt.Errorf("nothing is approved or accepted for cluster %q, as you said", cluster)
 	}
 	return nil
 }
