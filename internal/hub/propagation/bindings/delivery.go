@@ -44,8 +44,7 @@ type sent struct {
 // delivery is the sending of one object. It is done in parts: the works of many clusters
 // are made and written, and forgotten, before those of others are made.
 type delivery struct {
-	*Controller
-
+	by      *Controller
 	binding binding
 	// left are the works of clusters that no part was about yet, and gone those that are to
 	// be deleted, after all others are written: an object that moves goes to its new clusters
@@ -64,7 +63,7 @@ type delivery struct {
 // concerns that one alone: its member may want it to.
 func (c *Controller) send(ctx context.Context, b binding, object *unstructured.Unstructured, works present) (sent, error) {
 	d := &delivery{
-		Controller: c, binding: b, left: map[string][]workv1.ManifestWork{},
+		by: c, binding: b, left: map[string][]workv1.ManifestWork{},
 		problems: map[string]error{}, held: map[string]error{}, failed: map[string]error{},
 	}
 	for _, work := range works.own {
@@ -105,7 +104,7 @@ func (c *Controller) parts(ctx context.Context, b binding, object *unstructured.
 			}
 		}
 		source := deliver.Source{Binding: b, Object: object, Fleet: c.Fleet.Snapshot(), Chain: c.Chain, Overrides: policies, Mistake: mistake}
-		governed, err := c.Stages.Governs(ctx, b, object)
+		governed, err := staging.Governs(ctx, c.Stages, b, object)
 		switch {
 		case err != nil:
 			yield(staging.Verdict{}, err)
@@ -143,8 +142,8 @@ func (d *delivery) write(ctx context.Context, part staging.Verdict) (current boo
 	d.keep = d.keep || part.Keep
 	d.gone = append(d.gone, changes.Gone...)
 	changes.Gone = nil
-	if len(changes.New) > 0 && !d.Latest.Current(d.binding) {
-		if current, err := d.current(ctx, d.binding); err != nil || !current {
+	if len(changes.New) > 0 && !d.by.Latest.Current(d.binding) {
+		if current, err := d.by.current(ctx, d.binding); err != nil || !current {
 			return false, err
 		}
 	}
@@ -163,7 +162,7 @@ func (d *delivery) clear(ctx context.Context, earlier []workv1.ManifestWork) (cu
 	if len(lost) == 0 {
 		return true, nil
 	}
-	if current, err := d.current(ctx, d.binding); err != nil || !current {
+	if current, err := d.by.current(ctx, d.binding); err != nil || !current {
 		return false, err
 	}
 	d.do(ctx, deliver.Changes{Gone: lost})
@@ -197,12 +196,12 @@ func (d *delivery) remove(ctx context.Context) (current bool, err error) {
 		}
 	}
 	gone := slices.DeleteFunc(d.gone, func(work workv1.ManifestWork) bool {
-		return d.keep || !d.Fleet.Settled(work.Namespace) // the binding comes again when it has
+		return d.keep || !d.by.Fleet.Settled(work.Namespace) // the binding comes again when it has
 	})
 	if len(gone) == 0 {
 		return true, nil
 	}
-	if current, err := d.current(ctx, d.binding); err != nil || !current {
+	if current, err := d.by.current(ctx, d.binding); err != nil || !current {
 		return false, err
 	}
 	d.wrote = true
@@ -212,16 +211,16 @@ func (d *delivery) remove(ctx context.Context) (current bool, err error) {
 
 // do makes changes.
 func (d *delivery) do(ctx context.Context, changes deliver.Changes) {
-	maps.Copy(d.failed, d.writer().Write(ctx, changes))
+	maps.Copy(d.failed, d.by.writer().Write(ctx, changes))
 }
 
 // sum tells what was done, and returns what came of it.
 func (d *delivery) sum() sent {
-	passing, lasting := send.Passing(d.failed), send.Lasting(d.failed, d.Clock.Now())
-	d.Announce.Tell(announce.Sent{
+	passing, lasting := send.Passing(d.failed), send.Lasting(d.failed, d.by.Clock.Now())
+	d.by.Announce.Tell(announce.Sent{
 		Wrote: d.wrote, Overridden: d.overridden, Mistakes: send.Joined(d.problems), Failed: send.Joined(lasting),
 	}.Events(d.binding)...)
-	d.Stages.Failed(client.ObjectKeyFromObject(d.binding), lasting)
+	d.by.Stages.Failed(client.ObjectKeyFromObject(d.binding), lasting)
 	result := sent{settled: !d.wrote || len(d.failed) > 0 || passing != nil}
 	for _, problem := range d.problems {
 		result.again = sooner(result.again, interpret.Again(problem))

@@ -53,7 +53,7 @@ type Verdict struct {
 // Without a rollout these are the same.
 func (s *Stages) Stage(ctx context.Context, in Input) (Verdict, error) {
 	v := Verdict{Wanted: in.Wanted, Problems: in.Problems}
-	e, err := s.enter(ctx, in.Binding, in.Source.Object)
+	e, err := enter(ctx, s, in.Binding, in.Source.Object)
 	if err != nil || e == nil {
 		return v, err
 	}

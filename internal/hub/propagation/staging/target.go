@@ -98,16 +98,16 @@ func (s *Stages) members(ctx context.Context, of target) ([]Binding, error) {
 	return slices.DeleteFunc(all, func(b Binding) bool { return !slices.Contains(targetsOf(b), of) }), nil
 }
 
-// Governs tells whether the object of a binding is of a rollout, without which Stage changes
-// nothing.
-func (s *Stages) Governs(ctx context.Context, b Binding, object *unstructured.Unstructured) (bool, error) {
-	e, err := s.enter(ctx, b, object)
+// Governs tells whether the object of a binding is of one of the rollouts, without which
+// Stage changes nothing.
+func Governs(ctx context.Context, s *Stages, b Binding, object *unstructured.Unstructured) (bool, error) {
+	e, err := enter(ctx, s, b, object)
 	return e != nil, err
 }
 
 // enter has a binding join the rollout that its object is of, and returns that; nil if there
 // is none.
-func (s *Stages) enter(ctx context.Context, b Binding, object *unstructured.Unstructured) (*entry, error) {
+func enter(ctx context.Context, s *Stages, b Binding, object *unstructured.Unstructured) (*entry, error) {
 	targets := targetsOf(b)
 	if policy, says := lookup.PolicyOf(b); says && len(s.OfPolicy(policy)) > 0 {
 		sent, err := sends(ctx, s.Client, policy, object, b)
