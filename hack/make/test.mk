@@ -42,6 +42,11 @@ CHECKS = go run ./test/checks
 test: test-needs ## Runs all tests, and says what failed and what took how long. Needs gcc, and root on Debian for the e2e part.
 	$(CHECKS) test
 
+# For .ci/run: arguments of the program, which is compiled with the flags of all others.
+.PHONY: checks
+checks:
+	$(CHECKS) $(CHECKED)
+
 # Tells at once what would be missing after half an hour.
 .PHONY: test-needs
 test-needs: lab-root lab-packages
