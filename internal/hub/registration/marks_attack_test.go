@@ -87,7 +87,7 @@ func changesItsWorks(t *testing.T, h *hub) {
 			t.Errorf("%s: the API server says %v, want a refusal with %q", c.what, err, c.refusal)
 		}
 	}
-	if err := h.client.Patch(t.Context(), work.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"mark":"of the hub"}}}`))); err != nil {
+	if err := h.client.Patch(t.Context(), work.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"mark":"hub"}}}`))); err != nil {
 		t.Errorf("the hub may not change what agents may not: %v", err)
 	}
 }
