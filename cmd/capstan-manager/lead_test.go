@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -22,6 +23,9 @@ import (
 // does that loses its Lease and gets it back.
 func TestAgentsLeadAgain(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
+	others := controllermetrics.Registry // has what other tests of the package have begun
+	controllermetrics.Registry = prometheus.NewRegistry()
+	t.Cleanup(func() { controllermetrics.Registry = others })
 	_, hub := servers.Start(t)
 	if _, err := envtest.InstallCRDs(hub, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true}); err != nil {
 		t.Fatal(err)

@@ -38,6 +38,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/metrics"
+	"github.com/capstan-io/capstan/internal/selfconflict"
 	"github.com/capstan-io/capstan/operators/clustermanager"
 	"github.com/capstan-io/capstan/operators/controlplane"
 	"github.com/capstan-io/capstan/operators/klusterlet"
@@ -196,6 +197,11 @@ func exposedMetrics(t *testing.T) map[string]exposedMetric {
 		}
 	}
 	must(metrics.RegisterBuildInfo(to(everyComponent), everyComponent))
+	for _, component := range []string{
+		registration.ComponentName, placement.ComponentName, propagation.ComponentName, "work-controller", "cluster-manager", "klusterlet", "control-plane",
+	} {
+		must(selfconflict.NewDamper(selfconflict.Limits{}, clock.RealClock{}).Report(nil, to(component)))
+	}
 	hubMetrics(t, hub, to)
 	operatorMetrics(t, hub, to)
 
