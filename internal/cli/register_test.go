@@ -133,6 +133,7 @@ func (m *registered) isToldMistakes(t *testing.T, command []string) {
 	}}
 	known := taken.DeepCopy()
 	known.Name, known.Annotations[clusterv1.AnnotationAgentPrefix+"/cluster-uid"] = "known", m.uid
+	known.Spec.HubAcceptsClient = true // what others say to be counts for nothing
 	for _, cluster := range []*clusterv1.ManagedCluster{taken, known} {
 		if err := m.world.client.Create(t.Context(), cluster); err != nil {
 			t.Fatal(err)
