@@ -6,6 +6,7 @@ package serving
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -90,7 +91,6 @@ func post(t *testing.T, server *httptest.Server, size int) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	return answer{Response: response, body: body}, err
+	return answer{Response: response, body: body}, errors.Join(err, response.Body.Close())
 }
