@@ -112,7 +112,9 @@ func faultsOfJoining() []fault {
 			plant: func(t *testing.T, c *clinic) {
 				mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: patient}}
 				change(t, c, mc, func(*clusterv1.ManagedCluster) {})
-				c.put(t, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "first", Annotations: mc.Annotations}})
+				c.put(t, &clusterv1.ManagedCluster{
+					ObjectMeta: metav1.ObjectMeta{Name: "first", Annotations: mc.Annotations}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+				})
 			},
 		},
 		{
