@@ -47,7 +47,7 @@ import (
 )
 
 // patience only decides how long a failure takes.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // world is a hub with the controllers of propagation, and agents.
 type world struct {
