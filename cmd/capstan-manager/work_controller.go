@@ -62,7 +62,7 @@ func (f *workControllerFlags) run(ctx context.Context) error {
 	}
 	mgr, err := f.manager(process.Options{
 		Component: work.ComponentName, Scheme: scheme, Cache: cached, Watched: work.Watched(gates),
-		Namespace: process.Namespace(hubNamespaceDefault), Lease: work.LockName, SelfConflicts: work.SelfConflicts(gates),
+		Namespace: process.Namespace(hubNamespaceDefault), Lease: work.LockName, SelfConflicts: work.SelfConflicts(gates), //nolint:contextcheck // they are called with one
 	})
 	if err != nil {
 		return err

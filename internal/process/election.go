@@ -59,7 +59,7 @@ func Leading(
 			case !errors.Is(err, election.ErrNotLeader):
 				return err
 			case ctx.Err() != nil:
-				return nil
+				return nil //nolint:nilerr // it was told to end, and has
 			}
 			log.FromContext(ctx).Info("This process does not lead any more, and waits until it does again", "lease", lock.Describe(), "problem", err.Error())
 		}

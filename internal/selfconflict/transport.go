@@ -35,7 +35,7 @@ func (d *Damper) Damp(config *rest.Config) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of the API server: %w", err)
 	}
-	paths := request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")} //nolint:staticcheck // the fields are of this type
+	paths := request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	damped := rest.CopyConfig(config)
 	damped.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &transport{damper: d, paths: paths, prefix: strings.TrimSuffix(server.Path, "/"), next: next}

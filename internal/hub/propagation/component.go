@@ -222,7 +222,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		interpreters.NewController(mgr.GetClient(), customs, watched, interpreters.Told{Template: changed.Add, Binding: tell(touched, referring)}).SetupWithManager(mgr),
 		metrics.Register(o.Metrics, newCollectors(mgr.GetCache())...), rights.New(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), moves(mgr, o, stored, recorder),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
-		dependencies.NewReferrers(along, needed.Add).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
+		(&dependencies.Referrers{Deps: along}).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
 		policies.New(policies.Deps{
 			Client: mgr.GetClient(), Mapper: kinds, Templates: watched, Clusters: clusters.Snapshot, Changed: changed.Add, Events: recorder, Clock: o.Clock,
 		}).SetupWithManager(mgr), follows.SetupWithManager(mgr), rolls())

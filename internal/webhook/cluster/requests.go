@@ -140,7 +140,7 @@ func (l *requestLimiter) Handle(ctx context.Context, request admission.Request) 
 		return admission.Allowed("")
 	}
 	var status apierrors.APIStatus = apierrors.NewInternalError(err)
-	if known, is := err.(apierrors.APIStatus); is { //nolint:errorlint // check wraps none
+	if known, is := err.(apierrors.APIStatus); is {
 		status = known
 	}
 	result := status.Status()

@@ -36,7 +36,7 @@ func checkOverride(namespace string, spec *policyv1alpha1.OverrideSpec) (admissi
 		return nil, mistakes{field.TooMany(path, n, operationsMax)} // and nothing more is looked at
 	}
 	if wrong := affinity.CheckTargets(spec, path); len(wrong) > 0 {
-		return nil, mistakes(wrong)
+		return nil, wrong
 	}
 	wrong := checkSelectors(namespace, spec.ResourceSelectors, path.Child("resourceSelectors"))
 	if spec.TargetCluster != nil {

@@ -92,7 +92,7 @@ func checkSelectors(namespace string, selectors []policyv1alpha1.ResourceSelecto
 
 func checkPlacement(placement *policyv1alpha1.Placement, path *field.Path) mistakes {
 	if wrong := affinity.CheckPlacement(placement, path); len(wrong) > 0 {
-		return mistakes(wrong) // and nothing more is looked at
+		return wrong // and nothing more is looked at
 	}
 	_, wrong := affinity.Compile(placement.ClusterAffinity, path.Child("clusterAffinity"))
 	wrong = append(wrong, checkGroups(placement.ClusterAffinities, path.Child("clusterAffinities"))...)

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,7 +30,6 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/references"
-	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
 const (
@@ -63,18 +61,8 @@ type Deps struct {
 	Announce *announce.Announcer
 }
 
-// Referrers says of each binding what its object needs.
-type Referrers struct {
-	Deps
-
-	// needed is told of each object that a binding needs, or needed.
-	needed func(templates.Key)
-}
-
-// NewReferrers returns the controller. It tells Attached what is needed.
-func NewReferrers(d Deps, needed func(templates.Key)) *Referrers {
-	return &Referrers{Deps: d, needed: needed}
-}
+// Referrers says of each binding what its object needs. Attached sees that in the cache.
+type Referrers struct{ Deps }
 
 // Reconcile keeps up to date what one binding says of the needs of its object, and
 // lets a binding go that is made anew.
@@ -96,7 +84,7 @@ func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return r.refer(ctx, b)
 }
 
-// refer writes into a binding what its object needs, and has that looked at.
+// refer writes into a binding what its object needs.
 func (r *Referrers) refer(ctx context.Context, b *workv1alpha2.ResourceBinding) (ctrl.Result, error) {
 	before, err := references.Of(b)
 	if err != nil {
@@ -124,9 +112,6 @@ func (r *Referrers) refer(ctx context.Context, b *workv1alpha2.ResourceBinding) 
 	}
 	if wrote {
 		r.tell(b, left)
-	}
-	for _, key := range r.objects(slices.Concat(before, after)) {
-		r.needed(key)
 	}
 	switch {
 	case holds && !references.Sends(b):
@@ -266,20 +251,6 @@ func (r *Referrers) write(ctx context.Context, b *workv1alpha2.ResourceBinding, 
 		return false, fmt.Errorf("writing what binding %q needs: %w", b.Namespace+"/"+b.Name, err)
 	}
 	return true, nil
-}
-
-// objects returns the objects that there are of those that are referred to.
-func (r *Referrers) objects(all []references.Reference) []templates.Key {
-	var keys []templates.Key
-	for _, reference := range all {
-		kind := reference.GroupVersionKind()
-		scope := selector.Scope{Kind: kind, Namespace: reference.Namespace, Name: reference.Name}
-		found, _ := r.Templates.Find([]selector.Scope{scope}, func(object *metav1.PartialObjectMetadata) bool {
-			return reference.To(kind.GroupKind(), object)
-		})
-		keys = append(keys, found...)
-	}
-	return keys
 }
 
 func kindsOf(all []references.Reference) []schema.GroupVersionKind {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/references"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
 const (
@@ -82,35 +84,69 @@ func (r *Referrers) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[reco
 }
 
 // SetupWithManager adds the controller to the manager. Changed has objects
-// that have, and those that somebody needs or needed.
+// that have.
 func (a *Attached) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[templates.Key]) error {
 	return builder.TypedControllerManagedBy[templates.Key](mgr).Named("attached").
 		WatchesRawSource(source.TypedFunc[templates.Key](changed.Open)).
-		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ResourceBinding{}), onBinding())).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ResourceBinding{}), a.onBinding())).
 		WithOptions(controller.TypedOptions[templates.Key]{MaxConcurrentReconciles: workers}).
 		Complete(conflict.Quiet(a))
 }
 
-// onBinding brings back the object of a binding that somebody has changed or
-// deleted although others need the object.
-func onBinding() handler.TypedEventHandler[client.Object, templates.Key] {
-	add := func(q inbox.Queue[templates.Key], object client.Object) {
+// onBinding brings back what the object of a binding needs, or needed, when the cache shows
+// that: whoever is told sooner may find what was needed before. It brings back, too, the
+// object of a binding that somebody has changed or deleted although others need the object.
+func (a *Attached) onBinding() handler.TypedEventHandler[client.Object, templates.Key] {
+	needed := func(q inbox.Queue[templates.Key], object client.Object) {
+		if b, ok := object.(workv1alpha2.Binding); ok {
+			for _, key := range a.needed(b) {
+				q.Add(key)
+			}
+		}
+	}
+	own := func(q inbox.Queue[templates.Key], object client.Object) {
 		if b, ok := object.(workv1alpha2.Binding); ok && (references.Attached(b) || b.BindingSpec().Placement == nil) {
 			q.Add(templates.KeyOf(b.BindingSpec().Resource))
 		}
 	}
 	return handler.TypedFuncs[client.Object, templates.Key]{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q inbox.Queue[templates.Key]) { add(q, e.Object) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q inbox.Queue[templates.Key]) {
+			needed(q, e.Object)
+			own(q, e.Object)
+		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q inbox.Queue[templates.Key]) {
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
+				needed(q, e.ObjectOld)
+				needed(q, e.ObjectNew)
+			}
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
-				add(q, e.ObjectOld) // somebody may have taken the labels off
-				add(q, e.ObjectNew)
+				own(q, e.ObjectOld) // somebody may have taken the labels off
+				own(q, e.ObjectNew)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q inbox.Queue[templates.Key]) {
+			needed(q, e.Object)
 			if b, ok := e.Object.(workv1alpha2.Binding); ok { // somebody may need another object of the name
 				q.Add(templates.KeyOf(b.BindingSpec().Resource))
 			}
 		},
 	}
+}
+
+// needed returns the objects that there are of those that a binding says it needs.
+func (a *Attached) needed(b workv1alpha2.Binding) []templates.Key {
+	all, err := references.Of(b)
+	if err != nil {
+		return nil // Referrers writes it anew
+	}
+	var keys []templates.Key
+	for _, reference := range all {
+		kind := reference.GroupVersionKind()
+		scope := selector.Scope{Kind: kind, Namespace: reference.Namespace, Name: reference.Name}
+		found, _ := a.Templates.Find([]selector.Scope{scope}, func(object *metav1.PartialObjectMetadata) bool {
+			return reference.To(kind.GroupKind(), object)
+		})
+		keys = append(keys, found...)
+	}
+	return keys
 }
