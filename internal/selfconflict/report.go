@@ -101,8 +101,10 @@ func (r *reporter) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (r *reporter) NeedLeaderElection() bool { return true }
 
-// compare writes the conditions that have changed.
+// compare writes the conditions that have changed. What is fought over may be the status
+// that has them: the report of it would never have its turn.
 func (r *reporter) compare(ctx context.Context) error {
+	ctx = context.WithValue(ctx, undampedWrites{}, true)
 	var errs []error
 	conflicts := r.damper.Conflicts()
 	for _, kind := range r.kinds {

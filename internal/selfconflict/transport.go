@@ -52,9 +52,12 @@ type transport struct {
 	next   http.RoundTripper
 }
 
+// undampedWrites marks contexts whose writes are neither counted nor held back.
+type undampedWrites struct{}
+
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if written, is := t.written(r); is {
+	if written, is := t.written(r); is && r.Context().Value(undampedWrites{}) == nil {
 		if wait := t.damper.admit(written); wait > 0 {
 			if r.Body != nil {
 				_ = r.Body.Close() // its reader is in memory
