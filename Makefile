@@ -11,9 +11,10 @@ IMAGE_REGISTRY ?= quay.io/capstan-io
 IMAGE_TAG ?= $(VERSION)
 IMAGE_NAME ?= $(IMAGE_REGISTRY)/capstan:$(IMAGE_TAG)
 
-# The same flags everywhere, so that all targets share what they have compiled.
+# The same flags everywhere, so that all targets share what they have compiled. What debuggers
+# read is left out: it takes a seventh of the time, and executables are stripped of it.
 export CGO_ENABLED := 0
-export GOFLAGS := -trimpath
+export GOFLAGS := -trimpath -gcflags=all=-dwarf=false
 GO_LDFLAGS := -s -w -X github.com/capstan-io/capstan/internal/version.release=$(VERSION) \
   -X github.com/capstan-io/capstan/internal/version.image=$(IMAGE_NAME)
 

@@ -371,3 +371,22 @@ func TestTheReport(t *testing.T) {
 		}
 	}
 }
+
+// TestCompilersCollectLess has those who say themselves how often garbage is collected be
+// obeyed, and no part that runs tests get the memory of compilers: some tests measure theirs.
+func TestCompilersCollectLess(t *testing.T) {
+	if got, want := collectingLess([]string{"A=b"}), []string{"A=b", "GOGC=400", "GOMEMLIMIT=6GiB"}; !slices.Equal(got, want) {
+		t.Errorf("compilers get %v, want %v", got, want)
+	}
+	for _, own := range []string{"GOGC=50", "GOMEMLIMIT=1GiB"} {
+		if got := collectingLess([]string{own}); !slices.Equal(got, []string{own}) {
+			t.Errorf("whoever says %s gets %v", own, got)
+		}
+	}
+	for _, p := range plan() {
+		tests := strings.HasPrefix(p.target, "test-") && p.target != "test-builds"
+		if env := makeTarget(t.Context(), p).Env; (env == nil) != tests {
+			t.Errorf("the environment of %s is its own: %t, want %t", p.target, env != nil, !tests)
+		}
+	}
+}

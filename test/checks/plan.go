@@ -42,6 +42,9 @@ type part struct {
 	tests []string
 	// alone says that its result depends on nothing but these folders.
 	alone bool
+	// compiles says that it runs nothing of ours but compilers and linters, and no tests:
+	// it gets more memory, to spend less time with it.
+	compiles bool
 }
 
 // releases are the files that say from what the parts upgrade that do.
@@ -52,8 +55,8 @@ func releases() []string { return []string{"test/upgrade/releases.txt", "test/up
 func plan() []part {
 	const lab, builds = "lab-build", "test-builds"
 	return []part{
-		{target: lab, lane: clusters, group: "test-e2e"},
-		{target: builds, lane: clusters, group: "test-e2e", needs: []string{lab}},
+		{target: lab, lane: clusters, group: "test-e2e", compiles: true},
+		{target: builds, lane: clusters, group: "test-e2e", needs: []string{lab}, compiles: true},
 		{target: "test-walkthroughs", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/e2e"}},
 		{target: "test-hub-and-spoke", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/e2e"}},
 		{target: "test-walkthroughs-hosts", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/e2e"}},
@@ -63,8 +66,8 @@ func plan() []part {
 		{target: "test-walkthroughs-install", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: append(releases(), "test/e2e")},
 		{target: "test-olm-ways", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: append(releases(), "test/olm-e2e")},
 
-		{target: "verify-generated", lane: processors, group: "verify"},
-		{target: "lint", lane: processors, group: "verify"},
+		{target: "verify-generated", lane: processors, group: "verify", compiles: true},
+		{target: "lint", lane: processors, group: "verify", compiles: true},
 		{target: "test-unit-rest", lane: processors, group: "test"},
 		{target: "test-modules", lane: processors, group: "test"},
 		{target: "test-race", lane: processors, group: "test"},

@@ -7,6 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/capstan/releases
+flags=${GOFLAGS:--trimpath} # those of this tree's make, to share what it has compiled
 new=
 trap 'rm -rf "$new"' EXIT
 mkdir -p "$cache" bin/released
@@ -30,8 +31,8 @@ while read -r version commit; do
     git archive "$commit" | tar -x -C "$new"
     number=${version#v}
     image=quay.io/capstan-io/capstan-released:$number
-    env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -C "$new" VERSION="$number" IMAGE_NAME="$image" image
-    env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -C "$new" VERSION="$number" BUNDLE_IMAGE="$image" BUNDLE_REPLACES= BUNDLE_DIR="bin/bundles/$number" bundle
+    env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -C "$new" VERSION="$number" GOFLAGS="$flags" IMAGE_NAME="$image" image
+    env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -C "$new" VERSION="$number" GOFLAGS="$flags" BUNDLE_IMAGE="$image" BUNDLE_REPLACES= BUNDLE_DIR="bin/bundles/$number" bundle
     mv -T "$new" "$made"
     new=
   fi
