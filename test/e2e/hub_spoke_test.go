@@ -49,9 +49,9 @@ func TestHubAndSpoke(t *testing.T) {
 		{"attacks from an agent are refused", s.attackAsAgent},
 		{"nothing restarts on a starved machine", s.survives(pressure{works: 10, busy: 12, lasts: 45 * time.Second})},
 		{"the certificate is renewed without a restart", s.renewal},
+		{"the hub's API server goes away and comes back", s.hubOutage}, // while the certificate is young
 		{"deny and accept again", s.denyAndAccept},
 		{"a denied cluster that comes back stays out", s.deniedComesBack},
-		{"the hub's API server goes away and comes back", s.hubOutage},
 		{"agents and operators are killed while works change", s.chaos},
 		{"switch to Singleton mode", s.switchToSingleton},
 		{"detach: delete the ManagedCluster and the Klusterlet, and nobody logs an error", s.leaveWithoutErrors},

@@ -81,7 +81,7 @@ func (s *story) denyAndAccept(t *testing.T) {
 		}
 		return nil
 	})
-	if text := s.member.jsonpath(t, "{.data.text}", "-n", "hello", "configmap/greeting"); text != "renewed" {
+	if text := s.member.jsonpath(t, "{.data.text}", "-n", "hello", "configmap/greeting"); text != "after the outage" {
 		t.Errorf("a denied cluster got the work: the text is %q", text)
 	}
 	s.accept(t, true)
@@ -107,7 +107,7 @@ func (s *story) hubOutage(t *testing.T) {
 	defer over.Stop()
 	// The member works on: what is deployed is kept as it is.
 	s.member.kubectl(t, "-n", "hello", "delete", "configmap", "greeting")
-	s.memberHas(t, "greeting", "while denied")
+	s.memberHas(t, "greeting", "renewed")
 	<-over.C
 	if _, err := theLab.run(t.Context(), "start", s.hub.name); err != nil {
 		t.Fatal(err)
