@@ -62,12 +62,12 @@ func (f *workControllerFlags) run(ctx context.Context) error {
 	}
 	mgr, err := f.manager(process.Options{
 		Component: work.ComponentName, Scheme: scheme, Cache: cached, Watched: work.Watched(gates),
-		Namespace: process.Namespace(hubNamespaceDefault), Lease: work.LockName, SelfConflicts: work.SelfConflicts(gates), //nolint:contextcheck // they are called with one
+		Namespace: process.Namespace(hubNamespaceDefault), Lease: work.LockName, SelfConflicts: work.SelfConflicts(gates),
 	})
 	if err != nil {
 		return err
 	}
-	if err := work.Setup(mgr, work.Options{Gates: gates}); err != nil {
+	if err := work.Setup(mgr, work.Options{Gates: gates}); err != nil { //nolint:contextcheck // it only adds controllers
 		return fmt.Errorf("setting up the controllers for works: %w", err)
 	}
 	if err := process.Run(ctx, mgr); err != nil {
