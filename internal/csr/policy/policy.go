@@ -94,9 +94,8 @@ type Cluster struct {
 	Deleting bool
 	// Joined says that an agent has joined as this cluster before.
 	Joined bool
-	// Alive says that the hub hears of an agent that has joined as this cluster,
-	// Silent that it does not hear of one any more. A new cluster is neither.
-	Alive, Silent bool
+	// Alive says that the hub hears of an agent that has joined as this cluster.
+	Alive bool
 	// WaitsFor stands for the user who created the ManagedCluster, as
 	// clusterv1.AwaitingMark returns it; "" if that is not known.
 	WaitsFor string
@@ -104,8 +103,6 @@ type Cluster struct {
 	Requester string
 	// Key is the Fingerprint of the public key in that request, if that is known.
 	Key string
-	// Agents are those that have got a certificate, as far as that is known.
-	Agents Agents
 	// Set is the ManagedClusterSet that it is in, or is to be in.
 	Set string
 }
@@ -234,9 +231,8 @@ func (d Decision) first(request Request, cluster Cluster) Decision {
 
 // again decides about a first request by the user whose request was approved
 // before. What tells the agent from others with the same credential is its key, but
-// once it has joined, nobody gets another certificate while it lives.
-// A named user's agent may come back with another one, as its certificate may
-// have expired: under the name that it had, and when nobody works as it.
+// once it has joined, nobody gets another certificate while it lives. Its name tells
+// nothing: all who have the credential can read it.
 func (d Decision) again(request Request, cluster Cluster, named bool) Decision {
 	name := request.ClusterLabel
 	switch {
@@ -246,8 +242,6 @@ func (d Decision) again(request Request, cluster Cluster, named bool) Decision {
 		return d.because(Approve, ReasonApproved, fmt.Sprintf("agent %q of cluster %q requests its certificate again, with the same key", d.Agent, name))
 	case named && cluster.Alive:
 		return d.alive(name)
-	case named && cluster.Silent && cluster.Agents.Has(d.Agent):
-		return d.because(Approve, ReasonApproved, fmt.Sprintf("agent %q of cluster %q joins again after its heartbeat stopped", d.Agent, name))
 	}
 	return d.because(Refuse, ReasonClusterJoined, fmt.Sprintf(
 		"an agent of cluster %q has already received a certificate through user %q; another one needs approval by an administrator",

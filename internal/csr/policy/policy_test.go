@@ -82,11 +82,11 @@ func first(t testing.TB) policy.Request {
 	return request
 }
 
-// rejoining is cluster east, whose agent one was approved with another key, has
+// rejoining is cluster east, whose agent was approved with another key, has
 // joined, and is not heard of any more; changed by the function.
 func rejoining(change func(*policy.Cluster)) policy.Cluster {
 	c := policy.Cluster{
-		Exists: true, Accepted: true, Joined: true, Silent: true, Requester: bootstrapper, Key: "sha256:another", Agents: "one",
+		Exists: true, Accepted: true, Joined: true, Requester: bootstrapper, Key: "sha256:another",
 	}
 	if change != nil {
 		change(&c)
@@ -348,29 +348,17 @@ func TestDecide(t *testing.T) {
 			reason: "its certificate may just be under way", base: first, cluster: policy.Cluster{Exists: true, Accepted: true},
 			want: want{policy.Leave, policy.ReasonNotAutomatic},
 		},
-		"the agent of an approved user joins again": {
-			reason: "its certificate expired while it was away", base: first, cluster: rejoining(nil),
-			want: want{policy.Approve, policy.ReasonApproved},
-		},
-		"the agent of an approved user joins again in a set that an administrator chose": {
-			reason: "it is accepted", base: first, cluster: rejoining(func(c *policy.Cluster) { c.Set = "production" }),
-			want: want{policy.Approve, policy.ReasonApproved},
-		},
-		"another agent of an approved user asks for a silent cluster": {
-			reason: "silence makes nobody else that cluster", base: first, cluster: rejoining(func(c *policy.Cluster) { c.Agents = "two" }),
-			want: want{policy.Refuse, policy.ReasonClusterJoined},
-		},
-		"an agent of an approved user asks for a silent cluster whose agents are not known": {
-			reason: "it may be another one", base: first, cluster: rejoining(func(c *policy.Cluster) { c.Agents = policy.AnyAgent }),
+		"an agent of the name of that of a silent cluster asks with another key": {
+			reason: "silence makes nobody else that cluster, and whoever has the credential can read the name", base: first, cluster: rejoining(nil),
 			want: want{policy.Refuse, policy.ReasonClusterJoined},
 		},
 		"an approved user asks again for a cluster that is about to join": {
-			reason: "one certificate for one key", base: first, cluster: rejoining(func(c *policy.Cluster) { c.Joined, c.Silent = false, false }),
+			reason: "one certificate for one key", base: first, cluster: rejoining(func(c *policy.Cluster) { c.Joined = false }),
 			want: want{policy.Refuse, policy.ReasonClusterJoined},
 		},
 		"an approved user asks again for a cluster whose agent is heard of": {
 			reason: "many agents share the bootstrap identity", base: first,
-			cluster: rejoining(func(c *policy.Cluster) { c.Alive, c.Silent = true, false }),
+			cluster: rejoining(func(c *policy.Cluster) { c.Alive = true }),
 			want:    want{policy.Refuse, policy.ReasonClusterAlive},
 		},
 		"an agent that is heard of renews": {
@@ -553,7 +541,7 @@ func keyOf(t *testing.T, request policy.Request) string {
 // and which does not know yet.
 func TestAnAgentAsksAgainWithItsKey(t *testing.T) {
 	request := first(t)
-	cluster := rejoining(func(c *policy.Cluster) { c.Joined, c.Silent, c.Key = false, false, keyOf(t, request) })
+	cluster := rejoining(func(c *policy.Cluster) { c.Joined, c.Key = false, keyOf(t, request) })
 	if got := policy.Decide(request, cluster, policy.Automatic{Users: []string{bootstrapper}}); got.Verdict != policy.Approve {
 		t.Errorf("got %s %s (%s), want %s", got.Verdict, got.Reason, got.Message, policy.Approve)
 	}
@@ -658,9 +646,9 @@ func TestALiveAgentKeepsOthersOut(t *testing.T) {
 		want   policy.Verdict
 		reason string
 	}{
-		"it is about to join":     {func(c *policy.Cluster) { c.Joined, c.Silent = false, false }, policy.Approve, policy.ReasonApproved},
+		"it is about to join":     {func(c *policy.Cluster) { c.Joined = false }, policy.Approve, policy.ReasonApproved},
 		"the hub hears of no one": {func(*policy.Cluster) {}, policy.Approve, policy.ReasonApproved},
-		"an agent lives":          {func(c *policy.Cluster) { c.Alive, c.Silent = true, false }, policy.Refuse, policy.ReasonClusterAlive},
+		"an agent lives":          {func(c *policy.Cluster) { c.Alive = true }, policy.Refuse, policy.ReasonClusterAlive},
 	} {
 		cluster := rejoining(c.change)
 		cluster.Key = key

@@ -282,9 +282,9 @@ func TestJoiningAndAttacks(t *testing.T) {
 		csr := h.ask(t, bootstrap, subjectOf("later", "one"), "later", nil)
 		h.refused(t, csr, policy.ReasonClusterAlive)
 		h.told(t, "ManagedCluster", "later", policy.ReasonClusterAlive)
-		// An agent that lost its key is silent after a while.
+		// The request waits until there is silence.
 		h.available(t, "later", metav1.ConditionUnknown)
-		h.approved(t, csr)
+		h.refused(t, csr, policy.ReasonClusterJoined)
 	})
 	t.Run("a denied cluster that comes back stays denied", func(t *testing.T) {
 		h.patch(t, "auto", `{"spec":{"hubAcceptsClient":false}}`)

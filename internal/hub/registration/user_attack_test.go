@@ -55,9 +55,8 @@ func TestAutoApprovedUsers(t *testing.T) {
 		join(t, "silent")
 		h.patchStatus(t, "silent", clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue)
 		h.available(t, "silent", metav1.ConditionUnknown)
-		h.refused(t, h.ask(t, bootstrap, subjectOf("silent", "intruder"), "silent", nil), policy.ReasonClusterJoined)
-		// The agent itself, whose certificate expired while it could not reach the hub.
-		h.approved(t, h.ask(t, bootstrap, subjectOf("silent", "one"), "silent", nil))
+		// The name of its agent is in annotations and requests that all members can read.
+		h.refused(t, h.ask(t, bootstrap, subjectOf("silent", "one"), "silent", nil), policy.ReasonClusterJoined)
 	})
 	t.Run("its cluster labels itself into a set", func(t *testing.T) {
 		mc := cluster("labelled", false)

@@ -211,11 +211,9 @@ func facts(mc *clusterv1.ManagedCluster, exists bool) policy.Cluster {
 		Deleting:  !mc.DeletionTimestamp.IsZero(),
 		Joined:    meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
 		Alive:     available != nil && available.Status != metav1.ConditionUnknown,
-		Silent:    available != nil && available.Status == metav1.ConditionUnknown,
 		WaitsFor:  mc.Labels[clusterv1.LabelAwaitingAcceptance],
 		Requester: mc.Annotations[clusterv1.AnnotationJoinRequestedBy],
 		Key:       mc.Annotations[clusterv1.AnnotationJoinKey],
-		Agents:    policy.Agents(mc.Annotations[clusterv1.AnnotationAgents]),
 		Set:       mc.Labels[clusterv1.LabelClusterSet],
 	}
 }
