@@ -126,9 +126,9 @@ type answer struct {
 	received int64
 	decoded  atomic.Int64
 	reader   io.Reader // nil before the first byte if it is compressed
-	events   *frames   // of a watch
-	items    *frames   // of a list
+	frames   *frames   // events of a watch, items of a list; nil if it is not understood
 	complete *finder   // of a watch: what ends the list that it begins with
+	sent     int64     // of a watch: how many bytes it has sent
 }
 
 // open makes the answer the body of the response.
@@ -148,9 +148,11 @@ func (a *answer) open(response *http.Response) error {
 	case a.kind == kindList && protobuf:
 		return fmt.Errorf("the response to %s %s is protobuf, which was not requested", a.request.Method, a.request.URL.Path)
 	case a.kind == kindList:
-		a.items = &frames{around: aroundItems}
+		a.frames = &frames{around: aroundItems}
 	case a.kind == kindWatch && response.StatusCode == http.StatusOK:
-		a.events, a.complete = &frames{protobuf: protobuf}, &finder{text: metav1.InitialEventsAnnotationKey}
+		a.frames, a.complete = &frames{protobuf: protobuf}, &finder{text: metav1.InitialEventsAnnotationKey}
+	case !protobuf:
+		a.frames = &frames{}
 	}
 	shortenWait(response.Header)
 	response.Body = a
@@ -198,7 +200,7 @@ func (a *answer) Read(into []byte) (int, error) {
 
 // account counts what was read. It returns an error if that is too much.
 func (a *answer) account(data []byte) error {
-	if a.events != nil {
+	if a.complete != nil {
 		return a.accountEvents(data)
 	}
 	limit := a.kind.bytesMax()
@@ -211,16 +213,27 @@ func (a *answer) account(data []byte) error {
 		return a.refuse("the %d bytes that answers of one cluster may have at a time", int64(bufferedBytesMax))
 	case decoded > limit:
 		return a.refuse("%d bytes", limit)
-	case a.items != nil:
-		return a.accountItems(data)
+	case a.frames != nil:
+		return a.accountItems(data, decoded)
 	}
 	return nil
 }
 
-// accountItems counts the items of a list. Few bytes of each are a lot of memory.
-func (a *answer) accountItems(data []byte) error {
-	items, _ := a.items.scan(data)
-	return a.accountList(a.amountOf(items, data))
+// accountItems counts the items of a list, and the elements of any. Few bytes of each are
+// a lot of memory.
+func (a *answer) accountItems(data []byte, decoded int64) error {
+	items, _ := a.frames.scan(data)
+	switch {
+	case a.frames.tooDense(decoded):
+		return a.refuseElements()
+	case a.kind == kindList:
+		return a.accountList(a.amountOf(items, data))
+	}
+	return nil
+}
+
+func (a *answer) refuseElements() error {
+	return a.refuse("one element of a list for each %d bytes", bytesPerElement)
 }
 
 // amountOf returns what a client may keep of objects that ended in the data.
@@ -242,9 +255,16 @@ func (a *answer) accountList(more amount) error {
 // accountEvents counts the events of a watch. All that is there, if it begins with
 // that, is a list.
 func (a *answer) accountEvents(data []byte) error {
-	events, biggest := a.events.scan(data)
-	if biggest > objectBytesMax {
-		return a.refuse("the %d bytes that an event may have", int64(objectBytesMax))
+	events, biggest := a.frames.scan(data)
+	limit := int64(objectBytesMax)
+	if a.frames.protobuf {
+		limit = protobufBytesMax
+	}
+	switch a.sent += int64(len(data)); {
+	case biggest > limit:
+		return a.refuse("the %d bytes that an event may have", limit)
+	case a.frames.tooDense(a.sent):
+		return a.refuseElements()
 	}
 	more := a.amountOf(events, data)
 	if a.listing {

@@ -12,6 +12,9 @@ import (
 // lengthBytes is how many bytes say how long an event in protobuf is.
 const lengthBytes = 4
 
+// depthsKnown is up to which depth it is known whether a list is open there.
+const depthsKnown = 64
+
 // frames finds the events in what a watch sends, or the items of a list, piece by
 // piece, without understanding them. It is for JSON, or for the events of a watch in
 // protobuf with its lengths.
@@ -24,6 +27,11 @@ type frames struct {
 
 	depth            int // of braces and brackets
 	inText, escaping bool
+	// lists has a bit for each of the first depths: whether a list is open there.
+	lists uint64
+	// elements are how many objects, lists and nulls there are in lists: two bytes of a
+	// list may be a struct of hundreds.
+	elements int64
 
 	length [lengthBytes]byte
 	have   int // of length
@@ -46,7 +54,13 @@ func (f *frames) scan(data []byte) (events int, biggest int64) {
 		case b == '"':
 			f.inText = true
 		case b == '{' || b == '[':
-			f.depth++
+			f.element()
+			f.open(b == '[')
+		case b == 'n': // begins a null, and nothing else outside of texts
+			f.element()
+			if f.depth == f.around {
+				events++ // that of a list is an item
+			}
 		case b == '}' || b == ']':
 			f.depth = max(0, f.depth-1)
 			if f.depth == f.around {
@@ -57,6 +71,26 @@ func (f *frames) scan(data []byte) (events int, biggest int64) {
 	}
 	return events, max(biggest, f.size)
 }
+
+// open notes that a list or an object begins.
+func (f *frames) open(list bool) {
+	f.lists &^= 1 << f.depth
+	if list {
+		f.lists |= 1 << f.depth
+	}
+	f.depth++
+}
+
+// element counts what begins, if it is in a list; far inside, everything is.
+func (f *frames) element() {
+	if f.depth > depthsKnown || f.depth > 0 && f.lists&(1<<(f.depth-1)) != 0 {
+		f.elements++
+	}
+}
+
+// tooDense tells whether there are more elements than in so many bytes of an answer of
+// an API server.
+func (f *frames) tooDense(bytes int64) bool { return f.elements > elementsMin+bytes/bytesPerElement }
 
 func (f *frames) scanLengths(data []byte) (events int, biggest int64) {
 	for len(data) > 0 {

@@ -38,6 +38,14 @@ const (
 	// small.
 	allBytesMax   = 3 * listBytesMax
 	allObjectsMax = 3 * eventsMax
+	// elementsMin is how many elements the lists in an answer may have in any case, and
+	// bytesPerElement how many bytes it has to have for each further one: those of API
+	// servers have more, and what clients make of an element is as big as its type.
+	elementsMin     = eventsMax
+	bytesPerElement = 64
+	// protobufBytesMax is the most that an event in protobuf may have: API servers store
+	// 1.5 MiB, and two bytes may be an element.
+	protobufBytesMax = 2 << 20
 	// headerBytesMax is the most that the header of an answer may have.
 	headerBytesMax = 1 << 20
 )

@@ -94,7 +94,7 @@ func TestAMemberCannotAnswerWithoutEnd(t *testing.T) {
 		},
 		"an event in protobuf": {
 			reason: "its length says so before it comes", path: watchPath, header: header("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch"),
-			answer: func(w io.Writer) { _, _ = w.Write(lengthOf(objectBytesMax + 1)); endless(w, piece) }, most: 64 << 10,
+			answer: func(w io.Writer) { _, _ = w.Write(lengthOf(protobufBytesMax + 1)); endless(w, piece) }, most: 64 << 10,
 		},
 		"events that begin a watch": {
 			reason: "they are a list", path: watchPath + "&sendInitialEvents=true", answer: func(w io.Writer) { endless(w, []byte(strings.Repeat("{}\n", 10_000))) },
@@ -118,6 +118,38 @@ func TestAMemberCannotAnswerWithoutEnd(t *testing.T) {
 				_, _ = io.WriteString(w, `{"items":[`)
 				endless(w, []byte(strings.Repeat("{},", 10_000)))
 			},
+		},
+		"a list of nulls": {
+			reason: "each is an object", path: listPath, most: 5*eventsMax + 64<<10,
+			answer: func(w io.Writer) {
+				_, _ = io.WriteString(w, `{"items":[`)
+				endless(w, []byte(strings.Repeat("null,", 10_000)))
+			},
+		},
+		"an item of a list with elements of nothing": {
+			reason: "each is a struct", path: listPath, most: 4*eventsMax + 64<<10,
+			answer: func(w io.Writer) {
+				_, _ = io.WriteString(w, `{"items":[{"spec":{"containers":[`)
+				endless(w, []byte(strings.Repeat("{},", 10_000)))
+			},
+		},
+		"an object with elements of nothing": {
+			reason: "each is a struct", path: objectPath, most: 4*eventsMax + 64<<10,
+			answer: func(w io.Writer) {
+				_, _ = io.WriteString(w, `{"metadata":{"managedFields":[`)
+				endless(w, []byte(strings.Repeat("{},", 10_000)))
+			},
+		},
+		"an event with elements of nothing": {
+			reason: "each is a struct", path: watchPath, most: 6*eventsMax + 64<<10,
+			answer: func(w io.Writer) {
+				_, _ = io.WriteString(w, `{"object":{"metadata":{"ownerReferences":[`)
+				endless(w, []byte(strings.Repeat("null,", 10_000)))
+			},
+		},
+		"lists far inside": {
+			reason: "each is one in memory", path: objectPath, most: 2*eventsMax + 64<<10,
+			answer: func(w io.Writer) { endless(w, []byte(strings.Repeat("[", 10_000))) },
 		},
 		"a list in protobuf": {
 			reason: "it was not asked for", path: listPath, header: header("Content-Type", "application/vnd.kubernetes.protobuf"),
@@ -277,6 +309,23 @@ func TestEachRequestHasAKind(t *testing.T) {
 				t.Errorf("%s %s is of kind %d, want %d", c.method, c.path, got, c.want)
 			}
 		})
+	}
+}
+
+// TestElementsAreThoseOfLists counts what clients make a struct of, and not what is in texts
+// and in objects, such as the fields of a manager.
+func TestElementsAreThoseOfLists(t *testing.T) {
+	for text, want := range map[string]int64{
+		`{"a":{"b":null,"c":{}},"d":"[null,{}"}`: 0,
+		`[1,"n",true,false]`:                     0,
+		`[{},[],null]`:                           3,
+		`{"a":[{"b":{"c":null}},{"d":[null]}]}`:  3,
+		strings.Repeat(`{"a":`, 100):             35, // it does not matter where they are beyond 64
+	} {
+		f := &frames{}
+		if f.scan([]byte(text)); f.elements != want {
+			t.Errorf("%s has %d elements, want %d", text, f.elements, want)
+		}
 	}
 }
 
