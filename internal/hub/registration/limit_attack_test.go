@@ -26,7 +26,11 @@ import (
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
-const ownPrefix = "agent.open-cluster-management.io/"
+const (
+	ownPrefix = "agent.open-cluster-management.io/"
+	// operatorNamespace is where the account is with which agents ask to join.
+	operatorNamespace = "open-cluster-management"
+)
 
 // TestAMemberDoesNotChooseWhatItIsSent attacks with the credential of a joined agent: it
 // changes what an administrator says of its cluster, and so what policies, placements and
@@ -55,7 +59,7 @@ func (h *hub) guardClusters(t *testing.T) {
 	if err := admissionv1.AddToScheme(h.client.Scheme()); err != nil {
 		t.Fatal(err)
 	}
-	hub := manifests.Hub{Name: "hub"}
+	hub := manifests.Hub{Name: "hub", OperatorNamespace: operatorNamespace}
 	for i, object := range slices.Concat(manifests.AgentGuards(hub), manifests.ConnectionGuard(hub)) {
 		typed := []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}}[i%2]
 		content, err := json.Marshal(object)

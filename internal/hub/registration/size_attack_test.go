@@ -20,6 +20,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/agentlabels"
 	"github.com/capstan-io/capstan/internal/conditions"
 )
@@ -78,6 +79,15 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 		c.csr.GenerateName = "asked-"
 		metav1.SetMetaDataLabel(&c.csr.ObjectMeta, clusterv1.LabelClusterName, "asked")
 		refusedWith(t, "a certificate request with "+what, as.Create(t.Context(), &c.csr), c.why)
+	}
+	// Who may ask to join may do so without the label of a cluster.
+	account := "system:serviceaccount:" + operatorNamespace + ":" + operatorv1.BootstrapServiceAccount
+	h.grant(t, account, asks)
+	for what, by := range map[string]client.Client{
+		"the account of agents": h.clientOf(t, account), "a bootstrap token": h.clientOf(t, joiner, clusterv1.GroupBootstrappers), "an agent": h.agent(t, "canary"),
+	} {
+		csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "asked-"}, Spec: large}
+		refusedWith(t, "a large certificate request of "+what+" without a label", by.Create(t.Context(), csr), "at most 16384 bytes")
 	}
 	for label, allowed := range map[string]bool{"canary": true, "asked": false} {
 		csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "asked-"}, Spec: request}

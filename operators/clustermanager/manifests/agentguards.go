@@ -163,8 +163,8 @@ func JoinGuard(h Hub) []render.Object {
 			render.AdmissionRule(certificatesv1.GroupName, []string{"certificatesigningrequests"}, admissionv1.Create))).
 		WithMatchConditions(admissionv1ac.MatchCondition().WithName("joins").WithExpression(fmt.Sprintf(
 			"request.resource.group == '%s' ? !object.?spec.?hubAcceptsClient.orValue(false) && !authorizer.group('%s').resource('managedclusters').subresource('accept').name(object.metadata.name).check('update').allowed() : "+
-				"object.metadata.?labels[?'%s'].hasValue() || ['%s', '%s'].exists(g, g in request.userInfo.?groups.orValue([]))",
-			clusterv1.GroupName, clusterv1.RegisterGroup, clusterv1.LabelClusterName, clusterv1.GroupBootstrappers, clusterv1.GroupManagedClusters))).
+				"object.metadata.?labels[?'%s'].hasValue() || %s",
+			clusterv1.GroupName, clusterv1.RegisterGroup, clusterv1.LabelClusterName, whoMayAsk(h)))).
 		WithValidations(
 			admissionv1ac.Validation().
 				WithExpression("object.metadata.?finalizers.orValue([]).size() == 0 && object.metadata.?ownerReferences.orValue([]).size() == 0").

@@ -89,6 +89,13 @@ func requestsToJoin(h Hub) string {
 	return anyOf(
 		fmt.Sprintf("object.spec.signerName == '%s' && object.metadata.?labels[?'%s'].hasValue()",
 			certificatesv1.KubeAPIServerClientSignerName, clusterv1.LabelClusterName),
+		whoMayAsk(h))
+}
+
+// whoMayAsk is about the requests of those who may ask to join, agents included: of the
+// account with which agents begin, and of two groups.
+func whoMayAsk(h Hub) string {
+	return anyOf(
 		fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:%s:%s'", h.bootstrapNamespace(), operatorv1.BootstrapServiceAccount),
 		fmt.Sprintf("['%s', '%s'].exists(g, g in request.userInfo.?groups.orValue([]))", clusterv1.GroupBootstrappers, clusterv1.GroupManagedClusters))
 }
