@@ -159,6 +159,10 @@ func fillsItsCluster(t *testing.T, h *hub) {
 	h.joinWith(t, name, nil)
 	h.allow(t, name, agentlabels.Allowed{"*"})
 	agent := h.agent(t, name)
+	// It writes for Push clusters what their API servers say.
+	pushAgent := "system:serviceaccount:" + operatorv1.DefaultHubNamespace + ":" + fleetv1alpha1.PushAgentServiceAccount
+	h.grant(t, pushAgent, rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters/status"}, Verbs: []string{"update"}})
+	reporters := map[string]client.Client{"the agent": agent, "the push agent": h.clientOf(t, pushAgent)}
 	claims := func(count, bytes int) (list []clusterv1.ManagedClusterClaim) {
 		for i := range count {
 			list = append(list, clusterv1.ManagedClusterClaim{Name: fmt.Sprint("claim-", i), Value: strings.Repeat("x", bytes)})
@@ -189,10 +193,13 @@ func fillsItsCluster(t *testing.T, h *hub) {
 	} {
 		mc := h.get(t, name)
 		c.change(mc)
-		h.refusedInTurn(t, "a status with "+what, func(ctx context.Context) error {
-			mc.ResourceVersion = h.read(ctx, t, name).ResourceVersion
-			return agent.Status().Update(ctx, mc)
-		}, c.why)
+		for who, as := range reporters {
+			h.refusedInTurn(t, "a status of "+who+" with "+what, func(ctx context.Context) error {
+				reported := mc.DeepCopy()
+				reported.ResourceVersion = h.read(ctx, t, name).ResourceVersion
+				return as.Status().Update(ctx, reported)
+			}, c.why)
+		}
 	}
 	for what, c := range map[string]struct {
 		change func(*clusterv1.ManagedCluster)

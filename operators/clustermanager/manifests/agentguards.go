@@ -32,10 +32,11 @@ func AgentGuards(h Hub) []render.Object {
 	return slices.Concat(ClusterGuard(h), JoinGuard(h), WorkGuard(h), FieldsGuard(h), EventGuard(h))
 }
 
-// agents matches the requests of agents of clusters.
-func agents() *admissionv1ac.MatchConditionApplyConfiguration {
+// agents matches the requests of agents of clusters, and those of the push agent, which
+// writes for Push clusters what their API servers say.
+func agents(h Hub) *admissionv1ac.MatchConditionApplyConfiguration {
 	return admissionv1ac.MatchCondition().WithName("agents").WithExpression(fmt.Sprintf(
-		"'%s' in request.userInfo.?groups.orValue([])", clusterv1.GroupManagedClusters))
+		"'%s' in request.userInfo.?groups.orValue([]) || request.userInfo.username == %s", clusterv1.GroupManagedClusters, componentUser(h, fleetv1alpha1.PushAgentServiceAccount)))
 }
 
 // same is CEL that tells whether a field of an object is what it was before; unset is what
@@ -82,7 +83,7 @@ func ClusterGuard(h Hub) []render.Object {
 	return render.AdmissionPolicy(m, admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(render.AdmissionRule(
 			clusterv1.GroupName, []string{"managedclusters", "managedclusters/status"}, admissionv1.Update))).
-		WithMatchConditions(agents()).
+		WithMatchConditions(agents(h)).
 		WithVariables(
 			admissionv1ac.Variable().WithName("allowed").WithExpression(fmt.Sprintf(
 				"oldObject.metadata.?annotations[?'%s'].orValue('').split(',')", fleetv1alpha1.AnnotationAgentLabels)),
@@ -218,7 +219,7 @@ func WorkGuard(h Hub) []render.Object {
 	return render.AdmissionPolicy(h.meta(WorkGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
 			render.AdmissionRule(workv1.GroupName, []string{"manifestworks"}, admissionv1.Update))).
-		WithMatchConditions(agents()).
+		WithMatchConditions(agents(h)).
 		WithValidations(
 			admissionv1ac.Validation().WithReason("Forbidden").
 				WithExpression(same("metadata.?labels", "{}")+" && "+same("metadata.?annotations", "{}")+" && "+same("metadata.?ownerReferences", "[]")).
@@ -249,7 +250,7 @@ func FieldsGuard(h Hub) []render.Object {
 			render.AdmissionRule(fleetv1alpha1.GroupName, []string{"clusterconnections/status"}, admissionv1.Update),
 			render.AdmissionRule("addon.open-cluster-management.io", []string{"managedclusteraddons/status"}, admissionv1.Update),
 			render.AdmissionRule(coordinationv1.GroupName, []string{"leases"}, admissionv1.Update))).
-		WithMatchConditions(agents()).
+		WithMatchConditions(agents(h)).
 		WithVariables(
 			admissionv1ac.Variable().WithName("is").WithExpression(bytesOfFields("object")),
 			admissionv1ac.Variable().WithName("was").WithExpression(bytesOfFields("oldObject"))).
@@ -294,7 +295,7 @@ func EventGuard(h Hub) []render.Object {
 	return render.AdmissionPolicy(h.meta(EventGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(render.AdmissionRule(
 			corev1.GroupName, []string{"events"}, admissionv1.Create, admissionv1.Update))).
-		WithMatchConditions(agents()).
+		WithMatchConditions(agents(h)).
 		WithValidations(
 			most("bytes("+text("message")+").size()", message, "message"),
 			most(fmt.Sprintf("%s + %s + %s + %s",

@@ -21,6 +21,11 @@ const ConnectionGuardName = "capstan-guard-clusterconnections"
 // controller.
 const registrationControllerAccount = "registration-controller-sa"
 
+// componentUser is CEL for the user that a component of the hub is, by its ServiceAccount.
+func componentUser(h Hub, account string) string {
+	return fmt.Sprintf("'system:serviceaccount:%s:%s'", h.Namespace(), account)
+}
+
 // ConnectionGuard returns the admission policy that keeps everybody but the aggregated API
 // server and the registration controller from what the Cluster API stores in a
 // ClusterConnection: the intent there becomes a change of the ManagedCluster,
@@ -29,9 +34,6 @@ const registrationControllerAccount = "registration-controller-sa"
 // token; for writes to Clusters the aggregated API server asks the same.
 func ConnectionGuard(h Hub) []render.Object {
 	m := h.meta(ConnectionGuardName).In("")
-	user := func(account string) string {
-		return fmt.Sprintf("'system:serviceaccount:%s:%s'", h.Namespace(), account)
-	}
 	var unchanged []string
 	for _, field := range []string{"apiEndpoint", "secretRef", "insecureSkipTLSVerification", "proxyURL", "proxyHeader"} {
 		unchanged = append(unchanged, fmt.Sprintf("object.?spec.?%[1]s == oldObject.?spec.?%[1]s", field))
@@ -40,7 +42,7 @@ func ConnectionGuard(h Hub) []render.Object {
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(render.AdmissionRule(
 			fleetv1alpha1.GroupName, []string{"clusterconnections"}, admissionv1.Create, admissionv1.Update))).
 		WithMatchConditions(admissionv1ac.MatchCondition().WithName("others").WithExpression(fmt.Sprintf(
-			"!(request.userInfo.username in [%s, %s])", user(APIServerAccount), user(registrationControllerAccount)))).
+			"!(request.userInfo.username in [%s, %s])", componentUser(h, APIServerAccount), componentUser(h, registrationControllerAccount)))).
 		WithVariables(
 			admissionv1ac.Variable().WithName("secret").WithExpression(fmt.Sprintf(
 				"object.?spec.?secretRef.?name.orValue('%s')", fleetv1alpha1.DefaultSecretName)),
