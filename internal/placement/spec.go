@@ -47,6 +47,9 @@ type Request struct {
 // Compile reads a Placement. The sets are those that are bound to its namespace.
 // Every error is the user's, and names the field.
 func Compile(p *clusterv1beta1.Placement, bound []scheduler.Set) (Request, field.ErrorList) {
+	if problems := checkBounds(&p.Spec); len(problems) > 0 {
+		return Request{}, problems
+	}
 	w, problems := read(p)
 	var noSets string
 	w.spec.Sets, noSets = sets(p, bound)
