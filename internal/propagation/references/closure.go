@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-io/capstan/internal/labelselector"
 )
 
 const (
@@ -40,6 +42,9 @@ func Closure(
 				return all, fmt.Sprintf("%s is not sent along: the object needs it by way of %d others, and no more than %d are followed", named(reference), depth, depthMax-1), nil
 			case len(all) == foundMax:
 				return all, fmt.Sprintf("%s is not sent along, nor is what follows: the object needs more than %d others", named(reference), foundMax), nil
+			case !fit(append(all, reference)):
+				return all, fmt.Sprintf("%s is not sent along, nor is what follows: the selectors of what the object needs have more than %d labels and values",
+					named(reference), labelselector.TermsMax), nil
 			}
 			found[name] = true
 			all = append(all, reference)

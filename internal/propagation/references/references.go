@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/labelselector"
 )
 
 // Reference names an object that another needs, or selects several.
@@ -40,14 +41,21 @@ func (r Reference) GroupVersionKind() schema.GroupVersionKind {
 // To tells whether the reference is to an object of its kind, in whatever version
 // that is read.
 func (r Reference) To(kind schema.GroupKind, object metav1.Object) bool {
-	if r.GroupVersionKind().GroupKind() != kind || r.Namespace != object.GetNamespace() {
-		return false
-	}
+	return r.GroupVersionKind().GroupKind() == kind && r.Matcher()(object)
+}
+
+// Matcher returns what tells whether the reference is to an object of the kind that it
+// names: for many objects, its selector is read once.
+func (r Reference) Matcher() func(metav1.Object) bool {
 	if r.Name != "" || r.LabelSelector == nil {
-		return r.Name == object.GetName()
+		return func(object metav1.Object) bool {
+			return r.Namespace == object.GetNamespace() && r.Name == object.GetName()
+		}
 	}
 	selector, err := metav1.LabelSelectorAsSelector(r.LabelSelector)
-	return err == nil && selector.Matches(labels.Set(object.GetLabels()))
+	return func(object metav1.Object) bool {
+		return err == nil && r.Namespace == object.GetNamespace() && selector.Matches(labels.Set(object.GetLabels()))
+	}
 }
 
 // Key is the same for a reference and the object that it names. Those that select
@@ -59,7 +67,9 @@ func Key(kind schema.GroupKind, namespace, name string) string {
 // Key returns the key of a reference.
 func (r Reference) Key() string { return Key(r.GroupVersionKind().GroupKind(), r.Namespace, r.Name) }
 
-// Of returns the references that a binding says its object has.
+// Of returns the references that a binding says its object has. Whoever may write the
+// bindings of a namespace can say anything there: what is in another namespace is left out,
+// and it is an error to say more than Closure finds.
 func Of(b workv1alpha2.Binding) ([]Reference, error) {
 	text := b.GetAnnotations()[workv1alpha2.AnnotationDependencies]
 	if text == "" {
@@ -70,7 +80,22 @@ func Of(b workv1alpha2.Binding) ([]Reference, error) {
 		return nil, fmt.Errorf("reading annotation %s of binding %q: want a JSON list of objects with apiVersion, kind, namespace and name or labelSelector: %w",
 			workv1alpha2.AnnotationDependencies, b.GetNamespace()+"/"+b.GetName(), err)
 	}
+	all = slices.DeleteFunc(all, func(r Reference) bool { return r.Namespace != b.GetNamespace() })
+	if !fit(all) {
+		return nil, fmt.Errorf("annotation %s of binding %q may be about %d objects, whose selectors have %d labels and values",
+			workv1alpha2.AnnotationDependencies, b.GetNamespace()+"/"+b.GetName(), foundMax, labelselector.TermsMax)
+	}
 	return all, nil
+}
+
+// fit tells whether a binding may say these references: each is compared with all objects
+// of its kind in the namespace.
+func fit(all []Reference) bool {
+	selectors := make([]*metav1.LabelSelector, len(all))
+	for i := range all {
+		selectors[i] = all[i].LabelSelector
+	}
+	return len(all) <= foundMax && labelselector.Terms(selectors...) <= labelselector.TermsMax
 }
 
 // Annotation returns the references as bindings have them; "" for none.
@@ -85,14 +110,15 @@ func Annotation(all []Reference) (string, error) {
 	return string(text), nil
 }
 
-// Union returns the references of two lists, those of the first one first.
+// Union returns the references of two lists, those of the first one first, up to what a
+// binding may say.
 func Union(a, b []Reference) []Reference {
 	all, has := slices.Clone(a), map[string]bool{}
 	for _, reference := range a {
 		has[reference.text()] = true
 	}
 	for _, reference := range b {
-		if !has[reference.text()] {
+		if !has[reference.text()] && fit(append(all, reference)) {
 			all = append(all, reference)
 		}
 	}

@@ -4,6 +4,7 @@
 package references
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestTheAnnotationIsWhatKarmadaWrites(t *testing.T) {
 	if text != want {
 		t.Errorf("the annotation is %s, want %s", text, want)
 	}
-	b := &workv1alpha2.ResourceBinding{}
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}
 	b.Annotations = map[string]string{workv1alpha2.AnnotationDependencies: text}
 	got, err := Of(b)
 	if err != nil {
@@ -44,6 +45,49 @@ func TestTheAnnotationIsWhatKarmadaWrites(t *testing.T) {
 	}
 	if text, err := Annotation(nil); text != "" || err != nil {
 		t.Errorf("no reference: %q, %v", text, err)
+	}
+}
+
+// TestABindingSaysNoMoreThanIsFound has bindings say what only somebody else than the hub
+// can have written.
+func TestABindingSaysNoMoreThanIsFound(t *testing.T) {
+	named := func(namespace string) Reference {
+		return Reference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: "web"}
+	}
+	selecting := func(values int) Reference {
+		one := named("shop")
+		one.Name, one.LabelSelector = "", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: "app", Operator: metav1.LabelSelectorOpIn, Values: slices.Repeat([]string{"web"}, values),
+		}}}
+		return one
+	}
+	for name, c := range map[string]struct {
+		all    []Reference
+		counts int
+		may    bool
+	}{
+		"as many as are found":          {slices.Repeat([]Reference{named("shop")}, foundMax), foundMax, true},
+		"one more":                      {slices.Repeat([]Reference{named("shop")}, foundMax+1), 0, false},
+		"as many terms as a policy":     {[]Reference{selecting(500), selecting(500)}, 2, true},
+		"one more term":                 {[]Reference{selecting(500), selecting(501)}, 0, false},
+		"what is in another namespace":  {[]Reference{named("shop"), named("bank")}, 1, true},
+		"what has no namespace, or any": {[]Reference{named("")}, 0, true},
+		"everything, again and again":   {slices.Repeat([]Reference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", LabelSelector: &metav1.LabelSelector{}}}, 3000), 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := Annotation(c.all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Annotations: map[string]string{workv1alpha2.AnnotationDependencies: text}}}
+			if got, err := Of(b); (err == nil) != c.may || len(got) != c.counts {
+				t.Errorf("%d of them count (%v), want %d", len(got), err, c.counts)
+			}
+		})
+	}
+	whole := slices.Repeat([]Reference{named("shop")}, foundMax)
+	if both := Union(whole, []Reference{selecting(1)}); len(both) != foundMax {
+		t.Errorf("two lists become one of %d, which no binding may say", len(both))
 	}
 }
 

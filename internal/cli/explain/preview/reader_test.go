@@ -260,6 +260,7 @@ func TestWhatGoesAlong(t *testing.T) {
 		}
 	}
 	was := &workv1alpha2.ResourceBinding{}
+	was.Namespace = "shop"
 	was.Annotations = map[string]string{workv1alpha2.AnnotationDependencies: `[{"apiVersion":"v1","kind":"Secret","namespace":"shop","name":"old"},{"apiVersion":"v1","kind":"Secret","namespace":"shop","name":"keys"}]`}
 	r := newHub(t, 0).Reader
 	f := &facts{declared: &declared{}, world: &forecast.World{Chain: interpret.Chain{native.New()}}}

@@ -99,9 +99,7 @@ func (a *Attached) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[templ
 func (a *Attached) onBinding() handler.TypedEventHandler[client.Object, templates.Key] {
 	needed := func(q inbox.Queue[templates.Key], object client.Object) {
 		if b, ok := object.(workv1alpha2.Binding); ok {
-			for _, key := range a.needed(b) {
-				q.Add(key)
-			}
+			a.needed(b, q.Add)
 		}
 	}
 	own := func(q inbox.Queue[templates.Key], object client.Object) {
@@ -133,20 +131,20 @@ func (a *Attached) onBinding() handler.TypedEventHandler[client.Object, template
 	}
 }
 
-// needed returns the objects that there are of those that a binding says it needs.
-func (a *Attached) needed(b workv1alpha2.Binding) []templates.Key {
+// needed tells of the objects that there are of those that a binding says it needs; of one
+// as often as the binding says so, as a list of all that many selectors select could be
+// long.
+func (a *Attached) needed(b workv1alpha2.Binding, tell func(templates.Key)) {
 	all, err := references.Of(b)
 	if err != nil {
-		return nil // Referrers writes it anew
+		return // Referrers writes it anew
 	}
-	var keys []templates.Key
 	for _, reference := range all {
-		kind := reference.GroupVersionKind()
-		scope := selector.Scope{Kind: kind, Namespace: reference.Namespace, Name: reference.Name}
-		found, _ := a.Templates.Find([]selector.Scope{scope}, func(object *metav1.PartialObjectMetadata) bool {
-			return reference.To(kind.GroupKind(), object)
-		})
-		keys = append(keys, found...)
+		is := reference.Matcher()
+		scope := selector.Scope{Kind: reference.GroupVersionKind(), Namespace: reference.Namespace, Name: reference.Name}
+		found, _ := a.Templates.Find([]selector.Scope{scope}, func(object *metav1.PartialObjectMetadata) bool { return is(object) })
+		for _, key := range found {
+			tell(key)
+		}
 	}
-	return keys
 }

@@ -5,16 +5,18 @@ package dependencies
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	fakediscovery "k8s.io/client-go/discovery/fake"
-	metadatafake "k8s.io/client-go/metadata/fake"
-	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,19 +24,19 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
-	"github.com/capstan-io/capstan/internal/served"
+	"github.com/capstan-io/capstan/internal/propagation/references"
 )
 
 // TestWhatIsNeededNoMoreIsLookedAt shows Attached the binding of a Deployment that stops to
 // need a ConfigMap. It is told by what the cache shows: whoever has written the binding
 // knows sooner, and would have it look at what the cache still shows.
 func TestWhatIsNeededNoMoreIsLookedAt(t *testing.T) {
-	page := templates.Key{Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Name: types.NamespacedName{Namespace: "shop", Name: "page"}}
-	a := NewAttached(Deps{Templates: known(t, page)}, nil)
+	page := templates.Key{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Name: types.NamespacedName{Namespace: "shop", Name: "0"}}
+	a := &Attached{Deps: Deps{Templates: configMaps(t, "shop", 1)}}
 	binding := func(generation int64, annotations map[string]string) *workv1alpha2.ResourceBinding {
 		return &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment", Generation: generation, Annotations: annotations}}
 	}
-	needs := map[string]string{workv1alpha2.AnnotationDependencies: `[{"apiVersion":"v1","kind":"ConfigMap","namespace":"shop","name":"page"}]`}
+	needs := map[string]string{workv1alpha2.AnnotationDependencies: `[{"apiVersion":"v1","kind":"ConfigMap","namespace":"shop","name":"0"}]`}
 	for name, tc := range map[string]struct {
 		before, after client.Object // nil is none
 		looked        bool
@@ -70,35 +72,77 @@ func TestWhatIsNeededNoMoreIsLookedAt(t *testing.T) {
 	}
 }
 
-// known returns Templates with one object.
-func known(t *testing.T, key templates.Key) *templates.Templates {
+// TestWhatABindingSaysItNeedsFillsNoMemory has bindings say again and again that they need
+// all ConfigMaps of a namespace.
+func TestWhatABindingSaysItNeedsFillsNoMemory(t *testing.T) {
+	const objects, namespace = 1000, "bank"
+	a := &Attached{Deps: Deps{Templates: configMaps(t, namespace, objects)}}
+	every := references.Reference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, LabelSelector: &metav1.LabelSelector{}}
+	for name, c := range map[string]struct {
+		namespace  string
+		references int
+		told       int
+	}{
+		"its own, as often as it may say so":  {namespace, 200, objects},
+		"its own, more often":                 {namespace, 3000, 0},
+		"those of another tenant's namespace": {"shop", 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := references.Annotation(slices.Repeat([]references.Reference{every}, c.references))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
+				Namespace: c.namespace, Name: "web", Annotations: map[string]string{workv1alpha2.AnnotationDependencies: text},
+			}}
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[templates.Key]())
+			defer q.ShutDown()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			a.onBinding().Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: b}, q)
+			runtime.ReadMemStats(&after)
+			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 128 {
+				t.Errorf("an event of the binding takes %d MiB", used)
+			}
+			if told := q.Len() - 1; told != c.told { // its own object is one
+				t.Errorf("%d objects are looked at, want %d", told, c.told)
+			}
+		})
+	}
+}
+
+// configMaps returns templates that know so many ConfigMaps.
+func configMaps(t *testing.T, namespace string, n int) *templates.Templates {
 	t.Helper()
-	scheme := metadatafake.NewTestScheme()
+	scheme := apiruntime.NewScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Name.Namespace, Name: key.Name.Name}}
-	object.SetGroupVersionKind(key.Kind)
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(key.Kind, meta.RESTScopeNamespace)
-	all := templates.New(templates.Options{
-		Client: metadatafake.NewSimpleMetadataClient(scheme, object), Mapper: mapper, Changed: func(templates.Key) {}, Clock: clock.RealClock{},
-		Served: served.New(&fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}}, clock.RealClock{}),
-	})
-	all.Use("a policy", key.Kind)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- all.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	for {
-		if found, _ := all.Get(key); found != nil {
-			return all
-		}
-		time.Sleep(time.Millisecond)
+	var all []apiruntime.Object
+	for i := range n {
+		all = append(all, &metav1.PartialObjectMetadata{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint(i), ResourceVersion: "1"},
+		})
 	}
+	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(kind, meta.RESTScopeNamespace)
+	known := templates.New(templates.Options{
+		Client: fake.NewSimpleMetadataClient(scheme, all...), Mapper: mapper, Clock: clock.RealClock{}, Changed: func(templates.Key) {},
+	})
+	known.Use("somebody", kind)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- known.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	for deadline := time.Now().Add(3 * time.Minute); len(known.In(namespace)) < n; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d ConfigMaps are known, want %d: %v", len(known.In(namespace)), n, known.Problem(kind))
+		}
+	}
+	return known
 }
