@@ -34,6 +34,9 @@ import (
 const (
 	// workers is how many bindings are looked at at a time.
 	workers = 16
+	// share is how many of them look at bindings of one namespace: those of a tenant may
+	// take long, as what overrides change is made anew for each cluster.
+	share = workers - 4
 	// settle is how long what happens to the works of a binding is awaited before it
 	// is summed up.
 	settle = 100 * time.Millisecond
@@ -58,9 +61,11 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[rec
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, c.onOverride(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(touched.Open)).
 		WatchesRawSource(source.Func(c.missing)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.ranks.Of)}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.ranks.Of, order.Share[reconcile.Request]{Of: namespaceOf, Most: share})}).
 		Complete(conflict.Quiet(c))
 }
+
+func namespaceOf(binding reconcile.Request) string { return binding.Namespace }
 
 // onBinding brings back a binding of which more has changed than the status, and
 // notes how important it is and what is at stake for it.

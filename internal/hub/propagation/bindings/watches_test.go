@@ -35,7 +35,7 @@ func TestBindingsOfGreaterPriorityComeFirst(t *testing.T) {
 			clk := clock.RealClock{}
 			clusters := fleet.New(clk)
 			c := New(Deps{Latest: latest.New(clk), Store: store.New(nil, decide.New(decide.Options{Fleet: clusters, Clock: clk}), clusters), Prioritizes: test.prioritizes})
-			q := order.NewQueue(c.ranks.Of)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			q := order.NewQueue(c.ranks.Of, order.Share[reconcile.Request]{})("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer q.ShutDown()
 			q.Add(reconcile.Request{}) // what is there before anything is taken out comes in any order
 			q.Get()

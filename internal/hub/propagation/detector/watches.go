@@ -36,6 +36,8 @@ import (
 const (
 	// workers is how many objects are looked at at a time.
 	workers = 16
+	// share is how many of them look at objects of one namespace.
+	share = workers - 4
 	// retryMin and retryMax bound how long to wait after something has failed, such as
 	// that admission refuses a binding.
 	retryMin = 10 * time.Millisecond
@@ -57,11 +59,13 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[tem
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&corev1.Namespace{}), c.onNamespace())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&schedulingv1.PriorityClass{}), c.onArrival(class))).
 		WithOptions(controller.TypedOptions[templates.Key]{
-			MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.rank),
+			MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.rank, order.Share[templates.Key]{Of: namespaceOf, Most: share}),
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[templates.Key](retryMin, retryMax),
 		}).
 		Complete(conflict.Quiet(c))
 }
+
+func namespaceOf(object templates.Key) string { return object.Name.Namespace }
 
 type handlerOf = handler.TypedEventHandler[client.Object, templates.Key]
 

@@ -1,7 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package order lets controllers look at what is more important first.
+// Package order lets controllers look at what is more important first, and at something of
+// everybody.
 package order
 
 import (
@@ -38,14 +39,15 @@ type queue[K comparable] struct {
 	priorityqueue.PriorityQueue[K]
 	rank Rank[K]
 	// taken says that something was taken out.
-	taken *atomic.Bool
+	taken  *atomic.Bool
+	shares *shares[K]
 }
 
 // NewQueue returns what makes the queue of a controller.
-func NewQueue[K comparable](rank Rank[K]) func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
+func NewQueue[K comparable](rank Rank[K], share Share[K]) func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
 	return func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
 		inner := priorityqueue.New(name, func(o *priorityqueue.Opts[K]) { o.RateLimiter = limiter })
-		return queue[K]{PriorityQueue: inner, rank: rank, taken: &atomic.Bool{}}
+		return queue[K]{PriorityQueue: inner, rank: rank, taken: &atomic.Bool{}, shares: newShares(share)}
 	}
 }
 
@@ -97,10 +99,29 @@ func (q queue[K]) Get() (key K, shutdown bool) {
 // GetWithPriority is part of the queue. The priority says whether the key could
 // wait, for when it is added again.
 func (q queue[K]) GetWithPriority() (key K, priority int, shutdown bool) {
-	key, priority, shutdown = q.PriorityQueue.GetWithPriority()
+	one, shutdown := q.take()
 	q.taken.Store(true)
-	if priority < -later/2 {
-		return key, handler.LowPriority, shutdown
+	if one.priority < -later/2 {
+		return one.key, handler.LowPriority, shutdown
 	}
-	return key, 0, shutdown
+	return one.key, 0, shutdown
+}
+
+// take takes a key out whose group has not its share of the workers.
+func (q queue[K]) take() (one taken[K], shutdown bool) {
+	for !q.ShuttingDown() {
+		if one, waited := q.shares.waited(); waited {
+			return one, false
+		}
+		if one.key, one.priority, shutdown = q.PriorityQueue.GetWithPriority(); shutdown || q.shares.admit(one) {
+			return one, shutdown
+		}
+	}
+	return taken[K]{}, true
+}
+
+// Done is part of the queue.
+func (q queue[K]) Done(key K) {
+	q.PriorityQueue.Done(key)
+	q.shares.done(key)
 }

@@ -6,6 +6,7 @@ package order
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/util/workqueue"
@@ -16,7 +17,7 @@ import (
 // their names, and takes them out.
 func TestWhatIsMoreImportantComesFirst(t *testing.T) {
 	ranks := &Ranks[string]{}
-	q := NewQueue(ranks.Of)("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
+	q := NewQueue(ranks.Of, Share[string]{})("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
 	defer q.ShutDown()
 	q.Add("first")
 	q.GetWithPriority()
@@ -59,7 +60,7 @@ func TestNoKeyIsAlwaysFirst(t *testing.T) {
 	first := map[string]bool{}
 	for range 100 {
 		ranks := &Ranks[string]{}
-		q := NewQueue(ranks.Of)("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
+		q := NewQueue(ranks.Of, Share[string]{})("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
 		for i := range 20 {
 			q.Add(fmt.Sprintf("usual-%02d", i))
 		}
@@ -83,12 +84,58 @@ func TestNoKeyIsAlwaysFirst(t *testing.T) {
 	}
 }
 
+// TestNobodyHasAllWorkers has workers look at keys of one namespace that take for ever, and
+// counts how many there are.
+func TestNobodyHasAllWorkers(t *testing.T) {
+	const most = 3
+	ranks := &Ranks[string]{}
+	namespace := func(key string) string { return strings.Split(key, "/")[0] }
+	q := NewQueue(ranks.Of, Share[string]{Of: namespace, Most: most})("", workqueue.DefaultTypedControllerRateLimiter[string]())
+	add := func(of string, n int) {
+		for i := range n {
+			q.Add(fmt.Sprintf("%s/%02d", of, i))
+		}
+	}
+	take := func(of string) (key string) {
+		t.Helper()
+		key, _ = q.Get()
+		if namespace(key) != of {
+			t.Fatalf("%s is looked at, want one of %s", key, of)
+		}
+		return key
+	}
+	add("slow", 20)
+	var slow []string
+	for range most {
+		slow = append(slow, take("slow"))
+	}
+	add("quick", 2*most)
+	for range 2 * most { // one after the other
+		q.Done(take("quick"))
+	}
+	for range 20 - most { // those that wait have their turns
+		q.Done(slow[0])
+		slow = append(slow[1:], take("slow"))
+	}
+	for _, key := range slow {
+		q.Done(key)
+	}
+	add("slow", 1)
+	take("slow")
+	add("quick", 1)
+	take("quick")
+	q.ShutDown()
+	if key, shutdown := q.Get(); !shutdown {
+		t.Errorf("%s is looked at after the end", key)
+	}
+}
+
 // TestWhatCanWaitStaysSo adds a key again as a controller does, with the priority
 // that it was handed out with.
 func TestWhatCanWaitStaysSo(t *testing.T) {
 	ranks := &Ranks[string]{}
 	ranks.Set("important", 7)
-	q := NewQueue(ranks.Of)("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
+	q := NewQueue(ranks.Of, Share[string]{})("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
 	defer q.ShutDown()
 	AddLater(q, "important")
 	key, priority, _ := q.GetWithPriority()

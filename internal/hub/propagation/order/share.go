@@ -1,0 +1,84 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package order
+
+import "sync"
+
+// Share is how many workers of a controller the keys of one group, such as those of a
+// namespace, have at most: one group whose keys take long leaves some to the others. The
+// zero value is no bound.
+type Share[K comparable] struct {
+	Of   func(K) string
+	Most int
+}
+
+// taken is a key that was taken out of a queue.
+type taken[K comparable] struct {
+	key      K
+	priority int
+}
+
+// shares hand out keys so that no group has more than its share. They are safe for
+// concurrent use.
+type shares[K comparable] struct {
+	Share[K]
+
+	mu   sync.Mutex
+	busy map[string]int
+	// parked were taken out when their group had its share, and next are those of them
+	// that have one now. Whoever has made room for one looks for a key next, and finds it.
+	parked map[string][]taken[K]
+	next   []taken[K]
+}
+
+func newShares[K comparable](share Share[K]) *shares[K] {
+	return &shares[K]{Share: share, busy: map[string]int{}, parked: map[string][]taken[K]{}}
+}
+
+// admit tells whether a key may be handed out. One that may not waits until it may.
+func (s *shares[K]) admit(one taken[K]) bool {
+	if s.Most == 0 {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	group := s.Of(one.key)
+	if s.busy[group] >= s.Most {
+		s.parked[group] = append(s.parked[group], one)
+		return false
+	}
+	s.busy[group]++
+	return true
+}
+
+// waited returns a key that has waited and may be handed out now, if there is one.
+func (s *shares[K]) waited() (one taken[K], is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.next) == 0 {
+		return one, false
+	}
+	one, s.next = s.next[0], s.next[1:]
+	return one, true
+}
+
+// done takes back a key. Its share goes to the one of its group that waits for longest.
+func (s *shares[K]) done(key K) {
+	if s.Most == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	group := s.Of(key)
+	if waits := s.parked[group]; len(waits) > 0 {
+		s.next = append(s.next, waits[0])
+		if s.parked[group] = waits[1:]; len(waits) == 1 {
+			delete(s.parked, group)
+		}
+		return
+	}
+	if s.busy[group]--; s.busy[group] == 0 {
+		delete(s.busy, group)
+	}
+}
