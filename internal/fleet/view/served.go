@@ -23,10 +23,16 @@ type Served struct {
 	complete bool
 }
 
-// kindSeparator is before and after each kind of a list.
-const kindSeparator = "\n"
+const (
+	// kindSeparator is before and after each kind of a list.
+	kindSeparator = "\n"
+	// kindsBytesMax is how long a list is at most, which is more than any cluster needs. An
+	// agent writes each group and version once, and here it stands beside each of its
+	// kinds: one of half a megabyte with ten thousand kinds would fill any memory.
+	kindsBytesMax = 1 << 20
+)
 
-// ServedBy returns the kinds that a ClusterConnection lists.
+// ServedBy returns the kinds that a ClusterConnection lists, up to kindsBytesMax.
 func ServedBy(connection *fleetv1alpha1.ClusterConnection) Served {
 	if connection == nil || len(connection.Status.APIEnablements) == 0 {
 		return Served{}
@@ -35,6 +41,9 @@ func ServedBy(connection *fleetv1alpha1.ClusterConnection) Served {
 	kinds.WriteString(kindSeparator)
 	for _, served := range connection.Status.APIEnablements {
 		for _, resource := range served.Resources {
+			if kinds.Len()+len(served.GroupVersion)+len(resource.Kind)+len(" "+kindSeparator) > kindsBytesMax {
+				return Served{kinds: unique.Make(kinds.String())}
+			}
 			kinds.WriteString(served.GroupVersion + " " + resource.Kind + kindSeparator)
 		}
 	}

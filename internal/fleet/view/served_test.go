@@ -4,6 +4,8 @@
 package view
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,6 +53,24 @@ func TestLacks(t *testing.T) {
 	}
 	if one, other := ServedBy(serving(true, "Deployment")), ServedBy(serving(true, "Deployment")); one != other {
 		t.Error("two clusters of one version do not serve the same")
+	}
+}
+
+// TestALongGroupVersionIsNotRepeated has an agent report a group and version of 10,000
+// bytes with 1,000 kinds, which are 10 MB with the one before each of the others.
+func TestALongGroupVersionIsNotRepeated(t *testing.T) {
+	connection := serving(true, "Deployment")
+	hostile := fleetv1alpha1.APIEnablement{GroupVersion: strings.Repeat("x", 10_000)}
+	for i := range 1000 {
+		hostile.Resources = append(hostile.Resources, fleetv1alpha1.APIResource{Kind: fmt.Sprint(i)})
+	}
+	connection.Status.APIEnablements = append(connection.Status.APIEnablements, hostile)
+	served := ServedBy(connection)
+	if n := len(served.kinds.Value()); n > kindsBytesMax {
+		t.Errorf("the list of kinds has %d bytes, want up to %d", n, kindsBytesMax)
+	}
+	if served.Lacks("apps/v1", "Deployment") || served.Lacks("apps/v1", "DaemonSet") {
+		t.Error("a list that was cut says what the cluster lacks")
 	}
 }
 
