@@ -26,6 +26,8 @@ const (
 	labelZone   = "topology.kubernetes.io/zone"
 	// listSeparator is between several zones in a claim or a label.
 	listSeparator = ","
+	// zonesMax is in how many zones a cluster is at most, as a ClusterConnection has them.
+	zonesMax = 100
 )
 
 // Mode tells who opens connections.
@@ -150,10 +152,10 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 		c.Available, c.AvailableSince = available.Status, available.LastTransitionTime.Time
 	}
 	if len(c.Zones) == 0 && pinned[claimZone] == "" {
-		c.Zones = connection.Status.Zones
+		c.Zones = distinct(connection.Status.Zones)
 	}
 	if zones := cmp.Or(claims[claimZone], cluster.Labels[labelZone]); len(c.Zones) == 0 && zones != "" {
-		c.Zones = strings.Split(zones, listSeparator)
+		c.Zones = distinct(strings.SplitN(zones, listSeparator, zonesMax+1))
 	}
 	c.Reported = knownFromClusterAlone(c, pinned, cluster.Labels, connection.Spec)
 	c.Endpoints = endpointsOf(cluster, connection)
@@ -164,6 +166,18 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 		c.Resources += len(served.Resources)
 	}
 	return c
+}
+
+// distinct returns the first zonesMax zones, each once: whoever chooses clusters by zones
+// counts them, and clusters say what they like.
+func distinct(zones []string) []string {
+	var once []string
+	for _, zone := range zones[:min(len(zones), zonesMax)] {
+		if zone != "" && !slices.Contains(once, zone) {
+			once = append(once, zone)
+		}
+	}
+	return once
 }
 
 // knownFromClusterAlone says which of zones, region and provider the hub has from the

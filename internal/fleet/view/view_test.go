@@ -4,7 +4,10 @@
 package view
 
 import (
+	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,6 +120,35 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 				t.Errorf("%s: the identity is %q, want %q", tc.reason, got.Identity(), tc.identity)
 			}
 		})
+	}
+}
+
+// TestAClusterIsInFewZones has the agents of clusters report zones without number, and one
+// zone again and again.
+func TestAClusterIsInFewZones(t *testing.T) {
+	var many []string
+	for i := range 10_000 {
+		many = append(many, fmt.Sprint(i))
+	}
+	claims := func(zones ...string) *clusterv1.ManagedCluster {
+		cluster := &clusterv1.ManagedCluster{}
+		cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: claimZone, Value: strings.Join(zones, ",")}}
+		return cluster
+	}
+	reports := &fleetv1alpha1.ClusterConnection{Status: fleetv1alpha1.ClusterConnectionStatus{Zones: []string{"a", "a", "", "b", "a"}}}
+	for name, c := range map[string]struct {
+		cluster    *clusterv1.ManagedCluster
+		connection *fleetv1alpha1.ClusterConnection
+		want       []string
+	}{
+		"a claim of many":         {claims(many...), nil, many[:zonesMax]},
+		"a claim of one, and one": {claims("a", "a", "", "b", "a"), nil, []string{"a", "b"}},
+		"nodes in one, and one":   {nil, reports, []string{"a", "b"}},
+		"a claim of nothing":      {claims("", "", ""), nil, nil},
+	} {
+		if got := Of(c.cluster, c.connection).Zones; !slices.Equal(got, c.want) {
+			t.Errorf("%s: %d zones %.200q, want %d", name, len(got), got, len(c.want))
+		}
 	}
 }
 

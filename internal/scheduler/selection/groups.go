@@ -46,6 +46,7 @@ type search struct {
 // returns the best one that has not.
 func (w Wish) byGroups(candidates []Candidate, ranked []int) ([]int, error) {
 	s := &search{Wish: w, candidates: candidates}
+	ranked = slices.DeleteFunc(ranked, func(i int) bool { return w.wide(candidates[i]) })
 	for _, c := range candidates {
 		in := 0
 		for _, names := range c.Groups {
@@ -70,6 +71,17 @@ func (w Wish) byGroups(candidates []Candidate, ranked []int) ([]int, error) {
 	return chosen, nil
 }
 
+// wide tells whether a candidate is in more groups of a topology than may be chosen. Groups
+// that only it is in would be tried for nothing, until the search is at its end.
+func (w Wish) wide(c Candidate) bool {
+	for k, constraint := range w.Groups {
+		if len(c.Groups[k]) > constraint.most() {
+			return true
+		}
+	}
+	return false
+}
+
 // narrow chooses groups by the constraints from the k-th on, of the candidates
 // that are left of the constraints before; wanted are the groups chosen by these.
 // It returns the chosen candidates, nil if there is no choice.
@@ -77,10 +89,13 @@ func (s *search) narrow(k int, ranked []int, wanted []map[string]bool) []int {
 	if k == len(s.Groups) {
 		return s.pick(ranked, wanted)
 	}
-	groups := s.groupsOf(k, ranked)
-	constraint := s.Groups[k]
+	groups, constraint := s.groupsOf(k, ranked), s.Groups[k]
+	at := make(map[string]int, len(groups))
+	for n := range groups {
+		at[groups[n].name] = n
+	}
 	for size := max(1, constraint.Min); size <= min(len(groups), constraint.most()); size++ {
-		c := combination{search: s, k: k, groups: groups, size: size, ranked: ranked, wanted: wanted}
+		c := combination{search: s, k: k, groups: groups, at: at, size: size, ranked: ranked, wanted: wanted}
 		c.extend(0, 0, 0)
 		if c.best != nil {
 			return c.best
@@ -144,7 +159,8 @@ type combination struct {
 	*search
 
 	k      int
-	groups []group // the best first
+	groups []group        // the best first
+	at     map[string]int // places in groups, by name
 	size   int
 	ranked []int
 	wanted []map[string]bool
@@ -161,6 +177,9 @@ func (c *combination) extend(n int, weight int64, clusters int) {
 	if c.steps++; c.steps > stepsMax || c.choices > choicesMax {
 		return
 	}
+	if !c.promising(n) {
+		return
+	}
 	if len(c.taken) == c.size {
 		c.choose(weight, clusters)
 		return
@@ -173,6 +192,38 @@ func (c *combination) extend(n int, weight int64, clusters int) {
 		c.extend(n+1, weight+c.groups[n].weight, clusters+len(c.groups[n].places))
 		c.taken = c.taken[:len(c.taken)-1]
 	}
+}
+
+// promising tells whether each of the taken groups may have a cluster in the end, with
+// others from the n-th on. A cluster that is in several groups needs all of them if so many
+// may be chosen and no more. Without that, the search would come to its end among the
+// groups of a cluster that says it is in many.
+func (c *combination) promising(n int) bool {
+	if c.Groups[c.k].Max == 0 {
+		return true
+	}
+	for _, taken := range c.taken {
+		if !slices.ContainsFunc(c.groups[taken].places, func(i int) bool { return c.fits(i, n) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// fits tells whether all groups of a candidate are taken, or can be from the n-th on.
+func (c *combination) fits(i, n int) bool {
+	missing := 0
+	for _, name := range c.candidates[i].Groups[c.k] {
+		at := c.at[name]
+		switch {
+		case slices.Contains(c.taken, at):
+		case at < n:
+			return false
+		default:
+			missing++
+		}
+	}
+	return missing <= c.size-len(c.taken)
 }
 
 // bound returns the weight that can be reached with groups from the n-th on.

@@ -145,6 +145,40 @@ func TestSelectionsKeepTheirPromises(t *testing.T) {
 	}
 }
 
+// TestAClusterInManyZonesHidesNoChoice has a cluster say that it is in many zones, which
+// come before those of the others.
+func TestAClusterInManyZonesHidesNoChoice(t *testing.T) {
+	in := func(name string, zones ...string) Candidate {
+		return Candidate{Name: name, Room: 9, Groups: [][]string{zones}}
+	}
+	var many, others []string
+	for i := range 100 {
+		many = append(many, fmt.Sprintf("0%02d", i))
+	}
+	honest := make([]Candidate, 0, 30)
+	for i := range 30 {
+		honest = append(honest, in(fmt.Sprintf("c%02d", i), fmt.Sprintf("z%02d", i)))
+		others = append(others, honest[i].Name)
+	}
+	for name, c := range map[string]struct {
+		liar  Candidate
+		zones int
+	}{
+		"two zones, and it is in 100":                       {in("liar", many...), 2},
+		"two zones, and it is in both":                      {in("liar", many[:2]...), 2},
+		"three zones, and it is in all":                     {in("liar", many[:3]...), 3},
+		"five zones, and it is in all":                      {in("liar", many[:5]...), 5},
+		"five zones, and it is in two, and those of others": {in("liar", "000", "001", "z00", "z01", "z02"), 5},
+	} {
+		for _, byRoom := range []bool{false, true} {
+			wish := Wish{Groups: []Constraint{zone(c.zones, c.zones)}, Clusters: Bounds{Min: c.zones, Max: c.zones}, ByRoom: byRoom, Replicas: 9}
+			if got, want := chosen(wish, append(slices.Clone(honest), c.liar)), strings.Join(others[:c.zones], " "); got != want {
+				t.Errorf("%s, by room: %t: got %s, want %s", name, byRoom, got, want)
+			}
+		}
+	}
+}
+
 // feasible tries all choices.
 func feasible(w Wish, candidates []Candidate) bool {
 	for bits := range 1 << len(candidates) {
