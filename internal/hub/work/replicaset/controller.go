@@ -78,6 +78,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	paused := isPaused(set)
 	var failed error
 	if !paused {
+		c.seen.give(req.NamespacedName, p.Writes)
 		all, failed = c.apply(ctx, set, p)
 	}
 	if err := c.report(ctx, set, statusOf(f, p, paused, errors.Join(f.blocked(), failed))); err != nil {
@@ -117,12 +118,13 @@ func (c *Controller) look(ctx context.Context, set *workv1alpha1.ManifestWorkRep
 		Template: hashOf(&set.Spec.ManifestWorkTemplate), Health: cut(set.Annotations[workv1.AnnotationReportHealth], annotationMax),
 		Now: c.clock.Now(), Joined: map[string]bool{},
 	}
-	f.Seen = c.seen.with(client.ObjectKeyFromObject(set), f.Template)
+	key := client.ObjectKeyFromObject(set)
+	f.Seen, f.Given = c.seen.with(key, f.Template), c.seen.given(key, f.Template)
 	var err error
 	if f.Choices, err = c.choices(ctx, set); err != nil {
 		return facts{}, err
 	}
-	if f.Works, err = c.works(ctx, client.ObjectKeyFromObject(set)); err != nil {
+	if f.Works, err = c.works(ctx, key); err != nil {
 		return facts{}, err
 	}
 	namespaces := &corev1.NamespaceList{}

@@ -57,6 +57,10 @@ func TestNoClusterHoldsUpOthersByTimes(t *testing.T) {
 			work.Annotations[keptHash] = []string{"new", "its own"}[minute%2]
 			work.ManagedFields[0].Time = &metav1.Time{Time: now}
 		}},
+		"it has another template whenever it is looked at": {limited, func(work *workv1.ManifestWork, _ int, now time.Time) {
+			work.Annotations[keptHash] = "its own"
+			work.ManagedFields[0].Time = &metav1.Time{Time: now}
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set, sights, now := types.NamespacedName{Namespace: "apps", Name: "web"}, seen{}, at(1000).Time
@@ -66,10 +70,11 @@ func TestNoClusterHoldsUpOthersByTimes(t *testing.T) {
 				test.write(work, minute, now)
 				f := facts{
 					Choices: []choice{chosen("p", test.strategy, []string{"a", "b"})}, Works: byCluster(work), Joined: map[string]bool{"a": true, "b": true},
-					Template: "new", Seen: sights.with(set, "new"), Now: now,
+					Template: "new", Seen: sights.with(set, "new"), Given: sights.given(set, "new"), Now: now,
 				}
 				p := planOf(f)
 				sights.keep(set, f, p)
+				sights.give(set, p.Writes)
 				for _, w := range p.Writes {
 					if w.Cluster == "b" {
 						return
