@@ -45,6 +45,7 @@ func TestAMemberDoesNotChooseWhatItIsSent(t *testing.T) {
 	t.Run("by numbers of a gigabyte", func(t *testing.T) { reportsHostileQuantities(t, h) })
 	t.Run("by claims", func(t *testing.T) { claimsAnotherRegion(t, h) })
 	t.Run("by a ManagedCluster that cannot be changed", func(t *testing.T) { fillsItsCluster(t, h) })
+	t.Run("by a ClusterConnection that cannot be changed", func(t *testing.T) { fillsItsConnection(t, h) })
 	t.Run("by names of fields", func(t *testing.T) { fillsManagedFields(t, h) })
 	t.Run("by events", func(t *testing.T) { recordsLargeEvents(t, h) })
 	t.Run("by what it sends before it is accepted", func(t *testing.T) { joinsWithMegabytes(t, h) })

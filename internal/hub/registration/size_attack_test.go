@@ -6,6 +6,7 @@ package registration_test
 import (
 	"context"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -239,6 +240,62 @@ func fillsItsCluster(t *testing.T, h *hub) {
 	}
 	if left := len(mc.ManagedFields); left > 1 {
 		t.Errorf("%d entries say who has written what, want none but that of the administrator", left)
+	}
+}
+
+// fillsItsConnection has an agent report so much that there is no room in its
+// ClusterConnection for what an administrator writes there.
+func fillsItsConnection(t *testing.T, h *hub) {
+	const name = "reporting"
+	h.joinWith(t, name, nil)
+	h.connection(t.Context(), t, name)
+	agent := h.agent(t, name)
+	report := func(status fleetv1alpha1.ClusterConnectionStatus) error {
+		text, err := json.Marshal(map[string]any{"status": status})
+		if err != nil {
+			t.Fatal(err)
+		}
+		connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		return agent.Status().Patch(t.Context(), connection, client.RawPatch("application/merge-patch+json", text))
+	}
+	serves := func(groups, resources, bytes int) (status fleetv1alpha1.ClusterConnectionStatus) {
+		for g := range groups {
+			served := fleetv1alpha1.APIEnablement{GroupVersion: fmt.Sprintf("group-%d.example.com/v1", g)}
+			for r := range resources {
+				served.Resources = append(served.Resources, fleetv1alpha1.APIResource{Name: fmt.Sprintf("%0*d", bytes, r), Kind: fmt.Sprintf("%0*d", bytes, r)})
+			}
+			status.APIEnablements = append(status.APIEnablements, served)
+		}
+		return status
+	}
+	var says []metav1.Condition
+	for i := range 3 {
+		says = append(says, metav1.Condition{
+			Type: fmt.Sprint("Of", i), Status: metav1.ConditionTrue, Reason: "Filled", Message: strings.Repeat("x", 30<<10), LastTransitionTime: metav1.Now(),
+		})
+	}
+	room := fleetv1alpha1.ResourceList{}
+	for key := range manyKeys(1000, 0) {
+		room[key] = resource.MustParse("1")
+	}
+	long := serves(1, 1, 10)
+	long.APIEnablements[0].GroupVersion = strings.Repeat("x", 700_000)
+	for what, c := range map[string]struct {
+		status fleetv1alpha1.ClusterConnectionStatus
+		why    string
+	}{
+		"many resources":        {serves(100, 200, 5), "at most 10000 resources"},
+		"long names":            {serves(100, 60, 50), "at most 524288 bytes"},
+		"a group of a megabyte": {long, "at most 524288 bytes"},
+		"conditions":            {fleetv1alpha1.ClusterConnectionStatus{Conditions: says}, "64 conditions"},
+		"an identity":           {fleetv1alpha1.ClusterConnectionStatus{ID: strings.Repeat("x", 1000)}, "at most 256 bytes"},
+		"what nodes have":       {fleetv1alpha1.ClusterConnectionStatus{ResourceSummary: &fleetv1alpha1.ResourceSummary{Allocatable: room}}, "resourceSummary.allocatable"},
+		"what pods ask for":     {fleetv1alpha1.ClusterConnectionStatus{ResourceSummary: &fleetv1alpha1.ResourceSummary{Allocating: room}}, "resourceSummary.allocating"},
+	} {
+		refusedWith(t, "a report of "+what, report(c.status), c.why)
+	}
+	if err := report(serves(100, 100, 25)); err != nil {
+		t.Errorf("a large cluster may not report what it serves: %v", err)
 	}
 }
 

@@ -32,11 +32,16 @@ func AgentGuards(h Hub) []render.Object {
 	return slices.Concat(ClusterGuard(h), JoinGuard(h), WorkGuard(h), FieldsGuard(h), EventGuard(h))
 }
 
-// agents matches the requests of agents of clusters, and those of the push agent, which
-// writes for Push clusters what their API servers say.
+// isAgent returns CEL that tells whether an agent of a cluster makes the request, or the push
+// agent, which writes for Push clusters what their API servers say.
+func isAgent(h Hub) string {
+	return fmt.Sprintf("'%s' in request.userInfo.?groups.orValue([]) || request.userInfo.username == %s",
+		clusterv1.GroupManagedClusters, componentUser(h, fleetv1alpha1.PushAgentServiceAccount))
+}
+
+// agents matches the requests of agents.
 func agents(h Hub) *admissionv1ac.MatchConditionApplyConfiguration {
-	return admissionv1ac.MatchCondition().WithName("agents").WithExpression(fmt.Sprintf(
-		"'%s' in request.userInfo.?groups.orValue([]) || request.userInfo.username == %s", clusterv1.GroupManagedClusters, componentUser(h, fleetv1alpha1.PushAgentServiceAccount)))
+	return admissionv1ac.MatchCondition().WithName("agents").WithExpression(isAgent(h))
 }
 
 // same is CEL that tells whether a field of an object is what it was before; unset is what
@@ -142,6 +147,33 @@ func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
 		admissionv1ac.Validation().WithExpression("object.?status.?version.?kubernetes.orValue('').size() <= 256").
 			WithMessage("status.version.kubernetes has at most 256 bytes"),
 	}
+}
+
+// sizesOfReport are the rules by which no agent makes its ClusterConnection so big that the
+// API server refuses what an administrator writes there, as sizesOfCluster do for its
+// ManagedCluster. They bound what an agent of ours reports at most.
+func sizesOfReport(h Hub) []*admissionv1ac.ValidationApplyConfiguration {
+	const apis, names = "object.?status.?apiEnablements.orValue([])", "e.?resources.orValue([])"
+	rule := func(message, expression string, arguments ...any) *admissionv1ac.ValidationApplyConfiguration {
+		return admissionv1ac.Validation().WithMessage(message).
+			WithExpression(fmt.Sprintf("!(%s) || ", isAgent(h)) + fmt.Sprintf(expression, arguments...))
+	}
+	rules := []*admissionv1ac.ValidationApplyConfiguration{
+		rule("an agent reports at most 10000 resources in apiEnablements", "%[1]s.map(e, %[2]s.size()).sum() <= 10000", apis, names),
+		rule("an agent reports names of together at most 524288 bytes in apiEnablements",
+			"%[1]s.map(e, %[2]s).sum() <= %[3]d", apis, bytesOf(names+".map(r, r.name + r.kind).join() + e.groupVersion"), 512<<10),
+		rule("an agent reports at most 64 conditions of together at most 65536 bytes",
+			"%[1]s.size() <= 64 && %[1]s.map(e, %[2]s).sum() <= %[3]d",
+			"object.?status.?conditions.orValue([])", bytesOf("e.type", "e.reason", "e.message"), 64<<10),
+		rule("status.id and status.kubernetesVersion have at most 256 bytes",
+			"object.?status.?id.orValue('').size() <= 256 && object.?status.?kubernetesVersion.orValue('').size() <= 256"),
+	}
+	for _, list := range []string{"capacity", "allocatable", "allocating", "allocated"} {
+		rules = append(rules, rule("an agent reports at most 256 resources in status.resourceSummary."+list+" with names of together at most 40960 bytes",
+			"%[1]s.size() <= 256 && %[1]s.map(e, %[2]s).sum() <= %[3]d",
+			"object.?status.?resourceSummary.?"+list+".orValue({})", bytesOf("e"), 40<<10))
+	}
+	return rules
 }
 
 // JoinGuardName is the name of the guard of requests to join and of its binding.

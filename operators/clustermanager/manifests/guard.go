@@ -31,7 +31,8 @@ func componentUser(h Hub, account string) string {
 // ClusterConnection: the intent there becomes a change of the ManagedCluster,
 // which whoever writes ClusterConnections need not be allowed to make. It also has
 // those who change where the token of a cluster is sent be allowed to read that
-// token; for writes to Clusters the aggregated API server asks the same.
+// token; for writes to Clusters the aggregated API server asks the same. And it bounds what
+// agents report there.
 func ConnectionGuard(h Hub) []render.Object {
 	m := h.meta(ConnectionGuardName).In("")
 	var unchanged []string
@@ -40,7 +41,7 @@ func ConnectionGuard(h Hub) []render.Object {
 	}
 	return render.AdmissionPolicy(m, admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(render.AdmissionRule(
-			fleetv1alpha1.GroupName, []string{"clusterconnections"}, admissionv1.Create, admissionv1.Update))).
+			fleetv1alpha1.GroupName, []string{"clusterconnections", "clusterconnections/status"}, admissionv1.Create, admissionv1.Update))).
 		WithMatchConditions(admissionv1ac.MatchCondition().WithName("others").WithExpression(fmt.Sprintf(
 			"!(request.userInfo.username in [%s, %s])", componentUser(h, APIServerAccount), componentUser(h, registrationControllerAccount)))).
 		WithVariables(
@@ -58,5 +59,6 @@ func ConnectionGuard(h Hub) []render.Object {
 					"authorizer.group('').resource('secrets').namespace(object.metadata.name).name(variables.secret).check('get').allowed()").
 				WithReason("Forbidden").
 				WithMessageExpression("'how the hub connects to the cluster decides who gets its token: this change requires to be allowed to get the Secret ' + "+
-					"object.metadata.name + '/' + variables.secret")))
+					"object.metadata.name + '/' + variables.secret")).
+		WithValidations(sizesOfReport(h)...))
 }
