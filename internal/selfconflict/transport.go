@@ -22,9 +22,10 @@ type HeldError struct {
 	After time.Duration
 }
 
-// Error is what users see of it.
+// Error is what users see of it. It is the same each time: conditions may have it, which
+// would be written anew for each wait.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("%s was written so often that the next write has to wait for %s: something undoes what is written", e.Object, e.After.Round(time.Millisecond))
+	return fmt.Sprintf("%s was written so often that the next write has to wait: something undoes what is written", e.Object)
 }
 
 // Damp returns the configuration with the writes of all its clients counted, and held

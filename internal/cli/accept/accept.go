@@ -225,8 +225,8 @@ func (a *accepting) plan(ctx, patience context.Context, name string) (plan, erro
 	for {
 		p, err := a.look(ctx, name)
 		if !a.wait || !errors.Is(err, errNoRequest) {
-			if told && a.chosen == "" {
-				p.doubts = append(p.doubts, p.doubtsOfWaiting(a.session.Clock.Now())...)
+			if told && a.chosen == "" && len(p.doubts) == 0 {
+				p.doubts = p.doubtsOfUnknown(a.session.Clock.Now())
 			}
 			return p, err
 		}
@@ -357,7 +357,7 @@ func (a *accepting) untilReady(ctx, patience context.Context, name string, mayAs
 			if err != nil && !errors.Is(err, errNoRequest) {
 				return err
 			}
-			if err := a.resolve(name, p.doubtsOfWaiting(a.session.Clock.Now())); err != nil {
+			if err := a.resolve(name, p.doubtsOfUnknown(a.session.Clock.Now())); err != nil {
 				return err
 			}
 			if err := a.approveAll(ctx, p.approve); err != nil {

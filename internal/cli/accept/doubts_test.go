@@ -94,6 +94,13 @@ func TestWhatAJoinerHasChosenIsNotAcceptedUnseen(t *testing.T) {
 		"a request for a cluster that works": {
 			cluster: cluster(working), requests: []string{"c1-a"}, chosen: "c1-a", want: []string{"has a working agent, and the request is for another one"},
 		},
+		"a request for a cluster that is not heard of any more": {
+			cluster: cluster(func(mc *clusterv1.ManagedCluster) {
+				working(mc)
+				meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionUnknown, Reason: "Test"})
+			}),
+			requests: []string{"c1-a"}, want: []string{"Whoever has a bootstrap token can ask to be cluster", "with the key sha256:"},
+		},
 		"whoever asks first": {
 			cluster: cluster(nil), requests: []string{"c1-a"}, late: true, want: []string{"Whoever has a bootstrap token can ask to be cluster", "with the key sha256:"},
 		},

@@ -75,6 +75,9 @@ func decide(f facts) (plan, error) {
 			"If that is right, approve it with \"capstan accept %s --request NAME\"; if not, deny it with \"kubectl certificate deny NAME\".", name)
 	}
 	p.approve = f.requests.Ready
+	if f.joined() {
+		p.doubts = p.doubtsOfUnknown(f.now)
+	}
 	return p, nil
 }
 
@@ -117,9 +120,10 @@ func (f facts) doubtsOf(chosen requests.Ready) []string {
 	return doubts
 }
 
-// doubtsOfWaiting returns what is to be said of requests that came while the command
-// waited for one: whoever was first is not known to be the right one.
-func (p plan) doubtsOfWaiting(now time.Time) []string {
+// doubtsOfUnknown returns what is to be said of requests that came while the command waited
+// for one, or for a cluster whose agent is not heard of any more: whoever asks, or asks
+// first, is not known to be the right one.
+func (p plan) doubtsOfUnknown(now time.Time) []string {
 	var doubts []string
 	for _, ready := range p.approve {
 		doubts = append(doubts, fmt.Sprintf("Whoever has a bootstrap token can ask to be cluster %q; the right one has the key that \"kubectl describe klusterlet\" shows on the cluster. This one asks: %s",
@@ -177,10 +181,13 @@ func (f facts) agents() map[string]bool {
 
 // alive tells whether the cluster has an agent that the hub hears of.
 func (f facts) alive() bool {
-	conditions := f.cluster.Status.Conditions
-	available := meta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionAvailable)
-	return f.cluster.Spec.HubAcceptsClient && meta.IsStatusConditionTrue(conditions, clusterv1.ManagedClusterConditionJoined) &&
-		available != nil && available.Status != "Unknown"
+	available := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	return f.joined() && available != nil && available.Status != "Unknown"
+}
+
+// joined tells whether the cluster is accepted, and an agent has joined as it before.
+func (f facts) joined() bool {
+	return f.cluster.Spec.HubAcceptsClient && meta.IsStatusConditionTrue(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
 }
 
 // list lists the requests that could be approved.
