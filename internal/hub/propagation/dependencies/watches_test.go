@@ -137,7 +137,9 @@ func configMaps(t *testing.T, namespace string, n int) *templates.Templates {
 	go func() { done <- known.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		<-done
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	})
 	for deadline := time.Now().Add(3 * time.Minute); len(known.In(namespace)) < n; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
