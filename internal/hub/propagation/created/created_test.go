@@ -1,0 +1,108 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package created
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// scene is some works and a clock.
+type scene struct {
+	*testing.T
+	*Works
+	clock *clocktesting.FakePassiveClock
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	return &scene{T: t, Works: New(clock), clock: clock}
+}
+
+func (s *scene) after(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
+
+func (s *scene) begins(work types.NamespacedName, want bool, reason string) {
+	s.Helper()
+	if got := s.Begin(work); got != want {
+		s.Errorf("%s begins: got %t, want %t: %s", work, got, want, reason)
+	}
+}
+
+func (s *scene) awaited(name string, want bool, reason string) {
+	s.Helper()
+	if got := s.Awaited(name); got != want {
+		s.Errorf("%s is awaited: got %t, want %t: %s", name, got, want, reason)
+	}
+}
+
+func on(cluster, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: cluster, Name: name}
+}
+
+func TestAWorkIsCreatedOnceAtATime(t *testing.T) {
+	s := newScene(t)
+	s.begins(on("a", "web"), true, "nobody creates it")
+	s.begins(on("a", "web"), false, "it is being created")
+	s.begins(on("b", "web"), true, "it is for another cluster")
+	s.begins(on("a", "db"), true, "it is another work")
+	s.Forget(on("a", "web"))
+	s.begins(on("a", "web"), true, "it was forgotten")
+	s.begins(on("b", "web"), false, "another one was forgotten")
+	s.Forget(on("c", "web")) // which is not there
+}
+
+func TestACacheIsBehindForHalfAMinuteAtMost(t *testing.T) {
+	s := newScene(t)
+	s.begins(on("a", "web"), true, "nobody creates it")
+	s.after(keepMax - time.Nanosecond)
+	s.begins(on("a", "web"), false, "the cache may be behind still, and asking again does not start the time anew")
+	s.awaited("web", true, "the cache may be behind still")
+	s.after(time.Nanosecond)
+	s.awaited("web", false, "the cache would show it")
+	s.begins(on("a", "web"), true, "whoever created it has failed")
+	s.after(keepMax - time.Nanosecond)
+	s.begins(on("a", "web"), false, "it was begun again")
+}
+
+func TestWorksAreAwaitedByNameOnWhateverCluster(t *testing.T) {
+	s := newScene(t)
+	s.awaited("web", false, "there are none")
+	s.begins(on("a", "web"), true, "nobody creates it")
+	s.begins(on("b", "web"), true, "nobody creates it")
+	s.awaited("a", false, "that is the cluster")
+	s.awaited("we", false, "that is a part of the name")
+	s.Forget(on("a", "web"))
+	s.awaited("web", true, "that of the other cluster is not there yet")
+	s.Forget(on("b", "web"))
+	s.awaited("web", false, "both are there")
+}
+
+// Works whose creation failed without a word are never forgotten by name.
+func TestMemoryDoesNotGrowWithWorksThatAreLongAgo(t *testing.T) {
+	s := newScene(t)
+	for round := range 5 {
+		for i := range sweepMin {
+			s.begins(on(strconv.Itoa(round), strconv.Itoa(i)), true, "nobody creates it")
+		}
+		if kept := len(s.since); kept > 2*sweepMin {
+			t.Fatalf("after %d rounds %d works are kept, want those of a moment ago", round+1, kept)
+		}
+		s.after(keepMax)
+	}
+}
+
+func TestASweepTakesNothingThatIsAwaited(t *testing.T) {
+	s := newScene(t)
+	for i := range 3 * sweepMin {
+		s.begins(on("a", strconv.Itoa(i)), true, "nobody creates it")
+	}
+	for i := 0; i < 3*sweepMin && !t.Failed(); i++ {
+		s.begins(on("a", strconv.Itoa(i)), false, "it is being created, however many others are")
+	}
+}
