@@ -161,8 +161,11 @@ func TestWhatBecomesOfNamespaces(t *testing.T) {
 		"nobody wants any": {[]client.Object{namespace("default")}, nil, map[string]labels{"default": nil}, nil, false},
 		"one is made":      {nil, []string{"one/apps"}, map[string]labels{"apps": {label: "true"}}, []string{"one/apps" + is}, false},
 		"one that is there keeps its labels": {
-			[]client.Object{namespace("apps", "team=a")}, []string{"one/apps"},
-			map[string]labels{"apps": {"team": "a", label: "true"}}, []string{"one/apps" + is}, false,
+			[]client.Object{namespace("apps", "team=a")},
+			[]string{"one/apps"},
+			map[string]labels{"apps": {"team": "a", label: "true"}},
+			[]string{"one/apps" + is},
+			false,
 		},
 		"two sets want the same": {
 			nil, []string{"one/apps", "two/apps"}, map[string]labels{"apps": {label: "true"}}, []string{"one/apps" + is, "two/apps" + is}, false,
@@ -174,12 +177,17 @@ func TestWhatBecomesOfNamespaces(t *testing.T) {
 			[]client.Object{namespace("apps", "team=a", label+"=true")}, nil, map[string]labels{"apps": {"team": "a", label: "false"}}, nil, false,
 		},
 		"what another hub wants is left alone": {
-			[]client.Object{namespace("apps", "clusterset.open-cluster-management.io/other=true")}, nil,
-			map[string]labels{"apps": {"clusterset.open-cluster-management.io/other": "true"}}, nil, false,
+			[]client.Object{namespace("apps", "clusterset.open-cluster-management.io/other=true")},
+			nil,
+			map[string]labels{"apps": {"clusterset.open-cluster-management.io/other": "true"}},
+			nil, false,
 		},
 		"one that cannot be made is told of, and holds up no other": {
-			nil, []string{"one/broken", "one/apps", "two/broken"}, map[string]labels{"apps": {label: "true"}},
-			[]string{"one/broken" + isNot, "one/apps" + is, "two/broken" + isNot}, true,
+			nil,
+			[]string{"one/broken", "one/apps", "two/broken"},
+			map[string]labels{"apps": {label: "true"}},
+			[]string{"one/broken" + isNot, "one/apps" + is, "two/broken" + isNot},
+			true,
 		},
 		"one that cannot be labelled is told of": {
 			[]client.Object{namespace("broken")}, []string{"one/broken"}, map[string]labels{"broken": nil}, []string{"one/broken" + isNot}, true,

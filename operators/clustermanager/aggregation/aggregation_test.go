@@ -139,7 +139,8 @@ func TestWhatBelongsToOthersIsLeftAloneAndNamed(t *testing.T) {
 			[]status.APIService{
 				{Name: clusters, Foreign: "a CustomResourceDefinition of this group", Trouble: unseen},
 				{Name: works, Foreign: "a CustomResourceDefinition of this group", Trouble: unseen},
-			}, nil,
+			},
+			nil,
 		},
 		"one that the API server serves": {
 			[]client.Object{apiService(works, labelled(map[string]string{}), spec(nil))},

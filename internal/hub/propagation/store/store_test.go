@@ -171,12 +171,16 @@ func TestHowABindingIsCreated(t *testing.T) {
 		},
 		"admission refuses a binding that has no clusters": {mine, refuses, false, []string{"create"}, "nothing", Refused},
 		"the hub fails, which is no refusal": {
-			to(web(), "a", "b"), fails(apierrors.NewInternalError(errors.New("no leader"))), false, []string{"create a b"}, "nothing",
+			to(web(), "a", "b"), fails(apierrors.NewInternalError(errors.New("no leader"))), false,
+			[]string{"create a b"},
+			"nothing",
 			func(err error) bool { return apierrors.IsInternalError(err) && !Refused(err) },
 		},
 		"somebody else was first, so that it is to be read again": {
 			to(web(), "a", "b"), fails(apierrors.NewAlreadyExists(workv1alpha2.GroupVersion.WithResource("resourcebindings").GroupResource(), "web")),
-			false, []string{"create a b"}, "nothing", apierrors.IsConflict,
+			false,
+			[]string{"create a b"},
+			"nothing", apierrors.IsConflict,
 		},
 	}
 	for name, tc := range cases {
@@ -221,21 +225,29 @@ func TestHowABindingIsChanged(t *testing.T) {
 			func(b *workv1alpha2.ResourceBinding) { to(b, "b") }, stores, true, []string{"patch b"}, "8", "b | a false | " + scheduled, nil,
 		},
 		"admission refuses the clusters, so that it keeps those that it has": {
-			func(b *workv1alpha2.ResourceBinding) { to(b, "a", "b") }, refusesMore(1), true, []string{"patch a b", "patch a"}, "8",
+			func(b *workv1alpha2.ResourceBinding) { to(b, "a", "b") }, refusesMore(1), true,
+			[]string{"patch a b", "patch a"},
+			"8",
 			"a | a false | " + overQuota, nil,
 		},
 		"admission refuses the change": {
-			func(b *workv1alpha2.ResourceBinding) { to(b, "a", "b") }, refuses, false, []string{"patch a b", "patch a"}, "7",
+			func(b *workv1alpha2.ResourceBinding) { to(b, "a", "b") }, refuses, false,
+			[]string{"patch a b", "patch a"},
+			"7",
 			"a | a false | " + scheduled, Refused,
 		},
 		"admission refuses a change that is not about clusters": {
-			func(b *workv1alpha2.ResourceBinding) { b.Labels = map[string]string{"team": "a"} }, refuses, false, []string{"patch a"}, "7",
+			func(b *workv1alpha2.ResourceBinding) { b.Labels = map[string]string{"team": "a"} }, refuses, false,
+			[]string{"patch a"},
+			"7",
 			"a | a false | " + scheduled, Refused,
 		},
 		"somebody else changed it, which is no refusal": {
 			func(b *workv1alpha2.ResourceBinding) { to(b, "a", "b") },
 			fails(apierrors.NewConflict(workv1alpha2.GroupVersion.WithResource("resourcebindings").GroupResource(), "web", errors.New("changed"))),
-			false, []string{"patch a b"}, "7", "a | a false | " + scheduled, func(err error) bool { return apierrors.IsConflict(err) && !Refused(err) },
+			false,
+			[]string{"patch a b"},
+			"7", "a | a false | " + scheduled, func(err error) bool { return apierrors.IsConflict(err) && !Refused(err) },
 		},
 	}
 	for name, tc := range cases {
