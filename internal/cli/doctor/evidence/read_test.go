@@ -26,8 +26,8 @@ import (
 )
 
 var (
-	notFound  = apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, "x")
-	forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "x", errors.New("no"))
+	errNotFound = apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, "x")
+	forbidden   = apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "x", errors.New("no"))
 )
 
 // TestTheMapperKnowsKindsAsTheirDefinitionsHaveThem: it guesses the resources, and nobody
@@ -73,7 +73,7 @@ func TestAThingIsThereOrNotOrCannotBeRead(t *testing.T) {
 		found, absent bool
 	}{
 		"there":               {found: true},
-		"not there":           {err: notFound, absent: true},
+		"not there":           {err: errNotFound, absent: true},
 		"no right to read it": {err: forbidden, why: forbidden},
 		"no answer":           {err: context.DeadlineExceeded, why: context.DeadlineExceeded},
 	} {
@@ -107,7 +107,7 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, into client.Object
 		found.DeepCopyInto(secret)
 		return nil
 	}
-	return notFound
+	return errNotFound
 }
 
 func (s *server) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
@@ -139,7 +139,7 @@ func TestWorksAreReadPageByPage(t *testing.T) {
 		"none":              {server: server{pages: [][]string{{}}}, asked: []string{""}, found: true},
 		"one page":          {server: server{pages: [][]string{{"one", "two"}}}, names: []string{"one", "two"}, asked: []string{""}, found: true},
 		"three pages":       {server: server{pages: [][]string{{"one"}, {"two"}, {"three"}}}, names: []string{"one", "two", "three"}, asked: []string{"", "a", "b"}, found: true},
-		"an unknown kind":   {server: server{err: notFound}, asked: []string{""}},
+		"an unknown kind":   {server: server{err: errNotFound}, asked: []string{""}},
 		"no right":          {server: server{err: forbidden}, asked: []string{""}, why: forbidden},
 		"an error later on": {server: server{pages: [][]string{{"one"}, {"two"}}, err: forbidden}, names: []string{"one", "two"}, asked: []string{"", "a", "b"}, found: true, why: forbidden},
 	} {
@@ -192,7 +192,7 @@ func TestTheTimeIsTheServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if response, err := transport.RoundTrip(request); (err == nil) != (response != nil) {
+			if response, err := transport.RoundTrip(request); (err == nil) != (response != nil) { //nolint:bodyclose // there is none
 				t.Errorf("%s: the answer is %v (%v)", name, response, err)
 			}
 		}
