@@ -210,16 +210,21 @@ func (e *endpoint) mistakes() {
 		return e.answer(e.ask(http.MethodPost, Path, e.tokens["author"], body))
 	}
 	const at = "spec.predicates[0].requiredClusterSelector.celSelector.celExpressions[0]"
+	const many = "CEL expressions of together"
 	digits := "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
 	costly := strings.Repeat(digits+".all(a, ", 6) + "true" + strings.Repeat(")", 6)
-	for name, got := range map[string]Answer{
-		"an unknown function":    ask("managedCluster.nonsense()"),
-		"a costly expression":    ask(costly),
-		"a hundred of them":      ask(strings.Split(strings.Repeat(costly+"\n", 100), "\n")[:100]...),
-		"an enormous expression": ask("'" + strings.Repeat("x", BodyMax/2) + "' == ''"),
+	for name, mistake := range map[string]struct {
+		got  Answer
+		want string
+	}{
+		"an unknown function":    {ask("managedCluster.nonsense()"), at},
+		"a costly expression":    {ask(costly), at},
+		"fifty of them":          {ask(slices.Repeat([]string{costly}, 50)...), at},
+		"more than there may be": {ask(slices.Repeat([]string{costly}, 100)...), many},
+		"an enormous expression": {ask("'" + strings.Repeat("x", BodyMax/2) + "' == ''"), many},
 	} {
-		if !strings.Contains(got.Error, at) {
-			e.Errorf("%s: the error is %.200q, want one of %s", name, got.Error, at)
+		if !strings.Contains(mistake.got.Error, mistake.want) {
+			e.Errorf("%s: the error is %.200q, want one with %q", name, mistake.got.Error, mistake.want)
 		}
 	}
 }
