@@ -106,7 +106,11 @@ func (c *Controller) put(ctx context.Context, set *workv1alpha1.ManifestWorkRepl
 	if err != nil {
 		return fmt.Errorf("encoding the template: %w", err)
 	}
-	return c.patch(ctx, target, client.RawPatch(types.JSONPatchType, patch))
+	if err := c.patch(ctx, target, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return err
+	}
+	c.seen.wrote(client.ObjectKeyFromObject(set), w)
+	return nil
 }
 
 // create creates a work. One that exists already is ours, and was made by another

@@ -78,7 +78,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	paused := isPaused(set)
 	var failed error
 	if !paused {
-		c.seen.give(req.NamespacedName, p.Writes)
+		c.seen.giveTurns(req.NamespacedName, p.Writes)
 		all, failed = c.apply(ctx, set, p)
 	}
 	if err := c.report(ctx, set, statusOf(f, p, paused, errors.Join(f.blocked(), failed))); err != nil {
@@ -119,7 +119,7 @@ func (c *Controller) look(ctx context.Context, set *workv1alpha1.ManifestWorkRep
 		Now: c.clock.Now(), Joined: map[string]bool{},
 	}
 	key := client.ObjectKeyFromObject(set)
-	f.Seen, f.Given = c.seen.with(key, f.Template), c.seen.given(key, f.Template)
+	f.Seen, f.Turns = c.seen.with(key, f.Template), c.seen.turns(key, f.Template)
 	var err error
 	if f.Choices, err = c.choices(ctx, set); err != nil {
 		return facts{}, err

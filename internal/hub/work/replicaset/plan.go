@@ -27,10 +27,10 @@ type facts struct {
 	Template string
 	// Seen is how the controller saw the clusters with the template last.
 	Seen map[string]rollout.State
-	// Given are the clusters that have been sent the template, whatever their works have
-	// now. Their members may change that back again and again: it is not their turn each
-	// time, or it would never be that of others.
-	Given map[string]bool
+	// Turns are the clusters that have had their turn to get the template, whatever their
+	// works have now. Their members may change that back again and again: it is not their
+	// turn each time, or it would never be that of others.
+	Turns map[string]turn
 	// Health is what the works have as annotation AnnotationReportHealth.
 	Health string
 	Now    time.Time
@@ -79,7 +79,7 @@ func planOf(f facts) plan {
 		for _, group := range c.Groups {
 			for _, cluster := range group.Clusters {
 				wanted[cluster] = true
-				if w := f.writeOf(cluster, c.Placement, apply[cluster] || len(c.Problems) == 0 && f.Given[cluster]); f.Joined[cluster] && (w.Spec || w.Meta) {
+				if w := f.writeOf(cluster, c.Placement, apply[cluster] || len(c.Problems) == 0 && f.hadTurn(cluster)); f.Joined[cluster] && (w.Spec || w.Meta) {
 					p.Writes = append(p.Writes, w)
 				}
 			}
@@ -124,11 +124,16 @@ func (f facts) stateOf(cluster string) state {
 		return state{State: rollout.State{Status: rollout.Failed}, Why: foreignError{stranger}.Error()}
 	}
 	s := stateOf(f.work(cluster), f.Template, f.Now)
-	if s.Status == rollout.ToApply && f.Given[cluster] {
+	if s.Status == rollout.ToApply && f.hadTurn(cluster) {
 		s.State = rollout.State{Status: rollout.Progressing, Since: f.Now}
 	}
 	s.State = s.Observed(f.Seen[cluster], f.Now)
 	return s
+}
+
+func (f facts) hadTurn(cluster string) bool {
+	_, had := f.Turns[cluster]
+	return had
 }
 
 func (f facts) work(cluster string) *workv1.ManifestWork {
@@ -148,7 +153,7 @@ func (f facts) writeOf(cluster, placement string, turn bool) write {
 		w.Spec = turn
 	case !work.DeletionTimestamp.IsZero():
 	default:
-		w.Spec = turn && work.Annotations[keptHash] != f.Template
+		w.Spec = turn && work.Annotations[keptHash] != f.Template && !f.Turns[cluster].isNotSeenYet(work)
 		w.Meta = work.Labels[workv1.LabelPlacementName] != placement || work.Annotations[workv1.AnnotationReportHealth] != f.Health
 	}
 	return w

@@ -70,11 +70,11 @@ func TestNoClusterHoldsUpOthersByTimes(t *testing.T) {
 				test.write(work, minute, now)
 				f := facts{
 					Choices: []choice{chosen("p", test.strategy, []string{"a", "b"})}, Works: byCluster(work), Joined: map[string]bool{"a": true, "b": true},
-					Template: "new", Seen: sights.with(set, "new"), Given: sights.given(set, "new"), Now: now,
+					Template: "new", Seen: sights.with(set, "new"), Turns: sights.turns(set, "new"), Now: now,
 				}
 				p := planOf(f)
 				sights.keep(set, f, p)
-				sights.give(set, p.Writes)
+				sights.giveTurns(set, p.Writes)
 				for _, w := range p.Writes {
 					if w.Cluster == "b" {
 						return
@@ -83,6 +83,40 @@ func TestNoClusterHoldsUpOthersByTimes(t *testing.T) {
 			}
 			t.Errorf("after %s, b still waits for a", 3*wait)
 		})
+	}
+}
+
+// TestWhatTheCacheDoesNotShowYetIsNotWrittenAgain writes the template into the work of
+// cluster a, of which the cache has still what was before.
+func TestWhatTheCacheDoesNotShowYetIsNotWrittenAgain(t *testing.T) {
+	set, sights := types.NamespacedName{Namespace: "apps", Name: "web"}, seen{}
+	plans := func(version string) []write {
+		work := workOf("a", "p", "old")
+		work.ResourceVersion = version
+		f := facts{
+			Choices: []choice{chosen("p", rollout.Strategy{Kind: rollout.All}, []string{"a"})}, Works: byCluster(work), Joined: map[string]bool{"a": true},
+			Template: "new", Seen: sights.with(set, "new"), Turns: sights.turns(set, "new"), Now: at(1000).Time,
+		}
+		p := planOf(f)
+		sights.keep(set, f, p)
+		sights.giveTurns(set, p.Writes)
+		return p.Writes
+	}
+	if writes := plans("1"); len(writes) != 1 {
+		t.Fatalf("at first, %d works were to be written", len(writes))
+	}
+	writes := plans("1")
+	if len(writes) != 1 {
+		t.Fatalf("after a write that failed, %d works were to be written", len(writes))
+	}
+	sights.wrote(set, writes[0])
+	for range 2 {
+		if writes := plans("1"); len(writes) != 0 {
+			t.Error("what the cache does not show yet is written again")
+		}
+	}
+	if writes := plans("2"); len(writes) != 1 {
+		t.Error("what the member has changed back is not written again")
 	}
 }
 
