@@ -67,7 +67,12 @@ func New(plan Plan, objects ...string) *Rollout {
 }
 
 // Set changes the plan.
-func (r *Rollout) Set(plan Plan) { r.plan = plan }
+func (r *Rollout) Set(plan Plan) {
+	r.plan = plan
+	if plan.Paused {
+		clear(r.granted)
+	}
+}
 
 // Await says that there is an object that somebody has to look at.
 func (r *Rollout) Await(object string) {
@@ -84,12 +89,13 @@ func (r *Rollout) Looked(object string) (last bool) {
 	return was && len(r.awaited) == 0
 }
 
-// Report says how far an object is. The times of what has not succeeded are those
-// of the change.
-func (r *Rollout) Report(name string, object Object, now time.Time) {
+// Report says how far an object is, and tells whether that is something else than was
+// known: only then can a decision be another one. The times of what has not succeeded are
+// those of the change.
+func (r *Rollout) Report(name string, object Object, now time.Time) (news bool) {
 	before, known := r.objects[name]
 	same := known && before.Change == object.Change
-	if !same { // also of an object that is new: what was granted is no turn for that
+	if !same || object.Held { // also of an object that is new: what was granted is no turn for that
 		clear(r.granted)
 	}
 	states := make(map[string]State, len(object.States))
@@ -108,7 +114,13 @@ func (r *Rollout) Report(name string, object Object, now time.Time) {
 		}
 		r.clusters[cluster][name] = true
 	}
-	r.Looked(name)
+	return r.Looked(name) || !same || before.Held != object.Held || !maps.EqualFunc(before.States, states, State.equal)
+}
+
+func (s State) equal(other State) bool {
+	since := s.Since.Equal(other.Since)
+	s.Since = other.Since
+	return since && s == other
 }
 
 // after returns the state with its time, given the one before; nil is none.

@@ -523,3 +523,50 @@ func TestTheOrderOfReportsDoesNotMatter(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyNewsAreNews reports an object again and again.
+func TestOnlyNewsAreNews(t *testing.T) {
+	r := New(plan(t, nil), "web", "config")
+	for i, step := range []struct {
+		name string
+		is   Object
+		news bool
+	}{
+		{"web", Object{Change: "1", States: on("a- b-")}, true},
+		{"web", Object{Change: "1", States: on("a- b-")}, false},
+		{"config", Object{Change: "1"}, true}, // the last that is awaited
+		{"config", Object{Change: "1"}, false},
+		{"web", Object{Change: "1", States: on("a~ b-")}, true},
+		{"web", Object{Change: "1", States: on("a+ b-")}, true},
+		{"web", Object{Change: "1", States: on("a+ b-")}, false},
+		{"web", Object{Change: "1", Held: true, States: on("a+ b-")}, true},
+		{"web", Object{Change: "1", Held: true, States: on("a+ b-")}, false},
+		{"web", Object{Change: "2", Held: true, States: on("a+ b-")}, true},
+		{"web", Object{Change: "2", Held: true, States: on("a+")}, true},
+	} {
+		if news := r.Report(step.name, step.is, noon.Add(time.Duration(i)*time.Minute)); news != step.news {
+			t.Errorf("report %d is news: %t, want %t", i, news, step.news)
+		}
+	}
+}
+
+// TestGrantsEndAtOnce takes back whose turn it is before anything else is decided.
+func TestGrantsEndAtOnce(t *testing.T) {
+	for name, end := range map[string]func(*Rollout){
+		"paused": func(r *Rollout) {
+			r.Set(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Paused = true }))
+		},
+		"held":           func(r *Rollout) { r.Report("web", Object{Change: "1", Held: true, States: on("a- b-")}, noon) },
+		"another change": func(r *Rollout) { r.Report("web", Object{Change: "2", States: on("a- b-")}, noon) },
+	} {
+		r := New(plan(t, nil))
+		r.Report("web", Object{Change: "1", States: on("a- b-")}, noon)
+		r.Decide(fleet(), noon)
+		if !may(r, "a") {
+			t.Fatal("a does not get the change")
+		}
+		if end(r); may(r, "a") {
+			t.Errorf("%s: a still gets the change", name)
+		}
+	}
+}

@@ -81,6 +81,9 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !known {
 		return ctrl.Result{}, nil // it comes again
 	}
+	if progress.Later > 0 {
+		return ctrl.Result{RequeueAfter: progress.Later}, nil
+	}
 	absent, err := c.absent(ctx, before, progress)
 	if err != nil {
 		return ctrl.Result{}, err

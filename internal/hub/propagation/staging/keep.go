@@ -49,11 +49,12 @@ func (p *pass) store(ctx context.Context, r revision, packed []byte) (bool, erro
 	return p.s.create(ctx, p.e, p.name, r, packed)
 }
 
-// remember notes which revisions there are.
+// remember notes which revisions there are, which the status of the rollout tells.
 func (p *pass) remember(all history) {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	p.past, p.e.history[p.name] = all, all
+	p.s.Changed(p.e.key)
 }
 
 // tidy deletes the revisions that nobody needs any more, and notes whether there
@@ -77,6 +78,9 @@ func (p *pass) tidy(ctx context.Context, done bool) error {
 	}
 	if delete(p.e.waiting, p.name); len(leaving) > 0 || len(p.past) > 1 {
 		p.e.waiting[p.name] = true
+	}
+	if p.e.outcome.Done && !done { // since it was asked, and then nobody knew that this one waits
+		p.s.Touched(p.name)
 	}
 	return nil
 }

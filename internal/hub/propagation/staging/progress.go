@@ -6,22 +6,33 @@ package staging
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-io/capstan/internal/propagation/staged"
 )
 
-// decide decides which clusters get the changes of a rollout now, and has the
-// objects looked at which that is about, but for one. The caller has the lock.
-func (s *Stages) decide(e *entry, but types.NamespacedName) {
+// decidingShare is which part of the time is spent on decisions about the rollouts of one
+// namespace at most: one of so many. A decision looks at all objects of a rollout and their
+// clusters, and others wait for it meanwhile.
+const decidingShare = 10
+
+// toDecide has it decided soon how a rollout goes on, once for all that is reported until
+// then. Done is a rollout only by what has been decided about. The caller has the lock.
+func (s *Stages) toDecide(e *entry) {
+	e.outcome.Done = false
+	s.Changed(e.key)
+}
+
+// decide decides which clusters get the changes of a rollout now, and has the objects
+// looked at which that is about. The caller has the lock.
+func (s *Stages) decide(e *entry) {
 	before := e.outcome
 	e.outcome = e.rollout.Decide(s.Fleet.Snapshot(), s.Clock.Now())
 	e.settled = e.settled || e.outcome.Done
 	for name := range touching(e, before) {
-		if name != but {
-			s.Touched(name)
-		}
+		s.Touched(name)
 	}
 }
 
@@ -38,6 +49,9 @@ type Progress struct {
 	Objects, Undone, Held int
 	// Unstored is of how many objects a revision is not stored, for want of room.
 	Unstored int
+	// Later is after how long to ask again, as decisions about the rollouts of the
+	// namespace have had their share of the time; nothing else is known then.
+	Later time.Duration
 }
 
 // Progress decides anew how a rollout goes on, and returns how far it is; false if
@@ -52,11 +66,27 @@ func (s *Stages) Progress(key Key) (Progress, bool) {
 	if first := s.targets[e.of][0]; first != key {
 		return Progress{Rival: &first, Revision: e.last}, true
 	}
-	s.decide(e, types.NamespacedName{})
-	return Progress{
+	begun := s.Clock.Now()
+	if later := s.rests[key.Namespace].Sub(begun); later > 0 {
+		return Progress{Later: later}, true
+	}
+	s.decide(e)
+	progress := Progress{
 		Outcome: e.outcome, Revision: e.last, Objects: len(e.rollout.Objects()), Undone: len(e.undone), Held: e.rollout.Held(),
 		Unstored: e.unstored(),
-	}, true
+	}
+	s.rest(key.Namespace, begun)
+	return progress, true
+}
+
+// rest lets others have their time after a decision about a rollout of a namespace. The
+// caller has the lock.
+func (s *Stages) rest(namespace string, begun time.Time) {
+	now := s.Clock.Now()
+	maps.DeleteFunc(s.rests, func(_ string, until time.Time) bool { return !until.After(now) })
+	if took := now.Sub(begun); took > 0 {
+		s.rests[namespace] = now.Add((decidingShare - 1) * took)
+	}
 }
 
 // unstored counts the objects with a revision that is not stored. The caller has the

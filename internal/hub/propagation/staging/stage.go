@@ -66,15 +66,15 @@ func (s *Stages) Stage(ctx context.Context, in Input) (Verdict, error) {
 	if err := p.aim(ctx); err != nil {
 		return v, err
 	}
-	out, may, err := p.report()
+	done, may, err := p.report()
 	if err != nil {
 		return v, err
 	}
 	if v, err = p.hold(ctx, may); err != nil {
 		return v, err
 	}
-	v.Keep = !out.Done
-	return v, p.tidy(ctx, out.Done)
+	v.Keep = !done
+	return v, p.tidy(ctx, done)
 }
 
 // pass is one look at a binding of a rollout.
@@ -163,9 +163,9 @@ func (p *pass) undoes() (undo int64, settled bool) {
 	return p.e.undo, p.e.settled
 }
 
-// report says how far the object is, and returns how far the rollout is then, and
-// which clusters get the object now.
-func (p *pass) report() (out staged.Outcome, may map[string]bool, err error) {
+// report says how far the object is, and returns whether the rollout is done, and which
+// clusters get the object now.
+func (p *pass) report() (done bool, may map[string]bool, err error) {
 	states := map[string]staged.State{}
 	for _, target := range deliver.Targets(p.in.Binding.BindingSpec()) {
 		problem := p.in.Problems[target.Name]
@@ -173,7 +173,7 @@ func (p *pass) report() (out staged.Outcome, may map[string]bool, err error) {
 			continue // or else the rollout would wait for it for ever
 		}
 		if states[target.Name], err = p.state(target.Name, problem); err != nil {
-			return staged.Outcome{}, nil, err
+			return false, nil, err
 		}
 	}
 	p.s.mu.Lock()
@@ -183,8 +183,9 @@ func (p *pass) report() (out staged.Outcome, may map[string]bool, err error) {
 	} else if _, known := p.e.undone[p.name]; !known {
 		p.e.undone[p.name] = p.now
 	}
-	p.e.rollout.Report(p.name.String(), staged.Object{Change: p.target.name, Held: p.held, States: states}, p.now)
-	p.s.decide(p.e, p.name)
+	if p.e.rollout.Report(p.name.String(), staged.Object{Change: p.target.name, Held: p.held, States: states}, p.now) {
+		p.s.toDecide(p.e)
+	}
 	may = map[string]bool{}
 	for cluster, state := range states {
 		since, granted := p.e.rollout.May(cluster)
@@ -192,8 +193,7 @@ func (p *pass) report() (out staged.Outcome, may map[string]bool, err error) {
 			mark(p.in.Wanted[cluster], p.revisions[cluster], since) // the same until the work is written
 		}
 	}
-	p.s.Changed(p.e.key)
-	return p.e.outcome, may, nil
+	return p.e.outcome.Done, may, nil
 }
 
 // state returns how far a cluster is, and marks what it is to get with the revision.
@@ -328,6 +328,5 @@ func (s *Stages) Failed(name types.NamespacedName, failed map[string]error) {
 	for cluster, err := range failed {
 		e.rollout.Failed(name.String(), cluster, err.Error())
 	}
-	s.decide(e, name)
-	s.Changed(e.key)
+	s.toDecide(e)
 }

@@ -66,6 +66,8 @@ type Stages struct {
 	targets map[target][]Key
 	// governed has the rollouts of bindings.
 	governed map[types.NamespacedName]Key
+	// rests says until when nothing is decided about the rollouts of a namespace.
+	rests map[string]time.Time
 	// garbage are revisions that nobody needs any more, and who deletes them.
 	garbage garbage
 	shelf   *shelf
@@ -95,7 +97,7 @@ type entry struct {
 func New(d Deps) *Stages {
 	return &Stages{
 		Deps: d, entries: map[Key]*entry{}, targets: map[target][]Key{}, governed: map[types.NamespacedName]Key{}, garbage: garbage{},
-		shelf: newShelf(d),
+		rests: map[string]time.Time{}, shelf: newShelf(d),
 	}
 }
 
@@ -207,6 +209,7 @@ func (s *Stages) take(e *entry, r Rollout, members []Binding) {
 		})
 	}
 	e.rollout.Set(plan)
+	e.outcome.Done = false
 	e.generation = r.GetGeneration()
 	undo := int64(0)
 	if r.RolloutSpec().Undo != nil {
@@ -310,8 +313,7 @@ func (s *Stages) Looked(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[s.governed[name]]; e != nil && e.rollout.Looked(name.String()) {
-		s.decide(e, name)
-		s.Changed(e.key)
+		s.toDecide(e)
 	}
 }
 

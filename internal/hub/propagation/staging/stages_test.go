@@ -126,10 +126,11 @@ func (h *hub) change(change func(*fleetv1alpha1.PropagationRolloutSpec)) {
 // something are healthy but those of the names. It returns what clusters are sent.
 func (h *hub) look(sick ...string) string {
 	h.Helper()
-	for range 5 {
+	for range 10 {
 		if err := h.pass(sick...); err != nil {
 			h.Fatal(err)
 		}
+		h.progress()
 	}
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(h.works)) {
@@ -323,4 +324,79 @@ func TestWhatCannotBeUndoneStops(t *testing.T) {
 	h.sent("chosen before the undo", h.look(), "a 2 x2, b 2 x2, c 2 x2")
 	h.change(func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Undo = nil })
 	h.sent("the undo is gone", h.look(), "a 2 x2, b 2 x2, c 2 x2, d 2 x2")
+}
+
+// slowClock is a clock by which each look at it takes a second.
+type slowClock struct{ *clocktesting.FakePassiveClock }
+
+func (c slowClock) Now() time.Time {
+	now := c.FakePassiveClock.Now()
+	c.SetTime(now.Add(time.Second))
+	return now
+}
+
+// TestDecisionsOfANamespaceHaveTheirShare has decisions take long: those about others do
+// not wait for the next one.
+func TestDecisionsOfANamespaceHaveTheirShare(t *testing.T) {
+	h := newHub(t)
+	other := &fleetv1alpha1.ClusterPropagationRollout{ObjectMeta: metav1.ObjectMeta{Name: "all", UID: "o", Generation: 1}}
+	other.Spec.Policy = &fleetv1alpha1.RolloutPolicy{Name: "all"}
+	if err := h.stages.Set(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	h.stages.Clock = slowClock{h.clock}
+	if p := h.progress(); p.Later != 0 {
+		t.Fatalf("nothing was decided, and it is to be asked again after %s", p.Later)
+	}
+	p := h.progress()
+	if p.Later < (decidingShare-2)*time.Second {
+		t.Errorf("a decision took more than a second, and the next one may come after %s", p.Later)
+	}
+	if other, _ := h.stages.Progress(client.ObjectKeyFromObject(other)); other.Later != 0 {
+		t.Errorf("about others it is decided after %s", other.Later)
+	}
+	h.clock.SetTime(h.clock.Now().Add(p.Later))
+	if p := h.progress(); p.Later != 0 {
+		t.Errorf("after its time it is still to be asked again, after %s", p.Later)
+	}
+}
+
+// TestNewsAreDecidedAboutOnce has a binding looked at again and again: who decides is told
+// while there is something new, and by what is not decided about nothing is done.
+func TestNewsAreDecidedAboutOnce(t *testing.T) {
+	h := newHub(t)
+	h.look()
+	told, done := 0, false
+	h.stages.Changed = func(Key) { told++; done = h.stages.entries[client.ObjectKeyFromObject(h.rollout)].outcome.Done }
+	h.look()
+	if told != 0 {
+		t.Errorf("who decides is told %d times of what is known", told)
+	}
+	h.image = "2"
+	if err := h.pass(); err != nil {
+		t.Fatal(err)
+	}
+	if told == 0 || done {
+		t.Errorf("of a change, who decides is told %d times; done: %t", told, done)
+	}
+}
+
+// TestWhoWaitsForTheEndHearsOfIt has a rollout become done while a binding of it is looked at.
+func TestWhoWaitsForTheEndHearsOfIt(t *testing.T) {
+	h := newHub(t)
+	h.look()
+	e := h.stages.entries[client.ObjectKeyFromObject(h.rollout)]
+	if !e.outcome.Done {
+		t.Fatalf("it is not done: %+v", e.outcome)
+	}
+	var touched []types.NamespacedName
+	h.stages.Touched = func(name types.NamespacedName) { touched = append(touched, name) }
+	name := client.ObjectKeyFromObject(h.binding)
+	p := &pass{s: h.stages, e: e, name: name, in: Input{Binding: h.binding}, works: map[string]*workv1.ManifestWork{"c": {}}}
+	if err := p.tidy(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(touched, []types.NamespacedName{name}) {
+		t.Errorf("%v are looked at again, and cluster c loses nothing", touched)
+	}
 }
