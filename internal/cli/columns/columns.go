@@ -10,27 +10,40 @@ import (
 	"unicode/utf8"
 )
 
-// gap is how many spaces are between two columns.
-const gap = 3
+// Text returns the rows, each column as wide as it needs to be. Each row is one line,
+// whatever its cells have.
+func Text(rows [][]string) string { return text(rows, "", 3) }
 
-// Text returns the rows, each column as wide as it needs to be.
-func Text(rows [][]string) string {
+// Section returns the rows as Text does, for a place below a heading.
+func Section(rows [][]string) string { return text(rows, "  ", 2) }
+
+// OneLine returns a text without the line feeds and tabs by which it would look like
+// several, or like another column: clusters say of themselves what they like.
+func OneLine(text string) string {
+	if !strings.ContainsAny(text, "\n\t") {
+		return text
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// text returns the rows with an indent, and so many spaces between two columns.
+func text(rows [][]string, indent string, gap int) string {
 	var widths []int
 	for _, cells := range rows {
 		for i, cell := range cells {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], utf8.RuneCountInString(OneLine(cell)))
 		}
 	}
-	var text strings.Builder
+	var lines strings.Builder
 	for _, cells := range rows {
-		line := ""
+		line := indent
 		for i, cell := range cells {
-			line += fmt.Sprintf("%-*s", widths[i]+gap, cell)
+			line += fmt.Sprintf("%-*s", widths[i]+gap, OneLine(cell))
 		}
-		fmt.Fprintln(&text, strings.TrimRight(line, " "))
+		fmt.Fprintln(&lines, strings.TrimRight(line, " "))
 	}
-	return text.String()
+	return lines.String()
 }

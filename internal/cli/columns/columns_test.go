@@ -11,3 +11,15 @@ func TestColumnsAreAsWideAsTheirCharacters(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
+
+// TestRowsAreLines has a cell of what a cluster says of itself: it makes no row, and no
+// column.
+func TestRowsAreLines(t *testing.T) {
+	rows := [][]string{{"NAME", "READY"}, {"one", "no: it is\n\ttwo   yes"}, {"  three", "yes"}}
+	if got, want := Text(rows), "NAME      READY\none       no: it is two yes\n  three   yes\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got, want := Section(rows), "  NAME     READY\n  one      no: it is two yes\n    three  yes\n"; got != want {
+		t.Errorf("below a heading, got\n%swant\n%s", got, want)
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/clock"
 
+	"github.com/capstan-io/capstan/internal/cli/columns"
 	"github.com/capstan-io/capstan/internal/cli/health"
 	"github.com/capstan-io/capstan/internal/cli/requests"
 	fleet "github.com/capstan-io/capstan/internal/fleet/view"
@@ -67,30 +67,15 @@ func (p *page) line(label, value string) {
 	if label != "" {
 		label += ":"
 	}
-	fmt.Fprintf(p, "%-*s%s\n", labelWidth, label, orNone(value))
+	fmt.Fprintf(p, "%-*s%s\n", labelWidth, label, orNone(columns.OneLine(value)))
 }
 
 // row adds a row to the table of a section.
 func (p *page) row(cells ...string) { p.table = append(p.table, cells) }
 
-// flush prints the table, each column as wide as it needs to be.
+// flush prints the table.
 func (p *page) flush() {
-	var widths []int
-	for _, cells := range p.table {
-		for i, cell := range cells {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, cells := range p.table {
-		var line strings.Builder
-		for i, cell := range cells {
-			fmt.Fprintf(&line, "  %-*s", widths[i], cell)
-		}
-		fmt.Fprintln(p, strings.TrimRight(line.String(), " "))
-	}
+	fmt.Fprint(p, columns.Section(p.table))
 	p.table = nil
 }
 
@@ -209,7 +194,7 @@ func (p *page) conditions(conditions []metav1.Condition) {
 	p.row("Type", "Status", "Since", "Reason", "Message")
 	p.row("----", "------", "-----", "------", "-------")
 	for _, c := range health.Sorted(conditions) {
-		p.row(c.Type, string(c.Status), p.ago(c.LastTransitionTime.Time), c.Reason, oneLine(c.Message))
+		p.row(c.Type, string(c.Status), p.ago(c.LastTransitionTime.Time), c.Reason, c.Message)
 	}
 }
 
@@ -254,7 +239,7 @@ func (v *view) printClaims(p *page) {
 		if _, ok := pinned[name]; ok {
 			by = "pinned by the hub"
 		}
-		p.row(name+":", oneLine(claims[name]), by)
+		p.row(name+":", claims[name], by)
 	}
 }
 
@@ -268,7 +253,7 @@ func (v *view) printWorks(p *page) {
 	for i := range works {
 		state, because := health.Work(&works[i]), ""
 		if state.Ready != metav1.ConditionTrue {
-			because = state.Reason + ": " + oneLine(state.Message)
+			because = state.Reason + ": " + state.Message
 		}
 		p.row(works[i].Name, fmt.Sprint(len(works[i].Spec.Workload.Manifests)), string(state.Ready), p.ago(works[i].CreationTimestamp.Time), because)
 	}
@@ -308,7 +293,7 @@ func (v *view) printEvents(p *page) {
 	p.row("Type", "Reason", "Age", "From", "Message")
 	p.row("----", "------", "---", "----", "-------")
 	for _, e := range events {
-		p.row(e.Type, e.Reason, p.ago(last(e)), cmp.Or(e.ReportingController, e.Source.Component), oneLine(e.Message))
+		p.row(e.Type, e.Reason, p.ago(last(e)), cmp.Or(e.ReportingController, e.Source.Component), e.Message)
 	}
 }
 
@@ -322,9 +307,6 @@ func latest(times ...time.Time) time.Time {
 	}
 	return time.Time{}
 }
-
-// oneLine keeps a text from breaking the table that it stands in.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func orNone(value string) string {
 	if value == "" {

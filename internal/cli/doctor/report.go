@@ -11,6 +11,7 @@ import (
 
 	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/capstan-io/capstan/internal/cli/columns"
 	"github.com/capstan-io/capstan/internal/cli/doctor/diagnosis"
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -184,7 +185,7 @@ func (r *report) text() string {
 			indent := strings.Repeat(" ", placeWidth+4)
 			fmt.Fprintf(&b, "%s%s\n", indent, sentence(s.State, f))
 			if f.Next != "" {
-				fmt.Fprintf(&b, "%s→ %s\n", indent, oneLine(f.Next))
+				fmt.Fprintf(&b, "%s→ %s\n", indent, columns.OneLine(f.Next))
 			}
 		}
 	}
@@ -210,7 +211,7 @@ func (r *report) clusters(b *strings.Builder) {
 	for _, l := range r.Clusters {
 		text := fmt.Sprintf("%s cluster %-*s %-4s", mark(l.State), width, l.Name, l.Mode)
 		if l.First != nil {
-			text += "  " + l.First.Reason + ": " + oneLine(l.First.Cause)
+			text += "  " + l.First.Reason + ": " + columns.OneLine(l.First.Cause)
 		}
 		fmt.Fprintln(b, strings.TrimRight(text, " "))
 	}
@@ -218,7 +219,7 @@ func (r *report) clusters(b *strings.Builder) {
 
 // sentence says what a finding is, with its own mark where the step has others.
 func sentence(of diagnosis.State, f diagnosis.Finding) string {
-	text := oneLine(f.Cause)
+	text := columns.OneLine(f.Cause)
 	if f.Object != "" {
 		text = f.Object + ": " + text
 	}
@@ -240,6 +241,3 @@ func mark(s diagnosis.State) string {
 		return "?"
 	}
 }
-
-// oneLine keeps a text from breaking the list that it stands in.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -83,7 +83,7 @@ func (o object) text() string {
 	}
 	fmt.Fprintf(&b, ", as of now: %s\n", o.headline())
 	for _, problem := range o.Problems {
-		fmt.Fprintf(&b, "! %s\n", oneLine(problem))
+		fmt.Fprintf(&b, "! %s\n", columns.OneLine(problem))
 	}
 	if len(o.Clusters) > 0 {
 		b.WriteString(columns.Text(o.table()))
@@ -195,7 +195,5 @@ func reasonCell(c cluster) string {
 	case c.Reason == "" && c.other:
 		return "another manifest"
 	}
-	return oneLine(c.Reason)
+	return c.Reason
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

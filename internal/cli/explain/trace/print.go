@@ -119,7 +119,7 @@ func (t *Trace) table() [][]string {
 		{"HEALTH", func(c Cluster) string { return c.Health }},
 		{"STATUS", func(c Cluster) string { return health.Brief(c.Status) }},
 		{"SEEN", func(c Cluster) string { return t.seen(c) }},
-		{"REASON", func(c Cluster) string { return oneLine(c.Reason) }},
+		{"REASON", func(c Cluster) string { return c.Reason }},
 	}
 	all = slices.DeleteFunc(all, func(col column) bool {
 		return !slices.ContainsFunc(t.Clusters, func(c Cluster) bool { return col.cell(c) != "" })
@@ -170,8 +170,6 @@ func (t *Trace) seen(c Cluster) string {
 }
 
 func (t *Trace) ago(when time.Time) string { return duration.HumanDuration(t.AsOf.Sub(when)) + " ago" }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // Single leaves only one cluster; false if nothing is known of it.
 func (t *Trace) Single(name string) bool {
