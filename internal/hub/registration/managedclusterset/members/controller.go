@@ -59,37 +59,36 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 func (c *Controller) clusters() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			c.enqueue(ctx, q, nil, e.Object.GetLabels())
+			c.enqueue(ctx, q, nil, e.Object)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if before, after := e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels(); !maps.Equal(before, after) {
-				c.enqueue(ctx, q, before, after)
+			if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+				c.enqueue(ctx, q, e.ObjectOld, e.ObjectNew)
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			c.enqueue(ctx, q, e.Object.GetLabels(), nil)
+			c.enqueue(ctx, q, e.Object, nil)
 		},
 	}
 }
 
-// enqueue enqueues the sets that select exactly one of the two sets of labels;
-// nil is that of a cluster that does not exist.
+// enqueue enqueues the sets that select exactly one of the two states of a cluster; nil is
+// that of a cluster that does not exist.
 func (c *Controller) enqueue(
-	ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], before, after map[string]string,
+	ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], before, after client.Object,
 ) {
 	sets := &clusterv1beta2.ManagedClusterSetList{}
 	if err := c.client.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
 		return // only a missing cache gives an error
 	}
-	appeared, gone := before == nil && after != nil, after == nil && before != nil
 	for i := range sets.Items {
 		selector, err := view.SetSelector(&sets.Items[i])
 		if err != nil {
 			continue // its status says so
 		}
-		was := !appeared && selector.Matches(labels.Set(before))
-		is := !gone && selector.Matches(labels.Set(after))
-		if was != is || before == nil && after == nil {
+		was := before != nil && selector.Matches(labels.Set(before.GetLabels()))
+		is := after != nil && selector.Matches(labels.Set(after.GetLabels()))
+		if was != is {
 			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: sets.Items[i].Name}}, window)
 		}
 	}

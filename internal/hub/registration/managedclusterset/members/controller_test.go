@@ -92,6 +92,9 @@ func TestOnlySetsThatAClusterEntersOrLeavesAreCounted(t *testing.T) {
 		"a label makes it a member":           {cluster("in=a", "env=dev"), cluster("in=a", "env=prod"), []string{"prod"}},
 		"a label makes it no member":          {cluster("in=a"), cluster("in=a", "env=dev"), []string{"no-env"}},
 		"a label that is of no concern":       {cluster("in=a"), cluster("in=a", "x=y"), nil},
+		"its first label":                     {cluster(), cluster("env=dev"), []string{"no-env"}},
+		"its last label goes":                 {cluster("env=prod"), cluster(), []string{"no-env", "prod"}},
+		"its first label is of no concern":    {cluster(), cluster("x=y"), nil},
 		"nothing changes":                     {cluster("in=a"), cluster("in=a"), nil},
 		"nothing changes where no label is":   {cluster(), cluster(), nil},
 	}
