@@ -23,13 +23,19 @@ func sentBy(work *workv1.ManifestWork, seen *metav1.PartialObjectMetadata) bool 
 }
 
 // unmark returns those labels or annotations, each as null, that an object has
-// because it was sent to the cluster.
+// because it was sent to the cluster. Others that begin with karmada.io/ are the user's.
 func unmark(texts map[string]string) map[string]any {
 	marks := map[string]any{}
 	for key := range texts {
-		domain, _, _ := strings.Cut(key, "/")
+		domain, _, prefixed := strings.Cut(key, "/")
+		if key == workv1alpha2.LabelManaged {
+			marks[key] = nil
+		}
+		if !prefixed {
+			continue
+		}
 		switch domain {
-		case "karmada.io", "work.karmada.io", "resourcetemplate.karmada.io", "binding.karmada.io", "policy.karmada.io",
+		case "work.karmada.io", "resourcetemplate.karmada.io", "binding.karmada.io", "policy.karmada.io",
 			"resourcebinding.karmada.io", "clusterresourcebinding.karmada.io",
 			"propagationpolicy.karmada.io", "clusterpropagationpolicy.karmada.io":
 			marks[key] = nil

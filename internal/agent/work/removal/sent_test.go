@@ -32,7 +32,7 @@ func TestAnOrphanLosesWhatSendingPutOnItAndNothingElse(t *testing.T) {
 		policyv1alpha1.AnnotationAppliedOverrides,
 	}
 	kept := []string{
-		"app", "", "managed", "example.com/work.karmada.io", "work.karmada.io.example.com/name", "my-work.karmada.io/name",
+		"app", "", "managed", "karmada.io/team", "work.karmada.io", "example.com/work.karmada.io", "work.karmada.io.example.com/name", "my-work.karmada.io/name",
 		"namespace.karmada.io/skip-auto-propagation", workv1.AnnotationAdopted, workv1.LabelManaged, // this one is not of bindings alone
 	}
 	texts := map[string]string{}
