@@ -9,6 +9,7 @@
 package aggregation
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -127,7 +128,9 @@ func available(live *unstructured.Unstructured) (yes bool, trouble string) {
 	for _, entry := range conditions {
 		condition, _ := entry.(map[string]any)
 		if condition["type"] == "Available" {
-			return condition["status"] == "True", fmt.Sprintf("%v: %v", condition["reason"], condition["message"])
+			reason, _ := condition["reason"].(string)
+			message, _ := condition["message"].(string)
+			return condition["status"] == "True", cmp.Or(reason, "Unknown") + ": " + cmp.Or(message, "the hub's API server does not say why")
 		}
 	}
 	return false, "the hub's API server has not looked at it yet"

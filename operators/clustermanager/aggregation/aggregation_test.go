@@ -124,6 +124,13 @@ func TestWhatBelongsToOthersIsLeftAloneAndNamed(t *testing.T) {
 			[]status.APIService{{Name: clusters, Trouble: unseen}, {Name: works, Trouble: "Starting: wait"}},
 			[]string{clusters, works},
 		},
+		"ours, and it is not said why": {
+			[]client.Object{apiService(works, func(u *unstructured.Unstructured) {
+				u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": "False"}}}
+			})},
+			[]status.APIService{{Name: clusters, Trouble: unseen}, {Name: works, Trouble: "Unknown: the hub's API server does not say why"}},
+			[]string{clusters, works},
+		},
 		"one of Karmada's own, which answers": {
 			[]client.Object{apiService(clusters, labelled(nil), service("karmada-system", "karmada-aggregated-apiserver"), says("Available", "True", "Passed", "all checks passed"))},
 			[]status.APIService{{Name: clusters, Foreign: `Service "karmada-system/karmada-aggregated-apiserver"`, Trouble: unseen}, {Name: works, Trouble: unseen}},
