@@ -118,6 +118,10 @@ func TestHorizontalPodAutoscaler(t *testing.T) {
 		"scaled to zero": {
 			`status: {conditions: [{type: ScalingActive, status: "False", reason: ScalingDisabled}]}`, is(health.Healthy, "ScalingDisabled", "The target is scaled to zero."),
 		},
+		"no target, whatever the order": {
+			`status: {conditions: [{type: ScalingActive, status: "False", reason: ScalingDisabled}, {type: AbleToScale, status: "False", reason: FailedGetScale}]}`,
+			is(health.Degraded, "FailedGetScale", "The target cannot be scaled."),
+		},
 		"scaling": {
 			`status: {currentReplicas: 2, desiredReplicas: 4, conditions: [{type: ScalingActive, status: "True"}]}`,
 			is(health.Progressing, "Scaling", "The target has 2 replicas, 4 desired."),

@@ -13,8 +13,8 @@ import (
 
 // cronJobHealth follows the API of batch/v1. A CronJob does what it is for by being
 // there; it is Degraded only if its last run ended without success, which the
-// controller tells by a lastSuccessfulTime that is not after lastScheduleTime
-// while no job is active.
+// controller tells by a lastSuccessfulTime before lastScheduleTime while no job is
+// active.
 func cronJobHealth(object map[string]any) health.Health {
 	if fields.Bool(object, "spec", "suspend") {
 		return health.Healthy.With("Suspended", "The cron job is suspended and starts no jobs.")

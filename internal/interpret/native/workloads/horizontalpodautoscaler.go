@@ -25,15 +25,14 @@ func horizontalPodAutoscalerHealth(object map[string]any) health.Health {
 	if len(list) == 0 {
 		return health.Progressing.With("NotObserved", "The autoscaler has not evaluated its target yet.")
 	}
-	for _, c := range list {
-		switch {
-		case c.Type == "AbleToScale" && c.False():
-			return health.Degraded.Of(c, "NotAbleToScale", "The target cannot be scaled")
-		case c.Type == "ScalingActive" && c.False() && c.Reason == "ScalingDisabled":
-			return health.Healthy.With(c.Reason, "%s", health.Because("The target is scaled to zero", c.Message))
-		case c.Type == "ScalingActive" && c.False():
-			return health.Degraded.Of(c, "ScalingInactive", "The number of replicas cannot be computed")
-		}
+	able, active := hpaCondition(list, "AbleToScale"), hpaCondition(list, "ScalingActive")
+	switch {
+	case able.False():
+		return health.Degraded.Of(able, "NotAbleToScale", "The target cannot be scaled")
+	case active.False() && active.Reason == "ScalingDisabled":
+		return health.Healthy.With(active.Reason, "%s", health.Because("The target is scaled to zero", active.Message))
+	case active.False():
+		return health.Degraded.Of(active, "ScalingInactive", "The number of replicas cannot be computed")
 	}
 	current := fields.IntOr(0, object, "status", "currentReplicas")
 	want := fields.IntOr(0, object, "status", "desiredReplicas")
@@ -41,6 +40,16 @@ func horizontalPodAutoscalerHealth(object map[string]any) health.Health {
 		return health.Progressing.With("Scaling", "The target has %d replicas, %d desired.", current, want)
 	}
 	return health.Healthy.With("ScalingActive", "The target has the desired %d replicas.", current)
+}
+
+// hpaCondition returns the first condition of a type, the zero value for none.
+func hpaCondition(list []fields.Condition, name string) fields.Condition {
+	for _, c := range list {
+		if c.Type == name {
+			return c
+		}
+	}
+	return fields.Condition{}
 }
 
 func hpaConditions(object map[string]any) []fields.Condition {

@@ -145,16 +145,16 @@ func jobConditions(template map[string]any, items []interpret.Item, state map[st
 		conditions = append(conditions, c)
 	}
 	complete, failed := jobsWith(items, "Complete"), jobsWith(items, "Failed")
-	started := state["startTime"] != nil
+	started, still := state["startTime"] != nil, fields.IntOr(0, state, "active") > 0
 	if target := jobFailing(before, merged); target != nil {
 		conditions = append(conditions, target)
-		if len(complete)+len(failed) == len(items) && started && fields.IntOr(0, state, "active") == 0 {
+		if len(complete)+len(failed) == len(items) && started && !still {
 			conditions = append(conditions, fields.With(target, "Failed", "type"))
 		}
 		return conditions
 	}
 	end := aggregate.Latest(valuesOf(items, "completionTime")...)
-	if len(complete) == len(items) && started && end != nil {
+	if len(complete) == len(items) && started && !still && end != nil {
 		state["completionTime"] = end
 		c := aggregate.ConditionOf(merged, "Complete")
 		conditions = append(conditions, c, fields.With(c, "SuccessCriteriaMet", "type"))

@@ -41,6 +41,8 @@ func jobs() map[string]object {
 	delete(suspended, "startTime")
 	delete(unstarted, "startTime")
 	complete["completionTime"] = ended
+	unfinished := maps.Clone(complete)
+	unfinished["active"] = int64(1)
 	return map[string]object{
 		"not reported": nil,
 		"suspended":    suspended,
@@ -49,8 +51,9 @@ func jobs() map[string]object {
 		"failed":       status(0, 1, 2, "FailureTarget", "Failed"),
 		"complete":     complete,
 
-		"failed with active pods": status(1, 1, 2, "FailureTarget", "Failed"),
-		"failed without a start":  unstarted,
+		"failed with active pods":   status(1, 1, 2, "FailureTarget", "Failed"),
+		"complete with active pods": unfinished,
+		"failed without a start":    unstarted,
 	}
 }
 
