@@ -128,6 +128,7 @@ func parsed(
 	}
 	if after.Name != before.Name {
 		wrong = append(wrong, fmt.Sprintf("metadata.name: it is %q, and cannot be changed", before.Name))
+		after.Name = before.Name // or it would be in conflict with itself
 	}
 	v := judge(after, others)
 	wrong = append(wrong, v.Problems...)

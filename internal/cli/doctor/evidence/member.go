@@ -76,8 +76,8 @@ func (m *Member) accounts(ctx context.Context, c client.Client, cluster string) 
 	return nil
 }
 
-// choose finds the Klusterlet of the cluster: the one that has its name, or
-// whose secret has it, or the only one without a name.
+// choose finds the Klusterlet of the cluster: the one that has its name, or whose secret
+// has it, or the only one, if that has no name.
 func (m *Member) choose(ctx context.Context, c client.Client, cluster string) {
 	all := m.Klusterlets.Value.Items
 	for i := range all {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestTheKlusterletOfACluster is the one that has its name, before the one whose secret has
-// it, before the only one without a name.
+// it, before the only one, if that has no name.
 func TestTheKlusterletOfACluster(t *testing.T) {
 	t.Parallel()
 	klusterlet := func(name, cluster string) operatorv1.Klusterlet {
