@@ -4,12 +4,6 @@
 package describe
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"slices"
 	"strings"
@@ -28,6 +22,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/csr/policy"
+	"github.com/capstan-io/capstan/internal/testing/agentrequest"
 )
 
 // now is the time of the page; ago is before it.
@@ -152,24 +147,11 @@ func TestTaintsResourcesAndClaims(t *testing.T) {
 // recognizes an agent.
 func TestOnlyARequestThatMayBeApprovedHasAKey(t *testing.T) {
 	t.Parallel()
-	pair, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := x509.MarshalPKIXPublicKey(pair.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
-		CommonName: clusterv1.AgentUser("east", "one"), Organization: []string{clusterv1.AgentGroup("east"), clusterv1.GroupManagedClusters},
-	}}, pair)
-	if err != nil {
-		t.Fatal(err)
-	}
+	asks, public := agentrequest.New(t, "east", "one")
 	request := func(name string, usage certificatesv1.KeyUsage, conditions ...certificatesv1.RequestConditionType) certificatesv1.CertificateSigningRequest {
 		r := certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: ago(60), Labels: map[string]string{clusterv1.LabelClusterName: "east"}}}
 		r.Spec.Username, r.Spec.SignerName, r.Spec.Usages = "someone", certificatesv1.KubeAPIServerClientSignerName, []certificatesv1.KeyUsage{usage}
-		r.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+		r.Spec.Request = asks
 		for _, kind := range conditions {
 			r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: kind})
 		}

@@ -4,12 +4,6 @@
 package requests_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"slices"
 	"testing"
 
@@ -20,6 +14,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/cli/requests"
 	"github.com/capstan-io/capstan/internal/csr/policy"
+	"github.com/capstan-io/capstan/internal/testing/agentrequest"
 )
 
 const addOn = "open-cluster-management.io/addon-name"
@@ -27,21 +22,8 @@ const addOn = "open-cluster-management.io/addon-name"
 // asked returns a request in PEM for agent one of the cluster, and the fingerprint of its key.
 func asked(t *testing.T, cluster string) (request []byte, key string) {
 	t.Helper()
-	pair, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := x509.MarshalPKIXPublicKey(pair.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
-		CommonName: clusterv1.AgentUser(cluster, "one"), Organization: []string{clusterv1.AgentGroup(cluster), clusterv1.GroupManagedClusters},
-	}}, pair)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), policy.Fingerprint(public)
+	request, public := agentrequest.New(t, cluster, "one")
+	return request, policy.Fingerprint(public)
 }
 
 // first is the first request of an agent of east, which is in order; changed by the function.

@@ -5,12 +5,6 @@ package approval_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"testing"
 	"time"
@@ -30,6 +24,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/csr/policy"
 	"github.com/capstan-io/capstan/internal/hub/registration/csr/approval"
+	"github.com/capstan-io/capstan/internal/testing/agentrequest"
 )
 
 const (
@@ -40,24 +35,14 @@ const (
 // asked is a request of the bootstrap user for the certificate of an agent.
 func asked(t *testing.T) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
-		CommonName:   clusterv1.AgentUser(clusterName, "one"),
-		Organization: []string{clusterv1.AgentGroup(clusterName), clusterv1.GroupManagedClusters},
-	}}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request, _ := agentrequest.New(t, clusterName, "one")
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: "east-1", Labels: map[string]string{clusterv1.LabelClusterName: clusterName}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			SignerName: certificatesv1.KubeAPIServerClientSignerName,
 			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 			Username:   bootstrapUser,
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			Request:    request,
 		},
 	}
 }
