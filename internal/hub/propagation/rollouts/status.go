@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,6 +112,9 @@ func verdict(r staging.Rollout, p staging.Progress, accepted metav1.Condition) (
 		reason, progressing.Status = fleetv1alpha1.PropagationRolloutReasonRollingOut, metav1.ConditionTrue
 		complete.Message = fmt.Sprintf("It is the turn of %s: %d of %d clusters have the latest change, %d are healthy with it.",
 			group(p), p.Updated(), p.Total, p.Healthy)
+		if !p.After.IsZero() {
+			complete.Message += fmt.Sprintf(" If nothing changes, it is decided again at %s.", p.After.UTC().Format(time.RFC3339))
+		}
 	}
 	complete.Reason, progressing.Reason, progressing.Message = reason, reason, complete.Message
 	return complete, progressing

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,8 @@ import (
 func TestReport(t *testing.T) {
 	t.Parallel()
 	way := staged.Outcome{Stage: 1, Stages: 3, Group: "canary", Total: 10, Pending: 6, Healthy: 2}
+	waits := way
+	waits.Healthy, waits.After = 4, time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC)
 	failed := staged.Outcome{Total: 10, Pending: 8, Failed: map[string]string{"b": "no image", "a": "no quota"}, Stopped: "2 clusters have failed, more than 1"}
 	done := staged.Outcome{Total: 10, Healthy: 10, Done: true}
 	for name, c := range map[string]struct {
@@ -34,6 +37,10 @@ func TestReport(t *testing.T) {
 		"a group has its turn": {
 			progress: staging.Progress{Outcome: way}, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
 			message: `It is the turn of group "canary": 4 of 10 clusters have the latest change, 2 are healthy with it.`,
+		},
+		"only time lets it go on": {
+			progress: staging.Progress{Outcome: waits}, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
+			message: `It is the turn of group "canary": 4 of 10 clusters have the latest change, 4 are healthy with it. If nothing changes, it is decided again at 2026-03-01T12:05:00Z.`,
 		},
 		"the last group": {
 			progress: staging.Progress{Outcome: staged.Outcome{Total: 2}}, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
