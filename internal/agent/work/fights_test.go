@@ -31,6 +31,7 @@ func TestWorksOfBindingsFightWithNobody(t *testing.T) {
 		"a restart in the cluster stays":        testRolloutRestart,
 		"a service keeps its address":           testRetainedAddress,
 		"an autoscaler keeps its replicas":      testRetainedReplicas,
+		"every change of a job arrives":         testChangesOfAJob,
 		"what admission adds and changes stays": testAdmissionChanges,
 		"labels and annotations of others stay": testOthersMetadata,
 	} {
@@ -98,6 +99,31 @@ func testRetainedReplicas(s *scene) {
 	s.becomes("d", "the replicas are the autoscaler's", func(d *appsv1.Deployment) bool { return d.Labels["a"] == "c" && *d.Spec.Replicas == 8 })
 	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.triple("d")) })
 	s.becomes("d", "the replicas are the hub's again", replicas(3))
+}
+
+// testChangesOfAJob changes a Job again and again, whose labels the cluster has made its own.
+func testChangesOfAJob(s *scene) {
+	s.start(seldom())
+	job := func(parallelism int) string {
+		return fmt.Sprintf(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"namespace":%q,"name":"j"},"spec":{"completions":5,"parallelism":%d,"template":{
+"metadata":{"labels":{"job-name":"j","batch.kubernetes.io/job-name":"j"}},"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"x"}]}}}}`, s.ns(), parallelism)
+	}
+	s.create(ofBinding(s.work("w", job(1))))
+	for parallelism := 1; parallelism <= 4; parallelism++ {
+		s.change("w", func(w *workv1.ManifestWork) { setManifests(w, job(parallelism)) })
+		s.eventually(fmt.Sprintf("parallelism %d arrives", parallelism), func() error {
+			there := s.unstructured(`{"apiVersion":"batch/v1","kind":"Job"}`)
+			if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "j"}, there); err != nil {
+				return err
+			}
+			is, _, _ := unstructured.NestedInt64(there.Object, "spec", "parallelism")
+			name, _, _ := unstructured.NestedString(there.Object, "spec", "template", "metadata", "labels", "job-name")
+			if is != int64(parallelism) || name != "j" {
+				return fmt.Errorf("it is %d, and the label that names the job %q", is, name)
+			}
+			return nil
+		})
+	}
 }
 
 // testAdmissionChanges has the API server add a sidecar and change a field.

@@ -256,6 +256,24 @@ func TestOwnershipIsGivenUp(t *testing.T) {
 			changed: true,
 			want:    `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{}}}}}}`,
 		},
+		"of all that is in a map": {
+			reason:  "the map would look like one value",
+			fields:  `{"f:spec":{"f:paused":{},"f:template":{"f:metadata":{".":{},"f:labels":{".":{},"f:app":{}}}}}}`,
+			paths:   []Path{{"spec", "template", "metadata", "labels", "app"}},
+			changed: true,
+			want:    `{"f:spec":{"f:paused":{}}}`,
+		},
+		"of some that is in a map": {
+			fields:  `{"f:spec":{"f:template":{"f:metadata":{"f:labels":{".":{},"f:app":{},"f:tier":{}}}}}}`,
+			paths:   []Path{{"spec", "template", "metadata", "labels", "app"}},
+			changed: true,
+			want:    `{"f:spec":{"f:template":{"f:metadata":{"f:labels":{".":{},"f:tier":{}}}}}}`,
+		},
+		"of labels of which all was given up before": {
+			fields: `{"f:spec":{"f:template":{"f:metadata":{"f:labels":{}}}}}`,
+			paths:  []Path{{"spec", "template", "metadata", "labels", "app"}},
+			want:   `{"f:spec":{"f:template":{"f:metadata":{"f:labels":{}}}}}`,
+		},
 		"of part of what is one value": {
 			reason: "the list would be applied without the item",
 			fields: `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:args":{}}}}}}}`,

@@ -58,7 +58,7 @@ func Disown(
 			continue
 		}
 		changed = true
-		left := sets[i].RecursiveDifference(given)
+		left := withoutEmptied(sets[i].RecursiveDifference(given), given)
 		if left.Empty() {
 			continue
 		}
@@ -70,6 +70,25 @@ func Disown(
 		rest = append(rest, entry)
 	}
 	return rest, changed, nil
+}
+
+// withoutEmptied returns what is left of a set without the fields of which all that was
+// inside is given up: a field that is owned without its inside looks like one value. Items
+// of lists stay, which their keys tell apart from that.
+func withoutEmptied(left, given *fieldpath.Set) *fieldpath.Set {
+	given.Iterate(func(path fieldpath.Path) {
+		for end := len(path) - 1; end > 0 && path[end-1].FieldName != nil; end-- {
+			around, inside := path[:end], left
+			for _, element := range around {
+				inside = inside.WithPrefix(element)
+			}
+			if !inside.Empty() {
+				return
+			}
+			left = left.Difference(fieldpath.NewSet(around.Copy()))
+		}
+	})
+	return left
 }
 
 // locate returns what of the set is at the path of the manifest.
@@ -102,7 +121,8 @@ func locate(set *fieldpath.Set, value any, path Path) []fieldpath.Path {
 }
 
 // oneValue returns the first list or map above the end of the path that
-// somebody owns as a whole, and nobody in parts.
+// somebody owns as a whole, and nobody in parts. Labels and annotations have parts in
+// any API, whoever owns them.
 func oneValue(sets []*fieldpath.Set, manifest any, path Path) Path {
 	value := manifest
 	at := slices.Clone(sets)
@@ -118,7 +138,8 @@ func oneValue(sets []*fieldpath.Set, manifest any, path Path) Path {
 				next = append(next, below)
 			}
 		}
-		if whole && !parts {
+		ofMetadata := depth > 0 && path[depth-1] == "metadata" && (step == "labels" || step == "annotations")
+		if whole && !parts && !ofMetadata {
 			return path[:depth+1]
 		}
 		value, at = inner, next
