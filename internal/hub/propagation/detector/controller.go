@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -146,9 +147,18 @@ func (c *Controller) propagate(
 		return ctrl.Result{}, nil // it comes again as its watch tells that
 	}
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, c.refusedClaim(template, policy, err)
 	}
 	return c.binder.bind(ctx, key, object, policy, bindings)
+}
+
+// refusedClaim tells of an object that the hub does not let a policy claim, by the
+// admission of whoever runs it, say.
+func (c *Controller) refusedClaim(template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		c.tell(template, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: the hub does not let it claim the object: %v", policy.GetName(), err)
+	}
+	return err
 }
 
 // waits tells whether the policy cannot be applied yet: OverridePolicies that it
@@ -199,9 +209,11 @@ func (c *Controller) claim(
 }
 
 // unmarkable tells whether the hub has refused to let an object be marked because
-// of the rights that it gives.
+// of the rights that it gives. Of the binding of a role that is not there it says that it
+// is not found: about the role, and in words that could be about the binding.
 func unmarkable(key templates.Key, err error) bool {
-	return key.Kind.Group == rbacv1.GroupName && apierrors.IsForbidden(err)
+	binding := strings.HasSuffix(key.Kind.Kind, "Binding")
+	return key.Kind.Group == rbacv1.GroupName && (apierrors.IsForbidden(err) || binding && apierrors.IsNotFound(err))
 }
 
 // release takes the marks of policies off an object that none matches any more,
