@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/agentlabels"
@@ -156,8 +158,14 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 // fillsItsCluster has an agent write so much about its cluster that there is no room for
 // what an administrator writes there.
 func fillsItsCluster(t *testing.T, h *hub) {
-	const name = "filled"
-	h.joinWith(t, name, nil)
+	const name, spaces = "filled", "spaces"
+	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: spaces}}
+	set.Spec.ManagedNamespaces = []clusterv1.ManagedNamespaceConfig{{Name: "shared"}}
+	h.create(t, set)
+	h.joinWith(t, name, map[string]string{clusterv1.LabelClusterSet: spaces})
+	h.eventually(t, "the hub requests the namespace of the set", func(ctx context.Context) (bool, error) {
+		return len(h.read(ctx, t, name).Status.ManagedNamespaces) == 1, nil
+	})
 	h.allow(t, name, agentlabels.Allowed{"*"})
 	agent := h.agent(t, name)
 	// It writes for Push clusters what their API servers say.
@@ -191,6 +199,14 @@ func fillsItsCluster(t *testing.T, h *hub) {
 		"capacity":    {func(mc *clusterv1.ManagedCluster) { mc.Status.Capacity = resources }, "resources in status.capacity"},
 		"allocatable": {func(mc *clusterv1.ManagedCluster) { mc.Status.Allocatable = resources }, "resources in status.allocatable"},
 		"a version":   {func(mc *clusterv1.ManagedCluster) { mc.Status.Version.Kubernetes = strings.Repeat("1", 1000) }, "at most 256 bytes"},
+		"a namespace that no set requests": {func(mc *clusterv1.ManagedCluster) {
+			mc.Status.ManagedNamespaces = append(mc.Status.ManagedNamespaces, clusterv1.ClusterSetManagedNamespaceConfig{
+				ClusterSet: spaces, ManagedNamespaceConfig: clusterv1.ManagedNamespaceConfig{Name: "another"},
+			})
+		}, "may add no entries to status.managedNamespaces"},
+		"conditions of a namespace": {func(mc *clusterv1.ManagedCluster) {
+			mc.Status.ManagedNamespaces[0].Conditions = append(mc.Status.ManagedNamespaces[0].Conditions, condition("One"), condition("Two"), condition("Three"))
+		}, "at most 8 conditions in each entry"},
 	} {
 		mc := h.get(t, name)
 		c.change(mc)
@@ -206,7 +222,7 @@ func fillsItsCluster(t *testing.T, h *hub) {
 		change func(*clusterv1.ManagedCluster)
 		why    string
 	}{
-		"labels": {func(mc *clusterv1.ManagedCluster) { mc.Labels = manyKeys(1000, 63) }, "256 labels"},
+		"labels": {func(mc *clusterv1.ManagedCluster) { maps.Copy(mc.Labels, manyKeys(1000, 63)) }, "256 labels"},
 		"annotations": {func(mc *clusterv1.ManagedCluster) {
 			metav1.SetMetaDataAnnotation(&mc.ObjectMeta, ownPrefix+"x", strings.Repeat("x", 100<<10))
 		}, "256 annotations"},

@@ -126,6 +126,10 @@ func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
 			WithExpression(fmt.Sprintf("%[1]s.size() <= %[2]d && %[1]s.map(e, %[3]s).sum() <= %[4]d", list, number, bytesOf(texts...), bytes)).
 			WithMessage(fmt.Sprintf("a ManagedCluster has at most %d %s of together at most %d bytes", number, what, bytes))
 	}
+	const namespaces, said = "object.?status.?managedNamespaces.orValue([])", "e.?conditions.orValue([])"
+	named := func(of string) string {
+		return fmt.Sprintf("%s.?status.?managedNamespaces.orValue([]).map(e, e.clusterSet + '/' + e.name)", of)
+	}
 	resources := func(field string) *admissionv1ac.ValidationApplyConfiguration {
 		return atMost(128, 8<<10, "resources in status."+field, "object.?status.?"+field+".orValue({})", "e")
 	}
@@ -144,6 +148,12 @@ func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
 		// apply.
 		admissionv1ac.Validation().WithExpression(fmt.Sprintf("%s <= %s", appliers("object"), appliers("oldObject"))).
 			WithMessage("the agent of a cluster may not write in metadata.managedFields that others have applied fields"),
+		admissionv1ac.Validation().WithExpression(fmt.Sprintf("%s.all(n, n in %s)", named("object"), named("oldObject"))).
+			WithMessage("the agent of a cluster may add no entries to status.managedNamespaces: the hub does"),
+		admissionv1ac.Validation().
+			WithExpression(fmt.Sprintf("%[1]s.all(e, %[2]s.size() <= 8) && %[1]s.map(e, %[2]s.map(c, %[3]s).sum()).sum() <= %[4]d",
+				namespaces, said, bytesOf("c.type", "c.reason", "c.message"), 64<<10)).
+			WithMessage("status.managedNamespaces has at most 8 conditions in each entry, of together at most 65536 bytes"),
 		admissionv1ac.Validation().WithExpression("object.?status.?version.?kubernetes.orValue('').size() <= 256").
 			WithMessage("status.version.kubernetes has at most 256 bytes"),
 	}
