@@ -248,15 +248,12 @@ func JoinGuard(h Hub) []render.Object {
 // WorkGuardName is the name of the guard of ManifestWorks and of its binding.
 const WorkGuardName = "capstan-guard-manifestworks"
 
-// finalizersMax is how many finalizers an agent may leave a ManifestWork with that has not
-// more already.
-const finalizersMax = 16
-
 // WorkGuard returns the admission policy that keeps the agents of clusters from the labels,
 // annotations and owners of their ManifestWorks, by which the hub finds works and decides
-// what becomes of them. Agents write status and finalizers. The spec cannot be guarded: an
-// agent that changes finalizers writes it as its types have it, which is not always how the
-// hub has it.
+// what becomes of them. Agents write status, and the one finalizer by which they clean up:
+// the hub takes that one off when nobody waits for an agent any more, and no other. The
+// spec cannot be guarded: an agent that changes finalizers writes it as its types have it,
+// which is not always how the hub has it.
 func WorkGuard(h Hub) []render.Object {
 	return render.AdmissionPolicy(h.meta(WorkGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
@@ -267,8 +264,8 @@ func WorkGuard(h Hub) []render.Object {
 				WithExpression(same("metadata.?labels", "{}")+" && "+same("metadata.?annotations", "{}")+" && "+same("metadata.?ownerReferences", "[]")).
 				WithMessage("the agent of a cluster may change neither the labels nor the annotations nor the owners of a ManifestWork: the hub knows by them what the work is for"),
 			admissionv1ac.Validation().WithReason("Forbidden").
-				WithExpression(fmt.Sprintf("object.metadata.?finalizers.orValue([]).size() <= %d || %s", finalizersMax, same("metadata.?finalizers", "[]"))).
-				WithMessage(fmt.Sprintf("the agent of a cluster may leave a ManifestWork with at most %d finalizers", finalizersMax))))
+				WithExpression(fmt.Sprintf("object.metadata.?finalizers.orValue([]).all(f, f == '%s' || f in oldObject.metadata.?finalizers.orValue([]))", workv1.FinalizerManifestWorkCleanup)).
+				WithMessage(fmt.Sprintf("the agent of a cluster may add no finalizer to a ManifestWork but %s", workv1.FinalizerManifestWorkCleanup))))
 }
 
 const (
