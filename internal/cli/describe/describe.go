@@ -14,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -120,11 +121,12 @@ func gather(ctx context.Context, c client.Client, name string) (*view, error) {
 		v.unread[sectionRequests] = err
 	}
 	v.requests = requests.Items
-	events := &corev1.EventList{}
-	about := client.MatchingFields{"involvedObject.kind": "ManagedCluster", "involvedObject.name": name}
-	if err := c.List(ctx, events, about, client.Limit(eventsMax)); err != nil {
-		v.unread[sectionEvents] = err
+	for _, namespace := range []string{metav1.NamespaceDefault, name} { // agents record in the one of their cluster
+		events := &corev1.EventList{}
+		if err := c.List(ctx, events, append(hub.EventsAbout("ManagedCluster", name, namespace), client.Limit(eventsMax))...); err != nil {
+			v.unread[sectionEvents] = err
+		}
+		v.events = append(v.events, events.Items...)
 	}
-	v.events = events.Items
 	return v, nil
 }

@@ -88,7 +88,7 @@ func places(cluster string) []place {
 		{"Events of namespace " + karmadaworkv1alpha1.NamespacePrefix + cluster, []client.ListOption{client.InNamespace(karmadaworkv1alpha1.NamespacePrefix + cluster)}},
 	}
 	for _, kind := range []string{"ManagedCluster", "ClusterConnection", "Cluster"} {
-		all = append(all, place{"Events about " + kind + "s", []client.ListOption{client.MatchingFields{"involvedObject.kind": kind, "involvedObject.name": cluster}}})
+		all = append(all, place{"Events about " + kind + "s", hub.EventsAbout(kind, cluster, metav1.NamespaceDefault)})
 	}
 	return all
 }
