@@ -5,6 +5,7 @@ package bindings
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +28,8 @@ import (
 type clusterWatch struct {
 	Deps
 
-	stakes *stakes.Stakes
+	stakes  *stakes.Stakes
+	hearing *hearing
 }
 
 // feed tells the fleet of each object, and brings back the bindings that can
@@ -38,8 +40,11 @@ func (w clusterWatch) feed(tell func(object client.Object, gone bool) (before, a
 		if owns(before) != owns(after) {
 			w.Reserved(object.GetName())
 		}
-		for _, key := range w.affected(object.GetName(), before, after) {
-			q.Add(reconcile.Request{NamespacedName: key})
+		if keys := w.affected(object.GetName(), before, after); len(keys) > 0 {
+			wait := w.wait(object.GetName(), before, after)
+			for _, key := range keys {
+				q.AddAfter(reconcile.Request{NamespacedName: key}, wait)
+			}
 		}
 		w.confirm(q, object.GetName(), before, after)
 		if before == nil && after != nil {
@@ -118,4 +123,13 @@ func (w clusterWatch) affected(cluster string, before, after *view.Cluster) []ty
 	return w.stakes.Affected(cluster, heard, func(of stakes.Group, target bool) bool {
 		return w.Store.Decider.Affected(of, before, after, target)
 	})
+}
+
+// wait returns how long bindings wait with a look at what a cluster says now.
+func (w clusterWatch) wait(cluster string, before, after *view.Cluster) time.Duration {
+	if before == nil || after == nil { // which is not for its agent to say
+		w.hearing.forget(cluster)
+		return 0
+	}
+	return w.hearing.wait(topic{cluster, before.Available != after.Available}, w.Clock.Now())
 }

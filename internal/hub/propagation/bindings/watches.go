@@ -50,7 +50,7 @@ type queue = inbox.Queue[reconcile.Request]
 // SetupWithManager adds the controller to the manager. Touched has bindings whose
 // objects have changed.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[reconcile.Request]) error {
-	clusters := clusterWatch{Deps: c.Deps, stakes: c.stakes}
+	clusters := clusterWatch{Deps: c.Deps, stakes: c.stakes, hearing: &hearing{}}
 	return ctrl.NewControllerManagedBy(mgr).Named("binding").
 		Watches(&workv1alpha2.ResourceBinding{}, c.onBinding()).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, c.onBinding()).

@@ -1,0 +1,91 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bindings
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
+	"github.com/capstan-io/capstan/internal/hub/propagation/store"
+)
+
+// added counts the bindings that are to be looked at now, and has the longest time after
+// which others are.
+type added struct {
+	queue
+	now   int
+	after time.Duration
+}
+
+func (a *added) Add(reconcile.Request) { a.now++ }
+
+func (a *added) AddAfter(_ reconcile.Request, after time.Duration) {
+	if after <= 0 {
+		a.now++
+	}
+	a.after = max(a.after, after)
+}
+
+// TestAClusterThatFlapsLeavesWorkersToOthers has an agent say for ten minutes, twenty times
+// a second, that its cluster is available, and that it is not.
+func TestAClusterThatFlapsLeavesWorkersToOthers(t *testing.T) {
+	const bindings, minutes, perMinute = 10, 10, 20 * 60
+	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	clusters := fleet.New(clk)
+	watch := clusterWatch{
+		Deps:   Deps{Fleet: clusters, Clock: clk, Store: store.New(nil, decide.New(decide.Options{Fleet: clusters, Clock: clk}), clusters), Reserved: func(string) {}},
+		stakes: &stakes.Stakes{}, hearing: &hearing{},
+	}
+	for i := range bindings {
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint(i)}}
+		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "flaps"}, {Name: "fails"}}
+		watch.stakes.Set(b)
+	}
+	q := &added{}
+	handler := watch.feed(watch.cluster)
+	saying := func(cluster string, turn int, available metav1.ConditionStatus) *clusterv1.ManagedCluster {
+		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster, ResourceVersion: fmt.Sprint(turn + 1)}}
+		mc.Spec.HubAcceptsClient = true
+		mc.Status.Conditions = []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: available}}
+		return mc
+	}
+	says := func(cluster string, turn int, available metav1.ConditionStatus) {
+		handler.Update(t.Context(), event.UpdateEvent{ObjectNew: saying(cluster, turn, available)}, q)
+	}
+	for _, cluster := range []string{"flaps", "fails"} {
+		handler.Create(t.Context(), event.CreateEvent{Object: saying(cluster, 0, metav1.ConditionTrue), IsInInitialList: true}, q)
+	}
+	for turn := range minutes * perMinute {
+		says("flaps", turn+1, []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionTrue}[turn%2])
+		clk.SetTime(clk.Now().Add(time.Minute / perMinute))
+	}
+	if most := bindings * (heardAtOnce + minutes); q.now > most {
+		t.Errorf("in %d minutes, bindings are looked at %d times at once, want %d at most", minutes, q.now, most)
+	}
+	if q.after == 0 || q.after > heardEvery {
+		t.Errorf("what it says last is heard after %s, want %s at most", q.after, heardEvery)
+	}
+	*q = added{}
+	says("fails", 1, metav1.ConditionFalse)
+	if q.now != bindings {
+		t.Errorf("of another cluster that fails, %d bindings are looked at at once, want %d", q.now, bindings)
+	}
+	clk.SetTime(clk.Now().Add(heardAtOnce * heardEvery))
+	*q = added{}
+	says("flaps", minutes*perMinute+1, metav1.ConditionFalse)
+	if q.now != bindings {
+		t.Errorf("of the cluster that was calm since, %d bindings are looked at at once, want %d", q.now, bindings)
+	}
+}
