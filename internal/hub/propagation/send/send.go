@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +19,7 @@ import (
 
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/deletion"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
@@ -174,7 +174,7 @@ func (w Writer) shown(ctx context.Context, work *workv1.ManifestWork) (bool, err
 // remedied says what to do about an object that the hub cannot store another time.
 // That etcd refuses it is known by its words only.
 func remedied(err error) error {
-	if apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "request is too large") {
+	if deletion.TooLarge(err) {
 		return fmt.Errorf("%w: the object is too large to be sent; make it smaller, or split it", err)
 	}
 	return err
@@ -208,7 +208,7 @@ func (w Writer) remove(ctx context.Context, work *workv1.ManifestWork, preserve 
 			return fmt.Errorf("letting ManifestWork %q preserve what it delivered: %w", client.ObjectKeyFromObject(work), err)
 		}
 	}
-	if err := w.Client.Delete(ctx, work.DeepCopy(), client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
+	if err := deletion.Delete(ctx, w.Client, work, nil); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
 	}
 	return nil

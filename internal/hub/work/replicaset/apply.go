@@ -16,11 +16,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/deletion"
 )
 
 const (
@@ -167,7 +167,7 @@ func (c *Controller) patch(ctx context.Context, target *workv1.ManifestWork, pat
 
 // remove deletes the work that was looked at, not a later one of its name.
 func (c *Controller) remove(ctx context.Context, work client.Object) error {
-	err := c.client.Delete(ctx, work, client.Preconditions{UID: ptr.To(work.GetUID())})
+	err := deletion.Delete(ctx, c.client, work, nil)
 	if apierrors.IsConflict(err) {
 		return nil
 	}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/deletion"
 )
 
 const (
@@ -135,8 +136,7 @@ const (
 func (c *Collector) deleteOne(ctx context.Context, obj *metav1.PartialObjectMetadata, release bool) (outcome, error) {
 	what := fmt.Sprintf("%s %q", obj.Kind, client.ObjectKeyFromObject(obj))
 	if obj.DeletionTimestamp.IsZero() {
-		uid := obj.UID
-		err := c.client.Delete(ctx, named(obj), client.Preconditions{UID: &uid})
+		err := deletion.Delete(ctx, c.client, named(obj), foreign(obj.Finalizers))
 		if client.IgnoreNotFound(err) != nil {
 			return waiting, fmt.Errorf("deleting %s of the deleted cluster: %w", what, err)
 		}
@@ -166,6 +166,7 @@ func named(obj *metav1.PartialObjectMetadata) *unstructured.Unstructured {
 	u.SetGroupVersionKind(obj.GroupVersionKind())
 	u.SetNamespace(obj.Namespace)
 	u.SetName(obj.Name)
+	u.SetUID(obj.UID)
 	return u
 }
 
