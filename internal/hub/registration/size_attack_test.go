@@ -16,6 +16,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -199,6 +200,14 @@ func fillsItsCluster(t *testing.T, h *hub) {
 		"capacity":    {func(mc *clusterv1.ManagedCluster) { mc.Status.Capacity = resources }, "resources in status.capacity"},
 		"allocatable": {func(mc *clusterv1.ManagedCluster) { mc.Status.Allocatable = resources }, "resources in status.allocatable"},
 		"a version":   {func(mc *clusterv1.ManagedCluster) { mc.Status.Version.Kubernetes = strings.Repeat("1", 1000) }, "at most 256 bytes"},
+		"no word of its acceptance": {func(mc *clusterv1.ManagedCluster) {
+			meta.RemoveStatusCondition(&mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+		}, "that are the hub's"},
+		"its deletion": {func(mc *clusterv1.ManagedCluster) {
+			mc.Status.Conditions = append(mc.Status.Conditions, metav1.Condition{
+				Type: clusterv1.ManagedClusterConditionDeleting, Status: metav1.ConditionTrue, Reason: "Deleted", LastTransitionTime: metav1.Now(),
+			})
+		}, "that are the hub's"},
 		"a namespace that no set requests": {func(mc *clusterv1.ManagedCluster) {
 			mc.Status.ManagedNamespaces = append(mc.Status.ManagedNamespaces, clusterv1.ClusterSetManagedNamespaceConfig{
 				ClusterSet: spaces, ManagedNamespaceConfig: clusterv1.ManagedNamespaceConfig{Name: "another"},

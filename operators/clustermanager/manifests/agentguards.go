@@ -50,6 +50,15 @@ func same(field, unset string) string {
 	return fmt.Sprintf("object.%[1]s.orValue(%[2]s) == oldObject.%[1]s.orValue(%[2]s)", field, unset)
 }
 
+// sameConditions is CEL that tells whether conditions of some types are what they were
+// before. Who applies others may change their order.
+func sameConditions(types ...string) string {
+	those := func(of string) string {
+		return fmt.Sprintf("%s.?status.?conditions.orValue([]).filter(c, c.type in ['%s'])", of, strings.Join(types, "', '"))
+	}
+	return fmt.Sprintf("%[1]s.all(c, c in %[2]s) && %[2]s.all(c, c in %[1]s)", those("object"), those("oldObject"))
+}
+
 // ClusterGuardName is the name of the guard of ManagedClusters and of its binding.
 const ClusterGuardName = "capstan-guard-managedclusters"
 
@@ -76,7 +85,8 @@ func changedKeys(of string) string {
 // administrator of the hub says in their ManagedClusters: labels, by which policies and
 // sets choose what a cluster is sent, but for those that are left to it; taints;
 // acceptance; and all else but the addresses of its API server and annotations of its
-// own. Status has rights of its own. It repeats agentlabels.Allowed in CEL.
+// own. Of the status it keeps them from the conditions by which the hub remembers what was
+// decided about the cluster. It repeats agentlabels.Allowed in CEL.
 func ClusterGuard(h Hub) []render.Object {
 	m := h.meta(ClusterGuardName).In("")
 	validation := func(expression string) *admissionv1ac.ValidationApplyConfiguration {
@@ -112,7 +122,9 @@ func ClusterGuard(h Hub) []render.Object {
 				WithMessage(fmt.Sprintf("the agent of a cluster may change no annotation of its ManagedCluster but %s, %s and those that begin with "+
 					"agent.open-cluster-management.io/", fleetv1alpha1.AnnotationHubURL, fleetv1alpha1.AnnotationAgentID)),
 			validation(same("metadata.?finalizers", "[]")+" && "+same("metadata.?ownerReferences", "[]")).
-				WithMessage("the agent of a cluster may change neither the finalizers nor the owners of its ManagedCluster")).
+				WithMessage("the agent of a cluster may change neither the finalizers nor the owners of its ManagedCluster"),
+			validation(sameConditions(clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionDeleting, clusterv1.ManagedClusterConditionDuplicateIdentity)).
+				WithMessage("the agent of a cluster may not change the conditions of its ManagedCluster that are the hub's")).
 		WithValidations(sizesOfCluster()...))
 }
 
