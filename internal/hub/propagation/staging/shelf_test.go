@@ -109,7 +109,7 @@ func TestDocumentsOfBeforeTakeTheirTurn(t *testing.T) {
 	h.own, h.image = []policyv1alpha1.OverridePolicy{policy}, `{"a":1}`
 	h.sent("with the policy", h.look(), "a {} x2, b {} x2")
 	h.own, h.image = nil, "2"
-	others := []types.NamespacedName{{Name: "one"}, {Name: "other"}}
+	others := []types.NamespacedName{{Namespace: "one", Name: "web"}, {Namespace: "other", Name: "web"}}
 	for _, other := range others {
 		if err := h.turns.Take(other); err != nil {
 			t.Fatal(err)

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package turns lets few bindings at a time do what takes much memory, one after the
-// other. No worker waits for that: a binding whose turn has not come is looked at again
-// when it has, and others are looked at meanwhile.
+// other, and one namespace after the other. No worker waits for that: a binding whose turn
+// has not come is looked at again when it has, and others are looked at meanwhile.
 package turns
 
 import (
@@ -20,21 +20,30 @@ var ErrWait = errors.New("it is the turn of other bindings")
 // Turns are those of bindings. They are safe for concurrent use, for a binding that is
 // looked at by one worker at a time.
 type Turns struct {
-	most int
-	call func(binding types.NamespacedName)
+	// most have a turn at a time, and share of them in one namespace: a tenant may have
+	// thousands that take minutes.
+	most, share int
+	call        func(binding types.NamespacedName)
 
 	mu  sync.Mutex
 	has map[types.NamespacedName]bool
+	// taken counts all turns, and last has the number of the last one of each namespace.
+	taken int
+	last  map[string]int
 	// line are those that wait, and asked those of them that have said so since they
 	// were looked at last.
 	line  []types.NamespacedName
 	asked map[types.NamespacedName]bool
 }
 
-// New returns turns for so many bindings at a time. Call is told of a binding that is
-// to be looked at, as its turn has come. It must return soon.
+// New returns turns for so many bindings at a time, one of which is never of the namespace
+// of the others. Call is told of a binding that is to be looked at, as its turn has come.
+// It must return soon.
 func New(most int, call func(binding types.NamespacedName)) *Turns {
-	return &Turns{most: most, call: call, has: map[types.NamespacedName]bool{}, asked: map[types.NamespacedName]bool{}}
+	return &Turns{
+		most: most, share: max(1, most-1), call: call,
+		has: map[types.NamespacedName]bool{}, last: map[string]int{}, asked: map[types.NamespacedName]bool{},
+	}
 }
 
 // Take gives a binding its turn until Done is called, or returns ErrWait.
@@ -44,17 +53,15 @@ func (t *Turns) Take(binding types.NamespacedName) error {
 	if t.has[binding] {
 		return nil
 	}
-	place := slices.Index(t.line, binding)
-	if place < 0 {
-		place = len(t.line)
+	if !slices.Contains(t.line, binding) {
+		t.line = append(t.line, binding)
 	}
-	if place < t.most-len(t.has) {
+	if slices.Contains(t.due(), binding) {
 		t.has[binding] = true
+		t.taken++
+		t.last[binding.Namespace] = t.taken
 		t.leave(binding)
 		return nil
-	}
-	if place == len(t.line) {
-		t.line = append(t.line, binding)
 	}
 	t.asked[binding] = true
 	return ErrWait
@@ -93,7 +100,34 @@ func (t *Turns) leave(binding types.NamespacedName) {
 
 // next calls whose turn it is. The caller has the lock.
 func (t *Turns) next() {
-	for _, binding := range t.line[:min(len(t.line), t.most-len(t.has))] {
+	for _, binding := range t.due() {
 		t.call(binding)
 	}
+}
+
+// due returns those in the line whose turn it is: the first of the namespace that has had
+// none for longest. The caller has the lock.
+func (t *Turns) due() []types.NamespacedName {
+	busy := map[string]int{}
+	for binding := range t.has {
+		busy[binding.Namespace]++
+	}
+	var due []types.NamespacedName
+	for len(t.has)+len(due) < t.most {
+		first := -1
+		for place, binding := range t.line {
+			if busy[binding.Namespace] >= t.share || slices.Contains(due, binding) {
+				continue
+			}
+			if first < 0 || t.last[binding.Namespace] < t.last[t.line[first].Namespace] {
+				first = place
+			}
+		}
+		if first < 0 {
+			break
+		}
+		due = append(due, t.line[first])
+		busy[t.line[first].Namespace]++
+	}
+	return due
 }

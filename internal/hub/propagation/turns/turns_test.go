@@ -25,8 +25,9 @@ func newLine() *line {
 	return l
 }
 
+// named returns a binding, which is the only one of its namespace.
 func named(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: "shop", Name: name}
+	return types.NamespacedName{Namespace: name, Name: name}
 }
 
 // look looks at a binding that wants a turn. It tells whether it has it, which it keeps.
@@ -94,5 +95,44 @@ func TestATurnIsTakenOnce(t *testing.T) {
 	}
 	if err := l.Take(named("c")); !errors.Is(err, ErrWait) {
 		t.Errorf("a third has a turn: %v", err)
+	}
+}
+
+// TestATenantHasNotAllTurns has a hundred bindings of one tenant wait, and then some of
+// others.
+func TestATenantHasNotAllTurns(t *testing.T) {
+	l := newLine()
+	of := func(namespace string, n int) types.NamespacedName {
+		return types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("%s-%d", namespace, n)}
+	}
+	for n := range 100 {
+		if err := l.Take(of("shop", n)); (err == nil) != (n == 0) {
+			t.Fatalf("binding %d of the first tenant: %v", n, err)
+		}
+	}
+	for n := range 3 {
+		bank := of("bank", n)
+		if err := l.Take(bank); err != nil {
+			t.Fatalf("another tenant, whose binding %d waits alone, has no turn: %v", n, err)
+		}
+		l.Done(bank)
+	}
+	for n, binding := range []types.NamespacedName{of("bank", 3), of("mill", 0), of("bank", 4)} {
+		if err := l.Take(binding); (err == nil) != (n == 0) {
+			t.Fatalf("%s, when one is left: %v", binding, err)
+		}
+	}
+	l.called = nil
+	l.Done(of("bank", 3))
+	if want := []string{"mill-0"}; !slices.Equal(l.called, want) {
+		t.Errorf("called are %v, want %v, whose namespace has had no turn yet", l.called, want)
+	}
+	if err := l.Take(of("bank", 4)); !errors.Is(err, ErrWait) {
+		t.Errorf("it is before the one that was called: %v", err)
+	}
+	l.called = nil
+	l.Done(of("shop", 0)) // and the tenant with a hundred is not forgotten
+	if want := []string{"mill-0", "shop-1"}; !slices.Equal(l.called, want) {
+		t.Errorf("called are %v, want %v", l.called, want)
 	}
 }
