@@ -73,7 +73,7 @@ func (a *Announcer) binding(ctx context.Context, before, after any) {
 	a.Tell(ofBinding(was, is)...)
 	for _, key := range newlyRequired(was, is) {
 		referrer := &workv1alpha2.ResourceBinding{}
-		if a.Client.Get(ctx, key, referrer) == nil {
+		if a.Client.Get(ctx, key, referrer, client.UnsafeDisableDeepCopy) == nil {
 			a.Tell(handedOn(referrer))
 		}
 	}

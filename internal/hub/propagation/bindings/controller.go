@@ -30,6 +30,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/interpreters"
 	"github.com/capstan-io/capstan/internal/hub/propagation/latest"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
@@ -91,11 +92,15 @@ type Controller struct {
 	ending ending
 	ranks  *order.Ranks[reconcile.Request]
 	stakes *stakes.Stakes
+	// policies are the changes of those that override.
+	policies *inbox.Changes[reconcile.Request]
 }
 
 // New returns the controller.
 func New(d Deps) *Controller {
-	return &Controller{Deps: d, ending: ending{d}, ranks: &order.Ranks[reconcile.Request]{}, stakes: &stakes.Stakes{}}
+	c := &Controller{Deps: d, ending: ending{d}, ranks: &order.Ranks[reconcile.Request]{}, stakes: &stakes.Stakes{}}
+	c.policies = inbox.NewChanges(c.follow)
+	return c
 }
 
 // binding is a Binding that the client knows.

@@ -18,6 +18,7 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
@@ -26,25 +27,31 @@ import (
 // onOverride brings back the bindings whose objects an override policy changes, or
 // has changed. All bindings are looked at anyway when the controller starts.
 func (c *Controller) onOverride() handler.EventHandler {
-	add := func(ctx context.Context, q queue, policies ...client.Object) {
-		for _, policy := range policies {
-			names, err := c.overridden(ctx, policy)
-			if err != nil {
-				log.FromContext(ctx).Error(err, "Cannot find the bindings of an override policy", "namespace", policy.GetNamespace(), "name", policy.GetName())
-			}
-			for _, name := range names {
-				q.Add(reconcile.Request{NamespacedName: name})
-			}
-		}
-	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) {
 			if !e.IsInInitialList {
-				add(ctx, q, e.Object)
+				c.policies.Note(nil, e.Object)
 			}
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) { c.policies.Note(e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { c.policies.Note(e.Object, nil) },
+	}
+}
+
+// follow brings back the bindings of objects that an override policy which has changed is
+// about, or was.
+func (c *Controller) follow(ctx context.Context, q queue, change inbox.Change) {
+	for _, policy := range []client.Object{change.Before, change.After} {
+		if policy == nil {
+			continue
+		}
+		names, err := c.overridden(ctx, policy)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Cannot find the bindings of an override policy", "namespace", policy.GetNamespace(), "name", policy.GetName())
+		}
+		for _, name := range names {
+			q.Add(reconcile.Request{NamespacedName: name})
+		}
 	}
 }
 

@@ -60,6 +60,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[rec
 		Watches(&policyv1alpha1.OverridePolicy{}, c.onOverride(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, c.onOverride(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(touched.Open)).
+		WatchesRawSource(source.Func(c.policies.Open)).
 		WatchesRawSource(source.Func(c.missing)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.ranks.Of, order.Share[reconcile.Request]{Of: namespaceOf, Most: share})}).
 		Complete(conflict.Quiet(c))

@@ -20,6 +20,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
+	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
@@ -33,11 +34,15 @@ type Attached struct {
 	// refers is told of the bindings that need an object which has just come, and may
 	// need others.
 	refers func(types.NamespacedName)
+	// changes are those of bindings.
+	changes *inbox.Changes[templates.Key]
 }
 
 // NewAttached returns the controller. It tells Referrers what has come.
 func NewAttached(d Deps, refers func(types.NamespacedName)) *Attached {
-	return &Attached{Deps: d, refers: refers}
+	a := &Attached{Deps: d, refers: refers}
+	a.changes = inbox.NewChanges(a.follow)
+	return a
 }
 
 // Reconcile makes the binding of one object say who needs the object: it comes

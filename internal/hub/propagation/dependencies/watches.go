@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,6 +90,7 @@ func (r *Referrers) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[reco
 func (a *Attached) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[templates.Key]) error {
 	return builder.TypedControllerManagedBy[templates.Key](mgr).Named("attached").
 		WatchesRawSource(source.TypedFunc[templates.Key](changed.Open)).
+		WatchesRawSource(source.TypedFunc[templates.Key](a.changes.Open)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ResourceBinding{}), a.onBinding())).
 		WithOptions(controller.TypedOptions[templates.Key]{MaxConcurrentReconciles: workers}).
 		Complete(conflict.Quiet(a))
@@ -97,11 +100,6 @@ func (a *Attached) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[templ
 // that: whoever is told sooner may find what was needed before. It brings back, too, the
 // object of a binding that somebody has changed or deleted although others need the object.
 func (a *Attached) onBinding() handler.TypedEventHandler[client.Object, templates.Key] {
-	needed := func(q inbox.Queue[templates.Key], object client.Object) {
-		if b, ok := object.(workv1alpha2.Binding); ok {
-			a.needed(b, q.Add)
-		}
-	}
 	own := func(q inbox.Queue[templates.Key], object client.Object) {
 		if b, ok := object.(workv1alpha2.Binding); ok && (references.Attached(b) || b.BindingSpec().Placement == nil) {
 			q.Add(templates.KeyOf(b.BindingSpec().Resource))
@@ -109,13 +107,12 @@ func (a *Attached) onBinding() handler.TypedEventHandler[client.Object, template
 	}
 	return handler.TypedFuncs[client.Object, templates.Key]{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q inbox.Queue[templates.Key]) {
-			needed(q, e.Object)
+			a.changes.Note(nil, e.Object)
 			own(q, e.Object)
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q inbox.Queue[templates.Key]) {
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
-				needed(q, e.ObjectOld)
-				needed(q, e.ObjectNew)
+				a.changes.Note(e.ObjectOld, e.ObjectNew)
 			}
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
 				own(q, e.ObjectOld) // somebody may have taken the labels off
@@ -123,7 +120,7 @@ func (a *Attached) onBinding() handler.TypedEventHandler[client.Object, template
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q inbox.Queue[templates.Key]) {
-			needed(q, e.Object)
+			a.changes.Note(e.Object, nil)
 			if b, ok := e.Object.(workv1alpha2.Binding); ok { // somebody may need another object of the name
 				q.Add(templates.KeyOf(b.BindingSpec().Resource))
 			}
@@ -131,20 +128,34 @@ func (a *Attached) onBinding() handler.TypedEventHandler[client.Object, template
 	}
 }
 
-// needed tells of the objects that there are of those that a binding says it needs; of one
-// as often as the binding says so, as a list of all that many selectors select could be
-// long.
-func (a *Attached) needed(b workv1alpha2.Binding, tell func(templates.Key)) {
-	all, err := references.Of(b)
-	if err != nil {
-		return // Referrers writes it anew
-	}
-	for _, reference := range all {
-		is := reference.Matcher()
-		scope := selector.Scope{Kind: reference.GroupVersionKind(), Namespace: reference.Namespace, Name: reference.Name}
-		found, _ := a.Templates.Find([]selector.Scope{scope}, func(object *metav1.PartialObjectMetadata) bool { return is(object) })
-		for _, key := range found {
-			tell(key)
+// follow brings back what the object of a binding that has changed needs, or needed.
+func (a *Attached) follow(_ context.Context, q inbox.Queue[templates.Key], change inbox.Change) {
+	for _, object := range []client.Object{change.Before, change.After} {
+		b, is := object.(workv1alpha2.Binding)
+		if !is {
+			continue
+		}
+		for _, key := range a.needed(b) {
+			q.Add(key)
 		}
 	}
+}
+
+// needed returns the objects that there are of those that a binding says it needs. Many
+// selectors may select the same, which is compared with all of them in one pass.
+func (a *Attached) needed(b workv1alpha2.Binding) []templates.Key {
+	all, err := references.Of(b)
+	if err != nil {
+		return nil // Referrers writes it anew
+	}
+	scopes, matchers := map[selector.Scope]bool{}, map[schema.GroupVersionKind][]func(metav1.Object) bool{}
+	for _, reference := range all {
+		kind := reference.GroupVersionKind()
+		scopes[selector.Scope{Kind: kind, Namespace: reference.Namespace, Name: reference.Name}] = true
+		matchers[kind] = append(matchers[kind], reference.Matcher())
+	}
+	found, _ := a.Templates.Find(slices.Collect(maps.Keys(scopes)), func(object *metav1.PartialObjectMetadata) bool {
+		return slices.ContainsFunc(matchers[object.GroupVersionKind()], func(is func(metav1.Object) bool) bool { return is(object) })
+	})
+	return found
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/references"
@@ -32,7 +33,7 @@ import (
 // knows sooner, and would have it look at what the cache still shows.
 func TestWhatIsNeededNoMoreIsLookedAt(t *testing.T) {
 	page := templates.Key{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Name: types.NamespacedName{Namespace: "shop", Name: "0"}}
-	a := &Attached{Deps: Deps{Templates: configMaps(t, "shop", 1)}}
+	a := NewAttached(Deps{Templates: configMaps(t, "shop", 1)}, nil)
 	binding := func(generation int64, annotations map[string]string) *workv1alpha2.ResourceBinding {
 		return &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment", Generation: generation, Annotations: annotations}}
 	}
@@ -60,6 +61,7 @@ func TestWhatIsNeededNoMoreIsLookedAt(t *testing.T) {
 			default:
 				handler.Update(t.Context(), event.TypedUpdateEvent[client.Object]{ObjectOld: tc.before, ObjectNew: tc.after}, queue)
 			}
+			followed(t, a, queue)
 			looked := false
 			for queue.Len() > 0 {
 				key, _ := queue.Get()
@@ -76,7 +78,7 @@ func TestWhatIsNeededNoMoreIsLookedAt(t *testing.T) {
 // all ConfigMaps of a namespace.
 func TestWhatABindingSaysItNeedsFillsNoMemory(t *testing.T) {
 	const objects, namespace = 1000, "bank"
-	a := &Attached{Deps: Deps{Templates: configMaps(t, namespace, objects)}}
+	a := NewAttached(Deps{Templates: configMaps(t, namespace, objects)}, nil)
 	every := references.Reference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, LabelSelector: &metav1.LabelSelector{}}
 	for name, c := range map[string]struct {
 		namespace  string
@@ -100,6 +102,7 @@ func TestWhatABindingSaysItNeedsFillsNoMemory(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			a.onBinding().Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: b}, q)
+			followed(t, a, q)
 			runtime.ReadMemStats(&after)
 			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 128 {
 				t.Errorf("an event of the binding takes %d MiB", used)
@@ -108,6 +111,58 @@ func TestWhatABindingSaysItNeedsFillsNoMemory(t *testing.T) {
 				t.Errorf("%d objects are looked at, want %d", told, c.told)
 			}
 		})
+	}
+}
+
+// TestObjectsAreNotLookedForWhileTheCacheTells changes a binding again and again that says
+// 200 times that its object needs all ConfigMaps of its namespace. A list of these for each
+// would have the bindings of others wait for seconds each time.
+func TestObjectsAreNotLookedForWhileTheCacheTells(t *testing.T) {
+	const objects, changes = 1000, 50
+	a := NewAttached(Deps{Templates: configMaps(t, "shop", objects)}, nil)
+	every := references.Reference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", LabelSelector: &metav1.LabelSelector{}}
+	text, err := references.Annotation(slices.Repeat([]references.Reference{every}, 200))
+	if err != nil {
+		t.Fatal(err)
+	}
+	binding := func(generation int64) client.Object {
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web", Generation: generation, Annotations: map[string]string{workv1alpha2.AnnotationDependencies: text},
+		}}
+		b.Spec.Placement = &policyv1alpha1.Placement{}
+		return b
+	}
+	q := &counted{TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[templates.Key]())}
+	defer q.ShutDown()
+	for n := range int64(changes) {
+		a.onBinding().Update(t.Context(), event.TypedUpdateEvent[client.Object]{ObjectOld: binding(n), ObjectNew: binding(n + 1)}, q)
+	}
+	if q.added > 0 {
+		t.Errorf("%d objects were looked for while the cache told of bindings", q.added)
+	}
+	followed(t, a, q)
+	if most := objects * changes; q.added > most || q.Len() != objects {
+		t.Errorf("%d objects are looked at, as was said %d times, want %d and at most %d times", q.Len(), q.added, objects, most)
+	}
+}
+
+// counted is a queue that counts what is added.
+type counted struct {
+	workqueue.TypedRateLimitingInterface[templates.Key]
+
+	added int
+}
+
+func (c *counted) Add(key templates.Key) {
+	c.added++
+	c.TypedRateLimitingInterface.Add(key)
+}
+
+// followed adds what follows from the changes that were told of.
+func followed(t *testing.T, a *Attached, q workqueue.TypedRateLimitingInterface[templates.Key]) {
+	t.Helper()
+	for a.changes.Follow(t.Context(), q) {
+		continue
 	}
 }
 

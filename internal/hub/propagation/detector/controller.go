@@ -23,6 +23,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/interpreters"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
@@ -72,11 +73,15 @@ type Controller struct {
 	chooser chooser
 	asking  *asking
 	bound   *bound
+	// policies are the changes of policies.
+	policies *inbox.Changes[templates.Key]
 }
 
 // New returns the controller.
 func New(d Deps) *Controller {
-	return &Controller{Deps: d, binder: binder{d}, chooser: chooser{d, &claims.Selections{}}, asking: &asking{}, bound: newBound(d.Templates.Use)}
+	c := &Controller{Deps: d, binder: binder{d}, chooser: chooser{d, &claims.Selections{}}, asking: &asking{}, bound: newBound(d.Templates.Use)}
+	c.policies = inbox.NewChanges(c.follow)
+	return c
 }
 
 // Reconcile finds the policy for one object, lets it claim the object, and makes

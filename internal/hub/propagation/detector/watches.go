@@ -50,6 +50,7 @@ type queue = inbox.Queue[templates.Key]
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[templates.Key]) error {
 	return builder.TypedControllerManagedBy[templates.Key](mgr).Named("template").
 		WatchesRawSource(source.TypedFunc[templates.Key](changed.Open)).
+		WatchesRawSource(source.TypedFunc[templates.Key](c.policies.Open)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.PropagationPolicy{}), c.onPolicy())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.ClusterPropagationPolicy{}), c.onPolicy())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ResourceBinding{}), c.onBinding())).
@@ -72,37 +73,42 @@ type handlerOf = handler.TypedEventHandler[client.Object, templates.Key]
 // onPolicy watches the kinds that policies select, and brings back the objects
 // that a policy claims or may match.
 func (c *Controller) onPolicy() handlerOf {
-	changed := func(q queue, objects ...client.Object) {
-		for _, object := range objects {
-			if policy, ok := object.(policyv1alpha1.Policy); ok {
-				c.enqueue(q, c.touched(policy))
-			}
-		}
-	}
 	use := func(object client.Object) {
 		c.Templates.Use(user(object), selected(object)...)
 		policy, ok := object.(policyv1alpha1.Policy)
 		c.asking.note(user(object), ok && c.Prioritizes && policy.PropagationSpec().SchedulePriority != nil)
 	}
 	return handler.TypedFuncs[client.Object, templates.Key]{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) {
 			use(e.Object)
-			changed(q, e.Object)
+			c.policies.Note(nil, e.Object)
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) {
 			use(e.ObjectNew)
 			if speaksOf(e.ObjectOld, e.ObjectNew) {
-				changed(q, e.ObjectOld, e.ObjectNew)
+				c.policies.Note(e.ObjectOld, e.ObjectNew)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
-			changed(q, e.Object)
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
+			c.policies.Note(e.Object, nil)
 			c.Templates.Use(user(e.Object))
 			c.asking.note(user(e.Object), false)
 			if policy, ok := e.Object.(policyv1alpha1.Policy); ok {
 				c.chooser.selections.Forget(policy)
 			}
 		},
+	}
+}
+
+// follow brings back the objects that a policy which has changed claims or matches, or did.
+func (c *Controller) follow(_ context.Context, q queue, change inbox.Change) {
+	for _, object := range []client.Object{change.Before, change.After} {
+		if policy, is := object.(policyv1alpha1.Policy); is {
+			c.enqueue(q, c.touched(policy))
+		}
+	}
+	if before, is := change.Before.(policyv1alpha1.Policy); is && (change.After == nil || change.After.GetUID() != before.GetUID()) {
+		c.chooser.selections.Forget(before) // it was looked at once more
 	}
 }
 

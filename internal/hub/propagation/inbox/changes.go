@@ -1,0 +1,121 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inbox
+
+import (
+	"cmp"
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// apartMax is how many changes of a namespace wait as they came. Beyond, those of an object
+// become one: whoever changes an object again and again has the hub keep no more of it.
+const apartMax = 8
+
+// Change is what became of an object.
+type Change struct {
+	Before, After client.Object // nil is none
+}
+
+// Changes take in what a watch tells of objects, and work out aside what a controller is to
+// look at for it: the watch tells everybody's changes one after the other, and keeps all
+// that wait. Here namespaces have their turns, so that a tenant whose changes take long
+// keeps nobody else waiting.
+type Changes[K comparable] struct {
+	follow func(context.Context, Queue[K], Change)
+
+	mu sync.Mutex
+	// waiting are the changes of a namespace, the oldest first, and turns the namespaces
+	// that have some, the next one first.
+	waiting map[string][]*Change
+	turns   []string
+	// latest are the last of those that wait of each object.
+	latest map[types.NamespacedName]*Change
+	news   chan struct{} // has an element if there may be some
+}
+
+// NewChanges returns changes of which follow adds to the queue what is to be looked at.
+func NewChanges[K comparable](follow func(context.Context, Queue[K], Change)) *Changes[K] {
+	return &Changes[K]{
+		follow: follow, waiting: map[string][]*Change{}, latest: map[types.NamespacedName]*Change{}, news: make(chan struct{}, 1),
+	}
+}
+
+// Note takes in a change. It returns at once.
+func (c *Changes[K]) Note(before, after client.Object) {
+	change := &Change{Before: before, After: after}
+	object := change.object()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waiting := c.waiting[object.Namespace]
+	if last := c.latest[object]; last != nil && len(waiting) >= apartMax {
+		last.After = after
+		return
+	}
+	if len(waiting) == 0 {
+		c.turns = append(c.turns, object.Namespace)
+	}
+	c.waiting[object.Namespace] = append(waiting, change)
+	c.latest[object] = change
+	select {
+	case c.news <- struct{}{}:
+	default: // there are some already
+	}
+}
+
+// object returns the name of the object.
+func (c *Change) object() types.NamespacedName {
+	return client.ObjectKeyFromObject(cmp.Or(c.After, c.Before))
+}
+
+// Open has the queue of a controller filled, as long as it runs.
+func (c *Changes[K]) Open(ctx context.Context, q Queue[K]) error {
+	go func() {
+		for ctx.Err() == nil {
+			if c.Follow(ctx, q) {
+				continue
+			}
+			select {
+			case <-ctx.Done():
+			case <-c.news:
+			}
+		}
+	}()
+	return nil
+}
+
+// Follow follows the change whose turn it is. It tells whether there was one.
+func (c *Changes[K]) Follow(ctx context.Context, q Queue[K]) bool {
+	next := c.next()
+	if next == nil {
+		return false
+	}
+	c.follow(ctx, q, *next)
+	return true
+}
+
+// next takes out the oldest change of the namespace whose turn it is.
+func (c *Changes[K]) next() *Change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.turns) == 0 {
+		return nil
+	}
+	namespace := c.turns[0]
+	c.turns = c.turns[1:]
+	next, rest := c.waiting[namespace][0], c.waiting[namespace][1:]
+	if c.latest[next.object()] == next {
+		delete(c.latest, next.object())
+	}
+	if len(rest) == 0 {
+		delete(c.waiting, namespace)
+		return next
+	}
+	c.waiting[namespace] = rest
+	c.turns = append(c.turns, namespace)
+	return next
+}

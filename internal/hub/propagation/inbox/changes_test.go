@@ -1,0 +1,104 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// state is an object as it is after so many changes.
+func state(namespace, name string, n int64) client.Object {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: n}}
+}
+
+// followed records changes as text.
+func followed(all *[]string) *Changes[string] {
+	text := func(object client.Object) string {
+		if object == nil {
+			return "none"
+		}
+		return fmt.Sprint(object.GetGeneration())
+	}
+	return NewChanges(func(_ context.Context, _ Queue[string], change Change) {
+		*all = append(*all, fmt.Sprintf("%s: %s to %s", change.object(), text(change.Before), text(change.After)))
+	})
+}
+
+func TestChangesAreFollowedAsTheyCome(t *testing.T) {
+	var got []string
+	c := followed(&got)
+	c.Note(nil, state("shop", "a", 1))
+	c.Note(state("shop", "a", 1), state("shop", "a", 2))
+	c.Note(state("shop", "b", 1), nil)
+	for c.Follow(t.Context(), nil) {
+		continue
+	}
+	if want := []string{"shop/a: none to 1", "shop/a: 1 to 2", "shop/b: 1 to none"}; !slices.Equal(got, want) {
+		t.Errorf("followed are\n%v, want\n%v", got, want)
+	}
+}
+
+// TestNobodyWaitsForTheChangesOfOthers has one tenant change two objects again and again.
+func TestNobodyWaitsForTheChangesOfOthers(t *testing.T) {
+	const times = 10_000
+	var got []string
+	c := followed(&got)
+	for n := range int64(times) {
+		for _, name := range []string{"a", "b"} {
+			c.Note(state("shop", name, n), state("shop", name, n+1))
+		}
+	}
+	c.Note(state("shop", "b", times), nil)
+	c.Note(nil, state("bank", "a", 1))
+	for c.Follow(t.Context(), nil) {
+		continue
+	}
+	if at := slices.Index(got, "bank/a: none to 1"); at > 1 || at < 0 {
+		t.Errorf("what another tenant has changed is in place %d", at)
+	}
+	if len(got) > apartMax+3 {
+		t.Errorf("%d changes are kept apart", len(got))
+	}
+	// What was before, and what is in the end, is never left out.
+	const each = apartMax / 2
+	want := []string{"shop/a: 0 to 1", fmt.Sprintf("shop/a: %d to %d", each-1, times), fmt.Sprintf("shop/b: %d to none", each-1)}
+	for _, one := range want {
+		if !slices.Contains(got, one) {
+			t.Errorf("%s is missing in %v", one, got)
+		}
+	}
+	if len(c.waiting)+len(c.turns)+len(c.latest) > 0 {
+		t.Errorf("%v, %v and %v are remembered", c.waiting, c.turns, c.latest)
+	}
+}
+
+func TestChangesAreFollowedWhileAControllerRuns(t *testing.T) {
+	seen := make(chan string)
+	c := NewChanges(func(_ context.Context, _ Queue[string], change Change) { seen <- change.object().Name })
+	c.Note(nil, state("shop", "before", 1))
+	if err := c.Open(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"before", "after"} {
+		select {
+		case got := <-seen:
+			if got != want {
+				t.Errorf("followed is %s, want %s", got, want)
+			}
+		case <-time.After(3 * time.Minute):
+			t.Fatalf("%s is not followed", want)
+		}
+		if want == "before" {
+			c.Note(nil, state("shop", "after", 1))
+		}
+	}
+}
