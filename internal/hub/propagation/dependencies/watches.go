@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -25,6 +24,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
+	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/references"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
@@ -81,7 +81,7 @@ func (r *Referrers) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[reco
 	return ctrl.NewControllerManagedBy(mgr).Named("referrer").
 		Watches(&workv1alpha2.ResourceBinding{}, &handler.EnqueueRequestForObject{}, written).
 		WatchesRawSource(source.Func(changed.Open)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(order.Shared(workers, func(binding reconcile.Request) string { return binding.Namespace })).
 		Complete(conflict.Quiet(r))
 }
 
@@ -92,7 +92,7 @@ func (a *Attached) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[templ
 		WatchesRawSource(source.TypedFunc[templates.Key](changed.Open)).
 		WatchesRawSource(source.TypedFunc[templates.Key](a.changes.Open)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ResourceBinding{}), a.onBinding())).
-		WithOptions(controller.TypedOptions[templates.Key]{MaxConcurrentReconciles: workers}).
+		WithOptions(order.Shared(workers, func(object templates.Key) string { return object.Name.Namespace })).
 		Complete(conflict.Quiet(a))
 }
 

@@ -130,6 +130,24 @@ func TestNobodyHasAllWorkers(t *testing.T) {
 	}
 }
 
+// TestATenantHasNotAllWorkers has objects of one tenant waiting, each of which takes long,
+// and then one of another.
+func TestATenantHasNotAllWorkers(t *testing.T) {
+	options := Shared(4, func(key string) string { return strings.Split(key, "/")[0] })
+	q := options.NewQueue("", workqueue.DefaultTypedControllerRateLimiter[string]())
+	defer q.ShutDown()
+	for n := range 100 {
+		q.Add(fmt.Sprintf("shop/%d", n))
+	}
+	q.Add("bank/0")
+	for range options.MaxConcurrentReconciles {
+		if key, _ := q.Get(); key == "bank/0" {
+			return
+		}
+	}
+	t.Errorf("%d workers look at objects of one namespace", options.MaxConcurrentReconciles)
+}
+
 // TestWhatCanWaitStaysSo adds a key again as a controller does, with the priority
 // that it was handed out with.
 func TestWhatCanWaitStaysSo(t *testing.T) {

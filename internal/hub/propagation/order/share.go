@@ -3,7 +3,11 @@
 
 package order
 
-import "sync"
+import (
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+)
 
 // Share is how many workers of a controller the keys of one group, such as those of a
 // namespace, have at most: one group whose keys take long leaves some to the others. The
@@ -11,6 +15,14 @@ import "sync"
 type Share[K comparable] struct {
 	Of   func(K) string
 	Most int
+}
+
+// Shared are the options of a controller with so many workers, a quarter of which is left
+// to others by the keys of any one namespace. No key is more important than another.
+func Shared[K comparable](workers int, namespace func(K) string) controller.TypedOptions[K] {
+	ranks := &Ranks[K]{}
+	share := Share[K]{Of: namespace, Most: workers - workers/4}
+	return controller.TypedOptions[K]{MaxConcurrentReconciles: workers, NewQueue: NewQueue(ranks.Of, share)}
 }
 
 // taken is a key that was taken out of a queue.
