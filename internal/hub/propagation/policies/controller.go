@@ -35,11 +35,15 @@ import (
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
 const (
+	// workers is how many policies are looked at at a time. What one selects takes long if
+	// there are many objects of its kinds.
+	workers = 4
 	// again is how soon to look whether the objects of a policy have been let go.
 	again = 200 * time.Millisecond
 	// patience is how long it is awaited. What cannot be let go by then does not keep
@@ -113,6 +117,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("policy").
 		Watches(&policyv1alpha1.PropagationPolicy{}, &handler.EnqueueRequestForObject{}).
 		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, &handler.EnqueueRequestForObject{}).
+		WithOptions(order.Shared(workers, func(policy ctrl.Request) string { return policy.Namespace })).
 		Complete(conflict.Quiet(c))
 }
 

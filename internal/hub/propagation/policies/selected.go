@@ -66,26 +66,9 @@ type sight struct {
 // tell records an event if a policy selects nothing. It returns how soon to ask
 // again; 0 is never.
 func (s *selected) tell(p policy) time.Duration {
-	name := client.ObjectKeyFromObject(p)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last, known := s.seen[name]
-	if last.uid != p.GetUID() || last.generation != p.GetGeneration() {
-		known = known && last.uid == p.GetUID()
-		last = sight{
-			uid: p.GetUID(), generation: p.GetGeneration(), due: s.clock.Now().Add(grace),
-			done: !known && s.clock.Since(p.GetCreationTimestamp().Time) > recent,
-		}
-		s.seen[name] = last
-	}
-	if last.done {
-		return 0
-	}
-	if wait := last.due.Sub(s.clock.Now()); wait > 0 {
+	if is, wait := s.due(p); !is {
 		return wait
 	}
-	last.done = true
-	s.seen[name] = last
 	selectors, problems := selector.Compile(p.GetNamespace(), p.PropagationSpec().ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
 	if len(problems) > 0 { // admission has not refused it
 		s.events.Eventf(p, nil, corev1.EventTypeWarning, reasonSelectorsInvalid, action, "these selectors select nothing until they are mended: %s", problems.ToAggregate())
@@ -101,6 +84,32 @@ func (s *selected) tell(p policy) time.Duration {
 			"spec.resourceSelectors match %d objects that are not sent: %s", reserved, why)
 	}
 	return 0
+}
+
+// due tells whether to look at what a policy selects, or how soon to ask again; 0 is never.
+// Nobody waits while somebody looks.
+func (s *selected) due(p policy) (is bool, wait time.Duration) {
+	name := client.ObjectKeyFromObject(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, known := s.seen[name]
+	if last.uid != p.GetUID() || last.generation != p.GetGeneration() {
+		known = known && last.uid == p.GetUID()
+		last = sight{
+			uid: p.GetUID(), generation: p.GetGeneration(), due: s.clock.Now().Add(grace),
+			done: !known && s.clock.Since(p.GetCreationTimestamp().Time) > recent,
+		}
+		s.seen[name] = last
+	}
+	if last.done {
+		return false, 0
+	}
+	if wait := last.due.Sub(s.clock.Now()); wait > 0 {
+		return false, wait
+	}
+	last.done = true
+	s.seen[name] = last
+	return true, 0
 }
 
 // look tells whether no object is selected, how many are that are never sent, and of

@@ -42,6 +42,42 @@ func (o *objects) Find(scopes []selector.Scope, selects func(*metav1.PartialObje
 	return keys, nil
 }
 
+// many are objects that take long to be looked for.
+type many struct{ looking, done chan struct{} }
+
+// Find implements finder.
+func (m *many) Find([]selector.Scope, func(*metav1.PartialObjectMetadata) bool) (keys []templates.Key, unknown []selector.Scope) {
+	m.looking <- struct{}{}
+	<-m.done
+	return nil, nil
+}
+
+// TestNobodyWaitsWhileAPolicyIsLookedAt looks at what the policy of one tenant selects, and
+// meanwhile at the policy of another.
+func TestNobodyWaitsWhileAPolicyIsLookedAt(t *testing.T) {
+	clk, found := clocktesting.NewFakeClock(time.Now()), &many{make(chan struct{}), make(chan struct{})}
+	s := &selected{
+		templates: found, clusters: noClusters, events: events.NewRecorder(clientevents.NewFakeRecorder(10)), clock: clk, seen: map[types.NamespacedName]sight{},
+	}
+	policy := func(namespace string) *policyv1alpha1.PropagationPolicy {
+		return &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "web", UID: types.UID(namespace), Generation: 1, CreationTimestamp: metav1.NewTime(clk.Now()),
+		}}
+	}
+	clk.Step(s.tell(policy("shop")))
+	long, soon := make(chan struct{}), make(chan struct{})
+	go func() { s.tell(policy("shop")); close(long) }()
+	<-found.looking
+	go func() { s.tell(policy("bank")); close(soon) }()
+	select {
+	case <-soon:
+	case <-time.After(time.Minute):
+		t.Error("the policy of one tenant waits while that of another is looked at")
+	}
+	close(found.done)
+	<-long
+}
+
 func TestAPolicyThatSelectsNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		objects objects
