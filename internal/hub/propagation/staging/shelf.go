@@ -52,27 +52,33 @@ func newShelf(d Deps) *shelf {
 	return &shelf{client: d.Client, live: d.Live, of: map[string]stored{}, sum: map[string]int{}}
 }
 
-// read reads the revisions of a rollout, by the bindings of the objects.
-func (s *shelf) read(ctx context.Context, rollout types.UID) (map[types.NamespacedName]history, error) {
-	all, next := map[types.NamespacedName]history{}, ""
+// read reads all revisions, by the rollouts that they are of and the bindings of the
+// objects. All at once: the API server reads all of them to find those of one rollout.
+func (s *shelf) read(ctx context.Context) (map[types.UID]map[types.NamespacedName]history, error) {
+	all, next := map[types.UID]map[types.NamespacedName]history{}, ""
 	for {
 		list := &fleetv1alpha1.PropagationRevisionList{}
-		err := s.live.List(ctx, list, client.MatchingLabels{labelRollout: string(rollout)}, client.Limit(pageSize), client.Continue(next))
-		if err != nil {
-			return nil, fmt.Errorf("reading the PropagationRevisions of a rollout: %w", err)
+		if err := s.live.List(ctx, list, client.Limit(pageSize), client.Continue(next)); err != nil {
+			return nil, fmt.Errorf("reading the PropagationRevisions of the hub: %w", err)
 		}
 		for i := range list.Items {
 			r := &list.Items[i]
+			rollout := types.UID(r.Labels[labelRollout])
+			if all[rollout] == nil {
+				all[rollout] = map[types.NamespacedName]history{}
+			}
 			binding := types.NamespacedName{Namespace: r.Spec.BindingNamespace, Name: r.Spec.BindingName}
-			all[binding] = append(all[binding], revision{name: r.Name, number: r.Spec.Revision, bytes: len(r.Spec.Content), kept: true})
+			all[rollout][binding] = append(all[rollout][binding], revision{name: r.Name, number: r.Spec.Revision, bytes: len(r.Spec.Content), kept: true})
 			s.add(r.Name, binding.Namespace, len(r.Spec.Content))
 		}
 		if next = list.Continue; next == "" {
 			break
 		}
 	}
-	for binding := range all {
-		slices.SortFunc(all[binding], func(a, b revision) int { return cmp.Compare(a.number, b.number) })
+	for _, of := range all {
+		for binding := range of {
+			slices.SortFunc(of[binding], func(a, b revision) int { return cmp.Compare(a.number, b.number) })
+		}
 	}
 	return all, nil
 }

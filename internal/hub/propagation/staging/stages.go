@@ -121,14 +121,25 @@ func (s *Stages) Load(ctx context.Context) error {
 	for i := range wide.Items {
 		all = append(all, &wide.Items[i])
 	}
-	uids := map[string]bool{}
+	slices.SortFunc(all, func(a, b Rollout) int { // those that others wait for come first
+		return earlier(client.ObjectKeyFromObject(a), client.ObjectKeyFromObject(b), a.GetCreationTimestamp(), b.GetCreationTimestamp())
+	})
+	revisions, err := s.shelf.read(ctx)
+	if err != nil {
+		return err
+	}
+	members, err := s.membersByTarget(ctx)
+	if err != nil {
+		return err
+	}
+	of := func(_ context.Context, t target) ([]Binding, error) { return members[t], nil }
 	for _, r := range all {
-		uids[string(r.GetUID())] = true
-		if err := s.Set(ctx, r); err != nil {
+		if err := s.set(ctx, r, of, revisions[r.GetUID()]); err != nil {
 			return err
 		}
+		delete(revisions, r.GetUID())
 	}
-	if err := s.orphans(ctx, uids); err != nil {
+	if err := s.orphans(ctx, revisions); err != nil {
 		return err
 	}
 	s.loaded = true
@@ -136,24 +147,23 @@ func (s *Stages) Load(ctx context.Context) error {
 }
 
 // orphans deletes the revisions of rollouts that went while nobody looked.
-func (s *Stages) orphans(ctx context.Context, rollouts map[string]bool) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(fleetv1alpha1.GroupVersion.WithKind("PropagationRevisionList"))
-	if err := s.Live.List(ctx, list); err != nil {
-		return fmt.Errorf("reading the PropagationRevisions of the hub: %w", err)
-	}
+func (s *Stages) orphans(ctx context.Context, revisions map[types.UID]map[types.NamespacedName]history) error {
 	var gone []revision
-	for i := range list.Items {
-		if !rollouts[list.Items[i].Labels[labelRollout]] {
-			gone = append(gone, revision{name: list.Items[i].Name})
+	for _, of := range revisions {
+		for _, each := range of {
+			gone = append(gone, each...)
 		}
 	}
 	return s.shelf.delete(ctx, gone)
 }
 
 // Set takes in what a rollout says, if it says something else now, and has its
-// objects looked at.
-func (s *Stages) Set(ctx context.Context, r Rollout) error {
+// objects looked at. One that comes has no revisions yet.
+func (s *Stages) Set(ctx context.Context, r Rollout) error { return s.set(ctx, r, s.members, nil) }
+
+func (s *Stages) set(
+	ctx context.Context, r Rollout, members func(context.Context, target) ([]Binding, error), revisions map[types.NamespacedName]history,
+) error {
 	key := client.ObjectKeyFromObject(r)
 	e := s.entry(key)
 	if e != nil && (e.uid != r.GetUID() || e.of != targetOf(r)) {
@@ -165,33 +175,35 @@ func (s *Stages) Set(ctx context.Context, r Rollout) error {
 	if e != nil && e.generation == r.GetGeneration() {
 		return s.drop(ctx, key)
 	}
-	members, err := s.members(ctx, targetOf(r))
+	about, err := members(ctx, targetOf(r))
 	if err != nil {
 		return err
 	}
 	if e == nil {
-		if e, err = s.begin(ctx, r); err != nil {
-			return err
-		}
+		e = begin(r, revisions)
 	}
-	s.take(e, r, members)
+	s.take(e, r, about)
 	return s.drop(ctx, key)
 }
 
 // begin returns the entry of a rollout that was not known.
-func (s *Stages) begin(ctx context.Context, r Rollout) (*entry, error) {
-	read, err := s.shelf.read(ctx, r.GetUID())
-	if err != nil {
-		return nil, err
+func begin(r Rollout, revisions map[types.NamespacedName]history) *entry {
+	if revisions == nil {
+		revisions = map[types.NamespacedName]history{}
 	}
 	e := &entry{
 		key: client.ObjectKeyFromObject(r), uid: r.GetUID(), of: targetOf(r), created: r.GetCreationTimestamp(), last: r.RolloutStatus().Revision,
-		history: read, rollout: staged.New(staged.Plan{}), undone: map[types.NamespacedName]time.Time{}, waiting: map[types.NamespacedName]bool{},
+		history: revisions, rollout: staged.New(staged.Plan{}), undone: map[types.NamespacedName]time.Time{}, waiting: map[types.NamespacedName]bool{},
 	}
-	for _, each := range read {
+	for _, each := range revisions {
 		e.last = max(e.last, each[len(each)-1].number)
 	}
-	return e, nil
+	return e
+}
+
+// earlier compares rollouts: of those that are of the same the earliest counts.
+func earlier(a, b Key, since, other metav1.Time) int {
+	return cmp.Or(since.Compare(other.Time), cmp.Compare(a.Name, b.Name))
 }
 
 // take takes in the spec of a rollout, and has its objects looked at.
@@ -204,8 +216,7 @@ func (s *Stages) take(e *entry, r Rollout, members []Binding) {
 		s.entries[e.key] = e
 		s.targets[e.of] = append(s.targets[e.of], e.key)
 		slices.SortFunc(s.targets[e.of], func(a, b Key) int {
-			x, y := s.entries[a], s.entries[b]
-			return cmp.Or(x.created.Compare(y.created.Time), cmp.Compare(a.Name, b.Name))
+			return earlier(a, b, s.entries[a].created, s.entries[b].created)
 		})
 	}
 	e.rollout.Set(plan)
@@ -217,6 +228,9 @@ func (s *Stages) take(e *entry, r Rollout, members []Binding) {
 	}
 	e.undo, e.settled = undo, e.settled && undo == e.undo
 	mine := map[types.NamespacedName]bool{}
+	if s.targets[e.of][0] != e.key {
+		members = nil // they are another's
+	}
 	for _, b := range members {
 		name := client.ObjectKeyFromObject(b)
 		if s.governor(targetsOf(b)) == e { // it is looked at next, and leaves if it has no right to be here

@@ -49,6 +49,9 @@ type hub struct {
 	own     []policyv1alpha1.OverridePolicy
 	turns   *turns.Turns
 	refused error // to delete revisions
+	// lists counts how often revisions were listed, and touched how often bindings were
+	// told to be looked at.
+	lists, touched int
 }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -88,6 +91,12 @@ func newHub(t *testing.T) *hub {
 			}
 			return c.Delete(ctx, object, opts...)
 		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, is := list.(*fleetv1alpha1.PropagationRevisionList); is {
+				h.lists++
+			}
+			return c.List(ctx, list, opts...)
+		},
 	}).Build()
 	h.restart()
 	return h
@@ -105,7 +114,7 @@ func (h *hub) to(clusters ...string) {
 func (h *hub) restart() {
 	h.Helper()
 	h.stages = New(Deps{
-		Client: h.Client, Live: h.Client, Fleet: fleet.New(h.clock), Clock: h.clock, Turns: h.turns, Touched: func(types.NamespacedName) {}, Changed: func(Key) {},
+		Client: h.Client, Live: h.Client, Fleet: fleet.New(h.clock), Clock: h.clock, Turns: h.turns, Touched: func(types.NamespacedName) { h.touched++ }, Changed: func(Key) {},
 	})
 	if err := h.stages.Load(h.Context()); err != nil {
 		h.Fatal(err)
@@ -398,5 +407,31 @@ func TestWhoWaitsForTheEndHearsOfIt(t *testing.T) {
 	}
 	if !slices.Equal(touched, []types.NamespacedName{name}) {
 		t.Errorf("%v are looked at again, and cluster c loses nothing", touched)
+	}
+}
+
+// TestManyRolloutsDoNotHoldUpTheStart starts with a thousand rollouts of a tenant that are
+// of the same policy, before which no binding of anybody is looked at.
+func TestManyRolloutsDoNotHoldUpTheStart(t *testing.T) {
+	const rivals = 1000
+	h := newHub(t)
+	h.sent("at first", h.look(), "a 1 x2, b 1 x2")
+	h.image = "2"
+	h.sent("before the restart", h.look("a"), "a 2 x2, b 1 x2")
+	for n := range rivals {
+		rival := h.rollout.DeepCopy()
+		rival.Name, rival.UID, rival.ResourceVersion = fmt.Sprintf("web-%d", n), types.UID(fmt.Sprint(n)), ""
+		if err := h.Create(h.Context(), rival); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.lists, h.touched = 0, 0
+	h.restart()
+	if h.lists > 2 || h.touched > 2 {
+		t.Errorf("revisions were listed %d times, and the binding was to be looked at %d times", h.lists, h.touched)
+	}
+	h.sent("after the restart", h.look("a"), "a 2 x2, b 1 x2")
+	if stored := h.revisions(); len(stored) != 2 {
+		t.Errorf("stored are %v, want what was before and what is", stored)
 	}
 }

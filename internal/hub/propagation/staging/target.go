@@ -76,10 +76,34 @@ func sends(ctx context.Context, reader client.Reader, name types.NamespacedName,
 	return claims.Sends(policy, object, b), nil
 }
 
+// membersByTarget returns all bindings by what rollouts that are about them are of, from
+// the cache.
+func (s *Stages) membersByTarget(ctx context.Context) (map[target][]Binding, error) {
+	all, err := s.bindings(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	by := map[target][]Binding{}
+	for _, b := range all {
+		for _, of := range targetsOf(b) {
+			if of.name.Namespace == "" || of.name.Namespace == b.GetNamespace() {
+				by[of] = append(by[of], b)
+			}
+		}
+	}
+	return by, nil
+}
+
 // members returns the bindings that a rollout is about, from the cache.
 func (s *Stages) members(ctx context.Context, of target) ([]Binding, error) {
+	all, err := s.bindings(ctx, of.name.Namespace)
+	return slices.DeleteFunc(all, func(b Binding) bool { return !slices.Contains(targetsOf(b), of) }), err
+}
+
+// bindings returns those of a namespace, or all, from the cache.
+func (s *Stages) bindings(ctx context.Context, namespace string) ([]Binding, error) {
 	own, wide := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}
-	by := []client.ListOption{client.UnsafeDisableDeepCopy, client.InNamespace(of.name.Namespace)}
+	by := []client.ListOption{client.UnsafeDisableDeepCopy, client.InNamespace(namespace)}
 	if err := s.Client.List(ctx, own, by...); err != nil {
 		return nil, fmt.Errorf("listing ResourceBindings: %w", err)
 	}
@@ -87,7 +111,7 @@ func (s *Stages) members(ctx context.Context, of target) ([]Binding, error) {
 	for i := range own.Items {
 		all = append(all, &own.Items[i])
 	}
-	if of.name.Namespace == "" {
+	if namespace == "" {
 		if err := s.Client.List(ctx, wide, by...); err != nil {
 			return nil, fmt.Errorf("listing ClusterResourceBindings: %w", err)
 		}
@@ -95,7 +119,7 @@ func (s *Stages) members(ctx context.Context, of target) ([]Binding, error) {
 			all = append(all, &wide.Items[i])
 		}
 	}
-	return slices.DeleteFunc(all, func(b Binding) bool { return !slices.Contains(targetsOf(b), of) }), nil
+	return all, nil
 }
 
 // Governs tells whether the object of a binding is of one of the rollouts, without which
