@@ -119,6 +119,24 @@ func TestManyTermsPlaceNothing(t *testing.T) {
 	}
 }
 
+// TestManyGroupsPlaceNothing is about affinities that select every cluster, and so have no
+// labels or values that could be counted. Each group is tried until one has room for all
+// replicas, while those of nobody else are placed.
+func TestManyGroupsPlaceNothing(t *testing.T) {
+	groups := make([]policyv1alpha1.ClusterAffinityTerm, 65)
+	tiers := []policyv1alpha1.ClusterAffinityTerm{{OverflowAffinities: make([]policyv1alpha1.OverflowClusterAffinity, 1000)}}
+	weights := &policyv1alpha1.ClusterPreferences{StaticWeightList: make([]policyv1alpha1.StaticClusterWeight, 1001)}
+	for want, p := range map[string]policyv1alpha1.Placement{
+		"spec.placement.clusterAffinities: Too many: 65": {ClusterAffinities: groups},
+		"spec.placement: Too many: 1001":                 {ClusterAffinities: tiers},
+		"spec.placement: Too many: 1001: ":               {ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{WeightPreference: weights}},
+	} {
+		if _, problems := Compile(&p); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), want) {
+			t.Errorf("got %v, want %s", problems, want)
+		}
+	}
+}
+
 func TestVerdictsOnTheOthers(t *testing.T) {
 	for name, test := range map[string]struct {
 		vector vector

@@ -10,9 +10,18 @@ import (
 	"github.com/capstan-io/capstan/internal/labelselector"
 )
 
+// groupsMax is how many groups of clusters a placement may have. While one after the other
+// is tried for replicas that none has room for, nobody else's replicas are placed.
+const groupsMax = 64
+
 // CheckPlacement returns what is wrong with a placement that has more terms, in all of
 // its affinities together, than each cluster can be compared with.
 func CheckPlacement(placement *policyv1alpha1.Placement, path *field.Path) field.ErrorList {
+	if groups := len(placement.ClusterAffinities); groups > groupsMax {
+		mistake := field.TooMany(path.Child("clusterAffinities"), groups, groupsMax)
+		mistake.Detail += ": they are tried one after the other, with all clusters; use fewer, or select more clusters by each"
+		return field.ErrorList{mistake}
+	}
 	terms := termsOf(placement.ClusterAffinity)
 	for i := range placement.ClusterAffinities {
 		group := &placement.ClusterAffinities[i]
@@ -38,6 +47,7 @@ func CheckTargets(spec *policyv1alpha1.OverrideSpec, path *field.Path) field.Err
 	return labelselector.Check(path, terms)
 }
 
+// termsOf counts what clusters are compared with; nil has nothing.
 func termsOf(a *policyv1alpha1.ClusterAffinity) int {
 	if a == nil {
 		return 0
@@ -48,5 +58,5 @@ func termsOf(a *policyv1alpha1.ClusterAffinity) int {
 			terms += len(e.Values)
 		}
 	}
-	return terms
+	return max(1, terms) // one that selects all is compared as well
 }
