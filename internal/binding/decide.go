@@ -231,7 +231,9 @@ func (a *attempt) assign() ([]workv1alpha2.TargetCluster, error) {
 		a.kept = true
 		return named(a.previous()), nil
 	}
-	wish := selection.Wish{Clusters: a.clusters, Groups: a.spread, Replicas: int64(a.in.Replicas), ByRoom: a.fills(), Partial: a.in.Partial}
+	wish := selection.Wish{
+		Clusters: a.clusters, Groups: a.spread, Replicas: int64(a.in.Replicas), ByRoom: a.fills(), Partial: a.in.Partial, Tries: len(a.groups),
+	}
 	chosen, err := wish.Select(candidates)
 	if err != nil {
 		return nil, err

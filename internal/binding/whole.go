@@ -119,7 +119,7 @@ type whole struct{ a *attempt }
 // has room for what the object has become.
 func (w whole) assign() ([]workv1alpha2.TargetCluster, error) {
 	candidates, shares := w.a.candidates()
-	wish := selection.Wish{Clusters: w.a.clusters, Groups: w.a.spread}
+	wish := selection.Wish{Clusters: w.a.clusters, Groups: w.a.spread, Tries: len(w.a.groups)}
 	if w.a.strategy != division.Duplicated {
 		if w.a.clusters.Min > 1 {
 			return nil, &tooManyError{clusters: w.a.clusters.Min}

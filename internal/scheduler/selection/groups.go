@@ -14,8 +14,8 @@ const (
 	// weightUnit is what a cluster, or a replica, counts in the weight of a group
 	// beside scores, which are up to 100.
 	weightUnit = 1000
-	// stepsMax and choicesMax bound the search, which ends much earlier unless the
-	// constraints can hardly be met.
+	// stepsMax and choicesMax bound the search for one object, which ends much earlier
+	// unless the constraints can hardly be met.
 	stepsMax, choicesMax = 100_000, 200
 )
 
@@ -174,7 +174,7 @@ type combination struct {
 // extend adds groups from the n-th on to those that are taken, which have this
 // weight and so many clusters.
 func (c *combination) extend(n int, weight int64, clusters int) {
-	if c.steps++; c.steps > stepsMax || c.choices > choicesMax {
+	if c.steps++; c.steps > stepsMax/c.tries() || c.choices > choicesMax/c.tries() {
 		return
 	}
 	if !c.promising(n) {

@@ -57,7 +57,12 @@ type Wish struct {
 	ByRoom   bool
 	// Partial chooses clusters that have less room, if there is no other choice.
 	Partial bool
+	// Tries is how many such wishes may be tried for one object, each after the one before
+	// was in vain. They share the search for a choice. 0 is one.
+	Tries int
 }
+
+func (w Wish) tries() int { return max(1, w.Tries) }
 
 // TooFewError says that there are not enough clusters or groups.
 type TooFewError struct {

@@ -179,6 +179,29 @@ func TestAClusterInManyZonesHidesNoChoice(t *testing.T) {
 	}
 }
 
+// TestTriesShareTheSearch looks for 50 to 60 of 300 groups that have 80 clusters together,
+// which none do, as each has one.
+func TestTriesShareTheSearch(t *testing.T) {
+	var candidates []Candidate
+	var ranked []int
+	for i := range 300 {
+		candidates = append(candidates, Candidate{Name: fmt.Sprintf("c%03d", i), Groups: [][]string{{fmt.Sprint(i)}}})
+		ranked = append(ranked, i)
+	}
+	steps := func(tries int) int {
+		wish := Wish{Groups: []Constraint{zone(50, 60)}, Clusters: Bounds{Min: 80}, Tries: tries}
+		s := &search{Wish: wish, candidates: candidates, widest: 1}
+		if chosen := s.narrow(0, ranked, make([]map[string]bool, 1)); chosen != nil {
+			t.Errorf("%d tries: %v are chosen", tries, chosen)
+		}
+		return s.steps
+	}
+	one, each := steps(0), steps(64)
+	if one < stepsMax || 64*each > 20*one {
+		t.Errorf("one try takes %d steps, and each of 64 takes %d", one, each)
+	}
+}
+
 // feasible tries all choices.
 func feasible(w Wish, candidates []Candidate) bool {
 	for bits := range 1 << len(candidates) {
