@@ -18,11 +18,22 @@ import (
 // clusters, and others wait for it meanwhile.
 const decidingShare = 10
 
-// toDecide has it decided soon how a rollout goes on, once for all that is reported until
+// rests says until when nothing is decided about the rollouts of a namespace.
+type rests map[string]time.Time
+
+// begin lets others have their time after a decision about a rollout of a namespace.
+func (r rests) begin(namespace string, took time.Duration, now time.Time) {
+	maps.DeleteFunc(r, func(_ string, until time.Time) bool { return !until.After(now) })
+	if took > 0 {
+		r[namespace] = now.Add((decidingShare - 1) * took)
+	}
+}
+
+// newsCame has it decided soon how a rollout goes on, once for all that is reported until
 // then. Done is a rollout only by what has been decided about. The caller has the lock.
-func (s *Stages) toDecide(e *entry) {
+func (e *entry) newsCame(changed func(Key)) {
 	e.outcome.Done = false
-	s.Changed(e.key)
+	changed(e.key)
 }
 
 // decide decides which clusters get the changes of a rollout now, and has the objects
@@ -75,18 +86,9 @@ func (s *Stages) Progress(key Key) (Progress, bool) {
 		Outcome: e.outcome, Revision: e.last, Objects: len(e.rollout.Objects()), Undone: len(e.undone), Held: e.rollout.Held(),
 		Unstored: e.unstored(),
 	}
-	s.rest(key.Namespace, begun)
+	ended := s.Clock.Now()
+	s.rests.begin(key.Namespace, ended.Sub(begun), ended)
 	return progress, true
-}
-
-// rest lets others have their time after a decision about a rollout of a namespace. The
-// caller has the lock.
-func (s *Stages) rest(namespace string, begun time.Time) {
-	now := s.Clock.Now()
-	maps.DeleteFunc(s.rests, func(_ string, until time.Time) bool { return !until.After(now) })
-	if took := now.Sub(begun); took > 0 {
-		s.rests[namespace] = now.Add((decidingShare - 1) * took)
-	}
 }
 
 // unstored counts the objects with a revision that is not stored. The caller has the

@@ -184,7 +184,7 @@ func (p *pass) report() (done bool, may map[string]bool, err error) {
 		p.e.undone[p.name] = p.now
 	}
 	if p.e.rollout.Report(p.name.String(), staged.Object{Change: p.target.name, Held: p.held, States: states}, p.now) {
-		p.s.toDecide(p.e)
+		p.e.newsCame(p.s.Changed)
 	}
 	may = map[string]bool{}
 	for cluster, state := range states {
@@ -328,5 +328,5 @@ func (s *Stages) Failed(name types.NamespacedName, failed map[string]error) {
 	for cluster, err := range failed {
 		e.rollout.Failed(name.String(), cluster, err.Error())
 	}
-	s.toDecide(e)
+	e.newsCame(s.Changed)
 }

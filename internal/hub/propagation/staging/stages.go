@@ -66,8 +66,7 @@ type Stages struct {
 	targets map[target][]Key
 	// governed has the rollouts of bindings.
 	governed map[types.NamespacedName]Key
-	// rests says until when nothing is decided about the rollouts of a namespace.
-	rests map[string]time.Time
+	rests    rests
 	// garbage are revisions that nobody needs any more, and who deletes them.
 	garbage garbage
 	shelf   *shelf
@@ -97,7 +96,7 @@ type entry struct {
 func New(d Deps) *Stages {
 	return &Stages{
 		Deps: d, entries: map[Key]*entry{}, targets: map[target][]Key{}, governed: map[types.NamespacedName]Key{}, garbage: garbage{},
-		rests: map[string]time.Time{}, shelf: newShelf(d),
+		rests: rests{}, shelf: newShelf(d),
 	}
 }
 
@@ -327,7 +326,7 @@ func (s *Stages) Looked(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[s.governed[name]]; e != nil && e.rollout.Looked(name.String()) {
-		s.toDecide(e)
+		e.newsCame(s.Changed)
 	}
 }
 
