@@ -131,8 +131,24 @@ type answer struct {
 	sent     int64     // of a watch: how many bytes it has sent
 }
 
+// errRedirect says that a cluster wanted to have something else asked: at another host,
+// which would get the token, or with the limits of another request.
+var errRedirect = errors.New("the API server redirects; redirects are not followed")
+
+func redirects(response *http.Response) bool {
+	switch response.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	default:
+		return false
+	}
+}
+
 // open makes the answer the body of the response.
 func (a *answer) open(response *http.Response) error {
+	if redirects(response) {
+		return errRedirect
+	}
 	switch encoding := response.Header.Get("Content-Encoding"); {
 	case encoding == "" || encoding == "identity":
 		a.reader = receiver{a}

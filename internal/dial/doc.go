@@ -7,7 +7,8 @@
 //
 // Where to dial and what is answered are said by others. So the Guard looks at
 // each address right before it is dialled, after names were resolved, and a
-// Transport leads to one host only, whatever that redirects to.
+// Transport leads to one host only, and follows no redirect: what was asked for
+// decides how much of the answer is read.
 //
 // It does not decide when to dial or what to do with an answer: it knows neither
 // controllers nor caches nor works, and reports no condition.

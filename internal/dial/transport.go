@@ -134,9 +134,9 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// errElsewhere says that a cluster wanted to send us to another host, which
-// would be dialled by the hub and get the token.
-var errElsewhere = errors.New("the API server redirects to another host; redirects are not followed")
+// errElsewhere says that a request is for another host, which would be dialled by
+// the hub and get the token.
+var errElsewhere = errors.New("the request is for another host than that of the cluster")
 
 // send sends a request with the token, which it adds to it, and to the cluster
 // only.

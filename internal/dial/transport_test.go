@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
@@ -56,11 +58,37 @@ func TestARedirectDoesNotLeadTheHubOrTheTokenAstray(t *testing.T) {
 	if err == nil {
 		_ = response.Body.Close()
 	}
-	if !errors.Is(err, errElsewhere) {
-		t.Errorf("got error %v, want %q", err, errElsewhere)
+	if !errors.Is(err, errRedirect) {
+		t.Errorf("got error %v, want %q", err, errRedirect)
+	}
+	request.URL.Host = strings.TrimPrefix(inside.URL, "https://")
+	if _, err := transport.RoundTrip(request); !errors.Is(err, errElsewhere) { //nolint:bodyclose // there is none
+		t.Errorf("a request for another host: got error %v, want %q", err, errElsewhere)
 	}
 	if reached.Load() != 0 {
-		t.Error("the redirect was followed")
+		t.Error("the other host was reached")
+	}
+}
+
+// TestARedirectDoesNotChooseTheLimits has a member redirect to a path of its choice, of
+// which nobody would know that nodes are in the answer, with quantities.
+func TestARedirectDoesNotChooseTheLimits(t *testing.T) {
+	const nodes = `{"apiVersion":"v1","kind":"NodeList","items":[{"status":{"capacity":{"cpu":"1e-1000"}}}]}`
+	for _, status := range []int{
+		http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
+	} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			read, err := clientsOf(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/elsewhere" {
+					says("application/json", nodes)(w, r)
+					return
+				}
+				http.Redirect(w, r, "/elsewhere", status)
+			}).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+			if !errors.Is(err, errRedirect) {
+				t.Errorf("read %v with error %v, want %q", read, err, errRedirect)
+			}
+		})
 	}
 }
 
