@@ -20,7 +20,7 @@ const depthsKnown = 64
 // protobuf with its lengths.
 type frames struct {
 	protobuf bool
-	// around is how many braces and brackets are around each.
+	// around is how many braces and brackets are around each item; 0 is for events.
 	around int
 	// size is how many bytes there are of the event that is being sent.
 	size int64
@@ -29,8 +29,8 @@ type frames struct {
 	inText, escaping bool
 	// lists has a bit for each of the first depths: whether a list is open there.
 	lists uint64
-	// elements are how many objects, lists and nulls there are in lists: two bytes of a
-	// list may be a struct of hundreds.
+	// elements are how many there are in lists: two bytes of a list may be a struct of
+	// hundreds, whatever they are. Clients make one of a number, too, before they fail.
 	elements int64
 
 	length [lengthBytes]byte
@@ -54,16 +54,13 @@ func (f *frames) scan(data []byte) (events int, biggest int64) {
 		case b == '"':
 			f.inText = true
 		case b == '{' || b == '[':
-			f.element()
 			f.open(b == '[')
-		case b == 'n': // begins a null, and nothing else outside of texts
-			f.element()
-			if f.depth == f.around {
-				events++ // that of a list is an item
-			}
+			events += f.begin()
+		case b == ',':
+			events += f.begin()
 		case b == '}' || b == ']':
 			f.depth = max(0, f.depth-1)
-			if f.depth == f.around {
+			if f.depth == 0 && f.around == 0 {
 				events, biggest = events+1, max(biggest, f.size)
 				f.size = 0
 			}
@@ -81,11 +78,17 @@ func (f *frames) open(list bool) {
 	f.depth++
 }
 
-// element counts what begins, if it is in a list; far inside, everything is.
-func (f *frames) element() {
-	if f.depth > depthsKnown || f.depth > 0 && f.lists&(1<<(f.depth-1)) != 0 {
-		f.elements++
+// begin counts the element of a list that may begin here: behind the bracket of a list,
+// or a comma. Far inside, everything is one. It returns how many items begin.
+func (f *frames) begin() (items int) {
+	if f.depth == 0 || f.depth <= depthsKnown && f.lists&(1<<(f.depth-1)) == 0 {
+		return 0
 	}
+	f.elements++
+	if f.depth == f.around {
+		return 1
+	}
+	return 0
 }
 
 // tooDense tells whether there are more elements than in so many bytes of an answer of

@@ -126,6 +126,20 @@ func TestAMemberCannotAnswerWithoutEnd(t *testing.T) {
 				endless(w, []byte(strings.Repeat("null,", 10_000)))
 			},
 		},
+		"a list of numbers": {
+			reason: "clients make an object of each before they fail", path: listPath, most: 2*eventsMax + 64<<10,
+			answer: func(w io.Writer) {
+				_, _ = io.WriteString(w, `{"items":[`)
+				endless(w, []byte(strings.Repeat("0,", 10_000)))
+			},
+		},
+		"an object with texts in the place of structs": {
+			reason: "clients make a struct of each before they fail", path: objectPath, most: 3*eventsMax + 64<<10,
+			answer: func(w io.Writer) {
+				_, _ = io.WriteString(w, `{"metadata":{"managedFields":[`)
+				endless(w, []byte(strings.Repeat(`"",`, 10_000)))
+			},
+		},
 		"an item of a list with elements of nothing": {
 			reason: "each is a struct", path: listPath, most: 4*eventsMax + 64<<10,
 			answer: func(w io.Writer) {
@@ -313,18 +327,32 @@ func TestEachRequestHasAKind(t *testing.T) {
 }
 
 // TestElementsAreThoseOfLists counts what clients make a struct of, and not what is in texts
-// and in objects, such as the fields of a manager.
+// and in objects, such as the fields of a manager. A list without any counts as one.
 func TestElementsAreThoseOfLists(t *testing.T) {
 	for text, want := range map[string]int64{
 		`{"a":{"b":null,"c":{}},"d":"[null,{}"}`: 0,
-		`[1,"n",true,false]`:                     0,
-		`[{},[],null]`:                           3,
+		`[1,"n",true,false]`:                     4,
+		`[{},[],null]`:                           4,
 		`{"a":[{"b":{"c":null}},{"d":[null]}]}`:  3,
-		strings.Repeat(`{"a":`, 100):             35, // it does not matter where they are beyond 64
+		strings.Repeat(`{"a":`, 100):             36, // it does not matter where they are beyond 64
 	} {
 		f := &frames{}
 		if f.scan([]byte(text)); f.elements != want {
 			t.Errorf("%s has %d elements, want %d", text, f.elements, want)
+		}
+	}
+}
+
+// TestItemsAreThoseOfTheList counts the objects that a list brings.
+func TestItemsAreThoseOfTheList(t *testing.T) {
+	for text, want := range map[string]int{
+		`{"metadata":{"a":{},"b":"c"},"items":[{"a":[1,2]},{"b":{}}]}`: 2,
+		`{"items":[{},null,0,"a,b",true,[[],{}]]}`:                     6,
+		`{"items":null}`: 0,
+	} {
+		f := &frames{around: aroundItems}
+		if items, _ := f.scan([]byte(text)); items != want {
+			t.Errorf("%s has %d items, want %d", text, items, want)
 		}
 	}
 }
