@@ -13,34 +13,52 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 )
+
+// limiter lets clients take what a healthy cluster answers, and no more. It is safe
+// for concurrent use.
+type limiter struct {
+	// send sends a request without limits.
+	send   func(*http.Request) (*http.Response, error)
+	budget budget
+	// timeMax is how long a request of a kind may take.
+	timeMax func(requestKind) time.Duration
+	// refused is told of an answer that no API server gives.
+	refused func(*LimitError)
+}
+
+func newLimiter(send func(*http.Request) (*http.Response, error), refused func(*LimitError)) *limiter {
+	return &limiter{send: send, refused: refused, timeMax: requestKind.timeMax, budget: budget{clock: clock.RealClock{}}}
+}
 
 // follow says that a client follows what it asks for, if that is a collection, until
 // the function is called that it returns.
-func (t *Transport) follow(request *http.Request) (end func()) {
+func (l *limiter) follow(request *http.Request) (end func()) {
 	if kind := kindOf(request); kind != kindList && kind != kindWatch {
 		return func() {}
 	}
-	return t.budget.follow(collectionOf(request))
+	return l.budget.follow(collectionOf(request))
 }
 
 // exchange sends a request of a client within its limits. It calls end when the
 // answer is closed.
-func (t *Transport) exchange(request *http.Request, end func()) (*http.Response, error) {
+func (l *limiter) exchange(request *http.Request, end func()) (*http.Response, error) {
 	kind, collection := kindOf(request), collectionOf(request)
 	anew := beginsAnew(request, kind)
 	switch {
 	case anew:
-		t.budget.renew(collection)
-	case kind == kindWatch && t.budget.worn(collection):
+		l.budget.renew(collection)
+	case kind == kindWatch && l.budget.worn(collection):
 		end()
 		return expired(request), nil
 	case goesOn(request, kind):
-		t.budget.settle(collection)
+		l.budget.settle(collection)
 	}
-	limit := t.timeMax(kind)
+	limit := l.timeMax(kind)
 	ctx, cancel := context.WithTimeoutCause(request.Context(), limit, tooMany(request, "%s", limit))
 	limited := request.Clone(ctx)
 	if kind != kindWatch && limited.Header.Get("Accept-Encoding") == "" {
@@ -50,15 +68,15 @@ func (t *Transport) exchange(request *http.Request, end func()) (*http.Response,
 	if kind == kindList || quantities != nil {
 		limited.Header.Set("Accept", inJSON(limited.Header.Get("Accept")))
 	}
-	response, err := t.send(limited)
+	response, err := l.send(limited)
 	if err != nil {
 		err = inTime(ctx, err)
 		cancel()
 		return nil, err
 	}
 	a := &answer{
-		request: limited, kind: kind, collection: collection, listing: anew, reduced: isReduced(request.Context()), budget: &t.budget,
-		from: response.Body, cancel: cancel, end: end, refused: t.refuse,
+		request: limited, kind: kind, collection: collection, listing: anew, reduced: isReduced(request.Context()), budget: &l.budget,
+		from: response.Body, cancel: cancel, end: end, refused: l.refused,
 	}
 	err = a.open(response)
 	if err == nil && quantities != nil && response.StatusCode == http.StatusOK {

@@ -37,7 +37,7 @@ func followerOf(t *testing.T, handler http.HandlerFunc) *follower {
 	t.Helper()
 	server, ca := member(t, handler)
 	f := &follower{transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal()), t, server.URL, clocktesting.NewFakeClock(time.Now())}
-	f.budget.clock = f.clock
+	f.limits.budget.clock = f.clock
 	return f
 }
 
@@ -154,7 +154,7 @@ func TestACollectionThatNobodyFollowsCountsForAShortWhile(t *testing.T) {
 			t.Errorf("collections that nobody follows any more still count: %v", err)
 		}
 	}
-	if n := len(f.budget.shares); n != fit {
+	if n := len(f.limits.budget.shares); n != fit {
 		t.Errorf("the shares of %d collections are remembered, want %d", n, fit)
 	}
 }
@@ -224,8 +224,8 @@ func TestABusyMemberIsListedAgainAndGoesOn(t *testing.T) {
 	if relisted == 0 {
 		t.Error("everything that happened was taken without listing once")
 	}
-	if most := 2*allObjectsMax + eventsMax; f.budget.held.since.objects > most {
-		t.Errorf("clients may hold %d objects of events, want %d at the most", f.budget.held.since.objects, most)
+	if most := 2*allObjectsMax + eventsMax; f.limits.budget.held.since.objects > most {
+		t.Errorf("clients may hold %d objects of events, want %d at the most", f.limits.budget.held.since.objects, most)
 	}
 	if refused := f.Refusal(); refused != nil {
 		t.Errorf("a busy cluster is told to answer too much: %v", refused)
@@ -242,7 +242,7 @@ func TestAWatchThatBeginsWithAListMayGoOn(t *testing.T) {
 	if _, err := take(t, f.Transport, f.url+watchPath+"&sendInitialEvents=true"); err != nil {
 		t.Errorf("what happened after the list counts as listed: %v", err)
 	}
-	since, listed := f.budget.held.since.objects, f.budget.held.listed.objects
+	since, listed := f.limits.budget.held.since.objects, f.limits.budget.held.listed.objects
 	if listed < eventsMax/2 || since == 0 || listed+since != eventsMax/2+1+eventsMax*3/4 {
 		t.Errorf("%d objects count as listed and %d as told since", listed, since)
 	}

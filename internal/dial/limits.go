@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // What is taken of an answer. Clients hold answers whole, and what they decode of
@@ -86,6 +88,14 @@ func Reduced(ctx context.Context) context.Context { return context.WithValue(ctx
 
 func isReduced(ctx context.Context) bool { return ctx.Value(reducedKey{}) != nil }
 
+type pagedKey struct{}
+
+// Paged returns a context for lists of which the client drops each page before it
+// asks for the next: each may have as much as a list.
+func Paged(ctx context.Context) context.Context { return context.WithValue(ctx, pagedKey{}, true) }
+
+func isPaged(ctx context.Context) bool { return ctx.Value(pagedKey{}) != nil }
+
 // kindOf returns what a request is for.
 func kindOf(request *http.Request) requestKind {
 	if request.Method != http.MethodGet {
@@ -141,7 +151,7 @@ func beginsAnew(request *http.Request, kind requestKind) bool {
 	query := request.URL.Query()
 	switch kind {
 	case kindList:
-		return query.Get("continue") == ""
+		return query.Get("continue") == "" || isPaged(request.Context())
 	case kindWatch:
 		return query.Get("sendInitialEvents") == "true"
 	default:
@@ -206,3 +216,32 @@ func (e *LimitError) Error() string {
 func tooMany(request *http.Request, format string, limit any) *LimitError {
 	return &LimitError{Request: request.Method + " " + request.URL.Path, Limit: fmt.Sprintf(format, limit)}
 }
+
+// LimitAnswers has clients take no more of an answer than a Transport does, and follow
+// no redirect: what is beyond that is a LimitError. It is for servers that others chose
+// than whoever runs this process, such as those who may write a Secret with a kubeconfig.
+// It says nothing about addresses.
+func LimitAnswers(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &limited{next: next, limits: newLimiter(next.RoundTrip, func(*LimitError) {})} // who asks is told
+	})
+}
+
+// limited is a transport with limits on answers.
+type limited struct {
+	next   http.RoundTripper
+	limits *limiter
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *limited) RoundTrip(request *http.Request) (*http.Response, error) {
+	end := l.limits.follow(request)
+	response, err := l.limits.exchange(request, end)
+	if err != nil {
+		end()
+	}
+	return response, err
+}
+
+// WrappedRoundTripper lets client-go find the connections, to close idle ones.
+func (l *limited) WrappedRoundTripper() http.RoundTripper { return l.next }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
 )
 
 const (
@@ -190,8 +191,8 @@ func TestAMemberCannotAnswerWithoutEnd(t *testing.T) {
 				if err == nil || taken > c.most {
 					t.Errorf("%s: took %d bytes with error %v, want at most %d and an error", c.reason, taken, err, c.most)
 				}
-				if transport.budget.buffered != 0 {
-					t.Errorf("%d bytes count as being read although nobody does", transport.budget.buffered)
+				if transport.limits.budget.buffered != 0 {
+					t.Errorf("%d bytes count as being read although nobody does", transport.limits.budget.buffered)
 				}
 			})
 		}
@@ -224,7 +225,7 @@ func TestAnAnswerThatStallsAfterItsHeaderEnds(t *testing.T) {
 			})
 			t.Cleanup(func() { close(release) })
 			transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
-			transport.timeMax = func(requestKind) time.Duration { return shortTime }
+			transport.limits.timeMax = func(requestKind) time.Duration { return shortTime }
 			_, err := take(t, transport, server.URL+objectPath)
 			var limit *LimitError
 			if !errors.As(err, &limit) || limit.Limit != shortTime.String() || limit.Request != "GET "+objectPath {
@@ -378,5 +379,49 @@ func TestEventsAreFoundHoweverTheyAreCut(t *testing.T) {
 				t.Fatalf("%s: events and size of the biggest (-want +got):\n%s", name, diff)
 			}
 		}
+	}
+}
+
+func TestLimitAnswers(t *testing.T) {
+	server, ca := member(t, func(w http.ResponseWriter, _ *http.Request) { endless(w, bytes.Repeat([]byte(" "), 64<<10)) })
+	config := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
+	LimitAnswers(config)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+objectPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing can be done about it
+	taken, err := io.Copy(io.Discard, io.LimitReader(response.Body, takenMax))
+	var limit *LimitError
+	if !errors.As(err, &limit) || taken > objectBytesMax {
+		t.Errorf("took %d bytes with error %v, want at most %d and an error that names the limit", taken, err, objectBytesMax)
+	}
+}
+
+func TestPagesThatAreDroppedCountAlone(t *testing.T) {
+	page := bytes.Repeat([]byte(" "), listBytesMax/2)
+	server, ca := member(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(page) })
+	transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
+	for _, query := range []string{"?limit=500", "?limit=500&continue=a", "?limit=500&continue=b", "?limit=500&continue=c"} {
+		request, err := http.NewRequestWithContext(Paged(t.Context()), http.MethodGet, server.URL+listPath+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if taken, err := io.Copy(io.Discard, response.Body); err != nil || taken != int64(len(page)) {
+			t.Errorf("%s: took %d bytes with error %v", query, taken, err)
+		}
+		_ = response.Body.Close()
 	}
 }

@@ -14,11 +14,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/quantity"
 )
 
 // typesWithQuantities are what an answer is read into that may have quantities: of the
-// objects of a member that are read with types of Kubernetes, these are nodes and pods.
+// objects that are read with their types, these are nodes and pods of a member, and what a
+// hub knows of its clusters.
 // Whoever reads a quantity with such a type parses it, and 1e-2000000000 takes hours.
 type typesWithQuantities struct{ list, item any }
 
@@ -26,15 +29,20 @@ type typesWithQuantities struct{ list, item any }
 // it.
 func quantitiesIn(request *http.Request) *typesWithQuantities {
 	resource, _ := resourcePath(request.URL.Path)
-	if request.Method != http.MethodGet || len(resource) == 0 || len(resource) > 2 || !strings.Contains(request.URL.Path, "api/v1/") ||
+	if request.Method != http.MethodGet || len(resource) == 0 || len(resource) > 2 ||
 		strings.Contains(request.Header.Get("Accept"), "as=") { // metadata, or a table
 		return nil
 	}
-	switch resource[0] {
-	case "nodes":
+	in := func(version string) bool { return strings.Contains(request.URL.Path, version+"/") }
+	switch name := resource[0]; {
+	case name == "nodes" && in("api/v1"):
 		return &typesWithQuantities{list: &corev1.NodeList{}, item: &corev1.Node{}}
-	case "pods":
+	case name == "pods" && in("api/v1"):
 		return &typesWithQuantities{list: &corev1.PodList{}, item: &corev1.Pod{}}
+	case name == "managedclusters" && in(clusterv1.GroupVersion.String()):
+		return &typesWithQuantities{list: &clusterv1.ManagedClusterList{}, item: &clusterv1.ManagedCluster{}}
+	case name == "clusterconnections" && in(fleetv1alpha1.GroupVersion.String()):
+		return &typesWithQuantities{list: &fleetv1alpha1.ClusterConnectionList{}, item: &fleetv1alpha1.ClusterConnection{}}
 	}
 	return nil
 }

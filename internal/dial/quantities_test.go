@@ -90,6 +90,26 @@ func TestNoQuantityOfAMemberIsParsedForHours(t *testing.T) {
 	}
 }
 
+// TestNoQuantityOfAHubIsParsedForHours has a hub tell of clusters what would be parsed for
+// hours.
+func TestNoQuantityOfAHubIsParsedForHours(t *testing.T) {
+	for path, item := range map[string]string{
+		"/apis/cluster.open-cluster-management.io/v1/managedclusters":     `{"status":{"capacity":{"cpu":"1e-2000000000"}}}`,
+		"/apis/cluster.open-cluster-management.io/v1/managedclusters/one": `{"status":{"capacity":{"cpu":"1e-2000000000"}}}`,
+		"/apis/fleet.capstan.io/v1alpha1/clusterconnections":              `{"status":{"resourceSummary":{"allocatable":{"cpu":"1e-2000000000"}}}}`,
+	} {
+		answer := item
+		if !strings.HasSuffix(path, "/one") {
+			answer = `{"items":[` + item + `]}`
+		}
+		server, ca := member(t, says("application/json", answer))
+		transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
+		if taken, err := take(t, transport, server.URL+path); err == nil || taken != 0 {
+			t.Errorf("%s: took %d bytes with error %v", path, taken, err)
+		}
+	}
+}
+
 func TestWhatHasGoodQuantitiesIsReadAsItIs(t *testing.T) {
 	big := int64(1)<<62 + 1
 	node := corev1.Node{

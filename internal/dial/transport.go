@@ -13,7 +13,6 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 )
 
 const (
@@ -37,9 +36,7 @@ type Transport struct {
 	blocked atomic.Pointer[error]
 	// refusal is the latest answer that was not taken, unless someone asked for it.
 	refusal atomic.Pointer[LimitError]
-	budget  budget
-	// timeMax is how long a request of a kind may take.
-	timeMax func(requestKind) time.Duration
+	limits  *limiter
 
 	userAgent string
 	doubt     func()
@@ -76,7 +73,7 @@ func New(endpoint Endpoint, o Options) (*Transport, error) {
 	}
 	utilnet.SetTransportDefaults(transport) // HTTP/2 with pings, so that a dead connection is noticed
 	t := &Transport{base: base, transport: transport, userAgent: o.UserAgent, doubt: o.Doubt}
-	t.timeMax, t.budget.clock = requestKind.timeMax, clock.RealClock{}
+	t.limits = newLimiter(t.send, t.refuse)
 	t.SetToken("")
 	return t, nil
 }
@@ -115,7 +112,7 @@ func (t *Transport) Config() *rest.Config {
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	end := t.follow(request) // whatever becomes of it: clients that ask again hold what they have
+	end := t.limits.follow(request) // whatever becomes of it: clients that ask again hold what they have
 	if why := t.blocked.Load(); why != nil {
 		end()
 		if request.Body != nil {
@@ -123,7 +120,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, *why
 	}
-	response, err := t.exchange(request, end)
+	response, err := t.limits.exchange(request, end)
 	if err != nil {
 		end()
 	}

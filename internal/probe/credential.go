@@ -21,6 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/kubeconfig"
 )
 
@@ -127,7 +128,8 @@ func Secret(ctx context.Context, reader client.Reader, key types.NamespacedName)
 	return secret, nil
 }
 
-// restConfig returns the configuration of the current context and its cluster.
+// restConfig returns the configuration of the current context and its cluster. Who may
+// write the Secret chooses the server, which must not end the process by its answers.
 func restConfig(data []byte, files map[string][]byte) (*rest.Config, *clientcmdapi.Cluster, error) {
 	read, err := kubeconfig.Load(data, kubeconfig.KeysOf(files))
 	if err != nil {
@@ -140,6 +142,7 @@ func restConfig(data []byte, files map[string][]byte) (*rest.Config, *clientcmda
 	if err != nil {
 		return nil, nil, err
 	}
+	dial.LimitAnswers(config)
 	return config, read.Cluster, nil
 }
 

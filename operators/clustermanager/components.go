@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
@@ -38,6 +39,11 @@ func (i *installation) components(ctx context.Context, p *pass) error {
 	return nil
 }
 
+// connectionsPage is how many ClusterConnections are read at once of a hub that is not the
+// operator's own cluster: as large as agents may make them, they are within what a list may
+// have.
+const connectionsPage = 50
+
 // pushClusters tells whether the hub has a Push cluster. The controller comes
 // back when that changes.
 func (i *installation) pushClusters(ctx context.Context, p *pass) (bool, error) {
@@ -52,11 +58,22 @@ func (i *installation) pushClusters(ctx context.Context, p *pass) (bool, error) 
 	} else if err := i.arrivals.Watch(p.Object.Name, p.credential); err != nil { //nolint:contextcheck // the watch outlives the pass
 		return false, err
 	}
-	list := &fleetv1alpha1.ClusterConnectionList{}
-	if err := p.target.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("listing ClusterConnections: %w", err)
+	page := int64(connectionsPage)
+	if p.target == i.management {
+		page = 0 // a cache has all of them at once
 	}
-	return slices.ContainsFunc(list.Items, func(c fleetv1alpha1.ClusterConnection) bool { return isPush(&c) }), nil
+	for next := ""; ; {
+		list := &fleetv1alpha1.ClusterConnectionList{}
+		if err := p.target.Client.List(dial.Paged(ctx), list, client.UnsafeDisableDeepCopy, client.Limit(page), client.Continue(next)); err != nil {
+			return false, fmt.Errorf("listing ClusterConnections: %w", err)
+		}
+		if slices.ContainsFunc(list.Items, func(c fleetv1alpha1.ClusterConnection) bool { return isPush(&c) }) {
+			return true, nil
+		}
+		if next = list.Continue; next == "" {
+			return false, nil
+		}
+	}
 }
 
 func isPush(connection *fleetv1alpha1.ClusterConnection) bool {

@@ -20,6 +20,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/install/definitions"
 	"github.com/capstan-io/capstan/internal/render"
@@ -283,7 +284,7 @@ func (r *removal) reachable(ctx context.Context, p *pass) (map[string]bool, erro
 	next := ""
 	for {
 		clusters := &clusterv1.ManagedClusterList{}
-		err := p.target.Live.List(ctx, clusters, client.Limit(clustersPageSize), client.Continue(next))
+		err := p.target.Live.List(dial.Paged(ctx), clusters, client.Limit(clustersPageSize), client.Continue(next))
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return names, nil
 		}

@@ -13,6 +13,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 	"github.com/capstan-io/capstan/operators/controlplane/rotation"
 )
@@ -76,7 +77,7 @@ func followersOf(ctx context.Context, hub client.Client) ([]rotation.Follower, e
 func pages(ctx context.Context, c client.Client, list func() client.ObjectList, see func(client.ObjectList)) error {
 	for next := ""; ; {
 		page := list()
-		if err := c.List(ctx, page, client.Limit(followersPage), client.Continue(next)); err != nil {
+		if err := c.List(dial.Paged(ctx), page, client.Limit(followersPage), client.Continue(next)); err != nil {
 			return err
 		}
 		see(page)

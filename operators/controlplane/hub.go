@@ -22,6 +22,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
@@ -82,10 +83,13 @@ func (h *hubs) get(p *pass) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := h.connect(&rest.Config{
+	config := &rest.Config{
 		Host: p.plane.InternalURL(), Timeout: hubTimeout, QPS: hubQPS, Burst: hubQPS,
 		TLSClientConfig: rest.TLSClientConfig{CAData: bundle, CertData: pair.CertPEM, KeyData: pair.KeyPEM},
-	})
+	}
+	// Who has the namespace has the keys there, and can answer in its place.
+	dial.LimitAnswers(config)
+	made, err := h.connect(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)
 	}

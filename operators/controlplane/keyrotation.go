@@ -20,6 +20,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 	"github.com/capstan-io/capstan/operators/controlplane/rotation"
 )
@@ -34,8 +35,9 @@ const (
 	encryptionKeyBytes  = 32
 	encryptionKeyPrefix = "key"
 
-	// rewritePage is how many Secrets are read at once.
-	rewritePage = 200
+	// rewritePage is how many Secrets are read at once: as large as each may be, they are
+	// within what a list may have.
+	rewritePage = 40
 )
 
 // replaceable are keys in a Secret that a rotation replaces. Each function changes
@@ -201,7 +203,7 @@ func (r *rotations) restore(
 	count, next := 0, ""
 	for {
 		page := &corev1.SecretList{}
-		if err := there.List(ctx, page, append([]client.ListOption{client.Limit(rewritePage), client.Continue(next)}, options...)...); err != nil {
+		if err := there.List(dial.Paged(ctx), page, append([]client.ListOption{client.Limit(rewritePage), client.Continue(next)}, options...)...); err != nil {
 			return count, r.notReachable(p, fmt.Errorf("listing the Secrets of the hub: %w", err))
 		}
 		for n := range page.Items {

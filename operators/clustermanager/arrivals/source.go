@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/watch"
 )
@@ -79,7 +80,7 @@ func (s *Source) Watch(hub string, credential probe.Credential) error {
 			queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: hub}})
 		}},
 	}
-	go follower.Run(ctx)
+	go follower.Run(dial.Reduced(ctx))
 	return nil
 }
 

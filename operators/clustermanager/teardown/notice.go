@@ -16,6 +16,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/dial"
 )
 
 const (
@@ -70,7 +71,7 @@ func LossOf(ctx context.Context, hub client.Reader) (Loss, error) {
 	next := ""
 	for {
 		clusters := &clusterv1.ManagedClusterList{}
-		if err := hub.List(ctx, clusters, client.Limit(pageSize), client.Continue(next)); err != nil {
+		if err := hub.List(dial.Paged(ctx), clusters, client.Limit(pageSize), client.Continue(next)); err != nil {
 			return loss, unlessUnknown(err, "ManagedClusters")
 		}
 		for i := range clusters.Items {

@@ -19,6 +19,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/install"
 )
 
@@ -84,7 +85,7 @@ func patchAll(ctx context.Context, hub *install.Target, kind schema.GroupVersion
 	for {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := hub.Live.List(ctx, list, client.Limit(pageSize), client.Continue(next)); err != nil {
+		if err := hub.Live.List(dial.Paged(ctx), list, client.Limit(pageSize), client.Continue(next)); err != nil {
 			return count, changed, unlessUnknown(err, kind.Kind+"s")
 		}
 		group, patching := errgroup.WithContext(ctx)
