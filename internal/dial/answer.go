@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 )
 
@@ -64,10 +66,7 @@ func (l *limiter) exchange(request *http.Request, end func()) (*http.Response, e
 	if kind != kindWatch && limited.Header.Get("Accept-Encoding") == "" {
 		limited.Header.Set("Accept-Encoding", "gzip")
 	}
-	quantities := quantitiesIn(request)
-	if kind == kindList || quantities != nil {
-		limited.Header.Set("Accept", inJSON(limited.Header.Get("Accept")))
-	}
+	limited.Header.Set("Accept", inJSON(limited.Header.Get("Accept")))
 	response, err := l.send(limited)
 	if err != nil {
 		err = inTime(ctx, err)
@@ -79,7 +78,7 @@ func (l *limiter) exchange(request *http.Request, end func()) (*http.Response, e
 		from: response.Body, cancel: cancel, end: end, refused: l.refused,
 	}
 	err = a.open(response)
-	if err == nil && quantities != nil && response.StatusCode == http.StatusOK {
+	if quantities := quantitiesIn(request); err == nil && quantities != nil && response.StatusCode == http.StatusOK {
 		err = quantities.checkQuantities(response, kind)
 	}
 	if err != nil {
@@ -92,12 +91,12 @@ func (l *limiter) exchange(request *http.Request, end func()) (*http.Response, e
 // aroundItems are the braces and brackets around each item of a list.
 const aroundItems = len("{[")
 
-// inJSON returns what a client takes, without protobuf: the items of a list can be
-// counted in JSON only.
+// inJSON returns what a client takes, without protobuf and CBOR: elements can be counted in
+// JSON only.
 func inJSON(accept string) string {
 	var taken []string
 	for kind := range strings.SplitSeq(accept, ",") {
-		if !strings.Contains(kind, "protobuf") {
+		if !strings.Contains(kind, "protobuf") && !strings.Contains(kind, "cbor") {
 			taken = append(taken, kind)
 		}
 	}
@@ -144,7 +143,7 @@ type answer struct {
 	received int64
 	decoded  atomic.Int64
 	reader   io.Reader // nil before the first byte if it is compressed
-	frames   *frames   // events of a watch, items of a list; nil if it is not understood
+	frames   *frames   // events of a watch, items of a list
 	complete *finder   // of a watch: what ends the list that it begins with
 	sent     int64     // of a watch: how many bytes it has sent
 }
@@ -162,10 +161,24 @@ func redirects(response *http.Response) bool {
 	}
 }
 
+// counted tells whether the elements of a response are counted before a client makes
+// something of them: it is JSON, or a text, of which clients make nothing. They would read
+// protobuf and YAML.
+func counted(response *http.Response) bool {
+	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	return err == nil && (media == runtime.ContentTypeJSON || media == "text/plain" || media == "text/html")
+}
+
 // open makes the answer the body of the response.
 func (a *answer) open(response *http.Response) error {
-	if redirects(response) {
+	if response.Header.Get("Content-Type") == "" { // a client would read it as what it sends
+		response.Header.Set("Content-Type", runtime.ContentTypeJSON)
+	}
+	switch {
+	case redirects(response):
 		return errRedirect
+	case !counted(response):
+		return fmt.Errorf("the response to %s %s is of type %q, which was not requested", a.request.Method, a.request.URL.Path, response.Header.Get("Content-Type"))
 	}
 	switch encoding := response.Header.Get("Content-Encoding"); {
 	case encoding == "" || encoding == "identity":
@@ -177,16 +190,12 @@ func (a *answer) open(response *http.Response) error {
 	default:
 		return fmt.Errorf("the response to %s %s is encoded as %q, which was not requested", a.request.Method, a.request.URL.Path, encoding)
 	}
-	protobuf := strings.Contains(response.Header.Get("Content-Type"), "protobuf")
+	a.frames = &frames{}
 	switch {
-	case a.kind == kindList && protobuf:
-		return fmt.Errorf("the response to %s %s is protobuf, which was not requested", a.request.Method, a.request.URL.Path)
 	case a.kind == kindList:
-		a.frames = &frames{around: aroundItems}
+		a.frames.around = aroundItems
 	case a.kind == kindWatch && response.StatusCode == http.StatusOK:
-		a.frames, a.complete = &frames{protobuf: protobuf}, &finder{text: metav1.InitialEventsAnnotationKey}
-	case !protobuf:
-		a.frames = &frames{}
+		a.complete = &finder{text: metav1.InitialEventsAnnotationKey}
 	}
 	shortenWait(response.Header)
 	response.Body = a
@@ -247,10 +256,8 @@ func (a *answer) account(data []byte) error {
 		return a.refuse("the %d bytes that answers of one cluster may have at a time", int64(bufferedBytesMax))
 	case decoded > limit:
 		return a.refuse("%d bytes", limit)
-	case a.frames != nil:
-		return a.accountItems(data, decoded)
 	}
-	return nil
+	return a.accountItems(data, decoded)
 }
 
 // accountItems counts the items of a list, and the elements of any. Few bytes of each are
@@ -290,13 +297,9 @@ func (a *answer) accountList(more amount) error {
 // that, is a list.
 func (a *answer) accountEvents(data []byte) error {
 	events, biggest := a.frames.scan(data)
-	limit := int64(objectBytesMax)
-	if a.frames.protobuf {
-		limit = protobufBytesMax
-	}
 	switch a.sent += int64(len(data)); {
-	case biggest > limit:
-		return a.refuse("the %d bytes that an event may have", limit)
+	case biggest > objectBytesMax:
+		return a.refuse("the %d bytes that an event may have", int64(objectBytesMax))
 	case a.frames.tooDense(a.sent):
 		return a.refuseElements()
 	}

@@ -5,21 +5,15 @@ package dial
 
 import (
 	"bytes"
-	"encoding/binary"
 	"strings"
 )
-
-// lengthBytes is how many bytes say how long an event in protobuf is.
-const lengthBytes = 4
 
 // depthsKnown is up to which depth it is known whether a list is open there.
 const depthsKnown = 64
 
-// frames finds the events in what a watch sends, or the items of a list, piece by
-// piece, without understanding them. It is for JSON, or for the events of a watch in
-// protobuf with its lengths.
+// frames finds the events in what a watch sends, or the items of a list, in JSON, piece
+// by piece, without understanding them.
 type frames struct {
-	protobuf bool
 	// around is how many braces and brackets are around each item; 0 is for events.
 	around int
 	// size is how many bytes there are of the event that is being sent.
@@ -32,18 +26,11 @@ type frames struct {
 	// elements are how many there are in lists: two bytes of a list may be a struct of
 	// hundreds, whatever they are. Clients make one of a number, too, before they fail.
 	elements int64
-
-	length [lengthBytes]byte
-	have   int // of length
-	left   int64
 }
 
 // scan takes in the next bytes and returns how many events ended in them, and the
 // size of the biggest that began in them or before.
 func (f *frames) scan(data []byte) (events int, biggest int64) {
-	if f.protobuf {
-		return f.scanLengths(data)
-	}
 	for _, b := range data {
 		f.size++
 		switch {
@@ -94,27 +81,6 @@ func (f *frames) begin() (items int) {
 // tooDense tells whether there are more elements than in so many bytes of an answer of
 // an API server.
 func (f *frames) tooDense(bytes int64) bool { return f.elements > elementsMin+bytes/bytesPerElement }
-
-func (f *frames) scanLengths(data []byte) (events int, biggest int64) {
-	for len(data) > 0 {
-		if f.left > 0 {
-			n := min(f.left, int64(len(data)))
-			data, f.left = data[n:], f.left-n
-			if f.left == 0 {
-				events++
-			}
-			continue
-		}
-		n := copy(f.length[f.have:], data)
-		data, f.have = data[n:], f.have+n
-		if f.have == lengthBytes {
-			f.left, f.have = int64(binary.BigEndian.Uint32(f.length[:])), 0
-			f.size = f.left
-			biggest = max(biggest, f.size)
-		}
-	}
-	return events, biggest
-}
 
 // finder finds a text in what comes piece by piece.
 type finder struct {

@@ -45,9 +45,6 @@ const (
 	// servers have more, and what clients make of an element is as big as its type.
 	elementsMin     = eventsMax
 	bytesPerElement = 64
-	// protobufBytesMax is the most that an event in protobuf may have: API servers store
-	// 1.5 MiB, and two bytes may be an element.
-	protobufBytesMax = 2 << 20
 	// headerBytesMax is the most that the header of an answer may have.
 	headerBytesMax = 1 << 20
 )

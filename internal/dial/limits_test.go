@@ -6,7 +6,6 @@ package dial
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -53,8 +52,6 @@ func gzipped(data []byte) []byte {
 	return out.Bytes()
 }
 
-func lengthOf(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
-
 func TestAMemberCannotAnswerWithoutEnd(t *testing.T) {
 	piece := bytes.Repeat([]byte(" "), 64<<10)
 	header := func(key, value string) func(http.ResponseWriter) {
@@ -92,10 +89,6 @@ func TestAMemberCannotAnswerWithoutEnd(t *testing.T) {
 		"an event in a text": {
 			reason: "braces in a text end nothing", path: watchPath, most: objectBytesMax + 64<<10,
 			answer: func(w io.Writer) { _, _ = w.Write([]byte(`{"`)); endless(w, bytes.Repeat([]byte(`}\"`), 10_000)) },
-		},
-		"an event in protobuf": {
-			reason: "its length says so before it comes", path: watchPath, header: header("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch"),
-			answer: func(w io.Writer) { _, _ = w.Write(lengthOf(protobufBytesMax + 1)); endless(w, piece) }, most: 64 << 10,
 		},
 		"events that begin a watch": {
 			reason: "they are a list", path: watchPath + "&sendInitialEvents=true", answer: func(w io.Writer) { endless(w, []byte(strings.Repeat("{}\n", 10_000))) },
@@ -169,6 +162,14 @@ func TestAMemberCannotAnswerWithoutEnd(t *testing.T) {
 		"a list in protobuf": {
 			reason: "it was not asked for", path: listPath, header: header("Content-Type", "application/vnd.kubernetes.protobuf"),
 			answer: func(w io.Writer) { endless(w, piece) },
+		},
+		"a watch in protobuf": {
+			reason: "it was not asked for", path: watchPath, header: header("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch"),
+			answer: func(w io.Writer) { endless(w, piece) },
+		},
+		"YAML": {
+			reason: "clients read it, and it has no commas", path: listPath, header: header("Content-Type", "application/yaml"),
+			answer: func(w io.Writer) { endless(w, []byte("items:\n-\n-\n-\n")) },
 		},
 		"a watch that is compressed": {
 			reason: "it was not asked for", path: watchPath, header: header("Content-Encoding", "gzip"), answer: func(w io.Writer) { endless(w, gzipped(piece)) },
@@ -295,6 +296,30 @@ func TestACompressedAnswerIsOpened(t *testing.T) {
 	}
 }
 
+// TestWhatDoesNotSayWhatItIsIsReadAsJSON has clients that send protobuf read no protobuf.
+func TestWhatDoesNotSayWhatItIsIsReadAsJSON(t *testing.T) {
+	server, ca := member(t, func(w http.ResponseWriter, r *http.Request) {
+		if accepted := r.Header.Get("Accept"); accepted != "application/json;as=PartialObjectMetadata,application/json" {
+			t.Errorf("the member may answer in %q", accepted)
+		}
+		w.Header()["Content-Type"] = nil
+		_, _ = io.WriteString(w, "{}")
+	})
+	transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
+	for _, path := range []string{objectPath, listPath, watchPath} {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+		request.Header.Set("Accept", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata,application/cbor,application/json;as=PartialObjectMetadata,application/json")
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := response.Header.Get("Content-Type"); is != "application/json" {
+			t.Errorf("%s: a client reads it as %q", path, is)
+		}
+		_ = response.Body.Close()
+	}
+}
+
 func TestEachRequestHasAKind(t *testing.T) {
 	cases := map[string]struct {
 		method, path string
@@ -360,24 +385,17 @@ func TestItemsAreThoseOfTheList(t *testing.T) {
 
 func TestEventsAreFoundHoweverTheyAreCut(t *testing.T) {
 	texts := []string{`{"type":"ADDED","object":{"a":["}{",{"b":"\\\"]"}]}}`, "{}", `{"x":"\\"}`, `{"y":[[],[{}]]}`}
-	var json, protobuf []byte
-	for _, text := range texts {
-		json = append(append(json, text...), '\n')
-		protobuf = append(append(protobuf, lengthOf(uint32(len(text)))...), text...)
-	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		for name, stream := range map[string][]byte{"json": json, "protobuf": protobuf} {
-			f := &frames{protobuf: name == "protobuf"}
-			found, biggest := 0, int64(0)
-			for len(stream) > 0 {
-				n := 1 + random.IntN(len(stream))
-				events, size := f.scan(stream[:n])
-				found, biggest, stream = found+events, max(biggest, size), stream[n:]
-			}
-			if diff := cmp.Diff([]int{len(texts), len(texts[0])}, []int{found, int(biggest)}); diff != "" {
-				t.Fatalf("%s: events and size of the biggest (-want +got):\n%s", name, diff)
-			}
+		f, stream := &frames{}, strings.Join(texts, "\n")
+		found, biggest := 0, int64(0)
+		for len(stream) > 0 {
+			n := 1 + random.IntN(len(stream))
+			events, size := f.scan([]byte(stream[:n]))
+			found, biggest, stream = found+events, max(biggest, size), stream[n:]
+		}
+		if diff := cmp.Diff([]int{len(texts), len(texts[0])}, []int{found, int(biggest)}); diff != "" {
+			t.Fatalf("events and size of the biggest (-want +got):\n%s", diff)
 		}
 	}
 }
