@@ -5,6 +5,8 @@ package bindings
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -127,9 +129,23 @@ func (w clusterWatch) affected(cluster string, before, after *view.Cluster) []ty
 
 // wait returns how long bindings wait with a look at what a cluster says now.
 func (w clusterWatch) wait(cluster string, before, after *view.Cluster) time.Duration {
-	if before == nil || after == nil { // which is not for its agent to say
+	switch {
+	case before == nil || after == nil:
 		w.hearing.forget(cluster)
+		return 0
+	case decidedOnHub(before, after):
 		return 0
 	}
 	return w.hearing.wait(topic{cluster, before.Available != after.Available}, w.Clock.Now())
+}
+
+// decidedOnHub tells whether an administrator has changed a cluster, and not only its
+// agent what it says. Taints about its health follow what the agent says.
+func decidedOnHub(before, after *view.Cluster) bool {
+	ofHealth := func(t view.Taint) bool {
+		return t.Key == clusterv1.TaintUnavailable || t.Key == clusterv1.TaintUnreachable
+	}
+	chosen := func(taints []view.Taint) []view.Taint { return slices.DeleteFunc(slices.Clone(taints), ofHealth) }
+	return before.Accepted != after.Accepted || before.Deleting != after.Deleting || !maps.Equal(before.Labels, after.Labels) ||
+		!slices.Equal(chosen(before.Taints), chosen(after.Taints))
 }

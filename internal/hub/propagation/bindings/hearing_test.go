@@ -78,13 +78,20 @@ func TestAClusterThatFlapsLeavesWorkersToOthers(t *testing.T) {
 		t.Errorf("what it says last is heard after %s, want %s at most", q.after, heardEvery)
 	}
 	*q = added{}
+	tainted := saying("flaps", minutes*perMinute+1, metav1.ConditionTrue)
+	tainted.Spec.Taints = []clusterv1.Taint{{Key: "maintenance", Effect: clusterv1.TaintEffectNoSelect}}
+	handler.Update(t.Context(), event.UpdateEvent{ObjectNew: tainted}, q)
+	if q.after > 0 {
+		t.Errorf("what an administrator does with the cluster is heard after %s", q.after)
+	}
+	*q = added{}
 	says("fails", 1, metav1.ConditionFalse)
 	if q.now != bindings {
 		t.Errorf("of another cluster that fails, %d bindings are looked at at once, want %d", q.now, bindings)
 	}
 	clk.SetTime(clk.Now().Add(heardAtOnce * heardEvery))
 	*q = added{}
-	says("flaps", minutes*perMinute+1, metav1.ConditionFalse)
+	says("flaps", minutes*perMinute+2, metav1.ConditionFalse)
 	if q.now != bindings {
 		t.Errorf("of the cluster that was calm since, %d bindings are looked at at once, want %d", q.now, bindings)
 	}
