@@ -159,9 +159,9 @@ func (c *Controller) propagate(
 
 // refusedClaim tells of an object that the hub does not let a policy claim, by the
 // admission of whoever runs it, say.
-func (c *Controller) refusedClaim(template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, err error) error {
+func (d Deps) refusedClaim(template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		c.tell(template, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: the hub does not let it claim the object: %v", policy.GetName(), err)
+		d.tell(template, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: the hub does not let it claim the object: %v", policy.GetName(), err)
 	}
 	return err
 }
