@@ -168,17 +168,17 @@ func (d Deps) refusedClaim(template *metav1.PartialObjectMetadata, policy policy
 
 // waits tells whether the policy cannot be applied yet: OverridePolicies that it
 // depends on are missing. They bring the object back when they come.
-func (c *Controller) waits(ctx context.Context, policy policyv1alpha1.Policy, template *metav1.PartialObjectMetadata) (bool, error) {
+func (d Deps) waits(ctx context.Context, policy policyv1alpha1.Policy, template *metav1.PartialObjectMetadata) (bool, error) {
 	for _, name := range policy.PropagationSpec().DependentOverrides {
 		var override client.Object = &policyv1alpha1.ClusterOverridePolicy{}
 		if policy.GetNamespace() != "" {
 			override = &policyv1alpha1.OverridePolicy{}
 		}
-		err := c.Client.Get(ctx, types.NamespacedName{Namespace: policy.GetNamespace(), Name: name}, override)
+		err := d.Client.Get(ctx, types.NamespacedName{Namespace: policy.GetNamespace(), Name: name}, override)
 		if apierrors.IsNotFound(err) {
 			override.SetNamespace(policy.GetNamespace())
 			override.SetName(name)
-			c.Events.Eventf(template, override, corev1.EventTypeWarning, reasonApplyPolicyFailed, action,
+			d.Events.Eventf(template, override, corev1.EventTypeWarning, reasonApplyPolicyFailed, action,
 				"policy %q waits for override policy %q (spec.dependentOverrides), which does not exist: create it", policy.GetName(), name)
 			return true, nil
 		}

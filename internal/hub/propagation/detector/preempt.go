@@ -38,13 +38,13 @@ func (c *Controller) preempted(
 
 // tellPreemption says on an object which policy has taken it over from which, or
 // that it could not. What another writer has come in between of is tried again.
-func (c *Controller) tellPreemption(template *metav1.PartialObjectMetadata, from, by policyv1alpha1.Policy, err error) {
+func (d Deps) tellPreemption(template *metav1.PartialObjectMetadata, from, by policyv1alpha1.Policy, err error) {
 	switch {
 	case from == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 	case err != nil:
-		c.tell(template, corev1.EventTypeWarning, reasonPreemptPolicyFailed, "%s could not take it over from %s: %v", named(by), named(from), err)
+		d.tell(template, corev1.EventTypeWarning, reasonPreemptPolicyFailed, "%s could not take it over from %s: %v", named(by), named(from), err)
 	default:
-		c.tell(template, corev1.EventTypeNormal, reasonPreemptPolicySucceeded, "%s has taken it over from %s", named(by), named(from))
+		d.tell(template, corev1.EventTypeNormal, reasonPreemptPolicySucceeded, "%s has taken it over from %s", named(by), named(from))
 	}
 }
 
