@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -87,6 +88,15 @@ func (c binder) create(
 func (c binder) refused(object *unstructured.Unstructured, policy policyv1alpha1.Policy, err error) error {
 	if store.Refused(err) {
 		c.tell(object, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: the hub refuses the binding: %v", policy.GetName(), err)
+	}
+	return err
+}
+
+// refusedClaim tells of an object that the hub does not let a policy claim, by the
+// admission of whoever runs it, say.
+func (c binder) refusedClaim(template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		c.tell(template, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: the hub does not let it claim the object: %v", policy.GetName(), err)
 	}
 	return err
 }

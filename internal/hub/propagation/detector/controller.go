@@ -152,18 +152,9 @@ func (c *Controller) propagate(
 		return ctrl.Result{}, nil // it comes again as its watch tells that
 	}
 	if err != nil {
-		return ctrl.Result{}, c.refusedClaim(template, policy, err)
+		return ctrl.Result{}, c.binder.refusedClaim(template, policy, err)
 	}
 	return c.binder.bind(ctx, key, object, policy, bindings)
-}
-
-// refusedClaim tells of an object that the hub does not let a policy claim, by the
-// admission of whoever runs it, say.
-func (d Deps) refusedClaim(template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, err error) error {
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		d.tell(template, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: the hub does not let it claim the object: %v", policy.GetName(), err)
-	}
-	return err
 }
 
 // waits tells whether the policy cannot be applied yet: OverridePolicies that it
