@@ -168,9 +168,12 @@ drill-upgrade: lab-older ## Upgrades the Kubernetes of a dedicated hub by a mino
 $(DRILLS): drill-%: lab-build image
 	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(DRILL_TIMEOUT) -run '^TestDrills$$/^$*$$' ./test/e2e
 
+# How many processes keep the processors busy beside the hub of test-pressure.
+PRESSURE_BUSY ?= 40
+
 .PHONY: test-pressure
-test-pressure: lab-build image ## A hub with 100 works that change, beside 100 busy processes, for ten minutes: nothing restarts, nothing is refused. Needs root.
-	$(E2E) -run '^TestPressure$$' -clusters hub,member1
+test-pressure: lab-build image ## A hub with 100 works that change, beside 40 busy processes, for ten minutes: nothing restarts, nothing is refused. Needs root.
+	$(E2E) -run '^TestPressure$$' -clusters hub,member1 -busy $(PRESSURE_BUSY)
 
 .PHONY: test-fault
 test-fault: build lab-build ## Breaks API servers, networks and agents while works change. Needs root. FAULT_ARGS=-long for long outages, '-seed N' to replay.
