@@ -58,19 +58,19 @@ func (i *installation) pushClusters(ctx context.Context, p *pass) (bool, error) 
 	} else if err := i.arrivals.Watch(p.Object.Name, p.credential); err != nil { //nolint:contextcheck // the watch outlives the pass
 		return false, err
 	}
-	page := int64(connectionsPage)
-	if p.target == i.management {
-		page = 0 // a cache has all of them at once
-	}
 	for next := ""; ; {
 		list := &fleetv1alpha1.ClusterConnectionList{}
-		if err := p.target.Client.List(dial.Paged(ctx), list, client.UnsafeDisableDeepCopy, client.Limit(page), client.Continue(next)); err != nil {
+		options := []client.ListOption{client.UnsafeDisableDeepCopy}
+		if p.target != i.management { // whose cache has all of them at once
+			options = append(options, client.Limit(connectionsPage), client.Continue(next))
+		}
+		if err := p.target.Client.List(dial.Paged(ctx), list, options...); err != nil {
 			return false, fmt.Errorf("listing ClusterConnections: %w", err)
 		}
 		if slices.ContainsFunc(list.Items, func(c fleetv1alpha1.ClusterConnection) bool { return isPush(&c) }) {
 			return true, nil
 		}
-		if next = list.Continue; next == "" {
+		if next = list.Continue; next == "" || p.target == i.management {
 			return false, nil
 		}
 	}
