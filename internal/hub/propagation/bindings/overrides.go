@@ -41,10 +41,7 @@ func (c *Controller) onOverride() handler.EventHandler {
 // follow brings back the bindings of objects that an override policy which has changed is
 // about, or was.
 func (c *Controller) follow(ctx context.Context, q queue, change inbox.Change) {
-	for _, policy := range []client.Object{change.Before, change.After} {
-		if policy == nil {
-			continue
-		}
+	for _, policy := range change.States() {
 		names, err := c.overridden(ctx, policy)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Cannot find the bindings of an override policy", "namespace", policy.GetNamespace(), "name", policy.GetName())

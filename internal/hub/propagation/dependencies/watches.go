@@ -130,7 +130,7 @@ func (a *Attached) onBinding() handler.TypedEventHandler[client.Object, template
 
 // follow brings back what the object of a binding that has changed needs, or needed.
 func (a *Attached) follow(_ context.Context, q inbox.Queue[templates.Key], change inbox.Change) {
-	for _, object := range []client.Object{change.Before, change.After} {
+	for _, object := range change.States() {
 		b, is := object.(workv1alpha2.Binding)
 		if !is {
 			continue

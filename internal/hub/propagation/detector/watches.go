@@ -102,7 +102,7 @@ func (c *Controller) onPolicy() handlerOf {
 
 // follow brings back the objects that a policy which has changed claims or matches, or did.
 func (c *Controller) follow(_ context.Context, q queue, change inbox.Change) {
-	for _, object := range []client.Object{change.Before, change.After} {
+	for _, object := range change.States() {
 		if policy, is := object.(policyv1alpha1.Policy); is {
 			c.enqueue(q, c.touched(policy))
 		}

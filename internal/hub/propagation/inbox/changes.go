@@ -6,6 +6,7 @@ package inbox
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,9 +17,23 @@ import (
 // become one: whoever changes an object again and again has the hub keep no more of it.
 const apartMax = 8
 
+// betweenMax is how many states of an object are kept between the first and the last one.
+const betweenMax = 8
+
 // Change is what became of an object.
 type Change struct {
 	Before, After client.Object // nil is none
+	// Between are states that it had meanwhile, the oldest first: others may have seen
+	// them, and have done something for them. Of an object that changes without end only
+	// the first ones are kept.
+	Between []client.Object
+
+	name types.NamespacedName
+}
+
+// States returns all that the object is known to have been, the oldest first.
+func (c Change) States() []client.Object {
+	return slices.DeleteFunc(slices.Concat([]client.Object{c.Before}, c.Between, []client.Object{c.After}), func(o client.Object) bool { return o == nil })
 }
 
 // Changes take in what a watch tells of objects, and work out aside what a controller is to
@@ -47,12 +62,15 @@ func NewChanges[K comparable](follow func(context.Context, Queue[K], Change)) *C
 
 // Note takes in a change. It returns at once.
 func (c *Changes[K]) Note(before, after client.Object) {
-	change := &Change{Before: before, After: after}
-	object := change.object()
+	object := client.ObjectKeyFromObject(cmp.Or(after, before))
+	change := &Change{Before: before, After: after, name: object}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting := c.waiting[object.Namespace]
 	if last := c.latest[object]; last != nil && len(waiting) >= apartMax {
+		if last.After != nil && len(last.Between) < betweenMax {
+			last.Between = append(last.Between, last.After)
+		}
 		last.After = after
 		return
 	}
@@ -65,11 +83,6 @@ func (c *Changes[K]) Note(before, after client.Object) {
 	case c.news <- struct{}{}:
 	default: // there are some already
 	}
-}
-
-// object returns the name of the object.
-func (c *Change) object() types.NamespacedName {
-	return client.ObjectKeyFromObject(cmp.Or(c.After, c.Before))
 }
 
 // Open has the queue of a controller filled, as long as it runs.
@@ -108,8 +121,8 @@ func (c *Changes[K]) next() *Change {
 	namespace := c.turns[0]
 	c.turns = c.turns[1:]
 	next, rest := c.waiting[namespace][0], c.waiting[namespace][1:]
-	if c.latest[next.object()] == next {
-		delete(c.latest, next.object())
+	if c.latest[next.name] == next {
+		delete(c.latest, next.name)
 	}
 	if len(rest) == 0 {
 		delete(c.waiting, namespace)

@@ -29,7 +29,7 @@ func followed(all *[]string) *Changes[string] {
 		return fmt.Sprint(object.GetGeneration())
 	}
 	return NewChanges(func(_ context.Context, _ Queue[string], change Change) {
-		*all = append(*all, fmt.Sprintf("%s: %s to %s", change.object(), text(change.Before), text(change.After)))
+		*all = append(*all, fmt.Sprintf("%s: %s to %s", change.name, text(change.Before), text(change.After)))
 	})
 }
 
@@ -81,9 +81,34 @@ func TestNobodyWaitsForTheChangesOfOthers(t *testing.T) {
 	}
 }
 
+// TestWhatWasBetweenIsFollowed has an object come, change and go while others of its
+// namespace wait.
+func TestWhatWasBetweenIsFollowed(t *testing.T) {
+	var got []int64
+	c := NewChanges(func(_ context.Context, _ Queue[string], change Change) {
+		for _, object := range change.States() {
+			if object.GetName() == "short" {
+				got = append(got, object.GetGeneration())
+			}
+		}
+	})
+	for n := range int64(apartMax) {
+		c.Note(state("shop", "others", n), state("shop", "others", n+1))
+	}
+	c.Note(nil, state("shop", "short", 1))
+	c.Note(state("shop", "short", 1), state("shop", "short", 2))
+	c.Note(state("shop", "short", 2), nil)
+	for c.Follow(t.Context(), nil) {
+		continue
+	}
+	if want := []int64{1, 2}; !slices.Equal(got, want) {
+		t.Errorf("followed is what it was as %v, want %v", got, want)
+	}
+}
+
 func TestChangesAreFollowedWhileAControllerRuns(t *testing.T) {
 	seen := make(chan string)
-	c := NewChanges(func(_ context.Context, _ Queue[string], change Change) { seen <- change.object().Name })
+	c := NewChanges(func(_ context.Context, _ Queue[string], change Change) { seen <- change.name.Name })
 	c.Note(nil, state("shop", "before", 1))
 	if err := c.Open(t.Context(), nil); err != nil {
 		t.Fatal(err)
