@@ -117,9 +117,11 @@ func (r *Rollout) Report(name string, object Object, now time.Time) (news bool) 
 	return r.Looked(name) || !same || before.Held != object.Held || !maps.EqualFunc(before.States, states, State.equal)
 }
 
+// equal compares states in what is decided by: the words of an error may be others each
+// time.
 func (s State) equal(other State) bool {
 	since := s.Since.Equal(other.Since)
-	s.Since = other.Since
+	s.Since, s.Why = other.Since, other.Why
 	return since && s == other
 }
 
@@ -143,12 +145,17 @@ func (s State) after(was *State, now time.Time) State {
 	return s
 }
 
-// Failed says why a cluster that was to get an object did not.
-func (r *Rollout) Failed(name, cluster, why string) {
-	if state, known := r.objects[name].States[cluster]; known && !state.Updated {
-		state.Status, state.Why = rollout.Failed, why
-		r.objects[name].States[cluster] = state
+// Failed says why a cluster that was to get an object did not. It tells whether that is
+// something else than was known.
+func (r *Rollout) Failed(name, cluster, why string) (news bool) {
+	state, known := r.objects[name].States[cluster]
+	if !known || state.Updated {
+		return false
 	}
+	before := state
+	state.Status, state.Why = rollout.Failed, why
+	r.objects[name].States[cluster] = state
+	return !before.equal(state)
 }
 
 // Forget forgets an object that is not rolled out any more.

@@ -31,6 +31,8 @@ import (
 // +kubebuilder:rbac:groups=fleet.capstan.io,resources=propagationrollouts/status;clusterpropagationrollouts/status,verbs=patch
 
 const (
+	// workers is how many rollouts are looked at at a time.
+	workers = 4
 	// writeEvery is how often the status of a rollout is written at most.
 	writeEvery = time.Second
 	action     = "Rollout"

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
+	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
 )
 
@@ -39,6 +40,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[rec
 			CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false }, UpdateFunc: regrouped,
 		})).
 		WatchesRawSource(source.Func(changed.Open)).
+		WithOptions(order.Shared(workers, func(rollout reconcile.Request) string { return rollout.Namespace })).
 		Complete(conflict.Quiet(c))
 }
 

@@ -76,7 +76,7 @@ func (p *pass) tidy(ctx context.Context, done bool) error {
 	for _, target := range deliver.Targets(p.in.Binding.BindingSpec()) {
 		delete(leaving, target.Name)
 	}
-	if delete(p.e.waiting, p.name); len(leaving) > 0 || len(p.past) > 1 {
+	if delete(p.e.waiting, p.name); !done && (len(leaving) > 0 || len(p.past) > 1) {
 		p.e.waiting[p.name] = true
 	}
 	if p.e.outcome.Done && !done { // since it was asked, and then nobody knew that this one waits

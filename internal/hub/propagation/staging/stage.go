@@ -325,8 +325,11 @@ func (s *Stages) Failed(name types.NamespacedName, failed map[string]error) {
 	if e == nil || len(failed) == 0 {
 		return
 	}
+	news := false
 	for cluster, err := range failed {
-		e.rollout.Failed(name.String(), cluster, err.Error())
+		news = e.rollout.Failed(name.String(), cluster, err.Error()) || news
 	}
-	e.newsCame(s.Changed)
+	if news {
+		e.newsCame(s.Changed)
+	}
 }
