@@ -215,7 +215,7 @@ func fillsItsCluster(t *testing.T, h *hub) {
 		}, "may add no entries to status.managedNamespaces"},
 		"conditions of a namespace": {func(mc *clusterv1.ManagedCluster) {
 			mc.Status.ManagedNamespaces[0].Conditions = append(mc.Status.ManagedNamespaces[0].Conditions, condition("One"), condition("Two"), condition("Three"))
-		}, "at most 8 conditions in each entry"},
+		}, "an entry of status.managedNamespaces has at most 8 conditions"},
 	} {
 		mc := h.get(t, name)
 		c.change(mc)

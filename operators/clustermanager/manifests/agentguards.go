@@ -109,7 +109,10 @@ func ClusterGuard(h Hub) []render.Object {
 				changedKeys("labels"), waits, set, clusterv1.DefaultClusterSet)),
 			admissionv1ac.Variable().WithName("refused").WithExpression(fmt.Sprintf(
 				"variables.labels.filter(k, k == '%s' || !variables.allowed.exists(a, a == k || a == '*' || "+
-					"a.endsWith('/*') && k.startsWith(a.substring(0, a.size() - 1))))", set))).
+					"a.endsWith('/*') && k.startsWith(a.substring(0, a.size() - 1))))", set)),
+			// Once each, and not for each of the others: there may be many.
+			admissionv1ac.Variable().WithName("namespaces").WithExpression(managedNamespacesOf("object")),
+			admissionv1ac.Variable().WithName("namespacesBefore").WithExpression(managedNamespacesOf("oldObject"))).
 		WithValidations(
 			validation("variables.refused.size() == 0").WithMessageExpression(fmt.Sprintf(
 				"'the agent of a cluster may not change these labels of its ManagedCluster: ' + variables.refused.join(', ') + "+
@@ -128,6 +131,11 @@ func ClusterGuard(h Hub) []render.Object {
 		WithValidations(sizesOfCluster()...))
 }
 
+// managedNamespacesOf is CEL for the names of the namespaces that sets want a cluster to have.
+func managedNamespacesOf(of string) string {
+	return fmt.Sprintf("%s.?status.?managedNamespaces.orValue([]).map(e, e.clusterSet + '/' + e.name)", of)
+}
+
 // sizesOfCluster are the rules by which no agent makes its ManagedCluster so big that the
 // API server refuses what an administrator writes there, such as that it is not accepted
 // any more: etcd takes 1.5 MiB. What an agent may write comes to less than 500 KiB, and
@@ -139,9 +147,6 @@ func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
 			WithMessage(fmt.Sprintf("a ManagedCluster has at most %d %s of together at most %d bytes", number, what, bytes))
 	}
 	const namespaces, said = "object.?status.?managedNamespaces.orValue([])", "e.?conditions.orValue([])"
-	named := func(of string) string {
-		return fmt.Sprintf("%s.?status.?managedNamespaces.orValue([]).map(e, e.clusterSet + '/' + e.name)", of)
-	}
 	resources := func(field string) *admissionv1ac.ValidationApplyConfiguration {
 		return atMost(128, 8<<10, "resources in status."+field, "object.?status.?"+field+".orValue({})", "e")
 	}
@@ -160,12 +165,12 @@ func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
 		// apply.
 		admissionv1ac.Validation().WithExpression(fmt.Sprintf("%s <= %s", appliers("object"), appliers("oldObject"))).
 			WithMessage("the agent of a cluster may not write in metadata.managedFields that others have applied fields"),
-		admissionv1ac.Validation().WithExpression(fmt.Sprintf("%s.all(n, n in %s)", named("object"), named("oldObject"))).
+		admissionv1ac.Validation().WithExpression("variables.namespaces == variables.namespacesBefore || variables.namespaces.all(n, n in variables.namespacesBefore)").
 			WithMessage("the agent of a cluster may add no entries to status.managedNamespaces: the hub does"),
 		admissionv1ac.Validation().
-			WithExpression(fmt.Sprintf("%[1]s.all(e, %[2]s.size() <= 8) && %[1]s.map(e, %[2]s.map(c, %[3]s).sum()).sum() <= %[4]d",
-				namespaces, said, bytesOf("c.type", "c.reason", "c.message"), 64<<10)).
-			WithMessage("status.managedNamespaces has at most 8 conditions in each entry, of together at most 65536 bytes"),
+			WithExpression(fmt.Sprintf("%[1]s.all(e, %[2]s.size() <= 8 && %[2]s.map(c, %[3]s).sum() <= %[4]d)",
+				namespaces, said, bytesOf("c.type", "c.reason", "c.message"), 2<<10)).
+			WithMessage("an entry of status.managedNamespaces has at most 8 conditions of together at most 2048 bytes"),
 		admissionv1ac.Validation().WithExpression("object.?status.?version.?kubernetes.orValue('').size() <= 256").
 			WithMessage("status.version.kubernetes has at most 256 bytes"),
 	}
