@@ -77,6 +77,9 @@ func load(data []byte) (k *Kubeconfig, user string, err error) {
 	if strings.TrimSpace(string(data)) == "" {
 		return nil, "", errors.New("it is empty")
 	}
+	if err := checkText(data); err != nil {
+		return nil, "", err
+	}
 	config, err := clientcmd.Load(data)
 	if err != nil {
 		return nil, "", fmt.Errorf("it is not a valid kubeconfig: %w", err)
@@ -110,7 +113,7 @@ func (k *Kubeconfig) inline(files Files) error {
 		}
 	}
 	k.User.Token = strings.TrimSpace(string(token))
-	return nil
+	return checkKey(k.User.ClientKeyData)
 }
 
 func inline(field string, path *string, data *[]byte, files Files) error {
