@@ -4,8 +4,10 @@
 package serving
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -21,8 +23,9 @@ const (
 	// to, can send many at once, of two objects of 3 MB each.
 	inWorkMax = 24 << 20
 	// shareMax is how many bytes of these the requests of one address have: whoever reaches
-	// the port can send some, and nothing tells who is an API server.
-	shareMax = 8 << 20
+	// the port can send some, and nothing tells who is an API server. That may be one
+	// address for all users of the hub.
+	shareMax = 16 << 20
 	// requestMax is what the longest request has: webhooks read no more of one.
 	requestMax = 7 << 20
 	// turnMax is how long a request waits for its turn. The API server gives up after 10 s,
@@ -74,6 +77,23 @@ func (l *load) enter(r *http.Request) (s *share, leave func()) {
 			delete(l.shares, address)
 		}
 	}
+}
+
+// jsonOnly returns the handler of requests that begin as JSON objects do, as those of API
+// servers: others would be read as YAML, of which few bytes can stand for gigabytes.
+func jsonOnly(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := bufio.NewReader(r.Body)
+		if begin, err := body.Peek(1); err == nil && begin[0] != '{' {
+			http.Error(w, "the body is not a JSON object", http.StatusUnsupportedMediaType)
+			return
+		}
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{body, r.Body}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // limit returns the handler of requests that are counted. Nothing of one is read before its

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -189,4 +190,26 @@ func post(t *testing.T, server *httptest.Server, size int) (answer, error) {
 	}
 	body, err := io.ReadAll(response.Body)
 	return answer{Response: response, body: body}, errors.Join(err, response.Body.Close())
+}
+
+// TestOnlyJSONIsRead posts what a decoder of the API would read as YAML.
+func TestOnlyJSONIsRead(t *testing.T) {
+	read := 0
+	server := httptest.NewServer(jsonOnly(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err == nil {
+			read = len(body)
+		}
+	})))
+	defer server.Close()
+	for body, want := range map[string]int{`{"a":1}`: http.StatusOK, "": http.StatusOK, "- &a b\n- *a": http.StatusUnsupportedMediaType, " {}": http.StatusUnsupportedMediaType} {
+		read = 0
+		answer, err := http.Post(server.URL, "application/json", strings.NewReader(body)) //nolint:noctx // it ends with the server
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != want || want == http.StatusOK && read != len(body) {
+			t.Errorf("%q is answered with %s, and %d bytes of it are read", body, answer.Status, read)
+		}
+	}
 }

@@ -64,7 +64,7 @@ func Run(ctx context.Context, o Options) error {
 	server := webhook.NewServer(webhook.Options{Port: o.Port, CertDir: o.CertDir, TLSOpts: []func(*tls.Config){setTLS, oneAtATime}})
 	load := newLoad()
 	for _, path := range slices.Sorted(maps.Keys(o.Handlers)) {
-		server.Register(path, load.limit(o.Handlers[path]))
+		server.Register(path, load.limit(jsonOnly(o.Handlers[path])))
 	}
 	manager, err := process.NewManager(process.Options{
 		Component: o.Component, Config: o.Config, Server: o.Server,
