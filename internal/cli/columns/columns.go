@@ -7,6 +7,7 @@ package columns
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -17,10 +18,10 @@ func Text(rows [][]string) string { return text(rows, "", 3) }
 // Section returns the rows as Text does, for a place below a heading.
 func Section(rows [][]string) string { return text(rows, "  ", 2) }
 
-// OneLine returns a text without the line feeds and tabs by which it would look like
-// several, or like another column: clusters say of themselves what they like.
+// OneLine returns a text without the white space by which it would look like several, or
+// like another column: clusters say of themselves what they like.
 func OneLine(text string) string {
-	if !strings.ContainsAny(text, "\n\t") {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r != ' ' && unicode.IsSpace(r) }) {
 		return text
 	}
 	return strings.Join(strings.Fields(text), " ")

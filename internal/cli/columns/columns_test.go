@@ -15,7 +15,7 @@ func TestColumnsAreAsWideAsTheirCharacters(t *testing.T) {
 // TestRowsAreLines has a cell of what a cluster says of itself: it makes no row, and no
 // column.
 func TestRowsAreLines(t *testing.T) {
-	rows := [][]string{{"NAME", "READY"}, {"one", "no: it is\n\ttwo   yes"}, {"  three", "yes"}}
+	rows := [][]string{{"NAME", "READY"}, {"one", "no: it is\n\ttwo\ryes"}, {"  three", "yes"}}
 	if got, want := Text(rows), "NAME      READY\none       no: it is two yes\n  three   yes\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
