@@ -58,5 +58,8 @@ func termsOf(a *policyv1alpha1.ClusterAffinity) int {
 			terms += len(e.Values)
 		}
 	}
-	return max(1, terms) // one that selects all is compared as well
+	if terms == 0 && len(a.ClusterNames) == 0 { // it selects all, which is compared as well
+		return 1
+	}
+	return terms
 }
