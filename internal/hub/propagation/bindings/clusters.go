@@ -146,6 +146,6 @@ func decidedOnHub(before, after *view.Cluster) bool {
 		return t.Key == clusterv1.TaintUnavailable || t.Key == clusterv1.TaintUnreachable
 	}
 	chosen := func(taints []view.Taint) []view.Taint { return slices.DeleteFunc(slices.Clone(taints), ofHealth) }
-	return before.Accepted != after.Accepted || before.Deleting != after.Deleting || !maps.Equal(before.Labels, after.Labels) ||
+	return before.Accepted != after.Accepted || before.Admission != after.Admission || before.Deleting != after.Deleting || before.Mode != after.Mode || !maps.Equal(before.Labels, after.Labels) ||
 		!slices.Equal(chosen(before.Taints), chosen(after.Taints))
 }
