@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/deletion"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 	"github.com/capstan-io/capstan/internal/rights"
 )
@@ -220,7 +221,7 @@ func (w *writer) removeLease(ctx context.Context, name string) error {
 	if err := w.client.Get(ctx, key, have); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	return wrap(client.IgnoreNotFound(w.client.Delete(ctx, have)), "deleting", "Lease", key.String())
+	return wrap(client.IgnoreNotFound(deletion.Delete(ctx, w.client, have, nil)), "deleting", "Lease", key.String())
 }
 
 // remove deletes an object if it is there, without its finalizer.
