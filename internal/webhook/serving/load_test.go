@@ -61,7 +61,7 @@ func TestManyLargeRequestsTakeTurns(t *testing.T) {
 func TestNobodyHasAllTheRoom(t *testing.T) {
 	const requests, size = 40, 1 << 20
 	l := newLoad()
-	l.turn = 10 * time.Minute // none is refused, however slow the machine is
+	l.turn, l.arrival = 10*time.Minute, 10*time.Minute // none is refused, however slow the machine is
 	var asked, inWork atomic.Int64
 	ended := make(chan struct{})
 	limited := l.limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
