@@ -203,7 +203,7 @@ func TestOnlyJSONIsRead(t *testing.T) {
 	defer server.Close()
 	for body, want := range map[string]int{`{"a":1}`: http.StatusOK, "": http.StatusOK, "- &a b\n- *a": http.StatusUnsupportedMediaType, " {}": http.StatusUnsupportedMediaType} {
 		read = 0
-		answer, err := http.Post(server.URL, "application/json", strings.NewReader(body)) //nolint:noctx // it ends with the server
+		answer, err := http.Post(server.URL, "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
