@@ -23,6 +23,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/testing/longkey"
 )
 
 // serve starts a server, and returns a target that leads to it.
@@ -84,6 +85,7 @@ func TestWhatIsWrongWithAServer(t *testing.T) {
 		"another CA":          {handler: echo, target: func(to *Target) { to.CABundle = otherCA(t) }, want: "not signed by a CA in clientConfig.caBundle", remedy: "Set caBundle"},
 		"no CA":               {handler: echo, target: func(to *Target) { to.CABundle = nil }, want: "signed by a CA that the system does not trust", remedy: "Set clientConfig.caBundle"},
 		"no CA in the bundle": {handler: echo, target: func(to *Target) { to.CABundle = []byte("x") }, want: "caBundle contains no certificate"},
+		"a CA of a megabit":   {handler: echo, target: func(to *Target) { to.CABundle = longkey.Authority(t, 1<<20) }, want: "caBundle contains a certificate, of \"long\", that cannot be used"},
 		"another name":        {handler: echo, target: func(to *Target) { to.URL = strings.Replace(to.URL, "127.0.0.1", "localhost", 1) }, want: `its certificate is not for "localhost"`},
 		"nobody listens":      {target: func(to *Target) { to.URL = "https://" + closed.Addr().String() }, want: "the connection was refused", remedy: "Check that it runs"},
 		"no such name":        {target: func(to *Target) { to.URL = "https://nowhere.invalid" }, want: `the name "nowhere.invalid" does not resolve`},

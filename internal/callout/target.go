@@ -7,8 +7,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/dial"
 )
 
@@ -73,10 +74,11 @@ type Resolve func(context.Context, Service) (address string, err error)
 func (t Target) transport(o Options) (*http.Transport, error) {
 	trusted := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(t.CABundle) > 0 {
-		trusted.RootCAs = x509.NewCertPool()
-		if !trusted.RootCAs.AppendCertsFromPEM(t.CABundle) {
-			return nil, errors.New("clientConfig.caBundle contains no certificate")
+		pool, err := certs.NewPool(t.CABundle)
+		if err != nil {
+			return nil, fmt.Errorf("clientConfig.caBundle %w", err)
 		}
+		trusted.RootCAs = pool
 	}
 	dialer, proxy := &net.Dialer{Timeout: dialTimeout}, http.ProxyFromEnvironment
 	if o.Guard != nil {

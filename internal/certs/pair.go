@@ -11,7 +11,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
@@ -49,12 +48,12 @@ type Pair struct {
 }
 
 // ParsePair reads a pair as it is stored in a TLS secret. It fails if a part is
-// missing or the key is not that of the certificate.
+// missing, the key is not that of the certificate, or takes too long to be used.
 func ParsePair(certPEM, keyPEM []byte) (*Pair, error) {
 	if len(certPEM) == 0 || len(keyPEM) == 0 {
 		return nil, errors.New("certificate or key is missing")
 	}
-	parsed, err := tls.X509KeyPair(certPEM, keyPEM)
+	parsed, err := KeyPair(certPEM, keyPEM)
 	if err != nil {
 		return nil, fmt.Errorf("reading a certificate with its key: %w", err)
 	}
@@ -149,23 +148,11 @@ func sign(template *x509.Certificate, signer *Pair) (*Pair, error) {
 	)
 }
 
-// ParseBundle returns the certificates of a bundle. What is not a certificate
-// in it is left out: a bundle that someone damaged must not stop its repair.
+// ParseBundle returns the certificates of a bundle. What is not a certificate in it is
+// left out, and a certificate whose key takes too long to verify with: a bundle that
+// someone damaged must not stop its repair.
 func ParseBundle(bundle []byte) []*x509.Certificate {
-	var list []*x509.Certificate
-	for {
-		var block *pem.Block
-		block, bundle = pem.Decode(bundle)
-		if block == nil {
-			return list
-		}
-		if block.Type != pemCertificate {
-			continue
-		}
-		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
-			list = append(list, cert)
-		}
-	}
+	return slices.DeleteFunc(certificatesOf(bundle), func(cert *x509.Certificate) bool { return CheckPublicKey(cert.PublicKey) != nil })
 }
 
 // EncodeBundle returns the certificates as PEM.

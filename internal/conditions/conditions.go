@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,6 +35,19 @@ func Set(list *[]metav1.Condition, generation int64, condition metav1.Condition)
 		condition.Message = condition.Message[:MessageBytesMax]
 	}
 	meta.SetStatusCondition(list, condition)
+}
+
+// Shorten cuts a text to a number of bytes, at the end of a character.
+func Shorten(text string, limit int) string {
+	const ending = "..."
+	if len(text) <= limit {
+		return text
+	}
+	cut := max(0, limit-len(ending))
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + ending
 }
 
 // PatchStatus writes the status of after with one merge patch, if it differs

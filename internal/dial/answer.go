@@ -12,6 +12,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/quantity"
 )
 
 // limiter lets clients take what a healthy cluster answers, and no more. It is safe
@@ -77,11 +80,7 @@ func (l *limiter) exchange(request *http.Request, end func()) (*http.Response, e
 		request: limited, kind: kind, collection: collection, listing: anew, reduced: isReduced(request.Context()), budget: &l.budget,
 		from: response.Body, cancel: cancel, end: end, refused: l.refused,
 	}
-	err = a.open(response)
-	if quantities := quantitiesIn(request); err == nil && quantities != nil && response.StatusCode == http.StatusOK {
-		err = quantities.checkQuantities(response, kind)
-	}
-	if err != nil {
+	if err := a.open(response); err != nil {
 		_ = a.Close()
 		return nil, err
 	}
@@ -144,8 +143,11 @@ type answer struct {
 	decoded  atomic.Int64
 	reader   io.Reader // nil before the first byte if it is compressed
 	frames   *frames   // events of a watch, items of a list
-	complete *finder   // of a watch: what ends the list that it begins with
-	sent     int64     // of a watch: how many bytes it has sent
+	// quantities are looked at before a client parses them, whatever was asked for: it
+	// makes of an answer what that says that it is.
+	quantities *quantity.Scanner
+	complete   *finder // of a watch: what ends the list that it begins with
+	sent       int64   // of a watch: how many bytes it has sent
 }
 
 // errRedirect says that a cluster wanted to have something else asked: at another host,
@@ -190,7 +192,11 @@ func (a *answer) open(response *http.Response) error {
 	default:
 		return fmt.Errorf("the response to %s %s is encoded as %q, which was not requested", a.request.Method, a.request.URL.Path, encoding)
 	}
-	a.frames = &frames{}
+	places, err := places()
+	if err != nil {
+		return err
+	}
+	a.frames, a.quantities = &frames{}, quantity.NewScanner(places)
 	switch {
 	case a.kind == kindList:
 		a.frames.around = aroundItems
@@ -215,11 +221,20 @@ func (r receiver) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// refuse returns that the answer is more than is taken, and tells the transport.
+// refuse returns that the answer is more than is taken, and tells the transport, unless the client
+// asks for less then.
 func (a *answer) refuse(format string, limit any) error {
 	err := tooMany(a.request, format, limit)
-	a.refused(err)
+	if !a.reduced || !severalOnAPage(a.request) {
+		a.refused(err)
+	}
 	return err
+}
+
+// severalOnAPage reports whether a request is for a page of a list with more than one object.
+func severalOnAPage(request *http.Request) bool {
+	objects, err := strconv.Atoi(request.URL.Query().Get("limit"))
+	return err == nil && objects > 1 && kindOf(request) == kindList
 }
 
 // Read implements io.Reader.
@@ -234,6 +249,9 @@ func (a *answer) Read(into []byte) (int, error) {
 	n, err := a.reader.Read(into)
 	if limit := a.account(into[:n]); limit != nil {
 		return 0, limit
+	}
+	if costly := a.quantities.Scan(into[:n]); costly != nil {
+		return 0, fmt.Errorf("the response to %s %s was rejected: %w", a.request.Method, a.request.URL.Path, costly)
 	}
 	if err != nil {
 		err = inTime(a.request.Context(), err)

@@ -6,7 +6,6 @@ package dial
 import (
 	"bytes"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"strings"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/certs"
 )
 
 // Endpoint is where a cluster is and how to get there.
@@ -70,10 +70,11 @@ func (e Endpoint) tlsConfig() (*tls.Config, error) {
 	case len(e.CA) > 0 && e.Insecure:
 		return nil, fmt.Errorf("spec.insecureSkipTLSVerification is true, and the Secret has %s: these contradict each other; remove one of the two", fleetv1alpha1.SecretKeyCABundle)
 	case len(e.CA) > 0:
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(e.CA) {
-			return nil, fmt.Errorf("%s of the Secret has no PEM encoded certificate", fleetv1alpha1.SecretKeyCABundle)
+		pool, err := certs.NewPool(e.CA)
+		if err != nil {
+			return nil, fmt.Errorf("%s of the Secret %w", fleetv1alpha1.SecretKeyCABundle, err)
 		}
+		config.RootCAs = pool
 	}
 	return config, nil
 }

@@ -80,7 +80,8 @@ type reducedKey struct{}
 
 // Reduced returns a context for lists and watches of which the client keeps a
 // small part of each object, and drops the others' bytes as they arrive. Answers
-// to such requests may have more of them.
+// to such requests may have more of them. A page with several objects that is too much is
+// requested again with fewer: the client alone is told of it.
 func Reduced(ctx context.Context) context.Context { return context.WithValue(ctx, reducedKey{}, true) }
 
 func isReduced(ctx context.Context) bool { return ctx.Value(reducedKey{}) != nil }

@@ -12,6 +12,9 @@ import (
 	"net/http"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
@@ -52,6 +55,46 @@ func (t *Transport) Identify(ctx context.Context) (string, error) {
 	}
 	err := t.read(ctx, identityPath, &namespace)
 	return namespace.Metadata.UID, err
+}
+
+// Serves returns whether the API server serves a resource, also while requests are
+// blocked.
+func (t *Transport) Serves(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
+	path := "apis/" + resource.Group + "/" + resource.Version
+	status, body, err := t.get(ctx, path)
+	switch {
+	case err != nil:
+		return false, err
+	case status == http.StatusNotFound:
+		return false, nil
+	case status != http.StatusOK:
+		return false, fmt.Errorf("the API server returns %d for GET /%s; the push agent has to be allowed to ask which kinds there are (role system:discovery)", status, path)
+	}
+	var group struct {
+		Resources []struct {
+			Name string `json:"name"`
+		} `json:"resources"`
+	}
+	if err := json.Unmarshal(body, &group); err != nil {
+		return false, fmt.Errorf("parsing the response to GET /%s: %w", path, err)
+	}
+	for _, served := range group.Resources {
+		if served.Name == resource.Resource {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Define asks the API server to create a CustomResourceDefinition, also while requests
+// are blocked, and returns the HTTP status of its answer.
+func (t *Transport) Define(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) (status int, err error) {
+	body, err := json.Marshal(definition)
+	if err != nil {
+		return 0, fmt.Errorf("encoding the definition %q: %w", definition.Name, err)
+	}
+	status, _, err = t.ask(ctx, http.MethodPost, "apis/"+apiextensionsv1.SchemeGroupVersion.String()+"/customresourcedefinitions", body)
+	return status, err
 }
 
 // read decodes an answer; one other than 200 is an error.

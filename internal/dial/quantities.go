@@ -4,112 +4,47 @@
 package dial
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"mime"
-	"net/http"
-	"strings"
+	"sync"
 
-	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
+	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	karmadaappsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
+	karmadaclusterv1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	karmadaconfigv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	karmadapolicyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	karmadaworkv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/quantity"
 )
 
-// typesWithQuantities are what an answer is read into that may have quantities: of the
-// objects that are read with their types, these are nodes and pods of a member, and what a
-// hub knows of its clusters.
-// Whoever reads a quantity with such a type parses it, and 1e-2000000000 takes hours.
-type typesWithQuantities struct{ list, item any }
-
-// quantitiesIn returns the types of what a request asks for, nil if there is no quantity in
-// it.
-func quantitiesIn(request *http.Request) *typesWithQuantities {
-	resource, _ := resourcePath(request.URL.Path)
-	if request.Method != http.MethodGet || len(resource) == 0 || len(resource) > 2 ||
-		strings.Contains(request.Header.Get("Accept"), "as=") { // metadata, or a table
-		return nil
+// places are where an answer may have quantities: whoever reads one parses it, and
+// 1e-2000000000 takes hours. A client reads an answer as the kind that it says it is, also
+// if the answer is an error, and its scheme has more kinds than it asks for. So these are
+// the places of all kinds that a client here can know.
+var places = sync.OnceValues(func() (*quantity.Places, error) {
+	kinds := runtime.NewScheme()
+	err := errors.Join(
+		clientgoscheme.AddToScheme(kinds), apiextensionsv1.AddToScheme(kinds), aboutv1alpha1.AddToScheme(kinds),
+		clusterv1.AddToScheme(kinds), clusterv1alpha1.AddToScheme(kinds), clusterv1beta1.AddToScheme(kinds), clusterv1beta2.AddToScheme(kinds),
+		fleetv1alpha1.AddToScheme(kinds), operatorv1.AddToScheme(kinds), workv1.AddToScheme(kinds), workv1alpha1.AddToScheme(kinds),
+		karmadaappsv1alpha1.AddToScheme(kinds), karmadaclusterv1alpha1.AddToScheme(kinds), karmadaconfigv1alpha1.AddToScheme(kinds),
+		karmadapolicyv1alpha1.AddToScheme(kinds), karmadaworkv1alpha1.AddToScheme(kinds), karmadaworkv1alpha2.AddToScheme(kinds),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("registering the kinds that answers may have: %w", err)
 	}
-	in := func(version string) bool { return strings.Contains(request.URL.Path, version+"/") }
-	switch name := resource[0]; {
-	case name == "nodes" && in("api/v1"):
-		return &typesWithQuantities{list: &corev1.NodeList{}, item: &corev1.Node{}}
-	case name == "pods" && in("api/v1"):
-		return &typesWithQuantities{list: &corev1.PodList{}, item: &corev1.Pod{}}
-	case name == "managedclusters" && in(clusterv1.GroupVersion.String()):
-		return &typesWithQuantities{list: &clusterv1.ManagedClusterList{}, item: &clusterv1.ManagedCluster{}}
-	case name == "clusterconnections" && in(fleetv1alpha1.GroupVersion.String()):
-		return &typesWithQuantities{list: &fleetv1alpha1.ClusterConnectionList{}, item: &fleetv1alpha1.ClusterConnection{}}
-	}
-	return nil
-}
-
-// checkQuantities has the body of a response fail at a quantity that cannot be parsed
-// safely. What the client reads is written anew from what was looked at: it could not be
-// told otherwise what a client makes of fields that are there twice.
-func (q *typesWithQuantities) checkQuantities(response *http.Response, kind requestKind) error {
-	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return fmt.Errorf("the response to %s %s is %q, want JSON", response.Request.Method, response.Request.URL.Path, response.Header.Get("Content-Type"))
-	}
-	decoder := json.NewDecoder(response.Body)
-	decoder.UseNumber() // so that numbers are written as they were
-	body := &checkedBody{Closer: response.Body}
-	switch kind {
-	case kindWatch:
-		body.next = func() (any, error) { return q.event(decoder) }
-	case kindList:
-		body.next = func() (any, error) { return checkedObject(decoder, q.list) }
-	default:
-		body.next = func() (any, error) { return checkedObject(decoder, q.item) }
-	}
-	response.Body, response.ContentLength = body, -1
-	response.Header.Del("Content-Length")
-	return nil
-}
-
-// event returns the next event of a watch.
-func (q *typesWithQuantities) event(decoder *json.Decoder) (any, error) {
-	var event struct {
-		Type   string         `json:"type"`
-		Object map[string]any `json:"object"`
-	}
-	if err := decoder.Decode(&event); err != nil {
-		return nil, err //nolint:wrapcheck // io.EOF is one
-	}
-	return event, quantity.Check(event.Object, q.item)
-}
-
-// checkedObject returns the object that comes, which is read into the type of another.
-func checkedObject(decoder *json.Decoder, like any) (any, error) {
-	var object map[string]any
-	if err := decoder.Decode(&object); err != nil {
-		return nil, err //nolint:wrapcheck // io.EOF is one
-	}
-	return object, quantity.Check(object, like)
-}
-
-// checkedBody is a body that consists of JSON values, one after the other.
-type checkedBody struct {
-	io.Closer
-	next func() (any, error)
-	left bytes.Reader
-}
-
-// Read implements io.Reader.
-func (b *checkedBody) Read(into []byte) (int, error) {
-	if b.left.Len() == 0 {
-		value, err := b.next()
-		if err != nil {
-			return 0, err
-		}
-		text, err := json.Marshal(value)
-		if err != nil {
-			return 0, fmt.Errorf("writing what was looked at: %w", err)
-		}
-		b.left.Reset(append(text, '\n'))
-	}
-	return b.left.Read(into)
-}
+	return quantity.PlacesOf(kinds)
+})

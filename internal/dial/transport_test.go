@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/longkey"
 )
 
 // member is an API server that says which token it was sent.
@@ -242,5 +243,15 @@ func TestWhoGivesCertificatesDoesNotSkipTheCheck(t *testing.T) {
 	}
 	if found := Unusable(err); found.Reason != fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint {
 		t.Errorf("it is told as %v, want InvalidEndpoint", found)
+	}
+}
+
+func TestAnAuthorityOfAMegabitIsNotUsed(t *testing.T) {
+	_, err := New(Endpoint{URL: "https://member.example.com", CA: longkey.Authority(t, 1<<20)}, Options{Guard: Guard{}, Doubt: func() {}})
+	if err == nil {
+		t.Fatal("it is used")
+	}
+	if !strings.Contains(err.Error(), "caBundle of the Secret contains a certificate") || Unusable(err).Reason != fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint {
+		t.Errorf("got error %v, told as %v", err, Unusable(err))
 	}
 }

@@ -13,7 +13,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/yamlalias"
 )
+
+// bytesMax is how long a kubeconfig may be. Parsing it takes up some hundred times as much
+// memory; the authorities of a whole operating system have half of that.
+const bytesMax = 512 << 10
 
 // Files returns what came with a kubeconfig under a name without a folder.
 type Files func(name string) (content []byte, found bool)
@@ -70,14 +77,23 @@ func LoadCluster(data []byte, files Files) (*Kubeconfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k, inline("certificate-authority", &k.Cluster.CertificateAuthority, &k.Cluster.CertificateAuthorityData, files)
+	if err := inline("certificate-authority", &k.Cluster.CertificateAuthority, &k.Cluster.CertificateAuthorityData, files); err != nil {
+		return nil, err
+	}
+	if err := certs.CheckBundle(k.Cluster.CertificateAuthorityData); err != nil {
+		return nil, fmt.Errorf("its certificate-authority %w", err)
+	}
+	return k, nil
 }
 
 func load(data []byte) (k *Kubeconfig, user string, err error) {
 	if strings.TrimSpace(string(data)) == "" {
 		return nil, "", errors.New("it is empty")
 	}
-	if err := checkText(data); err != nil {
+	if len(data) > bytesMax {
+		return nil, "", fmt.Errorf("it has %d bytes, more than %d: leave out what its current context does not need", len(data), bytesMax)
+	}
+	if err := yamlalias.Refuse(data); err != nil {
 		return nil, "", err
 	}
 	config, err := clientcmd.Load(data)
@@ -113,7 +129,23 @@ func (k *Kubeconfig) inline(files Files) error {
 		}
 	}
 	k.User.Token = strings.TrimSpace(string(token))
-	return checkKey(k.User.ClientKeyData)
+	return k.checkKeys()
+}
+
+// checkKeys refuses keys that take too long to be used: a process parses them, and those
+// of all others wait.
+func (k *Kubeconfig) checkKeys() error {
+	if err := certs.CheckKey(k.User.ClientKeyData); err != nil {
+		return fmt.Errorf("its client-key %w", err)
+	}
+	for field, bundle := range map[string][]byte{
+		"certificate-authority": k.Cluster.CertificateAuthorityData, "client-certificate": k.User.ClientCertificateData,
+	} {
+		if err := certs.CheckBundle(bundle); err != nil {
+			return fmt.Errorf("its %s %w", field, err)
+		}
+	}
+	return nil
 }
 
 func inline(field string, path *string, data *[]byte, files Files) error {

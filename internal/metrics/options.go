@@ -15,61 +15,49 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/guard"
+	"github.com/capstan-io/capstan/internal/httpserver"
 	"github.com/capstan-io/capstan/internal/version"
 )
 
-// disabled is what controller-runtime takes for "no metrics server".
-const disabled = "0"
+const path = "/metrics"
 
-// Options returns the options of a metrics server on the port that serves
-// those who may get /metrics, over HTTPS with a certificate it signs itself:
-// it is made when somebody connects first, so that it costs a component's
-// start nothing. Port 0 turns the server off. The function setTLS, which may
-// be nil, sets versions and cipher suites.
-func Options(port int, setTLS func(*tls.Config)) metricsserver.Options {
+// Server returns a server on the port for those who may get /metrics, over HTTPS with a
+// certificate it signs itself: it is made when somebody connects first, so that it costs a
+// component's start nothing. The cluster of the config knows who may read. Port 0 turns the
+// server off, which is nil then. The function setTLS, which may be nil, sets versions and
+// cipher suites.
+func Server(port int, setTLS func(*tls.Config), config *rest.Config) (*manager.Server, error) {
 	if port == 0 {
-		return metricsserver.Options{BindAddress: disabled}
+		return nil, nil
 	}
-	certificate := certs.NewSelfSigned("capstan-metrics", clock.RealClock{})
-	options := metricsserver.Options{
-		BindAddress:   ":" + strconv.Itoa(port),
-		SecureServing: true,
-		// A metric whose values cannot be found leaves the others as they are.
-		HandlerOpts: []func(*promhttp.HandlerOpts){func(o *promhttp.HandlerOpts) { o.ErrorHandling = promhttp.ContinueOnError }},
-		TLSOpts:     []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificate.Get }},
-		FilterProvider: func(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
-			reviews, err := guard.New(config, httpClient)
-			if err != nil {
-				return nil, err
-			}
-			return protect(reviews), nil
-		},
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the metrics server: %w", err)
 	}
+	reviews, err := guard.New(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	serving := &tls.Config{MinVersion: tls.VersionTLS12}
 	if setTLS != nil {
-		options.TLSOpts = append(options.TLSOpts, setTLS)
+		setTLS(serving)
 	}
-	return options
-}
-
-// AskedOf returns the options with another cluster, that of the config, to ask
-// who may read the metrics than the one that the component works on.
-func AskedOf(options metricsserver.Options, config *rest.Config) metricsserver.Options {
-	filter := options.FilterProvider
-	if filter == nil {
-		return options
+	serving.GetCertificate = certs.NewSelfSigned("capstan-metrics", clock.RealClock{}).Get
+	mux := http.NewServeMux()
+	// A metric whose values cannot be found leaves the others as they are.
+	all := promhttp.HandlerFor(controllermetrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+	mux.Handle(path, protect(reviews, log.Log.WithName("metrics"), all))
+	server, err := httpserver.Listen(httpserver.Options{Name: "metrics", Handler: mux, Address: ":" + strconv.Itoa(port), TLS: serving})
+	if err != nil {
+		return nil, fmt.Errorf("serving metrics on --metrics-port %d (0 turns them off): %w", port, err)
 	}
-	options.FilterProvider = func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
-		httpClient, err := rest.HTTPClientFor(config)
-		if err != nil {
-			return nil, fmt.Errorf("making the client of the metrics server: %w", err)
-		}
-		return filter(config, httpClient)
-	}
-	return options
+	return server, nil
 }
 
 // RegisterBuildInfo adds the gauge capstan_build_info, which is always 1 and

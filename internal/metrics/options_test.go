@@ -5,29 +5,39 @@ package metrics
 
 import (
 	"crypto/tls"
+	"net"
+	"net/http"
+	"strconv"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
 )
 
 func TestPortZeroTurnsTheServerOff(t *testing.T) {
-	if got := Options(0, nil).BindAddress; got != "0" {
-		t.Errorf("got bind address %q, want \"0\", which controller-runtime takes for off", got)
+	if server, err := Server(0, nil, &rest.Config{}); server != nil || err != nil {
+		t.Errorf("got %v, %v, want no server", server, err)
 	}
 }
 
 func TestMetricsAreServedOverTLSAndGuarded(t *testing.T) {
-	options := Options(8080, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 })
-	if options.BindAddress != ":8080" || !options.SecureServing || options.FilterProvider == nil {
-		t.Errorf("got address %q, secure %t, filter %t, want :8080, secure and a filter",
-			options.BindAddress, options.SecureServing, options.FilterProvider != nil)
+	port := freePort(t)
+	server, err := Server(port, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }, &rest.Config{Host: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
 	}
-	var config tls.Config
-	for _, set := range options.TLSOpts {
-		set(&config)
+	go func() {
+		if err := server.Start(t.Context()); err != nil {
+			t.Errorf("serving metrics: %v", err)
+		}
+	}()
+	if got := get(t, port, ""); got != http.StatusUnauthorized {
+		t.Errorf("without a token, got status %d, want %d", got, http.StatusUnauthorized)
 	}
-	if config.MinVersion != tls.VersionTLS13 || config.GetCertificate == nil {
-		t.Errorf("got TLS version %x and certificate %t, want 1.3 and a certificate", config.MinVersion, config.GetCertificate != nil)
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}}
+	if connection, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+		_ = connection.Close()
+		t.Error("TLS 1.2 is spoken, want 1.3 only")
 	}
 }
 

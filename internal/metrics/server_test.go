@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capstan-io/capstan/internal/guard"
 	"github.com/capstan-io/capstan/internal/testing/env"
@@ -40,9 +39,7 @@ func TestMetricsServerAsksARealAPIServer(t *testing.T) {
 	}
 	allowReader(t, config, clients)
 	port := freePort(t)
-	// What the component works on is another cluster, which knows nobody here.
-	elsewhere := &rest.Config{Host: "https://hub.invalid"}
-	server, err := metricsserver.NewServer(AskedOf(Options(port, nil), config), elsewhere, http.DefaultClient)
+	server, err := Server(port, nil, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,10 +147,7 @@ func TestNobodyReadsWhileTheAPIServerCannotBeAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler, err := protect(reviews)(logr.Discard(), http.NotFoundHandler())
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := protect(reviews, logr.Discard(), http.NotFoundHandler())
 	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	request.Header.Set("Authorization", "Bearer good")
 	response := httptest.NewRecorder()

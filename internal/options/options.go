@@ -9,8 +9,6 @@ package options
 import (
 	"crypto/tls"
 	"fmt"
-	"net"
-	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -128,15 +126,6 @@ func (o *Server) AddFlags(fs *pflag.FlagSet) {
 func (o *Server) AddSecureHealthFlag(fs *pflag.FlagSet) {
 	fs.IntVar(&o.SecureHealthProbePort, "secure-health-probe-port", o.SecureHealthProbePort,
 		"port of /healthz and /readyz (HTTPS, self-signed); 0 turns it off")
-}
-
-// HealthProbeAddress is what a manager binds the health probes to: it takes port 0
-// for any that is free, and only "0" for none.
-func (o *Server) HealthProbeAddress() string {
-	if o.HealthProbePort == 0 {
-		return "0"
-	}
-	return net.JoinHostPort("", strconv.Itoa(o.HealthProbePort))
 }
 
 // TLS returns a function that puts the TLS settings into a server's config.

@@ -106,21 +106,3 @@ func TestOutsideOfAPodTheErrorNamesTheFlagAndNothingIsLogged(t *testing.T) {
 		t.Errorf("client-go logged %q, want nothing", log.String())
 	}
 }
-
-func TestProbesOfPortZeroAreOff(t *testing.T) {
-	for name, test := range map[string]struct {
-		reason string
-		port   int
-		want   string
-	}{
-		"Zero": {"a manager takes :0 for any port that is free", 0, "0"},
-		"Port": {"all addresses of the pod are probed", 8000, ":8000"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server := Server{HealthProbePort: test.port}
-			if got := server.HealthProbeAddress(); got != test.want {
-				t.Errorf("%s: got %q, want %q", test.reason, got, test.want)
-			}
-		})
-	}
-}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capstan-io/capstan/internal/footprint"
 	"github.com/capstan-io/capstan/internal/health"
@@ -26,6 +26,9 @@ import (
 	"github.com/capstan-io/capstan/internal/selfconflict"
 	"github.com/capstan-io/capstan/internal/tracing"
 )
+
+// none is the address of controller-runtime's own servers when it is not to have them.
+const none = "0"
 
 // Options say what a manager runs and where.
 type Options struct {
@@ -44,8 +47,6 @@ type Options struct {
 	// ready when the cache has them. They have to be as the controllers watch
 	// them, with the type of the kind or as metadata.
 	Watched []client.Object
-	// Webhooks is served beside the controllers, if set.
-	Webhooks webhook.Server
 	// Ready are checks at /readyz besides that of the cache, by name.
 	Ready map[string]healthz.Checker
 	// Server has the ports of health and metrics and the TLS settings.
@@ -75,18 +76,14 @@ func (frugal) NeedLeaderElection() bool { return false }
 
 // NewManager returns a manager to which controllers can be added.
 func NewManager(o Options) (ctrl.Manager, error) {
-	setTLS, err := o.Server.TLS()
-	if err != nil {
-		return nil, err
-	}
 	home := cmp.Or(o.Home, o.Config)
 	settings := ctrl.Options{
-		Scheme:                 o.Scheme,
-		Cache:                  o.Cache,
-		Client:                 o.Client,
-		WebhookServer:          o.Webhooks,
-		Metrics:                metrics.AskedOf(metrics.Options(o.Server.MetricsPort, setTLS), home),
-		HealthProbeBindAddress: o.Server.HealthProbeAddress(),
+		Scheme: o.Scheme,
+		Cache:  o.Cache,
+		Client: o.Client,
+		// Its own servers have no bounds for what clients take: see serve.
+		Metrics:                metricsserver.Options{BindAddress: none},
+		HealthProbeBindAddress: none,
 	}
 	if o.Tracer != nil {
 		settings.NewClient = o.tracedClient
@@ -121,13 +118,33 @@ func NewManager(o Options) (ctrl.Manager, error) {
 	if err := o.traceArrivals(manager); err != nil {
 		return nil, err
 	}
+	return manager, o.serve(manager, home)
+}
+
+// serve makes the manager serve health and metrics.
+func (o Options) serve(manager ctrl.Manager, home *rest.Config) error {
+	setTLS, err := o.Server.TLS()
+	if err != nil {
+		return err
+	}
 	checks := health.Checks{
 		Live:  map[string]healthz.Checker{"ping": healthz.Ping},
 		Ready: map[string]healthz.Checker{"informer-sync": (&informers{manager: manager, kinds: o.Watched}).synced},
 	}
 	maps.Copy(checks.Ready, o.Ready)
-	if err := checks.AddTo(manager); err != nil {
-		return nil, err
+	if err := checks.AddTo(manager, o.Server.HealthProbePort); err != nil {
+		return err
 	}
-	return manager, checks.ServeTLS(manager, o.Server.SecureHealthProbePort, setTLS)
+	if err := checks.ServeTLS(manager, o.Server.SecureHealthProbePort, setTLS); err != nil {
+		return err
+	}
+	server, err := metrics.Server(o.Server.MetricsPort, setTLS, home)
+	if err != nil || server == nil {
+		return err
+	}
+	if err := manager.Add(server); err != nil {
+		_ = server.Listener.Close() // nobody has been told of it
+		return fmt.Errorf("adding the server of the metrics of %s: %w", o.Component, err)
+	}
+	return nil
 }

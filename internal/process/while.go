@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capstan-io/capstan/internal/footprint"
 	"github.com/capstan-io/capstan/internal/health"
@@ -54,17 +53,12 @@ func serveMetrics(ctx context.Context, server options.Server, config *rest.Confi
 	if err := metrics.RegisterBuildInfo(controllermetrics.Registry, component); err != nil {
 		return err
 	}
-	httpClient, err := rest.HTTPClientFor(config)
+	serving, err := metrics.Server(server.MetricsPort, setTLS, config)
 	if err != nil {
-		return fmt.Errorf("making the client of the metrics server: %w", err)
-	}
-	o := metrics.Options(server.MetricsPort, setTLS)
-	serving, err := metricsserver.NewServer(o, config, httpClient)
-	if err != nil {
-		return fmt.Errorf("setting up the metrics server: %w", err)
+		return err
 	}
 	if err := serving.Start(ctx); err != nil {
-		return fmt.Errorf("serving metrics on %s (--metrics-port=0 turns them off): %w", o.BindAddress, err)
+		return fmt.Errorf("serving metrics on port %d: %w", server.MetricsPort, err)
 	}
 	return nil
 }

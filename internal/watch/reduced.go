@@ -5,6 +5,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,9 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/dial"
 )
 
-// pageSize is how many whole objects there are at a time while they are listed.
+// pageSize is how many whole objects there are at a time while they are listed, unless they are too
+// much for one answer.
 const pageSize = 250
 
 // Reduced is the source of those objects that the selector chooses, each made by
@@ -43,32 +47,45 @@ func (r reducer[W, T]) reduce(item any) any {
 	return item
 }
 
+// list returns what is kept of all objects.
 func (r reducer[W, T]) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	reduced := &metav1.List{}
-	for {
+	return pages(r.reduce, func(limit int64, next string) (client.ObjectList, error) {
 		page, _ := r.empty.DeepCopyObject().(client.ObjectList)
-		// Without a resourceVersion, as a server would send what it remembers in one piece.
-		options := &client.ListOptions{
-			FieldSelector: r.selector, Limit: pageSize, Continue: reduced.Continue,
-			Raw: &metav1.ListOptions{TimeoutSeconds: options.TimeoutSeconds},
+		return page, r.client.List(ctx, page, &client.ListOptions{
+			FieldSelector: r.selector, Limit: limit, Continue: next, Raw: &metav1.ListOptions{TimeoutSeconds: options.TimeoutSeconds},
+		})
+	})
+}
+
+// pages lists objects page by page, and returns what is kept of them. They are read without a
+// resourceVersion, as a server would send what it remembers in one piece. A page that is too much for an answer is requested
+// again with half as many objects, down to one, and so are those after it.
+func pages(keep func(any) any, read func(limit int64, next string) (client.ObjectList, error)) (*metav1.List, error) {
+	kept := &metav1.List{}
+	for size := int64(pageSize); ; {
+		page, err := read(size, kept.Continue)
+		var tooLarge *dial.LimitError
+		switch {
+		case size > 1 && errors.As(err, &tooLarge):
+			size /= 2
+			continue
+		case err != nil:
+			return nil, err
 		}
-		if err := r.client.List(ctx, page, options); err != nil {
-			return nil, err //nolint:wrapcheck // the session says what it did
-		}
-		err := meta.EachListItem(page, func(object runtime.Object) error {
-			kept, ok := r.reduce(object).(T)
+		err = meta.EachListItem(page, func(object runtime.Object) error {
+			reduced, ok := keep(object).(runtime.Object)
 			if !ok {
 				return fmt.Errorf("a %T has a %T", page, object)
 			}
-			reduced.Items = append(reduced.Items, runtime.RawExtension{Object: kept})
+			kept.Items = append(kept.Items, runtime.RawExtension{Object: reduced})
 			return nil
 		})
 		if err != nil {
 			return nil, fmt.Errorf("reading what was listed: %w", err)
 		}
-		reduced.ResourceVersion, reduced.Continue = page.GetResourceVersion(), page.GetContinue()
-		if reduced.Continue == "" {
-			return reduced, nil
+		kept.ResourceVersion, kept.Continue = page.GetResourceVersion(), page.GetContinue()
+		if kept.Continue == "" {
+			return kept, nil
 		}
 	}
 }

@@ -39,13 +39,9 @@ func StartReplicaSets(t testing.TB, config *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cached, err := work.CacheOptions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, config, ctrl.Options{Scheme: scheme, Cache: cached}, func(mgr ctrl.Manager) error {
+	run(t, config, ctrl.Options{Scheme: scheme, Cache: work.CacheOptions()}, func(mgr ctrl.Manager) error {
 		gates, _ := features.Resolve(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): true})
-		return work.Setup(mgr, work.Options{Gates: gates})
+		return work.Setup(t.Context(), mgr, work.Options{Gates: gates})
 	})
 }
 

@@ -6,7 +6,9 @@ package order
 import (
 	"sync"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
 // Share is how many workers of a controller the keys of one group, such as those of a
@@ -20,9 +22,19 @@ type Share[K comparable] struct {
 // Shared are the options of a controller with so many workers, a quarter of which is left
 // to others by the keys of any one namespace. No key is more important than another.
 func Shared[K comparable](workers int, namespace func(K) string) controller.TypedOptions[K] {
+	newQueue := func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
+		return SharedQueue(name, limiter, workers, namespace)
+	}
+	return controller.TypedOptions[K]{MaxConcurrentReconciles: workers, NewQueue: newQueue}
+}
+
+// SharedQueue is the queue of a controller with the options of Shared, for one that adds
+// something of its own to it.
+func SharedQueue[K comparable](
+	name string, limiter workqueue.TypedRateLimiter[K], workers int, namespace func(K) string,
+) priorityqueue.PriorityQueue[K] {
 	ranks := &Ranks[K]{}
-	share := Share[K]{Of: namespace, Most: workers - workers/4}
-	return controller.TypedOptions[K]{MaxConcurrentReconciles: workers, NewQueue: NewQueue(ranks.Of, share)}
+	return newQueue(name, limiter, ranks.Of, Share[K]{Of: namespace, Most: workers - workers/4})
 }
 
 // taken is a key that was taken out of a queue.

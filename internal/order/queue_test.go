@@ -22,9 +22,9 @@ func TestWhatIsMoreImportantComesFirst(t *testing.T) {
 	q.Add("first")
 	q.GetWithPriority()
 
-	AddLater(q, "confirmed")
+	AddLater(q, "confirmed", 0)
 	ranks.Set("urgent-confirmed", 2_000_000_000)
-	AddLater(q, "urgent-confirmed")
+	AddLater(q, "urgent-confirmed", 0)
 	want := []string{"urgent", "important", "late"}
 	for i := range 100 {
 		key := fmt.Sprintf("usual-%02d", i)
@@ -155,7 +155,7 @@ func TestWhatCanWaitStaysSo(t *testing.T) {
 	ranks.Set("important", 7)
 	q := NewQueue(ranks.Of, Share[string]{})("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
 	defer q.ShutDown()
-	AddLater(q, "important")
+	AddLater(q, "important", 0)
 	key, priority, _ := q.GetWithPriority()
 	q.Done(key)
 	q.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, key)

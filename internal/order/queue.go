@@ -46,19 +46,23 @@ type queue[K comparable] struct {
 // NewQueue returns what makes the queue of a controller.
 func NewQueue[K comparable](rank Rank[K], share Share[K]) func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
 	return func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
-		inner := priorityqueue.New(name, func(o *priorityqueue.Opts[K]) { o.RateLimiter = limiter })
-		return queue[K]{PriorityQueue: inner, rank: rank, taken: &atomic.Bool{}, shares: newShares(share)}
+		return newQueue(name, limiter, rank, share)
 	}
 }
 
-// AddLater adds a key that can wait to the queue of a controller.
-func AddLater[K comparable](q workqueue.TypedRateLimitingInterface[K], key K) {
+func newQueue[K comparable](name string, limiter workqueue.TypedRateLimiter[K], rank Rank[K], share Share[K]) queue[K] {
+	inner := priorityqueue.New(name, func(o *priorityqueue.Opts[K]) { o.RateLimiter = limiter })
+	return queue[K]{PriorityQueue: inner, rank: rank, taken: &atomic.Bool{}, shares: newShares(share)}
+}
+
+// AddLater adds a key that can wait to the queue of a controller, after some time.
+func AddLater[K comparable](q workqueue.TypedRateLimitingInterface[K], key K, after time.Duration) {
 	if ordered, is := q.(priorityqueue.PriorityQueue[K]); is {
 		low := handler.LowPriority
-		ordered.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, key)
+		ordered.AddWithOpts(priorityqueue.AddOpts{Priority: &low, After: after}, key)
 		return
 	}
-	q.Add(key)
+	q.AddAfter(key, after)
 }
 
 // Add is part of the queue.

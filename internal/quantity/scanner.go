@@ -1,0 +1,247 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package quantity
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// tokenMax is how many bytes of a name or a value are looked at: more than any name of a
+// field has with all of its letters escaped, and than any quantity.
+const tokenMax = 1024
+
+// Scanner looks for quantities that cannot be parsed safely in JSON that comes piece by
+// piece, before anybody reads it. It takes up no more memory for a long text than for a
+// short one. What is no JSON is not its business: nobody reads that into an object.
+type Scanner struct {
+	root *Places
+	// open are the objects and lists around what comes next in which there may be a
+	// quantity, and beyond how many more are open in these in which there is none.
+	open   []container
+	beyond int
+
+	inText, escaping bool
+	// token is what is read of a name, a text or a number; kept says that it matters.
+	token []byte
+	kept  bool
+	err   error
+}
+
+// container is an object or a list that is open.
+type container struct {
+	list bool
+	// at is where it is, for each kind that it may be a part of.
+	at []*Places
+	// named says that the value of a field comes next, at which places.
+	named bool
+	value []*Places
+}
+
+// NewScanner returns a scanner for one text.
+func NewScanner(root *Places) *Scanner { return &Scanner{root: root} }
+
+// Scan takes in the next bytes. It returns an error that names the first quantity that
+// cannot be parsed safely, and so forever after.
+func (s *Scanner) Scan(data []byte) error {
+	for i := 0; i < len(data) && s.err == nil; i++ {
+		if s.inText && !s.kept && !s.escaping { // most bytes are of texts that do not matter
+			end := bytes.IndexAny(data[i:], `"\`)
+			if end < 0 {
+				break
+			}
+			i += end
+		}
+		s.read(data[i])
+	}
+	return s.err
+}
+
+// read takes in a byte.
+func (s *Scanner) read(b byte) {
+	switch {
+	case s.inText:
+		s.text(b)
+	case b == '"':
+		s.inText, s.kept = true, s.matters()
+	case b == '{' || b == '[':
+		s.enter(b == '[')
+	case b == '}' || b == ']':
+		s.endToken(false)
+		s.leave()
+	case b == ',':
+		s.endToken(false)
+		s.next()
+	case b == ':':
+		s.beginValue()
+	case b == ' ' || b == '\n' || b == '\t' || b == '\r':
+		s.endToken(false)
+	default:
+		s.kept = s.kept || len(s.token) == 0 && s.matters()
+		s.keep(b)
+	}
+}
+
+// text takes in a byte of a text.
+func (s *Scanner) text(b byte) {
+	switch {
+	case s.escaping:
+		s.escaping = false
+	case b == '"':
+		s.inText = false
+		s.endToken(true)
+		return
+	default:
+		s.escaping = b == '\\'
+	}
+	s.keep(b)
+}
+
+// matters returns whether what begins now is a name, or may be a quantity.
+func (s *Scanner) matters() bool {
+	if s.beyond > 0 || len(s.open) == 0 {
+		return false
+	}
+	if in := s.open[len(s.open)-1]; !in.list && !in.named {
+		return true
+	}
+	return quantityOf(s.places()) != nil
+}
+
+// places returns where the value is that begins now.
+func (s *Scanner) places() []*Places {
+	if len(s.open) == 0 {
+		return []*Places{s.root}
+	}
+	in := s.open[len(s.open)-1]
+	if !in.list {
+		return in.value
+	}
+	var items []*Places
+	for _, at := range in.at {
+		if at.items != nil {
+			items = append(items, at.items)
+		}
+	}
+	return items
+}
+
+// keep keeps a byte of a token, and of a long one that it is longer.
+func (s *Scanner) keep(b byte) {
+	if s.kept && len(s.token) <= tokenMax {
+		s.token = append(s.token, b)
+	}
+}
+
+// endToken ends a name or a value.
+func (s *Scanner) endToken(text bool) {
+	if !s.kept {
+		return
+	}
+	token := string(s.token)
+	s.token, s.kept = s.token[:0], false
+	if text && len(token) <= tokenMax {
+		token = unescaped(token)
+	}
+	if in := &s.open[len(s.open)-1]; !in.list && !in.named {
+		in.value = in.placesOf(token)
+		return
+	}
+	if at := quantityOf(s.places()); at != nil {
+		if err := checkCost(token); err != nil {
+			s.err = fmt.Errorf("%s: %w", at.path, err)
+		}
+	}
+}
+
+// placesOf returns where the value of a field is.
+func (c *container) placesOf(name string) []*Places {
+	var places []*Places
+	for _, at := range c.at {
+		if field := at.fields[folded(name)]; field != nil {
+			places = append(places, field)
+		}
+		if at.entries != nil {
+			places = append(places, at.entries)
+		}
+	}
+	return places
+}
+
+func (s *Scanner) beginValue() {
+	if s.beyond == 0 && len(s.open) > 0 {
+		s.open[len(s.open)-1].named = true
+	}
+}
+
+// next says that the next field or item begins.
+func (s *Scanner) next() {
+	if s.beyond == 0 && len(s.open) > 0 {
+		in := &s.open[len(s.open)-1]
+		in.named, in.value = false, nil
+	}
+}
+
+// enter says that an object or a list begins.
+func (s *Scanner) enter(list bool) {
+	if s.beyond == 0 {
+		var at []*Places
+		for _, place := range s.places() {
+			if list && place.items != nil || !list && (place.fields != nil || place.entries != nil) {
+				at = append(at, place)
+			}
+		}
+		if len(at) > 0 {
+			s.open = append(s.open, container{list: list, at: at})
+			return
+		}
+	}
+	s.beyond++
+}
+
+// leave says that an object or a list ends.
+func (s *Scanner) leave() {
+	switch {
+	case s.beyond > 0:
+		s.beyond--
+	case len(s.open) > 0:
+		s.open = s.open[:len(s.open)-1]
+	}
+}
+
+// quantityOf returns the first of the places where a value is a quantity.
+func quantityOf(places []*Places) *Places {
+	for _, at := range places {
+		if at.quantity {
+			return at
+		}
+	}
+	return nil
+}
+
+// unescaped returns a text without its escapes.
+func unescaped(token string) string {
+	var text string
+	if strings.Contains(token, `\`) && json.Unmarshal([]byte(`"`+token+`"`), &text) == nil {
+		return text
+	}
+	return token
+}
+
+// checkCost refuses what looks like a number and takes long to parse. The value may be
+// another kind's, where it is no quantity, so it may be any text: parsing ends at the first
+// character that no quantity has.
+func checkCost(text string) error {
+	if len(text) > tokenMax {
+		return fmt.Errorf("it has more than %d bytes, which no quantity has", tokenMax)
+	}
+	text = strings.TrimSpace(text)
+	digits := strings.TrimLeft(text, "+-")
+	if digits == "" || strings.IndexAny(digits, "0123456789.") != 0 || strings.Trim(text, "0123456789.eEinumkKMGTP+-") != "" {
+		return nil
+	}
+	return check(text)
+}
