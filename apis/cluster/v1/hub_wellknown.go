@@ -6,6 +6,8 @@ package v1
 import (
 	"crypto/sha256"
 	"encoding/hex"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Further annotations on a ManagedCluster.
@@ -33,15 +35,37 @@ const (
 	AnnotationClusterUID = "agent.open-cluster-management.io/cluster-uid"
 )
 
-// LabelAwaitingAcceptance is on a ManagedCluster that was created without being
-// accepted, until it is; not if that was before the hub had this label. The hub's webhook writes it and lets nobody else
-// change it. The value identifies who created it: the first 16 hexadecimal
-// digits of the SHA-256 of the user name, by which the hub limits how many of
-// these one user may have.
-const LabelAwaitingAcceptance = "fleet.capstan.io/awaiting-acceptance"
+// AnnotationAwaitingAcceptance is on a ManagedCluster that was created without being
+// accepted, until it is; not if that was before the hub knew of it. The hub's webhook
+// writes it and lets nobody else change it. The value identifies who created it: the
+// first 16 hexadecimal digits of the SHA-256 of the user name, by which the hub limits
+// how many of these one user may have.
+const AnnotationAwaitingAcceptance = "fleet.capstan.io/awaiting-acceptance"
 
-// AwaitingMark returns the value of LabelAwaitingAcceptance that stands for a
-// user. User names themselves do not fit into a label.
+// AnnotationRegisteredByAcceptor is "true" on a ManagedCluster that was created without
+// being accepted, until it is, by a user who could have accepted it. The hub's webhook
+// writes it and lets nobody else change it. Works may be made in the namespace of the
+// same name, which may have been there for another purpose: who registers a cluster with
+// a bootstrap token must not have objects of the hub written into the namespace of a
+// tenant by the choice of a name.
+const AnnotationRegisteredByAcceptor = "fleet.capstan.io/registered-by-acceptor"
+
+// LabelAwaitingAcceptance is what earlier releases wrote in the place of
+// AnnotationAwaitingAcceptance. The hub replaces it: clients compare the labels of a new
+// ManagedCluster with those that they sent.
+const LabelAwaitingAcceptance = AnnotationAwaitingAcceptance
+
+// AwaitingMarkOf returns whom a ManagedCluster waits for, as AwaitingMark says it, or ""
+// if it does not wait.
+func AwaitingMarkOf(cluster metav1.Object) string {
+	if mark := cluster.GetAnnotations()[AnnotationAwaitingAcceptance]; mark != "" {
+		return mark
+	}
+	return cluster.GetLabels()[LabelAwaitingAcceptance]
+}
+
+// AwaitingMark returns the value of AnnotationAwaitingAcceptance that stands for a user.
+// It is no longer than a user name may be, and can be printed as it is.
 func AwaitingMark(user string) string {
 	sum := sha256.Sum256([]byte(user))
 	return hex.EncodeToString(sum[:8])

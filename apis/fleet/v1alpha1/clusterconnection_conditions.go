@@ -56,6 +56,10 @@ const (
 	// ClusterConnectionReasonIdentityChanged (False): a different cluster than
 	// before responds at the endpoint.
 	ClusterConnectionReasonIdentityChanged = "IdentityChanged"
+	// ClusterConnectionReasonDefinitionsMissing (False): the cluster does not serve
+	// the kinds by which the push agent delivers, and it could not install them; the
+	// message says what to do.
+	ClusterConnectionReasonDefinitionsMissing = "DefinitionsMissing"
 )
 
 // Reasons of CredentialsValid.

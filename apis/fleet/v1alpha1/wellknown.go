@@ -90,6 +90,9 @@ const (
 	// PushAgentServiceAccount is the name of its ServiceAccount in the namespace
 	// of the hub's components.
 	PushAgentServiceAccount = "push-agent-sa"
+	// APIServerServiceAccount is the ServiceAccount of the hub's aggregated API server, in
+	// the namespace of the hub.
+	APIServerServiceAccount = "apiserver-sa"
 	// PushCredentialsRole is the ClusterRole that lets it use the Secret
 	// DefaultSecretName; it is bound in the namespace of each Push cluster.
 	PushCredentialsRole = "open-cluster-management:push-agent:credentials"
@@ -163,6 +166,21 @@ const (
 // AnnotationRebalanced is on a binding whose replicas have moved by themselves, and
 // has when they last did and how, as JSON.
 const AnnotationRebalanced = "fleet.capstan.io/rebalanced"
+
+// AnnotationWorkBytesMax on a Namespace is how many bytes the works of its bindings and replica
+// sets take up on the hub at most, as a quantity such as 4Gi. Default: three quarters of what
+// other namespaces leave of the 1Gi that all have together which do not have it. A quarter of it,
+// or of 1Gi if that is more, may be written at once, and after that one of 1024 parts in a second.
+const AnnotationWorkBytesMax = "fleet.capstan.io/work-bytes-max"
+
+// AnnotationClusterPolicyWorkBytesMax on a Namespace is the same for the works of objects of it that
+// ClusterPropagationPolicies send. Default: three quarters of what all others leave of the 1Gi, and
+// of a sixteenth more that is reserved for such works.
+const AnnotationClusterPolicyWorkBytesMax = "fleet.capstan.io/cluster-policy-work-bytes-max"
+
+// AnnotationSharedWorkBytesMax on a ClusterManager is how many bytes the works of all namespaces
+// without a limit of their own take up on the hub together, as a quantity such as 4Gi. Default: 1Gi.
+const AnnotationSharedWorkBytesMax = "fleet.capstan.io/shared-work-bytes-max"
 
 // What a rollout leaves on the works that it governs. They go with it.
 const (

@@ -42,6 +42,21 @@ const (
 	// there stays, and a ManifestWork that is deleted is removed all the same.
 	AnnotationSuspendDispatching = "fleet.capstan.io/suspend-dispatching"
 
+	// AnnotationStrictFields with the value "true" on an object in a manifest makes the agent
+	// refuse it if it has fields that the API server of the member does not know. Otherwise
+	// they are left out.
+	AnnotationStrictFields = "fleet.capstan.io/strict-fields"
+
+	// AnnotationRecreate with the value "true" on an object in a manifest lets the agent
+	// delete the object in the cluster, and make it again, if the manifest changes a field
+	// that cannot change, whoever made the object.
+	AnnotationRecreate = "fleet.capstan.io/recreate"
+
+	// AnnotationImagePullSecrets on a ServiceAccount of a member has the names of the
+	// imagePullSecrets that its manifest had when it was applied last, sorted, with commas
+	// between. All others in the list are the member's, and stay.
+	AnnotationImagePullSecrets = "fleet.capstan.io/image-pull-secrets"
+
 	// AnnotationAdopted with the value "true" is on a Namespace of a member that was
 	// there before the work of a binding that has it. It is not deleted with that.
 	AnnotationAdopted = "fleet.capstan.io/adopted"

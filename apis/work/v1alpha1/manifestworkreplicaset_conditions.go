@@ -40,6 +40,15 @@ const (
 	// ReasonInvalidManifestWorkName (ManifestworkApplied=False): namespace and name
 	// together are too long for the label of the ManifestWorks.
 	ReasonInvalidManifestWorkName = "InvalidManifestWorkName"
+	// ReasonNamespaceFull (ManifestworkApplied=False): the works of the bindings and replica sets of
+	// the namespace take up all that they may on the hub.
+	ReasonNamespaceFull = "NamespaceFull"
+	// ReasonHubFull (ManifestworkApplied=False): the works of all namespaces without a limit of their
+	// own take up so much that this one may have no more now.
+	ReasonHubFull = "HubFull"
+	// ReasonNamespaceThrottled (ManifestworkApplied=False): so much was written to the works of the
+	// namespace that the rest has to wait for its turn.
+	ReasonNamespaceThrottled = "NamespaceThrottled"
 )
 
 // FinalizerManifestWorkCleanup keeps a ManifestWorkReplicaSet until its

@@ -78,8 +78,9 @@ type ObjectReference struct {
 
 // WorkloadRebalancerStatus is what became of a WorkloadRebalancer.
 type WorkloadRebalancerStatus struct {
-	// observedWorkloads are the objects of spec.workloads, in that order, each once,
-	// and what became of them.
+	// observedWorkloads are the objects of spec.workloads, each once, and what became of
+	// them, sorted by apiVersion, kind, namespace and name. Of what was taken out of
+	// spec.workloads, those that were Successful stay, up to 1000.
 	// +optional
 	ObservedWorkloads []ObservedWorkload `json:"observedWorkloads,omitempty"`
 

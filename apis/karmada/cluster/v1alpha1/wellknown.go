@@ -11,6 +11,8 @@ const (
 	// NameMaxLength is the length of the longest name of a Cluster: the namespace
 	// karmada-es-<name> has to be a DNS label.
 	NameMaxLength = 48
+	// SecretsNamespace is where Karmada's clients keep the Secrets that Clusters refer to.
+	SecretsNamespace = "karmada-cluster"
 )
 
 // The keys of the Secrets that a Cluster refers to.

@@ -33,4 +33,13 @@ const (
 	// BindingReasonFullyAppliedFailed (False): a cluster does not have it; the message
 	// says which.
 	BindingReasonFullyAppliedFailed = "FullyAppliedFailed"
+	// BindingReasonNamespaceFull (False): the works of the bindings and replica sets of the
+	// namespace take up all that they may on the hub.
+	BindingReasonNamespaceFull = "NamespaceFull"
+	// BindingReasonHubFull (False): the works of all namespaces without a limit of their own take
+	// up so much that this one may have no more now.
+	BindingReasonHubFull = "HubFull"
+	// BindingReasonNamespaceThrottled (False): so much was written to the works of the
+	// namespace that the rest has to wait for its turn.
+	BindingReasonNamespaceThrottled = "NamespaceThrottled"
 )
