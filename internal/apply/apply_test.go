@@ -158,7 +158,8 @@ func TestMarksChangeWithWhatCounts(t *testing.T) {
 		change(m)
 		return m
 	}
-	base := MarkOf(object(func(*metav1.ObjectMeta) {}))
+	deployments := Object{Group: "apps", Resource: "deployments"}
+	base := MarkOf(deployments, object(func(*metav1.ObjectMeta) {}))
 	cases := map[string]struct {
 		reason string
 		change func(*metav1.ObjectMeta)
@@ -178,10 +179,14 @@ func TestMarksChangeWithWhatCounts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := MarkOf(object(tc.change)) == base; got != tc.same {
+			if got := MarkOf(deployments, object(tc.change)) == base; got != tc.same {
 				t.Errorf("MarkOf is the same: %t, want %t. %s", got, tc.same, tc.reason)
 			}
 		})
+	}
+	classes := Object{Group: "scheduling.k8s.io", Resource: "priorityclasses"}
+	if MarkOf(classes, object(func(*metav1.ObjectMeta) {})) == MarkOf(classes, object(cases["a status write"].change)) {
+		t.Error("a PriorityClass has the same mark after a write, which its generation does not count")
 	}
 }
 
@@ -350,5 +355,43 @@ func TestManagersOfAnOwner(t *testing.T) {
 	}}
 	if diff := cmp.Diff([]string{"a"}, ManagersOf(object, "ours")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestMessagesAreShort has a server say megabytes, which would be kept for each object.
+func TestMessagesAreShort(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	conflict := apierrors.NewApplyConflict([]metav1.StatusCause{
+		{Type: metav1.CauseTypeFieldManagerConflict, Field: long, Message: `conflict with "` + long + `"`},
+	}, long)
+	for _, err := range []error{apierrors.NewBadRequest(long), apierrors.NewInternalError(errors.New(long)), errors.New(long), conflict} {
+		if got := Explain(err, "patch", Object{Resource: "configmaps", Name: "a"}); len(got.Message) > MessageBytesMax {
+			t.Errorf("the message has %d bytes: %.100s", len(got.Message), got.Message)
+		}
+	}
+	if got := Conflicting(conflict); !got.Has(long) {
+		t.Error("who the conflict is with is not known")
+	}
+}
+
+// TestFewResourcesAreKept has a server say that it serves kinds without number, which are kept for
+// each group version.
+func TestFewResourcesAreKept(t *testing.T) {
+	list := &metav1.APIResourceList{APIResources: []metav1.APIResource{
+		{Name: "widgets", Kind: "Widget", Verbs: metav1.Verbs{"patch"}}, {Name: strings.Repeat("x", 1<<20), Kind: "Long", Verbs: metav1.Verbs{"patch"}},
+	}}
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	kinds := NewKinds(func(string) (*metav1.APIResourceList, error) { return list, nil }, clock)
+	gv := schema.GroupVersion{Group: "g", Version: "v1"}
+	if _, err := kinds.Find(gv.WithKind("Widget")); err != nil {
+		t.Error(err)
+	}
+	if _, err := kinds.Find(gv.WithKind("Long")); !errors.Is(err, ErrNoKind) {
+		t.Errorf("got %v", err)
+	}
+	list.APIResources = make([]metav1.APIResource, servedMax+1)
+	kinds.Forget(gv)
+	if _, err := kinds.Find(gv.WithKind("Widget")); err == nil || errors.Is(err, ErrNoKind) {
+		t.Errorf("got %v", err)
 	}
 }

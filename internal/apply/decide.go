@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
@@ -17,16 +18,22 @@ type Mark struct {
 	UID types.UID
 	// Generation counts the changes of what is desired.
 	Generation int64
-	// ResourceVersion is set for objects that have no generation.
+	// ResourceVersion is set for objects whose generation counts nothing.
 	ResourceVersion string
 	// Metadata is a hash of labels, annotations and owners, which no generation counts.
 	Metadata uint64
 }
 
-// MarkOf returns the mark of an object.
-func MarkOf(object metav1.Object) Mark {
+// GenerationCounts tells whether the generation of objects of a resource, if they have one, rises
+// with each change of what is desired. That of a PriorityClass is always 1.
+func GenerationCounts(of schema.GroupResource) bool {
+	return of != schema.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}
+}
+
+// MarkOf returns the mark of an object as it is in the cluster.
+func MarkOf(of Object, object metav1.Object) Mark {
 	mark := Mark{UID: object.GetUID(), Generation: object.GetGeneration()}
-	if mark.Generation == 0 {
+	if mark.Generation == 0 || !GenerationCounts(schema.GroupResource{Group: of.Group, Resource: of.Resource}) {
 		mark.ResourceVersion = object.GetResourceVersion()
 		return mark
 	}

@@ -21,6 +21,14 @@ import (
 // for again.
 const kindMissTTL = 25 * time.Millisecond
 
+const (
+	// servedMax is how many resources a group version may have, some times as many as any.
+	// They are kept for each that works deliver.
+	servedMax = 5_000
+	// servedNameMax is how long the names of a resource and its kind may be.
+	servedNameMax = 253
+)
+
 // ErrNoKind says that the cluster does not serve a kind.
 var ErrNoKind = errors.New("the cluster does not know the kind")
 
@@ -28,6 +36,8 @@ var ErrNoKind = errors.New("the cluster does not know the kind")
 type Resource struct {
 	schema.GroupVersionResource
 	Namespaced bool
+	// Scales says that autoscalers can scale the objects: they have the subresource scale.
+	Scales bool
 }
 
 // Kinds finds the resources of kinds. It asks the server for one group
@@ -77,6 +87,9 @@ func (k *Kinds) Find(kind schema.GroupVersionKind) (Resource, error) {
 			version.kinds = nil
 		case err != nil:
 			return Resource{}, fmt.Errorf("finding the resource of kind %s: %w", kind.GroupKind(), err)
+		case len(list.APIResources) > servedMax:
+			return Resource{}, fmt.Errorf("finding the resource of kind %s: the cluster says that it serves %d resources of %s, more than %d",
+				kind.GroupKind(), len(list.APIResources), kind.GroupVersion(), servedMax)
 		default:
 			version.kinds = resourcesOf(kind.GroupVersion(), list)
 		}
@@ -130,12 +143,18 @@ func (k *Kinds) Serves(resource schema.GroupVersionResource) bool {
 
 func resourcesOf(gv schema.GroupVersion, list *metav1.APIResourceList) map[string]Resource {
 	kinds := make(map[string]Resource, len(list.APIResources))
+	scales := map[string]bool{}
+	for i := range list.APIResources {
+		if name, isScale := strings.CutSuffix(list.APIResources[i].Name, "/scale"); isScale {
+			scales[name] = true
+		}
+	}
 	for i := range list.APIResources {
 		r := &list.APIResources[i]
-		if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "patch") {
+		if len(r.Name) > servedNameMax || len(r.Kind) > servedNameMax || strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "patch") {
 			continue // a subresource, or a kind that only answers questions
 		}
-		kinds[r.Kind] = Resource{GroupVersionResource: gv.WithResource(r.Name), Namespaced: r.Namespaced}
+		kinds[r.Kind] = Resource{GroupVersionResource: gv.WithResource(r.Name), Namespaced: r.Namespaced, Scales: scales[r.Name]}
 	}
 	return kinds
 }

@@ -6,30 +6,43 @@ package apply
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // AppliedFor tells whether an entry of managedFields is of a manager that
 // applied the object for the owner: such a manager owns the ownerReference.
 func AppliedFor(entry *metav1.ManagedFieldsEntry, owner types.UID) bool {
-	return entry.Operation == metav1.ManagedFieldsOperationApply && entry.FieldsV1 != nil &&
+	return owner != "" && entry.Operation == metav1.ManagedFieldsOperationApply && entry.FieldsV1 != nil &&
 		strings.Contains(entry.FieldsV1.GetRawString(), string(owner))
 }
 
 // ManagersOf returns the managers that applied an object for the owner.
 func ManagersOf(object metav1.Object, owner types.UID) []string {
 	var managers []string
+	known := sets.New[string]()
 	entries := object.GetManagedFields()
 	for i := range entries {
-		if AppliedFor(&entries[i], owner) && !slices.Contains(managers, entries[i].Manager) {
+		if AppliedFor(&entries[i], owner) && !known.Has(entries[i].Manager) {
+			known.Insert(entries[i].Manager)
 			managers = append(managers, entries[i].Manager)
 		}
 	}
 	return managers
+}
+
+// IsApplier tells whether a manager applied an object for the owner.
+func IsApplier(object metav1.Object, manager string, owner types.UID) bool {
+	entries := object.GetManagedFields()
+	for i := range entries {
+		if entries[i].Manager == manager && AppliedFor(&entries[i], owner) {
+			return true
+		}
+	}
+	return false
 }
 
 // SetManagers returns a merge patch that makes the entries the managedFields of

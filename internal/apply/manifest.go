@@ -119,12 +119,22 @@ type Stamp struct {
 	ResourceVersion string
 	// Without are fields of the manifest to leave away.
 	Without []ignore.Path
+	// Undeclared are fields that the server does not know, to leave away as well. The paths
+	// are those of the manifest without the fields of Without.
+	Undeclared []ignore.Path
 	// MetadataOnly leaves everything but the stamp and the names away.
 	MetadataOnly bool
 }
 
-// Content returns the decoded JSON of a manifest. Its errors are ErrNotObject.
+// Content returns the decoded JSON of a manifest, with its fields where the API server
+// stores them, and without those that a controller writes. Its errors are ErrNotObject.
 func Content(raw []byte) (map[string]any, error) {
+	content, err := decode(raw)
+	normalize(content)
+	return content, err
+}
+
+func decode(raw []byte) (map[string]any, error) {
 	var content map[string]any
 	if err := utiljson.Unmarshal(raw, &content); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotObject, err)
@@ -141,6 +151,7 @@ func Body(raw []byte, stamp Stamp) ([]byte, error) {
 		return nil, err
 	}
 	ignore.Remove(content, stamp.Without)
+	ignore.Remove(content, stamp.Undeclared)
 	given, ok := content["metadata"].(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%w: metadata is missing", ErrNotObject)

@@ -57,6 +57,19 @@ func (m *Member) Merge(
 	return m.patch(ctx, version, object, types.MergePatchType, body, metav1.PatchOptions{FieldManager: as.Manager})
 }
 
+// Replace changes an object that is there by a JSON patch.
+func (m *Member) Replace(
+	ctx context.Context, version string, object Object, body []byte, as As,
+) (*metav1.PartialObjectMetadata, error) {
+	return m.patch(ctx, version, object, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: as.Manager})
+}
+
+// TryReplace is Replace without storing anything: a dry run.
+func (m *Member) TryReplace(ctx context.Context, version string, object Object, body []byte, as As) error {
+	_, err := m.patch(ctx, version, object, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: as.Manager, DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
 func (m *Member) patch(
 	ctx context.Context, version string, object Object, patchType types.PatchType, body []byte, options metav1.PatchOptions,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -69,12 +82,28 @@ func (m *Member) patch(
 	if err != nil {
 		return nil, fmt.Errorf("writing %s: %w", object, err)
 	}
+	if err := checkMetadata(written); err != nil {
+		return nil, fmt.Errorf("%s, as it was written: %w", object, err)
+	}
 	return written, nil
 }
 
 // Create makes an object that is not there; the error is AlreadyExists if it is.
 func (m *Member) Create(
 	ctx context.Context, version string, object Object, body []byte, manager string,
+) (*metav1.PartialObjectMetadata, error) {
+	return m.create(ctx, version, object, body, metav1.CreateOptions{FieldManager: manager})
+}
+
+// TryCreate is Create without storing anything: a dry run. If the object is there, the error is
+// AlreadyExists for one that the server would make if it were not: that is looked at last.
+func (m *Member) TryCreate(ctx context.Context, version string, object Object, body []byte, manager string) error {
+	_, err := m.create(ctx, version, object, body, metav1.CreateOptions{FieldManager: manager, DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+func (m *Member) create(
+	ctx context.Context, version string, object Object, body []byte, options metav1.CreateOptions,
 ) (*metav1.PartialObjectMetadata, error) {
 	content, err := Content(body)
 	if err != nil {
@@ -85,9 +114,14 @@ func (m *Member) Create(
 		return nil, fmt.Errorf("creating %s: %w", object, err)
 	}
 	defer done()
-	created, err := m.whole(version, object).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{FieldManager: manager})
+	desired := &unstructured.Unstructured{Object: content}
+	desired.SetResourceVersion("")
+	created, err := m.whole(version, object).Create(ctx, desired, options)
 	if err != nil {
 		return nil, fmt.Errorf("creating %s: %w", object, err)
+	}
+	if err := checkMetadata(created); err != nil {
+		return nil, fmt.Errorf("%s, as it was created: %w", object, err)
 	}
 	return meta.AsPartialObjectMetadata(created), nil
 }
@@ -103,6 +137,9 @@ func (m *Member) Get(ctx context.Context, version string, object Object) (*metav
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", object, err)
 	}
+	if err := checkMetadata(found); err != nil {
+		return nil, fmt.Errorf("%s, as it was read: %w", object, err)
+	}
 	return found, nil
 }
 
@@ -116,6 +153,12 @@ func (m *Member) Read(ctx context.Context, version string, object Object) (*unst
 	found, err := m.whole(version, object).Get(ctx, object.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", object, err)
+	}
+	if err = checkValues(found.Object); err == nil {
+		err = checkMetadata(found)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s, as it was read: %w", object, err)
 	}
 	return found, nil
 }

@@ -11,8 +11,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/capstan-io/capstan/internal/apply/ignore"
+	"github.com/capstan-io/capstan/internal/conditions"
 )
 
 // Trouble is a kind of failure, by who can mend it.
@@ -43,14 +45,15 @@ const (
 	TroubleCustomized
 )
 
+// MessageBytesMax is how long a message about an object may be. A server says what it likes, and
+// what is said of each object is kept until that changes.
+const MessageBytesMax = 8 << 10
+
 // Problem is what an error means for the author of a manifest.
 type Problem struct {
 	Trouble Trouble
 	// Message is one line, the same each time.
 	Message string
-	// Managers are the field managers that a conflict is with, in the order of
-	// the fields.
-	Managers []string
 	// NoKind says that the resource itself is not there.
 	NoKind bool
 	// NoNamespace says that the namespace of the object is not there, or going.
@@ -62,6 +65,12 @@ func Explain(err error, verb string, object Object) Problem {
 	if err == nil {
 		return Problem{}
 	}
+	problem := explain(err, verb, object)
+	problem.Message = steady(conditions.Shorten(problem.Message, MessageBytesMax))
+	return problem
+}
+
+func explain(err error, verb string, object Object) Problem {
 	if errors.Is(err, ErrNotObject) {
 		return Problem{Trouble: TroubleInvalid, Message: "The manifest is " + err.Error() + "."}
 	}
@@ -77,6 +86,12 @@ func Explain(err error, verb string, object Object) Problem {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return Problem{Trouble: TroublePassing, Message: fmt.Sprintf("Cannot %s %s: %v.", verb, object, err)}
+	}
+	if Inexpressible(err) {
+		return Problem{
+			Trouble: TroubleInvalid,
+			Message: fmt.Sprintf("Cannot %s %s: %s. Remove what is there twice, or use updateStrategy Update, which replaces the object.", verb, object, status.Status().Message),
+		}
 	}
 	return explainStatus(status.Status(), err, verb, object)
 }
@@ -112,9 +127,24 @@ func explainStatus(status metav1.Status, err error, verb string, object Object) 
 			Trouble: TroublePassing, NoKind: true,
 			Message: fmt.Sprintf("The cluster does not serve %s any more; install its definition again.", resourceOf(object)),
 		}
+	case strings.Contains(status.Message, "failed calling webhook"):
+		return Problem{Trouble: TroublePassing, Message: message +
+			". It is tried again: that webhook of the cluster has to admit the object; if this lasts, see to the webhook's pods, Service and certificate."}
 	default:
 		return Problem{Trouble: TroublePassing, Message: message}
 	}
+}
+
+// Inexpressible tells whether server-side apply was refused only since the manifest has items
+// of a list twice, such as a port or an environment variable: it cannot say so. Other writes
+// may. They would also drop fields that the schema does not declare, and tell nobody: those
+// have to be left out first. The API server has no type for this error.
+func Inexpressible(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError &&
+		strings.Contains(status.Status().Message, "failed to create typed patch object") &&
+		strings.Contains(status.Status().Message, "duplicate entries for key") &&
+		!strings.Contains(status.Status().Message, undeclaredSuffix)
 }
 
 // forbidden names what is missing and where to add it.
@@ -149,14 +179,28 @@ func explainConflict(status metav1.Status, message string) Problem {
 			continue
 		}
 		problem.Trouble = TroubleConflict
-		manager := quoted(cause.Message)
-		problem.Managers = append(problem.Managers, manager)
-		fields = append(fields, fmt.Sprintf("%s (%s)", cause.Field, manager))
+		fields = append(fields, fmt.Sprintf("%s (%s)", cause.Field, quoted(cause.Message)))
 	}
 	if problem.Trouble == TroubleConflict {
 		problem.Message = "Other field managers own fields with different values: " + strings.Join(fields, ", ") + "."
 	}
 	return problem
+}
+
+// Conflicting returns the field managers with which an error of Member.Apply says that the object
+// is in conflict.
+func Conflicting(err error) sets.Set[string] {
+	managers := sets.New[string]()
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsConflict(err) || status.Status().Details == nil {
+		return managers
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			managers.Insert(quoted(cause.Message))
+		}
+	}
+	return managers
 }
 
 // quoted returns the first part of the text that stands in double quotes.

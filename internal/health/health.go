@@ -10,27 +10,21 @@ package health
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
-	"time"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/httpserver"
 )
 
 const (
 	livePath  = "/healthz"
 	readyPath = "/readyz"
-	// readHeaderTimeout is how long a probe may take to ask, shutdownTimeout how
-	// long one that is under way may take at the end.
-	readHeaderTimeout = 5 * time.Second
-	shutdownTimeout   = time.Second
 )
 
 // Checks are what /healthz and /readyz ask, by name.
@@ -47,17 +41,14 @@ func Ping() Checks {
 	}
 }
 
-// AddTo adds the checks to those that the manager serves over HTTP.
-func (c Checks) AddTo(mgr manager.Manager) error {
-	for name, check := range c.Live {
-		if err := mgr.AddHealthzCheck(name, check); err != nil {
-			return fmt.Errorf("adding the health check %q: %w", name, err)
-		}
+// AddTo makes the manager serve the checks over HTTP, as long as it runs and whether it
+// leads or not. Port 0 serves nothing.
+func (c Checks) AddTo(mgr manager.Manager, port int) error {
+	if port == 0 {
+		return nil
 	}
-	for name, check := range c.Ready {
-		if err := mgr.AddReadyzCheck(name, check); err != nil {
-			return fmt.Errorf("adding the readiness check %q: %w", name, err)
-		}
+	if err := httpserver.AddTo(mgr, c.over(port, nil)); err != nil {
+		return fmt.Errorf("serving health probes on --health-probe-port %d (0 turns them off): %w", port, err)
 	}
 	return nil
 }
@@ -76,20 +67,8 @@ func (c Checks) ServeTLS(mgr manager.Manager, port int, setTLS func(*tls.Config)
 		setTLS(config)
 	}
 	config.GetCertificate = certs.NewSelfSigned("capstan-health", clock.RealClock{}).Get
-	listener, err := tls.Listen("tcp", ":"+strconv.Itoa(port), config)
-	if err != nil {
+	if err := httpserver.AddTo(mgr, c.over(port, config)); err != nil {
 		return fmt.Errorf("serving health probes on --secure-health-probe-port %d (0 turns them off): %w", port, err)
-	}
-	timeout := shutdownTimeout
-	server := &manager.Server{
-		Name:            "secure health probe",
-		Server:          &http.Server{Handler: c.handler(), ReadHeaderTimeout: readHeaderTimeout},
-		Listener:        listener,
-		ShutdownTimeout: &timeout,
-	}
-	if err := mgr.Add(server); err != nil {
-		_ = listener.Close() // nobody has been told of it
-		return fmt.Errorf("adding the server of health probes over HTTPS: %w", err)
 	}
 	return nil
 }
@@ -100,24 +79,19 @@ func (c Checks) Serve(ctx context.Context, port int) error {
 	if port == 0 {
 		return nil
 	}
-	var listen net.ListenConfig
-	listener, err := listen.Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(port)))
+	server, err := httpserver.Listen(c.over(port, nil))
+	if err == nil {
+		err = server.Start(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("serving health probes on --health-probe-port %d (0 turns them off): %w", port, err)
 	}
-	server := &http.Server{Handler: c.handler(), ReadHeaderTimeout: readHeaderTimeout}
-	stop := context.AfterFunc(ctx, func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-		defer cancel()
-		if err := server.Shutdown(ctx); err != nil {
-			_ = server.Close() // the process ends
-		}
-	})
-	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving health probes: %w", err)
-	}
 	return nil
+}
+
+// over returns the options of a server of the checks.
+func (c Checks) over(port int, config *tls.Config) httpserver.Options {
+	return httpserver.Options{Name: "health probes", Handler: c.handler(), Address: ":" + strconv.Itoa(port), TLS: config}
 }
 
 func (c Checks) handler() http.Handler {

@@ -43,10 +43,14 @@ func TestEachPathAsksItsOwnChecks(t *testing.T) {
 	}
 }
 
-func TestNothingIsServedOverTLSAtPortZero(t *testing.T) {
+func TestNothingIsServedAtPortZero(t *testing.T) {
 	never := Checks{Live: map[string]healthz.Checker{}}
 	// A manager is not even asked.
-	if err := never.ServeTLS(nil, 0, func(*tls.Config) {}); err != nil {
-		t.Errorf("got error %v, want none", err)
+	for what, err := range map[string]error{
+		"HTTPS": never.ServeTLS(nil, 0, func(*tls.Config) {}), "HTTP": never.AddTo(nil, 0), "HTTP without a manager": never.Serve(t.Context(), 0),
+	} {
+		if err != nil {
+			t.Errorf("%s: got error %v, want none", what, err)
+		}
 	}
 }

@@ -139,7 +139,7 @@ func (f *Fields) Select(ctx context.Context, manifest map[string]any, changed bo
 		}
 		all = append(all, found...)
 	}
-	return minimal(all), nil
+	return Minimal(all), nil
 }
 
 // needed tells whether an object cannot do without what is at the path.
@@ -156,8 +156,8 @@ func needed(path Path) bool {
 	return false
 }
 
-// minimal sorts paths, and drops those that are at or below another one.
-func minimal(paths []Path) []Path {
+// Minimal sorts paths, and drops those that are at or below another one.
+func Minimal(paths []Path) []Path {
 	slices.SortFunc(paths, comparePaths)
 	kept := paths[:0]
 	for _, path := range paths {

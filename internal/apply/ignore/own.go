@@ -4,15 +4,13 @@
 package ignore
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/capstan-io/capstan/internal/jsonpath"
+	"github.com/capstan-io/capstan/internal/apply/owned"
 )
 
 // Disown returns the managed fields of an object without those at the paths of
@@ -29,11 +27,11 @@ func Disown(
 	sets := make([]*fieldpath.Set, len(entries))
 	for i := range entries {
 		sets[i] = &fieldpath.Set{}
-		if entries[i].FieldsV1 == nil || entries[i].Subresource != "" {
+		if entries[i].Subresource != "" {
 			continue
 		}
-		if err := sets[i].FromJSON(entries[i].FieldsV1.GetRawReader()); err != nil {
-			return nil, false, fmt.Errorf("reading the fields that manager %q owns: %w", entries[i].Manager, err)
+		if sets[i], err = owned.Fields(&entries[i]); err != nil {
+			return nil, false, err
 		}
 	}
 	for _, path := range paths {
@@ -49,8 +47,8 @@ func Disown(
 		}
 		given := fieldpath.NewSet()
 		for _, path := range paths {
-			for _, owned := range locate(sets[i], manifest, path) {
-				given.Insert(owned)
+			for _, field := range locate(sets[i], manifest, path) {
+				given.Insert(field)
 			}
 		}
 		if given.Empty() {
@@ -62,11 +60,9 @@ func Disown(
 		if left.Empty() {
 			continue
 		}
-		raw, err := left.ToJSON()
-		if err != nil {
-			return nil, false, fmt.Errorf("encoding the fields that manager %q owns: %w", entry.Manager, err)
+		if err := owned.Encode(&entry, left); err != nil {
+			return nil, false, err
 		}
-		entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
 		rest = append(rest, entry)
 	}
 	return rest, changed, nil
@@ -175,42 +171,11 @@ func elementsOf(set *fieldpath.Set, step, value any) []fieldpath.PathElement {
 	}
 	var found []fieldpath.PathElement
 	match := func(element fieldpath.PathElement) {
-		if matchesItem(element, value) && !slices.ContainsFunc(found, element.Equals) {
+		if owned.IsItem(element, value) && !slices.ContainsFunc(found, element.Equals) {
 			found = append(found, element)
 		}
 	}
 	set.Members.Iterate(match)
 	set.Children.Iterate(match)
 	return found
-}
-
-// matchesItem tells whether an element of a set is the item of a list. A key
-// that the item does not have is one that the API sets by default.
-func matchesItem(element fieldpath.PathElement, item any) bool {
-	switch {
-	case element.Value != nil:
-		return same((*element.Value).Unstructured(), item)
-	case element.Key != nil:
-		entries, ok := item.(map[string]any)
-		if !ok {
-			return false
-		}
-		for _, key := range *element.Key {
-			if value, there := entries[key.Name]; there && !same(key.Value.Unstructured(), value) {
-				return false
-			}
-		}
-		return true
-	default:
-		return false
-	}
-}
-
-func same(a, b any) bool {
-	if order, ordered := jsonpath.Compare(a, b); ordered {
-		return order == 0
-	}
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
 }

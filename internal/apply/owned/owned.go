@@ -1,0 +1,222 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package owned reads the managedFields of objects: which fields a manager owns, and where
+// these are in an object.
+//
+// Non-goal: it knows no schema. What tells the items of a list apart it knows only from
+// managers that own some of them.
+package owned
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/capstan-io/capstan/internal/jsonpath"
+)
+
+// depthMax is how deep fields may be nested: some times as deep as those of any kind. Whoever
+// goes through them keeps the path to each.
+const depthMax = 100
+
+// Fields returns the fields in an entry of managedFields, none if it has none.
+func Fields(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	if entry.FieldsV1 == nil {
+		return &fieldpath.Set{}, nil
+	}
+	var fields map[string]any
+	err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields)
+	if err != nil {
+		return nil, fmt.Errorf("reading the fields that manager %q owns: %w", entry.Manager, err)
+	}
+	set, err := setOf(fields, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reading the fields that manager %q owns: %w", entry.Manager, err)
+	}
+	return set, nil
+}
+
+// setOf returns the set of fields that are as managedFields have them. It puts them in order
+// first: a set moves what it has for each field that comes before its last one. A server
+// chooses the order, and a million fields in the reverse one would take an hour.
+func setOf(fields map[string]any, depth int) (*fieldpath.Set, error) {
+	if depth > depthMax {
+		return nil, fmt.Errorf("they are nested more than %d times", depthMax)
+	}
+	type field struct {
+		element fieldpath.PathElement
+		inside  any
+	}
+	ordered := make([]field, 0, len(fields))
+	for key, inside := range fields {
+		if key == "." { // which is about the field around
+			continue
+		}
+		element, err := fieldpath.DeserializePathElement(key)
+		if errors.Is(err, fieldpath.ErrUnknownPathElementType) { // of a later version
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%.100q: %w", key, err)
+		}
+		ordered = append(ordered, field{element, inside})
+	}
+	slices.SortFunc(ordered, func(a, b field) int { return a.element.Compare(b.element) })
+	set := &fieldpath.Set{}
+	for _, f := range ordered {
+		inner, is := f.inside.(map[string]any)
+		if !is {
+			return nil, fmt.Errorf("what is in %.100q is no set of fields", f.element)
+		}
+		below, err := setOf(inner, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if _, itself := inner["."]; itself || below.Empty() {
+			set.Members.Insert(f.element)
+		}
+		if !below.Empty() {
+			*set.Children.Descend(f.element) = *below
+		}
+	}
+	return set, nil
+}
+
+// Encode makes the fields those of an entry of managedFields.
+func Encode(entry *metav1.ManagedFieldsEntry, set *fieldpath.Set) error {
+	raw, err := set.ToJSON()
+	if err != nil {
+		return fmt.Errorf("encoding the fields that manager %q owns: %w", entry.Manager, err)
+	}
+	entry.FieldsType, entry.FieldsV1 = "FieldsV1", metav1.NewFieldsV1(string(raw))
+	return nil
+}
+
+// Within returns the fields of a set that the object has, whatever their value.
+func Within(set *fieldpath.Set, object any) *fieldpath.Set {
+	kept := fieldpath.NewSet()
+	within(set, object, nil, kept)
+	return kept
+}
+
+func within(set *fieldpath.Set, object any, path fieldpath.Path, kept *fieldpath.Set) {
+	inside := Inside(set, object)
+	set.Members.Iterate(func(element fieldpath.PathElement) {
+		if len(inside(element)) > 0 {
+			kept.Insert(append(path.Copy(), element))
+		}
+	})
+	set.Children.Iterate(func(element fieldpath.PathElement) {
+		for _, inner := range inside(element) {
+			within(set.WithPrefix(element), inner, append(path.Copy(), element), kept)
+		}
+	})
+}
+
+// Inside returns a function that finds what in a map or a list an element of the set stands
+// for. Several items are found where a list has duplicates.
+func Inside(set *fieldpath.Set, object any) func(fieldpath.PathElement) []any {
+	switch container := object.(type) {
+	case map[string]any:
+		return func(element fieldpath.PathElement) []any {
+			if element.FieldName == nil {
+				return nil
+			}
+			inner, has := container[*element.FieldName]
+			if !has {
+				return nil
+			}
+			return []any{inner}
+		}
+	case []any:
+		identity, known := IdentityIn(set)
+		if !known {
+			return func(fieldpath.PathElement) []any { return nil }
+		}
+		items := NewItems(container, identity)
+		return func(element fieldpath.PathElement) (found []any) {
+			for _, i := range items.Like(itemOf(element)) {
+				found = append(found, container[i])
+			}
+			return found
+		}
+	default:
+		return func(fieldpath.PathElement) []any { return nil }
+	}
+}
+
+// itemOf returns an item of a list with no more than what the element tells of it.
+func itemOf(element fieldpath.PathElement) any {
+	switch {
+	case element.Value != nil:
+		return (*element.Value).Unstructured()
+	case element.Key != nil:
+		item := make(map[string]any, len(*element.Key))
+		for _, key := range *element.Key {
+			item[key.Name] = key.Value.Unstructured()
+		}
+		return item
+	default:
+		return nil
+	}
+}
+
+// IsItem tells whether an element of a set is the item of a list. A key that the item does
+// not have is one that the API sets by default.
+func IsItem(element fieldpath.PathElement, item any) bool {
+	switch {
+	case element.Value != nil:
+		return same((*element.Value).Unstructured(), item)
+	case element.Key != nil:
+		entries, ok := item.(map[string]any)
+		if !ok {
+			return false
+		}
+		for _, key := range *element.Key {
+			if value, there := entries[key.Name]; there && !same(key.Value.Unstructured(), value) {
+				return false
+			}
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+func same(a, b any) bool {
+	if order, ordered := jsonpath.Compare(a, b); ordered {
+		return order == 0
+	}
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// elementOf returns the element that stands for an item with the identity.
+func elementOf(item any, identity Identity) (element fieldpath.PathElement, complete bool) {
+	if identity.byValue() {
+		whole := value.NewValueInterface(item)
+		return fieldpath.PathElement{Value: &whole}, true
+	}
+	entries, is := item.(map[string]any)
+	if !is {
+		return element, false
+	}
+	fields := make(value.FieldList, 0, len(identity))
+	for _, key := range identity {
+		inner := valueOf(entries, key)
+		if inner == nil {
+			return element, false
+		}
+		fields = append(fields, value.Field{Name: key, Value: value.NewValueInterface(inner)})
+	}
+	fields.Sort()
+	return fieldpath.PathElement{Key: &fields}, true
+}

@@ -1,0 +1,185 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replace
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/capstan-io/capstan/internal/apply/owned"
+)
+
+// place is where in an object a value is, and what managers own there.
+type place struct {
+	path fieldpath.Path
+	keep keep
+	// isOthers and isOurs say who owns the value itself, others and ours what is in it.
+	isOthers, isOurs bool
+	others, ours     *fieldpath.Set
+}
+
+func (p place) child(element fieldpath.PathElement) place {
+	return place{
+		path: append(slices.Clip(p.path), element), keep: p.keep,
+		isOthers: p.others.Members.Has(element), isOurs: p.ours.Members.Has(element),
+		others: p.others.WithPrefix(element), ours: p.ours.WithPrefix(element),
+	}
+}
+
+func (p place) field(name string) place { return p.child(fieldpath.PathElement{FieldName: &name}) }
+
+// stays tells whether the value stays if the manifest does not have it.
+func (p place) stays() bool {
+	switch p.keep {
+	case keepAll:
+		return true
+	case keepUnowned:
+		return p.isOthers || !p.isOurs
+	case keepOthers:
+		return p.isOthers
+	default:
+		return false
+	}
+}
+
+// isOne tells whether a map or list is known to be one value to the API.
+func (p place) isOne() bool {
+	return (p.isOthers || p.isOurs) && p.others.Empty() && p.ours.Empty()
+}
+
+// isMetadata tells whether it is one of the maps or lists in the metadata of an object, which
+// have parts in any API.
+func (p place) isMetadata() bool {
+	return len(p.path) == 2 && *p.path[0].FieldName == "metadata"
+}
+
+// identity is what tells the items of a list apart there.
+func (p place) identity() (identity owned.Identity, known bool) {
+	if p.isMetadata() && *p.path[1].FieldName == "ownerReferences" {
+		return owned.Identity{"uid"}, true
+	}
+	if p.isMetadata() && *p.path[1].FieldName == "finalizers" {
+		return nil, true
+	}
+	return owned.IdentityIn(p.others, p.ours)
+}
+
+// merge returns what the manifest has, if it has something, with what stays of the object
+// there; nil if neither is. It changes what the manifest has.
+func (d *Draft) merge(given any, has bool, live any, at place) any {
+	if keep, said := d.kept[at.path.String()]; said {
+		at.keep = keep
+	}
+	has = has && given != nil // null is what is not there
+	switch live := live.(type) {
+	case map[string]any:
+		if object, is := given.(map[string]any); !has || is {
+			return d.mergeMap(object, has, live, at)
+		}
+	case []any:
+		if list, is := given.([]any); !has || is {
+			return d.mergeList(list, has, live, at)
+		}
+	default:
+		if !has && at.stays() {
+			return live
+		}
+	}
+	return given
+}
+
+func (d *Draft) mergeMap(given map[string]any, has bool, live map[string]any, at place) any {
+	if at.isOne() && !at.isMetadata() && len(live) > 0 {
+		return one(given, has, live, at)
+	}
+	merged := given
+	if merged == nil {
+		merged = map[string]any{}
+	}
+	for _, key := range slices.Sorted(maps.Keys(live)) {
+		inner, there := given[key]
+		if value := d.merge(inner, there, live[key], at.field(key)); value != nil {
+			merged[key] = value
+		}
+	}
+	if !has && len(merged) == 0 && (len(live) > 0 || !at.stays()) {
+		return nil
+	}
+	return merged
+}
+
+func (d *Draft) mergeList(given []any, has bool, live []any, at place) any {
+	identity, known := at.identity()
+	if !known {
+		return one(given, has, live, at)
+	}
+	items := owned.NewItems(given, identity)
+	merged := slices.Clone(given)
+	// What stays has its place after what it came after.
+	before, after := []any(nil), make([][]any, len(given))
+	place := &before
+	for _, item := range live {
+		element, complete := items.Element(item)
+		if !complete {
+			continue
+		}
+		there := at.child(element)
+		switch like := items.Like(item); len(like) {
+		case 0:
+			if value := d.mergeItem(item, there, identity); value != nil {
+				*place = append(*place, value)
+			}
+		case 1:
+			merged[like[0]] = d.merge(merged[like[0]], true, item, there)
+			fallthrough
+		default: // of one that is there twice, nobody can tell what else it has
+			place = &after[slices.Max(like)]
+		}
+	}
+	all := before
+	for i, item := range merged {
+		all = append(append(all, item), after[i]...)
+	}
+	if all == nil { // an empty list is not null
+		all = []any{}
+	}
+	if !has && len(all) == 0 && (len(live) > 0 || !at.stays()) {
+		return nil
+	}
+	return all
+}
+
+// mergeItem returns what stays of an item that the manifest does not have: nothing, unless
+// the item itself is somebody's whose it stays. What it is found by is in it.
+func (d *Draft) mergeItem(item any, at place, identity owned.Identity) any {
+	if keep, said := d.kept[at.path.String()]; said {
+		at.keep = keep
+	}
+	if !at.stays() {
+		return nil
+	}
+	value := d.merge(nil, false, item, at)
+	if merged, is := value.(map[string]any); is {
+		whole, _ := item.(map[string]any)
+		for _, key := range identity {
+			merged[key] = whole[key]
+		}
+	}
+	return value
+}
+
+// one is merge for a map or list that has no parts.
+func one(given any, has bool, live any, at place) any {
+	switch {
+	case has:
+		return given
+	case at.stays():
+		return runtime.DeepCopyJSONValue(live)
+	default:
+		return nil
+	}
+}
