@@ -29,7 +29,7 @@ const (
 	// firstPatience is how long the first report waits to be complete.
 	firstPatience = 5 * time.Second
 	// discoverEvery is the time between two looks at the APIs of the member, and
-	// discoverAgain after one that failed.
+	// discoverAgain after one that failed, or that came of a changed definition.
 	discoverEvery = time.Minute
 	discoverAgain = 5 * time.Second
 	// readEvery is the time between two looks at what the hub has, so that what
@@ -43,8 +43,8 @@ const (
 
 // Part reports what each cluster is and has.
 type Part struct {
-	// DiscoverEvery is the time between two looks at the APIs of the member.
-	// Defaults to a minute.
+	// DiscoverEvery is the time between two looks at the APIs of the member, unless its
+	// CustomResourceDefinitions change. Defaults to a minute.
 	DiscoverEvery time.Duration
 	// Failed is told of a report that failed; it is tried again. May be nil.
 	Failed func(ctx context.Context, err error)
@@ -57,12 +57,12 @@ func (p *Part) Name() string { return "clusterinfo" }
 
 // Engage implements fleet.Part.
 func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	r := &reporter{connection: c, clock: p.Clock, every: p.DiscoverEvery}
+	r := &reporter{connection: c, clock: p.Clock, pace: pace{every: p.DiscoverEvery}}
 	if r.clock == nil {
 		r.clock = clock.RealClock{}
 	}
-	if r.every == 0 {
-		r.every = discoverEvery
+	if r.pace.every == 0 {
+		r.pace.every = discoverEvery
 	}
 	r.firstBy = r.clock.Now().Add(firstPatience)
 	var err error

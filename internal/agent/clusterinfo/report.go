@@ -32,7 +32,6 @@ const fieldOwner = "cluster-info"
 type reporter struct {
 	connection *fleet.Connection
 	clock      clock.Clock
-	every      time.Duration
 	apis       *discovery
 	nodes      cache.Informer
 	kick       func()
@@ -46,9 +45,12 @@ type reporter struct {
 	// if they do not.
 	changes *changes
 	pods    *pods
-	// discoverAt is when to look at the APIs again, writeAt when the hub may be
-	// written to again.
-	discoverAt, writeAt time.Time
+	// definitions follows which kinds are defined in the member, and pace says when to
+	// look at the APIs again.
+	definitions *definitions
+	pace        pace
+	// writeAt is when the hub may be written to again.
+	writeAt time.Time
 	// firstBy is how long the first report may wait.
 	firstBy time.Time
 }
@@ -86,14 +88,14 @@ func (r *reporter) report(ctx context.Context) (time.Duration, error) {
 // desired returns what the hub should have, and when to look again.
 func (r *reporter) desired(ctx context.Context, now time.Time) (want *fleetv1alpha1.ClusterConnection, again time.Duration, err error) {
 	want = r.have.DeepCopy()
-	if !now.Before(r.discoverAt) {
-		r.discoverAt = now.Add(r.every)
-		if again := r.apis.look(ctx); again {
-			r.discoverAt = now.Add(min(r.every, discoverAgain))
-		}
+	if r.definitions.take() {
+		r.pace.change(now)
+	}
+	if !now.Before(r.pace.at()) {
+		r.pace.looked(now, r.apis.look(ctx))
 	}
 	r.apis.tell(want)
-	again = min(r.discoverAt.Sub(now), r.readAt.Sub(now))
+	again = min(r.pace.at().Sub(now), r.readAt.Sub(now))
 	pods, err := r.tellNodes(ctx, want, now)
 	if err != nil {
 		return nil, 0, err
@@ -109,10 +111,16 @@ func (r *reporter) complete(want *fleetv1alpha1.ClusterConnection) bool {
 	return want.Status.NodeSummary != nil && want.Status.KubernetesVersion != "" && (r.pods == nil || r.pods.taken != nil || r.pods.forbidden())
 }
 
-// follow follows what the hub asks for, and the pods if it does.
+// follow follows what the hub asks for, which kinds are defined, and the pods if it asks for
+// them.
 func (r *reporter) follow(ctx context.Context) (err error) {
 	if r.changes == nil {
 		if r.changes, err = followChanges(ctx, r.connection, r.clock, r.kick); err != nil {
+			return err
+		}
+	}
+	if r.definitions == nil {
+		if r.definitions, err = followDefinitions(ctx, r.connection, r.clock, r.kick); err != nil {
 			return err
 		}
 	}
@@ -144,6 +152,9 @@ func (r *reporter) read(ctx context.Context, now time.Time) error {
 	if r.changes != nil && r.changes.refused.Load() {
 		r.changes = nil // it may be let in by now
 	}
+	if r.definitions != nil && r.definitions.refused.Load() {
+		r.definitions = nil
+	}
 	return nil
 }
 
@@ -155,7 +166,10 @@ func (r *reporter) leaveAlone(now time.Time) {
 	if r.pods != nil {
 		r.pods.stop()
 	}
-	r.changes, r.pods = nil, nil
+	if r.definitions != nil {
+		r.definitions.stop()
+	}
+	r.changes, r.pods, r.definitions = nil, nil, nil
 	r.have, r.readAt = nil, now.Add(backoff.After(r.absences, backoff.Between(absentMin, absentMax)))
 }
 

@@ -5,7 +5,6 @@ package connect
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
 
+	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/version"
 )
 
@@ -91,10 +91,11 @@ func newTransport(endpoint Endpoint) (*http.Transport, error) {
 		MaxIdleConnsPerHost: 2,
 	}
 	if len(endpoint.CA) > 0 {
-		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(endpoint.CA) {
-			return nil, errors.New("the CA of the hub kubeconfig has no PEM certificate")
+		pool, err := certs.NewPool(endpoint.CA)
+		if err != nil {
+			return nil, fmt.Errorf("the CA of the hub kubeconfig %w", err)
 		}
+		transport.TLSClientConfig.RootCAs = pool
 	}
 	if endpoint.ProxyURL != "" {
 		proxy, err := url.Parse(endpoint.ProxyURL)

@@ -158,6 +158,9 @@ func authorities(bundle []byte) ([]*x509.Certificate, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading a certificate: %w", err)
 		}
+		if err := certs.CheckPublicKey(cert.PublicKey); err != nil {
+			return nil, fmt.Errorf("a certificate cannot be used: %w", err)
+		}
 		if !slices.ContainsFunc(list, cert.Equal) {
 			list = append(list, cert)
 		}

@@ -21,6 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/testing/longkey"
 )
 
 func authority(t *testing.T, name string) *certs.Pair {
@@ -112,6 +113,7 @@ func TestPublishedAuthoritiesAreTakenOverIfTheyVerifyTheHub(t *testing.T) {
 		"garbage":               {signer: before, ca: join(before), answer: publishes(t, []byte("garbage")), problem: "something else than certificates"},
 		"garbage at the end":    {signer: before, ca: join(before), answer: publishes(t, append(join(before, after), "garbage"...)), problem: "something else than certificates"},
 		"a key":                 {signer: before, ca: join(before), answer: publishes(t, append(join(before), after.KeyPEM...)), problem: "reading a certificate"},
+		"a key of a megabit":    {signer: before, ca: join(before), answer: publishes(t, append(join(before), longkey.Authority(t, 1<<20)...)), problem: "its RSA key has 1048576 bits"},
 		"very many":             {signer: before, ca: join(before), answer: publishes(t, many), problem: "they are 17, and may be 16"},
 		"two clusters":          {signer: before, ca: join(before), answer: publishes(t, join(before, after), "other"), problem: "has 2 clusters"},
 		"no ConfigMap":          {signer: before, ca: join(before), answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, problem: "is no ConfigMap"},

@@ -30,6 +30,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/csr/policy"
 )
 
@@ -148,7 +149,7 @@ func issuePause(n int, lifetime time.Duration) time.Duration {
 // newCredential checks that certificate and key belong together and to an
 // agent.
 func newCredential(endpoint connect.Endpoint, certPEM, keyPEM []byte) (*credential, error) {
-	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	pair, err := certs.KeyPair(certPEM, keyPEM)
 	if err != nil {
 		return nil, fmt.Errorf("its certificate and key cannot be used: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -62,7 +63,9 @@ type Agent struct {
 	options  Options
 	registry *fleet.Registry
 	meter    *meter
-	cache    cache.Cache
+	// definitions are those that a member has to have.
+	definitions []*apiextensionsv1.CustomResourceDefinition
+	cache       cache.Cache
 	// hub reads ClusterConnections and ManagedClusters from the cache; secrets has
 	// none.
 	hub     client.Client
@@ -98,6 +101,10 @@ func New(o Options) (*Agent, error) {
 		o.HubURL = o.Hub.Host
 	}
 	a := &Agent{options: o, meter: newMeter(o.MetricsPerCluster), sessions: map[string]*running{}, ending: map[string]*running{}, identities: map[string]string{}}
+	var err error
+	if a.definitions, err = memberDefinitions(); err != nil {
+		return nil, err
+	}
 	scheme, err := connect.HubScheme()
 	if err != nil {
 		return nil, err

@@ -86,11 +86,16 @@ func TestAPushClusterIsWorkedForThroughItsWholeLife(t *testing.T) {
 	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
 	l.delivered("c1", "second")
 
-	// A cluster that is not accepted any more, or that is Pull, is left alone.
+	// A cluster that is not accepted any more, or that is Pull, is left alone. The other name of the
+	// cluster is neither, as it would take the place of the first.
+	l.accepts("c2", false)
+	l.says("c2", connected, fleetv1alpha1.ClusterConnectionReasonNotAccepted)
 	l.accepts("c1", false)
 	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonNotAccepted)
 	l.accepts("c1", true)
 	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
+	l.accepts("c2", true)
+	l.says("c2", connected, fleetv1alpha1.ClusterConnectionReasonAlreadyJoined)
 	l.work("c1", "third")
 	l.delivered("c1", "third")
 	must(t, l.hub.client.Delete(t.Context(), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}))

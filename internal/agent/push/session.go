@@ -297,6 +297,12 @@ func (s *session) connect(ctx context.Context, connection *fleetv1alpha1.Cluster
 		s.disengage()
 		return found, err
 	}
+	if lacking := s.agent.define(ctx, s.name, s.transport); !lacking.None() {
+		if lacking.Reason == fleetv1alpha1.ClusterConnectionReasonDefinitionsMissing {
+			s.disengage()
+		}
+		return lacking, nil
+	}
 	s.transport.Block(nil)
 	if err := s.agent.engage(ctx, connection, s.transport, id); err != nil {
 		return dial.Problem{}, err

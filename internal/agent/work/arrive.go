@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/watch"
 )
 
@@ -86,10 +87,10 @@ func (a *arrivals) watch(kind schema.GroupVersionResource) {
 	ctx, cancel := context.WithCancel(a.ctx)
 	a.cancel[kind] = cancel
 	run := watch.Watch[*metav1.PartialObjectMetadata]{
-		Source:  watch.Metadata(a.client, kind, watch.Selector{}),
+		Source:  watch.Identities(a.client, kind, watch.Selector{}),
 		Handler: &arrivalsOf{arrivals: a, resource: kind.Resource},
 	}
-	a.run(func() { run.Run(ctx) })
+	a.run(func() { run.Run(dial.Reduced(ctx)) })
 }
 
 // arrivalsOf tells of what comes and goes of one kind.

@@ -30,6 +30,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/agent/work/removal"
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
+	"github.com/capstan-io/capstan/internal/agent/work/throttle"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
@@ -62,6 +63,7 @@ type cluster struct {
 	deliverer *deliver.Deliverer
 	remover   *removal.Remover
 	observer  *observe.Observer
+	reports   *throttle.Reports
 
 	mu       sync.Mutex
 	memories map[string]*memory // by work, or by record if there is no work
@@ -75,6 +77,7 @@ type memory struct {
 	work     runtime.WorkMemory
 	record   ledger.Memory
 	observed observe.Memory
+	reports  throttle.Memory
 	// leavingSince is when the deletion was first seen.
 	leavingSince time.Time
 	// deleting says that the work was deleted: what is under way may stop, and
@@ -127,6 +130,7 @@ func newCluster(
 		return nil, fmt.Errorf("reading the records of cluster %q: %w", c.Name, err)
 	}
 	s := &cluster{ctx: ctx, connection: c, options: options, memories: map[string]*memory{}, handover: succession.NewHandover(c)}
+	s.reports = throttle.NewReports(options.Clock)
 	s.slots = workers.Slots(func(request Request) { s.queue.Add(request) })
 	s.arrivals = newArrivals(ctx, clients.spoke, c.Go, func(work string) { s.queue.Add(s.request(work)) })
 	s.works = &runtime.Works{

@@ -93,8 +93,11 @@ func (s *cluster) objectChanged(change inventory.Change) {
 			continue
 		}
 		request := s.requestFor(owner.Name)
-		if m := s.remembered(request); m != nil {
+		switch m := s.remembered(request); {
+		case m != nil:
 			m.times.member.begin(s.options.Clock.Now())
+		case !s.ledger.Has(owner.Name):
+			continue // a name that the member has made up: the queue is that of all clusters
 		}
 		s.queue.Add(request)
 	}

@@ -175,6 +175,12 @@ func (s *scene) start(options agentOptions) *agent {
 // eventually waits until the check returns nil.
 func (s *scene) eventually(what string, check func() error) {
 	s.t.Helper()
+	s.within(patience, what, check)
+}
+
+// within waits for a time until the check returns nil.
+func (s *scene) within(patience time.Duration, what string, check func() error) {
+	s.t.Helper()
 	var last error
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-time.After(5 * time.Millisecond) {
 		if last = check(); last == nil {

@@ -73,6 +73,7 @@ type meter struct {
 	applied     prometheus.Histogram
 	reported    prometheus.Histogram
 	corrections prometheus.Counter
+	delayed     prometheus.Counter
 }
 
 // latencies are buckets from 10 ms to 11 minutes.
@@ -94,6 +95,10 @@ func newMeter(clk clock.PassiveClock) *meter {
 		corrections: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "capstan_work_drift_corrections_total",
 			Help: "Objects that somebody changed or deleted on the member, and that were put back.",
+		}),
+		delayed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "capstan_work_reports_delayed_total",
+			Help: "Passes over a ManifestWork that left the hub with its last status for now, as many bytes were written about the work, or about the works of its cluster.",
 		}),
 	}
 }
@@ -168,7 +173,7 @@ func (p *Part) Collectors() []prometheus.Collector {
 			Help:   "Number of ManifestWorks of the agent by state, of which each has one: pending (not looked at yet in this generation), failed (not all objects could be applied), applied (but not available), available, suspended, deleting.",
 			Labels: []string{"state"},
 		}, p.countWorks),
-		p.meter.applied, p.meter.reported, p.meter.corrections,
+		p.meter.applied, p.meter.reported, p.meter.corrections, p.meter.delayed,
 	}
 }
 

@@ -140,7 +140,7 @@ func expectSum(t *testing.T, histogram prometheus.Histogram, want float64) {
 
 // gather returns the values of the part's metrics by name, and state if there is
 // one; of histograms the number of what was observed.
-func gather(t *testing.T, part *Part) map[string]float64 {
+func gather(t testing.TB, part *Part) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	for _, collector := range part.Collectors() {

@@ -11,14 +11,17 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/interpreters"
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
 	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
@@ -43,6 +46,8 @@ const (
 	// EvictionNever is a grace period that means never.
 	EvictionNever = 100 * 365 * 24 * time.Hour
 
+	// reporter is the name by which the agent records Events about works.
+	reporter = "work-agent"
 	// waitingFew is how many works may wait in the queue before what can wait does.
 	waitingFew = 8
 	// writesPerMember is how many requests to one member are under way at a time.
@@ -182,6 +187,10 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 		return err
 	}
 	s.meter, s.deliverer.Corrected = p.meter, p.meter.corrections.Inc
+	recorder := events.NewRecorder(c.Hub.GetEventRecorder(reporter)).Logged(p.options.Logger)
+	s.deliverer.Adopted = func(work *workv1.ManifestWork, note string) {
+		recorder.Eventf(work, nil, corev1.EventTypeNormal, "ObjectAdopted", "Adopt", "%s", note)
+	}
 	started := make(chan struct{})
 	err = p.controller.Watch(source.TypedFunc[Request](
 		func(_ context.Context, queue workqueue.TypedRateLimitingInterface[Request]) error {

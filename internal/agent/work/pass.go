@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -302,8 +303,19 @@ func (p *pass) report(ctx context.Context) error {
 	}
 }
 
+// writeStatus tells the hub the status. If much was written about the work, what is known when
+// its turn comes is told then.
 func (p *pass) writeStatus(ctx context.Context) error {
+	reports, memory := p.cluster.reports, &p.memory.reports
+	if wait := reports.Wait(memory, p.work); wait > 0 && !equality.Semantic.DeepEqual(&p.work.Status, &p.status) {
+		p.cluster.meter.delayed.Inc()
+		p.comeBack(wait)
+		return nil
+	}
 	written, err := p.cluster.works.WriteStatus(ctx, p.work, &p.status, &p.memory.work)
+	if written {
+		reports.Wrote(memory, p.work, &p.status)
+	}
 	if err == nil {
 		before, after := stateOf(p.work, &p.work.Status), stateOf(p.work, &p.status)
 		p.memory.state.Store(uint32(after))

@@ -65,7 +65,7 @@ type namedPath struct {
 }
 
 // Compile prepares rules. It never fails: what is wrong with a rule is a
-// message of Values.
+// message of Read.
 func Compile(rules []workv1.FeedbackRule) *Set {
 	set := &Set{rules: make([]compiled, 0, len(rules))}
 	for i := range rules {
@@ -92,13 +92,22 @@ func Compile(rules []workv1.FeedbackRule) *Set {
 	return set
 }
 
-// Values returns what the rules find, in the rules' order, and one message for
-// each thing that could not be read. What the object does not have is neither
-// a value nor a message. Each name appears once among the values. Kinds know the
-// well-known values; what paths cost is taken from the budget of the work.
-func (s *Set) Values(object *unstructured.Unstructured, kinds interpret.Chain, left *budget.Budget, options Options) ([]workv1.FeedbackValue, []string) {
+// Found is what rules find in an object.
+type Found struct {
+	// Values are in the order of the rules. Each name appears once.
+	Values []workv1.FeedbackValue
+	// Unread has one message for each thing that could not be read.
+	Unread []string
+	// Absent are the paths that match nothing, each with the name of its value. That is no
+	// fault: many fields are absent until there is something to say, or while they are zero.
+	Absent []string
+}
+
+// Read returns what the rules find in the object. Kinds know the well-known values; what
+// paths cost is taken from the budget of the work.
+func (s *Set) Read(object *unstructured.Unstructured, kinds interpret.Chain, left *budget.Budget, options Options) Found {
 	if object == nil || len(s.rules) == 0 {
-		return nil, nil
+		return Found{}
 	}
 	r := reader{object: object, options: options, kinds: kinds, visits: left.Meter(VisitsMax), bytes: ResultBytesMax}
 	if r.options.MaxRawJSON <= 0 || r.options.MaxRawJSON > MaxRawJSONDefault {
@@ -117,10 +126,7 @@ func (s *Set) Values(object *unstructured.Unstructured, kinds interpret.Chain, l
 			}
 		}
 	}
-	if r.unsaid > 0 {
-		r.messages = append(r.messages, fmt.Sprintf("and %d more", r.unsaid))
-	}
-	return r.values, r.messages
+	return Found{Values: r.values, Unread: r.unread.all(), Absent: r.absent.all()}
 }
 
 // reader collects the values of one object.
@@ -130,19 +136,34 @@ type reader struct {
 	kinds   interpret.Chain
 	visits  *budget.Meter // that paths may still make
 
-	values   []workv1.FeedbackValue
-	messages []string
-	unsaid   int // messages that are too many
-	bytes    int // that values may still take
+	values []workv1.FeedbackValue
+	unread messages
+	absent messages
+	bytes  int // that values may still take
 }
 
-func (r *reader) complain(message string) {
-	if len(r.messages) >= MessagesMax {
-		r.unsaid++
+// messages are up to MessagesMax texts, and the number of those that are too many.
+type messages struct {
+	texts  []string
+	unsaid int
+}
+
+func (m *messages) add(text string) {
+	if len(m.texts) >= MessagesMax {
+		m.unsaid++
 		return
 	}
-	r.messages = append(r.messages, message)
+	m.texts = append(m.texts, text)
 }
+
+func (m *messages) all() []string {
+	if m.unsaid == 0 {
+		return m.texts
+	}
+	return append(m.texts, fmt.Sprintf("and %d more", m.unsaid))
+}
+
+func (r *reader) complain(message string) { r.unread.add(message) }
 
 func (r *reader) wellKnown() {
 	kind := r.object.GroupVersionKind()
@@ -173,7 +194,8 @@ func (r *reader) read(p *namedPath) {
 		return
 	}
 	switch {
-	case len(hits) == 0:
+	case len(hits) == 0, len(hits) == 1 && hits[0] == nil:
+		r.absent.add(fmt.Sprintf("%s (value %q)", p.path, p.name))
 	case len(hits) > 1 && r.options.RawJSON:
 		r.add(p.name, hits)
 	default:

@@ -39,7 +39,8 @@ func kinds() interpret.Chain { return interpret.Chain{native.New()} }
 
 // values reads what rules ask for.
 func values(rules []workv1.FeedbackRule, o *unstructured.Unstructured, options feedback.Options) ([]workv1.FeedbackValue, []string) {
-	return feedback.Compile(rules).Values(o, kinds(), budget.New(clock.RealClock{}), options)
+	found := feedback.Compile(rules).Read(o, kinds(), budget.New(clock.RealClock{}), options)
+	return found.Values, found.Unread
 }
 
 // short writes values as lines of "name type value".

@@ -176,8 +176,8 @@ func BenchmarkOneJSONPath(b *testing.B) {
 	o, known := object(b, webDeployment), kinds()
 	b.ReportAllocs()
 	for b.Loop() {
-		if values, _ := set.Values(o, known, budget.New(clock.RealClock{}), feedback.Options{}); len(values) != 1 {
-			b.Fatal(values)
+		if found := set.Read(o, known, budget.New(clock.RealClock{}), feedback.Options{}); len(found.Values) != 1 {
+			b.Fatal(found)
 		}
 	}
 }
@@ -187,8 +187,8 @@ func BenchmarkWellKnownDeployment(b *testing.B) {
 	o, known := object(b, webDeployment), kinds()
 	b.ReportAllocs()
 	for b.Loop() {
-		if values, _ := set.Values(o, known, budget.New(clock.RealClock{}), feedback.Options{}); len(values) != 1 {
-			b.Fatal(values)
+		if found := set.Read(o, known, budget.New(clock.RealClock{}), feedback.Options{}); len(found.Values) != 1 {
+			b.Fatal(found)
 		}
 	}
 }
@@ -211,12 +211,12 @@ func TestTheObjectsOfAWorkShareABudget(t *testing.T) {
 	objects := 0
 	var messages []string
 	for ; len(messages) == 0 && objects <= most; objects++ {
-		_, messages = set.Values(o, kinds(), left, feedback.Options{})
+		messages = set.Read(o, kinds(), left, feedback.Options{}).Unread
 	}
 	if len(messages) != 1 || !strings.Contains(messages[0], "of this work visit more than 2000000 values") {
 		t.Errorf("want the end of the budget of the work, got %q after %d objects", messages, objects)
 	}
-	if _, messages = set.Values(o, kinds(), budget.New(clock.RealClock{}), feedback.Options{}); len(messages) > 0 {
+	if messages = set.Read(o, kinds(), budget.New(clock.RealClock{}), feedback.Options{}).Unread; len(messages) > 0 {
 		t.Errorf("want another work to have a budget of its own, got %q", messages)
 	}
 }

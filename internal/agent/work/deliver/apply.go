@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/ledger"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/apply/ignore"
 )
@@ -59,7 +59,7 @@ func (s serverSideApply) prepare(ctx context.Context, o *object, stamp *apply.St
 	for i := range seen.OwnerReferences {
 		owner := &seen.OwnerReferences[i]
 		if owner.Kind == workv1.KindAppliedManifestWork && owner.UID != o.Record.UID() &&
-			slices.Contains(apply.ManagersOf(seen, owner.UID), as.Manager) && !o.Ledger.TakesOver(ctx, owner.Name) {
+			apply.IsApplier(seen, as.Manager, owner.UID) && !o.Ledger.TakesOver(ctx, owner.Name) {
 			as.Manager += strings.TrimPrefix(o.Record.Manager(), workv1.DefaultFieldManager)
 			break
 		}
@@ -75,14 +75,16 @@ func (s serverSideApply) prepare(ctx context.Context, o *object, stamp *apply.St
 func (s serverSideApply) leaveAlone(
 	ctx context.Context, o *object, stamp *apply.Stamp, seen *metav1.PartialObjectMetadata, manager string,
 ) error {
-	content, err := o.content()
+	content, err := apply.Selectable(o.raw())
+	if err != nil {
+		return malformed(o.item, err)
+	}
+	changed := changedSince(seen.Annotations[workv1.AnnotationConfigSpecHash], o.item.Manifest.Hash)
+	selected, err := s.ignored.Select(ctx, content, changed, o.Budget)
 	if err != nil {
 		return err
 	}
-	changed := changedSince(seen.Annotations[workv1.AnnotationConfigSpecHash], o.item.Manifest.Hash)
-	if stamp.Without, err = s.ignored.Select(ctx, content, changed, o.Budget); err != nil {
-		return err
-	}
+	stamp.Without = apply.Stored(content, selected)
 	_, err = o.giveUp(ctx, seen, manager, content, stamp.Without)
 	return err
 }
@@ -91,10 +93,12 @@ func (s serverSideApply) leaveAlone(
 func (o *object) content() (map[string]any, error) {
 	content, err := apply.Content(o.raw())
 	if err != nil {
-		return nil, fmt.Errorf("manifest %d: %w", o.item.Ordinal, err)
+		return nil, malformed(o.item, err)
 	}
 	return content, nil
 }
+
+func malformed(it *plan.Item, err error) error { return fmt.Errorf("manifest %d: %w", it.Ordinal, err) }
 
 // giveUp gives up what we own of the fields at the paths of the manifest. It returns
 // the object as it is then.
@@ -102,7 +106,7 @@ func (o *object) giveUp(
 	ctx context.Context, seen *metav1.PartialObjectMetadata, manager string, content map[string]any, paths []ignore.Path,
 ) (*metav1.PartialObjectMetadata, error) {
 	rest, owned, err := ignore.Disown(seen.ManagedFields, func(entry *metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply || o.isOurs(entry)
+		return o.isAppliers(manager, entry)
 	}, content, paths)
 	if err != nil || !owned {
 		return seen, err
@@ -112,6 +116,12 @@ func (o *object) giveUp(
 		return nil, err
 	}
 	return o.Member.Merge(ctx, o.item.Resource.Version, o.item.Object, body, apply.As{Manager: manager})
+}
+
+// isAppliers reports whether an entry of managedFields is of what the manager applied, with
+// which the work applies the object now, or of what the work wrote before.
+func (o *object) isAppliers(manager string, entry *metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply || o.isOurs(entry)
 }
 
 // changedSince tells whether an object was made from a manifest with another
@@ -128,7 +138,7 @@ func changedSince(noted string, hash apply.Hash) bool {
 // overrule each other.
 func (o *object) overrule(ctx context.Context, body []byte, as apply.As, conflict error) (*metav1.PartialObjectMetadata, error) {
 	it := o.item
-	managers := apply.Explain(conflict, "apply", it.Object).Managers
+	managers := apply.Conflicting(conflict)
 	if len(managers) == 0 {
 		return nil, conflict // the object is not the one that we looked at
 	}
@@ -147,7 +157,7 @@ func (o *object) overrule(ctx context.Context, body []byte, as apply.As, conflic
 			theirs = append(theirs, ledger.ManagerOf(owner.Name))
 		}
 		for _, manager := range theirs {
-			if slices.Contains(managers, manager) {
+			if managers.Has(manager) {
 				works[manager] = o.Ledger.WorkOf(owner.Name)
 			}
 		}

@@ -25,7 +25,7 @@ func (createOnly) makeOrOwn(ctx context.Context, o *object) (*metav1.PartialObje
 	if missing {
 		body, err := apply.Body(o.raw(), stamp)
 		if err == nil {
-			err = o.rehearse(ctx, body, as)
+			err = rights{o}.rehearse(ctx, body, as)
 		}
 		if err != nil {
 			return nil, err
@@ -41,7 +41,7 @@ func (createOnly) makeOrOwn(ctx context.Context, o *object) (*metav1.PartialObje
 	stamp.MetadataOnly, stamp.UID = true, seen.UID
 	body, err := apply.Body(o.raw(), stamp)
 	if err == nil {
-		err = o.rehearse(ctx, body, as)
+		err = rights{o}.rehearse(ctx, body, as)
 	}
 	if err != nil {
 		return nil, err

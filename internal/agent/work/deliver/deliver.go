@@ -4,7 +4,9 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/budget"
+	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/interpret"
 )
 
@@ -41,6 +44,10 @@ type Deliverer struct {
 	// Corrected is called for each object that somebody had changed and that was put
 	// back. It is called concurrently.
 	Corrected func()
+	// Adopted is called for each object of which the work takes over fields that somebody had
+	// set before, with what to say of that: when they have gone, or when they are taken over and
+	// the object could not be applied. It is called concurrently.
+	Adopted func(work *workv1.ManifestWork, note string)
 }
 
 // Delivery is that of one work in one pass.
@@ -100,7 +107,7 @@ func (d *Delivery) live(it *plan.Item) (apply.Live, *inventory.Record) {
 // bring decides what to do for one item and does it.
 func (d *Delivery) bring(ctx context.Context, it *plan.Item) {
 	how := strategyOf(it)
-	it.Outcome.Note = how.note()
+	it.Outcome.Note = cmp.Or(how.note(), noteOf(it))
 	live, known := d.live(it)
 	it.Outcome.Met = live.Mark
 	o := &object{Delivery: d, item: it, known: known}
@@ -111,10 +118,13 @@ func (d *Delivery) bring(ctx context.Context, it *plan.Item) {
 	if ledger.Blind(d.Inventory, it.Resource.GroupResource()) {
 		it.Outcome.Note = "The agent may not list and watch " + it.Resource.GroupResource().String() +
 			", so drift is corrected only every " + unseenResync.String() + "."
-		it.Outcome.Again = unseenResync
-		if d.Clock.Since(it.At) >= unseenResync {
-			it.Past = apply.Past{}
-		}
+		d.resync(it, unseenResync)
+	}
+	if _, applies := how.(applier); !applies { // nothing is left out any more
+		it.Undeclared = nil
+	}
+	if it.Undeclared != nil && it.Undeclared.Wait(it.Hash, d.Clock.Now()) == 0 {
+		it.Past = apply.Past{}
 	}
 	switch how.decide(it.Hash, it.Past, live) {
 	case actionSkip:
@@ -129,8 +139,36 @@ func (d *Delivery) bring(ctx context.Context, it *plan.Item) {
 	case actionBring:
 		how.bring(ctx, o)
 	}
+	d.reportUndeclared(it)
+	it.Outcome.Problem.Message = conditions.Shorten(it.Outcome.Problem.Message, apply.MessageBytesMax)
 	if it.Damper.Damped() {
 		it.Outcome.Note = "Another client on the cluster keeps changing fields that this manifest sets; drift is corrected " +
 			"at growing intervals. The object's metadata.managedFields show who."
+	}
+}
+
+// reportUndeclared says what was left out of an object that is applied, and has it looked at
+// when the whole manifest is sent again.
+func (d *Delivery) reportUndeclared(it *plan.Item) {
+	if it.Undeclared == nil || it.Outcome.Problem.Trouble != apply.TroubleNone {
+		return
+	}
+	it.Outcome.Note = undeclaredNote(it.Undeclared.Paths)
+	wait := max(it.Undeclared.Wait(it.Hash, d.Clock.Now()), time.Second)
+	if it.Outcome.Again == 0 || wait < it.Outcome.Again {
+		it.Outcome.Again = wait
+	}
+}
+
+// noteOf says what is special about an object that is as its manifest says.
+func noteOf(it *plan.Item) string {
+	return strings.Join(slices.DeleteFunc([]string{it.Adopted.Note(), stuckNote(it.Stuck)}, func(note string) bool { return note == "" }), " ")
+}
+
+// resync has an object applied again once the time since it was written is over.
+func (d *Delivery) resync(it *plan.Item, every time.Duration) {
+	it.Outcome.Again = every
+	if d.Clock.Since(it.At) >= every {
+		it.Past = apply.Past{}
 	}
 }

@@ -18,9 +18,9 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
-	"github.com/capstan-io/capstan/internal/agent/work/ledger"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/ignore"
 	"github.com/capstan-io/capstan/internal/interpret"
 )
 
@@ -34,8 +34,17 @@ type object struct {
 	// object in the cluster, which is seen.
 	made []byte
 	seen *unstructured.Unstructured
+	// without are the fields that its strategy leaves out of the manifest, and undeclared
+	// those of the rest that the member has turned out not to know.
+	without, undeclared []ignore.Path
+	// body is what was sent last.
+	body []byte
+	// stuck are fields that stay though the manifest has lost them.
+	stuck []string
 	// spared says that the object was as it should be, and was not written.
 	spared bool
+	// adopted is what the work takes over of an object that was there before, nil for nothing.
+	adopted *adoption
 }
 
 // applier is a strategy that keeps an object as its manifest says.
@@ -57,16 +66,19 @@ func (o *object) restore(ctx context.Context, how applier) {
 			return
 		}
 	}
-	if !o.permitted(ctx, executor.ToApply()) {
+	if !(rights{o}).permitted(ctx, executor.ToApply()) {
 		return
 	}
 	before := ""
 	if o.known != nil {
 		before = o.known.ResourceVersion
 	}
-	written, err := o.send(ctx, how)
+	written, err := (&attempts{of: o}).send(ctx, how)
 	if err != nil {
 		o.failed(ctx, err)
+	}
+	tellAdopted(ctx, it, o.adopted, err)
+	if err != nil {
 		return
 	}
 	if correction && !o.spared && written.ResourceVersion != before {
@@ -78,47 +90,82 @@ func (o *object) restore(ctx context.Context, how applier) {
 // send applies the object and takes in what the server answers.
 func (o *object) send(ctx context.Context, how applier) (*metav1.PartialObjectMetadata, error) {
 	it, stamp := o.item, o.stamp()
-	as, err := how.prepare(ctx, o, &stamp)
+	o.stuck = nil // of an attempt before
+	as, err := (preparation{of: o}).prepare(ctx, how, &stamp)
 	if err != nil {
 		return nil, err
 	}
-	if err := (encounter{of: o}).meet(ctx, &as, &stamp); err != nil {
+	adoption, err := (encounter{of: o}).meet(ctx, &as, &stamp)
+	if err != nil {
 		return nil, err
 	}
-	body, err := apply.Body(o.raw(), stamp)
-	if err != nil {
-		return nil, fmt.Errorf("manifest %d: %w", it.Ordinal, err)
+	if o.body, err = apply.Body(o.raw(), stamp); err != nil {
+		return nil, malformed(it, err)
 	}
-	sent := apply.HashOf(body)
-	if same, err := o.asSent(ctx, sent, body); err != nil || same != nil {
+	sent := apply.HashOf(o.body)
+	if same, err := o.asSent(ctx, sent, o.body); err != nil || same != nil {
 		return same, err
+	}
+	written, err := o.write(ctx, adoption, stamp, as)
+	owns := ownership{of: o, as: as}
+	if err == nil {
+		written, err = owns.inherit(ctx, written, o.body)
+	}
+	if r := (replacement{of: o, as: as, without: stamp.Without}); r.helps(err) {
+		written, err = r.bring(ctx, o.body, err)
+	}
+	if err == nil {
+		written, err = owns.tidy(ctx, written)
+	}
+	if err != nil {
+		return nil, err
+	}
+	noteStuck(it, o.stuck)
+	o.wrote(written)
+	if o.Plan.OfBinding {
+		it.Sent = sent
+	}
+	return written, nil
+}
+
+// noteStuck remembers what stays of an object, until another manifest is applied.
+func noteStuck(it *plan.Item, stuck []string) {
+	if len(stuck) == 0 && (len(it.Stuck) == 0 || it.Past.Hash == it.Hash) {
+		return
+	}
+	it.Stuck = stuck
+	it.Outcome.Note = noteOf(it)
+}
+
+// write takes over what is to be adopted, and applies the body.
+func (o *object) write(ctx context.Context, adoption *adoption, stamp apply.Stamp, as apply.As) (written *metav1.PartialObjectMetadata, err error) {
+	if adoption != nil {
+		if err := adoption.takeOver(ctx, o.body, stamp); err != nil {
+			return nil, err
+		}
 	}
 	if o.seen != nil { // what is applied was made by it
 		stamp.ResourceVersion = o.seen.GetResourceVersion()
-		if body, err = apply.Body(o.raw(), stamp); err != nil {
-			return nil, fmt.Errorf("manifest %d: %w", it.Ordinal, err)
+		if o.body, err = apply.Body(o.raw(), stamp); err != nil {
+			return nil, malformed(o.item, err)
 		}
 	}
-	if err := o.rehearse(ctx, body, as); err != nil {
+	return o.apply(ctx, o.body, as)
+}
+
+// apply applies the body.
+func (o *object) apply(ctx context.Context, body []byte, as apply.As) (*metav1.PartialObjectMetadata, error) {
+	it := o.item
+	if err := (rights{o}).rehearse(ctx, body, as); err != nil {
 		return nil, err
 	}
 	// Only the server can tell whether another work owns a field, unless the
 	// object is known to be ours alone.
 	written, err := o.Member.Apply(ctx, it.Resource.Version, it.Object, body, apply.As{Manager: as.Manager, Force: as.Force && o.sole()})
 	if apierrors.IsConflict(err) {
-		written, err = o.overrule(ctx, body, as, err)
+		return o.overrule(ctx, body, as, err)
 	}
-	if err == nil {
-		written, err = o.tidy(ctx, written, as.Manager)
-	}
-	if err != nil {
-		return nil, err
-	}
-	o.wrote(written)
-	if o.Plan.OfBinding {
-		it.Sent = sent
-	}
-	return written, nil
+	return written, err
 }
 
 // raw is the manifest, or what is applied in its place.
@@ -158,36 +205,6 @@ func (o *object) isCreation(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == o.Record.Manager() && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == ""
 }
 
-// tidy ends what the work owns under other names than the one that it applies
-// with now, from other strategies: it would keep fields that the manifest
-// loses later.
-func (o *object) tidy(ctx context.Context, seen *metav1.PartialObjectMetadata, manager string) (*metav1.PartialObjectMetadata, error) {
-	it := o.item
-	entries := slices.DeleteFunc(slices.Clone(seen.ManagedFields), func(entry metav1.ManagedFieldsEntry) bool { return o.isCreation(&entry) })
-	if len(entries) < len(seen.ManagedFields) {
-		body, err := apply.SetManagers(seen, entries)
-		if err != nil {
-			return nil, err
-		}
-		if seen, err = o.Member.Merge(ctx, it.Resource.Version, it.Object, body, apply.As{Manager: manager}); err != nil {
-			return nil, err
-		}
-	}
-	for _, old := range apply.ManagersOf(seen, o.Record.UID()) {
-		if old == manager || ledger.IsShared(seen, old, o.Record.UID()) {
-			continue
-		}
-		body, err := apply.Release(it.Manifest.Kind, it.Object, seen.UID, seen.ResourceVersion)
-		if err != nil {
-			return nil, err
-		}
-		if seen, err = o.Member.Apply(ctx, it.Resource.Version, it.Object, body, apply.As{Manager: old}); err != nil {
-			return nil, err
-		}
-	}
-	return seen, nil
-}
-
 // leave finds out whether an object exists that is not to be written any more.
 func (o *object) leave(ctx context.Context, live apply.Live) {
 	switch {
@@ -203,15 +220,15 @@ func (o *object) leave(ctx context.Context, live apply.Live) {
 // wrote remembers what the server answered to a write.
 func (o *object) wrote(written *metav1.PartialObjectMetadata) {
 	it := o.item
-	it.Past = apply.Past{Hash: it.Hash, Mark: apply.MarkOf(written)}
-	it.At = o.Clock.Now()
+	it.Past = apply.Past{Hash: it.Hash, Mark: apply.MarkOf(it.Object, written)}
+	it.At, it.Undeclared = o.Clock.Now(), nil
 	it.Outcome.Presence = plan.PresenceYes
 	o.Inventory.Saw(it.Object, written, o.Record.UID())
 }
 
 // failed notes an error, and finds out whether the object exists all the same.
 func (o *object) failed(ctx context.Context, err error) {
-	if o.denied(ctx, err) {
+	if (rights{o}).denied(ctx, err) {
 		return
 	}
 	it := o.item
@@ -227,8 +244,8 @@ func (o *object) failed(ctx context.Context, err error) {
 		return
 	}
 	it.Outcome.Problem = apply.Explain(err, "patch", it.Object)
-	if d := (*disagreement)(nil); errors.As(err, &d) {
-		it.Outcome.Problem.Message = d.explain(it.Outcome.Problem.Message)
+	if e := explained(nil); errors.As(err, &e) {
+		it.Outcome.Problem.Message = e.explain(it.Outcome.Problem.Message)
 	}
 	if o.Plan.OfBinding && it.Outcome.Problem.NoNamespace && apierrors.IsNotFound(err) { // which has a work of its own
 		it.Outcome.Problem.Message = fmt.Sprintf("Waiting for namespace %q, which does not exist on the cluster: "+
@@ -258,6 +275,13 @@ func (o *object) findOut(ctx context.Context) {
 	case err == nil:
 		o.item.Outcome.Presence = plan.PresenceYes
 	}
+}
+
+// explained is an error that says more than the API server does.
+type explained interface {
+	error
+	// explain adds that to the message of the server.
+	explain(message string) string
 }
 
 // disagreement is a conflict with other works, by their field managers.

@@ -12,10 +12,14 @@ import (
 	"github.com/capstan-io/capstan/internal/apply"
 )
 
-// permitted tells whether the executor may do to the object what its strategy
-// may need. If not, the outcome says so. A work without an executor has the
+// rights are what the executor of a work may do to an object. A work without an executor has the
 // rights of the agent.
-func (o *object) permitted(ctx context.Context, needs []string) bool {
+type rights struct{ of *object }
+
+// permitted tells whether the executor may do to the object what its strategy
+// may need. If not, the outcome says so.
+func (r rights) permitted(ctx context.Context, needs []string) bool {
+	o := r.of
 	if o.Session == nil {
 		return true
 	}
@@ -23,7 +27,7 @@ func (o *object) permitted(ctx context.Context, needs []string) bool {
 	if err == nil {
 		return true
 	}
-	if !o.denied(ctx, err) {
+	if !r.denied(ctx, err) {
 		o.item.Outcome.Problem = apply.Explain(err, "create", executor.Reviews())
 		if known, _ := o.Inventory.Get(o.item.Object); known != nil {
 			o.item.Outcome.Presence = plan.PresenceYes
@@ -34,7 +38,8 @@ func (o *object) permitted(ctx context.Context, needs []string) bool {
 
 // rehearse returns an error if the executor may not write the body, for
 // reasons that only the API server knows.
-func (o *object) rehearse(ctx context.Context, body []byte, as apply.As) error {
+func (r rights) rehearse(ctx context.Context, body []byte, as apply.As) error {
+	o := r.of
 	if o.Session == nil {
 		return nil
 	}
@@ -44,13 +49,13 @@ func (o *object) rehearse(ctx context.Context, body []byte, as apply.As) error {
 // denied tells whether an error is about the rights of the executor, and puts
 // it into the outcome then. What is not known to the executor is not told to
 // the work: whether the object exists is told only if the executor may get it.
-func (o *object) denied(ctx context.Context, err error) bool {
+func (r rights) denied(ctx context.Context, err error) bool {
 	var (
 		lacking   *executor.DeniedError
 		refused   *executor.RefusedError
 		powerless *executor.PowerlessError
 	)
-	outcome := &o.item.Outcome
+	outcome := &r.of.item.Outcome
 	switch {
 	case errors.As(err, &lacking):
 		outcome.Problem = apply.Problem{Trouble: apply.TroubleForbidden, Message: lacking.Error()}
@@ -66,6 +71,6 @@ func (o *object) denied(ctx context.Context, err error) bool {
 		return false
 	}
 	outcome.Denied = true
-	o.findOut(ctx)
+	r.of.findOut(ctx)
 	return true
 }

@@ -122,7 +122,7 @@ func (createOnly) note() string {
 
 // bring makes an object, and only becomes an owner of one that is there.
 func (s createOnly) bring(ctx context.Context, o *object) {
-	if !o.permitted(ctx, executor.ToCreate()) {
+	if !(rights{o}).permitted(ctx, executor.ToCreate()) {
 		return
 	}
 	written, err := s.makeOrOwn(ctx, o)
@@ -141,7 +141,7 @@ func (readOnly) note() string                                     { return "" }
 
 // bring finds out whether an object that is not to be written exists.
 func (readOnly) bring(ctx context.Context, o *object) {
-	if !o.permitted(ctx, executor.ToRead()) {
+	if !(rights{o}).permitted(ctx, executor.ToRead()) {
 		return
 	}
 	it := o.item

@@ -61,10 +61,10 @@ func BenchmarkDecideAndMark(b *testing.B) {
 		UID: "0d8f7c9e-4b1a-4a52-9b8a-0c7a9a1f5d11", Generation: 3, Labels: map[string]string{"app": "web", "work": "true"},
 		OwnerReferences: []metav1.OwnerReference{{UID: "b3f2c1d0-4b1a-4a52-9b8a-0c7a9a1f5d11"}},
 	}
-	past := apply.Past{Hash: apply.HashOf(nil), Mark: apply.MarkOf(object)}
+	past := apply.Past{Hash: apply.HashOf(nil), Mark: apply.MarkOf(apply.Object{Group: "apps", Resource: "deployments"}, object)}
 	b.ReportAllocs()
 	for b.Loop() {
-		live := apply.Live{Known: true, Exists: true, Owned: true, Mark: apply.MarkOf(object)}
+		live := apply.Live{Known: true, Exists: true, Owned: true, Mark: apply.MarkOf(apply.Object{Group: "apps", Resource: "deployments"}, object)}
 		if strategyOf(&plan.Item{}).decide(past.Hash, past, live) != actionSkip {
 			b.Fatal("not skipped")
 		}

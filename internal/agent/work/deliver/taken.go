@@ -26,31 +26,53 @@ type takenError struct{ text string }
 
 func (e *takenError) Error() string { return e.text }
 
-// encounter is that of the work of a binding with an object that may be
-// somebody else's.
+// encounter is that of a work with an object that may be somebody else's.
 type encounter struct{ of *object }
 
-// meet looks at the object before it is applied. It returns an error if that is
-// somebody else's, and has to stay so; of a namespace it notes that.
-func (e encounter) meet(ctx context.Context, as *apply.As, stamp *apply.Stamp) error {
-	if !e.of.item.Adopts && (!e.of.item.Yields || e.of.owned()) {
-		return nil
+// meet looks at the object before it is applied, unless it is known to be the work's. It
+// returns an error if that is somebody else's, and has to stay so; of a namespace that a
+// binding sent it notes that. What the work takes over whole, it is to adopt; nil for nothing.
+func (e encounter) meet(ctx context.Context, as *apply.As, stamp *apply.Stamp) (*adoption, error) {
+	it := e.of.item
+	if known := e.of.owned() || !it.Yields && !as.Force; known && !it.Adopts {
+		return nil, nil
 	}
-	seen, err := e.of.Member.Get(ctx, e.of.item.Resource.Version, e.of.item.Object)
+	seen, err := e.of.Member.Get(ctx, it.Resource.Version, it.Object)
 	switch {
 	case apierrors.IsNotFound(err):
-		as.Force = as.Force && !e.of.item.Yields // what somebody makes in between is not taken over, either
+		as.Force = as.Force && !it.Yields // what somebody makes in between is not taken over, either
+		return nil, nil
+	case apierrors.IsForbidden(err) && !it.Yields && !it.Adopts:
+		return nil, nil // who may only write takes nothing over
 	case err != nil:
-		return err
-	case e.of.item.Yields && !e.belongs(ctx, seen):
-		return &takenError{text: e.taken(seen)}
-	case e.of.item.Adopts && (seen.Annotations[workv1.AnnotationAdopted] == "true" || !e.belongs(ctx, seen) && !ofWork(seen)):
-		if stamp.Annotations == nil {
-			stamp.Annotations = map[string]string{}
-		}
-		stamp.Annotations[workv1.AnnotationAdopted] = "true"
+		return nil, err
+	case it.Yields && !e.belongs(ctx, seen):
+		return nil, &takenError{text: e.taken(seen)}
+	case it.Adopts:
+		e.note(ctx, seen, stamp)
 	}
-	return nil
+	if !e.adopts(seen, *as) {
+		return nil, nil
+	}
+	return &adoption{of: e.of, as: *as, seen: seen}, nil
+}
+
+// adopts reports whether the work takes over what was brought by hand: not if the object is of a
+// work, which has done so, or others have a part in it.
+func (e encounter) adopts(seen *metav1.PartialObjectMetadata, as apply.As) bool {
+	isNamespace := e.of.item.Object.Group == "" && e.of.item.Object.Resource == "namespaces"
+	return !isNamespace && as.Force && !ofWork(seen)
+}
+
+// note has the object say that it was there before the work, if it was.
+func (e encounter) note(ctx context.Context, seen *metav1.PartialObjectMetadata, stamp *apply.Stamp) {
+	if seen.Annotations[workv1.AnnotationAdopted] != "true" && (e.belongs(ctx, seen) || ofWork(seen)) {
+		return
+	}
+	if stamp.Annotations == nil {
+		stamp.Annotations = map[string]string{}
+	}
+	stamp.Annotations[workv1.AnnotationAdopted] = "true"
 }
 
 // ofWork tells whether a work owns the object.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/watch"
 )
 
@@ -34,10 +35,10 @@ func serviceAccounts() schema.GroupVersionResource {
 // could be about are forgotten.
 func (k *keeper) follow(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) {
 	run := watch.Watch[*metav1.PartialObjectMetadata]{
-		Source:  watch.Metadata(client, resource, watch.Selector{}),
+		Source:  watch.Identities(client, resource, watch.Selector{}),
 		Handler: &permissionHandler{keeper: k, resource: resource.Resource},
 	}
-	run.Run(ctx)
+	run.Run(dial.Reduced(ctx))
 }
 
 // permissionHandler is told of changes of a resource. It keeps nothing.

@@ -41,6 +41,26 @@ const hubGroups = "open-cluster-management.io"
 // nothing is stored. It returns nil at once for objects that are not delicate.
 // The error is a *RefusedError if the subject may not write the body.
 func (s *Session) Rehearse(ctx context.Context, version string, object apply.Object, body []byte, as apply.As) error {
+	// With force, as it is for the real write to find conflicts.
+	force := true
+	options := metav1.PatchOptions{FieldManager: as.Manager, Force: &force}
+	return s.rehearse(ctx, version, object, draft{patch: types.ApplyPatchType, body: body, options: options})
+}
+
+// RehearseReplacement is Rehearse for a JSON patch of an object that is there.
+func (s *Session) RehearseReplacement(ctx context.Context, version string, object apply.Object, body []byte, as apply.As) error {
+	options := metav1.PatchOptions{FieldManager: as.Manager}
+	return s.rehearse(ctx, version, object, draft{patch: types.JSONPatchType, body: body, options: options})
+}
+
+// draft is a write that is rehearsed.
+type draft struct {
+	patch   types.PatchType
+	body    []byte
+	options metav1.PatchOptions
+}
+
+func (s *Session) rehearse(ctx context.Context, version string, object apply.Object, write draft) error {
 	if !Delicate(object) {
 		return nil
 	}
@@ -61,12 +81,8 @@ func (s *Session) Rehearse(ctx context.Context, version string, object apply.Obj
 	if object.Namespace != "" {
 		target = stage.Resource(resource).Namespace(object.Namespace)
 	}
-	// With force, as it is for the real write to find conflicts.
-	force := true
-	_, err = target.Patch(ctx, object.Name, types.ApplyPatchType, body, metav1.PatchOptions{
-		FieldManager: as.Manager, Force: &force, DryRun: []string{metav1.DryRunAll},
-	})
-	if err == nil {
+	write.options.DryRun = []string{metav1.DryRunAll}
+	if _, err = target.Patch(ctx, object.Name, write.patch, write.body, write.options); err == nil {
 		return nil
 	}
 	return s.refusal(object, err)

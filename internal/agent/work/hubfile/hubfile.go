@@ -30,6 +30,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/kubeconfig"
 )
@@ -208,7 +209,7 @@ func (f *Follower) close() {
 
 // certificate returns the certificate of a credential if it can be used now.
 func (f *Follower) certificate(read *credential) (tls.Certificate, error) {
-	certificate, err := tls.X509KeyPair(read.cert, read.key)
+	certificate, err := certs.KeyPair(read.cert, read.key)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("the client certificate and key of the hub kubeconfig do not match or are not PEM: %w", err)
 	}

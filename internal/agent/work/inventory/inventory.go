@@ -186,15 +186,15 @@ func (i *Inventory) saw(object apply.Object, seen *metav1.PartialObjectMetadata)
 		}
 		return Change{Object: object, Owners: before.Owners, Gone: true}, true
 	}
-	return i.update(w, object, seen), true
+	return i.update(w, object, entryOf(object, seen, new(int))), true
 }
 
 // insert replaces the record of an object and returns the old and the new one.
-func (i *Inventory) insert(w *typeWatch, object apply.Object, seen *metav1.PartialObjectMetadata) (before, after *Record) {
+func (i *Inventory) insert(w *typeWatch, object apply.Object, seen *entry) (before, after *Record) {
 	before = w.records[nameOf(object)]
 	after = &Record{
 		Version: w.resource.Version, ResourceVersion: seen.ResourceVersion,
-		Mark: apply.MarkOf(seen), Owners: i.ownersOf(seen),
+		Mark: seen.mark, Owners: i.ownersOf(seen),
 	}
 	if seen.DeletionTimestamp != nil {
 		after.Going = &Going{Since: seen.DeletionTimestamp.Unix(), Finalizers: seen.Finalizers}
@@ -237,14 +237,14 @@ func (i *Inventory) disown(object apply.Object, before, now []*Owner) {
 
 // ownersOf returns the AppliedManifestWorks that own an object, each as the
 // one value that all objects of it share.
-func (i *Inventory) ownersOf(seen *metav1.PartialObjectMetadata) []*Owner {
+func (i *Inventory) ownersOf(seen *entry) []*Owner {
 	var owners []*Owner
 	for j := range seen.OwnerReferences {
 		reference := &seen.OwnerReferences[j]
-		if reference.Kind != workv1.KindAppliedManifestWork || !strings.HasPrefix(reference.APIVersion, workv1.GroupName+"/") {
+		o, ok := i.owners[reference.UID]
+		if !ok && len(i.owners) >= ownersMax {
 			continue
 		}
-		o, ok := i.owners[reference.UID]
 		if !ok {
 			o = &owned{owner: &Owner{UID: reference.UID, Name: reference.Name}}
 			i.owners[reference.UID] = o

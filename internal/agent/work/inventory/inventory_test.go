@@ -76,12 +76,12 @@ func seen(resourceVersion string, owners ...string) *metav1.PartialObjectMetadat
 
 func (d *desk) add(t *testing.T, m *metav1.PartialObjectMetadata) {
 	t.Helper()
-	d.watch.Update(m)
+	d.watch.Update(d.watch.reduce(m))
 }
 
 func (d *desk) remove(t *testing.T, m *metav1.PartialObjectMetadata) {
 	t.Helper()
-	d.watch.Delete(m)
+	d.watch.Delete(d.watch.reduce(m))
 }
 
 func (d *desk) expect(t *testing.T, changed ...string) {
@@ -118,7 +118,7 @@ func TestTheOtherOwnersAreToldOfAWriteAtOnce(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			d := newDesk(t)
-			d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "v", "w")}, "10")
+			d.watch.Replace([]*entry{d.watch.reduce(seen("10", "v", "w"))}, "10")
 			d.changed = nil
 			d.Saw(object, test.then, "w")
 			d.expect(t, test.want...)
@@ -174,7 +174,7 @@ func TestAnswersOlderThanTheWatchAreIgnored(t *testing.T) {
 
 func TestAWatchBehindOurWriteDoesNotUndoIt(t *testing.T) {
 	d := newDesk(t)
-	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "w")}, "10")
+	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "w"))}, "10")
 	d.Saw(object, seen("13", "v", "w"), "w")
 	d.changed = nil
 	d.add(t, seen("12", "w"))
@@ -186,7 +186,7 @@ func TestAWatchBehindOurWriteDoesNotUndoIt(t *testing.T) {
 
 func TestAListDropsWhatItDoesNotHave(t *testing.T) {
 	d := newDesk(t)
-	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "w")}, "10")
+	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "w"))}, "10")
 	if diff := cmp.Diff([]string{"configmaps [user]"}, d.types); diff != "" {
 		t.Errorf("types, -want +got:\n%s", diff)
 	}
@@ -205,7 +205,7 @@ func TestAListDropsWhatItDoesNotHave(t *testing.T) {
 
 func TestOwnersBeforeAndAfterAreTold(t *testing.T) {
 	d := newDesk(t)
-	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "v", "w")}, "10")
+	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "v", "w"))}, "10")
 	d.changed = nil
 	d.add(t, seen("11", "w", "x"))
 	slices.Sort(d.changed)
@@ -217,7 +217,7 @@ func TestOwnersBeforeAndAfterAreTold(t *testing.T) {
 
 func TestFinalizersOfWhatGoesAreKept(t *testing.T) {
 	d := newDesk(t)
-	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "w")}, "10")
+	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "w"))}, "10")
 	d.changed = nil
 	going := seen("11", "w")
 	now := metav1.Now()
@@ -235,7 +235,7 @@ func TestATypeThatMayNotBeSeenIsNotKnown(t *testing.T) {
 		t.Errorf("State is %v, want ErrPending", err)
 	}
 	forbidden := apierrors.NewForbidden(resource.GroupResource(), "", nil)
-	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "w")}, "10")
+	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "w"))}, "10")
 	d.watch.Failed(forbidden)
 	if err := d.State(resource.GroupResource()); !errors.Is(err, forbidden) {
 		t.Errorf("State is %v", err)
@@ -255,7 +255,7 @@ func TestATypeThatMayNotBeSeenIsNotKnown(t *testing.T) {
 
 func TestATypeThatIsNotServedHasNoObjects(t *testing.T) {
 	d := newDesk(t)
-	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "w")}, "10")
+	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "w"))}, "10")
 	d.changed = nil
 	d.watch.Failed(apierrors.NewNotFound(schema.GroupResource{}, ""))
 	d.expect(t, "w a gone=true")
@@ -267,7 +267,7 @@ func TestATypeThatIsNotServedHasNoObjects(t *testing.T) {
 func TestTheLastUserEndsAWatch(t *testing.T) {
 	d := newDesk(t)
 	d.Use(t.Context(), "other", []schema.GroupVersionResource{resource})
-	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "w")}, "10")
+	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "w"))}, "10")
 	d.Use(t.Context(), "user", nil)
 	if _, known := d.Get(object); !known {
 		t.Error("the watch ended with a user left")
@@ -333,6 +333,6 @@ func BenchmarkEvent(b *testing.B) {
 	m := seen("11", "w")
 	b.ReportAllocs()
 	for b.Loop() {
-		w.Update(m)
+		w.Update(w.reduce(m))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/watch"
 )
 
@@ -105,12 +106,12 @@ func (o *ObjectWatcher) start(ctx context.Context, target Target) *objectWatch {
 	w := &objectWatch{watcher: o, object: target.Object, cancel: cancel}
 	resource := schema.GroupVersionResource{Group: target.Object.Group, Version: target.Version, Resource: target.Object.Resource}
 	run := watch.Watch[*metav1.PartialObjectMetadata]{
-		Source: watch.Metadata(o.options.Client, resource, watch.Selector{
+		Source: watch.Identities(o.options.Client, resource, watch.Selector{
 			Namespace: target.Object.Namespace, Name: target.Object.Name,
 		}),
 		Handler: w,
 	}
-	o.options.Go(func() { run.Run(ctx) })
+	o.options.Go(func() { run.Run(dial.Reduced(ctx)) })
 	return w
 }
 

@@ -10,12 +10,12 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/watch"
 )
 
@@ -39,6 +39,9 @@ type typeWatch struct {
 	resource  schema.GroupVersionResource
 	cancel    context.CancelFunc
 
+	// further is how many bytes the owners have beyond the first of each object that were reduced and
+	// not taken in yet. Only the watch uses it.
+	further int
 	stopped bool // what the watch still says is not wanted
 	state   state
 	err     error
@@ -64,11 +67,11 @@ func (i *Inventory) start(ctx context.Context, resource schema.GroupVersionResou
 	ctx, cancel := context.WithCancel(ctx)
 	w := &typeWatch{inventory: i, resource: resource, cancel: cancel, records: map[name]*Record{}}
 	i.options.Go(func() {
-		run := watch.Watch[*metav1.PartialObjectMetadata]{
-			Source:  watch.Metadata(i.options.Client, resource, watch.Selector{Labels: labels.Set{workv1.LabelManaged: "true"}.String()}),
+		run := watch.Watch[*entry]{
+			Source:  watch.ReducedMetadata(i.options.Client, resource, watch.Selector{Labels: labels.Set{workv1.LabelManaged: "true"}.String()}, w.reduce),
 			Handler: w,
 		}
-		run.Run(ctx)
+		run.Run(dial.Reduced(ctx))
 	})
 	return w
 }
@@ -108,7 +111,8 @@ func (w *typeWatch) blind(err error) {
 }
 
 // Replace makes the list all that there is of a type.
-func (w *typeWatch) Replace(list []*metav1.PartialObjectMetadata, resourceVersion string) {
+func (w *typeWatch) Replace(list []*entry, resourceVersion string) {
+	w.further = 0
 	i := w.inventory
 	var changes []Change
 	i.mu.Lock()
@@ -147,7 +151,7 @@ func (w *typeWatch) Replace(list []*metav1.PartialObjectMetadata, resourceVersio
 
 // update takes in the state of an object that the server told, and returns
 // what happened to it. Nobody has to know if that has no owners.
-func (i *Inventory) update(w *typeWatch, object apply.Object, seen *metav1.PartialObjectMetadata) Change {
+func (i *Inventory) update(w *typeWatch, object apply.Object, seen *entry) Change {
 	before, after := i.insert(w, object, seen)
 	change := Change{Object: object, Owners: after.Owners}
 	switch {
@@ -174,12 +178,13 @@ func equal(a, b *Going) bool {
 }
 
 // Update takes in an object that is new or has changed.
-func (w *typeWatch) Update(seen *metav1.PartialObjectMetadata) { w.event(seen, false) }
+func (w *typeWatch) Update(seen *entry) { w.event(seen, false) }
 
 // Delete takes in an object that is gone, or has lost its label.
-func (w *typeWatch) Delete(seen *metav1.PartialObjectMetadata) { w.event(seen, true) }
+func (w *typeWatch) Delete(seen *entry) { w.event(seen, true) }
 
-func (w *typeWatch) event(seen *metav1.PartialObjectMetadata, deleted bool) {
+func (w *typeWatch) event(seen *entry, deleted bool) {
+	w.further = 0
 	i := w.inventory
 	object := objectOf(w.resource, name{seen.Namespace, seen.Name})
 	var changes []Change

@@ -71,6 +71,12 @@ func (l *Ledger) SubjectOf(record *workv1.AppliedManifestWork) (work string, ok 
 	return l.Subject(record.Name)
 }
 
+// Has tells whether there is a record of the name. It counts as there if that is not known.
+func (l *Ledger) Has(record string) bool {
+	has, err := l.Cached.Has(l.Life, client.ObjectKey{Name: record})
+	return has || err != nil
+}
+
 // WorkOf names the work of a record for messages.
 func (l *Ledger) WorkOf(record string) string {
 	if work, ours := l.Subject(record); ours {

@@ -113,9 +113,15 @@ func ManagerOf(record string) string {
 // IsShared tells whether a work other than that of the record applied the
 // object with the manager.
 func IsShared(seen *metav1.PartialObjectMetadata, manager string, record types.UID) bool {
-	return slices.ContainsFunc(seen.OwnerReferences, func(owner metav1.OwnerReference) bool {
-		return owner.UID != record && slices.Contains(apply.ManagersOf(seen, owner.UID), manager)
-	})
+	for i := range seen.ManagedFields {
+		entry := &seen.ManagedFields[i]
+		if entry.Manager == manager && slices.ContainsFunc(seen.OwnerReferences, func(owner metav1.OwnerReference) bool {
+			return owner.UID != record && apply.AppliedFor(entry, owner.UID)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // Ensure makes sure, before anything is applied, that the record exists and

@@ -68,8 +68,8 @@ func (it *Item) retain(raw []byte, kinds interpret.Chain) {
 	}
 }
 
-// whenComplete are the rules of a work of a binding: what ends, such as a Job, is
-// not made again when it is deleted in the cluster.
+// whenComplete are the rules of a work of a binding, and of what expires: what ends, such
+// as a Job, is not made again when it is deleted in the cluster.
 func whenComplete() []workv1.ConditionRule {
 	return []workv1.ConditionRule{{Type: workv1.ConditionRuleTypeWellKnownConditions, Condition: workv1.ManifestConditionComplete}}
 }

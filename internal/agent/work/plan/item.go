@@ -35,6 +35,10 @@ type Item struct {
 	Resolved bool
 	Resource schema.GroupVersionResource
 	Object   apply.Object
+	// Scales says that autoscalers can scale the object.
+	Scales bool
+	// Expires says that the cluster deletes the object by itself once it has finished.
+	Expires bool
 	// Strategy is how the object is brought to the member. Package deliver alone
 	// asks for it.
 	Strategy Strategy
@@ -65,6 +69,12 @@ type Item struct {
 	Kept   []ignore.Path
 	At     time.Time // of the last write
 	Damper apply.Damper
+	// Undeclared are fields that were left out of what was sent last, nil for none.
+	Undeclared *Undeclared
+	// Adopted is what the work took over when it took the object, nil for nothing.
+	Adopted *Adopted
+	// Stuck are fields that the object has kept though the manifest lost them, as they cannot change.
+	Stuck []string
 
 	Outcome Outcome
 }
@@ -108,13 +118,13 @@ const (
 // what was written.
 func (it *Item) isSettled(now time.Time) bool {
 	return it.Resolved && it.Refused == nil && it.Outcome.Problem.Trouble == apply.TroubleNone && it.Outcome.Again == 0 &&
-		it.Past.Hash == it.Hash && it.Past.Mark.UID != "" && it.Ignored == nil && it.Observation == nil && it.Damper.Quiet(now)
+		it.Past.Hash == it.Hash && it.Past.Mark.UID != "" && it.Ignored == nil && it.Observation == nil && it.Undeclared == nil && it.Adopted == nil && len(it.Stuck) == 0 && it.Damper.Quiet(now)
 }
 
 // resolve fills in what depends on the resource of the item's kind.
 func (it *Item) resolve(resource apply.Resource, configs []workv1.ManifestConfigOption) {
 	it.Resolved, it.Hash = true, it.Manifest.Hash
-	it.Resource = resource.GroupVersionResource
+	it.Resource, it.Scales = resource.GroupVersionResource, resource.Scales
 	it.Object = apply.Object{
 		Group: resource.Group, Resource: resource.Resource,
 		Namespace: it.Manifest.Namespace, Name: it.Manifest.Name,

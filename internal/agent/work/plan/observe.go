@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/budget"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
@@ -34,6 +36,9 @@ type Observer struct {
 	Kinds    interpret.Chain // knows what objects of a kind say
 	Watch    bool            // feedbackScrapeType Watch
 	Health   bool
+	// Implied says that no rule of the work asks whether the objects are Complete, and it is
+	// asked all the same: the cluster deletes them once they are.
+	Implied bool
 	// State says that the state of the objects is reported, instead of what feedback
 	// rules select.
 	State bool
@@ -57,7 +62,8 @@ type Observation struct {
 	Next time.Time
 
 	Values     []workv1.FeedbackValue
-	Unread     []string // what feedback rules ask for and is not there to be reported
+	Unread     []string // what feedback rules ask for and cannot be reported
+	Absent     []string // paths of feedback rules that match nothing
 	Conditions []metav1.Condition
 	Found      health.Health
 	// Misjudged is why a customization of the kind did not say what the object says;
@@ -85,7 +91,8 @@ func (o *Observation) Take(ctx context.Context, object *unstructured.Unstructure
 		said := feedback.State(object, o.Kinds)
 		found.Values, found.Unread, found.Unreflected, found.Misjudged = said.Values, said.Unread, said.Unreflected, said.Failed
 	case o.Feedback != nil:
-		found.Values, found.Unread = o.Feedback.Values(object, o.Kinds, left, options)
+		read := o.Feedback.Read(object, o.Kinds, left, options)
+		found.Values, found.Unread, found.Absent = read.Values, read.Unread, read.Absent
 	}
 	if o.Rules != nil {
 		found.Conditions = o.Rules.Evaluate(ctx, object, o.Kinds, left)
@@ -107,7 +114,7 @@ func (o *Observation) Lost(presence Presence, problem apply.Problem) {
 
 // ask notes what the work asks about the object of an item.
 func (p *Plan) ask(it *Item, configs []workv1.ManifestConfigOption, finder *Finder) {
-	if len(configs) == 0 && !p.Health && !p.OfBinding {
+	if len(configs) == 0 && !p.Health && !p.OfBinding && !it.Expires {
 		return
 	}
 	if p.observers == nil {
@@ -127,9 +134,44 @@ func (p *Plan) ask(it *Item, configs []workv1.ManifestConfigOption, finder *Find
 		}
 		p.observers[at] = o
 	}
-	if o := p.observers[at]; o.Health || o.Reports() || o.Rules != nil {
+	o := p.observers[at]
+	if it.Expires {
+		o = p.awaiting(o, rulesAt(configs, at), finder)
+	}
+	if o.Health || o.Reports() || o.Rules != nil {
 		it.Observation = &Observation{Observer: o}
 	}
+}
+
+// rulesAt returns the rules of a config, none if there is no such config.
+func rulesAt(configs []workv1.ManifestConfigOption, at int) []workv1.ConditionRule {
+	if at >= len(configs) {
+		return nil
+	}
+	return configs[at].ConditionRules
+}
+
+// awaiting returns an observer that asks what another one with the given rules does, and
+// whether objects are Complete.
+func (p *Plan) awaiting(o *Observer, given []workv1.ConditionRule, finder *Finder) *Observer {
+	if p.OfBinding || slices.ContainsFunc(given, asksComplete) { // which asks it already
+		return o
+	}
+	asking := *o
+	asking.Implied, asking.Watch = true, true
+	asking.Rules = finder.Rules.Compile(slices.Concat(given, whenComplete()))
+	p.observers = append(p.observers, &asking)
+	return &asking
+}
+
+// expires reports whether a manifest is a Job that the cluster deletes by itself some time
+// after it has finished.
+func expires(manifest *apply.Manifest, raw []byte) bool {
+	if manifest.Kind != batchv1.SchemeGroupVersion.WithKind("Job") {
+		return false
+	}
+	content, err := apply.Content(raw)
+	return err == nil && fields.Get(content, "spec", "ttlSecondsAfterFinished") != nil
 }
 
 // configure takes over what a config asks.
@@ -168,10 +210,12 @@ func (p *Plan) HasRules() bool {
 // mayComplete tells whether a rule of the work makes a condition Complete.
 func mayComplete(work *workv1.ManifestWork) bool {
 	return slices.ContainsFunc(work.Spec.ManifestConfigs, func(c workv1.ManifestConfigOption) bool {
-		return slices.ContainsFunc(c.ConditionRules, func(r workv1.ConditionRule) bool {
-			return r.Condition == workv1.ManifestConditionComplete || r.Condition == ""
-		})
+		return slices.ContainsFunc(c.ConditionRules, asksComplete)
 	})
+}
+
+func asksComplete(r workv1.ConditionRule) bool {
+	return r.Condition == workv1.ManifestConditionComplete || r.Condition == ""
 }
 
 // IsComplete tells whether the item, or the whole work, has done what it is for

@@ -72,7 +72,8 @@ func For(work *workv1.ManifestWork, before *Plan, options Options) (p *Plan, isN
 		return before, false
 	}
 	p = New(work, before)
-	p.Health, p.completes = health, p.OfBinding || mayComplete(work)
+	p.Health = health
+	p.completes = p.OfBinding || mayComplete(work) || slices.ContainsFunc(p.Items, func(it *Item) bool { return it.Expires })
 	return p, true
 }
 
@@ -87,6 +88,7 @@ func New(work *workv1.ManifestWork, before *Plan) *Plan {
 		if p.OfBinding && it.Refused == nil {
 			it.bind(manifests[i].Raw)
 		}
+		it.Expires = it.Refused == nil && expires(&it.Manifest, manifests[i].Raw)
 		p.Items = append(p.Items, it)
 	}
 	p.readExecutor(work.Spec.Executor)
@@ -146,7 +148,7 @@ func (p *Plan) carry(before *Plan) {
 	for _, it := range p.Items {
 		if old, ok := known[key{it.Manifest.Kind, it.Manifest.Namespace, it.Manifest.Name}]; ok {
 			it.Past, it.At, it.Damper = old.Past, old.At, old.Damper
-			it.said, it.Sent, it.Kept = old.said, old.Sent, old.Kept
+			it.said, it.Sent, it.Kept, it.Undeclared = old.said, old.Sent, old.Kept, old.Undeclared
 		}
 	}
 }

@@ -62,6 +62,7 @@ func TestAPlanIsForgottenOnlyIfNothingIsToBeRemembered(t *testing.T) {
 		"never read":  {"nothing was written yet", func(p *Plan) { p.Items[1].Past = apply.Past{} }, true},
 		"changed":     {"what was written is another manifest", func(p *Plan) { p.Items[1].Past.Hash[0]++ }, true},
 		"comes again": {"it is looked at in its own time", func(p *Plan) { p.Items[1].Outcome.Again = time.Second }, true},
+		"undeclared":  {"what was left out is reported", func(p *Plan) { p.Items[1].Undeclared = &Undeclared{} }, true},
 		"ignores":     {"expressions take long to compile", func(p *Plan) { p.Items[1].Ignored = &ignore.Fields{} }, true},
 		"observed":    {"what was found is not anywhere else", func(p *Plan) { p.Items[1].Observation = &Observation{} }, true},
 		"corrected":   {"more corrections are slowed down", func(p *Plan) { p.Items[1].Damper = p.Items[1].Damper.Corrected(now) }, true},

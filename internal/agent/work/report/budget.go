@@ -5,7 +5,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,9 +58,9 @@ func Refused(err error, p *plan.Plan, status *workv1.ManifestWorkStatus, now tim
 	var answer apierrors.APIStatus
 	next := &plan.StatusLimit{Until: now.Add(limitLife)}
 	if errors.As(err, &answer) {
-		next.Why = shorten(plan.Sentence(answer.Status().Message), summaryMessageBytes)
+		next.Why = conditions.Shorten(plan.Sentence(answer.Status().Message), summaryMessageBytes)
 	}
-	if room := statusBytes(status) / 4; large && room >= leastRoom {
+	if room := StatusBytes(status) / 4; large && room >= leastRoom {
 		next.Room = room
 	}
 	p.StatusLimit = next
@@ -80,16 +79,7 @@ func (r *composer) room(bytes int) int {
 	if bytes <= smallStatusBytes {
 		return smallStatusBytes
 	}
-	rest := 0
-	for i := range r.Work.Spec.Workload.Manifests {
-		rest += len(r.Work.Spec.Workload.Manifests[i].Raw) + 1
-	}
-	others := &workv1.ManifestWork{ObjectMeta: r.Work.ObjectMeta, Spec: r.Work.Spec}
-	others.Spec.Workload.Manifests = nil
-	if text, err := json.Marshal(others); err == nil { // it was read from JSON
-		rest += len(text)
-	}
-	return max(leastRoom, size.ObjectBytesMax-rest)
+	return max(leastRoom, size.ObjectBytesMax-BytesWithoutStatus(r.Work))
 }
 
 // limitFeedback leaves out the fields of those objects that have the most,
@@ -132,7 +122,7 @@ func (r *composer) limitFeedback(entries []entry) {
 // fit shortens the status if there is no room for it, and says so.
 func (r *composer) fit() {
 	status := r.status
-	bytes := statusBytes(status)
+	bytes := StatusBytes(status)
 	room := r.room(bytes)
 	refused := r.Plan.StatusLimit
 	if bytes <= room && refused == nil {
@@ -152,7 +142,7 @@ func (r *composer) fit() {
 		return
 	}
 	applied := r.appliedCondition()
-	applied.Message = shorten(applied.Message, summaryMessageBytes) + note
+	applied.Message = conditions.Shorten(applied.Message, summaryMessageBytes) + note
 	conditions.Set(&status.Conditions, r.Work.Generation, applied)
 }
 
@@ -161,7 +151,7 @@ func (r *composer) fit() {
 func shrink(status *workv1.ManifestWorkStatus, room int) (left int) {
 	manifests := status.ResourceStatus.Manifests
 	for _, limit := range []int{1024, 256, 96} { // bytes of a message
-		if statusBytes(status) <= room {
+		if StatusBytes(status) <= room {
 			return 0
 		}
 		for i := range manifests {
@@ -177,7 +167,7 @@ func shrink(status *workv1.ManifestWorkStatus, room int) (left int) {
 			}
 		}
 	}
-	if statusBytes(status) <= room {
+	if StatusBytes(status) <= room {
 		return 0
 	}
 	return leaveOut(status, room)
@@ -195,7 +185,7 @@ func leaveOut(status *workv1.ManifestWorkStatus, room int) (left int) {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ranks[a], ranks[b]) })
 	status.ResourceStatus.Manifests = nil
-	room -= statusBytes(status)
+	room -= StatusBytes(status)
 	for n, i := range order {
 		if room -= entryBytes(&manifests[i]); room < 0 {
 			order = order[:n]
@@ -235,6 +225,6 @@ func expected(c *metav1.Condition) bool {
 
 func cutMessages(list []metav1.Condition, limit int) {
 	for i := range list {
-		list[i].Message = shorten(list[i].Message, limit)
+		list[i].Message = conditions.Shorten(list[i].Message, limit)
 	}
 }

@@ -72,7 +72,7 @@ func TestSizesAreNotSmallerThanTheJSON(t *testing.T) {
 				{Name: "c", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeInteger, Integer: &whole}},
 				{Name: "d", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeBoolean, Boolean: &yes}},
 			}
-			if got, want := statusBytes(status), jsonBytes(t, status); got < want || got > want*5/4 {
+			if got, want := StatusBytes(status), jsonBytes(t, status); got < want || got > want*5/4 {
 				t.Errorf("the status has %d bytes, counted as %d", want, got)
 			}
 		})

@@ -98,7 +98,7 @@ func (e *entry) observed(o *plan.Observation) {
 		case o.Unreflected && e.had != nil:
 			e.StatusFeedback.Values = feedback.LastKnown(o.Values, e.had.StatusFeedback.Values)
 		}
-		c := feedbackCondition(o.Unread, text)
+		c := readCondition(o, text)
 		if text == "" && o.Misjudged != nil {
 			c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1.ManifestReasonInterpretationFailed, interpret.Tell(o.Misjudged)
 		}
@@ -120,8 +120,18 @@ func (e *entry) keep(o *plan.Observation) {
 	}
 }
 
-// feedbackCondition says whether fields were read: unread is what was not
-// found or cannot be reported, text why nothing was read at all.
+// readCondition says whether the fields of an object were read, and what it does not have;
+// text is why nothing was read at all.
+func readCondition(o *plan.Observation, text string) metav1.Condition {
+	c := feedbackCondition(o.Unread, text)
+	if text == "" && len(o.Absent) > 0 {
+		c.Message = strings.TrimSuffix(c.Message, ".") + ". The object has nothing at: " + strings.Join(o.Absent, "; ") + "."
+	}
+	return c
+}
+
+// feedbackCondition says whether fields were read: unread is what
+// cannot be reported, text why nothing was read at all.
 func feedbackCondition(unread []string, text string) metav1.Condition {
 	c := metav1.Condition{
 		Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionTrue,
@@ -210,7 +220,7 @@ func (r *composer) setRuleConditions() {
 	manifests := r.status.ResourceStatus.Manifests
 	var sums []metav1.Condition
 	if r.Plan.HasRules() {
-		sums = rules.Aggregate(manifests)
+		sums = rules.Aggregate(r.asked(manifests))
 	}
 	made := func(conditionType string) bool {
 		return slices.ContainsFunc(sums, func(c metav1.Condition) bool { return c.Type == conditionType })
@@ -230,4 +240,27 @@ func (r *composer) setRuleConditions() {
 	for _, sum := range sums {
 		conditions.Set(list, r.Work.Generation, sum)
 	}
+}
+
+// asked returns the entries without the conditions Complete that no rule of the work asks
+// for, unless all objects have one: that a Job is done does not make the work Complete that
+// has other objects, which would not be applied any more.
+func (r *composer) asked(manifests []workv1.ManifestCondition) []workv1.ManifestCondition {
+	implied := func(it *plan.Item) bool { return it.Observation != nil && it.Observation.Implied }
+	lasts := func(it *plan.Item) bool {
+		return it.Observation == nil ||
+			!slices.Contains(it.Observation.Rules.Types(it.Manifest.Kind, it.Observation.Kinds), workv1.ManifestConditionComplete)
+	}
+	if !slices.ContainsFunc(r.Plan.Items, implied) || !slices.ContainsFunc(r.Plan.Items, lasts) {
+		return manifests
+	}
+	manifests = slices.Clone(manifests)
+	for i, it := range r.Plan.Items {
+		if implied(it) {
+			manifests[i].Conditions = slices.DeleteFunc(slices.Clone(manifests[i].Conditions), func(c metav1.Condition) bool {
+				return c.Type == workv1.ManifestConditionComplete
+			})
+		}
+	}
+	return manifests
 }

@@ -143,7 +143,7 @@ func availableCondition(it *plan.Item) metav1.Condition {
 		c.Message = "The object does not exist on the cluster."
 	case !it.Resolved:
 		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestReasonIncompleteResourceMeta
-		c.Message = "The object cannot be identified."
+		c.Message = "The object cannot be looked for; condition Applied says why."
 	default:
 		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestReasonFetchingResourceFailed
 		c.Message = "The object could not be read."

@@ -4,8 +4,8 @@
 package report
 
 import (
+	"encoding/json"
 	"strconv"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -53,7 +53,9 @@ func entryBytes(m *workv1.ManifestCondition) int {
 		conditionsBytes(m.Conditions) + valuesBytes(m.StatusFeedback.Values)
 }
 
-func statusBytes(status *workv1.ManifestWorkStatus) int {
+// StatusBytes returns how many bytes a status takes as JSON, or somewhat more. It does not
+// encode it.
+func StatusBytes(status *workv1.ManifestWorkStatus) int {
 	n := manifestBytes + conditionsBytes(status.Conditions)
 	for i := range status.ResourceStatus.Manifests {
 		n += entryBytes(&status.ResourceStatus.Manifests[i])
@@ -61,15 +63,17 @@ func statusBytes(status *workv1.ManifestWorkStatus) int {
 	return n
 }
 
-// shorten cuts a text to a number of bytes, at the end of a character.
-func shorten(text string, limit int) string {
-	const ending = "..."
-	if len(text) <= limit {
-		return text
+// BytesWithoutStatus returns how many bytes a work takes as JSON without its status. It
+// encodes what is beside the manifests, so it is nothing to do for each report.
+func BytesWithoutStatus(work *workv1.ManifestWork) int {
+	n := 0
+	for i := range work.Spec.Workload.Manifests {
+		n += len(work.Spec.Workload.Manifests[i].Raw) + 1
 	}
-	cut := max(0, limit-len(ending))
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
+	others := &workv1.ManifestWork{ObjectMeta: work.ObjectMeta, Spec: work.Spec}
+	others.Spec.Workload.Manifests = nil
+	if text, err := json.Marshal(others); err == nil { // it was read from JSON
+		n += len(text)
 	}
-	return text[:cut] + ending
+	return n
 }

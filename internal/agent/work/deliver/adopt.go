@@ -1,0 +1,244 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/ignore"
+	"github.com/capstan-io/capstan/internal/apply/owned"
+	"github.com/capstan-io/capstan/internal/apply/replace"
+)
+
+const (
+	// goneMax is how many fields that go a message names, and how many managers that had set
+	// them; namedCharactersMax is how many characters of each.
+	goneMax            = 20
+	namedCharactersMax = 100
+)
+
+// adoption takes over, when a work takes an object for the first time, what whoever brought
+// it to the cluster by hand set before: the work is in their place now, so what the manifest
+// does not have goes, as if it had been theirs all the time. What controllers own stays.
+type adoption struct {
+	of *object
+	as apply.As
+	// seen is the object as it was met.
+	seen *metav1.PartialObjectMetadata
+	// from are the managers, missing what they owned that the manifest does not have, and
+	// before is the object as it was.
+	from             []string
+	missing          *fieldpath.Set
+	before, manifest map[string]any
+}
+
+// takeOver takes the fields over, so that the body that is applied next removes them. An executor
+// has to be allowed to write the body first: otherwise the object is not touched.
+func (a *adoption) takeOver(ctx context.Context, body []byte, stamp apply.Stamp) error {
+	it, seen := a.of.item, a.seen
+	if seen.DeletionTimestamp != nil || slices.ContainsFunc(seen.ManagedFields, a.isOurs) {
+		return nil // which we have taken before
+	}
+	if err := (rights{a.of}).rehearse(ctx, body, a.as); err != nil {
+		return err
+	}
+	seen, err := a.managed(ctx, seen, stamp)
+	if err != nil {
+		return err
+	}
+	after, taken, err := replace.TakeOver(seen.ManagedFields, a.take, a.as.Manager, it.Manifest.Kind.GroupVersion().String())
+	if err != nil || taken.Empty() {
+		return err
+	}
+	if a.manifest, err = a.of.content(); err != nil {
+		return err
+	}
+	a.missing = taken.Difference(owned.Within(taken, a.manifest))
+	after, _, err = ignore.Disown(after, a.isHeir, a.manifest, stamp.Without) // what is the cluster's stays
+	if err != nil {
+		return err
+	}
+	before, err := a.of.Member.Read(ctx, it.Resource.Version, it.Object)
+	if err != nil {
+		return err
+	}
+	a.before = before.Object
+	patch, err := apply.SetManagers(seen, after)
+	if err != nil {
+		return err
+	}
+	written, err := a.of.Member.Merge(ctx, it.Resource.Version, it.Object, patch, a.as)
+	if err != nil {
+		return err
+	}
+	if a.of.seen != nil { // what is applied was made by it, and is not different
+		a.of.seen.SetResourceVersion(written.ResourceVersion)
+		a.of.seen.SetManagedFields(written.ManagedFields)
+	}
+	a.of.adopted = a
+	return nil
+}
+
+// managed has the server note who owns what of an object, if nobody does: that it was all there
+// before something was applied.
+func (a *adoption) managed(
+	ctx context.Context, seen *metav1.PartialObjectMetadata, stamp apply.Stamp,
+) (*metav1.PartialObjectMetadata, error) {
+	if len(seen.ManagedFields) > 0 {
+		return seen, nil
+	}
+	stamp.MetadataOnly, stamp.UID = true, seen.UID
+	body, err := apply.Body(a.of.raw(), stamp)
+	if err != nil {
+		return nil, fmt.Errorf("manifest %d: %w", a.of.item.Ordinal, err)
+	}
+	return a.of.apply(ctx, body, a.as)
+}
+
+// take returns what to take over of an entry of managedFields.
+func (a *adoption) take(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set) *fieldpath.Set {
+	if !byHand(entry) {
+		return fieldpath.NewSet()
+	}
+	if !slices.Contains(a.from, entry.Manager) {
+		a.from = append(a.from, entry.Manager)
+	}
+	return adoptable(fields)
+}
+
+// isOurs tells whether an entry of managedFields is of what this work wrote.
+func (a *adoption) isOurs(entry metav1.ManagedFieldsEntry) bool {
+	return a.isHeir(&entry) || a.of.isOurs(&entry)
+}
+
+// isHeir tells whether an entry is that of what we apply.
+func (a *adoption) isHeir(entry *metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == a.as.Manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
+}
+
+// tellAdopted says what was taken over of an object in a pass that is over, nil for nothing: with an error if the object could not
+// be applied. An executor that may not read the object is told nothing of it.
+func tellAdopted(ctx context.Context, it *plan.Item, adopted *adoption, err error) {
+	switch {
+	case it.Outcome.Denied:
+		return
+	case err == nil && adopted != nil:
+		adopted.tellGone(ctx)
+	case err == nil && it.Adopted != nil && !it.Adopted.Gone: // by a pass before
+		it.Adopted.Gone = true
+		it.Outcome.Note = noteOf(it)
+		return
+	case adopted != nil:
+		adopted.tellTaken()
+	}
+	if err != nil && it.Adopted != nil && !it.Adopted.Gone {
+		it.Outcome.Problem.Message = strings.TrimSuffix(it.Outcome.Problem.Message, ".") + ". " + it.Adopted.Note()
+	}
+}
+
+// tellGone says in the condition of the object, and in an Event, which fields have gone. It is
+// called when the manifest has been applied.
+func (a *adoption) tellGone(ctx context.Context) {
+	it, after := a.of.item, a.manifest
+	if live, err := a.of.Member.Read(ctx, it.Resource.Version, it.Object); err == nil { // with what the server set by default again
+		after = live.Object
+	}
+	a.tell(&plan.Adopted{Managers: a.managers(), Fields: a.lost(after), Gone: true})
+	it.Outcome.Note = noteOf(it)
+}
+
+// tellTaken says what the work has taken over of an object that it could not apply then.
+func (a *adoption) tellTaken() {
+	a.tell(&plan.Adopted{Managers: a.managers(), Fields: a.lost(a.manifest)})
+}
+
+// tell remembers what there is to say, and says it in an Event.
+func (a *adoption) tell(adopted *plan.Adopted) {
+	it := a.of.item
+	it.Adopted = adopted
+	note := adopted.Note()
+	if note == "" {
+		it.Adopted = nil
+		return
+	}
+	a.of.Adopted(a.of.Work, it.String()+": "+note)
+}
+
+// managers returns those whose fields are taken over, fit for a message.
+func (a *adoption) managers() []string { return listed(slices.Sorted(slices.Values(a.from))) }
+
+// lost returns what of the fields another state of the object does not have, fit for a message.
+func (a *adoption) lost(after map[string]any) []string {
+	return listed(replace.Differences(a.missing, a.before, after, goneMax+1))
+}
+
+// byHand tells whether an entry of managedFields is of a tool with which people, or their
+// pipelines, bring objects to a cluster, or of before anybody noted whose what is.
+func byHand(entry *metav1.ManagedFieldsEntry) bool {
+	return strings.HasPrefix(entry.Manager, "kubectl") || entry.Manager == "helm" || entry.Manager == "before-first-apply"
+}
+
+// adoptable returns what of the fields a manifest is about. Of the metadata these are labels and
+// annotations only: finalizers and owners are promises to others. That somebody restarted
+// pods, or how many replicas there are, is no part of what was brought either: to remove
+// these would restart them, or scale them down.
+func adoptable(fields *fieldpath.Set) *fieldpath.Set {
+	some := fieldpath.NewSet()
+	fields.Iterate(func(path fieldpath.Path) {
+		last := fieldAt(path, len(path)-1)
+		switch root := fieldAt(path, 0); {
+		case root == "": // whoever writes an object chooses what its entries have
+		case root == "status", root == "apiVersion", root == "kind":
+		case root == "metadata" && (len(path) < 3 || fieldAt(path, 1) != "labels" && fieldAt(path, 1) != "annotations"):
+		case root == "spec" && len(path) == 2 && last == "replicas":
+		case last == "kubectl.kubernetes.io/restartedAt":
+		default:
+			some.Insert(path.Copy())
+		}
+	})
+	return some
+}
+
+// fieldAt returns the name of the field at a step of a path, "" if that is an item of a list.
+func fieldAt(path fieldpath.Path, step int) string {
+	if step >= len(path) || path[step].FieldName == nil {
+		return ""
+	}
+	return *path[step].FieldName
+}
+
+// listed returns some of the names, fit for a message.
+func listed(names []string) []string {
+	some := make([]string, 0, goneMax+1)
+	for _, name := range names[:min(len(names), goneMax)] {
+		some = append(some, shown(name))
+	}
+	if len(names) > goneMax {
+		some = append(some, "and more")
+	}
+	return some
+}
+
+// shown makes a name fit for a message: who writes an object chooses the names in it.
+func shown(name string) string {
+	characters := []rune(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, name))
+	if len(characters) > namedCharactersMax {
+		return string(characters[:namedCharactersMax]) + "…"
+	}
+	return string(characters)
+}

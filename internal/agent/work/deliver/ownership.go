@@ -1,0 +1,66 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/capstan-io/capstan/internal/agent/work/ledger"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/replace"
+)
+
+// ownership brings what the work owns of an object into the one entry of managedFields that
+// counts when it is applied, after it was.
+type ownership struct {
+	of *object
+	as apply.As
+}
+
+// inherit applies the body again if we own fields of the object in another way than by
+// applying it: it was made as CreateOnly does, or replaced by a pass that did not come to its
+// end. The server would leave those that the manifest does not have.
+func (w ownership) inherit(ctx context.Context, seen *metav1.PartialObjectMetadata, body []byte) (*metav1.PartialObjectMetadata, error) {
+	o, as := w.of, w.as
+	after, taken, err := replace.TakeOver(seen.ManagedFields, func(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set) *fieldpath.Set {
+		if o.isCreation(entry) || entry.Manager == as.Manager && entry.Operation == metav1.ManagedFieldsOperationUpdate {
+			return fields
+		}
+		return fieldpath.NewSet()
+	}, as.Manager, o.item.Manifest.Kind.GroupVersion().String())
+	if err != nil || taken.Empty() {
+		return seen, err
+	}
+	patch, err := apply.SetManagers(seen, after)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = o.Member.Merge(ctx, o.item.Resource.Version, o.item.Object, patch, as); err != nil {
+		return nil, err
+	}
+	return o.apply(ctx, body, as)
+}
+
+// tidy ends what the work owns under other names than the one that it applies
+// with now, from other strategies: it would keep fields that the manifest
+// loses later.
+func (w ownership) tidy(ctx context.Context, seen *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+	o, it := w.of, w.of.item
+	for _, old := range apply.ManagersOf(seen, o.Record.UID()) {
+		if old == w.as.Manager || ledger.IsShared(seen, old, o.Record.UID()) {
+			continue
+		}
+		body, err := apply.Release(it.Manifest.Kind, it.Object, seen.UID, seen.ResourceVersion)
+		if err != nil {
+			return nil, err
+		}
+		if seen, err = o.Member.Apply(ctx, it.Resource.Version, it.Object, body, apply.As{Manager: old}); err != nil {
+			return nil, err
+		}
+	}
+	return seen, nil
+}

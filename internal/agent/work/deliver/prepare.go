@@ -1,0 +1,79 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/ignore"
+)
+
+// preparation makes an object ready to be applied.
+type preparation struct{ of *object }
+
+// prepare does what the strategy of the object says, and then what it takes where
+// server-side apply alone would not bring what the manifest means.
+func (p preparation) prepare(ctx context.Context, how applier, stamp *apply.Stamp) (apply.As, error) {
+	o := p.of
+	o.made, o.seen = nil, nil // of an attempt before
+	as, err := how.prepare(ctx, o, stamp)
+	if err != nil {
+		return as, err
+	}
+	o.without, stamp.Undeclared = stamp.Without, o.undeclared
+	if err := p.concede(ctx, as.Manager); err != nil {
+		return as, err
+	}
+	return as, (pullSecrets{of: o}).join(ctx, as.Manager, stamp)
+}
+
+// concede gives up fields that the manifest does not have, or not any more, and whose
+// value in the cluster has to stay. It looks at the object only if what was applied last
+// may have been another manifest. It gives up nothing of what it may not read, or what the
+// API treats as one value.
+func (p preparation) concede(ctx context.Context, manager string) error {
+	o, it := p.of, p.of.item
+	if it.Past.Hash == it.Hash && it.Past.Mark.UID != "" {
+		return nil
+	}
+	if known, listed := o.Inventory.Get(it.Object); known == nil && listed { // nothing there is ours
+		return nil
+	}
+	content, err := o.content()
+	if err != nil {
+		return err
+	}
+	paths := conceded(content, it.Scales)
+	if len(paths) == 0 {
+		return nil
+	}
+	seen, err := o.Member.Get(ctx, it.Resource.Version, it.Object)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = (&retention{of: o}).giveUp(ctx, seen, manager, content, &paths)
+	return err
+}
+
+// conceded returns the fields that stay in the cluster when a manifest loses them, though
+// nobody may own them then: whether the object is applied or replaced. The API
+// server would set replicas to their default, which is not what an autoscaler has found,
+// and roles would have no rules until they are aggregated again.
+func conceded(content map[string]any, scales bool) (paths []ignore.Path) {
+	if spec, isMap := content["spec"].(map[string]any); scales && isMap {
+		if _, has := spec["replicas"]; !has {
+			paths = append(paths, ignore.Path{"spec", "replicas"})
+		}
+	}
+	if apply.IsAggregated(content) {
+		paths = append(paths, ignore.Path{"rules"})
+	}
+	return paths
+}

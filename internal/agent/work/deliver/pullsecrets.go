@@ -1,0 +1,139 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/owned"
+)
+
+const fieldImagePullSecrets = "imagePullSecrets"
+
+// pullSecrets applies a ServiceAccount with the imagePullSecrets of its manifest and those
+// that the cluster has added. The list has a single owner in the API, unlike secrets: to
+// apply that of the manifest alone would take away what others add, again and again.
+type pullSecrets struct{ of *object }
+
+// join puts the two lists together if there are both.
+func (p pullSecrets) join(ctx context.Context, manager string, stamp *apply.Stamp) error {
+	o := p.of
+	if o.item.Manifest.Kind != corev1.SchemeGroupVersion.WithKind("ServiceAccount") || o.seen != nil { // which is customized
+		return nil
+	}
+	content, err := o.content()
+	if err != nil {
+		return err
+	}
+	wanted, isList := pullSecretNames(content)
+	if !isList { // the API server says what is wrong
+		return nil
+	}
+	live, err := o.Member.Read(ctx, o.item.Resource.Version, o.item.Object)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // who may only write joins nothing
+		live, err = &unstructured.Unstructured{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	there, _ := pullSecretNames(live.Object)
+	ours, err := ownsPullSecrets(live.GetManagedFields(), func(entry *metav1.ManagedFieldsEntry) bool { return o.isAppliers(manager, entry) })
+	if err != nil || len(wanted) == 0 && !ours { // the list and the annotation may be another work's
+		return err
+	}
+	noted := live.GetAnnotations()[workv1.AnnotationImagePullSecrets]
+	joined, foreign := joinPullSecrets(wanted, strings.Split(noted, ","), there)
+	if len(wanted) > 0 || foreign {
+		if stamp.Annotations == nil {
+			stamp.Annotations = map[string]string{}
+		}
+		stamp.Annotations[workv1.AnnotationImagePullSecrets] = strings.Join(slices.Sorted(slices.Values(wanted)), ",")
+	}
+	if !foreign {
+		return nil
+	}
+	o.seen = live
+	return p.list(content, joined)
+}
+
+// list has the ServiceAccount applied with the imagePullSecrets of these names.
+func (p pullSecrets) list(content map[string]any, names []string) (err error) {
+	references := make([]any, 0, len(names))
+	for _, name := range names {
+		references = append(references, map[string]any{"name": name})
+	}
+	content[fieldImagePullSecrets] = references
+	if p.of.made, err = json.Marshal(content); err != nil {
+		return fmt.Errorf("encoding the imagePullSecrets of %s: %w", p.of.item.Object, err)
+	}
+	return nil
+}
+
+// ownsPullSecrets reports whether one of our entries of managedFields has imagePullSecrets.
+func ownsPullSecrets(entries []metav1.ManagedFieldsEntry, ours func(*metav1.ManagedFieldsEntry) bool) (bool, error) {
+	for i := range entries {
+		if !ours(&entries[i]) {
+			continue
+		}
+		fields, err := owned.Fields(&entries[i])
+		if err != nil {
+			return false, err
+		}
+		if fields.Has(fieldpath.MakePathOrDie(fieldImagePullSecrets)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// joinPullSecrets returns those that are in the cluster and that the manifest wants or never
+// had, in their order, and then the others of the manifest. Foreign says that the manifest
+// does not want all of them.
+func joinPullSecrets(wanted, before, there []string) (joined []string, foreign bool) {
+	for _, name := range there {
+		if slices.Contains(joined, name) {
+			continue
+		}
+		wants := slices.Contains(wanted, name)
+		if wants || !slices.Contains(before, name) {
+			joined, foreign = append(joined, name), foreign || !wants
+		}
+	}
+	for _, name := range wanted {
+		if !slices.Contains(joined, name) {
+			joined = append(joined, name)
+		}
+	}
+	return joined, foreign
+}
+
+// pullSecretNames returns the names in the imagePullSecrets of a ServiceAccount; false if
+// that is not a list of references.
+func pullSecretNames(content map[string]any) (names []string, isList bool) {
+	list, isList := content[fieldImagePullSecrets].([]any)
+	if !isList {
+		return nil, content[fieldImagePullSecrets] == nil
+	}
+	for _, entry := range list {
+		reference, _ := entry.(map[string]any)
+		name, isText := reference["name"].(string)
+		if !isText {
+			return nil, false
+		}
+		names = append(names, name)
+	}
+	return names, true
+}

@@ -1,0 +1,313 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/executor"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/ignore"
+	"github.com/capstan-io/capstan/internal/apply/replace"
+)
+
+const (
+	// draftsMax is how many drafts of what replaces an object are tried.
+	draftsMax = 6
+	// triesMax is how many dry runs are made in one pass to find out what of a field is refused.
+	triesMax = 12
+	// overruledMax is how many fields of other works a message names.
+	overruledMax = 20
+)
+
+// replacement brings an object to the member as a whole, where server-side apply was
+// refused for something that the manifest does not say, or says twice: a field that the
+// server set by default and that contradicts the manifest now, or that somebody else did.
+type replacement struct {
+	of *object
+	as apply.As
+	// without are fields that the manifest has and that are left to the cluster.
+	without []ignore.Path
+}
+
+// helps tells whether an object can be replaced that could not be applied. It takes over the
+// fields that the manifest has, so it is only for who may do that. Who leaves alone what is
+// there may still make what is not.
+func (r replacement) helps(refusal error) bool {
+	if !r.as.Force {
+		return r.of.item.Yields && apply.Inexpressible(refusal)
+	}
+	return apierrors.IsInvalid(refusal) || apply.Inexpressible(refusal)
+}
+
+// bring replaces the object, or makes it, by the body that could not be applied. If the server
+// takes no draft, the error is what it has against the last one as far as that is the
+// manifest's fault, and else the refusal. So it is if there is nothing to replace, or it may
+// not be read.
+func (r replacement) bring(ctx context.Context, body []byte, refusal error) (*metav1.PartialObjectMetadata, error) {
+	it := r.of.item
+	manifest, err := apply.Content(body)
+	if err != nil {
+		return nil, err
+	}
+	live, err := r.of.Member.Read(ctx, it.Resource.Version, it.Object)
+	switch {
+	case apierrors.IsNotFound(err) && apply.Inexpressible(refusal):
+		return r.create(ctx, body, manifest, refusal)
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return nil, refusal
+	case err != nil:
+		return nil, err
+	case live.GetDeletionTimestamp() != nil, !r.as.Force:
+		return nil, refusal
+	}
+	written, err := r.replace(ctx, live, manifest)
+	switch {
+	case errors.Is(err, replace.ErrItems):
+		return nil, refusal
+	case apierrors.IsInvalid(err) && apierrors.IsInvalid(refusal) && !replace.Improved(causesOf(refusal), causesOf(err)):
+		return nil, refusalOf(refusal, err)
+	case err != nil:
+		return nil, err
+	}
+	return r.settle(ctx, written, manifest)
+}
+
+// replace tries one draft after the other until the server accepts one.
+func (r replacement) replace(ctx context.Context, live *unstructured.Unstructured, manifest map[string]any) (*metav1.PartialObjectMetadata, error) {
+	it := r.of.item
+	retained := append(slices.Clip(r.without), conceded(manifest, it.Scales)...)
+	draft, err := replace.New(live.Object, manifest, live.GetManagedFields(), r.isOurs, retained)
+	if err != nil {
+		return nil, err
+	}
+	parts := &narrowing{of: r, draft: draft, tries: triesMax}
+	for tried := 1; ; tried++ {
+		if err := r.spare(ctx, live, draft); err != nil {
+			return nil, err
+		}
+		written, err := r.send(ctx, draft)
+		if err == nil {
+			r.of.stuck = draft.Stuck()
+		}
+		if !apierrors.IsInvalid(err) || tried == draftsMax {
+			return written, err
+		}
+		if draft.Refused(causesOf(err)) {
+			continue
+		}
+		again, problem := parts.another(ctx, causesOf(err))
+		switch {
+		case problem != nil:
+			return nil, problem
+		case again:
+		case len(parts.fixed) > 0:
+			return nil, &fixedError{fields: parts.fixed, err: err}
+		default:
+			return nil, err
+		}
+	}
+}
+
+// send replaces the object with a draft, once an executor may.
+func (r replacement) send(ctx context.Context, draft *replace.Draft) (*metav1.PartialObjectMetadata, error) {
+	it := r.of.item
+	patch, err := draft.Patch()
+	if err != nil {
+		return nil, err
+	}
+	if r.of.Session != nil {
+		if err := r.of.Session.RehearseReplacement(ctx, it.Resource.Version, it.Object, patch, r.as); err != nil {
+			return nil, err
+		}
+	}
+	return r.of.Member.Replace(ctx, it.Resource.Version, it.Object, patch, r.as)
+}
+
+// refusalOf returns why server-side apply was refused, with what was found out about it.
+func refusalOf(refusal, found error) error {
+	if fixed := (*fixedError)(nil); errors.As(found, &fixed) {
+		return &fixedError{fields: fixed.fields, err: refusal}
+	}
+	return refusal
+}
+
+// isOurs tells whether the entry of managedFields is of what this work wrote, with whatever
+// manager.
+func (r replacement) isOurs(entry *metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == r.as.Manager && entry.Subresource == "" || r.of.isOurs(entry)
+}
+
+// spare returns an error if the draft changes what another work has of the object.
+func (r replacement) spare(ctx context.Context, live *unstructured.Unstructured, draft *replace.Draft) error {
+	works, causes := map[string]string{}, []metav1.StatusCause(nil)
+	managers := live.GetManagedFields()
+	for _, owner := range live.GetOwnerReferences() {
+		if owner.Kind != workv1.KindAppliedManifestWork || owner.UID == r.of.Record.UID() || r.of.Ledger.TakesOver(ctx, owner.Name) {
+			continue
+		}
+		for i := range managers {
+			if !apply.AppliedFor(&managers[i], owner.UID) || r.isOurs(&managers[i]) {
+				continue
+			}
+			fields, err := draft.Overrides(&managers[i], overruledMax)
+			if err != nil {
+				return err
+			}
+			for _, field := range fields {
+				works[managers[i].Manager] = r.of.Ledger.WorkOf(owner.Name)
+				causes = append(causes, metav1.StatusCause{
+					Type: metav1.CauseTypeFieldManagerConflict, Field: field, Message: `conflict with "` + managers[i].Manager + `"`,
+				})
+			}
+		}
+	}
+	if len(causes) == 0 {
+		return nil
+	}
+	return &disagreement{works: works, conflict: apierrors.NewApplyConflict(causes, "replacing the object changes fields of other works")}
+}
+
+// create makes an object that is not there. As an executor that cannot be rehearsed.
+func (r replacement) create(ctx context.Context, body []byte, manifest map[string]any, refusal error) (*metav1.PartialObjectMetadata, error) {
+	it := r.of.item
+	if r.of.Session != nil && executor.Delicate(it.Object) {
+		return nil, refusal
+	}
+	made, err := r.of.Member.Create(ctx, it.Resource.Version, it.Object, body, r.as.Manager)
+	if err != nil {
+		return nil, err
+	}
+	return r.settle(ctx, made, manifest)
+}
+
+// settle makes what we wrote ours in the way of server-side apply: what we own is let go of,
+// or taken away, when we apply the object again.
+func (r replacement) settle(ctx context.Context, written *metav1.PartialObjectMetadata, manifest map[string]any) (*metav1.PartialObjectMetadata, error) {
+	settled, changed, err := replace.Settle(written.ManagedFields, r.as.Manager, manifest)
+	if err != nil || !changed {
+		return written, err
+	}
+	body, err := apply.SetManagers(written, settled)
+	if err != nil {
+		return nil, err
+	}
+	return r.of.Member.Merge(ctx, r.of.item.Resource.Version, r.of.item.Object, body, r.as)
+}
+
+// causesOf returns what the server says is wrong with an object, field by field.
+func causesOf(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
+// fixedError says which fields of a manifest cannot change, where the server does not.
+type fixedError struct {
+	fields []string
+	err    error
+}
+
+func (e *fixedError) Error() string { return e.err.Error() }
+func (e *fixedError) Unwrap() error { return e.err }
+
+// narrowing finds out by dry runs what the server has against a draft, where it refuses a field as a
+// whole, such as the spec of a StatefulSet. To leave all of that as it is would keep what the manifest
+// has lost, and to drop all of it would take away what others own.
+type narrowing struct {
+	of    replacement
+	draft *replace.Draft
+	// tries is how many dry runs are left.
+	tries int
+	// fixed are the fields that cannot become what the manifest says.
+	fixed []string
+}
+
+// another makes another draft: with the parts that the server does not let go, or without one of
+// somebody else that contradicts the manifest. It returns false if there is none: what cannot change
+// is in the manifest, or it was not found.
+func (n *narrowing) another(ctx context.Context, causes []metav1.StatusCause) (again bool, err error) {
+	fields := n.draft.Whole(causes)
+	if again, err = n.keep(ctx, fields); again || err != nil {
+		return again, err
+	}
+	return n.drop(ctx, fields)
+}
+
+// keep has parts stay whose change alone is refused. Those that are in the manifest are fixed.
+func (n *narrowing) keep(ctx context.Context, fields []string) (again bool, err error) {
+	n.fixed = nil
+	for _, field := range fields {
+		for _, part := range n.draft.Changed(field) {
+			patch, err := n.draft.PatchOf(part)
+			if err != nil {
+				return false, err
+			}
+			switch {
+			case n.try(ctx, patch) != answerRefused:
+			case n.draft.Keep(part):
+				again = true
+			default:
+				n.fixed = append(n.fixed, part.String())
+			}
+		}
+	}
+	return again, nil
+}
+
+// drop has a part of somebody else go without which the server takes the draft.
+func (n *narrowing) drop(ctx context.Context, fields []string) (again bool, err error) {
+	for _, field := range fields {
+		for _, part := range n.draft.Theirs(field) {
+			patch, err := n.draft.PatchWithout(part)
+			if err != nil {
+				return false, err
+			}
+			if n.try(ctx, patch) == answerAccepted && n.draft.Drop(part) {
+				n.fixed = nil
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// answer is what a dry run says.
+type answer uint8
+
+const (
+	// answerNone: there is no dry run left, or something else than the content is refused.
+	answerNone answer = iota
+	answerAccepted
+	answerRefused
+)
+
+// try makes a dry run. A server that cannot make any, such as for a webhook that does not support them,
+// is not asked again.
+func (n *narrowing) try(ctx context.Context, patch []byte) answer {
+	if n.tries == 0 {
+		return answerNone
+	}
+	n.tries--
+	it := n.of.of.item
+	err := n.of.of.Member.TryReplace(ctx, it.Resource.Version, it.Object, patch, n.of.as)
+	switch {
+	case err == nil:
+		return answerAccepted
+	case apierrors.IsInvalid(err):
+		return answerRefused
+	default:
+		n.tries = 0
+		return answerNone
+	}
+}

@@ -1,0 +1,36 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Adopted is what a work has taken over of an object that was there before.
+type Adopted struct {
+	// Managers are those whose fields it has taken over.
+	Managers []string
+	// Fields are those of these that the manifest does not have. They may be none.
+	Fields []string
+	// Gone says that the object has been applied since, and so has lost the fields.
+	Gone bool
+}
+
+// Note says so in the condition of the object; "" for nothing.
+func (a *Adopted) Note() string {
+	const before = "The object was there before. "
+	switch {
+	case a == nil, a.Gone && len(a.Fields) == 0:
+		return ""
+	case a.Gone:
+		return fmt.Sprintf(before+"What the manifest does not have of the fields that %s had set went: %s.",
+			strings.Join(a.Managers, ", "), strings.Join(a.Fields, ", "))
+	case len(a.Fields) == 0:
+		return fmt.Sprintf(before+"The fields that %s had set are the work's now.", strings.Join(a.Managers, ", "))
+	default:
+		return fmt.Sprintf(before+"The fields that %s had set are the work's now; what the manifest does not have of them goes, or becomes the default, once it can be applied: %s.",
+			strings.Join(a.Managers, ", "), strings.Join(a.Fields, ", "))
+	}
+}
