@@ -39,8 +39,11 @@ type Operations struct {
 	Completions func(object map[string]any) (completions int32, has bool)
 	// ReviseCompletions returns the object with another such number.
 	ReviseCompletions func(object map[string]any, completions int32) map[string]any
+	// Indexed tells whether each pod that has to succeed has an index of its own, from 0
+	// on. Only kinds with Completions have it.
+	Indexed func(object map[string]any) bool
 	// Prune returns the object without what its kind has of the cluster where the
-	// object is. What all kinds have is gone already.
+	// object is. What all kinds have is taken out after it: it may read managedFields.
 	Prune func(object map[string]any) map[string]any
 	// Reflect returns what of the status is reported, nil if that is nothing. Of
 	// kinds that do not have it, it is all of the status.
@@ -99,6 +102,7 @@ func (o Operations) or(other Operations) Operations {
 	o.Revise = first(o.Revise, other.Revise, o.Revise != nil)
 	o.Completions = first(o.Completions, other.Completions, o.Completions != nil)
 	o.ReviseCompletions = first(o.ReviseCompletions, other.ReviseCompletions, o.ReviseCompletions != nil)
+	o.Indexed = first(o.Indexed, other.Indexed, o.Indexed != nil)
 	o.Prune = first(o.Prune, other.Prune, o.Prune != nil)
 	o.Reflect = first(o.Reflect, other.Reflect, o.Reflect != nil)
 	o.Verdict = first(o.Verdict, other.Verdict, o.Verdict != nil)

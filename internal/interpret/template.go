@@ -107,6 +107,13 @@ func (c Chain) ReviseCompletions(object *unstructured.Unstructured, completions 
 	return object.DeepCopy()
 }
 
+// Indexed tells whether the pods of an object that have to succeed are told apart by
+// indexes from 0 on, so that those of several clusters would have the same.
+func (c Chain) Indexed(object *unstructured.Unstructured) bool {
+	known := c.of(object)
+	return known.Indexed != nil && known.Indexed(object.Object)
+}
+
 // Prune returns a copy of an object without what only this object has, and no
 // other that is made from it on a cluster: what the API server and controllers
 // wrote into it.
@@ -115,14 +122,14 @@ func (c Chain) Prune(object *unstructured.Unstructured) *unstructured.Unstructur
 		return object.DeepCopy()
 	}
 	pruned := fields.Without(object.Object, "status")
+	if known := c.of(object); known.Prune != nil {
+		pruned = known.Prune(pruned)
+	}
 	for _, name := range []string{
 		"creationTimestamp", "uid", "resourceVersion", "generation", "managedFields", "selfLink",
 		"deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "finalizers",
 	} {
 		pruned = fields.Without(pruned, "metadata", name)
-	}
-	if known := c.of(object); known.Prune != nil {
-		pruned = known.Prune(pruned)
 	}
 	return copied(pruned)
 }

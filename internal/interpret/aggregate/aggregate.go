@@ -65,6 +65,9 @@ type Rules struct {
 	Known bool
 	// Sums are fields that are summed up besides those that end with Replicas.
 	Sums []string
+	// Observes tells that the status of the kind has an observedGeneration, also
+	// where there is no cluster that could report one.
+	Observes bool
 	// Done has, for a condition, the reason that says least: another goes before it.
 	Done map[string]string
 }
@@ -75,7 +78,7 @@ type Rules struct {
 func Usual(template map[string]any, items []Item, rules Rules) map[string]any {
 	reported := Reported(items)
 	looksLike := func(i Item) bool { return usual(i.Status, rules.Sums) }
-	if !rules.Known && !usual(fields.Map(template, "status"), rules.Sums) && !slices.ContainsFunc(reported, looksLike) {
+	if !rules.Known && !rules.Observes && !usual(fields.Map(template, "status"), rules.Sums) && !slices.ContainsFunc(reported, looksLike) {
 		return nil
 	}
 	status := map[string]any{}
@@ -84,6 +87,9 @@ func Usual(template map[string]any, items []Item, rules Rules) map[string]any {
 	}
 	Sum(status, reported, rules.Sums...)
 	Observe(status, template, items)
+	if rules.Observes && len(items) == 0 {
+		status[observed] = generationOf(template)
+	}
 	if conditions := Conditions(template, items, rules.Done); len(conditions) > 0 {
 		status["conditions"] = conditions
 	}
@@ -139,11 +145,12 @@ func Sum(status map[string]any, reported []Item, others ...string) {
 	}
 }
 
-// Observe sets observedGeneration, if clusters have one: it is the template's
-// generation if each of them has seen it, and less before.
+// Observe sets observedGeneration, if clusters or the template have one: it is the
+// template's generation if each cluster has seen it, as it is with no cluster, and
+// less before.
 func Observe(status, template map[string]any, items []Item) {
 	before, has := fields.Int(template, "status", observed)
-	all := len(items) > 0
+	all := true
 	for _, item := range items {
 		seen, ok := fields.Int(item.Status, observed)
 		has = has || ok

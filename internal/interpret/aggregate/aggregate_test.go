@@ -97,6 +97,19 @@ func TestUsual(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+	for name, c := range map[string]struct {
+		rules aggregate.Rules
+		given object
+		want  object
+	}{
+		"the kind observes":                    {aggregate.Rules{Observes: true}, object{"metadata": object{"generation": int64(4)}}, object{"observedGeneration": int64(4)}},
+		"the template has observed":            {aggregate.Rules{}, template, object{"observedGeneration": int64(3)}},
+		"the kind may have no such generation": {aggregate.Rules{Known: true}, object{"metadata": object{"generation": int64(4)}}, object{}},
+	} {
+		if diff := cmp.Diff(c.want, aggregate.Usual(c.given, nil, c.rules)); diff != "" {
+			t.Errorf("no cluster, and %s (-want +got):\n%s", name, diff)
+		}
+	}
 	if got := aggregate.Usual(object{}, []aggregate.Item{item("a", object{"url": "x"})}, aggregate.Rules{}); got != nil {
 		t.Errorf("a status of another shape gives %v", got)
 	}
@@ -115,55 +128,70 @@ func TestConditions(t *testing.T) {
 		done  string
 		want  []any
 	}{
-		"True everywhere, said once": {
+		"True everywhere": {
 			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", ready("True", "Up", "fine"))},
 			"",
-			[]any{condition("Ready", "True", "Up", "fine")},
+			[]any{condition("Ready", "True", "Up", "a=fine, b=fine")},
+		},
+		"True on the only one": {
+			[]aggregate.Item{item("a", ready("True", "Up", "fine"))},
+			"",
+			[]any{condition("Ready", "True", "Up", "a=fine")},
+		},
+		"True everywhere, and nobody says more": {
+			[]aggregate.Item{item("a", object{"conditions": []any{object{"type": "Ready", "status": "True"}}})},
+			"",
+			[]any{object{"type": "Ready", "status": "True"}},
+		},
+		"False without a message has the reason": {
+			[]aggregate.Item{item("a", ready("False", "Down", "")), item("b", ready("False", "", ""))},
+			"",
+			[]any{condition("Ready", "False", "Down", "a=Down, b")},
 		},
 		"True everywhere, in other words": {
 			[]aggregate.Item{item("a", ready("True", "Up", "1 is up")), item("b", ready("True", "Up", "2 are up"))},
 			"",
-			[]any{condition("Ready", "True", "Up", "True on 2 of 2 clusters.")},
+			[]any{condition("Ready", "True", "Up", "a=1 is up, b=2 are up")},
 		},
 		"False on one names it": {
 			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", ready("False", "Down", "no node"))},
 			"",
-			[]any{condition("Ready", "False", "Down", "b: no node")},
+			[]any{condition("Ready", "False", "Down", "b=no node")},
 		},
 		"False goes before Unknown": {
 			[]aggregate.Item{item("a", nil), item("b", ready("False", "Down", "no node"))},
 			"",
-			[]any{condition("Ready", "False", "Down", "b: no node")},
+			[]any{condition("Ready", "False", "Down", "b=no node")},
 		},
 		"one has not reported": {
 			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", nil)},
 			"",
-			[]any{condition("Ready", "Unknown", "NotReported", "b: has not reported yet")},
+			[]any{condition("Ready", "Unknown", "NotReported", "a=fine; b: has not reported yet")},
 		},
 		"one does not have the condition": {
 			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", object{"replicas": int64(1)})},
 			"",
-			[]any{condition("Ready", "Unknown", "NotReported", "b: has not reported this condition")},
+			[]any{condition("Ready", "Unknown", "NotReported", "a=fine; b: has not reported this condition")},
 		},
 		"one is silent": {
 			[]aggregate.Item{item("a", ready("True", "Up", "fine")), silent},
 			"",
-			[]any{condition("Ready", "Unknown", "ClusterSilent", "b: does not respond; when it did, the condition was True")},
+			[]any{condition("Ready", "Unknown", "ClusterSilent", "a=fine; b: does not respond; when it did, the condition was True")},
 		},
 		"trouble on one is trouble": {
 			[]aggregate.Item{item("a", failed("False", "")), item("b", failed("True", "no quota"))},
 			"",
-			[]any{condition("Failed", "True", "Why", "b: no quota")},
+			[]any{condition("Failed", "True", "Why", "b=no quota")},
 		},
 		"trouble that one does not tell of is none": {
 			[]aggregate.Item{item("a", failed("False", "well")), item("b", object{"replicas": int64(1)})},
 			"",
-			[]any{condition("Failed", "False", "Why", "well")},
+			[]any{condition("Failed", "False", "Why", "a=well")},
 		},
 		"a reason that says least comes last": {
 			[]aggregate.Item{item("a", ready("True", "Done", "fine")), item("b", ready("True", "Newer", "fine"))},
 			"Done",
-			[]any{condition("Ready", "True", "Newer", "fine")},
+			[]any{condition("Ready", "True", "Newer", "a=fine, b=fine")},
 		},
 	} {
 		if diff := cmp.Diff(c.want, aggregate.Conditions(object{}, c.items, map[string]string{"Ready": c.done})); diff != "" {
@@ -176,7 +204,7 @@ func TestConditions(t *testing.T) {
 // of all clusters.
 func TestConditionsAreTyped(t *testing.T) {
 	t.Parallel()
-	well := condition("Ready", "True", "Up", "fine")
+	well, said := condition("Ready", "True", "Up", "fine"), condition("Ready", "True", "Up", "a=fine")
 	for _, odd := range []any{
 		"Ready",
 		object{"status": "True"},
@@ -188,7 +216,7 @@ func TestConditionsAreTyped(t *testing.T) {
 		object{"type": "Odd", "status": "True", "observedGeneration": "x"},
 		object{"type": strings.Repeat("x", 1<<10), "status": "True"},
 	} {
-		if diff := cmp.Diff([]any{well}, aggregate.Conditions(object{}, []aggregate.Item{item("a", conditions(odd, well))}, nil)); diff != "" {
+		if diff := cmp.Diff([]any{said}, aggregate.Conditions(object{}, []aggregate.Item{item("a", conditions(odd, well))}, nil)); diff != "" {
 			t.Errorf("beside %v (-want +got):\n%s", odd, diff)
 		}
 	}
@@ -244,6 +272,14 @@ func TestTheTimesOfACondition(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+	down := []aggregate.Item{item("a", conditions(ready("False", late))), item("b", conditions(ready("False", early))), item("c", conditions(ready("True", "2025-01-01T00:00:00Z")))}
+	for before, want := range map[string]string{"": early, "2026-01-01T12:00:00Z": "2026-01-01T12:00:00Z"} {
+		was := ready("True", before)
+		template := object{"status": conditions(was)}
+		if got := aggregate.Conditions(template, down, nil)[0].(object)["lastTransitionTime"]; got != want {
+			t.Errorf("False since %v, and True before since %q, want %s", got, before, want)
+		}
+	}
 	if got := aggregate.Earliest(nil, late, "odd", early); got != early {
 		t.Errorf("the earliest is %v", got)
 	}
@@ -266,7 +302,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	message := func(items []aggregate.Item) string {
 		return aggregate.ConditionOf(aggregate.Conditions(object{}, items, nil), "Ready")["message"].(string)
 	}
-	if got, want := message(same), "c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 2 more: no node"; got != want {
+	if got, want := message(same), "c00=no node, c01=no node, c02=no node, c03=no node, c04=no node, c05=no node, c06=no node, c07=no node, c08=no node, c09=no node, c10=no node, c11=no node"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := message(different); len(got) > 1024 || !strings.HasSuffix(got, "é...") || strings.ToValidUTF8(got, "") != got {
@@ -318,5 +354,32 @@ func TestSame(t *testing.T) {
 		if got := len(aggregate.Distinct([]any{c.a, c.b})) == 1; got != c.want {
 			t.Errorf("%v and %v: one of them is distinct: %t, want %t", c.a, c.b, got, c.want)
 		}
+	}
+}
+
+// TestWhatIsMergedIsBounded: keys are the words of members.
+func TestWhatIsMergedIsBounded(t *testing.T) {
+	t.Parallel()
+	many, deep := object{}, object{"n": int64(1)}
+	for n := range 2000 {
+		many[fmt.Sprintf("k%d", n)] = int64(n)
+	}
+	for range 100 {
+		deep = object{"o": deep}
+	}
+	merged, sums := object{}, object{}
+	aggregate.Merge(merged, many)
+	aggregate.MergeSums(sums, many)
+	aggregate.MergeSums(sums, object{"k0": int64(5), "k1": int64(1) << 62, "deep": deep})
+	if len(merged) != 1000 || len(sums) != 1000 {
+		t.Errorf("there are %d merged fields and %d sums, want 1000 of each", len(merged), len(sums))
+	}
+	if sums["k0"] != int64(5) || sums["k1"] != int64(1<<31-1) {
+		t.Errorf("the sums are %v and %v", sums["k0"], sums["k1"])
+	}
+	nested := object{}
+	aggregate.MergeSums(nested, deep)
+	if len(nested) > 0 {
+		t.Errorf("what is too deep is summed up: %v", nested)
 	}
 }

@@ -4,7 +4,6 @@
 package aggregate
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -23,10 +22,8 @@ const (
 	notReported = "NotReported"
 	silent      = "ClusterSilent"
 
-	// messageBytesMax is the length of a message or a reason in bytes, and clustersNamed the
-	// most clusters that it names with one text.
+	// messageBytesMax is the length of a message or a reason in bytes.
 	messageBytesMax = 1024
-	clustersNamed   = 10
 
 	// typesMax is how many conditions all clusters and the template have together at
 	// most, and typeBytesMax how long the name of one is, as the API server has it.
@@ -40,6 +37,8 @@ type entry struct {
 	// raw is the condition, nil if the cluster does not have it.
 	raw                  map[string]any
 	status, reason, text string
+	// ours tells that the text is about the cluster, and not its own.
+	ours bool
 }
 
 // reported are the conditions that one cluster reports, or that the template has.
@@ -51,7 +50,8 @@ type reported struct {
 
 // Conditions merges the conditions of all clusters. One by which an object
 // should be True is True if it is so everywhere; one that tells of trouble is
-// True if it is so anywhere. What is not well names its clusters.
+// True if it is so anywhere. The message has who says what: "a=text, b=text",
+// and after that which clusters have not reported.
 //
 // A condition that the template has is not forgotten when the clusters change:
 // it is Unknown until they report it. What a cluster reports that is no condition, or
@@ -153,14 +153,19 @@ func merge(name string, template, before map[string]any, all []reported, done st
 			c = map[string]any{"type": name}
 		}
 		c["status"] = status
+		delete(c, "message")
 		if e.reason != "" {
 			c["reason"] = cut(e.reason)
 		}
-		if message := messageOf(deciding, status, bad, len(all)); message != "" {
+		told := deciding
+		if status == isUnknown { // what the others report says more than that some do not
+			told = entries
+		}
+		if message := messageOf(told, bad); message != "" {
 			c["message"] = message
 		}
 	}
-	date(c, before, entries)
+	date(c, before, entries, bad)
 	observeCondition(c, before, entries, template)
 	return c
 }
@@ -170,11 +175,11 @@ func entryOf(item Item, raw map[string]any, bad bool) entry {
 	e := entry{item: item, raw: raw}
 	switch {
 	case len(item.Status) == 0:
-		e.status, e.reason, e.text = isUnknown, notReported, "has not reported yet"
+		e.status, e.reason, e.text, e.ours = isUnknown, notReported, "has not reported yet", true
 	case e.raw == nil:
-		e.status, e.reason, e.text = isUnknown, notReported, "has not reported this condition"
+		e.status, e.reason, e.text, e.ours = isUnknown, notReported, "has not reported this condition", true
 	case !bad && item.silent() && e.raw["status"] == isTrue:
-		e.status, e.reason, e.text = isUnknown, silent, "does not respond; when it did, the condition was True"
+		e.status, e.reason, e.text, e.ours = isUnknown, silent, "does not respond; when it did, the condition was True", true
 	default:
 		e.status, e.reason = fields.String(e.raw, "status"), fields.String(e.raw, "reason")
 		if e.status != isTrue && e.status != isFalse {
@@ -185,58 +190,54 @@ func entryOf(item Item, raw map[string]any, bad bool) entry {
 	return e
 }
 
+// best is the status of a condition by which all is well, worst the opposite.
+func best(bad bool) string {
+	if bad {
+		return isFalse
+	}
+	return isTrue
+}
+
+func worst(bad bool) string { return best(!bad) }
+
 // outcome is the status of all together.
 func outcome(entries []entry, bad bool) string {
-	worst, best := isFalse, isTrue
-	if bad {
-		worst, best = isTrue, isFalse
-	}
 	has := func(status string) bool {
 		return slices.ContainsFunc(entries, func(e entry) bool { return e.status == status })
 	}
 	switch {
-	case has(worst):
-		return worst
+	case has(worst(bad)):
+		return worst(bad)
 	case len(entries) == 0 || has(isUnknown):
 		return isUnknown
 	}
-	return best
+	return best(bad)
 }
 
-// messageOf says what the clusters say: once if all is well and they say the
-// same, and else after their names.
-func messageOf(deciding []entry, status string, bad bool, clusters int) string {
-	differ := slices.ContainsFunc(deciding, func(e entry) bool { return e.text != deciding[0].text })
-	if well := !bad && status == isTrue || bad && status == isFalse; well {
-		if differ {
-			return fmt.Sprintf("%s on %d of %d clusters.", status, len(deciding), clusters)
-		}
-		return cut(deciding[0].text)
-	}
-	var texts []string
-	named := map[string][]string{}
-	for _, e := range deciding {
-		text := e.text
-		if text == "" {
+// messageOf says what each cluster reports, as "a=text, b=text", and then which
+// clusters have not reported. A cluster that is well and says nothing is left out;
+// of one that is not well there is its reason, or its name at least.
+func messageOf(entries []entry, bad bool) string {
+	var said, missing []string
+	length := 0
+	for _, e := range entries {
+		text, well := e.text, e.status == best(bad)
+		if text == "" && !well {
 			text = e.reason
 		}
-		if named[text] == nil {
-			texts = append(texts, text)
+		switch {
+		case length > messageBytesMax || text == "" && well:
+		case e.ours:
+			missing = append(missing, e.item.Cluster+": "+text)
+		default:
+			said = append(said, strings.TrimSuffix(e.item.Cluster+"="+text, "="))
+			length += len(e.item.Cluster) + len(text)
 		}
-		named[text] = append(named[text], e.item.Cluster)
 	}
-	parts := make([]string, 0, len(texts))
-	for _, text := range texts {
-		parts = append(parts, strings.TrimSuffix(names(named[text])+": "+text, ": "))
+	if len(said) > 0 {
+		missing = append([]string{strings.Join(said, ", ")}, missing...)
 	}
-	return cut(strings.Join(parts, "; "))
-}
-
-func names(clusters []string) string {
-	if more := len(clusters) - clustersNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(clusters[:clustersNamed], ", "), more)
-	}
-	return strings.Join(clusters, ", ")
+	return cut(strings.Join(missing, "; "))
 }
 
 func cut(message string) string {
@@ -247,22 +248,43 @@ func cut(message string) string {
 }
 
 // date sets the times of a condition. lastTransitionTime stays as long as the
-// status does; all else is the latest that a cluster has.
-func date(c, before map[string]any, entries []entry) {
+// status does. A status that one cluster decides holds since the first of those that
+// have it, one that takes all of them since the last, and neither begins before the
+// status that it follows. All other times are the latest that a cluster has.
+func date(c, before map[string]any, entries []entry, bad bool) {
 	for _, name := range times() {
 		all := []any{before[name]}
 		for _, e := range entries {
 			all = append(all, e.raw[name])
 		}
-		latest := Latest(all...)
-		if at, ok := before[name].(string); ok && name == "lastTransitionTime" && before["status"] == c["status"] {
-			latest = at
+		at := Latest(all...)
+		if name == "lastTransitionTime" {
+			at = since(c, before, entries, bad)
 		}
 		delete(c, name)
-		if latest != nil {
-			c[name] = latest
+		if at != nil {
+			c[name] = at
 		}
 	}
+}
+
+// since returns since when a condition has its status, nil if nobody knows.
+func since(c, before map[string]any, entries []entry, bad bool) any {
+	const transition = "lastTransitionTime"
+	if at, ok := before[transition].(string); ok && before["status"] == c["status"] {
+		return at
+	}
+	var of, all []any
+	for _, e := range entries {
+		all = append(all, e.raw[transition])
+		if e.status == c["status"] {
+			of = append(of, e.raw[transition])
+		}
+	}
+	if first := Earliest(of...); c["status"] == worst(bad) && first != nil {
+		return Latest(before[transition], first)
+	}
+	return Latest(append(all, before[transition])...)
 }
 
 // observeCondition sets the generation that a condition is about, if clusters

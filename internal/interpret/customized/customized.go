@@ -9,6 +9,9 @@ package customized
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -44,10 +47,15 @@ func Of(customization *configv1alpha1.ResourceInterpreterCustomization) lua.Cust
 }
 
 // Check returns what is wrong with the scripts of a customization, in the order of
-// the operations.
+// the operations. One without any is wrong, too: the API server drops keys that it does
+// not know, such as misspelled ones, before anybody sees them.
 func Check(customization *configv1alpha1.ResourceInterpreterCustomization) field.ErrorList {
 	var wrong field.ErrorList
 	all := rules(customization)
+	if !slices.ContainsFunc(slices.Collect(maps.Values(all)), func(rule *configv1alpha1.LuaRule) bool { return rule != nil }) {
+		return field.ErrorList{field.Required(field.NewPath("spec", "customizations"), fmt.Sprintf(
+			"it has none of the keys that count, which are %s: the API server has dropped all others, misspelled ones, too", names()))}
+	}
 	for _, operation := range lua.Operations() {
 		rule := all[operation]
 		if rule == nil {
@@ -58,6 +66,15 @@ func Check(customization *configv1alpha1.ResourceInterpreterCustomization) field
 		}
 	}
 	return wrong
+}
+
+// names returns the keys of customizations.
+func names() string {
+	var all []string
+	for _, operation := range lua.Operations() {
+		all = append(all, string(operation))
+	}
+	return strings.Join(all, ", ")
 }
 
 func path(operation lua.Operation) *field.Path {

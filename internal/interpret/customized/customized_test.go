@@ -233,6 +233,62 @@ spec:
 	}
 }
 
+// TestDependenciesAreThereOnce has scripts list some several times, and some that are alike.
+func TestDependenciesAreThereOnce(t *testing.T) {
+	t.Parallel()
+	const list = `function GetDependencies(a)
+  return {
+    {apiVersion = 'v1', kind = 'Secret', namespace = 'shop', name = 'b'},
+    {apiVersion = 'v1', kind = 'Secret', namespace = 'shop', name = 'a'},
+    {apiVersion = 'v1', kind = 'Secret', namespace = 'shop', name = 'b'},
+    {apiVersion = 'v1', kind = 'Secret', namespace = 'other', name = 'b'},
+    {apiVersion = 'v1', kind = 'ConfigMap', namespace = 'shop', name = 'b'},
+    {apiVersion = 'v1', kind = 'Secret', namespace = 'shop', labelSelector = {matchLabels = {x = '1', y = '2'}}},
+    {apiVersion = 'v1', kind = 'Secret', namespace = 'shop', labelSelector = {matchLabels = {y = '2', x = '1'}}},
+    {apiVersion = 'v1', kind = 'Secret', namespace = 'shop', labelSelector = {matchLabels = {x = '1'}}},
+  }
+end`
+	scripts := map[lua.Operation]string{lua.DependencyInterpretation: list}
+	for name, all := range map[string][]lua.Customization{
+		"of one script": {{Name: "c", Scripts: scripts}}, "of two": {{Name: "c", Scripts: scripts}, {Name: "d", Scripts: scripts}},
+	} {
+		custom := lua.New(time.Now).Layer(all).Operations(Kind(&configv1alpha1.ResourceInterpreterCustomization{})).Custom
+		found, err := custom.Dependencies(object(t, workload))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range found {
+			got = append(got, d.Kind+" "+d.Namespace+"/"+d.Name+" "+metav1.FormatLabelSelector(d.Selector))
+		}
+		want := []string{
+			"Secret shop/b <none>", "Secret shop/a <none>", "Secret other/b <none>", "ConfigMap shop/b <none>", "Secret shop/ x=1,y=2", "Secret shop/ x=1",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestTheNamespaceOfRequirementsIsKept has a script say where the pods are.
+func TestTheNamespaceOfRequirementsIsKept(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]*interpret.Requirements{
+		"return 1, {namespace = 'jobs'}":                             {Namespace: "jobs"},
+		"return 1, {namespace = 'jobs', priorityClassName = 'high'}": {Namespace: "jobs", PriorityClassName: "high"},
+		"return 1, {namespace = ''}":                                 nil,
+		"local kube = require('kube') local r = kube.accuratePodRequirements({spec = {}}) or {} r.namespace = 'x' return 1, r": {Namespace: "x"},
+	} {
+		custom := lua.New(time.Now).Layer([]lua.Customization{{
+			Name: "c", Scripts: map[lua.Operation]string{lua.ReplicaResource: "function GetReplicas(a) " + body + " end"},
+		}}).Operations(Kind(&configv1alpha1.ResourceInterpreterCustomization{})).Custom
+		_, needs, err := custom.Replicas(object(t, workload))
+		if diff := cmp.Diff(want, needs); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", body, err, diff)
+		}
+	}
+}
+
 // TestWrongAnswers has scripts return what their operation does not.
 func TestWrongAnswers(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ package lua
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -43,7 +44,7 @@ func (c capstan) functions() map[string]lua.LGFunction {
 			return 1
 		},
 		"count": func(l *lua.LState) int {
-			n, is := walk(l, 2).(lua.LNumber)
+			n, is := number(walk(l, 2))
 			if !is || n < 0 || n > math.MaxInt32 || float64(n) != math.Trunc(float64(n)) {
 				l.Push(l.Get(1))
 				return 1
@@ -59,9 +60,23 @@ func (c capstan) functions() map[string]lua.LGFunction {
 		"needPods":        c.needPods,
 		"aggregate":       c.usual,
 		"first":           c.first,
-		"earliest":        func(l *lua.LState) int { return c.time(l, aggregate.Earliest) },
-		"latest":          func(l *lua.LState) int { return c.time(l, aggregate.Latest) },
+		"earliest":        func(l *lua.LState) int { return c.pick(l, aggregate.Earliest) },
+		"latest":          func(l *lua.LState) int { return c.pick(l, aggregate.Latest) },
+		"longest":         func(l *lua.LState) int { return c.pick(l, aggregate.Longest) },
+		"last":            c.last,
+		"sums":            func(l *lua.LState) int { return c.objects(l, aggregate.MergeSums) },
+		"merged":          func(l *lua.LState) int { return c.objects(l, aggregate.Merge) },
 	}
+}
+
+// number returns a value as a number, also one that is written as text, such as "2".
+func number(value lua.LValue) (lua.LNumber, bool) {
+	if text, is := value.(lua.LString); is {
+		n, err := strconv.ParseInt(string(text), 10, 32)
+		return lua.LNumber(n), err == nil
+	}
+	n, is := value.(lua.LNumber)
+	return n, is
 }
 
 // field returns a field of a value, nothing if that has none.
@@ -129,11 +144,16 @@ func (c capstan) condition(l *lua.LState) int {
 	return 3
 }
 
-// observed tells whether the status of an object is about it as it is now.
+// observed tells whether the status of an object is about it as it is now. One without
+// a generation does not say.
 func observed(l *lua.LState) int {
+	if _, is := l.Get(1).(*lua.LTable); !is {
+		l.Push(lua.LFalse)
+		return 1
+	}
 	seen, reports := field(field(l.Get(1), lua.LString("status")), lua.LString("observedGeneration")).(lua.LNumber)
 	generation, has := field(field(l.Get(1), lua.LString("metadata")), lua.LString("generation")).(lua.LNumber)
-	l.Push(lua.LBool(reports && (!has || seen >= generation)))
+	l.Push(lua.LBool(!has || reports && seen >= generation))
 	return 1
 }
 
@@ -240,13 +260,17 @@ func (c capstan) items(l *lua.LState, at int) []aggregate.Item {
 }
 
 // usual returns the status of a template by what clusters report, as that of kinds
-// without a script; counters with other names are those that the script names.
+// without a script; counters with other names are those that the script names, and
+// observedGeneration among them is there without any cluster, too.
 func (c capstan) usual(l *lua.LState) int {
 	rules := aggregate.Rules{}
 	c.each(l, l.Get(3), func(entry lua.LValue) bool {
-		rules.Sums = append(rules.Sums, lua.LVAsString(entry))
+		name := lua.LVAsString(entry)
+		rules.Observes = rules.Observes || name == "observedGeneration"
+		rules.Sums = append(rules.Sums, name)
 		return true
 	})
+	rules.Sums = slices.DeleteFunc(rules.Sums, func(name string) bool { return name == "observedGeneration" })
 	status := aggregate.Usual(c.json(l, 1), c.items(l, 2), rules)
 	if status == nil {
 		status = map[string]any{}
@@ -279,19 +303,60 @@ func (c capstan) first(l *lua.LState) int {
 	return 1
 }
 
-// time returns one of the times that clusters report at a path.
-func (c capstan) time(l *lua.LState, pick func(...any) any) int {
-	var times []any
+// reports calls with what each cluster reports at the path that the arguments after
+// the items are, in their order.
+func (c capstan) reports(l *lua.LState, do func(value lua.LValue)) {
 	c.each(l, l.Get(1), func(item lua.LValue) bool {
-		if text, is := along(l, field(item, lua.LString("status")), 2).(lua.LString); is {
-			times = append(times, string(text))
-		}
+		do(along(l, field(item, lua.LString("status")), 2))
 		return true
 	})
-	if text, is := pick(times...).(string); is {
+}
+
+// pick returns one of the texts that clusters report at a path.
+func (c capstan) pick(l *lua.LState, of func(...any) any) int {
+	var texts []any
+	c.reports(l, func(value lua.LValue) {
+		if text, is := value.(lua.LString); is {
+			texts = append(texts, string(text))
+		}
+	})
+	if text, is := of(texts...).(string); is {
 		l.Push(lua.LString(text))
 		return 1
 	}
 	l.Push(lua.LNil)
 	return 1
+}
+
+// last returns what the last cluster reports that reports anything at a path.
+func (c capstan) last(l *lua.LState) int {
+	found := lua.LNil
+	c.reports(l, func(value lua.LValue) {
+		if value != lua.LNil {
+			found = value
+		}
+	})
+	l.Push(found)
+	return 1
+}
+
+// objects makes one object of those that clusters report at a path, nil if there is
+// none.
+func (c capstan) objects(l *lua.LState, add func(all, one map[string]any)) int {
+	var all map[string]any
+	c.reports(l, func(value lua.LValue) {
+		read, err := c.run.fromLua(value, nil)
+		if one, is := read.(map[string]any); err == nil && is {
+			if all == nil {
+				all = map[string]any{}
+			}
+			c.run.meter.spend(l, count(one))
+			add(all, one)
+		}
+	})
+	if all == nil {
+		l.Push(lua.LNil)
+		return 1
+	}
+	return c.back(l, all)
 }

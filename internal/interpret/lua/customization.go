@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 
@@ -117,11 +116,6 @@ func both(one, other func(map[string]any) ([]interpret.Dependency, error)) func(
 		if err := errors.Join(err, wrong); err != nil {
 			return nil, err
 		}
-		for _, d := range more {
-			if !slices.ContainsFunc(all, func(has interpret.Dependency) bool { return reflect.DeepEqual(has, d) }) {
-				all = append(all, d)
-			}
-		}
-		return all, nil
+		return once(slices.Concat(all, more)), nil
 	}
 }

@@ -211,6 +211,7 @@ func FuzzScripts(f *testing.F) {
 	for _, seed := range []string{
 		"return v", "v.a = {} return v", "return v.a .. v.b", "local t = {} t[5] = v return t", "return ('%s'):format(v)", "return v:gsub('(a)', '%1')",
 		"for k, w in pairs(v) do v[k] = nil end return v", "return kube.accuratePodRequirements(v)", "while true do end", "return string.rep(v, 9999999)",
+		"return {capstan.sums({{status = v}, {status = v}}, 'b'), capstan.merged({{status = v}}, 'b'), capstan.last({{status = v}}, 'a'), capstan.longest({{status = v}}, 'a')}",
 	} {
 		f.Add(seed, `{"a":[],"b":{"c":1}}`)
 	}

@@ -99,9 +99,7 @@ func (o *operator) custom() interpret.Custom {
 	case StatusAggregation:
 		return interpret.Custom{Aggregate: o.aggregate}
 	case HealthInterpretation:
-		return interpret.Custom{Verdict: func(object map[string]any) (string, error) {
-			return answer(o, asVerdict, Call{Arguments: []any{object}})
-		}}
+		return interpret.Custom{Verdict: o.verdict}
 	default:
 		return interpret.Custom{Dependencies: func(object map[string]any) ([]interpret.Dependency, error) {
 			return answer(o, asDependencies, Call{Arguments: []any{object}})
@@ -148,6 +146,16 @@ func (o *operator) aggregate(template map[string]any, items []interpret.Item) (m
 		return nil, err
 	}
 	return fields.Map(object, "status"), nil
+}
+
+// verdict returns what the script says. The controllers of the kinds that are shipped
+// write a status of each object: one without any is not known to be unhealthy.
+func (o *operator) verdict(object map[string]any) (string, error) {
+	verdict, err := answer(o, asVerdict, Call{Arguments: []any{object}})
+	if o.shipped && verdict == interpret.Unhealthy && len(fields.Map(object, "status")) == 0 {
+		verdict = interpret.Unknown
+	}
+	return verdict, err
 }
 
 func asVerdict(value any) (string, error) {

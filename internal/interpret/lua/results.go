@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -80,7 +81,7 @@ func asRequirements(value any) (*interpret.Requirements, error) {
 	if err := decode(value, read); err != nil {
 		return nil, fmt.Errorf("what it returns as requirements of a pod is none: %w", err)
 	}
-	needs := &interpret.Requirements{Requests: read.ResourceRequest, PriorityClassName: read.PriorityClassName}
+	needs := &interpret.Requirements{Requests: read.ResourceRequest, PriorityClassName: read.PriorityClassName, Namespace: read.Namespace}
 	if claim := read.NodeClaim; claim != nil {
 		needs.NodeSelector, needs.Tolerations, needs.HardNodeAffinity = claim.NodeSelector, claim.Tolerations, claim.HardNodeAffinity
 	}
@@ -104,7 +105,7 @@ func decode(value, into any) error {
 
 // requirementsJSON is the reverse of asRequirements.
 func requirementsJSON(needs *interpret.Requirements) any {
-	written := &workv1alpha2.ReplicaRequirements{ResourceRequest: needs.Requests, PriorityClassName: needs.PriorityClassName}
+	written := &workv1alpha2.ReplicaRequirements{ResourceRequest: needs.Requests, PriorityClassName: needs.PriorityClassName, Namespace: needs.Namespace}
 	if len(needs.NodeSelector) > 0 || len(needs.Tolerations) > 0 || needs.HardNodeAffinity != nil {
 		written.NodeClaim = &workv1alpha2.NodeClaim{
 			NodeSelector: needs.NodeSelector, Tolerations: needs.Tolerations, HardNodeAffinity: needs.HardNodeAffinity,
@@ -195,5 +196,18 @@ func asDependencies(value any) ([]interpret.Dependency, error) {
 			APIVersion: read.APIVersion, Kind: read.Kind, Namespace: read.Namespace, Name: read.Name, Selector: read.LabelSelector,
 		})
 	}
-	return all, nil
+	return once(all), nil
+}
+
+// once returns the dependencies without those that were there before, in their order.
+func once(all []interpret.Dependency) []interpret.Dependency {
+	type key struct{ apiVersion, kind, namespace, name, selector string }
+	known := map[key]bool{}
+	return slices.DeleteFunc(all, func(d interpret.Dependency) bool {
+		selector, _ := json.Marshal(d.Selector) // never fails
+		of := key{d.APIVersion, d.Kind, d.Namespace, d.Name, string(selector)}
+		was := known[of]
+		known[of] = true
+		return was
+	})
 }

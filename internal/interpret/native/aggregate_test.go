@@ -5,6 +5,7 @@ package native_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,6 +85,11 @@ func checkSums(t *testing.T, head string, sums map[string]sum) {
 	}
 }
 
+// bothSay is a condition of which the clusters a and b say the same.
+func bothSay(condition, text string) string {
+	return strings.Replace(condition, "message: "+text, `message: "a=`+text+`, b=`+text+`"`, 1)
+}
+
 func TestAggregatedDeployment(t *testing.T) {
 	t.Parallel()
 	const (
@@ -98,7 +104,7 @@ func TestAggregatedDeployment(t *testing.T) {
 			[]report{
 				{`{` + full + `, conditions: [` + up + `, ` + done + `]}`, "Healthy"}, {`{` + full + `, collisionCount: 1, conditions: [` + up + `, ` + done + `]}`, "Healthy"},
 			},
-			`{observedGeneration: 3, replicas: 4, readyReplicas: 4, updatedReplicas: 4, availableReplicas: 4, conditions: [` + up + `, ` + done + `]}`,
+			`{observedGeneration: 3, replicas: 4, readyReplicas: 4, updatedReplicas: 4, availableReplicas: 4, conditions: [` + bothSay(up, "ok") + `, ` + bothSay(done, "done") + `]}`,
 		},
 		"the agents have not seen it": {`metadata: {generation: 1}`, []report{{}, {}}, ``},
 		"one cluster has an old template": {
@@ -115,7 +121,7 @@ func TestAggregatedDeployment(t *testing.T) {
 			`metadata: {generation: 3}, status: {observedGeneration: 3, conditions: [` + up + `]}`,
 			[]report{{`{` + full + `, conditions: [` + up + `]}`, "Healthy"}, {}},
 			`{observedGeneration: 2, replicas: 2, readyReplicas: 2, updatedReplicas: 2, availableReplicas: 2, conditions: [
-			{type: Available, status: Unknown, reason: NotReported, message: "b: has not reported yet", lastTransitionTime: "2026-01-01T00:00:01Z"}]}`,
+			{type: Available, status: Unknown, reason: NotReported, message: "a=ok; b: has not reported yet", lastTransitionTime: "2026-01-01T00:00:01Z"}]}`,
 		},
 		"one misses its deadline": {
 			`metadata: {generation: 3}`,
@@ -125,8 +131,8 @@ func TestAggregatedDeployment(t *testing.T) {
 				{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: timed out, lastTransitionTime: "2026-01-01T00:00:06Z"}]}`, "Unhealthy"},
 			},
 			`{observedGeneration: 3, replicas: 4, readyReplicas: 2, updatedReplicas: 2, availableReplicas: 2, unavailableReplicas: 2, conditions: [
-			{type: Available, status: "False", reason: MinimumReplicasUnavailable, message: "b: MinimumReplicasUnavailable", lastTransitionTime: "2026-01-01T00:00:05Z"},
-			{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: "b: timed out", lastTransitionTime: "2026-01-01T00:00:06Z", lastUpdateTime: "2026-01-01T00:00:02Z"}]}`,
+			{type: Available, status: "False", reason: MinimumReplicasUnavailable, message: "b=MinimumReplicasUnavailable", lastTransitionTime: "2026-01-01T00:00:05Z"},
+			{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: "b=timed out", lastTransitionTime: "2026-01-01T00:00:06Z", lastUpdateTime: "2026-01-01T00:00:02Z"}]}`,
 		},
 		"one still rolls out": {
 			`metadata: {generation: 3}`,
@@ -134,12 +140,12 @@ func TestAggregatedDeployment(t *testing.T) {
 				{`{` + at3 + `conditions: [` + done + `]}`, "Healthy"},
 				{`{` + at3 + `conditions: [{type: Progressing, status: "True", reason: ReplicaSetUpdated, message: half, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, "Unhealthy"},
 			},
-			`{observedGeneration: 3, conditions: [{type: Progressing, status: "True", reason: ReplicaSetUpdated, message: True on 2 of 2 clusters., lastTransitionTime: "2026-01-01T00:00:00Z", lastUpdateTime: "2026-01-01T00:00:02Z"}]}`,
+			`{observedGeneration: 3, conditions: [{type: Progressing, status: "True", reason: ReplicaSetUpdated, message: "a=done, b=half", lastTransitionTime: "2026-01-01T00:00:00Z", lastUpdateTime: "2026-01-01T00:00:02Z"}]}`,
 		},
 		"one is silent": {
 			`metadata: {generation: 3}, status: {conditions: [{type: Available, status: Unknown, lastTransitionTime: "2026-01-02T00:00:00Z"}]}`,
 			[]report{{`{` + at3 + `conditions: [` + up + `]}`, "Healthy"}, {`{` + at3 + `conditions: [` + up + `]}`, "Unknown"}},
-			`{observedGeneration: 3, conditions: [{type: Available, status: Unknown, reason: ClusterSilent, message: "b: does not respond; when it did, the condition was True", lastTransitionTime: "2026-01-02T00:00:00Z"}]}`,
+			`{observedGeneration: 3, conditions: [{type: Available, status: Unknown, reason: ClusterSilent, message: "a=ok; b: does not respond; when it did, the condition was True", lastTransitionTime: "2026-01-02T00:00:00Z"}]}`,
 		},
 		"no quota in two": {
 			`metadata: {generation: 3}`,
@@ -149,11 +155,11 @@ func TestAggregatedDeployment(t *testing.T) {
 				{`{` + at3 + `conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: exceeded quota}]}`, "Unhealthy"},
 			},
 			`{observedGeneration: 3, replicas: 2, readyReplicas: 2, updatedReplicas: 2, availableReplicas: 2,
-			conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "a, c: exceeded quota"}]}`,
+			conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "a=exceeded quota, c=exceeded quota"}]}`,
 		},
 		"no cluster at all": {
 			`metadata: {generation: 3}, status: {observedGeneration: 3, replicas: 4, conditions: [` + up + `, {type: ReplicaFailure, status: "True"}]}`, nil,
-			`{observedGeneration: 2, conditions: [{type: Available, status: Unknown, reason: NotReported, message: No cluster has the object., lastTransitionTime: "2026-01-01T00:00:01Z"}]}`,
+			`{observedGeneration: 3, conditions: [{type: Available, status: Unknown, reason: NotReported, message: No cluster has the object., lastTransitionTime: "2026-01-01T00:00:01Z"}]}`,
 		},
 		"it is as it was": {
 			`metadata: {generation: 3}, status: {observedGeneration: 3, replicas: 2, readyReplicas: 2, updatedReplicas: 2, availableReplicas: 2, unavailableReplicas: 0}`,

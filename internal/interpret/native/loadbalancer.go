@@ -19,9 +19,9 @@ import (
 )
 
 // balancers returns the addresses of all clusters' load balancers in
-// status.loadBalancer. An address without a hostname gets the name of its
-// cluster for one, so that it can be told where it leads. What is no address is left
-// out: the hub would refuse those of all clusters with it.
+// status.loadBalancer, each once and as its cluster reports it: a hostname that no DNS
+// server knows would mislead those who read it. The binding says which cluster has which.
+// What is no address is left out: the hub would refuse those of all clusters with it.
 func balancers(items []interpret.Item) map[string]any {
 	if len(items) == 0 {
 		return nil
@@ -32,9 +32,6 @@ func balancers(items []interpret.Item) map[string]any {
 			address, ok := entry.(map[string]any)
 			if !ok || !isAddress(address) {
 				continue
-			}
-			if fields.String(address, "hostname") == "" {
-				address = fields.With(address, item.Cluster, "hostname")
 			}
 			all = append(all, address)
 		}

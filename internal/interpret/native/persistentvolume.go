@@ -9,6 +9,20 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 )
 
+// persistentVolumePrune: the claim that a controller bound to the volume is one of its own
+// cluster, and so is the UID of one that the user chose.
+func persistentVolumePrune(object map[string]any) map[string]any {
+	if fields.Get(object, "metadata", "annotations", annotationBoundByController) != nil {
+		object = fields.Without(object, "spec", "claimRef")
+	}
+	for _, path := range [][]string{
+		{"spec", "claimRef", "uid"}, {"spec", "claimRef", "resourceVersion"}, {"metadata", "annotations", annotationBoundByController},
+	} {
+		object = fields.Without(object, path...)
+	}
+	return object
+}
+
 // persistentVolumeAggregate leaves the time of the last change to the hub's API
 // server, which sets it.
 func persistentVolumeAggregate(template map[string]any, items []interpret.Item) map[string]any {

@@ -51,10 +51,29 @@ func persistentVolumeClaimVerdict(object map[string]any) string {
 	return interpret.VerdictIf(fields.String(object, "status", "phase") == "Bound")
 }
 
-// persistentVolumeClaimPrune: the node for which a scheduler chose the volume is
-// one of its own cluster.
+// The annotations by which the controllers of a cluster note how a claim and a volume
+// were bound, and who makes the volume.
+const (
+	annotationBindCompleted     = "pv.kubernetes.io/bind-completed"
+	annotationBoundByController = "pv.kubernetes.io/bound-by-controller"
+	annotationSelectedNode      = "volume.kubernetes.io/selected-node"
+	annotationProvisioner       = "volume.kubernetes.io/storage-provisioner"
+	annotationBetaProvisioner   = "volume.beta.kubernetes.io/storage-provisioner"
+)
+
+// persistentVolumeClaimPrune: the volume that a controller bound to the claim, and the node
+// for which a scheduler chose it, are those of its own cluster. In another one, the claim
+// would be Lost. A volume that the user chose is sent.
 func persistentVolumeClaimPrune(object map[string]any) map[string]any {
-	return fields.Without(object, "metadata", "annotations", "volume.kubernetes.io/selected-node")
+	if fields.Get(object, "metadata", "annotations", annotationBoundByController) != nil {
+		object = fields.Without(object, "spec", "volumeName")
+	}
+	for _, key := range []string{
+		annotationBindCompleted, annotationBoundByController, annotationSelectedNode, annotationProvisioner, annotationBetaProvisioner,
+	} {
+		object = fields.Without(object, "metadata", "annotations", key)
+	}
+	return object
 }
 
 // persistentVolumeClaimAggregate: the claim is Bound if it is so everywhere,

@@ -4,6 +4,11 @@
 package native
 
 import (
+	"cmp"
+	"slices"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
@@ -52,13 +57,65 @@ func serviceReflect(object map[string]any) map[string]any {
 	return fields.Only(fields.Map(object, "status"), "loadBalancer")
 }
 
+// serviceAllocated are the fields, besides its addresses, that the API server gives a
+// Service whose user has not written them.
+func serviceAllocated() [][]string {
+	return [][]string{{"spec", "healthCheckNodePort"}, {"spec", "ipFamilies"}, {"spec", "ipFamilyPolicy"}}
+}
+
 // servicePrune: each cluster gives the Service an address of its own, unless
-// the Service has none on purpose.
+// the Service has none on purpose. What else the hub's API server allocated, each
+// cluster allocates itself: a number that is free on the hub may be taken there, and
+// it may have other families of addresses. What a user wrote is sent.
 func servicePrune(object map[string]any) map[string]any {
+	w, known := writtenOf(object)
+	if known {
+		for _, path := range serviceAllocated() {
+			if !w.has(path...) {
+				object = fields.Without(object, path...)
+			}
+		}
+		object = withoutAllocatedPorts(object, w)
+	}
 	if fields.String(object, "spec", "clusterIP") == "None" {
 		return object
 	}
 	return fields.Without(fields.Without(object, "spec", "clusterIP"), "spec", "clusterIPs")
+}
+
+// withoutAllocatedPorts returns a Service without the node ports that nobody wrote.
+func withoutAllocatedPorts(object map[string]any, w written) map[string]any {
+	ports := slices.Clone(fields.List(object, "spec", "ports"))
+	changed := false
+	for i, entry := range ports {
+		port, _ := entry.(map[string]any)
+		if _, has := port["nodePort"]; has && !w.hasNodePort(port) {
+			ports[i], changed = fields.Without(port, "nodePort"), true
+		}
+	}
+	if !changed {
+		return object
+	}
+	return fields.With(object, ports, "spec", "ports")
+}
+
+// hasNodePort reports whether somebody has written the node port of a port, which is
+// known by its number and protocol.
+func (w written) hasNodePort(port map[string]any) bool {
+	number, _ := fields.Int(port, "port")
+	protocol := cmp.Or(fields.String(port, "protocol"), "TCP")
+	key := fieldpath.KeyByFields("port", number, "protocol", protocol)
+	if path, err := fieldpath.MakePath("spec", "ports", key, "nodePort"); err == nil && w.owned.Has(path) {
+		return true
+	}
+	for _, entry := range fields.List(w.applied, "spec", "ports") {
+		applied, _ := entry.(map[string]any)
+		other, _ := fields.Int(applied, "port")
+		if other == number && cmp.Or(fields.String(applied, "protocol"), "TCP") == protocol && applied["nodePort"] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // serviceAggregate: only load balancers have a status that clusters add to. The

@@ -221,6 +221,10 @@ func TestPrune(t *testing.T) {
 			template: {metadata: {labels: {a: b, controller-uid: u, batch.kubernetes.io/controller-uid: u, job-name: c}}}}}`,
 			`{apiVersion: batch/v1, kind: Job, spec: {template: {metadata: {labels: {a: b, job-name: c}}}}}`,
 		},
+		"a Job without labels, which shows those of its pods": {
+			`{apiVersion: batch/v1, kind: Job, metadata: {labels: {controller-uid: u, batch.kubernetes.io/controller-uid: u, job-name: c}}, spec: {}}`,
+			`{apiVersion: batch/v1, kind: Job, metadata: {labels: {job-name: c}}, spec: {}}`,
+		},
 		"a Job whose selector the user chose": {
 			`{apiVersion: batch/v1, kind: Job, spec: {manualSelector: true, selector: {matchLabels: {controller-uid: a}}, template: {metadata: {labels: {controller-uid: a}}}}}`,
 			`{apiVersion: batch/v1, kind: Job, spec: {manualSelector: true, selector: {matchLabels: {controller-uid: a}}, template: {metadata: {labels: {controller-uid: a}}}}}`,
@@ -228,6 +232,27 @@ func TestPrune(t *testing.T) {
 		"a Service": {
 			`{apiVersion: v1, kind: Service, spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{nodePort: 30000}]}, status: {loadBalancer: {}}}`,
 			`{apiVersion: v1, kind: Service, spec: {ports: [{nodePort: 30000}]}}`,
+		},
+		"a Service whose numbers the API server allocated": {
+			`{apiVersion: v1, kind: Service, metadata: {managedFields: [{manager: kubectl-create, operation: Update, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:type: {}, f:ports: {'k:{"port":80,"protocol":"TCP"}': {.: {}, f:port: {}}}}}},
+			{manager: cloud, operation: Update, subresource: status, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:healthCheckNodePort: {}}}}]},
+			spec: {type: LoadBalancer, clusterIP: 10.0.0.1, healthCheckNodePort: 31000, ipFamilies: [IPv4], ipFamilyPolicy: SingleStack, ports: [{port: 80, protocol: TCP, nodePort: 30000}]}}`,
+			`{apiVersion: v1, kind: Service, metadata: {}, spec: {type: LoadBalancer, ports: [{port: 80, protocol: TCP}]}}`,
+		},
+		"a Service some of whose numbers a user wrote": {
+			`{apiVersion: v1, kind: Service, metadata: {managedFields: [{manager: me, operation: Apply, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:ipFamilyPolicy: {}, f:healthCheckNodePort: {}, f:ports: {'k:{"port":53,"protocol":"UDP"}': {.: {}, f:nodePort: {}}}}}}]},
+			spec: {healthCheckNodePort: 31000, ipFamilies: [IPv4], ipFamilyPolicy: PreferDualStack, ports: [{port: 53, protocol: TCP, nodePort: 30000}, {port: 53, protocol: UDP, nodePort: 30001}]}}`,
+			`{apiVersion: v1, kind: Service, metadata: {}, spec: {healthCheckNodePort: 31000, ipFamilyPolicy: PreferDualStack, ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP, nodePort: 30001}]}}`,
+		},
+		"a Service whose number kubectl applied after it was allocated": {
+			`{apiVersion: v1, kind: Service, metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"spec":{"ports":[{"port":80,"nodePort":30000},{"port":81}]}}'},
+			managedFields: [{manager: kubectl, operation: Update, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:type: {}}}}]}, spec: {ports: [{port: 80, protocol: TCP, nodePort: 30000}, {port: 81, nodePort: 30001}]}}`,
+			`{apiVersion: v1, kind: Service, metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"spec":{"ports":[{"port":80,"nodePort":30000},{"port":81}]}}'}},
+			spec: {ports: [{port: 80, protocol: TCP, nodePort: 30000}, {port: 81}]}}`,
+		},
+		"a Service with odd ports": {
+			`{apiVersion: v1, kind: Service, metadata: {managedFields: [{manager: me, operation: Apply, fieldsType: FieldsV1, fieldsV1: {f:spec: {}}}, {manager: odd, fieldsV1: {x: y}}]}, spec: {ports: [text, {nodePort: 30000}]}}`,
+			`{apiVersion: v1, kind: Service, metadata: {}, spec: {ports: [text, {}]}}`,
 		},
 		"a headless Service": {
 			`{apiVersion: v1, kind: Service, spec: {clusterIP: None, clusterIPs: [None]}}`, `{apiVersion: v1, kind: Service, spec: {clusterIP: None, clusterIPs: [None]}}`,
@@ -243,6 +268,35 @@ func TestPrune(t *testing.T) {
 		},
 		"a ServiceAccount with nothing else": {
 			`{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, secrets: [{name: a-token-x}]}`, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}`,
+		},
+		"a role whose rules are aggregated": {
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {to: a}}]}, rules: [{verbs: [get]}]}`,
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {to: a}}]}}`,
+		},
+		"a role whose rules are not": {
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, aggregationRule: null, rules: [{verbs: [get]}]}`,
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, aggregationRule: null, rules: [{verbs: [get]}]}`,
+		},
+		"a role of another API": {
+			`{apiVersion: example.com/v1, kind: ClusterRole, aggregationRule: {}, rules: [{verbs: [get]}]}`,
+			`{apiVersion: example.com/v1, kind: ClusterRole, aggregationRule: {}, rules: [{verbs: [get]}]}`,
+		},
+		"a claim that a controller bound": {
+			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {annotations: {a: b, pv.kubernetes.io/bind-completed: "yes", pv.kubernetes.io/bound-by-controller: "yes",
+			volume.kubernetes.io/storage-provisioner: p, volume.beta.kubernetes.io/storage-provisioner: p}}, spec: {storageClassName: s, volumeName: pvc-1}}`,
+			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {annotations: {a: b}}, spec: {storageClassName: s}}`,
+		},
+		"a claim of a volume that the user chose": {
+			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {annotations: {a: b, pv.kubernetes.io/bind-completed: "yes"}}, spec: {volumeName: mine}}`,
+			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {annotations: {a: b}}, spec: {volumeName: mine}}`,
+		},
+		"a volume that a controller bound": {
+			`{apiVersion: v1, kind: PersistentVolume, metadata: {annotations: {a: b, pv.kubernetes.io/bound-by-controller: "yes"}}, spec: {claimRef: {name: c, uid: u}, capacity: {storage: 1Gi}}}`,
+			`{apiVersion: v1, kind: PersistentVolume, metadata: {annotations: {a: b}}, spec: {capacity: {storage: 1Gi}}}`,
+		},
+		"a volume for a claim that the user chose": {
+			`{apiVersion: v1, kind: PersistentVolume, spec: {claimRef: {namespace: n, name: c, uid: u, resourceVersion: "1"}}}`,
+			`{apiVersion: v1, kind: PersistentVolume, spec: {claimRef: {namespace: n, name: c}}}`,
 		},
 		"a claim": {
 			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {annotations: {volume.kubernetes.io/selected-node: n}}, spec: {volumeName: v}}`,

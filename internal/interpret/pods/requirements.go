@@ -27,12 +27,14 @@ type Requirements struct {
 	// with init containers, sidecars and the overhead of the runtime.
 	Requests          corev1.ResourceList
 	PriorityClassName string
+	// Namespace is that of the pods, if it is another than that of the object.
+	Namespace string
 }
 
 // IsZero tells whether nothing is needed.
 func (r *Requirements) IsZero() bool {
 	return len(r.NodeSelector) == 0 && r.HardNodeAffinity == nil && len(r.Tolerations) == 0 &&
-		len(r.Requests) == 0 && r.PriorityClassName == ""
+		len(r.Requests) == 0 && r.PriorityClassName == "" && r.Namespace == ""
 }
 
 // Of returns what a pod with this spec needs of a node, nil if it needs nothing. Of

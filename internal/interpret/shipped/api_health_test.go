@@ -5,6 +5,7 @@ package shipped_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -59,22 +60,21 @@ func healthRows() map[string]healthRow {
 				`observedGeneration: 2, updatedReplicas: 3, readyReplicas: 3`, `observedGeneration: 3, updatedReplicas: 2, readyReplicas: 3`, `observedGeneration: 3, updatedReplicas: 3, readyReplicas: 2`,
 			},
 		},
-		"a Workflow runs":                                  {"Workflow", `spec: {}`, `phase: Running`, []string{`phase: Failed`, `phase: Error`}},
-		"a Workflow has succeeded":                         {"Workflow", `spec: {}`, `phase: Succeeded`, []string{`phase: Failed`}},
-		"a Job of Volcano runs":                            {"Job", `spec: {}`, `state: {phase: Running}`, []string{`state: {phase: Failed}`, `state: {phase: Aborted}`, `state: {phase: Terminated}`}},
-		"a Job of Volcano has completed":                   {"Job", `spec: {}`, `state: {phase: Completed}`, []string{`state: {phase: Failed}`}},
-		"a FlinkDeployment is ready, and its job runs":     {"FlinkDeployment", `spec: {job: {state: running}}`, `observedGeneration: 3, jobManagerDeploymentStatus: READY, lifecycleState: STABLE, jobStatus: {state: RUNNING}`, []string{`observedGeneration: 3, jobManagerDeploymentStatus: ERROR, lifecycleState: FAILED, jobStatus: {state: RUNNING}`, `observedGeneration: 3, jobManagerDeploymentStatus: READY, lifecycleState: FAILED, jobStatus: {state: FAILED}`}},
-		"a Notebook has its pod":                           {"Notebook", `spec: {}`, `readyReplicas: 1, containerState: {running: {}}`, []string{`readyReplicas: 0, containerState: {waiting: {reason: ImagePullBackOff}}`}},
-		"a RayCluster is ready":                            {"RayCluster", `spec: {}`, `observedGeneration: 3, state: ready`, []string{`observedGeneration: 3, state: failed`, `observedGeneration: 2, state: ready`}},
-		"a RayJob runs":                                    {"RayJob", `spec: {}`, `jobStatus: RUNNING, jobDeploymentStatus: Running`, []string{`jobStatus: FAILED, jobDeploymentStatus: Complete`, `jobStatus: STOPPED, jobDeploymentStatus: Complete`, `jobStatus: RUNNING, jobDeploymentStatus: Failed`}},
-		"a RayJob has succeeded":                           {"RayJob", `spec: {}`, `jobStatus: SUCCEEDED, jobDeploymentStatus: Complete`, []string{`jobStatus: FAILED, jobDeploymentStatus: Failed`}},
-		"a RayService serves":                              {"RayService", `spec: {}`, `observedGeneration: 3, serviceStatus: Running, ` + isReady, []string{`observedGeneration: 3, ` + notReady, `observedGeneration: 2, serviceStatus: Running, ` + isReady}},
-		"a SparkApplication runs":                          {"SparkApplication", `spec: {}`, `applicationState: {state: RUNNING}`, []string{`applicationState: {state: FAILED}`, `applicationState: {state: SUBMISSION_FAILED}`, `applicationState: {state: FAILING}`}},
-		"a SparkApplication has completed":                 {"SparkApplication", `spec: {}`, `applicationState: {state: COMPLETED}`, []string{`applicationState: {state: FAILED}`}},
-		"a ClusterPolicy is ready to be enforced":          {"ClusterPolicy", `spec: {}`, isReady, []string{notReady}},
-		"a Policy is ready to be enforced":                 {"Policy", `spec: {}`, isReady, []string{notReady}},
-		"a HelmRepository of type oci has no status":       {"HelmRepository", `spec: {type: oci}`, ``, []string{notReady}},
-		"a Workflow of which nothing is known is not well": {"Workflow", `spec: {}`, `phase: Running`, []string{``}},
+		"a Workflow runs":                              {"Workflow", `spec: {}`, `phase: Running`, []string{`phase: Failed`, `phase: Error`}},
+		"a Workflow has succeeded":                     {"Workflow", `spec: {}`, `phase: Succeeded`, []string{`phase: Failed`}},
+		"a Job of Volcano runs":                        {"Job", `spec: {}`, `state: {phase: Running}`, []string{`state: {phase: Failed}`, `state: {phase: Aborted}`, `state: {phase: Terminated}`}},
+		"a Job of Volcano has completed":               {"Job", `spec: {}`, `state: {phase: Completed}`, []string{`state: {phase: Failed}`}},
+		"a FlinkDeployment is ready, and its job runs": {"FlinkDeployment", `spec: {job: {state: running}}`, `observedGeneration: 3, jobManagerDeploymentStatus: READY, lifecycleState: STABLE, jobStatus: {state: RUNNING}`, []string{`observedGeneration: 3, jobManagerDeploymentStatus: ERROR, lifecycleState: FAILED, jobStatus: {state: RUNNING}`, `observedGeneration: 3, jobManagerDeploymentStatus: READY, lifecycleState: FAILED, jobStatus: {state: FAILED}`}},
+		"a Notebook has its pod":                       {"Notebook", `spec: {}`, `readyReplicas: 1, containerState: {running: {}}`, []string{`readyReplicas: 0, containerState: {waiting: {reason: ImagePullBackOff}}`}},
+		"a RayCluster is ready":                        {"RayCluster", `spec: {}`, `observedGeneration: 3, state: ready`, []string{`observedGeneration: 3, state: failed`, `observedGeneration: 2, state: ready`}},
+		"a RayJob runs":                                {"RayJob", `spec: {}`, `jobStatus: RUNNING, jobDeploymentStatus: Running`, []string{`jobStatus: FAILED, jobDeploymentStatus: Complete`, `jobStatus: STOPPED, jobDeploymentStatus: Complete`, `jobStatus: RUNNING, jobDeploymentStatus: Failed`}},
+		"a RayJob has succeeded":                       {"RayJob", `spec: {}`, `jobStatus: SUCCEEDED, jobDeploymentStatus: Complete`, []string{`jobStatus: FAILED, jobDeploymentStatus: Failed`}},
+		"a RayService serves":                          {"RayService", `spec: {}`, `observedGeneration: 3, serviceStatus: Running, ` + isReady, []string{`observedGeneration: 3, ` + notReady, `observedGeneration: 2, serviceStatus: Running, ` + isReady}},
+		"a SparkApplication runs":                      {"SparkApplication", `spec: {}`, `applicationState: {state: RUNNING}`, []string{`applicationState: {state: FAILED}`, `applicationState: {state: SUBMISSION_FAILED}`, `applicationState: {state: FAILING}`}},
+		"a SparkApplication has completed":             {"SparkApplication", `spec: {}`, `applicationState: {state: COMPLETED}`, []string{`applicationState: {state: FAILED}`}},
+		"a ClusterPolicy is ready to be enforced":      {"ClusterPolicy", `spec: {}`, isReady, []string{notReady}},
+		"a Policy is ready to be enforced":             {"Policy", `spec: {}`, isReady, []string{notReady}},
+		"a HelmRepository of type oci has no status":   {"HelmRepository", `spec: {type: oci}`, ``, []string{notReady}},
 	}
 	for _, kind := range []string{"MPIJob", "PyTorchJob", "TFJob"} {
 		const created = `{type: Created, status: "True"}`
@@ -86,6 +86,34 @@ func healthRows() map[string]healthRow {
 	for _, kind := range []string{"HelmRelease", "Kustomization", "Bucket", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"} {
 		rows[fmt.Sprintf("a %s is reconciled in its present generation", kind)] = healthRow{
 			kind, `spec: {}`, `observedGeneration: 3, ` + isReady, []string{`observedGeneration: 3, ` + notReady, `observedGeneration: 2, ` + isReady},
+		}
+	}
+	maps.Copy(rows, unclearRows())
+	return rows
+}
+
+// unclearRows are about objects that begin, or of which little is said.
+func unclearRows() map[string]healthRow {
+	const succeeded, other = `{type: Ready, status: "True", reason: Succeeded}`, `{type: Ready, status: "True", reason: Other}`
+	rows := map[string]healthRow{
+		"pods of a BroadcastJob run":                {kind: "BroadcastJob", spec: `spec: {}`, healthy: `desired: 3, active: 1, failed: 2`, unhealthy: []string{`desired: 3, active: 0, succeeded: 0`}},
+		"pods of a BroadcastJob have succeeded":     {kind: "BroadcastJob", spec: `spec: {}`, healthy: `desired: 3, succeeded: 1`, unhealthy: []string{`desired: 3, succeeded: 1, conditions: [{type: Failed, status: "True"}]`}},
+		"a BroadcastJob wants no node":              {kind: "BroadcastJob", spec: `spec: {}`, healthy: `desired: 0`},
+		"a SidecarSet matches no pod":               {kind: "SidecarSet", spec: `spec: {}`, healthy: `observedGeneration: 3, matchedPods: 0`},
+		"an object without a generation is judged":  {kind: "RayCluster", spec: `metadata: {generation: null}`, healthy: `state: ready`, unhealthy: []string{`state: failed`}},
+		"one with a generation has to be observed":  {kind: "RayCluster", spec: `spec: {}`, healthy: `observedGeneration: 3, state: ready`, unhealthy: []string{`state: ready`}},
+		"a FlinkDeployment is to start its job":     {kind: "FlinkDeployment", spec: `spec: {job: {state: running}}`, healthy: `observedGeneration: 3, jobManagerDeploymentStatus: READY, lifecycleState: STABLE`, unhealthy: []string{`observedGeneration: 3, jobManagerDeploymentStatus: READY, lifecycleState: DEPLOYED`, `observedGeneration: 3, jobManagerDeploymentStatus: MISSING, lifecycleState: STABLE`}},
+		"a container of a Notebook is being made":   {kind: "Notebook", spec: `spec: {}`, healthy: `readyReplicas: 0, containerState: {waiting: {reason: ContainerCreating}}`, unhealthy: []string{`readyReplicas: 0, containerState: {waiting: {reason: CrashLoopBackOff}}`}},
+		"the cluster of a RayJob is being made":     {kind: "RayJob", spec: `spec: {}`, healthy: `jobDeploymentStatus: Initializing`, unhealthy: []string{`jobDeploymentStatus: Failed`}},
+		"Ready of a RayService comes at any place":  {kind: "RayService", spec: `spec: {}`, healthy: `observedGeneration: 3, conditions: [{type: UpgradeInProgress, status: "False"}, ` + succeeded + `]`},
+		"the state of a SparkApplication is empty":  {kind: "SparkApplication", spec: `spec: {}`, healthy: `applicationState: {state: ""}`, unhealthy: []string{`applicationState: {state: UNKNOWN}`}},
+		"a ClusterPolicy is Ready for what reason?": {kind: "ClusterPolicy", spec: `spec: {}`, healthy: `conditions: [` + succeeded + `]`, unhealthy: []string{`conditions: [` + other + `]`}},
+		"a Policy is Ready for what reason?":        {kind: "Policy", spec: `spec: {}`, healthy: `conditions: [` + succeeded + `]`, unhealthy: []string{`conditions: [` + other + `]`}},
+	}
+	for _, state := range []string{"CREATED", "INITIALIZING", "RECONCILING"} {
+		rows["the job of a FlinkDeployment is "+state] = healthRow{
+			kind: "FlinkDeployment", spec: `spec: {job: {state: running}}`, healthy: `observedGeneration: 3, jobManagerDeploymentStatus: DEPLOYING, jobStatus: {state: ` + state + `}`,
+			unhealthy: []string{`observedGeneration: 3, jobManagerDeploymentStatus: READY, jobStatus: {state: CANCELLING}`},
 		}
 	}
 	return rows
@@ -111,5 +139,19 @@ func TestHealthIsThatOfTheAPI(t *testing.T) {
 				judge(status, interpret.Unhealthy)
 			}
 		})
+	}
+}
+
+// TestWithoutAStatusHealthIsNotKnown: the controllers of these kinds write one.
+func TestWithoutAStatusHealthIsNotKnown(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kindsOf(healthRows()) {
+		verdict, err := operationsOf(t, kind).Verdict(object(t, kind, `spec: {replicas: 1}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if verdict != interpret.Unknown {
+			t.Errorf("a %s without a status is %s, want Unknown", kind, verdict)
+		}
 	}
 }

@@ -30,6 +30,14 @@ func dependencyRows() map[string]dependencyRow {
 		"an AdvancedCronJob of Jobs has a pod template":       {"AdvancedCronJob", `spec: {template: {jobTemplate: {spec: {template: ` + template + `}}}}`, ofPod},
 		"one of BroadcastJobs, too":                           {"AdvancedCronJob", `spec: {template: {broadcastJobTemplate: {spec: {template: ` + template + `}}}}`, ofPod},
 		"a SidecarSet adds containers to pods of a namespace": {"SidecarSet", `spec: {namespace: web, containers: [{name: side, env: [{name: A, valueFrom: {secretKeyRef: {name: token, key: a}}}]}]}`, []string{"v1 Secret web/token"}},
+		"a SidecarSet mounts volumes, once each": {
+			"SidecarSet", `spec: {containers: [{name: side, envFrom: [{configMapRef: {name: settings}}]}], initContainers: [{name: i, envFrom: [{configMapRef: {name: settings}}]}], volumes: [{name: v, secret: {secretName: keys}}]}`,
+			[]string{"v1 ConfigMap shop/settings", "v1 Secret shop/keys"},
+		},
+		"a subset of a UnitedDeployment changes its pods": {
+			"UnitedDeployment", `spec: {template: {cloneSetTemplate: {spec: {template: ` + template + `}}}, topology: {subsets: [{name: a, patch: {spec: {containers: [{name: main, envFrom: [{secretRef: {name: east}}]}]}}}, {name: b}]}}`,
+			append([]string{"v1 Secret shop/east"}, ofPod...),
+		},
 		"a UnitedDeployment has a template with a pod":        {"UnitedDeployment", `spec: {template: {statefulSetTemplate: {spec: {template: ` + template + `}}}}`, ofPod},
 		"a Workflow is made from a template":                  {"Workflow", `spec: {workflowTemplateRef: {name: build}}`, []string{"argoproj.io/v1alpha1 WorkflowTemplate shop/build"}},
 		"a Workflow has pods":                                 {"Workflow", `spec: {serviceAccountName: robot, volumes: [{name: v, secret: {secretName: keys}}], templates: [{name: a, container: {envFrom: [{configMapRef: {name: settings}}]}}]}`, ofPod},

@@ -4,10 +4,10 @@
 package shipped_test
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/capstan-io/capstan/internal/interpret"
 )
@@ -27,6 +27,17 @@ func (r replicaRow) of() string { return r.kind }
 func replicaRows() map[string]replicaRow {
 	return map[string]replicaRow{
 		"a BroadcastJob runs spec.parallelism pods at a time":        {"BroadcastJob", `spec: {parallelism: 4, template: ` + twoCPUs + `}`, 4, "2"},
+		"a BroadcastJob that says nothing counts as one":             {"BroadcastJob", `spec: {template: ` + twoCPUs + `}`, 1, "2"},
+		"a BroadcastJob on a share of the nodes counts as one":       {"BroadcastJob", `spec: {parallelism: 50%, template: ` + twoCPUs + `}`, 1, "2"},
+		"a number that is written as text is one":                    {"CloneSet", `spec: {replicas: "2", template: ` + twoCPUs + `}`, 2, "2"},
+		"a SidecarSet has no pods":                                   {"SidecarSet", `spec: {containers: [{name: a, resources: {requests: {cpu: 2}}}]}`, 0, "0"},
+		"a Workflow that limits its pods is run once, too":           {"Workflow", `spec: {parallelism: 3}`, 1, "0"},
+		"a FlinkDeployment has one of each by default":               {"FlinkDeployment", `spec: {}`, 2, "0"},
+		"a FlinkDeployment whose slots are 0 has a manager for each": {"FlinkDeployment", `spec: {flinkConfiguration: {taskmanager.numberOfTaskSlots: "0"}, job: {parallelism: 3}}`, 4, "0"},
+		"each pod of a FlinkDeployment counts as the larger":         {"FlinkDeployment", `spec: {jobManager: {resource: {cpu: 3}}, taskManager: {resource: {cpu: 1}}}`, 2, "3"},
+		"a RayService has workers and a head, the largest counts": {
+			"RayService", `spec: {rayClusterConfig: {headGroupSpec: {template: {spec: {containers: [{name: a, resources: {requests: {cpu: 1}}}]}}}, workerGroupSpecs: [{replicas: 2, template: ` + twoCPUs + `}, {replicas: 3}]}}`, 6, "2",
+		},
 		"a CloneSet has spec.replicas pods":                          {"CloneSet", `spec: {replicas: 3, template: ` + twoCPUs + `}`, 3, "2"},
 		"a CloneSet that says nothing has one":                       {"CloneSet", `spec: {template: ` + twoCPUs + `}`, 1, "2"},
 		"an advanced StatefulSet has spec.replicas pods":             {"StatefulSet", `spec: {replicas: 5, template: ` + twoCPUs + `}`, 5, "2"},
@@ -73,6 +84,12 @@ func revisionRows() map[string]revisionRow {
 	return map[string]revisionRow{
 		"a BroadcastJob runs so many pods at a time":       {"BroadcastJob", `spec: {parallelism: 4, completionPolicy: {type: Always}}`, `spec: {parallelism: 7, completionPolicy: {type: Always}}`},
 		"a BroadcastJob on a share of the nodes is not":    {"BroadcastJob", `spec: {parallelism: 50%}`, `spec: {parallelism: 50%}`},
+		"a Workflow runs so many pods at a time":           {"Workflow", `spec: {parallelism: 4, entrypoint: a}`, `spec: {parallelism: 7, entrypoint: a}`},
+		"a Workflow without a limit gets one":              {"Workflow", `spec: {entrypoint: a}`, `spec: {entrypoint: a, parallelism: 7}`},
+		"a RayService spreads them over its groups":        {"RayService", `spec: {rayClusterConfig: {workerGroupSpecs: [{replicas: 1}, {replicas: 2}]}}`, `spec: {rayClusterConfig: {workerGroupSpecs: [{replicas: 2}, {replicas: 5}]}}`},
+		"the largest remainder of a RayService gets more":  {"RayService", `spec: {rayClusterConfig: {workerGroupSpecs: [{replicas: 5}, {replicas: 4}]}}`, `spec: {rayClusterConfig: {workerGroupSpecs: [{replicas: 4}, {replicas: 3}]}}`},
+		"groups of a RayService that have none get equal":  {"RayService", `spec: {rayClusterConfig: {workerGroupSpecs: [{replicas: 0}, {replicas: 0}]}}`, `spec: {rayClusterConfig: {workerGroupSpecs: [{replicas: 4}, {replicas: 3}]}}`},
+		"a RayService that has so many stays as it is":     {"RayService", `spec: {rayClusterConfig: {workerGroupSpecs: [{replicas: 4}, {replicas: 2}]}}`, `spec: {rayClusterConfig: {workerGroupSpecs: [{replicas: 4}, {replicas: 2}]}}`},
 		"a CloneSet has so many":                           {"CloneSet", `spec: {replicas: 3, minReadySeconds: 5}`, `spec: {replicas: 7, minReadySeconds: 5}`},
 		"an advanced StatefulSet has so many":              {"StatefulSet", `spec: {replicas: 3, serviceName: a}`, `spec: {replicas: 7, serviceName: a}`},
 		"a UnitedDeployment has so many, its subsets stay": {"UnitedDeployment", `spec: {replicas: 3, topology: {subsets: [{name: a, replicas: 1}]}}`, `spec: {replicas: 7, topology: {subsets: [{name: a, replicas: 1}]}}`},
@@ -95,8 +112,23 @@ func TestRevisionsAreThoseOfTheAPI(t *testing.T) {
 	}
 }
 
+// TestAWorkflowThatIsNotDividedKeepsItsLimit: what is sent to one cluster is revised to what it counts as.
+func TestAWorkflowThatIsNotDividedKeepsItsLimit(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []string{`spec: {parallelism: 4}`, `spec: {entrypoint: a}`} {
+		given := object(t, "Workflow", spec)
+		revised, err := operationsOf(t, "Workflow").Revise(given, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := difference(given, revised); len(diff) > 0 {
+			t.Errorf("{%s} differs in %v", spec, diff)
+		}
+	}
+}
+
 // componentRow is what parts an object has: how many pods in all, and how many there are, with what CPUs, of those parts
-// to which the API gives a name. What the others are called, and in which case, is no matter of the API.
+// that are named.
 type componentRow struct {
 	kind, object string
 	pods         int32
@@ -118,6 +150,21 @@ func componentRows() map[string]componentRow {
 			7,
 			map[string]componentSize{"ps": {2, "2"}, "worker": {5, "2"}},
 		},
+		"a Job of Volcano needs minAvailable of each task, or one": {
+			"Job", `spec: {tasks: [{name: ps, replicas: 9, minAvailable: 2, template: ` + twoCPUs + `}, {replicas: 5}, {name: z, minAvailable: 0}]}`,
+			3,
+			map[string]componentSize{"ps": {2, "2"}, "task-2": {1, "0"}, "z": {0, "0"}},
+		},
+		"an MPIJob has parts with a template, the launcher is one, and limits are requests": {
+			"MPIJob", `spec: {mpiReplicaSpecs: {Launcher: {template: {spec: {containers: [{name: a, resources: {limits: {cpu: 3}}}]}}}, Worker: {replicas: 4}}}`,
+			1,
+			map[string]componentSize{"Launcher": {1, "3"}},
+		},
+		"an MPIJob has no workers by default":                                 {"MPIJob", `spec: {mpiReplicaSpecs: {Worker: {template: ` + twoCPUs + `}}}`, 0, map[string]componentSize{"Worker": {0, "2"}}},
+		"a TFJob has replicas that are written as text":                       {"TFJob", `spec: {tfReplicaSpecs: {Worker: {replicas: "3", template: ` + twoCPUs + `}}}`, 3, map[string]componentSize{"worker": {3, "2"}}},
+		"a RayJob has no part for the pod that submits it":                    {"RayJob", `spec: {rayClusterSpec: ` + ray + `}`, 7, map[string]componentSize{"ray-head": {1, "2"}, "small": {6, "2"}}},
+		"a group of a RayCluster without a name":                              {"RayCluster", `spec: {headGroupSpec: {template: ` + twoCPUs + `}, workerGroupSpecs: [{groupName: a}, {replicas: 2}]}`, 3, map[string]componentSize{"ray-head": {1, "2"}, "worker-2": {2, "0"}}},
+		"the driver and the executors of a SparkApplication have a core each": {"SparkApplication", `spec: {executor: {instances: 2}}`, 3, map[string]componentSize{"driver": {1, "1"}, "executor": {2, "1"}}},
 		"a FlinkDeployment has job managers and task managers": {
 			"FlinkDeployment", `spec: {jobManager: {replicas: 1, resource: {cpu: 0.5, memory: 2048m}}, taskManager: {replicas: 3, resource: {cpu: 2, memory: 4g}}}`,
 			4,
@@ -126,7 +173,7 @@ func componentRows() map[string]componentRow {
 		"an MPIJob has a launcher and workers": {
 			"MPIJob", `spec: {mpiReplicaSpecs: {Launcher: {replicas: 1, template: ` + twoCPUs + `}, Worker: {replicas: 4, template: ` + twoCPUs + `}}}`,
 			5,
-			map[string]componentSize{"launcher": {1, "2"}, "worker": {4, "2"}},
+			map[string]componentSize{"Launcher": {1, "2"}, "Worker": {4, "2"}},
 		},
 		"a PyTorchJob has a master and workers": {
 			"PyTorchJob", `spec: {pytorchReplicaSpecs: {Master: {replicas: 1, template: ` + twoCPUs + `}, Worker: {replicas: 2, template: ` + twoCPUs + `}}}`,
@@ -161,7 +208,7 @@ func TestComponentsAreThoseOfTheAPI(t *testing.T) {
 			pods, found := int32(0), map[string]componentSize{}
 			for _, part := range parts {
 				pods += part.Replicas
-				found[strings.ToLower(part.Name)] = componentSize{part.Replicas, cpuOf(part.Needs)}
+				found[part.Name] = componentSize{part.Replicas, cpuOf(part.Needs)}
 			}
 			if pods != row.pods {
 				t.Errorf("got %d pods in all, want %d", pods, row.pods)
@@ -171,6 +218,36 @@ func TestComponentsAreThoseOfTheAPI(t *testing.T) {
 					t.Errorf("part %s: got %v, want %v", part, found[part], want)
 				}
 			}
+		})
+	}
+}
+
+// TestMemoryOfComponents has what the workloads themselves make of the memory that is written, or not.
+func TestMemoryOfComponents(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ kind, object, part, memory string }{
+		"a process of the JVM has 1 GiB, and 384 MiB beside": {"SparkApplication", `spec: {type: Scala}`, "driver", "1408Mi"},
+		"another has two fifths beside":                      {"SparkApplication", `spec: {type: Python}`, "executor", "1434Mi"},
+		"memory of Spark in its units":                       {"SparkApplication", `spec: {driver: {memory: 512m, memoryOverhead: 1g}}`, "driver", "1536Mi"},
+		"m is mebibytes to Flink":                            {"FlinkDeployment", `spec: {jobManager: {resource: {memory: 100m}}}`, "jobmanager", "100Mi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			parts, err := operationsOf(t, c.kind).Components(object(t, c.kind, c.object))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range parts {
+				if part.Name != c.part {
+					continue
+				}
+				want := resource.MustParse(c.memory)
+				if got := part.Needs.Requests[corev1.ResourceMemory]; got.Cmp(want) != 0 {
+					t.Errorf("%s needs %s, want %s", part.Name, got.String(), c.memory)
+				}
+				return
+			}
+			t.Errorf("there is no part %s", c.part)
 		})
 	}
 }

@@ -3,7 +3,10 @@
 
 package shipped_test
 
-import "testing"
+import (
+	"maps"
+	"testing"
+)
 
 // retentionRow is what stays of an object in a cluster when another one is to be applied there.
 type retentionRow struct{ kind, desired, observed, applied string }
@@ -11,6 +14,20 @@ type retentionRow struct{ kind, desired, observed, applied string }
 func (r retentionRow) of() string { return r.kind }
 
 func retentionRows() map[string]retentionRow {
+	rows := map[string]retentionRow{
+		"the controller of a Workflow has its status": {"Workflow", `spec: {entrypoint: a}`, "spec: {entrypoint: b}\nstatus: {phase: Running}", "spec: {entrypoint: a}\nstatus: {phase: Running}"},
+	}
+	for _, kind := range []string{"HelmRelease", "Kustomization", "Bucket", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"} {
+		rows["somebody has suspended a "+kind] = retentionRow{kind, `spec: {interval: 1m}`, `spec: {interval: 5m, suspend: true}`, `spec: {interval: 1m, suspend: true}`}
+		rows["the hub resumes a "+kind] = retentionRow{kind, `spec: {interval: 1m, suspend: false}`, `spec: {suspend: true}`, `spec: {interval: 1m, suspend: false}`}
+		rows["nobody has suspended a "+kind] = retentionRow{kind, `spec: {interval: 1m}`, `spec: {interval: 5m}`, `spec: {interval: 1m, suspend: null}`}
+	}
+	maps.Copy(rows, queueRows())
+	return rows
+}
+
+// queueRows are those of kinds that wait in queues, or are scaled in the cluster.
+func queueRows() map[string]retentionRow {
 	const queued = `metadata: {labels: {kueue.x-k8s.io/queue-name: q}}` + "\n"
 	return map[string]retentionRow{
 		"Kueue admits an MPIJob": {

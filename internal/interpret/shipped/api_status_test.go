@@ -5,6 +5,8 @@ package shipped_test
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,23 +32,23 @@ func reflectionRows() map[string]reflectionRow {
 			"Workflow", `phase: Running, progress: 1/2, startedAt: "2026-01-01T00:00:00Z", nodes: {a: {phase: Running}}, storedTemplates: {a: {}}`,
 			`phase: Running, progress: 1/2, startedAt: "2026-01-01T00:00:00Z", nodes: null, storedTemplates: null`,
 		},
-		"a Job of Volcano reports its state and its pods": {
-			"Job", `state: {phase: Running}, minAvailable: 2, running: 2, taskStatusCount: {ps: {phase: {Running: 2}}}`,
-			`state: {phase: Running}, minAvailable: 2, running: 2, taskStatusCount: {ps: {phase: {Running: 2}}}`,
+		"a Job of Volcano reports its state, its pods and what it controls": {
+			"Job", `state: {phase: Running}, minAvailable: 2, running: 2, controlledResources: {plugin-svc: svc}, taskStatusCount: {ps: {phase: {Running: 2}}}`,
+			`state: {phase: Running}, minAvailable: 2, running: 2, controlledResources: {plugin-svc: svc}, taskStatusCount: {ps: {phase: {Running: 2}}}`,
 		},
 		"a FlinkDeployment reports its job and its state, and which spec that is about": {
-			"FlinkDeployment", `observedGeneration: 3, jobStatus: {jobId: "1", state: RUNNING}, lifecycleState: STABLE, jobManagerDeploymentStatus: READY`,
-			`observedGeneration: 3, jobStatus: {jobId: "1", state: RUNNING}, lifecycleState: STABLE, jobManagerDeploymentStatus: READY`,
+			"FlinkDeployment", `observedGeneration: 3, jobStatus: {jobId: "1", state: RUNNING}, lifecycleState: STABLE, jobManagerDeploymentStatus: READY, reconciliationStatus: {state: DEPLOYED}`,
+			`observedGeneration: 3, jobStatus: {jobId: "1", state: RUNNING}, lifecycleState: STABLE, jobManagerDeploymentStatus: READY, reconciliationStatus: {state: DEPLOYED}`,
 		},
 		"a Kustomization reports its revision, not what it applied": {
 			"Kustomization", `observedGeneration: 3, lastAppliedRevision: "1", inventory: {entries: [{id: a, v: v1}]}, ` + isReady,
 			`observedGeneration: 3, lastAppliedRevision: "1", inventory: null, ` + isReady,
 		},
-		"a ClusterPolicy reports its conditions":     {"ClusterPolicy", `rulecount: {validate: 2}, ` + isReady, `rulecount: {validate: 2}, ` + isReady},
-		"a Policy reports its conditions":            {"Policy", `rulecount: {mutate: 1}, ` + notReady, `rulecount: {mutate: 1}, ` + notReady},
+		"a ClusterPolicy reports its conditions":     {"ClusterPolicy", `rulecount: {validate: 2}, autogen: {rules: [{name: a}]}, ` + isReady, `rulecount: {validate: 2}, autogen: {rules: [{name: a}]}, ` + isReady},
+		"a Policy reports its conditions":            {"Policy", `rulecount: {mutate: 1}, autogen: {rules: [{name: a}]}, ` + notReady, `rulecount: {mutate: 1}, autogen: {rules: [{name: a}]}, ` + notReady},
 		"a RayJob reports its job":                   {"RayJob", `jobId: "1", jobStatus: RUNNING, jobDeploymentStatus: Running`, `jobId: "1", jobStatus: RUNNING, jobDeploymentStatus: Running`},
 		"a RayService reports its endpoints":         {"RayService", `serviceStatus: Running, numServeEndpoints: 2`, `serviceStatus: Running, numServeEndpoints: 2`},
-		"a SparkApplication reports its application": {"SparkApplication", `applicationState: {state: RUNNING}, executionAttempts: 1`, `applicationState: {state: RUNNING}, executionAttempts: 1`},
+		"a SparkApplication reports its application": {"SparkApplication", `applicationState: {state: RUNNING}, executionAttempts: 1, executorState: {a-1: RUNNING}`, `applicationState: {state: RUNNING}, executionAttempts: 1, executorState: {a-1: RUNNING}`},
 	}
 }
 
@@ -55,7 +57,7 @@ func TestReflectionIsThatOfTheAPI(t *testing.T) {
 	for name, row := range reflectionRows() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reported, err := operationsOf(t, row.kind).Reflect(object(t, row.kind, statusOf(row.status)))
+			reported, err := shipped.Chain().Reflect(&unstructured.Unstructured{Object: object(t, row.kind, statusOf(row.status))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,6 +144,7 @@ func aggregationRows() map[string]aggregationRow {
 			"SparkApplication", `applicationState: {state: COMPLETED}, terminationTime: ` + early, `applicationState: {state: FAILED}, terminationTime: ` + late, `applicationState: {state: FAILED}, terminationTime: ` + late,
 		},
 	}
+	maps.Copy(rows, countedRows(early, late))
 	for _, kind := range []string{"MPIJob", "PyTorchJob", "TFJob"} {
 		rows[fmt.Sprintf("a %s has the pods of both by role, and has not ended before both have", kind)] = aggregationRow{
 			kind, `replicaStatuses: {Worker: {active: 1, succeeded: 1}}, startTime: ` + late + `, completionTime: ` + late, `replicaStatuses: {Worker: {active: 2, failed: 1}}, startTime: ` + early,
@@ -152,6 +155,94 @@ func aggregationRows() map[string]aggregationRow {
 		rows[fmt.Sprintf("a %s has reconciled what both have", kind)] = aggregationRow{kind, `observedGeneration: 1, ` + isReady, `observedGeneration: 1, ` + isReady, `observedGeneration: 3`}
 	}
 	return rows
+}
+
+// countedRows are about what is summed up, merged, or that of the last cluster.
+func countedRows(early, late string) map[string]aggregationRow {
+	condition := func(name, text, at string) string {
+		return `{type: ` + name + `, status: "True", reason: R, message: ` + text + `, lastTransitionTime: ` + at + `}`
+	}
+	said := func(name, reason, text, at string) string {
+		return `{type: ` + name + `, status: "True", reason: ` + reason + `, message: "` + text + `", lastTransitionTime: ` + at + `}`
+	}
+	rows := map[string]aggregationRow{
+		"a HelmRelease has the failures of both, and the revisions of the last": {
+			"HelmRelease", `failures: 2, upgradeFailures: 1, lastAttemptedRevision: 1.0.0, lastAppliedRevision: 1.0.0, history: [{version: 1}]`, `failures: 3, lastAttemptedRevision: 2.0.0, history: [{version: 2}]`,
+			`failures: 5, upgradeFailures: 1, lastAttemptedRevision: 2.0.0, lastAppliedRevision: 1.0.0, history: [{version: 2}]`,
+		},
+		"a Kustomization has the revisions of the last": {"Kustomization", `lastAppliedRevision: a`, `lastAppliedRevision: b, ` + notReady, `lastAppliedRevision: b`},
+		"a Job of Volcano has what both control, the longest duration, and all conditions": {
+			"Job", `state: {phase: Running}, version: 3, runningDuration: 90s, controlledResources: {a: x}, conditions: [{status: Pending}, {status: Running}]`,
+			`state: {phase: Pending}, version: 2, runningDuration: 1m40s, controlledResources: {b: y}, conditions: [{status: Pending}]`,
+			`state: {phase: Pending}, version: 3, runningDuration: 1m40s, controlledResources: {a: x, b: y}, conditions: [{status: Pending}, {status: Running}, {status: Pending}]`,
+		},
+		"a FlinkDeployment has the job of the last": {
+			"FlinkDeployment", `lifecycleState: STABLE, jobStatus: {state: RUNNING, jobId: a}, clusterInfo: {flink-version: "1"}, reconciliationStatus: {state: DEPLOYED}`, `lifecycleState: STABLE, jobStatus: {state: FINISHED, jobId: b}`,
+			`lifecycleState: STABLE, jobStatus: {state: FINISHED, jobId: b}, clusterInfo: {flink-version: "1"}, reconciliationStatus: {state: DEPLOYED}`,
+		},
+		"a RayJob has failed for the reason of the one that did": {
+			"RayJob", `jobId: a, jobDeploymentStatus: Complete, reason: Fine`, `jobId: b, jobDeploymentStatus: Failed, reason: AppFailed, message: broken`, `jobId: null, jobDeploymentStatus: Failed, reason: AppFailed, message: broken`,
+		},
+		"a RayCluster of one cluster has its quantities as they are": {"RayCluster", `state: ready, desiredCPU: "2.5"`, ``, `desiredCPU: "2.5"`},
+		"a SparkApplication has the attempts and the executors of both": {
+			"SparkApplication", `applicationState: {state: RUNNING}, executionAttempts: 1, submissionAttempts: 2, executorState: {a-1: RUNNING}, terminationTime: ` + late, `applicationState: {state: RUNNING}, executionAttempts: 2, submissionAttempts: 2, executorState: {b-1: FAILED}, terminationTime: ` + early,
+			`applicationState: {state: RUNNING}, executionAttempts: 3, submissionAttempts: 4, executorState: {a-1: RUNNING, b-1: FAILED}, terminationTime: ` + late,
+		},
+		"a BroadcastJob that failed in one says where": {
+			"BroadcastJob", `phase: completed, completionTime: ` + late + `, conditions: [` + condition("Complete", "done", late) + `]`, `phase: failed, conditions: [` + condition("Failed", "broken", early) + `]`,
+			`phase: failed, conditions: [{type: Complete, status: Unknown, reason: NotReported, message: "member1=done; member2: has not reported this condition", lastTransitionTime: ` + late + `}, ` + said("Failed", "JobFailed", "member2=broken", early) + `]`,
+		},
+		"a BroadcastJob that both have completed": {
+			"BroadcastJob", `phase: completed, completionTime: ` + late + `, conditions: [` + condition("Complete", "done", late) + `]`, `phase: completed, completionTime: ` + early + `, conditions: [` + condition("Complete", "done", early) + `]`,
+			`phase: completed, completionTime: ` + late + `, conditions: [` + said("Complete", "R", "member1=done, member2=done", late) + `, ` + said("Completed", "Completed", "member1=done, member2=done", late) + `]`,
+		},
+	}
+	for _, kind := range []string{"CloneSet", "StatefulSet", "UnitedDeployment"} {
+		rows["a "+kind+" has the revision of the last"] = aggregationRow{kind, `replicas: 1, currentRevision: a, labelSelector: x=y`, `replicas: 1, currentRevision: b`, `replicas: 2, currentRevision: b, labelSelector: x=y`}
+	}
+	for _, kind := range []string{"ClusterPolicy", "Policy"} {
+		rows["the rules of a "+kind] = aggregationRow{kind, `ready: true, rulecount: {validate: 1, mutate: 2}, autogen: {rules: [a]}`, `ready: true, rulecount: {validate: 3}, autogen: {rules: [b]}`, `rulecount: {validate: 4, mutate: 2}, autogen: {rules: [b]}`}
+	}
+	for _, kind := range []string{"Bucket", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"} {
+		rows["the artifact of a "+kind] = aggregationRow{kind, `observedGeneration: 1, artifact: {revision: a}`, `observedGeneration: 1, artifact: {revision: b}`, `artifact: {revision: b}`}
+	}
+	for _, kind := range []string{"TFJob", "PyTorchJob"} {
+		succeeded, failed, running := condition("Succeeded", "done", late), condition("Failed", "broken", early), condition("Running", "runs", early)
+		rows["a "+kind+" has succeeded in both"] = aggregationRow{kind, `conditions: [` + succeeded + `]`, `conditions: [` + succeeded + `]`, `conditions: [` + said("Succeeded", "Completed", "member1=done, member2=done", late) + `]`}
+		rows["a "+kind+" has failed in one"] = aggregationRow{kind, `conditions: [` + succeeded + `]`, `conditions: [` + failed + `]`, `conditions: [` + said("Failed", kind+"Failed", "member2=broken", early) + `]`}
+		rows["a "+kind+" has succeeded in one"] = aggregationRow{kind, `conditions: [` + running + `, ` + succeeded + `]`, `conditions: [` + running + `]`, `conditions: [` + said("Running", "R", "member1=runs, member2=runs", early) + `]`}
+	}
+	return rows
+}
+
+// TestNoClusterHasTheObject: nobody is left who could observe the template.
+func TestNoClusterHasTheObject(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"CloneSet", "DaemonSet", "StatefulSet", "UnitedDeployment", "SidecarSet", "HelmRelease", "Kustomization", "GitRepository"} {
+		status, _, err := shipped.Chain().Aggregate(&unstructured.Unstructured{Object: object(t, kind, "spec: {}")}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fields.IntOr(0, status, "observedGeneration"); got != 3 {
+			t.Errorf("a %s has observedGeneration %d, want 3", kind, got)
+		}
+	}
+}
+
+// TestWhatHasEndedStaysSo: a cluster that is silent does not run a job once more.
+func TestWhatHasEndedStaysSo(t *testing.T) {
+	t.Parallel()
+	for kind, condition := range map[string]string{"TFJob": "Succeeded", "PyTorchJob": "Succeeded", "BroadcastJob": "Completed"} {
+		reported := fields.Map(object(t, kind, statusOf(`completionTime: "2026-01-01T00:00:00Z", conditions: [{type: `+strings.Replace(condition, "Completed", "Complete", 1)+`, status: "True"}]`)), "status")
+		status, _, err := shipped.Chain().Aggregate(&unstructured.Unstructured{Object: object(t, kind, "spec: {}")},
+			[]interpret.Item{{Cluster: "a", Status: reported, Applied: true, Health: interpret.Unknown}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !fields.ConditionOf(m{"status": status}, condition).True() {
+			t.Errorf("%s of a %s is not True: %v", condition, kind, status)
+		}
+	}
 }
 
 func TestAggregationIsThatOfTheAPI(t *testing.T) {
@@ -172,6 +263,9 @@ func aggregated(t *testing.T, row aggregationRow) m {
 	t.Helper()
 	var items []interpret.Item
 	for cluster, status := range map[string]string{"member1": row.first, "member2": row.second} {
+		if status == "" {
+			continue
+		}
 		reported := fields.Map(object(t, row.kind, statusOf(status)), "status")
 		items = append(items, interpret.Item{Cluster: cluster, Status: reported, Applied: true, Health: interpret.Healthy})
 	}

@@ -42,6 +42,7 @@ type m = map[string]any
 //	          of the object that is observed
 //	healthy:   what may be otherwise of that object when it is healthy all the same
 //	unhealthy: what is otherwise of it when it is not healthy
+//	unknown:   what is otherwise of it when nobody knows
 type given m
 
 func read(t testing.TB, kind schema.GroupKind) given {
@@ -215,6 +216,9 @@ func verdicts(t *testing.T, g given, custom interpret.Custom) m {
 	}
 	for name, patch := range fields.Map(g, "unhealthy") {
 		judge(name, interpret.Unhealthy, g.observed(patch.(m)))
+	}
+	for name, patch := range fields.Map(g, "unknown") {
+		judge(name, interpret.Unknown, g.observed(patch.(m)))
 	}
 	if len(fields.Map(g, "unhealthy")) < 2 {
 		t.Error("fewer than 2 cases are not healthy")

@@ -5,6 +5,7 @@ package shipped_test
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ import (
 
 // oddities are values that a field may have against all rules.
 func oddities() []any {
-	return []any{nil, "text", -1.5, true, []any{}, []any{nil, int64(1), "x", m{}}, m{"x": []any{int64(1)}}}
+	return []any{nil, "text", "-3", "99999999999999999999", "1e400", -1.5, 1e300, int64(math.MaxInt64), int64(math.MinInt64), true, []any{}, []any{nil, int64(1), "x", m{}}, m{"x": []any{int64(1)}}}
 }
 
 // paths returns the path of each value in an object, not those of what the kind of an

@@ -98,7 +98,9 @@ func (q question) replicasOf() (int32, *interpret.Requirements, error) {
 	}
 	needs := &interpret.Requirements{}
 	if r := response.ReplicaRequirements; r != nil {
-		needs = requirements(r.NodeClaim, interpret.Requirements{Requests: r.ResourceRequest, PriorityClassName: r.PriorityClassName})
+		needs = requirements(r.NodeClaim, interpret.Requirements{
+			Requests: r.ResourceRequest, PriorityClassName: r.PriorityClassName, Namespace: r.Namespace,
+		})
 	}
 	if needs.IsZero() {
 		return *response.Replicas, nil, nil

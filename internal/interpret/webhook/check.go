@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	"github.com/capstan-io/capstan/internal/certs"
 )
 
 // certificatesMax limits how many certificates a bundle of CAs has.
@@ -50,8 +51,12 @@ func checkBundle(bundle []byte) error {
 		case found == certificatesMax:
 			return fmt.Errorf("it contains more than %d certificates", certificatesMax)
 		}
-		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
 			return fmt.Errorf("certificate %d of it cannot be read: %w", found+1, err)
+		}
+		if err := certs.CheckPublicKey(cert.PublicKey); err != nil {
+			return fmt.Errorf("certificate %d of it cannot be used: %w", found+1, err)
 		}
 		found++
 	}

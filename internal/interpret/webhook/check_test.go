@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/longkey"
 )
 
 func TestBundlesOfCertificates(t *testing.T) {
@@ -24,6 +25,7 @@ func TestBundlesOfCertificates(t *testing.T) {
 		"no certificate":     {bundle: "bundle", want: "webhooks[1].clientConfig.caBundle: Invalid value: it contains no certificate: set it to the PEM-encoded certificates"},
 		"a key":              {bundle: string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")})), want: "it contains a PRIVATE KEY, which is no certificate"},
 		"a certificate of x": {bundle: one + string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})), want: "certificate 2 of it cannot be read"},
+		"a key of a megabit": {bundle: one + string(longkey.Authority(t, 1<<20)), want: "certificate 2 of it cannot be used: its RSA key has 1048576 bits"},
 		"too many":           {bundle: strings.Repeat(one, certificatesMax+1), want: "more than 256 certificates"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,8 +83,13 @@ func jobReviseCompletions(object map[string]any, completions int32) map[string]a
 	return fields.With(object, int64(completions), "spec", "completions")
 }
 
+func jobIndexed(object map[string]any) bool {
+	return fields.String(object, "spec", "completionMode") == "Indexed"
+}
+
 // jobPrune takes out the selector and the label by which the API server lets a
-// Job find its pods, unless the user chose them: they name the Job's UID. Without
+// Job find its pods, unless the user chose them: they name the Job's UID. A Job without
+// labels shows those of its pods. Without
 // ttlSecondsAfterFinished no cluster deletes a finished Job, which would be made
 // and run again.
 func jobPrune(object map[string]any) map[string]any {
@@ -95,6 +100,7 @@ func jobPrune(object map[string]any) map[string]any {
 	object = fields.Without(object, "spec", "selector")
 	for _, label := range []string{"controller-uid", "batch.kubernetes.io/controller-uid"} {
 		object = fields.Without(object, "spec", "template", "metadata", "labels", label)
+		object = fields.Without(object, "metadata", "labels", label)
 	}
 	return object
 }

@@ -46,7 +46,7 @@ func Kinds() map[schema.GroupKind]interpret.Operations {
 		},
 		{Group: "batch", Kind: "Job"}: {
 			Health: jobHealth, Values: jobValues, Complete: jobComplete,
-			Replicas: jobReplicas, Revise: jobRevise, Completions: jobCompletions, ReviseCompletions: jobReviseCompletions,
+			Replicas: jobReplicas, Revise: jobRevise, Completions: jobCompletions, ReviseCompletions: jobReviseCompletions, Indexed: jobIndexed,
 			Prune: jobPrune, Reflect: jobReflect, Aggregate: jobAggregate,
 			Dependencies: templateDependencies, Retained: jobRetained,
 		},
