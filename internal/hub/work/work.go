@@ -8,13 +8,17 @@
 package work
 
 import (
+	"cmp"
+	"context"
 	"errors"
-	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -22,11 +26,17 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/allowance/counting"
+	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/work/replicaset"
 	"github.com/capstan-io/capstan/internal/hub/work/ttl"
+	"github.com/capstan-io/capstan/internal/metrics"
+	"github.com/capstan-io/capstan/internal/rights"
 )
 
 // The election of a leader among the replicas.
@@ -48,31 +58,73 @@ type Options struct {
 	Gates features.Set
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
+	// Metrics is where the metrics are registered. Nil means nowhere.
+	Metrics prometheus.Registerer
+	// SharedWorkBytesMax is how many bytes the works of all namespaces have together that have no
+	// limit of their own; 0 is allowance.DefaultShared.
+	SharedWorkBytesMax int64
 }
 
 // NewScheme returns the kinds that the controllers work with.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	return scheme, errors.Join(workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme), clusterv1beta1.AddToScheme(scheme), corev1.AddToScheme(scheme))
+	return scheme, errors.Join(workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme), clusterv1.AddToScheme(scheme), clusterv1beta1.AddToScheme(scheme),
+		authorizationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme))
 }
 
-// CacheOptions keeps of works what the controllers decide by, and no manifest;
-// of namespaces, those of clusters.
-func CacheOptions() (cache.Options, error) {
-	ofCluster, err := labels.NewRequirement(clusterv1.LabelClusterName, selection.Exists, nil)
-	if err != nil {
-		return cache.Options{}, fmt.Errorf("selecting the namespaces of clusters: %w", err)
-	}
+// CacheOptions keeps of works what the controllers decide by, and no manifest; of
+// namespaces and ManagedClusters, whether works may be made for the clusters, and how many bytes
+// works may have.
+func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}: {Transform: trim},
-			&corev1.Namespace{}:    {Label: labels.NewSelector().Add(*ofCluster)},
+			&workv1.ManifestWork{}:      {Transform: trim},
+			&corev1.Namespace{}:         {Transform: trimNamespace},
+			&clusterv1.ManagedCluster{}: {Transform: trimCluster},
 		},
-	}, nil
+	}
 }
 
-// trim keeps of a work what the controller needs that it is for.
+// trimNamespace keeps of a namespace whose it is, and what its works may take up.
+func trimNamespace(object any) (any, error) {
+	namespace, ok := object.(*corev1.Namespace)
+	if !ok {
+		return object, nil
+	}
+	kept := &corev1.Namespace{ObjectMeta: identity(namespace.ObjectMeta)}
+	if of, labelled := namespace.Labels[clusterv1.LabelClusterName]; labelled {
+		kept.Labels = map[string]string{clusterv1.LabelClusterName: of}
+	}
+	if limit, set := namespace.Annotations[fleetv1alpha1.AnnotationWorkBytesMax]; set {
+		kept.Annotations = map[string]string{fleetv1alpha1.AnnotationWorkBytesMax: limit}
+	}
+	return kept, nil
+}
+
+// trimCluster keeps of a ManagedCluster whether somebody who may accept it has done so, or
+// has registered it.
+func trimCluster(object any) (any, error) {
+	cluster, ok := object.(*clusterv1.ManagedCluster)
+	if !ok {
+		return object, nil
+	}
+	kept := &clusterv1.ManagedCluster{ObjectMeta: identity(cluster.ObjectMeta)}
+	kept.Spec.HubAcceptsClient = cluster.Spec.HubAcceptsClient
+	if by, marked := cluster.Annotations[clusterv1.AnnotationRegisteredByAcceptor]; marked {
+		kept.Annotations = map[string]string{clusterv1.AnnotationRegisteredByAcceptor: by}
+	}
+	if accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted); accepted != nil {
+		kept.Status.Conditions = []metav1.Condition{{Type: accepted.Type, Status: accepted.Status}}
+	}
+	return kept, nil
+}
+
+func identity(of metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: of.Name, UID: of.UID, ResourceVersion: of.ResourceVersion, DeletionTimestamp: of.DeletionTimestamp}
+}
+
+// trim keeps of a work what the controller needs that it is for, and what it takes up.
 func trim(object any) (any, error) {
 	work, ok := object.(*workv1.ManifestWork)
 	if !ok {
@@ -92,13 +144,13 @@ func Watched(gates features.Set) []client.Object {
 		kinds = append(kinds, &workv1.ManifestWork{})
 	}
 	if gates.Enabled(features.ManifestWorkReplicaSet) {
-		kinds = append(kinds, &workv1alpha1.ManifestWorkReplicaSet{}, &clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{}, &corev1.Namespace{})
+		kinds = append(kinds, &workv1alpha1.ManifestWorkReplicaSet{}, &clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{}, &corev1.Namespace{}, &clusterv1.ManagedCluster{})
 	}
 	return kinds
 }
 
 // Setup adds the controllers whose gates are on to the manager.
-func Setup(mgr ctrl.Manager, o Options) error {
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
@@ -108,7 +160,27 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		}
 	}
 	if o.Gates.Enabled(features.ManifestWorkReplicaSet) {
-		return replicaset.New(mgr.GetClient(), mgr.GetAPIReader(), o.Clock).SetupWithManager(mgr)
+		return setUpReplicaSets(ctx, mgr, o)
 	}
 	return nil
+}
+
+// setUpReplicaSets adds the controller of replica sets to the manager.
+func setUpReplicaSets(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	held, err := rights.Review(ctx, mgr.GetClient())
+	if err != nil {
+		return err
+	}
+	allowed := allowance.New(o.Clock, cmp.Or(o.SharedWorkBytesMax, allowance.DefaultShared))
+	counted, err := counting.Follow(ctx, mgr.GetCache(), allowed)
+	if err != nil {
+		return err
+	}
+	controller := replicaset.New(replicaset.Deps{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.Clock, Allowance: allowed, Counted: counted,
+		Events: events.Allowed(mgr.GetEventRecorder(ComponentName), held).Logged(mgr.GetLogger()),
+	})
+	return errors.Join(
+		metrics.Register(o.Metrics, counting.Collector(allowed, "capstan_work_limited_namespaces", "ManifestWorkReplicaSets")),
+		controller.SetupWithManager(ctx, mgr))
 }

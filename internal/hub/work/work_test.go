@@ -142,18 +142,14 @@ func testComponent(t *testing.T, admin client.Client, restConfig *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cached, err := work.CacheOptions()
-	if err != nil {
-		t.Fatal(err)
-	}
 	mgr, err := ctrl.NewManager(own, ctrl.Options{
-		Scheme: scheme, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: scheme, Cache: work.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	gates, _ := features.Resolve(features.HubWork, map[string]bool{string(features.CleanUpCompletedManifestWork): true})
-	if err := work.Setup(mgr, work.Options{Gates: gates}); err != nil {
+	if err := work.Setup(t.Context(), mgr, work.Options{Gates: gates}); err != nil {
 		t.Fatal(err)
 	}
 	before := finished(t, admin, "before", 0, nil)

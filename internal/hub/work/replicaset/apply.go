@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/allowance/counting"
 	"github.com/capstan-io/capstan/internal/deletion"
 )
 
@@ -38,18 +41,84 @@ const (
 	errorsTold = 5
 )
 
-// apply writes what the plan says, as much as fits a pass, and tells whether
-// that was all.
-func (c *Controller) apply(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, p plan) (bool, error) {
+// passOf returns what of the plan fits a pass, and whether that is all. What goes makes room.
+func passOf(p plan) (plan, bool) {
+	gone := min(len(p.Gone), writesPerPass)
+	writes := min(len(p.Writes), writesPerPass-gone)
+	all := gone == len(p.Gone) && writes == len(p.Writes)
+	p.Gone, p.Writes = p.Gone[:gone], p.Writes[:writes]
+	return p, all
+}
+
+// limit takes out of the plan what the allowance of the namespace does not let through now. Labels and
+// annotations need no room, but API servers store the whole work with each write of them.
+func (c *Controller) limit(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, p plan, bytes int64) (plan, allowance.Held, error) {
+	owner := allowance.Owner{Namespace: set.Namespace}
+	if _, err := counting.TakeLimit(ctx, c.Client, c.Allowance, owner); err != nil {
+		return p, allowance.Held{}, err //nolint:wrapcheck // it names the namespace
+	}
+	name := workName(client.ObjectKeyFromObject(set))
+	var specs, labels []allowance.Write
+	for _, w := range p.Writes {
+		if w.Spec {
+			specs = append(specs, w.takes(name, bytes))
+		}
+	}
+	held := c.Allowance.Admit(owner, specs)
+	p = p.without(held)
+	for _, w := range p.Writes {
+		if !w.Spec {
+			labels = append(labels, w.takes(name, allowance.Bytes(w.Work)))
+		}
+	}
+	late := c.Allowance.Admit(owner, labels)
+	p.Writes = slices.DeleteFunc(p.Writes, func(w write) bool { return !w.Spec && late.Clusters[w.Cluster] != nil })
+	return p, held.With(late), nil
+}
+
+// takes returns what a write takes up that makes the work so many bytes; name is that of a new one.
+func (w write) takes(name string, bytes int64) allowance.Write {
+	takes := allowance.Write{Work: types.NamespacedName{Namespace: w.Cluster, Name: name}, Bytes: bytes}
+	if w.Work != nil {
+		takes.Work.Name, takes.Has, takes.Version = w.Work.Name, allowance.Bytes(w.Work), w.Work.ResourceVersion
+	}
+	return takes
+}
+
+// without returns the plan without the specs that are held back.
+func (p plan) without(held allowance.Held) plan {
+	var writes []write
+	for _, w := range p.Writes {
+		if held.Clusters[w.Cluster] != nil {
+			w.Spec = false
+		}
+		if w.Spec || w.Meta {
+			writes = append(writes, w)
+		}
+	}
+	p.Writes = writes
+	return p
+}
+
+// apply writes what the plan says.
+func (c *Controller) apply(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, p plan) error {
+	owner := allowance.Owner{Namespace: set.Namespace}
 	tasks := make([]func() error, 0, len(p.Gone)+len(p.Writes))
 	for _, work := range p.Gone {
 		tasks = append(tasks, func() error { return c.remove(ctx, work) })
 	}
 	for _, w := range p.Writes {
-		tasks = append(tasks, func() error { return c.put(ctx, set, w) })
+		tasks = append(tasks, func() error {
+			err := c.put(ctx, set, w)
+			if err != nil && w.Work == nil {
+				c.Allowance.Failed(owner, workName(client.ObjectKeyFromObject(set)), map[string]error{w.Cluster: err})
+			} else if err != nil {
+				c.Allowance.Failed(owner, w.Work.Name, map[string]error{w.Cluster: err})
+			}
+			return err
+		})
 	}
-	n := min(len(tasks), writesPerPass)
-	return n == len(tasks), inParallel(tasks[:n])
+	return inParallel(tasks)
 }
 
 // inParallel does all tasks, some at a time, and returns the first errors.
@@ -88,6 +157,7 @@ func (c *Controller) put(ctx context.Context, set *workv1alpha1.ManifestWorkRepl
 	target := targetOf(w.Work)
 	target.Annotations = maps.Clone(w.Work.Annotations) // of a patch by a tracing client
 	delete(target.Annotations, keptHash)
+	delete(target.Annotations, allowance.AnnotationBytes)
 	if w.Meta {
 		target = targetOf(w.Work) // becomes what there is afterwards
 		if err := c.label(ctx, set, w, target); err != nil {
@@ -116,12 +186,12 @@ func (c *Controller) put(ctx context.Context, set *workv1alpha1.ManifestWorkRepl
 // create creates a work. One that exists already is ours, and was made by another
 // replica or just before a crash: the watch brings it.
 func (c *Controller) create(ctx context.Context, work *workv1.ManifestWork) error {
-	err := c.client.Create(ctx, work)
+	err := c.Client.Create(ctx, work)
 	if !apierrors.IsAlreadyExists(err) {
 		return wrap("creating", work, err)
 	}
 	existing := &workv1.ManifestWork{}
-	if err := c.client.Get(ctx, client.ObjectKeyFromObject(work), existing); err != nil {
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(work), existing); err != nil {
 		return wrap("reading", work, client.IgnoreNotFound(err))
 	}
 	if existing.Labels[workv1.LabelManifestWorkReplicaSet] != work.Labels[workv1.LabelManifestWorkReplicaSet] {
@@ -162,12 +232,12 @@ func targetOf(work *workv1.ManifestWork) *workv1.ManifestWork {
 }
 
 func (c *Controller) patch(ctx context.Context, target *workv1.ManifestWork, patch client.Patch, options ...client.PatchOption) error {
-	return wrap("changing", target, client.IgnoreNotFound(c.client.Patch(ctx, target, patch, options...)))
+	return wrap("changing", target, client.IgnoreNotFound(c.Client.Patch(ctx, target, patch, options...)))
 }
 
 // remove deletes the work that was looked at, not a later one of its name.
 func (c *Controller) remove(ctx context.Context, work client.Object) error {
-	err := deletion.Delete(ctx, c.client, work, nil)
+	err := deletion.Delete(ctx, c.Client, work, nil)
 	if apierrors.IsConflict(err) {
 		return nil
 	}

@@ -48,13 +48,13 @@ func (c *Controller) choices(ctx context.Context, set *workv1alpha1.ManifestWork
 		chosen := choice{Placement: ref.Name}
 		chosen.Strategy, chosen.Problems = rollout.Of(ref.RolloutStrategy, field.NewPath("spec", "placementRefs").Index(i).Child("rolloutStrategy"))
 		placement := &clusterv1beta1.Placement{}
-		if err := c.client.Get(ctx, key, placement); apierrors.IsNotFound(err) {
+		if err := c.Client.Get(ctx, key, placement); apierrors.IsNotFound(err) {
 			chosen.Missing = true
 		} else if err != nil {
 			return nil, fmt.Errorf("reading Placement %q: %w", key, err)
 		}
 		list := &clusterv1beta1.PlacementDecisionList{}
-		err := c.client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{indexPlacement: ref.Name}, client.UnsafeDisableDeepCopy)
+		err := c.Client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{indexPlacement: ref.Name}, client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil, fmt.Errorf("listing the PlacementDecisions of Placement %q: %w", key, err)
 		}

@@ -43,7 +43,7 @@ func (c *Controller) cleanUp(ctx context.Context, set *workv1alpha1.ManifestWork
 	}
 	before := set.DeepCopy()
 	controllerutil.RemoveFinalizer(set, workv1alpha1.FinalizerManifestWorkCleanup)
-	err := c.client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := c.Client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer of ManifestWorkReplicaSet %q: %w", client.ObjectKeyFromObject(set), err)
 	}
@@ -67,7 +67,7 @@ func (c *Controller) storedWorks(ctx context.Context, set types.NamespacedName) 
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(workv1.GroupVersion.WithKind("ManifestWorkList"))
-	if err := c.live.List(ctx, list, client.MatchingLabels{workv1.LabelManifestWorkReplicaSet: ownerOf(set)}); err != nil {
+	if err := c.Live.List(ctx, list, client.MatchingLabels{workv1.LabelManifestWorkReplicaSet: ownerOf(set)}); err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks of ManifestWorkReplicaSet %q: %w", set, err)
 	}
 	var all []client.Object

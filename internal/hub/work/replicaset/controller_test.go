@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -35,7 +37,7 @@ func TestReplicaSets(t *testing.T) {
 	for name, test := range map[string]func(h hub){
 		"All": testAll, "Reports": testReports, "Writes": testWrites, "Decisions": testDecisions, "Placements": testPlacements, "Adopted": testAdopted, "Mistakes": testMistakes,
 		"Progressive": testProgressive, "Groups": testGroups, "Paused": testPaused, "Foreground": testForeground, "Background": testBackground,
-		"Accepted": testAccepted, "Success": testSuccess,
+		"Accepted": testAccepted, "Unlabelled": testUnlabelled, "Success": testSuccess, "Limited": testLimited,
 	} {
 		t.Run(name, func(t *testing.T) { test(h.in(t)) })
 	}
@@ -356,11 +358,45 @@ func testAccepted(h hub) {
 	h.choose("p", []string{"c1", "late"})
 	set := h.set("v1", "p", clusterv1alpha1.RolloutStrategy{Type: "Progressive", Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt32(1)}})
 	h.delivered(set, "c1=v1")
-	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "late"}}) // which is not that of a cluster
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "1 of 2 clusters succeeded", "have not been accepted: late")
+	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "late"}}) // which is not that of a cluster
+	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "1 of 2 clusters succeeded", "1 have a namespace on the hub that is not for their works", ": late")
 	late := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "late"}}
 	h.update(late, func() { late.Labels["open-cluster-management.io/cluster-name"] = "late" })
 	h.delivered(set, "c1=v1", "late=v1")
+	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonComplete)
+}
+
+// testUnlabelled is about clusters with namespaces that somebody has made, without the
+// label of the hub. That of a tenant gets nothing by the name of a cluster that waits.
+func testUnlabelled(h hub) {
+	clusters := []*clusterv1.ManagedCluster{
+		{ObjectMeta: metav1.ObjectMeta{Name: "u-tenant", Annotations: map[string]string{clusterv1.AnnotationAwaitingAcceptance: "0123456789abcdef"}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "u-vouched", Annotations: map[string]string{clusterv1.AnnotationRegisteredByAcceptor: "true"}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "u-accepted"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "u-denied"}},
+	}
+	for _, cluster := range clusters {
+		h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name}})
+		h.create(cluster)
+	}
+	denied := clusters[3]
+	h.updateStatus(denied, func() {
+		meta.SetStatusCondition(&denied.Status.Conditions, metav1.Condition{
+			Type: clusterv1.ManagedClusterConditionHubAccepted, Status: metav1.ConditionFalse, Reason: clusterv1.ManagedClusterReasonHubClusterAdminDenied,
+		})
+	})
+	h.choose("p", []string{"u-accepted", "u-denied", "u-tenant", "u-vouched"})
+	set := h.set("v1", "p", all)
+	h.delivered(set, "u-accepted=v1", "u-denied=v1", "u-vouched=v1")
+	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "3 of 4 clusters succeeded",
+		"1 have a namespace on the hub that is not for their works", "accept them, or label their namespaces: u-tenant")
+	if set.Status.Summary.Total != 3 {
+		h.Errorf("it counts %d works, want 3", set.Status.Summary.Total)
+	}
+	tenant := clusters[0]
+	h.update(tenant, func() { tenant.Spec.HubAcceptsClient = true })
+	h.delivered(set, "u-accepted=v1", "u-denied=v1", "u-tenant=v1", "u-vouched=v1")
 	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonComplete)
 }
 

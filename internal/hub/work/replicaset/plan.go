@@ -4,6 +4,7 @@
 package replicaset
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -11,16 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/allowance"
 	"github.com/capstan-io/capstan/internal/rollout"
 )
 
 // facts are what a plan is made of.
 type facts struct {
-	Choices []choice
+	// Namespace is that of the replica set.
+	Namespace string
+	Choices   []choice
 	// Works by cluster, the one to keep first.
 	Works map[string][]*workv1.ManifestWork
 	// Joined tells whether a cluster has a namespace for works.
 	Joined map[string]bool
+	// Foreign tells whether a cluster has a namespace that is not for its works.
+	Foreign map[string]bool
 	// Strangers are works of others that have the name of ours, by cluster.
 	Strangers map[string]types.NamespacedName
 	// Template is the hash of the template.
@@ -33,7 +39,9 @@ type facts struct {
 	Turns map[string]turn
 	// Health is what the works have as annotation AnnotationReportHealth.
 	Health string
-	Now    time.Time
+	// Bytes are what a work takes up with the template, as package allowance counts.
+	Bytes int64
+	Now   time.Time
 }
 
 // plan is what is to be written now, and why not more.
@@ -54,6 +62,16 @@ type write struct {
 	Work *workv1.ManifestWork
 	// Spec and Meta say what of it is to be changed.
 	Spec, Meta bool
+	// Grows is how many bytes more the work takes up afterwards.
+	Grows int64
+}
+
+// needsRoom returns how much room has to be found until anything of it can be written.
+func (w write) needsRoom() int64 {
+	if w.Meta {
+		return 0
+	}
+	return w.Grows
 }
 
 // progress is how far the clusters of a Placement are.
@@ -64,6 +82,10 @@ type progress struct {
 	// Absent are chosen clusters that have no namespace for works yet. They are no
 	// part of the rollout.
 	Absent []string
+	// Foreign are chosen clusters whose namespace is not for their works: nobody who may
+	// accept them has vouched for them, or it is being deleted. They are no part of the
+	// rollout either.
+	Foreign []string
 }
 
 // planOf decides what is to be written now.
@@ -90,6 +112,8 @@ func planOf(f facts) plan {
 		p.Progress = append(p.Progress, part)
 	}
 	p.Gone = f.gone(wanted)
+	// Not all fit a pass: those that are held back for want of room come after those that are not.
+	slices.SortStableFunc(p.Writes, func(a, b write) int { return cmp.Compare(a.needsRoom(), b.needsRoom()) })
 	return p
 }
 
@@ -101,6 +125,10 @@ func (f facts) progressOf(c choice) progress {
 	for _, group := range c.Groups {
 		present := rollout.Group{Name: group.Name}
 		for _, cluster := range group.Clusters {
+			if f.Foreign[cluster] {
+				p.Foreign = append(p.Foreign, cluster)
+				continue
+			}
 			if !f.Joined[cluster] {
 				p.Absent = append(p.Absent, cluster)
 				continue
@@ -150,10 +178,13 @@ func (f facts) writeOf(cluster, placement string, turn bool) write {
 	w := write{Cluster: cluster, Placement: placement, Work: work}
 	switch {
 	case work == nil:
-		w.Spec = turn
+		w.Spec, w.Grows = turn, f.Bytes
 	case !work.DeletionTimestamp.IsZero():
 	default:
 		w.Spec = turn && work.Annotations[keptHash] != f.Template && !f.Turns[cluster].isNotSeenYet(work)
+		if w.Spec {
+			w.Grows = max(0, f.Bytes-allowance.Bytes(work))
+		}
 		w.Meta = work.Labels[workv1.LabelPlacementName] != placement || work.Annotations[workv1.AnnotationReportHealth] != f.Health
 	}
 	return w
@@ -199,7 +230,7 @@ func (p plan) again(f facts) time.Duration {
 	if !p.After.IsZero() {
 		after = max(p.After.Sub(f.Now), time.Millisecond)
 	}
-	absent := slices.ContainsFunc(p.Progress, func(part progress) bool { return len(part.Absent) > 0 })
+	absent := slices.ContainsFunc(p.Progress, func(part progress) bool { return len(part.Absent)+len(part.Foreign) > 0 })
 	if (absent || len(f.Strangers) > 0) && (after == 0 || after > blockedAgain) {
 		return blockedAgain
 	}

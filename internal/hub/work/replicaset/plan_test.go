@@ -4,6 +4,8 @@
 package replicaset
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/allowance"
 	"github.com/capstan-io/capstan/internal/rollout"
 )
 
@@ -189,5 +192,37 @@ func TestDecisionsAreReadByGroup(t *testing.T) {
 		if got.read(placement, decisions, map[string]bool{}); got.Settled != test.want {
 			t.Errorf("%s: settled is %t", name, got.Settled)
 		}
+	}
+}
+
+// TestWhatIsHeldBackHoldsUpNothing has more works that may not grow than fit a pass.
+func TestWhatIsHeldBackHoldsUpNothing(t *testing.T) {
+	var works []*workv1.ManifestWork
+	var clusters []string
+	joined := map[string]bool{"created": true}
+	for n := range writesPerPass + 3 {
+		work := workOf(fmt.Sprintf("c%03d", n), "p", "old")
+		work.Annotations[allowance.AnnotationBytes] = "5000"
+		clusters, works, joined[work.Namespace] = append(clusters, work.Namespace), append(works, work), true
+	}
+	shrinks, relabelled := works[writesPerPass+1], works[writesPerPass+2]
+	shrinks.Annotations[allowance.AnnotationBytes], relabelled.Labels[workv1.LabelPlacementName] = "7000", "q"
+	p := planOf(facts{
+		Choices: []choice{chosen("p", rollout.Strategy{Kind: rollout.All}, append(clusters, "created"))},
+		Works:   byCluster(works...), Joined: joined, Template: "new", Bytes: 6000, Now: at(200).Time,
+	})
+	if last := p.Writes[len(p.Writes)-1]; last.Cluster != "created" || last.Grows != 6000 {
+		t.Errorf("the last is %s, which grows by %d, want the one that is created", last.Cluster, last.Grows)
+	}
+	now, all := passOf(p)
+	held := allowance.Held{Clusters: map[string]error{}}
+	for _, w := range now.Writes {
+		if w.Grows > 0 {
+			held.Clusters[w.Cluster] = errors.New("full")
+		}
+	}
+	want := outline{Update: []string{shrinks.Namespace}, Label: []string{relabelled.Namespace + " for p"}}
+	if diff := cmp.Diff(want, outlineOf(now.without(held))); diff != "" || all {
+		t.Errorf("the pass is said to be all: %t; it writes (-want +got)\n%s", all, diff)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/allowance"
 	"github.com/capstan-io/capstan/internal/rollout"
 )
 
@@ -103,7 +104,7 @@ func TestTheCacheKeepsAHashAndNoManifests(t *testing.T) {
 		fields(100, "", `{"f:spec":{}}`), fields(200, "", `{"f:metadata":{"f:finalizers":{}}}`), fields(300, "status", `{"f:status":{"f:spec":{}}}`),
 	}
 	want := cached(condition("Applied", metav1.ConditionTrue, 110))
-	want.Annotations = map[string]string{keptHash: hashOf(&spec), workv1.AnnotationReportHealth: "true", fleetv1alpha1.AnnotationTraceparent: ""}
+	want.Annotations = map[string]string{keptHash: hashOf(&spec), allowance.AnnotationBytes: fmt.Sprint(allowance.Bytes(full)), workv1.AnnotationReportHealth: "true", fleetv1alpha1.AnnotationTraceparent: ""}
 	got, ours := Trim(full)
 	if diff := cmp.Diff(want, got); !ours || diff != "" {
 		t.Errorf("ours %t (-want +got):\n%s", ours, diff)

@@ -14,9 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/allowance"
 	"github.com/capstan-io/capstan/internal/rollout"
 )
 
@@ -29,6 +31,16 @@ type status struct {
 	Summary    workv1alpha1.ManifestWorkReplicaSetSummary
 	Placements []workv1alpha1.PlacementSummary
 	Conditions []metav1.Condition
+	// Lasts says that works are held back until somebody does something about it.
+	Lasts bool
+}
+
+// outcome is what came of a plan.
+type outcome struct {
+	Paused bool
+	// Failed is what could not be written, and Held what has to wait for room or time.
+	Failed error
+	Held   allowance.Held
 }
 
 // invalidName is the status of a replica set whose works could not be labelled.
@@ -41,8 +53,8 @@ func invalidName(set types.NamespacedName, problems []string) status {
 }
 
 // statusOf sums up what there is, what is planned, and what could not be written.
-func statusOf(f facts, p plan, paused bool, failed error) status {
-	s := status{Placements: make([]workv1alpha1.PlacementSummary, 0, len(p.Progress))}
+func statusOf(f facts, p plan, o outcome) status {
+	s := status{Placements: make([]workv1alpha1.PlacementSummary, 0, len(p.Progress)), Lasts: o.Failed == nil && o.Held.Lasts()}
 	byPlacement := map[string]*workv1alpha1.ManifestWorkReplicaSetSummary{}
 	for _, part := range p.Progress {
 		byPlacement[part.Choice.Placement] = &workv1alpha1.ManifestWorkReplicaSetSummary{}
@@ -69,8 +81,23 @@ func statusOf(f facts, p plan, paused bool, failed error) status {
 		})
 	}
 	verified := verified(p.Progress)
-	s.Conditions = []metav1.Condition{verified, rolledOut(p.Progress, paused), applied(s.Summary, verified, wrong, failed)}
+	s.Conditions = []metav1.Condition{verified, rolledOut(p.Progress, o.Paused), applied(s.Summary, verified, wrong, o.Failed)}
+	if o.Failed == nil && o.Held.Any() {
+		s.Conditions[2].Status, s.Conditions[2].Reason, s.Conditions[2].Message = metav1.ConditionFalse, heldReason(o.Held.Reason), o.Held.Message()
+	}
 	return s
+}
+
+// heldReason returns what condition ManifestworkApplied calls a reason of the allowance.
+func heldReason(why allowance.Reason) string {
+	switch why {
+	case allowance.Full:
+		return workv1alpha1.ReasonNamespaceFull
+	case allowance.HubFull:
+		return workv1alpha1.ReasonHubFull
+	default:
+		return workv1alpha1.ReasonNamespaceThrottled
+	}
 }
 
 func count(s *workv1alpha1.ManifestWorkReplicaSetSummary, work *workv1.ManifestWork) {
@@ -216,10 +243,22 @@ func (p progress) tell() (string, bool) {
 	if p.Decision.Stopped != "" {
 		text += fmt.Sprintf(". The rollout has stopped: %s. Change the template, or maxFailures", p.Decision.Stopped)
 	}
+	text += p.unplaced()
+	return text, len(p.Choice.Problems) == 0 && p.Choice.Settled && len(p.Absent)+len(p.Foreign) == 0 && of[rollout.Succeeded] == p.Choice.Clusters && p.Decision.Done
+}
+
+// unplaced says which clusters get no works, since they have no namespace for them.
+func (p progress) unplaced() string {
+	text := ""
 	if len(p.Absent) > 0 {
 		text += fmt.Sprintf(". %d have no namespace on the hub, because they have not been accepted: %s", len(p.Absent), few(p.Absent))
 	}
-	return text, len(p.Choice.Problems) == 0 && p.Choice.Settled && len(p.Absent) == 0 && of[rollout.Succeeded] == p.Choice.Clusters && p.Decision.Done
+	if len(p.Foreign) > 0 {
+		text += fmt.Sprintf(". %d have a namespace on the hub that is not for their works, because it is being deleted, or has no label %s "+
+			"and nobody who may accept them has registered them: accept them, or label their namespaces: %s",
+			len(p.Foreign), clusterv1.LabelClusterName, few(p.Foreign))
+	}
+	return text
 }
 
 // proving says which clusters the rollout waits for although they have succeeded, and until

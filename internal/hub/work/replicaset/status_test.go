@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/allowance"
 	"github.com/capstan-io/capstan/internal/rollout"
 )
 
@@ -94,5 +96,26 @@ func TestWhetherTheWorksAreAsExpected(t *testing.T) {
 				t.Errorf("got %+v, want %s: …%s…", got, tc.reason, tc.text)
 			}
 		})
+	}
+}
+
+// TestHeldWorksHaveReasonsOfTheirOwn has each reason for which the allowance of a namespace
+// holds works back, and what condition ManifestworkApplied says.
+func TestHeldWorksHaveReasonsOfTheirOwn(t *testing.T) {
+	for _, tc := range []struct {
+		why   allowance.Reason
+		want  string
+		lasts bool
+	}{
+		{allowance.Full, "NamespaceFull", true},
+		{allowance.HubFull, "HubFull", true},
+		{allowance.Throttled, "NamespaceThrottled", false},
+	} {
+		held := allowance.Held{Clusters: map[string]error{"cluster1": errors.New("no room")}, Reason: tc.why}
+		is := statusOf(facts{Namespace: "shop"}, plan{}, outcome{Held: held})
+		applied := meta.FindStatusCondition(is.Conditions, workv1alpha1.ConditionManifestworkApplied)
+		if applied == nil || applied.Status != metav1.ConditionFalse || applied.Reason != tc.want || applied.Message != held.Message() || is.Lasts != tc.lasts {
+			t.Errorf("%s: %+v, lasts %t, want False, %s, lasts %t", tc.why, applied, is.Lasts, tc.want, tc.lasts)
+		}
 	}
 }

@@ -16,16 +16,18 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/conflict"
+	"github.com/capstan-io/capstan/internal/order"
 )
 
 const (
@@ -61,8 +63,8 @@ func byLabel(label string) client.IndexerFunc {
 }
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
-	if err := Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
+func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	edited := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
@@ -72,7 +74,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(c.ofDecision)).
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(c.ofPlacement)).
 		Watches(&corev1.Namespace{}, c.ofNamespace()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(order.Shared(workers, func(set reconcile.Request) string { return set.Namespace })).
 		Complete(conflict.Quiet(c))
 }
 
@@ -110,17 +112,32 @@ func changed(before, after client.Object) bool {
 }
 
 // ofNamespace brings back what has not been rolled out when a cluster gets its
-// namespace.
+// namespace, and the replica sets of a namespace whose works may have more or less now. A
+// namespace of a cluster without the label is looked for again after a while.
 func (c *Controller) ofNamespace() handler.EventHandler {
+	enqueue := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		for _, request := range c.requests(ctx, "", func(set *workv1alpha1.ManifestWorkReplicaSet) bool {
+			return !meta.IsStatusConditionTrue(set.Status.Conditions, workv1alpha1.ConditionPlacementRolledOut)
+		}) {
+			q.Add(request)
+		}
+	}
+	of := func(namespace client.Object) string { return namespace.GetLabels()[clusterv1.LabelClusterName] }
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if e.IsInInitialList {
-				return
+			if !e.IsInInitialList && of(e.Object) != "" {
+				enqueue(ctx, q)
 			}
-			for _, request := range c.requests(ctx, "", func(set *workv1alpha1.ManifestWorkReplicaSet) bool {
-				return !meta.IsStatusConditionTrue(set.Status.Conditions, workv1alpha1.ConditionPlacementRolledOut)
-			}) {
-				q.Add(request)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if of(e.ObjectNew) != of(e.ObjectOld) {
+				enqueue(ctx, q)
+			}
+			const limit = fleetv1alpha1.AnnotationWorkBytesMax
+			if e.ObjectNew.GetAnnotations()[limit] != e.ObjectOld.GetAnnotations()[limit] {
+				for _, request := range c.requests(ctx, e.ObjectNew.GetName(), func(*workv1alpha1.ManifestWorkReplicaSet) bool { return true }) {
+					q.Add(request)
+				}
 			}
 		},
 	}
@@ -149,7 +166,7 @@ func (c *Controller) referring(ctx context.Context, namespace, placement string)
 // requests returns the replica sets of a namespace, or of all, that are chosen.
 func (c *Controller) requests(ctx context.Context, namespace string, chosen func(*workv1alpha1.ManifestWorkReplicaSet) bool) []reconcile.Request {
 	list := &workv1alpha1.ManifestWorkReplicaSetList{}
-	if err := c.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a missing cache gives an error
 	}
 	var requests []reconcile.Request

@@ -22,6 +22,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/allowance"
 )
 
 const (
@@ -40,7 +41,7 @@ const (
 )
 
 // Trim keeps of a work in a cache what the controller decides by: no manifest,
-// but a hash of the spec, and when this was written last. It is false for a work
+// but a hash of the spec, how long it is, and when this was written last. It is false for a work
 // that is not of a replica set. A cache may pass what it got from here once more.
 func Trim(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 	owner, ours := work.Labels[workv1.LabelManifestWorkReplicaSet]
@@ -57,6 +58,7 @@ func Trim(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 		Annotations:   map[string]string{keptHash: hashOf(&work.Spec)},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Time: written(work)}},
 	}}
+	allowance.Keep(work, trimmed)
 	if health, ok := work.Annotations[workv1.AnnotationReportHealth]; ok {
 		trimmed.Annotations[workv1.AnnotationReportHealth] = cut(health, annotationMax)
 	}
@@ -138,7 +140,7 @@ func isOurs(set types.NamespacedName, work client.Object) bool {
 // them. The first of a cluster is the one to keep.
 func (c *Controller) works(ctx context.Context, set types.NamespacedName) (map[string][]*workv1.ManifestWork, error) {
 	list := &workv1.ManifestWorkList{}
-	if err := c.client.List(ctx, list, client.MatchingFields{indexOwner: ownerOf(set)}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.Client.List(ctx, list, client.MatchingFields{indexOwner: ownerOf(set)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks of ManifestWorkReplicaSet %q: %w", set, err)
 	}
 	name := workName(set)

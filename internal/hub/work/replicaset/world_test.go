@@ -90,15 +90,11 @@ func (h hub) run(t *testing.T, intercepted interceptor.Funcs) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cached, err := work.CacheOptions()
-	if err != nil {
-		t.Fatal(err)
-	}
 	anyName := true
 	own := rest.CopyConfig(h.config)
 	own.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"system:authenticated"}}
 	mgr, err := ctrl.NewManager(own, ctrl.Options{
-		Scheme: scheme, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: managerconfig.Controller{SkipNameValidation: &anyName},
+		Scheme: scheme, Cache: work.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: managerconfig.Controller{SkipNameValidation: &anyName},
 		NewClient: func(c *rest.Config, o client.Options) (client.Client, error) {
 			watching, err := client.NewWithWatch(c, o)
 			if err != nil {
@@ -111,7 +107,7 @@ func (h hub) run(t *testing.T, intercepted interceptor.Funcs) {
 		t.Fatal(err)
 	}
 	gates, _ := features.Resolve(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): true})
-	if err := work.Setup(mgr, work.Options{Gates: gates}); err != nil {
+	if err := work.Setup(t.Context(), mgr, work.Options{Gates: gates}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/allowance"
 )
 
 // secondsMax is the longest time to wait, in seconds: 292 years.
@@ -53,7 +54,7 @@ func seconds(work *workv1.ManifestWork) (int64, bool) {
 }
 
 // Trim keeps of a work in a cache what Due needs: no manifest, no status of
-// one. Of a work without a time to live it keeps that it is there.
+// one. Of a work without a time to live it keeps that it is there, and of each what it takes up.
 func Trim(obj any) (any, error) {
 	work, ok := obj.(*workv1.ManifestWork)
 	if !ok {
@@ -62,6 +63,7 @@ func Trim(obj any) (any, error) {
 	trimmed := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion,
 	}}
+	allowance.Keep(work, trimmed)
 	ttl, ok := seconds(work)
 	if !ok {
 		return trimmed, nil

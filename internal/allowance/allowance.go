@@ -1,0 +1,252 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package allowance bounds what the works of the bindings and ManifestWorkReplicaSets of a
+// namespace take up on the hub, and how fast they are written; and what those of all namespaces do
+// for which no administrator has set a limit. A work is in the namespace of its cluster, where no
+// ResourceQuota of whoever wrote its object counts it, and there is one for each cluster. What is
+// written, and when, is for others to decide.
+//
+// What ClusterPropagationPolicies send of a namespace is an administrator's, and counts apart from
+// what the users of the namespace send.
+package allowance
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+const (
+	// behindMax is for how long a cache may not show what was written.
+	behindMax = 30 * time.Second
+	// heldFor is how long a namespace counts as held back since one of its works was: whoever
+	// waits is looked at again before.
+	heldFor = 15 * time.Minute
+	// sweepMin is from how many namespaces on those are looked for that have nothing.
+	sweepMin = 64
+)
+
+// Allowance knows what the works of each namespace take up. It is safe for concurrent use.
+type Allowance struct {
+	clock clock.PassiveClock
+
+	mu    sync.Mutex
+	of    map[Owner]*account
+	pool  pool
+	sweep int // how many there have to be for the next sweep
+	swept time.Time
+}
+
+// account is what the works of one owner take up.
+type account struct {
+	owner Owner
+	// limit is the owner's own in bytes; nil is none, and its bytes are in the pool.
+	limit *int64
+	// bytes are those of the works in the cache, when all is written that was begun: begun are the
+	// works that are written and that the cache does not show yet.
+	bytes int64
+	begun map[types.NamespacedName]begun
+	meter meter
+	line  line
+	held  map[Reason]time.Time // when works were last held back
+}
+
+// begun is a work that is being written.
+type begun struct {
+	bytes, more int64  // what it has then, and how much more that is than it has
+	version     string // the work as it was before
+	since       time.Time
+}
+
+// Write is a work that is to be written.
+type Write struct {
+	Work types.NamespacedName
+	// Has is how many bytes it has already, 0 if it is new or counts for another owner until now,
+	// and Bytes how many it is to have.
+	Has, Bytes int64
+	// Version is the resourceVersion that it has in the cache, empty if it is new.
+	Version string
+}
+
+// WriteOf returns the write of a work; present is nil for a new one.
+func WriteOf(wanted, present *workv1.ManifestWork) Write {
+	w := Write{Work: client.ObjectKeyFromObject(wanted), Bytes: Bytes(wanted)}
+	if present != nil {
+		w.Version = present.ResourceVersion
+		if OwnerOf(present) == OwnerOf(wanted) {
+			w.Has = Bytes(present)
+		}
+	}
+	return w
+}
+
+// New returns the allowance of namespaces that have no works yet. Those without a limit of their
+// own have so many bytes together.
+func New(clk clock.PassiveClock, shared int64) *Allowance {
+	return &Allowance{clock: clk, of: map[Owner]*account{}, pool: pool{limit: shared}, sweep: sweepMin}
+}
+
+// SetLimit takes in the limit of an owner in bytes, nil if it has none of its own.
+func (a *Allowance) SetLimit(owner Owner, limit *int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if limit == nil && a.of[owner] == nil {
+		return
+	}
+	of := a.account(owner)
+	bytes := of.bytes
+	a.add(of, -bytes)
+	of.limit = limit
+	a.add(of, bytes)
+}
+
+// See takes in what a watch tells of a work; nil is none.
+func (a *Allowance) See(before, after *workv1.ManifestWork) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.count(before, -1)
+	a.count(after, 1)
+	shown := after
+	if after == nil {
+		shown = before
+	}
+	if of := a.of[OwnerOf(shown)]; of != nil {
+		if key := client.ObjectKeyFromObject(shown); after == nil || of.begun[key].bytes == Bytes(after) {
+			a.end(of, key)
+		}
+	}
+}
+
+// count adds the bytes of a work to those that are shown, or takes them off. The caller has
+// the lock.
+func (a *Allowance) count(work *workv1.ManifestWork, sign int64) {
+	if work == nil {
+		return
+	}
+	if owner := OwnerOf(work); owner != (Owner{}) {
+		a.add(a.account(owner), sign*Bytes(work))
+	}
+}
+
+// add counts bytes of an owner. The caller has the lock.
+func (a *Allowance) add(of *account, bytes int64) {
+	of.bytes += bytes
+	if of.limit == nil {
+		a.pool.bytes += bytes
+	}
+}
+
+// begin notes that a work is being written, and end that this has come to an end. The caller has
+// the lock.
+func (a *Allowance) begin(of *account, key types.NamespacedName, one begun) {
+	a.end(of, key)
+	of.begun[key] = one
+	a.add(of, max(0, one.more))
+}
+
+func (a *Allowance) end(of *account, key types.NamespacedName) {
+	a.add(of, -max(0, of.begun[key].more))
+	delete(of.begun, key)
+}
+
+// Admit decides which works of an owner are written now. Those that become smaller are not held
+// back, except by the rate.
+func (a *Allowance) Admit(owner Owner, writes []Write) Held {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.clock.Now()
+	a.forget(now)
+	p := pass{Allowance: a, account: a.account(owner), now: now}
+	for _, w := range writes {
+		p.admit(w)
+	}
+	p.held.Owner, p.held.Bytes, p.held.Limit, p.held.own = owner, p.bytes, p.most(), p.limit != nil
+	p.held.room, p.held.shared = p.room(), a.pool.limit
+	if p.held.Any() {
+		p.held.Again = p.line.place(now, p.wait())
+	}
+	return p.held
+}
+
+// Failed says that works of a name which were admitted could not be written, by cluster.
+func (a *Allowance) Failed(owner Owner, work string, failed map[string]error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if of := a.of[owner]; of != nil {
+		for cluster := range failed {
+			a.end(of, types.NamespacedName{Namespace: cluster, Name: work})
+		}
+	}
+}
+
+// HeldBack returns how many namespaces have works that were held back of late, by the reason.
+func (a *Allowance) HeldBack() map[Reason]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now, names := a.clock.Now(), map[Reason]sets.Set[string]{Full: {}, HubFull: {}, Throttled: {}}
+	for owner, of := range a.of {
+		for reason := range of.held {
+			if of.heldBack(reason, now) {
+				names[reason].Insert(owner.Namespace)
+			}
+		}
+	}
+	count := map[Reason]int{}
+	for reason, namespaces := range names {
+		count[reason] = namespaces.Len()
+	}
+	return count
+}
+
+// heldBack reports whether works were held back of late for a reason.
+func (a *account) heldBack(why Reason, now time.Time) bool {
+	last, is := a.held[why]
+	return is && now.Sub(last) < heldFor
+}
+
+// account returns that of an owner. The caller has the lock.
+func (a *Allowance) account(owner Owner) *account {
+	if of := a.of[owner]; of != nil {
+		return of
+	}
+	if now := a.clock.Now(); len(a.of) >= a.sweep {
+		maps.DeleteFunc(a.of, func(_ Owner, of *account) bool { return of.empty(now) })
+		a.sweep = max(sweepMin, 2*len(a.of))
+	}
+	of := &account{owner: owner, begun: map[types.NamespacedName]begun{}, held: map[Reason]time.Time{}}
+	a.of[owner] = of
+	return of
+}
+
+// empty tells whether an account says no more than a new one.
+func (a *account) empty(now time.Time) bool {
+	for reason := range a.held {
+		if a.heldBack(reason, now) {
+			return false
+		}
+	}
+	return a.limit == nil && a.bytes == 0 && len(a.begun) == 0 && a.meter.empty()
+}
+
+// forget drops what was begun so long ago that the cache would show it. The caller has the lock.
+func (a *Allowance) forget(now time.Time) {
+	if now.Sub(a.swept) < behindMax/2 {
+		return
+	}
+	for _, of := range a.of {
+		for key, one := range of.begun {
+			if now.Sub(one.since) >= behindMax {
+				a.end(of, key)
+			}
+		}
+	}
+	a.swept = now
+}

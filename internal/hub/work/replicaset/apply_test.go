@@ -1,0 +1,59 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/allowance"
+)
+
+// TestLabelsOfWorksWaitForTheirTurn changes again and again what works of a megabyte have besides their
+// spec, which stores each of them anew.
+func TestLabelsOfWorksWaitForTheirTurn(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
+	c := New(Deps{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Clock: clock, Allowance: allowance.New(clock, allowance.DefaultShared)})
+	set := &workv1alpha1.ManifestWorkReplicaSet{}
+	set.Namespace, set.Name = "shop", "web"
+	const megabyte, changes, works = 1 << 20, 10, 100
+	written, held := 0, allowance.Held{}
+	for change := range changes {
+		var p plan
+		for n := range works {
+			work := workOf(fmt.Sprintf("c%03d", n), "p", "template")
+			work.Annotations[allowance.AnnotationBytes] = strconv.Itoa(megabyte)
+			work.ResourceVersion = strconv.Itoa(change)
+			p.Writes = append(p.Writes, write{Cluster: work.Namespace, Placement: "p", Work: work, Meta: true})
+		}
+		now, late, err := c.limit(t.Context(), set, p, megabyte)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, held = written+len(now.Writes), late
+		if len(now.Writes)+len(late.Clusters) != works {
+			t.Errorf("%d works are written and %d are held back, of %d", len(now.Writes), len(late.Clusters), works)
+		}
+	}
+	if most := allowance.DefaultShared / 4 / megabyte; written > most+1 || written < works || held.Reason != allowance.Throttled {
+		t.Errorf("%d megabytes are written at once, want %d; the rest is held back as %q", written, most, held.Reason)
+	}
+	clock.SetTime(clock.Now().Add(time.Hour))
+	work := workOf("c000", "p", "template")
+	if now, late, err := c.limit(t.Context(), set, plan{Writes: []write{{Cluster: "c000", Work: work, Meta: true}}}, megabyte); err != nil || late.Any() || len(now.Writes) != 1 {
+		t.Errorf("an hour later %d works are written, held back is %v: %v", len(now.Writes), late.Clusters, err)
+	}
+}
