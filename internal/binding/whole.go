@@ -131,7 +131,7 @@ func (w whole) assign() ([]workv1alpha2.TargetCluster, error) {
 		if candidates = w.able(candidates, shares); len(candidates) == 0 {
 			return nil, &noRoomForAllError{parts: w.a.in.named()}
 		}
-		wish.Clusters.Max = 1
+		wish.Clusters.Max, wish.Strict = 1, true
 	}
 	chosen, err := wish.Select(candidates)
 	if err != nil {

@@ -24,6 +24,10 @@ type Applied struct {
 	Overrides string
 }
 
+// appliedBytesMax is how long the rules are together that a work records: API servers take no more
+// annotations of an object.
+const appliedBytesMax = 256 << 10
+
 // item is a rule that was applied, in the form of the annotations.
 type item struct {
 	PolicyName string                    `json:"policyName"`
@@ -74,6 +78,16 @@ func (p Policies) Expands() bool {
 	})
 }
 
+// Bytes returns how many bytes the policies can add to an object and what a work records of them, if
+// none of them Expands.
+func (p Policies) Bytes() int {
+	sum := 0
+	for _, policy := range p {
+		sum += policy.bytes
+	}
+	return min(sum, appliedBytesMax)
+}
+
 // Apply returns what a cluster gets of an object, which itself stays as it is,
 // and what of the policies made it so. An error is about this object and this
 // cluster, and names the policy and the field; nothing is to be sent then.
@@ -84,7 +98,7 @@ func (p Policies) Apply(object *unstructured.Unstructured, cluster *view.Cluster
 // applyWithin is Apply with another limit on what it may cost.
 func (p Policies) applyWithin(object *unstructured.Unstructured, cluster *view.Cluster, left *effort) (*unstructured.Unstructured, Applied, error) {
 	changed := object.DeepCopy()
-	items := map[string][]item{}
+	applied := record{}
 	for _, policy := range p {
 		for _, r := range policy.rules {
 			if err := r.mistakes.ToAggregate(); err != nil {
@@ -96,26 +110,52 @@ func (p Policies) applyWithin(object *unstructured.Unstructured, cluster *view.C
 			if err := apply(changed, r.overriders, r.path, left); err != nil {
 				return nil, Applied{}, fmt.Errorf("%s: %w", policy, err)
 			}
-			items[policy.Kind] = append(items[policy.Kind], item{PolicyName: policy.Name, Overriders: r.overriders})
+			if err := applied.add(policy, r); err != nil {
+				return nil, Applied{}, fmt.Errorf("%s: %w", policy, err)
+			}
 		}
 	}
-	applied, err := record(items)
-	return changed, applied, err
+	said, err := applied.said()
+	return changed, said, err
 }
 
-func record(items map[string][]item) (Applied, error) {
-	var applied Applied
-	for kind, into := range map[string]*string{kindClusterPolicy: &applied.ClusterOverrides, kindPolicy: &applied.Overrides} {
-		if len(items[kind]) == 0 {
+// record are the rules that were applied, as JSON by the kind of their policies.
+type record struct {
+	items map[string][]json.RawMessage
+	bytes int
+}
+
+// add adds a rule, unless all of them are more than a work records. They are many times in memory
+// before anybody is asked to store them.
+func (r *record) add(policy Policy, applied rule) error {
+	text, err := json.Marshal(item{PolicyName: policy.Name, Overriders: applied.overriders})
+	if err != nil {
+		return fmt.Errorf("record the overrides: %w", err)
+	}
+	if r.bytes += len(text); r.bytes > appliedBytesMax {
+		return fmt.Errorf("all overriders for this object have more than the %d bytes that its works can record: use fewer or shorter ones", appliedBytesMax)
+	}
+	if r.items == nil {
+		r.items = map[string][]json.RawMessage{}
+	}
+	r.items[policy.Kind] = append(r.items[policy.Kind], text)
+	return nil
+}
+
+// said returns the record in the form of the annotations.
+func (r *record) said() (Applied, error) {
+	var said Applied
+	for kind, into := range map[string]*string{kindClusterPolicy: &said.ClusterOverrides, kindPolicy: &said.Overrides} {
+		if len(r.items[kind]) == 0 {
 			continue
 		}
-		text, err := json.Marshal(items[kind])
+		text, err := json.Marshal(r.items[kind])
 		if err != nil {
 			return Applied{}, fmt.Errorf("record the overrides: %w", err)
 		}
 		*into = string(text)
 	}
-	return applied, nil
+	return said, nil
 }
 
 // apply makes the changes of one rule, in the order that the API promises.

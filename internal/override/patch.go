@@ -13,7 +13,9 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/go-openapi/jsonpointer"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -142,8 +144,18 @@ func overridePlaintext(object *unstructured.Unstructured, overriders []policyv1a
 	if err := identityOf(object).kept(changed); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	if err := checkMetadata(changed); err != nil && checkMetadata(object) == nil { // or it came so
+		return fmt.Errorf("%s: metadata would not be that of an object: %w", path, err)
+	}
 	object.Object = changed.Object
 	return nil
+}
+
+// checkMetadata refuses metadata with fields that ObjectMeta does not have, or of another type: API
+// servers drop those, or refuse the object.
+func checkMetadata(object *unstructured.Unstructured) error {
+	metadata, _ := object.Object["metadata"].(map[string]any)
+	return runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(metadata, &metav1.ObjectMeta{}, true) //nolint:wrapcheck // it names the field
 }
 
 // identity says which object it is. Its version is no part of that: there are

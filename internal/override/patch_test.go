@@ -49,6 +49,10 @@ func TestPlaintext(t *testing.T) {
 		"another namespace":     {"/metadata/namespace", "replace", `"kube-system"`, `error: metadata.namespace would change from "shop" to "kube-system"`},
 		"no namespace":          {"/metadata/namespace", "remove", "", `error: metadata.namespace would change from "shop" to ""`},
 		"no metadata":           {"/metadata", "remove", "", `error: metadata.namespace would change from "shop" to ""`},
+		"unknown metadata":      {"/metadata/x", "add", `"y"`, `error: metadata would not be that of an object: strict decoding error: unknown field "x"`},
+		"metadata of a case":    {"/metadata/Labels", "add", `{}`, `error: metadata would not be that of an object: strict decoding error: unknown field "Labels"`},
+		"unknown in an owner":   {"/metadata/ownerReferences", "add", `[{"x":1}]`, `error: metadata would not be that of an object: strict decoding error: unknown field "ownerReferences[0].x"`},
+		"metadata of a type":    {"/metadata/annotations", "add", `{"a":1}`, `error: metadata would not be that of an object: `},
 		"other metadata":        {"/metadata", "replace", `[1]`, `error: metadata.namespace would change from "shop" to ""`},
 	} {
 		t.Run(name, func(t *testing.T) {

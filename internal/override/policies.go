@@ -5,6 +5,7 @@ package override
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +23,10 @@ const (
 	kindClusterPolicy = "ClusterOverridePolicy"
 )
 
+// aboutBytesMax is how long the policies about one object are together at most, as JSON: they are
+// compiled for each look at it, and stored with each of its revisions.
+const aboutBytesMax = 8 << 20
+
 // Policies are the policies that are about an object, in the order in which they
 // are applied. They do not change, and may be used from several goroutines.
 type Policies []Policy
@@ -35,6 +40,7 @@ type Policy struct {
 
 	priority selector.Priority
 	rules    []rule
+	bytes    int // as JSON
 }
 
 // String returns the policy as errors name it, such as OverridePolicy shop/web.
@@ -61,9 +67,10 @@ type rule struct {
 func Select(object selector.Object, clusterPolicies []policyv1alpha1.ClusterOverridePolicy, policies []policyv1alpha1.OverridePolicy) (Policies, error) {
 	var all, own Policies
 	var problems []error
+	left := aboutBytesMax
 	for i := range clusterPolicies {
 		p := &clusterPolicies[i]
-		policy, err := match(object, Policy{Kind: kindClusterPolicy, Name: p.Name}, &p.Spec)
+		policy, err := match(object, Policy{Kind: kindClusterPolicy, Name: p.Name}, &p.Spec, &left)
 		problems = append(problems, err)
 		all = append(all, policy...)
 	}
@@ -72,12 +79,16 @@ func Select(object selector.Object, clusterPolicies []policyv1alpha1.ClusterOver
 		if p.Namespace != object.GetNamespace() {
 			continue
 		}
-		policy, err := match(object, Policy{Kind: kindPolicy, Namespace: p.Namespace, Name: p.Name}, &p.Spec)
+		policy, err := match(object, Policy{Kind: kindPolicy, Namespace: p.Namespace, Name: p.Name}, &p.Spec, &left)
 		problems = append(problems, err)
 		own = append(own, policy...)
 	}
 	slices.SortFunc(all, byOrder)
 	slices.SortFunc(own, byOrder)
+	if left < 0 {
+		problems = append(problems, fmt.Errorf("all override policies about this object have more than the %d bytes that they may have together: "+
+			"have fewer of them select it, or make them shorter", aboutBytesMax))
+	}
 	return append(all, own...), errors.Join(problems...)
 }
 
@@ -85,8 +96,12 @@ func byOrder(a, b Policy) int {
 	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.Name, b.Name))
 }
 
-// match returns the policy, with its rules, if it is about the object.
-func match(object selector.Object, policy Policy, spec *policyv1alpha1.OverrideSpec) (Policies, error) {
+// match returns the policy, with its rules, if it is about the object. It takes its length from what
+// is left, and returns nothing more when that is less than nothing.
+func match(object selector.Object, policy Policy, spec *policyv1alpha1.OverrideSpec, left *int) (Policies, error) {
+	if *left < 0 {
+		return nil, nil
+	}
 	policy.priority = selector.ByKind
 	var err error
 	if len(spec.ResourceSelectors) > 0 {
@@ -99,7 +114,11 @@ func match(object selector.Object, policy Policy, spec *policyv1alpha1.OverrideS
 	if policy.priority == selector.None {
 		return nil, err
 	}
-	policy.rules = rulesOf(spec)
+	text, _ := json.Marshal(spec) // whoever applies what is no JSON tells of it
+	if *left -= len(text); *left < 0 {
+		return nil, err
+	}
+	policy.rules, policy.bytes = rulesOf(spec), len(text)
 	return Policies{policy}, err
 }
 

@@ -4,6 +4,7 @@
 package override
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -80,6 +81,41 @@ func TestWhichPoliciesExpand(t *testing.T) {
 		policies, err := Select(web(), nil, []policyv1alpha1.OverridePolicy{own("shop", "a", rules()), own("shop", "b", rules(inNames(plain(), "x"), inNames(overriders, "y")))})
 		if err != nil || policies.Expands() != want {
 			t.Errorf("%+v: it says %t, and %v", overriders, policies.Expands(), err)
+		}
+	}
+}
+
+// TestPoliciesAboutAnObjectAreBounded has long policies for clusters that there are not.
+func TestPoliciesAboutAnObjectAreBounded(t *testing.T) {
+	long := inNames(policyv1alpha1.Overriders{AnnotationsOverrider: []policyv1alpha1.LabelAnnotationOverrider{{
+		Operator: policyv1alpha1.OverriderOpAdd, Value: map[string]string{"a": strings.Repeat("x", 1<<20)},
+	}}}, "nowhere")
+	var about, others []policyv1alpha1.OverridePolicy
+	for i := range 40 {
+		about = append(about, own("shop", fmt.Sprint(i), rules(long)))
+		of := selecting(byName("db"))
+		of.OverrideRules = rules(long).OverrideRules
+		others = append(others, own("shop", fmt.Sprint(i), of))
+	}
+	if _, err := Select(web(), nil, append(others, about[:7]...)); err != nil {
+		t.Errorf("seven megabytes are refused: %v", err)
+	}
+	policies, err := Select(web(), nil, about)
+	if err == nil || !strings.Contains(err.Error(), "together") || len(policies) > 8 {
+		t.Errorf("%d policies of a megabyte are about an object, and the mistake is %v", len(policies), err)
+	}
+}
+
+// TestWhatAWorkCannotRecordIsRefused has rules that change nothing, each of which a work would record.
+func TestWhatAWorkCannotRecordIsRefused(t *testing.T) {
+	removes := policyv1alpha1.Overriders{AnnotationsOverrider: []policyv1alpha1.LabelAnnotationOverrider{{
+		Operator: policyv1alpha1.OverriderOpRemove, Value: map[string]string{"a": strings.Repeat("x", 100<<10)},
+	}}}
+	for count, refused := range map[int]bool{2: false, 3: true} {
+		all := selected(t, web(), nil, own("shop", "many", rules(times(count, inNames(removes))...)))
+		_, applied, err := all.Apply(web(), &view.Cluster{Name: "a"})
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "can record") || len(applied.Overrides) > appliedBytesMax {
+			t.Errorf("of %d rules a work records %d bytes, and the problem is %v", count, len(applied.Overrides), err)
 		}
 	}
 }

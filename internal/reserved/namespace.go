@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 )
 
 // Owner is whose a namespace is.
@@ -38,7 +39,7 @@ func Namespace(name string) Owner {
 	case begins("openshift-"):
 		return OpenShift
 	case begins("karmada-es-"), name == "open-cluster-management", begins("open-cluster-management-"),
-		slices.Contains([]string{"karmada-system", "karmada-cluster", fleetv1alpha1.DefaultMemberNamespace}, name):
+		slices.Contains([]string{"karmada-system", clusterv1alpha1.SecretsNamespace, fleetv1alpha1.DefaultMemberNamespace}, name):
 		return Fleet
 	default:
 		return Nobody

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
 const (
@@ -30,10 +31,13 @@ const (
 func Object(of schema.GroupKind, object metav1.Object) string {
 	name := object.GetName()
 	_, boots := object.GetLabels()[bootstrapping]
+	_, ofHub := object.GetLabels()[operatorv1.LabelCreatedByClusterManager]
 	_, elects := object.GetAnnotations()[electionRecord]
 	switch {
 	case of.Group == rbacv1.GroupName && (boots || strings.HasPrefix(name, "system:") || slices.Contains(defaultRoles(of.Kind), name)):
 		return "each cluster has its own from Kubernetes"
+	case ofHub && slices.Contains([]string{corev1.GroupName, rbacv1.GroupName}, of.Group):
+		return "it is part of the hub itself"
 	case of == core("ConfigMap") && slices.Contains([]string{"kube-root-ca.crt", "openshift-service-ca.crt"}, name):
 		return "each cluster makes its own"
 	case of == core("Secret") && slices.Contains([]string{fleetv1alpha1.DefaultSecretName, fleetv1alpha1.ImpersonatorSecretName}, name):

@@ -6,6 +6,7 @@ package reserved
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -33,5 +34,27 @@ func TestKind(t *testing.T) {
 				t.Errorf("Kind(%v) = %q, want %q", c.kind, got, c.want)
 			}
 		})
+	}
+}
+
+func TestObjectsOfTheHubItself(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind     schema.GroupKind
+		label    string
+		reserved bool
+	}{
+		"its namespace":           {schema.GroupKind{Kind: "Namespace"}, "karmada", true},
+		"an account":              {schema.GroupKind{Kind: "ServiceAccount"}, "karmada", true},
+		"a role":                  {schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, "karmada", true},
+		"a namespace of a tenant": {schema.GroupKind{Kind: "Namespace"}, "", false},
+		"a definition":            {schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, "karmada", false},
+	} {
+		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "karmada"}}
+		if c.label != "" {
+			object.Labels = map[string]string{"open-cluster-management.io/created-by-clustermanager": c.label}
+		}
+		if why := Object(c.kind, object); (why != "") != c.reserved {
+			t.Errorf("%s: %q, want it reserved: %t", name, why, c.reserved)
+		}
 	}
 }

@@ -73,7 +73,7 @@ func (t Topology) Groups(c *view.Cluster) []string {
 // is about the field that its path names. The request is for all clusters that
 // may be chosen, of which the caller chooses.
 func CompileBinding(spec BindingSpec) (Request, field.ErrorList) {
-	tolerations, problems := checkTolerations(spec.Tolerations)
+	tolerations, problems := checkTolerations(spec.Tolerations, true)
 	return Request{
 		filters: []filter{
 			deletionFilter{}, taintFilter{tolerations: tolerations, lenient: true}, affinityFilter(spec.Affinities), topologyFilter(spec.Topologies),

@@ -94,7 +94,7 @@ func Compile(spec Spec) (Request, field.ErrorList) {
 		predicates = append(predicates, compiled)
 		problems = append(problems, errs...)
 	}
-	tolerations, errs := checkTolerations(spec.Tolerations)
+	tolerations, errs := checkTolerations(spec.Tolerations, false)
 	problems = append(problems, errs...)
 	problems = append(problems, checkWeights(spec.Scorers)...)
 	problems = append(problems, checkSpread(spec.Spread)...)

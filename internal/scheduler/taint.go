@@ -25,7 +25,7 @@ const (
 )
 
 // Toleration says that taints do not matter, as that of a pod does: an empty
-// effect is every effect, and an empty key with operator Exists is every key.
+// effect is every effect, and an empty key is every key.
 type Toleration struct {
 	Path       *field.Path
 	Key, Value string
@@ -36,13 +36,15 @@ type Toleration struct {
 	For *time.Duration
 }
 
-func checkTolerations(tolerations []Toleration) ([]Toleration, field.ErrorList) {
+// checkTolerations returns what is wrong with tolerations. With keyless, one without a key
+// may compare values: bindings allow that, and Placements do not.
+func checkTolerations(tolerations []Toleration, keyless bool) ([]Toleration, field.ErrorList) {
 	var problems field.ErrorList
 	for _, t := range tolerations {
 		switch {
 		case t.Operator != "" && t.Operator != Equal && t.Operator != Exists:
 			problems = append(problems, field.NotSupported(t.Path.Child("operator"), t.Operator, []Operator{Equal, Exists}))
-		case t.Key == "" && t.Operator != Exists:
+		case t.Key == "" && t.Operator != Exists && !keyless:
 			problems = append(problems, field.Required(t.Path.Child("key"), "may be empty only with operator Exists"))
 		case t.Value != "" && t.Operator == Exists:
 			problems = append(problems, field.Invalid(t.Path.Child("value"), t.Value, "must be empty with operator Exists"))

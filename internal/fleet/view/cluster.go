@@ -16,6 +16,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/agentlabels"
 )
 
 // Claims and labels that tell where a cluster is.
@@ -109,6 +110,8 @@ type Cluster struct {
 
 	// property is what the property id.k8s.io says, which its users may set.
 	property string
+	// agentLabels are the keys of labels that its agent may change.
+	agentLabels agentlabels.Allowed
 	// fields makes what Fields returns, once.
 	fields func() (map[string]any, error)
 }
@@ -135,7 +138,7 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 	c := Cluster{
 		Name:    cmp.Or(cluster.Name, connection.Name),
 		Created: cluster.CreationTimestamp.Time, Deleting: !cluster.DeletionTimestamp.IsZero(),
-		Accepted: cluster.Spec.HubAcceptsClient, Admission: admissionOf(cluster),
+		Accepted: cluster.Spec.HubAcceptsClient, Admission: admissionOf(cluster), agentLabels: agentlabels.Of(cluster),
 		Joined: meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
 		Mode:   modeOf(connection),
 		Held:   connection.Identity(), Claimed: cmp.Or(Claimed(cluster), connection.Status.ID), property: claims[clusterv1alpha1.ClaimID],

@@ -24,3 +24,11 @@ func ChosenLabels(cluster *clusterv1.ManagedCluster) []string {
 	}
 	return chosen
 }
+
+// LabelsOfHub returns the labels that the agent of the cluster may not change, which are
+// therefore the word of somebody on the hub.
+func (c *Cluster) LabelsOfHub() map[string]string {
+	labels := maps.Clone(c.Labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool { return c.agentLabels.Allow(key) })
+	return labels
+}

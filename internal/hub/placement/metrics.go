@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/capstan-io/capstan/internal/order"
 	"github.com/capstan-io/capstan/internal/scheduler"
 )
 
@@ -152,9 +153,10 @@ type queue struct {
 	arrivals *arrivals
 }
 
-// newQueue returns the queue of the controller.
+// newQueue returns the queue of the controller, which leaves some workers to others than
+// the Placements of any one namespace.
 func (a *arrivals) newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	inner := priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter })
+	inner := order.SharedQueue(name, limiter, workers, func(placement reconcile.Request) string { return placement.Namespace })
 	return queue{PriorityQueue: inner, arrivals: a}
 }
 

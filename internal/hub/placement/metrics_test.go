@@ -5,6 +5,7 @@ package placement
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -127,4 +129,21 @@ func TestAPlacementWaitsSinceItsFirstEvent(t *testing.T) {
 	if len(a.waiting)+len(a.running) > 0 {
 		t.Errorf("waiting are %v and running %v in the end", a.waiting, a.running)
 	}
+}
+
+// TestPlacementsOfANamespaceHaveNotAllWorkers has Placements of one namespace waiting, each of
+// which takes long, and then one of another.
+func TestPlacementsOfANamespaceHaveNotAllWorkers(t *testing.T) {
+	q := newArrivals(clocktesting.NewFakePassiveClock(time.Unix(100, 0))).newQueue("test", nil)
+	defer q.ShutDown()
+	for n := range 100 {
+		q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: strconv.Itoa(n)}})
+	}
+	q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "bank", Name: "0"}})
+	for range workers {
+		if placement, _ := q.Get(); placement.Namespace == "bank" {
+			return
+		}
+	}
+	t.Errorf("%d workers look at Placements of one namespace", workers)
 }

@@ -4,6 +4,7 @@
 package propagation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/allowance"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/features"
@@ -150,6 +152,9 @@ type Options struct {
 	// Guard says at which addresses webhooks of interpreters may be called. The zero
 	// value forbids those that mean this host or this link.
 	Guard dial.Guard
+	// SharedWorkBytesMax is how many bytes the works of all namespaces have together that have no
+	// limit of their own; 0 is allowance.DefaultShared.
+	SharedWorkBytesMax int64
 }
 
 // Setup adds the controllers to the manager.
@@ -166,7 +171,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held).Logged(mgr.GetLogger())
-	indexed, err := index(ctx, mgr)
+	allowed := allowance.New(o.Clock, cmp.Or(o.SharedWorkBytesMax, allowance.DefaultShared))
+	indexed, err := index(ctx, mgr, allowed)
 	if err != nil {
 		return err
 	}
@@ -210,7 +216,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	stages, rolls := rollsOut(mgr, o, clusters, touched, recorder)
 	sends := bindings.New(bindings.Deps{
-		Client: own, Latest: own.Latest, Works: indexed, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
+		Client: own, Latest: own.Latest, Works: indexed, Allowance: allowed, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Created: works, Restless: restless, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Announce: announcer, Stages: stages, Clock: o.Clock, Reserved: allIn(watched, changed, needed),
 	})
@@ -220,7 +226,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	})
 	return errors.Join(
 		interpreters.NewController(mgr.GetClient(), customs, watched, interpreters.Told{Template: changed.Add, Binding: tell(touched, referring)}).SetupWithManager(mgr),
-		metrics.Register(o.Metrics, newCollectors(mgr.GetCache())...), rights.New(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), moves(mgr, o, stored, recorder),
+		metrics.Register(o.Metrics, newCollectors(mgr.GetCache(), allowed)...), rights.New(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), moves(mgr, o, stored, recorder),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
 		(&dependencies.Referrers{Deps: along}).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
 		policies.New(policies.Deps{
@@ -229,7 +235,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 // index adds the indexes of the controllers, and returns that of works.
-func index(ctx context.Context, mgr ctrl.Manager) (bindings.Works, error) {
+func index(ctx context.Context, mgr ctrl.Manager, allowed *allowance.Allowance) (bindings.Works, error) {
 	for _, add := range []func(context.Context, client.FieldIndexer) error{
 		bindings.Index, namespaces.Index, dependencies.Index, detector.Index, policies.Index,
 	} {
@@ -237,7 +243,7 @@ func index(ctx context.Context, mgr ctrl.Manager) (bindings.Works, error) {
 			return bindings.Works{}, err
 		}
 	}
-	return bindings.IndexWorks(ctx, mgr.GetCache())
+	return bindings.IndexWorks(ctx, mgr.GetCache(), allowed)
 }
 
 // rollsOut returns what keeps changes from clusters, and what adds the controller of
@@ -254,7 +260,9 @@ func rollsOut(
 	controller := rollouts.New(rollouts.Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: clusters, Stages: stages, Clock: o.Clock, Events: recorder,
 	})
-	return stages, func() error { return controller.SetupWithManager(mgr, changed) }
+	return stages, func() error {
+		return errors.Join(mgr.Add(staging.Sweeper{Stages: stages}), controller.SetupWithManager(mgr, changed))
+	}
 }
 
 // clients are those of what the manager's own client has no kinds for.

@@ -17,11 +17,14 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/allowance/counting"
 	"github.com/capstan-io/capstan/internal/metrics"
 )
 
-// newCollectors returns the metrics of what the controllers have in the cache.
-func newCollectors(from cache.Cache) []prometheus.Collector {
+// newCollectors returns the metrics of what the controllers have in the cache, and of what
+// the namespaces of bindings are allowed.
+func newCollectors(from cache.Cache, allowed *allowance.Allowance) []prometheus.Collector {
 	return []prometheus.Collector{
 		metrics.NewComputed(metrics.Definition{
 			Name:   "capstan_propagation_rollouts",
@@ -38,6 +41,7 @@ func newCollectors(from cache.Cache) []prometheus.Collector {
 			Help:   "Number of ManifestWorks of all clusters by state, of which each has one: pending (no agent has looked at this generation yet), failed, applied, suspended, deleting.",
 			Labels: []string{"state"},
 		}, func(ctx context.Context, set metrics.Set) error { return countWorks(ctx, from, set) }),
+		counting.Collector(allowed, "capstan_propagation_limited_namespaces", "bindings"),
 	}
 }
 

@@ -7,11 +7,13 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +21,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/allowance"
 )
 
 // filled is a cache that has objects and watches nothing.
@@ -73,8 +76,11 @@ func TestWhatIsInTheCacheIsCountedByState(t *testing.T) {
 		work(condition(workv1.ManifestWorkConditionDispatching, metav1.ConditionFalse, "")),
 		&fleetv1alpha1.PropagationRollout{ObjectMeta: named(), Status: rollout}, &fleetv1alpha1.ClusterPropagationRollout{ObjectMeta: named()},
 	}}
+	held := allowance.New(clocktesting.NewFakePassiveClock(time.Unix(0, 0)), allowance.DefaultShared)
+	held.SetLimit(allowance.Owner{Namespace: "shop"}, new(int64))
+	held.Admit(allowance.Owner{Namespace: "shop"}, []allowance.Write{allowance.WriteOf(work(), nil)})
 	registry := prometheus.NewPedanticRegistry()
-	for _, collector := range newCollectors(from) {
+	for _, collector := range newCollectors(from, held) {
 		if err := registry.Register(collector); err != nil {
 			t.Fatal(err)
 		}
@@ -94,8 +100,9 @@ func TestWhatIsInTheCacheIsCountedByState(t *testing.T) {
 		"capstan_propagation_rollouts": {
 			"Starting": 1, "RollingOut": 0, "AllHealthy": 0, "Paused": 1, "TooManyFailures": 0, "Undoing": 0, "Undone": 0, "NotAccepted": 0,
 		},
-		"capstan_propagation_bindings": {"pending": 2, "unschedulable": 1, "progressing": 1, "applied": 1, "suspended": 1, "deleting": 0},
-		"capstan_hub_works":            {"pending": 2, "failed": 1, "applied": 1, "suspended": 1, "deleting": 1},
+		"capstan_propagation_bindings":           {"pending": 2, "unschedulable": 1, "progressing": 1, "applied": 1, "suspended": 1, "deleting": 0},
+		"capstan_propagation_limited_namespaces": {"NamespaceFull": 1, "HubFull": 0, "NamespaceThrottled": 0},
+		"capstan_hub_works":                      {"pending": 2, "failed": 1, "applied": 1, "suspended": 1, "deleting": 1},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)

@@ -57,6 +57,9 @@ func (a answerable) bindings(ctx context.Context, written selfconflict.Object) (
 	if err != nil {
 		return nil, fmt.Errorf("finding the kind of %s: %w", written.GroupResource, err)
 	}
-	usual, suffixed := claims.BindingName(kind, written.Name)
-	return []types.NamespacedName{{Namespace: key.Namespace, Name: usual}, {Namespace: key.Namespace, Name: suffixed}}, nil
+	var bindings []types.NamespacedName
+	for _, name := range claims.BindingNames(kind, written.Name) {
+		bindings = append(bindings, types.NamespacedName{Namespace: key.Namespace, Name: name})
+	}
+	return bindings, nil
 }

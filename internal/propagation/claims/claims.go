@@ -99,6 +99,13 @@ func Sends(policy policyv1alpha1.Policy, object selector.Object, binding metav1.
 	return Claims(policy, binding) && new(Selections).matching(object, policy) != selector.None
 }
 
+// Holds reports whether a policy has claimed an object that it selects. Whoever may write the
+// object or its binding can give either any marks: they count only for a policy that selects the
+// object, and those of the binding only if the object has none.
+func Holds(policy policyv1alpha1.Policy, object selector.Object, binding metav1.Object) bool {
+	return Claims(policy, Holder(object, binding)) && new(Selections).matching(object, policy) != selector.None
+}
+
 // Claimed tells whether the object says that some policy claims it.
 func Claimed(object metav1.Object) bool {
 	return slices.ContainsFunc(LabelKeys(), func(key string) bool { return object.GetLabels()[key] != "" })

@@ -4,10 +4,14 @@
 package claims
 
 import (
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
@@ -142,6 +146,38 @@ func TestChooseVersion(t *testing.T) {
 	}
 }
 
+// TestHolds has whoever may write an object and its binding give them the marks of policies.
+func TestHolds(t *testing.T) {
+	bindingOf := func(by policyv1alpha1.Policy) metav1.Object {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "web-deployment", Labels: Of(by).Labels}}
+	}
+	deleting := wide("w")
+	deleting.(metav1.Object).SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)}) //nolint:forcetypeassert // it is one
+	for name, c := range map[string]struct {
+		policy, object, binding policyv1alpha1.Policy
+		want                    bool
+	}{
+		"both have its marks":                          {wide("w"), wide("w"), wide("w"), true},
+		"the object cannot be marked":                  {wide("w"), nil, wide("w"), true},
+		"the object is another policy's":               {wide("w"), own("o"), wide("w"), false},
+		"the binding alone is another policy's":        {wide("w"), wide("w"), own("o"), true},
+		"the ID is another one":                        {wide("w"), wide("v"), wide("w"), false},
+		"the policy does not select the object":        {wide("w", otherName), wide("w"), wide("w"), false},
+		"it does not select the object of the binding": {wide("w", otherName), nil, wide("w"), false},
+		"the policy is being deleted":                  {deleting, wide("w"), wide("w"), false},
+		"the policy has no ID, nor have the marks":     {withoutID(wide("w")), nil, withoutID(wide("w")), false},
+	} {
+		if got := Holds(c.policy, web(c.object), bindingOf(c.binding)); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+func withoutID(policy policyv1alpha1.Policy) policyv1alpha1.Policy {
+	policy.GetLabels()[policyv1alpha1.LabelClusterPropagationPolicyID] = ""
+	return policy
+}
+
 func TestChangeLeavesOneClaim(t *testing.T) {
 	object := web(wide("w"))
 	object.Annotations = map[string]string{policyv1alpha1.AnnotationClusterPropagationPolicyName: "w", "mine": "stays"}
@@ -167,15 +203,58 @@ func TestChangeLeavesOneClaim(t *testing.T) {
 	}
 }
 
-func TestBindingName(t *testing.T) {
-	for _, test := range []struct{ group, kind, name, usual, suffixed string }{
-		{"apps", "Deployment", "web", "web-deployment", "web-deployment.apps"},
-		{"", "ConfigMap", "web", "web-configmap", "web-configmap"},
-		{"rbac.authorization.k8s.io", "ClusterRole", "system:node", "system.node-clusterrole", "system.node-clusterrole.rbac.authorization.k8s.io"},
+func TestBindingNames(t *testing.T) {
+	const rbac = "rbac.authorization.k8s.io"
+	long := strings.Repeat("a", 250)
+	for _, test := range []struct {
+		group, kind, name string
+		want              []string
+	}{
+		{"apps", "Deployment", "web", []string{"web-deployment", "web-deployment.apps"}},
+		{"", "ConfigMap", "web", []string{"web-configmap"}},
+		{rbac, "ClusterRole", "system:node", []string{"system.node-clusterrole", "system.node-clusterrole." + rbac, "system-node-clusterrole-6b0f8405f0a29836ab44"}},
+		{rbac, "Role", "Foo", []string{"foo-role", "foo-role." + rbac, "foo-role-HASH"}},
+		{rbac, "Role", "team::viewer", []string{"team-viewer-role-HASH"}},
+		{rbac, "Role", "Ops_View", []string{"ops-view-role-HASH"}},
+		{rbac, "Role", "jane@example.com-view", []string{"jane-example-com-view-role-HASH"}},
+		{rbac, "Role", "ops:a..b", []string{"ops-a-b-role-HASH"}},
+		{rbac, "Role", "-lead", []string{"lead-role-HASH"}},
+		{rbac, "Role", "trailing-", []string{"trailing--role", "trailing--role." + rbac, "trailing-role-HASH"}},
+		{rbac, "Role", "foo", []string{"foo-role", "foo-role." + rbac, "foo-role-HASH"}},
+		{rbac, "Role", "::", []string{"role-HASH"}},
+		{rbac, "Role", "ä b", []string{"b-role-HASH"}},
+		{"", "ConfigMap", long, []string{long[:253-len("-configmap-HASH")-16] + "-configmap-HASH"}},
+		{"", strings.Repeat("K", 1000), "web", []string{"web-" + strings.Repeat("k", 63) + "-HASH"}},
 	} {
-		usual, suffixed := BindingName(schema.GroupVersionKind{Group: test.group, Version: "v1", Kind: test.kind}, test.name)
-		if usual != test.usual || suffixed != test.suffixed {
-			t.Errorf("%s %s: got %q and %q, want %q and %q", test.kind, test.name, usual, suffixed, test.usual, test.suffixed)
+		kind := schema.GroupVersionKind{Group: test.group, Version: "v1", Kind: test.kind}
+		got := BindingNames(kind, test.name)
+		hashed := HashedBindingName(kind, test.name)
+		for i := range test.want {
+			test.want[i] = strings.ReplaceAll(test.want[i], "HASH", hashed[len(hashed)-20:])
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s %s: got %q, want %q", test.kind, test.name, got, test.want)
+		}
+		for _, name := range got {
+			if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+				t.Errorf("%s %s: %q: %v", test.kind, test.name, name, problems)
+			}
+		}
+	}
+}
+
+// TestEachObjectHasANameOfABindingThatNoOtherHas has objects whose readable names are the same:
+// whichever come first, there is a name left for each of them.
+func TestEachObjectHasANameOfABindingThatNoOtherHas(t *testing.T) {
+	kind := schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}
+	objects := []string{"foo", "Foo", "FOO", "a:b", "a.b", "A:b", "a::b", "a:.b", "a_b", "a@b", "-a-b", "_a_b", "a..b"}
+	for _, name := range objects {
+		names := BindingNames(kind, name)
+		last := names[len(names)-1]
+		for _, other := range objects {
+			if other != name && slices.Contains(BindingNames(kind, other), last) {
+				t.Errorf("%q can take %q, which is the last name of %q", other, last, name)
+			}
 		}
 	}
 }

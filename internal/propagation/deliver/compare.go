@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -20,6 +21,7 @@ import (
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/allowance"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
@@ -34,8 +36,8 @@ const annotationSuspends = "fleet.capstan.io/binding-suspends"
 // textMax is how many bytes of a label or an annotation of a work are kept in the cache.
 const textMax = 1024
 
-// SlimWork returns what is kept of a work in a cache: the hash of its manifests in the
-// place of these, and of its metadata what is read. All else is whatever the member
+// SlimWork returns what is kept of a work in a cache: the hash of its manifests and what
+// allowance.Bytes counts in the place of these, and of its metadata what is read. All else is whatever the member
 // likes, and would fill the memory. It is a transform of caches, without which Compare
 // does not work, and may be given again what it has returned. The status is left as it
 // is.
@@ -60,7 +62,7 @@ func SlimWork(obj any) (any, error) {
 		},
 		Status: work.Status,
 	}
-	slim.Annotations[annotationContent] = short(hash)
+	slim.Annotations[annotationContent], slim.Annotations[allowance.AnnotationBytes] = short(hash), strconv.FormatInt(allowance.Bytes(work), 10)
 	if option := work.Spec.DeleteOption; option != nil {
 		slim.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: option.PropagationPolicy, TTLSecondsAfterFinished: option.TTLSecondsAfterFinished}
 		if option.SelectivelyOrphans != nil { // which we never write
@@ -72,7 +74,7 @@ func SlimWork(obj any) (any, error) {
 
 // keptLabels are the keys of the labels of works that are read.
 func keptLabels() []string {
-	return append(ownLabels(), workv1alpha2.LabelResourceBindingID, workv1alpha2.LabelClusterResourceBindingID, LabelNamespace)
+	return append(ownLabels(), workv1alpha2.LabelResourceBindingID, workv1alpha2.LabelClusterResourceBindingID, LabelNamespace, workv1.LabelManifestWorkReplicaSet)
 }
 
 // keptAnnotations are the keys of the annotations of works that are read.
@@ -109,13 +111,9 @@ func short(text string) string {
 func hashOf(work *workv1.ManifestWork) (string, error) {
 	hash := sha256.New()
 	for _, manifest := range work.Spec.Workload.Manifests {
-		var content any
-		if err := json.Unmarshal(manifest.Raw, &content); err != nil {
-			return "", fmt.Errorf("reading the manifest of work %q: %w", work.Name, err)
-		}
-		canonical, err := json.Marshal(content)
+		canonical, err := allowance.Canonical(manifest.Raw)
 		if err != nil {
-			return "", fmt.Errorf("encoding the manifest of work %q: %w", work.Name, err)
+			return "", fmt.Errorf("reading the manifest of work %q: %w", work.Name, err)
 		}
 		hash.Write(canonical)
 	}

@@ -80,31 +80,40 @@ func WorkName(kind, namespace, name string) string {
 }
 
 // NameOfWorks returns the name of the works of a binding. Bindings of two objects
-// whose kinds have the same name in different groups have different works.
+// whose bindings would have the same name have different works.
 func NameOfWorks(b workv1alpha2.Binding) string {
-	of := b.BindingSpec().Resource
-	kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
-	usual, suffixed := claims.BindingName(kind, of.Name)
-	return nameOfWorks(of, kind, b.GetName() == suffixed && suffixed != usual)
+	return nameOfWorks(b.BindingSpec().Resource, b.GetName())
 }
 
-func nameOfWorks(of workv1alpha2.ObjectReference, kind schema.GroupVersionKind, suffixed bool) string {
-	if suffixed {
+func nameOfWorks(of workv1alpha2.ObjectReference, binding string) string {
+	kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
+	names := claims.BindingNames(kind, of.Name)
+	switch {
+	case binding == names[0] && binding != claims.HashedBindingName(kind, of.Name):
+	case !slices.Contains(names, binding): // somebody else has made it
+	case strings.HasSuffix(binding, "."+kind.Group):
 		return WorkName(kind.Kind+"."+kind.Group, of.Namespace, of.Name)
+	default:
+		return WorkName(kind.Kind, of.Namespace, binding)
 	}
 	return WorkName(kind.Kind, of.Namespace, of.Name)
 }
 
 // NamesOfWorks returns the names that the works of a binding may have: the one which it
-// gives them, and the one which they would have under the other name that a binding of its
+// gives them, and those which they would have under the other names that a binding of its
 // object may have. A binding for an object of another namespace has no works.
 func NamesOfWorks(b workv1alpha2.Binding) []string {
 	of := b.BindingSpec().Resource
 	if of.Namespace != b.GetNamespace() {
 		return nil
 	}
-	kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
-	return slices.Compact([]string{nameOfWorks(of, kind, false), nameOfWorks(of, kind, true)})
+	names := []string{NameOfWorks(b)}
+	for _, binding := range claims.BindingNames(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind), of.Name) {
+		if name := nameOfWorks(of, binding); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Says tells whether a work says of itself that it is of a binding, and has the name that

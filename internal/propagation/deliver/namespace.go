@@ -56,7 +56,7 @@ func NamespaceWork(namespace *corev1.Namespace, overrides override.Policies, clu
 		return nil, barred, nil
 	}
 	cluster, _ := clusters.Cluster(name)
-	object, applied, problem := overrides.Apply(NamespaceTemplate(namespace), &cluster)
+	object, applied, problem := overridden(NamespaceTemplate(namespace), overrides, &cluster)
 	if problem != nil {
 		return nil, problem, nil
 	}

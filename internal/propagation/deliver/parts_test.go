@@ -10,8 +10,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/allowance"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
 )
@@ -54,5 +57,42 @@ func TestManyClustersAreServedInParts(t *testing.T) {
 	works, problems, err := Render(s)
 	if err != nil || len(works) != len(all) || len(problems) != clusters-len(all) {
 		t.Errorf("together %d clusters get works and %d problems: %v; want %d and %d", len(works), len(problems), err, len(all), clusters-len(all))
+	}
+}
+
+// TestStampsDoNotCount has the hub add to an object where it is from: an earlier version added less, and
+// no work may be larger than its limit allows only because the hub is upgraded.
+func TestStampsDoNotCount(t *testing.T) {
+	s := source(t, 1, nil)
+	s.Binding.SetNamespace("shop")
+	s.Binding.SetName("web-deployment")
+	s.Binding.SetLabels(map[string]string{workv1alpha2.LabelResourceBindingID: "b"})
+	works, _, err := Render(s)
+	if err != nil || works["a"] == nil {
+		t.Fatalf("rendering: %v, %v", works, err)
+	}
+	work, earlier := works["a"], works["a"].DeepCopy()
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw); err != nil {
+		t.Fatal(err)
+	}
+	if object.GetAnnotations()[workv1alpha2.AnnotationResourceBindingName] != "web-deployment" {
+		t.Fatalf("it does not say where it is from: %v", object.GetAnnotations())
+	}
+	object.SetLabels(nil)
+	object.SetAnnotations(map[string]string{policyv1alpha1.AnnotationConflictResolution: policyv1alpha1.ConflictResolutionAbort})
+	raw, err := object.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier.Spec.Workload.Manifests[0].Raw = raw
+	if was, is := allowance.Bytes(earlier), allowance.Bytes(work); was != is {
+		t.Errorf("it takes %d bytes, and %d with all that the hub adds", was, is)
+	}
+
+	// Who writes a work, or a replica set, chooses the values.
+	work.Annotations, earlier.Annotations = nil, nil
+	if is := allowance.Bytes(work); is <= allowance.Bytes(earlier) {
+		t.Errorf("what the hub has not added takes %d bytes", is)
 	}
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
-// variantsMax is how many variants of an object are kept to be copied.
+// variantsMax is how many variants of an object are kept to be copied at most.
 const variantsMax = 64
 
 // Source is what the works of a binding are made of.
@@ -37,6 +37,10 @@ type Source struct {
 	Fleet     view.Fleet
 	Chain     interpret.Chain
 	Overrides override.Policies
+	// ClusterWide says that a ClusterPropagationPolicy sends the object. Works of a binding with a
+	// namespace have the mark of one only then: whoever writes bindings there can write the mark, and
+	// would have the works count as an administrator's.
+	ClusterWide bool
 	// Mistake is what is wrong with a policy that may override the object. Nothing is
 	// sent before it is mended: it could be what a cluster must not get.
 	Mistake error
@@ -86,7 +90,7 @@ func (s Source) outcomes() iter.Seq2[string, outcome] {
 		pruned := s.Chain.Prune(s.Object)
 		targets := Targets(s.Binding.BindingSpec())
 		completions, divided := completions(s.Binding, s.Chain, pruned, targets)
-		made := map[variant]result{}
+		made, most := map[variant]result{}, s.variants()
 		for _, target := range targets {
 			if s.Only != nil && !s.Only[target.Name] {
 				continue
@@ -99,6 +103,9 @@ func (s Source) outcomes() iter.Seq2[string, outcome] {
 				v := s.variant(target, &cluster)
 				if divided && !v.whole {
 					v.divided, v.completions = true, completions[target.Name]
+				}
+				if _, known := made[v]; !known && len(made) >= most {
+					clear(made)
 				}
 				one = s.outcome(pruned, v, &cluster, made)
 				one.Replicas = target.Replicas
@@ -114,9 +121,6 @@ func (s Source) outcomes() iter.Seq2[string, outcome] {
 // one of the last clusters.
 func (s Source) outcome(pruned *unstructured.Unstructured, v variant, cluster *view.Cluster, made map[variant]result) outcome {
 	if _, done := made[v]; !done {
-		if len(made) == variantsMax {
-			clear(made)
-		}
 		made[v] = s.make(pruned, v, cluster)
 	}
 	if made[v].problem != nil {
@@ -169,7 +173,7 @@ func (s Source) make(pruned *unstructured.Unstructured, v variant, cluster *view
 	if problem != nil {
 		return result{problem: problem}
 	}
-	object, applied, problem := s.Overrides.Apply(share, cluster)
+	object, applied, problem := overridden(share, s.Overrides, cluster)
 	if problem != nil {
 		return result{problem: problem}
 	}
@@ -197,6 +201,12 @@ func Targets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluste
 // the object has replicas. To send it with none would stop what runs there.
 var errUndivided = errors.New("how many replicas the cluster gets is not decided yet: it keeps what it has")
 
+// errIndexed is the problem of clusters that would share an object whose pods have
+// indexes: some indexes would run twice, and others never.
+var errIndexed = errors.New("a Job with completionMode Indexed cannot be divided: each cluster would run the indexes from 0 on. " +
+	"Have one cluster run all of them (clusterAffinity with the name of one, or replicaDivisionPreference Aggregated and spreadConstraints with maxGroups 1), " +
+	"or each cluster (replicaSchedulingType Duplicated)")
+
 // undivided tells whether an object has replicas of which no cluster that was chosen
 // has any.
 func undivided(spec *workv1alpha2.ResourceBindingSpec) bool {
@@ -218,6 +228,9 @@ func (s Source) share(pruned *unstructured.Unstructured, v variant) (*unstructur
 		return nil, err
 	}
 	if v.divided {
+		if all, _ := s.Chain.Completions(pruned); v.completions != all && s.Chain.Indexed(pruned) {
+			return nil, errIndexed
+		}
 		object = s.Chain.ReviseCompletions(object, v.completions)
 	}
 	return object, nil
@@ -235,7 +248,8 @@ func (s Source) frame(cluster string, applied override.Applied, suspends suspens
 		Finalizers:  []string{workv1.FinalizerManifestWorkCleanup},
 	}}
 	for _, key := range claims.LabelKeys() {
-		if id := s.Binding.GetLabels()[key]; id != "" {
+		forged := key == policyv1alpha1.LabelClusterPropagationPolicyID && s.Binding.GetNamespace() != "" && !s.ClusterWide
+		if id := s.Binding.GetLabels()[key]; id != "" && !forged {
 			work.Labels[key] = id
 		}
 	}
@@ -317,6 +331,14 @@ func stamp(object *unstructured.Unstructured, work *workv1.ManifestWork, templat
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	labels[workv1alpha2.LabelManaged] = "true"
 	labels[workv1alpha2.LabelWorkID] = work.Labels[karmadaworkv1alpha1.LabelPermanentID]
+	for _, key := range []string{workv1alpha2.LabelResourceBindingID, workv1alpha2.LabelClusterResourceBindingID} {
+		adopt(labels, work.Labels, key)
+	}
+	for _, key := range []string{
+		workv1alpha2.AnnotationResourceBindingNamespace, workv1alpha2.AnnotationResourceBindingName, workv1alpha2.AnnotationClusterResourceBindingName,
+	} {
+		adopt(annotations, work.Annotations, key)
+	}
 	annotations[workv1alpha2.AnnotationWorkNamespace] = executionNamespace(work.Namespace)
 	annotations[workv1alpha2.AnnotationWorkName] = work.Name
 	annotations[workv1alpha2.AnnotationTemplateUID] = string(template.GetUID())
@@ -326,4 +348,13 @@ func stamp(object *unstructured.Unstructured, work *workv1.ManifestWork, templat
 	annotations[workv1alpha2.AnnotationManagedAnnotations] = strings.Join(slices.Sorted(maps.Keys(annotations)), ",")
 	object.SetLabels(labels)
 	object.SetAnnotations(annotations)
+}
+
+// adopt gives the object what its work has under a key, which may be nothing: a template that
+// was copied from a cluster has what another work had.
+func adopt(object, work map[string]string, key string) {
+	delete(object, key)
+	if value, has := work[key]; has {
+		object[key] = value
+	}
 }

@@ -6,9 +6,12 @@ package deliver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -101,6 +104,100 @@ func TestWorksSayWhatTheBindingSays(t *testing.T) {
 			slices.Sort(got)
 			if !slices.Equal(got, test.want) {
 				t.Errorf("the works say %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestWhereAnObjectIsFrom compares all labels and annotations that Karmada's clients read on
+// an object in a cluster and on its work. The template was copied from a cluster.
+func TestWhereAnObjectIsFrom(t *testing.T) {
+	const copied = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  uid: u
+  generation: 4
+  labels:
+    app: web
+    %[1]s: policy-id
+    work.karmada.io/permanent-id: other
+    resourcebinding.karmada.io/permanent-id: other
+    clusterresourcebinding.karmada.io/permanent-id: other
+  annotations:
+    %[2]s: sends
+    kubectl.kubernetes.io/last-applied-configuration: "{}"
+    resourcebinding.karmada.io/name: other
+    resourcebinding.karmada.io/namespace: other
+    clusterresourcebinding.karmada.io/name: other
+spec: {replicas: 5, template: {metadata: {labels: {app: web}}}}
+`
+	for name, test := range map[string]struct {
+		namespace, policyLabel, policyAnnotation string
+		label                                    map[string]string
+		annotations                              map[string]string
+	}{
+		"of a namespace": {
+			"shop", "propagationpolicy.karmada.io/permanent-id", "propagationpolicy.karmada.io/name",
+			map[string]string{"resourcebinding.karmada.io/permanent-id": "an-id"},
+			map[string]string{"resourcebinding.karmada.io/namespace": "shop", "resourcebinding.karmada.io/name": "web-deployment"},
+		},
+		"of none": {
+			"", "clusterpropagationpolicy.karmada.io/permanent-id", "clusterpropagationpolicy.karmada.io/name",
+			map[string]string{"clusterresourcebinding.karmada.io/permanent-id": "an-id"},
+			map[string]string{"clusterresourcebinding.karmada.io/name": "web-deployment"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b workv1alpha2.Binding = &workv1alpha2.ResourceBinding{}
+			if test.namespace == "" {
+				b = &workv1alpha2.ClusterResourceBinding{}
+			}
+			b.SetNamespace(test.namespace)
+			b.SetName("web-deployment")
+			b.SetLabels(map[string]string{idLabel(b): "an-id", test.policyLabel: "policy-id"})
+			b.BindingSpec().Clusters = []workv1alpha2.TargetCluster{{Name: "a"}}
+			object := &unstructured.Unstructured{}
+			raw, err := yaml.YAMLToJSON(fmt.Appendf(nil, copied, test.policyLabel, test.policyAnnotation))
+			if err = errors.Join(err, object.UnmarshalJSON(raw)); err != nil {
+				t.Fatal(err)
+			}
+			object.SetNamespace(test.namespace)
+			works, problems, err := Render(Source{Binding: b, Object: object, Fleet: accepted("a"), Chain: interpret.Chain{native.New()}})
+			if err != nil || len(problems) > 0 || len(works) != 1 {
+				t.Fatal(works, problems, err)
+			}
+			work, sent := works["a"], &unstructured.Unstructured{}
+			if err := sent.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw); err != nil {
+				t.Fatal(err)
+			}
+			id := workID("an-id", "a")
+			onWork := map[string]string{"work.karmada.io/permanent-id": id, test.policyLabel: "policy-id"}
+			onObject := map[string]string{
+				"app": "web", "karmada.io/managed": "true", "work.karmada.io/permanent-id": id, test.policyLabel: "policy-id",
+			}
+			maps.Copy(onWork, test.label)
+			maps.Copy(onObject, test.label)
+			annotated := map[string]string{
+				test.policyAnnotation: "sends", "work.karmada.io/conflict-resolution": "abort",
+				"work.karmada.io/namespace": "karmada-es-a", "work.karmada.io/name": work.Name,
+				"resourcetemplate.karmada.io/uid": "u", "resourcetemplate.karmada.io/generation": "4",
+				"resourcetemplate.karmada.io/managed-annotations": "",
+			}
+			maps.Copy(annotated, test.annotations)
+			annotated["resourcetemplate.karmada.io/managed-labels"] = strings.Join(slices.Sorted(maps.Keys(onObject)), ",")
+			annotated["resourcetemplate.karmada.io/managed-annotations"] = strings.Join(slices.Sorted(maps.Keys(annotated)), ",")
+			for of, diff := range map[string]string{
+				"labels of the work":          cmp.Diff(onWork, work.Labels),
+				"annotations of the work":     cmp.Diff(test.annotations, work.Annotations),
+				"labels of the object":        cmp.Diff(onObject, sent.GetLabels()),
+				"annotations of the object":   cmp.Diff(annotated, sent.GetAnnotations()),
+				"what would restart its pods": cmp.Diff(object.Object["spec"], sent.Object["spec"]),
+			} {
+				if diff != "" {
+					t.Errorf("%s (-want +got):\n%s", of, diff)
+				}
 			}
 		})
 	}

@@ -52,7 +52,9 @@ func Revisions(s Source) (map[string]string, error) {
 }
 
 // revision returns the hash of what a cluster is sent, "" if it cannot be sent anything:
-// whoever makes the works tells of that.
+// whoever makes the works tells of that. It is of the object as policies leave it, before it gets
+// the form in which the hub stores it: the hash is compared with others of its kind alone, and one
+// that came to be another with a new version of Capstan would begin every rollout again.
 func (s Source) revision(even *unstructured.Unstructured, cluster *view.Cluster) (string, error) {
 	one, _, problem := s.Overrides.Apply(even, cluster)
 	if problem != nil {

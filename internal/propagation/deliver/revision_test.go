@@ -4,6 +4,8 @@
 package deliver
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"testing"
 
@@ -59,5 +61,31 @@ func TestReplicasAreNoChange(t *testing.T) {
 	}
 	if got := named(t, source(t, 5, map[string]string{"mine": "1"})); got == want {
 		t.Error("another annotation is a change")
+	}
+}
+
+// TestNullsStayInRevisions has a template as API servers before 1.34 serve it. Works have no nulls;
+// revisions that were stored before works lost them do.
+func TestNullsStayInRevisions(t *testing.T) {
+	s := source(t, 1, nil)
+	if err := unstructured.SetNestedField(s.Object.Object, nil, "spec", "template", "metadata", "creationTimestamp"); err != nil {
+		t.Fatal(err)
+	}
+	even, err := s.Even()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, has, err := unstructured.NestedFieldNoCopy(even.Object, "spec", "template", "metadata", "creationTimestamp"); !has || err != nil {
+		t.Fatalf("the object has no null: %v, %v", even.Object, err)
+	}
+	s.settle(even)
+	text, err := even.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := sha256.Sum256(text)
+	revisions, err := Revisions(s)
+	if want := hex.EncodeToString(hash[:16]); err != nil || revisions["a"] != want {
+		t.Errorf("the revision is %q, want %q, which is of\n%s\n%v", revisions["a"], want, text, err)
 	}
 }

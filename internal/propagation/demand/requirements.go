@@ -4,6 +4,8 @@
 package demand
 
 import (
+	"cmp"
+
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/interpret"
 )
@@ -14,6 +16,7 @@ func requirements(needs *interpret.Requirements, namespace string) *workv1alpha2
 	if needs == nil {
 		return r
 	}
+	r.Namespace = cmp.Or(needs.Namespace, namespace)
 	r.ResourceRequest, r.PriorityClassName, r.NodeClaim = needs.Requests, needs.PriorityClassName, nodeClaim(needs)
 	return r
 }

@@ -35,8 +35,8 @@ func (f *forecast) bind() {
 	}
 	if f.after == nil {
 		f.after = empty(f.Then.GetNamespace())
-		_, suffixed := claims.BindingName(f.Then.GroupVersionKind(), f.Then.GetName())
-		f.after.SetName(suffixed)
+		names := claims.BindingNames(f.Then.GroupVersionKind(), f.Then.GetName())
+		f.after.SetName(names[len(names)-1])
 	} else {
 		demand.Keep(&spec, f.after.BindingSpec())
 	}

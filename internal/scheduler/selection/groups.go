@@ -42,8 +42,9 @@ type search struct {
 }
 
 // byGroups chooses groups, the best cluster of each, and then the best clusters
-// that are left in these groups. If no choice has room for all replicas, it
-// returns the best one that has not.
+// that are left in these groups, up to Clusters.Max. If no choice has room for all
+// replicas, it returns the best one that has not. If the groups need more clusters
+// than Clusters.Max, it chooses those and no others.
 func (w Wish) byGroups(candidates []Candidate, ranked []int) ([]int, error) {
 	s := &search{Wish: w, candidates: candidates}
 	ranked = slices.DeleteFunc(ranked, func(i int) bool { return w.wide(candidates[i]) })
@@ -61,14 +62,25 @@ func (w Wish) byGroups(candidates []Candidate, ranked []int) ([]int, error) {
 		}
 		topologies = append(topologies, constraint.Topology)
 	}
-	chosen := s.narrow(0, ranked, make([]map[string]bool, len(w.Groups)))
-	if chosen == nil {
-		chosen = s.roomless
+	s.Strict = true // a choice within the limit comes first
+	chosen := s.run(ranked)
+	if chosen == nil && w.Clusters.Max > 0 && !w.Strict {
+		s.steps, s.choices, s.Strict = 0, 0, false
+		chosen = s.run(ranked)
 	}
 	if chosen == nil {
 		return nil, &NoCombinationError{Topologies: append(topologies, topologyCluster)}
 	}
 	return chosen, nil
+}
+
+// run returns the best choice with room for all replicas, or else one without; nil
+// if there is none.
+func (s *search) run(ranked []int) []int {
+	if chosen := s.narrow(0, ranked, make([]map[string]bool, len(s.Groups))); chosen != nil {
+		return chosen
+	}
+	return s.roomless
 }
 
 // wide tells whether a candidate is in more groups of a topology than may be chosen. Groups
@@ -270,6 +282,9 @@ func (s *search) pick(ranked []int, wanted []map[string]bool) []int {
 	chosen, left := s.cover(ranked, wanted)
 	if chosen == nil {
 		return nil
+	}
+	if len(chosen) > s.Clusters.most() {
+		chosen = s.withoutSpare(s.candidates, chosen)
 	}
 	chosen = append(chosen, left[:min(len(left), max(0, s.Clusters.most()-len(chosen)))]...)
 	if !s.meets(s.candidates, chosen) {

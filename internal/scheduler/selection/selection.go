@@ -49,8 +49,12 @@ type Constraint struct {
 
 // Wish is how many clusters and groups are to be chosen.
 type Wish struct {
+	// Clusters.Max limits what is chosen beside one cluster of each group: if the groups
+	// need more clusters, all of these are chosen.
 	Clusters Bounds
-	Groups   []Constraint
+	// Strict keeps to Clusters.Max whatever the groups need.
+	Strict bool
+	Groups []Constraint
 	// Replicas are those that the chosen clusters need room for together, if
 	// ByRoom is set. Otherwise room does not matter.
 	Replicas int64
@@ -189,6 +193,40 @@ func roomOf(candidates []Candidate, places []int) int64 {
 	return room
 }
 
+// withoutSpare returns chosen without the clusters, the last first, whose groups others of
+// them are in. Without groups, that is none of them.
+func (w Wish) withoutSpare(candidates []Candidate, chosen []int) []int {
+	type group struct {
+		constraint int
+		name       string
+	}
+	members := map[group]int{}
+	for _, i := range chosen {
+		for k, names := range candidates[i].Groups {
+			for _, name := range names {
+				members[group{k, name}]++
+			}
+		}
+	}
+	needed := slices.Clone(chosen)
+	for at := len(needed) - 1; at >= 0; at-- {
+		var in []group
+		for k, names := range candidates[needed[at]].Groups {
+			for _, name := range names {
+				in = append(in, group{k, name})
+			}
+		}
+		if slices.ContainsFunc(in, func(g group) bool { return members[g] == 1 }) {
+			continue
+		}
+		for _, g := range in {
+			members[g]--
+		}
+		needed = slices.Delete(needed, at, at+1)
+	}
+	return needed
+}
+
 // Allows tells whether clusters that were chosen before are not too many, and in
 // not too many groups. They may be too few: who divides replicas leaves out those
 // that get none.
@@ -207,7 +245,10 @@ func (w Wish) Allows(chosen []Candidate) bool {
 
 // meets tells whether a choice meets all constraints.
 func (w Wish) meets(candidates []Candidate, chosen []int) bool {
-	if len(chosen) < w.Clusters.Min || len(chosen) > w.Clusters.most() {
+	if len(chosen) < w.Clusters.Min {
+		return false
+	}
+	if len(chosen) > w.Clusters.most() && (w.Strict || len(w.withoutSpare(candidates, chosen)) < len(chosen)) {
 		return false
 	}
 	for k, constraint := range w.Groups {

@@ -5,6 +5,7 @@ package selection
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -53,35 +54,40 @@ func TestSelect(t *testing.T) {
 		candidates []Candidate
 		want       string
 	}{
-		"all":                                  {Wish{}, plain, "a b c d"},
-		"no limit is no limit":                 {Wish{Clusters: Bounds{Min: 2}}, plain, "a b c d"},
-		"most room first":                      {Wish{Clusters: Bounds{Max: 2}}, plain, "b d"},
-		"who has it comes first":               {Wish{Clusters: Bounds{Max: 2}}, clusters("a:5", "b:9", "c:2*", "d:7"), "b c"},
-		"names decide the rest":                {Wish{Clusters: Bounds{Max: 2}}, clusters("b", "c", "a"), "a b"},
-		"tiers come first":                     {Wish{Clusters: Bounds{Max: 2}}, tiers, "a c"},
-		"too few":                              {Wish{Clusters: Bounds{Min: 5}}, plain, "spreadConstraints want at least 5 by cluster, and the clusters that may be chosen are 4; lower minGroups or add clusters"},
-		"room is made from the tail":           {Wish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 10}, clusters("a:5", "b:1*", "c:2*", "d:9"), "c d"},
-		"room is made for all":                 {Wish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 14}, clusters("a:5", "b:1*", "c:2*", "d:9"), "a d"},
-		"there is no room":                     {Wish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 15}, clusters("a:5", "b:1*", "c:2*", "d:9"), "no enough resource when selecting 2 clusters"},
-		"room does not matter":                 {Wish{Clusters: Bounds{Max: 1}, Replicas: 15}, plain, "b"},
-		"the region with most clusters":        {Wish{Groups: []Constraint{region(1, 1)}}, regions, "c e f"},
-		"two regions, the best of each":        {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(2, 2)}}, regions, "b c"},
-		"two regions, and the best rest":       {Wish{Clusters: Bounds{Max: 3}, Groups: []Constraint{region(2, 2)}}, regions, "a b c"},
-		"all regions":                          {Wish{Groups: []Constraint{region(3, 0)}}, regions, "a b c d e f"},
-		"the fewest regions that do":           {Wish{Groups: []Constraint{region(1, 3)}}, regions, "c e f"},
-		"more regions for more clusters":       {Wish{Clusters: Bounds{Min: 4}, Groups: []Constraint{region(1, 3)}}, regions, "a b c e f"},
-		"by room: two regions for 10":          {Wish{ByRoom: true, Replicas: 10, Groups: []Constraint{region(2, 2)}}, regions, "a b d"},
-		"by room: one has room for all":        {Wish{ByRoom: true, Replicas: 14, Groups: []Constraint{region(1, 2)}}, regions, "a b"},
-		"by room: one region is not enough":    {Wish{ByRoom: true, Replicas: 20, Groups: []Constraint{region(1, 2)}}, regions, "a b d"},
-		"by room: nowhere, and division tells": {Wish{ByRoom: true, Replicas: 99, Groups: []Constraint{region(1, 2)}}, regions, "a b"},
-		"too few regions":                      {Wish{Groups: []Constraint{region(4, 0)}}, regions, "spreadConstraints want at least 4 by region, and the clusters that may be chosen are 3; lower minGroups or add clusters"},
-		"more regions than clusters":           {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(3, 3)}}, regions, "no choice of clusters meets the spreadConstraints by region, cluster at once; raise maxGroups or lower minGroups of one of them"},
-		"too few clusters in the regions":      {Wish{Clusters: Bounds{Min: 6}, Groups: []Constraint{region(1, 2)}}, regions, "no choice of clusters meets the spreadConstraints by region, cluster at once; raise maxGroups or lower minGroups of one of them"},
-		"zones of several":                     {Wish{Clusters: Bounds{Max: 1}, Groups: []Constraint{zone(2, 2)}}, clusters("a/z1", "b/z1+z2", "c/z3"), "b"},
-		"a cluster must not bring a third":     {Wish{Groups: []Constraint{zone(2, 2)}}, clusters("a/z1+z2+z3", "b/z1", "c/z2", "d/z4"), "b c"},
-		"regions and zones":                    {Wish{Clusters: Bounds{Max: 3}, Groups: []Constraint{region(2, 2), zone(3, 3)}}, both, "a b d"},
-		"regions and zones, exactly":           {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(2, 2), zone(1, 1)}}, both, "a c"},
-		"regions and zones, not together":      {Wish{Groups: []Constraint{region(3, 3), zone(1, 1)}}, both, "no choice of clusters meets the spreadConstraints by region, zone, cluster at once; raise maxGroups or lower minGroups of one of them"},
+		"all":                                   {Wish{}, plain, "a b c d"},
+		"no limit is no limit":                  {Wish{Clusters: Bounds{Min: 2}}, plain, "a b c d"},
+		"most room first":                       {Wish{Clusters: Bounds{Max: 2}}, plain, "b d"},
+		"who has it comes first":                {Wish{Clusters: Bounds{Max: 2}}, clusters("a:5", "b:9", "c:2*", "d:7"), "b c"},
+		"names decide the rest":                 {Wish{Clusters: Bounds{Max: 2}}, clusters("b", "c", "a"), "a b"},
+		"tiers come first":                      {Wish{Clusters: Bounds{Max: 2}}, tiers, "a c"},
+		"too few":                               {Wish{Clusters: Bounds{Min: 5}}, plain, "spreadConstraints want at least 5 by cluster, and the clusters that may be chosen are 4; lower minGroups or add clusters"},
+		"room is made from the tail":            {Wish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 10}, clusters("a:5", "b:1*", "c:2*", "d:9"), "c d"},
+		"room is made for all":                  {Wish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 14}, clusters("a:5", "b:1*", "c:2*", "d:9"), "a d"},
+		"there is no room":                      {Wish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 15}, clusters("a:5", "b:1*", "c:2*", "d:9"), "no enough resource when selecting 2 clusters"},
+		"room does not matter":                  {Wish{Clusters: Bounds{Max: 1}, Replicas: 15}, plain, "b"},
+		"the region with most clusters":         {Wish{Groups: []Constraint{region(1, 1)}}, regions, "c e f"},
+		"two regions, the best of each":         {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(2, 2)}}, regions, "b c"},
+		"two regions, and the best rest":        {Wish{Clusters: Bounds{Max: 3}, Groups: []Constraint{region(2, 2)}}, regions, "a b c"},
+		"all regions":                           {Wish{Groups: []Constraint{region(3, 0)}}, regions, "a b c d e f"},
+		"the fewest regions that do":            {Wish{Groups: []Constraint{region(1, 3)}}, regions, "c e f"},
+		"more regions for more clusters":        {Wish{Clusters: Bounds{Min: 4}, Groups: []Constraint{region(1, 3)}}, regions, "a b c e f"},
+		"by room: two regions for 10":           {Wish{ByRoom: true, Replicas: 10, Groups: []Constraint{region(2, 2)}}, regions, "a b d"},
+		"by room: one has room for all":         {Wish{ByRoom: true, Replicas: 14, Groups: []Constraint{region(1, 2)}}, regions, "a b"},
+		"by room: one region is not enough":     {Wish{ByRoom: true, Replicas: 20, Groups: []Constraint{region(1, 2)}}, regions, "a b d"},
+		"by room: nowhere, and division tells":  {Wish{ByRoom: true, Replicas: 99, Groups: []Constraint{region(1, 2)}}, regions, "a b"},
+		"too few regions":                       {Wish{Groups: []Constraint{region(4, 0)}}, regions, "spreadConstraints want at least 4 by region, and the clusters that may be chosen are 3; lower minGroups or add clusters"},
+		"more regions than clusters":            {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(3, 3)}}, regions, "b c d"},
+		"one cluster at most, two regions":      {Wish{Clusters: Bounds{Min: 1, Max: 1}, Groups: []Constraint{region(2, 2)}}, clusters("a/r1", "b/r1", "c/r2"), "a c"},
+		"a choice within the limit comes first": {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(2, 2), zone(2, 2)}}, clusters("a/eu/z1", "b/eu/z1", "c/us/z1", "d/us/z1", "e/asia/z2"), "a e"},
+		"the limit is strict":                   {Wish{Clusters: Bounds{Max: 1}, Strict: true, Groups: []Constraint{region(2, 2)}}, regions, "no choice of clusters meets the spreadConstraints by region, cluster at once; raise maxGroups or lower minGroups of one of them"},
+		"no more than the groups need":          {Wish{Clusters: Bounds{Max: 1}, Groups: []Constraint{zone(3, 3)}}, clusters("a/z1+z2:9", "b/z2+z3:8", "c/z1+z3:7"), "a b"},
+		"beyond the limit, by room":             {Wish{Clusters: Bounds{Max: 1}, ByRoom: true, Replicas: 9, Groups: []Constraint{region(2, 2)}}, clusters("a/r1:5*", "b/r1:8", "c/r2:2"), "b c"},
+		"too few clusters in the regions":       {Wish{Clusters: Bounds{Min: 6}, Groups: []Constraint{region(1, 2)}}, regions, "no choice of clusters meets the spreadConstraints by region, cluster at once; raise maxGroups or lower minGroups of one of them"},
+		"zones of several":                      {Wish{Clusters: Bounds{Max: 1}, Groups: []Constraint{zone(2, 2)}}, clusters("a/z1", "b/z1+z2", "c/z3"), "b"},
+		"a cluster must not bring a third":      {Wish{Groups: []Constraint{zone(2, 2)}}, clusters("a/z1+z2+z3", "b/z1", "c/z2", "d/z4"), "b c"},
+		"regions and zones":                     {Wish{Clusters: Bounds{Max: 3}, Groups: []Constraint{region(2, 2), zone(3, 3)}}, both, "a b d"},
+		"regions and zones, exactly":            {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(2, 2), zone(1, 1)}}, both, "a c"},
+		"regions and zones, not together":       {Wish{Groups: []Constraint{region(3, 3), zone(1, 1)}}, both, "no choice of clusters meets the spreadConstraints by region, zone, cluster at once; raise maxGroups or lower minGroups of one of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := chosen(test.wish, test.candidates); got != test.want {
@@ -200,6 +206,106 @@ func TestTriesShareTheSearch(t *testing.T) {
 	if one < stepsMax || 64*each > 20*one {
 		t.Errorf("one try takes %d steps, and each of 64 takes %d", one, each)
 	}
+}
+
+// TestSmallFleetsAsByHand selects from all fleets of up to four clusters in up to three groups,
+// with all small bounds of the clusters and of one or two topologies: the groups are chosen first, the
+// fewest that have enough clusters, with the best cluster of each, and clusters are added
+// up to the limit.
+func TestSmallFleetsAsByHand(t *testing.T) {
+	var bounds []Bounds
+	for least := range 4 {
+		for _, most := range []int{0, 1, 2, 3} {
+			if most == 0 || most >= least {
+				bounds = append(bounds, Bounds{Min: least, Max: most})
+			}
+		}
+	}
+	cases, beyond := 0, 0
+	for _, candidates := range smallFleets() {
+		for _, ofClusters := range bounds {
+			for _, ofGroups := range bounds {
+				for _, topology := range []string{"region", "zone", "provider"} {
+					w := Wish{Clusters: ofClusters, Groups: []Constraint{{Bounds: ofGroups, Topology: topology}}}
+					cases++
+					if len(selectAsByHand(t, w, candidates)) > ofClusters.most() {
+						beyond++
+					}
+				}
+			}
+		}
+	}
+	if beyond == 0 || cases == beyond {
+		t.Errorf("%d of %d cases are beyond the limit of clusters", beyond, cases)
+	}
+}
+
+// smallFleets returns all fleets of one to four clusters, each in one of three groups.
+func smallFleets() [][]Candidate {
+	groups := []string{"r1", "r2", "r3"}
+	var fleets [][]Candidate
+	for size := 1; size <= 4; size++ {
+		for fleet := range pow(len(groups), size) {
+			var candidates []Candidate
+			for i, rest := 0, fleet; i < size; i, rest = i+1, rest/len(groups) {
+				candidates = append(candidates, Candidate{Name: string(rune('a' + i)), Groups: [][]string{{groups[rest%len(groups)]}}})
+			}
+			fleets = append(fleets, candidates)
+		}
+	}
+	return fleets
+}
+
+// selectAsByHand selects, compares with byHand, and has what was chosen stay.
+func selectAsByHand(t *testing.T, w Wish, candidates []Candidate) []int {
+	t.Helper()
+	places, err := w.Select(candidates)
+	want := byHand(w, candidates)
+	if (err != nil) != (want == nil) || !slices.Equal(places, want) {
+		t.Fatalf("%+v from %+v: got %v, %v, want %v", w, candidates, places, err, want)
+	}
+	var before []Candidate
+	for _, i := range want {
+		before = append(before, candidates[i])
+	}
+	if want != nil && !w.Allows(before) {
+		t.Fatalf("%+v does not allow what it has chosen: %+v", w, before)
+	}
+	return want
+}
+
+func pow(base, exponent int) int {
+	product := 1
+	for range exponent {
+		product *= base
+	}
+	return product
+}
+
+// byHand returns what TestSmallFleetsAsByHand expects of clusters which are alike but for
+// their names, each in one group; nil if nothing can be chosen.
+func byHand(w Wish, candidates []Candidate) []int {
+	members := map[string][]int{}
+	for i, c := range candidates {
+		members[c.Groups[0][0]] = append(members[c.Groups[0][0]], i)
+	}
+	names := slices.Sorted(maps.Keys(members))
+	slices.SortStableFunc(names, func(a, b string) int { return len(members[b]) - len(members[a]) })
+	for size := max(1, w.Groups[0].Min); size <= min(len(names), w.Groups[0].most()); size++ {
+		// The greatest groups come first, so no others have enough clusters if these have not.
+		var chosen, rest []int
+		for _, name := range names[:size] {
+			chosen, rest = append(chosen, members[name][0]), append(rest, members[name][1:]...)
+		}
+		slices.Sort(rest)
+		if len(chosen)+len(rest) < w.Clusters.Min {
+			continue
+		}
+		chosen = append(chosen, rest[:min(len(rest), max(0, w.Clusters.most()-len(chosen)))]...)
+		slices.Sort(chosen)
+		return chosen
+	}
+	return nil
 }
 
 // feasible tries all choices.

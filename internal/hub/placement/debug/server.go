@@ -7,18 +7,16 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"time"
 
-	"golang.org/x/net/netutil"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/capstan-io/capstan/internal/guard"
+	"github.com/capstan-io/capstan/internal/httpserver"
 	"github.com/capstan-io/capstan/internal/hub/placement"
 )
 
@@ -30,15 +28,11 @@ const (
 	// CertDirDefault has tls.crt and tls.key.
 	CertDirDefault = "/tmp/k8s-webhook-server/serving-certs"
 
-	// What a client may take of the server: connections, the time to send a request
-	// and to take the answer, and bytes of headers, which is more than a token has.
-	connectionsMax    = 256
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 15 * time.Second
-	writeTimeout      = requestTimeout + 30*time.Second
-	idleTimeout       = 30 * time.Second
-	headerBytesMax    = 32 << 10
-	shutdownTimeout   = 5 * time.Second
+	// connectionsMax is how many connections clients have together, and writeTimeout how
+	// long a request takes with its answer.
+	connectionsMax  = 256
+	writeTimeout    = requestTimeout + 30*time.Second
+	shutdownTimeout = 5 * time.Second
 )
 
 // Options say where the endpoint is served.
@@ -67,26 +61,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: watcher.GetCertificate}
 	o.SetTLS(config)
-	listener, err := tls.Listen("tcp", o.Listen, config)
-	if err != nil {
-		return fmt.Errorf("listening on --listen %q: %w", o.Listen, err)
+	if err := mgr.Add(watcher); err != nil {
+		return fmt.Errorf("watching the certificate of the debug endpoint: %w", err)
 	}
-	timeout := shutdownTimeout
-	server := &manager.Server{
-		Name: "debug endpoint for Placements",
-		Server: &http.Server{
-			Handler:           newHandler(reviews, mgr.GetClient(), clock.RealClock{}, mgr.GetLogger()),
-			ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-			IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytesMax,
-		},
-		Listener:        netutil.LimitListener(listener, connectionsMax),
-		ShutdownTimeout: &timeout,
-	}
-	for _, runnable := range []manager.Runnable{watcher, server} {
-		if err := mgr.Add(runnable); err != nil {
-			_ = listener.Close() // nobody has been told of it
-			return fmt.Errorf("adding the server of the debug endpoint: %w", err)
-		}
+	if err := httpserver.AddTo(mgr, httpserver.Options{
+		Name:    "debug endpoint for Placements",
+		Handler: newHandler(reviews, mgr.GetClient(), clock.RealClock{}, mgr.GetLogger()),
+		Address: o.Listen, TLS: config,
+		ConnectionsMax: connectionsMax, WriteTimeout: writeTimeout, ShutdownTimeout: shutdownTimeout,
+	}); err != nil {
+		return fmt.Errorf("serving the debug endpoint on --listen %q: %w", o.Listen, err)
 	}
 	return nil
 }

@@ -66,6 +66,17 @@ func TestWhatHappensToABinding(t *testing.T) {
 			"ResourceBinding | shop/web-deployment | Normal | AggregateStatusSucceed | What the clusters report was summed up.",
 			"Deployment | shop/web | Normal | AggregateStatusSucceed | What the clusters report was summed up.",
 		}},
+		"replicas": {"they are known", binding(), binding(func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.Replicas, b.Spec.ReplicaRequirements = 3, &workv1alpha2.ReplicaRequirements{}
+		}), []string{"Deployment | shop/web | Normal | GetReplicasSucceed | The object asks for 3 replicas."}},
+		"the same replicas": {"nothing has happened", binding(func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.Replicas, b.Spec.ReplicaRequirements = 3, &workv1alpha2.ReplicaRequirements{}
+		}), binding(func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.Replicas, b.Spec.ReplicaRequirements = 3, &workv1alpha2.ReplicaRequirements{}
+		}), nil},
+		"parts": {"they are known", binding(), binding(func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.Components = []workv1alpha2.Component{{Name: "head"}, {Name: "worker"}}
+		}), []string{"Deployment | shop/web | Normal | GetComponentsSucceed | The object has 2 parts."}},
 		"needs others": {"they are named", binding(), binding(func(b *workv1alpha2.ResourceBinding) {
 			b.Annotations = map[string]string{workv1alpha2.AnnotationDependencies: "[]"}
 		}), []string{
@@ -102,6 +113,11 @@ func TestWhatHappensToAWork(t *testing.T) {
 			}}}
 		}
 	}
+	misread := func(w *workv1.ManifestWork) {
+		w.Status.ResourceStatus.Manifests[0].Conditions = []metav1.Condition{{
+			Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionFalse, Reason: workv1.ManifestReasonInterpretationFailed, Message: "it fails",
+		}}
+	}
 	const on = "Work | karmada-es-a/web-1 | "
 	cases := map[string]struct {
 		reason        string
@@ -120,9 +136,14 @@ func TestWhatHappensToAWork(t *testing.T) {
 		"refused": {"the message says why", work(says("Applied", "True", 2, "")), work(says("Applied", "False", 2, "quota exceeded")), []string{
 			on + "Warning | SyncFailed | Cluster a does not have the object as it is wanted: quota exceeded",
 		}},
-		"status":  {"it is there", work(), work(reports("status", "{}")), []string{on + "Normal | ReflectStatusSucceed | Cluster a reports the status of the object."}},
-		"health":  {"it has changed", work(reports("health", "Unknown")), work(reports("health", "Healthy")), []string{on + "Normal | InterpretHealthSucceed | The object is Healthy in cluster a."}},
-		"nothing": {"nothing has changed", work(reports("health", "Healthy")), work(reports("health", "Healthy")), nil},
+		"status": {"it is there", work(), work(reports("status", "{}")), []string{on + "Normal | ReflectStatusSucceed | Cluster a reports the status of the object."}},
+		"health": {"it has changed", work(reports("health", "Unknown")), work(reports("health", "Healthy")), []string{on + "Normal | InterpretHealthSucceed | The object is Healthy in cluster a."}},
+		"no health": {"the script has failed", work(reports("health", "Healthy")), work(reports("health", "Unknown"), misread), []string{
+			on + "Warning | ReflectStatusFailed | it fails", on + "Warning | InterpretHealthFailed | it fails",
+		}},
+		"no health, still": {"it was told", work(reports("health", "Unknown"), misread), work(reports("health", "Unknown"), misread), nil},
+		"no status":        {"the health is known", work(reports("health", "Healthy")), work(reports("health", "Healthy"), misread), []string{on + "Warning | ReflectStatusFailed | it fails"}},
+		"nothing":          {"nothing has changed", work(reports("health", "Healthy")), work(reports("health", "Healthy")), nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

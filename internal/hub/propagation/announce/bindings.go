@@ -59,7 +59,7 @@ func both(b workv1alpha2.Binding, eventType, reason, note string) []Event {
 // ofBinding returns what has happened between two states of a binding.
 func ofBinding(before, after workv1alpha2.Binding) []Event {
 	was, is := before.BindingStatus(), after.BindingStatus()
-	var all []Event
+	all := asked(before.BindingSpec(), after)
 	scheduled := meta.FindStatusCondition(is.Conditions, workv1alpha2.BindingConditionScheduled)
 	last := meta.FindStatusCondition(was.Conditions, workv1alpha2.BindingConditionScheduled)
 	switch {
@@ -76,6 +76,19 @@ func ofBinding(before, after workv1alpha2.Binding) []Event {
 		all = append(all, Succeeded(after, ReasonGetDependenciesSucceed, needs(text))...)
 	}
 	return all
+}
+
+// asked returns what has become known of the replicas and parts of an object.
+func asked(was *workv1alpha2.ResourceBindingSpec, after workv1alpha2.Binding) []Event {
+	is := after.BindingSpec()
+	switch {
+	case len(is.Components) > 0 && !equality.Semantic.DeepEqual(was.Components, is.Components):
+		return aboutObject(after, corev1.EventTypeNormal, ReasonGetComponentsSucceed, fmt.Sprintf("The object has %d parts.", len(is.Components)))
+	case is.ReplicaRequirements != nil && (was.Replicas != is.Replicas || !equality.Semantic.DeepEqual(was.ReplicaRequirements, is.ReplicaRequirements)):
+		return aboutObject(after, corev1.EventTypeNormal, ReasonGetReplicasSucceed, fmt.Sprintf("The object asks for %d replicas.", is.Replicas))
+	default:
+		return nil
+	}
 }
 
 // same tells whether two conditions say the same.

@@ -14,6 +14,8 @@ const (
 	ReasonAggregateStatusSucceed      = "AggregateStatusSucceed"
 	ReasonApplyOverridePolicySucceed  = "ApplyOverridePolicySucceed"
 	ReasonApplyOverridePolicyFailed   = "ApplyOverridePolicyFailed"
+	ReasonGetReplicasSucceed          = "GetReplicasSucceed"
+	ReasonGetComponentsSucceed        = "GetComponentsSucceed"
 	ReasonGetDependenciesSucceed      = "GetDependenciesSucceed"
 	ReasonGetDependenciesFailed       = "GetDependenciesFailed"
 	ReasonSyncToDependenciesSucceed   = "SyncScheduleResultToDependenciesSucceed"
@@ -22,6 +24,7 @@ const (
 	ReasonCreateExecutionSpaceSucceed = "CreateExecutionSpaceSucceed"
 	ReasonCreateExecutionSpaceFailed  = "CreateExecutionSpaceFailed"
 	ReasonRemoveExecutionSpaceSucceed = "RemoveExecutionSpaceSucceed"
+	ReasonRemoveExecutionSpaceFailed  = "RemoveExecutionSpaceFailed"
 )
 
 // Reasons of events on Works.
@@ -32,6 +35,7 @@ const (
 	ReasonReflectStatusSucceed   = "ReflectStatusSucceed"
 	ReasonReflectStatusFailed    = "ReflectStatusFailed"
 	ReasonInterpretHealthSucceed = "InterpretHealthSucceed"
+	ReasonInterpretHealthFailed  = "InterpretHealthFailed"
 )
 
 // Notes that programs compare word by word.

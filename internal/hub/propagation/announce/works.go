@@ -22,12 +22,14 @@ func shownAs(work *workv1.ManifestWork) corev1.ObjectReference {
 	}
 }
 
+func aboutWork(work *workv1.ManifestWork, eventType, reason, note string) Event {
+	return Event{About: shownAs(work), Type: eventType, Reason: reason, Note: note}
+}
+
 // ofWork returns what has happened between two states of a work.
 func ofWork(before, after *workv1.ManifestWork) []Event {
 	var all []Event
-	tell := func(eventType, reason, note string) {
-		all = append(all, Event{About: shownAs(after), Type: eventType, Reason: reason, Note: note})
-	}
+	tell := func(eventType, reason, note string) { all = append(all, aboutWork(after, eventType, reason, note)) }
 	switch is := dispatches(after); {
 	case is == dispatches(before):
 	case is == metav1.ConditionTrue:
@@ -42,6 +44,14 @@ func ofWork(before, after *workv1.ManifestWork) []Event {
 	case is.Status == metav1.ConditionFalse:
 		tell(corev1.EventTypeWarning, ReasonSyncFailed, "Cluster "+after.Namespace+" does not have the object as it is wanted: "+is.Message)
 	}
+	return append(all, ofReport(before, after)...)
+}
+
+// ofReport returns what has happened between two states of a work to what the
+// agent reports about its object: the status, and the health.
+func ofReport(before, after *workv1.ManifestWork) []Event {
+	var all []Event
+	tell := func(eventType, reason, note string) { all = append(all, aboutWork(after, eventType, reason, note)) }
 	status, health := reported(after)
 	lastStatus, lastHealth := reported(before)
 	if status && !lastStatus {
@@ -50,10 +60,29 @@ func ofWork(before, after *workv1.ManifestWork) []Event {
 	if problem := unreported(after); problem != "" && problem != unreported(before) {
 		tell(corev1.EventTypeWarning, ReasonReflectStatusFailed, problem)
 	}
-	if health != "" && health != lastHealth {
+	problem, earlier := misjudged(after, health), misjudged(before, lastHealth)
+	switch {
+	case problem != "" && problem != earlier:
+		tell(corev1.EventTypeWarning, ReasonInterpretHealthFailed, problem)
+	case problem == "" && health != "" && health != lastHealth:
 		tell(corev1.EventTypeNormal, ReasonInterpretHealthSucceed, "The object is "+health+" in cluster "+after.Namespace+".")
 	}
 	return all
+}
+
+// misjudged says why nobody knows the health of the object although it is to be
+// interpreted, "" if nothing is wrong with that.
+func misjudged(work *workv1.ManifestWork, health string) string {
+	if health != string(karmadaworkv1alpha1.ResourceUnknown) {
+		return ""
+	}
+	for i := range work.Status.ResourceStatus.Manifests {
+		said := meta.FindStatusCondition(work.Status.ResourceStatus.Manifests[i].Conditions, workv1.ManifestConditionStatusFeedbackSynced)
+		if said != nil && said.Status == metav1.ConditionFalse && said.Reason == workv1.ManifestReasonInterpretationFailed {
+			return said.Message
+		}
+	}
+	return ""
 }
 
 // dispatches tells whether changes are brought to the cluster, as the Work says

@@ -20,8 +20,8 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
-	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
+	"github.com/capstan-io/capstan/internal/order"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
@@ -42,13 +42,16 @@ func (w clusterWatch) feed(tell func(object client.Object, gone bool) (before, a
 		if owns(before) != owns(after) {
 			w.Reserved(object.GetName())
 		}
-		if keys := w.affected(object.GetName(), before, after); len(keys) > 0 {
+		affected, confirmed := w.affected(object.GetName(), before, after), w.confirmed(object.GetName(), before, after)
+		if len(affected)+len(confirmed) > 0 {
 			wait := w.wait(object.GetName(), before, after)
-			for _, key := range keys {
-				q.AddAfter(reconcile.Request{NamespacedName: key}, wait)
+			for _, name := range affected {
+				q.AddAfter(reconcile.Request{NamespacedName: name}, wait)
+			}
+			for _, name := range confirmed {
+				order.AddLater(q, reconcile.Request{NamespacedName: name}, wait)
 			}
 		}
-		w.confirm(q, object.GetName(), before, after)
 		if before == nil && after != nil {
 			w.returned(ctx, q, after.Name)
 		}
@@ -102,17 +105,15 @@ func (w clusterWatch) connection(object client.Object, gone bool) (before, after
 	return w.Fleet.SetConnection(object.GetName(), connection)
 }
 
-// confirm has decisions confirmed that a change of a cluster is about, after all
-// that is more urgent.
-func (w clusterWatch) confirm(q queue, cluster string, before, after *view.Cluster) {
+// confirmed returns the bindings whose decisions are to be confirmed as a cluster has
+// changed, after all that is more urgent.
+func (w clusterWatch) confirmed(cluster string, before, after *view.Cluster) []types.NamespacedName {
 	if before == nil || after == nil || view.Alike(*before, *after) {
-		return
+		return nil
 	}
 	names := w.stakes.Affected(cluster, false, func(of stakes.Group, _ bool) bool { return w.Store.Decider.Reconfirms(of, before, after) })
 	w.Store.Decider.Confirm(names...)
-	for _, name := range names {
-		order.AddLater(q, reconcile.Request{NamespacedName: name})
-	}
+	return names
 }
 
 // affected returns the bindings that a change of a cluster can matter to: to what
@@ -140,12 +141,13 @@ func (w clusterWatch) wait(cluster string, before, after *view.Cluster) time.Dur
 }
 
 // decidedOnHub tells whether an administrator has changed a cluster, and not only its
-// agent what it says. Taints about its health follow what the agent says.
+// agent what it says. Taints about its health follow what the agent says, and some labels
+// are left to it.
 func decidedOnHub(before, after *view.Cluster) bool {
 	ofHealth := func(t view.Taint) bool {
 		return t.Key == clusterv1.TaintUnavailable || t.Key == clusterv1.TaintUnreachable
 	}
 	chosen := func(taints []view.Taint) []view.Taint { return slices.DeleteFunc(slices.Clone(taints), ofHealth) }
-	return before.Accepted != after.Accepted || before.Admission != after.Admission || before.Deleting != after.Deleting || before.Mode != after.Mode || !maps.Equal(before.Labels, after.Labels) ||
+	return before.Accepted != after.Accepted || before.Admission != after.Admission || before.Deleting != after.Deleting || before.Mode != after.Mode || !maps.Equal(before.LabelsOfHub(), after.LabelsOfHub()) ||
 		!slices.Equal(chosen(before.Taints), chosen(after.Taints))
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,9 +22,11 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/allowance"
 	decisions "github.com/capstan-io/capstan/internal/binding"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/events"
@@ -34,7 +37,6 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/interpreters"
 	"github.com/capstan-io/capstan/internal/hub/propagation/latest"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
-	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
 	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
@@ -43,6 +45,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/hub/propagation/turns"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/order"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
@@ -57,7 +60,9 @@ type Deps struct {
 	Live   client.Reader
 	Latest *latest.Bindings
 	// Works finds works in the cache.
-	Works     Works
+	Works Works
+	// Allowance bounds what the works of the bindings of a namespace take up.
+	Allowance *allowance.Allowance
 	Templates *templates.Templates
 	// Discovery tells which kinds the hub serves.
 	Discovery discovery.ServerResourcesInterface
@@ -124,7 +129,10 @@ func (c *Controller) look(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if err := errors.Join(c.Fleet.Load(ctx, c.Live), c.Interpreters.Load(ctx), c.Stages.Load(ctx)); err != nil {
 		return ctrl.Result{}, err
 	}
-	b, err := c.read(ctx, req)
+	if !c.Works.counted() {
+		return ctrl.Result{RequeueAfter: settle}, nil
+	}
+	b, err := read(ctx, c.Client, req.NamespacedName)
 	switch {
 	case apierrors.IsNotFound(err):
 		return ctrl.Result{}, errors.Join(c.Stages.Gone(ctx, req.NamespacedName), c.ending.abandoned(ctx, req.NamespacedName))
@@ -150,7 +158,7 @@ func (c *Controller) look(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if object == nil { // nothing is decided either, or what never runs would take the room of others
 		return ctrl.Result{}, without(c.Stages, req.NamespacedName, err)
 	}
-	if b, _, err = c.Store.Change(ctx, b, b.DeepCopyObject().(binding), ""); err != nil { //nolint:forcetypeassert // it is one
+	if b, _, err = c.Store.Change(ctx, b, withFinalizer(b), ""); err != nil {
 		return ctrl.Result{}, err
 	}
 	sent, err := c.send(ctx, b, object, present{works, earlier})
@@ -162,12 +170,21 @@ func (c *Controller) look(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	}
 	items := sum.Items(sum.Input{Spec: b.BindingSpec(), Works: works, Problems: sent.problems, Fleet: c.Fleet.Snapshot()})
 	reflected := c.reflect(ctx, key, object, items)
-	if err := c.report(ctx, b, items, reflected.refusal); err != nil {
+	leaving, untilLeaving := sum.Leaving(object, c.Clock.Now())
+	if err := c.report(ctx, b, items, sent.limited, reflected.refusal, leaving); err != nil {
 		return ctrl.Result{}, errors.Join(err, reflected.failed)
 	}
 	decider := c.Store.Decider
-	wait := sooner(sooner(sent.again, reflected.again), cmp.Or(decider.Wait(b), decider.ConfirmIn(b, b.BindingStatus())))
+	wait := sooner(sooner(sooner(sent.again, reflected.again), untilLeaving), cmp.Or(decider.Wait(b), decider.ConfirmIn(b, b.BindingStatus())))
 	return ctrl.Result{RequeueAfter: wait}, reflected.failed
+}
+
+// withFinalizer returns a copy of a binding that has the finalizer which keeps it until its works
+// are gone: whoever created or changed it may have left that out.
+func withFinalizer(b binding) binding {
+	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	controllerutil.AddFinalizer(after, deliver.Finalizer(b))
+	return after
 }
 
 // sooner returns the shorter of two waits; 0 is none.
@@ -211,17 +228,17 @@ func without(stages *staging.Stages, name types.NamespacedName, err error) error
 func barred(err error) bool { return apierrors.IsForbidden(err) || meta.IsNoMatchError(err) }
 
 // read returns a binding.
-func (c *Controller) read(ctx context.Context, req ctrl.Request) (binding, error) {
-	b := empty(req.NamespacedName)
-	if err := c.Client.Get(ctx, req.NamespacedName, b); err != nil {
-		return nil, fmt.Errorf("reading the binding %q: %w", req.NamespacedName, err)
+func read(ctx context.Context, reader client.Reader, name types.NamespacedName) (binding, error) {
+	b := empty(name)
+	if err := reader.Get(ctx, name, b); err != nil {
+		return nil, fmt.Errorf("reading the binding %q: %w", name, err)
 	}
 	return b, nil
 }
 
-// report writes the status of a binding. The refusal is what keeps the object from its
-// own status, "" if nothing does.
-func (c *Controller) report(ctx context.Context, b binding, items []workv1alpha2.AggregatedStatusItem, refusal string) error {
+// report writes the status of a binding. The remarks are what there is to say about the
+// object besides what clusters say, each "" if there is nothing.
+func (c *Controller) report(ctx context.Context, b binding, items []workv1alpha2.AggregatedStatusItem, limited allowance.Held, remarks ...string) error {
 	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
 	status := after.BindingStatus()
 	// The cache has digests of what clusters report.
@@ -229,10 +246,18 @@ func (c *Controller) report(ctx context.Context, b binding, items []workv1alpha2
 		status.AggregatedStatus = items
 	}
 	applied := sum.FullyApplied(b.BindingSpec(), items)
-	applied.Message = strings.TrimSpace(applied.Message + " " + refusal)
+	if limited.Any() {
+		applied.Reason, applied.Message = string(limited.Reason), limited.Message()
+	}
+	for _, remark := range remarks {
+		applied.Message = strings.TrimSpace(applied.Message + " " + remark)
+	}
 	conditions.Set(&status.Conditions, b.GetGeneration(), applied)
 	if err := conditions.PatchStatus(ctx, c.Client, b, after); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)
+	}
+	if was := meta.FindStatusCondition(b.BindingStatus().Conditions, applied.Type); limited.Lasts() && (was == nil || was.Reason != applied.Reason) {
+		c.Events.Eventf(b, nil, corev1.EventTypeWarning, applied.Reason, action, "%s", applied.Message)
 	}
 	return nil
 }

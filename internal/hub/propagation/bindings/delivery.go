@@ -11,16 +11,25 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/allowance/counting"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/override"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/propagation/references"
 )
 
 // present are the works that there are.
@@ -39,6 +48,8 @@ type sent struct {
 	// settled says that nothing was written, as all that can be right is: or else the
 	// cache is about to show something else.
 	settled bool
+	// limited is what is held back as the namespace has, or was written, as much as it may.
+	limited allowance.Held
 }
 
 // delivery is the sending of one object. It is done in parts: the works of many clusters
@@ -46,6 +57,8 @@ type sent struct {
 type delivery struct {
 	by      *Controller
 	binding binding
+	// owner is whose allowance the works count for.
+	owner allowance.Owner
 	// left are the works of clusters that no part was about yet, and gone those that are to
 	// be deleted, after all others are written: an object that moves goes to its new clusters
 	// before it leaves the others.
@@ -57,13 +70,19 @@ type delivery struct {
 	// works that could not be written.
 	problems, held, failed map[string]error
 	wrote, overridden      bool
+	// limited is what the allowance of the owner does not let through now.
+	limited allowance.Held
 }
 
 // send makes the works of a binding what they are to be. What goes wrong for a cluster
 // concerns that one alone: its member may want it to.
 func (c *Controller) send(ctx context.Context, b binding, object *unstructured.Unstructured, works present) (sent, error) {
+	owner, err := c.owner(ctx, b, object)
+	if err != nil {
+		return sent{}, err
+	}
 	d := &delivery{
-		by: c, binding: b, left: map[string][]workv1.ManifestWork{},
+		by: c, binding: b, owner: owner, left: map[string][]workv1.ManifestWork{},
 		problems: map[string]error{}, held: map[string]error{}, failed: map[string]error{},
 	}
 	for _, work := range works.own {
@@ -72,7 +91,7 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 	if current, err := d.clear(ctx, works.earlier); err != nil || !current {
 		return sent{}, err
 	}
-	for part, err := range c.parts(ctx, b, object, works.own) {
+	for part, err := range c.parts(ctx, b, object, owner, works.own) {
 		if err != nil {
 			return sent{}, err
 		}
@@ -88,7 +107,9 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 
 // parts returns the works that a binding is to have now. With a rollout, they are one part:
 // it decides about all of them.
-func (c *Controller) parts(ctx context.Context, b binding, object *unstructured.Unstructured, present []workv1.ManifestWork) iter.Seq2[staging.Verdict, error] {
+func (c *Controller) parts(
+	ctx context.Context, b binding, object *unstructured.Unstructured, owner allowance.Owner, present []workv1.ManifestWork,
+) iter.Seq2[staging.Verdict, error] {
 	return func(yield func(staging.Verdict, error) bool) {
 		wide, own, err := c.overrides(ctx, object)
 		if err != nil {
@@ -96,15 +117,12 @@ func (c *Controller) parts(ctx context.Context, b binding, object *unstructured.
 			return
 		}
 		policies, mistake := override.Select(object, wide, own)
-		defer c.Stages.Turns.Done(client.ObjectKeyFromObject(b))
-		if policies.Expands() {
-			if err := c.Stages.Turns.Take(client.ObjectKeyFromObject(b)); err != nil {
-				yield(staging.Verdict{}, err)
-				return
-			}
-		}
-		source := deliver.Source{Binding: b, Object: object, Fleet: c.Fleet.Snapshot(), Chain: c.Chain, Overrides: policies, Mistake: mistake}
+		source := deliver.Source{Binding: b, Object: object, Fleet: c.Fleet.Snapshot(), Chain: c.Chain, Overrides: policies, ClusterWide: owner.ClusterWide, Mistake: mistake}
 		governed, err := staging.Governs(ctx, c.Stages, b, object)
+		defer c.Stages.Turns.Done(client.ObjectKeyFromObject(b))
+		if err == nil && source.Heavy(governed) {
+			err = c.Stages.Turns.Take(client.ObjectKeyFromObject(b))
+		}
 		switch {
 		case err != nil:
 			yield(staging.Verdict{}, err)
@@ -125,6 +143,9 @@ func (c *Controller) parts(ctx context.Context, b binding, object *unstructured.
 
 // stage returns the works that a binding of a rollout is to have now.
 func (c *Controller) stage(ctx context.Context, in staging.Input) (verdict staging.Verdict, err error) {
+	if in.Source.Mistake == nil {
+		in.Source.Mistake = in.Source.TooHeavy()
+	}
 	if in.Wanted, in.Problems, err = deliver.Render(in.Source); err != nil {
 		return verdict, fmt.Errorf("making the works of binding %q: %w", client.ObjectKeyFromObject(in.Binding), err)
 	}
@@ -147,12 +168,65 @@ func (d *delivery) write(ctx context.Context, part staging.Verdict) (current boo
 			return false, err
 		}
 	}
+	if changes, err = d.limit(ctx, changes); err != nil {
+		return false, err
+	}
 	maps.Copy(d.problems, part.Problems)
 	maps.Copy(d.held, part.Held)
 	d.wrote = d.wrote || !changes.None()
 	d.overridden = d.overridden || overridden(part.Wanted)
 	d.do(ctx, changes)
 	return true, nil
+}
+
+// owner returns whose allowance the works of a binding count for: an administrator's if a
+// ClusterPropagationPolicy sends the object.
+func (c *Controller) owner(ctx context.Context, b binding, object *unstructured.Unstructured) (allowance.Owner, error) {
+	owner := allowance.Owner{Namespace: b.GetNamespace()}
+	name, says := lookup.PolicyOf(b)
+	if owner.Namespace == "" || !says || name.Namespace != "" {
+		return owner, nil
+	}
+	policy, err := lookup.Policy(ctx, c.Client, name)
+	if apierrors.IsNotFound(err) {
+		return owner, nil
+	}
+	if err != nil {
+		return owner, fmt.Errorf("looking whose works those of binding %q are: %w", client.ObjectKeyFromObject(b), err)
+	}
+	owner.ClusterWide = claims.Holds(policy, object, b)
+	return owner, nil
+}
+
+// limit returns the changes that the allowance of the owner lets through now. Bindings
+// without a namespace are an administrator's, and have no limit.
+func (d *delivery) limit(ctx context.Context, changes deliver.Changes) (deliver.Changes, error) {
+	if d.owner.Namespace == "" || len(changes.New)+len(changes.Changed) == 0 {
+		return changes, nil
+	}
+	mistake, err := counting.TakeLimit(ctx, d.by.Client, d.by.Allowance, d.owner)
+	if err != nil {
+		return changes, err //nolint:wrapcheck // it names the namespace
+	}
+	if mistake != nil {
+		d.by.Events.Eventf(d.binding, nil, corev1.EventTypeWarning, "NamespaceLimitInvalid", action, "%v", mistake)
+	}
+	held := d.by.Allowance.Admit(d.owner, writes(changes))
+	d.limited = d.limited.With(held)
+	changes.New = slices.DeleteFunc(changes.New, func(work *workv1.ManifestWork) bool { return held.Clusters[work.Namespace] != nil })
+	changes.Changed = slices.DeleteFunc(changes.Changed, func(c deliver.Change) bool { return held.Clusters[c.Wanted.Namespace] != nil })
+	return changes, nil
+}
+
+// writes returns what the works of a change have and are to have.
+func writes(changes deliver.Changes) (all []allowance.Write) {
+	for _, work := range changes.New {
+		all = append(all, allowance.WriteOf(work, nil))
+	}
+	for _, change := range changes.Changed {
+		all = append(all, allowance.WriteOf(change.Wanted, change.Present))
+	}
+	return all
 }
 
 // clear deletes the works of earlier objects. It tells whether the binding is what was
@@ -201,6 +275,14 @@ func (d *delivery) remove(ctx context.Context) (current bool, err error) {
 	if len(gone) == 0 {
 		return true, nil
 	}
+	needing, err := clustersOfReferrers(ctx, d.by.Client, d.binding)
+	if err != nil {
+		return false, err
+	}
+	gone = slices.DeleteFunc(gone, func(work workv1.ManifestWork) bool { return needing.Has(work.Namespace) })
+	if len(gone) == 0 {
+		return true, nil
+	}
 	if current, err := d.by.current(ctx, d.binding); err != nil || !current {
 		return false, err
 	}
@@ -209,9 +291,33 @@ func (d *delivery) remove(ctx context.Context) (current bool, err error) {
 	return true, nil
 }
 
+// clustersOfReferrers returns the clusters that the bindings have now which need the object of a
+// binding. Its own spec.requiredBy follows them a moment later, and under load more: until then,
+// no cluster loses what an object needs that was just sent there. The binding is reconciled again
+// when it has followed.
+func clustersOfReferrers(ctx context.Context, reader client.Reader, b binding) (sets.Set[string], error) {
+	clusters := sets.Set[string]{}
+	for _, snapshot := range b.BindingSpec().RequiredBy {
+		referrer, err := read(ctx, reader, types.NamespacedName{Namespace: snapshot.Namespace, Name: snapshot.Name})
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, err
+		case references.Sends(referrer):
+			for _, target := range referrer.BindingSpec().Clusters {
+				clusters.Insert(target.Name)
+			}
+		}
+	}
+	return clusters, nil
+}
+
 // do makes changes.
 func (d *delivery) do(ctx context.Context, changes deliver.Changes) {
-	maps.Copy(d.failed, d.by.writer().Write(ctx, changes))
+	failed := d.by.writer().Write(ctx, changes)
+	d.by.Allowance.Failed(d.owner, deliver.NameOfWorks(d.binding), failed)
+	maps.Copy(d.failed, failed)
 }
 
 // sum tells what was done, and returns what came of it.
@@ -221,7 +327,7 @@ func (d *delivery) sum() sent {
 		Wrote: d.wrote, Overridden: d.overridden, Mistakes: send.Joined(d.problems), Failed: send.Joined(lasting),
 	}.Events(d.binding)...)
 	d.by.Stages.Failed(client.ObjectKeyFromObject(d.binding), lasting)
-	result := sent{settled: !d.wrote || len(d.failed) > 0 || passing != nil}
+	result := sent{settled: !d.wrote || len(d.failed) > 0 || passing != nil || d.limited.Any(), limited: d.limited, again: d.limited.Again}
 	for _, problem := range d.problems {
 		result.again = sooner(result.again, interpret.Again(problem))
 	}
@@ -231,7 +337,7 @@ func (d *delivery) sum() sent {
 	if passing != nil {
 		result.again = settle
 	}
-	result.problems = joined(joined(d.problems, d.held), d.failed)
+	result.problems = joined(joined(joined(d.problems, d.held), d.limited.Clusters), d.failed)
 	return result
 }
 

@@ -33,13 +33,11 @@ type ending struct{ Deps }
 
 // finish deletes the works of a binding that is being deleted, and lets it go when they
 // are gone; or at once, if they stay, or if another binding is to have its name, which
-// sends to the others whatever a cluster keeps.
+// sends to the others whatever a cluster keeps. The works do not depend on finalizers: those
+// of others may keep the binding, and somebody may have taken off the one that awaits this.
 func (c ending) finish(ctx context.Context, b binding, works []workv1.ManifestWork) (ctrl.Result, error) {
 	if err := c.Stages.Gone(ctx, client.ObjectKeyFromObject(b)); err != nil {
 		return ctrl.Result{}, err
-	}
-	if !controllerutil.ContainsFinalizer(b, deliver.Finalizer(b)) {
-		return ctrl.Result{}, nil
 	}
 	stays := false
 	if slices.ContainsFunc(works, alive) {
@@ -63,10 +61,12 @@ func (c ending) finish(ctx context.Context, b binding, works []workv1.ManifestWo
 	return ctrl.Result{}, errors.Join(kept, c.letGo(ctx, b))
 }
 
-// letGo takes its finalizer off a binding that is being deleted.
+// letGo takes its finalizer off a binding that is being deleted, if it has it.
 func (c ending) letGo(ctx context.Context, b binding) error {
 	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
-	controllerutil.RemoveFinalizer(after, deliver.Finalizer(b))
+	if !controllerutil.RemoveFinalizer(after, deliver.Finalizer(b)) {
+		return nil // finalizers of others keep it
+	}
 	err := c.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("letting the binding %q go: %w", client.ObjectKeyFromObject(b), err)

@@ -9,12 +9,15 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/agentlabels"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
@@ -38,11 +41,9 @@ func (a *added) AddAfter(_ reconcile.Request, after time.Duration) {
 	a.after = max(a.after, after)
 }
 
-// TestAClusterThatFlapsLeavesWorkersToOthers has an agent say for ten minutes, twenty times
-// a second, that its cluster is available, and that it is not.
-func TestAClusterThatFlapsLeavesWorkersToOthers(t *testing.T) {
-	const bindings, minutes, perMinute = 10, 10, 20 * 60
-	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+// watchOf is a watch of clusters, with bindings that are sent to the clusters "flaps" and
+// "fails".
+func watchOf(clk clock.PassiveClock, bindings int) clusterWatch {
 	clusters := fleet.New(clk)
 	watch := clusterWatch{
 		Deps:   Deps{Fleet: clusters, Clock: clk, Store: store.New(nil, decide.New(decide.Options{Fleet: clusters, Clock: clk}), clusters), Reserved: func(string) {}},
@@ -50,9 +51,20 @@ func TestAClusterThatFlapsLeavesWorkersToOthers(t *testing.T) {
 	}
 	for i := range bindings {
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint(i)}}
+		b.Annotations = map[string]string{policyv1alpha1.AnnotationAppliedPlacement: `{"clusterAffinity":{"labelSelector":{"matchLabels":{"agent.example/load":"low"}}}}`}
+		b.Spec.Placement = &policyv1alpha1.Placement{}
 		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "flaps"}, {Name: "fails"}}
 		watch.stakes.Set(b)
 	}
+	return watch
+}
+
+// TestAClusterThatFlapsLeavesWorkersToOthers has an agent say for ten minutes, twenty times
+// a second, that its cluster is available, and that it is not.
+func TestAClusterThatFlapsLeavesWorkersToOthers(t *testing.T) {
+	const bindings, minutes, perMinute = 10, 10, 20 * 60
+	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	watch := watchOf(clk, bindings)
 	q := &added{}
 	handler := watch.feed(watch.cluster)
 	saying := func(cluster string, turn int, available metav1.ConditionStatus) *clusterv1.ManagedCluster {
@@ -94,5 +106,37 @@ func TestAClusterThatFlapsLeavesWorkersToOthers(t *testing.T) {
 	says("flaps", minutes*perMinute+2, metav1.ConditionFalse)
 	if q.now != bindings {
 		t.Errorf("of the cluster that was calm since, %d bindings are looked at at once, want %d", q.now, bindings)
+	}
+}
+
+// TestALabelThatFlapsLeavesWorkersToOthers has an agent change a label that is left to it
+// for ten minutes, twenty times a second.
+func TestALabelThatFlapsLeavesWorkersToOthers(t *testing.T) {
+	const bindings, minutes, perMinute = 10, 10, 20 * 60
+	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	watch, q := watchOf(clk, bindings), &added{}
+	handler := watch.feed(watch.cluster)
+	labelled := func(turn int, load, env string) *clusterv1.ManagedCluster {
+		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "flaps", ResourceVersion: fmt.Sprint(turn + 1), Labels: map[string]string{"agent.example/load": load, "env": env}}}
+		mc.Spec.HubAcceptsClient = true
+		agentlabels.Allowed{"agent.example/*"}.Note(mc)
+		return mc
+	}
+	handler.Create(t.Context(), event.CreateEvent{Object: labelled(0, "high", "test"), IsInInitialList: true}, q)
+	for turn := range minutes * perMinute {
+		handler.Update(t.Context(), event.UpdateEvent{ObjectNew: labelled(turn+1, []string{"low", "high"}[turn%2], "test")}, q)
+		clk.SetTime(clk.Now().Add(time.Minute / perMinute))
+	}
+	// Each is added twice, to be decided about and to be confirmed.
+	if most := 2 * bindings * (heardAtOnce + minutes); q.now == 0 || q.now > most {
+		t.Errorf("in %d minutes, bindings are looked at %d times at once, want some, and %d at most", minutes, q.now, most)
+	}
+	if q.after == 0 || q.after > heardEvery {
+		t.Errorf("what it says last is heard after %s, want %s at most", q.after, heardEvery)
+	}
+	*q = added{}
+	handler.Update(t.Context(), event.UpdateEvent{ObjectNew: labelled(minutes*perMinute+1, "low", "production")}, q)
+	if q.now != 2*bindings {
+		t.Errorf("of a label of an administrator, bindings are looked at %d times at once, want %d", q.now, 2*bindings)
 	}
 }

@@ -16,6 +16,8 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/allowance/counting"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
@@ -43,12 +45,16 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // Works finds works in a cache by the bindings that they are for.
-type Works struct{ indexer toolscache.Indexer }
+type Works struct {
+	indexer toolscache.Indexer
+	// counted tells whether the allowance knows of all works and limits.
+	counted func() bool
+}
 
 // IndexWorks adds to a cache the index by which works are found. It is not the
 // indexer of fields that is used: this one has everything twice, and we never ask
-// for the works of a binding in one namespace.
-func IndexWorks(ctx context.Context, c cache.Cache) (Works, error) {
+// for the works of a binding in one namespace. The allowance is told of all works.
+func IndexWorks(ctx context.Context, c cache.Cache, allowed *allowance.Allowance) (Works, error) {
 	informer, err := c.GetInformer(ctx, &workv1.ManifestWork{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return Works{}, fmt.Errorf("watching ManifestWorks: %w", err)
@@ -60,7 +66,11 @@ func IndexWorks(ctx context.Context, c cache.Cache) (Works, error) {
 	if err := informer.AddIndexers(toolscache.Indexers{indexWorks: bucketsOf}); err != nil {
 		return Works{}, fmt.Errorf("indexing ManifestWorks: %w", err)
 	}
-	return Works{indexed.GetIndexer()}, nil
+	counted, err := counting.Follow(ctx, c, allowed)
+	if err != nil {
+		return Works{}, err
+	}
+	return Works{indexed.GetIndexer(), counted}, nil
 }
 
 // bucketsOf returns the parts of the index that a work is in.

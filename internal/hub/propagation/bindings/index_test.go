@@ -28,7 +28,7 @@ func workFor(cluster, object string) *workv1.ManifestWork {
 }
 
 func TestWorksAreFoundByTheirBinding(t *testing.T) {
-	works := Works{toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{indexWorks: bucketsOf})}
+	works := Works{indexer: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{indexWorks: bucketsOf})}
 	const objects = 3 * buckets // so that some share a part of the index
 	for i := range objects {
 		for _, cluster := range []string{"a", "b"} {

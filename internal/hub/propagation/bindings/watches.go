@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,7 +28,8 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
-	"github.com/capstan-io/capstan/internal/hub/propagation/order"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/order"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
@@ -57,6 +59,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[rec
 		Watches(&workv1.ManifestWork{}, c.onWork()).
 		Watches(&clusterv1.ManagedCluster{}, clusters.feed(clusters.cluster)).
 		Watches(&fleetv1alpha1.ClusterConnection{}, clusters.feed(clusters.connection)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(inNamespace(c.Client)), builder.WithPredicates(limitChanged())).
 		Watches(&policyv1alpha1.OverridePolicy{}, c.onOverride(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, c.onOverride(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(touched.Open)).
@@ -68,10 +71,33 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[rec
 
 func namespaceOf(binding reconcile.Request) string { return binding.Namespace }
 
+// limitChanged is about what the works of the bindings of a namespace may have.
+func limitChanged() predicate.Predicate {
+	never := func(event.CreateEvent) bool { return false }
+	return predicate.Funcs{CreateFunc: never, UpdateFunc: func(e event.UpdateEvent) bool {
+		const key = fleetv1alpha1.AnnotationWorkBytesMax
+		return e.ObjectOld.GetAnnotations()[key] != e.ObjectNew.GetAnnotations()[key]
+	}}
+}
+
+// inNamespace returns what finds the bindings of a namespace.
+func inNamespace(cached client.Reader) handler.MapFunc {
+	return func(ctx context.Context, namespace client.Object) (all []reconcile.Request) {
+		list := &workv1alpha2.ResourceBindingList{}
+		if err := cached.List(ctx, list, client.InNamespace(namespace.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+			return nil // those that wait come again by themselves
+		}
+		for i := range list.Items {
+			all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return all
+	}
+}
+
 // onBinding brings back a binding of which more has changed than the status, and
 // notes how important it is and what is at stake for it.
 func (c *Controller) onBinding() handler.EventHandler {
-	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, lookup.FinalizerRemoved())
 	see := func(q queue, object client.Object, gone bool) {
 		if gone {
 			c.Latest.Gone(object)

@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/latest"
-	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
+	"github.com/capstan-io/capstan/internal/order"
 )
 
 // TestBindingsOfGreaterPriorityComeFirst queues bindings in the order of their

@@ -24,8 +24,9 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
-	"github.com/capstan-io/capstan/internal/hub/propagation/order"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/order"
 	"github.com/capstan-io/capstan/internal/propagation/references"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
@@ -77,7 +78,7 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 // SetupWithManager adds the controller to the manager. Changed has bindings
 // whose objects have.
 func (r *Referrers) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[reconcile.Request]) error {
-	written := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+	written := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, lookup.FinalizerRemoved()))
 	return ctrl.NewControllerManagedBy(mgr).Named("referrer").
 		Watches(&workv1alpha2.ResourceBinding{}, &handler.EnqueueRequestForObject{}, written).
 		WatchesRawSource(source.Func(changed.Open)).

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -24,6 +25,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
 )
 
@@ -46,11 +48,13 @@ func (c binder) bind(
 			"policy %q names PriorityClass %q (spec.schedulePriority), which does not exist: create it, or name another one", policy.GetName(), class.Name)
 		return ctrl.Result{}, nil
 	}
+	failed := reasonGetReplicasFailed
 	wanted, problem := demand.Of(object, policy, c.Chain, priority)
 	if problem == nil && c.Components {
-		problem = demand.Compose(&wanted, object, c.Chain)
+		failed, problem = reasonGetComponentsFailed, demand.Compose(&wanted, object, c.Chain)
 	}
 	if problem != nil { // another customization brings the object back
+		c.tell(object, corev1.EventTypeWarning, failed, "%s", interpret.Tell(problem))
 		c.tell(object, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: nobody knows the replicas: %s", policy.GetName(), interpret.Tell(problem))
 		return ctrl.Result{RequeueAfter: interpret.Again(problem)}, nil
 	}
@@ -157,9 +161,9 @@ func (c binder) remove(ctx context.Context, bindings ...lookup.Binding) error {
 func mark(b lookup.Binding, policy policyv1alpha1.Policy, object *unstructured.Unstructured) {
 	claimedBy(b, policy)
 	labels, annotations := b.GetLabels(), b.GetAnnotations()
-	id, finalizer := workv1alpha2.LabelResourceBindingID, workv1alpha2.FinalizerResourceBinding
+	id := workv1alpha2.LabelResourceBindingID
 	if _, wide := b.(*workv1alpha2.ClusterResourceBinding); wide {
-		id, finalizer = workv1alpha2.LabelClusterResourceBindingID, workv1alpha2.FinalizerClusterResourceBinding
+		id = workv1alpha2.LabelClusterResourceBindingID
 	}
 	if labels[id] == "" {
 		labels[id] = lookup.ID(object)
@@ -171,9 +175,7 @@ func mark(b lookup.Binding, policy policyv1alpha1.Policy, object *unstructured.U
 	b.SetLabels(labels)
 	b.SetAnnotations(annotations)
 	demand.Mark(b, policy)
-	if len(b.GetFinalizers()) == 0 {
-		b.SetFinalizers([]string{finalizer})
-	}
+	controllerutil.AddFinalizer(b, deliver.Finalizer(b))
 }
 
 // claimedBy gives a binding the marks of a policy.

@@ -231,10 +231,14 @@ func (c *Controller) release(ctx context.Context, key templates.Key, template *m
 
 // leave releases an object that is being deleted from the policy that has claimed it, if
 // that does not select it any more: it may keep its finalizers for ever, and must not keep
-// the policy from being deleted. All else is done when it is gone, and it comes again then.
+// the policy from being deleted. Its binding tells of the finalizers. All else is done when
+// it is gone, and it comes again then.
 func (c *Controller) leave(
 	ctx context.Context, key templates.Key, versions []schema.GroupVersionKind, template *metav1.PartialObjectMetadata, present lookup.Binding,
 ) error {
+	if present != nil {
+		c.Touched(client.ObjectKeyFromObject(present))
+	}
 	holder := claims.Holder(template, present)
 	if !claims.Claimed(holder) {
 		return nil
@@ -318,4 +322,5 @@ const (
 	reasonPreemptPolicySucceeded = "PreemptPolicySucceed"
 	reasonPreemptPolicyFailed    = "PreemptPolicyFailed"
 	reasonGetReplicasFailed      = "GetReplicasFailed"
+	reasonGetComponentsFailed    = "GetComponentsFailed"
 )

@@ -8,6 +8,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,16 +39,17 @@ func (c Change) States() []client.Object {
 
 // Changes take in what a watch tells of objects, and work out aside what a controller is to
 // look at for it: the watch tells everybody's changes one after the other, and keeps all
-// that wait. Here namespaces have their turns, so that a tenant whose changes take long
-// keeps nobody else waiting.
+// that wait. Here namespaces have their turns, and equal parts of the time: a tenant whose
+// changes take long has fewer turns than others, who wait for one of its changes at most.
 type Changes[K comparable] struct {
 	follow func(context.Context, Queue[K], Change)
+	now    func() time.Time
 
 	mu sync.Mutex
 	// waiting are the changes of a namespace, the oldest first, and turns the namespaces
-	// that have some, the next one first.
+	// that have some, but for the one whose turn it is.
 	waiting map[string][]*Change
-	turns   []string
+	turns   turns
 	// latest are the last of those that wait of each object.
 	latest map[types.NamespacedName]*Change
 	news   chan struct{} // has an element if there may be some
@@ -56,7 +58,7 @@ type Changes[K comparable] struct {
 // NewChanges returns changes of which follow adds to the queue what is to be looked at.
 func NewChanges[K comparable](follow func(context.Context, Queue[K], Change)) *Changes[K] {
 	return &Changes[K]{
-		follow: follow, waiting: map[string][]*Change{}, latest: map[types.NamespacedName]*Change{}, news: make(chan struct{}, 1),
+		follow: follow, now: time.Now, waiting: map[string][]*Change{}, latest: map[types.NamespacedName]*Change{}, news: make(chan struct{}, 1),
 	}
 }
 
@@ -75,7 +77,7 @@ func (c *Changes[K]) Note(before, after client.Object) {
 		return
 	}
 	if len(waiting) == 0 {
-		c.turns = append(c.turns, object.Namespace)
+		c.turns.come(object.Namespace)
 	}
 	c.waiting[object.Namespace] = append(waiting, change)
 	c.latest[object] = change
@@ -101,13 +103,18 @@ func (c *Changes[K]) Open(ctx context.Context, q Queue[K]) error {
 	return nil
 }
 
-// Follow follows the change whose turn it is. It tells whether there was one.
+// Follow follows the change whose turn it is. It is false if there is none. It is called by one
+// goroutine at a time.
 func (c *Changes[K]) Follow(ctx context.Context, q Queue[K]) bool {
 	next := c.next()
 	if next == nil {
 		return false
 	}
+	begun := c.now()
 	c.follow(ctx, q, *next)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.turns.end(c.now().Sub(begun), len(c.waiting[next.name.Namespace]) > 0)
 	return true
 }
 
@@ -115,20 +122,16 @@ func (c *Changes[K]) Follow(ctx context.Context, q Queue[K]) bool {
 func (c *Changes[K]) next() *Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.turns) == 0 {
+	namespace, is := c.turns.begin()
+	if !is {
 		return nil
 	}
-	namespace := c.turns[0]
-	c.turns = c.turns[1:]
 	next, rest := c.waiting[namespace][0], c.waiting[namespace][1:]
 	if c.latest[next.name] == next {
 		delete(c.latest, next.name)
 	}
-	if len(rest) == 0 {
+	if c.waiting[namespace] = rest; len(rest) == 0 {
 		delete(c.waiting, namespace)
-		return next
 	}
-	c.waiting[namespace] = rest
-	c.turns = append(c.turns, namespace)
 	return next
 }

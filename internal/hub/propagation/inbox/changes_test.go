@@ -76,8 +76,57 @@ func TestNobodyWaitsForTheChangesOfOthers(t *testing.T) {
 			t.Errorf("%s is missing in %v", one, got)
 		}
 	}
-	if len(c.waiting)+len(c.turns)+len(c.latest) > 0 {
-		t.Errorf("%v, %v and %v are remembered", c.waiting, c.turns, c.latest)
+	if len(c.waiting)+len(c.turns.line)+len(c.latest) > 0 {
+		t.Errorf("%v, %v and %v are remembered", c.waiting, c.turns.line, c.latest)
+	}
+}
+
+// TestChangesThatTakeLongHaveFewerTurns has each change of one tenant take a second, and those of
+// another a millisecond.
+func TestChangesThatTakeLongHaveFewerTurns(t *testing.T) {
+	const many = 500
+	for reason, comes := range map[string]bool{
+		"all are there from the beginning":             false,
+		"there is one more whenever one was looked at": true,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			now := time.Unix(1_000_000, 0)
+			turns := map[string]int{}
+			var c *Changes[string]
+			c = NewChanges(func(_ context.Context, _ Queue[string], change Change) {
+				turns[change.name.Namespace]++
+				now = now.Add(map[string]time.Duration{"slow": time.Second, "quick": time.Millisecond}[change.name.Namespace])
+				if change.name.Namespace == "slow" && comes {
+					c.Note(nil, state("slow", fmt.Sprint("more", turns["slow"]), 1))
+				}
+			})
+			c.now = func() time.Time { return now }
+			for n := range many {
+				if n == 0 || !comes {
+					c.Note(nil, state("slow", fmt.Sprint(n), 1))
+				}
+				c.Note(nil, state("quick", fmt.Sprint(n), 1))
+			}
+			until := func(enough func() bool) {
+				for !enough() && c.Follow(t.Context(), nil) {
+					continue
+				}
+			}
+			until(func() bool { return turns["quick"] == many })
+			if turns["slow"] > 1 {
+				t.Errorf("%d changes of a millisecond wait for %d of a second", many, turns["slow"])
+			}
+			c.Note(nil, state("late", "a", 1))
+			until(func() bool { return turns["late"] > 0 })
+			if turns["slow"] > 2 {
+				t.Errorf("who comes late waits for %d changes of a second", turns["slow"]-1)
+			}
+			before := turns["slow"]
+			until(func() bool { return turns["slow"] == before+10 })
+			if turns["slow"] != before+10 {
+				t.Error("a tenant has no turns although nobody else has changed anything")
+			}
+		})
 	}
 }
 

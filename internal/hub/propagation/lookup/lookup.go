@@ -39,7 +39,7 @@ func ID(object metav1.Object) string {
 type Bindings struct {
 	// Own are for an object of that kind and name.
 	Own   []Binding
-	taken bool // the usual name is that of another object's binding
+	taken map[string]bool // the names that bindings of other objects have
 }
 
 // Of returns the binding of the object with the UID, nil if there is none.
@@ -66,19 +66,20 @@ func (b Bindings) Except(uid types.UID) []Binding {
 
 // New returns an empty binding for an object, with the name that a new one gets.
 func (b Bindings) New(key templates.Key) Binding {
-	usual, suffixed := claims.BindingName(key.Kind, key.Name.Name)
-	if b.taken {
-		return empty(key, suffixed)
+	names := claims.BindingNames(key.Kind, key.Name.Name)
+	for _, name := range names {
+		if !b.taken[name] {
+			return empty(key, name)
+		}
 	}
-	return empty(key, usual)
+	return empty(key, names[len(names)-1])
 }
 
 // Names returns the names that the binding of an object may have.
 func Names(key templates.Key) []types.NamespacedName {
-	usual, suffixed := claims.BindingName(key.Kind, key.Name.Name)
-	names := []types.NamespacedName{{Namespace: key.Name.Namespace, Name: usual}}
-	if suffixed != usual {
-		names = append(names, types.NamespacedName{Namespace: key.Name.Namespace, Name: suffixed})
+	var names []types.NamespacedName
+	for _, name := range claims.BindingNames(key.Kind, key.Name.Name) {
+		names = append(names, types.NamespacedName{Namespace: key.Name.Namespace, Name: name})
 	}
 	return names
 }
@@ -119,8 +120,8 @@ func Policy(ctx context.Context, reader client.Reader, name types.NamespacedName
 
 // Find reads those that may be for an object.
 func Find(ctx context.Context, reader client.Reader, key templates.Key) (Bindings, error) {
-	var found Bindings
-	for n, name := range Names(key) {
+	found := Bindings{taken: map[string]bool{}}
+	for _, name := range Names(key) {
 		one := empty(key, name.Name)
 		err := reader.Get(ctx, name, one)
 		switch {
@@ -129,11 +130,10 @@ func Find(ctx context.Context, reader client.Reader, key templates.Key) (Binding
 			return Bindings{}, fmt.Errorf("reading the binding of %s: %w", key, err)
 		default:
 			is := templates.KeyOf(one.BindingSpec().Resource)
-			switch {
-			case is.Kind.GroupKind() == key.Kind.GroupKind() && is.Name == key.Name:
+			if is.Kind.GroupKind() == key.Kind.GroupKind() && is.Name == key.Name {
 				found.Own = append(found.Own, one)
-			case n == 0:
-				found.taken = true
+			} else {
+				found.taken[name.Name] = true
 			}
 		}
 	}

@@ -175,7 +175,7 @@ func (c *Controller) clusters(ctx context.Context, namespace *corev1.Namespace) 
 
 // spare takes out the clusters that a policy for the namespace itself sends it to.
 func (c *Controller) spare(ctx context.Context, namespace string, clusters map[string]bool) error {
-	usual, _ := claims.BindingName(corev1.SchemeGroupVersion.WithKind("Namespace"), namespace)
+	usual := claims.BindingNames(corev1.SchemeGroupVersion.WithKind("Namespace"), namespace)[0]
 	own := &workv1alpha2.ClusterResourceBinding{}
 	err := c.Client.Get(ctx, types.NamespacedName{Name: usual}, own)
 	if apierrors.IsNotFound(err) {

@@ -35,8 +35,8 @@ import (
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
-	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/order"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
@@ -101,7 +101,7 @@ func New(d Deps) *Controller {
 	return &Controller{
 		client: d.Client, templates: d.Templates, changed: d.Changed, clock: d.Clock,
 		selected: &selected{templates: d.Templates, clusters: d.Clusters, events: d.Events, clock: d.Clock, seen: map[types.NamespacedName]sight{}},
-		kinds:    &kinds{mapper: d.Mapper, events: d.Events, said: map[types.NamespacedName]notice{}},
+		kinds:    &kinds{mapper: d.Mapper, events: d.Events, said: map[types.NamespacedName]map[string]notice{}},
 	}
 }
 

@@ -23,19 +23,23 @@ const (
 	// reasonKindNotServed is the reason of the event on a policy that selects a kind
 	// which the hub does not have.
 	reasonKindNotServed = "KindNotServed"
+	// reasonKindClusterScoped is the reason of the event on a PropagationPolicy that
+	// selects a kind whose objects are in no namespace.
+	reasonKindClusterScoped = "KindClusterScoped"
 	// kindsTold is how many selectors a policy is told of at once.
 	kindsTold = 10
 	// action is what the event says that the controller was about.
 	action = "Propagate"
 )
 
-// kinds tells on a policy which of the kinds that it selects the hub does not serve.
+// kinds tells on a policy which of the kinds that it selects the hub does not serve, and
+// which it cannot send.
 type kinds struct {
 	mapper meta.RESTMapper
 	events *events.Recorder
 
 	mu   sync.Mutex
-	said map[types.NamespacedName]notice
+	said map[types.NamespacedName]map[string]notice // by reason
 }
 
 // notice is what was said last of a policy.
@@ -46,18 +50,34 @@ type notice struct {
 
 // tell records an event if there is something to say that was not said before.
 func (k *kinds) tell(p policy) {
-	now := notice{uid: p.GetUID(), text: events.Note(k.missing(p.PropagationSpec().ResourceSelectors))}
+	k.say(p, reasonKindNotServed, k.missing(p.PropagationSpec().ResourceSelectors))
+	k.say(p, reasonKindClusterScoped, k.clusterScoped(p))
+}
+
+// say records an event with a text that was not said before; "" is nothing to say.
+func (k *kinds) say(p policy, reason, text string) {
+	now := notice{uid: p.GetUID(), text: events.Note(text)}
 	name := types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()}
 	k.mu.Lock()
-	news := now.text != "" && k.said[name] != now
-	if now.text == "" {
-		delete(k.said, name)
-	} else {
-		k.said[name] = now
-	}
+	news := now.text != "" && k.said[name][reason] != now
+	k.note(name, reason, now)
 	k.mu.Unlock()
 	if news {
-		k.events.Eventf(p, nil, corev1.EventTypeWarning, reasonKindNotServed, action, "%s", now.text)
+		k.events.Eventf(p, nil, corev1.EventTypeWarning, reason, action, "%s", now.text)
+	}
+}
+
+// note remembers what was said last, with mu held.
+func (k *kinds) note(name types.NamespacedName, reason string, now notice) {
+	if k.said[name] == nil {
+		k.said[name] = map[string]notice{}
+	}
+	k.said[name][reason] = now
+	if now.text == "" {
+		delete(k.said[name], reason)
+	}
+	if len(k.said[name]) == 0 {
+		delete(k.said, name)
 	}
 }
 
@@ -66,6 +86,34 @@ func (k *kinds) forget(name types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.said, name)
+}
+
+// clusterScoped says which selectors of a PropagationPolicy are about a kind whose objects
+// are in no namespace, and so not in that of the policy; "" if none is.
+func (k *kinds) clusterScoped(p policy) string {
+	var wrong []string
+	for i, s := range p.PropagationSpec().ResourceSelectors {
+		kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
+		if p.GetNamespace() == "" || reserved.Kind(kind.GroupKind()) != "" {
+			continue
+		}
+		mapping, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
+			wrong = append(wrong, fmt.Sprintf("%s: a %s is in no namespace", field.NewPath("spec", "resourceSelectors").Index(i), s.Kind))
+		}
+	}
+	if len(wrong) == 0 {
+		return ""
+	}
+	return bounded(wrong) + ": a PropagationPolicy sends only what is in its namespace, so this needs a ClusterPropagationPolicy"
+}
+
+// bounded joins what is wrong with selectors.
+func bounded(wrong []string) string {
+	if more := len(wrong) - kindsTold; more > 0 {
+		wrong = append(wrong[:kindsTold], fmt.Sprintf("and so in %d more selectors", more))
+	}
+	return strings.Join(wrong, "; ")
 }
 
 // missing says which selectors are about a kind that the hub does not serve; ""
@@ -84,10 +132,7 @@ func (k *kinds) missing(selectors []policyv1alpha1.ResourceSelector) string {
 	if len(missing) == 0 {
 		return ""
 	}
-	if more := len(missing) - kindsTold; more > 0 {
-		missing = append(missing[:kindsTold], fmt.Sprintf("and so in %d more selectors", more))
-	}
-	return strings.Join(missing, "; ") + ": install its definition, and its objects are sent as soon as it is served, or correct apiVersion and kind"
+	return bounded(missing) + ": install its definition, and its objects are sent as soon as it is served, or correct apiVersion and kind"
 }
 
 // serves tells whether the hub serves a kind, or may do so.

@@ -40,7 +40,7 @@ func TestKindsThatAreNotServed(t *testing.T) {
 	more := meta.NewDefaultRESTMapper(nil)
 	more.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
 	more.Add(schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Gadget"}, meta.RESTScopeNamespace)
-	k := &kinds{mapper: served, events: events.NewRecorder(recorder), said: map[types.NamespacedName]notice{}}
+	k := &kinds{mapper: served, events: events.NewRecorder(recorder), said: map[types.NamespacedName]map[string]notice{}}
 	p := &policyv1alpha1.PropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "gadgets", UID: "1"},
 		Spec: policyv1alpha1.PropagationSpec{ResourceSelectors: []policyv1alpha1.ResourceSelector{
@@ -75,5 +75,50 @@ func TestKindsThatAreNotServed(t *testing.T) {
 	k.forget(types.NamespacedName{Namespace: "shop", Name: "gadgets"})
 	if len(k.said) != 0 {
 		t.Errorf("of a policy that is gone, %v is remembered", k.said)
+	}
+}
+
+// TestKindsThatNeedAClusterPropagationPolicy has a policy that selects kinds without a namespace.
+func TestKindsThatNeedAClusterPropagationPolicy(t *testing.T) {
+	recorder, mapper := clientevents.NewFakeRecorder(10), meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
+	mapper.Add(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, meta.RESTScopeRoot)
+	mapper.Add(schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Gadget"}, meta.RESTScopeRoot)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	k := &kinds{mapper: mapper, events: events.NewRecorder(recorder), said: map[types.NamespacedName]map[string]notice{}}
+	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all", UID: "1"}}
+	const needs = ": a PropagationPolicy sends only what is in its namespace, so this needs a ClusterPropagationPolicy"
+	for _, test := range []struct {
+		selects []string // apiVersion and kind
+		want    string
+	}{
+		{[]string{"v1 ConfigMap", "v1 Namespace"}, "Warning KindClusterScoped spec.resourceSelectors[1]: a Namespace is in no namespace" + needs},
+		{[]string{"v1 ConfigMap", "v1 Namespace"}, ""}, // it was said
+		{[]string{"v1 ConfigMap"}, ""},
+		{[]string{"v1 Namespace"}, "Warning KindClusterScoped spec.resourceSelectors[0]: a Namespace is in no namespace" + needs},
+		{
+			[]string{"rbac.authorization.k8s.io/v1 ClusterRole", "example.io/v1 Gadget"},
+			"Warning KindClusterScoped spec.resourceSelectors[0]: a ClusterRole is in no namespace; spec.resourceSelectors[1]: a Gadget is in no namespace" + needs,
+		},
+		{[]string{"operator.open-cluster-management.io/v1 ClusterManager"}, ""}, // it is never sent, and admission has said so
+	} {
+		p.Spec.ResourceSelectors = nil
+		for _, one := range test.selects {
+			version, kind, _ := strings.Cut(one, " ")
+			p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: version, Kind: kind})
+		}
+		k.tell(p)
+		got := ""
+		if len(recorder.Events) > 0 {
+			got = <-recorder.Events
+		}
+		if got != test.want {
+			t.Errorf("%q: the event is %q, want %q", test.selects, got, test.want)
+		}
+	}
+	wide := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: p.Spec}
+	wide.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Namespace"}}
+	if k.tell(wide); len(recorder.Events) > 0 {
+		t.Errorf("of a ClusterPropagationPolicy it says %q", <-recorder.Events)
 	}
 }

@@ -81,7 +81,7 @@ func (s *selected) tell(p policy) time.Duration {
 	}
 	if reserved > 0 {
 		s.events.Eventf(p, nil, corev1.EventTypeWarning, reasonObjectsReserved, action,
-			"spec.resourceSelectors match %d objects that are not sent: %s", reserved, why)
+			"spec.resourceSelectors match %d objects that are not sent: %s; %s", reserved, why, claims.InsteadOfPolicy)
 	}
 	return 0
 }

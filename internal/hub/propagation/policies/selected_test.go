@@ -145,7 +145,8 @@ func TestAPolicyThatSelectsWhatIsNeverSent(t *testing.T) {
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{all, all}
 	clk.Step(s.tell(p))
 	s.tell(p)
-	want := "Warning ObjectsReserved spec.resourceSelectors match 2 objects that are not sent: ClusterRole system:discovery is never sent to clusters: each cluster has its own from Kubernetes"
+	want := "Warning ObjectsReserved spec.resourceSelectors match 2 objects that are not sent: ClusterRole system:discovery is never sent to clusters: each cluster has its own from Kubernetes; " +
+		"what a cluster needs of this, such as the webhooks of an operator, an administrator can bring there with a ManifestWork"
 	select {
 	case event := <-recorder.Events:
 		if event != want {

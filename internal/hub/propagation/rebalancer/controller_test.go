@@ -6,6 +6,7 @@ package rebalancer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -78,9 +79,10 @@ func binding(of appsv1alpha1.ObjectReference, suffixed bool, asked *metav1.Time)
 		Resource:              workv1alpha2.ObjectReference{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, UID: "u"},
 		RescheduleTriggeredAt: asked,
 	}
-	usual, other := claims.BindingName(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind), of.Name)
+	names := claims.BindingNames(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind), of.Name)
+	usual := names[0]
 	if suffixed {
-		usual = other
+		usual = names[1]
 	}
 	if of.Namespace == "" {
 		return &workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: usual}, Spec: spec}
@@ -137,16 +139,16 @@ func TestWhatARebalancerAsksFor(t *testing.T) {
 		asked     []*metav1.Time // of each binding
 		want      []appsv1alpha1.ObservedWorkload
 	}{
-		"an object":                      {[]appsv1alpha1.ObjectReference{web()}, []client.Object{binding(web(), false, nil)}, []*metav1.Time{at(0)}, []appsv1alpha1.ObservedWorkload{successful(web())}},
-		"one without a namespace":        {[]appsv1alpha1.ObjectReference{node()}, []client.Object{binding(node(), false, nil)}, []*metav1.Time{at(0)}, []appsv1alpha1.ObservedWorkload{successful(node())}},
-		"one by another version":         {[]appsv1alpha1.ObjectReference{newer}, []client.Object{binding(web(), false, nil)}, []*metav1.Time{at(0)}, []appsv1alpha1.ObservedWorkload{successful(newer)}},
-		"one that was asked for before":  {[]appsv1alpha1.ObjectReference{web()}, []client.Object{binding(web(), false, at(-1))}, []*metav1.Time{at(0)}, []appsv1alpha1.ObservedWorkload{successful(web())}},
-		"one that was asked for later":   {[]appsv1alpha1.ObjectReference{web()}, []client.Object{binding(web(), false, at(1))}, []*metav1.Time{at(1)}, []appsv1alpha1.ObservedWorkload{successful(web())}},
-		"one in another namespace":       {[]appsv1alpha1.ObjectReference{elsewhere}, []client.Object{binding(web(), false, nil)}, []*metav1.Time{nil}, []appsv1alpha1.ObservedWorkload{failed(elsewhere)}},
-		"one that nobody sends":          {[]appsv1alpha1.ObjectReference{web()}, nil, nil, []appsv1alpha1.ObservedWorkload{failed(web())}},
-		"the first of two of one name":   {[]appsv1alpha1.ObjectReference{web()}, []client.Object{binding(web(), false, nil), binding(another(), true, nil)}, []*metav1.Time{at(0), nil}, []appsv1alpha1.ObservedWorkload{successful(web())}},
-		"the second of two of one name":  {[]appsv1alpha1.ObjectReference{another()}, []client.Object{binding(web(), false, nil), binding(another(), true, nil)}, []*metav1.Time{nil, at(0)}, []appsv1alpha1.ObservedWorkload{successful(another())}},
-		"several, in the order as given": {[]appsv1alpha1.ObjectReference{web(), elsewhere, node(), web()}, []client.Object{binding(web(), false, nil), binding(node(), false, nil)}, []*metav1.Time{at(0), at(0)}, []appsv1alpha1.ObservedWorkload{successful(web()), failed(elsewhere), successful(node())}},
+		"an object":                     {[]appsv1alpha1.ObjectReference{web()}, []client.Object{binding(web(), false, nil)}, []*metav1.Time{at(0)}, []appsv1alpha1.ObservedWorkload{successful(web())}},
+		"one without a namespace":       {[]appsv1alpha1.ObjectReference{node()}, []client.Object{binding(node(), false, nil)}, []*metav1.Time{at(0)}, []appsv1alpha1.ObservedWorkload{successful(node())}},
+		"one by another version":        {[]appsv1alpha1.ObjectReference{newer}, []client.Object{binding(web(), false, nil)}, []*metav1.Time{at(0)}, []appsv1alpha1.ObservedWorkload{successful(newer)}},
+		"one that was asked for before": {[]appsv1alpha1.ObjectReference{web()}, []client.Object{binding(web(), false, at(-1))}, []*metav1.Time{at(0)}, []appsv1alpha1.ObservedWorkload{successful(web())}},
+		"one that was asked for later":  {[]appsv1alpha1.ObjectReference{web()}, []client.Object{binding(web(), false, at(1))}, []*metav1.Time{at(1)}, []appsv1alpha1.ObservedWorkload{successful(web())}},
+		"one in another namespace":      {[]appsv1alpha1.ObjectReference{elsewhere}, []client.Object{binding(web(), false, nil)}, []*metav1.Time{nil}, []appsv1alpha1.ObservedWorkload{failed(elsewhere)}},
+		"one that nobody sends":         {[]appsv1alpha1.ObjectReference{web()}, nil, nil, []appsv1alpha1.ObservedWorkload{failed(web())}},
+		"the first of two of one name":  {[]appsv1alpha1.ObjectReference{web()}, []client.Object{binding(web(), false, nil), binding(another(), true, nil)}, []*metav1.Time{at(0), nil}, []appsv1alpha1.ObservedWorkload{successful(web())}},
+		"the second of two of one name": {[]appsv1alpha1.ObjectReference{another()}, []client.Object{binding(web(), false, nil), binding(another(), true, nil)}, []*metav1.Time{nil, at(0)}, []appsv1alpha1.ObservedWorkload{successful(another())}},
+		"several, each once, sorted":    {[]appsv1alpha1.ObjectReference{web(), elsewhere, node(), web()}, []client.Object{binding(web(), false, nil), binding(node(), false, nil)}, []*metav1.Time{at(0), at(0)}, []appsv1alpha1.ObservedWorkload{failed(elsewhere), successful(web()), successful(node())}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, append(c.bindings, rebalance(c.workloads...))...)
@@ -166,6 +168,53 @@ func TestWhatARebalancerAsksFor(t *testing.T) {
 	}
 }
 
+// TestWhatIsTakenOutStaysIfItWasAskedFor takes an object of each result out of the spec.
+func TestWhatIsTakenOutStaysIfItWasAskedFor(t *testing.T) {
+	s := newScene(t, binding(web(), false, nil), binding(node(), false, nil), rebalance(web(), node(), another()))
+	if _, err := s.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]appsv1alpha1.ObservedWorkload{successful(web()), successful(node()), failed(another())}, s.status().ObservedWorkloads); diff != "" {
+		t.Fatalf("before (-want +got):\n%s", diff)
+	}
+	r := &appsv1alpha1.WorkloadRebalancer{}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "now"}, r); err != nil {
+		t.Fatal(err)
+	}
+	r.Spec.Workloads, r.Generation = []appsv1alpha1.ObjectReference{node()}, 2
+	if err := s.client.Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	want := appsv1alpha1.WorkloadRebalancerStatus{
+		ObservedWorkloads: []appsv1alpha1.ObservedWorkload{successful(web()), successful(node())}, ObservedGeneration: 2, FinishTime: at(0),
+	}
+	if diff := cmp.Diff(want, s.status()); diff != "" {
+		t.Errorf("after (-want +got):\n%s", diff)
+	}
+}
+
+// TestTheStatusDoesNotGrowForEver has a rebalancer that was about more objects before than
+// its status keeps.
+func TestTheStatusDoesNotGrowForEver(t *testing.T) {
+	r := rebalance(web())
+	r.Generation = 2
+	for n := range 1500 {
+		of := node()
+		of.Name = fmt.Sprintf("all-%04d", n)
+		r.Status.ObservedWorkloads = append(r.Status.ObservedWorkloads, successful(of))
+	}
+	s := newScene(t, binding(web(), false, nil), r)
+	if _, err := s.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.status().ObservedWorkloads; len(got) != 1001 || got[0].Workload != web() || got[1000].Workload.Name != "all-0999" {
+		t.Errorf("got %d objects, from %v to %v", len(got), got[0], got[len(got)-1])
+	}
+}
+
 // TestAFailedWriteIsNoResult has the API server refuse one of two bindings once.
 func TestAFailedWriteIsNoResult(t *testing.T) {
 	first, second := binding(node(), false, nil), binding(web(), false, nil)
@@ -182,7 +231,7 @@ func TestAFailedWriteIsNoResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := appsv1alpha1.WorkloadRebalancerStatus{
-		ObservedWorkloads: []appsv1alpha1.ObservedWorkload{successful(node()), successful(web())}, ObservedGeneration: 1, FinishTime: at(0),
+		ObservedWorkloads: []appsv1alpha1.ObservedWorkload{successful(web()), successful(node())}, ObservedGeneration: 1, FinishTime: at(0),
 	}
 	if diff := cmp.Diff(want, s.status()); diff != "" {
 		t.Errorf("the status in the end (-want +got):\n%s", diff)

@@ -4,6 +4,9 @@
 package rebalancer
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +31,10 @@ func due(r *appsv1alpha1.WorkloadRebalancer) (time.Time, bool) {
 // results are what became of objects. One that is not among them is tried again.
 type results map[appsv1alpha1.ObjectReference]appsv1alpha1.ObservedWorkload
 
+// takenOutMax is how many objects that are not in its spec any more the status of a
+// rebalancer keeps: who changes the spec again and again must not make it grow for ever.
+const takenOutMax = 1000
+
 // known returns what is asked for already, of what a rebalancer was before it was
 // changed. What had failed is tried again with the rest.
 func known(r *appsv1alpha1.WorkloadRebalancer) results {
@@ -49,21 +56,35 @@ func (s results) set(workload appsv1alpha1.ObjectReference, found bool) {
 	s[workload] = observed
 }
 
-// report makes the status of a rebalancer say the results. It has finished if there
-// is one for each object.
+// report makes the status of a rebalancer say the results, in the order of apiVersion,
+// kind, namespace and name. What was asked for stays when it is taken out of the spec. The
+// rebalancer has finished if there is a result for each object of the spec.
 func report(r *appsv1alpha1.WorkloadRebalancer, of results, now time.Time) {
 	status := appsv1alpha1.WorkloadRebalancerStatus{ObservedGeneration: r.Status.ObservedGeneration}
-	complete, listed := true, map[appsv1alpha1.ObjectReference]bool{}
+	complete, wanted := true, map[appsv1alpha1.ObjectReference]bool{}
 	for _, workload := range r.Spec.Workloads {
-		observed, has := of[workload]
-		complete = complete && has
-		if has && !listed[workload] {
-			listed[workload] = true
-			status.ObservedWorkloads = append(status.ObservedWorkloads, observed)
+		_, has := of[workload]
+		complete, wanted[workload] = complete && has, true
+	}
+	takenOut := 0
+	for _, workload := range slices.SortedFunc(maps.Keys(of), compare) {
+		if !wanted[workload] {
+			if takenOut++; takenOut > takenOutMax {
+				continue
+			}
 		}
+		status.ObservedWorkloads = append(status.ObservedWorkloads, of[workload])
 	}
 	if complete {
 		status.ObservedGeneration, status.FinishTime = r.Generation, &metav1.Time{Time: now}
 	}
 	r.Status = status
+}
+
+// compare orders objects as Karmada's clients expect them: by apiVersion, kind, namespace
+// and name as one text.
+func compare(a, b appsv1alpha1.ObjectReference) int { return strings.Compare(sortKey(a), sortKey(b)) }
+
+func sortKey(of appsv1alpha1.ObjectReference) string {
+	return strings.Join([]string{of.APIVersion, of.Kind, of.Namespace, of.Name}, " ")
 }

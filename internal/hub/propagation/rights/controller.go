@@ -32,6 +32,7 @@ import (
 	"github.com/capstan-io/capstan/internal/backoff"
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames="open-cluster-management:cluster-manager-propagation:templates",verbs=get;list;watch;update;escalate
@@ -192,7 +193,7 @@ func (c *Controller) tell(policy client.Object, refused string) {
 	}
 	c.told[policy.GetUID()] = refused
 	c.events.Eventf(policy, nil, corev1.EventTypeWarning, ReasonKindReserved, action,
-		"objects of these kinds are never sent to clusters; remove them from resourceSelectors: %s", refused)
+		"objects of these kinds are never sent to clusters; remove them from resourceSelectors: %s; %s", refused, claims.InsteadOfPolicy)
 }
 
 // resources returns the resources of kinds, and when to look again for those that

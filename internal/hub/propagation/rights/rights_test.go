@@ -343,7 +343,7 @@ func (h *hub) reserved(t *testing.T) {
 	h.may(t, false, "list", "certificates.k8s.io", "certificatesigningrequests")
 	select {
 	case event := <-h.events.Events:
-		for _, want := range []string{rights.ReasonKindReserved, "Node of v1", "CertificateSigningRequest of certificates.k8s.io/v1", "resourceSelectors"} {
+		for _, want := range []string{rights.ReasonKindReserved, "Node of v1", "CertificateSigningRequest of certificates.k8s.io/v1", "resourceSelectors", "ManifestWork"} {
 			if !strings.Contains(event, want) {
 				t.Errorf("the event says %q, which lacks %q", event, want)
 			}

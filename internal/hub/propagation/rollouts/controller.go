@@ -74,7 +74,8 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, fmt.Errorf("reading the rollout %q: %w", req.NamespacedName, err)
 		}
 		c.forget(req.NamespacedName)
-		return ctrl.Result{}, c.Stages.Remove(ctx, req.NamespacedName)
+		c.Stages.Remove(req.NamespacedName)
+		return ctrl.Result{}, nil
 	}
 	if err := c.Stages.Set(ctx, before); err != nil {
 		return ctrl.Result{}, err

@@ -22,8 +22,8 @@ import (
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
-	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
+	"github.com/capstan-io/capstan/internal/order"
 )
 
 // SetupWithManager adds the controller to the manager. Changed has rollouts of

@@ -48,20 +48,67 @@ type Controller struct {
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("execution-space").
 		Watches(&clusterv1.ManagedCluster{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Namespace{}, handler.Funcs{DeleteFunc: c.onDeleted}).
+		Watches(&corev1.Namespace{}, handler.Funcs{UpdateFunc: c.onUpdated, DeleteFunc: c.onDeleted}).
 		Complete(conflict.Quiet(c))
+}
+
+// onUpdated tells why a namespace of ours that is being deleted does not go.
+func (c *Controller) onUpdated(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	before, is := e.ObjectOld.(*corev1.Namespace)
+	after, isToo := e.ObjectNew.(*corev1.Namespace)
+	if !is || !isToo {
+		return
+	}
+	cluster, owner := ownerOf(after)
+	if why := hindrance(after); owner != nil && why != "" && why != hindrance(before) {
+		c.tell(cluster, owner.UID, corev1.EventTypeWarning, announce.ReasonRemoveExecutionSpaceFailed, "Namespace "+after.Name+" is not removed yet: "+why)
+	}
 }
 
 // onDeleted tells that a namespace of ours is gone, and brings back its cluster.
 func (c *Controller) onDeleted(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	cluster, is := strings.CutPrefix(e.Object.GetName(), karmadaworkv1alpha1.NamespacePrefix)
-	if !is {
+	cluster, owner := ownerOf(e.Object)
+	if cluster == "" {
 		return
 	}
-	if owner := metav1.GetControllerOf(e.Object); owner != nil && owner.Kind == "ManagedCluster" && owner.Name == cluster {
+	if owner != nil {
 		c.tell(cluster, owner.UID, corev1.EventTypeNormal, announce.ReasonRemoveExecutionSpaceSucceed, "Namespace "+e.Object.GetName()+" was removed.")
 	}
 	q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}})
+}
+
+// ownerOf returns the cluster whose Works a namespace is for, "" if it is for those of
+// none, and the reference to its ManagedCluster, nil if the namespace is not ours.
+func ownerOf(namespace client.Object) (cluster string, owner *metav1.OwnerReference) {
+	cluster, is := strings.CutPrefix(namespace.GetName(), karmadaworkv1alpha1.NamespacePrefix)
+	if !is {
+		return "", nil
+	}
+	owner = metav1.GetControllerOf(namespace)
+	if owner == nil || owner.Kind != "ManagedCluster" || owner.Name != cluster {
+		return cluster, nil
+	}
+	return cluster, owner
+}
+
+// hindrance says why a namespace that is being deleted does not go without help, in the
+// words of the controller that deletes it; "" if nothing hinders that. Content that is
+// being deleted is no hindrance.
+func hindrance(namespace *corev1.Namespace) string {
+	if namespace.DeletionTimestamp.IsZero() {
+		return ""
+	}
+	var all []string
+	for _, condition := range namespace.Status.Conditions {
+		switch condition.Type {
+		case corev1.NamespaceDeletionDiscoveryFailure, corev1.NamespaceDeletionGVParsingFailure, corev1.NamespaceDeletionContentFailure,
+			corev1.NamespaceFinalizersRemaining:
+			if condition.Status == corev1.ConditionTrue {
+				all = append(all, condition.Message)
+			}
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // Reconcile makes the namespace of one cluster if there is none.

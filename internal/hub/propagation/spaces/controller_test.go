@@ -141,3 +141,32 @@ func TestANamespaceThatGoesBringsBackItsCluster(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatKeepsANamespace(t *testing.T) {
+	condition := func(of corev1.NamespaceConditionType, status corev1.ConditionStatus, message string) corev1.NamespaceCondition {
+		return corev1.NamespaceCondition{Type: of, Status: status, Message: message}
+	}
+	failure := condition(corev1.NamespaceDeletionContentFailure, corev1.ConditionTrue, "an object stays")
+	cases := map[string]struct {
+		deleted    bool
+		conditions []corev1.NamespaceCondition
+		want       string
+	}{
+		"nothing has failed":               {true, []corev1.NamespaceCondition{condition(corev1.NamespaceDeletionContentFailure, corev1.ConditionFalse, "all is well")}, ""},
+		"what is in it goes":               {true, []corev1.NamespaceCondition{condition(corev1.NamespaceContentRemaining, corev1.ConditionTrue, "one pod")}, ""},
+		"what is in it cannot be deleted":  {true, []corev1.NamespaceCondition{failure}, "an object stays"},
+		"finalizers, and kinds not listed": {true, []corev1.NamespaceCondition{condition(corev1.NamespaceDeletionDiscoveryFailure, corev1.ConditionTrue, "no list"), condition(corev1.NamespaceFinalizersRemaining, corev1.ConditionTrue, "one finalizer")}, "no list; one finalizer"},
+		"it is not being deleted":          {false, []corev1.NamespaceCondition{failure}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			namespace := &corev1.Namespace{Status: corev1.NamespaceStatus{Conditions: tc.conditions}}
+			if tc.deleted {
+				namespace.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			}
+			if got := hindrance(namespace); got != tc.want {
+				t.Errorf("hindrance %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -5,12 +5,66 @@ package staging
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
+const (
+	// sweepEvery is how often the revisions of rollouts that are gone are looked for, and
+	// sweepMost how long they are deleted then: the rest has its turn next time.
+	sweepEvery = 10 * time.Second
+	sweepMost  = 30 * time.Second
+	// sweepRollouts is of how many rollouts revisions are deleted at a time: API servers look at
+	// all revisions to find those of some.
+	sweepRollouts = 100
+)
+
+// Sweeper deletes the revisions of rollouts that are gone. It is a runnable of a manager.
+type Sweeper struct{ Stages *Stages }
+
+// Start deletes the revisions of rollouts that are gone until the context ends. It does so aside,
+// as there may be thousands: neither what is to be sent nor other rollouts wait for it.
+func (w Sweeper) Start(ctx context.Context) error {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if err := w.sweep(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "Revisions of rollouts that are gone are not deleted yet")
+		}
+	}, sweepEvery)
+	return nil
+}
+
+// sweep deletes the revisions of rollouts that are gone.
+func (w Sweeper) sweep(ctx context.Context) error {
+	s := w.Stages
+	ctx, cancel := context.WithTimeout(ctx, sweepMost)
+	defer cancel()
+	s.storing.Lock() // whoever stores one of a rollout that has ended is done, and nobody begins
+	s.mu.Lock()
+	ended := slices.Collect(maps.Keys(s.ended))
+	s.mu.Unlock()
+	s.storing.Unlock()
+	failed := s.drop(ctx, types.NamespacedName{})
+	for some := range slices.Chunk(ended, sweepRollouts) {
+		if err := s.shelf.clear(ctx, some); err != nil {
+			return errors.Join(failed, err)
+		}
+		s.mu.Lock()
+		for _, rollout := range some {
+			delete(s.ended, rollout)
+		}
+		s.mu.Unlock()
+	}
+	return failed
+}
+
 // garbage are the names of revisions that are to be deleted, by the binding or the
-// rollout that is tried again until they are. One that stays would be taken later
+// rollout that is tried again until they are, or by none for the Sweeper. One that stays would be taken later
 // for what clusters have.
 type garbage map[string]types.NamespacedName
 
@@ -42,7 +96,10 @@ func (s *Stages) drop(ctx context.Context, by types.NamespacedName) error {
 func (s *Stages) discard(ctx context.Context, name string) error {
 	s.storing.Lock()
 	defer s.storing.Unlock()
-	if !s.needless(name) {
+	s.mu.Lock()
+	_, needless := s.garbage[name]
+	s.mu.Unlock()
+	if !needless {
 		return nil
 	}
 	if err := s.shelf.delete(ctx, []revision{{name: name}}); err != nil {
@@ -50,13 +107,6 @@ func (s *Stages) discard(ctx context.Context, name string) error {
 	}
 	s.spare(name)
 	return nil
-}
-
-func (s *Stages) needless(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, is := s.garbage[name]
-	return is
 }
 
 // spare says that a revision is not to be deleted any more.

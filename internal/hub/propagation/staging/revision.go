@@ -181,7 +181,7 @@ func (h history) surplus(current string, undone, done bool, most int) []revision
 }
 
 // create stores a revision of an object, before the first cluster gets it; false if
-// there is no room for it.
+// there is no room for it, or if the rollout has ended meanwhile: nobody would delete it.
 func (s *Stages) create(ctx context.Context, e *entry, binding types.NamespacedName, r revision, content []byte) (bool, error) {
 	object := &fleetv1alpha1.PropagationRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: r.name, Labels: map[string]string{labelRollout: string(e.uid)}},
@@ -192,6 +192,9 @@ func (s *Stages) create(ctx context.Context, e *entry, binding types.NamespacedN
 	}
 	s.storing.RLock()
 	defer s.storing.RUnlock()
+	if s.entry(e.key) != e {
+		return false, nil
+	}
 	s.spare(r.name)
 	return s.shelf.create(ctx, object)
 }

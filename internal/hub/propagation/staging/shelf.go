@@ -12,6 +12,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,7 +30,8 @@ const (
 	plentyBytesMax = namespaceBytesMax / 2
 	// overheadBytes is what a revision takes besides its content.
 	overheadBytes = 1 << 10
-	// pageSize is how many revisions are read at a time: each may have a megabyte.
+	// pageSize is how many revisions are read or deleted at a time: each may have a megabyte, and
+	// API servers return what a request for many has deleted.
 	pageSize = 20
 )
 
@@ -45,6 +48,7 @@ type shelf struct {
 
 type stored struct {
 	namespace string // of the object
+	rollout   types.UID
 	bytes     int
 }
 
@@ -69,7 +73,7 @@ func (s *shelf) read(ctx context.Context) (map[types.UID]map[types.NamespacedNam
 			}
 			binding := types.NamespacedName{Namespace: r.Spec.BindingNamespace, Name: r.Spec.BindingName}
 			all[rollout][binding] = append(all[rollout][binding], revision{name: r.Name, number: r.Spec.Revision, bytes: len(r.Spec.Content), kept: true})
-			s.add(r.Name, binding.Namespace, len(r.Spec.Content))
+			s.add(r.Name, stored{binding.Namespace, rollout, len(r.Spec.Content)})
 		}
 		if next = list.Continue; next == "" {
 			break
@@ -104,8 +108,8 @@ func (s *shelf) source(ctx context.Context, r revision, now deliver.Source) (sou
 
 // create stores a revision of an object; false if there is no room for it.
 func (s *shelf) create(ctx context.Context, object *fleetv1alpha1.PropagationRevision) (bool, error) {
-	namespace, bytes := object.Spec.BindingNamespace, len(object.Spec.Content)
-	if !s.reserve(object.Name, namespace, bytes) {
+	namespace := object.Spec.BindingNamespace
+	if !s.reserve(object.Name, stored{namespace, types.UID(object.Labels[labelRollout]), len(object.Spec.Content)}) {
 		return false, nil
 	}
 	if err := s.client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -123,6 +127,35 @@ func (s *shelf) delete(ctx context.Context, gone []revision) error {
 			return fmt.Errorf("deleting PropagationRevision %q: %w", r.name, err)
 		}
 		s.remove(r.name)
+	}
+	return nil
+}
+
+// clear deletes all revisions of rollouts, in requests that are bounded each.
+func (s *shelf) clear(ctx context.Context, rollouts []types.UID) error {
+	var values, names []string
+	for _, rollout := range rollouts {
+		values = append(values, string(rollout))
+	}
+	s.mu.Lock()
+	for name, is := range s.of {
+		if slices.Contains(rollouts, is.rollout) {
+			names = append(names, name)
+		}
+	}
+	s.mu.Unlock()
+	of, err := labels.NewRequirement(labelRollout, selection.In, values)
+	if err != nil {
+		return fmt.Errorf("selecting the PropagationRevisions of rollouts that are gone: %w", err)
+	}
+	by := &client.DeleteAllOfOptions{ListOptions: client.ListOptions{LabelSelector: labels.NewSelector().Add(*of), Limit: pageSize}}
+	for left := len(names); left > 0; left -= pageSize {
+		if err := s.client.DeleteAllOf(ctx, &fleetv1alpha1.PropagationRevision{}, by); err != nil {
+			return fmt.Errorf("deleting the PropagationRevisions of %d rollouts that are gone: %w", len(rollouts), err)
+		}
+	}
+	for _, name := range names {
+		s.remove(name)
 	}
 	return nil
 }
@@ -150,38 +183,43 @@ func (s *shelf) most(namespace string) int {
 }
 
 // reserve takes room for a revision, if there is enough.
-func (s *shelf) reserve(name, namespace string, bytes int) bool {
+func (s *shelf) reserve(name string, is stored) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.room(name, namespace, bytes) {
+	if !s.room(name, is.namespace, is.bytes) {
 		return false
 	}
-	s.put(name, stored{namespace, bytes + overheadBytes})
+	s.put(name, is)
 	return true
 }
 
 // add notes that a revision is stored.
-func (s *shelf) add(name, namespace string, bytes int) {
+func (s *shelf) add(name string, is stored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.put(name, stored{namespace, bytes + overheadBytes})
+	s.put(name, is)
 }
 
 // remove notes that a revision is not stored any more.
 func (s *shelf) remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.put(name, stored{})
-	delete(s.of, name)
+	s.take(name)
 }
 
 // put counts a revision in the place of the one of its name. The caller has the lock.
 func (s *shelf) put(name string, is stored) {
+	s.take(name)
+	is.bytes += overheadBytes
+	s.of[name] = is
+	s.sum[is.namespace] += is.bytes
+}
+
+// take counts a revision no more. The caller has the lock.
+func (s *shelf) take(name string) {
 	was := s.of[name]
 	if s.sum[was.namespace] -= was.bytes; s.sum[was.namespace] == 0 {
 		delete(s.sum, was.namespace)
 	}
-	if s.of[name] = is; is.bytes > 0 {
-		s.sum[is.namespace] += is.bytes
-	}
+	delete(s.of, name)
 }

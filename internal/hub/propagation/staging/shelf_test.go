@@ -22,7 +22,7 @@ import (
 // fill has the revisions of other objects take all room of the namespace but so many
 // bytes.
 func (h *hub) fill(but int) {
-	h.stages.shelf.add("others", "shop", namespaceBytesMax-overheadBytes-but)
+	h.stages.shelf.add("others", stored{"shop", "others", namespaceBytesMax - overheadBytes - but})
 }
 
 // TestRevisionsOfANamespaceAreBounded has an object change while there is no room for

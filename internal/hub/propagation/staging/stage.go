@@ -149,7 +149,7 @@ func (p *pass) source(ctx context.Context, r revision) (source deliver.Source, h
 	if source, has, err = p.s.shelf.source(ctx, r, p.in.Source); err != nil || !has {
 		return source, false, err
 	}
-	if source.Overrides.Expands() {
+	if source.Heavy(true) {
 		err = p.s.Turns.Take(p.name) //nolint:wrapcheck // it says that it is the turn of others
 	}
 	return source, err == nil, err

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -23,7 +24,7 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/staged"
 )
 
-// +kubebuilder:rbac:groups=fleet.capstan.io,resources=propagationrevisions,verbs=get;list;create;delete
+// +kubebuilder:rbac:groups=fleet.capstan.io,resources=propagationrevisions,verbs=get;list;create;delete;deletecollection
 
 // Key names a rollout; one without a namespace is a ClusterPropagationRollout.
 type Key = types.NamespacedName
@@ -67,8 +68,10 @@ type Stages struct {
 	// governed has the rollouts of bindings.
 	governed map[types.NamespacedName]Key
 	rests    rests
-	// garbage are revisions that nobody needs any more, and who deletes them.
+	// garbage are revisions that nobody needs any more, and who deletes them; ended are the
+	// rollouts that are gone, of which the Sweeper deletes all.
 	garbage garbage
+	ended   map[types.UID]bool
 	shelf   *shelf
 	storing sync.RWMutex // for writing while a revision is deleted that may be needed again
 }
@@ -96,7 +99,7 @@ type entry struct {
 func New(d Deps) *Stages {
 	return &Stages{
 		Deps: d, entries: map[Key]*entry{}, targets: map[target][]Key{}, governed: map[types.NamespacedName]Key{}, garbage: garbage{},
-		rests: rests{}, shelf: newShelf(d),
+		ended: map[types.UID]bool{}, rests: rests{}, shelf: newShelf(d),
 	}
 }
 
@@ -138,22 +141,24 @@ func (s *Stages) Load(ctx context.Context) error {
 		}
 		delete(revisions, r.GetUID())
 	}
-	if err := s.orphans(ctx, revisions); err != nil {
-		return err
-	}
+	s.orphans(revisions)
 	s.loaded = true
 	return nil
 }
 
-// orphans deletes the revisions of rollouts that went while nobody looked.
-func (s *Stages) orphans(ctx context.Context, revisions map[types.UID]map[types.NamespacedName]history) error {
-	var gone []revision
-	for _, of := range revisions {
-		for _, each := range of {
-			gone = append(gone, each...)
+// orphans has the revisions deleted of rollouts that went while nobody looked.
+func (s *Stages) orphans(revisions map[types.UID]map[types.NamespacedName]history) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for rollout, of := range revisions {
+		if rollout != "" {
+			s.ended[rollout] = true
+			continue
+		}
+		for _, each := range of { // no label finds them
+			s.garbage.add(types.NamespacedName{}, each)
 		}
 	}
-	return s.shelf.delete(ctx, gone)
 }
 
 // Set takes in what a rollout says, if it says something else now, and has its
@@ -166,9 +171,7 @@ func (s *Stages) set(
 	key := client.ObjectKeyFromObject(r)
 	e := s.entry(key)
 	if e != nil && (e.uid != r.GetUID() || e.of != targetOf(r)) {
-		if err := s.Remove(ctx, key); err != nil {
-			return err
-		}
+		s.remove(key, e.uid != r.GetUID())
 		e = nil
 	}
 	if e != nil && e.generation == r.GetGeneration() {
@@ -213,6 +216,7 @@ func (s *Stages) take(e *entry, r Rollout, members []Binding) {
 	first := s.entries[e.key] == nil
 	if first {
 		s.entries[e.key] = e
+		delete(s.ended, e.uid) // the cache shows it later than its revisions
 		s.targets[e.of] = append(s.targets[e.of], e.key)
 		slices.SortFunc(s.targets[e.of], func(a, b Key) int {
 			return earlier(a, b, s.entries[a].created, s.entries[b].created)
@@ -250,21 +254,35 @@ func (s *Stages) take(e *entry, r Rollout, members []Binding) {
 	}
 }
 
-// Remove forgets a rollout. What it kept from clusters is sent to them.
-func (s *Stages) Remove(ctx context.Context, key Key) error {
+// Remove forgets a rollout that is gone. What it kept from clusters is sent to them, and the
+// Sweeper deletes its revisions.
+func (s *Stages) Remove(key Key) { s.remove(key, true) }
+
+// remove forgets a rollout, which has ended or is about something else now.
+func (s *Stages) remove(key Key, ended bool) {
 	s.mu.Lock()
 	e := s.entries[key]
 	if e == nil {
+		for name, by := range s.garbage { // of one that was about something else before, and went before it was taken in again
+			if by == key {
+				s.garbage[name] = types.NamespacedName{} // nobody tries again
+			}
+		}
 		s.mu.Unlock()
-		return s.drop(ctx, key) // what could not be deleted before
+		return
 	}
 	delete(s.entries, key)
 	if s.targets[e.of] = slices.DeleteFunc(s.targets[e.of], func(k Key) bool { return k == key }); len(s.targets[e.of]) == 0 {
 		delete(s.targets, e.of)
 	}
 	next := slices.Clone(s.targets[e.of])
-	for _, each := range e.history {
-		s.garbage.add(key, each)
+	if ended {
+		s.ended[e.uid] = true
+		maps.DeleteFunc(s.garbage, func(_ string, by types.NamespacedName) bool { return by == key }) // they are among them
+	} else {
+		for _, each := range e.history {
+			s.garbage.add(key, each)
+		}
 	}
 	for name, governor := range s.governed {
 		if governor != key {
@@ -281,7 +299,6 @@ func (s *Stages) Remove(ctx context.Context, key Key) error {
 	for _, other := range next {
 		s.Changed(other)
 	}
-	return s.drop(ctx, key)
 }
 
 func (s *Stages) entry(key Key) *entry {

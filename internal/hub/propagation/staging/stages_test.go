@@ -52,6 +52,8 @@ type hub struct {
 	// lists counts how often revisions were listed, and touched how often bindings were
 	// told to be looked at.
 	lists, touched int
+	// deletes counts the requests by which revisions were deleted.
+	deletes int
 }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -86,10 +88,18 @@ func newHub(t *testing.T) *hub {
 	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}
 	h.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(h.binding, h.rollout, policy).WithInterceptorFuncs(interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
+			h.deletes++
 			if h.refused != nil {
 				return h.refused
 			}
 			return c.Delete(ctx, object, opts...)
+		},
+		DeleteAllOf: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteAllOfOption) error {
+			h.deletes++
+			if h.refused != nil {
+				return h.refused
+			}
+			return c.DeleteAllOf(ctx, object, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if _, is := list.(*fleetv1alpha1.PropagationRevisionList); is {
@@ -253,7 +263,10 @@ func TestRevisionsDoNotStay(t *testing.T) {
 			h.binding.Annotations[policyv1alpha1.AnnotationPropagationPolicyName] = "other"
 			return h.pass()
 		}},
-		"the rollout is gone":                  {leave: func(h *hub) error { return h.stages.Remove(h.Context(), key) }},
+		"the rollout is gone": {leave: func(h *hub) error {
+			h.stages.Remove(key)
+			return Sweeper{h.stages}.sweep(h.Context())
+		}},
 		"the binding went while nobody looked": {restart: true},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -253,10 +253,36 @@ func ForTemplate(items []workv1alpha2.AggregatedStatusItem) []interpret.Item {
 }
 
 // Difference returns what has to change in the status for it to be as it is
-// wanted, as a merge patch has it: nil for a field that goes.
+// wanted, as a merge patch has it: nil for a field that goes. An empty list or object where
+// nothing is makes no difference by itself: kinds of Kubernetes are stored without, so that
+// it would be written each time.
 func Difference(object *unstructured.Unstructured, wanted map[string]any) map[string]any {
 	present, _, _ := unstructured.NestedMap(object.Object, "status") // what is no map is replaced
-	return difference(present, wanted)
+	changes := difference(present, wanted)
+	if !adds(changes, present) {
+		return nil
+	}
+	return changes
+}
+
+// adds tells whether changes do more than to add empty lists and objects where nothing is.
+func adds(changes, present map[string]any) bool {
+	for name, value := range changes {
+		before, is := present[name]
+		inner, deeper := value.(map[string]any)
+		list, isList := value.([]any)
+		switch {
+		case !is && isList && len(list) == 0:
+		case deeper:
+			within, _ := before.(map[string]any)
+			if is && within == nil || adds(inner, within) {
+				return true
+			}
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 func difference(present, wanted map[string]any) map[string]any {

@@ -277,6 +277,27 @@ func TestDifference(t *testing.T) {
 	}
 }
 
+func TestAnEmptyFieldIsNoDifference(t *testing.T) {
+	type object = map[string]any
+	for name, c := range map[string]struct{ present, wanted, want object }{
+		"a list":                    {object{"a": "x"}, object{"a": "x", "conditions": []any{}}, nil},
+		"an object":                 {object{"a": "x"}, object{"a": "x", "loadBalancer": object{}}, nil},
+		"one in another":            {object{"in": object{"a": "x"}}, object{"in": object{"a": "x", "list": []any{}, "deep": object{"list": []any{}}}}, nil},
+		"beside a change":           {object{"a": "x"}, object{"a": "y", "conditions": []any{}}, object{"a": "y", "conditions": []any{}}},
+		"in the place of a list":    {object{"list": []any{"x"}}, object{"list": []any{}}, object{"list": []any{}}},
+		"in the place of a text":    {object{"in": "x"}, object{"in": object{}}, object{"in": object{}}},
+		"a list that goes":          {object{"list": []any{}}, object{}, object{"list": nil}},
+		"an object that gets empty": {object{"in": object{"a": "x"}}, object{"in": object{}}, object{"in": object{"a": nil}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Difference(&unstructured.Unstructured{Object: object{"status": c.present}}, c.wanted)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestInterpretersAreToldWhyAnObjectIsNotApplied(t *testing.T) {
 	items := ForTemplate([]workv1alpha2.AggregatedStatusItem{{ClusterName: "a", AppliedMessage: "no room", Health: workv1alpha2.ResourceUnknown}})
 	if want := (interpret.Item{Cluster: "a", Message: "no room", Health: interpret.Unknown}); len(items) != 1 || !cmp.Equal(want, items[0]) {

@@ -9,10 +9,13 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/apply"
 )
 
 // absentMin is for how long the hub has to say that it has no such kind before the
@@ -107,13 +110,17 @@ func (k *kind) keep(object *metav1.PartialObjectMetadata) *metav1.PartialObjectM
 }
 
 // differs tells whether more has changed than the status. Kinds without a
-// generation have none, and their resourceVersion tells.
+// generation that counts have none, and their resourceVersion tells.
 func (k *kind) differs(before, after *metav1.PartialObjectMetadata) bool {
-	if before == nil || before.UID != after.UID || before.Generation != after.Generation ||
-		after.Generation == 0 && before.ResourceVersion != after.ResourceVersion {
+	if before == nil || before.UID != after.UID || before.Generation != after.Generation {
+		return true
+	}
+	resource, _ := meta.UnsafeGuessKindToResource(k.of) // which it is for the kinds that this is about
+	if counts := after.Generation > 0 && apply.GenerationCounts(resource.GroupResource()); !counts && before.ResourceVersion != after.ResourceVersion {
 		return true
 	}
 	return !before.DeletionTimestamp.Equal(after.DeletionTimestamp) ||
+		!after.DeletionTimestamp.IsZero() && !slices.Equal(before.Finalizers, after.Finalizers) || // they are what keeps it
 		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations)
 }
 

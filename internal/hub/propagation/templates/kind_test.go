@@ -56,6 +56,33 @@ func TestAnObjectThatWasAskedForTooEarlyIsTold(t *testing.T) {
 	}
 }
 
+// TestAChangeIsToldWhetherTheGenerationCountsItOrNot is also about PriorityClasses, whose
+// generation is always 1.
+func TestAChangeIsToldWhetherTheGenerationCountsItOrNot(t *testing.T) {
+	for of, want := range map[schema.GroupVersionKind]int{
+		{Group: "apps", Version: "v1", Kind: "Deployment"}:                 0,
+		{Version: "v1", Kind: "ConfigMap"}:                                 1,
+		{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}: 1,
+	} {
+		told := 0
+		watched := New(Options{Changed: func(Key) { told++ }})
+		watched.Use("somebody", of)
+		state := func(version string) *metav1.PartialObjectMetadata {
+			object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: version, Generation: 1}}
+			if of.Kind == "ConfigMap" {
+				object.Generation = 0
+			}
+			return object
+		}
+		watched.kinds[of].Replace([]*metav1.PartialObjectMetadata{state("1")}, "1")
+		told = 0
+		watched.kinds[of].Update(state("2"))
+		if told != want {
+			t.Errorf("a %s that was written was told %d times, want %d", of.Kind, told, want)
+		}
+	}
+}
+
 // TestAKindHasToBeMissingForLong is about objects whose definition was deleted:
 // that the hub does not serve their kind for a moment says nothing about them.
 func TestAKindHasToBeMissingForLong(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/interpret/native"
 )
 
 const (
@@ -86,12 +87,15 @@ func (r *Recent) drop() {
 	}
 }
 
-// put remembers an object, but for who has written which field.
+// put remembers an object, but for who has written which field, unless that decides what
+// of it is sent.
 func (r *Recent) put(key Key, object *unstructured.Unstructured) {
 	if object.GetResourceVersion() == "" {
 		return
 	}
-	object.SetManagedFields(nil)
+	if !native.NeedsManagedFields(key.Kind.GroupKind()) {
+		object.SetManagedFields(nil)
+	}
 	text, err := object.MarshalJSON()
 	if err != nil || len(text) > recentBytesMax/8 {
 		return // it is read when it is needed

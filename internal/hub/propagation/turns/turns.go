@@ -8,6 +8,7 @@ package turns
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -27,13 +28,16 @@ type Turns struct {
 
 	mu  sync.Mutex
 	has map[types.NamespacedName]bool
-	// taken counts all turns, and last has the number of the last one of each namespace.
+	// taken counts all turns, and last has the number of the last one of each namespace that
+	// has one or waits for one. A namespace that comes is treated as if it had had the last
+	// turn of all, so it waits for those that are here.
 	taken int
 	last  map[string]int
-	// line are those that wait, and asked those of them that have said so since they
-	// were looked at last.
-	line  []types.NamespacedName
-	asked map[types.NamespacedName]bool
+	// line are those that wait, asked those of them that have said so since they were
+	// looked at last, and called those whose turn has come, which nobody takes from them.
+	line   []types.NamespacedName
+	asked  map[types.NamespacedName]bool
+	called map[types.NamespacedName]bool
 }
 
 // New returns turns for so many bindings at a time, one of which is never of the namespace
@@ -42,7 +46,8 @@ type Turns struct {
 func New(most int, call func(binding types.NamespacedName)) *Turns {
 	return &Turns{
 		most: most, share: max(1, most-1), call: call,
-		has: map[types.NamespacedName]bool{}, last: map[string]int{}, asked: map[types.NamespacedName]bool{},
+		has: map[types.NamespacedName]bool{}, last: map[string]int{},
+		asked: map[types.NamespacedName]bool{}, called: map[types.NamespacedName]bool{},
 	}
 }
 
@@ -55,6 +60,9 @@ func (t *Turns) Take(binding types.NamespacedName) error {
 	}
 	if !slices.Contains(t.line, binding) {
 		t.line = append(t.line, binding)
+	}
+	if _, here := t.last[binding.Namespace]; !here {
+		t.last[binding.Namespace] = t.taken
 	}
 	if slices.Contains(t.due(), binding) {
 		t.has[binding] = true
@@ -73,6 +81,7 @@ func (t *Turns) Done(binding types.NamespacedName) {
 	defer t.mu.Unlock()
 	if t.has[binding] {
 		delete(t.has, binding)
+		t.forget(binding.Namespace)
 		t.next()
 	}
 }
@@ -88,6 +97,7 @@ func (t *Turns) Looked(binding types.NamespacedName) {
 	}
 	if slices.Contains(t.line, binding) {
 		t.leave(binding)
+		t.forget(binding.Namespace)
 		t.next()
 	}
 }
@@ -96,17 +106,28 @@ func (t *Turns) Looked(binding types.NamespacedName) {
 func (t *Turns) leave(binding types.NamespacedName) {
 	t.line = slices.DeleteFunc(t.line, func(waits types.NamespacedName) bool { return waits == binding })
 	delete(t.asked, binding)
+	delete(t.called, binding)
+}
+
+// forget forgets a namespace of which no binding has a turn or waits. The caller has the
+// lock.
+func (t *Turns) forget(namespace string) {
+	of := func(binding types.NamespacedName) bool { return binding.Namespace == namespace }
+	if !slices.ContainsFunc(t.line, of) && !slices.ContainsFunc(slices.Collect(maps.Keys(t.has)), of) {
+		delete(t.last, namespace)
+	}
 }
 
 // next calls whose turn it is. The caller has the lock.
 func (t *Turns) next() {
 	for _, binding := range t.due() {
+		t.called[binding] = true
 		t.call(binding)
 	}
 }
 
-// due returns those in the line whose turn it is: the first of the namespace that has had
-// none for longest. The caller has the lock.
+// due returns those in the line whose turn it is: those that were called, and then the
+// first of the namespace that has had none for longest. The caller has the lock.
 func (t *Turns) due() []types.NamespacedName {
 	busy := map[string]int{}
 	for binding := range t.has {
@@ -119,7 +140,7 @@ func (t *Turns) due() []types.NamespacedName {
 			if busy[binding.Namespace] >= t.share || slices.Contains(due, binding) {
 				continue
 			}
-			if first < 0 || t.last[binding.Namespace] < t.last[t.line[first].Namespace] {
+			if first < 0 || t.before(binding, t.line[first]) {
 				first = place
 			}
 		}
@@ -130,4 +151,13 @@ func (t *Turns) due() []types.NamespacedName {
 		busy[t.line[first].Namespace]++
 	}
 	return due
+}
+
+// before tells whether a binding comes before another that is before it in the line. The
+// caller has the lock.
+func (t *Turns) before(binding, other types.NamespacedName) bool {
+	if t.called[binding] != t.called[other] {
+		return t.called[binding]
+	}
+	return t.last[binding.Namespace] < t.last[other.Namespace]
 }

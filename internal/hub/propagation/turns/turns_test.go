@@ -136,3 +136,46 @@ func TestATenantHasNotAllTurns(t *testing.T) {
 		t.Errorf("called are %v, want %v", l.called, want)
 	}
 }
+
+// TestNewNamespacesDoNotComeFirst has a tenant make ever new namespaces, whose bindings want
+// turns, while a binding of somebody waits who has had a turn before.
+func TestNewNamespacesDoNotComeFirst(t *testing.T) {
+	l := newLine()
+	l.look("bank")
+	l.Done(named("bank"))
+	l.look("shop-0")
+	l.look("shop-1")
+	if l.look("bank") {
+		t.Fatal("three have a turn")
+	}
+	for i := range 5 {
+		l.look(fmt.Sprint("new-", i))
+	}
+	l.called = nil
+	l.Done(named("shop-0"))
+	if want := []string{"bank"}; !slices.Equal(l.called, want) {
+		t.Errorf("called are %v, want %v, who waits for longest", l.called, want)
+	}
+}
+
+// TestNamespacesThatAreGoneAreForgotten has many namespaces come and go.
+func TestNamespacesThatAreGoneAreForgotten(t *testing.T) {
+	l := newLine()
+	for i := range 100 {
+		has, waits, gone := fmt.Sprint("has-", i), fmt.Sprint("waits-", i), fmt.Sprint("gone-", i)
+		for _, name := range []string{has, fmt.Sprint("too-", i), waits, gone} {
+			l.look(name)
+		}
+		l.Looked(named(gone))
+		for _, name := range []string{has, fmt.Sprint("too-", i)} {
+			l.Done(named(name))
+		}
+		if !l.look(waits) {
+			t.Fatalf("%s has no turn", waits)
+		}
+		l.Done(named(waits))
+	}
+	if len(l.last)+len(l.Turns.called) > 0 {
+		t.Errorf("%d namespaces and %d bindings are remembered of which nothing waits", len(l.last), len(l.Turns.called))
+	}
+}
