@@ -6,6 +6,7 @@ package registration_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,8 @@ func TestClusters(t *testing.T) {
 	h := startHub(t, registration.Options{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
 	t.Run("an accepted agent may do what it checks for, and nothing with other clusters", func(t *testing.T) { acceptedAgent(t, h) })
 	t.Run("a cluster that asks to join costs no role", func(t *testing.T) { asking(t, h) })
+	t.Run("the label of an earlier release becomes an annotation", func(t *testing.T) { labelledBefore(t, h) })
+	t.Run("works that no agent will clean up go when they are deleted", func(t *testing.T) { withoutAgent(t, h) })
 	t.Run("deny takes the rights back and accepting again restores them", func(t *testing.T) { denied(t, h) })
 	t.Run("a restored hub tells clusters that join what it forgot", func(t *testing.T) { warned(t, h) })
 	t.Run("what somebody changes or deletes is restored", func(t *testing.T) { drift(t, h) })
@@ -199,6 +202,86 @@ func asking(t *testing.T, h *hub) {
 		}
 		h.gone(t, cluster(name, false))
 	}
+}
+
+// labelledBefore has clusters as an earlier release has left them: one that waits, and one
+// that was accepted while no webhook looked.
+func labelledBefore(t *testing.T, h *hub) {
+	for name, accepted := range map[string]bool{"labelled": false, "labelled-accepted": true} {
+		mc := cluster(name, accepted)
+		mc.Labels = map[string]string{clusterv1.LabelAwaitingAcceptance: "0123456789abcdef", "env": "prod"}
+		h.create(t, mc)
+		h.eventually(t, "the label is gone", func(ctx context.Context) (bool, error) {
+			err := h.client.Get(ctx, client.ObjectKeyFromObject(mc), mc)
+			_, labelled := mc.Labels[clusterv1.LabelAwaitingAcceptance]
+			return !labelled, err
+		})
+		want := map[bool]string{false: "0123456789abcdef"}[accepted]
+		if mc.Labels["env"] != "prod" || mc.Annotations[clusterv1.AnnotationAwaitingAcceptance] != want {
+			t.Errorf("cluster %s has the labels %v and the annotations %v, want to wait for %q", name, mc.Labels, mc.Annotations, want)
+		}
+		if err := h.client.Delete(t.Context(), mc); err != nil {
+			t.Fatal(err)
+		}
+		h.gone(t, cluster(name, false))
+	}
+}
+
+// withoutAgent deletes works that an agent may have applied, which stay, and then those of
+// clusters that never had an agent. Whatever goes later was looked at later.
+func withoutAgent(t *testing.T, h *hub) {
+	const ofAWS = "agent.open-cluster-management.io/managed-cluster-arn"
+	stay, leave := []string{"manned", "wiped", "served", "aws"}, []string{"waits", "unmanned", "nobody"}
+	raw := func(body string) client.Patch { return client.RawPatch("application/merge-patch+json", []byte(body)) }
+	unmanned, aws := cluster("unmanned", true), cluster("aws", false)
+	unmanned.Annotations = nil // no agent was given a certificate
+	aws.Annotations = map[string]string{ofAWS: "arn:aws:eks"}
+	h.create(t, cluster("waits", false), unmanned, cluster("manned", true), cluster("wiped", true), aws)
+	for _, name := range []string{"unmanned", "manned", "wiped"} {
+		h.accepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	}
+	for _, name := range []string{"waits", "nobody", "served", "aws"} {
+		h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for _, name := range slices.Concat(stay, leave) {
+		h.create(t, manifestWork(name, "web", ""))
+	}
+	// One cluster is denied, and somebody removes what its agent has reported.
+	h.patch(t, "wiped", `{"spec":{"hubAcceptsClient":false}}`)
+	h.gone(t, grants.WorkBinding("wiped"))
+	if err := h.client.Status().Patch(t.Context(), cluster("wiped", false), raw(`{"status":null}`)); err != nil {
+		t.Fatal(err)
+	}
+	// The ManagedCluster of another one is gone, whose agent has reported about the work.
+	reported := raw(`{"status":{"conditions":[{"type":"Applied","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+	if err := h.client.Status().Patch(t.Context(), manifestWork("served", "web", ""), reported); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Concat(stay, leave) {
+		if err := h.client.Delete(t.Context(), manifestWork(name, "web", "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range leave {
+		h.gone(t, manifestWork(name, "web", ""))
+	}
+	for _, name := range stay {
+		if work := manifestWork(name, "web", ""); h.client.Get(t.Context(), client.ObjectKeyFromObject(work), work) != nil {
+			t.Errorf("the work of cluster %q is gone, which an agent may have applied", name)
+		}
+	}
+	for _, name := range []string{"manned", "wiped", "served"} {
+		if err := h.client.Patch(t.Context(), manifestWork(name, "web", ""), raw(`{"metadata":{"finalizers":null}}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"manned", "wiped", "waits", "unmanned", "aws"} {
+		if err := h.client.Delete(t.Context(), cluster(name, false)); err != nil {
+			t.Fatal(err)
+		}
+		h.gone(t, cluster(name, false))
+	}
+	h.gone(t, manifestWork("aws", "web", "")) // no agent can come any more
 }
 
 func denied(t *testing.T, h *hub) {

@@ -121,12 +121,20 @@ func beforeUpgrade(t *testing.T, h *hub) {
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:managedcluster:" + name}}
 	group := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil,
 		`{"metadata":{"annotations":null},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":%q}]}`, clusterv1.AgentGroup(name)))
-	if err := h.client.Patch(t.Context(), binding, group); err != nil {
-		t.Fatal(err)
-	}
+	// A look at the cluster that began before its condition was shown writes the binding of a
+	// new cluster once more. What was there before an upgrade meets no such look: so it is
+	// written until the hub has seen it.
+	h.eventually(t, "the hub sees the binding of an earlier release", func(ctx context.Context) (bool, error) {
+		if err := h.client.Patch(ctx, binding, group); err != nil {
+			return false, err
+		}
+		mc := &clusterv1.ManagedCluster{}
+		err := h.client.Get(ctx, client.ObjectKey{Name: name}, mc)
+		return mc.Annotations[clusterv1.AnnotationAgents] != "", err
+	})
+	h.noted(t, name, "*")
 	h.hasRights(t, name, "one", true)
 	h.hasRights(t, name, "two", true)
-	h.noted(t, name, "*")
 	h.approved(t, h.ask(t, h.agent(t, name), subjectOf(name, "one"), name, nil))
 	h.noted(t, name, "*,one")
 	h.hasRights(t, name, "two", true)

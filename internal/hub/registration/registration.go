@@ -37,6 +37,7 @@ import (
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/hub/registration/csr/approval"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/abandoned"
 	clocksync "github.com/capstan-io/capstan/internal/hub/registration/managedcluster/clock"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/gc"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/lease"
@@ -146,11 +147,12 @@ func Watched() []client.Object {
 	}
 }
 
-// existence keeps of a work what it takes to see that it is gone.
+// existence keeps of a work what it takes to see that it goes, or is gone.
 func existence(obj any) (any, error) {
 	if work, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		work.ObjectMeta = metav1.ObjectMeta{
 			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion,
+			DeletionTimestamp: work.DeletionTimestamp,
 		}
 	}
 	return obj, nil
@@ -191,6 +193,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if mirrored {
 		clusters := projection.New(projection.Deps{Client: c, Live: mgr.GetAPIReader(), Events: recorder})
 		if err := errors.Join(metrics.Register(o.Metrics, clusters.Collector()), clusters.SetupWithManager(mgr)); err != nil {
+			return err
+		}
+	}
+	if held.Allow(abandoned.Needs()) {
+		if err := abandoned.New(c, mgr.GetAPIReader(), held).SetupWithManager(mgr); err != nil {
 			return err
 		}
 	}

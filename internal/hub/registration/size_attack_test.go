@@ -118,6 +118,9 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 		"a deadline for its removal": {func(mc *clusterv1.ManagedCluster) {
 			mc.Annotations = map[string]string{clusterv1.GroupName + "/detach-deadline": "0s"}
 		}, "no annotations but those that begin with agent.open-cluster-management.io/"},
+		"the mark of those whom an acceptor registers": {func(mc *clusterv1.ManagedCluster) {
+			mc.Annotations = map[string]string{clusterv1.AnnotationRegisteredByAcceptor: "true"}
+		}, "no annotations but those that begin with agent.open-cluster-management.io/"},
 		"a heartbeat of days": {func(mc *clusterv1.ManagedCluster) { mc.Spec.LeaseDurationSeconds = 1 << 20 }, "at most 300 for leaseDurationSeconds"},
 		"a certificate": {func(mc *clusterv1.ManagedCluster) {
 			mc.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://x:6443", CABundle: make([]byte, 64<<10)}}
@@ -150,7 +153,8 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 	}
 	mc := cluster("asked", false)
 	mc.Labels = map[string]string{"env": "x"}
-	mc.Annotations = map[string]string{fleetv1alpha1.AnnotationAgentID: "1", ownPrefix + "x": "y"}
+	// The webhook marks the cluster as one that waits before the guard looks at it.
+	mc.Annotations = map[string]string{fleetv1alpha1.AnnotationAgentID: "1", ownPrefix + "x": "y", clusterv1.AnnotationAwaitingAcceptance: "mark"}
 	if err := as.Create(t.Context(), mc); err != nil {
 		t.Errorf("who asks to join may not: %v", err)
 	}

@@ -211,7 +211,7 @@ func facts(mc *clusterv1.ManagedCluster, exists bool) policy.Cluster {
 		Deleting:  !mc.DeletionTimestamp.IsZero(),
 		Joined:    meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
 		Alive:     available != nil && available.Status != metav1.ConditionUnknown,
-		WaitsFor:  mc.Labels[clusterv1.LabelAwaitingAcceptance],
+		WaitsFor:  clusterv1.AwaitingMarkOf(mc),
 		Requester: mc.Annotations[clusterv1.AnnotationJoinRequestedBy],
 		Key:       mc.Annotations[clusterv1.AnnotationJoinKey],
 		Set:       mc.Labels[clusterv1.LabelClusterSet],

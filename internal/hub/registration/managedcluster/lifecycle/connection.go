@@ -97,13 +97,21 @@ func (p podCounts) ask(ctx context.Context, w *writer, name string) error {
 	return wrap(err, "applying", "ClusterConnection", name)
 }
 
-// disconnect removes the ClusterConnection of a cluster that is being deleted.
-func (w *writer) disconnect(ctx context.Context, name string) error {
-	if !w.connections() {
+// disconnect removes the ClusterConnection of a cluster that is being deleted. The cache may still
+// have a cluster that is gone: the connection is then that of the next one of the name.
+func (w *writer) disconnect(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+	connection, err := w.connection(ctx, mc.Name)
+	if err != nil || connection == nil {
+		return err
+	}
+	live := &clusterv1.ManagedCluster{}
+	err = w.live.Get(ctx, client.ObjectKeyFromObject(mc), live)
+	if apierrors.IsNotFound(err) || err == nil && live.UID != mc.UID {
 		return nil
 	}
-	connection := &fleetv1alpha1.ClusterConnection{}
-	connection.Name = name
+	if err != nil {
+		return wrap(err, "reading", "ManagedCluster", mc.Name)
+	}
 	return w.remove(ctx, connection)
 }
 

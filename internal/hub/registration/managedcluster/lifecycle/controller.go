@@ -104,6 +104,9 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading ManagedCluster %q: %w", req.Name, err)
 	}
+	if err := annotateAwaiting(ctx, c.Client, mc); err != nil {
+		return ctrl.Result{}, err
+	}
 	before := conditions.Of(mc.Status.Conditions, ownedConditions()...)
 	var result ctrl.Result
 	var err error
@@ -189,6 +192,29 @@ func (c *Controller) deny(ctx context.Context, mc *clusterv1.ManagedCluster) err
 	setDuplicate(mc, standing{})
 	setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied,
 		"the hub does not accept the cluster (any more): spec.hubAcceptsClient is false")
+	return nil
+}
+
+// annotateAwaiting replaces the label by which an earlier release counted the clusters
+// that wait for acceptance. The webhook does the same with any other change, and restores
+// the annotation if somebody removes it.
+func annotateAwaiting(ctx context.Context, c client.Client, mc *clusterv1.ManagedCluster) error {
+	if _, labelled := mc.Labels[clusterv1.LabelAwaitingAcceptance]; !labelled {
+		return nil
+	}
+	before := mc.DeepCopy()
+	if mark := clusterv1.AwaitingMarkOf(mc); mark != "" && !mc.Spec.HubAcceptsClient {
+		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAwaitingAcceptance, mark)
+	}
+	delete(mc.Labels, clusterv1.LabelAwaitingAcceptance)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.Patch(ctx, mc, patch, client.FieldOwner(fieldOwner)); err != nil {
+		return fmt.Errorf("replacing label %s of ManagedCluster %q by the annotation: %w", clusterv1.LabelAwaitingAcceptance, mc.Name, err)
+	}
+	if _, restored := mc.Labels[clusterv1.LabelAwaitingAcceptance]; restored {
+		return fmt.Errorf("label %s of ManagedCluster %q was restored by the webhook of an earlier release: it goes when that is updated",
+			clusterv1.LabelAwaitingAcceptance, mc.Name)
+	}
 	return nil
 }
 

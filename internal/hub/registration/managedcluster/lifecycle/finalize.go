@@ -47,7 +47,7 @@ func (c *Controller) finalize(ctx context.Context, mc *clusterv1.ManagedCluster)
 	}
 	setDeleting(mc, metav1.ConditionTrue, clusterv1.ManagedClusterReasonDeletingNoResource, "nothing remains to be deleted")
 	c.holders.drop(mc.Name)
-	if err := errors.Join(c.writer.disconnect(ctx, mc.Name), c.writer.release(ctx, mc.Name)); err != nil {
+	if err := errors.Join(c.writer.disconnect(ctx, mc), c.writer.release(ctx, mc.Name)); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, c.letGo(ctx, mc)
