@@ -71,10 +71,11 @@ func testCalls(t *testing.T, admin client.Client, count *calls) {
 		change func()
 		want   map[string]int
 	}{
-		{name: "an annotation", change: func() { c.Annotations = map[string]string{"a": "b"} }},
+		{name: "an annotation", change: func() { c.Annotations["a"] = "b" }},
 		{name: "a finalizer", change: func() { c.Finalizers = append(c.Finalizers, "a.example/b") }},
 		{name: "a label", change: func() { c.Labels["a"] = "b" }},
-		{name: "the label of those that wait", change: func() { delete(c.Labels, clusterv1.LabelAwaitingAcceptance) }, want: map[string]int{mutate: 1}},
+		{name: "the annotation of those that wait", change: func() { delete(c.Annotations, clusterv1.AnnotationAwaitingAcceptance) }, want: map[string]int{mutate: 1}},
+		{name: "the label in its place", change: func() { c.Labels[clusterv1.LabelAwaitingAcceptance] = "x" }, want: map[string]int{mutate: 1}},
 		{name: "acceptance", change: func() { c.Spec.HubAcceptsClient = true }, want: both},
 		{name: "denial", change: func() { c.Spec.HubAcceptsClient = false }, want: both},
 		{name: "an address", change: func() {

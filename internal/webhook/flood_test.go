@@ -38,22 +38,34 @@ func testFlood(t *testing.T, admin, token, registrar client.Client) {
 	named := func(i int) *clusterv1.ManagedCluster {
 		return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("flood-%d", i)}}
 	}
-	waits := func(c *clusterv1.ManagedCluster) string { return c.Labels[clusterv1.LabelAwaitingAcceptance] }
+	waits := func(c *clusterv1.ManagedCluster) string {
+		if _, labelled := c.Labels[clusterv1.LabelAwaitingAcceptance]; labelled {
+			t.Errorf("cluster %q has a label that nobody who compares labels expects", c.Name)
+		}
+		return c.Annotations[clusterv1.AnnotationAwaitingAcceptance]
+	}
 	const mark = "60eb7619d7e264a8" // of the token
-	for i, sent := range []map[string]string{nil, {clusterv1.LabelAwaitingAcceptance: "0000000000000000"}, {clusterv1.LabelAwaitingAcceptance: ""}} {
+	for i, sent := range []map[string]string{nil, {clusterv1.AnnotationAwaitingAcceptance: "0000000000000000"}, {clusterv1.AnnotationAwaitingAcceptance: ""}} {
 		c := named(i)
-		c.Labels = sent
+		c.Annotations, c.Labels = maps.Clone(sent), maps.Clone(sent)
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, clusterv1.AnnotationRegisteredByAcceptor, "true")
 		if err := token.Create(t.Context(), c); err != nil {
 			t.Fatalf("creating cluster %d: %v", i, err)
 		}
-		if got := waits(c); got != mark {
-			t.Errorf("with the labels %v sent, cluster %d has the label %q, want %q", sent, i, got, mark)
+		if _, has := c.Annotations[clusterv1.AnnotationRegisteredByAcceptor]; has {
+			t.Errorf("cluster %d of a bootstrap token says that somebody has registered it who may accept it", i)
 		}
+		if got := waits(c); got != mark {
+			t.Errorf("with %v sent, cluster %d has the annotation %q, want %q", sent, i, got, mark)
+		}
+	}
+	byAcceptor := func(c *clusterv1.ManagedCluster) string {
+		return c.Annotations[clusterv1.AnnotationRegisteredByAcceptor]
 	}
 	tooMany := func(i int) {
 		t.Helper()
 		refused(t, token.Create(t.Context(), named(i)), apierrors.IsForbidden, `3 clusters of user "system:bootstrap:abcdef" wait for acceptance, and there may not be more: `+
-			`accept or delete some of them, which "kubectl get managedclusters -l fleet.capstan.io/awaiting-acceptance=`+mark+`" lists`)
+			`accept or delete some of them, which "kubectl get managedclusters -o jsonpath='{.items[?(@.metadata.annotations.fleet\.capstan\.io/awaiting-acceptance=="`+mark+`")].metadata.name}'" lists`)
 	}
 	tooMany(3)
 	if err := token.Create(t.Context(), named(2)); !apierrors.IsAlreadyExists(err) {
@@ -69,8 +81,8 @@ func testFlood(t *testing.T, admin, token, registrar client.Client) {
 	if err := admin.Update(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	if got, has := first.Labels[clusterv1.LabelAwaitingAcceptance]; has {
-		t.Errorf("an accepted cluster has the label %q", got)
+	if got, has := first.Annotations[clusterv1.AnnotationAwaitingAcceptance]; has {
+		t.Errorf("an accepted cluster has the annotation %q", got)
 	}
 	// The webhooks see a moment later that it was accepted.
 	var refusal error
@@ -82,8 +94,9 @@ func testFlood(t *testing.T, admin, token, registrar client.Client) {
 	}
 	tooMany(5)
 	for i := range maxUnaccepted + 1 {
-		if err := admin.Create(t.Context(), named(10+i)); err != nil {
-			t.Errorf("cluster %d of an administrator: %v", i, err)
+		c := named(10 + i)
+		if err := admin.Create(t.Context(), c); err != nil || byAcceptor(c) != "true" {
+			t.Errorf("cluster %d of an administrator: %v, registered by somebody who may accept it: %q", i, err, byAcceptor(c))
 		}
 	}
 }
@@ -96,15 +109,19 @@ func others(t *testing.T, registrar client.Client) {
 	if err := registrar.Create(t.Context(), c); err != nil {
 		t.Fatalf("the limit of one user holds for another: %v", err)
 	}
-	mark := c.Labels[clusterv1.LabelAwaitingAcceptance]
-	for _, label := range []map[string]string{nil, {clusterv1.LabelAwaitingAcceptance: "0000000000000000"}} {
+	mark := c.Annotations[clusterv1.AnnotationAwaitingAcceptance]
+	for _, sent := range []map[string]string{nil, {clusterv1.AnnotationAwaitingAcceptance: "0000000000000000"}} {
 		c.Labels = map[string]string{clusterv1.LabelClusterSet: clusterv1.DefaultClusterSet}
-		maps.Copy(c.Labels, label)
+		maps.Copy(c.Labels, sent)
+		c.Annotations = sent
 		if err := registrar.Update(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		if got := c.Labels[clusterv1.LabelAwaitingAcceptance]; got != mark {
-			t.Errorf("a user changes the label to %q, want %q", got, mark)
+		if got := c.Annotations[clusterv1.AnnotationAwaitingAcceptance]; got != mark || mark == "" {
+			t.Errorf("a user changes the annotation to %q, want %q", got, mark)
+		}
+		if want := map[string]string{clusterv1.LabelClusterSet: clusterv1.DefaultClusterSet}; !maps.Equal(c.Labels, want) {
+			t.Errorf("a user changes the labels to %v, want %v", c.Labels, want)
 		}
 	}
 	if err := registrar.Delete(t.Context(), c); err != nil {

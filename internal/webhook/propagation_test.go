@@ -286,6 +286,7 @@ func testProtection(t *testing.T, admin client.Client) {
 		return err != nil, nil
 	})
 	refused(t, err, apierrors.IsForbidden, "take the label off first (kubectl label KIND NAME resourcetemplate.karmada.io/deletion-protected-)")
+	refused(t, err, apierrors.IsForbidden, "This resource is protected") // which Karmada's clients match
 	refused(t, admin.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace("default")), apierrors.IsForbidden, "protected from deletion")
 	for _, object := range []client.Object{other, pod, lease, work} { // the label keeps no controller from its own
 		if err := admin.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {

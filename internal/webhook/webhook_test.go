@@ -84,19 +84,20 @@ func TestInstalledWebhooks(t *testing.T) {
 		{APIGroups: []string{workv1.GroupName}, Resources: []string{"manifestworks"}, Verbs: []string{"create"}},
 	})
 	t.Run("ManifestWorkReplicaSet", func(t *testing.T) { testReplicaSets(t, admin, as(t, "registrar")) })
+	t.Run("Texts that clients compare", func(t *testing.T) { testComparedTexts(t, config) })
 	t.Run("Exempt", func(t *testing.T) { testExempt(t, count, as(t, workController), as(t, "registrar")) })
 	t.Run("Calls", func(t *testing.T) { testCalls(t, admin, count) })
 	t.Run("Propagation", func(t *testing.T) { testPropagation(t, config, count) })
 }
 
 func testClusters(t *testing.T, admin, registrar, acceptor client.Client) {
-	c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "accepted"}}
+	c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "accepted", Labels: map[string]string{"env": "prod"}}}
 	c.Spec.Taints = []clusterv1.Taint{{Key: "k", Effect: clusterv1.TaintEffectNoSelect}}
 	if err := registrar.Create(t.Context(), c); err != nil {
 		t.Fatalf("registering a cluster: %v", err)
 	}
-	if c.Labels[clusterv1.LabelClusterSet] != clusterv1.DefaultClusterSet || len(c.Finalizers) != 0 {
-		t.Errorf("got labels %v and finalizers %v, want the default set and no finalizer before acceptance", c.Labels, c.Finalizers)
+	if !maps.Equal(c.Labels, map[string]string{"env": "prod", clusterv1.LabelClusterSet: clusterv1.DefaultClusterSet}) || len(c.Finalizers) != 0 {
+		t.Errorf("got labels %v and finalizers %v, want those that were sent, the default set, and no finalizer before acceptance", c.Labels, c.Finalizers)
 	}
 	wantTaints := []clusterv1.Taint{
 		{Key: "k", Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(now())},
@@ -128,7 +129,7 @@ func testClusters(t *testing.T, admin, registrar, acceptor client.Client) {
 		apierrors.IsBadRequest, "is not a valid name for its namespace")
 	insecure := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "insecure"}}
 	insecure.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "http://x"}}
-	refused(t, registrar.Create(t.Context(), insecure), apierrors.IsBadRequest, `url is "http://x"`)
+	refused(t, registrar.Create(t.Context(), insecure), apierrors.IsBadRequest, `url "http://x" is invalid in client configs`)
 	// Everything about a cluster must still work while it goes away.
 	if err := registrar.Delete(t.Context(), c); err != nil {
 		t.Fatal(err)

@@ -6,10 +6,10 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
@@ -23,9 +23,9 @@ import (
 
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=list;watch
 
-// awaiting returns the value of LabelAwaitingAcceptance that a cluster has to
-// have, or "" if it must not have the label. What was sent does not count: who
-// could change the label could have more clusters wait than the hub allows.
+// awaiting returns the value of AnnotationAwaitingAcceptance that a cluster has to
+// have, or "" if it must not have it. What was sent does not count: who could change
+// the annotation could have more clusters wait than the hub allows.
 func awaiting(old, cluster *clusterv1.ManagedCluster, requester string) string {
 	switch {
 	case cluster.Spec.HubAcceptsClient:
@@ -35,13 +35,15 @@ func awaiting(old, cluster *clusterv1.ManagedCluster, requester string) string {
 	case old.Spec.HubAcceptsClient: // it does not wait, it was refused
 		return ""
 	default:
-		return old.Labels[clusterv1.LabelAwaitingAcceptance]
+		return clusterv1.AwaitingMarkOf(old)
 	}
 }
 
-// selectAwaiting selects the clusters of a user that wait for acceptance.
-func selectAwaiting(user string) string {
-	return labels.Set{clusterv1.LabelAwaitingAcceptance: clusterv1.AwaitingMark(user)}.String()
+// namesAwaiting is a JSONPath for kubectl: the names of the clusters of a user that wait
+// for acceptance.
+func namesAwaiting(user string) string {
+	return fmt.Sprintf(`{.items[?(@.metadata.annotations.%s==%q)].metadata.name}`,
+		strings.ReplaceAll(clusterv1.AnnotationAwaitingAcceptance, ".", `\.`), clusterv1.AwaitingMark(user))
 }
 
 // mayAwait limits how many clusters that wait for acceptance come from one user:
@@ -64,8 +66,8 @@ func (v *validator) mayAwait(ctx context.Context, user, cluster string) error {
 	}
 	return require(ctx, v.access, acceptance(cluster), func(missing error) error {
 		return forbidden(clustersResource, cluster, fmt.Errorf(
-			"%d clusters of user %q wait for acceptance, and there may not be more: accept or delete some of them, which \"kubectl get managedclusters -l %s\" lists; creating more requires a permission: %w",
-			v.maxUnaccepted, user, selectAwaiting(user), missing))
+			"%d clusters of user %q wait for acceptance, and there may not be more: accept or delete some of them, which \"kubectl get managedclusters -o jsonpath='%s'\" lists; creating more requires a permission: %w",
+			v.maxUnaccepted, user, namesAwaiting(user), missing))
 	})
 }
 
@@ -95,7 +97,7 @@ func keepMark(object any) (any, error) {
 	if !is {
 		return object, nil
 	}
-	if mark := full.Labels[clusterv1.LabelAwaitingAcceptance]; mark != "" {
+	if mark := clusterv1.AwaitingMarkOf(full); mark != "" {
 		return keep(full.ObjectMeta, mark), nil
 	}
 	return keep(full.ObjectMeta), nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/jsonpath"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -51,7 +53,7 @@ func TestValidatorLimitsClustersThatWait(t *testing.T) {
 		"at the limit": {
 			limit: 3, counted: 1, wantAsked: []string{accept}, wantKind: apierrors.IsForbidden,
 			want: `3 clusters of user "anna" wait for acceptance, and there may not be more: accept or delete some of them, which ` +
-				`"kubectl get managedclusters -l fleet.capstan.io/awaiting-acceptance=` + clusterv1.AwaitingMark("anna") + `" lists`,
+				`"kubectl get managedclusters -o jsonpath='{.items[?(@.metadata.annotations.fleet\.capstan\.io/awaiting-acceptance=="` + clusterv1.AwaitingMark("anna") + `")].metadata.name}'" lists`,
 		},
 		"who may accept":             {reason: "could accept them instead", limit: 3, may: true, counted: 1, wantAsked: []string{accept}},
 		"without a limit":            {reason: "there is nothing to count for"},
@@ -107,7 +109,7 @@ func waitingOf(t *testing.T, limit int, clusters map[string]string) (*waitingClu
 func (w *waitingClusters) shows(t *testing.T, name, mark string) {
 	t.Helper()
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{clusterv1.LabelAwaitingAcceptance: mark, "env": "x"}, Finalizers: []string{"example.com/f"},
+		Name: name, Annotations: map[string]string{clusterv1.AnnotationAwaitingAcceptance: mark, "env": "x"}, Finalizers: []string{"example.com/f"},
 	}}
 	kept, err := keepMark(object)
 	if err == nil {
@@ -146,8 +148,46 @@ func TestClustersThatWaitAreCounted(t *testing.T) {
 	w.tries(t, "anna", "five", true)
 	w.tries(t, "anna", "six", true)
 	w.tries(t, "anna", "seven", false)
-	if len(w.admitted) != 1 { // of berta nothing is asked any more, but by her
-		w.tries(t, "berta", "five", true)
+	if counted := w.senders[""].at; len(counted) != 1 { // of berta nothing is left, though nobody asks for her
+		t.Errorf("%d keys are counted for, want only that of anna", len(counted))
+	}
+	w.tries(t, "berta", "five", true)
+}
+
+// TestClustersWithTheLabelOfAnEarlierReleaseAreCounted sees them as they were stored before
+// the hub was upgraded.
+func TestClustersWithTheLabelOfAnEarlierReleaseAreCounted(t *testing.T) {
+	w, _ := waitingOf(t, 2, map[string]string{"new": "anna"})
+	kept, err := keepMark(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: "old", Labels: map[string]string{clusterv1.LabelAwaitingAcceptance: "anna"},
+	}})
+	if err == nil {
+		err = w.shown.Update(kept)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.tries(t, "anna", "another", false)
+}
+
+// TestTheAdviceListsWhoWaits evaluates the path as kubectl does.
+func TestTheAdviceListsWhoWaits(t *testing.T) {
+	path := jsonpath.New("advice").AllowMissingKeys(true)
+	if err := path.Parse(namesAwaiting("anna")); err != nil {
+		t.Fatal(err)
+	}
+	named := func(name string, annotations map[string]any) any {
+		return map[string]any{"metadata": map[string]any{"name": name, "annotations": annotations}}
+	}
+	var names strings.Builder
+	err := path.Execute(&names, map[string]any{"items": []any{
+		named("hers", map[string]any{clusterv1.AnnotationAwaitingAcceptance: clusterv1.AwaitingMark("anna")}),
+		named("of-berta", map[string]any{clusterv1.AnnotationAwaitingAcceptance: clusterv1.AwaitingMark("berta")}),
+		named("accepted", nil),
+		map[string]any{"metadata": map[string]any{"name": "bare"}},
+	}})
+	if err != nil || names.String() != "hers" {
+		t.Errorf("it lists %q (%v)", names.String(), err)
 	}
 }
 

@@ -41,13 +41,22 @@ func TestTheMutatorParsesNoHostileQuantity(t *testing.T) {
 	}
 }
 
+// acceptor answers whether the user may accept clusters.
+func acceptor(may bool) access.Reviewer {
+	return access.Func(func(_ context.Context, _ authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
+		return may && what == acceptance("c"), "", nil
+	})
+}
+
 func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	const anna = "55579b557896d0ce" // stands for user anna
 	const mark = `"fleet.capstan.io/awaiting-acceptance":"` + anna + `"`
-	const marked = `{"op":"add","path":"/metadata/labels","value":{` + mark + `}}`
-	const added = `{"op":"add","path":"/metadata/labels/fleet.capstan.io~1awaiting-acceptance","value":"` + anna + `"}`
-	const removed = `{"op":"remove","path":"/metadata/labels/fleet.capstan.io~1awaiting-acceptance"}`
+	const marked = `{"op":"add","path":"/metadata/annotations","value":{` + mark + `}}`
+	const set = `{"op":"add","path":"/metadata/annotations/fleet.capstan.io~1awaiting-acceptance","value":"` + anna + `"}`
+	const moved = `{"op":"add","path":"/metadata/annotations","value":{"fleet.capstan.io/awaiting-acceptance":"x"}}`
+	const removed = `{"op":"remove","path":"/metadata/annotations/fleet.capstan.io~1awaiting-acceptance"}`
+	const unlabelled = `{"op":"remove","path":"/metadata/labels/fleet.capstan.io~1awaiting-acceptance"}`
 	const tainted = `{"key":"cluster.open-cluster-management.io/unreachable","effect":"NoSelect","timeAdded":"2029-01-02T03:04:05Z"}`
 	const silent = `{"op":"add","path":"/spec/taints","value":[{"key":"cluster.open-cluster-management.io/unreachable","effect":"NoSelect","timeAdded":"2030-01-02T03:04:05Z"}]}`
 	cases := map[string]struct {
@@ -55,19 +64,36 @@ func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 		old        string
 		object     string
 		defaultSet bool
+		mayAccept  bool
 		want       []string // operations, as JSON
 	}{
 		"a cluster gets the default set": {
 			object: `{"metadata":{"name":"c"},"spec":{}}`, defaultSet: true,
-			want: []string{`{"op":"add","path":"/metadata/labels","value":{"cluster.open-cluster-management.io/clusterset":"default",` + mark + `}}`, silent},
+			want: []string{`{"op":"add","path":"/metadata/labels","value":{"cluster.open-cluster-management.io/clusterset":"default"}}`, marked, silent},
+		},
+		"a cluster of a user who may accept it says so": {
+			object: `{"metadata":{"name":"c","annotations":{"a":"b"}},"spec":{}}`, mayAccept: true,
+			want: []string{silent, set, `{"op":"add","path":"/metadata/annotations/fleet.capstan.io~1registered-by-acceptor","value":"true"}`},
+		},
+		"a cluster of a user who may not cannot say so": {
+			object: `{"metadata":{"name":"c","annotations":{"fleet.capstan.io/registered-by-acceptor":"true"}},"spec":{}}`,
+			want:   []string{silent, set, `{"op":"remove","path":"/metadata/annotations/fleet.capstan.io~1registered-by-acceptor"}`},
+		},
+		"nobody says so later": {
+			old: `{"metadata":{"name":"c"},"spec":{}}`, object: `{"metadata":{"name":"c","annotations":{"fleet.capstan.io/registered-by-acceptor":"true"}},"spec":{}}`, mayAccept: true,
+			want: []string{`{"op":"remove","path":"/metadata/annotations/fleet.capstan.io~1registered-by-acceptor"}`},
+		},
+		"what was said stays": {
+			old: `{"metadata":{"name":"c","annotations":{"fleet.capstan.io/registered-by-acceptor":"true"}},"spec":{}}`, object: `{"metadata":{"name":"c"},"spec":{}}`,
+			want: []string{`{"op":"add","path":"/metadata/annotations","value":{"fleet.capstan.io/registered-by-acceptor":"true"}}`},
 		},
 		"other labels stay": {
 			object: `{"metadata":{"name":"c","labels":{"a":"b"}},"spec":{}}`, defaultSet: true,
-			want: []string{`{"op":"add","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`, added, silent},
+			want: []string{`{"op":"add","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`, marked, silent},
 		},
 		"an empty label counts as none": {
 			object: `{"metadata":{"name":"c","labels":{"cluster.open-cluster-management.io/clusterset":""}},"spec":{}}`, defaultSet: true,
-			want: []string{`{"op":"add","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`, added, silent},
+			want: []string{`{"op":"add","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`, marked, silent},
 		},
 		"a cluster without a spec is tainted, too": {
 			object: `{"metadata":{"name":"c"}}`, want: []string{marked, `{"op":"add","path":"/spec","value":{}}`, silent},
@@ -111,34 +137,55 @@ func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 		},
 		"a cluster that says it waits for another user waits for its own": {
 			reason: "or nobody could count them",
-			object: `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
-			want:   []string{added, silent},
+			object: `{"metadata":{"name":"c","annotations":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
+			want:   []string{set, silent},
 		},
 		"an accepted cluster does not wait any more": {
-			old:    `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{"taints":[` + tainted + `]}}`,
-			object: `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"},"finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"hubAcceptsClient":true,"taints":[` + tainted + `]}}`,
+			old:    `{"metadata":{"name":"c","annotations":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{"taints":[` + tainted + `]}}`,
+			object: `{"metadata":{"name":"c","annotations":{"fleet.capstan.io/awaiting-acceptance":"x"},"finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"hubAcceptsClient":true,"taints":[` + tainted + `]}}`,
 			want:   []string{removed},
 		},
 		"one that is created accepted never waits": {
-			object: `{"metadata":{"name":"c","labels":{"a":"b","fleet.capstan.io/awaiting-acceptance":"x"},"finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"hubAcceptsClient":true}}`,
+			object: `{"metadata":{"name":"c","annotations":{"a":"b","fleet.capstan.io/awaiting-acceptance":"x"},"finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"hubAcceptsClient":true}}`,
 			want:   []string{removed, silent},
 		},
 		"nobody changes for whom a cluster waits": {
 			reason: "anna has not created it, and it stays one of those that were",
+			old:    `{"metadata":{"name":"c","annotations":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
+			object: `{"metadata":{"name":"c","annotations":{}},"spec":{}}`,
+			want:   []string{moved},
+		},
+		"the label of an earlier release becomes the annotation": {
+			reason: "clients compare labels, and the cluster goes on counting",
 			old:    `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
-			object: `{"metadata":{"name":"c","labels":{}},"spec":{}}`,
-			want:   []string{`{"op":"add","path":"/metadata/labels","value":{"fleet.capstan.io/awaiting-acceptance":"x"}}`},
+			object: `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
+			want:   []string{unlabelled, moved},
+		},
+		"it does so if somebody removes it": {
+			old:    `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
+			object: `{"metadata":{"name":"c"},"spec":{}}`,
+			want:   []string{moved},
+		},
+		"it goes with acceptance": {
+			old:    `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{"taints":[` + tainted + `]}}`,
+			object: `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"},"finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"hubAcceptsClient":true,"taints":[` + tainted + `]}}`,
+			want:   []string{unlabelled},
+		},
+		"nobody brings the label back": {
+			old:    `{"metadata":{"name":"c"},"spec":{"hubAcceptsClient":true}}`,
+			object: `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{"hubAcceptsClient":true}}`,
+			want:   []string{unlabelled},
 		},
 		"nobody makes an older cluster wait": {
 			reason: "it would count for a user who may not have created it",
 			old:    `{"metadata":{"name":"c"},"spec":{}}`,
-			object: `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
+			object: `{"metadata":{"name":"c","annotations":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
 			want:   []string{removed},
 		},
 		"a cluster that is refused does not wait again": {
 			reason: "an administrator has decided, and it is not the requester's any more",
-			old:    `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{"hubAcceptsClient":true}}`,
-			object: `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
+			old:    `{"metadata":{"name":"c","annotations":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{"hubAcceptsClient":true}}`,
+			object: `{"metadata":{"name":"c","annotations":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
 			want:   []string{removed},
 		},
 		"a cluster that has the taint already keeps its one": {
@@ -148,7 +195,7 @@ func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			m := &mutator{clock: clocktesting.NewFakePassiveClock(now), defaultSet: tc.defaultSet}
+			m := &mutator{clock: clocktesting.NewFakePassiveClock(now), access: acceptor(tc.mayAccept), defaultSet: tc.defaultSet}
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(tc.object)}, UserInfo: user(),
 			}}

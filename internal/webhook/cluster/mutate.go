@@ -13,26 +13,30 @@ import (
 	"strconv"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/access"
 	"github.com/capstan-io/capstan/internal/quantity"
+	"github.com/capstan-io/capstan/internal/webhook/advice"
 	"github.com/capstan-io/capstan/internal/webhook/patch"
 )
 
 // mutator completes a ManagedCluster: its taints and their times, its set, the
 // finalizer that has to be there before the hub makes the cluster's roles, and
-// the label of those that wait for acceptance. The hub's controllers do without
+// the annotation of those that wait for acceptance. The hub's controllers do without
 // it; with it, they need not write.
 type mutator struct {
 	clock      clock.PassiveClock
+	access     access.Reviewer
 	defaultSet bool
 }
 
 // Handle answers with the changes, as few as there are.
-func (m *mutator) Handle(_ context.Context, request admission.Request) admission.Response {
+func (m *mutator) Handle(ctx context.Context, request admission.Request) admission.Response {
 	if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
 		return admission.Allowed("")
 	}
@@ -50,9 +54,13 @@ func (m *mutator) Handle(_ context.Context, request admission.Request) admission
 	if !hasSpec(request.Object.Raw) {
 		changes.Set(struct{}{}, "spec") // for taints
 	}
-	if err := m.complete(old, cluster, request.UserInfo.Username, &changes); err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+	if err := m.complete(old, cluster, &changes); err != nil {
+		return admission.Errored(http.StatusBadRequest, err).WithWarnings(advice.Warnings(err)...)
 	}
+	annotations := maps.Clone(cluster.Annotations)
+	annotations = with(annotations, clusterv1.AnnotationAwaitingAcceptance, awaiting(old, cluster, request.UserInfo.Username))
+	annotations = with(annotations, clusterv1.AnnotationRegisteredByAcceptor, m.byAcceptor(ctx, old, cluster, request.UserInfo))
+	changes.Annotations(cluster.Annotations, annotations)
 	return changes.Response()
 }
 
@@ -64,8 +72,25 @@ func hasSpec(raw []byte) bool {
 	return json.Unmarshal(raw, &object) == nil && object.Spec != nil
 }
 
+// byAcceptor returns the value of AnnotationRegisteredByAcceptor that a cluster has to
+// have, or "" if it must not have it. Who cannot be asked about may not accept it.
+func (m *mutator) byAcceptor(ctx context.Context, old, cluster *clusterv1.ManagedCluster, user authenticationv1.UserInfo) string {
+	switch {
+	case cluster.Spec.HubAcceptsClient:
+		return ""
+	case old != nil:
+		return old.Annotations[clusterv1.AnnotationRegisteredByAcceptor]
+	}
+	ctx, cancel := context.WithTimeout(ctx, access.RequestTimeout)
+	defer cancel()
+	if may, _, err := m.access.May(ctx, user, acceptance(cluster.Name)); err != nil || !may {
+		return ""
+	}
+	return strconv.FormatBool(true)
+}
+
 // complete says what is to change of the cluster. The old one is nil when it is created.
-func (m *mutator) complete(old, cluster *clusterv1.ManagedCluster, requester string, changes *patch.Patch) error {
+func (m *mutator) complete(old, cluster *clusterv1.ManagedCluster, changes *patch.Patch) error {
 	var before []clusterv1.Taint
 	if old != nil {
 		before = old.Spec.Taints
@@ -78,11 +103,10 @@ func (m *mutator) complete(old, cluster *clusterv1.ManagedCluster, requester str
 		return err
 	}
 	writeTaints(cluster.Spec.Taints, taints, changes)
-	labels := maps.Clone(cluster.Labels)
-	labels = withLabel(labels, clusterv1.LabelAwaitingAcceptance, awaiting(old, cluster, requester))
+	labels := with(maps.Clone(cluster.Labels), clusterv1.LabelAwaitingAcceptance, "")
 	goes := !cluster.DeletionTimestamp.IsZero() // it can get no finalizer any more and needs no set
 	if m.defaultSet && !goes && labels[clusterv1.LabelClusterSet] == "" {
-		labels = withLabel(labels, clusterv1.LabelClusterSet, clusterv1.DefaultClusterSet)
+		labels = with(labels, clusterv1.LabelClusterSet, clusterv1.DefaultClusterSet)
 	}
 	changes.Labels(cluster.Labels, labels)
 	if !goes && becomesAccepted(old, cluster) {
@@ -91,18 +115,18 @@ func (m *mutator) complete(old, cluster *clusterv1.ManagedCluster, requester str
 	return nil
 }
 
-// withLabel returns the labels, which it may change, with one of them set, or removed if
-// the value is empty.
-func withLabel(labels map[string]string, key, value string) map[string]string {
+// with returns labels or annotations, which it may change, with one of them set, or
+// removed if the value is empty.
+func with(entries map[string]string, key, value string) map[string]string {
 	switch {
 	case value == "":
-		delete(labels, key)
-	case labels == nil:
-		labels = map[string]string{key: value}
+		delete(entries, key)
+	case entries == nil:
+		entries = map[string]string{key: value}
 	default:
-		labels[key] = value
+		entries[key] = value
 	}
-	return labels
+	return entries
 }
 
 // writeTaints writes the times of taints that were sent, and those that were added to

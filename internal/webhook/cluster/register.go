@@ -75,7 +75,7 @@ func Handlers(ctx context.Context, options Options) (map[string]http.Handler, er
 		validator.admit = watchWaitingClusters(ctx, options.Metadata, options.MaxUnaccepted, options.Clock).admit
 	}
 	return size.Limit(size.Stored, map[string]*admission.Webhook{
-		MutateClusterPath:   {Handler: &mutator{clock: options.Clock, defaultSet: options.DefaultSet}},
+		MutateClusterPath:   {Handler: &mutator{clock: options.Clock, access: reviewer, defaultSet: options.DefaultSet}},
 		ValidateClusterPath: admission.WithValidator(scheme, validator),
 		ValidateBindingPath: admission.WithValidator(scheme, &bindingValidator{access: reviewer}),
 		ValidateRequestPath: {Handler: newRequestLimiter(ctx, options.Clients, reviewer, options.MaxUnaccepted, options.Clock)},

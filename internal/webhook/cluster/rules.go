@@ -14,6 +14,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/webhook/advice"
 )
 
 // taintSilent adds the taint of a cluster whose agent the hub does not hear of,
@@ -60,7 +61,10 @@ func stampTaints(old, taints []clusterv1.Taint, now metav1.Time) error {
 		before, unchanged := added[taintID{t.Key, t.Value, t.Effect}]
 		same := unchanged && t.TimeAdded.Equal(&before) || times[edited{t.Key, t.Effect, t.TimeAdded.Unix()}]
 		if !t.TimeAdded.IsZero() && !same {
-			return fmt.Errorf("it is not allowed to set timeAdded of a taint, the hub sets it: remove it from the taint %q with effect %s", t.Key, t.Effect)
+			return &advice.Error{
+				Text:   fmt.Sprintf("It is not allowed to set TimeAdded of Taint %q.", t.Key),
+				Advice: fmt.Sprintf("the hub sets timeAdded of taints: remove it from the taint %q with effect %s", t.Key, t.Effect),
+			}
 		}
 		if unchanged {
 			t.TimeAdded = before
@@ -85,8 +89,10 @@ func checkClientConfigs(old, configs []clusterv1.ClientConfig) error {
 		}
 		address, err := url.Parse(c.URL)
 		if err != nil || address.Scheme != "https" || address.Hostname() == "" {
-			return fmt.Errorf(
-				"url %q is invalid in client configs: spec.managedClusterClientConfigs[%d].url is %q, want an address like https://api.example.com:6443", c.URL, i, c.URL)
+			return &advice.Error{
+				Text:   fmt.Sprintf("url %q is invalid in client configs", c.URL),
+				Advice: fmt.Sprintf("spec.managedClusterClientConfigs[%d].url is %q, want an address like https://api.example.com:6443", i, c.URL),
+			}
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/webhook/advice"
 )
 
 func TestClusterNamesAreNamespacesThatAreNobodyElses(t *testing.T) {
@@ -80,6 +82,7 @@ func TestTaintsGetTheirTimeFromTheHub(t *testing.T) {
 		taints    []clusterv1.Taint
 		want      []clusterv1.Taint
 		wantError string
+		advice    string
 	}{
 		"a new taint gets the time": {
 			taints: []clusterv1.Taint{taint("v", metav1.Time{})}, want: []clusterv1.Taint{taint("v", now)},
@@ -96,17 +99,22 @@ func TestTaintsGetTheirTimeFromTheHub(t *testing.T) {
 			old:    []clusterv1.Taint{taint("v", before)}, taints: []clusterv1.Taint{taint("w", before)}, want: []clusterv1.Taint{taint("w", now)},
 		},
 		"a time of the user's is refused on a new taint": {
-			taints: []clusterv1.Taint{taint("v", before)}, wantError: `not allowed to set timeAdded of a taint, the hub sets it: remove it from the taint "k" with effect NoSelect`,
+			taints: []clusterv1.Taint{taint("v", before)}, wantError: `It is not allowed to set TimeAdded of Taint "k".`,
+			advice: `the hub sets timeAdded of taints: remove it from the taint "k" with effect NoSelect`,
 		},
 		"a time of the user's is refused on an old taint": {
 			reason: "tolerations with a limit count from it",
-			old:    []clusterv1.Taint{taint("v", before)}, taints: []clusterv1.Taint{taint("v", now)}, wantError: "not allowed to set timeAdded",
+			old:    []clusterv1.Taint{taint("v", before)}, taints: []clusterv1.Taint{taint("v", now)}, wantError: `It is not allowed to set TimeAdded of Taint "k".`,
+			advice: "the hub sets timeAdded of taints",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			err := stampTaints(tc.old, tc.taints, now)
 			expect(t, err, tc.wantError)
+			if got := strings.Join(advice.Warnings(err), ""); tc.advice == "" != (got == "") || !strings.Contains(got, tc.advice) {
+				t.Errorf("got advice %q, want one with %q", got, tc.advice)
+			}
 			if err == nil {
 				if diff := cmp.Diff(tc.want, tc.taints); diff != "" {
 					t.Errorf("%s\ntaints (-want +got):\n%s", tc.reason, diff)
@@ -124,17 +132,28 @@ func TestAddressesOfClustersAreHTTPS(t *testing.T) {
 		want   string
 	}{
 		"https is fine":                       {url: "https://api.example.com:6443"},
-		"http is refused":                     {url: "http://api.example.com", want: `spec.managedClusterClientConfigs[0].url is "http://api.example.com", want an address like https://`},
-		"the beginning is that of OCM":        {url: "127.0.0.1:8001", want: `url "127.0.0.1:8001" is invalid in client configs`},
-		"a name alone is refused":             {url: "api.example.com:6443", want: "want an address like https://"},
-		"https without a host is refused":     {url: "https://:6443", want: "want an address like https://"},
-		"an empty address is refused":         {url: "", want: "want an address like https://"},
+		"http is refused":                     {url: "http://api.example.com", want: `url "http://api.example.com" is invalid in client configs`},
+		"an address without a scheme, too":    {url: "127.0.0.1:8001", want: `url "127.0.0.1:8001" is invalid in client configs`},
+		"a name alone is refused":             {url: "api.example.com:6443", want: `url "api.example.com:6443" is invalid in client configs`},
+		"https without a host is refused":     {url: "https://:6443", want: `url "https://:6443" is invalid in client configs`},
+		"an empty address is refused":         {url: "", want: `url "" is invalid in client configs`},
 		"an address that was there may stay":  {old: []clusterv1.ClientConfig{{URL: "http://old"}}, url: "http://old", reason: "or the cluster could not be deleted"},
-		"what cannot be an address is refuse": {url: "https://[::1", want: "want an address like https://"},
+		"what cannot be an address is refuse": {url: "https://[::1", want: `url "https://[::1" is invalid in client configs`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			expect(t, checkClientConfigs(tc.old, []clusterv1.ClientConfig{{URL: tc.url}}), tc.want)
+			err := checkClientConfigs(tc.old, []clusterv1.ClientConfig{{URL: tc.url}})
+			expect(t, err, tc.want)
+			if err == nil {
+				return
+			}
+			if err.Error() != tc.want {
+				t.Errorf("got %q: clients compare the whole of it, want %q", err, tc.want)
+			}
+			want := fmt.Sprintf("spec.managedClusterClientConfigs[0].url is %q, want an address like https://api.example.com:6443", tc.url)
+			if diff := cmp.Diff([]string{want}, advice.Warnings(err)); diff != "" {
+				t.Errorf("the advice (-want +got):\n%s", diff)
+			}
 		})
 	}
 }

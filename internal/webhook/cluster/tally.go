@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,11 +16,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/webhook/sender"
 )
 
-// forgetAfter is how long an object counts that was let through and that the informer
-// has not shown: what refused it after the webhooks, or was its end, is not told.
-const forgetAfter = time.Minute
+const (
+	// forgetAfter is how long an object counts that was let through and that the informer
+	// has not shown: what refused it after the webhooks, or was its end, is not told.
+	forgetAfter = time.Minute
+	// admittedMax is how often the objects of one sender that were let through count
+	// together, before the informer shows them.
+	admittedMax = 4000
+	// sendersMax is of how many senders such objects count. A hub has fewer API servers.
+	sendersMax = 32
+	// nameMax is how long a name is that an API server takes.
+	nameMax = 253
+)
 
 // byKey is the index of what is counted, by its keys.
 const byKey = "key"
@@ -50,6 +62,9 @@ type bound struct {
 // through itself and the informer has not shown yet. So no creation has to ask the API
 // server. Other replicas do not know of what this one has let through: together they
 // exceed a limit by at most what is in flight.
+//
+// Nothing tells an API server from a pod that forges its requests. What is let through
+// therefore counts for the requests of the same sender only, until the informer shows it.
 type tally struct {
 	// what says what is counted, after "how many".
 	what   string
@@ -58,10 +73,28 @@ type tally struct {
 	// shown are all objects of the hub, each as keep returns it.
 	shown cache.Indexer
 
-	mu sync.Mutex
-	// admitted is when each object was let through, by key and name.
-	admitted map[string]map[string]time.Time
+	mu      sync.Mutex
+	senders map[string]*admissions // by address
 }
+
+// admissions are the objects that were let through for one sender.
+type admissions struct {
+	// asked is when the sender asked last; the lock of the tally is for it.
+	asked time.Time
+
+	mu sync.Mutex
+	// at is when each object was let through, by key and name.
+	at map[digest]map[string]time.Time
+	// total is how many entries it has.
+	total int
+	// swept is when what will never be shown was dropped last.
+	swept time.Time
+}
+
+// digest stands for a key, which may be as long as the name of a user.
+type digest [sha256.Size]byte
+
+func digestOf(key string) digest { return sha256.Sum256([]byte(key)) }
 
 // watchCounted begins to watch objects, until ctx ends. The transformation is to leave of
 // each what keep returns.
@@ -74,56 +107,102 @@ func watchCounted(ctx context.Context, source cache.ListerWatcher, object runtim
 }
 
 func newTally(what string, clock clock.PassiveClock, shown cache.Indexer, synced cache.InformerSynced) *tally {
-	return &tally{what: what, clock: clock, shown: shown, synced: synced, admitted: map[string]map[string]time.Time{}}
+	return &tally{what: what, clock: clock, shown: shown, synced: synced, senders: map[string]*admissions{}}
 }
 
 // admit returns nil if an object may be made that counts for the keys of the bounds, and
-// counts it from now on unless it is only tried. Otherwise it returns the first bound that
-// there are enough of. An object whose name is taken makes no more of them. It fails while
-// nothing is known yet.
+// counts it from now on for its sender unless it is only tried. Otherwise it returns the
+// first bound that there are enough of. An object whose name is taken makes no more of
+// them. It fails while nothing is known yet, and for a sender of whom too much is in flight.
 func (t *tally) admit(ctx context.Context, name string, try bool, bounds []bound) (exceeded *bound, err error) {
 	if !cache.WaitForCacheSync(ctx.Done(), t.synced) {
 		return nil, fmt.Errorf("it is not known yet how many %s: try again, and if it stays like this look at the log of the registration webhook", t.what)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	if len(name) > nameMax {
+		return nil, fmt.Errorf("a name of %d bytes is none that an object can have, which is %d at most", len(name), nameMax)
+	}
 	if _, taken, err := t.shown.GetByKey(name); taken || err != nil {
 		return nil, err
 	}
+	a := t.admissionsOf(sender.From(ctx))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t.clock.Since(a.swept) > forgetAfter || a.total+len(bounds) > admittedMax {
+		t.sweep(a)
+	}
 	for _, b := range bounds {
-		t.forget(b.key)
-		if _, taken := t.admitted[b.key][name]; taken {
+		t.forget(a, digestOf(b.key))
+		admitted := a.at[digestOf(b.key)]
+		if _, counted := admitted[name]; counted {
 			continue
 		}
 		shown, err := t.shown.IndexKeys(byKey, b.key)
 		if err != nil {
 			return nil, fmt.Errorf("counting how many %s: %w", t.what, err)
 		}
-		if len(shown)+len(t.admitted[b.key]) >= b.limit {
+		if len(shown)+len(admitted) >= b.limit {
 			return &b, nil
 		}
 	}
 	if try {
 		return nil, nil
 	}
+	if a.total+len(bounds) > admittedMax {
+		return nil, fmt.Errorf("more was let through in a minute than can be counted of how many %s: try again", t.what)
+	}
 	for _, b := range bounds {
-		if t.admitted[b.key] == nil {
-			t.admitted[b.key] = map[string]time.Time{}
-		}
-		if _, counted := t.admitted[b.key][name]; !counted {
-			t.admitted[b.key][name] = t.clock.Now()
-		}
+		a.count(digestOf(b.key), name, t.clock.Now())
 	}
 	return nil, nil
 }
 
-// forget drops what the informer shows by now, or never will.
-func (t *tally) forget(key string) {
-	maps.DeleteFunc(t.admitted[key], func(name string, at time.Time) bool {
+// admissionsOf returns what counts for a sender. Where there are too many, the sender is
+// forgotten that has not asked for longest.
+func (t *tally) admissionsOf(address string) *admissions {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a, known := t.senders[address]
+	if !known {
+		if len(t.senders) >= sendersMax {
+			delete(t.senders, slices.MinFunc(slices.Collect(maps.Keys(t.senders)), func(a, b string) int {
+				return t.senders[a].asked.Compare(t.senders[b].asked)
+			}))
+		}
+		a = &admissions{at: map[digest]map[string]time.Time{}, swept: t.clock.Now()}
+		t.senders[address] = a
+	}
+	a.asked = t.clock.Now()
+	return a
+}
+
+// count counts an object for a key from now on, unless it does already.
+func (a *admissions) count(key digest, name string, now time.Time) {
+	if a.at[key] == nil {
+		a.at[key] = map[string]time.Time{}
+	}
+	if _, counted := a.at[key][name]; !counted {
+		a.at[key][name] = now
+		a.total++
+	}
+}
+
+// sweep drops what the informer shows by now, or never will.
+func (t *tally) sweep(a *admissions) {
+	for key := range a.at {
+		t.forget(a, key)
+	}
+	a.swept = t.clock.Now()
+}
+
+// forget drops what the informer shows by now, or never will, of one key.
+func (t *tally) forget(a *admissions, key digest) {
+	before := len(a.at[key])
+	maps.DeleteFunc(a.at[key], func(name string, at time.Time) bool {
 		_, shown, _ := t.shown.GetByKey(name)
 		return shown || t.clock.Since(at) > forgetAfter
 	})
-	if len(t.admitted[key]) == 0 {
-		delete(t.admitted, key)
+	a.total -= before - len(a.at[key])
+	if len(a.at[key]) == 0 {
+		delete(a.at, key)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/access"
 	"github.com/capstan-io/capstan/internal/boundtoken"
+	"github.com/capstan-io/capstan/internal/webhook/advice"
 )
 
 // Resources of the webhooks, for answers that name what is refused.
@@ -74,7 +75,7 @@ func (v *validator) validate(ctx context.Context, old, cluster *clusterv1.Manage
 	}
 	problems = append(problems, checkClientConfigs(oldConfigs, cluster.Spec.ManagedClusterClientConfigs))
 	if err := errors.Join(problems...); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return advice.Warnings(err), apierrors.NewBadRequest(err.Error())
 	}
 	if err := v.permit(ctx, old, cluster); err != nil {
 		return nil, err

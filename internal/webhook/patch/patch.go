@@ -34,19 +34,25 @@ func (p *Patch) Set(value any, path ...string) { p.add("add", value, path) }
 func (p *Patch) Append(item any, path ...string) { p.add("add", item, append(path, "-")) }
 
 // Labels makes the labels of the object, which were as before, what they are now.
-func (p *Patch) Labels(before, now map[string]string) {
+func (p *Patch) Labels(before, now map[string]string) { p.entries("labels", before, now) }
+
+// Annotations makes the annotations of the object, which were as before, what they are now.
+func (p *Patch) Annotations(before, now map[string]string) { p.entries("annotations", before, now) }
+
+// entries makes the entries of a map in the metadata what they are now.
+func (p *Patch) entries(of string, before, now map[string]string) {
 	if len(before) == 0 && len(now) > 0 { // there may be no field
-		p.Set(now, "metadata", "labels")
+		p.Set(now, "metadata", of)
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		if value, was := before[key]; !was || value != now[key] {
-			p.Set(now[key], "metadata", "labels", key)
+			p.Set(now[key], "metadata", of, key)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		if _, is := now[key]; !is {
-			p.add("remove", nil, []string{"metadata", "labels", key})
+			p.add("remove", nil, []string{"metadata", of, key})
 		}
 	}
 }

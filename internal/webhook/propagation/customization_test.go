@@ -35,8 +35,22 @@ func TestCustomizationsAreChecked(t *testing.T) {
 		reading  error
 		want     string
 	}{
-		"a script":                            {new: customization("mine", "Other", good)},
-		"a script that is none":               {new: customization("mine", "Other", broken), want: `spec.customizations.healthInterpretation.luaScript: Invalid value: line 2: syntax error near "o"`},
+		"a script":              {new: customization("mine", "Other", good)},
+		"a script that is none": {new: customization("mine", "Other", broken), want: `spec.customizations.healthInterpretation.luaScript: Invalid value: line 2: syntax error near "o"`},
+		"keys that the API server dropped": {
+			new:  &configv1alpha1.ResourceInterpreterCustomization{Spec: configv1alpha1.ResourceInterpreterCustomizationSpec{Target: configv1alpha1.CustomizationTarget{APIVersion: "example.com/v1", Kind: "Other"}}},
+			want: "spec.customizations: Required value: it has none of the keys that count, which are retention, replicaResource,",
+		},
+		"its only key becomes another": {
+			old:  customization("mine", "Other", good),
+			new:  &configv1alpha1.ResourceInterpreterCustomization{ObjectMeta: metav1.ObjectMeta{Name: "mine"}},
+			want: "it has none of the keys that count",
+		},
+		"it had no key and has none": {
+			old: &configv1alpha1.ResourceInterpreterCustomization{ObjectMeta: metav1.ObjectMeta{Name: "mine"}},
+			new: &configv1alpha1.ResourceInterpreterCustomization{ObjectMeta: metav1.ObjectMeta{Name: "mine", Labels: map[string]string{"a": "b"}}},
+		},
+		"it had no key and gets one":          {old: &configv1alpha1.ResourceInterpreterCustomization{}, new: customization("mine", "Other", good)},
 		"what another says":                   {new: customization("mine", "Workload", good), want: `spec.customizations.healthInterpretation: Forbidden: ResourceInterpreterCustomization "there" has a script for it already`},
 		"itself":                              {new: customization("there", "Workload", good)},
 		"nobody knows the others":             {new: customization("mine", "Other", good), reading: errors.New("no answer"), want: "no answer"},

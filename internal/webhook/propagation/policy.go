@@ -73,6 +73,9 @@ func reserved(namespace string, selectors []policyv1alpha1.ResourceSelector, pat
 			warnings = append(warnings, fmt.Sprintf("%s: %s", path.Index(i), why))
 		}
 	}
+	if len(warnings) > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s: %s", path, claims.InsteadOfPolicy))
+	}
 	return warnings
 }
 
@@ -145,13 +148,13 @@ func checkGroups(groups []policyv1alpha1.ClusterAffinityTerm, path *field.Path) 
 	return wrong
 }
 
-// checkToleration returns what is wrong with a toleration of taints of clusters.
+// checkToleration returns what is wrong with a toleration of taints of clusters. It is what
+// Kubernetes checks of those of Pods, but for the operator of one without a key: Karmada
+// takes it, and it is for the taints of every key that have its value.
 func checkToleration(t *corev1.Toleration, path *field.Path) mistakes {
 	var wrong mistakes
 	if t.Key != "" {
 		wrong = append(wrong, checkLabelKey(t.Key, path.Child("key"))...)
-	} else if t.Operator != corev1.TolerationOpExists {
-		wrong = append(wrong, field.Invalid(path.Child("operator"), t.Operator, "without a key it has to be Exists, which tolerates all taints"))
 	}
 	switch t.Operator {
 	case "", corev1.TolerationOpEqual:

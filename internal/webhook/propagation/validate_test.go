@@ -18,6 +18,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
 // told compares the mistakes, each by the beginning of its message, and the
@@ -53,7 +54,7 @@ placement:
   clusterAffinities:
   - {affinityName: a, labelSelector: {matchLabels: {env: production}}, fieldSelector: {matchExpressions: [{key: region, operator: In, values: [eu]}]}}
   - {affinityName: b, clusterNames: [c], overflowAffinities: [{affinityName: c, exclude: [d]}]}
-  clusterTolerations: [{operator: Exists}, {key: gpu, value: only, effect: NoSchedule}, {key: gpu, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]
+  clusterTolerations: [{operator: Exists}, {effect: NoSchedule}, {operator: Equal, value: only}, {}, {key: gpu, value: only, effect: NoSchedule}, {key: gpu, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]
   spreadConstraints: [{spreadByLabel: example.com/rack}]
   workloadAffinity: {affinity: {groupByLabelKey: app}, antiAffinity: {groupByLabelKey: tier}}
 failover:
@@ -87,10 +88,10 @@ placement:
 			},
 		},
 		"tolerations": {
-			spec: deployments + "placement: {clusterTolerations: [{key: a, operator: Lt, value: '1'}, {value: b}, {key: '!', operator: Exists, value: c}, {key: d, effect: Never, tolerationSeconds: 1}, {key: e, value: '!'}]}",
+			spec: deployments + "placement: {clusterTolerations: [{key: a, operator: Lt, value: '1'}, {operator: Gt}, {key: '!', operator: Exists, value: c}, {key: d, effect: Never, tolerationSeconds: 1}, {key: e, value: '!'}]}",
 			want: []string{
 				`spec.placement.clusterTolerations[0].operator: Unsupported value: "Lt": supported values: "Equal", "Exists"`,
-				`spec.placement.clusterTolerations[1].operator: Invalid value: "": without a key it has to be Exists`,
+				`spec.placement.clusterTolerations[1].operator: Unsupported value: "Gt": supported values: "Equal", "Exists"`,
 				`spec.placement.clusterTolerations[2].key: Invalid value: "!"`,
 				`spec.placement.clusterTolerations[2].value: Invalid value: "c": leave it out`,
 				`spec.placement.clusterTolerations[3].effect: Unsupported value: "Never"`,
@@ -119,11 +120,15 @@ placement:
 			warnings: []string{
 				"spec.resourceSelectors[0]: Node is never sent to clusters: it is a machine of the hub",
 				"spec.resourceSelectors[1]: nothing of namespace kube-system is sent to clusters: it is for Kubernetes",
+				"spec.resourceSelectors: what a cluster needs of this, such as the webhooks of an operator, an administrator can bring there with a ManifestWork",
 			},
 		},
 		"of a reserved namespace": {
 			namespace: "karmada-es-member1", spec: deployments,
-			warnings: []string{"spec.resourceSelectors[0]: nothing of namespace karmada-es-member1 is sent to clusters: it is for the fleet's own components"},
+			warnings: []string{
+				"spec.resourceSelectors[0]: nothing of namespace karmada-es-member1 is sent to clusters: it is for the fleet's own components",
+				"spec.resourceSelectors: " + claims.InsteadOfPolicy,
+			},
 		},
 		"older names": {
 			spec: deployments + "association: true\nfailover: {application: {decisionConditions: {}, purgeMode: Immediately}, cluster: {purgeMode: Graciously}}",

@@ -5,21 +5,32 @@ package serving
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/webhook/sender"
 )
 
 const (
-	// inWorkMax is how many bytes the requests have together that are in work at a time.
-	// Read, each takes many times that. Whoever may write one of the kinds, or only try
+	// smallMax is how many bytes a request has at most that needs no room among the large
+	// ones. Most have: whoever sends large ones keeps none of these from being answered.
+	smallMax = 64 << 10
+	// smallMin is what the shortest request counts for.
+	smallMin = 2 << 10
+	// smallInWorkMax is how many bytes the requests have together that are in work at a time
+	// and are small, or of which no more has come yet; smallShareMax is how many of these
+	// the requests of one address have.
+	smallInWorkMax = 8 << 20
+	smallShareMax  = 6 << 20
+	// inWorkMax is how many bytes the large requests have together that are in work at a
+	// time. Read, each takes many times that. Whoever may write one of the kinds, or only try
 	// to, can send many at once, of two objects of 3 MB each.
 	inWorkMax = 24 << 20
 	// shareMax is how many bytes of these the requests of one address have: whoever reaches
@@ -28,6 +39,17 @@ const (
 	shareMax = 16 << 20
 	// requestMax is what the longest request has: webhooks read no more of one.
 	requestMax = 7 << 20
+	// valueBytes is what a value takes once it is decoded: two bytes of a list are one of
+	// the list's type, whatever they are, and while a list grows there is more than one of it.
+	valueBytes = 256
+	// decodedFreeMax is what a request takes at most that needs no room to be decoded, as
+	// most do: whoever sends others keeps none of these from being answered.
+	decodedFreeMax = 256 << 10
+	// decodedMax is how many bytes the others have together once they are decoded, and
+	// decodedShareMax is how many of these those of one address have. It is more than what
+	// etcd takes of the old and the new object has, however many values that is.
+	decodedMax      = 768 << 20
+	decodedShareMax = 576 << 20
 	// turnMax is how long a request waits for its turn. The API server gives up after 10 s,
 	// and would not tell its user why.
 	turnMax = 5 * time.Second
@@ -38,44 +60,20 @@ const (
 
 // load lets requests wait while as many are in work as the process has memory for.
 type load struct {
-	free *semaphore.Weighted
+	// small has what each request may send until more than smallMax bytes of it have come,
+	// and large has that of the others, from then on.
+	small, large *room
+	// decoded has what a request takes once it is decoded, which is known when it has come.
+	decoded *room
 	// turn is how long one waits, and arrival how long it takes then at most to arrive.
 	turn, arrival time.Duration
-
-	mu     sync.Mutex
-	shares map[string]*share // by address
 }
 
-// share is what one address has of the load while requests of it are here.
-type share struct {
-	free     *semaphore.Weighted
-	requests int
-}
-
-func newLoad() *load {
-	return &load{free: semaphore.NewWeighted(inWorkMax), turn: turnMax, arrival: arrivalMax, shares: map[string]*share{}}
-}
-
-// enter returns the share of who sends a request; leave has to be called at its end.
-func (l *load) enter(r *http.Request) (s *share, leave func()) {
-	address, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		address = r.RemoteAddr
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s, ok := l.shares[address]
-	if !ok {
-		s = &share{free: semaphore.NewWeighted(shareMax)}
-		l.shares[address] = s
-	}
-	s.requests++
-	return s, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if s.requests--; s.requests == 0 {
-			delete(l.shares, address)
-		}
+func newLoad(clock clock.PassiveClock) *load {
+	return &load{
+		small: newRoom(smallInWorkMax, smallShareMax, clock), large: newRoom(inWorkMax, shareMax, clock),
+		decoded: newRoom(decodedMax, decodedShareMax, clock),
+		turn:    turnMax, arrival: arrivalMax,
 	}
 }
 
@@ -97,32 +95,90 @@ func jsonOnly(handler http.Handler) http.Handler {
 }
 
 // limit returns the handler of requests that are counted. Nothing of one is read before its
-// turn. One whose turn does not come is answered with 429.
+// turn, what is large has another turn once it has shown that it is, and nothing is decoded
+// before there is room for what that takes, if it is much. One whose turn does not come is answered with 429.
 func (l *load) limit(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		weight := int64(requestMax)
-		if r.ContentLength >= 0 {
-			weight = min(r.ContentLength, requestMax)
-		}
 		ctx, cancel := context.WithTimeout(r.Context(), l.turn)
 		defer cancel()
-		mine, leave := l.enter(r)
+		address := sender.AddressOf(r)
+		leave := l.small.enter(ctx, address, min(max(announced(r), smallMin), smallMax))
+		if leave == nil {
+			refuse(w)
+			return
+		}
 		defer leave()
-		if mine.free.Acquire(ctx, weight) != nil { // before it waits among others
-			refuse(w)
+		body, err := l.arrive(w, r, smallMax+1)
+		if err == nil && len(body) > smallMax {
+			leave()
+			leaveLarge := l.large.enter(ctx, address, announced(r))
+			if leaveLarge == nil {
+				refuse(w)
+				return
+			}
+			defer leaveLarge()
+			var rest []byte
+			rest, err = l.arrive(w, r, requestMax-int64(len(body)))
+			body = append(body, rest...)
+		}
+		takes := decodedBytes(body)
+		switch {
+		case err != nil:
+			http.Error(w, "the request did not arrive as a whole", http.StatusRequestTimeout)
+			return
+		case takes > decodedShareMax:
+			http.Error(w, "the request has more values than two objects that can be stored", http.StatusRequestEntityTooLarge)
 			return
 		}
-		defer mine.free.Release(weight)
-		if l.free.Acquire(ctx, weight) != nil {
-			refuse(w)
-			return
+		if takes > decodedFreeMax {
+			leaveDecoded := l.decoded.enter(ctx, address, takes)
+			if leaveDecoded == nil {
+				refuse(w)
+				return
+			}
+			defer leaveDecoded()
 		}
-		defer l.free.Release(weight)
-		// Who does not send what he has announced would keep others waiting. The server ends
-		// the deadline with the body: the answer may take longer.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(l.arrival)) // which connections of a test lack
-		handler.ServeHTTP(w, r)
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{bytes.NewReader(body), r.Body}
+		handler.ServeHTTP(w, sender.Known(r))
 	})
+}
+
+// arrive reads what comes of a request, up to a number of bytes. It ends one that does not
+// come within its time: who does not send what he has announced would keep others waiting.
+// The server ends the deadline with the body: the answer may take longer.
+func (l *load) arrive(w http.ResponseWriter, r *http.Request, bytesMax int64) ([]byte, error) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(l.arrival)) // which connections of a test lack
+	return io.ReadAll(io.LimitReader(r.Body, bytesMax))                          //nolint:wrapcheck // who sent it does not read it
+}
+
+// decodedBytes is about how many bytes a request takes once its JSON is decoded.
+func decodedBytes(body []byte) int64 {
+	values, inText, escaped := 0, false, false
+	for _, b := range body {
+		switch {
+		case escaped:
+			escaped = false
+		case inText:
+			escaped, inText = b == '\\', b != '"'
+		case b == '"':
+			inText = true
+		case b == ',', b == '[', b == '{': // behind which a value begins
+			values++
+		}
+	}
+	return int64(len(body)) + int64(values)*valueBytes
+}
+
+// announced is how many bytes a request may have at most. A server reads no more than a
+// client has announced.
+func announced(r *http.Request) int64 {
+	if r.ContentLength < 0 {
+		return requestMax
+	}
+	return min(r.ContentLength, requestMax)
 }
 
 // refuse answers so that the API server tells its user.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -18,14 +19,15 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 )
 
 // TestManyLargeRequestsTakeTurns is what whoever may only try to write one of the kinds can
 // do to the memory of a webhook: large objects, all at once.
 func TestManyLargeRequestsTakeTurns(t *testing.T) {
 	const requests, size = 30, 3 << 20
-	l := newLoad()
-	l.turn = 10 * time.Minute // none is refused, however slow the machine is
+	l := newLoad(clock.RealClock{})
+	l.turn, l.arrival = 10*time.Minute, 10*time.Minute // none is refused, however slow the machine is
 	var inWork, most atomic.Int64
 	server := httptest.NewServer(l.limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		now := inWork.Add(r.ContentLength)
@@ -51,8 +53,86 @@ func TestManyLargeRequestsTakeTurns(t *testing.T) {
 	if most.Load() > shareMax {
 		t.Errorf("%d bytes of one address were in work at a time, want at most %d", most.Load(), shareMax)
 	}
-	if !l.free.TryAcquire(inWorkMax) || len(l.shares) > 0 {
+	if l.large.free != inWorkMax || l.small.free != smallInWorkMax || len(l.large.senders)+len(l.small.senders) > 0 {
 		t.Error("requests that are answered still count")
+	}
+}
+
+// TestDenseRequestsTakeTurns has somebody send many short requests, of which each becomes
+// some hundred times its bytes when it is decoded.
+func TestDenseRequestsTakeTurns(t *testing.T) {
+	body := []byte(`{"spec":{"overrideRules":[` + strings.Repeat("0,", 30_000) + `0]}}`)
+	inRoom := smallShareMax / len(body) // before they are decoded
+	l := newLoad(clock.RealClock{})
+	l.turn, l.arrival = 10*time.Minute, 10*time.Minute // none is refused, however slow the machine is
+	var inWork atomic.Int64
+	ended := make(chan struct{})
+	server := httptest.NewServer(l.limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/few" {
+			return
+		}
+		inWork.Add(1)
+		<-ended
+		if read, err := io.ReadAll(r.Body); err != nil || !bytes.Equal(read, body) {
+			t.Errorf("read %d bytes: %v", len(read), err)
+		}
+	})))
+	defer server.Close()
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(ended)
+	for range inRoom {
+		all.Go(func() {
+			if answer, err := http.Post(server.URL, "application/json", bytes.NewReader(body)); err != nil {
+				t.Error(err)
+			} else if _ = answer.Body.Close(); answer.StatusCode != http.StatusOK {
+				t.Errorf("got %s", answer.Status)
+			}
+		})
+	}
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		l.decoded.mu.Lock()
+		waiting := len(l.decoded.line)
+		l.decoded.mu.Unlock()
+		if int(inWork.Load())+waiting == inRoom {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d requests are in work and %d wait, want %d together", inWork.Load(), waiting, inRoom)
+		}
+	}
+	if takes := inWork.Load() * 30_000 * valueBytes; takes > decodedShareMax {
+		t.Errorf("%d requests are in work, which take %d bytes when they are decoded, want at most %d", inWork.Load(), takes, decodedShareMax)
+	}
+	few := `{"spec":[` + strings.Repeat("0,", 500) + `0]}`
+	if answer, err := http.Post(server.URL+"/few", "application/json", strings.NewReader(few)); err != nil || answer.Body.Close() != nil || answer.StatusCode != http.StatusOK {
+		t.Errorf("a request with few values does not come in: %v, %v", answer, err)
+	}
+}
+
+// TestWhatARequestTakesWhenItIsDecoded counts values, of which texts have none.
+func TestWhatARequestTakesWhenItIsDecoded(t *testing.T) {
+	for body, values := range map[string]int64{
+		``: 0, `{}`: 1, `{"a":[0,0,{}]}`: 5, `{"a":"[,{\"[,{","b":"\\"}`: 2,
+	} {
+		if got, want := decodedBytes([]byte(body)), int64(len(body))+values*valueBytes; got != want {
+			t.Errorf("%s takes %d bytes, want %d", body, got, want)
+		}
+	}
+	const stored = 1536 << 10 // bytes of an object, of which there may be two
+	if most := decodedBytes([]byte(strings.Repeat("{},", 2*stored/3))); most > decodedShareMax {
+		t.Errorf("two objects that can be stored take up to %d bytes, more than the %d of an address", most, decodedShareMax)
+	}
+	l := newLoad(clock.RealClock{})
+	l.turn, l.arrival = 10*time.Minute, 10*time.Minute
+	server := httptest.NewServer(l.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was decoded") })))
+	defer server.Close()
+	answer, err := http.Post(server.URL, "application/json", strings.NewReader(strings.Repeat("0,", requestMax/2-1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = answer.Body.Close(); answer.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("a request of more values is answered with %s", answer.Status)
 	}
 }
 
@@ -60,7 +140,7 @@ func TestManyLargeRequestsTakeTurns(t *testing.T) {
 // nothing comes, while an API server asks from another address.
 func TestNobodyHasAllTheRoom(t *testing.T) {
 	const requests, size = 40, 1 << 20
-	l := newLoad()
+	l := newLoad(clock.RealClock{})
 	l.turn, l.arrival = 10*time.Minute, 10*time.Minute // none is refused, however slow the machine is
 	var asked, inWork atomic.Int64
 	ended := make(chan struct{})
@@ -101,9 +181,91 @@ func TestNobodyHasAllTheRoom(t *testing.T) {
 	}
 }
 
+// TestLargeRequestsKeepNoSmallOneWaiting has somebody with several addresses hold all the
+// room for large requests, and announce others.
+func TestLargeRequestsKeepNoSmallOneWaiting(t *testing.T) {
+	l := newLoad(clock.RealClock{})
+	l.turn, l.arrival = 10*time.Minute, 10*time.Minute // none is refused, however slow the machine is
+	var inWork, asked atomic.Int64
+	ended := make(chan struct{})
+	limited := l.limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/held" {
+			inWork.Add(1)
+			<-ended
+		}
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Error(err)
+		}
+	}))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		limited.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(ended)
+	const addresses = 8
+	for i := range addresses {
+		all.Go(func() {
+			if err := from(t, fmt.Sprintf("127.0.0.%d", i+2), server.URL+"/held", 6<<20); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for end := time.Now().Add(5 * time.Minute); asked.Load() < addresses || inWork.Load() < inWorkMax/(6<<20); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d requests came, and %d are in work", asked.Load(), inWork.Load())
+		}
+	}
+	for _, size := range []int{0, 1000, smallMax} {
+		if err := from(t, "127.0.0.1", server.URL, size); err != nil {
+			t.Errorf("a request of %d bytes has no room: %v", size, err)
+		}
+	}
+	if most := inWork.Load(); most > inWorkMax/(6<<20) {
+		t.Errorf("%d large requests are in work, want at most %d", most, inWorkMax/(6<<20))
+	}
+}
+
+// TestWhatIsAnnouncedTakesNoRoomOfLargeRequests announces requests of which nothing comes.
+func TestWhatIsAnnouncedTakesNoRoomOfLargeRequests(t *testing.T) {
+	l := newLoad(clock.RealClock{})
+	l.arrival = 10 * time.Minute
+	server := httptest.NewServer(l.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	defer server.Close()
+	const requests = 20
+	for range requests {
+		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close() //nolint:errcheck // the test is over
+		if _, err := fmt.Fprintf(connection, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{", requestMax); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		l.small.mu.Lock()
+		free := l.small.free
+		l.small.mu.Unlock()
+		if free == smallInWorkMax-requests*smallMax {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d bytes are free for small requests", free)
+		}
+	}
+	l.large.mu.Lock()
+	defer l.large.mu.Unlock()
+	if l.large.free != inWorkMax {
+		t.Errorf("%d bytes are free for large requests, want all %d", l.large.free, inWorkMax)
+	}
+}
+
 // TestAnAnswerMayTakeLongerThanItsRequest has a request arrive at once, and another never.
 func TestAnAnswerMayTakeLongerThanItsRequest(t *testing.T) {
-	l := newLoad()
+	l := newLoad(clock.RealClock{})
 	l.arrival = 2 * time.Second
 	server := httptest.NewServer(l.limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
@@ -153,12 +315,14 @@ func from(t *testing.T, address, url string, size int) error {
 
 // TestARequestWhoseTurnDoesNotComeIsToldSo has the answer that the API server shows its user.
 func TestARequestWhoseTurnDoesNotComeIsToldSo(t *testing.T) {
-	l := newLoad()
+	l := newLoad(clock.RealClock{})
 	l.turn = time.Millisecond
 	server := httptest.NewServer(l.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was read") })))
 	defer server.Close()
-	if !l.free.TryAcquire(inWorkMax) {
-		t.Fatal("something is in work")
+	for i := range 2 {
+		if l.small.enter(t.Context(), fmt.Sprint("somebody ", i), smallInWorkMax/2) == nil {
+			t.Fatal("something is in work")
+		}
 	}
 	answer, err := post(t, server, 1000)
 	if err != nil {

@@ -12,17 +12,24 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/capstan-io/capstan/internal/httpserver"
 	"github.com/capstan-io/capstan/internal/options"
 	"github.com/capstan-io/capstan/internal/process"
 )
@@ -36,6 +43,13 @@ const (
 	// is not ready then, and the API servers need a moment to hear of it: what
 	// they send until then would fail.
 	ShutdownDelay = 5 * time.Second
+	// connectionsMax is how many connections API servers have, which need one for each
+	// request that is under way.
+	connectionsMax = 1024
+	// shutdownMax is how long requests take that are under way at the end.
+	shutdownMax = 15 * time.Second
+	// checkMax is how long a connection takes that tells whether the webhooks are served.
+	checkMax = 10 * time.Second
 )
 
 // Options say what is served and where.
@@ -61,21 +75,17 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	server := webhook.NewServer(webhook.Options{Port: o.Port, CertDir: o.CertDir, TLSOpts: []func(*tls.Config){setTLS, oneAtATime}})
-	load := newLoad()
-	for _, path := range slices.Sorted(maps.Keys(o.Handlers)) {
-		server.Register(path, load.limit(jsonOnly(o.Handlers[path])))
-	}
-	manager, err := process.NewManager(process.Options{
+	mgr, err := process.NewManager(process.Options{
 		Component: o.Component, Config: o.Config, Server: o.Server,
-		Scheme:   runtime.NewScheme(), // it reads and watches nothing
-		Webhooks: server,
-		Ready:    map[string]healthz.Checker{"webhooks": serves(ctx, server)},
+		Scheme: runtime.NewScheme(), // it reads and watches nothing
+		Ready:  map[string]healthz.Checker{"webhooks": serves(ctx, o.Port)},
 	})
 	if err != nil {
 		return err
 	}
-	manager.GetWebhookServer() // the manager starts what was got from it
+	if err := o.addTo(mgr, setTLS); err != nil {
+		return err
+	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() {
@@ -91,25 +101,58 @@ func Run(ctx context.Context, o Options) error {
 		case <-serving.Done():
 		}
 	}()
-	if err := manager.Start(serving); err != nil {
+	if err := mgr.Start(serving); err != nil {
 		return fmt.Errorf("serving webhooks on port %d: %w", o.Port, err)
 	}
 	return nil
 }
 
-// oneAtATime has each connection carry one request at a time: HTTP/1.1. With HTTP/2, what
-// has arrived of those that wait for their turn would fill the window of the connection, and
-// keep the rest of the one whose turn it is from arriving.
-func oneAtATime(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }
+// addTo makes the manager serve the webhooks. The server of controller-runtime has no bounds
+// for what clients take, so all that it does is to count requests.
+func (o Options) addTo(mgr manager.Manager, setTLS func(*tls.Config)) error {
+	mux, load := http.NewServeMux(), newLoad(o.Clock)
+	counted := webhook.NewServer(webhook.Options{WebhookMux: mux})
+	for _, path := range slices.Sorted(maps.Keys(o.Handlers)) {
+		counted.Register(path, load.limit(jsonOnly(o.Handlers[path])))
+	}
+	watcher, err := certwatcher.New(filepath.Join(o.CertDir, corev1.TLSCertKey), filepath.Join(o.CertDir, corev1.TLSPrivateKeyKey))
+	if err != nil {
+		return fmt.Errorf("reading the certificate of the webhooks in --cert-dir %q: %w", o.CertDir, err)
+	}
+	if err := mgr.Add(watcher); err != nil {
+		return fmt.Errorf("watching the certificate of the webhooks: %w", err)
+	}
+	// HTTP/1.1, which the server speaks, has a connection carry one request at a time. With
+	// HTTP/2, what has arrived of those that wait for their turn would fill the window of
+	// the connection, and keep the rest of the one whose turn it is from arriving.
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	setTLS(config)
+	config.GetCertificate = watcher.GetCertificate
+	if err := httpserver.AddTo(mgr, httpserver.Options{
+		Name: "webhooks", Handler: mux, Address: ":" + strconv.Itoa(o.Port), TLS: config,
+		ConnectionsMax: connectionsMax, ShutdownTimeout: shutdownMax,
+	}); err != nil {
+		return fmt.Errorf("serving webhooks on --port %d: %w", o.Port, err)
+	}
+	return nil
+}
 
-// serves is the check that makes the pod ready while the webhooks are served,
-// and not any more when ctx has ended.
-func serves(ctx context.Context, server webhook.Server) healthz.Checker {
-	started := server.StartedChecker()
+// serves is the check that makes the pod ready while connections to the webhooks are
+// accepted, and not any more when ctx has ended.
+func serves(ctx context.Context, port int) healthz.Checker {
+	dialer := &tls.Dialer{
+		NetDialer: &net.Dialer{Timeout: checkMax},
+		Config:    &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it says nothing, and asks nothing
+	}
 	return func(request *http.Request) error {
 		if ctx.Err() != nil {
 			return errors.New("stopping")
 		}
-		return started(request)
+		connection, err := dialer.DialContext(request.Context(), "tcp", net.JoinHostPort("", strconv.Itoa(port))) //nolint:contextcheck // it is checked for this request
+		if err != nil {
+			return fmt.Errorf("connecting to the webhooks: %w", err)
+		}
+		_ = connection.Close() // nothing was said
+		return nil
 	}
 }

@@ -4,10 +4,15 @@
 package work
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -57,6 +62,55 @@ func checkExpressions(path string, configs []workv1.ManifestConfigOption) error 
 			path, number, bytes, expressionsMax, expressionsBytesMax)
 	}
 	return nil
+}
+
+// checkOrphaning refuses rules that match nothing as they name a kind in place of its
+// resource: the objects that are to stay would be deleted. The spec is at the path. Of a
+// resource that may be one, it warns.
+func checkOrphaning(path string, spec *workv1.ManifestWorkSpec) (admission.Warnings, error) {
+	if spec.DeleteOption == nil || spec.DeleteOption.SelectivelyOrphans == nil {
+		return nil, nil
+	}
+	singulars := singularsOf(spec.Workload.Manifests)
+	var warnings admission.Warnings
+	var problems []error
+	for i, rule := range spec.DeleteOption.SelectivelyOrphans.OrphaningRules {
+		where := fmt.Sprintf("%s.deleteOption.selectivelyOrphans.orphaningRules[%d].resource", path, i)
+		resource := schema.GroupResource{Group: rule.Group, Resource: rule.Resource}
+		plural, singular := singulars[resource]
+		switch {
+		case rule.Resource != strings.ToLower(rule.Resource), rule.Resource == "":
+			guess, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: rule.Group, Kind: rule.Resource})
+			problems = append(problems, fmt.Errorf("%s: %q is no resource: want the plural name of the kind in lower case, such as %q",
+				where, rule.Resource, cmp.Or(guess.Resource, "configmaps")))
+		case strings.ContainsAny(rule.Resource, "/. "):
+			problems = append(problems, fmt.Errorf("%s: %q is no resource: want its plural name alone, with the API group in group", where, rule.Resource))
+		case singular && len(warnings) < warningsMax:
+			warnings = append(warnings, fmt.Sprintf("%s: %q looks like a kind, and then no object stays: its resource should be %q", where, rule.Resource, plural))
+		}
+		if len(problems) == problemsMax {
+			break
+		}
+	}
+	return warnings, errors.Join(problems...)
+}
+
+// singularsOf returns the plural names of the kinds of manifests by their singular ones,
+// but for kinds that have the same name in both. The names are guessed: only the member
+// knows them.
+func singularsOf(manifests []workv1.Manifest) map[schema.GroupResource]string {
+	plurals := map[schema.GroupResource]string{}
+	for i := range manifests {
+		var is metav1.TypeMeta
+		if json.Unmarshal(manifests[i].Raw, &is) != nil || is.Kind == "" {
+			continue // which is refused elsewhere
+		}
+		plural, singular := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(is.APIVersion, is.Kind))
+		if plural.Resource != singular.Resource {
+			plurals[singular.GroupResource()] = plural.Resource
+		}
+	}
+	return plurals
 }
 
 // checkConfigs returns what is wrong with the manifestConfigs of the spec of a

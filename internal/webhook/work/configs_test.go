@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
@@ -112,5 +113,52 @@ func TestManyExpressionsOfAWorkAreNotCompiled(t *testing.T) {
 	}
 	if _, err := checkConfigs("spec", []workv1.ManifestConfigOption{reports(expressionsMax, ".status.phase")}); err != nil {
 		t.Errorf("as many as may be are refused: %v", err)
+	}
+}
+
+// TestOrphaningRulesNameResources has rules by which the objects that are to stay would be
+// deleted.
+func TestOrphaningRulesNameResources(t *testing.T) {
+	for name, test := range map[string]struct {
+		rule         workv1.OrphaningRule
+		err, warning string
+	}{
+		"a resource":             {rule: workv1.OrphaningRule{Resource: "configmaps", Name: "a"}},
+		"a resource of a group":  {rule: workv1.OrphaningRule{Group: "apps", Resource: "deployments", Name: "*"}},
+		"a kind":                 {rule: workv1.OrphaningRule{Resource: "ConfigMap", Name: "a"}, err: `spec.deleteOption.selectivelyOrphans.orphaningRules[0].resource: "ConfigMap" is no resource: want the plural name of the kind in lower case, such as "configmaps"`},
+		"a kind of a group":      {rule: workv1.OrphaningRule{Group: "networking.k8s.io", Resource: "NetworkPolicy", Name: "a"}, err: `such as "networkpolicies"`},
+		"a resource in capitals": {rule: workv1.OrphaningRule{Resource: "ConfigMaps", Name: "a"}, err: `"ConfigMaps" is no resource`},
+		"with its group":         {rule: workv1.OrphaningRule{Resource: "deployments.apps", Name: "a"}, err: "with the API group in group"},
+		"nothing":                {rule: workv1.OrphaningRule{Name: "a"}, err: `"" is no resource`},
+		"a kind in lower case":   {rule: workv1.OrphaningRule{Resource: "configmap", Name: "a"}, warning: `"configmap" looks like a kind, and then no object stays: its resource should be "configmaps"`},
+		"what has one name":      {rule: workv1.OrphaningRule{Resource: "endpoints", Name: "a"}},
+		"of another group":       {rule: workv1.OrphaningRule{Group: "example.io", Resource: "configmap", Name: "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := &workv1.ManifestWorkSpec{DeleteOption: &workv1.DeleteOption{
+				PropagationPolicy:  workv1.DeletePropagationPolicySelectivelyOrphan,
+				SelectivelyOrphans: &workv1.SelectivelyOrphan{OrphaningRules: []workv1.OrphaningRule{test.rule}},
+			}}
+			for _, kind := range []string{"ConfigMap", "Endpoints"} {
+				spec.Workload.Manifests = append(spec.Workload.Manifests, workv1.Manifest{RawExtension: runtime.RawExtension{
+					Raw: []byte(`{"apiVersion":"v1","kind":"` + kind + `","metadata":{"name":"a","namespace":"b"}}`),
+				}})
+			}
+			rules := &specRules{sizeMax: 1 << 20}
+			warnings, _, err := rules.check("spec", spec)
+			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
+				t.Errorf("the error is %v, want %q", err, test.err)
+			}
+			if got := strings.Join(warnings, "; "); !strings.Contains(got, test.warning) || test.warning == "" && got != "" {
+				t.Errorf("the warnings are %q, want %q", got, test.warning)
+			}
+			if test.err == "" {
+				return
+			}
+			spec.DeleteOption.SelectivelyOrphans.OrphaningRules[0].Group, spec.DeleteOption.SelectivelyOrphans.OrphaningRules[0].Resource = "", "configmaps"
+			if _, _, err := rules.check("spec", spec); err != nil {
+				t.Errorf("the rule is right now, and refused: %v", err)
+			}
+		})
 	}
 }

@@ -19,8 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/access"
+	"github.com/capstan-io/capstan/internal/allowance"
 )
 
 func TestMutatorAddsTheFinalizerAtCreation(t *testing.T) {
@@ -226,6 +230,65 @@ func TestUsersAreToldIfATimeToLiveHasNoEffect(t *testing.T) {
 			}
 			if got := strings.Join(created, ";"); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 				t.Errorf("%s: got warnings %q, want one with %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestAnAgentDoesNotTakeUpTheRoomOfATenant has the agent of a cluster write its works, which count
+// for the namespace of the hub that they were made for.
+func TestAnAgentDoesNotTakeUpTheRoomOfATenant(t *testing.T) {
+	large := strings.Repeat("x", 100<<10)
+	before := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "c1", Name: "w", Finalizers: []string{workv1.FinalizerManifestWorkCleanup},
+		Annotations: map[string]string{workv1alpha2.AnnotationResourceBindingNamespace: "shop"},
+	}}
+	before.Spec.Workload.Manifests = manifests(configMap("a", "x"))
+	ofSet := before.DeepCopy()
+	ofSet.Name, ofSet.Annotations, ofSet.Labels = "web-12345", nil, map[string]string{workv1.LabelManifestWorkReplicaSet: "shop.web"}
+	ofNobody := before.DeepCopy()
+	ofNobody.Annotations = nil
+	for name, tc := range map[string]struct {
+		old     *workv1.ManifestWork
+		change  func(*workv1.ManifestWork)
+		refused bool
+	}{
+		"a manifest that grows": {before, func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests = manifests(configMap("a", large)) }, true},
+		"one more manifest": {before, func(w *workv1.ManifestWork) {
+			w.Spec.Workload.Manifests = manifests(configMap("a", "x"), configMap("b", "x"))
+		}, true},
+		"what overrides have noted": {before, func(w *workv1.ManifestWork) { w.Annotations[policyv1alpha1.AnnotationAppliedOverrides] = large }, true},
+		"what counts in its place": {before, func(w *workv1.ManifestWork) {
+			w.Spec.Workload.Manifests, w.Annotations[allowance.AnnotationBytes] = nil, "4000000"
+		}, true},
+		"the work of another": {before, func(w *workv1.ManifestWork) { w.Annotations[workv1alpha2.AnnotationResourceBindingNamespace] = "bank" }, true},
+		"a work of nobody":    {ofNobody, func(w *workv1.ManifestWork) { w.Annotations = before.Annotations }, true},
+		"the configs of a replica set": {ofSet, func(w *workv1.ManifestWork) {
+			w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Name: "*"}}}
+		}, true},
+		"the finalizer":              {before, func(w *workv1.ManifestWork) { w.Finalizers = nil }, false},
+		"the status":                 {before, func(w *workv1.ManifestWork) { w.Status.Conditions = []metav1.Condition{{Message: large}} }, false},
+		"who wrote which field":      {before, func(w *workv1.ManifestWork) { w.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: large}} }, false},
+		"a label that nobody counts": {before, func(w *workv1.ManifestWork) { w.Labels = map[string]string{"a": large} }, false},
+		"a spec in another spelling": {before, func(w *workv1.ManifestWork) {
+			w.Spec.Workload.Manifests[0].Raw = append([]byte(" "), w.Spec.Workload.Manifests[0].Raw...)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &validator{specRules: specRules{sizeMax: workv1.ManifestsSizeMax}}
+			for user, refused := range map[string]bool{clusterv1.GroupManagedClusters: tc.refused, "system:serviceaccounts": false} {
+				ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+					UserInfo: authenticationv1.UserInfo{Username: "anna", Groups: []string{"system:authenticated", user}},
+				}})
+				work := tc.old.DeepCopy()
+				tc.change(work)
+				err := checkGrowth(ctx, tc.old, work)
+				if refused != apierrors.IsForbidden(err) || !refused && err != nil {
+					t.Errorf("of %s: got error %v, want a refusal: %t", user, err, refused)
+				}
+				if _, whole := v.ValidateUpdate(ctx, tc.old, work); refused && !apierrors.IsForbidden(whole) {
+					t.Errorf("the webhook says %v, want a refusal", whole)
+				}
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/webhook/advice"
 )
 
 // problemsMax is how many wrong manifests one answer names.
@@ -58,7 +59,10 @@ func checkManifests(path string, manifests []workv1.Manifest, sizeMax int) error
 		size += len(manifests[i].Raw)
 	}
 	if size > sizeMax {
-		return fmt.Errorf("the size of manifests is %d bytes which exceeds the %d limit: spread them over several ManifestWorks", size, sizeMax)
+		return &advice.Error{
+			Text:   fmt.Sprintf("the size of manifests is %d bytes which exceeds the %d limit", size, sizeMax),
+			Advice: howToFit(path, manifests, sizeMax),
+		}
 	}
 	var problems []error
 	first := map[object]int{}
@@ -78,6 +82,24 @@ func checkManifests(path string, manifests []workv1.Manifest, sizeMax int) error
 		problems = append(problems[:problemsMax], fmt.Errorf("%d more invalid manifests", more))
 	}
 	return errors.Join(problems...)
+}
+
+// howToFit says what to do about manifests that have more than sizeMax bytes together: one that
+// is too large alone cannot be spread.
+func howToFit(path string, manifests []workv1.Manifest, sizeMax int) string {
+	for i := range manifests {
+		size := len(manifests[i].Raw)
+		if size <= sizeMax {
+			continue
+		}
+		which := fmt.Sprintf("%s.workload.manifests[%d]", path, i)
+		if o, err := identify(manifests[i].Raw); err == nil {
+			which += ", " + o.String() + ","
+		}
+		return fmt.Sprintf("%s has %d bytes, too many for any ManifestWork: make it smaller (a CustomResourceDefinition does without "+
+			"descriptions in its schema), or let a propagation policy send it, for which this limit does not apply", which, size)
+	}
+	return fmt.Sprintf("the manifests in %s.workload are too large together: spread them over several ManifestWorks", path)
 }
 
 // identify returns which object a manifest is about.

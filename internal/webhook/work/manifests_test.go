@@ -9,9 +9,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/webhook/advice"
 )
 
 func manifests(raw ...string) []workv1.Manifest {
@@ -37,6 +39,7 @@ func TestManifestsAreObjectsThatCanBeFoundAgain(t *testing.T) {
 		manifests []workv1.Manifest
 		sizeMax   int
 		want      []string // parts of the error; none for no error
+		advice    []string
 	}{
 		"objects are fine": {manifests: manifests(configMap("a", "x"), configMap("a", "y"))},
 		"a name may be used again in another namespace": {manifests: manifests(configMap("a", "x"), configMap("b", "x"))},
@@ -48,8 +51,22 @@ func TestManifestsAreObjectsThatCanBeFoundAgain(t *testing.T) {
 			manifests: manifests(configMap("a", "x")), sizeMax: len(configMap("a", "x")),
 		},
 		"one byte more is too much": {
-			manifests: manifests(configMap("a", "x")), sizeMax: len(configMap("a", "x")) - 1,
-			want: []string{fmt.Sprintf("the size of manifests is %d bytes which exceeds the %d limit: spread them over several ManifestWorks", len(configMap("a", "x")), len(configMap("a", "x"))-1)},
+			manifests: manifests(configMap("a", "x"), configMap("a", "y")), sizeMax: 2*len(configMap("a", "x")) - 1,
+			want:   []string{fmt.Sprintf("the size of manifests is %d bytes which exceeds the %d limit", 2*len(configMap("a", "x")), 2*len(configMap("a", "x"))-1)},
+			advice: []string{"the manifests in spec.workload are too large together: spread them over several ManifestWorks"},
+		},
+		"one manifest that is too large alone is named": {
+			reason:    "nobody can spread it over several works",
+			manifests: manifests(`{}`, configMap("a", "x")), sizeMax: len(configMap("a", "x")) - 1,
+			want: []string{fmt.Sprintf("the size of manifests is %d bytes which exceeds the %d limit", 2+len(configMap("a", "x")), len(configMap("a", "x"))-1)},
+			advice: []string{fmt.Sprintf(`spec.workload.manifests[1], ConfigMap "a/x", has %d bytes, too many for any ManifestWork: make it smaller `+
+				`(a CustomResourceDefinition does without descriptions in its schema), or let a propagation policy send it, for which this limit does not apply`, len(configMap("a", "x")))},
+		},
+		"even if it is no object": {
+			manifests: manifests(`["x"]`), sizeMax: 4,
+			want: []string{"the size of manifests is 5 bytes which exceeds the 4 limit"},
+			advice: []string{`spec.workload.manifests[0] has 5 bytes, too many for any ManifestWork: make it smaller ` +
+				`(a CustomResourceDefinition does without descriptions in its schema), or let a propagation policy send it, for which this limit does not apply`},
 		},
 		"a list is no object":    {manifests: manifests(`[1]`), want: []string{"spec.workload.manifests[0]: it is not an object"}},
 		"a text is no object":    {manifests: manifests(`"x"`), want: []string{"[0]: it is not an object"}},
@@ -102,6 +119,12 @@ func TestManifestsAreObjectsThatCanBeFoundAgain(t *testing.T) {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("%s\ngot error %q, want one with %q", tc.reason, err, part)
 				}
+			}
+			if diff := cmp.Diff(tc.advice, advice.Warnings(err)); diff != "" {
+				t.Errorf("%s\nthe advice (-want +got):\n%s", tc.reason, diff)
+			}
+			if tc.advice != nil && err.Error() != tc.want[0] {
+				t.Errorf("%s\ngot error %q: clients compare the whole of it, want %q", tc.reason, err, tc.want[0])
 			}
 		})
 	}

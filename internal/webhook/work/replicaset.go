@@ -15,6 +15,7 @@ import (
 
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/rollout"
+	"github.com/capstan-io/capstan/internal/webhook/advice"
 )
 
 const (
@@ -56,7 +57,7 @@ func (v *replicaSetValidator) validate(ctx context.Context, set *workv1alpha1.Ma
 	template := &set.Spec.ManifestWorkTemplate
 	warnings, user, err := v.check(templatePath, template)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return advice.Warnings(err), apierrors.NewBadRequest(err.Error())
 	}
 	warnings = append(v.warn(set), warnings...)
 	if user == "" {

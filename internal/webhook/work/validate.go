@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,8 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/access"
+	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/webhook/advice"
 )
 
 const worksResource = "manifestworks"
@@ -36,6 +40,9 @@ func (v *validator) ValidateCreate(ctx context.Context, work *workv1.ManifestWor
 // changes only, so that a work from before a rule can lose its finalizers, and
 // whoever writes labels or finalizers needs no right to the executor.
 func (v *validator) ValidateUpdate(ctx context.Context, old, work *workv1.ManifestWork) (admission.Warnings, error) {
+	if err := checkGrowth(ctx, old, work); err != nil {
+		return nil, err
+	}
 	if equality.Semantic.DeepEqual(old.Spec, work.Spec) || orphansOnly(&old.Spec, &work.Spec) {
 		return nil, nil
 	}
@@ -66,7 +73,7 @@ func orphansOnly(old, spec *workv1.ManifestWorkSpec) bool {
 func (v *validator) validate(ctx context.Context, work *workv1.ManifestWork, name error) (admission.Warnings, error) {
 	warnings, user, err := v.check("spec", &work.Spec)
 	if err := errors.Join(name, err); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return advice.Warnings(err), apierrors.NewBadRequest(err.Error())
 	}
 	warnings = append(v.warn(work), warnings...)
 	if user == "" {
@@ -75,6 +82,26 @@ func (v *validator) validate(ctx context.Context, work *workv1.ManifestWork, nam
 	return warnings, v.mayExecuteAs(ctx, user, subject{
 		resource: worksResource, namespace: work.Namespace, name: work.Name, executor: work.Spec.Executor,
 	})
+}
+
+// checkGrowth refuses what an agent adds to a work that counts for a namespace of the hub: by
+// its own works an agent would use up what that namespace may have, and in the end what all
+// may. Agents write works to change finalizers, and may leave out of the spec what they do
+// not know.
+func checkGrowth(ctx context.Context, old, work *workv1.ManifestWork) error {
+	owner := allowance.OwnerOf(work)
+	if owner == (allowance.Owner{}) || owner == allowance.OwnerOf(old) && allowance.Bytes(work) <= allowance.Bytes(old) {
+		return nil
+	}
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("finding the user of the request: %w", err))
+	}
+	if !slices.Contains(request.UserInfo.Groups, clusterv1.GroupManagedClusters) {
+		return nil
+	}
+	return apierrors.NewForbidden(workv1.GroupVersion.WithResource(worksResource).GroupResource(), work.Name,
+		fmt.Errorf("the agent of a cluster may not make a ManifestWork larger that counts for namespace %q of the hub", owner.Namespace))
 }
 
 // warn returns what the user should know about a work that is not wrong.
@@ -108,9 +135,11 @@ type specRules struct {
 func (r *specRules) check(path string, spec *workv1.ManifestWorkSpec) (admission.Warnings, string, error) {
 	user, executor := executorUser(path, spec.Executor)
 	warnings, configs := checkConfigs(path, spec.ManifestConfigs)
-	if err := errors.Join(checkManifests(path, spec.Workload.Manifests, r.sizeMax), configs, executor); err != nil {
+	orphaned, orphaning := checkOrphaning(path, spec)
+	if err := errors.Join(checkManifests(path, spec.Workload.Manifests, r.sizeMax), configs, orphaning, executor); err != nil {
 		return nil, "", err
 	}
+	warnings = append(warnings, orphaned...)
 	if user == "" && r.nilExecutor {
 		user = agentUser
 	}

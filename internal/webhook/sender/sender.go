@@ -1,0 +1,41 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sender says which address a request of a webhook comes from. API servers show a
+// webhook no credential unless somebody configures them to, so an address is all that
+// distinguishes them from other pods that reach the port. It authenticates nobody.
+package sender
+
+import (
+	"context"
+	"net"
+	"net/http"
+)
+
+type key struct{}
+
+// AddressOf returns the address of the sender, without its port.
+func AddressOf(r *http.Request) string {
+	address, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return address
+}
+
+// Known returns the request with a context from which From returns the address of its
+// sender.
+func Known(r *http.Request) *http.Request {
+	return r.WithContext(With(r.Context(), AddressOf(r)))
+}
+
+// With returns a context for what the sender at an address asks.
+func With(ctx context.Context, address string) context.Context {
+	return context.WithValue(ctx, key{}, address)
+}
+
+// From returns the address of the sender, or "" if it is not known.
+func From(ctx context.Context) string {
+	address, _ := ctx.Value(key{}).(string)
+	return address
+}
