@@ -195,7 +195,7 @@ func testFrontProxy(t *testing.T, h *hub) {
 		certificates []tls.Certificate
 		want         []int
 	}{
-		"NoCertificate":  {nil, []int{http.StatusForbidden, http.StatusUnauthorized}},
+		"NoCertificate":  {nil, []int{http.StatusUnauthorized}},
 		"OfAUser":        {[]tls.Certificate{own}, []int{http.StatusForbidden}},
 		"OfAnotherProxy": {[]tls.Certificate{wrong}, []int{http.StatusForbidden, http.StatusUnauthorized}},
 		"OfTheHub":       {[]tls.Certificate{right}, []int{http.StatusOK}},

@@ -71,10 +71,10 @@ func (l *limiter) handler(next http.Handler) http.Handler {
 	})
 }
 
-// limited returns the usual chain of handlers, with the limit behind
+// limited returns the usual chain of handlers, with the limits behind
 // authentication and authorization.
-func limited(l *limiter) func(http.Handler, *genericserver.Config) http.Handler {
+func limited(l *limiter, b *bodies) func(http.Handler, *genericserver.Config) http.Handler {
 	return func(api http.Handler, c *genericserver.Config) http.Handler {
-		return genericserver.DefaultBuildHandlerChain(l.handler(api), c)
+		return genericserver.DefaultBuildHandlerChain(l.handler(b.handler(api)), c)
 	}
 }

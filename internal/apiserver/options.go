@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/utils/clock"
 
+	"github.com/capstan-io/capstan/internal/httpserver"
 	"github.com/capstan-io/capstan/internal/options"
 )
 
@@ -26,6 +27,9 @@ const (
 	// streamsPerConnection is how many requests the hub's API server may send over
 	// one connection: it sends all requests of all users over few.
 	streamsPerConnection = 1000
+	// connectionsMax is how many connections clients may have together. The hub's API
+	// servers, kubelets and those that read metrics need a few each.
+	connectionsMax = 256
 	// shutdownDelay is how long the server goes on after it was told to stop: the
 	// hub needs a moment to hear that it is not ready.
 	shutdownDelay = 5 * time.Second
@@ -56,7 +60,7 @@ func NewOptions() *Options {
 	return &Options{
 		Serving:         serving,
 		Authentication:  serveroptions.NewDelegatingAuthenticationOptions(),
-		Authorization:   serveroptions.NewDelegatingAuthorizationOptions().WithAlwaysAllowPaths("/healthz", "/livez", "/readyz"),
+		Authorization:   serveroptions.NewDelegatingAuthorizationOptions().WithAlwaysAllowPaths(probed()...),
 		RequestsPerUser: defaultRequestsPerUser,
 		ShutdownDelay:   shutdownDelay,
 	}
@@ -95,6 +99,10 @@ func (o *Options) Config() (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	bodies, err := newBodies(scheme)
+	if err != nil {
+		return nil, err
+	}
 	generic := genericserver.NewConfig(codecs)
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	generic.EnableProfiling = false
@@ -102,14 +110,18 @@ func (o *Options) Config() (*Config, error) {
 	if err := o.Serving.ApplyTo(&generic.SecureServing, &generic.LoopbackClientConfig); err != nil {
 		return nil, fmt.Errorf("set up the port %d: %w", o.Serving.BindPort, err)
 	}
+	if serving := generic.SecureServing; serving != nil { // nil with --secure-port=0
+		serving.Listener = httpserver.Bound(serving.Listener, connectionsMax)
+	}
 	describe(generic, scheme)
 	o.Authentication.RemoteKubeConfigFile, o.Authorization.RemoteKubeConfigFile = o.Hub.Kubeconfig, o.Hub.Kubeconfig
 	if err := o.Authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig); err != nil {
 		return nil, fmt.Errorf("set up authentication by the hub: %w", err)
 	}
+	generic.Authentication.Authenticator = refuseAnonymous(generic.Authentication.Authenticator)
 	if err := o.Authorization.ApplyTo(&generic.Authorization); err != nil {
 		return nil, fmt.Errorf("set up authorization by the hub: %w", err)
 	}
-	generic.BuildHandlerChainFunc = limited(newLimiter(o.RequestsPerUser))
-	return &Config{Generic: generic, Hub: hub, Scheme: scheme, Codecs: codecs, Clock: clock.RealClock{}}, nil
+	generic.BuildHandlerChainFunc = limited(newLimiter(o.RequestsPerUser), bodies)
+	return &Config{Generic: generic, Hub: hub, Scheme: scheme, Codecs: codecs, Clock: clock.RealClock{}, bodies: bodies}, nil
 }

@@ -34,6 +34,8 @@ type Config struct {
 	Scheme *runtime.Scheme
 	Codecs serializer.CodecFactory
 	Clock  clock.PassiveClock
+
+	bodies *bodies
 }
 
 // Completed is the whole configuration of a server.
@@ -71,6 +73,7 @@ func (c Completed) New() (*Server, error) {
 		workv1alpha1.GroupVersion:    {"works": works},
 	} {
 		group := genericserver.NewDefaultAPIGroupInfo(version.Group, c.Scheme, runtime.NewParameterCodec(c.Scheme), c.Codecs)
+		group.NegotiatedSerializer = c.bodies.codecs(group.NegotiatedSerializer)
 		group.VersionedResourcesStorageMap[version.Version] = resources
 		if err := generic.InstallAPIGroup(&group); err != nil {
 			return nil, fmt.Errorf("serve %s: %w", version, err)

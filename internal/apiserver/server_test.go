@@ -49,6 +49,7 @@ func TestTheHubServesClusters(t *testing.T) {
 		{"Labels", testLabels},
 		{"Taints", testTaints},
 		{"Apply", testApply},
+		{"Bodies", testBodies},
 		{"Conflicts", testConflicts},
 		{"Mistakes", testMistakes},
 		{"DryRun", testDryRun},
@@ -65,6 +66,8 @@ func TestTheHubServesClusters(t *testing.T) {
 		{"Kubectl", testKubectl},
 		{"Attacks", testAttacks},
 		{"FrontProxy", testFrontProxy},
+		{"Anonymous", testAnonymous},
+		{"Connections", testConnections},
 		{"Certificate", testCertificate},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, h) })

@@ -4,6 +4,7 @@
 package apiserver_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -170,8 +172,12 @@ func testStatus(t *testing.T, h *hub) {
 	meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: "ServiceDomainNameResolutionReady", Status: metav1.ConditionTrue, Reason: "Resolved"})
 	meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: v1alpha1.ClusterConditionReady, Status: metav1.ConditionFalse, Reason: "Forged"})
 	cluster.Status.KubernetesVersion, cluster.Spec.Provider = "v0", "forged"
-	if err := h.Status().Update(t.Context(), cluster); err != nil {
+	c, heard := h.warned(t)
+	if err := c.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
+	}
+	if all := strings.Join(*heard, "\n"); len(*heard) != 2 || !strings.Contains(all, "status.conditions[Ready] is not written") || !strings.Contains(all, "status but for conditions is not written") {
+		t.Errorf("what is ignored is told by warnings %q", *heard)
 	}
 	h.get(t, "status", cluster)
 	switch {
@@ -187,10 +193,35 @@ func testStatus(t *testing.T, h *hub) {
 	if !meta.IsStatusConditionTrue(connection.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected) || len(connection.Status.Conditions) != 3 {
 		t.Errorf("conditions of the connection are %v, want those of the agent and the one that was written", connection.Status.Conditions)
 	}
+	*heard = nil
+	own := []byte(`{"status":{"conditions":[{"type":"ServiceDomainNameResolutionReady","status":"False","reason":"Broken","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+	if err := c.Status().Patch(t.Context(), cluster, client.RawPatch(types.MergePatchType, own)); err != nil || len(*heard) > 0 {
+		t.Errorf("a condition of one's own: %v, warnings %q", err, *heard)
+	}
 	err := h.Status().Patch(t.Context(), cluster, client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[{"type":"Half","status":"True"}]}}`)))
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("a condition without a reason: %v, want that it is invalid", err)
 	}
+}
+
+// warned returns a client of the administrator, and the warnings that it gets.
+func (h *hub) warned(t *testing.T) (client.Client, *[]string) {
+	t.Helper()
+	heard := &[]string{}
+	config := rest.CopyConfig(h.admin)
+	config.WarningHandlerWithContext = warnings{heard}
+	c, err := client.New(config, client.Options{Scheme: h.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, heard
+}
+
+// warnings keeps the warnings of an API server.
+type warnings struct{ heard *[]string }
+
+func (w warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
+	*w.heard = append(*w.heard, text)
 }
 
 func testDelete(t *testing.T, h *hub) {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
@@ -19,7 +20,8 @@ import (
 )
 
 // StatusStorage serves clusters/status: clients may set conditions of types that
-// the hub does not maintain. The rest is the agents', and stays as it is.
+// the hub does not maintain. The rest is the agents', and stays as it is: who writes it
+// is warned.
 type StatusStorage struct{ clusters *Storage }
 
 // New implements rest.Storage.
@@ -92,6 +94,9 @@ func (s *StatusStorage) updated(
 	}
 	if written.ResourceVersion != "" && written.ResourceVersion != before.ResourceVersion {
 		return nil, conflict(before.Name)
+	}
+	for _, ignored := range translate.Ignored(before, written) {
+		warning.AddWarning(ctx, "", ignored+" is not written: the hub says it by what the agent of the cluster reports; write a condition of a type of your own")
 	}
 	after := before.DeepCopy()
 	after.Status.Conditions = written.Status.Conditions

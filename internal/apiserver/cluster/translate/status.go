@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -120,14 +122,18 @@ func ready(connection *fleetv1alpha1.ClusterConnection) metav1.Condition {
 	accepted := meta.FindStatusCondition(cluster.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 	available := meta.FindStatusCondition(cluster.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	connected := meta.FindStatusCondition(connection.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected)
+	push := connection.Spec.SyncMode == fleetv1alpha1.SyncModePush
+	refused := connected != nil && connected.Status == metav1.ConditionFalse
 	switch {
 	case !cluster.Accepted:
 		return unknown("The hub does not accept the cluster")
 	case accepted != nil && accepted.Status != metav1.ConditionTrue:
 		return answer(accepted, metav1.ConditionUnknown, v1alpha1.ClusterReasonStatusUnknown)
+	case push && refused && connected.Reason == fleetv1alpha1.ClusterConnectionReasonDefinitionsMissing:
+		return answer(connected, metav1.ConditionFalse, v1alpha1.ClusterReasonNotReady)
 	case available != nil && available.Status == metav1.ConditionTrue:
 		return answer(available, metav1.ConditionTrue, v1alpha1.ClusterReasonReady)
-	case connection.Spec.SyncMode == fleetv1alpha1.SyncModePush && connected != nil && connected.Status == metav1.ConditionFalse:
+	case push && refused:
 		return answer(connected, metav1.ConditionFalse, v1alpha1.ClusterReasonNotReachable)
 	case available == nil:
 		return unknown("The cluster has not reported its state yet")
@@ -136,6 +142,26 @@ func ready(connection *fleetv1alpha1.ClusterConnection) metav1.Condition {
 	default:
 		return answer(available, metav1.ConditionUnknown, v1alpha1.ClusterReasonStatusUnknown)
 	}
+}
+
+// Ignored returns the paths of what a write of the status would change if the hub did not
+// maintain it, which stays as it is. Conditions that a write lacks stay without being
+// named: a merge patch replaces the list.
+func Ignored(before, written *v1alpha1.Cluster) []string {
+	var paths []string
+	conditions := field.NewPath("status", "conditions")
+	for _, c := range written.Status.Conditions {
+		said := meta.FindStatusCondition(before.Status.Conditions, c.Type)
+		if Ours(c.Type) && (said == nil || !equality.Semantic.DeepEqual(*said, c)) {
+			paths = append(paths, conditions.Key(c.Type).String())
+		}
+	}
+	was, is := before.Status.DeepCopy(), written.Status.DeepCopy()
+	was.Conditions, is.Conditions = nil, nil
+	if !equality.Semantic.DeepEqual(was, is) {
+		paths = append(paths, "status but for conditions")
+	}
+	return paths
 }
 
 // Conditions returns the conditions of a ClusterConnection after its Cluster got

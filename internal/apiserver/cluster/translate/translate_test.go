@@ -68,6 +68,10 @@ func TestReadyIsInKarmadasWords(t *testing.T) {
 		c.Spec.SyncMode = fleetv1alpha1.SyncModePush
 		c.Status.Conditions = []metav1.Condition{condition(fleetv1alpha1.ClusterConnectionConditionConnected, metav1.ConditionFalse)}
 	}
+	lacking := func(c *fleetv1alpha1.ClusterConnection) {
+		unreachable(c)
+		c.Status.Conditions[0].Reason = fleetv1alpha1.ClusterConnectionReasonDefinitionsMissing
+	}
 	for name, test := range map[string]struct {
 		change []func(*fleetv1alpha1.ClusterConnection)
 		want   string
@@ -77,6 +81,8 @@ func TestReadyIsInKarmadasWords(t *testing.T) {
 		"Silent":    {[]func(*fleetv1alpha1.ClusterConnection){available(metav1.ConditionUnknown)}, "Unknown ClusterStatusUnknown why"},
 		"Push":      {[]func(*fleetv1alpha1.ClusterConnection){available(metav1.ConditionUnknown), unreachable}, "False ClusterNotReachable why"},
 		"PushFirst": {[]func(*fleetv1alpha1.ClusterConnection){unreachable}, "False ClusterNotReachable why"},
+		"PushLacks": {[]func(*fleetv1alpha1.ClusterConnection){lacking}, "False ClusterNotReady why"},
+		"PushLost":  {[]func(*fleetv1alpha1.ClusterConnection){available(metav1.ConditionTrue), lacking}, "False ClusterNotReady why"},
 		"New":       {nil, "Unknown ClusterStatusUnknown The cluster has not reported its state yet"},
 		"NotAccepted": {
 			[]func(*fleetv1alpha1.ClusterConnection){available(metav1.ConditionTrue), func(c *fleetv1alpha1.ClusterConnection) { c.Cluster.Accepted = false }},
