@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/go-logr/logr"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/allowance"
 	"github.com/capstan-io/capstan/internal/options"
 	"github.com/capstan-io/capstan/internal/process"
 	"github.com/capstan-io/capstan/internal/tracing"
@@ -78,4 +81,22 @@ func tracer(logger logr.Logger, program string, getenv func(string) string) *tra
 		return nil
 	}
 	return t
+}
+
+const sharedWorkBytesFlag = "shared-work-bytes-max"
+
+// addSharedWorkBytes adds the flag that says what the works of namespaces may take up together.
+func addSharedWorkBytes(fs *pflag.FlagSet, text *string) {
+	fs.StringVar(text, sharedWorkBytesFlag, fmt.Sprintf("%dMi", allowance.DefaultShared>>20), fmt.Sprintf(
+		"number of bytes, such as 4Gi, that the works of all namespaces without annotation %s take up together on the hub; each may have three quarters of what others leave",
+		fleetv1alpha1.AnnotationWorkBytesMax))
+}
+
+// sharedWorkBytes returns what the flag says.
+func sharedWorkBytes(text string) (int64, error) {
+	shared, err := allowance.ParseShared(text)
+	if err != nil {
+		return 0, fmt.Errorf("--%s: %w", sharedWorkBytesFlag, err)
+	}
+	return shared, nil
 }

@@ -37,6 +37,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/placement"
 	"github.com/capstan-io/capstan/internal/hub/propagation"
 	"github.com/capstan-io/capstan/internal/hub/registration"
+	hubwork "github.com/capstan-io/capstan/internal/hub/work"
 	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/selfconflict"
 	"github.com/capstan-io/capstan/operators/clustermanager"
@@ -261,6 +262,11 @@ func hubMetrics(t *testing.T, hub *rest.Config, to func(string) *recorder) {
 	must(propagation.Setup(t.Context(), unstarted(t, hub, scheme, propagation.CacheOptions(), err), propagation.Options{
 		Metrics: to(propagation.ComponentName), Gates: gates,
 	}))
+	gates, err = features.Parse(features.HubWork, []string{"ManifestWorkReplicaSet=true"})
+	must(err)
+	scheme, err = hubwork.NewScheme()
+	must(err)
+	must(hubwork.Setup(t.Context(), unstarted(t, hub, scheme, hubwork.CacheOptions(), err), hubwork.Options{Metrics: to(hubwork.ComponentName), Gates: gates}))
 }
 
 func operatorMetrics(t *testing.T, hub *rest.Config, to func(string) *recorder) {

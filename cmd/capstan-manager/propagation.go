@@ -26,6 +26,7 @@ type propagationControllerFlags struct {
 	managerFlags
 	gates   []string
 	allowed []string
+	shared  string
 }
 
 // newPropagationControllerCommand returns the command that runs the hub's
@@ -45,6 +46,7 @@ func newPropagationControllerCommand() *cobra.Command {
 func (f *propagationControllerFlags) add(fs *pflag.FlagSet) {
 	f.addForHub(fs)
 	fs.StringSliceVar(&f.allowed, "allowed-networks", nil, "networks, as CIDRs, in which webhooks of interpreters may be called although they are loopback or link-local")
+	addSharedWorkBytes(fs, &f.shared)
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
 		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.HubPlacement)))
 }
@@ -66,6 +68,10 @@ func (f *propagationControllerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	shared, err := sharedWorkBytes(f.shared)
+	if err != nil {
+		return err
+	}
 	scheme, err := propagation.NewScheme()
 	if err != nil {
 		return fmt.Errorf("building the scheme: %w", err)
@@ -77,7 +83,10 @@ func (f *propagationControllerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := propagation.Setup(ctx, mgr, propagation.Options{Metrics: controllermetrics.Registry, Gates: gates, Guard: dial.Guard{Allowed: allowed}}); err != nil {
+	err = propagation.Setup(ctx, mgr, propagation.Options{
+		Metrics: controllermetrics.Registry, Gates: gates, Guard: dial.Guard{Allowed: allowed}, SharedWorkBytesMax: shared,
+	})
+	if err != nil {
 		return fmt.Errorf("setting up the controllers for propagation: %w", err)
 	}
 	if err := process.Run(ctx, mgr); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/work"
@@ -20,7 +21,8 @@ import (
 // workControllerFlags are the flags of the hub's controllers for works.
 type workControllerFlags struct {
 	managerFlags
-	gates []string
+	gates  []string
+	shared string
 }
 
 // newWorkControllerCommand returns the command that runs the hub's controllers
@@ -39,6 +41,7 @@ func newWorkControllerCommand() *cobra.Command {
 
 func (f *workControllerFlags) add(fs *pflag.FlagSet) {
 	f.addForHub(fs)
+	addSharedWorkBytes(fs, &f.shared)
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
 		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.HubWork)))
 	acceptWithoutEffect(fs, "workload-source-driver", "workload-source-config", "cloudevents-client-id")
@@ -52,22 +55,22 @@ func (f *workControllerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
 	}
+	shared, err := sharedWorkBytes(f.shared)
+	if err != nil {
+		return err
+	}
 	scheme, err := work.NewScheme()
 	if err != nil {
 		return fmt.Errorf("building the scheme: %w", err)
 	}
-	cached, err := work.CacheOptions()
-	if err != nil {
-		return err
-	}
 	mgr, err := f.manager(process.Options{
-		Component: work.ComponentName, Scheme: scheme, Cache: cached, Watched: work.Watched(gates),
+		Component: work.ComponentName, Scheme: scheme, Cache: work.CacheOptions(), Watched: work.Watched(gates),
 		Namespace: process.Namespace(hubNamespaceDefault), Lease: work.LockName, SelfConflicts: work.SelfConflicts(gates),
 	})
 	if err != nil {
 		return err
 	}
-	if err := work.Setup(mgr, work.Options{Gates: gates}); err != nil { //nolint:contextcheck // it only adds controllers
+	if err := work.Setup(ctx, mgr, work.Options{Gates: gates, Metrics: controllermetrics.Registry, SharedWorkBytesMax: shared}); err != nil {
 		return fmt.Errorf("setting up the controllers for works: %w", err)
 	}
 	if err := process.Run(ctx, mgr); err != nil {

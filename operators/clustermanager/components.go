@@ -6,13 +6,14 @@ package clustermanager
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/paging"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
@@ -58,21 +59,27 @@ func (i *installation) pushClusters(ctx context.Context, p *pass) (bool, error) 
 	} else if err := i.arrivals.Watch(p.Object.Name, p.credential); err != nil { //nolint:contextcheck // the watch outlives the pass
 		return false, err
 	}
-	for next := ""; ; {
-		list := &fleetv1alpha1.ClusterConnectionList{}
-		options := []client.ListOption{client.UnsafeDisableDeepCopy}
-		if p.target != i.management { // whose cache has all of them at once
-			options = append(options, client.Limit(connectionsPage), client.Continue(next))
-		}
-		if err := p.target.Client.List(dial.Paged(ctx), list, options...); err != nil {
+	for list, err := range i.connectionsOf(ctx, p) {
+		if err != nil {
 			return false, fmt.Errorf("listing ClusterConnections: %w", err)
 		}
 		if slices.ContainsFunc(list.Items, func(c fleetv1alpha1.ClusterConnection) bool { return isPush(&c) }) {
 			return true, nil
 		}
-		if next = list.Continue; next == "" || p.target == i.management {
-			return false, nil
-		}
+	}
+	return false, nil
+}
+
+// connectionsOf returns the ClusterConnections of a hub: those of the management cluster,
+// whose cache has all of them, at once, and those of another one in pages.
+func (i *installation) connectionsOf(ctx context.Context, p *pass) iter.Seq2[*fleetv1alpha1.ClusterConnectionList, error] {
+	empty := func() *fleetv1alpha1.ClusterConnectionList { return &fleetv1alpha1.ClusterConnectionList{} }
+	if p.target != i.management {
+		return paging.Each(ctx, paging.Of(p.target.Client, connectionsPage, paging.ClustersMax), empty)
+	}
+	return func(yield func(*fleetv1alpha1.ClusterConnectionList, error) bool) {
+		all := empty()
+		yield(all, p.target.Client.List(ctx, all, client.UnsafeDisableDeepCopy))
 	}
 }
 

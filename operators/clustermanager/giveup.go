@@ -20,9 +20,9 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/install/definitions"
+	"github.com/capstan-io/capstan/internal/paging"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/internal/rights"
 )
@@ -281,10 +281,8 @@ func (r *removal) reachable(ctx context.Context, p *pass) (map[string]bool, erro
 	if err != nil || !watched {
 		return names, err
 	}
-	next := ""
-	for {
-		clusters := &clusterv1.ManagedClusterList{}
-		err := p.target.Live.List(dial.Paged(ctx), clusters, client.Limit(clustersPageSize), client.Continue(next))
+	pages := paging.Of(p.target.Live, clustersPageSize, paging.ClustersMax)
+	for clusters, err := range paging.Each(ctx, pages, func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }) {
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return names, nil
 		}
@@ -296,10 +294,8 @@ func (r *removal) reachable(ctx context.Context, p *pass) (map[string]bool, erro
 				names[clusters.Items[i].Name] = true
 			}
 		}
-		if next = clusters.Continue; next == "" {
-			return names, nil
-		}
 	}
+	return names, nil
 }
 
 // ofHub tells whether a finalizer belongs to a hub or its agents.

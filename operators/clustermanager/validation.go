@@ -19,6 +19,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/agentlabels"
+	"github.com/capstan-io/capstan/internal/allowance"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/install"
@@ -63,7 +64,7 @@ func supported(spec operatorv1.ClusterManagerSpec) error {
 }
 
 // limited notes the limits that the annotations of the ClusterManager set: on users, on
-// agents, and on series of metrics. It returns a MistakeError if one cannot be read: with
+// agents, on works, and on series of metrics. It returns a MistakeError if one cannot be read: with
 // the default instead, a hub that is to be narrower would be wide open.
 func limited(p *pass) error {
 	var err error
@@ -81,10 +82,25 @@ func limited(p *pass) error {
 		malformed = fmt.Errorf("annotation %s: %w", fleetv1alpha1.AnnotationAgentLabels, malformed)
 	}
 	p.hub.AgentLabels = labels
-	if err = errors.Join(err, unclear, mistake, malformed); err != nil {
+	shared, oversized := sharedWorkBytes(p.Object)
+	p.hub.SharedWorkBytesMax = shared
+	if err = errors.Join(err, unclear, mistake, malformed, oversized); err != nil {
 		return install.MistakeError{Message: err.Error()}
 	}
 	return nil
+}
+
+// sharedWorkBytes returns what the works of namespaces may have together, as the annotation says it;
+// empty without one.
+func sharedWorkBytes(cm *operatorv1.ClusterManager) (string, error) {
+	text, set := cm.Annotations[fleetv1alpha1.AnnotationSharedWorkBytesMax]
+	if !set {
+		return "", nil
+	}
+	if _, err := allowance.ParseShared(text); err != nil {
+		return "", fmt.Errorf("annotation %s: %w", fleetv1alpha1.AnnotationSharedWorkBytesMax, err)
+	}
+	return text, nil
 }
 
 // sameMode returns a MistakeError if the hub is installed in another mode than

@@ -6,6 +6,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,7 +14,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/certs"
-	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/paging"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 	"github.com/capstan-io/capstan/operators/controlplane/rotation"
 )
@@ -28,33 +29,43 @@ func (r *rotations) followed(ctx context.Context, p *pass) (rotation.Facts, erro
 	if err != nil {
 		return rotation.Facts{}, r.notReachable(p, err)
 	}
-	followers, err := followersOf(ctx, there)
+	authorities := certs.Pins(p.bundles[manifests.ServingAuthority])
+	followers, err := followersOf(ctx, there, authorities)
 	if meta.IsNoMatchError(err) {
 		return rotation.Facts{}, nil
 	}
 	if err != nil {
 		return rotation.Facts{}, r.notReachable(p, err)
 	}
-	return rotation.Followed(followers, certs.Pins(p.bundles[manifests.ServingAuthority]), p.plane.Spec.Rotation.ServingAuthorityWithout), nil
+	return rotation.Followed(followers, authorities, p.plane.Spec.Rotation.ServingAuthorityWithout), nil
 }
 
-// followersOf returns the accepted clusters of a hub that connect to it. The hub
-// itself connects to the others.
-func followersOf(ctx context.Context, hub client.Client) ([]rotation.Follower, error) {
+// followersOf returns the accepted clusters of a hub that connect to it, with those of the
+// authorities that they trust. The hub itself connects to the others.
+func followersOf(ctx context.Context, hub client.Client, authorities []string) ([]rotation.Follower, error) {
+	pages := paging.Of(hub, followersPage, paging.ClustersMax)
 	connections := map[string]*fleetv1alpha1.ClusterConnection{}
-	err := pages(ctx, hub, func() client.ObjectList { return &fleetv1alpha1.ClusterConnectionList{} }, func(o client.ObjectList) {
-		for _, c := range o.(*fleetv1alpha1.ClusterConnectionList).Items { //nolint:forcetypeassert // made above
+	for page, err := range paging.Each(ctx, pages, func() *fleetv1alpha1.ClusterConnectionList { return &fleetv1alpha1.ClusterConnectionList{} }) {
+		if err != nil {
+			return nil, fmt.Errorf("listing the ClusterConnections of the hub: %w", err)
+		}
+		for _, c := range page.Items {
 			kept := &fleetv1alpha1.ClusterConnection{}
-			kept.Spec.SyncMode, kept.Status.HubAuthorities = c.Spec.SyncMode, c.Status.HubAuthorities
+			kept.Spec.SyncMode = c.Spec.SyncMode
+			for _, pin := range authorities { // and nothing of what else it says
+				if slices.Contains(c.Status.HubAuthorities, pin) {
+					kept.Status.HubAuthorities = append(kept.Status.HubAuthorities, pin)
+				}
+			}
 			connections[c.Name] = kept
 		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing the ClusterConnections of the hub: %w", err)
 	}
 	var followers []rotation.Follower
-	err = pages(ctx, hub, func() client.ObjectList { return &clusterv1.ManagedClusterList{} }, func(o client.ObjectList) {
-		for _, mc := range o.(*clusterv1.ManagedClusterList).Items { //nolint:forcetypeassert // made above
+	for page, err := range paging.Each(ctx, pages, func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }) {
+		if err != nil {
+			return nil, fmt.Errorf("listing the ManagedClusters of the hub: %w", err)
+		}
+		for _, mc := range page.Items {
 			follower := rotation.Follower{Name: mc.Name}
 			if c := connections[mc.Name]; c != nil {
 				if c.Spec.SyncMode == fleetv1alpha1.SyncModePush {
@@ -66,23 +77,6 @@ func followersOf(ctx context.Context, hub client.Client) ([]rotation.Follower, e
 				followers = append(followers, follower)
 			}
 		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing the ManagedClusters of the hub: %w", err)
 	}
 	return followers, nil
-}
-
-// pages lists all objects, some at a time: those of a large fleet are many.
-func pages(ctx context.Context, c client.Client, list func() client.ObjectList, see func(client.ObjectList)) error {
-	for next := ""; ; {
-		page := list()
-		if err := c.List(dial.Paged(ctx), page, client.Limit(followersPage), client.Continue(next)); err != nil {
-			return err
-		}
-		see(page)
-		if next = page.GetContinue(); next == "" {
-			return nil
-		}
-	}
 }

@@ -69,16 +69,15 @@ func newHubs(connect func(*rest.Config) (client.Client, error), c clock.PassiveC
 // nowhere: it is of the group that no role can take anything from, so that the
 // operator can repair roles.
 func (h *hubs) get(p *pass) (client.Client, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	key := client.ObjectKeyFromObject(p.Object)
 	bundle := p.bundles[manifests.ServingAuthority]
 	signer := p.signers[manifests.ClientAuthority]
 	trust := hash(bundle, signer.CertPEM)
 	now := h.clock.Now()
-	if known, ok := h.known[key]; ok && known.trust == trust && now.Before(known.since.Add(reconnectAfter)) {
+	if known, ok := h.find(key); ok && known.trust == trust && now.Before(known.since.Add(reconnectAfter)) {
 		return known.client, nil
 	}
+	// Others are not kept waiting for it: who has the namespace chooses the signer.
 	pair, err := certs.NewLeaf(signer, certs.Leaf{User: operatorUser, Groups: []string{"system:masters"}}, now)
 	if err != nil {
 		return nil, err
@@ -93,8 +92,21 @@ func (h *hubs) get(p *pass) (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)
 	}
-	h.known[key] = knownHub{client: made, trust: trust, since: now}
+	h.keep(key, knownHub{client: made, trust: trust, since: now})
 	return made, nil
+}
+
+func (h *hubs) find(key types.NamespacedName) (known knownHub, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	known, ok = h.known[key]
+	return known, ok
+}
+
+func (h *hubs) keep(key types.NamespacedName, made knownHub) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known[key] = made
 }
 
 // forget drops the client of an API server that is gone.

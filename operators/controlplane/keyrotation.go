@@ -20,7 +20,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/certs"
-	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/paging"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 	"github.com/capstan-io/capstan/operators/controlplane/rotation"
 )
@@ -35,8 +35,7 @@ const (
 	encryptionKeyBytes  = 32
 	encryptionKeyPrefix = "key"
 
-	// rewritePage is how many Secrets are read at once: as large as each may be, they are
-	// within what a list may have.
+	// rewritePage is how many Secrets are read at once, and fewer if they are large.
 	rewritePage = 40
 )
 
@@ -200,10 +199,9 @@ func (r *rotations) rewrite(ctx context.Context, p *pass, subject string) (rotat
 func (r *rotations) restore(
 	ctx context.Context, p *pass, there client.Client, wanted func(*corev1.Secret) bool, options ...client.ListOption,
 ) (int, error) {
-	count, next := 0, ""
-	for {
-		page := &corev1.SecretList{}
-		if err := there.List(dial.Paged(ctx), page, append([]client.ListOption{client.Limit(rewritePage), client.Continue(next)}, options...)...); err != nil {
+	count, pages := 0, paging.Of(there, rewritePage, paging.ObjectsMax)
+	for page, err := range paging.Each(ctx, pages, func() *corev1.SecretList { return &corev1.SecretList{} }, options...) {
+		if err != nil {
 			return count, r.notReachable(p, fmt.Errorf("listing the Secrets of the hub: %w", err))
 		}
 		for n := range page.Items {
@@ -218,10 +216,8 @@ func (r *rotations) restore(
 				return count, r.notReachable(p, fmt.Errorf("storing the Secret %q of the hub anew: %w", client.ObjectKeyFromObject(secret), err))
 			}
 		}
-		if next = page.Continue; next == "" {
-			return count, nil
-		}
 	}
+	return count, nil
 }
 
 // clearer returns what finds Secrets with a token that another key has signed, and

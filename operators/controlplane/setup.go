@@ -6,7 +6,6 @@ package controlplane
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/fence"
 	"github.com/capstan-io/capstan/internal/install"
@@ -81,8 +81,10 @@ func collectors(reader client.Reader) []prometheus.Collector {
 // serves finds out whether the server at the address has a certificate for the
 // host, of one of the authorities.
 func serves(ctx context.Context, address, host string, authorities []byte) error {
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(authorities)
+	pool, err := certs.NewPool(authorities)
+	if err != nil {
+		return fmt.Errorf("what the certificate of %s is verified with %w", host, err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
 	dialer := tls.Dialer{Config: &tls.Config{RootCAs: pool, ServerName: host, MinVersion: tls.VersionTLS12}}

@@ -120,8 +120,10 @@ func ClusterGuard(h Hub) []render.Object {
 					"'\", or for all clusters in the annotation %s of the ClusterManager'", fleetv1alpha1.AnnotationAgentLabels)),
 			validation(fmt.Sprintf("object.%[1]s == oldObject.%[1]s", taints)+" && "+same("spec.?hubAcceptsClient", "false")+" && "+same("spec.?leaseDurationSeconds", "0")).
 				WithMessage("the agent of a cluster may change nothing in the spec of its ManagedCluster but managedClusterClientConfigs"),
-			validation(fmt.Sprintf("(%s).all(k, k.startsWith('agent.open-cluster-management.io/') || k in ['%s', '%s'])",
-				changedKeys("annotations"), fleetv1alpha1.AnnotationHubURL, fleetv1alpha1.AnnotationAgentID)).
+			// The webhook turns the label of an earlier release into the annotation.
+			validation(fmt.Sprintf("(%[1]s).all(k, k.startsWith('agent.open-cluster-management.io/') || k in ['%[2]s', '%[3]s'] || "+
+				"k == '%[4]s' && object.metadata.?annotations[?k].orValue('') in ['', oldObject.metadata.?labels[?k].orValue('')])",
+				changedKeys("annotations"), fleetv1alpha1.AnnotationHubURL, fleetv1alpha1.AnnotationAgentID, clusterv1.AnnotationAwaitingAcceptance)).
 				WithMessage(fmt.Sprintf("the agent of a cluster may change no annotation of its ManagedCluster but %s, %s and those that begin with "+
 					"agent.open-cluster-management.io/", fleetv1alpha1.AnnotationHubURL, fleetv1alpha1.AnnotationAgentID)),
 			validation(same("metadata.?finalizers", "[]")+" && "+same("metadata.?ownerReferences", "[]")).
@@ -216,7 +218,11 @@ const leaseOfJoinerSecondsMax = 300
 // ManagedClusters he likes; one that comes accepted is for the hub's webhook to refuse,
 // which has given it a finalizer by then.
 func JoinGuard(h Hub) []render.Object {
-	own := []string{"'" + fleetv1alpha1.AnnotationHubURL + "'", "'" + fleetv1alpha1.AnnotationAgentID + "'", "'" + corev1.LastAppliedConfigAnnotation + "'"}
+	// The mark of those that wait is the webhook's: it writes its own over what was sent.
+	own := []string{
+		"'" + fleetv1alpha1.AnnotationHubURL + "'", "'" + fleetv1alpha1.AnnotationAgentID + "'", "'" + corev1.LastAppliedConfigAnnotation + "'",
+		"'" + clusterv1.AnnotationAwaitingAcceptance + "'",
+	}
 	return render.AdmissionPolicy(h.meta(JoinGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
 			render.AdmissionRule(clusterv1.GroupName, []string{"managedclusters"}, admissionv1.Create),

@@ -15,6 +15,7 @@ import (
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/features"
@@ -22,7 +23,7 @@ import (
 )
 
 // APIServerAccount is the ServiceAccount of the aggregated API server.
-const APIServerAccount = "apiserver-sa"
+const APIServerAccount = fleetv1alpha1.APIServerServiceAccount
 
 const (
 	// apiServerName is the name of the Deployment of the aggregated API server, and of

@@ -161,7 +161,7 @@ func workWebhook(h Hub) Component {
 // workController is there only with a gate that it works for.
 func workController(h Hub) Component {
 	w := h.workload("work-controller", imageOr(h.Spec.WorkImagePullSpec, unsetWorkImage, h.OwnImage))
-	w.Args = append([]string{"/work", "manager"}, append(gateFlags(h.Work), h.TLSFlags...)...)
+	w.Args = append([]string{"/work", "manager"}, append(gateFlags(h.Work), append(h.allowanceFlags(), h.TLSFlags...)...)...)
 	return Component{
 		RBAC: config.WorkController, Role: h.role("work:controller"), Workload: w, MetricsPort: metricsPort,
 	}
@@ -325,6 +325,14 @@ func imageOr(spec, unset, own string) string {
 		return own
 	}
 	return spec
+}
+
+// allowanceFlags are for both programs that write works of namespaces: they have the room together.
+func (h Hub) allowanceFlags() []string {
+	if h.SharedWorkBytesMax == "" {
+		return nil
+	}
+	return []string{"--shared-work-bytes-max=" + h.SharedWorkBytesMax}
 }
 
 func gateFlags(gates features.Set) []string {

@@ -57,6 +57,9 @@ type Hub struct {
 	// AgentLabels are the labels that agents may change whose ClusterConnection does not
 	// say which.
 	AgentLabels agentlabels.Allowed
+	// SharedWorkBytesMax is how many bytes the works of namespaces have together, as the user
+	// wrote it; empty leaves the default.
+	SharedWorkBytesMax string
 	// MaxRequestsPerUser is how many requests for the Cluster API one user may have
 	// under way; 0 is no limit.
 	MaxRequestsPerUser int

@@ -111,7 +111,8 @@ func propagationValidatingHooks() []hook {
 
 // Protection returns the admission policy that refuses the deletion of objects with
 // the label of those that are protected, whoever asks for it: what has deleted an
-// object on the hub deletes it in all clusters. It is no webhook, so that no
+// object on the hub deletes it in all clusters. Karmada's clients match "This resource is
+// protected". It is no webhook, so that no
 // deletion waits for one. What controllers delete, and others than its user may label,
 // is not protected: a Pod with the label would keep its node from being drained, and a
 // ManagedCluster whoever may only ask for one from being refused.
@@ -126,7 +127,7 @@ func Protection(h Hub) []render.Object {
 		WithValidations(admissionv1ac.Validation().
 			WithExpression("false").
 			WithReason("Forbidden").
-			WithMessage(fmt.Sprintf("it is protected from deletion by its label %s=%s: to delete it, take the label off first (kubectl label KIND NAME %s-)",
+			WithMessage(fmt.Sprintf("This resource is protected from deletion by its label %s=%s: to delete it, take the label off first (kubectl label KIND NAME %s-)",
 				label, policyv1alpha1.DeletionProtectionAlways, label))))
 }
 

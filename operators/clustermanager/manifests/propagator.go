@@ -17,7 +17,7 @@ import (
 func propagationController(h Hub) Component {
 	w := h.workload("propagation-controller", h.OwnImage)
 	w.ServiceAccount = fleetv1alpha1.PropagationServiceAccount
-	w.Args = append([]string{"/propagation", "controller"}, append(gateFlags(h.Placement), h.TLSFlags...)...)
+	w.Args = append([]string{"/propagation", "controller"}, append(gateFlags(h.Placement), append(h.allowanceFlags(), h.TLSFlags...)...)...)
 	return Component{
 		RBAC: config.PropagationController, Role: h.role("propagation:controller"), Workload: w, MetricsPort: metricsPort,
 		CountsFor: operatorv1.ClusterManagerConditionHubPropagationDegraded,

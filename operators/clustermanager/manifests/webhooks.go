@@ -56,15 +56,19 @@ const (
 	specChanged = "!has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec"
 	// setOf is the label of the cluster set of an object, or "".
 	setOf = "%s.?metadata.?labels[?'" + clusterv1.LabelClusterSet + "'].orValue('')"
-	// awaiting is the label of an object that waits for acceptance, or "".
-	awaiting = "%s.?metadata.?labels[?'" + clusterv1.LabelAwaitingAcceptance + "'].orValue('')"
+	// formerlyAwaiting is the label by which earlier releases said that an object waits
+	// for acceptance, or "".
+	formerlyAwaiting = "%s.?metadata.?labels[?'" + clusterv1.LabelAwaitingAcceptance + "'].orValue('')"
 )
 
 // clusterCompleted is about what the mutating webhook completes: taints, the
-// finalizer of accepted clusters, the set of those without, and the label of
-// those that wait for acceptance, which nobody else may change.
+// finalizer of accepted clusters, the set of those without, and the annotations
+// of those that wait for acceptance, which nobody else may change. A label in its place,
+// of an earlier release, goes with any change.
 func clusterCompleted() string {
-	return anyOf(created, specChanged, fmt.Sprintf(setOf, "object")+" == ''", differ(awaiting))
+	return anyOf(created, specChanged, fmt.Sprintf(setOf, "object")+" == ''",
+		differ(annotationOf(clusterv1.AnnotationAwaitingAcceptance)), differ(annotationOf(clusterv1.AnnotationRegisteredByAcceptor)),
+		fmt.Sprintf(formerlyAwaiting, "object")+" != ''", fmt.Sprintf(formerlyAwaiting, "oldObject")+" != ''")
 }
 
 // clusterChecked is about what the validating webhook has rules for:

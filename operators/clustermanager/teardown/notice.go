@@ -16,7 +16,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/paging"
 )
 
 const (
@@ -68,10 +68,9 @@ type Loss struct {
 // LossOf counts on a hub. One whose definitions are gone has nothing to lose.
 func LossOf(ctx context.Context, hub client.Reader) (Loss, error) {
 	loss := Loss{}
-	next := ""
-	for {
-		clusters := &clusterv1.ManagedClusterList{}
-		if err := hub.List(dial.Paged(ctx), clusters, client.Limit(pageSize), client.Continue(next)); err != nil {
+	pages := paging.Of(hub, pageSize, paging.ClustersMax)
+	for clusters, err := range paging.Each(ctx, pages, func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }) {
+		if err != nil {
 			return loss, unlessUnknown(err, "ManagedClusters")
 		}
 		for i := range clusters.Items {
@@ -83,9 +82,6 @@ func LossOf(ctx context.Context, hub client.Reader) (Loss, error) {
 			if len(loss.Names) < namesMax {
 				loss.Names = append(loss.Names, mc.Name)
 			}
-		}
-		if next = clusters.Continue; next == "" {
-			break
 		}
 	}
 	works := worksList()

@@ -19,8 +19,8 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
-	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/paging"
 )
 
 const (
@@ -81,11 +81,13 @@ func OrphanBindings(ctx context.Context, hub *install.Target) (int, error) {
 // patchAll patches all objects of a kind that nobody has deleted, and returns how
 // many these are, and how many of them have changed by that.
 func patchAll(ctx context.Context, hub *install.Target, kind schema.GroupVersionKind, patch string) (count, changed int, err error) {
-	next := ""
-	for {
+	empty := func() *metav1.PartialObjectMetadataList {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := hub.Live.List(dial.Paged(ctx), list, client.Limit(pageSize), client.Continue(next)); err != nil {
+		return list
+	}
+	for list, err := range paging.Each(ctx, paging.Of(hub.Live, pageSize, paging.ObjectsMax), empty) {
+		if err != nil {
 			return count, changed, unlessUnknown(err, kind.Kind+"s")
 		}
 		group, patching := errgroup.WithContext(ctx)
@@ -114,8 +116,6 @@ func patchAll(ctx context.Context, hub *install.Target, kind schema.GroupVersion
 			return count, changed, err
 		}
 		changed += int(written.Load())
-		if next = list.Continue; next == "" {
-			return count, changed, nil
-		}
 	}
+	return count, changed, nil
 }

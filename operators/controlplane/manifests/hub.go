@@ -14,23 +14,35 @@ import (
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/render"
 )
+
+// clusterSecretsRole lets the aggregated API server read the Secrets that Clusters refer to,
+// of which it makes copies.
+const clusterSecretsRole = "capstan:cluster-secrets"
 
 // clusterInfoRole lets everybody read where the API server is.
 const clusterInfoRole = "capstan:cluster-info"
 
 // HubObjects returns the first objects in the API server itself: who its
-// administrators are, and where clusters that join find it. The bundle is what
-// they verify it with.
+// administrators are, where clusters that join find it, and the namespace that
+// Karmada's clients write Secrets to without looking whether it exists. The hub's
+// aggregated API server may read these, and those of no other namespace. The bundle is
+// what clusters verify the API server with.
 func HubObjects(p Plane, bundle []byte) ([]render.Object, error) {
 	info, err := kubeconfigOf("", clientcmdapi.Cluster{Server: p.Endpoint.URL(), CertificateAuthorityData: bundle}, clientcmdapi.AuthInfo{})
 	if err != nil {
 		return nil, err
 	}
+	hubNamespace, _ := p.KubeconfigSecret() // the ClusterManager's, which has that name on the hub, too
+	secrets := render.Meta{Name: clusterSecretsRole, Namespace: clusterv1alpha1.SecretsNamespace}
 	public := render.Meta{Name: clusterInfoRole, Namespace: metav1.NamespacePublic}
 	return []render.Object{
+		render.Namespace(render.Meta{Name: clusterv1alpha1.SecretsNamespace}),
+		render.Role(secrets, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}),
+		render.RoleBinding(secrets, clusterSecretsRole, render.Account(hubNamespace, fleetv1alpha1.APIServerServiceAccount)),
 		render.ClusterRoleBinding(render.Meta{Name: fleetv1alpha1.ControlPlaneAdminsGroup}, "cluster-admin",
 			render.Group(fleetv1alpha1.ControlPlaneAdminsGroup)),
 		render.ConfigMap(public.Named(bootstrapapi.ConfigMapClusterInfo), map[string]string{bootstrapapi.KubeConfigKey: string(info)}),

@@ -194,6 +194,29 @@ func ExecutionRules() []rbacv1.PolicyRule {
 			APIGroups: []string{"scheduling.k8s.io"}, Resources: []string{"priorityclasses"},
 			Verbs: manage,
 		},
+		// What limits namespaces, and the classes that other objects choose from. What
+		// intercepts requests or traffic, reaches into nodes, or takes the share of others is
+		// not among them: docs/security.md has the reason of each kind.
+		{
+			APIGroups: []string{""}, Resources: []string{"limitranges", "podtemplates", "resourcequotas"},
+			Verbs: manage,
+		},
+		{
+			APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingressclasses"},
+			Verbs: manage,
+		},
+		{
+			APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"},
+			Verbs: manage,
+		},
+		{
+			APIGroups: []string{"resource.k8s.io"}, Resources: []string{"deviceclasses"},
+			Verbs: manage,
+		},
+		{
+			APIGroups: []string{"storage.k8s.io"}, Resources: []string{"storageclasses", "volumeattributesclasses"},
+			Verbs: manage,
+		},
 		{
 			// Without delete: a webhook that disappears lets through what it should stop.
 			APIGroups: []string{"admissionregistration.k8s.io"},
