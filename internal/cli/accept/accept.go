@@ -24,6 +24,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -79,7 +80,7 @@ func NewAccept(session *hub.Session) *cobra.Command {
 
   # Show what would be done
   capstan accept member1 member2 --dry-run=client`,
-		Args:              needNames,
+		Args:              args.Some("the name of the cluster"),
 		ValidArgsFunction: complete.Clusters(session),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args) },
 	}
@@ -89,13 +90,6 @@ func NewAccept(session *hub.Session) *cobra.Command {
 	cmd.Flags().StringVar(&a.chosen, "request", "", "Name of the certificate request to approve, if it is ambiguous; needs a single cluster")
 	a.mode.AddFlag(cmd)
 	return cmd
-}
-
-func needNames(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return errors.New("the name of the cluster is missing")
-	}
-	return nil
 }
 
 func (a *accepting) run(ctx context.Context, names []string) error {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -52,7 +53,7 @@ func NewDeny(session *hub.Session) *cobra.Command {
 
   # Let the hub check whether it would work
   capstan deny member1 --dry-run=server`,
-		Args:              needNames,
+		Args:              args.Some("the name of the cluster"),
 		ValidArgsFunction: complete.Clusters(session),
 		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
 	}

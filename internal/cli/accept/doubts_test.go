@@ -67,9 +67,10 @@ func hubThatLetsIn(t *testing.T, objects []client.Object, late *certificatesv1.C
 // terminal here to ask.
 func TestWhatAJoinerHasChosenIsNotAcceptedUnseen(t *testing.T) {
 	cluster := func(change func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
-		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1", Labels: map[string]string{
-			clusterv1.LabelClusterSet: clusterv1.DefaultClusterSet, clusterv1.LabelAwaitingAcceptance: "0123456789abcdef",
-		}}}
+		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
+			Name:   "c1",
+			Labels: map[string]string{clusterv1.LabelClusterSet: clusterv1.DefaultClusterSet, clusterv1.LabelAwaitingAcceptance: "0123456789abcdef"},
+		}}
 		if change != nil {
 			change(mc)
 		}

@@ -20,6 +20,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
@@ -40,13 +41,8 @@ func New(session *hub.Session) *cobra.Command {
 		Short:   "Show everything that the hub knows about a cluster",
 		Long: "Shows everything that the hub knows about a cluster: its state and what to do about it, its heartbeat, " +
 			"conditions, taints, resources, claims, works, certificate requests that wait for approval, and events.",
-		Example: `  capstan describe cluster member1`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("the name of the cluster is missing")
-			}
-			return nil
-		},
+		Example:           `  capstan describe cluster member1`,
+		Args:              args.Some("the name of the cluster"),
 		ValidArgsFunction: complete.Clusters(session),
 		RunE:              func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), session, args) },
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/doctor/diagnosis"
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
@@ -60,7 +61,7 @@ func New(session *hub.Session) *cobra.Command {
 
   # For a script
   capstan doctor member1 -o json`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              args.AtMostOne("the name of the cluster"),
 		ValidArgsFunction: complete.Clusters(session),
 		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
 	}

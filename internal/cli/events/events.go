@@ -23,6 +23,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/columns"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -54,7 +55,7 @@ func New(session *hub.Session) *cobra.Command {
 
   # Only what went wrong
   capstan events member1 --warnings`,
-		Args:              cobra.ExactArgs(1),
+		Args:              args.One("the name of the cluster"),
 		ValidArgsFunction: complete.Clusters(session),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}

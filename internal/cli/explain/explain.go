@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/fleet"
@@ -64,7 +65,7 @@ func newPlacement(session *hub.Session) *cobra.Command {
 
   # For a script
   capstan explain placement web -n team-a -o json`,
-		Args:              cobra.ExactArgs(1),
+		Args:              args.One("the name of the Placement"),
 		ValidArgsFunction: complete.Placements(session, func() string { return session.NamespaceOf(e.namespace) }),
 		RunE:              func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0]) },
 	}

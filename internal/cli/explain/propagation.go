@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/explain/trace"
@@ -53,7 +54,7 @@ func addObjects(explain *cobra.Command, session *hub.Session) {
 
   # For a script
   capstan explain deployment web -n shop -o json`
-	explain.Args = cobra.MaximumNArgs(2)
+	explain.Args = cobra.ArbitraryArgs // which kindAndName explains
 	explain.ValidArgsFunction = cobra.NoFileCompletions
 	explain.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -86,7 +87,7 @@ func newBinding(session *hub.Session) *cobra.Command {
 		Short:   "Follow the object of a ResourceBinding to the clusters",
 		Long:    "Says what \"capstan explain KIND NAME\" says, of the object of a ResourceBinding.",
 		Example: `  capstan explain binding web-deployment -n shop`,
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    args.One("the name of the binding"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.run(cmd.Context(), func(ctx context.Context, kinds *hub.Kinds) (*trace.Facts, error) {
 				return p.binding(ctx, kinds, session.NamespaceOf(p.namespace), args[0])
@@ -105,7 +106,7 @@ func newClusterBinding(session *hub.Session) *cobra.Command {
 		Short:   "Follow the object of a ClusterResourceBinding to the clusters",
 		Long:    "Says what \"capstan explain KIND NAME\" says, of the object of a ClusterResourceBinding.",
 		Example: `  capstan explain clusterbinding reader-clusterrole`,
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    args.One("the name of the binding"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.run(cmd.Context(), func(ctx context.Context, kinds *hub.Kinds) (*trace.Facts, error) {
 				return p.binding(ctx, kinds, "", args[0])
@@ -121,10 +122,11 @@ func newClusterBinding(session *hub.Session) *cobra.Command {
 
 // kindAndName takes KIND NAME or KIND/NAME.
 func kindAndName(args []string) (kind, name string, err error) {
-	if len(args) == 2 {
-		kind, name = args[0], args[1]
-	} else {
+	switch len(args) {
+	case 1:
 		kind, name, _ = strings.Cut(args[0], "/")
+	case 2:
+		kind, name = args[0], args[1]
 	}
 	if kind == "" || name == "" || strings.Contains(kind+name, "/") {
 		return "", "", exit.UsageError("name one object, as KIND NAME or KIND/NAME")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/interpreters"
@@ -68,7 +69,7 @@ func New(session *hub.Session) *cobra.Command {
 
   # What do the functions get and return?
   capstan interpret --show-doc`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              args.AtMostOne("the customization"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.saysReplicas = cmd.Flags().Changed("desired-replica")

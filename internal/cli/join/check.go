@@ -51,6 +51,7 @@ func (j *join) check(ctx context.Context) error {
 	if j.push, err = member.PushOf(ctx, j.hub, j.name, j.namespace); err != nil {
 		return err
 	}
+	j.push.Role = j.role
 	if err := permitted(ctx, j.hub, "on the hub", j.hubRights()...); err != nil {
 		return err
 	}

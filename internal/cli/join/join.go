@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -41,6 +42,7 @@ const (
 	flagProxy     = "proxy-url"
 	flagInsecure  = "insecure-skip-tls-verification"
 	flagNamespace = "cluster-namespace"
+	flagRole      = "cluster-role"
 	// flagAsRegistered is for a name that waits on the hub.
 	flagAsRegistered = "as-registered"
 )
@@ -50,6 +52,7 @@ type joinOptions struct {
 	member    member.Flags
 	mode      dryrun.Mode
 	namespace string
+	role      string
 	route     routeOptions
 	place     place
 	wait      bool
@@ -88,7 +91,7 @@ func NewJoin(session *hub.Session) *cobra.Command {
 
   # Show what would be done
   capstan join member1 --cluster-kubeconfig member1.kubeconfig --dry-run=client`,
-		Args:              oneName,
+		Args:              args.One("the name of the cluster"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.mode.Check(); err != nil {
@@ -104,6 +107,7 @@ func NewJoin(session *hub.Session) *cobra.Command {
 	o.member.AddFlags(cmd.Flags())
 	flags := cmd.Flags()
 	flags.StringVar(&o.namespace, flagNamespace, fleetv1alpha1.DefaultMemberNamespace, "Namespace in the member for the account of the hub")
+	flags.StringVar(&o.role, flagRole, "", "ClusterRole of the member that the account of the hub gets besides, such as cluster-admin")
 	flags.StringVar(&o.place.provider, "cluster-provider", "", "Who runs the cluster, such as a cloud provider")
 	flags.StringVar(&o.place.region, "cluster-region", "", "Where the cluster is")
 	flags.StringSliceVar(&o.place.zones, "cluster-zones", nil, "Zones of the region in which the cluster has nodes")
@@ -116,13 +120,6 @@ func NewJoin(session *hub.Session) *cobra.Command {
 	o.mode.AddBareFlag(cmd)
 	complete.MemberContexts(cmd, &o.member)
 	return cmd
-}
-
-func oneName(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("it takes the name of one cluster, and there are %d", len(args))
-	}
-	return nil
 }
 
 // join is one join under way.

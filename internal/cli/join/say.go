@@ -34,6 +34,13 @@ func (j *join) say(ctx context.Context) error {
 		}
 		line("%s/%s applied in the member", strings.ToLower(u.GetKind()), u.GetName())
 	}
+	former, err := j.push.FormerRoles(ctx, j.there.Client)
+	if err != nil {
+		return j.there.Explain(err)
+	}
+	for i := range former {
+		line("clusterrolebinding/%s deleted in the member", former[i].Name)
+	}
 	line("clusterconnection.fleet.capstan.io/%s applied", j.name)
 	switch {
 	case j.plan.cluster == nil:

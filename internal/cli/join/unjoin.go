@@ -15,6 +15,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -52,7 +53,7 @@ func NewUnjoin(session *hub.Session) *cobra.Command {
 
   # Show what would be done
   capstan unjoin member1 --dry-run=client`,
-		Args:              oneName,
+		Args:              args.One("the name of the cluster"),
 		ValidArgsFunction: complete.Cluster(session),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.mode.Check(); err != nil {

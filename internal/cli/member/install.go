@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +48,7 @@ func (p Push) Rights() []authorizationv1.ResourceAttributes {
 	add(rbacv1.GroupName, "roles", p.Namespace)
 	add(rbacv1.GroupName, "rolebindings", p.Namespace)
 	add("", "serviceaccounts", p.Namespace)
+	rights = append(rights, authorizationv1.ResourceAttributes{Group: rbacv1.GroupName, Resource: "clusterrolebindings", Verb: "list"})
 	return append(rights, authorizationv1.ResourceAttributes{
 		Resource: "serviceaccounts", Subresource: "token", Namespace: p.Namespace, Name: p.Account().Name, Verb: "create",
 	})
@@ -57,6 +60,9 @@ func (p Push) Rehearse(ctx context.Context, c client.Client) error {
 	if err := p.unclaimed(ctx, c); err != nil {
 		return err
 	}
+	if err := p.chosen(ctx, c); err != nil {
+		return err
+	}
 	objects, err := p.Objects()
 	if err != nil {
 		return err
@@ -64,6 +70,23 @@ func (p Push) Rehearse(ctx context.Context, c client.Client) error {
 	// Whoever makes a role needs all the rights in it, or the right to escalate.
 	_, err = render.NewApplier(client.NewDryRunClient(c), c, FieldOwner).Apply(ctx, objects[:rolesFirst]...)
 	return grantable(err)
+}
+
+// chosen returns an error if the member has not got the role that the user has chosen.
+func (p Push) chosen(ctx context.Context, c client.Client) error {
+	if p.Role == "" {
+		return nil
+	}
+	role := &metav1.PartialObjectMetadata{}
+	role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+	err := c.Get(ctx, client.ObjectKey{Name: p.Role}, role)
+	if apierrors.IsNotFound(err) {
+		return exit.Next(fmt.Errorf("the member has no ClusterRole %q", p.Role), "Name one that it has: kubectl get clusterroles")
+	}
+	if err != nil {
+		return fmt.Errorf("read the ClusterRole %q of the member: %w", p.Role, err)
+	}
+	return nil
 }
 
 // grantable explains an error of making roles.
@@ -74,8 +97,8 @@ func grantable(err error) error {
 	return err
 }
 
-// Install applies everything that the push agent needs in the member. It can be
-// repeated.
+// Install applies everything that the push agent needs in the member, and takes away the role that
+// the user chose before, if another one or none is chosen now. It can be repeated.
 func (p Push) Install(ctx context.Context, c client.Client) error {
 	if err := p.unclaimed(ctx, c); err != nil {
 		return err
@@ -98,8 +121,24 @@ func (p Push) Install(ctx context.Context, c client.Client) error {
 	if err != nil {
 		return err
 	}
-	_, err = applier.Apply(ctx, append(definitions, objects...)...)
-	return grantable(err)
+	if _, err = applier.Apply(ctx, append(definitions, objects...)...); err != nil {
+		return grantable(err)
+	}
+	former, err := p.FormerRoles(ctx, c)
+	if err != nil {
+		return err
+	}
+	return Remove(ctx, c, former)
+}
+
+// FormerRoles returns the bindings of the roles that the user chose before, and not now. They have our
+// labels and our name, so another binding of the same account, which somebody else made, stays.
+func (p Push) FormerRoles(ctx context.Context, c client.Client) ([]metav1.PartialObjectMetadata, error) {
+	found, err := list(ctx, c, rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), client.MatchingLabels(p.Labels()))
+	return slices.DeleteFunc(found, func(binding metav1.PartialObjectMetadata) bool {
+		role, is := strings.CutPrefix(binding.Name, p.objectName(roleSuffix))
+		return !is || role == p.Role
+	}), err
 }
 
 // Ending tells whether the namespace is being deleted, as after the cluster has

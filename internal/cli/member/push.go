@@ -35,6 +35,9 @@ type Push struct {
 	Hub string
 	// Namespace is where the ServiceAccount is.
 	Namespace string
+	// Role is a ClusterRole of the member that the ServiceAccount gets besides; "" is
+	// none.
+	Role string
 }
 
 // PushOf returns what a hub has in a member for one of its clusters. The
@@ -73,12 +76,10 @@ func (p Push) Objects() ([]render.Object, error) {
 		return nil, err
 	}
 	account := p.Account()
-	named := func(suffix string) render.Meta {
-		return render.Meta{Name: fmt.Sprintf("capstan:%s:%s:%s", p.Namespace, p.Cluster, suffix), Labels: p.Labels()}
-	}
+	named := func(suffix string) render.Meta { return render.Meta{Name: p.objectName(suffix), Labels: p.Labels()} }
 	token := render.Meta{Name: account.Name + ":token", Namespace: p.Namespace, Labels: p.Labels()}
 	selector := metav1ac.LabelSelector().WithMatchLabels(map[string]string{operatorv1.LabelAggregateToWork: "true"})
-	return []render.Object{
+	objects := []render.Object{
 		render.ClusterRole(named("agent"), agent),
 		render.ClusterRole(named("execution"), manifests.ExecutionRules()),
 		// Without rules: these are filled in by Kubernetes.
@@ -93,7 +94,20 @@ func (p Push) Objects() ([]render.Object, error) {
 			APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account.Name}, Verbs: []string{"create"},
 		}}),
 		render.RoleBinding(token, token.Name, account),
-	}, nil
+	}
+	if p.Role != "" { // in the name, as a binding cannot be given another role
+		objects = append(objects, render.ClusterRoleBinding(named(roleSuffix+p.Role), p.Role, account))
+	}
+	return objects, nil
+}
+
+// roleSuffix is how what binds the role goes on that the user chose, before the name of the role.
+const roleSuffix = "role:"
+
+// objectName returns the name of an object of the whole member. Neither a namespace nor a cluster has
+// a colon in its name.
+func (p Push) objectName(suffix string) string {
+	return fmt.Sprintf("capstan:%s:%s:%s", p.Namespace, p.Cluster, suffix)
 }
 
 // agentRules are the rights of the agents of a Pull cluster in the whole member.

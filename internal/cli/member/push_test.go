@@ -56,3 +56,28 @@ func TestWhatAPushClusterHas(t *testing.T) {
 		t.Errorf("the objects differ (-want +got):\n%s", diff)
 	}
 }
+
+// TestAPushClusterMayHaveOneMoreRole has the user name a role.
+func TestAPushClusterMayHaveOneMoreRole(t *testing.T) {
+	p := Push{Cluster: "member1", Hub: "1234", Namespace: "capstan-cluster"}
+	objects, err := p.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Role = "cluster-admin"
+	with, err := p.Objects()
+	if err != nil || len(with) != len(objects)+1 {
+		t.Fatalf("with a role there are %d objects and not one more than %d, error %v", len(with), len(objects), err)
+	}
+	u, err := render.Unstructured(with[len(objects)])
+	if err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, binding); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p.Labels(), binding.Labels); diff != "" || binding.RoleRef.Name != "cluster-admin" || !slices.Equal(binding.Subjects, []rbacv1.Subject{p.Account()}) {
+		t.Errorf("the role is bound by %+v", binding)
+	}
+}

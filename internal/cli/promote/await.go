@@ -6,7 +6,6 @@ package promote
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,8 +52,7 @@ func (p *promotion) await(ctx, patience context.Context) error {
 // applied tells whether the binding says that the cluster has the object, or what is
 // missing.
 func (p *promotion) applied(ctx context.Context) (is bool, missing string, err error) {
-	usual, suffixed := claims.BindingName(p.kind.GroupVersionKind, p.name)
-	for _, name := range slices.Compact([]string{usual, suffixed}) {
+	for _, name := range claims.BindingNames(p.kind.GroupVersionKind, p.name) {
 		var b readable = &workv1alpha2.ResourceBinding{}
 		if p.namespace == "" {
 			b = &workv1alpha2.ClusterResourceBinding{}

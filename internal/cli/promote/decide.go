@@ -81,7 +81,7 @@ func sends(found, wanted *unstructured.Unstructured) bool {
 
 // newPolicy returns the policy that sends the object to the cluster.
 func (p *promotion) newPolicy() (policy policyv1alpha1.Policy, kind string) {
-	usual, _ := claims.BindingName(p.kind.GroupVersionKind, p.name)
+	usual := claims.BindingNames(p.kind.GroupVersionKind, p.name)[0]
 	version, objectKind := p.kind.GroupVersionKind.ToAPIVersionAndKind()
 	spec := policyv1alpha1.PropagationSpec{
 		ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: version, Kind: objectKind, Namespace: p.namespace, Name: p.name}},
@@ -159,6 +159,9 @@ func (p *promotion) gather(ctx context.Context) error {
 				}
 				if known[key] = true; len(known) > dependenciesMax {
 					return fmt.Errorf("%s refers to more than %d objects", p.title(), dependenciesMax)
+				}
+				if err := p.effects.refuse(one.GroupVersionKind(), one.GetKind()+" "+spelled(one)); err != nil {
+					return err
 				}
 				here := template(p.chain, one)
 				if err := p.beside(ctx, here); err != nil {

@@ -121,9 +121,10 @@ type promotion struct {
 	chain interpret.Chain
 
 	// What the first step finds out.
-	kind *meta.RESTMapping
-	uid  types.UID // of the object in the member
-	plan plan
+	kind    *meta.RESTMapping
+	uid     types.UID // of the object in the member
+	effects effects
+	plan    plan
 }
 
 func newPromotion(session *hub.Session, o *options, name string) (*promotion, error) {
@@ -182,7 +183,7 @@ func (p *promotion) look(ctx context.Context, kindName string) error {
 	} else {
 		p.namespace = ""
 	}
-	for _, step := range []func(context.Context) error{p.propagates, p.identify, p.interpret, p.take, p.onHub, p.decide} {
+	for _, step := range []func(context.Context) error{p.propagates, p.inert, p.identify, p.interpret, p.take, p.onHub, p.decide} {
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ package rebalance
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -90,8 +89,7 @@ func (c *call) find(ctx context.Context, kindName string, names []string) ([]*wo
 // bindingOf reads the binding of an object by the names that it may have; nil is
 // none.
 func bindingOf(ctx context.Context, c client.Reader, w *workload) (readable, error) {
-	usual, suffixed := claims.BindingName(w.kind, w.name)
-	for _, name := range slices.Compact([]string{usual, suffixed}) {
+	for _, name := range claims.BindingNames(w.kind, w.name) {
 		var b readable = &workv1alpha2.ResourceBinding{}
 		if w.namespace == "" {
 			b = &workv1alpha2.ClusterResourceBinding{}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/discovery"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -74,7 +75,7 @@ func NewRegister(session *hub.Session) *cobra.Command {
   # Another context of the kubeconfig, under another name
   capstan register hub.example.com:6443 --context edge --cluster-name edge-1 --token abcdef.0123456789abcdef \
     --discovery-token-ca-cert-hash sha256:0000000000000000000000000000000000000000000000000000000000000000`,
-		Args:              one("the address of the hub"),
+		Args:              args.One("the address of the hub"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := r.check(args[0]); err != nil {
@@ -123,20 +124,6 @@ func (r *registering) tellWithoutEffect(flags *pflag.FlagSet) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if flags.Changed(name) {
 			fmt.Fprintf(r.session.ErrOut, "--%s has no effect: %s\n", name, all[name])
-		}
-	}
-}
-
-// one checks that there is one argument, and says what it is if there is not.
-func one(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		switch len(args) {
-		case 0:
-			return fmt.Errorf("%s is missing", what)
-		case 1:
-			return nil
-		default:
-			return fmt.Errorf("%s is one argument, and there are %d", what, len(args))
 		}
 	}
 }

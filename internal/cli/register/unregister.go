@@ -21,6 +21,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -67,7 +68,7 @@ func NewUnregister(session *hub.Session) *cobra.Command {
 
   # A cluster that is gone for good
   capstan unregister member1 --force`,
-		Args:              one("the name of the cluster"),
+		Args:              args.One("the name of the cluster"),
 		ValidArgsFunction: complete.Clusters(session),
 		RunE:              func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), args[0]) },
 	}

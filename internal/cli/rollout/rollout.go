@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
@@ -132,7 +133,7 @@ func undo(r object) (string, error) {
 // command completes a command that changes a rollout, or only says how it is if
 // change is nil.
 func (c *call) command(cmd *cobra.Command, change func(object) (string, error)) *cobra.Command {
-	cmd.Args, cmd.ValidArgsFunction = cobra.ExactArgs(1), cobra.NoFileCompletions
+	cmd.Args, cmd.ValidArgsFunction = args.One("the name of the rollout"), cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0], change) }
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "Namespace of the rollout (default: that of the kubeconfig's context)")
 	cmd.Flags().BoolVar(&c.wide, "cluster-scoped", false, "It is a ClusterPropagationRollout")

@@ -21,6 +21,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/boundtoken"
+	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/clusterinfo"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -85,7 +86,7 @@ func newCreate(session *hub.Session) *cobra.Command {
 
   # Only the token
   capstan token create --description "for member1"`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              args.AtMostOne("the token"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.program = cmd.Root().CommandPath()

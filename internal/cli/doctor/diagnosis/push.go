@@ -91,6 +91,7 @@ func pushConnection(e *evidence.Evidence) []Finding {
 		fleetv1alpha1.ClusterConnectionReasonUnreachable:           fmt.Sprintf("Check that the member is running, and that pods on the hub can reach %s (firewalls, proxyURL).", endpoint),
 		fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge:        "See what answers at " + endpoint + ": capstan cannot tell an API server that holds too much from one that was tampered with.",
 		fleetv1alpha1.ClusterConnectionReasonUntrusted:             "Put the CA of the member into key caBundle of its Secret; capstan join " + e.Cluster.Name + " --cluster-kubeconfig FILE does it.",
+		fleetv1alpha1.ClusterConnectionReasonDefinitionsMissing:    "capstan join " + e.Cluster.Name + " --cluster-kubeconfig FILE installs them, with a kubeconfig of an administrator of the member.",
 		fleetv1alpha1.ClusterConnectionReasonAlreadyJoined:         "Let it leave under one of its names: capstan unjoin " + e.Cluster.Name,
 	}[connected.Reason]
 	if next == "" {

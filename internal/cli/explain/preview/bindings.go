@@ -40,8 +40,7 @@ func (r Reader) bindings(ctx context.Context, f *facts) error {
 // getBindings reads each binding by the names that it may have.
 func (r Reader) getBindings(ctx context.Context, subjects []*subject) error {
 	for _, s := range subjects {
-		usual, suffixed := claims.BindingName(s.kind, s.name)
-		for _, name := range slices.Compact([]string{usual, suffixed}) {
+		for _, name := range claims.BindingNames(s.kind, s.name) {
 			b := empty(s.namespace)
 			err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, b)
 			if client.IgnoreNotFound(err) != nil {

@@ -208,7 +208,7 @@ func notPropagating(err error) error {
 // find looks for the binding of the object: by the name that it has, unless
 // objects of different groups have the same kind and name, or else among all.
 func (r Reader) find(ctx context.Context, f *Facts) error {
-	usual, _ := claims.BindingName(schema.FromAPIVersionAndKind(f.Ref.APIVersion, f.Ref.Kind), f.Ref.Name)
+	usual := claims.BindingNames(schema.FromAPIVersionAndKind(f.Ref.APIVersion, f.Ref.Kind), f.Ref.Name)[0]
 	b, err := r.binding(ctx, f.Ref.Namespace, usual)
 	if err == nil && b.isOf(f.Ref) {
 		f.Binding = b
