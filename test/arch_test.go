@@ -122,7 +122,7 @@ func families() []family {
 			root:      "internal/cli",
 			composers: []string{"internal/cli"},
 			floor: []string{
-				"access", "clusterinfo", "columns", "complete", "discovery", "dryrun", "exit", "fleet", "health", "hub",
+				"access", "args", "clusterinfo", "columns", "complete", "discovery", "dryrun", "exit", "fleet", "health", "hub",
 				"install", "interpreters", "member", "output", "progress", "requests", "takeover",
 			},
 		},

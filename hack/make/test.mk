@@ -99,6 +99,10 @@ test-conformance: envtest-assets ## What registration and works promise, in all 
 test-conformance-dedicated: envtest-assets ## The same on a hub whose API server and controllers are those of a dedicated hub.
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) -run '^TestConformance$$' ./test/integration/conformance -args -dedicated
 
+.PHONY: test-manifests
+test-manifests: envtest-assets ## What becomes of manifests that are easy to get wrong, and of their changes: in all modes, by ManifestWork and by policy, brought by kubectl.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) -run '^TestManifests$$' ./test/integration/conformance -args -all-modes -kubectl
+
 .PHONY: test-mutation test-mutation-short
 test-mutation: envtest-assets ## Takes each field and reason of the proof tables out of the product: one of its tests has to fail. Goes on where it was ended. An hour or two.
 	$(MUTATION)

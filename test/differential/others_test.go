@@ -40,20 +40,21 @@ func disagreements() map[string]disagreement {
 		spark      = "it is suspended as its spec says, and Argo CD has no rule for that state"
 	)
 	all := map[string]disagreement{
-		"AdvancedCronJob, observed":        {"Progressing", "a schedule does what it is for by being there, whether a job of it runs or not"},
-		"BroadcastJob, it runs":            {"Progressing", runs},
-		"CloneSet, observed":               {"Suspended", partition},
-		"DaemonSet, observed":              {"Progressing", partition},
-		"StatefulSet, observed":            {"Progressing", partition},
-		"StatefulSet, all updated":         {"Suspended", partition},
-		"Workflow, it runs":                {"Progressing", runs},
-		"FlinkDeployment, not observed":    {"Healthy", generation},
-		"FlinkDeployment, to be suspended": {"Healthy", deployed},
-		"FlinkDeployment, failed":          {"Healthy", deployed},
-		"FlinkDeployment, not deployed":    {"Healthy", deployed},
-		"Policy, an older version":         {"Progressing", "versions of Kyverno without conditions write status.ready"},
-		"SparkApplication, observed":       {"Progressing", "the driver runs with fewer executors than it asks for, as Spark does where there is no room for more"},
-		"SparkApplication, suspended":      {"Progressing", spark},
+		"AdvancedCronJob, observed":                {"Progressing", "a schedule does what it is for by being there, whether a job of it runs or not"},
+		"BroadcastJob, it runs":                    {"Progressing", runs},
+		"BroadcastJob, pods failed, others do not": {"Progressing", runs},
+		"CloneSet, observed":                       {"Suspended", partition},
+		"DaemonSet, observed":                      {"Progressing", partition},
+		"StatefulSet, observed":                    {"Progressing", partition},
+		"StatefulSet, all updated":                 {"Suspended", partition},
+		"Workflow, it runs":                        {"Progressing", runs},
+		"FlinkDeployment, not observed":            {"Healthy", generation},
+		"FlinkDeployment, to be suspended":         {"Healthy", deployed},
+		"FlinkDeployment, failed":                  {"Healthy", deployed},
+		"FlinkDeployment, not deployed":            {"Healthy", deployed},
+		"Policy, an older version":                 {"Progressing", "versions of Kyverno without conditions write status.ready"},
+		"SparkApplication, observed":               {"Progressing", "the driver runs with fewer executors than it asks for, as Spark does where there is no room for more"},
+		"SparkApplication, suspended":              {"Progressing", spark},
 	}
 	for _, kind := range []string{"HelmRelease", "Kustomization", "Bucket", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"} {
 		all[kind+", not observed"] = disagreement{"Healthy", generation}
@@ -100,8 +101,8 @@ func casesOf(t *testing.T, kind schema.GroupKind) map[string]*unstructured.Unstr
 		t.Fatal(err)
 	}
 	var input struct {
-		Template, Observed           json.RawMessage
-		Clusters, Healthy, Unhealthy map[string]json.RawMessage
+		Template, Observed                    json.RawMessage
+		Clusters, Healthy, Unhealthy, Unknown map[string]json.RawMessage
 	}
 	if err := yaml.Unmarshal(text, &input); err != nil {
 		t.Fatalf("%s: %v", kind, err)
@@ -110,7 +111,7 @@ func casesOf(t *testing.T, kind schema.GroupKind) map[string]*unstructured.Unstr
 	status := slices.Concat([]byte(`{"status":`), input.Clusters[first], []byte(`}`))
 	observed := merged(t, merged(t, input.Template, input.Observed), status)
 	cases := map[string]*unstructured.Unstructured{"observed": decoded(t, observed)}
-	for _, patches := range []map[string]json.RawMessage{input.Healthy, input.Unhealthy} {
+	for _, patches := range []map[string]json.RawMessage{input.Healthy, input.Unhealthy, input.Unknown} {
 		for name, patch := range patches {
 			cases[name] = decoded(t, merged(t, observed, patch))
 		}

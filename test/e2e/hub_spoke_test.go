@@ -104,15 +104,23 @@ func (s *story) waitsForApproval(t *testing.T) {
 func (s *story) approve(t *testing.T) {
 	t.Helper()
 	eventually(t, func() error {
-		pending := s.hub.kubectl(t, "get", "csr", "-l", clusterNameLabel+"="+s.clusterName,
-			"-o", `go-template={{range .items}}{{if not .status.conditions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}`)
-		names := strings.Fields(pending)
-		if len(names) == 0 {
+		if !s.approveWaiting(t) {
 			return fmt.Errorf("no certificate signing request of cluster %s waits for approval", s.clusterName)
 		}
-		s.hub.kubectl(t, append([]string{"certificate", "approve"}, names...)...)
 		return nil
 	})
+}
+
+// approveWaiting approves the certificate requests of the cluster that wait now. It reports whether
+// there are any.
+func (s *story) approveWaiting(t *testing.T) bool {
+	t.Helper()
+	names := strings.Fields(s.hub.kubectl(t, "get", "csr", "-l", clusterNameLabel+"="+s.clusterName,
+		"-o", `go-template={{range .items}}{{if not .status.conditions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}`))
+	if len(names) > 0 {
+		s.hub.kubectl(t, append([]string{"certificate", "approve"}, names...)...)
+	}
+	return len(names) > 0
 }
 
 func (s *story) accept(t *testing.T, accepted bool) {

@@ -78,4 +78,6 @@ func documented(t *testing.T) []string {
 }
 
 // unread are the metrics that neither a dashboard nor an alert is about.
-func unread() []string { return nil }
+func unread() []string {
+	return nil
+}

@@ -10,6 +10,9 @@ func deliveryStories() []story {
 		works   = `capstan_works{state="failed",` + target1 + `} `
 		pushed  = `capstan_push_connections{state="failed",` + target1 + `} `
 		stopped = `capstan_propagation_rollouts{phase="TooManyFailures",` + target1 + `} `
+		full    = `capstan_propagation_limited_namespaces{reason="HubFull",` + target1 + `} `
+		waiting = `capstan_work_limited_namespaces{reason="NamespaceThrottled",` + target1 + `} `
+		sets    = `capstan_work_limited_namespaces{reason="NamespaceFull",` + target1 + `} `
 		latency = `capstan_work_apply_latency_seconds_bucket{` + target1 + `,le=`
 		depth   = `workqueue_depth{name="managedcluster",controller="managedcluster",priority="0",` + target1 + `} `
 	)
@@ -56,6 +59,17 @@ func deliveryStories() []story {
 		},
 		{
 			name: "somebody undoes it at once", alert: "CapstanRolloutStopped", series: stopped + "0x5 1x3 0x60\n", quiet: 40 * time.Minute,
+		},
+		{
+			name: "tenants have filled what they share", alert: "CapstanWorksHeldBack", series: full + "0x5 3x60\n",
+			quiet: 30 * time.Minute, fires: 40 * time.Minute, labels: []string{`{namespace="hub", reason="HubFull", severity="warning"}`}, says: "3 namespaces",
+		},
+		{
+			name: "a tenant's replica sets have filled its namespace", alert: "CapstanWorksHeldBack", series: sets + "0x5 1x60\n",
+			quiet: 30 * time.Minute, fires: 40 * time.Minute, labels: []string{`{namespace="hub", reason="NamespaceFull", severity="warning"}`}, says: "1 namespaces",
+		},
+		{
+			name: "a tenant writes much and waits", alert: "CapstanWorksHeldBack", series: waiting + "0x5 1x100\n", quiet: 90 * time.Minute,
 		},
 		{
 			name: "a cluster restarts", alert: "CapstanPushClusterUnreachable", series: pushed + "0x5 1x5 0x60\n", quiet: 40 * time.Minute,

@@ -80,11 +80,17 @@ func newScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// startCluster starts a cluster with the definitions, changed by the options; it
-// ends with the test. Options have files of the test, so its API server is not for
-// others.
-func startCluster(
-	t testing.TB, dir, name string, definitions []*apiextensionsv1.CustomResourceDefinition, options ...func(*envtest.Environment),
+// startCluster starts a cluster with the definitions, with controllers of Kubernetes in
+// addition to those of the suite; it ends with the test.
+func startCluster(t testing.TB, dir, name string, definitions []*apiextensionsv1.CustomResourceDefinition, more ...string) *cluster {
+	t.Helper()
+	return startClusterWith(t, dir, name, definitions, more)
+}
+
+// startClusterWith starts one that is changed by the options. Options have files of the
+// test, so its API server is not for others.
+func startClusterWith(
+	t testing.TB, dir, name string, definitions []*apiextensionsv1.CustomResourceDefinition, more []string, options ...func(*envtest.Environment),
 ) *cluster {
 	t.Helper()
 	start := servers.Start
@@ -104,13 +110,13 @@ func startCluster(
 		t.Fatal(err)
 	}
 	c.door = openDoor(t, config.Host)
-	c.startControllers(t, environment)
+	c.startControllers(t, environment, append([]string{controllersOf(t, name)}, more...))
 	return c
 }
 
 // startControllers starts the controllers of Kubernetes, with a signer that
 // the API server trusts.
-func (c *cluster) startControllers(t testing.TB, environment *envtest.Environment) {
+func (c *cluster) startControllers(t testing.TB, environment *envtest.Environment, controllers []string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -137,7 +143,7 @@ func (c *cluster) startControllers(t testing.TB, environment *envtest.Environmen
 	process, err := fleet.Start(t.Context(), c.path("logs"), fleet.Program{
 		Name: "kube-controller-manager", Executable: filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager"),
 		Args: []string{
-			"--kubeconfig=" + c.path("kubeconfig"), "--controllers=" + controllersOf(t, c.name), "--leader-elect=false", "--secure-port=0",
+			"--kubeconfig=" + c.path("kubeconfig"), "--controllers=" + strings.Join(controllers, ","), "--leader-elect=false", "--secure-port=0",
 			"--kube-api-qps=500", "--kube-api-burst=1000",
 			"--cluster-signing-cert-file=" + c.path("signer.crt"), "--cluster-signing-key-file=" + c.path("signer.key"),
 		},

@@ -177,9 +177,9 @@ func laterNamespace(s *scene) {
 }
 
 func notAllowed(s *scene) {
-	s.deliver("a", manifestsOf(`{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: NS}, provisioner: conformance.example.com/none}`))
-	s.message("a", 0, workv1.ManifestConditionApplied, "False AppliedManifestFailed", "storageclasses", "open-cluster-management.io/aggregate-to-work")
-	s.allow("storage.k8s.io", "storageclasses")
+	s.deliver("a", manifestsOf(`{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: NS}, spec: {attachRequired: false}}`))
+	s.message("a", 0, workv1.ManifestConditionApplied, "False AppliedManifestFailed", "csidrivers", "open-cluster-management.io/aggregate-to-work")
+	s.allow("storage.k8s.io", "csidrivers")
 	s.applied("a")
 	s.remove("a")
 }

@@ -64,7 +64,7 @@ func buildPrograms(t testing.TB, dir string) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	for _, link := range []string{"registration", "work", "placement", "registration-operator"} {
+	for _, link := range []string{"registration", "work", "placement", "propagation", "registration-operator"} {
 		if err := os.Symlink("capstan-manager", filepath.Join(programs, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -75,8 +75,9 @@ func buildPrograms(t testing.TB, dir string) string {
 // startHub starts a hub with what the ClusterManager operator installs, with the
 // Cluster API. Three things are different: the addresses of the webhooks and of the
 // aggregated API server, as there are no Services; that the push agent may
-// dial this machine; and that agents may read customizations, as with Propagation.
-func startHub(t testing.TB, dir, programs string) *hub {
+// dial this machine; and that agents may read customizations, as with Propagation,
+// which the hub has only if it is among the gates.
+func startHub(t testing.TB, dir, programs string, gates ...features.Gate) *hub {
 	t.Helper()
 	definitions, err := config.HubCRDs()
 	if err != nil {
@@ -91,7 +92,7 @@ func startHub(t testing.TB, dir, programs string) *hub {
 	if *dedicated {
 		options = append(options, asDedicated(t))
 	}
-	h := &hub{cluster: startCluster(t, dir, hubName, definitions, options...), interpreter: startInterpreter(t)}
+	h := &hub{cluster: startClusterWith(t, dir, hubName, definitions, nil, options...), interpreter: startInterpreter(t)}
 	certificate, key, err := cert.GenerateSelfSignedCertKey(localhost, []net.IP{net.ParseIP(localhost)}, []string{aggregatedHost})
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +105,11 @@ func startHub(t testing.TB, dir, programs string) *hub {
 	m.Work, _ = features.Resolve(features.HubWork, map[string]bool{
 		string(features.CleanUpCompletedManifestWork): true, string(features.ManifestWorkReplicaSet): true,
 	})
+	placement := map[string]bool{}
+	for _, gate := range gates {
+		placement[string(gate)] = true
+	}
+	m.Placement, _ = features.Resolve(features.HubPlacement, placement)
 	ports := map[string]int{}
 	for _, c := range manifests.Components(m) {
 		if server := serverOf(c); server != nil {

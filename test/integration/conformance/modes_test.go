@@ -81,8 +81,8 @@ func (c *column) agents() []client.ObjectKey {
 }
 
 // startMember starts the member of a column, with nothing of ours in it but
-// what the mode asks the administrator for.
-func startMember(t testing.TB, dir, programs string, m mode) *column {
+// what the mode asks the administrator for, and with more controllers of Kubernetes.
+func startMember(t testing.TB, dir, programs string, m mode, more ...string) *column {
 	t.Helper()
 	var definitions []*apiextensionsv1.CustomResourceDefinition
 	if m == modePush {
@@ -91,7 +91,7 @@ func startMember(t testing.TB, dir, programs string, m mode) *column {
 			t.Fatal(err)
 		}
 	}
-	c := &column{mode: m, member: startCluster(t, dir, strings.ToLower(string(m)), definitions)}
+	c := &column{mode: m, member: startCluster(t, dir, strings.ToLower(string(m)), definitions, more...)}
 	if m == modePull || m == modeSingleton {
 		c.pods = startPods(t, c.member, programs, func(string) []string { return nil })
 	}

@@ -122,18 +122,16 @@ func (w *world) startReplicaSets(server *outage.Server) *passes.Passes {
 	w.Helper()
 	scheme, err := work.NewScheme()
 	w.must(err)
-	cached, err := work.CacheOptions()
-	w.must(err)
 	reached := rest.CopyConfig(w.config)
 	reached.Wrap(server.Wrap)
 	reconciled := passes.New()
 	mgr, err := ctrl.NewManager(reached, ctrl.Options{
 		Logger: reconciled.Logger(),
-		Scheme: scheme, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
+		Scheme: scheme, Cache: work.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	w.must(err)
 	gates, _ := features.Resolve(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): true})
-	w.must(work.Setup(mgr, work.Options{Gates: gates}))
+	w.must(work.Setup(w.Context(), mgr, work.Options{Gates: gates}))
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

@@ -55,7 +55,8 @@ func TestWhatAMistakeTakesFromTheHubStaysInTheClusters(t *testing.T) {
 		w.create(&clusters.Items[i])
 	}
 	w.placed(last, metav1.ConditionTrue)
-	clk.by.Add(int64(fleet.Settling)) // what a cluster has that came is not touched until then
+	w.chosen("web-deployment", "member1", "member2") // as is decided long before the clusters are settled
+	clk.by.Add(int64(fleet.Settling))                // what a cluster has that came is not touched until then
 	w.stay(before)
 	w.remove(last)
 	w.become(want, before)
@@ -106,6 +107,25 @@ func (w world) placed(d *appsv1.Deployment, want metav1.ConditionStatus) {
 		c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.BindingConditionScheduled)
 		if c == nil || c.Status != want {
 			return fmt.Errorf("the condition is %+v", c)
+		}
+		return nil
+	})
+}
+
+// chosen waits until a binding has exactly these clusters.
+func (w world) chosen(binding string, want ...string) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("%s has the clusters %v", binding, want), func() error {
+		b := &workv1alpha2.ResourceBinding{}
+		if err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: binding}, b); err != nil {
+			return err
+		}
+		var got []string
+		for _, target := range b.Spec.Clusters {
+			got = append(got, target.Name)
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("it has %v", got)
 		}
 		return nil
 	})

@@ -43,8 +43,9 @@ func TestARebalancerMovesReplicasToANewCluster(t *testing.T) {
 	r := w.rebalances("now", nil, "web", "none")
 	w.on("web", map[string]int32{"member1": 2, "member2": 2, "member3": 2})
 	w.finished(r)
-	if got := r.Status.ObservedWorkloads; len(got) != 2 || got[0].Result != appsv1alpha1.RebalanceSuccessful ||
-		got[1].Reason != appsv1alpha1.ReferencedBindingNotFound || got[1].Result != appsv1alpha1.RebalanceFailed {
+	// They are in the order of their names.
+	if got := r.Status.ObservedWorkloads; len(got) != 2 || got[1].Workload.Name != "web" || got[1].Result != appsv1alpha1.RebalanceSuccessful ||
+		got[0].Workload.Name != "none" || got[0].Reason != appsv1alpha1.ReferencedBindingNotFound || got[0].Result != appsv1alpha1.RebalanceFailed {
 		t.Errorf("the result is %+v", got)
 	}
 	binding := &workv1alpha2.ResourceBinding{}

@@ -41,6 +41,13 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	}
 	w.delivers(t, "member1", "hello")
 
+	w.want(t, exit.Failed, "", `the member has no ClusterRole "missing"`, w.join("member1", "--cluster-role", "missing")...)
+	w.want(t, exit.OK, joined, "", w.join("member1", "--cluster-role", "view")...)
+	chosen := client.ObjectKey{Name: "capstan:capstan-cluster:member1:role:view"}
+	binding := &rbacv1.ClusterRoleBinding{}
+	if err := w.member.client.Get(t.Context(), chosen, binding); err != nil || binding.RoleRef.Name != "view" {
+		t.Errorf("the role that was chosen is not bound: %+v, %v", binding, err)
+	}
 	w.want(t, exit.OK, joined, "", w.join("member1")...)
 	w.want(t, exit.Failed, "", `the cluster name member2 has been registered: this cluster has joined under the name "member1"`, w.join("member2")...)
 	w.nothing(t, "member2")
@@ -58,6 +65,9 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	leave = append(leave, "--cluster-kubeconfig", w.member.kubeconfig)
 	w.want(t, exit.OK, "cluster(member1) is unjoined successfully\n", "", leave...)
 	w.nothing(t, "member1")
+	if err := w.member.client.Get(t.Context(), chosen, binding); !apierrors.IsNotFound(err) {
+		t.Errorf("the binding of the role that was chosen is still there: %v", err)
+	}
 	w.want(t, exit.Failed, "", `there is no cluster "member1"`, leave...)
 
 	t.Run("a cluster that has an agent of its own becomes a Push cluster", w.testSwitch)
