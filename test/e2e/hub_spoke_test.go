@@ -104,23 +104,30 @@ func (s *story) waitsForApproval(t *testing.T) {
 func (s *story) approve(t *testing.T) {
 	t.Helper()
 	eventually(t, func() error {
-		if !s.approveWaiting(t) {
+		switch approved, err := s.approveWaiting(t); {
+		case err != nil:
+			return err
+		case approved == 0:
 			return fmt.Errorf("no certificate signing request of cluster %s waits for approval", s.clusterName)
 		}
 		return nil
 	})
 }
 
-// approveWaiting approves the certificate requests of the cluster that wait now. It reports whether
-// there are any.
-func (s *story) approveWaiting(t *testing.T) bool {
+// approveWaiting approves the certificate requests of the cluster that wait now, and returns how many
+// there are. One that the hub approves or deletes meanwhile is an error that the next look mends.
+func (s *story) approveWaiting(t *testing.T) (int, error) {
 	t.Helper()
-	names := strings.Fields(s.hub.kubectl(t, "get", "csr", "-l", clusterNameLabel+"="+s.clusterName,
-		"-o", `go-template={{range .items}}{{if not .status.conditions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}`))
-	if len(names) > 0 {
-		s.hub.kubectl(t, append([]string{"certificate", "approve"}, names...)...)
+	list, err := s.hub.try(t.Context(), "", "get", "csr", "-l", clusterNameLabel+"="+s.clusterName,
+		"-o", `go-template={{range .items}}{{if not .status.conditions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}`)
+	if err != nil {
+		return 0, err
 	}
-	return len(names) > 0
+	names := strings.Fields(list)
+	if len(names) > 0 {
+		_, err = s.hub.try(t.Context(), "", append([]string{"certificate", "approve"}, names...)...)
+	}
+	return len(names), err
 }
 
 func (s *story) accept(t *testing.T, accepted bool) {

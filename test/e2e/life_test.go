@@ -162,7 +162,9 @@ func (s *story) chaos(t *testing.T) {
 	// administrator, as the first one did.
 	for name := range want {
 		eventually(t, func() error {
-			s.approveWaiting(t)
+			if _, err := s.approveWaiting(t); err != nil {
+				return err
+			}
 			if s.hub.jsonpath(t, "{.metadata.deletionTimestamp}", "-n", s.clusterName, "manifestwork/"+name) != "" {
 				return errors.New("work " + name + " is still being deleted")
 			}
@@ -171,7 +173,9 @@ func (s *story) chaos(t *testing.T) {
 		})
 	}
 	eventually(t, func() error {
-		s.approveWaiting(t)
+		if _, err := s.approveWaiting(t); err != nil {
+			return err
+		}
 		return s.memberHasExactly(t, want)
 	})
 }
