@@ -43,7 +43,7 @@ func TestHub(t *testing.T) {
 		"OnlyTheHubWritesWhatClustersAre":          guarded,
 		"UnsupportedSpecIsToldAndMended":           unsupported,
 		"LabelsOfAgentsReachController":            limitOfAgents,
-		"RoomOfWorksReachesControllers":            limitOfWorks,
+		"RoomOfWorksReachesController":             limitOfWorks,
 		"LimitOfUnacceptedClustersReachesWebhook":  limitOfClusters,
 		"NewerDefinitionIsLeftAlone":               newerDefinition,
 		"PausedHubIsLeftAlone":                     pausedHub,

@@ -49,8 +49,12 @@ func propagation(t *testing.T, l *lab) {
 			t.Errorf("%s is there without the gate", crd.Name)
 		}
 	}
-	l.change(t, propagating)
+	l.change(t, func(cm *operatorv1.ClusterManager) {
+		propagating(cm)
+		cm.Annotations = map[string]string{fleetv1alpha1.AnnotationSharedWorkBytesMax: "4Gi"}
+	})
 	l.settle(t)
+	l.hasRoomForWorks(t, "cluster-manager-propagation-controller", "--shared-work-bytes-max=4Gi")
 	for _, crd := range l.deps.Propagation {
 		if !l.exists(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") {
 			t.Errorf("%s is missing", crd.Name)

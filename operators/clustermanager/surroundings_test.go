@@ -180,29 +180,18 @@ func failure(t *testing.T, l *lab) {
 	l.settle(t)
 }
 
-// limitOfWorks says what works may take up, and then what is no number of bytes: both programs that
-// write works keep the one before.
+// limitOfWorks says what works may take up, and then what is no number of bytes: the program that
+// writes works keeps the one before.
 func limitOfWorks(t *testing.T, l *lab) {
+	const program = "cluster-manager-work-controller"
 	l.hub(t, func(cm *operatorv1.ClusterManager) {
 		cm.Annotations = map[string]string{fleetv1alpha1.AnnotationSharedWorkBytesMax: "4Gi"}
 		cm.Spec.WorkConfiguration = &operatorv1.WorkConfiguration{FeatureGates: []operatorv1.FeatureGate{
 			{Feature: "ManifestWorkReplicaSet", Mode: operatorv1.FeatureGateModeEnable},
 		}}
-		propagating(cm)
 	})
 	l.settle(t)
-	told := func(want ...string) {
-		t.Helper()
-		deployments := l.deployments(t)
-		for _, name := range []string{"cluster-manager-work-controller", "cluster-manager-propagation-controller"} {
-			args := deployments[name].Spec.Template.Spec.Containers[0].Args
-			limits := slices.DeleteFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "--shared-work-bytes-max") })
-			if !slices.Equal(limits, want) {
-				t.Errorf("%s is told %q, want %q", name, limits, want)
-			}
-		}
-	}
-	told("--shared-work-bytes-max=4Gi")
+	l.hasRoomForWorks(t, program, "--shared-work-bytes-max=4Gi")
 	for mistake, says := range map[string]string{"much": "is not a number of bytes such as 4Gi", "0": "leaves no room for any work", "2Pi": "is more than 1Pi"} {
 		l.change(t, func(cm *operatorv1.ClusterManager) {
 			cm.Annotations[fleetv1alpha1.AnnotationSharedWorkBytesMax] = mistake
@@ -214,11 +203,20 @@ func limitOfWorks(t *testing.T, l *lab) {
 		if want := fmt.Sprintf("annotation fleet.capstan.io/shared-work-bytes-max: %q %s", mistake, says); got.Reason != "ConfigurationNotSupported" || !strings.Contains(got.Message, want) {
 			t.Errorf("with %q Applied is %+v, want %s", mistake, got, want)
 		}
-		told("--shared-work-bytes-max=4Gi")
+		l.hasRoomForWorks(t, program, "--shared-work-bytes-max=4Gi")
 	}
 	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Annotations = nil })
 	l.settle(t)
-	told()
+	l.hasRoomForWorks(t, program)
+}
+
+// hasRoomForWorks looks at what a program is told about the room of works.
+func (l *lab) hasRoomForWorks(t *testing.T, program string, want ...string) {
+	t.Helper()
+	args := l.deployments(t)[program].Spec.Template.Spec.Containers[0].Args
+	if limits := slices.DeleteFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "--shared-work-bytes-max") }); !slices.Equal(limits, want) {
+		t.Errorf("%s is told %q, want %q", program, limits, want)
+	}
 }
 
 // limitOfAgents says which labels agents may change, and then what is no label.
