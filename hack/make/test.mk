@@ -3,7 +3,7 @@
 # Packages whose tests need a Kubernetes API server get it from the lab's
 # executables, in a folder named after what they are; nothing is downloaded.
 ENVTEST_ASSETS = $(shell readlink -f bin/envtest)
-INTEGRATION_TIMEOUT := 20m
+INTEGRATION_TIMEOUT := 30m
 # How many packages test at a time.
 INTEGRATION_PACKAGES ?= 2
 E2E_TIMEOUT := 40m
