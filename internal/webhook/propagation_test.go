@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,6 +81,52 @@ func testCustomizations(t *testing.T, admin client.Client) {
 	if err := admin.Update(t.Context(), first); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "is an 'end' missing?") {
 		t.Errorf("a script that does not compile: %v", err)
 	}
+	testKeysOfCustomizations(t, admin)
+}
+
+// testKeysOfCustomizations sends a wrong key beside a right one: by POST, and in each way that an
+// object is changed.
+func testKeysOfCustomizations(t *testing.T, admin client.Client) {
+	customization := func(script string, keys ...string) *unstructured.Unstructured {
+		rules := map[string]any{"healthInterpretation": map[string]any{"luaScript": script}}
+		for _, key := range keys {
+			rules[key] = map[string]any{"luaScript": "function Retain(d, o) return d end"}
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization", "metadata": map[string]any{"name": "keys"},
+			"spec": map[string]any{"target": map[string]any{"apiVersion": "example.com/v1", "kind": "Keyed"}, "customizations": rules},
+		}}
+	}
+	const yes, no = "function InterpretHealth(o) return true end", "function InterpretHealth(o) return false end"
+	apply := func(c *unstructured.Unstructured) error {
+		return admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(c), client.FieldOwner("user"), client.ForceOwnership)
+	}
+	refused := func(how string, err error) {
+		if err == nil || !strings.Contains(err.Error(), "retentions") {
+			t.Errorf("a wrong key by %s: %v", how, err)
+		}
+	}
+	refused("POST", admin.Create(t.Context(), customization(yes, "retentions")))
+	refused("server-side apply of a new one", apply(customization(yes, "retentions")))
+	if err := apply(customization(yes)); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply(customization(no, "retention")); err != nil {
+		t.Errorf("a change by server-side apply: %v", err)
+	}
+	refused("server-side apply", apply(customization(yes, "retentions")))
+	refused("a merge patch", admin.Patch(t.Context(), customization(yes), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"customizations":{"retentions":{}}}}`))))
+	there := customization(no)
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(there), there); err != nil {
+		t.Fatal(err)
+	}
+	if keys, _, _ := unstructured.NestedMap(there.Object, "spec", "customizations"); len(keys) != 2 {
+		t.Errorf("it has %v", keys)
+	}
+	if err := unstructured.SetNestedField(there.Object, "x", "spec", "customizations", "retentions"); err != nil {
+		t.Fatal(err)
+	}
+	refused("PUT", admin.Update(t.Context(), there))
 }
 
 func testInterpreterWebhooks(t *testing.T, admin client.Client) {

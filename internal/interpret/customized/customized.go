@@ -47,14 +47,13 @@ func Of(customization *configv1alpha1.ResourceInterpreterCustomization) lua.Cust
 }
 
 // Check returns what is wrong with the scripts of a customization, in the order of
-// the operations. One without any is wrong, too: the API server drops keys that it does
-// not know, such as misspelled ones, before anybody sees them.
+// the operations. One without any is wrong, too: it customizes nothing.
 func Check(customization *configv1alpha1.ResourceInterpreterCustomization) field.ErrorList {
 	var wrong field.ErrorList
 	all := rules(customization)
 	if !slices.ContainsFunc(slices.Collect(maps.Values(all)), func(rule *configv1alpha1.LuaRule) bool { return rule != nil }) {
 		return field.ErrorList{field.Required(field.NewPath("spec", "customizations"), fmt.Sprintf(
-			"it has none of the keys that count, which are %s: the API server has dropped all others, misspelled ones, too", names()))}
+			"it has none of the keys that count, which are %s", names()))}
 	}
 	for _, operation := range lua.Operations() {
 		rule := all[operation]

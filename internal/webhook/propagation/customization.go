@@ -6,9 +6,18 @@ package propagation
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"slices"
 
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -44,6 +53,47 @@ func customizationValidator(
 			return nil
 		},
 	}
+}
+
+// customizationWebhook returns the webhook of the validator, before which wrong keys are refused.
+func customizationWebhook(scheme *runtime.Scheme, v *validator[*configv1alpha1.ResourceInterpreterCustomization]) *admission.Webhook {
+	webhook := admission.WithValidator(scheme, v)
+	webhook.Handler = knownKeys{Handler: webhook.Handler, refusal: v.refusal}
+	return webhook
+}
+
+// knownKeys refuses customizations with keys that are no operations. The definition keeps such
+// keys for that, and the type has no field for them: so they are read from the object as it came.
+type knownKeys struct {
+	admission.Handler
+
+	refusal func(*configv1alpha1.ResourceInterpreterCustomization, mistakes) error
+}
+
+// Handle implements admission.Handler.
+func (k knownKeys) Handle(ctx context.Context, request admission.Request) admission.Response {
+	if request.Operation == admissionv1.Delete {
+		return k.Handler.Handle(ctx, request)
+	}
+	object, old := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	if err := json.Unmarshal(request.Object.Raw, &object.Object); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the %s %q: %w", request.Kind.Kind, request.Name, err))
+	}
+	if request.Operation == admissionv1.Update {
+		if err := json.Unmarshal(request.OldObject.Raw, &old.Object); err != nil {
+			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the %s %q as it was: %w", request.Kind.Kind, request.Name, err))
+		}
+	}
+	if object.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(old.Object["spec"], object.Object["spec"]) {
+		return k.Handler.Handle(ctx, request)
+	}
+	written, _, _ := unstructured.NestedMap(object.Object, "spec", "customizations") // the definition has checked that it is an object
+	named := &configv1alpha1.ResourceInterpreterCustomization{ObjectMeta: metav1.ObjectMeta{Name: request.Name}}
+	if status := apierrors.APIStatus(nil); errors.As(k.refusal(named, customized.CheckKeys(slices.Collect(maps.Keys(written)))), &status) {
+		result := status.Status()
+		return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &result}}
+	}
+	return k.Handler.Handle(ctx, request)
 }
 
 // Customizations reads all customizations of a hub.

@@ -123,7 +123,7 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 			return nil, checkBinding(b, &b.Spec)
 		},
 	})
-	webhooks[validatePath+customizations] = admission.WithValidator(scheme, customizationValidator(options.Customizations))
+	webhooks[validatePath+customizations] = customizationWebhook(scheme, customizationValidator(options.Customizations))
 	webhooks[validatePath+interpreterWebhooks] = admission.WithValidator(scheme, interpreterWebhookValidator())
 	return size.Limit(size.Stored, webhooks), nil
 }

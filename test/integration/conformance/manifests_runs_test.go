@@ -257,21 +257,31 @@ func (s *rowScene) refusedOf(text string, parts ...string) {
 	s.contains(err.Error(), parts...)
 }
 
-// wrongKeys misspells a key of a customization, and another one in a change; in between, it is
-// right.
+// wrongKeys misspells a key of a customization, alone and beside a right one, and another one in a
+// change; in between, it is right. No client asks the API server to be strict.
 func wrongKeys(s *rowScene) {
-	customization := func(key, script string) string {
+	const (
+		judges  = "{luaScript: 'function InterpretHealth(o) return true end'}"
+		retains = "{luaScript: 'function Retain(d, o) return d end'}"
+	)
+	customization := func(keys string) string {
 		return s.ours.fill("{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: NS}, spec: {target: {apiVersion: example.net/v1, kind: Thing" +
-			string(s.mode) + "}, customizations: {" + key + ": {luaScript: '" + script + "'}}}}")
+			string(s.mode) + "}, customizations: {" + keys + "}}}")
 	}
-	const health = "function InterpretHealth(o) return true end"
-	s.refusedOf(customization("retentions", "function Retain(d, o) return d end"), "spec.customizations")
-	s.write(customization("healthInterpretation", health), false, false)
-	err := s.user.replace(s.Context(), customization("healthInterpretations", health))
-	if err == nil {
-		s.Fatal("the hub takes it")
+	s.refusedOf(customization("retentions: "+retains), "spec.customizations", `"retentions"`, "do you mean retention?")
+	s.refusedOf(customization("healthInterpretation: "+judges+", retentions: "+retains), "spec.customizations", `"retentions"`, "do you mean retention?")
+	s.write(customization("healthInterpretation: "+judges), false, false)
+	for keys, wrong := range map[string]string{
+		"healthInterpretations: " + judges:                            `"healthInterpretations"`,
+		"healthInterpretation: " + judges + ", healthOf: " + judges:   `"healthOf"`,
+		"healthInterpretation: " + judges + ", Retention: " + retains: `"Retention"`,
+	} {
+		err := s.user.replace(s.Context(), customization(keys))
+		if err == nil {
+			s.Fatalf("the hub takes %s", keys)
+		}
+		s.contains(err.Error(), "spec.customizations", wrong)
 	}
-	s.contains(err.Error(), "spec.customizations")
 }
 
 // statusOfOthers writes conditions into the status of the Cluster, twice.

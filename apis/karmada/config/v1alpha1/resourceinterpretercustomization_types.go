@@ -47,6 +47,7 @@ type ResourceInterpreterCustomizationSpec struct {
 	// customizations are the scripts, one for each operation. Operations without one
 	// are as they are without the customization.
 	// +required
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Customizations CustomizationRules `json:"customizations"`
 }
 
