@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capstan-io/capstan/internal/apply/ignore"
 	"github.com/capstan-io/capstan/internal/conditions"
@@ -154,9 +155,22 @@ func forbidden(status metav1.Status, verb string, object Object) string {
 		scope = fmt.Sprintf("in namespace %q", object.Namespace)
 	}
 	return fmt.Sprintf("The agent may not %s %s %s. Create a ClusterRole on the managed cluster with the label "+
-		"open-cluster-management.io/aggregate-to-work=true and a rule for apiGroups [%q], resources [%q], "+
-		"verbs [get list watch create patch delete]. The API server says: %s",
-		verb, resourceOf(object), scope, object.Group, object.Resource, status.Message)
+		"%s and a rule for apiGroups [%q], resources [%q], "+
+		"verbs [get list watch create patch delete]%s. The API server says: %s",
+		verb, resourceOf(object), scope, aggregateToWork, object.Group, object.Resource, grantingRole(resourceOf(object)), status.Message)
+}
+
+// aggregateToWork is the label of ClusterRoles that agents get the rules of.
+const aggregateToWork = "open-cluster-management.io/aggregate-to-work=true"
+
+// grantingRole returns the commands that create the ClusterRole for a resource, or nothing if its
+// name could mean something to a shell: people copy them, and the member chooses the name.
+func grantingRole(resource string) string {
+	if len(validation.IsDNS1123Subdomain(resource)) > 0 {
+		return ""
+	}
+	return fmt.Sprintf(": kubectl create clusterrole work-%[1]s --verb=get,list,watch,create,patch,delete --resource=%[1]s && "+
+		"kubectl label clusterrole work-%[1]s %[2]s", resource, aggregateToWork)
 }
 
 func resourceOf(object Object) string {

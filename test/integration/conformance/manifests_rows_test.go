@@ -356,7 +356,7 @@ func otherRows() []manifestRow {
 			name:    "a CSIDriver, which agents may not manage unasked",
 			without: map[way]string{byPolicy: "what is allowed for one way would be allowed for the other; the next row is by policy"},
 			steps: []manifestStep{
-				{manifests: []string{driver("false")}, says: []string{"False", "csidrivers", "open-cluster-management.io/aggregate-to-work"}, allow: func(s *rowScene) { s.allow("storage.k8s.io", "csidrivers") }},
+				{manifests: []string{driver("false")}, says: []string{"False", "csidrivers", "open-cluster-management.io/aggregate-to-work", granting("csidrivers.storage.k8s.io")}, allow: func(s *rowScene) { s.allow("storage.k8s.io", "csidrivers") }},
 				sends(driver("true")), sends(driver("false")),
 			},
 		},
@@ -364,7 +364,7 @@ func otherRows() []manifestRow {
 			name:    "a PriorityLevelConfiguration, which agents may not manage unasked",
 			without: map[way]string{byWork: "the row before is by work"},
 			steps: []manifestStep{
-				{manifests: []string{level(1)}, says: []string{"False", "prioritylevelconfigurations", "open-cluster-management.io/aggregate-to-work"}, allow: func(s *rowScene) { s.allow("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") }},
+				{manifests: []string{level(1)}, says: []string{"False", "prioritylevelconfigurations", "open-cluster-management.io/aggregate-to-work", granting("prioritylevelconfigurations.flowcontrol.apiserver.k8s.io")}, allow: func(s *rowScene) { s.allow("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") }},
 				sends(level(2)), sends(level(3)),
 			},
 		},
@@ -384,6 +384,12 @@ func limits(value string) []string {
 
 func driver(republish string) string {
 	return "{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: NS}, spec: {attachRequired: false, requiresRepublish: " + republish + "}}"
+}
+
+// granting is what an administrator of the member copies to let the agent manage a resource.
+func granting(resource string) string {
+	return "kubectl create clusterrole work-" + resource + " --verb=get,list,watch,create,patch,delete --resource=" + resource +
+		" && kubectl label clusterrole work-" + resource + " open-cluster-management.io/aggregate-to-work=true"
 }
 
 func level(shares int) string {
