@@ -73,6 +73,90 @@ func TestRolesOfKubernetesStay(t *testing.T) {
 	w.sentOf("ClusterRole", "/shop")
 }
 
+// TestNoRoleOfAMemberIsTakenOver sends all roles, and overwrites what members have: only a role
+// that the hub may send becomes the hub's. Those of Kubernetes, those that are the member's alone,
+// and those that only look like the former on the hub stay as they are, also when the policy and
+// the templates go.
+func TestNoRoleOfAMemberIsTakenOver(t *testing.T) {
+	t.Parallel()
+	w := newWorldOfMembers(t, 1)
+	role := func(name, verb string, labels map[string]string) *rbacv1.ClusterRole {
+		return &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{verb}}},
+		}
+	}
+	boots := map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"}
+	p := everywhere("roles", "rbac.authorization.k8s.io/v1", "ClusterRole")
+	p.Labels = map[string]string{policyv1alpha1.LabelClusterPropagationPolicyID: "id-of-roles"}
+	p.Finalizers = []string{policyv1alpha1.FinalizerClusterPropagationPolicy}
+	p.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
+	templates := []*rbacv1.ClusterRole{role("shop", "get", nil), role("system:shop", "get", nil), role("boots", "get", boots)}
+	of := w.members["member1"]
+	for _, name := range []string{"mine", "shop", "system:shop", "boots"} {
+		if err := of.Create(t.Context(), role(name, "list", nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.create(templates[0], templates[1], templates[2])
+	before := of.roles(w)
+	w.create(p)
+	w.start()
+	w.eventually("shop is taken over", func() error {
+		shop := of.roles(w)["shop"]
+		if shop.Labels[workv1alpha2.LabelManaged] != "true" || shop.Rules[0].Verbs[0] != "get" {
+			return fmt.Errorf("it is %+v", shop)
+		}
+		return nil
+	})
+	stay := func(when string) {
+		t.Helper()
+		after := of.roles(w)
+		for name, was := range before {
+			if is := after[name]; name != "shop" && (is.UID != was.UID || is.ResourceVersion != was.ResourceVersion) {
+				t.Errorf("%s: role %s was %+v, and is %+v", when, name, was, is)
+			}
+		}
+	}
+	stay("it is overwritten")
+
+	shop := of.roles(w)["shop"]
+	if err := w.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.gone(p)
+	stay("the policy is gone")
+	// What is sent later arrives after what could have been done for that.
+	w.change(templates[0], func() { templates[0].Rules[0].Verbs = []string{"watch"} })
+	w.eventually("shop is still sent", func() error {
+		if is := of.roles(w)["shop"]; is.UID != shop.UID || len(is.Rules) == 0 || is.Rules[0].Verbs[0] != "watch" {
+			return fmt.Errorf("it is %+v", is)
+		}
+		return nil
+	})
+	for _, template := range templates {
+		if err := w.Delete(t.Context(), template); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.gone(&workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "shop-clusterrole"}})
+	stay("the templates are gone")
+}
+
+// roles returns the ClusterRoles of a member.
+func (m *member) roles(w world) map[string]rbacv1.ClusterRole {
+	w.Helper()
+	list := &rbacv1.ClusterRoleList{}
+	if err := m.List(w.Context(), list); err != nil {
+		w.Fatal(err)
+	}
+	all := map[string]rbacv1.ClusterRole{}
+	for _, role := range list.Items {
+		all[role.Name] = role
+	}
+	return all
+}
+
 func secret(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
