@@ -203,11 +203,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	own := latest.Client{Client: mgr.GetClient(), Latest: latest.New(o.Clock)}
 	stored := store.New(own, decide.New(decide.Options{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters)
 	works, restless := created.New(o.Clock), send.NewRestless(o.Clock)
+	refusals := detector.NewRefusals()
 	finds := detector.New(detector.Deps{
 		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Groups: o.Gates.Enabled(features.WorkloadAffinity), Components: o.Gates.Enabled(features.MultiplePodTemplatesScheduling),
-		Events: recorder, Hub: hub, Touched: tell(touched, referring), Changed: changed.Add,
+		Events: recorder, Refusals: refusals, Hub: hub, Touched: tell(touched, referring), Changed: changed.Add,
 	})
 	along := dependencies.Deps{
 		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Chain: chain, Interpreters: customs,
@@ -226,7 +227,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	})
 	return errors.Join(
 		interpreters.NewController(mgr.GetClient(), customs, watched, interpreters.Told{Template: changed.Add, Binding: tell(touched, referring)}).SetupWithManager(mgr),
-		metrics.Register(o.Metrics, newCollectors(mgr.GetCache(), allowed)...), rights.New(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), moves(mgr, o, stored, recorder),
+		metrics.Register(o.Metrics, append(newCollectors(mgr.GetCache(), allowed), refusals)...), rights.New(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), moves(mgr, o, stored, recorder),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
 		(&dependencies.Referrers{Deps: along}).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
 		policies.New(policies.Deps{

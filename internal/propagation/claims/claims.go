@@ -17,6 +17,10 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
+// EventFailed is the reason of Events on an object that say why a policy is not applied to it.
+// One that is related to a policy says why the hub does not let that claim the object.
+const EventFailed = "ApplyPolicyFailed"
+
 // Marks are the labels and annotations by which a policy claims an object.
 type Marks struct {
 	Labels, Annotations map[string]string

@@ -333,7 +333,7 @@ func (r *refuser) wrap(next http.RoundTripper) http.RoundTripper {
 			request.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		if r.refuses(request.Method, request.URL.Path, body) {
-			return refusal(request, "not today"), nil
+			return refusal(request, http.StatusForbidden, metav1.StatusReasonForbidden, "not today"), nil
 		}
 		return next.RoundTrip(request) //nolint:wrapcheck // it is the transport's own
 	})

@@ -4,6 +4,7 @@
 package propagation
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,13 +12,13 @@ import (
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
@@ -28,15 +29,15 @@ func unprivileged(next http.RoundTripper) http.RoundTripper {
 		if request.Method != http.MethodPatch || !strings.Contains(request.URL.Path, "/clusterroles/") {
 			return next.RoundTrip(request) //nolint:wrapcheck // it is the transport's own
 		}
-		return refusal(request, "it gives what you have not got"), nil
+		return refusal(request, http.StatusForbidden, metav1.StatusReasonForbidden, "it gives what you have not got"), nil
 	})
 }
 
-// refusal is the answer of an API server that forbids what is asked for.
-func refusal(request *http.Request, message string) *http.Response {
-	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":%q}`, message)
+// refusal is the answer of an API server that refuses what is asked for.
+func refusal(request *http.Request, code int, reason metav1.StatusReason, message string) *http.Response {
+	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":%q}`, reason, code, message)
 	return &http.Response{
-		StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}},
 		Body: io.NopCloser(strings.NewReader(body)), Request: request,
 	}
 }
@@ -103,32 +104,33 @@ func TestABindingOfARoleThatIsNotThereIsSent(t *testing.T) {
 	w.create(readers, p)
 	binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "readers-rolebinding"}}
 	w.eventually("the binding of the role is bound", func() error { return w.Get(w.Context(), client.ObjectKeyFromObject(binding), binding) })
+
+	// A role that comes later changes nothing of what was sent.
+	w.works(1)
+	stands := func() string { return w.standing(binding) }
+	w.quiet(stands)
+	before := stands()
+	w.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: readers.RoleRef.Name}})
+	w.reconciled(func() {})
+	if after := stands(); before != after {
+		t.Errorf("with the role, %s became %s", before, after)
+	}
 }
 
-// TestARefusedClaimIsTold has the hub refuse the marks of a policy.
-func TestARefusedClaimIsTold(t *testing.T) {
-	w := newWorld(t, 1, func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
-			if request.Method == http.MethodPatch && strings.HasSuffix(request.URL.Path, "/configmaps/settings") {
-				return refusal(request, "labels are for the team that owns them"), nil
-			}
-			return next.RoundTrip(request) //nolint:wrapcheck // it is the transport's own
-		})
-	})
-	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}}
-	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}}
-	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", Name: "settings"}}
-	w.create(settings, p)
-	w.eventually("an Event says why", func() error {
-		list := &corev1.EventList{}
-		if err := w.List(w.Context(), list, client.InNamespace("default"), client.MatchingFields{"reason": "ApplyPolicyFailed"}); err != nil {
-			return err
-		}
-		for _, e := range list.Items {
-			if e.InvolvedObject.Name == "settings" && strings.Contains(e.Message, "labels are for the team that owns them") {
-				return nil
-			}
-		}
-		return fmt.Errorf("there are %d Events", len(list.Items))
-	})
+// standing is in which versions a binding and its works are. Of works it is what they say,
+// as they are also marked.
+func (w world) standing(binding *workv1alpha2.ResourceBinding) string {
+	w.Helper()
+	works := &workv1.ManifestWorkList{}
+	if err := errors.Join(
+		w.Get(w.Context(), client.ObjectKeyFromObject(binding), binding),
+		w.List(w.Context(), works, client.MatchingLabels{workv1alpha2.LabelResourceBindingID: binding.Labels[workv1alpha2.LabelResourceBindingID]}),
+	); err != nil {
+		w.Fatal(err)
+	}
+	standing := fmt.Sprintf("binding %d at %s", binding.Generation, binding.ResourceVersion)
+	for i := range works.Items {
+		standing += fmt.Sprintf(", work %s %d with %d conditions", works.Items[i].UID, works.Items[i].Generation, len(works.Items[i].Status.Conditions))
+	}
+	return standing
 }

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -44,7 +43,7 @@ func (c binder) bind(
 	}
 	if !found { // the class brings the object back when it comes
 		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: policy.PropagationSpec().SchedulePriority.PriorityClassName}}
-		c.Events.Eventf(object, class, corev1.EventTypeWarning, reasonApplyPolicyFailed, action,
+		c.Events.Eventf(object, class, corev1.EventTypeWarning, claims.EventFailed, action,
 			"policy %q names PriorityClass %q (spec.schedulePriority), which does not exist: create it, or name another one", policy.GetName(), class.Name)
 		return ctrl.Result{}, nil
 	}
@@ -55,7 +54,7 @@ func (c binder) bind(
 	}
 	if problem != nil { // another customization brings the object back
 		c.tell(object, corev1.EventTypeWarning, failed, "%s", interpret.Tell(problem))
-		c.tell(object, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: nobody knows the replicas: %s", policy.GetName(), interpret.Tell(problem))
+		c.tell(object, corev1.EventTypeWarning, claims.EventFailed, "policy %q: nobody knows the replicas: %s", policy.GetName(), interpret.Tell(problem))
 		return ctrl.Result{RequeueAfter: interpret.Again(problem)}, nil
 	}
 	if c.Groups {
@@ -91,16 +90,7 @@ func (c binder) create(
 // refused tells of a binding that the hub refuses, by a quota, say.
 func (c binder) refused(object *unstructured.Unstructured, policy policyv1alpha1.Policy, err error) error {
 	if store.Refused(err) {
-		c.tell(object, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: the hub refuses the binding: %v", policy.GetName(), err)
-	}
-	return err
-}
-
-// refusedClaim tells of an object that the hub does not let a policy claim, by the
-// admission of whoever runs it, say.
-func (c binder) refusedClaim(template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, err error) error {
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		c.tell(template, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: the hub does not let it claim the object: %v", policy.GetName(), err)
+		c.tell(object, corev1.EventTypeWarning, claims.EventFailed, "policy %q: the hub refuses the binding: %v", policy.GetName(), err)
 	}
 	return err
 }

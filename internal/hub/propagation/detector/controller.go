@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,6 +50,8 @@ type Deps struct {
 	Interpreters *interpreters.Known
 	Clock        clock.Clock
 	Events       *events.Recorder
+	// Refusals counts the claims that the hub refuses.
+	Refusals *prometheus.CounterVec
 	// Touched is told of a binding whose object has changed in something that the
 	// binding does not say.
 	Touched func(types.NamespacedName)
@@ -69,17 +72,21 @@ type Deps struct {
 type Controller struct {
 	Deps
 
-	binder  binder
-	chooser chooser
-	asking  *asking
-	bound   *bound
+	binder   binder
+	chooser  chooser
+	refusals refusals
+	asking   *asking
+	bound    *bound
 	// policies are the changes of policies.
 	policies *inbox.Changes[templates.Key]
 }
 
 // New returns the controller.
 func New(d Deps) *Controller {
-	c := &Controller{Deps: d, binder: binder{d}, chooser: chooser{d, &claims.Selections{}}, asking: &asking{}, bound: newBound(d.Templates.Use)}
+	c := &Controller{
+		Deps: d, binder: binder{d}, chooser: chooser{d, &claims.Selections{}}, refusals: refusals{d.Objects, d.Events, d.Refusals},
+		asking: &asking{}, bound: newBound(d.Templates.Use),
+	}
 	c.policies = inbox.NewChanges(c.follow)
 	return c
 }
@@ -152,7 +159,7 @@ func (c *Controller) propagate(
 		return ctrl.Result{}, nil // it comes again as its watch tells that
 	}
 	if err != nil {
-		return ctrl.Result{}, c.binder.refusedClaim(template, policy, err)
+		return ctrl.Result{}, err
 	}
 	return c.binder.bind(ctx, key, object, policy, bindings)
 }
@@ -169,7 +176,7 @@ func (d Deps) waits(ctx context.Context, policy policyv1alpha1.Policy, template 
 		if apierrors.IsNotFound(err) {
 			override.SetNamespace(policy.GetNamespace())
 			override.SetName(name)
-			d.Events.Eventf(template, override, corev1.EventTypeWarning, reasonApplyPolicyFailed, action,
+			d.Events.Eventf(template, override, corev1.EventTypeWarning, claims.EventFailed, action,
 				"policy %q waits for override policy %q (spec.dependentOverrides), which does not exist: create it", policy.GetName(), name)
 			return true, nil
 		}
@@ -183,7 +190,8 @@ func (d Deps) waits(ctx context.Context, policy policyv1alpha1.Policy, template 
 // claim writes the marks of the policy to the object, and how it was when it began
 // to wait for a change, if it does. It returns the object as it is then; nil if it
 // has them. Of a role or the binding of one its binding alone has them if the hub
-// refuses: it lets nobody change what gives rights that he does not have.
+// refuses: it lets nobody change what gives rights that he does not have. Other refusals
+// are told.
 func (c *Controller) claim(
 	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, seen string,
 ) (*unstructured.Unstructured, error) {
@@ -201,7 +209,10 @@ func (c *Controller) claim(
 	if unmarkable(key, err) {
 		return nil, nil //nolint:nilnil // it stays as it is
 	}
-	return object, err
+	if err != nil {
+		return nil, c.refusals.tell(ctx, key, template, policy, err)
+	}
+	return object, nil
 }
 
 // unmarkable tells whether the hub has refused to let an object be marked because
@@ -318,7 +329,6 @@ const (
 	// action is what events say that the controller was about.
 	action                       = "Propagate"
 	reasonApplyPolicySucceeded   = "ApplyPolicySucceed"
-	reasonApplyPolicyFailed      = "ApplyPolicyFailed"
 	reasonPreemptPolicySucceeded = "PreemptPolicySucceed"
 	reasonPreemptPolicyFailed    = "PreemptPolicyFailed"
 	reasonGetReplicasFailed      = "GetReplicasFailed"

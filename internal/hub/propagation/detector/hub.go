@@ -17,6 +17,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 )
 
@@ -38,7 +39,7 @@ func (c *Controller) served(ctx context.Context, template *metav1.PartialObjectM
 	if c.Hub.Serves(kind, labels) {
 		return true, nil
 	}
-	c.tell(template, corev1.EventTypeWarning, reasonApplyPolicyFailed,
+	c.tell(template, corev1.EventTypeWarning, claims.EventFailed,
 		"policy %q selects it, but %s", policy.GetName(), scope.Refusal(kind.Kind, template.Namespace))
 	return false, nil
 }
