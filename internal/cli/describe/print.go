@@ -20,6 +20,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/cli/columns"
 	"github.com/capstan-io/capstan/internal/cli/health"
+	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/requests"
 	fleet "github.com/capstan-io/capstan/internal/fleet/view"
 )
@@ -283,29 +284,15 @@ func (v *view) printEvents(p *page) {
 	if !v.section(p, sectionEvents, len(v.events)) {
 		return
 	}
-	last := func(e corev1.Event) time.Time {
-		return latest(e.LastTimestamp.Time, e.EventTime.Time, e.CreationTimestamp.Time)
-	}
 	events := slices.Clone(v.events)
 	slices.SortStableFunc(events, func(a, b corev1.Event) int {
-		return cmp.Or(last(a).Compare(last(b)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(hub.LastSeen(&a).Compare(hub.LastSeen(&b)), cmp.Compare(a.Name, b.Name))
 	})
 	p.row("Type", "Reason", "Age", "From", "Message")
 	p.row("----", "------", "---", "----", "-------")
 	for _, e := range events {
-		p.row(e.Type, e.Reason, p.ago(last(e)), cmp.Or(e.ReportingController, e.Source.Component), e.Message)
+		p.row(e.Type, e.Reason, p.ago(hub.LastSeen(&e)), cmp.Or(e.ReportingController, e.Source.Component), e.Message)
 	}
-}
-
-// latest returns the first of the times that is set: the more an event tells of
-// its own time, the better.
-func latest(times ...time.Time) time.Time {
-	for _, t := range times {
-		if !t.IsZero() {
-			return t
-		}
-	}
-	return time.Time{}
 }
 
 func orNone(value string) string {

@@ -11,7 +11,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -165,7 +164,7 @@ func (c *call) read(ctx context.Context, from client.Client, cluster string) (fo
 
 func told(e *corev1.Event) event {
 	t := event{
-		Last: metav1.NewTime(last(e)), Count: e.Count, Type: e.Type, Reason: e.Reason, Object: e.InvolvedObject.Kind + " " + e.InvolvedObject.Name,
+		Last: metav1.NewTime(hub.LastSeen(e)), Count: e.Count, Type: e.Type, Reason: e.Reason, Object: e.InvolvedObject.Kind + " " + e.InvolvedObject.Name,
 		From: cmp.Or(e.ReportingController, e.Source.Component), Message: strings.Join(strings.Fields(e.Message), " "),
 	}
 	if e.InvolvedObject.Namespace != "" {
@@ -175,20 +174,6 @@ func told(e *corev1.Event) event {
 		t.Count = max(t.Count, e.Series.Count)
 	}
 	return t
-}
-
-// last is when an Event last happened: the more it says of that itself, the better.
-func last(e *corev1.Event) time.Time {
-	times := []time.Time{e.LastTimestamp.Time, e.EventTime.Time, e.CreationTimestamp.Time}
-	if e.Series != nil {
-		times = append([]time.Time{e.Series.LastObservedTime.Time}, times...)
-	}
-	for _, at := range times {
-		if !at.IsZero() {
-			return at
-		}
-	}
-	return time.Time{}
 }
 
 func (c *call) text(found []event) string {

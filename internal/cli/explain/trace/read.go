@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +56,9 @@ type Facts struct {
 	// Absent are the overrides and PriorityClasses that policies which select the
 	// object name, and that do not exist.
 	Absent []string
+	// Refused is the Event that says why the hub does not let a policy claim the object; nil
+	// if there is none, or a policy claims it.
+	Refused *corev1.Event
 	// Unserved says that the hub does not send objects of the kind from there.
 	Unserved bool
 	// Unread says what the user may not read, and what follows from that.
@@ -144,7 +148,7 @@ func (r Reader) rest(ctx context.Context, f *Facts) error {
 		}
 	}
 	if f.Binding == nil {
-		return r.served(ctx, f)
+		return errors.Join(r.served(ctx, f), r.refused(ctx, f))
 	}
 	if err := r.works(ctx, f); err != nil {
 		return err

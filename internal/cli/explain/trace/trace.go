@@ -198,6 +198,9 @@ func (t *Trace) notes(f *Facts) []string {
 		notes = append(notes, "It is being deleted; what is in the clusters goes first.")
 	}
 	waits := f.waits()
+	if text := t.refusal(f); text != "" {
+		waits = append(waits, text)
+	}
 	switch {
 	case f.reserved() != "":
 		why := f.reserved()

@@ -4,7 +4,6 @@
 package trace
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -12,10 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -127,13 +123,9 @@ func TestTheNamespaceWaits(t *testing.T) {
 // What the hub itself looks at is read with the policies: what they name, and on a
 // hub with nodes the label of the namespace.
 func TestReadWhatKeepsAPolicy(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme), configv1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
 	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}}
 	policy.Spec.ResourceSelectors, policy.Spec.DependentOverrides = []policyv1alpha1.ResourceSelector{deployment("web")}, []string{"gone", "there"}
-	r := Reader{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+	r := Reader{Client: withEvents(t).WithObjects(
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
 		policy, &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "there"}},
