@@ -24,10 +24,10 @@ import (
 const (
 	// definitionSettle is how long the API server gets to serve a kind that was defined.
 	definitionSettle = time.Second
-	// promptPauseMin is the least time between two looks at the APIs because of changed
-	// definitions. It doubles up to the time between regular looks while they keep
-	// changing: a member cannot have the hub written to at every change.
-	promptPauseMin = 2 * time.Second
+	// promptPause is the least time between two looks at the APIs because of changed
+	// definitions, and between two reports of other APIs: a member cannot have the hub
+	// written to at every change, and a new kind is told in less than ten seconds.
+	promptPause = 5 * time.Second
 )
 
 // definitions follows whether CustomResourceDefinitions of the member change, by their
@@ -95,9 +95,8 @@ type pace struct {
 	next  time.Time
 	// promptAt is when to look because definitions have changed, zero if they have not.
 	promptAt time.Time
-	// prompted is when that was done last, and pause the least time until the next time.
+	// prompted is when that was done last.
 	prompted time.Time
-	pause    time.Duration
 }
 
 // change says that definitions have changed.
@@ -105,11 +104,8 @@ func (p *pace) change(now time.Time) {
 	if !p.promptAt.IsZero() {
 		return
 	}
-	if now.Sub(p.prompted) > p.pause+p.every {
-		p.pause = 0 // it was quiet
-	}
 	p.promptAt = now.Add(definitionSettle)
-	if earliest := p.prompted.Add(p.pause); p.promptAt.Before(earliest) {
+	if earliest := p.prompted.Add(promptPause); p.promptAt.Before(earliest) {
 		p.promptAt = earliest
 	}
 }
@@ -132,6 +128,5 @@ func (p *pace) looked(now time.Time, again bool) {
 	}
 	if prompted {
 		p.promptAt, p.prompted = time.Time{}, now
-		p.pause = min(max(2*p.pause, promptPauseMin), p.every)
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 const (
 	// settle is how long a change waits for further ones, and writePause the least
-	// time between two reports.
+	// time from a report to one that tells of no other APIs.
 	settle     = 500 * time.Millisecond
 	writePause = 10 * time.Second
 	// firstPatience is how long the first report waits to be complete.

@@ -49,8 +49,8 @@ type reporter struct {
 	// look at the APIs again.
 	definitions *definitions
 	pace        pace
-	// writeAt is when the hub may be written to again.
-	writeAt time.Time
+	// spacing says when the hub may be written to again.
+	spacing spacing
 	// firstBy is how long the first report may wait.
 	firstBy time.Time
 }
@@ -79,10 +79,11 @@ func (r *reporter) report(ctx context.Context) (time.Duration, error) {
 	if equality.Semantic.DeepEqual(want.Status, r.have.Status) {
 		return max(again, time.Millisecond), nil
 	}
-	if wait := r.writeAt.Sub(now); wait > 0 {
+	apis := !equality.Semantic.DeepEqual(want.Status.APIEnablements, r.have.Status.APIEnablements)
+	if wait := r.spacing.at(apis).Sub(now); wait > 0 {
 		return min(wait, again), nil
 	}
-	return max(again, time.Millisecond), r.write(ctx, want, now)
+	return max(again, time.Millisecond), r.write(ctx, want, now, apis)
 }
 
 // desired returns what the hub should have, and when to look again.
@@ -193,8 +194,8 @@ func (r *reporter) tellFacts(ctx context.Context, want *fleetv1alpha1.ClusterCon
 	return nil
 }
 
-// write applies what this agent says, and no more.
-func (r *reporter) write(ctx context.Context, want *fleetv1alpha1.ClusterConnection, now time.Time) error {
+// write applies what this agent says, and no more; apis says that the APIs are others.
+func (r *reporter) write(ctx context.Context, want *fleetv1alpha1.ClusterConnection, now time.Time, apis bool) error {
 	mine := &fleetv1alpha1.ClusterConnectionStatus{
 		ID: want.Status.ID, KubernetesVersion: want.Status.KubernetesVersion, APIEnablements: want.Status.APIEnablements,
 		NodeSummary: want.Status.NodeSummary, ResourceSummary: want.Status.ResourceSummary,
@@ -216,6 +217,7 @@ func (r *reporter) write(ctx context.Context, want *fleetv1alpha1.ClusterConnect
 	case err != nil:
 		return err
 	}
-	r.have, r.writeAt = want, now.Add(writePause)
+	r.have = want
+	r.spacing.wrote(now, apis)
 	return nil
 }
