@@ -21,8 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
@@ -103,6 +105,21 @@ func (h *harness) kubeconfigWorks(cp *fleetv1alpha1.ControlPlane) {
 	if !strings.Contains(info.Data["kubeconfig"], cp.Status.Endpoint) {
 		h.t.Errorf("cluster-info does not lead to the API server: %s", info.Data["kubeconfig"])
 	}
+	h.readsClusterSecrets()
+}
+
+// readsClusterSecrets looks at what the API server of the hub has for clients of Karmada: a
+// namespace for Secrets, which the hub's aggregated API server may read.
+func (h *harness) readsClusterSecrets() {
+	h.t.Helper()
+	const namespace = clusterv1alpha1.SecretsNamespace
+	h.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "member1"}})
+	reader := env.ServiceAccount(kubeconfigs, fleetv1alpha1.APIServerServiceAccount)
+	read := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
+	env.WaitAllowed(h.t.Context(), h.t, h.config, reader, namespace, read, true)
+	env.WaitAllowed(h.t.Context(), h.t, h.config, reader, metav1.NamespaceSystem, read, false)
+	read.Verbs = []string{"list"}
+	env.WaitAllowed(h.t.Context(), h.t, h.config, reader, namespace, read, false)
 }
 
 // TestASettledControlPlaneIsNotWritten reads the objects twice: an idle control

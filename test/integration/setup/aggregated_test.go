@@ -54,6 +54,9 @@ func TestClusterAPI(t *testing.T) {
 	t.Run("clusters of both modes", c.listed)
 	t.Run("a label, a taint and the deletion reach the ManagedCluster", c.written)
 	t.Run("nobody gets more by it", c.confined)
+	c.dedicate(t)
+	t.Run("samples of Karmada apply on a dedicated hub", c.samples)
+	t.Run("karmadactl joins a cluster that has nothing of ours, and unjoins it", func(t *testing.T) { c.joinedByKarmadactl(t, p) })
 	t.Run("without the gate", func(t *testing.T) { c.gateOff(t, p) })
 }
 

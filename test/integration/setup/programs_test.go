@@ -6,6 +6,8 @@ package setup
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -31,13 +34,21 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
+	"github.com/capstan-io/capstan/internal/agent/push"
+	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/apiserver"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/options"
 	clusterwebhook "github.com/capstan-io/capstan/internal/webhook/cluster"
 	"github.com/capstan-io/capstan/internal/webhook/serving"
+	workwebhook "github.com/capstan-io/capstan/internal/webhook/work"
 )
 
 // programs are the pods of a hub that the Cluster API needs, in this process: as
@@ -63,7 +74,7 @@ func startPrograms(t *testing.T, c *cluster) *programs {
 func (p *programs) run(t *testing.T) {
 	t.Helper()
 	p.runController(t)
-	p.runWebhooks(t)
+	p.runRegistrationWebhook(t)
 	p.runAPIServer(t)
 }
 
@@ -109,7 +120,7 @@ func (p *programs) runController(t *testing.T) {
 	p.background(t, "the registration controller", mgr.Start)
 }
 
-func (p *programs) runWebhooks(t *testing.T) {
+func (p *programs) runRegistrationWebhook(t *testing.T) {
 	t.Helper()
 	config, _ := p.as(t, "registration-webhook-sa")
 	clients, err := kubernetes.NewForConfig(config)
@@ -118,13 +129,52 @@ func (p *programs) runWebhooks(t *testing.T) {
 	must(t, err)
 	handlers, err := clusterwebhook.Handlers(t.Context(), clusterwebhook.Options{Clients: clients, Metadata: counting, Clock: clock.RealClock{}, DefaultSet: true})
 	must(t, err)
-	port := p.route(t, "cluster-manager-registration-webhook")
+	p.runWebhook(t, "registration-webhook", handlers, config)
+}
+
+func (p *programs) runWorkWebhook(t *testing.T) {
+	t.Helper()
+	config, _ := p.as(t, "work-webhook-sa")
+	clients, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	handlers, err := workwebhook.Handlers(workwebhook.Options{Clients: clients, ManifestsSizeMax: workv1.ManifestsSizeMax})
+	must(t, err)
+	p.runWebhook(t, "work-webhook", handlers, config)
+}
+
+// runWebhook serves the webhooks of a component, whose names follow from that of it.
+func (p *programs) runWebhook(t *testing.T, component string, handlers map[string]http.Handler, config *rest.Config) {
+	t.Helper()
 	o := serving.Options{
-		Component: "registration-webhook", Handlers: handlers, Config: config, Port: port, Clock: clock.RealClock{},
-		CertDir: p.mount(t, operatorv1.RegistrationWebhookServingCertSecret),
+		Component: component, Handlers: handlers, Config: config, Port: p.route(t, "cluster-manager-"+component), Clock: clock.RealClock{},
+		CertDir: p.mount(t, component+"-serving-cert"),
 		Server:  options.Server{HealthProbePort: p.freePort(t), TLSMinVersion: "VersionTLS12"},
 	}
-	p.background(t, "the registration webhook", func(ctx context.Context) error { return serving.Run(ctx, o) })
+	p.background(t, "the "+component, func(ctx context.Context) error { return serving.Run(ctx, o) })
+}
+
+// runPushAgent runs the push agent until t ends, which may be a part of the hub's test. It
+// may dial this machine.
+func (p *programs) runPushAgent(t *testing.T) {
+	t.Helper()
+	p.until(t, "the push agent is installed", func(ctx context.Context) error {
+		return p.client.Get(ctx, client.ObjectKey{Namespace: operatorv1.DefaultHubNamespace, Name: "cluster-manager-push-agent"}, &appsv1.Deployment{})
+	})
+	config, _ := p.as(t, fleetv1alpha1.PushAgentServiceAccount)
+	works, err := work.New(work.Options{Logger: logr.Discard()})
+	must(t, err)
+	agent, err := push.New(push.Options{
+		Hub: config, HubURL: p.config.Host, Log: logr.Discard(), Parts: []fleet.Part{works},
+		Guard:      dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		ClaimRules: clusterstatus.ClaimRules{CustomMax: 20},
+	})
+	must(t, err)
+	p.background(t, "works", works.Start)
+	p.background(t, "the push agent", agent.Run)
+	t.Cleanup(func() {
+		p.stop("the push agent")
+		p.stop("works")
+	})
 }
 
 func (p *programs) runAPIServer(t *testing.T) {
