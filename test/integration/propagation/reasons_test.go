@@ -21,7 +21,6 @@ import (
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
@@ -82,6 +81,8 @@ func TestEveryReasonOfKarmada(t *testing.T) {
 		ComponentResource: rule("function GetComponents(obj)\n if obj.metadata.name == 'unparted' then error('no parts') end\n" +
 			" if obj.metadata.name == 'parted' then return {{name = 'a', replicas = 1}, {name = 'b', replicas = 1}} end\n return {}\nend"),
 		DependencyInterpretation: rule("function GetDependencies(obj)\n if obj.metadata.name == 'unread' then error('no needs') end\n return {}\nend"),
+		StatusReflection:         rule("function ReflectStatus(obj)\n if obj.metadata.name == 'judged' then error('no status') end\n return {}\nend"),
+		HealthInterpretation:     rule("function InterpretHealth(obj)\n if obj.metadata.name == 'judged' then error('no health') end\n return true\nend"),
 	})
 	for _, p := range provocations() {
 		if p.do != nil {
@@ -97,6 +98,7 @@ func TestEveryReasonOfKarmada(t *testing.T) {
 func provocations() []provocation {
 	const web, binding, work = "Deployment default/web", "ResourceBinding default/web-deployment", "Work karmada-es-member1/"
 	name := deliver.WorkName("Deployment", metav1.NamespaceDefault, "web")
+	judged := "Work karmada-es-member3/" + deliver.WorkName("ConfigMap", metav1.NamespaceDefault, "judged")
 	both := func(object, kind string) []string {
 		return []string{kind + " default/" + object, "ResourceBinding default/" + object + "-" + strings.ToLower(kind)}
 	}
@@ -137,22 +139,11 @@ func provocations() []provocation {
 				m.Status.Conditions[0].Status, m.Status.Conditions[0].Message = metav1.ConditionFalse, "the quota is used up"
 			})
 		}},
-		{"ReflectStatusFailed", []string{work + name}, func(w world, _ *refuser) {
-			w.agentSays("member1", name, func(m *workv1.ManifestWork) {
-				one := &m.Status.ResourceStatus.Manifests[0]
-				one.Conditions = append(one.Conditions, metav1.Condition{
-					Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionFalse, LastTransitionTime: metav1.Now(),
-					Reason: workv1.ManifestReasonInterpretationFailed, Message: "the script fails",
-				})
-				unknown := "Unknown"
-				for i := range one.StatusFeedback.Values {
-					if v := &one.StatusFeedback.Values[i]; v.Name == karmadaworkv1alpha1.FeedbackHealth {
-						v.FieldValue.String = &unknown
-					}
-				}
-			})
+		{"ReflectStatusFailed", []string{judged}, func(w world, r *refuser) {
+			w.joinMember("member3") // its agent reads the scripts
+			template("judged")(w, r)
 		}},
-		{"InterpretHealthFailed", []string{work + name}, nil},
+		{"InterpretHealthFailed", []string{judged}, nil},
 		{"ApplyOverridePolicyFailed", []string{"Deployment default/wrong"}, func(w world, _ *refuser) {
 			w.create(override("wrong", "/spec/nothing/here"), named("wrong", "Deployment", "wrong"), deployment("wrong", 1))
 		}},

@@ -26,7 +26,7 @@ func TestTwoVersionsOfOneKind(t *testing.T) {
 	w.create(older, newer, autoscaler(tenant), autoscaler(victim))
 	w.sentAs(tenant, "autoscaling/v1", "member1")
 	w.sentAs(victim, "autoscaling/v2", "member2")
-	w.quietFor(5*time.Second, tenant, victim)
+	w.quietFor(10*time.Second, tenant, victim)
 
 	w.create(scaling("rival", tenant, "autoscaling/v2", "member2"))
 	w.sentAs(tenant, "autoscaling/v1", "member1") // who has the object keeps it
