@@ -4,12 +4,14 @@
 package work
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,7 +20,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/ledger"
 )
 
-// crashWritesMin is fewer than the writes of the story below.
+// crashWritesMin is fewer than the writes of each story below.
 const crashWritesMin = 20
 
 // story is what happens to works while an agent lives or does not.
@@ -39,6 +41,7 @@ func TestAgentStopsAtAnyWrite(t *testing.T) {
 	for name, told := range map[string]story{
 		"works": {tell: tellWorks, end: endWorks},
 		"moves": {tell: tellMoves, end: endMoves},
+		"twice": {tell: tellTwice, end: endTwice},
 	} {
 		all := int64(0)
 		t.Run(name+" without a stop", func(t *testing.T) { all = l.scene(t, name+"-never").crash(told, 0, failNot) })
@@ -228,6 +231,46 @@ func endMoves(s *scene, m *mortal) {
 			s.t.Errorf("%s has owners %v", name, object.OwnerReferences)
 		}
 	}
+}
+
+// listing returns the JSON of a Deployment of a name, with fields of its container.
+func (s *scene) listing(name, container string) string {
+	return strings.Replace(s.pods("", container), `"name":"web"`, fmt.Sprintf(`"name":%q`, name), 1)
+}
+
+// variable is a field of a container.
+func variable(name string) string { return fmt.Sprintf(`,"env":[{"name":%q,"value":"1"}]`, name) }
+
+// tellTwice is about objects that are replaced, since they list a port twice: an agent that stops
+// before it has settled what it owns then leaves an entry of managedFields that no apply looks
+// at. The last manifest of one is replaced as well, that of the other is applied.
+func tellTwice(s *scene, m *mortal) {
+	s.create(s.work("w", s.listing("always", portTwice+variable("A")), s.listing("once", portTwice+variable("A"))))
+	m.applied(s, "w")
+	s.change("w", func(w *workv1.ManifestWork) {
+		setManifests(w, s.listing("always", portTwice+variable("B")), s.listing("once", variable("B")))
+	})
+	m.applied(s, "w")
+	s.change("w", func(w *workv1.ManifestWork) {
+		setManifests(w, s.listing("always", portTwice+variable("C")), s.listing("once", portTwice+variable("C")))
+	})
+	m.applied(s, "w")
+	s.change("w", func(w *workv1.ManifestWork) {
+		setManifests(w, s.listing("always", portTwice+variable("D")), s.listing("once", variable("D")))
+	})
+	m.applied(s, "w")
+}
+
+// endTwice sees that what was left over is merged, so that all goes that manifests have lost.
+func endTwice(s *scene, _ *mortal) {
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	for name, want := range map[string][]string{"always": {"http=8080", "metrics=8080"}, "once": nil} {
+		s.settled(holds(s, name+" is as its last manifest", name, func() *appsv1.Deployment { return &appsv1.Deployment{} }, func(d *appsv1.Deployment) error {
+			return errors.Join(is("ports", ports(d), want), is("env", variables(d), []string{"D=1"}))
+		}))
+	}
+	s.delete("w")
+	s.gone("w")
 }
 
 func isApplied(work *workv1.ManifestWork) bool {

@@ -44,8 +44,10 @@ func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	other := entry("kubectl", updated, `{"f:z":{}}`)
 	other.APIVersion = "v2"
+	status, scale := entry("kubectl", updated, `{"f:status":{"f:s":{}}}`), entry("kubectl", updated, `{"f:spec":{"f:replicas":{}}}`)
+	status.Subresource, scale.Subresource = "status", "scale"
 	managers := []metav1.ManagedFieldsEntry{
-		entry("ours", applied, `{"f:a":{}}`), entry("kubectl", updated, `{"f:b":{},"f:left":{}}`), entry("theirs", updated, `{"f:d":{}}`), other,
+		entry("ours", applied, `{"f:a":{}}`), entry("kubectl", updated, `{"f:b":{},"f:left":{}}`), status, scale, entry("theirs", updated, `{"f:d":{}}`), other,
 	}
 	fromKubectl := func(entry *metav1.ManagedFieldsEntry, set *fieldpath.Set) *fieldpath.Set {
 		if entry.Manager != "kubectl" {
@@ -57,7 +59,10 @@ func TestTakeOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"ours Apply v1": `{"f:a":{},"f:b":{}}`, "theirs Update v1": `{"f:d":{}}`, "kubectl Update v1": `{"f:left":{}}`, "kubectl Update v2": `{"f:z":{}}`}
+	want := map[string]string{
+		"ours Apply v1": `{"f:a":{},"f:b":{}}`, "theirs Update v1": `{"f:d":{}}`, "kubectl Update v1": `{"f:left":{}}`, "kubectl Update v2": `{"f:z":{}}`,
+		"kubectl Update v1status": `{"f:status":{"f:s":{}}}`, "kubectl Update v1scale": `{"f:spec":{"f:replicas":{}}}`,
+	}
 	if diff := cmp.Diff(want, texts(got)); diff != "" || taken.String() != ".b" {
 		t.Errorf("taken %q, managers (-want +got):\n%s", taken, diff)
 	}
