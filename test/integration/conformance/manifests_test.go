@@ -74,7 +74,7 @@ type manifestStep struct {
 	right []string
 	why   string
 	// recreated is for what no PUT changes: the twins are deleted and created, and so are
-	// templates on the hub.
+	// templates on the hub. After any other step, our objects have to be those that they were.
 	recreated bool
 	// says are parts of what the condition Applied of the first manifest says; allow is what the
 	// administrator of the member does about it.

@@ -89,11 +89,12 @@ func (s *rowScene) play() {
 func (s *rowScene) step(i int) {
 	s.Helper()
 	step := s.row.steps[i]
-	s.bring(i)
 	right := step.right
 	if right == nil {
 		right = step.manifests
 	}
+	before := s.uids(right)
+	s.bring(i)
 	for _, manifest := range right {
 		s.judge(manifest, step.recreated)
 	}
@@ -113,6 +114,25 @@ func (s *rowScene) step(i int) {
 		s.patch(s.ours, step.manifests[0], step.others)
 		s.equal(i, right)
 	}
+	for n, uid := range s.uids(right) {
+		if !step.recreated && before[n] != "" && uid != before[n] {
+			s.Errorf("step %d: the object was deleted and made again: %s", i+1, right[n])
+		}
+	}
+}
+
+// uids returns the UIDs of our objects of manifests, empty for those that are not there.
+func (s *rowScene) uids(manifests []string) []types.UID {
+	s.Helper()
+	uids := make([]types.UID, len(manifests))
+	for n, manifest := range manifests {
+		live, err := s.live(s.ours, manifest)
+		if client.IgnoreNotFound(err) != nil {
+			s.Fatal(err)
+		}
+		uids[n] = live.GetUID()
+	}
+	return uids
 }
 
 // object returns the object of a manifest.
