@@ -32,6 +32,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
 	"github.com/capstan-io/capstan/internal/agent/work/throttle"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/declared"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
@@ -157,7 +158,7 @@ func newCluster(
 	})
 	s.deliverer = &deliver.Deliverer{
 		Inventory: s.inventory, Member: member, Kinds: kinds, Ledger: s.ledger, Clock: options.Clock,
-		Parallel: writesPerWork, ReadInterval: options.StatusSyncInterval,
+		Declared: declared.New(clients.discovery.RESTClient(), options.Clock), Parallel: writesPerWork, ReadInterval: options.StatusSyncInterval,
 	}
 	s.remover = &removal.Remover{
 		Inventory: s.inventory, Member: member, Kinds: kinds, Clock: options.Clock, Parallel: writesPerMember, Leaving: s.leaving.Set,

@@ -77,7 +77,7 @@ func fuzz(f *testing.F, field func(string) workv1.IgnoreField) {
 			}
 		}
 		_, _, err = Disown([]metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}},
-			func(*metav1.ManagedFieldsEntry) bool { return true }, object, paths)
+			func(*metav1.ManagedFieldsEntry) bool { return true }, object, paths, nil)
 		if err != nil && !errors.Is(err, ErrExpression) {
 			t.Errorf("Disown: %v", err)
 		}
@@ -127,7 +127,7 @@ func FuzzManagedFields(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		paths := []Path{{"spec", "replicas"}, {"spec", "template", "spec", "containers", 0, "image"}}
 		rest, changed, err := Disown([]metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(string(raw))}},
-			func(*metav1.ManagedFieldsEntry) bool { return true }, decode(t, deployment), paths)
+			func(*metav1.ManagedFieldsEntry) bool { return true }, decode(t, deployment), paths, nil)
 		if err == nil && !changed && len(rest) != 1 {
 			t.Errorf("nothing changed, and %d entries are left", len(rest))
 		}

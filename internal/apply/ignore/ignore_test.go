@@ -15,8 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/apply/owned"
 	"github.com/capstan-io/capstan/internal/budget"
 )
 
@@ -218,6 +220,13 @@ func TestFieldsAreRemoved(t *testing.T) {
 	}
 }
 
+// hasParts has an API declare that of all maps or lists the one at a path has parts.
+func hasParts(at string, list bool) owned.Declared {
+	return func(path fieldpath.Path, isList bool) (one, known bool) {
+		return path.String() != at || isList != list, true
+	}
+}
+
 func TestOwnershipIsGivenUp(t *testing.T) {
 	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
@@ -226,12 +235,14 @@ func TestOwnershipIsGivenUp(t *testing.T) {
 		}
 	}
 	cases := map[string]struct {
-		reason  string
-		fields  string
-		paths   []Path
-		want    string // empty for no entry
-		changed bool
-		err     string
+		reason string
+		fields string
+		paths  []Path
+		// declared is what the API says of a map or list that looks like one value.
+		declared owned.Declared
+		want     string // empty for no entry
+		changed  bool
+		err      string
 	}{
 		"of a field": {
 			fields: `{"f:spec":{"f:replicas":{},"f:paused":{}}}`, paths: []Path{{"spec", "replicas"}}, changed: true, want: `{"f:spec":{"f:paused":{}}}`,
@@ -274,6 +285,29 @@ func TestOwnershipIsGivenUp(t *testing.T) {
 			paths:  []Path{{"spec", "template", "metadata", "labels", "app"}},
 			want:   `{"f:spec":{"f:template":{"f:metadata":{"f:labels":{}}}}}`,
 		},
+		"of a map of which all was given up before": {
+			reason: "it has parts, says the API",
+			fields: `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:resources":{}}}}}}}`,
+			paths:  []Path{{"spec", "template", "spec", "containers", 0, "resources", "limits"}}, declared: hasParts(`.spec.template.spec.containers[0].resources`, false),
+			want: `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:resources":{}}}}}}}`,
+		},
+		"of a list of which all was given up before": {
+			reason: "it has parts, says the API",
+			fields: `{"f:spec":{"f:template":{"f:spec":{"f:containers":{}}}}}`,
+			paths:  []Path{{"spec", "template", "spec", "containers", 0, "image"}}, declared: hasParts(`.spec.template.spec.containers`, true),
+			want: `{"f:spec":{"f:template":{"f:spec":{"f:containers":{}}}}}`,
+		},
+		"of part of what the API says is one value": {
+			fields: `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:args":{}}}}}}}`,
+			paths:  []Path{{"spec", "template", "spec", "containers", 0, "args", 1}}, declared: hasParts("", true),
+			err: "/spec/template/spec/containers/0/args, which the API treats as one value",
+		},
+		"of part of what the API says nothing about": {
+			fields:   `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:args":{}}}}}}}`,
+			paths:    []Path{{"spec", "template", "spec", "containers", 0, "args", 1}},
+			declared: func(fieldpath.Path, bool) (one, known bool) { return false, false },
+			err:      "/spec/template/spec/containers/0/args, which the API treats as one value",
+		},
 		"of part of what is one value": {
 			reason: "the list would be applied without the item",
 			fields: `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:args":{}}}}}}}`,
@@ -289,7 +323,7 @@ func TestOwnershipIsGivenUp(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := []metav1.ManagedFieldsEntry{entry("other", `{"f:spec":{"f:replicas":{}}}`), entry("ours", tc.fields)}
-			rest, changed, err := Disown(before, func(e *metav1.ManagedFieldsEntry) bool { return e.Manager == "ours" }, decode(t, deployment), tc.paths)
+			rest, changed, err := Disown(before, func(e *metav1.ManagedFieldsEntry) bool { return e.Manager == "ours" }, decode(t, deployment), tc.paths, tc.declared)
 			if tc.err != "" {
 				if !errors.Is(err, ErrExpression) || !strings.Contains(err.Error(), tc.err) {
 					t.Fatalf("Disown: got error %v, want one with %q. %s", err, tc.err, tc.reason)

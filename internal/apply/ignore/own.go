@@ -19,9 +19,10 @@ import (
 // what we owned would be deleted.
 //
 // The error is ErrExpression if a path leads into a list or map that the API
-// treats as one value, of which nothing can be left to others.
+// treats as one value, of which nothing can be left to others. Declared is asked
+// where the managed fields do not say that it is not one.
 func Disown(
-	entries []metav1.ManagedFieldsEntry, ours func(*metav1.ManagedFieldsEntry) bool, manifest map[string]any, paths []Path,
+	entries []metav1.ManagedFieldsEntry, ours func(*metav1.ManagedFieldsEntry) bool, manifest map[string]any, paths []Path, declared owned.Declared,
 ) (rest []metav1.ManagedFieldsEntry, changed bool, err error) {
 	rest = make([]metav1.ManagedFieldsEntry, 0, len(entries))
 	sets := make([]*fieldpath.Set, len(entries))
@@ -35,7 +36,7 @@ func Disown(
 		}
 	}
 	for _, path := range paths {
-		if whole := oneValue(sets, manifest, path); whole != nil {
+		if whole := oneValue(sets, manifest, path, declared); whole != nil {
 			return nil, false, fmt.Errorf("%w: %s is in %s, which the API treats as one value: name that", ErrExpression, path, whole)
 		}
 	}
@@ -116,10 +117,10 @@ func locate(set *fieldpath.Set, value any, path Path) []fieldpath.Path {
 	return found
 }
 
-// oneValue returns the first list or map above the end of the path that
-// somebody owns as a whole, and nobody in parts. Labels and annotations have parts in
-// any API, whoever owns them.
-func oneValue(sets []*fieldpath.Set, manifest any, path Path) Path {
+// oneValue returns the first list or map above the end of the path that is one value to the
+// API: somebody owns it as a whole, and nobody in parts. So it is, too, with a map or list
+// that somebody applied when it was empty, such as when all of it was left to others.
+func oneValue(sets []*fieldpath.Set, manifest any, path Path, declared owned.Declared) Path {
 	value := manifest
 	at := slices.Clone(sets)
 	for depth, step := range path[:len(path)-1] {
@@ -134,13 +135,32 @@ func oneValue(sets []*fieldpath.Set, manifest any, path Path) Path {
 				next = append(next, below)
 			}
 		}
-		ofMetadata := depth > 0 && path[depth-1] == "metadata" && (step == "labels" || step == "annotations")
-		if whole && !parts && !ofMetadata {
+		if whole && !parts && isOne(path[:depth+1], path[depth+1], declared) {
 			return path[:depth+1]
 		}
 		value, at = inner, next
 	}
 	return nil
+}
+
+// isOne reports whether what somebody owns as a whole is one value, with what the path goes on.
+// Labels and annotations have parts in any API.
+func isOne(path Path, next any, declared owned.Declared) bool {
+	last := len(path) - 1
+	if last > 0 && path[last-1] == "metadata" && (path[last] == "labels" || path[last] == "annotations") {
+		return false
+	}
+	fields := make(fieldpath.Path, len(path))
+	for i, step := range path {
+		switch step := step.(type) {
+		case string:
+			fields[i].FieldName = &step
+		case int:
+			fields[i].Index = &step
+		}
+	}
+	_, list := next.(int)
+	return declared.Whole(fields, list)
 }
 
 // child returns what a step of a path leads to, nil if there is nothing.

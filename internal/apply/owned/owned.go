@@ -4,8 +4,8 @@
 // Package owned reads the managedFields of objects: which fields a manager owns, and where
 // these are in an object.
 //
-// Non-goal: it knows no schema. What tells the items of a list apart it knows only from
-// managers that own some of them.
+// Non-goal: it knows no schema but for what others declare. What tells the items of a list apart
+// it knows only from managers that own some of them.
 package owned
 
 import (
@@ -25,6 +25,21 @@ import (
 // depthMax is how deep fields may be nested: some times as deep as those of any kind. Whoever
 // goes through them keeps the path to each.
 const depthMax = 100
+
+// Declared reports whether the API treats the map at a path, or the list, as one value. It is
+// nil if nobody knows.
+type Declared func(path fieldpath.Path, list bool) (one, known bool)
+
+// Whole reports whether a map or list is one value that a manager owns, and of which no manager
+// owns a part. An empty one looks the same, whatever the API treats it as. So it is one if
+// nothing else is known: to apply a part of one value would take away the rest.
+func (d Declared) Whole(path fieldpath.Path, list bool) bool {
+	if d == nil {
+		return true
+	}
+	one, known := d(path, list)
+	return one || !known
+}
 
 // Fields returns the fields in an entry of managedFields, none if it has none.
 func Fields(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {

@@ -36,6 +36,7 @@ var ErrItems = errors.New("ignoreFields selects items of lists")
 type Draft struct {
 	live, manifest map[string]any
 	others, ours   *fieldpath.Set
+	declared       owned.Declared
 	// kept says of fields by their path what of them stays, other than of those around them.
 	kept map[string]keep
 	// stuck are the paths of what was kept because the server said so, though we wrote it.
@@ -59,25 +60,35 @@ const (
 	keepNone
 )
 
-// New returns the draft for an object that is there as live, with its managedFields. Ours
-// tells which of these are of what we wrote. The manifest is as it is applied, without the
-// fields at the paths: these are retained. The error is ErrItems if they lead into lists.
-func New(
-	live, manifest map[string]any, managers []metav1.ManagedFieldsEntry, ours func(*metav1.ManagedFieldsEntry) bool, retained []ignore.Path,
-) (*Draft, error) {
-	d := &Draft{live: live, manifest: manifest, others: fieldpath.NewSet(), ours: fieldpath.NewSet(), kept: map[string]keep{}}
-	for i := range managers {
-		set, err := owned.Fields(&managers[i])
+// Owners say who owns what of an object.
+type Owners struct {
+	// Managers are its managedFields.
+	Managers []metav1.ManagedFieldsEntry
+	// Ours tells which of them are of what we wrote.
+	Ours func(*metav1.ManagedFieldsEntry) bool
+	// Declared is asked what is one value to the API where the managers do not say it.
+	Declared owned.Declared
+}
+
+// New returns the draft for an object that is there as live. The manifest is as it is applied,
+// without the fields at the paths: these are retained. The error is ErrItems if they lead into
+// lists.
+func New(live, manifest map[string]any, owners Owners, retained []ignore.Path) (*Draft, error) {
+	d := &Draft{
+		live: live, manifest: manifest, others: fieldpath.NewSet(), ours: fieldpath.NewSet(), declared: owners.Declared, kept: map[string]keep{},
+	}
+	for i := range owners.Managers {
+		set, err := owned.Fields(&owners.Managers[i])
 		switch {
 		case err != nil:
 			return nil, err
-		case ours(&managers[i]):
+		case owners.Ours(&owners.Managers[i]):
 			d.ours = d.ours.Union(set)
 		default:
 			d.others = d.others.Union(set)
 		}
 	}
-	if len(managers) == 0 { // nobody can tell whose what is
+	if len(owners.Managers) == 0 { // nobody can tell whose what is
 		d.kept[""] = keepUnowned
 	}
 	for _, field := range []string{"labels", "annotations", "finalizers", "ownerReferences"} {

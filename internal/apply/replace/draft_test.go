@@ -43,9 +43,9 @@ func isOurs(entry *metav1.ManagedFieldsEntry) bool { return entry.Manager == "ou
 // draftOf returns the draft for a manifest and a live object with what managers own.
 func draftOf(t *testing.T, live, manifest string, ours, theirs string, retained ...ignore.Path) *Draft {
 	t.Helper()
-	draft, err := New(decode(t, live), decode(t, manifest), []metav1.ManagedFieldsEntry{
-		entry("ours", applied, ours), entry("theirs", updated, theirs),
-	}, isOurs, retained)
+	draft, err := New(decode(t, live), decode(t, manifest), Owners{
+		Managers: []metav1.ManagedFieldsEntry{entry("ours", applied, ours), entry("theirs", updated, theirs)}, Ours: isOurs,
+	}, retained)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestDraftMetadata(t *testing.T) {
 // TestDraftUnmanaged has an object of which nobody can tell whose what is.
 func TestDraftUnmanaged(t *testing.T) {
 	t.Parallel()
-	draft, err := New(decode(t, `{"spec":{"a":1,"l":[1,2]},"data":{"k":"v"}}`), decode(t, `{"spec":{"a":2}}`), nil, isOurs, nil)
+	draft, err := New(decode(t, `{"spec":{"a":1,"l":[1,2]},"data":{"k":"v"}}`), decode(t, `{"spec":{"a":2}}`), Owners{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestDraftRetains(t *testing.T) {
 	t.Parallel()
 	same(t, draftOf(t, `{"spec":{"replicas":5,"deep":{"a":1,"b":2},"x":1}}`, `{"spec":{"y":1}}`, `{"f:spec":{"f:deep":{"f:a":{}}}}`, `{}`,
 		ignore.Path{"spec", "replicas"}, ignore.Path{"spec", "deep", "a"}), `{"spec":{"y":1,"replicas":5,"deep":{"a":1}}}`)
-	if _, err := New(nil, nil, nil, isOurs, []ignore.Path{{"l", 1}}); err == nil {
+	if _, err := New(nil, nil, Owners{}, []ignore.Path{{"l", 1}}); err == nil {
 		t.Error("an item of a list is retained")
 	}
 }

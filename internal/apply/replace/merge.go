@@ -46,11 +46,6 @@ func (p place) stays() bool {
 	}
 }
 
-// isOne tells whether a map or list is known to be one value to the API.
-func (p place) isOne() bool {
-	return (p.isOthers || p.isOurs) && p.others.Empty() && p.ours.Empty()
-}
-
 // isMetadata tells whether it is one of the maps or lists in the metadata of an object, which
 // have parts in any API.
 func (p place) isMetadata() bool {
@@ -92,8 +87,14 @@ func (d *Draft) merge(given any, has bool, live any, at place) any {
 	return given
 }
 
+// isOne reports whether a map is one value to the API.
+func (d *Draft) isOne(at place) bool {
+	whole := (at.isOthers || at.isOurs) && at.others.Empty() && at.ours.Empty()
+	return whole && !at.isMetadata() && d.declared.Whole(at.path, false)
+}
+
 func (d *Draft) mergeMap(given map[string]any, has bool, live map[string]any, at place) any {
-	if at.isOne() && !at.isMetadata() && len(live) > 0 {
+	if len(live) > 0 && d.isOne(at) {
 		return one(given, has, live, at)
 	}
 	merged := given

@@ -64,7 +64,7 @@ func (a *adoption) takeOver(ctx context.Context, body []byte, stamp apply.Stamp)
 		return err
 	}
 	a.missing = taken.Difference(owned.Within(taken, a.manifest))
-	after, _, err = ignore.Disown(after, a.isHeir, a.manifest, stamp.Without) // what is the cluster's stays
+	after, _, err = ignore.Disown(after, a.isHeir, a.manifest, stamp.Without, a.of.Declared.Of(ctx, it.Manifest.Kind)) // what is the cluster's stays
 	if err != nil {
 		return err
 	}

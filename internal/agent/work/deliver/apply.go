@@ -105,10 +105,10 @@ func malformed(it *plan.Item, err error) error { return fmt.Errorf("manifest %d:
 func (o *object) giveUp(
 	ctx context.Context, seen *metav1.PartialObjectMetadata, manager string, content map[string]any, paths []ignore.Path,
 ) (*metav1.PartialObjectMetadata, error) {
-	rest, owned, err := ignore.Disown(seen.ManagedFields, func(entry *metav1.ManagedFieldsEntry) bool {
+	rest, changed, err := ignore.Disown(seen.ManagedFields, func(entry *metav1.ManagedFieldsEntry) bool {
 		return o.isAppliers(manager, entry)
-	}, content, paths)
-	if err != nil || !owned {
+	}, content, paths, o.Declared.Of(ctx, o.item.Manifest.Kind))
+	if err != nil || !changed {
 		return seen, err
 	}
 	body, err := apply.SetManagers(seen, rest)

@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/ledger"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/declared"
 	"github.com/capstan-io/capstan/internal/budget"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -33,6 +34,8 @@ type Deliverer struct {
 	Inventory *inventory.Inventory
 	Member    *apply.Member
 	Kinds     *apply.Kinds
+	// Declared knows the fields of the member's kinds.
+	Declared *declared.Fields
 	// Interpret knows what users of the hub say of what bindings send.
 	Interpret interpret.Chain
 	Ledger    *ledger.Ledger

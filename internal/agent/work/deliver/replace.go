@@ -85,7 +85,8 @@ func (r replacement) bring(ctx context.Context, body []byte, refusal error) (*me
 func (r replacement) replace(ctx context.Context, live *unstructured.Unstructured, manifest map[string]any) (*metav1.PartialObjectMetadata, error) {
 	it := r.of.item
 	retained := append(slices.Clip(r.without), conceded(manifest, it.Scales)...)
-	draft, err := replace.New(live.Object, manifest, live.GetManagedFields(), r.isOurs, retained)
+	draft, err := replace.New(live.Object, manifest,
+		replace.Owners{Managers: live.GetManagedFields(), Ours: r.isOurs, Declared: r.of.Declared.Of(ctx, it.Manifest.Kind)}, retained)
 	if err != nil {
 		return nil, err
 	}
