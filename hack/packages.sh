@@ -3,7 +3,8 @@
 #
 #   raced        have concurrency of their own: a goroutine, a channel, a lock
 #   controllers  run all their tests under the race detector, those with API servers, too
-#   servers      start API servers, and are neither the former nor the following
+#   servers      start API servers, and are neither the former nor the following; and those
+#                with tests that are too large for the race detector, which -short leaves out
 #   programs     start programs made of this tree, or read it by one, so that Go does not
 #                see all inputs of their tests (test/programs_test.go has the reasons)
 #   rest         all others
@@ -21,9 +22,13 @@ folders() { xargs -r -n1 dirname | sed 's,^\./,,; s,^,./,' | sort -u; }
 
 raced() { sources '(^|[^"`[:alnum:]_])(go (func|[A-Za-z_.]+\()|chan[ <]|(sync|atomic|errgroup)\.)' internal operators cmd | folders; }
 servers() {
-  go list -test -f '{{with .ForTest}}{{.}} {{join $.Deps " "}}{{end}}' ./... | awk '/capstan\/internal\/testing\/env( |$)/ { print $1 }' |
-    sed "s,^$(go list -m),.," | sort -u | comm -23 - <( (controllers; programs) | sort -u)
+  (
+    go list -test -f '{{with .ForTest}}{{.}} {{join $.Deps " "}}{{end}}' ./... | awk '/capstan\/internal\/testing\/env( |$)/ { print $1 }' |
+      sed "s,^$(go list -m),.,"
+    large
+  ) | sort -u | comm -23 - <( (controllers; programs) | sort -u)
 }
+large() { printf './%s\n' internal/dial; }
 controllers() { printf './%s\n' internal/election internal/guard internal/metrics internal/watch; }
 programs() { printf './%s\n' hack/charts internal/cli/install test test/apis test/checks test/docs test/integration/conformance; }
 all() { go list ./... | sed "s,^$(go list -m),.," | sort; }

@@ -80,6 +80,9 @@ func listOf(objects int, size int64) string {
 }
 
 func TestManyCollectionsTogetherHaveALimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads gigabytes, which takes the race detector minutes: see servers in hack/packages.sh")
+	}
 	for name, list := range map[string]string{
 		"Bytes":   listOf(7, objectBytesMax-1<<10), // 56 MiB
 		"Objects": listOf(eventsMax-1, 0),

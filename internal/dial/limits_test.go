@@ -53,6 +53,9 @@ func gzipped(data []byte) []byte {
 }
 
 func TestAMemberCannotAnswerWithoutEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads gigabytes, which takes the race detector minutes: see servers in hack/packages.sh")
+	}
 	piece := bytes.Repeat([]byte(" "), 64<<10)
 	header := func(key, value string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) { w.Header().Set(key, value) }
