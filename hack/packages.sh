@@ -3,8 +3,9 @@
 #
 #   raced        have concurrency of their own: a goroutine, a channel, a lock
 #   controllers  run all their tests under the race detector, those with API servers, too
-#   servers      start API servers, and are neither the former nor the following; and those
-#                with tests that are too large for the race detector, which -short leaves out
+#   large        have tests that are too large for the race detector, which -short leaves out:
+#                they run under it, and once more without it
+#   servers      start API servers or are large, and are neither the former nor the following
 #   programs     start programs made of this tree, or read it by one, so that Go does not
 #                see all inputs of their tests (test/programs_test.go has the reasons)
 #   rest         all others
@@ -36,7 +37,7 @@ rest() { comm -23 <(all) <( (raced; controllers; servers; programs) | sort -u); 
 
 for kind in "$@"; do
   case $kind in
-    raced | controllers | servers | programs | rest) "$kind" ;;
-    *) echo "packages.sh: $kind: want raced, controllers, servers, programs or rest" >&2; exit 2 ;;
+    raced | controllers | large | servers | programs | rest) "$kind" ;;
+    *) echo "packages.sh: $kind: want raced, controllers, large, servers, programs or rest" >&2; exit 2 ;;
   esac
 done | sort -u | awk -v long="$long" '$0 ~ long { print; next } { others = others $0 "\n" } END { printf "%s", others }'

@@ -66,7 +66,7 @@ func starters() map[string]inputs {
 
 // TestResultsThatAreKeptHaveNoHiddenInputs looks for all that starts programs.
 func TestResultsThatAreKeptHaveNoHiddenInputs(t *testing.T) {
-	known, found, listed := starters(), foldersThatStartPrograms(t), foldersThatRunEachTime(t)
+	known, found, listed := starters(), foldersThatStartPrograms(t), foldersListedAs(t, "programs")
 	for _, folder := range slices.Sorted(maps.Keys(found)) {
 		if _, ok := known[folder]; !ok {
 			t.Errorf("%s starts programs: say in starters() what its tests depend on, and list it in hack/packages.sh if it is the tree", folder)
@@ -88,17 +88,17 @@ func TestResultsThatAreKeptHaveNoHiddenInputs(t *testing.T) {
 
 // TestShortSkipsOnlyWhatRunsElsewhere keeps tests from being skipped in all parts of the
 // checks: without -short run only those that start API servers, those that are listed as
-// programs, those apart, and those with a build tag.
+// programs or as large, those apart, and those with a build tag.
 func TestShortSkipsOnlyWhatRunsElsewhere(t *testing.T) {
-	known := starters()
+	known, large := starters(), foldersListedAs(t, "large")
 	forEachFile(t, func(path string, source []byte, _ *token.FileSet, file *ast.File) {
 		folder := filepath.Dir(path)
-		if folder == "internal/testing/env" || known[folder] == eachTime || known[folder] == apart || bytes.Contains(source, []byte("\n//go:build ")) {
+		if folder == "internal/testing/env" || known[folder] == eachTime || known[folder] == apart || large[folder] || bytes.Contains(source, []byte("\n//go:build ")) {
 			return
 		}
 		ast.Inspect(file, func(node ast.Node) bool {
 			if selector, ok := node.(*ast.SelectorExpr); ok && isShort(selector) {
-				t.Errorf("%s asks for -short, with which alone its package may run: call env.Need if it needs an API server, and skip nothing otherwise", path)
+				t.Errorf("%s asks for -short, with which alone its package may run: call env.Need if it needs an API server, list the folder as large in hack/packages.sh if the test is too large for the race detector, and skip nothing otherwise", path)
 			}
 			return true
 		})
@@ -134,10 +134,10 @@ func startsProgram(selector *ast.SelectorExpr) bool {
 	return ok && (of.Name == "exec" && strings.HasPrefix(selector.Sel.Name, "Command") || of.Name == "os" && selector.Sel.Name == "StartProcess")
 }
 
-// foldersThatRunEachTime asks who chooses the packages of the checks.
-func foldersThatRunEachTime(t *testing.T) map[string]bool {
+// foldersListedAs asks who chooses the packages of the checks.
+func foldersListedAs(t *testing.T, kind string) map[string]bool {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "../hack/packages.sh", "programs").Output()
+	out, err := exec.CommandContext(t.Context(), "../hack/packages.sh", kind).Output()
 	if err != nil {
 		t.Fatalf("hack/packages.sh: %v", err)
 	}
