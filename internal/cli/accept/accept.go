@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -142,8 +141,8 @@ func (a *accepting) one(ctx context.Context, name string) error {
 	if err := a.approveAll(ctx, p.approve); err != nil {
 		return err
 	}
-	if p.pull {
-		if err := a.changeToPull(ctx, name); err != nil {
+	if p.pull != nil {
+		if err := a.changeToPull(ctx, p.pull); err != nil {
 			return fmt.Errorf("make cluster %q a Pull cluster: %w", name, err)
 		}
 		a.say("clusterconnection.fleet.capstan.io/%s changed to Pull", name)
@@ -151,7 +150,7 @@ func (a *accepting) one(ctx context.Context, name string) error {
 			name, fleetv1alpha1.LabelPushCluster, name)
 	}
 	if p.accept {
-		if err := a.accept(ctx, name); err != nil {
+		if err := setAccepted(ctx, a.mode, a.write, p.cluster, true); err != nil {
 			return fmt.Errorf("accept cluster %q: %w", name, err)
 		}
 		a.say("managedcluster.cluster.open-cluster-management.io/%s accepted", name)
@@ -302,34 +301,13 @@ func conclude(
 	})
 }
 
-func (a *accepting) accept(ctx context.Context, name string) error {
-	return setAccepted(ctx, a.mode, a.write, name, true)
-}
-
 // changeToPull takes the rights for a cluster from the push agent, and gives them
 // to the agent that calls the hub.
-func (a *accepting) changeToPull(ctx context.Context, name string) error {
+func (a *accepting) changeToPull(ctx context.Context, connection *fleetv1alpha1.ClusterConnection) error {
 	if a.mode.Skips() {
 		return nil
 	}
-	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	patch := fmt.Appendf(nil, `{"spec":{"syncMode":%q}}`, fleetv1alpha1.SyncModePull)
-	return a.write.Patch(ctx, connection, client.RawPatch(types.MergePatchType, patch))
-}
-
-// setAccepted writes the hub's half of the agreement to join. What takes it back also has
-// the API server forget which fields its agent has written: an agent may note as many of
-// them as fit into the object, and then there is no room for the change.
-func setAccepted(ctx context.Context, mode dryrun.Mode, write client.Client, name string, accepted bool) error {
-	if mode.Skips() {
-		return nil
-	}
-	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	patch := []byte(`{"spec":{"hubAcceptsClient":true}}`)
-	if !accepted {
-		patch = []byte(`{"spec":{"hubAcceptsClient":false},"metadata":{"managedFields":[{}]}}`)
-	}
-	return write.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch))
+	return patchSeen(ctx, a.write, connection, map[string]any{"spec": map[string]any{"syncMode": fleetv1alpha1.SyncModePull}})
 }
 
 // untilReady waits until the cluster is ready. An agent that asks while we wait is

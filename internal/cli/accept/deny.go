@@ -102,7 +102,7 @@ func (d *denying) one(ctx context.Context, name string) error {
 	}
 	done := 0
 	if cluster.Spec.HubAcceptsClient {
-		if err := setAccepted(ctx, d.mode, d.write, name, false); err != nil {
+		if err := setAccepted(ctx, d.mode, d.write, cluster, false); err != nil {
 			return fmt.Errorf("deny cluster %q: %w", name, err)
 		}
 		fmt.Fprintf(d.session.Out, "managedcluster.cluster.open-cluster-management.io/%s denied%s\n", name, d.mode.Suffix())

@@ -42,8 +42,8 @@ type plan struct {
 	refused []requests.Refused
 	// accept says whether the cluster is to be accepted, too.
 	accept bool
-	// pull says whether a cluster that the hub calls is to call the hub from now on.
-	pull bool
+	// pull is what the hub calls the cluster by, if that is to call the hub from now on.
+	pull *fleetv1alpha1.ClusterConnection
 	// doubts are sentences about what the user has to look at before anything is done.
 	doubts []string
 }
@@ -86,7 +86,9 @@ func (f facts) withChosen(p plan) (plan, error) {
 	for _, ready := range f.requests.Ready {
 		if ready.Request.Name == f.chosen {
 			p.approve = append(p.approve, ready)
-			p.pull = f.pushed()
+			if f.pushed() {
+				p.pull = f.connection
+			}
 			p.doubts = f.doubtsOf(ready)
 			return p, nil
 		}

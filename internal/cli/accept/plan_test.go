@@ -32,11 +32,11 @@ func TestAPushClusterBecomesPullOnlyIfTheUserSaysSo(t *testing.T) {
 	}
 	f.chosen = "east-1"
 	p, err := decide(f)
-	if err != nil || !p.pull || len(p.approve) != 1 || p.accept {
+	if err != nil || p.pull != f.connection || len(p.approve) != 1 || p.accept {
 		t.Errorf("the request is chosen, and the plan is %+v (%v)", p, err)
 	}
 	f.connection.Spec.SyncMode = fleetv1alpha1.SyncModePull
-	if p, err = decide(f); err != nil || p.pull {
+	if p, err = decide(f); err != nil || p.pull != nil {
 		t.Errorf("a Pull cluster has nothing to change, and the plan is %+v (%v)", p, err)
 	}
 }
