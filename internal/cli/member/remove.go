@@ -28,44 +28,51 @@ func definitionKind() schema.GroupVersionKind {
 }
 
 // Remains returns what there is in the member for the push agent, in the order
-// in which to remove it: rights first. The namespace belongs to it if nobody
-// else has an account there, and a definition if it has no objects and no
-// Klusterlet needs it. What is being deleted already does not count.
+// in which to remove it: rights first, and the account after its namespace, which
+// is known by it. The namespace belongs to it if nobody else has an account there,
+// and a definition if it has no objects and no Klusterlet needs it. What is being
+// deleted already does not count.
 func (p Push) Remains(ctx context.Context, c client.Client) ([]metav1.PartialObjectMetadata, error) {
-	var remains []metav1.PartialObjectMetadata
+	var rights []metav1.PartialObjectMetadata
 	for _, kind := range []schema.GroupVersionKind{
 		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
 		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), rbacv1.SchemeGroupVersion.WithKind("Role"),
-		corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
 	} {
 		found, err := list(ctx, c, kind, client.MatchingLabels(p.Labels()))
 		if err != nil {
 			return nil, err
 		}
-		remains = append(remains, found...)
+		rights = append(rights, found...)
 	}
-	namespaces, err := unused(ctx, c, remains)
+	accounts, err := list(ctx, c, corev1.SchemeGroupVersion.WithKind("ServiceAccount"), client.MatchingLabels(p.Labels()))
 	if err != nil {
 		return nil, err
 	}
-	definitions, err := spare(ctx, c, remains)
-	all := slices.Concat(remains, namespaces, definitions)
+	namespaces, err := p.unused(ctx, c, accounts)
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := spare(ctx, c, accounts)
+	all := slices.Concat(rights, namespaces, accounts, definitions)
 	return slices.DeleteFunc(all, func(object metav1.PartialObjectMetadata) bool { return !object.DeletionTimestamp.IsZero() }), err
 }
 
-// unused returns the namespaces made for push agents in which no account is left
-// besides those that are to be removed.
-func unused(ctx context.Context, c client.Client, removed []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
+// unused returns the namespaces made for push agents in which the account of the cluster is, and
+// none but those that are to be removed. The label alone proves nothing: who may label a
+// namespace may not for that reason delete it.
+func (p Push) unused(ctx context.Context, c client.Client, removed []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
 	namespaces, err := list(ctx, c, corev1.SchemeGroupVersion.WithKind("Namespace"), client.HasLabels{fleetv1alpha1.LabelPushCluster})
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := others(ctx, c, removed)
+	left, err := others(ctx, c, removed)
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(namespaces, func(namespace metav1.PartialObjectMetadata) bool {
-		return slices.ContainsFunc(accounts, func(a metav1.PartialObjectMetadata) bool { return a.Namespace == namespace.Name })
+		isThere := func(a metav1.PartialObjectMetadata) bool { return a.Namespace == namespace.Name }
+		isOurs := func(a metav1.PartialObjectMetadata) bool { return isThere(a) && a.Name == p.Account().Name }
+		return !slices.ContainsFunc(removed, isOurs) || slices.ContainsFunc(left, isThere)
 	}), nil
 }
 
