@@ -261,18 +261,22 @@ func (c *Controller) leave(
 	return c.release(ctx, key, template, present)
 }
 
-// unclaim takes the marks of policies off an object.
-func (d Deps) unclaim(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata) error {
+// unclaim takes the marks of policies off an object, if it is there.
+func (c *Controller) unclaim(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata) error {
 	labels, annotations := (claims.Marks{}).Change(template)
 	note(annotations, template, "")
 	if len(labels)+len(annotations) == 0 {
 		return nil
 	}
-	_, err := d.Objects.Mark(ctx, key, template.UID, labels, annotations)
-	if client.IgnoreNotFound(err) != nil && !unmarkable(key, err) {
-		return err
+	_, err := c.Objects.Mark(ctx, key, template.UID, labels, annotations)
+	if err == nil || unmarkable(key, err) {
+		return nil
 	}
-	return nil
+	reason, err := c.refusals.judge(ctx, key, template, err)
+	if reason == "" {
+		return client.IgnoreNotFound(err)
+	}
+	return fmt.Errorf("the hub refuses to take the marks of a policy off the object (%s): %w", reason, err)
 }
 
 // withdraw ends what was sent of an object that is reserved: its namespace has become

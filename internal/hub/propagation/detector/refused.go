@@ -53,24 +53,35 @@ type refusals struct {
 func (r refusals) tell(
 	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, err error,
 ) error {
-	reason := refusal(err)
+	reason, err := r.judge(ctx, key, template, err)
 	if reason == "" {
 		return err
-	}
-	if apierrors.IsNotFound(err) {
-		switch object, failed := r.objects.Get(ctx, key); {
-		case failed != nil:
-			return failed
-		case object.GetUID() != template.UID:
-			return err // it comes again as its watch tells more
-		}
 	}
 	r.counts.WithLabelValues(reason).Inc()
 	// Related to the policy, it is not counted as one with what else keeps policies from being applied.
 	r.events.Eventf(template, policy, corev1.EventTypeWarning, claims.EventFailed, action,
 		"policy %q: the hub does not let it claim the object: %v", policy.GetName(), err)
-	// What a webhook calls not found or a conflict is none: the one would be dropped, and the other tried again without a pause.
-	return fmt.Errorf("policy %q may not claim the object: %v", policy.GetName(), err) //nolint:errorlint // see above
+	return fmt.Errorf("policy %q may not claim the object: %w", policy.GetName(), err)
+}
+
+// judge returns why the hub does not let an object be marked, and what of it is an error: not
+// found is one that is gone, and a conflict one that another writer has changed. What a webhook
+// calls so is neither: the one would be dropped, and the other tried again without a pause. The
+// reason is "" if the error is no word about the marks; see refusal.
+func (r refusals) judge(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, err error) (reason string, judged error) {
+	reason = refusal(err)
+	if reason == "" {
+		return "", err
+	}
+	if apierrors.IsNotFound(err) {
+		switch object, failed := r.objects.Get(ctx, key); {
+		case failed != nil:
+			return "", failed
+		case object.GetUID() != template.UID:
+			return "", err // it comes again as its watch tells more
+		}
+	}
+	return reason, errors.New(err.Error()) // without what else it is
 }
 
 // refusal returns why the hub refuses a claim. It is "" for an error that is no word about

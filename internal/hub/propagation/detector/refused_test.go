@@ -28,6 +28,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
 // claimScene is a hub that answers the claim of ConfigMap shop/settings with an error, and
@@ -149,6 +150,49 @@ func TestRefusedClaims(t *testing.T) {
 				if text := <-s.told.Events; !strings.Contains(text, "ApplyPolicyFailed") || !strings.Contains(text, test.answer.Error()) {
 					t.Errorf("the Event says %q, want %q", text, test.answer)
 				}
+			}
+		})
+	}
+}
+
+// TestRefusedReleases has no policy select an object any more that one has claimed.
+func TestRefusedReleases(t *testing.T) {
+	resource := claimedResource.GroupResource()
+	const denied = `admission webhook "owners.example.com" denied the request: ask them`
+	notFound := apierrors.NewNotFound(resource, "settings")
+	for name, test := range map[string]struct {
+		answer     error
+		has        types.UID // of the object, if it is there
+		unreadable error
+		done       bool // there is nothing left to do
+		conflict   bool // another writer came in between
+	}{
+		"not found, and gone":           {answer: notFound, done: true},
+		"not found, and another one":    {answer: notFound, has: "v", done: true},
+		"not found, and it is there":    {answer: notFound, has: "u"},
+		"not found, and nobody knows":   {answer: notFound, unreadable: errors.New("not now")},
+		"a webhook calls it not found":  {answer: status(http.StatusNotFound, denied), has: "u"},
+		"a webhook calls it a conflict": {answer: status(http.StatusConflict, denied), has: "u"},
+		"a conflict":                    {answer: apierrors.NewConflict(resource, "settings", errors.New("another writer")), has: "u", conflict: true},
+		"forbidden":                     {answer: apierrors.NewForbidden(resource, "settings", errors.New("no")), has: "u"},
+		"nobody answers":                {answer: &url.Error{Op: "Patch", URL: "https://hub", Err: errors.New("connection refused")}, has: "u"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newClaimScene(t, test.answer, test.has, test.unreadable)
+			key := templates.Key{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Name: types.NamespacedName{Namespace: "shop", Name: "settings"}}
+			policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "own", Labels: map[string]string{policyv1alpha1.LabelPropagationPolicyID: "id"},
+			}}
+			marks := claims.Of(policy)
+			template := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "settings", UID: "u", Labels: marks.Labels, Annotations: marks.Annotations,
+			}}
+			err := s.controller.unclaim(t.Context(), key, template)
+			if (err == nil) != test.done || apierrors.IsNotFound(err) || apierrors.IsConflict(err) != test.conflict {
+				t.Errorf("the error is %v", err)
+			}
+			if len(s.counted()) > 0 || len(s.told.Events) > 0 {
+				t.Errorf("no policy claims it, and %v is counted and told", s.counted())
 			}
 		})
 	}
