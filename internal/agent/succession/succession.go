@@ -16,6 +16,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,8 +55,14 @@ func Take(ctx context.Context, c *fleet.Connection) error {
 }
 
 // inherit returns the URL of the hub to go by, and the ID of the agent that
-// worked for the cluster before; empty if that was this one, or none.
+// worked for the cluster before; empty if that was this one, or none. A cluster
+// that has never joined has had no agent: what is noted there is from whoever made
+// the object, as each holder of a bootstrap token may, and could be the URL and the
+// agent of another hub, whose records on the member would be taken over.
 func inherit(mc *clusterv1.ManagedCluster, url, agent string) (hubURL, predecessor string) {
+	if !meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
+		return url, ""
+	}
 	if before := mc.Annotations[fleetv1alpha1.AnnotationHubURL]; before != "" {
 		url = before
 	}

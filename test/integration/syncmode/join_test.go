@@ -15,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -113,21 +112,8 @@ func (l *lab) isPullCluster() {
 	l.create(&operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: "cluster-manager"}})
 	system := &corev1.Namespace{}
 	must(l.t, l.member.client.Get(l.t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system))
-	mc := acceptedCluster(map[string]string{clusterv1.AnnotationClusterUID: string(system.UID)})
-	l.create(mc)
+	l.createJoined(map[string]string{clusterv1.AnnotationClusterUID: string(system.UID)})
 	l.mayUseWorks(true)
-	l.eventually("the cluster to have joined", func(ctx context.Context) string {
-		must(l.t, l.hub.client.Get(ctx, client.ObjectKeyFromObject(mc), mc))
-		for _, condition := range []string{clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable} {
-			meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: "Test"})
-		}
-		err := l.hub.client.Status().Update(ctx, mc)
-		if apierrors.IsConflict(err) {
-			return err.Error()
-		}
-		must(l.t, err)
-		return ""
-	})
 }
 
 // workload is a work with a ConfigMap, and perhaps a claim of a volume.

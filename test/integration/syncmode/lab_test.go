@@ -18,6 +18,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -166,14 +168,27 @@ func (l *lab) startHub() {
 	l.background("the hub's controllers", mgr.Start)
 }
 
-// acceptedCluster returns the cluster as it is when the certificate request of its
-// own agent was approved.
-func acceptedCluster(annotations map[string]string) *clusterv1.ManagedCluster {
+// createJoined makes the cluster as it is once the certificate request of its own agent was
+// approved, and that has reported that it has joined: no test runs that part of it.
+func (l *lab) createJoined(annotations map[string]string) {
+	l.t.Helper()
 	mc := &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: cluster, Annotations: annotations}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	}
 	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAgents, "one")
-	return mc
+	l.create(mc)
+	l.eventually("the cluster to have joined", func(ctx context.Context) string {
+		must(l.t, l.hub.client.Get(ctx, client.ObjectKeyFromObject(mc), mc))
+		for _, condition := range []string{clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable} {
+			meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: "Test"})
+		}
+		err := l.hub.client.Status().Update(ctx, mc)
+		if apierrors.IsConflict(err) {
+			return err.Error()
+		}
+		must(l.t, err)
+		return ""
+	})
 }
 
 // startPull runs the work agent of the cluster, as a Klusterlet has it run.

@@ -28,7 +28,7 @@ import (
 func TestAHubThatIsRemovedLeavesWhatItsWorksDelivered(t *testing.T) {
 	l := newLab(t)
 	l.startPull()
-	l.create(acceptedCluster(nil))
+	l.createJoined(nil)
 	l.mayUseWorks(true)
 	l.startOperator(&operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{
 		Name: "cluster-manager", Annotations: map[string]string{operatorv1.AnnotationKeepWorks: "true"},

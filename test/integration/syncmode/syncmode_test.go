@@ -27,7 +27,7 @@ func TestAClusterChangesBetweenPullAndPushWithAllThatRunsOnIt(t *testing.T) {
 	l := newLab(t)
 	l.startPull()
 	l.startPush()
-	l.create(acceptedCluster(nil))
+	l.createJoined(nil)
 	l.mayUseWorks(true)
 	for _, name := range []string{"stays", "changes", "goes"} {
 		l.create(&workv1.ManifestWork{
