@@ -28,7 +28,7 @@ func Setup(v int) (logr.Logger, error) {
 	config.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	config.Sampling = nil
 	config.DisableStacktrace = true // errors are wrapped and say where they come from
-	zapLogger, err := config.Build(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return calm{core} }))
+	zapLogger, err := config.Build(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return calm{short{core}} }))
 	if err != nil {
 		return logr.Logger{}, fmt.Errorf("building the logger for verbosity %d: %w", v, err)
 	}
