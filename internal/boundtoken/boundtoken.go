@@ -22,6 +22,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cluster-bootstrap/token/api"
+	"k8s.io/cluster-bootstrap/token/util"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 )
@@ -53,7 +54,7 @@ func Of(user string, groups []string) Bounds {
 		switch {
 		case !ok:
 		case group == clusterv1.GroupBootstrapAutoAccept:
-			b.accept = strings.HasPrefix(user, api.BootstrapUserPrefix)
+			b.accept = isToken(user)
 		default:
 			b.bound = true
 			if pattern, ok := patternOf(what); ok {
@@ -63,6 +64,13 @@ func Of(user string, groups []string) Bounds {
 	}
 	slices.Sort(b.patterns)
 	return b
+}
+
+// isToken reports whether a user is the holder of a bootstrap token, by the whole name: who
+// comes in another way may have one that begins alike.
+func isToken(user string) bool {
+	id, is := strings.CutPrefix(user, api.BootstrapUserPrefix)
+	return is && util.IsValidBootstrapTokenID(id)
 }
 
 // patternOf returns the pattern that the rest of a group stands for.

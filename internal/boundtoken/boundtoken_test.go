@@ -73,6 +73,14 @@ func TestOf(t *testing.T) {
 			reason: "only tokens are made with this in mind", user: "anna", groups: []string{group + ":name:edge", group + ":auto-accept"},
 			allowed: []string{"edge"}, text: "edge",
 		},
+		"accepted automatically, somebody whose name begins as that of a token": {
+			reason: "an ID has six characters", user: holder + "g", groups: []string{group + ":name:edge", group + ":auto-accept"},
+			allowed: []string{"edge"}, text: "edge",
+		},
+		"accepted automatically, somebody with less than a token's name": {
+			reason: "an ID has six characters", user: "system:bootstrap:", groups: []string{group + ":name:edge", group + ":auto-accept"},
+			allowed: []string{"edge"}, text: "edge",
+		},
 		"a group that only begins alike": {
 			reason: "groups are compared whole", groups: []string{group + "s:name:edge", "x" + group + ":name:edge"}, allowed: []string{"prod"}, text: "any cluster",
 		},
