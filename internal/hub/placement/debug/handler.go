@@ -90,12 +90,6 @@ func (h *handler) failure(err error) (int, Answer) {
 }
 
 func (h *handler) answer(w http.ResponseWriter, r *http.Request) (Answer, error) {
-	select {
-	case h.requests <- struct{}{}:
-		defer func() { <-h.requests }()
-	default:
-		return Answer{}, refuse(http.StatusServiceUnavailable, "%d other requests are being answered; try again", requestsMax)
-	}
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
 		return Answer{}, refuse(http.StatusMethodNotAllowed, "use GET for a Placement that exists, or POST with one in the body")
 	}
@@ -103,11 +97,22 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request) (Answer, error)
 	if err != nil {
 		return Answer{}, err
 	}
-	read := h.stored
+	asks, read := placements("get", key), h.stored
 	if r.Method == http.MethodPost {
+		asks = guard.What{} // which depends on the body
 		read = func(r *http.Request, key types.NamespacedName) (*clusterv1beta1.Placement, error) {
 			return h.sent(w, r, key)
 		}
+	}
+	// Whoever is not known yet takes no place: reviews of tokens wait for each other.
+	if err := h.authorize(r, asks); err != nil {
+		return Answer{}, err
+	}
+	select {
+	case h.requests <- struct{}{}:
+		defer func() { <-h.requests }()
+	default:
+		return Answer{}, refuse(http.StatusServiceUnavailable, "%d other requests are being answered; try again", requestsMax)
 	}
 	p, err := read(r, key)
 	if err != nil {
@@ -116,11 +121,8 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request) (Answer, error)
 	return h.evaluate(r.Context(), p)
 }
 
-// stored returns a Placement that exists to those who may get it.
+// stored returns a Placement that exists. Its user may get it.
 func (h *handler) stored(r *http.Request, key types.NamespacedName) (*clusterv1beta1.Placement, error) {
-	if err := h.authorize(r, placements("get", key)); err != nil {
-		return nil, err
-	}
 	p := &clusterv1beta1.Placement{}
 	err := h.cached.Get(r.Context(), key, p)
 	if apierrors.IsNotFound(err) {
@@ -129,12 +131,9 @@ func (h *handler) stored(r *http.Request, key types.NamespacedName) (*clusterv1b
 	return p, err
 }
 
-// sent returns the Placement in the body to those who may create it. The body is
-// read of known users only.
+// sent returns the Placement in the body to those who may create it. Its user is
+// known.
 func (h *handler) sent(w http.ResponseWriter, r *http.Request, key types.NamespacedName) (*clusterv1beta1.Placement, error) {
-	if err := h.authorize(r, guard.What{}); err != nil {
-		return nil, err
-	}
 	p, err := decode(w, r, key)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,6 +84,46 @@ func TestRequestsBeyondTheLimitAreRefusedAtOnce(t *testing.T) {
 	if got := len(h.requests); got != requestsMax-1 {
 		t.Errorf("%d requests are counted after the end of the last one, want %d", got, requestsMax-1)
 	}
+}
+
+// strangers is a reviewer that knows one token, and of all others only learns in the end that
+// nobody has them.
+type strangers struct{ waiting, end chan struct{} }
+
+func (s strangers) Decide(r *http.Request, _ guard.What) (guard.Decision, error) {
+	if r.Header.Get("Authorization") == "Bearer known" {
+		return guard.Decision{Status: http.StatusOK}, nil
+	}
+	s.waiting <- struct{}{}
+	<-s.end
+	return guard.Decision{Status: http.StatusUnauthorized, Message: "who are you"}, nil
+}
+
+// TestStrangersTakeNoPlaces has as many strangers wait for the review of their tokens as there
+// are places for requests.
+func TestStrangersTakeNoPlaces(t *testing.T) {
+	reviews := strangers{waiting: make(chan struct{}), end: make(chan struct{})}
+	h := handlerFor(t, reviews, web())
+	var all sync.WaitGroup
+	for i := range requestsMax {
+		method, path := http.MethodGet, Path+"team-a/web"
+		if i%2 == 0 {
+			method, path = http.MethodPost, Path
+		}
+		all.Go(func() {
+			if status, body := respond(h, httptest.NewRequest(method, path, nil)); status != http.StatusUnauthorized {
+				t.Errorf("a stranger got %d %s, want %d", status, body, http.StatusUnauthorized)
+			}
+		})
+		<-reviews.waiting
+	}
+	known := httptest.NewRequest(http.MethodGet, Path+"team-a/web", nil)
+	known.Header.Set("Authorization", "Bearer known")
+	if status, body := respond(h, known); status != http.StatusOK {
+		t.Errorf("a known user got %d %s, want %d", status, body, http.StatusOK)
+	}
+	close(reviews.end)
+	all.Wait()
 }
 
 func TestEvaluationsWaitForEachOther(t *testing.T) {
