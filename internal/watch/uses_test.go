@@ -4,11 +4,11 @@
 package watch
 
 import (
-	"math"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/internal/testing/growth"
 )
 
 func TestUses(t *testing.T) {
@@ -73,25 +73,18 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// TestManyUsesAreCounted has a user who names very many keys. Eight times as many take
-// eight times as long, and not 64 times as when each is looked for among all the others.
+// TestManyUsesAreCounted has a user who names very many keys, none of which is looked for among
+// all the others.
 func TestManyUsesAreCounted(t *testing.T) {
-	const few, times, most = 10_000, 8, 24
-	took := func(many int) time.Duration {
-		keys, best := make([]int, many), time.Duration(math.MaxInt64)
+	growth.InProportion(t, 5_000, 16, func(many int) func() {
+		keys := make([]int, many)
 		for i := range keys {
 			keys[i] = i
 		}
-		for range 5 { // others use the machine, too
+		return func() {
 			var u Uses[int]
-			begin := time.Now()
 			u.Use("u", keys...)
 			u.Use("u", keys[1:]...)
-			best = min(best, time.Since(begin))
 		}
-		return best
-	}
-	if one, all := took(few), took(times*few); all > most*one {
-		t.Errorf("%d keys take %v, and %d take %v", few, one, times*few, all)
-	}
+	})
 }
