@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -201,36 +202,67 @@ func comparePaths(a, b Path) int {
 // Remove takes the fields at the paths out of an object. The paths are as
 // Select returns them. Of a list the other items stay, in their order.
 func Remove(object map[string]any, paths []Path) {
-	for _, path := range slices.Backward(paths) { // later items of a list first
-		removeAt(object, path)
-	}
+	remove(object, paths, 0)
 }
 
-// removeAt returns the value without what is at the path.
-func removeAt(value any, path Path) any {
+// remove returns the value without what is at the paths, which lead to it in as many
+// steps as the depth says. It looks at each path, and each item of a list, once.
+func remove(value any, paths []Path, depth int) any {
 	switch container := value.(type) {
 	case map[string]any:
-		key, ok := path[0].(string)
-		inner, there := container[key]
-		switch {
-		case !ok || !there:
-		case len(path) == 1:
-			delete(container, key)
-		default:
-			container[key] = removeAt(inner, path[1:])
+		for group := range together(paths, depth) {
+			key, is := group[0][depth].(string)
+			inner, there := container[key]
+			switch {
+			case !is || !there:
+			case len(group[0]) == depth+1:
+				delete(container, key)
+			default:
+				container[key] = remove(inner, group, depth+1)
+			}
 		}
 		return container
 	case []any:
-		index, ok := path[0].(int)
-		switch {
-		case !ok || index < 0 || index >= len(container):
-		case len(path) == 1:
-			return slices.Delete(container, index, index+1)
-		default:
-			container[index] = removeAt(container[index], path[1:])
-		}
-		return container
+		return removeItems(container, paths, depth)
 	default:
 		return value
+	}
+}
+
+func removeItems(list []any, paths []Path, depth int) []any {
+	gone := map[int]bool{}
+	for group := range together(paths, depth) {
+		index, is := group[0][depth].(int)
+		switch {
+		case !is || index < 0 || index >= len(list):
+		case len(group[0]) == depth+1:
+			gone[index] = true
+		default:
+			list[index] = remove(list[index], group, depth+1)
+		}
+	}
+	kept := list[:0]
+	for i, item := range list {
+		if !gone[i] {
+			kept = append(kept, item)
+		}
+	}
+	clear(list[len(kept):])
+	return kept
+}
+
+// together returns the paths that take the same step at a depth, which are sorted.
+func together(paths []Path, depth int) iter.Seq[[]Path] {
+	return func(yield func([]Path) bool) {
+		for len(paths) > 0 {
+			same := 1
+			for same < len(paths) && paths[same][depth] == paths[0][depth] {
+				same++
+			}
+			if !yield(paths[:same]) {
+				return
+			}
+			paths = paths[same:]
+		}
 	}
 }

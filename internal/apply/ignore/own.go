@@ -35,8 +35,9 @@ func Disown(
 			return nil, false, err
 		}
 	}
+	found := finder{}
 	for _, path := range paths {
-		if whole := oneValue(sets, manifest, path, declared); whole != nil {
+		if whole := found.oneValue(sets, manifest, path, declared); whole != nil {
 			return nil, false, fmt.Errorf("%w: %s is in %s, which the API treats as one value: name that", ErrExpression, path, whole)
 		}
 	}
@@ -46,12 +47,7 @@ func Disown(
 			rest = append(rest, entry)
 			continue
 		}
-		given := fieldpath.NewSet()
-		for _, path := range paths {
-			for _, field := range locate(sets[i], manifest, path) {
-				given.Insert(field)
-			}
-		}
+		given := found.all(sets[i], manifest, paths)
 		if given.Empty() {
 			rest = append(rest, entry)
 			continue
@@ -73,23 +69,55 @@ func Disown(
 // inside is given up: a field that is owned without its inside looks like one value. Items
 // of lists stay, which their keys tell apart from that.
 func withoutEmptied(left, given *fieldpath.Set) *fieldpath.Set {
+	around := map[int][]fieldpath.Path{} // what had something inside that is given up, by its length
+	longest := 0
 	given.Iterate(func(path fieldpath.Path) {
-		for end := len(path) - 1; end > 0 && path[end-1].FieldName != nil; end-- {
-			around, inside := path[:end], left
-			for _, element := range around {
-				inside = inside.WithPrefix(element)
-			}
-			if !inside.Empty() {
-				return
-			}
-			left = left.Difference(fieldpath.NewSet(around.Copy()))
-		}
+		length := len(path) - 1
+		around[length] = append(around[length], path[:length].Copy())
+		longest = max(longest, length)
 	})
+	for length := longest; length > 0; length-- { // what is inside first
+		emptied := fieldpath.NewSet()
+		for _, path := range around[length] {
+			if path[length-1].FieldName == nil || emptied.Has(path) || !inside(left, path).Empty() {
+				continue
+			}
+			emptied.Insert(path)
+			around[length-1] = append(around[length-1], path[:length-1])
+		}
+		left = left.Difference(emptied)
+	}
 	return left
 }
 
+// inside returns what a set has inside of a field.
+func inside(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
+	for _, element := range path {
+		set = set.WithPrefix(element)
+	}
+	return set
+}
+
+// finder finds fields in sets. It keeps the elements of each list that it has looked into, so
+// that many paths into a long list take no more than a look at each of its items.
+type finder map[*fieldpath.Set]*owned.Elements
+
+// all returns what of the set is at the paths of the manifest.
+func (f finder) all(set *fieldpath.Set, manifest map[string]any, paths []Path) *fieldpath.Set {
+	var fields []fieldpath.Path
+	for _, path := range paths {
+		fields = append(fields, f.locate(set, manifest, path)...)
+	}
+	slices.SortFunc(fields, fieldpath.Path.Compare) // a set is fast to make in its own order
+	all := fieldpath.NewSet()
+	for _, field := range fields {
+		all.Insert(field)
+	}
+	return all
+}
+
 // locate returns what of the set is at the path of the manifest.
-func locate(set *fieldpath.Set, value any, path Path) []fieldpath.Path {
+func (f finder) locate(set *fieldpath.Set, value any, path Path) []fieldpath.Path {
 	type position struct {
 		set  *fieldpath.Set
 		path fieldpath.Path
@@ -99,7 +127,7 @@ func locate(set *fieldpath.Set, value any, path Path) []fieldpath.Path {
 		inner := child(value, step)
 		var next []position
 		for _, p := range at {
-			for _, element := range elementsOf(p.set, step, inner) {
+			for _, element := range f.elementsOf(p.set, step, inner) {
 				if depth < len(path)-1 && !p.set.Members.Has(element) && p.set.WithPrefix(element).Empty() {
 					continue
 				}
@@ -120,7 +148,7 @@ func locate(set *fieldpath.Set, value any, path Path) []fieldpath.Path {
 // oneValue returns the first list or map above the end of the path that is one value to the
 // API: somebody owns it as a whole, and nobody in parts. So it is, too, with a map or list
 // that somebody applied when it was empty, such as when all of it was left to others.
-func oneValue(sets []*fieldpath.Set, manifest any, path Path, declared owned.Declared) Path {
+func (f finder) oneValue(sets []*fieldpath.Set, manifest any, path Path, declared owned.Declared) Path {
 	value := manifest
 	at := slices.Clone(sets)
 	for depth, step := range path[:len(path)-1] {
@@ -128,7 +156,7 @@ func oneValue(sets []*fieldpath.Set, manifest any, path Path, declared owned.Dec
 		whole, parts := false, false
 		var next []*fieldpath.Set
 		for _, set := range at {
-			for _, element := range elementsOf(set, step, inner) {
+			for _, element := range f.elementsOf(set, step, inner) {
 				below := set.WithPrefix(element)
 				whole = whole || below.Empty() && set.Members.Has(element)
 				parts = parts || !below.Empty()
@@ -180,7 +208,7 @@ func child(value, step any) any {
 
 // elementsOf returns the elements of a set that a step to the value stands
 // for. The items of a list are found by their keys, or by their value.
-func elementsOf(set *fieldpath.Set, step, value any) []fieldpath.PathElement {
+func (f finder) elementsOf(set *fieldpath.Set, step, value any) []fieldpath.PathElement {
 	if name, ok := step.(string); ok {
 		element := fieldpath.PathElement{FieldName: &name}
 		_, inner := set.Children.Get(element)
@@ -189,13 +217,13 @@ func elementsOf(set *fieldpath.Set, step, value any) []fieldpath.PathElement {
 		}
 		return []fieldpath.PathElement{element}
 	}
-	var found []fieldpath.PathElement
-	match := func(element fieldpath.PathElement) {
-		if owned.IsItem(element, value) && !slices.ContainsFunc(found, element.Equals) {
-			found = append(found, element)
-		}
+	if set.Empty() {
+		return nil
 	}
-	set.Members.Iterate(match)
-	set.Children.Iterate(match)
-	return found
+	elements, known := f[set]
+	if !known {
+		elements = owned.ElementsOf(set)
+		f[set] = elements
+	}
+	return elements.Of(value)
 }

@@ -152,3 +152,45 @@ func textOf(item any) string {
 	}
 	return string(text)
 }
+
+// Elements are those of a set that are items of a list, found by the items of a manifest in no
+// more than the time that it takes to look at each once. Use ElementsOf.
+type Elements struct {
+	all   []fieldpath.PathElement
+	items *Items // what each of them tells of its item
+}
+
+// ElementsOf returns the elements of a set.
+func ElementsOf(set *fieldpath.Set) *Elements {
+	e := &Elements{}
+	set.Members.Iterate(func(element fieldpath.PathElement) { e.all = append(e.all, element) })
+	set.Children.Iterate(func(element fieldpath.PathElement) {
+		if !set.Members.Has(element) {
+			e.all = append(e.all, element)
+		}
+	})
+	if identity, known := IdentityIn(set); known {
+		list := make([]any, len(e.all))
+		for i, element := range e.all {
+			list[i] = itemOf(element)
+		}
+		e.items = NewItems(list, identity)
+	}
+	return e
+}
+
+// Of returns the elements that stand for an item. Keys that it does not have are those that the
+// API sets by default. An item that has none of them is found if it can be no other.
+func (e *Elements) Of(item any) (of []fieldpath.PathElement) {
+	if e.items == nil {
+		return nil
+	}
+	entries, isMap := item.(map[string]any)
+	if _, has := e.items.keysOf(item); !has && isMap && entries != nil && len(e.all) == 1 {
+		return e.all
+	}
+	for _, at := range e.items.Like(item) {
+		of = append(of, e.all[at])
+	}
+	return of
+}

@@ -9,7 +9,6 @@
 package owned
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,8 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
-
-	"github.com/capstan-io/capstan/internal/jsonpath"
 )
 
 // depthMax is how deep fields may be nested: some times as deep as those of any kind. Whoever
@@ -181,37 +178,6 @@ func itemOf(element fieldpath.PathElement) any {
 	default:
 		return nil
 	}
-}
-
-// IsItem tells whether an element of a set is the item of a list. A key that the item does
-// not have is one that the API sets by default.
-func IsItem(element fieldpath.PathElement, item any) bool {
-	switch {
-	case element.Value != nil:
-		return same((*element.Value).Unstructured(), item)
-	case element.Key != nil:
-		entries, ok := item.(map[string]any)
-		if !ok {
-			return false
-		}
-		for _, key := range *element.Key {
-			if value, there := entries[key.Name]; there && !same(key.Value.Unstructured(), value) {
-				return false
-			}
-		}
-		return true
-	default:
-		return false
-	}
-}
-
-func same(a, b any) bool {
-	if order, ordered := jsonpath.Compare(a, b); ordered {
-		return order == 0
-	}
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 // elementOf returns the element that stands for an item with the identity.

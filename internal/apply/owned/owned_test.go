@@ -5,14 +5,14 @@ package owned
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/capstan-io/capstan/internal/testing/growth"
 )
 
 func entryOf(fields string) *metav1.ManagedFieldsEntry {
@@ -45,27 +45,19 @@ func TestFields(t *testing.T) {
 // TestTheOrderOfFieldsCostsNothing shows that fields in the reverse order do not take the
 // square of their number, which is half an hour for what an answer of a member may have.
 func TestTheOrderOfFieldsCostsNothing(t *testing.T) {
-	const few, many = 2_500, 40_000 // 16 times as many, whose square is 256 times as much
-	fastest := func(n int) time.Duration {
-		names := make([]string, 0, n)
-		for i := range n {
+	growth.InProportion(t, 2_500, 16, func(many int) func() {
+		names := make([]string, 0, many)
+		for i := range many {
 			names = append(names, fmt.Sprintf(`"f:%06d":{}`, i))
 		}
 		slices.Reverse(names)
 		entry := entryOf(`{` + strings.Join(names, ",") + `}`)
-		least := time.Duration(math.MaxInt64)
-		for range 3 {
-			begun := time.Now()
-			if set, err := Fields(entry); err != nil || set.Size() != n {
-				t.Fatal(set.Size(), err)
+		return func() {
+			if set, err := Fields(entry); err != nil || set.Size() != many {
+				t.Error(set.Size(), err)
 			}
-			least = min(least, time.Since(begun))
 		}
-		return least
-	}
-	if short, long := fastest(few), fastest(many); long > 100*short {
-		t.Errorf("%d fields take %v, and %d take %v", few, short, many, long)
-	}
+	})
 }
 
 // TestFieldsAreNotNestedForEver shows that nobody keeps long paths to many fields.
@@ -77,5 +69,41 @@ func TestFieldsAreNotNestedForEver(t *testing.T) {
 	}
 	if _, err := Fields(entryOf(nested(9_000))); err == nil || !strings.Contains(err.Error(), "nested") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestElements(t *testing.T) {
+	const ports = `{"k:{\"port\":53,\"protocol\":\"TCP\"}":{},"k:{\"port\":53,\"protocol\":\"UDP\"}":{".":{},"f:port":{}},"k:{\"port\":80,\"protocol\":\"TCP\"}":{"f:port":{}}}`
+	const one = `{"k:{\"a\":1,\"b\":2}":{}}`
+	for name, test := range map[string]struct {
+		fields string
+		item   any
+		want   []string
+	}{
+		"all keys":                         {ports, map[string]any{"port": int64(53), "protocol": "UDP"}, []string{`[port=53,protocol="UDP"]`}},
+		"a key less, whose default is TCP": {ports, map[string]any{"port": int64(53)}, []string{`[port=53,protocol="TCP"]`}},
+		"another key":                      {ports, map[string]any{"port": int64(81)}, nil},
+		"a key less, of an API of others":  {one, map[string]any{"a": int64(1)}, []string{`[a=1,b=2]`}},
+		"no key, and it can be no other":   {one, map[string]any{"c": int64(1)}, []string{`[a=1,b=2]`}},
+		"no key, and it can be any":        {`{"k:{\"a\":1}":{},"k:{\"a\":2}":{}}`, map[string]any{"c": int64(1)}, nil},
+		"no item":                          {one, nil, nil},
+		"a value":                          {`{"v:\"x\"":{},"v:1":{}}`, "x", []string{`[="x"]`}},
+		"a value, written in another way":  {`{"v:\"x\"":{},"v:1":{}}`, float64(1), []string{`[=1]`}},
+		"another value":                    {`{"v:\"x\"":{}}`, "y", nil},
+		"a list that is one value":         {`{}`, "x", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, err := Fields(entryOf(test.fields))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, element := range ElementsOf(set).Of(test.item) {
+				got = append(got, fieldpath.Path{element}.String())
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }
