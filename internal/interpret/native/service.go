@@ -86,10 +86,12 @@ func servicePrune(object map[string]any) map[string]any {
 // withoutAllocatedPorts returns a Service without the node ports that nobody wrote.
 func withoutAllocatedPorts(object map[string]any, w written) map[string]any {
 	ports := slices.Clone(fields.List(object, "spec", "ports"))
+	applied := nodePortsIn(w.applied)
 	changed := false
 	for i, entry := range ports {
 		port, _ := entry.(map[string]any)
-		if _, has := port["nodePort"]; has && !w.hasNodePort(port) {
+		key := portKeyOf(port)
+		if _, has := port["nodePort"]; has && !applied[key] && !w.ownsNodePort(key) {
 			ports[i], changed = fields.Without(port, "nodePort"), true
 		}
 	}
@@ -99,23 +101,33 @@ func withoutAllocatedPorts(object map[string]any, w written) map[string]any {
 	return fields.With(object, ports, "spec", "ports")
 }
 
-// hasNodePort reports whether somebody has written the node port of a port, which is
-// known by its number and protocol.
-func (w written) hasNodePort(port map[string]any) bool {
+// portKey is what tells the ports of a Service apart.
+type portKey struct {
+	number   int64
+	protocol string
+}
+
+func portKeyOf(port map[string]any) portKey {
 	number, _ := fields.Int(port, "port")
-	protocol := cmp.Or(fields.String(port, "protocol"), "TCP")
-	key := fieldpath.KeyByFields("port", number, "protocol", protocol)
-	if path, err := fieldpath.MakePath("spec", "ports", key, "nodePort"); err == nil && w.owned.Has(path) {
-		return true
-	}
-	for _, entry := range fields.List(w.applied, "spec", "ports") {
-		applied, _ := entry.(map[string]any)
-		other, _ := fields.Int(applied, "port")
-		if other == number && cmp.Or(fields.String(applied, "protocol"), "TCP") == protocol && applied["nodePort"] != nil {
-			return true
+	return portKey{number, cmp.Or(fields.String(port, "protocol"), "TCP")}
+}
+
+// nodePortsIn returns the ports of a Service that have a node port.
+func nodePortsIn(service map[string]any) map[portKey]bool {
+	have := map[portKey]bool{}
+	for _, entry := range fields.List(service, "spec", "ports") {
+		if port, _ := entry.(map[string]any); port["nodePort"] != nil {
+			have[portKeyOf(port)] = true
 		}
 	}
-	return false
+	return have
+}
+
+// ownsNodePort reports whether the node port of a port has a manager.
+func (w written) ownsNodePort(of portKey) bool {
+	key := fieldpath.KeyByFields("port", of.number, "protocol", of.protocol)
+	path, err := fieldpath.MakePath("spec", "ports", key, "nodePort")
+	return err == nil && w.owned.Has(path)
 }
 
 // serviceAggregate: only load balancers have a status that clusters add to. The
