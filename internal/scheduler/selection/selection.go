@@ -208,22 +208,23 @@ func (w Wish) withoutSpare(candidates []Candidate, chosen []int) []int {
 			}
 		}
 	}
-	needed := slices.Clone(chosen)
-	for at := len(needed) - 1; at >= 0; at-- {
+	needed := make([]int, 0, len(chosen)) // the last first
+	for _, place := range slices.Backward(chosen) {
 		var in []group
-		for k, names := range candidates[needed[at]].Groups {
+		for k, names := range candidates[place].Groups {
 			for _, name := range names {
 				in = append(in, group{k, name})
 			}
 		}
 		if slices.ContainsFunc(in, func(g group) bool { return members[g] == 1 }) {
+			needed = append(needed, place)
 			continue
 		}
 		for _, g := range in {
 			members[g]--
 		}
-		needed = slices.Delete(needed, at, at+1)
 	}
+	slices.Reverse(needed)
 	return needed
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/capstan-io/capstan/internal/testing/growth"
 )
 
 // clusters reads candidates such as "a/eu:5*", which is cluster a in region eu
@@ -322,4 +324,23 @@ func feasible(w Wish, candidates []Candidate) bool {
 		}
 	}
 	return false
+}
+
+// TestManySpareClustersAreLeftOut has very many clusters of one region before as many that are each
+// in a region of their own, and that do not move whenever one before them is left out.
+func TestManySpareClustersAreLeftOut(t *testing.T) {
+	growth.InProportion(t, 4_000, 16, func(many int) func() {
+		candidates, chosen := make([]Candidate, many), make([]int, many)
+		for i := range candidates {
+			chosen[i], candidates[i].Groups = i, [][]string{{"eu"}}
+			if i >= many/2 {
+				candidates[i].Groups = [][]string{{fmt.Sprint(i)}}
+			}
+		}
+		return func() {
+			if needed := (Wish{}).withoutSpare(candidates, chosen); !slices.Equal(needed, append([]int{0}, chosen[many/2:]...)) {
+				t.Errorf("of %d clusters %d are needed", many, len(needed))
+			}
+		}
+	})
 }
