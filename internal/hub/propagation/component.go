@@ -37,6 +37,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/decoding"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/features"
@@ -197,7 +198,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := errors.Join(mgr.Add(watched), mgr.Add(recent)); err != nil {
 		return fmt.Errorf("adding the watches of templates: %w", err)
 	}
-	objects := templates.Objects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Recent: recent}
+	objects := templates.Objects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Recent: recent, Memory: decoding.NewMemory(o.Clock)}
 	customs := interpreters.New(mgr.GetClient(), mgr.GetAPIReader(), o.Clock, o.Guard)
 	clusters, chain := fleet.New(o.Clock), append(interpret.Chain{customs}, shipped.Chain()...)
 	own := latest.Client{Client: mgr.GetClient(), Latest: latest.New(o.Clock)}
@@ -277,7 +278,9 @@ func newClients(mgr ctrl.Manager) (c clients, err error) {
 	if c.metadata, err = metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
 		return clients{}, fmt.Errorf("building the client of metadata: %w", err)
 	}
-	if c.objects, err = dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+	whole := *mgr.GetHTTPClient()
+	whole.Transport = decoding.Transport(whole.Transport)
+	if c.objects, err = dynamic.NewForConfigAndClient(mgr.GetConfig(), &whole); err != nil {
 		return clients{}, fmt.Errorf("building the client of objects: %w", err)
 	}
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/capstan-io/capstan/internal/decoding"
+	"github.com/capstan-io/capstan/internal/room"
 	"github.com/capstan-io/capstan/internal/webhook/sender"
 )
 
@@ -39,9 +41,6 @@ const (
 	shareMax = 16 << 20
 	// requestMax is what the longest request has: webhooks read no more of one.
 	requestMax = 7 << 20
-	// valueBytes is what a value takes once it is decoded: two bytes of a list are one of
-	// the list's type, whatever they are, and while a list grows there is more than one of it.
-	valueBytes = 256
 	// decodedFreeMax is what a request takes at most that needs no room to be decoded, as
 	// most do: whoever sends others keeps none of these from being answered.
 	decodedFreeMax = 256 << 10
@@ -62,17 +61,17 @@ const (
 type load struct {
 	// small has what each request may send until more than smallMax bytes of it have come,
 	// and large has that of the others, from then on.
-	small, large *room
+	small, large *room.Room
 	// decoded has what a request takes once it is decoded, which is known when it has come.
-	decoded *room
+	decoded *room.Room
 	// turn is how long one waits, and arrival how long it takes then at most to arrive.
 	turn, arrival time.Duration
 }
 
 func newLoad(clock clock.PassiveClock) *load {
 	return &load{
-		small: newRoom(smallInWorkMax, smallShareMax, clock), large: newRoom(inWorkMax, shareMax, clock),
-		decoded: newRoom(decodedMax, decodedShareMax, clock),
+		small: room.New(smallInWorkMax, smallShareMax, clock), large: room.New(inWorkMax, shareMax, clock),
+		decoded: room.New(decodedMax, decodedShareMax, clock),
 		turn:    turnMax, arrival: arrivalMax,
 	}
 }
@@ -102,7 +101,7 @@ func (l *load) limit(handler http.Handler) http.Handler {
 		ctx, cancel := context.WithTimeout(r.Context(), l.turn)
 		defer cancel()
 		address := sender.AddressOf(r)
-		leave := l.small.enter(ctx, address, min(max(announced(r), smallMin), smallMax))
+		leave := l.small.Enter(ctx, address, min(max(announced(r), smallMin), smallMax))
 		if leave == nil {
 			refuse(w)
 			return
@@ -111,7 +110,7 @@ func (l *load) limit(handler http.Handler) http.Handler {
 		body, err := l.arrive(w, r, smallMax+1)
 		if err == nil && len(body) > smallMax {
 			leave()
-			leaveLarge := l.large.enter(ctx, address, announced(r))
+			leaveLarge := l.large.Enter(ctx, address, announced(r))
 			if leaveLarge == nil {
 				refuse(w)
 				return
@@ -121,7 +120,7 @@ func (l *load) limit(handler http.Handler) http.Handler {
 			rest, err = l.arrive(w, r, requestMax-int64(len(body)))
 			body = append(body, rest...)
 		}
-		takes := decodedBytes(body)
+		takes := decoding.Bytes(body)
 		switch {
 		case err != nil:
 			http.Error(w, "the request did not arrive as a whole", http.StatusRequestTimeout)
@@ -131,7 +130,7 @@ func (l *load) limit(handler http.Handler) http.Handler {
 			return
 		}
 		if takes > decodedFreeMax {
-			leaveDecoded := l.decoded.enter(ctx, address, takes)
+			leaveDecoded := l.decoded.Enter(ctx, address, takes)
 			if leaveDecoded == nil {
 				refuse(w)
 				return
@@ -152,24 +151,6 @@ func (l *load) limit(handler http.Handler) http.Handler {
 func (l *load) arrive(w http.ResponseWriter, r *http.Request, bytesMax int64) ([]byte, error) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(l.arrival)) // which connections of a test lack
 	return io.ReadAll(io.LimitReader(r.Body, bytesMax))                          //nolint:wrapcheck // who sent it does not read it
-}
-
-// decodedBytes is about how many bytes a request takes once its JSON is decoded.
-func decodedBytes(body []byte) int64 {
-	values, inText, escaped := 0, false, false
-	for _, b := range body {
-		switch {
-		case escaped:
-			escaped = false
-		case inText:
-			escaped, inText = b == '\\', b != '"'
-		case b == '"':
-			inText = true
-		case b == ',', b == '[', b == '{': // behind which a value begins
-			values++
-		}
-	}
-	return int64(len(body)) + int64(values)*valueBytes
 }
 
 // announced is how many bytes a request may have at most. A server reads no more than a

@@ -20,6 +20,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/decoding"
 )
 
 // TestManyLargeRequestsTakeTurns is what whoever may only try to write one of the kinds can
@@ -53,7 +55,7 @@ func TestManyLargeRequestsTakeTurns(t *testing.T) {
 	if most.Load() > shareMax {
 		t.Errorf("%d bytes of one address were in work at a time, want at most %d", most.Load(), shareMax)
 	}
-	if l.large.free != inWorkMax || l.small.free != smallInWorkMax || len(l.large.senders)+len(l.small.senders) > 0 {
+	if !l.large.Empty() || !l.small.Empty() {
 		t.Error("requests that are answered still count")
 	}
 }
@@ -91,9 +93,7 @@ func TestDenseRequestsTakeTurns(t *testing.T) {
 		})
 	}
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		l.decoded.mu.Lock()
-		waiting := len(l.decoded.line)
-		l.decoded.mu.Unlock()
+		waiting := l.decoded.Waiting()
 		if int(inWork.Load())+waiting == inRoom {
 			break
 		}
@@ -101,7 +101,7 @@ func TestDenseRequestsTakeTurns(t *testing.T) {
 			t.Fatalf("%d requests are in work and %d wait, want %d together", inWork.Load(), waiting, inRoom)
 		}
 	}
-	if takes := inWork.Load() * 30_000 * valueBytes; takes > decodedShareMax {
+	if takes := inWork.Load() * decoding.Bytes(body); takes > decodedShareMax {
 		t.Errorf("%d requests are in work, which take %d bytes when they are decoded, want at most %d", inWork.Load(), takes, decodedShareMax)
 	}
 	few := `{"spec":[` + strings.Repeat("0,", 500) + `0]}`
@@ -110,17 +110,10 @@ func TestDenseRequestsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestWhatARequestTakesWhenItIsDecoded counts values, of which texts have none.
+// TestWhatARequestTakesWhenItIsDecoded sends as many values as can be stored, and more.
 func TestWhatARequestTakesWhenItIsDecoded(t *testing.T) {
-	for body, values := range map[string]int64{
-		``: 0, `{}`: 1, `{"a":[0,0,{}]}`: 5, `{"a":"[,{\"[,{","b":"\\"}`: 2,
-	} {
-		if got, want := decodedBytes([]byte(body)), int64(len(body))+values*valueBytes; got != want {
-			t.Errorf("%s takes %d bytes, want %d", body, got, want)
-		}
-	}
 	const stored = 1536 << 10 // bytes of an object, of which there may be two
-	if most := decodedBytes([]byte(strings.Repeat("{},", 2*stored/3))); most > decodedShareMax {
+	if most := decoding.Bytes([]byte(strings.Repeat("{},", 2*stored/3))); most > decodedShareMax {
 		t.Errorf("two objects that can be stored take up to %d bytes, more than the %d of an address", most, decodedShareMax)
 	}
 	l := newLoad(clock.RealClock{})
@@ -246,9 +239,7 @@ func TestWhatIsAnnouncedTakesNoRoomOfLargeRequests(t *testing.T) {
 		}
 	}
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		l.small.mu.Lock()
-		free := l.small.free
-		l.small.mu.Unlock()
+		free := l.small.Free()
 		if free == smallInWorkMax-requests*smallMax {
 			break
 		}
@@ -256,10 +247,8 @@ func TestWhatIsAnnouncedTakesNoRoomOfLargeRequests(t *testing.T) {
 			t.Fatalf("%d bytes are free for small requests", free)
 		}
 	}
-	l.large.mu.Lock()
-	defer l.large.mu.Unlock()
-	if l.large.free != inWorkMax {
-		t.Errorf("%d bytes are free for large requests, want all %d", l.large.free, inWorkMax)
+	if free := l.large.Free(); free != inWorkMax {
+		t.Errorf("%d bytes are free for large requests, want all %d", free, inWorkMax)
 	}
 }
 
@@ -320,7 +309,7 @@ func TestARequestWhoseTurnDoesNotComeIsToldSo(t *testing.T) {
 	server := httptest.NewServer(l.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was read") })))
 	defer server.Close()
 	for i := range 2 {
-		if l.small.enter(t.Context(), fmt.Sprint("somebody ", i), smallInWorkMax/2) == nil {
+		if l.small.Enter(t.Context(), fmt.Sprint("somebody ", i), smallInWorkMax/2) == nil {
 			t.Fatal("something is in work")
 		}
 	}

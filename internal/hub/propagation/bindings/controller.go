@@ -115,6 +115,8 @@ type binding = lookup.Binding
 // what they are to be, and sums up what became of the object.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	defer c.Stages.Turns.Looked(req.NamespacedName)
+	ctx, end := c.Objects.Memory.Begin(ctx, req.Namespace)
+	defer end()
 	result, err := c.look(ctx, req)
 	if errors.Is(err, turns.ErrWait) {
 		return ctrl.Result{}, nil // it comes again when it is its turn

@@ -21,6 +21,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/allowance"
 	"github.com/capstan-io/capstan/internal/allowance/counting"
+	"github.com/capstan-io/capstan/internal/decoding"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
@@ -121,7 +122,9 @@ func (c *Controller) parts(
 		governed, err := staging.Governs(ctx, c.Stages, b, object)
 		defer c.Stages.Turns.Done(client.ObjectKeyFromObject(b))
 		if err == nil && source.Heavy(governed) {
-			err = c.Stages.Turns.Take(client.ObjectKeyFromObject(b))
+			if err = c.Stages.Turns.Take(client.ObjectKeyFromObject(b)); err == nil {
+				decoding.End(ctx) // few have a turn, and it may last for minutes
+			}
 		}
 		switch {
 		case err != nil:

@@ -49,6 +49,8 @@ func NewAttached(d Deps, refers func(types.NamespacedName)) *Attached {
 // with the first who does and goes with the last, unless a policy claims the
 // object as well.
 func (a *Attached) Reconcile(ctx context.Context, key templates.Key) (ctrl.Result, error) {
+	ctx, end := a.Objects.Memory.Begin(ctx, key.Name.Namespace)
+	defer end()
 	if key.Name.Namespace == "" {
 		return ctrl.Result{}, nil
 	}

@@ -67,6 +67,8 @@ type Referrers struct{ Deps }
 // Reconcile keeps up to date what one binding says of the needs of its object, and
 // lets a binding go that is made anew.
 func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	ctx, end := r.Objects.Memory.Begin(ctx, req.Namespace)
+	defer end()
 	if err := r.Interpreters.Load(ctx); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -94,6 +94,8 @@ func New(d Deps) *Controller {
 // Reconcile finds the policy for one object, lets it claim the object, and makes
 // the binding say what both ask for.
 func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Result, error) {
+	ctx, end := c.Objects.Memory.Begin(ctx, key.Name.Namespace)
+	defer end()
 	versions := c.chooser.versions(key.Kind)
 	if key.Kind != versions[0] { // or else one object would be looked at twice at a time
 		c.Changed(templates.Key{Kind: versions[0], Name: key.Name})

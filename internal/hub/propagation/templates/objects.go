@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/capstan-io/capstan/internal/decoding"
 )
 
 // FieldManager is that of what is written to the objects of the hub.
@@ -28,6 +30,9 @@ type Objects struct {
 	Absent func(schema.GroupVersionKind) bool
 	// Recent remembers what was read and written last.
 	Recent *Recent
+	// Memory has room for what is read. The Client has to go through decoding.Transport, and who
+	// reads has to Begin, or large objects do not wait for room. May be nil.
+	Memory *decoding.Memory
 }
 
 // Since returns an object as it was in a version or is since, without asking for it
@@ -38,7 +43,7 @@ func (o Objects) Since(ctx context.Context, key Key, version *metav1.PartialObje
 	if version == nil {
 		return o.Get(ctx, key)
 	}
-	if object := o.Recent.get(key, version); object != nil {
+	if object := o.Recent.get(ctx, key, version); object != nil {
 		return object, nil
 	}
 	resource, err := o.resource(key)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/decoding"
 	"github.com/capstan-io/capstan/internal/interpret/native"
 )
 
@@ -124,11 +125,14 @@ func (r *Recent) forget(key Key) {
 
 // get returns an object as it was in a version or is since; nil if that is not
 // remembered.
-func (r *Recent) get(key Key, version metav1.Object) *unstructured.Unstructured {
+func (r *Recent) get(ctx context.Context, key Key, version metav1.Object) *unstructured.Unstructured {
 	r.mu.Lock()
 	known, is := r.objects[key]
 	r.mu.Unlock()
 	if !is || known.uid != version.GetUID() || !sinceOrAt(known.version, version.GetResourceVersion()) {
+		return nil
+	}
+	if decoding.Take(ctx, decoding.Bytes(known.text)) != nil {
 		return nil
 	}
 	object := &unstructured.Unstructured{}

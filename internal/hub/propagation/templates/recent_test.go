@@ -46,7 +46,7 @@ func TestWhatIsOlderThanWhatIsKnownIsNotRemembered(t *testing.T) {
 		"another object is known": {"2", "20", false},
 		"no number":               {"1", "x", false},
 	} {
-		object := recent.get(keyOf("a"), objectOf("a", test.uid, test.version, ""))
+		object := recent.get(t.Context(), keyOf("a"), objectOf("a", test.uid, test.version, ""))
 		if (object != nil) != test.want {
 			t.Errorf("%s: remembered %t, want %t", name, object != nil, test.want)
 		}
@@ -58,7 +58,7 @@ func TestWhatIsOlderThanWhatIsKnownIsNotRemembered(t *testing.T) {
 		}
 	}
 	recent.put(keyOf("a"), objectOf("a", "2", "5", "of another object of the name"))
-	if recent.get(keyOf("a"), objectOf("a", "2", "5", "")) == nil {
+	if recent.get(t.Context(), keyOf("a"), objectOf("a", "2", "5", "")) == nil {
 		t.Error("an object that came in the place of another is not remembered")
 	}
 }
@@ -75,11 +75,11 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		t.Errorf("%d bytes of %d objects are remembered, in %d turns", recent.bytes, len(recent.objects), len(recent.order))
 	}
 	last := fmt.Sprint(objects - 1)
-	if recent.get(keyOf(last), objectOf(last, last, "1", "")) == nil || recent.get(keyOf("0"), objectOf("0", "0", "1", "")) != nil {
+	if recent.get(t.Context(), keyOf(last), objectOf(last, last, "1", "")) == nil || recent.get(t.Context(), keyOf("0"), objectOf("0", "0", "1", "")) != nil {
 		t.Error("the last ones are to be remembered, and the first are not")
 	}
 	recent.put(keyOf("large"), objectOf("large", "l", "1", strings.Repeat("x", recentBytesMax/4)))
-	if recent.get(keyOf("large"), objectOf("large", "l", "1", "")) != nil || len(recent.objects) < 2 {
+	if recent.get(t.Context(), keyOf("large"), objectOf("large", "l", "1", "")) != nil || len(recent.objects) < 2 {
 		t.Error("a large object is remembered in the place of many")
 	}
 }
@@ -95,7 +95,7 @@ func TestWhatIsLongAgoIsForgotten(t *testing.T) {
 	recent.put(keyOf("again"), objectOf("again", "a", "2", "text"))
 	clk.Step(time.Second)
 	recent.sweep()
-	if recent.get(keyOf("once"), objectOf("once", "o", "1", "")) != nil || recent.get(keyOf("again"), objectOf("again", "a", "2", "")) == nil {
+	if recent.get(t.Context(), keyOf("once"), objectOf("once", "o", "1", "")) != nil || recent.get(t.Context(), keyOf("again"), objectOf("again", "a", "2", "")) == nil {
 		t.Error("what was read last is to be remembered, and nothing else")
 	}
 	clk.Step(recentMax)

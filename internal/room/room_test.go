@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package serving
+package room
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func came(mine *turn) bool {
 func TestWhoHoldsRoomForLongWaitsForWhoDoesNot(t *testing.T) {
 	const size, share, each, pods, perPod, rounds = 24, 16, 7, 12, 4, 40
 	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	r := newRoom(size, share, now)
+	r := New(size, share, now)
 	type request struct {
 		*turn
 		pod string
@@ -40,7 +40,7 @@ func TestWhoHoldsRoomForLongWaitsForWhoDoesNot(t *testing.T) {
 	}
 	for round := range rounds {
 		server := r.ask("API server", each)
-		now.SetTime(now.Now().Add(arrivalMax))
+		now.SetTime(now.Now().Add(3 * time.Second))
 		for i, held := range requests {
 			if came(held.turn) {
 				r.leave(held.turn)
@@ -61,7 +61,7 @@ func TestWhoHoldsRoomForLongWaitsForWhoDoesNot(t *testing.T) {
 // TestSendersAreForgotten has ever new addresses come while there is always somebody.
 func TestSendersAreForgotten(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	r := newRoom(10, 10, now)
+	r := New(10, 10, now)
 	var last *turn
 	for i := range 3 * sendersMax {
 		next := r.ask(fmt.Sprint(i), 1)
@@ -83,7 +83,7 @@ func TestSendersAreForgotten(t *testing.T) {
 // TestALargeRequestIsNotPassedForEver has small ones come all the time.
 func TestALargeRequestIsNotPassedForEver(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	r := newRoom(10, 10, now)
+	r := New(10, 10, now)
 	small := []*turn{r.ask("one", 4), r.ask("two", 4)}
 	large := r.ask("three", 9)
 	small = append(small, r.ask("three", 2))

@@ -1,7 +1,11 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package serving
+// Package room shares out what many have together of something, such as memory, so that none of
+// those who want some of it keeps the others waiting for long.
+//
+// It does not know what it is: who enters says how much that takes.
+package room
 
 import (
 	"cmp"
@@ -21,18 +25,18 @@ const (
 	headStart = time.Second
 )
 
-// room is what requests have together that are in work at a time: bytes, of which one
+// Room is what requests have together that are in work at a time: bytes, of which one
 // sender has a share at most. Who has used the least of it has the next turn, measured in
 // bytes and the time that they were held. So API servers, whose requests are here at once,
 // do not wait behind senders who keep what they have for as long as they may, however many
-// these are.
-type room struct {
-	share int64
-	clock clock.PassiveClock
+// these are. It is safe for concurrent use.
+type Room struct {
+	size, share int64
+	clock       clock.PassiveClock
 
 	mu      sync.Mutex
 	free    int64
-	senders map[string]*usage // by address
+	senders map[string]*usage // by name, such as an address
 	line    []*turn           // in the order in which they came
 	// begun is how much the sender had used whose turn came last.
 	begun float64
@@ -55,14 +59,15 @@ type turn struct {
 	began  time.Time     // when that was
 }
 
-func newRoom(size, share int64, clock clock.PassiveClock) *room {
-	return &room{share: share, clock: clock, free: size, senders: map[string]*usage{}}
+// New returns the room for so many bytes at a time, of which one sender has no more than a share.
+func New(size, share int64, clock clock.PassiveClock) *Room {
+	return &Room{size: size, share: share, clock: clock, free: size, senders: map[string]*usage{}}
 }
 
-// enter waits until there are so many bytes of room for a request of a sender, which may be
+// Enter waits until there are so many bytes of room for a request of a sender, which may be
 // no more than its share. It returns how to leave, and nil if ctx ends before.
-func (r *room) enter(ctx context.Context, address string, bytes int64) (leave func()) {
-	mine := r.ask(address, bytes)
+func (r *Room) Enter(ctx context.Context, sender string, bytes int64) (leave func()) {
+	mine := r.ask(sender, bytes)
 	select {
 	case <-mine.came:
 	case <-ctx.Done():
@@ -73,14 +78,35 @@ func (r *room) enter(ctx context.Context, address string, bytes int64) (leave fu
 	return sync.OnceFunc(func() { r.leave(mine) })
 }
 
-// ask puts a request into the line.
-func (r *room) ask(address string, bytes int64) *turn {
+// Waiting returns how many requests wait for their turn.
+func (r *Room) Waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s, known := r.senders[address]
+	return len(r.line)
+}
+
+// Empty reports whether no request is in work or waits, and no sender is remembered.
+func (r *Room) Empty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.free == r.size && len(r.line)+len(r.senders) == 0
+}
+
+// Free returns how many bytes nobody has.
+func (r *Room) Free() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.free
+}
+
+// ask puts a request into the line.
+func (r *Room) ask(sender string, bytes int64) *turn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, known := r.senders[sender]
 	if !known {
 		s = &usage{}
-		r.senders[address] = s
+		r.senders[sender] = s
 	}
 	if s.here == 0 {
 		s.used = max(s.used, r.start())
@@ -95,10 +121,10 @@ func (r *room) ask(address string, bytes int64) *turn {
 // start is what a sender has used, as far as turns are concerned, that comes now: a little
 // less than one whose turn has just come, and not much less, or it would have all turns for
 // as long as others have been here.
-func (r *room) start() float64 { return r.begun - float64(r.share)*headStart.Seconds() }
+func (r *Room) start() float64 { return r.begun - float64(r.share)*headStart.Seconds() }
 
 // leave ends the turn of a request.
-func (r *room) leave(mine *turn) {
+func (r *Room) leave(mine *turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	mine.sender.used += float64(mine.bytes) * r.clock.Since(mine.began).Seconds()
@@ -109,7 +135,7 @@ func (r *room) leave(mine *turn) {
 }
 
 // withdraw takes a request out of the line, unless its turn has come.
-func (r *room) withdraw(mine *turn) bool {
+func (r *Room) withdraw(mine *turn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	place := slices.Index(r.line, mine)
@@ -123,7 +149,7 @@ func (r *room) withdraw(mine *turn) bool {
 }
 
 // next gives those their turn for whom there is room. The caller has the lock.
-func (r *room) next() {
+func (r *Room) next() {
 	for {
 		first := r.first()
 		if first < 0 || r.line[first].bytes > r.free {
@@ -142,7 +168,7 @@ func (r *room) next() {
 
 // forget forgets senders who are gone: those who have used no more than one who comes
 // would begin with, and all of them if nobody is here or there are too many.
-func (r *room) forget() {
+func (r *Room) forget() {
 	idle := len(r.line) == 0
 	for _, s := range r.senders {
 		idle = idle && s.here == 0
@@ -158,7 +184,7 @@ func (r *room) forget() {
 // senders have some of their share left, the one whose sender has used the least; of these
 // the one who has the least now. It waits for its room even if there is enough for others,
 // or else large requests would never have a turn. It returns -1 if there is none.
-func (r *room) first() int {
+func (r *Room) first() int {
 	first := -1
 	for place, waits := range r.line {
 		if waits.sender.held+waits.bytes > r.share {
