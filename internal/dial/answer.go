@@ -30,6 +30,7 @@ type limiter struct {
 	// send sends a request without limits.
 	send   func(*http.Request) (*http.Response, error)
 	budget budget
+	meter  *meter
 	// timeMax is how long a request of a kind may take.
 	timeMax func(requestKind) time.Duration
 	// refused is told of an answer that no API server gives.
@@ -37,7 +38,7 @@ type limiter struct {
 }
 
 func newLimiter(send func(*http.Request) (*http.Response, error), refused func(*LimitError)) *limiter {
-	return &limiter{send: send, refused: refused, timeMax: requestKind.timeMax, budget: budget{clock: clock.RealClock{}}}
+	return &limiter{send: send, refused: refused, timeMax: requestKind.timeMax, budget: budget{clock: clock.RealClock{}}, meter: newMeter(clock.RealClock{})}
 }
 
 // follow says that a client follows what it asks for, if that is a collection, until
@@ -52,6 +53,12 @@ func (l *limiter) follow(request *http.Request) (end func()) {
 // exchange sends a request of a client within its limits. It calls end when the
 // answer is closed.
 func (l *limiter) exchange(request *http.Request, end func()) (*http.Response, error) {
+	if err := l.meter.wait(request); err != nil {
+		if request.Body != nil {
+			_ = request.Body.Close() // nothing was read of it
+		}
+		return nil, err
+	}
 	kind, collection := kindOf(request), collectionOf(request)
 	anew := beginsAnew(request, kind)
 	switch {
@@ -77,7 +84,7 @@ func (l *limiter) exchange(request *http.Request, end func()) (*http.Response, e
 		return nil, err
 	}
 	a := &answer{
-		request: limited, kind: kind, collection: collection, listing: anew, reduced: isReduced(request.Context()), budget: &l.budget,
+		request: limited, kind: kind, collection: collection, listing: anew, reduced: isReduced(request.Context()), budget: &l.budget, meter: l.meter,
 		from: response.Body, cancel: cancel, end: end, refused: l.refused,
 	}
 	if err := a.open(response); err != nil {
@@ -127,6 +134,7 @@ type answer struct {
 	kind       requestKind
 	collection string
 	budget     *budget
+	meter      *meter
 	from       io.ReadCloser
 	cancel     context.CancelFunc
 	end        func() // of following the collection
@@ -239,6 +247,11 @@ func severalOnAPage(request *http.Request) bool {
 
 // Read implements io.Reader.
 func (a *answer) Read(into []byte) (int, error) {
+	if a.kind == kindWatch { // others were waited for before they were sent
+		if err := a.meter.wait(a.request); err != nil {
+			return 0, err
+		}
+	}
 	if a.reader == nil {
 		unzip, err := gzip.NewReader(receiver{a})
 		if err != nil {
@@ -247,6 +260,7 @@ func (a *answer) Read(into []byte) (int, error) {
 		a.reader = unzip
 	}
 	n, err := a.reader.Read(into)
+	a.meter.spend(n)
 	if limit := a.account(into[:n]); limit != nil {
 		return 0, limit
 	}

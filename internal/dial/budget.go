@@ -4,11 +4,23 @@
 package dial
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
+)
+
+const (
+	// decodedBurst is how many bytes of one member are decoded without a wait: as many as all
+	// its pods may have, of which clients keep little, when they are listed.
+	decodedBurst = 2 << 30
+	// decodedRate is how many are decoded in a second after that: some hundredths of a
+	// processor's time, and more than a busy cluster of thousands of nodes tells.
+	decodedRate = 4 << 20
 )
 
 // budget counts what clients may hold of one member: the answers that they are
@@ -197,4 +209,45 @@ func (t told) minus(u told) told { return told{t.listed.minus(u.listed), t.since
 // atLeast returns the bigger of each amount.
 func (t told) atLeast(u told) told {
 	return told{t.listed.atLeast(u.listed), t.since.atLeast(u.since)}
+}
+
+// meter spreads over time what is decoded of one member, which may answer every request with as
+// much as is taken. What was read is paid for by the time that passes then: nothing is cut off,
+// and requests wait while there is a debt. It is safe for concurrent use.
+type meter struct {
+	clock clock.Clock
+	limit *rate.Limiter
+	// delayed is told of a request that waits, or whose answer does.
+	delayed func(*LimitError)
+}
+
+func newMeter(clk clock.Clock) *meter {
+	return &meter{clock: clk, limit: rate.NewLimiter(decodedRate, decodedBurst), delayed: func(*LimitError) {}}
+}
+
+// spend counts bytes that were read.
+func (m *meter) spend(bytes int) { m.limit.ReserveN(m.clock.Now(), bytes) }
+
+// wait returns when nothing is owed, or with an error when the request ends.
+func (m *meter) wait(request *http.Request) error {
+	ctx := request.Context()
+	for told := false; ; told = true {
+		owed := -m.limit.TokensAt(m.clock.Now())
+		if owed <= 0 {
+			return nil
+		}
+		if !told {
+			m.delayed(&LimitError{
+				Request: request.Method + " " + request.URL.Path, Delayed: true,
+				Limit: fmt.Sprintf("the %d MiB that are decoded of one cluster in a second, after %d MiB at once", decodedRate>>20, decodedBurst>>20),
+			})
+		}
+		timer := m.clock.NewTimer(time.Duration(owed/decodedRate*float64(time.Second)) + time.Millisecond)
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+			timer.Stop()
+			return inTime(ctx, context.Cause(ctx))
+		}
+	}
 }

@@ -204,10 +204,15 @@ type LimitError struct {
 	Request string
 	// Limit is what was exceeded.
 	Limit string
+	// Delayed says that nothing was rejected: it was read later.
+	Delayed bool
 }
 
 // Error implements error.
 func (e *LimitError) Error() string {
+	if e.Delayed {
+		return fmt.Sprintf("the response to %s was delayed: with those before it, it exceeds %s", e.Request, e.Limit)
+	}
 	return fmt.Sprintf("the response to %s was rejected: it exceeds %s", e.Request, e.Limit)
 }
 

@@ -34,12 +34,12 @@ type Transport struct {
 	token     atomic.Pointer[string]
 	// blocked is why no request is sent; nil if requests are.
 	blocked atomic.Pointer[error]
-	// refusal is the latest answer that was not taken, unless someone asked for it.
+	// refusal is the latest answer that was not taken, or not at once, unless someone asked for it.
 	refusal atomic.Pointer[LimitError]
 	limits  *limiter
 
-	userAgent string
-	doubt     func()
+	userAgent      string
+	doubt, delayed func()
 }
 
 // Options of a Transport.
@@ -50,6 +50,9 @@ type Options struct {
 	// Doubt is called when a request failed in a way that makes the cluster or the
 	// token suspicious. It has to return at once.
 	Doubt func()
+	// Delayed is called when a request waits, or its answer does, as so much of the cluster was
+	// decoded. It has to return at once. May be nil.
+	Delayed func()
 }
 
 // New returns a Transport without dialling. It has no token.
@@ -72,8 +75,9 @@ func New(endpoint Endpoint, o Options) (*Transport, error) {
 		return nil, err
 	}
 	utilnet.SetTransportDefaults(transport) // HTTP/2 with pings, so that a dead connection is noticed
-	t := &Transport{base: base, transport: transport, userAgent: o.UserAgent, doubt: o.Doubt}
+	t := &Transport{base: base, transport: transport, userAgent: o.UserAgent, doubt: o.Doubt, delayed: o.Delayed}
 	t.limits = newLimiter(t.send, t.refuse)
+	t.limits.meter.delayed = t.delay
 	t.SetToken("")
 	return t, nil
 }
@@ -94,7 +98,7 @@ func (t *Transport) Block(why error) {
 // Blocked tells whether requests fail because of Block.
 func (t *Transport) Blocked() bool { return t.blocked.Load() != nil }
 
-// Refusal returns which answer was not taken since it was called last, nil if all
+// Refusal returns which answer was not taken since it was called last, or not at once, nil if all
 // were: one that had more bytes or objects than those of an API server have.
 func (t *Transport) Refusal() *LimitError { return t.refusal.Swap(nil) }
 
@@ -102,6 +106,14 @@ func (t *Transport) Refusal() *LimitError { return t.refusal.Swap(nil) }
 func (t *Transport) refuse(err *LimitError) {
 	t.refusal.Store(err)
 	t.doubt()
+}
+
+// delay notes an answer that is taken later.
+func (t *Transport) delay(err *LimitError) {
+	t.refusal.Store(err)
+	if t.delayed != nil {
+		t.delayed()
+	}
 }
 
 // Config returns a configuration for clients that use this transport. It has no

@@ -32,15 +32,22 @@ func (c contact) String() string {
 // meter counts connections and why there are none. It names clusters only if it
 // was asked to.
 type meter struct {
-	perCluster bool
-	errors     *prometheus.CounterVec
+	perCluster      bool
+	errors, delayed *prometheus.CounterVec
 }
 
 func newMeter(perCluster bool) *meter {
-	return &meter{perCluster: perCluster, errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "capstan_push_connection_errors_total",
-		Help: "Failed attempts to connect to a Push cluster, by reason as in conditions Connected and CredentialsValid of ClusterConnections. What is not an attempt counts when it begins, such as a Secret that is missing. The label cluster is empty without --metrics-per-cluster.",
-	}, []string{"reason", "cluster"})}
+	return &meter{
+		perCluster: perCluster,
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capstan_push_connection_errors_total",
+			Help: "Failed attempts to connect to a Push cluster, by reason as in conditions Connected and CredentialsValid of ClusterConnections. What is not an attempt counts when it begins, such as a Secret that is missing. The label cluster is empty without --metrics-per-cluster.",
+		}, []string{"reason", "cluster"}),
+		delayed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capstan_push_responses_delayed_total",
+			Help: "Reads of responses of Push clusters that waited, as the responses of the cluster had more bytes than are decoded of one cluster in the time. The label cluster is empty without --metrics-per-cluster.",
+		}, []string{"cluster"}),
+	}
 }
 
 // label is the value of the label cluster.
@@ -55,6 +62,7 @@ func (m *meter) label(cluster string) string {
 func (m *meter) forget(cluster string) {
 	if m.perCluster {
 		m.errors.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
+		m.delayed.DeleteLabelValues(cluster)
 	}
 }
 
@@ -106,7 +114,7 @@ func contactBy(reason string, engaged bool) contact {
 // Collectors returns the metrics of the agent, but for those of its parts.
 func (a *Agent) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		a.meter.errors,
+		a.meter.errors, a.meter.delayed,
 		metrics.NewComputed(metrics.Definition{
 			Name:   "capstan_push_connections",
 			Help:   "Number of Push clusters by state, of which each has one: pending (not accepted, or nothing is known yet), connected, failed. The label cluster is empty without --metrics-per-cluster.",

@@ -22,6 +22,7 @@ func TestConnectionsAreMeasured(t *testing.T) {
 		"without the names of clusters": {want: map[string]float64{
 			"capstan_push_connections{pending}": 1, "capstan_push_connections{connected}": 2, "capstan_push_connections{failed}": 2,
 			"capstan_push_connection_errors_total{Unreachable}": 4, "capstan_push_connection_errors_total{SecretMissing}": 1,
+			"capstan_push_responses_delayed_total{}": 2,
 		}},
 		"with the names of clusters": {perCluster: true, want: map[string]float64{
 			"capstan_push_connections{pending,new}": 1, "capstan_push_connections{connected,well}": 1, "capstan_push_connections{connected,shaky}": 1,
@@ -29,6 +30,7 @@ func TestConnectionsAreMeasured(t *testing.T) {
 			"capstan_push_connection_errors_total{Unreachable,shaky}":  1,
 			"capstan_push_connection_errors_total{Unreachable,lost}":   3,
 			"capstan_push_connection_errors_total{SecretMissing,poor}": 1,
+			"capstan_push_responses_delayed_total{,well}":              1,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,6 +44,7 @@ func TestConnectionsAreMeasured(t *testing.T) {
 			well := begin("well")
 			well.engaged = true
 			well.measure()
+			a.meter.delayed.WithLabelValues(a.meter.label("well")).Inc()
 
 			shaky := begin("shaky") // one probe alone is no reason to give a cluster up
 			shaky.engaged = true
@@ -61,6 +64,7 @@ func TestConnectionsAreMeasured(t *testing.T) {
 			poor.measure()
 
 			gone := begin("gone")
+			a.meter.delayed.WithLabelValues(a.meter.label("gone")).Inc()
 			if tc.perCluster {
 				gone.failed(unreachable.Reason)
 			}
@@ -99,7 +103,11 @@ func gather(t *testing.T, a *Agent) map[string]float64 {
 			if labels["cluster"] != "" {
 				name += "," + labels["cluster"]
 			}
-			if len(labels) != 2 {
+			want := 2
+			if family.GetName() == "capstan_push_responses_delayed_total" {
+				want = 1
+			}
+			if len(labels) != want {
 				t.Errorf("%s has the labels %v", family.GetName(), labels)
 			}
 			values[name+"}"] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()

@@ -194,6 +194,7 @@ func (s *session) prepare(connection *fleetv1alpha1.ClusterConnection, found dia
 			s.doubtful.Store(true)
 			s.loop.Kick()
 		},
+		Delayed: s.agent.meter.delayed.WithLabelValues(s.agent.meter.label(s.name)).Inc,
 	})
 	if err != nil {
 		return dial.Unusable(err)
