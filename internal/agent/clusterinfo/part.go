@@ -57,7 +57,7 @@ func (p *Part) Name() string { return "clusterinfo" }
 
 // Engage implements fleet.Part.
 func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	r := &reporter{connection: c, clock: p.Clock, pace: pace{every: p.DiscoverEvery}}
+	r := &reporter{connection: c, clock: p.Clock, pace: pace{every: p.DiscoverEvery}, spacing: newSpacing()}
 	if r.clock == nil {
 		r.clock = clock.RealClock{}
 	}

@@ -5,6 +5,7 @@ package clusterinfo
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -202,6 +203,10 @@ func (r *reporter) write(ctx context.Context, want *fleetv1alpha1.ClusterConnect
 		Zones: want.Status.Zones, Region: want.Status.Region, Provider: want.Status.Provider,
 		HubAuthorities: want.Status.HubAuthorities,
 	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		return fmt.Errorf("encoding ClusterConnection %q: %w", want.Name, err)
+	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(mine)
 	if err != nil {
 		return fmt.Errorf("encoding the status of ClusterConnection %q: %w", want.Name, err)
@@ -218,6 +223,6 @@ func (r *reporter) write(ctx context.Context, want *fleetv1alpha1.ClusterConnect
 		return err
 	}
 	r.have = want
-	r.spacing.wrote(now, apis)
+	r.spacing.wrote(now, apis, len(text))
 	return nil
 }

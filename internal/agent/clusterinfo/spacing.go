@@ -3,28 +3,52 @@
 
 package clusterinfo
 
-import "time"
+import (
+	"time"
 
-// spacing says when the hub may be written to again. It is pure.
+	"golang.org/x/time/rate"
+)
+
+const (
+	// reportBurst is how many bytes reports take at once: whoever may define kinds in the member
+	// decides how large one is, up to a megabyte, and how often there is another.
+	reportBurst = 8 << 20
+	// reportRate is how many bytes in a second they take after that, as many as those of a work. One
+	// of 80 KiB is never late, and one of a megabyte is written about once a minute.
+	reportRate = 16 << 10
+)
+
+// spacing says when the hub may be written to again. It knows no clock.
 type spacing struct {
 	// last is when the hub was written to, and apis when it was told of other APIs.
 	last, apis time.Time
+	// bytes are those of reports, and paid is when time has paid for all of them.
+	bytes *rate.Limiter
+	paid  time.Time
 }
+
+func newSpacing() spacing { return spacing{bytes: rate.NewLimiter(reportRate, reportBurst)} }
 
 // at returns when the hub may be written to again. What tells of other APIs waits only for the
 // last time that it did: clusters are chosen by their APIs. So there are as many writes at most
-// as if each waited for writePause and each change of the APIs for promptPause.
+// as if each waited for writePause and each change of the APIs for promptPause. Both wait until
+// what was written is paid for.
 func (s spacing) at(apis bool) time.Time {
+	next := s.last.Add(writePause)
 	if apis {
-		return s.apis.Add(promptPause)
+		next = s.apis.Add(promptPause)
 	}
-	return s.last.Add(writePause)
+	if s.paid.After(next) {
+		return s.paid
+	}
+	return next
 }
 
-// wrote says that the hub was written to.
-func (s *spacing) wrote(now time.Time, apis bool) {
+// wrote says that the hub was written to, and has so many bytes.
+func (s *spacing) wrote(now time.Time, apis bool, bytes int) {
 	s.last = now
 	if apis {
 		s.apis = now
 	}
+	s.paid = now.Add(s.bytes.ReserveN(now, min(bytes, reportBurst)).DelayFrom(now))
 }

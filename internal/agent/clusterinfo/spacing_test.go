@@ -16,7 +16,7 @@ import (
 func reports(until, serving time.Duration, come ...time.Duration) (told, writes []time.Duration) {
 	const tick = 100 * time.Millisecond
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	p, s := pace{every: time.Minute}, spacing{}
+	p, s := pace{every: time.Minute}, newSpacing()
 	told = make([]time.Duration, len(come))
 	found, known := 0, 0
 	for at := time.Duration(0); at < until; at += tick {
@@ -31,7 +31,7 @@ func reports(until, serving time.Duration, come ...time.Duration) (told, writes 
 			}
 		}
 		if apis := found > known; !now.Before(s.at(apis)) {
-			s.wrote(now, apis)
+			s.wrote(now, apis, reportRate)
 			writes = append(writes, at)
 			for ; known < found; known++ {
 				told[known] = at
@@ -94,5 +94,41 @@ func TestAStreamOfDefinitionsIsToldAtAPace(t *testing.T) {
 		if took := told[i] - come[i]; took < 0 || took > toldWithin {
 			t.Errorf("the definition at %s is told after %s", come[i], took)
 		}
+	}
+}
+
+// TestReportsAreSpacedByTheirBytes has a report due all the time, of what a cluster has that
+// serves few kinds, or as many as it may.
+func TestReportsAreSpacedByTheirBytes(t *testing.T) {
+	const until, span = 30 * time.Minute, 10 * time.Minute
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	writes := func(bytes int) (all []time.Duration) {
+		s := newSpacing()
+		for at := time.Duration(0); at < until; at += 100 * time.Millisecond {
+			if now := start.Add(at); !now.Before(s.at(true)) {
+				s.wrote(now, true, bytes)
+				all = append(all, at)
+			}
+		}
+		return all
+	}
+	for _, bytes := range []int{200 << 10, 1 << 20, 3 << 20, 2 * reportBurst} {
+		all, most := writes(bytes), 0
+		for i := range all {
+			n := 0
+			for n < len(all)-i && all[i+n] < all[i]+span {
+				n++
+			}
+			most = max(most, n*min(bytes, reportBurst))
+		}
+		if limit := reportBurst + int(span.Seconds())*reportRate + bytes; most > limit {
+			t.Errorf("reports of %d bytes: %d are written in ten minutes, want %d at most", bytes, most, limit)
+		}
+		if last := all[len(all)-1]; last < until-span {
+			t.Errorf("reports of %d bytes: none is written after %s", bytes, last)
+		}
+	}
+	if all, want := writes(int(promptPause.Seconds())*reportRate), int(until/promptPause); len(all) != want {
+		t.Errorf("of small reports, %d are written, want %d", len(all), want)
 	}
 }
