@@ -55,15 +55,34 @@ type account struct {
 	bytes int64
 	begun map[types.NamespacedName]begun
 	meter meter
-	line  line
-	held  map[Reason]time.Time // when works were last held back
+	// line has what waits to be written, and lineToDelete the deletions.
+	line, lineToDelete line
+	held               map[Reason]time.Time // when works were last held back
 }
 
 // begun is a work that is being written.
 type begun struct {
 	bytes, more int64  // what it has then, and how much more that is than it has
 	version     string // the work as it was before
+	deletes     bool
 	since       time.Time
+}
+
+// repeats reports whether a write is the one that was begun, which the cache does not show yet. A work
+// is deleted once, whatever happens to it meanwhile.
+func (b begun) repeats(w Write) bool {
+	if b.deletes || w.deletes {
+		return b.deletes && w.deletes
+	}
+	return b.bytes == w.Bytes && b.version == w.Version
+}
+
+// shows reports whether a work is as it was to be written.
+func (b begun) shows(work *workv1.ManifestWork) bool {
+	if b.deletes {
+		return !work.DeletionTimestamp.IsZero()
+	}
+	return b.bytes == Bytes(work)
 }
 
 // Write is a work that is to be written.
@@ -74,6 +93,8 @@ type Write struct {
 	Has, Bytes int64
 	// Version is the resourceVersion that it has in the cache, empty if it is new.
 	Version string
+
+	deletes bool
 }
 
 // WriteOf returns the write of a work; present is nil for a new one.
@@ -119,7 +140,7 @@ func (a *Allowance) See(before, after *workv1.ManifestWork) {
 		shown = before
 	}
 	if of := a.of[OwnerOf(shown)]; of != nil {
-		if key := client.ObjectKeyFromObject(shown); after == nil || of.begun[key].bytes == Bytes(after) {
+		if key := client.ObjectKeyFromObject(shown); after == nil || of.begun[key].shows(after) {
 			a.end(of, key)
 		}
 	}
@@ -160,18 +181,25 @@ func (a *Allowance) end(of *account, key types.NamespacedName) {
 // Admit decides which works of an owner are written now. Those that become smaller are not held
 // back, except by the rate.
 func (a *Allowance) Admit(owner Owner, writes []Write) Held {
+	return a.decide(owner, func(p *pass) {
+		for _, w := range writes {
+			p.admit(w)
+		}
+	})
+}
+
+// decide has a function decide about works of an owner, and returns what is held back of them.
+func (a *Allowance) decide(owner Owner, about func(*pass)) Held {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.clock.Now()
 	a.forget(now)
 	p := pass{Allowance: a, account: a.account(owner), now: now}
-	for _, w := range writes {
-		p.admit(w)
-	}
+	about(&p)
 	p.held.Owner, p.held.Bytes, p.held.Limit, p.held.own = owner, p.bytes, p.most(), p.limit != nil
 	p.held.room, p.held.shared = p.room(), a.pool.limit
 	if p.held.Any() {
-		p.held.Again = p.line.place(now, p.wait())
+		p.held.Again = p.place()
 	}
 	return p.held
 }

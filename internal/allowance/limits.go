@@ -36,7 +36,8 @@ const (
 	// secondsFull is in how many seconds as much is written after that as the limit is: for the
 	// default 1 MiB/s. API servers have etcd forget what was overwritten every five minutes, after
 	// twice as long at most: with what all namespaces share, what is reserved, and a burst of each,
-	// that is less than 2 GiB at any time.
+	// that is less than 2 GiB at any time. It is so whether works are changed or deleted: each
+	// deletion is one of these writes, and what was deleted is stored as long as what was overwritten.
 	secondsFull = 1024
 	// fullWait is how soon to look again for room.
 	fullWait = time.Minute
@@ -162,7 +163,7 @@ func (h Held) Message() string {
 	if !h.own {
 		limit, share = h.shared, " at most, less what other namespaces write"
 	}
-	return fmt.Sprintf("So much was written to the works of %s that others wait for their turn: %d clusters are not written to yet. "+
+	return fmt.Sprintf("So much was written to, or deleted of, the works of %s that the rest waits for its turn: %d clusters keep what they have until then. "+
 		"After %d MiB at once it is %d KiB in a second%s. An administrator raises both by annotation %s of the Namespace.",
 		whose, len(h.Clusters), burst(limit)/mebi, rate(limit)>>10, share, h.Owner.limitAnnotation())
 }
@@ -183,6 +184,8 @@ type pass struct {
 
 	now  time.Time
 	held Held
+	// deletes says that some of what is held back is a deletion.
+	deletes bool
 }
 
 // room returns what the owner has a part of, as all others do that have no limit of their own.
@@ -213,16 +216,16 @@ func (p *pass) full(grows int64) Reason {
 	}
 }
 
-// open tells whether something may be written now.
-func (p *pass) open() bool {
+// open tells whether something may be written now, or deleted.
+func (p *pass) open(deletes bool) bool {
 	if p.limit != nil {
 		p.meter.drain(p.now, rate(*p.limit))
-		return p.meter.open(rate(*p.limit), burst(*p.limit))
+		return p.meter.open(rate(*p.limit), burst(*p.limit), deletes)
 	}
 	p.drainPool(p.now)
 	// One alone may write as much at once as with the same limit of its own.
 	whole := burst(p.pool.limit) * sharesMade / shareOf
-	return p.meter.open(rate(p.pool.limit), share(whole, int64(max(0, p.pool.meter.bytes-p.meter.bytes))))
+	return p.meter.open(rate(p.pool.limit), share(whole, int64(max(0, p.pool.meter.bytes-p.meter.bytes))), deletes)
 }
 
 // drainPool takes off the meters of all owners without a limit of their own what has been lost
@@ -242,48 +245,54 @@ func (a *Allowance) drainPool(now time.Time) {
 }
 
 // admit decides whether a work is written now.
-func (p *pass) admit(w Write) {
+func (p *pass) admit(w Write) bool {
 	before := p.begun[w.Work]
-	if before.bytes == w.Bytes && before.version == w.Version {
-		return // the cache does not show yet what was written
+	if before.repeats(w) {
+		return true // the cache does not show yet what was written
 	}
 	more := w.Bytes - w.Has
-	grows := max(0, more) - max(0, before.more)
-	if more > 0 {
-		if why := p.full(grows); why != "" {
-			p.hold(w.Work.Namespace, why)
-			return
+	if w.deletes {
+		more = before.more // what is being written takes room until the cache shows it
+	} else if more > 0 {
+		if why := p.full(more - max(0, before.more)); why != "" {
+			return p.hold(w, why)
 		}
 	}
-	if !p.open() {
-		p.hold(w.Work.Namespace, Throttled)
-		return
+	if !p.open(w.deletes) {
+		return p.hold(w, Throttled)
 	}
 	p.meter.bytes += float64(w.Bytes)
 	if p.limit == nil {
 		p.pool.meter.bytes += float64(w.Bytes)
 	}
-	p.begin(p.account, w.Work, begun{bytes: w.Bytes, more: more, version: w.Version, since: p.now})
+	p.begin(p.account, w.Work, begun{bytes: w.Bytes, more: more, version: w.Version, deletes: w.deletes, since: p.now})
+	return true
 }
 
-// hold notes that a work is not written.
-func (p *pass) hold(cluster string, why Reason) {
+// hold notes that a work is not written, and returns that.
+func (p *pass) hold(w Write, why Reason) (admitted bool) {
 	if p.held.Clusters == nil {
 		p.held.Clusters, p.held.Reason = map[string]error{}, why
 	}
-	p.held.Clusters[cluster] = map[Reason]error{Full: errFull, HubFull: errHubFull, Throttled: errThrottled}[why]
+	p.held.Clusters[w.Work.Namespace] = map[Reason]error{Full: errFull, HubFull: errHubFull, Throttled: errThrottled}[why]
 	if why.gravity() > p.held.Reason.gravity() {
 		p.held.Reason = why
 	}
 	p.account.held[why] = p.now
+	p.deletes = p.deletes || w.deletes
+	return false
 }
 
-// wait returns how soon there may be more room, or more time.
-func (p *pass) wait() time.Duration {
-	if p.held.Reason != Throttled {
-		return fullWait
+// place returns how soon to look again: when there may be more room, or more time.
+func (p *pass) place() time.Duration {
+	switch {
+	case p.held.Reason != Throttled:
+		return p.line.place(p.now, fullWait)
+	case p.deletes:
+		return p.lineToDelete.place(p.now, p.meter.wait(reopenToDelete))
+	default:
+		return p.line.place(p.now, p.meter.wait(reopen))
 	}
-	return p.meter.wait()
 }
 
 // burst and rate, which is in bytes in a second, are not lower with a lower limit: what becomes
@@ -297,7 +306,8 @@ func rate(limit int64) int64  { return max(limit, DefaultShared) / secondsFull }
 type meter struct {
 	bytes float64
 	at    time.Time
-	full  bool
+	// full and fullToDelete say that it was full, and not enough is free since.
+	full, fullToDelete bool
 	// most and rate are what it was last looked at by.
 	most, rate int64
 }
@@ -313,19 +323,28 @@ func (m *meter) drain(now time.Time, rate int64) {
 	}
 }
 
-// open tells whether something may be written.
-func (m *meter) open(rate, most int64) bool {
+// open tells whether something may be written, or deleted. Deletions come before what is written: whoever
+// writes without end keeps nothing from going.
+func (m *meter) open(rate, most int64, deletes bool) bool {
 	m.rate, m.most = rate, most
-	m.full = m.bytes >= float64(most) || m.full && m.bytes > float64(most)*reopen
+	m.full = m.stillFull(m.full, reopen)
+	m.fullToDelete = m.stillFull(m.fullToDelete, reopenToDelete)
+	if deletes {
+		return !m.fullToDelete
+	}
 	return !m.full
 }
 
-// reopen is how full the meter is when more may be written.
-const reopen = 0.75
+func (m *meter) stillFull(was bool, reopen float64) bool {
+	return m.bytes >= float64(m.most) || was && m.bytes > float64(m.most)*reopen
+}
 
-// wait returns in how long it is open.
-func (m *meter) wait() time.Duration {
-	seconds := (m.bytes - float64(m.most)*reopen) / float64(m.rate)
+// reopen and reopenToDelete are how full the meter is when more may be written, and deleted.
+const reopen, reopenToDelete = 0.75, 0.875
+
+// wait returns in how long it is so full.
+func (m *meter) wait(part float64) time.Duration {
+	seconds := (m.bytes - float64(m.most)*part) / float64(m.rate)
 	return time.Duration(min(max(1, seconds+1), lookMax.Seconds()) * float64(time.Second))
 }
 

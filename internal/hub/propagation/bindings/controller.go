@@ -137,7 +137,9 @@ func (c *Controller) look(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	b, err := read(ctx, c.Client, req.NamespacedName)
 	switch {
 	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, errors.Join(c.Stages.Gone(ctx, req.NamespacedName), c.ending.abandoned(ctx, req.NamespacedName))
+		failed := c.Stages.Gone(ctx, req.NamespacedName)
+		again, err := c.ending.abandoned(ctx, req.NamespacedName)
+		return ctrl.Result{RequeueAfter: again}, errors.Join(failed, err)
 	case err != nil:
 		return ctrl.Result{}, err
 	case deliver.ID(b) == "":
@@ -240,17 +242,14 @@ func read(ctx context.Context, reader client.Reader, name types.NamespacedName) 
 
 // report writes the status of a binding. The remarks are what there is to say about the
 // object besides what clusters say, each "" if there is nothing.
-func (c *Controller) report(ctx context.Context, b binding, items []workv1alpha2.AggregatedStatusItem, limited allowance.Held, remarks ...string) error {
+func (c *Controller) report(ctx context.Context, b binding, items []workv1alpha2.AggregatedStatusItem, held allowance.Held, remarks ...string) error {
 	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
 	status := after.BindingStatus()
 	// The cache has digests of what clusters report.
 	if !equality.Semantic.DeepEqual(sum.Digest(status.AggregatedStatus), sum.Digest(items)) {
 		status.AggregatedStatus = items
 	}
-	applied := sum.FullyApplied(b.BindingSpec(), items)
-	if limited.Any() {
-		applied.Reason, applied.Message = string(limited.Reason), limited.Message()
-	}
+	applied := limited(sum.FullyApplied(b.BindingSpec(), items), held)
 	for _, remark := range remarks {
 		applied.Message = strings.TrimSpace(applied.Message + " " + remark)
 	}
@@ -258,8 +257,16 @@ func (c *Controller) report(ctx context.Context, b binding, items []workv1alpha2
 	if err := conditions.PatchStatus(ctx, c.Client, b, after); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)
 	}
-	if was := meta.FindStatusCondition(b.BindingStatus().Conditions, applied.Type); limited.Lasts() && (was == nil || was.Reason != applied.Reason) {
+	if was := meta.FindStatusCondition(b.BindingStatus().Conditions, applied.Type); held.Lasts() && (was == nil || was.Reason != applied.Reason) {
 		c.Events.Eventf(b, nil, corev1.EventTypeWarning, applied.Reason, action, "%s", applied.Message)
 	}
 	return nil
+}
+
+// limited has a condition say what is held back, if anything is.
+func limited(condition metav1.Condition, held allowance.Held) metav1.Condition {
+	if held.Any() {
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(held.Reason), held.Message()
+	}
+	return condition
 }

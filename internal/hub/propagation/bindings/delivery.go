@@ -204,6 +204,8 @@ func (c *Controller) owner(ctx context.Context, b binding, object *unstructured.
 // limit returns the changes that the allowance of the owner lets through now. Bindings
 // without a namespace are an administrator's, and have no limit.
 func (d *delivery) limit(ctx context.Context, changes deliver.Changes) (deliver.Changes, error) {
+	// Where the work of an earlier object waits for its turn to be deleted, the name is not free yet.
+	changes.New = slices.DeleteFunc(changes.New, func(work *workv1.ManifestWork) bool { return d.limited.Clusters[work.Namespace] != nil })
 	if d.owner.Namespace == "" || len(changes.New)+len(changes.Changed) == 0 {
 		return changes, nil
 	}
@@ -242,8 +244,16 @@ func (d *delivery) clear(ctx context.Context, earlier []workv1.ManifestWork) (cu
 	if current, err := d.by.current(ctx, d.binding); err != nil || !current {
 		return false, err
 	}
-	d.do(ctx, deliver.Changes{Gone: lost})
-	return true, nil
+	return true, d.withdraw(ctx, lost, false)
+}
+
+// withdraw deletes works, those whose turn it is.
+func (d *delivery) withdraw(ctx context.Context, works []workv1.ManifestWork, preserve bool) error {
+	gone, err := d.by.withdraw(ctx, d.binding.GetNamespace(), works, preserve)
+	d.wrote = d.wrote || gone.some
+	d.limited = d.limited.With(gone.held)
+	maps.Copy(d.failed, gone.failed)
+	return err
 }
 
 // take returns the works that there are in the clusters of a part.
@@ -289,9 +299,7 @@ func (d *delivery) remove(ctx context.Context) (current bool, err error) {
 	if current, err := d.by.current(ctx, d.binding); err != nil || !current {
 		return false, err
 	}
-	d.wrote = true
-	d.do(ctx, deliver.Changes{Gone: gone, Preserve: deliver.Preserves(d.binding)})
-	return true, nil
+	return true, d.withdraw(ctx, gone, deliver.Preserves(d.binding))
 }
 
 // clustersOfReferrers returns the clusters that the bindings have now which need the object of a
@@ -316,7 +324,7 @@ func clustersOfReferrers(ctx context.Context, reader client.Reader, b binding) (
 	return clusters, nil
 }
 
-// do makes changes.
+// do makes changes, but for works that go.
 func (d *delivery) do(ctx context.Context, changes deliver.Changes) {
 	failed := d.by.writer().Write(ctx, changes)
 	d.by.Allowance.Failed(d.owner, deliver.NameOfWorks(d.binding), failed)

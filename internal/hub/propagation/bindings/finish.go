@@ -19,6 +19,7 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/allowance"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
@@ -50,10 +51,11 @@ func (c ending) finish(ctx context.Context, b binding, works []workv1.ManifestWo
 	switch {
 	case stays:
 	case len(works) > 0:
-		if kept = c.cleanUp(ctx, b, works); c.succeeded(b) {
+		var held allowance.Held
+		if held, kept = c.cleanUp(ctx, b, works); c.succeeded(b) {
 			break // whoever has the name next deletes what is left
 		}
-		again, err := c.tellKept(ctx, b, works)
+		again, err := c.tellKept(ctx, b, works, held)
 		return ctrl.Result{RequeueAfter: again}, errors.Join(kept, err)
 	case c.Created.Awaited(deliver.NameOfWorks(b)):
 		return ctrl.Result{RequeueAfter: settle}, nil // the cache shows them by then
@@ -74,11 +76,18 @@ func (c ending) letGo(ctx context.Context, b binding) error {
 	return nil
 }
 
-// tellKept writes to the status of a binding that is being deleted which clusters have
-// not let go for a while of what they were sent: it cannot go before. It returns how soon
-// there may be more to tell.
-func (c ending) tellKept(ctx context.Context, b binding, works []workv1.ManifestWork) (again time.Duration, err error) {
+// tellKept writes to the status of a binding that is being deleted what waits for its turn, and which
+// clusters have not let go for a while of what they were sent: it cannot go before. It returns how soon
+// there may be more to do or to tell.
+func (c ending) tellKept(ctx context.Context, b binding, works []workv1.ManifestWork, held allowance.Held) (again time.Duration, err error) {
 	kept, again := sum.Kept(works, c.Clock.Now())
+	if held.Any() {
+		waits := limited(metav1.Condition{Type: workv1alpha2.BindingConditionFullyApplied}, held)
+		if kept != nil {
+			waits.Message += " " + kept.Message
+		}
+		kept, again = &waits, sooner(again, held.Again)
+	}
 	name := client.ObjectKeyFromObject(b)
 	if slices.ContainsFunc(works, func(work workv1.ManifestWork) bool { return deliver.BindingOf(&work) != name }) {
 		again = sooner(again, sum.KeptAfter) // it does not bring the binding back when it goes
@@ -154,33 +163,38 @@ func (c ending) undefined() (bool, error) {
 
 // abandoned deletes the works of a binding that does not exist, if their object
 // does not exist either. A controller that led before may have created them when
-// the binding was about to go.
-func (c ending) abandoned(ctx context.Context, name types.NamespacedName) error {
+// the binding was about to go. It returns how soon to go on, 0 if nothing waits for its turn.
+func (c ending) abandoned(ctx context.Context, name types.NamespacedName) (again time.Duration, err error) {
 	works, err := c.Works.WithName(name)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	works = slices.DeleteFunc(works, func(w *workv1.ManifestWork) bool { return !alive(*w) })
 	if len(works) == 0 {
-		return nil
+		return 0, nil
 	}
 	err = c.Live.Get(ctx, name, empty(name))
 	switch {
 	case err == nil:
-		return nil // the cache shows it soon
+		return 0, nil // the cache shows it soon
 	case !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		return fmt.Errorf("reading the binding %q: %w", name, err)
+		return 0, fmt.Errorf("reading the binding %q: %w", name, err)
 	}
-	var gone []workv1.ManifestWork
 	var problems []error // each concerns one work: a member may have written into it
 	for _, work := range works {
 		lost, err := c.lost(ctx, work)
-		if lost {
-			gone = append(gone, *work)
-		}
 		problems = append(problems, err)
+		if !lost {
+			continue
+		}
+		gone, err := c.withdraw(ctx, name.Namespace, []workv1.ManifestWork{*work}, false)
+		problems = append(problems, err, send.Joined(gone.failed))
+		if gone.held.Any() { // and so would the others, which are not read from the hub for that
+			again = gone.held.Again
+			break
+		}
 	}
-	return errors.Join(append(problems, send.Joined(c.writer().Write(ctx, deliver.Changes{Gone: gone})))...)
+	return again, errors.Join(problems...)
 }
 
 // lost tells whether the object that a work was made of does not exist any more.
@@ -226,15 +240,18 @@ func empty(name types.NamespacedName) binding {
 	return &workv1alpha2.ResourceBinding{}
 }
 
-// cleanUp deletes the works of a binding.
-func (c ending) cleanUp(ctx context.Context, b binding, works []workv1.ManifestWork) error {
-	failed := c.writer().Write(ctx, deliver.Changes{Gone: works, Preserve: deliver.Preserves(b)})
-	if err := send.Passing(failed); err != nil {
-		return err
+// cleanUp deletes the works of a binding, those whose turn it is.
+func (c ending) cleanUp(ctx context.Context, b binding, works []workv1.ManifestWork) (allowance.Held, error) {
+	gone, err := c.withdraw(ctx, b.GetNamespace(), works, deliver.Preserves(b))
+	if err != nil {
+		return gone.held, err
 	}
-	err := send.Joined(failed)
+	if err := send.Passing(gone.failed); err != nil {
+		return gone.held, err
+	}
+	err = send.Joined(gone.failed)
 	if err != nil {
 		c.Announce.Tell(announce.Alone(b, announce.ReasonCleanupWorkFailed, err.Error()))
 	}
-	return err
+	return gone.held, err
 }

@@ -201,7 +201,7 @@ func (w Writer) remove(ctx context.Context, work *workv1.ManifestWork, preserve 
 	if !work.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if preserve && (work.Spec.DeleteOption == nil || work.Spec.DeleteOption.PropagationPolicy != workv1.DeletePropagationPolicyOrphan) {
+	if preserve && !preserves(work) {
 		body := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"deleteOption":{"propagationPolicy":%q}}}`, work.UID, workv1.DeletePropagationPolicyOrphan)
 		err := w.Client.Patch(ctx, work.DeepCopy(), client.RawPatch(types.MergePatchType, body))
 		if client.IgnoreNotFound(err) != nil {
@@ -212,4 +212,17 @@ func (w Writer) remove(ctx context.Context, work *workv1.ManifestWork, preserve 
 		return fmt.Errorf("deleting ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
 	}
 	return nil
+}
+
+func preserves(work *workv1.ManifestWork) bool {
+	return work.Spec.DeleteOption != nil && work.Spec.DeleteOption.PropagationPolicy == workv1.DeletePropagationPolicyOrphan
+}
+
+// WritesToRemove returns how often API servers store a work whole until it is deleted.
+func WritesToRemove(work *workv1.ManifestWork, preserve bool) int64 {
+	writes := int64(1)
+	if preserve && !preserves(work) {
+		writes++
+	}
+	return writes
 }

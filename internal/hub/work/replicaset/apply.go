@@ -50,13 +50,15 @@ func passOf(p plan) (plan, bool) {
 	return p, all
 }
 
-// limit takes out of the plan what the allowance of the namespace does not let through now. Labels and
-// annotations need no room, but API servers store the whole work with each write of them.
+// limit takes out of the plan what the allowance of the namespace does not let through now. Labels,
+// annotations and deletions need no room, but API servers store the whole work with each write of them.
 func (c *Controller) limit(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, p plan, bytes int64) (plan, allowance.Held, error) {
 	owner := allowance.Owner{Namespace: set.Namespace}
 	if _, err := counting.TakeLimit(ctx, c.Client, c.Allowance, owner); err != nil {
 		return p, allowance.Held{}, err //nolint:wrapcheck // it names the namespace
 	}
+	var gone allowance.Held
+	p.Gone, gone = c.Allowance.AdmitDeletions(owner, deletions(p.Gone))
 	name := workName(client.ObjectKeyFromObject(set))
 	var specs, labels []allowance.Write
 	for _, w := range p.Writes {
@@ -73,7 +75,15 @@ func (c *Controller) limit(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 	}
 	late := c.Allowance.Admit(owner, labels)
 	p.Writes = slices.DeleteFunc(p.Writes, func(w write) bool { return !w.Spec && late.Clusters[w.Cluster] != nil })
-	return p, held.With(late), nil
+	return p, gone.With(held).With(late), nil
+}
+
+// deletions returns what API servers store when works are deleted: each of them once.
+func deletions(works []*workv1.ManifestWork) (all []allowance.Deletion) {
+	for _, work := range works {
+		all = append(all, allowance.Deletion{Work: work, Writes: 1})
+	}
+	return all
 }
 
 // takes returns what a write takes up that makes the work so many bytes; name is that of a new one.
@@ -105,7 +115,13 @@ func (c *Controller) apply(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 	owner := allowance.Owner{Namespace: set.Namespace}
 	tasks := make([]func() error, 0, len(p.Gone)+len(p.Writes))
 	for _, work := range p.Gone {
-		tasks = append(tasks, func() error { return c.remove(ctx, work) })
+		tasks = append(tasks, func() error {
+			err := c.remove(ctx, work)
+			if err != nil {
+				c.Allowance.Failed(owner, work.Name, map[string]error{work.Namespace: err})
+			}
+			return err
+		})
 	}
 	for _, w := range p.Writes {
 		tasks = append(tasks, func() error {
@@ -236,7 +252,7 @@ func (c *Controller) patch(ctx context.Context, target *workv1.ManifestWork, pat
 }
 
 // remove deletes the work that was looked at, not a later one of its name.
-func (c *Controller) remove(ctx context.Context, work client.Object) error {
+func (c *Controller) remove(ctx context.Context, work *workv1.ManifestWork) error {
 	err := deletion.Delete(ctx, c.Client, work, nil)
 	if apierrors.IsConflict(err) {
 		return nil

@@ -5,7 +5,9 @@ package replicaset
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,66 +19,73 @@ import (
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
 
-// cleanUp deletes the works of a replica set that is being deleted and, with
-// policy Foreground, keeps it until they are gone. The watch tells what becomes
-// of them.
-func (c *Controller) cleanUp(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) error {
+// storedAgain is how soon to look again for works that the hub has and the cache does not show yet.
+const storedAgain = time.Second
+
+// cleanUp deletes the works of a replica set that is being deleted, those whose turn it is, and, with
+// policy Foreground, keeps it until they are gone. The watch tells what becomes of them. It returns
+// how soon to look again although nothing happens; 0 is never.
+func (c *Controller) cleanUp(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (again time.Duration, err error) {
 	if !controllerutil.ContainsFinalizer(set, workv1alpha1.FinalizerManifestWorkCleanup) {
-		return nil
+		return 0, nil
+	}
+	byCluster, err := c.works(ctx, client.ObjectKeyFromObject(set))
+	if err != nil {
+		return 0, err
+	}
+	if alive := (facts{Works: byCluster}).gone(nil); len(alive) > 0 {
+		return c.remainder(ctx, set, alive)
 	}
 	foreground := set.Spec.CascadeDeletionPolicy == workv1alpha1.CascadeDeletionPolicyForeground
+	if foreground && len(byCluster) > 0 {
+		return 0, nil
+	}
 	// The cache may not have a work yet that was created a moment ago.
-	for _, list := range []func(context.Context, types.NamespacedName) ([]client.Object, error){c.cachedWorks, c.storedWorks} {
-		works, err := list(ctx, client.ObjectKeyFromObject(set))
-		if err != nil {
-			return err
-		}
-		var tasks []func() error
-		for _, work := range works {
-			if work.GetDeletionTimestamp().IsZero() {
-				tasks = append(tasks, func() error { return c.remove(ctx, work) })
-			}
-		}
-		if len(tasks) > 0 || foreground && len(works) > 0 {
-			return inParallel(tasks)
-		}
+	stored, alive, err := c.stored(ctx, client.ObjectKeyFromObject(set))
+	if err != nil {
+		return 0, err
+	}
+	if alive || foreground && stored {
+		return storedAgain, nil
 	}
 	before := set.DeepCopy()
 	controllerutil.RemoveFinalizer(set, workv1alpha1.FinalizerManifestWorkCleanup)
-	err := c.Client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err = c.Client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer of ManifestWorkReplicaSet %q: %w", client.ObjectKeyFromObject(set), err)
+		return 0, fmt.Errorf("removing the finalizer of ManifestWorkReplicaSet %q: %w", client.ObjectKeyFromObject(set), err)
 	}
-	return nil
+	return 0, nil
 }
 
-func (c *Controller) cachedWorks(ctx context.Context, set types.NamespacedName) ([]client.Object, error) {
-	byCluster, err := c.works(ctx, set)
-	var all []client.Object
-	for _, works := range byCluster {
-		for _, work := range works {
-			all = append(all, work)
-		}
+// remainder deletes what is left of the works of a replica set that is being deleted, and tells what has
+// to wait for its turn.
+func (c *Controller) remainder(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, works []*workv1.ManifestWork) (again time.Duration, err error) {
+	now, held, err := c.limit(ctx, set, plan{Gone: works}, 0)
+	if err != nil {
+		return 0, err
 	}
-	return all, err
+	err = c.apply(ctx, set, now)
+	if held.Any() {
+		err = errors.Join(err, c.report(ctx, set, status{Conditions: []metav1.Condition{waits(held)}}))
+	}
+	return held.Again, err
 }
 
-func (c *Controller) storedWorks(ctx context.Context, set types.NamespacedName) ([]client.Object, error) {
+// stored reports whether the hub has works of a replica set, and whether some of them are not being
+// deleted.
+func (c *Controller) stored(ctx context.Context, set types.NamespacedName) (some, alive bool, err error) {
 	if len(validation.IsValidLabelValue(ownerOf(set))) > 0 {
-		return nil, nil // no work can have the label
+		return false, false, nil // no work can have the label
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(workv1.GroupVersion.WithKind("ManifestWorkList"))
 	if err := c.Live.List(ctx, list, client.MatchingLabels{workv1.LabelManifestWorkReplicaSet: ownerOf(set)}); err != nil {
-		return nil, fmt.Errorf("listing the ManifestWorks of ManifestWorkReplicaSet %q: %w", set, err)
+		return false, false, fmt.Errorf("listing the ManifestWorks of ManifestWorkReplicaSet %q: %w", set, err)
 	}
-	var all []client.Object
 	for i := range list.Items {
-		if !isOurs(set, &list.Items[i]) {
-			continue
+		if isOurs(set, &list.Items[i]) {
+			some, alive = true, alive || list.Items[i].DeletionTimestamp.IsZero()
 		}
-		list.Items[i].SetGroupVersionKind(workv1.GroupVersion.WithKind("ManifestWork"))
-		all = append(all, &list.Items[i])
 	}
-	return all, nil
+	return some, alive, nil
 }

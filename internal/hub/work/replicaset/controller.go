@@ -76,11 +76,12 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		c.seen.forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !set.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, c.cleanUp(ctx, set)
-	}
 	if !c.Counted() {
 		return ctrl.Result{RequeueAfter: countedAgain}, nil
+	}
+	if !set.DeletionTimestamp.IsZero() {
+		again, err := c.cleanUp(ctx, set)
+		return ctrl.Result{RequeueAfter: again}, err
 	}
 	if problems := validation.IsValidLabelValue(ownerOf(req.NamespacedName)); len(problems) > 0 {
 		return ctrl.Result{}, c.report(ctx, set, invalidName(req.NamespacedName, problems))

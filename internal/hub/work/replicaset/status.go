@@ -83,9 +83,14 @@ func statusOf(f facts, p plan, o outcome) status {
 	verified := verified(p.Progress)
 	s.Conditions = []metav1.Condition{verified, rolledOut(p.Progress, o.Paused), applied(s.Summary, verified, wrong, o.Failed)}
 	if o.Failed == nil && o.Held.Any() {
-		s.Conditions[2].Status, s.Conditions[2].Reason, s.Conditions[2].Message = metav1.ConditionFalse, heldReason(o.Held.Reason), o.Held.Message()
+		s.Conditions[2] = waits(o.Held)
 	}
 	return s
+}
+
+// waits is condition ManifestworkApplied while works are held back.
+func waits(held allowance.Held) metav1.Condition {
+	return metav1.Condition{Type: workv1alpha1.ConditionManifestworkApplied, Status: metav1.ConditionFalse, Reason: heldReason(held.Reason), Message: held.Message()}
 }
 
 // heldReason returns what condition ManifestworkApplied calls a reason of the allowance.

@@ -1,0 +1,76 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bindings
+
+import (
+	"context"
+	"maps"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/allowance/counting"
+	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
+)
+
+// withdrawn is what came of deleting works.
+type withdrawn struct {
+	// some says that it was the turn of some works, and failed what went wrong with these, by cluster.
+	some   bool
+	failed map[string]error
+	// held is what waits for its turn.
+	held allowance.Held
+}
+
+// withdraw deletes works of a binding in a namespace, those whose turn it is: this is the only way in which
+// bindings delete works. Bindings without a namespace are an administrator's, and have no limit.
+//
+// It is the namespace of the binding that pays, whatever its member has written into a work: the work
+// says only whether a ClusterPropagationPolicy has sent the object.
+func (c Deps) withdraw(ctx context.Context, namespace string, works []workv1.ManifestWork, preserve bool) (withdrawn, error) {
+	of := map[allowance.Owner][]allowance.Deletion{}
+	for i := range works {
+		if work := &works[i]; alive(*work) {
+			owner := allowance.Owner{Namespace: namespace, ClusterWide: allowance.OwnerOf(work).ClusterWide}
+			of[owner] = append(of[owner], allowance.Deletion{Work: work, Writes: send.WritesToRemove(work, preserve)})
+		}
+	}
+	result := withdrawn{failed: map[string]error{}}
+	for owner, deletions := range of {
+		now, held, err := c.turn(ctx, owner, deletions)
+		if err != nil {
+			return result, err
+		}
+		gone := deliver.Changes{Preserve: preserve}
+		for _, work := range now {
+			gone.Gone = append(gone.Gone, *work)
+		}
+		failed := c.writer().Write(ctx, gone)
+		for _, work := range now {
+			if err := failed[work.Namespace]; err != nil {
+				c.Allowance.Failed(owner, work.Name, map[string]error{work.Namespace: err})
+			}
+		}
+		result.some = result.some || len(now) > 0
+		result.held = result.held.With(held)
+		maps.Copy(result.failed, failed)
+	}
+	return result, nil
+}
+
+// turn returns which works of an owner are deleted now.
+func (c Deps) turn(ctx context.Context, owner allowance.Owner, deletions []allowance.Deletion) (now []*workv1.ManifestWork, held allowance.Held, err error) {
+	if owner.Namespace == "" {
+		for _, d := range deletions {
+			now = append(now, d.Work)
+		}
+		return now, held, nil
+	}
+	// Whoever has works to write tells of mistakes.
+	if _, err := counting.TakeLimit(ctx, c.Client, c.Allowance, owner); err != nil {
+		return nil, held, err //nolint:wrapcheck // it names the namespace
+	}
+	now, held = c.Allowance.AdmitDeletions(owner, deletions)
+	return now, held, nil
+}

@@ -1,0 +1,185 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bindings
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
+)
+
+// tenants are the bindings of namespaces on a hub, whose works count as large as the test says.
+type tenants struct {
+	*testing.T
+	ending
+
+	clock *clocktesting.FakePassiveClock
+}
+
+func newTenants(t *testing.T) tenants {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(workv1alpha2.AddToScheme(scheme), workv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&workv1alpha2.ResourceBinding{}).Build()
+	clk := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
+	return tenants{T: t, clock: clk, ending: ending{Deps{Client: hub, Live: hub, Clock: clk, Allowance: allowance.New(clk, allowance.DefaultShared)}}}
+}
+
+// sends creates a binding with works of so many bytes.
+func (s tenants) sends(namespace string, works, bytes int) *workv1alpha2.ResourceBinding {
+	s.Helper()
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+	objects := []client.Object{b}
+	for n := range works {
+		objects = append(objects, &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+			Namespace: fmt.Sprintf("member%d", n), Name: namespace + "-web", Finalizers: []string{workv1.FinalizerManifestWorkCleanup},
+			Annotations: map[string]string{
+				workv1alpha2.AnnotationResourceBindingNamespace: namespace, workv1alpha2.AnnotationResourceBindingName: "web",
+				allowance.AnnotationBytes: fmt.Sprint(bytes),
+			},
+		}})
+	}
+	for _, object := range objects {
+		if err := s.Client.Create(s.Context(), object); err != nil {
+			s.Fatal(err)
+		}
+	}
+	return b
+}
+
+// works returns those of a namespace, and how many of them are not being deleted.
+func (s tenants) works(namespace string) (works []workv1.ManifestWork, left int) {
+	s.Helper()
+	list := &workv1.ManifestWorkList{}
+	if err := s.Client.List(s.Context(), list); err != nil {
+		s.Fatal(err)
+	}
+	for _, work := range list.Items {
+		if work.Name == namespace+"-web" {
+			works = append(works, work)
+			if alive(work) {
+				left++
+			}
+		}
+	}
+	return works, left
+}
+
+// deletes deletes the works of a binding that is being deleted, and returns how many are left.
+func (s tenants) deletes(b *workv1alpha2.ResourceBinding) (left int, again time.Duration) {
+	s.Helper()
+	works, _ := s.works(b.Namespace)
+	held, err := s.cleanUp(s.Context(), b, works)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if again, err = s.tellKept(s.Context(), b, works, held); err != nil {
+		s.Fatal(err)
+	}
+	if err := s.Client.Get(s.Context(), client.ObjectKeyFromObject(b), b); err != nil {
+		s.Fatal(err)
+	}
+	_, left = s.works(b.Namespace)
+	return left, again
+}
+
+// TestDeletionsOfBindingsWaitForTheirTurn has a tenant delete more than may be written at once.
+func TestDeletionsOfBindingsWaitForTheirTurn(t *testing.T) {
+	const megabyte, works, burst = 1 << 20, 320, allowance.DefaultShared / 4 / (1 << 20)
+	s := newTenants(t)
+	shop, bank := s.sends("shop", works, megabyte), s.sends("bank", 2, 1)
+	left, again := s.deletes(shop)
+	if left != works-burst || again < time.Second {
+		t.Errorf("%d of %d works are left, to be looked at in %s; want %d", left, works, again, works-burst)
+	}
+	applied := meta.FindStatusCondition(shop.Status.Conditions, workv1alpha2.BindingConditionFullyApplied)
+	if applied == nil || applied.Status != metav1.ConditionFalse || applied.Reason != workv1alpha2.BindingReasonNamespaceThrottled ||
+		!strings.Contains(applied.Message, fmt.Sprintf("%d clusters", left)) {
+		t.Errorf("the binding says %+v", applied)
+	}
+	if held := s.Allowance.HeldBack(); held[allowance.Throttled] != 1 {
+		t.Errorf("%d namespaces count as held back", held[allowance.Throttled])
+	}
+	if left, _ := s.deletes(bank); left != 0 {
+		t.Errorf("%d works of another tenant wait", left)
+	}
+	if still, _ := s.deletes(shop); still != left {
+		t.Errorf("%d works are left at once, of %d", still, left)
+	}
+	begun := s.clock.Now()
+	for looks := 0; left > 0; looks++ {
+		s.clock.SetTime(s.clock.Now().Add(again))
+		if left, again = s.deletes(shop); looks > 10 {
+			t.Fatalf("%d works are left", left)
+		}
+	}
+	if took := s.clock.Now().Sub(begun); took > 3*time.Minute {
+		t.Errorf("64 MiB take %s", took)
+	}
+}
+
+// TestWhatIsPreservedIsStoredTwice has works deleted that do not say yet that clusters keep what they have.
+func TestWhatIsPreservedIsStoredTwice(t *testing.T) {
+	const megabyte, works, burst = 1 << 20, 320, allowance.DefaultShared / 4 / (1 << 20)
+	s := newTenants(t)
+	b := s.sends("shop", works, megabyte)
+	b.Spec.PreserveResourcesOnDeletion = new(true)
+	if left, _ := s.deletes(b); left != works-burst/2 {
+		t.Errorf("%d of %d works are left, want %d", left, works, works-burst/2)
+	}
+}
+
+// TestDeletionsOfAnAdministratorDoNotWait has a binding without a namespace.
+func TestDeletionsOfAnAdministratorDoNotWait(t *testing.T) {
+	s := newTenants(t)
+	s.sends("shop", 320, 1<<20)
+	works, _ := s.works("shop")
+	gone, err := s.withdraw(t.Context(), "", works, false)
+	if _, left := s.works("shop"); err != nil || left != 0 || gone.held.Any() {
+		t.Errorf("%d works are left: %v", left, err)
+	}
+}
+
+// TestNothingIsSentWhereAnEarlierObjectWaitsToGo has the works of an earlier object of the name wait for
+// their turn to be deleted: a new one could not be created, however often it is tried.
+func TestNothingIsSentWhereAnEarlierObjectWaitsToGo(t *testing.T) {
+	s := newTenants(t)
+	b := s.sends("shop", 320, 1<<20)
+	d := &delivery{by: &Controller{Deps: s.Deps}, binding: b, owner: allowance.Owner{Namespace: "shop"}, failed: map[string]error{}}
+	earlier, _ := s.works("shop")
+	if err := d.withdraw(t.Context(), earlier, false); err != nil {
+		t.Fatal(err)
+	}
+	var changes deliver.Changes
+	for n := range 320 {
+		changes.New = append(changes.New, &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("member%d", n), Name: "new"}})
+	}
+	s.clock.SetTime(s.clock.Now().Add(time.Hour)) // there is time to write all of them
+	changes, err := d.limit(t.Context(), changes)
+	_, left := s.works("shop")
+	if err != nil || left == 0 || len(changes.New) != 320-left {
+		t.Errorf("%d works are created, while %d of earlier objects are not deleted: %v", len(changes.New), left, err)
+	}
+	told := limited(metav1.Condition{Status: metav1.ConditionTrue, Reason: workv1alpha2.BindingReasonFullyAppliedSuccess}, d.limited)
+	if told.Status != metav1.ConditionFalse || told.Reason != workv1alpha2.BindingReasonNamespaceThrottled {
+		t.Errorf("the binding says %+v", told)
+	}
+}
