@@ -126,5 +126,8 @@ func (o Objects) resource(key Key) (dynamic.ResourceInterface, error) {
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		return o.Client.Resource(mapping.Resource).Namespace(key.Name.Namespace), nil
 	}
+	if key.Name.Namespace != "" { // or else whoever writes a binding in a namespace would name what is in none
+		return nil, fmt.Errorf("%s has no namespace: %w", key, apierrors.NewNotFound(mapping.Resource.GroupResource(), key.Name.Name))
+	}
 	return o.Client.Resource(mapping.Resource), nil
 }
