@@ -6,6 +6,7 @@ package apiserver
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -14,7 +15,9 @@ import (
 
 // limiter bounds how many requests of one user are under way: those of an
 // aggregated API do not pass the hub's priority and fairness more than once, and
-// all come with the certificate of the hub's API server.
+// all come with the certificate of the hub's API server. Whoever reads no answer, or
+// no more than a byte of it at a time, has one under way for as long as he likes, so
+// no places are shared by all users, nor by paths but those of probes.
 type limiter struct {
 	max int
 
@@ -56,7 +59,7 @@ func (l *limiter) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, ok := request.UserFrom(r.Context())
 		info, known := request.RequestInfoFrom(r.Context())
-		if !ok || !known || !info.IsResourceRequest {
+		if !ok || !known || slices.Contains(probed(), r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -72,9 +75,24 @@ func (l *limiter) handler(next http.Handler) http.Handler {
 }
 
 // limited returns the usual chain of handlers, with the limits behind
-// authentication and authorization.
+// authentication and authorization, and without the places that all users share.
 func limited(l *limiter, b *bodies) func(http.Handler, *genericserver.Config) http.Handler {
 	return func(api http.Handler, c *genericserver.Config) http.Handler {
-		return genericserver.DefaultBuildHandlerChain(l.handler(b.handler(api)), c)
+		c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight = 0, 0
+		return briefly(genericserver.DefaultBuildHandlerChain(l.handler(b.handler(api)), c))
 	}
+}
+
+// briefly has probes answered without what was asked of them, which they would repeat:
+// what fits into the buffer of a connection ends without anybody who reads it.
+func briefly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if slices.Contains(probed(), r.URL.Path) && r.URL.RawQuery != "" {
+			plain := *r.URL
+			plain.RawQuery = ""
+			r = r.WithContext(r.Context())
+			r.URL = &plain
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -24,7 +24,7 @@ func TestAUserHasSoManyRequestsUnderWay(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Header.Set("Wait", wait)
 		ctx := request.WithUser(r.Context(), &user.DefaultInfo{Name: name})
-		ctx = request.WithRequestInfo(ctx, &request.RequestInfo{IsResourceRequest: path != "/healthz", Verb: verb})
+		ctx = request.WithRequestInfo(ctx, &request.RequestInfo{IsResourceRequest: path == "/apis", Verb: verb})
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r.WithContext(ctx))
 		return w
@@ -36,6 +36,9 @@ func TestAUserHasSoManyRequestsUnderWay(t *testing.T) {
 	}
 	if w := ask("ann", "get", "/apis", ""); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" {
 		t.Errorf("one more request: %d with Retry-After %q, want 429 and 1", w.Code, w.Header().Get("Retry-After"))
+	}
+	if w := ask("ann", "get", "/openapi/v2", ""); w.Code != http.StatusTooManyRequests {
+		t.Errorf("one more request, for what is no resource: %d, want 429", w.Code)
 	}
 	for what, w := range map[string]*httptest.ResponseRecorder{
 		"a watch": ask("ann", "watch", "/apis", ""), "another user": ask("bob", "get", "/apis", ""), "a health check": ask("ann", "get", "/healthz", ""),
