@@ -259,3 +259,43 @@ func served(ctx context.Context, t *testing.T, h *hub) *big.Int {
 	defer func() { _ = connection.Close() }()
 	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber //nolint:forcetypeassert // of TLS
 }
+
+// testSetsOfOthers has somebody create the Cluster of a ManagedCluster that waits. Whoever
+// may ask to join could name any set there.
+func testSetsOfOthers(t *testing.T, h *hub) {
+	const name, user = "of-a-joiner", "acceptor"
+	create := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clusters"}, Verbs: []string{"create"}}
+	accept := rbacv1.PolicyRule{APIGroups: []string{clusterv1.RegisterGroup}, Resources: []string{"managedclusters/accept"}, Verbs: []string{"update"}}
+	h.grant(t, user, "", create, accept)
+	for _, rule := range []rbacv1.PolicyRule{create, accept} {
+		env.WaitAllowed(t.Context(), t, h.admin, env.User(user), "", rule, true)
+	}
+	config, _ := h.user(t, user)
+	heard := &[]string{}
+	config.WarningHandlerWithContext = warnings{heard}
+	as, err := client.New(config, client.Options{Scheme: scheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.LabelClusterSet: "prod", "tier": "gold"}}}
+	waits.Spec.Taints = []clusterv1.Taint{{Key: "keep-out", Effect: clusterv1.TaintEffectNoSelect}}
+	h.create(t, waits)
+	said := clusterOf(name, v1alpha1.Pull)
+	said.Labels = map[string]string{clusterv1.LabelClusterSet: "prod"}
+	for what, c := range map[string]*v1alpha1.Cluster{"that says nothing of its set": clusterOf(name, v1alpha1.Pull), "that says the same": said} {
+		if err := as.Create(t.Context(), c); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `create managedclustersets/join.cluster.open-cluster-management.io "prod"`) {
+			t.Errorf("a Cluster %s, for a ManagedCluster that asks for set prod: %v, want that it is forbidden without the right to join the set", what, err)
+		}
+	}
+	join := rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersets/join"}, ResourceNames: []string{"prod"}, Verbs: []string{"create"}}
+	h.grant(t, user, "", join)
+	env.WaitAllowed(t.Context(), t, h.admin, env.User(user), "", join, true)
+	if err := as.Create(t.Context(), clusterOf(name, v1alpha1.Pull)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"tier=gold", clusterv1.LabelClusterSet + "=prod", "keep-out"} {
+		if !strings.Contains(strings.Join(*heard, "\n"), want) {
+			t.Errorf("the user hears %q, want a word of %s", *heard, want)
+		}
+	}
+}

@@ -65,6 +65,7 @@ func TestTheHubServesClusters(t *testing.T) {
 		{"Place", testPlace},
 		{"Kubectl", testKubectl},
 		{"Attacks", testAttacks},
+		{"SetsOfOthers", testSetsOfOthers},
 		{"FrontProxy", testFrontProxy},
 		{"Anonymous", testAnonymous},
 		{"Connections", testConnections},

@@ -5,18 +5,22 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/warning"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	"github.com/capstan-io/capstan/internal/apiserver/cluster/translate"
 	"github.com/capstan-io/capstan/internal/fleet/projection"
+	fleetview "github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 // create checks all of a new Cluster before it writes any of it.
@@ -28,6 +32,7 @@ func (w *writer) create(ctx context.Context, cluster *v1alpha1.Cluster, dryRun [
 	before := &v1alpha1.Cluster{}
 	if mc != nil {
 		projection.Refresh(connection, mc)
+		warnOfInheriting(ctx, mc)
 		inherit(cluster, connection)
 		before = translate.Cluster(connection)
 	}
@@ -86,6 +91,21 @@ func inherit(cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnect
 		if !slices.ContainsFunc(cluster.Spec.Taints, func(own corev1.Taint) bool { return own.Key == t.Key && own.Effect == t.Effect }) {
 			cluster.Spec.Taints = append(cluster.Spec.Taints, t)
 		}
+	}
+}
+
+// warnOfInheriting tells the user what the Cluster gets that somebody else has chosen, who
+// need not have been allowed more than to ask to join: what chooses clusters goes by it.
+func warnOfInheriting(ctx context.Context, mc *clusterv1.ManagedCluster) {
+	chosen := fleetview.ChosenLabels(mc)
+	for _, t := range mc.Spec.Taints {
+		if t.Key != clusterv1.TaintUnreachable {
+			chosen = append(chosen, "taint "+t.Key)
+		}
+	}
+	if len(chosen) > 0 {
+		warning.AddWarning(ctx, "", fmt.Sprintf("whoever has registered ManagedCluster %q has chosen what the Cluster now has as well, and decides by it what it is sent: %s",
+			mc.Name, strings.Join(chosen, ", ")))
 	}
 }
 

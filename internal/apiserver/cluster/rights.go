@@ -33,6 +33,10 @@ func (r rights) mayCreate(ctx context.Context, before, cluster *v1alpha1.Cluster
 	if err := r.require(ctx, cluster.Name, "a Cluster that is created is accepted by the hub, which", accept); err != nil {
 		return err
 	}
+	if set := cluster.Labels[clusterv1.LabelClusterSet]; set != clusterv1.DefaultClusterSet && set == before.Labels[clusterv1.LabelClusterSet] {
+		// Whoever may ask to join can name any set, so that it is this user who chooses it.
+		before = &v1alpha1.Cluster{}
+	}
 	if err := r.mayJoin(ctx, before, cluster); err != nil {
 		return err
 	}
