@@ -20,6 +20,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/certs"
 )
 
 // RequestBytesMax is the size up to which a request is read at all. An agent's
@@ -51,9 +52,6 @@ type subject struct {
 func identity(request []byte) (subject, error) {
 	csr, err := parse(request)
 	if err != nil {
-		return subject{}, err
-	}
-	if err := checkKey(csr); err != nil {
 		return subject{}, err
 	}
 	if len(csr.Extensions) > 0 {
@@ -118,6 +116,9 @@ func parse(request []byte) (*x509.CertificateRequest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is not a certificate request: %w", err)
 	}
+	if err := checkKey(csr); err != nil { // before it is used
+		return nil, err
+	}
 	if err := csr.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("it is not signed with its own key: %w", err)
 	}
@@ -132,7 +133,7 @@ func checkKey(csr *x509.CertificateRequest) error {
 		if key.N.BitLen() < rsaBitsMin {
 			return fmt.Errorf("its RSA key has %d bits, fewer than %d", key.N.BitLen(), rsaBitsMin)
 		}
-		return nil
+		return certs.CheckPublicKey(key) //nolint:wrapcheck // it says what is wrong with the key
 	default:
 		return fmt.Errorf("its key is of an unknown kind %T", key)
 	}
