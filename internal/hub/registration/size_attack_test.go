@@ -38,6 +38,14 @@ func manyKeys(count, bytes int) map[string]string {
 	return keys
 }
 
+// taints are as many, with a value.
+func taints(count int, value string) (list []clusterv1.Taint) {
+	for i := range count {
+		list = append(list, clusterv1.Taint{Key: fmt.Sprint("key-", i), Value: value, Effect: clusterv1.TaintEffectNoSelect})
+	}
+	return list
+}
+
 // refusedWith requires a refusal that says why, which no other bound of the API server
 // is.
 func refusedWith(t *testing.T, what string, err error, why string) {
@@ -124,7 +132,9 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 		"a heartbeat of days": {func(mc *clusterv1.ManagedCluster) { mc.Spec.LeaseDurationSeconds = 1 << 20 }, "at most 300 for leaseDurationSeconds"},
 		"a certificate": {func(mc *clusterv1.ManagedCluster) {
 			mc.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://x:6443", CABundle: make([]byte, 64<<10)}}
-		}, "at most 64 taints"},
+		}, "managedClusterClientConfigs"},
+		"many taints":  {func(mc *clusterv1.ManagedCluster) { mc.Spec.Taints = taints(65, "x") }, "at most 64 taints"},
+		"large taints": {func(mc *clusterv1.ManagedCluster) { mc.Spec.Taints = taints(64, strings.Repeat("\x01", 1024)) }, "at most 64 taints"},
 		"managed fields": {func(mc *clusterv1.ManagedCluster) {
 			mc.ManagedFields = []metav1.ManagedFieldsEntry{fieldsOf("other", clusterv1.GroupVersion.String(), 1_000_000)}
 		}, "no metadata.managedFields but his own"},

@@ -261,11 +261,17 @@ func JoinGuard(h Hub) []render.Object {
 			admissionv1ac.Validation().
 				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.?spec.?leaseDurationSeconds.orValue(0) <= %d", clusterv1.GroupName, leaseOfJoinerSecondsMax)).
 				WithMessage(fmt.Sprintf("who asks to join may set at most %d for leaseDurationSeconds", leaseOfJoinerSecondsMax)),
-			admissionv1ac.Validation().
-				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.?spec.?taints.orValue([]).size() <= 64 && "+
-					"object.?spec.?managedClusterClientConfigs.orValue([]).size() <= 64 && "+
-					"object.?spec.?managedClusterClientConfigs.orValue([]).map(c, %s).sum() <= %d", clusterv1.GroupName, bytesOf("c.url", "c.?caBundle.orValue('')"), 64<<10)).
-				WithMessage("who asks to join may set at most 64 taints and 64 managedClusterClientConfigs, these of together at most 65536 bytes")))
+			joinerSets("taints", 16<<10, "e.key", "e.?value.orValue('')"),
+			joinerSets("managedClusterClientConfigs", 64<<10, "e.url", "e.?caBundle.orValue('')")))
+}
+
+// joinerSets is the rule that a list in the spec of a new ManagedCluster has few entries,
+// and texts of so many bytes together.
+func joinerSets(list string, bytes int, texts ...string) *admissionv1ac.ValidationApplyConfiguration {
+	return admissionv1ac.Validation().
+		WithExpression(fmt.Sprintf("request.resource.group != '%[1]s' || %[2]s.size() <= 64 && %[2]s.map(e, %[3]s).sum() <= %[4]d",
+			clusterv1.GroupName, "object.?spec.?"+list+".orValue([])", bytesOf(texts...), bytes)).
+		WithMessage(fmt.Sprintf("who asks to join may set at most 64 %s of together at most %d bytes", list, bytes))
 }
 
 // WorkGuardName is the name of the guard of ManifestWorks and of its binding.
