@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/apply"
@@ -29,7 +30,7 @@ const (
 )
 
 // entry is what a watch keeps of the metadata of an object: its identity, which AppliedManifestWorks own
-// it, which finalizers keep it if it is being deleted, and the mark of all of its metadata.
+// it, each of them once, which finalizers keep it if it is being deleted, and the mark of all of its metadata.
 type entry struct {
 	metav1.PartialObjectMetadata
 
@@ -49,12 +50,17 @@ func entryOf(of apply.Object, whole *metav1.PartialObjectMetadata, further *int)
 	if kept.mark.ResourceVersion != "" {
 		kept.mark.ResourceVersion = kept.ResourceVersion
 	}
+	owners := map[types.UID]struct{}{} // an API server may say one twice
 	for i := range whole.OwnerReferences {
 		reference := &whole.OwnerReferences[i]
 		size := len(reference.Name) + len(reference.UID)
 		if reference.Kind != workv1.KindAppliedManifestWork || !strings.HasPrefix(reference.APIVersion, workv1.GroupName+"/") || size > ownerBytesMax {
 			continue
 		}
+		if _, twice := owners[reference.UID]; twice {
+			continue
+		}
+		owners[reference.UID] = struct{}{}
 		if len(kept.OwnerReferences) >= ownersFirst {
 			if *further+size > ownersBytesMax {
 				break

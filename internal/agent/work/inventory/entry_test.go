@@ -5,6 +5,7 @@ package inventory
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,5 +84,25 @@ func TestOwnersOfAListAreBounded(t *testing.T) {
 	w.Replace(nil, "10")
 	if len(w.reduce(manyOwners(0)).OwnerReferences) == ownersFirst {
 		t.Error("a list that was taken in leaves no room for owners")
+	}
+}
+
+// TestAnOwnerSaidTwiceIsOne has an API server say an owner of an object twice, and then that the object is gone.
+func TestAnOwnerSaidTwiceIsOne(t *testing.T) {
+	d := newDesk(t)
+	d.add(t, seen("2", "a", "b", "a"))
+	record, _ := d.Get(object)
+	if got := record.OwnerUIDs(); !slices.Equal(got, []types.UID{"a", "b"}) {
+		t.Errorf("the owners are %v", got)
+	}
+	d.watch.Delete(d.watch.reduce(seen("3", "a", "b", "a")))
+	if record, known := d.Get(object); record != nil || d.Owns("a") != 0 || d.Owns("b") != 0 {
+		t.Errorf("left are %v (known: %t), %d and %d", record, known, d.Owns("a"), d.Owns("b"))
+	}
+	twice := &Owner{UID: "c"}
+	d.owners["c"] = &owned{owner: twice}
+	d.disown(object, []*Owner{twice, twice}, nil)
+	if _, left := d.owners["c"]; left {
+		t.Error("an owner of nothing is kept")
 	}
 }

@@ -227,7 +227,10 @@ func (i *Inventory) disown(object apply.Object, before, now []*Owner) {
 		if slices.Contains(now, owner) {
 			continue
 		}
-		o := i.owners[owner.UID]
+		o, ok := i.owners[owner.UID]
+		if !ok {
+			continue
+		}
 		o.objects.remove(object)
 		if o.objects.size() == 0 {
 			delete(i.owners, owner.UID)

@@ -96,31 +96,46 @@ func (w *typeWatch) Failed(err error) {
 
 // blind forgets what is known of a type that we may not see.
 func (w *typeWatch) blind(err error) {
+	if changed, users := w.forget(err); changed {
+		w.inventory.options.TypeChanged(w.resource.GroupResource(), users)
+	}
+}
+
+// forget drops the records for an error, and returns who has to know, if that is news.
+func (w *typeWatch) forget(err error) (changed bool, users []string) {
 	i := w.inventory
 	i.mu.Lock()
-	changed := w.state != stateBlind && !w.stopped
+	defer i.mu.Unlock()
+	changed = w.state != stateBlind && !w.stopped
 	w.state, w.err = stateBlind, err
 	for key := range w.records {
 		i.remove(w, objectOf(w.resource, key))
 	}
-	users := i.uses.Users(w.resource.GroupResource())
-	i.mu.Unlock()
-	if changed {
-		i.options.TypeChanged(w.resource.GroupResource(), users)
-	}
+	return changed, i.uses.Users(w.resource.GroupResource())
 }
 
 // Replace makes the list all that there is of a type.
 func (w *typeWatch) Replace(list []*entry, resourceVersion string) {
 	w.further = 0
-	i := w.inventory
-	var changes []Change
-	i.mu.Lock()
-	if w.stopped {
-		i.mu.Unlock()
-		return
+	changes, first, users := w.takeList(list, resourceVersion)
+	if first {
+		w.inventory.options.TypeChanged(w.resource.GroupResource(), users)
 	}
-	synced := w.state == stateSynced
+	for _, change := range changes {
+		w.inventory.options.Changed(change)
+	}
+}
+
+// takeList makes the list all that there is of a type, and returns what that changes, and whether it
+// is the first list, which the users have to know.
+func (w *typeWatch) takeList(list []*entry, resourceVersion string) (changes []Change, first bool, users []string) {
+	i := w.inventory
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if w.stopped {
+		return nil, false, nil
+	}
+	first = w.state != stateSynced
 	w.state, w.err, w.seen = stateSynced, nil, resourceVersion
 	listed := make(map[name]struct{}, len(list))
 	for _, seen := range list {
@@ -139,14 +154,7 @@ func (w *typeWatch) Replace(list []*entry, resourceVersion string) {
 		i.remove(w, object)
 		changes = append(changes, Change{Object: object, Owners: record.Owners, Gone: true})
 	}
-	users := i.uses.Users(w.resource.GroupResource())
-	i.mu.Unlock()
-	if !synced {
-		i.options.TypeChanged(w.resource.GroupResource(), users)
-	}
-	for _, change := range changes {
-		i.options.Changed(change)
-	}
+	return changes, first, i.uses.Users(w.resource.GroupResource())
 }
 
 // update takes in the state of an object that the server told, and returns
@@ -185,30 +193,32 @@ func (w *typeWatch) Delete(seen *entry) { w.event(seen, true) }
 
 func (w *typeWatch) event(seen *entry, deleted bool) {
 	w.further = 0
+	for _, change := range w.takeEvent(seen, deleted) {
+		w.inventory.options.Changed(change)
+	}
+}
+
+// takeEvent takes in what an event tells, and returns what that changes.
+func (w *typeWatch) takeEvent(seen *entry, deleted bool) []Change {
 	i := w.inventory
 	object := objectOf(w.resource, name{seen.Namespace, seen.Name})
-	var changes []Change
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	if w.stopped {
-		i.mu.Unlock()
-		return
+		return nil
 	}
 	w.seen = seen.ResourceVersion
 	old := w.records[nameOf(object)]
 	switch {
 	case old != nil && newer(old.ResourceVersion, seen.ResourceVersion):
-		// Saw was ahead of the watch.
-	case deleted:
-		if before := i.remove(w, object); before != nil {
-			changes = []Change{{Object: object, Owners: before.Owners, Gone: true}}
-		}
-	default:
-		changes = appendChange(nil, i.update(w, object, seen))
+		return nil // Saw was ahead of the watch
+	case !deleted:
+		return appendChange(nil, i.update(w, object, seen))
 	}
-	i.mu.Unlock()
-	for _, change := range changes {
-		i.options.Changed(change)
+	if before := i.remove(w, object); before != nil {
+		return []Change{{Object: object, Owners: before.Owners, Gone: true}}
 	}
+	return nil
 }
 
 // Bookmark takes in how far the watch is.
