@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	clientmetrics "k8s.io/client-go/tools/metrics"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -88,6 +89,7 @@ func (f *pushAgentFlags) run(ctx context.Context) error {
 		return err
 	}
 	debug.SetGCPercent(agentGCPercent)
+	utilruntime.ReallyCrash = false // goroutines of client-go go on after a panic: one cluster must not end the work for all
 	logger, err := logging.Setup(f.verbosity)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"context"
+	"runtime/debug"
 	"sync"
 
 	toolscache "k8s.io/client-go/tools/cache"
@@ -44,6 +45,9 @@ type Connection struct {
 	Spoke cluster.Cluster
 	// Home is where the agent's own secrets live. It has no cache.
 	Home client.Client
+	// Panicked is told of a panic in a function that Go runs, from its goroutine. Who made the connection
+	// has to end it then. Nil lets a panic end the process, which is right for an agent of one cluster.
+	Panicked func(value any, stack []byte)
 
 	running sync.WaitGroup
 }
@@ -60,7 +64,20 @@ func (c *Connection) Identity(ctx context.Context) (string, error) {
 // context of the connection ended. The Registry waits for it before it engages
 // the next connection of the same cluster. Call it from Part.Engage, or from a
 // function that Go runs.
-func (c *Connection) Go(run func()) { c.running.Go(run) }
+func (c *Connection) Go(run func()) {
+	if c.Panicked == nil {
+		c.running.Go(run)
+		return
+	}
+	c.running.Go(func() {
+		defer func() {
+			if value := recover(); value != nil { // what one cluster says must not end the work for all
+				c.Panicked(value, debug.Stack())
+			}
+		}()
+		run()
+	})
+}
 
 // GoSynced is Go for a function that reads through a cache: it runs once the
 // informer or its handler has been told of everything that there was, and not

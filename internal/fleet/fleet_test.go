@@ -88,6 +88,26 @@ func TestANewConnectionEndsTheOldOneFirst(t *testing.T) {
 	}
 }
 
+func TestAPanicIsToldToWhoMadeTheConnection(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	told := make(chan any, 1)
+	r := NewRegistry(Options{Parts: []Part{newPart(0)}})
+	c := &Connection{Name: "c1", Panicked: func(value any, stack []byte) {
+		if !strings.Contains(string(stack), "fleet_test.go") {
+			t.Errorf("the stack is %s", stack)
+		}
+		told <- value
+	}}
+	if err := r.Engage(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	c.Go(func() { panic("a mistake") })
+	if got := receive(t, told, "the panic"); got != "a mistake" {
+		t.Errorf("told was %v", got)
+	}
+	r.Close() // waits for all that ran
+}
+
 func TestAPartThatFailsIsTriedAgainAndShowsInTheCheck(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	p := newPart(2)

@@ -47,6 +47,9 @@ const (
 	// ClusterConnectionReasonAnswerTooLarge (False): the API server responds with
 	// more than the push agent accepts, so not all of the cluster is known.
 	ClusterConnectionReasonAnswerTooLarge = "AnswerTooLarge"
+	// ClusterConnectionReasonAgentFailed (False): the push agent met a bug of its own
+	// at something in the cluster, and serves the cluster again later.
+	ClusterConnectionReasonAgentFailed = "AgentFailed"
 	// ClusterConnectionReasonUntrusted (False): caBundle does not verify the
 	// certificate of the API server.
 	ClusterConnectionReasonUntrusted = "Untrusted"

@@ -94,13 +94,18 @@ func (p *pods) forbidden() bool {
 // change changes what is known, and kicks the loop if that has seen all changes
 // before.
 func (p *pods) change(do func() (changed bool)) {
-	p.mu.Lock()
-	news := do() && !p.changed
-	p.changed = p.changed || news
-	p.mu.Unlock()
-	if news {
+	if p.news(do) {
 		p.kick()
 	}
+}
+
+// news changes what is known, and returns true if the loop does not know yet that something changed.
+func (p *pods) news(do func() (changed bool)) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	news := do() && !p.changed
+	p.changed = p.changed || news
+	return news
 }
 
 // Replace implements watch.Handler.

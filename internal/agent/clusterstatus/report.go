@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +25,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/nodes"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/taskgroup"
 )
 
 // reporter reports the status of one cluster. Only its loop uses it.
@@ -94,7 +94,7 @@ func (s *reporter) report(ctx context.Context) (time.Duration, error) {
 func (s *reporter) look(ctx context.Context) error {
 	now := s.clock.Now()
 	due := !now.Before(s.health.next)
-	group, groupCtx := errgroup.WithContext(ctx)
+	group, groupCtx := taskgroup.WithContext(ctx)
 	if due {
 		group.Go(func() error {
 			s.health = s.health.after(now, s.server.healthy(groupCtx))

@@ -281,13 +281,13 @@ func (a *Agent) read(ctx context.Context, name string) (*fleetv1alpha1.ClusterCo
 	return connection, cluster, nil
 }
 
-// engage has the parts work for a cluster, anew if they do already.
-func (a *Agent) engage(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, to *dial.Transport, id string) error {
+// engage has the parts work for the cluster of a session, anew if they do already.
+func (a *Agent) engage(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, s *session, id string) error {
 	hub, err := connect.HubCluster(rest.CopyConfig(a.options.Hub), connection.Name)
 	if err != nil {
 		return err
 	}
-	config := to.Config()
+	config := s.transport.Config()
 	if err := dial.ConfirmNotFound(config, id); err != nil {
 		return err
 	}
@@ -300,6 +300,7 @@ func (a *Agent) engage(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 		Name: fleet.ClusterName(connection.Name), AgentID: string(connection.UID), HubHost: a.options.HubURL,
 		Identify: func(context.Context) (string, error) { return id, nil },
 		Hub:      hub, Spoke: member, Home: a.secrets,
+		Panicked: s.panicked,
 	}
 	if err := succession.Take(ctx, engaged); err != nil {
 		return err

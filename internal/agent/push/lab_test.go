@@ -82,8 +82,9 @@ func must(t *testing.T, err error) {
 type lab struct {
 	t           *testing.T
 	hub, member side
-	token       string      // of an administrator of the member
-	clock       clock.Clock // of the agent; nil is the real one
+	token       string       // of an administrator of the member
+	clock       clock.Clock  // of the agent; nil is the real one
+	parts       []fleet.Part // beside works
 }
 
 func newLab(t *testing.T) *lab {
@@ -111,7 +112,7 @@ func (l *lab) start(guard dial.Guard, options work.Options) {
 	must(l.t, err)
 	agent, err := push.New(push.Options{
 		Hub: l.hub.config, Guard: guard, Clock: l.clock, Log: logr.Discard(),
-		ClaimRules: clusterstatus.ClaimRules{CustomMax: 20}, Parts: []fleet.Part{works},
+		ClaimRules: clusterstatus.ClaimRules{CustomMax: 20}, Parts: append(l.parts, works),
 	})
 	must(l.t, err)
 	ctx, cancel := context.WithCancel(l.t.Context())

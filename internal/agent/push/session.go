@@ -71,8 +71,9 @@ type session struct {
 	refusal *dial.LimitError
 	refused time.Time
 	// known is false until there is something to tell.
-	known bool
-	gauge gauge
+	known  bool
+	gauge  gauge
+	panics panics
 }
 
 // outcome is what is told of a cluster.
@@ -82,7 +83,7 @@ var errUnread = errors.New("it was not read yet")
 
 func newSession(a *Agent, name string) *session {
 	s := &session{agent: a, name: name, secretErr: errUnread}
-	s.loop = fleet.NewLoop(s.pass)
+	s.loop = fleet.NewLoop(s.contained)
 	s.loop.Clock = a.options.Clock
 	s.loop.Failed = func(_ context.Context, err error) {
 		a.options.Log.Info("A Push cluster cannot be looked after and is tried again", "cluster", name, "problem", err.Error())
@@ -150,6 +151,9 @@ func (s *session) advance(
 		s.drop()
 		s.outcome.connected = why
 		return 0, nil
+	}
+	if alone := s.settle(now); alone > 0 {
+		return alone, nil
 	}
 	wait := s.next.Sub(now)
 	if wait <= 0 || s.due(now) {
@@ -305,7 +309,7 @@ func (s *session) connect(ctx context.Context, connection *fleetv1alpha1.Cluster
 		return lacking, nil
 	}
 	s.transport.Block(nil)
-	if err := s.agent.engage(ctx, connection, s.transport, id); err != nil {
+	if err := s.agent.engage(ctx, connection, s, id); err != nil {
 		return dial.Problem{}, err
 	}
 	s.engaged, s.id = true, id

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -23,6 +22,7 @@ import (
 	"github.com/capstan-io/capstan/internal/budget"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/taskgroup"
 )
 
 // unseenResync is how often an object is applied again whose type the agent
@@ -69,8 +69,7 @@ type Delivery struct {
 // Wave brings items to the member, until it is stopped.
 func (d *Delivery) Wave(ctx context.Context, wave []*plan.Item, stopped func() bool) error {
 	noRoom := d.Record.List(d.Plan).NoRoom()
-	var group errgroup.Group
-	group.SetLimit(d.Parallel)
+	group := taskgroup.New(d.Parallel)
 	for _, it := range wave {
 		if stopped() {
 			break

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/taskgroup"
 )
 
 // answerLife is for how long an answer is good in a session. A session with
@@ -62,7 +62,7 @@ func (s *Session) Subject() Subject { return s.subject }
 // object. The error is a *DeniedError if it may not.
 func (s *Session) Check(ctx context.Context, object apply.Object, verbs []string) error {
 	may := make([]bool, len(verbs))
-	group, asking := errgroup.WithContext(ctx)
+	group, asking := taskgroup.WithContext(ctx)
 	for i, verb := range verbs {
 		group.Go(func() (err error) {
 			may[i], err = s.may(asking, verb, object)

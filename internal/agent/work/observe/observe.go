@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/capstan-io/capstan/internal/budget"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
+	"github.com/capstan-io/capstan/internal/taskgroup"
 )
 
 const (
@@ -81,8 +81,7 @@ func (r *Observer) Observe(ctx context.Context, work Work) (again time.Duration,
 	case !urgent && now.Before(due): // what was found before is reported
 		again = due.Sub(now)
 	default:
-		var group errgroup.Group
-		group.SetLimit(r.Parallel)
+		group := taskgroup.New(r.Parallel)
 		for _, it := range stale {
 			group.Go(func() error { r.read(ctx, &work, it); return nil })
 		}

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +20,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/ledger"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/taskgroup"
 )
 
 const (
@@ -150,8 +150,7 @@ func (r *Remover) sort(job *Job) departures {
 // letGoAll lets go of objects in parallel.
 func (r *Remover) letGoAll(ctx context.Context, leaving []departure, result *Result) error {
 	var mu sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(r.Parallel)
+	group := taskgroup.New(r.Parallel)
 	for i := range leaving {
 		one := &leaving[i]
 		object := one.left.Object
@@ -206,7 +205,7 @@ func (r *Remover) TakeDown(ctx context.Context, job Job) (result Result, done bo
 	leaving := r.sort(&job)
 	// Of objects that all go at once only the last one is of interest.
 	r.Leaving(record.UID(), len(leaving.last) == 0 || len(leaving.first) == 0)
-	var group errgroup.Group
+	group := taskgroup.New(2)
 	group.Go(func() error { return record.Delete(ctx) })
 	group.Go(func() (err error) { result, err = r.removeFirst(ctx, leaving); return err })
 	if err := group.Wait(); err != nil {

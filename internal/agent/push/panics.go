@@ -1,0 +1,77 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/dial"
+)
+
+const (
+	// afterPanicMin and afterPanicMax bound for how long a cluster is left alone after something that
+	// works for it panicked; it doubles with each panic.
+	afterPanicMin = 10 * time.Second
+	afterPanicMax = 10 * time.Minute
+	// panicsForgotten is after how long without a panic the next one counts as the first.
+	panicsForgotten = time.Hour
+)
+
+// panics are those of what works for one cluster. A mistake of ours that what a cluster says brings out must
+// not end the process, which works for all others, too.
+type panics struct {
+	happened atomic.Bool
+	// The rest is only for the session's loop: how many there were, when the last was, and until when the
+	// cluster is left alone.
+	count       int
+	last, until time.Time
+}
+
+// panicked notes a panic of something that works for the cluster. The session ends the connection. It is safe
+// for concurrent use.
+func (s *session) panicked(value any, stack []byte) {
+	s.agent.options.Log.Error(fmt.Errorf("panic: %.1000v", value), "The work for a Push cluster ends and begins again later: this is a bug",
+		"cluster", s.name, "stack", string(stack))
+	s.panics.happened.Store(true)
+	s.loop.Kick()
+}
+
+// contained is pass, whose panics end the connection of the cluster only.
+func (s *session) contained(ctx context.Context) (again time.Duration, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			s.panicked(value, debug.Stack())
+		}
+	}()
+	return s.pass(ctx)
+}
+
+// settle ends the connection after a panic. It returns for how long the cluster is still left alone.
+func (s *session) settle(now time.Time) time.Duration {
+	p := &s.panics
+	if p.happened.Load() {
+		s.disengage()
+		p.happened.Store(false) // also what panicked while it ended
+		if now.Sub(p.last) > panicsForgotten {
+			p.count = 0
+		}
+		p.count, p.last = p.count+1, now
+		p.until = now.Add(backoff.After(p.count, backoff.Between(afterPanicMin, afterPanicMax)))
+		s.next = time.Time{} // it is probed at once then
+	}
+	wait := max(p.until.Sub(now), 0)
+	if wait > 0 {
+		s.outcome.connected = dial.Problem{
+			Reason:  fleetv1alpha1.ClusterConnectionReasonAgentFailed,
+			Message: "the push agent failed at something in the cluster and serves it again later; its log says at what. Report it as a bug",
+		}
+	}
+	return wait
+}

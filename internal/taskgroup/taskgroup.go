@@ -1,0 +1,64 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package taskgroup runs functions at the same time as errgroup does, and brings a panic of one of them to
+// whoever waits for them: there it can be contained, while in a goroutine of its own it ends the process.
+//
+// It contains no panic itself.
+package taskgroup
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Group is a group of functions that run at the same time. Do not use the zero value.
+type Group struct {
+	group *errgroup.Group
+
+	mu       sync.Mutex
+	panicked error
+}
+
+// New returns a group of which so many functions run at a time.
+func New(limit int) *Group {
+	g := &Group{group: &errgroup.Group{}}
+	g.group.SetLimit(limit)
+	return g
+}
+
+// WithContext returns a group without a limit, and a context that ends with the first error or panic, or
+// when Wait returns.
+func WithContext(ctx context.Context) (*Group, context.Context) {
+	group, ctx := errgroup.WithContext(ctx)
+	return &Group{group: group}, ctx
+}
+
+// Go runs a function, once there is room for it.
+func (g *Group) Go(run func() error) {
+	g.group.Go(func() (err error) {
+		defer func() {
+			if value := recover(); value != nil {
+				err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				g.panicked = err
+			}
+		}()
+		return run()
+	})
+}
+
+// Wait returns the first error once all functions have returned. It panics if one of them did, with an
+// error that has the stack of that.
+func (g *Group) Wait() error {
+	err := g.group.Wait()
+	if g.panicked != nil {
+		panic(g.panicked)
+	}
+	return err
+}
