@@ -158,7 +158,7 @@ func (o *object) overrule(ctx context.Context, body []byte, as apply.As, conflic
 		}
 		for _, manager := range theirs {
 			if managers.Has(manager) {
-				works[manager] = o.Ledger.WorkOf(owner.Name)
+				works[manager] = (encounter{of: o}).workOf(owner.Name)
 			}
 		}
 	}

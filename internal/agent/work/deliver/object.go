@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/apply/ignore"
+	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/interpret"
 )
 
@@ -245,7 +244,7 @@ func (o *object) failed(ctx context.Context, err error) {
 	}
 	it.Outcome.Problem = apply.Explain(err, "patch", it.Object)
 	if e := explained(nil); errors.As(err, &e) {
-		it.Outcome.Problem.Message = e.explain(it.Outcome.Problem.Message)
+		it.Outcome.Problem.Message = conditions.Shorten(e.explain(it.Outcome.Problem.Message), explainedBytesMax)
 	}
 	if o.Plan.OfBinding && it.Outcome.Problem.NoNamespace && apierrors.IsNotFound(err) { // which has a work of its own
 		it.Outcome.Problem.Message = fmt.Sprintf("Waiting for namespace %q, which does not exist on the cluster: "+
@@ -277,28 +276,12 @@ func (o *object) findOut(ctx context.Context) {
 	}
 }
 
+// explainedBytesMax is how long a message is with what an error adds to it.
+const explainedBytesMax = apply.MessageBytesMax + 2<<10
+
 // explained is an error that says more than the API server does.
 type explained interface {
 	error
 	// explain adds that to the message of the server.
 	explain(message string) string
-}
-
-// disagreement is a conflict with other works, by their field managers.
-type disagreement struct {
-	works    map[string]string
-	conflict error
-}
-
-func (d *disagreement) Error() string {
-	return strings.Join(slices.Sorted(maps.Values(d.works)), ", ") + ": " + d.conflict.Error()
-}
-func (d *disagreement) Unwrap() error { return d.conflict }
-
-// explain puts the works into the message of the conflict.
-func (d *disagreement) explain(message string) string {
-	for manager, work := range d.works {
-		message = strings.ReplaceAll(message, "("+manager+")", "("+work+")")
-	}
-	return message + " Works do not overwrite each other: keep the fields in one of them only."
 }

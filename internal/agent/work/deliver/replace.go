@@ -164,7 +164,7 @@ func (r replacement) spare(ctx context.Context, live *unstructured.Unstructured,
 				return err
 			}
 			for _, field := range fields {
-				works[managers[i].Manager] = r.of.Ledger.WorkOf(owner.Name)
+				works[managers[i].Manager] = (encounter{of: r.of}).workOf(owner.Name)
 				causes = append(causes, metav1.StatusCause{
 					Type: metav1.CauseTypeFieldManagerConflict, Field: field, Message: `conflict with "` + managers[i].Manager + `"`,
 				})

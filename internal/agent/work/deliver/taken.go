@@ -6,6 +6,7 @@ package deliver
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,10 +17,15 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/conditions"
 )
 
 // claimantsMax is how many owners and managers of an object a message names.
 const claimantsMax = 5
+
+// nameBytesMax is how much of the names of records and managers a message has: the member chooses them.
+// Those of Kubernetes are not longer.
+const nameBytesMax = 253
 
 // takenError says that an object is somebody else's, and is left alone.
 type takenError struct{ text string }
@@ -118,7 +124,7 @@ func (e encounter) claimants(seen *metav1.PartialObjectMetadata) string {
 	for i := range seen.OwnerReferences {
 		owner := &seen.OwnerReferences[i]
 		if owner.Kind == workv1.KindAppliedManifestWork {
-			add(e.of.Ledger.WorkOf(owner.Name))
+			add(e.workOf(owner.Name))
 			continue
 		}
 		add(owner.Kind + " " + owner.Name)
@@ -135,4 +141,33 @@ func (e encounter) claimants(seen *metav1.PartialObjectMetadata) string {
 		names = append(names[:claimantsMax], fmt.Sprintf("and %d more", len(names)-claimantsMax))
 	}
 	return strings.Join(names, ", ")
+}
+
+// disagreement is a conflict with other works, by their field managers.
+type disagreement struct {
+	works    map[string]string
+	conflict error
+}
+
+func (d *disagreement) Error() string {
+	return strings.Join(slices.Sorted(maps.Values(d.works)), ", ") + ": " + d.conflict.Error()
+}
+func (d *disagreement) Unwrap() error { return d.conflict }
+
+// explain puts the works into the message of the conflict. No name is looked for in what has been put in:
+// the member chooses the names of both, and a message could multiply itself.
+func (d *disagreement) explain(message string) string {
+	var names []string
+	for _, manager := range slices.Sorted(maps.Keys(d.works)) {
+		if len(manager) <= nameBytesMax {
+			names = append(names, "("+manager+")", "("+d.works[manager]+")")
+		}
+	}
+	message = strings.NewReplacer(names...).Replace(message)
+	return conditions.Shorten(message, apply.MessageBytesMax) + " Works do not overwrite each other: keep the fields in one of them only."
+}
+
+// workOf names the work of a record for messages.
+func (e encounter) workOf(record string) string {
+	return e.of.Ledger.WorkOf(conditions.Shorten(record, nameBytesMax))
 }
