@@ -351,6 +351,9 @@ func TestManagersOfAnOwner(t *testing.T) {
 		entry("a", metav1.ManagedFieldsOperationApply, owns), entry("made", metav1.ManagedFieldsOperationUpdate, owns),
 		entry("other", metav1.ManagedFieldsOperationApply, strings.ReplaceAll(owns, "ours", "theirs")),
 		entry("a", metav1.ManagedFieldsOperationApply, owns),
+		entry("likes the word", metav1.ManagedFieldsOperationApply, `{"f:data":{"f:ours":{}}}`),
+		entry("longer", metav1.ManagedFieldsOperationApply, strings.ReplaceAll(owns, "ours", "ours too")),
+		entry("broken", metav1.ManagedFieldsOperationApply, owns[1:]),
 		{Manager: "none", Operation: metav1.ManagedFieldsOperationApply},
 	}}
 	if diff := cmp.Diff([]string{"a"}, ManagersOf(object, "ours")); diff != "" {

@@ -16,8 +16,31 @@ import (
 // AppliedFor tells whether an entry of managedFields is of a manager that
 // applied the object for the owner: such a manager owns the ownerReference.
 func AppliedFor(entry *metav1.ManagedFieldsEntry, owner types.UID) bool {
-	return owner != "" && entry.Operation == metav1.ManagedFieldsOperationApply && entry.FieldsV1 != nil &&
-		strings.Contains(entry.FieldsV1.GetRawString(), string(owner))
+	return owner != "" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), string(owner)) && AppliedOwners(entry).Has(owner)
+}
+
+// AppliedOwners returns the UIDs of all owners for which the manager of an entry of managedFields applied the object: it is
+// AppliedFor for who asks about many.
+func AppliedOwners(entry *metav1.ManagedFieldsEntry) sets.Set[types.UID] {
+	owners := sets.New[types.UID]()
+	var fields struct {
+		Metadata struct {
+			Owners map[string]json.RawMessage `json:"f:ownerReferences"`
+		} `json:"f:metadata"`
+	}
+	if entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil ||
+		json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+		return owners
+	}
+	for item := range fields.Metadata.Owners {
+		var key struct {
+			UID types.UID `json:"uid"`
+		}
+		if raw, is := strings.CutPrefix(item, "k:"); is && json.Unmarshal([]byte(raw), &key) == nil && key.UID != "" {
+			owners.Insert(key.UID)
+		}
+	}
+	return owners
 }
 
 // ManagersOf returns the managers that applied an object for the owner.

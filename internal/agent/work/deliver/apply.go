@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -146,20 +148,19 @@ func (o *object) overrule(ctx context.Context, body []byte, as apply.As, conflic
 	if err != nil {
 		return nil, err
 	}
-	works := map[string]string{}
-	for i := range seen.OwnerReferences {
-		owner := &seen.OwnerReferences[i]
-		if owner.Kind != workv1.KindAppliedManifestWork || owner.UID == o.Record.UID() || o.Ledger.TakesOver(ctx, owner.Name) {
+	others, works := (encounter{of: o}).otherWorks(ctx, seen.OwnerReferences), map[string]string{}
+	for i := range seen.ManagedFields {
+		entry := &seen.ManagedFields[i]
+		if !managers.Has(entry.Manager) || len(works) >= overruledMax {
 			continue
 		}
-		theirs := apply.ManagersOf(seen, owner.UID)
-		if !as.Force { // what another work made and does not keep up is theirs, too
-			theirs = append(theirs, ledger.ManagerOf(owner.Name))
+		if record, is := oneOf(others, entry); is {
+			works[entry.Manager] = (encounter{of: o}).workOf(record)
 		}
-		for _, manager := range theirs {
-			if managers.Has(manager) {
-				works[manager] = (encounter{of: o}).workOf(owner.Name)
-			}
+	}
+	for _, record := range slices.Sorted(maps.Values(others)) { // what another work made and does not keep up is theirs, too
+		if manager := ledger.ManagerOf(record); !as.Force && managers.Has(manager) && len(works) < overruledMax {
+			works[manager] = (encounter{of: o}).workOf(record)
 		}
 	}
 	if len(works) > 0 {

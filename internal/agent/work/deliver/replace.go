@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/apply/ignore"
@@ -24,7 +23,7 @@ const (
 	draftsMax = 6
 	// triesMax is how many dry runs are made in one pass to find out what of a field is refused.
 	triesMax = 12
-	// overruledMax is how many fields of other works a message names.
+	// overruledMax is how many fields of other works, and how many of these works, a message names.
 	overruledMax = 20
 )
 
@@ -149,30 +148,16 @@ func (r replacement) isOurs(entry *metav1.ManagedFieldsEntry) bool {
 
 // spare returns an error if the draft changes what another work has of the object.
 func (r replacement) spare(ctx context.Context, live *unstructured.Unstructured, draft *replace.Draft) error {
-	works, causes := map[string]string{}, []metav1.StatusCause(nil)
-	managers := live.GetManagedFields()
-	for _, owner := range live.GetOwnerReferences() {
-		if owner.Kind != workv1.KindAppliedManifestWork || owner.UID == r.of.Record.UID() || r.of.Ledger.TakesOver(ctx, owner.Name) {
-			continue
-		}
-		for i := range managers {
-			if !apply.AppliedFor(&managers[i], owner.UID) || r.isOurs(&managers[i]) {
-				continue
-			}
-			fields, err := draft.Overrides(&managers[i], overruledMax)
-			if err != nil {
-				return err
-			}
-			for _, field := range fields {
-				works[managers[i].Manager] = (encounter{of: r.of}).workOf(owner.Name)
-				causes = append(causes, metav1.StatusCause{
-					Type: metav1.CauseTypeFieldManagerConflict, Field: field, Message: `conflict with "` + managers[i].Manager + `"`,
-				})
-			}
-		}
+	records, causes, err := overruled(ctx, draft, live.GetManagedFields(), (encounter{of: r.of}).otherWorks(ctx, live.GetOwnerReferences()), r.isOurs)
+	if err != nil {
+		return err
 	}
 	if len(causes) == 0 {
 		return nil
+	}
+	works := make(map[string]string, len(records))
+	for manager, record := range records {
+		works[manager] = (encounter{of: r.of}).workOf(record)
 	}
 	return &disagreement{works: works, conflict: apierrors.NewApplyConflict(causes, "replacing the object changes fields of other works")}
 }

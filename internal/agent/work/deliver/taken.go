@@ -12,11 +12,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/replace"
 	"github.com/capstan-io/capstan/internal/conditions"
 )
 
@@ -165,6 +167,62 @@ func (d *disagreement) explain(message string) string {
 	}
 	message = strings.NewReplacer(names...).Replace(message)
 	return conditions.Shorten(message, apply.MessageBytesMax) + " Works do not overwrite each other: keep the fields in one of them only."
+}
+
+// otherWorks returns the records of other works that own an object, by UID. Those that the work takes the place of are not in it.
+func (e encounter) otherWorks(ctx context.Context, owners []metav1.OwnerReference) map[types.UID]string {
+	others := map[types.UID]string{}
+	for i := range owners {
+		owner := &owners[i]
+		if _, twice := others[owner.UID]; twice || owner.Kind != workv1.KindAppliedManifestWork || owner.UID == e.of.Record.UID() {
+			continue
+		}
+		if !e.of.Ledger.TakesOver(ctx, owner.Name) {
+			others[owner.UID] = owner.Name
+		}
+	}
+	return others
+}
+
+// oneOf returns one of the records for which the manager of an entry of managedFields applied the object, always the same.
+func oneOf(records map[types.UID]string, entry *metav1.ManagedFieldsEntry) (record string, is bool) {
+	for uid := range apply.AppliedOwners(entry) {
+		if name, owns := records[uid]; owns && (!is || name < record) {
+			record, is = name, true
+		}
+	}
+	return record, is
+}
+
+// overruled returns the fields of other works that a draft changes, at most as many as a message names, and of which record
+// each manager is. Each entry of managedFields is read once: an object may have thousands, and as many owners.
+func overruled(
+	ctx context.Context, draft *replace.Draft, managers []metav1.ManagedFieldsEntry, others map[types.UID]string, ours func(*metav1.ManagedFieldsEntry) bool,
+) (records map[string]string, causes []metav1.StatusCause, err error) {
+	records = map[string]string{}
+	for i := range managers {
+		if len(causes) == overruledMax || len(others) == 0 {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		record, theirs := oneOf(others, &managers[i])
+		if !theirs || ours(&managers[i]) {
+			continue
+		}
+		fields, err := draft.Overrides(&managers[i], overruledMax-len(causes))
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, field := range fields {
+			records[managers[i].Manager] = record
+			causes = append(causes, metav1.StatusCause{
+				Type: metav1.CauseTypeFieldManagerConflict, Field: field, Message: `conflict with "` + managers[i].Manager + `"`,
+			})
+		}
+	}
+	return records, causes, nil
 }
 
 // workOf names the work of a record for messages.

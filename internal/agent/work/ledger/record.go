@@ -115,9 +115,11 @@ func ManagerOf(record string) string {
 func IsShared(seen *metav1.PartialObjectMetadata, manager string, record types.UID) bool {
 	for i := range seen.ManagedFields {
 		entry := &seen.ManagedFields[i]
-		if entry.Manager == manager && slices.ContainsFunc(seen.OwnerReferences, func(owner metav1.OwnerReference) bool {
-			return owner.UID != record && apply.AppliedFor(entry, owner.UID)
-		}) {
+		if entry.Manager != manager {
+			continue
+		}
+		owners := apply.AppliedOwners(entry)
+		if slices.ContainsFunc(seen.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID != record && owners.Has(owner.UID) }) {
 			return true
 		}
 	}
