@@ -6,6 +6,7 @@ package apply
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -396,5 +397,21 @@ func TestFewResourcesAreKept(t *testing.T) {
 	kinds.Forget(gv)
 	if _, err := kinds.Find(gv.WithKind("Widget")); err == nil || errors.Is(err, ErrNoKind) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestFewFieldsOfARefusalAreNamed has a server refuse more fields than anybody reads.
+func TestFewFieldsOfARefusalAreNamed(t *testing.T) {
+	details := &metav1.StatusDetails{}
+	for i := range 2 * namedMax {
+		details.Causes = append(details.Causes, metav1.StatusCause{Field: fmt.Sprint("spec.", i), Message: "is immutable"})
+	}
+	refusal := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Details: details}}
+	if names := Named(refusal); len(names) != namedMax || names[0] != "spec.0" {
+		t.Errorf("named are %q", names)
+	}
+	details.Causes = append(details.Causes, metav1.StatusCause{Message: "a policy"})
+	if names := Named(refusal); names != nil {
+		t.Errorf("named are %q, where something else is refused as well", names)
 	}
 }

@@ -30,7 +30,10 @@ func Immutable(err error) []string {
 	return names
 }
 
-// Named returns the fields for which validation refuses an object, each once; nil if the error is
+// namedMax is how many fields of a refusal are named.
+const namedMax = 20
+
+// Named returns the first fields for which validation refuses an object, each once; nil if the error is
 // something else, or something else as well: the causes of policies name no fields.
 func Named(err error) []string {
 	var status apierrors.APIStatus
@@ -47,7 +50,7 @@ func Named(err error) []string {
 		case "<nil>": // of a rule about the whole object
 			name = "the object as it was"
 		}
-		if !slices.Contains(names, name) {
+		if len(names) < namedMax && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -101,6 +101,19 @@ func setOf(fields map[string]any, depth int) (*fieldpath.Set, error) {
 	return set, nil
 }
 
+// Union returns the fields that are in any of the sets. It joins them in pairs: to add one after the other to
+// all would copy all of them for each, and an object may have thousands of managers.
+func Union(sets ...*fieldpath.Set) *fieldpath.Set {
+	switch half := len(sets) / 2; len(sets) {
+	case 0:
+		return fieldpath.NewSet()
+	case 1:
+		return sets[0]
+	default:
+		return Union(sets[:half]...).Union(Union(sets[half:]...))
+	}
+}
+
 // Encode makes the fields those of an entry of managedFields.
 func Encode(entry *metav1.ManagedFieldsEntry, set *fieldpath.Set) error {
 	raw, err := set.ToJSON()

@@ -37,10 +37,10 @@ type Draft struct {
 	live, manifest map[string]any
 	others, ours   *fieldpath.Set
 	declared       owned.Declared
-	// kept says of fields by their path what of them stays, other than of those around them.
-	kept map[string]keep
+	// kept says what of fields stays.
+	kept *decision
 	// stuck are the paths of what was kept because the server said so, though we wrote it.
-	stuck  []string
+	stuck  []fieldpath.Path
 	object map[string]any
 	// tried is how many remedies were tried.
 	tried int
@@ -74,25 +74,25 @@ type Owners struct {
 // without the fields at the paths: these are retained. The error is ErrItems if they lead into
 // lists.
 func New(live, manifest map[string]any, owners Owners, retained []ignore.Path) (*Draft, error) {
-	d := &Draft{
-		live: live, manifest: manifest, others: fieldpath.NewSet(), ours: fieldpath.NewSet(), declared: owners.Declared, kept: map[string]keep{},
-	}
+	d := &Draft{live: live, manifest: manifest, declared: owners.Declared, kept: &decision{}}
+	var ours, others []*fieldpath.Set
 	for i := range owners.Managers {
 		set, err := owned.Fields(&owners.Managers[i])
 		switch {
 		case err != nil:
 			return nil, err
 		case owners.Ours(&owners.Managers[i]):
-			d.ours = d.ours.Union(set)
+			ours = append(ours, set)
 		default:
-			d.others = d.others.Union(set)
+			others = append(others, set)
 		}
 	}
+	d.ours, d.others = owned.Union(ours...), owned.Union(others...)
 	if len(owners.Managers) == 0 { // nobody can tell whose what is
-		d.kept[""] = keepUnowned
+		d.kept.set(keepUnowned)
 	}
 	for _, field := range []string{"labels", "annotations", "finalizers", "ownerReferences"} {
-		d.kept[fieldpath.MakePathOrDie("metadata", field).String()] = keepUnowned
+		d.kept.at(fieldpath.MakePathOrDie("metadata", field)).set(keepUnowned)
 	}
 	for _, path := range retained {
 		var fields fieldpath.Path
@@ -103,7 +103,7 @@ func New(live, manifest map[string]any, owners Owners, retained []ignore.Path) (
 			}
 			fields = append(fields, fieldpath.PathElement{FieldName: &name})
 		}
-		d.kept[fields.String()] = keepAll
+		d.kept.at(fields).set(keepAll)
 	}
 	d.object = d.build()
 	return d, nil
@@ -148,7 +148,7 @@ func (d *Draft) patchTo(object map[string]any) ([]byte, error) {
 // build puts the manifest and what stays of the object together.
 func (d *Draft) build() map[string]any {
 	object := runtime.DeepCopyJSON(d.manifest)
-	root := place{keep: d.kept[""], others: d.others, ours: d.ours}
+	root := place{keep: d.kept.keep, kept: d.kept, others: d.others, ours: d.ours}
 	given, _ := object["metadata"].(map[string]any)
 	metadata, _ := d.merge(given, true, d.live["metadata"], root.field("metadata")).(map[string]any)
 	live, _ := d.live["metadata"].(map[string]any)

@@ -20,7 +20,8 @@ import (
 func Settle(
 	managers []metav1.ManagedFieldsEntry, manager string, manifest map[string]any,
 ) (settled []metav1.ManagedFieldsEntry, changed bool, err error) {
-	fields, at := fieldpath.NewSet(), -1
+	var fields []*fieldpath.Set
+	at := -1
 	for i := range managers {
 		entry := &managers[i]
 		if entry.Manager != manager || entry.Subresource != "" {
@@ -31,7 +32,7 @@ func Settle(
 		if err != nil {
 			return nil, false, err
 		}
-		fields = fields.Union(set)
+		fields = append(fields, set)
 		if entry.Operation == metav1.ManagedFieldsOperationUpdate { // which is of the last write
 			at, changed = i, true
 		}
@@ -41,7 +42,7 @@ func Settle(
 	}
 	entry := managers[at]
 	entry.Operation = metav1.ManagedFieldsOperationApply
-	if err := owned.Encode(&entry, owned.Within(fields, manifest)); err != nil {
+	if err := owned.Encode(&entry, owned.Within(owned.Union(fields...), manifest)); err != nil {
 		return nil, false, err
 	}
 	return append(settled, entry), true, nil
@@ -55,8 +56,7 @@ func TakeOver(
 	managers []metav1.ManagedFieldsEntry, take func(*metav1.ManagedFieldsEntry, *fieldpath.Set) *fieldpath.Set, manager, version string,
 ) (after []metav1.ManagedFieldsEntry, taken *fieldpath.Set, err error) {
 	heir := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: version}
-	owns := fieldpath.NewSet()
-	taken = fieldpath.NewSet()
+	var owns, takes []*fieldpath.Set
 	for i := range managers {
 		entry := managers[i]
 		if entry.APIVersion != version || entry.Subresource != "" {
@@ -68,12 +68,12 @@ func TakeOver(
 			return nil, nil, err
 		}
 		if entry.Manager == manager && entry.Operation == heir.Operation {
-			owns = owns.Union(set)
+			owns = append(owns, set)
 			heir.Time = entry.Time
 			continue
 		}
 		if some := take(&entry, set); !some.Empty() {
-			taken = taken.Union(some)
+			takes = append(takes, some)
 			heir.Time = entry.Time
 			set = set.Difference(some)
 			if err := owned.Encode(&entry, set); err != nil {
@@ -84,10 +84,11 @@ func TakeOver(
 			after = append(after, entry)
 		}
 	}
+	taken = owned.Union(takes...)
 	if taken.Empty() {
 		return managers, taken, nil
 	}
-	if err := owned.Encode(&heir, owns.Union(taken)); err != nil {
+	if err := owned.Encode(&heir, owned.Union(append(owns, taken)...)); err != nil {
 		return nil, nil, err
 	}
 	return append(after, heir), taken, nil

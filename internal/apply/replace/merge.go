@@ -15,8 +15,13 @@ import (
 
 // place is where in an object a value is, and what managers own there.
 type place struct {
-	path fieldpath.Path
-	keep keep
+	// parent is where that is which the value is in, nil for the object, and element which of that it is.
+	parent  *place
+	element fieldpath.PathElement
+	depth   int
+	keep    keep
+	// kept is what was decided of it and of what is in it, nil for nothing.
+	kept *decision
 	// isOthers and isOurs say who owns the value itself, others and ours what is in it.
 	isOthers, isOurs bool
 	others, ours     *fieldpath.Set
@@ -24,10 +29,19 @@ type place struct {
 
 func (p place) child(element fieldpath.PathElement) place {
 	return place{
-		path: append(slices.Clip(p.path), element), keep: p.keep,
+		parent: &p, element: element, depth: p.depth + 1, keep: p.keep, kept: p.kept.of(element),
 		isOthers: p.others.Members.Has(element), isOurs: p.ours.Members.Has(element),
 		others: p.others.WithPrefix(element), ours: p.ours.WithPrefix(element),
 	}
+}
+
+// path returns the way there. It is put together for who asks.
+func (p place) path() fieldpath.Path {
+	path := make(fieldpath.Path, p.depth)
+	for at := &p; at.parent != nil; at = at.parent {
+		path[at.depth-1] = at.element
+	}
+	return path
 }
 
 func (p place) field(name string) place { return p.child(fieldpath.PathElement{FieldName: &name}) }
@@ -49,15 +63,15 @@ func (p place) stays() bool {
 // isMetadata tells whether it is one of the maps or lists in the metadata of an object, which
 // have parts in any API.
 func (p place) isMetadata() bool {
-	return len(p.path) == 2 && *p.path[0].FieldName == "metadata"
+	return p.depth == 2 && *p.parent.element.FieldName == "metadata"
 }
 
 // identity is what tells the items of a list apart there.
 func (p place) identity() (identity owned.Identity, known bool) {
-	if p.isMetadata() && *p.path[1].FieldName == "ownerReferences" {
+	if p.isMetadata() && *p.element.FieldName == "ownerReferences" {
 		return owned.Identity{"uid"}, true
 	}
-	if p.isMetadata() && *p.path[1].FieldName == "finalizers" {
+	if p.isMetadata() && *p.element.FieldName == "finalizers" {
 		return nil, true
 	}
 	return owned.IdentityIn(p.others, p.ours)
@@ -66,8 +80,8 @@ func (p place) identity() (identity owned.Identity, known bool) {
 // merge returns what the manifest has, if it has something, with what stays of the object
 // there; nil if neither is. It changes what the manifest has.
 func (d *Draft) merge(given any, has bool, live any, at place) any {
-	if keep, said := d.kept[at.path.String()]; said {
-		at.keep = keep
+	if at.kept != nil && at.kept.said {
+		at.keep = at.kept.keep
 	}
 	has = has && given != nil // null is what is not there
 	switch live := live.(type) {
@@ -90,7 +104,7 @@ func (d *Draft) merge(given any, has bool, live any, at place) any {
 // isOne reports whether a map is one value to the API.
 func (d *Draft) isOne(at place) bool {
 	whole := (at.isOthers || at.isOurs) && at.others.Empty() && at.ours.Empty()
-	return whole && !at.isMetadata() && d.declared.Whole(at.path, false)
+	return whole && !at.isMetadata() && d.declared.Whole(at.path(), false)
 }
 
 func (d *Draft) mergeMap(given map[string]any, has bool, live map[string]any, at place) any {
@@ -157,8 +171,8 @@ func (d *Draft) mergeList(given []any, has bool, live []any, at place) any {
 // mergeItem returns what stays of an item that the manifest does not have: nothing, unless
 // the item itself is somebody's whose it stays. What it is found by is in it.
 func (d *Draft) mergeItem(item any, at place, identity owned.Identity) any {
-	if keep, said := d.kept[at.path.String()]; said {
-		at.keep = keep
+	if at.kept != nil && at.kept.said {
+		at.keep = at.kept.keep
 	}
 	if !at.stays() {
 		return nil

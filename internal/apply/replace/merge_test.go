@@ -4,6 +4,9 @@
 package replace
 
 import (
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,5 +53,64 @@ func TestDraftDeclared(t *testing.T) {
 			}
 			same(t, draft, test.want)
 		})
+	}
+}
+
+// allocated returns how many bytes a function allocates.
+func allocated(do func()) float64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return float64(after.TotalAlloc - before.TotalAlloc)
+}
+
+// TestLongPathsCostNothing has many values behind a chain of short names, and of long ones.
+func TestLongPathsCostNothing(t *testing.T) {
+	cost := func(nameBytes int) float64 {
+		leaves := map[string]any{}
+		for i := range 200 {
+			leaves[fmt.Sprint(i)] = int64(1)
+		}
+		inside := any(leaves)
+		for range 20 {
+			inside = map[string]any{strings.Repeat("x", nameBytes): inside}
+		}
+		live := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": inside}
+		manifest := map[string]any{"metadata": map[string]any{"name": "a"}}
+		owners := Owners{Managers: []metav1.ManagedFieldsEntry{entry("ours", applied, `{"f:data":{}}`)}, Ours: isOurs}
+		return allocated(func() {
+			if _, err := New(live, manifest, owners, nil); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	cost(1) // what is allocated once
+	if short, long := cost(1), cost(5000); long > 3*short {
+		t.Errorf("short names take %.0f bytes, and long ones %.0f", short, long)
+	}
+}
+
+// TestManyManagersCostNoMoreThanTheyOwn has one manager with many fields, and others with one each.
+func TestManyManagersCostNoMoreThanTheyOwn(t *testing.T) {
+	cost := func(others int) float64 {
+		var many []string
+		for i := range 5000 {
+			many = append(many, fmt.Sprintf(`"f:%05x":{}`, i))
+		}
+		managers := []metav1.ManagedFieldsEntry{entry("m", updated, `{"f:data":{`+strings.Join(many, ",")+`}}`)}
+		for i := range others {
+			managers = append(managers, entry(fmt.Sprint("m", i), updated, fmt.Sprintf(`{"f:data":{"f:x%d":{}}}`, i)))
+		}
+		live := map[string]any{"metadata": map[string]any{"name": "a"}}
+		return allocated(func() {
+			if _, err := New(live, live, Owners{Managers: managers, Ours: isOurs}, nil); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	cost(1)
+	if few, more := cost(15), cost(127); more > 3*few {
+		t.Errorf("of 15 managers it takes %.0f bytes, and of 127 %.0f", few, more)
 	}
 }

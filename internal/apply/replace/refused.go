@@ -84,25 +84,22 @@ type remedy struct {
 
 // change makes another draft by a remedy, unless it would be the same draft.
 func (d *Draft) change(r remedy) bool {
-	at := r.path.String()
-	before, had := d.kept[at]
-	if had && before >= r.keep || d.tried == remediesMax {
+	at := d.kept.at(r.path)
+	before := *at
+	if before.said && before.keep >= r.keep || d.tried == remediesMax {
 		return false
 	}
 	d.tried++
-	d.kept[at] = r.keep
+	at.set(r.keep)
 	object := d.build()
 	if !reflect.DeepEqual(object, d.object) {
 		d.object = object
 		if r.keep == keepAll {
-			d.stuck = append(d.stuck, at)
+			d.stuck = append(d.stuck, r.path)
 		}
 		return true
 	}
-	delete(d.kept, at)
-	if had {
-		d.kept[at] = before
-	}
+	at.keep, at.said = before.keep, before.said
 	return false
 }
 
@@ -138,7 +135,7 @@ func (d *Draft) find(steps []any) (found named) {
 		if name, is := step.(string); is {
 			at = position{fieldOf(at.draft, name), fieldOf(at.live, name), fieldOf(at.manifest, name)}
 			inside = inside.field(name)
-			found.path = inside.path
+			found.path = inside.path()
 			continue
 		}
 		index, _ := step.(int)
@@ -158,11 +155,11 @@ func (d *Draft) find(steps []any) (found named) {
 		if !complete {
 			break
 		}
-		found.list = inside.path
+		found.list = inside.path()
 		at, inside = next, inside.child(element)
-		found.path = inside.path
+		found.path = inside.path()
 		if next.manifest == nil && found.item == nil {
-			found.item = inside.path
+			found.item = inside.path()
 		}
 	}
 	return found

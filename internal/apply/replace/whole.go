@@ -28,7 +28,7 @@ func (p Part) path() fieldpath.Path { return fieldpath.MakePathOrDie(p.Field, p.
 // PersistentVolumeClaim, and with rules about the whole spec of a custom resource, or about all of
 // it.
 func (d *Draft) Whole(causes []metav1.StatusCause) (fields []string) {
-	for i := range causes {
+	for i := range causes[:min(len(causes), causesMax)] {
 		field := causes[i].Field
 		if field == rootField {
 			field = "spec"
@@ -61,7 +61,7 @@ func (d *Draft) Theirs(field string) []Part {
 		part := Part{field, name}
 		within := part.path()
 		owns := d.others.Has(within) || !d.others.WithPrefix(within[0]).WithPrefix(within[1]).Empty()
-		return owns && manifest[name] == nil && draft[name] != nil && d.kept[within.String()] != keepAll // which is retained
+		return owns && manifest[name] == nil && draft[name] != nil && !d.kept.of(within[0]).of(within[1]).is(keepAll) // which is retained
 	})
 }
 
@@ -101,8 +101,8 @@ func (d *Draft) Drop(part Part) bool { return d.change(remedy{part.path(), keepN
 // since the server has said that they cannot go.
 func (d *Draft) Stuck() (fields []string) {
 	for _, path := range d.stuck {
-		if d.kept[path] == keepAll {
-			fields = append(fields, path)
+		if d.kept.at(path).is(keepAll) {
+			fields = append(fields, path.String())
 		}
 	}
 	return fields

@@ -19,6 +19,9 @@ const (
 	// their names may be. Kubernetes has none that is longer.
 	perPodMax    = 16
 	nameBytesMax = 320
+	// containersMax is how many containers of a pod count, and how many init containers: for each one, all
+	// statuses are gone through.
+	containersMax = 1000
 )
 
 // Pod is what counts of a pod. Of its metadata it has UID and version only.
@@ -49,7 +52,7 @@ func Of(pod *corev1.Pod) *Pod {
 		return p
 	}
 	// As the scheduler counts, also while a pod is resized in place.
-	list := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
+	list := resourcehelper.PodRequests(few(pod), resourcehelper.PodResourcesOptions{
 		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	})
 	for name, quantity := range list {
@@ -61,6 +64,18 @@ func Of(pod *corev1.Pod) *Pod {
 	p.amounts = slices.Clip(p.amounts[:min(len(p.amounts), perPodMax)])
 	return p
 }
+
+// few returns the pod with no more containers than count.
+func few(pod *corev1.Pod) *corev1.Pod {
+	fewer := *pod
+	fewer.Spec.Containers = first(pod.Spec.Containers)
+	fewer.Spec.InitContainers = first(pod.Spec.InitContainers)
+	fewer.Status.ContainerStatuses = first(pod.Status.ContainerStatuses)
+	fewer.Status.InitContainerStatuses = first(pod.Status.InitContainerStatuses)
+	return &fewer
+}
+
+func first[T any](list []T) []T { return list[:min(len(list), containersMax)] }
 
 func valueOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	if name == corev1.ResourceCPU {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,6 +44,22 @@ func texts(sum Sum) map[string]string {
 		m[name] = quantity.String()
 	}
 	return m
+}
+
+// TestFewContainersOfAPodCount has a pod with more containers, and statuses of them, than any API server stores.
+func TestFewContainersOfAPodCount(t *testing.T) {
+	whole := pod("a", "n", list("cpu", "1"))
+	for range 2 * containersMax {
+		whole.Spec.Containers = append(whole.Spec.Containers, container(list("cpu", "1")))
+		whole.Spec.InitContainers = append(whole.Spec.InitContainers, container(list("cpu", "1")))
+		whole.Status.ContainerStatuses = append(whole.Status.ContainerStatuses, corev1.ContainerStatus{Name: "other"})
+	}
+	if got := Of(whole).amounts; !slices.Equal(got, []amount{{"cpu", 1000 * containersMax}}) {
+		t.Errorf("counted are %v", got)
+	}
+	if len(few(whole).Status.ContainerStatuses) > containersMax {
+		t.Error("all statuses are gone through")
+	}
 }
 
 func TestWhatAPodRequestsIsWhatTheSchedulerCounts(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -103,17 +104,16 @@ func ownsPullSecrets(entries []metav1.ManagedFieldsEntry, ours func(*metav1.Mana
 // had, in their order, and then the others of the manifest. Foreign says that the manifest
 // does not want all of them.
 func joinPullSecrets(wanted, before, there []string) (joined []string, foreign bool) {
+	is, wants, had := sets.New[string](), sets.New(wanted...), sets.New(before...)
 	for _, name := range there {
-		if slices.Contains(joined, name) {
-			continue
-		}
-		wants := slices.Contains(wanted, name)
-		if wants || !slices.Contains(before, name) {
-			joined, foreign = append(joined, name), foreign || !wants
+		if !is.Has(name) && (wants.Has(name) || !had.Has(name)) {
+			is.Insert(name)
+			joined, foreign = append(joined, name), foreign || !wants.Has(name)
 		}
 	}
 	for _, name := range wanted {
-		if !slices.Contains(joined, name) {
+		if !is.Has(name) {
+			is.Insert(name)
 			joined = append(joined, name)
 		}
 	}

@@ -235,6 +235,9 @@ func (n *narrowing) keep(ctx context.Context, fields []string) (again bool, err 
 	n.fixed = nil
 	for _, field := range fields {
 		for _, part := range n.draft.Changed(field) {
+			if n.over(ctx) {
+				return again, nil
+			}
 			patch, err := n.draft.PatchOf(part)
 			if err != nil {
 				return false, err
@@ -255,6 +258,9 @@ func (n *narrowing) keep(ctx context.Context, fields []string) (again bool, err 
 func (n *narrowing) drop(ctx context.Context, fields []string) (again bool, err error) {
 	for _, field := range fields {
 		for _, part := range n.draft.Theirs(field) {
+			if n.over(ctx) {
+				return false, nil
+			}
 			patch, err := n.draft.PatchWithout(part)
 			if err != nil {
 				return false, err
@@ -268,22 +274,23 @@ func (n *narrowing) drop(ctx context.Context, fields []string) (again bool, err 
 	return false, nil
 }
 
+// over reports whether no dry run is left. A patch of a whole object is not made for each of its parts, of which there may
+// be a hundred thousand, to try none.
+func (n *narrowing) over(ctx context.Context) bool { return n.tries == 0 || ctx.Err() != nil }
+
 // answer is what a dry run says.
 type answer uint8
 
 const (
-	// answerNone: there is no dry run left, or something else than the content is refused.
+	// answerNone: something else than the content is refused.
 	answerNone answer = iota
 	answerAccepted
 	answerRefused
 )
 
-// try makes a dry run. A server that cannot make any, such as for a webhook that does not support them,
+// try makes a dry run, of which some are left. A server that cannot make any, such as for a webhook that does not support them,
 // is not asked again.
 func (n *narrowing) try(ctx context.Context, patch []byte) answer {
-	if n.tries == 0 {
-		return answerNone
-	}
 	n.tries--
 	it := n.of.of.item
 	err := n.of.of.Member.TryReplace(ctx, it.Resource.Version, it.Object, patch, n.of.as)

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -118,8 +119,10 @@ func (e encounter) taken(seen *metav1.PartialObjectMetadata) string {
 // claimants names the owners of an object, and who manages its fields.
 func (e encounter) claimants(seen *metav1.PartialObjectMetadata) string {
 	var names []string
+	known := sets.New[string]()
 	add := func(name string) {
-		if !slices.Contains(names, name) {
+		if !known.Has(name) {
+			known.Insert(name)
 			names = append(names, name)
 		}
 	}

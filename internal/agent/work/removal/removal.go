@@ -177,9 +177,11 @@ func (r *Remover) letGoAll(ctx context.Context, leaving []departure, result *Res
 
 // finish sorts what is left, and says when to look at it again.
 func (r *Remover) finish(job *Job, result *Result) {
-	job.Record.Requests().Keep(func(object apply.Object) bool {
-		return slices.ContainsFunc(result.Leftovers, func(l plan.Leftover) bool { return l.Object == object })
-	})
+	left := make(map[apply.Object]bool, len(result.Leftovers))
+	for i := range result.Leftovers {
+		left[result.Leftovers[i].Object] = true
+	}
+	job.Record.Requests().Keep(func(object apply.Object) bool { return left[object] })
 	slices.SortFunc(result.Leftovers, func(a, b plan.Leftover) int { return strings.Compare(a.Object.String(), b.Object.String()) })
 	for i := range result.Leftovers {
 		left := &result.Leftovers[i]
