@@ -180,7 +180,7 @@ func TestHostile(t *testing.T) {
 		"a list of two types":   whole + `"pick":{"type":"array","items":[{"type":"string"},{"type":"string"}]}}}}}`,
 		"a type that is itself": `{"schemas":{"w":{"$ref":"#/components/schemas/w","x-kubernetes-group-version-kind":[{"group":"example.net","kind":"Whole","version":"v1"}]}}}`,
 		"kinds that are texts":  `{"schemas":{"w":{"type":"object","x-kubernetes-group-version-kind":["Whole",1,null]}}}`,
-		"too many objects":      whole + strings.Repeat(`"a":{},`, objectsMax) + members,
+		"too many objects":      whole + strings.Repeat(`"a":{},`, tokensMax) + members,
 		"too many bytes":        whole + `"a":{"description":"` + strings.Repeat("x", bytesMax) + `"},` + members,
 		"too deep":              whole + `"pick":` + deep,
 		"half":                  whole,

@@ -23,9 +23,12 @@ type types struct {
 	root schema.TypeRef
 }
 
-// typesIn returns the types in an OpenAPI document. It is read as API servers read theirs for
-// server-side apply.
+// typesIn returns the types in an OpenAPI document, none if there is too much in it. It is read
+// as API servers read theirs for server-side apply.
 func typesIn(document []byte, kind runtimeschema.GroupVersionKind) *types {
+	if !isBounded(document) {
+		return &types{}
+	}
 	var page struct {
 		Components struct {
 			Schemas map[string]*spec.Schema `json:"schemas"`
@@ -37,7 +40,7 @@ func typesIn(document []byte, kind runtimeschema.GroupVersionKind) *types {
 	root := ""
 	for name, declared := range page.Components.Schemas {
 		switch {
-		case declared == nil: // which no API server says
+		case declared == nil || len(name) > nameMax: // which no API server says
 			return &types{}
 		case isOf(declared, kind):
 			root = name
