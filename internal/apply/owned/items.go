@@ -4,10 +4,25 @@
 package owned
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"hash"
 
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// What is looked at to tell items apart, which a member chooses: an API declares one to three
+// keys as a rule.
+const (
+	// keysMax is how many keys an identity may have.
+	keysMax = 8
+	// lookupsMax is by how many combinations of keys the items of a list are found: as many as
+	// there are of three keys, of which each item has some and each one looked for has others.
+	lookupsMax = 19
+	// alikeMax is how many items are found that differ in none of certain keys: a list may
+	// have one item a few times.
+	alikeMax = 20
 )
 
 // Identity is what tells the items of a list apart: the names of their keys, or none if
@@ -17,14 +32,15 @@ type Identity []string
 func (i Identity) byValue() bool { return len(i) == 0 }
 
 // IdentityIn returns what tells the items of a list apart of which the sets own some. It is
-// not known if they own none, or the list as a whole.
+// not known if they own none, or the list as a whole, or if all have more keys than an API
+// declares.
 func IdentityIn(sets ...*fieldpath.Set) (identity Identity, known bool) {
 	look := func(element fieldpath.PathElement) {
 		switch {
 		case known:
 		case element.Value != nil:
 			known = true
-		case element.Key != nil:
+		case element.Key != nil && len(*element.Key) <= keysMax:
 			known = true
 			for _, key := range *element.Key {
 				identity = append(identity, key.Name)
@@ -39,15 +55,17 @@ func IdentityIn(sets ...*fieldpath.Set) (identity Identity, known bool) {
 }
 
 // Items are those of a list, found by their identity in no more than the time that it takes
-// to look at each once. Use NewItems.
+// to look at each once for each of some combinations of keys. Use NewItems.
 type Items struct {
 	list     []any
 	identity Identity
 	// having are the indexes of the items that have the same keys: a manifest leaves out
-	// those that the API sets by default.
+	// those that the API sets by default. had are these keys, in the order of the list.
 	having map[keys][]int
-	// found are indexes of items with certain keys by the values of some of these.
-	found map[lookup]map[string][]int
+	had    []keys
+	// found are indexes of items with certain keys by the values of some of these. No more
+	// than lookupsMax are made.
+	found map[lookup]map[digest][]int
 }
 
 // keys are some of an identity, each a bit.
@@ -55,30 +73,39 @@ type keys uint64
 
 type lookup struct{ having, by keys }
 
+// digest is that of values, which may be long.
+type digest [sha256.Size]byte
+
 // NewItems returns the items of a list.
 func NewItems(list []any, identity Identity) *Items {
-	items := &Items{list: list, identity: identity, having: map[keys][]int{}, found: map[lookup]map[string][]int{}}
+	items := &Items{list: list, identity: identity, having: map[keys][]int{}, found: map[lookup]map[digest][]int{}}
 	for i, item := range list {
-		if had, is := items.keysOf(item); is {
-			items.having[had] = append(items.having[had], i)
+		had, is := items.keysOf(item)
+		if !is {
+			continue
 		}
+		if len(items.having[had]) == 0 {
+			items.had = append(items.had, had)
+		}
+		items.having[had] = append(items.having[had], i)
 	}
 	return items
 }
 
 // Like returns the indexes of the items that are the one given: those that have the same
-// keys as it, or else those that have some of them and differ in none.
+// keys as it, or else those that have some of them and differ in none. Where items differ in
+// which keys they have more than those of any API do, or many are alike, some are not found.
 func (i *Items) Like(item any) (like []int) {
 	wanted, is := i.keysOf(item)
 	if !is {
 		return nil
 	}
-	if like = i.lookUp(lookup{having: wanted, by: wanted})[i.values(item, wanted)]; len(like) > 0 {
+	if like = i.lookUp(lookup{having: wanted, by: wanted}, item); len(like) > 0 {
 		return like
 	}
-	for having := range i.having {
+	for _, having := range i.had {
 		if by := having & wanted; by != 0 {
-			like = append(like, i.lookUp(lookup{having: having, by: by})[i.values(item, by)]...)
+			like = append(like, i.lookUp(lookup{having: having, by: by}, item)...)
 		}
 	}
 	return like
@@ -89,18 +116,27 @@ func (i *Items) Element(item any) (element fieldpath.PathElement, complete bool)
 	return elementOf(item, i.identity)
 }
 
-func (i *Items) lookUp(how lookup) map[string][]int {
+// lookUp returns the indexes of the items with certain keys that have the same values of some of
+// these as the one given.
+func (i *Items) lookUp(how lookup, item any) []int {
+	among := i.having[how.having]
+	if len(among) == 0 {
+		return nil
+	}
 	found, made := i.found[how]
-	if made {
-		return found
+	if !made {
+		if len(i.found) == lookupsMax {
+			return nil
+		}
+		found = map[digest][]int{}
+		for _, at := range among {
+			values := i.values(i.list[at], how.by)
+			found[values] = append(found[values], at)
+		}
+		i.found[how] = found
 	}
-	found = map[string][]int{}
-	for _, at := range i.having[how.having] {
-		text := i.values(i.list[at], how.by)
-		found[text] = append(found[text], at)
-	}
-	i.found[how] = found
-	return found
+	alike := found[i.values(item, how.by)]
+	return alike[:min(len(alike), alikeMax)]
 }
 
 // keysOf returns which keys an item has; it is none if its identity needs others.
@@ -117,19 +153,20 @@ func (i *Items) keysOf(item any) (had keys, is bool) {
 	return had, is && had != 0
 }
 
-// values returns a text that is the same for items with the same values of the keys.
-func (i *Items) values(item any, by keys) string {
+// values returns what is the same for items with the same values of the keys.
+func (i *Items) values(item any, by keys) (same digest) {
+	text := sha256.New()
 	if i.identity.byValue() {
-		return textOf(item)
+		write(text, item)
 	}
 	entries, _ := item.(map[string]any)
-	text := ""
 	for at, key := range i.identity {
 		if by&(1<<at) != 0 {
-			text += textOf(valueOf(entries, key)) + "\n"
+			write(text, valueOf(entries, key))
 		}
 	}
-	return text
+	text.Sum(same[:0])
+	return same
 }
 
 // valueOf returns the value of a key. A manifest may leave out the protocol of a port, which
@@ -141,16 +178,17 @@ func valueOf(item map[string]any, key string) any {
 	return "TCP" // corev1.ProtocolTCP
 }
 
-// textOf writes a number in the same way whether it is an integer or not.
-func textOf(item any) string {
-	if number, is := item.(int64); is {
-		item = float64(number)
+// write writes a value on a line of its own, and a number in the same way whether it is an
+// integer or not.
+func write(text hash.Hash, value any) {
+	if number, is := value.(int64); is {
+		value = float64(number)
 	}
-	text, err := json.Marshal(item)
+	line, err := json.Marshal(value)
 	if err != nil { // not what JSON can have
-		return fmt.Sprint(item)
+		line = fmt.Append(nil, value)
 	}
-	return string(text)
+	_, _ = text.Write(append(line, '\n')) // a hash takes all
 }
 
 // Elements are those of a set that are items of a list, found by the items of a manifest in no
