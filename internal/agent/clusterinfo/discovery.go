@@ -148,17 +148,19 @@ func decodeAggregated(from io.Reader) ([]served, error) {
 	if err := json.NewDecoder(from).Decode(&list); err != nil {
 		return nil, fmt.Errorf("understanding what the API server serves: %w", err)
 	}
-	var found []served
+	var found findings
 	for _, group := range list.Items {
 		for _, version := range group.Versions {
 			s := served{groupVersion: groupVersion(group.Metadata.Name, version.Version), stale: version.Freshness == "Stale"}
 			for _, r := range version.Resources {
 				s.resources = append(s.resources, resource{name: r.Resource, kind: r.ResponseKind.Kind})
 			}
-			found = append(found, s)
+			if err := found.add(s); err != nil {
+				return found.all, err
+			}
 		}
 	}
-	return found, nil
+	return found.all, nil
 }
 
 func groupVersion(group, version string) string {
@@ -169,7 +171,7 @@ func groupVersion(group, version string) string {
 }
 
 // oneByOne asks an API server that does not tell everything at once (Kubernetes
-// before 1.27) for each group and version.
+// before 1.27) for each group and version, until there is too much to keep.
 func (d *discovery) oneByOne(ctx context.Context, from io.Reader) ([]served, error) {
 	var list struct {
 		Versions []string `json:"versions"` // of /api
@@ -182,16 +184,20 @@ func (d *discovery) oneByOne(ctx context.Context, from io.Reader) ([]served, err
 	if err := json.NewDecoder(from).Decode(&list); err != nil {
 		return nil, fmt.Errorf("understanding the groups of the API server: %w", err)
 	}
-	var found []served
+	var found findings
 	for _, version := range list.Versions {
-		found = append(found, d.one(ctx, "api/"+version, version))
+		if err := found.add(d.one(ctx, "api/"+version, version)); err != nil {
+			return found.all, err
+		}
 	}
 	for _, group := range list.Groups {
 		for _, version := range group.Versions {
-			found = append(found, d.one(ctx, "apis/"+version.GroupVersion, version.GroupVersion))
+			if err := found.add(d.one(ctx, "apis/"+version.GroupVersion, version.GroupVersion)); err != nil {
+				return found.all, err
+			}
 		}
 	}
-	return found, ctx.Err()
+	return found.all, ctx.Err()
 }
 
 // one asks for the resources of one group and version.

@@ -4,12 +4,14 @@
 package clusterinfo
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -120,5 +122,76 @@ func TestOneFailureIsNotTold(t *testing.T) {
 	empty.tell(connection)
 	if reason := connection.Status.Conditions[0].Reason; reason != fleetv1alpha1.ClusterConnectionReasonEmpty {
 		t.Errorf("a server that tells nothing: %s", reason)
+	}
+}
+
+// flood returns an API server that has many groups with many resources, all of whose names begin
+// with the one given, and the ways in which it may tell.
+func flood(name string) (s *server, ways map[string]string) {
+	const groups, each = 16, 1000
+	var aggregated, list []string
+	s = &server{bodies: map[string]string{"/api": `{"versions":["v1"]}`, "/api/v1": `{"resources":[{"name":"pods","kind":"Pod"}]}`}}
+	for group := range groups {
+		var resources, one []string
+		for i := range each {
+			resources = append(resources, fmt.Sprintf(`{"resource":"%s%d","responseKind":{"kind":"%s"}}`, name, i, name))
+			one = append(one, fmt.Sprintf(`{"name":"%s%d","kind":"%s"}`, name, i, name))
+		}
+		few := strings.Join(resources[:each/groups], ",") // as one answer has 8 MiB at most
+		aggregated = append(aggregated, fmt.Sprintf(`{"metadata":{"name":"g%d"},"versions":[{"version":"v1","resources":[%s]}]}`, group, few))
+		list = append(list, fmt.Sprintf(`{"versions":[{"groupVersion":"g%d/v1"}]}`, group))
+		s.bodies[fmt.Sprintf("/apis/g%d/v1", group)] = `{"resources":[` + strings.Join(one, ",") + `]}`
+	}
+	return s, map[string]string{
+		"one by one": `{"groups":[` + strings.Join(list, ",") + `]}`,
+		"in one":     `{"kind":"APIGroupDiscoveryList","items":[` + strings.Join(aggregated, ",") + `]}`,
+	}
+}
+
+// TestWhatIsFoundIsBounded has API servers serve groups with more and longer names than are
+// kept: in one document, and one by one.
+func TestWhatIsFoundIsBounded(t *testing.T) {
+	t.Parallel()
+	for test, name := range map[string]string{"more names": strings.Repeat("x", nameBytesMax-10), "longer names": strings.Repeat("x", 10*nameBytesMax)} {
+		s, ways := flood(name)
+		for way, body := range ways {
+			s.bodies["/apis"] = body
+			d := discoveryOf(t, s)
+			d.look(t.Context())
+			d.look(t.Context())
+			bytes := 0
+			for _, found := range d.all() {
+				for _, r := range found.resources {
+					bytes += len(r.name) + len(r.kind)
+				}
+			}
+			if most := len(d.documents) * foundBytesMax; bytes > most {
+				t.Errorf("%s, %s: %d bytes of names are kept, want at most %d", test, way, bytes, most)
+			}
+			connection := &fleetv1alpha1.ClusterConnection{}
+			d.tell(connection)
+			if told := connection.Status.APIEnablements; len(told) == 0 || told[len(told)-1].GroupVersion != "v1" {
+				t.Errorf("%s, %s: of %d groups and versions that are told, none is that of the core", test, way, len(told))
+			}
+			complete := connection.Status.Conditions[0].Status == metav1.ConditionTrue
+			if tooMuch := test == "more names" && way == "one by one"; complete == tooMuch {
+				t.Errorf("%s, %s: got %+v", test, way, connection.Status.Conditions[0])
+			}
+		}
+	}
+}
+
+// TestWhatIsToldIsKept has an API server serve as much as is told.
+func TestWhatIsToldIsKept(t *testing.T) {
+	t.Parallel()
+	var found findings
+	for group := range groupVersionsMax {
+		s := served{groupVersion: fmt.Sprintf("group%d.example.net/v1", group)}
+		for i := range resourcesMax / groupVersionsMax {
+			s.resources = append(s.resources, resource{name: fmt.Sprintf("resources-of-a-long-name-%d", i), kind: fmt.Sprintf("ResourceOfALongName%d", i)})
+		}
+		if err := found.add(s); err != nil {
+			t.Fatalf("after %d groups: %v", group, err)
+		}
 	}
 }

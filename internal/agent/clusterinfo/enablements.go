@@ -109,11 +109,16 @@ func documentOf(groupVersion string) string {
 	return "/api"
 }
 
+// isTold reports whether a resource has names as those of Kubernetes are.
+func (r resource) isTold() bool {
+	return r.name != "" && r.kind != "" && len(r.name) <= nameBytesMax && len(r.kind) <= nameBytesMax
+}
+
 // resources returns the resources in the order of their names, each once.
 func resources(found []resource) []fleetv1alpha1.APIResource {
 	var list []fleetv1alpha1.APIResource
 	for _, r := range found {
-		if r.name != "" && r.kind != "" && len(r.name) <= nameBytesMax && len(r.kind) <= nameBytesMax {
+		if r.isTold() {
 			list = append(list, fleetv1alpha1.APIResource{Name: r.name, Kind: r.kind})
 		}
 	}
