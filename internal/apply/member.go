@@ -6,6 +6,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/capstan-io/capstan/internal/decoding"
 )
 
 // CallTimeout is how long one request to a cluster may take.
@@ -25,14 +29,40 @@ const CallTimeout = 30 * time.Second
 // the server. It reads and returns metadata only, but for Read. It is safe for
 // concurrent use.
 type Member struct {
-	client metadata.Interface
-	bodies dynamic.Interface
-	slots  chan struct{}
+	client  metadata.Interface
+	bodies  dynamic.Interface
+	slots   chan struct{}
+	memory  *decoding.Memory
+	cluster string
 }
 
-// NewMember returns a Member that has at most parallel requests under way.
-func NewMember(client metadata.Interface, bodies dynamic.Interface, parallel int) *Member {
-	return &Member{client: client, bodies: bodies, slots: make(chan struct{}, parallel)}
+// MemberOptions are what a Member needs.
+type MemberOptions struct {
+	// Config and Client are how the cluster is reached.
+	Config *rest.Config
+	Client *http.Client
+	// Parallel is how many requests are under way at most.
+	Parallel int
+	// Memory has room for what large answers take while they are decoded, until it is known
+	// that they are no more than is taken. Members of other clusters may share it, each with
+	// its own share by the name of the cluster. May be nil.
+	Memory  *decoding.Memory
+	Cluster string
+}
+
+// NewMember returns a Member. It connects to nothing yet.
+func NewMember(o MemberOptions) (*Member, error) {
+	client := *o.Client
+	client.Transport = decoding.Transport(client.Transport)
+	m := &Member{slots: make(chan struct{}, o.Parallel), memory: o.Memory, cluster: o.Cluster}
+	var err error
+	if m.client, err = metadata.NewForConfigAndClient(o.Config, &client); err != nil {
+		return nil, fmt.Errorf("making a metadata client for objects: %w", err)
+	}
+	if m.bodies, err = dynamic.NewForConfigAndClient(o.Config, &client); err != nil {
+		return nil, fmt.Errorf("making a client for whole objects: %w", err)
+	}
+	return m, nil
 }
 
 // As says in whose name fields are written.
@@ -184,7 +214,7 @@ func (m *Member) Delete(ctx context.Context, version string, object Object, uid 
 	return nil
 }
 
-// begin waits for its turn.
+// begin waits for its turn. What is decoded then counts until the function is called that it returns.
 func (m *Member) begin(ctx context.Context) (context.Context, func(), error) {
 	select {
 	case m.slots <- struct{}{}:
@@ -192,7 +222,8 @@ func (m *Member) begin(ctx context.Context) (context.Context, func(), error) {
 		return nil, nil, ctx.Err()
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	return ctx, func() { cancel(); <-m.slots }, nil
+	ctx, decoded := m.memory.Begin(ctx, m.cluster)
+	return ctx, func() { decoded(); cancel(); <-m.slots }, nil
 }
 
 func (m *Member) resource(version string, object Object) metadata.ResourceInterface {

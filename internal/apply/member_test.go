@@ -4,6 +4,8 @@
 package apply
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,10 +15,20 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/decoding"
 )
+
+func memberAt(t *testing.T, url string, parallel int, memory *decoding.Memory) *Member {
+	t.Helper()
+	member, err := NewMember(MemberOptions{Config: &rest.Config{Host: url, QPS: -1}, Client: &http.Client{}, Parallel: parallel, Memory: memory, Cluster: "c1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return member
+}
 
 // TestABusyServerIsLeftAlone has a server refuse requests and say when to come
 // again: nothing is sent before, and those that wait keep their places, so that
@@ -42,11 +54,7 @@ func TestABusyServerIsLeftAlone(t *testing.T) {
 				fmt.Fprint(w, `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"a"}}`)
 			}))
 			defer server.Close()
-			client, err := metadata.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			member := NewMember(client, nil, parallel)
+			member := memberAt(t, server.URL, parallel, nil)
 			var running sync.WaitGroup
 			for range requests {
 				running.Go(func() {
@@ -102,16 +110,7 @@ func TestWhatIsTakenOfAnObject(t *testing.T) {
 				fmt.Fprint(w, "{"+kind+test.object+"}")
 			}))
 			defer server.Close()
-			config := &rest.Config{Host: server.URL, QPS: -1}
-			client, err := metadata.NewForConfig(config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			bodies, err := dynamic.NewForConfig(config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			member := NewMember(client, bodies, 1)
+			member := memberAt(t, server.URL, 1, nil)
 			object := Object{Resource: "configmaps", Namespace: "n", Name: "a"}
 			_, errRead := member.Read(t.Context(), "v1", object)
 			_, errGet := member.Get(t.Context(), "v1", object)
@@ -122,5 +121,64 @@ func TestWhatIsTakenOfAnObject(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAnswersAreDecodedWhenThereIsRoom has a server answer with more values than are taken, while
+// others decode as much as there is room for.
+func TestAnswersAreDecodedWhenThereIsRoom(t *testing.T) {
+	t.Parallel()
+	values := strings.Builder{}
+	for i := range valuesMax {
+		fmt.Fprintf(&values, `"%x":{},`, i)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kind := `"apiVersion":"v1","kind":"ConfigMap"`
+		if strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
+			kind = `"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata"`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"data":{`+values.String()+`"z":{}},`+kind+`,"metadata":{"name":"a"}}`)
+	}))
+	defer server.Close()
+	memory := decoding.NewMemory(clock.RealClock{})
+	member := memberAt(t, server.URL, 1, memory)
+	object := Object{Resource: "configmaps", Namespace: "n", Name: "a"}
+	requests := map[string]func(context.Context) error{
+		"Read": func(ctx context.Context) error { _, err := member.Read(ctx, "v1", object); return err },
+		"Get":  func(ctx context.Context) error { _, err := member.Get(ctx, "v1", object); return err },
+		"Apply": func(ctx context.Context) error {
+			_, err := member.Apply(ctx, "v1", object, []byte("{}"), As{})
+			return err
+		},
+		"Create": func(ctx context.Context) error {
+			_, err := member.Create(ctx, "v1", object, []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`), "m")
+			return err
+		},
+	}
+	var ends []func()
+	for _, cluster := range []string{"c2", "c3"} {
+		ctx, end := memory.Begin(t.Context(), cluster)
+		if err := decoding.Take(ctx, 192<<20); err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, end)
+	}
+	for by, request := range requests {
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		if err := request(soon); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v, want that it waits for room", by, err)
+		}
+		cancel()
+	}
+	for _, end := range ends {
+		end()
+	}
+	for range 3 { // more than there is room for, if what is no longer there counted
+		for by, request := range requests {
+			if err := request(t.Context()); (err != nil) != (by == "Read") || by == "Read" && !strings.Contains(err.Error(), "values") {
+				t.Errorf("%s: got %v", by, err)
+			}
+		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +33,6 @@ import (
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/apply/declared"
 	"github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
 
 // cluster is what the part has for one connection: nothing in it outlives that.
@@ -94,7 +92,6 @@ type memory struct {
 // clients are those that a cluster needs beside the ones of its connection.
 type clients struct {
 	hub, spoke metadata.Interface
-	whole      dynamic.Interface
 	discovery  *discovery.DiscoveryClient
 }
 
@@ -102,9 +99,6 @@ func newClients(c *fleet.Connection) (made clients, err error) {
 	config, spoke := c.Spoke.GetConfig(), c.Spoke.GetHTTPClient()
 	if made.spoke, err = metadata.NewForConfigAndClient(config, spoke); err != nil {
 		return made, fmt.Errorf("making a metadata client for cluster %q: %w", c.Name, err)
-	}
-	if made.whole, err = dynamic.NewForConfigAndClient(config, spoke); err != nil {
-		return made, fmt.Errorf("making a client for whole objects of cluster %q: %w", c.Name, err)
 	}
 	if made.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, spoke); err != nil {
 		return made, fmt.Errorf("making a discovery client for cluster %q: %w", c.Name, err)
@@ -115,9 +109,9 @@ func newClients(c *fleet.Connection) (made clients, err error) {
 	return made, nil
 }
 
-func newCluster(
-	ctx context.Context, c *fleet.Connection, options *Options, workers *runtime.Workers, cache *rules.Cache,
-) (*cluster, error) {
+// newCluster returns what the part has for a connection until ctx ends.
+func newCluster(ctx context.Context, c *fleet.Connection, p *Part) (*cluster, error) {
+	options := &p.options
 	clients, err := newClients(c)
 	if err != nil {
 		return nil, err
@@ -132,7 +126,7 @@ func newCluster(
 	}
 	s := &cluster{ctx: ctx, connection: c, options: options, memories: map[string]*memory{}, handover: succession.NewHandover(c)}
 	s.reports = throttle.NewReports(options.Clock)
-	s.slots = workers.Slots(func(request Request) { s.queue.Add(request) })
+	s.slots = p.workers.Slots(func(request Request) { s.queue.Add(request) })
 	s.arrivals = newArrivals(ctx, clients.spoke, c.Go, func(work string) { s.queue.Add(s.request(work)) })
 	s.works = &runtime.Works{
 		Cached: works, Client: c.Hub.GetClient(), Reader: c.Hub.GetAPIReader(), Metadata: clients.hub, Namespace: string(c.Name),
@@ -148,8 +142,13 @@ func newCluster(
 		return nil, fmt.Errorf("watching the permissions of executors of cluster %q: %w", c.Name, err)
 	}
 	kinds := apply.NewKinds(clients.discovery.ServerResourcesForGroupVersion, options.Clock)
-	member := apply.NewMember(clients.spoke, clients.whole, writesPerMember)
-	s.finder = plan.Finder{Find: kinds.Find, Rules: cache, Kinds: options.Interpreter}
+	member, err := apply.NewMember(apply.MemberOptions{
+		Config: c.Spoke.GetConfig(), Client: c.Spoke.GetHTTPClient(), Parallel: writesPerMember, Memory: p.memory, Cluster: string(c.Name),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cluster %q: %w", c.Name, err)
+	}
+	s.finder = plan.Finder{Find: kinds.Find, Rules: &p.rules, Kinds: options.Interpreter}
 	s.ledger = ledger.New(ledger.Options{
 		Life: ctx, Cached: records, Client: c.Spoke.GetClient(), Reader: c.Spoke.GetAPIReader(),
 		Inventory: s.inventory, Member: member, Clock: options.Clock,

@@ -20,6 +20,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/interpreters"
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
+	"github.com/capstan-io/capstan/internal/decoding"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/fleet"
@@ -113,6 +114,8 @@ type Part struct {
 	controller controller.TypedController[Request]
 	workers    *runtime.Workers
 	meter      *meter
+	// memory is what answers of all clusters take while they are decoded.
+	memory *decoding.Memory
 
 	mu       sync.Mutex
 	clusters map[fleet.ClusterName]*cluster
@@ -139,7 +142,7 @@ func New(options Options) (*Part, error) {
 	options.EvictionGracePeriod = cmp.Or(options.EvictionGracePeriod, DefaultEvictionGracePeriod)
 	p := &Part{
 		options: options, clusters: map[fleet.ClusterName]*cluster{},
-		workers: runtime.NewWorkers(options.Workers, options.WorkersPerCluster), meter: newMeter(options.Clock),
+		workers: runtime.NewWorkers(options.Workers, options.WorkersPerCluster), meter: newMeter(options.Clock), memory: decoding.NewMemory(options.Clock),
 		hubs: interpreters.New(options.Logger, options.Clock, options.WebhookGuard),
 	}
 	anyName := true
@@ -182,7 +185,7 @@ func (p *Part) NeedLeaderElection() bool { return true }
 
 // Engage is part of fleet.Part.
 func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	s, err := newCluster(ctx, c, &p.options, p.workers, &p.rules)
+	s, err := newCluster(ctx, c, p)
 	if err != nil {
 		return err
 	}
