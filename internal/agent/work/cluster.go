@@ -157,7 +157,7 @@ func newCluster(ctx context.Context, c *fleet.Connection, p *Part) (*cluster, er
 	})
 	s.deliverer = &deliver.Deliverer{
 		Inventory: s.inventory, Member: member, Kinds: kinds, Ledger: s.ledger, Clock: options.Clock,
-		Declared: declared.New(clients.discovery.RESTClient(), options.Clock), Parallel: writesPerWork, ReadInterval: options.StatusSyncInterval,
+		Declared: declared.New(clients.discovery.RESTClient(), options.Clock, p.memory, string(c.Name)), Parallel: writesPerWork, ReadInterval: options.StatusSyncInterval,
 	}
 	s.remover = &removal.Remover{
 		Inventory: s.inventory, Member: member, Kinds: kinds, Clock: options.Clock, Parallel: writesPerMember, Leaving: s.leaving.Set,

@@ -20,6 +20,9 @@ const (
 	// be, which has a group, a version and a kind in it.
 	depthMax = 100
 	nameMax  = 400
+	// typeFactor is how many times as much the types take of a document as other things that
+	// are decoded: there is a struct for each, and what it is converted to.
+	typeFactor = 8
 )
 
 // isBounded reports whether a document has no more than a server may declare. It makes nothing

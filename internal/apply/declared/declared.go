@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/capstan-io/capstan/internal/apply/owned"
+	"github.com/capstan-io/capstan/internal/decoding"
 )
 
 const (
@@ -40,11 +41,17 @@ type Fields struct {
 	client  rest.Interface
 	answers *cache.LRUExpireCache
 	turn    chan struct{}
+	memory  *decoding.Memory
+	cluster string
 }
 
-// New returns the fields of the server of a client.
-func New(client rest.Interface, clock clock.PassiveClock) *Fields {
-	return &Fields{client: client, answers: cache.NewLRUExpireCacheWithClock(answersMax, clock), turn: make(chan struct{}, 1)}
+// New returns the fields of the server of a client. The memory has room for what is decoded; those
+// of other clusters may share it, each with its own share by the name of the cluster. It may be
+// nil.
+func New(client rest.Interface, clock clock.PassiveClock, memory *decoding.Memory, cluster string) *Fields {
+	return &Fields{
+		client: client, answers: cache.NewLRUExpireCacheWithClock(answersMax, clock), turn: make(chan struct{}, 1), memory: memory, cluster: cluster,
+	}
 }
 
 // Of returns what is declared of a kind. The server is asked once if at all: for the first
@@ -114,6 +121,19 @@ func (f *Fields) read(ctx context.Context, kind schema.GroupVersionKind) *types 
 	}
 	document, err := f.client.Get().AbsPath(group...).SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
 	if err != nil {
+		return &types{}
+	}
+	return f.decode(ctx, document, kind)
+}
+
+// decode returns the types in a document, none if there is more in it than is taken.
+func (f *Fields) decode(ctx context.Context, document []byte, kind schema.GroupVersionKind) *types {
+	if !isBounded(document) {
+		return &types{}
+	}
+	ctx, end := f.memory.Begin(ctx, f.cluster)
+	defer end()
+	if decoding.Take(ctx, typeFactor*decoding.Bytes(document)) != nil {
 		return &types{}
 	}
 	return typesIn(document, kind)

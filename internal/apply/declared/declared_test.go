@@ -4,6 +4,7 @@
 package declared
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,9 +17,11 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi/openapitest"
 	"k8s.io/client-go/rest"
+	realclock "k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/capstan-io/capstan/internal/decoding"
 	"github.com/capstan-io/capstan/internal/dial"
 )
 
@@ -42,11 +45,17 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // fields returns those of the server, with what is taken of an answer as hubs take it.
 func (s *server) fields(t *testing.T, clock *clocktesting.FakePassiveClock) *Fields {
 	t.Helper()
+	return s.fieldsWith(t, clock, nil)
+}
+
+// fieldsWith returns those that are decoded when there is memory for them.
+func (s *server) fieldsWith(t *testing.T, clock *clocktesting.FakePassiveClock, memory *decoding.Memory) *Fields {
+	t.Helper()
 	listening := httptest.NewServer(s)
 	t.Cleanup(listening.Close)
 	config := &rest.Config{Host: listening.URL}
 	dial.LimitAnswers(config)
-	return New(discovery.NewDiscoveryClientForConfigOrDie(config).RESTClient(), clock)
+	return New(discovery.NewDiscoveryClientForConfigOrDie(config).RESTClient(), clock, memory, "c1")
 }
 
 func now() *clocktesting.FakePassiveClock { return clocktesting.NewFakePassiveClock(time.Now()) }
@@ -165,6 +174,40 @@ func TestAskedSeldom(t *testing.T) {
 	ask(0, unknown, "limits", "pick")
 	clock.SetTime(clock.Now().Add(unknownFor + time.Second))
 	ask(1, unknown, "limits")
+}
+
+// TestTypesAreDecodedWhenThereIsRoom asks for those of Kubernetes while others decode as much as
+// there is room for.
+func TestTypesAreDecodedWhenThereIsRoom(t *testing.T) {
+	t.Parallel()
+	clock, memory := now(), decoding.NewMemory(realclock.RealClock{})
+	fields := ofKubernetes(t).fieldsWith(t, clock, memory)
+	known := func(ctx context.Context) bool {
+		_, known := fields.Of(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})(path("data"), false)
+		return known
+	}
+	var ends []func()
+	for _, cluster := range []string{"c2", "c3"} {
+		ctx, end := memory.Begin(t.Context(), cluster)
+		if err := decoding.Take(ctx, 192<<20); err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, end)
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if known(soon) {
+		t.Error("what is declared was decoded without room for it")
+	}
+	for _, end := range ends {
+		end()
+	}
+	for range 10 { // more than there is room for, if what is no longer there counted
+		if !known(t.Context()) {
+			t.Error("what is declared is not known although there is room")
+		}
+		clock.SetTime(clock.Now().Add(knownFor + time.Second))
+	}
 }
 
 // TestHostile has a server declare what none does.

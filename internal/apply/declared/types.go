@@ -23,12 +23,9 @@ type types struct {
 	root schema.TypeRef
 }
 
-// typesIn returns the types in an OpenAPI document, none if there is too much in it. It is read
-// as API servers read theirs for server-side apply.
+// typesIn returns the types in an OpenAPI document that is bounded. It is read as API servers read
+// theirs for server-side apply.
 func typesIn(document []byte, kind runtimeschema.GroupVersionKind) *types {
-	if !isBounded(document) {
-		return &types{}
-	}
 	var page struct {
 		Components struct {
 			Schemas map[string]*spec.Schema `json:"schemas"`
