@@ -116,7 +116,7 @@ func families() []family {
 		{
 			root:      "internal/agent",
 			composers: []string{"internal/agent", "internal/agent/push", "internal/agent/parts"},
-			floor:     []string{"compressed", "connect", "nodes", "succession"},
+			floor:     []string{"compressed", "connect", "nodes", "reportlimit", "succession"},
 		},
 		{
 			root:      "internal/cli",

@@ -51,7 +51,7 @@ type reporter struct {
 	definitions *definitions
 	pace        pace
 	// spacing says when the hub may be written to again.
-	spacing spacing
+	spacing *spacing
 	// firstBy is how long the first report may wait.
 	firstBy time.Time
 }

@@ -6,7 +6,7 @@ package clusterinfo
 import (
 	"time"
 
-	"golang.org/x/time/rate"
+	"github.com/capstan-io/capstan/internal/agent/reportlimit"
 )
 
 const (
@@ -22,24 +22,23 @@ const (
 type spacing struct {
 	// last is when the hub was written to, and apis when it was told of other APIs.
 	last, apis time.Time
-	// bytes are those of reports, and paid is when time has paid for all of them.
-	bytes *rate.Limiter
-	paid  time.Time
+	// bytes are those of reports.
+	bytes *reportlimit.Limit
 }
 
-func newSpacing() spacing { return spacing{bytes: rate.NewLimiter(reportRate, reportBurst)} }
+func newSpacing() *spacing { return &spacing{bytes: reportlimit.New(reportRate, reportBurst)} }
 
 // at returns when the hub may be written to again. What tells of other APIs waits only for the
 // last time that it did: clusters are chosen by their APIs. So there are as many writes at most
 // as if each waited for writePause and each change of the APIs for promptPause. Both wait until
 // what was written is paid for.
-func (s spacing) at(apis bool) time.Time {
+func (s *spacing) at(apis bool) time.Time {
 	next := s.last.Add(writePause)
 	if apis {
 		next = s.apis.Add(promptPause)
 	}
-	if s.paid.After(next) {
-		return s.paid
+	if paid := s.bytes.Paid(); paid.After(next) {
+		return paid
 	}
 	return next
 }
@@ -50,5 +49,5 @@ func (s *spacing) wrote(now time.Time, apis bool, bytes int) {
 	if apis {
 		s.apis = now
 	}
-	s.paid = now.Add(s.bytes.ReserveN(now, min(bytes, reportBurst)).DelayFrom(now))
+	s.bytes.Wrote(now, bytes)
 }

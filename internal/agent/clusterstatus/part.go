@@ -68,7 +68,7 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	if err != nil {
 		return err
 	}
-	s := &reporter{part: p, connection: c, clock: clk, server: server}
+	s := &reporter{part: p, connection: c, clock: clk, server: server, spacing: newSpacing()}
 	loop := fleet.NewLoop(s.report)
 	loop.Clock, loop.Failed, loop.Settle = clk, p.Failed, settle
 	kick := toolscache.ResourceEventHandlerFuncs{

@@ -5,6 +5,7 @@ package clusterstatus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -49,6 +50,8 @@ type reporter struct {
 	// so that a cache that is behind does not make a second write.
 	reported   *clusterv1.ManagedClusterStatus
 	reportedOn string
+	// spacing says when the hub may be written to again.
+	spacing *spacing
 }
 
 // report probes when it is time to, and tells the hub what has changed. It
@@ -79,15 +82,31 @@ func (s *reporter) report(ctx context.Context) (time.Duration, error) {
 	if same(&mc.Status, want) || s.reported != nil && s.reportedOn == mc.ResourceVersion && same(s.reported, want) {
 		return again, nil
 	}
+	turn := availability(&mc.Status) != availability(want)
+	if wait := s.spacing.wait(s.clock.Now(), turn); wait > 0 {
+		return min(wait, again), nil
+	}
+	return again, s.write(ctx, mc, want, turn)
+}
+
+// write applies the agent's share of the status, and counts what the hub has to store for it.
+func (s *reporter) write(ctx context.Context, mc *clusterv1.ManagedCluster, want *clusterv1.ManagedClusterStatus, turn bool) error {
+	whole := *mc
+	whole.Status = *want
+	text, err := json.Marshal(&whole)
+	if err != nil {
+		return fmt.Errorf("encoding ManagedCluster %q: %w", mc.Name, err)
+	}
 	extra, err := encode(want)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if err := conditions.ApplyStatus(ctx, s.connection.Hub.GetClient(), mc, fleetv1alpha1.FieldOwnerClusterStatus, want.Conditions, extra); err != nil {
-		return 0, err
+		return err
 	}
 	s.reported, s.reportedOn = want, mc.ResourceVersion
-	return again, nil
+	s.spacing.wrote(s.clock.Now(), turn, len(text))
+	return nil
 }
 
 // look asks the member what cannot be watched, and waits once for what can.
@@ -210,6 +229,14 @@ func (s *reporter) conditions(mc *clusterv1.ManagedCluster) []metav1.Condition {
 		}
 	}
 	return list
+}
+
+// availability returns what the condition Available says.
+func availability(status *clusterv1.ManagedClusterStatus) metav1.ConditionStatus {
+	if found := meta.FindStatusCondition(status.Conditions, clusterv1.ManagedClusterConditionAvailable); found != nil {
+		return found.Status
+	}
+	return ""
 }
 
 // same tells whether the agent's share of both is the same.
