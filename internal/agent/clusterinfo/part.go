@@ -50,6 +50,8 @@ type Part struct {
 	Failed func(ctx context.Context, err error)
 	// Clock defaults to the real one.
 	Clock clock.Clock
+
+	spacings fleet.Kept[*spacing]
 }
 
 // Name implements fleet.Part.
@@ -57,10 +59,11 @@ func (p *Part) Name() string { return "clusterinfo" }
 
 // Engage implements fleet.Part.
 func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	r := &reporter{connection: c, clock: p.Clock, pace: pace{every: p.DiscoverEvery}, spacing: newSpacing()}
+	r := &reporter{connection: c, clock: p.Clock, pace: pace{every: p.DiscoverEvery}}
 	if r.clock == nil {
 		r.clock = clock.RealClock{}
 	}
+	r.spacing = p.spacings.Of(ctx, r.clock, c.Name, newSpacing)
 	if r.pace.every == 0 {
 		r.pace.every = discoverEvery
 	}

@@ -50,7 +50,7 @@ type reporter struct {
 	// look at the APIs again.
 	definitions *definitions
 	pace        pace
-	// spacing says when the hub may be written to again.
+	// spacing says when the hub may be written to again, also after an earlier connection.
 	spacing *spacing
 	// firstBy is how long the first report may wait.
 	firstBy time.Time

@@ -49,7 +49,8 @@ type Part struct {
 	// Clock defaults to the real one.
 	Clock clock.Clock
 
-	kicks fleet.Kicks
+	kicks    fleet.Kicks
+	spacings fleet.Kept[*spacing]
 }
 
 // Name implements fleet.Part.
@@ -68,7 +69,8 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	if err != nil {
 		return err
 	}
-	s := &reporter{part: p, connection: c, clock: clk, server: server, spacing: newSpacing()}
+	s := &reporter{part: p, connection: c, clock: clk, server: server}
+	s.spacing = p.spacings.Of(ctx, clk, c.Name, newSpacing)
 	loop := fleet.NewLoop(s.report)
 	loop.Clock, loop.Failed, loop.Settle = clk, p.Failed, settle
 	kick := toolscache.ResourceEventHandlerFuncs{

@@ -50,7 +50,7 @@ type reporter struct {
 	// so that a cache that is behind does not make a second write.
 	reported   *clusterv1.ManagedClusterStatus
 	reportedOn string
-	// spacing says when the hub may be written to again.
+	// spacing says when the hub may be written to again, also after an earlier connection.
 	spacing *spacing
 }
 

@@ -62,6 +62,8 @@ type session struct {
 	// in a row have failed.
 	engaged  bool
 	failures int
+	// relapses say when the parts may work for the cluster again that was lost.
+	relapses relapses
 	// probed is when the last probe was, next when the next one is due.
 	probed, next time.Time
 	// outcome is what is told of the cluster; id is who it said to be.
@@ -156,12 +158,15 @@ func (s *session) advance(
 		return alone, nil
 	}
 	wait := s.next.Sub(now)
+	if !s.serving() {
+		wait = max(wait, s.relapses.next().Sub(now))
+	}
 	if wait <= 0 || s.due(now) {
 		if wait, err = s.look(ctx, connection); err != nil || ctx.Err() != nil {
 			return 0, err
 		}
 	}
-	if s.engaged && s.failures == 0 && !s.transport.Blocked() {
+	if s.failures == 0 && s.serving() {
 		s.renew(ctx, secret)
 		s.outcome.credentials = s.renewal.Problem()
 	}
@@ -189,6 +194,9 @@ func (s *session) prepare(connection *fleetv1alpha1.ClusterConnection, found dia
 		if s.credential.Token != found.Token {
 			s.transport.SetToken(found.Token)
 			s.credential, s.next = found, time.Time{}
+			if !s.serving() { // somebody has mended it
+				s.relapses = relapses{}
+			}
 		}
 		return dial.Problem{}
 	}
@@ -230,6 +238,9 @@ func (s *session) until(wait time.Duration) time.Duration {
 	return max(wait, time.Millisecond)
 }
 
+// serving reports whether the parts work for the cluster, and reach it.
+func (s *session) serving() bool { return s.engaged && !s.transport.Blocked() }
+
 // look probes the cluster and draws the conclusions. It returns when to probe
 // again.
 func (s *session) look(ctx context.Context, connection *fleetv1alpha1.ClusterConnection) (time.Duration, error) {
@@ -240,7 +251,7 @@ func (s *session) look(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 		return 0, nil
 	default:
 	}
-	if found.None() && (!s.engaged || s.transport.Blocked()) {
+	if found.None() && !s.serving() {
 		var err error
 		if found, err = s.connect(ctx, connection); err != nil {
 			return 0, err
@@ -313,6 +324,7 @@ func (s *session) connect(ctx context.Context, connection *fleetv1alpha1.Cluster
 		return dial.Problem{}, err
 	}
 	s.engaged, s.id = true, id
+	s.relapses.connect(s.agent.options.Clock.Now())
 	return dial.Problem{}, nil
 }
 
@@ -347,6 +359,6 @@ func (s *session) drop() {
 	}
 	s.agent.release(s.name)
 	s.transport, s.endpoint, s.credential = nil, dial.Endpoint{}, dial.Credential{}
-	s.failures, s.next, s.probed = 0, time.Time{}, time.Time{}
+	s.failures, s.next, s.probed, s.relapses = 0, time.Time{}, time.Time{}, relapses{}
 	s.refusal, s.outcome = nil, outcome{credentials: unchecked()}
 }

@@ -35,7 +35,7 @@ import (
 	"github.com/capstan-io/capstan/internal/fleet"
 )
 
-// cluster is what the part has for one connection: nothing in it outlives that.
+// cluster is what the part has for one connection: nothing in it outlives that but reports.
 type cluster struct {
 	ctx        context.Context // the connection's; ends passes that are under way
 	connection *fleet.Connection
@@ -76,7 +76,7 @@ type memory struct {
 	work     runtime.WorkMemory
 	record   ledger.Memory
 	observed observe.Memory
-	reports  throttle.Memory
+	reports  *throttle.Memory
 	// leavingSince is when the deletion was first seen.
 	leavingSince time.Time
 	// deleting says that the work was deleted: what is under way may stop, and
@@ -125,7 +125,6 @@ func newCluster(ctx context.Context, c *fleet.Connection, p *Part) (*cluster, er
 		return nil, fmt.Errorf("reading the records of cluster %q: %w", c.Name, err)
 	}
 	s := &cluster{ctx: ctx, connection: c, options: options, memories: map[string]*memory{}, handover: succession.NewHandover(c)}
-	s.reports = throttle.NewReports(options.Clock)
 	s.slots = p.workers.Slots(func(request Request) { s.queue.Add(request) })
 	s.arrivals = newArrivals(ctx, clients.spoke, c.Go, func(work string) { s.queue.Add(s.request(work)) })
 	s.works = &runtime.Works{
@@ -235,7 +234,7 @@ func (s *cluster) memory(request Request) *memory {
 	defer s.mu.Unlock()
 	m, ok := s.memories[name]
 	if !ok {
-		m = &memory{}
+		m = &memory{reports: s.reports.Memory(name)}
 		s.memories[name] = m
 	}
 	return m
@@ -255,6 +254,7 @@ func (s *cluster) forget(work string) {
 	s.denials.Forget(work)
 	s.waiters.Forget(work)
 	s.interpreted.use(work, nil)
+	s.reports.Forget(work)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.memories, work)

@@ -20,6 +20,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/interpreters"
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
+	"github.com/capstan-io/capstan/internal/agent/work/throttle"
 	"github.com/capstan-io/capstan/internal/decoding"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/events"
@@ -124,6 +125,8 @@ type Part struct {
 	// users of a hub say between all of its clusters.
 	rules rules.Cache
 	hubs  *interpreters.Hubs
+	// reports are the limits of clusters, which outlive their connections.
+	reports fleet.Kept[*throttle.Reports]
 }
 
 // New returns the part.
@@ -189,6 +192,8 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	if err != nil {
 		return err
 	}
+	s.reports = p.reports.Of(ctx, p.options.Clock, c.Name, func() *throttle.Reports { return throttle.NewReports(p.options.Clock) })
+	s.reports.ForgetUnused()
 	s.meter, s.deliverer.Corrected = p.meter, p.meter.corrections.Inc
 	recorder := events.NewRecorder(c.Hub.GetEventRecorder(reporter)).Logged(p.options.Logger)
 	s.deliverer.Adopted = func(work *workv1.ManifestWork, note string) {

@@ -306,7 +306,7 @@ func (p *pass) report(ctx context.Context) error {
 // writeStatus tells the hub the status. If much was written about the work, what is known when
 // its turn comes is told then.
 func (p *pass) writeStatus(ctx context.Context) error {
-	reports, memory := p.cluster.reports, &p.memory.reports
+	reports, memory := p.cluster.reports, p.memory.reports
 	if wait := reports.Wait(memory, p.work); wait > 0 && !equality.Semantic.DeepEqual(&p.work.Status, &p.status) {
 		p.cluster.meter.delayed.Inc()
 		p.comeBack(wait)

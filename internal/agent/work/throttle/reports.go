@@ -35,11 +35,15 @@ const (
 	// waitMax is the longest time after which a work is to be looked at again: it may be its
 	// turn earlier than expected, when others come to rest.
 	waitMax = time.Minute
+	// unusedMax is how long a work is remembered that no connection looks at: it may be gone.
+	unusedMax = time.Hour
 )
 
 // Reports limits the reports about the works of one cluster. A report is paid for after it
 // was written, with the time that passes then: what rests for long enough is reported at
-// once, whatever its size is and whatever others do. It is safe for concurrent use.
+// once, whatever its size is and whatever others do. It outlives the connections of the cluster,
+// which would have as many bursts otherwise as the member has connections. It is safe for
+// concurrent use.
 type Reports struct {
 	clock clock.PassiveClock
 
@@ -51,10 +55,12 @@ type Reports struct {
 	// bytes these are.
 	owing map[*Memory]struct{}
 	owed  float64
+	// memories are those of works, by name.
+	memories map[string]*Memory
 }
 
 // Memory is what is remembered of a work from report to report. The zero value is that of
-// a work about which nothing was reported. Only the pass that is under way uses it.
+// a work about which nothing was reported. It belongs to its Reports, whose lock it is under.
 type Memory struct {
 	// The hub has an answer to this generation of this work, which takes so many bytes
 	// without its status.
@@ -63,22 +69,58 @@ type Memory struct {
 	bytes      int
 	// until is what Reports.granted is when all reports are paid for.
 	until float64
+	// used is when somebody looked at it.
+	used time.Time
 }
 
 // NewReports returns the limits of a cluster about whose works nothing was reported.
 func NewReports(clk clock.PassiveClock) *Reports {
-	return &Reports{clock: clk, at: clk.Now(), owing: map[*Memory]struct{}{}}
+	return &Reports{clock: clk, at: clk.Now(), owing: map[*Memory]struct{}{}, memories: map[string]*Memory{}}
+}
+
+// Memory returns what is remembered of a work, which is the same for all connections.
+func (r *Reports) Memory(work string) *Memory {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.memories[work]
+	if m == nil {
+		m = &Memory{}
+		r.memories[work] = m
+	}
+	m.used = r.clock.Now()
+	return m
+}
+
+// Forget drops what is remembered of a work that is gone.
+func (r *Reports) Forget(work string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.memories, work)
+}
+
+// ForgetUnused drops what is remembered of works that have gone while nothing was connected. Call
+// it when a connection begins.
+func (r *Reports) ForgetUnused() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for work, m := range r.memories {
+		if r.clock.Since(m.used) > unusedMax {
+			delete(r.memories, work)
+		}
+	}
 }
 
 // Wait returns how long a report about a work has to wait, 0 if it may be written now. The
 // answer to a change on the hub does not wait. To ask costs nothing.
 func (r *Reports) Wait(m *Memory, work *workv1.ManifestWork) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock.Now()
+	m.used = now
 	if !m.answered(work) {
 		return 0
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.drain(r.clock.Now())
+	r.drain(now)
 	burst := float64(workBurst)
 	if r.owed > clusterBurst {
 		burst = 0
@@ -94,13 +136,13 @@ func (r *Reports) Wait(m *Memory, work *workv1.ManifestWork) time.Duration {
 // then. The answer to a change on the hub is not counted: the hub has limits for
 // what it changes.
 func (r *Reports) Wrote(m *Memory, work *workv1.ManifestWork, status *workv1.ManifestWorkStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if !m.answered(work) {
 		m.uid, m.generation, m.bytes = work.UID, work.Generation, report.BytesWithoutStatus(work)
 		return
 	}
 	bytes := float64(m.bytes + report.StatusBytes(status))
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.drain(r.clock.Now())
 	m.until = max(m.until, r.granted) + bytes
 	r.owing[m] = struct{}{}

@@ -215,3 +215,31 @@ func TestAChangeOnTheHubIsAnsweredAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestConnectionsShareWhatIsRemembered has connections of a cluster come and go.
+func TestConnectionsShareWhatIsRemembered(t *testing.T) {
+	m := newMember()
+	w := m.newReported(megabyte, 100)
+	m.Wrote(m.Memory("a"), w.work, &w.status)
+	for range 3 {
+		m.Wrote(m.Memory("a"), w.work, &w.status)
+	}
+	m.ForgetUnused()
+	if wait := m.Wait(m.Memory("a"), w.work); wait == 0 {
+		t.Error("a report waits for nothing after a reconnect")
+	}
+	if wait := m.Wait(m.Memory("b"), w.work); wait > 0 {
+		t.Errorf("the answer about another work waits %s", wait)
+	}
+	m.after(unusedMax / 2)
+	m.Wait(m.Memory("a"), w.work)
+	m.after(unusedMax/2 + time.Second)
+	m.ForgetUnused()
+	if _, ok := m.memories["a"]; !ok || len(m.memories) != 1 {
+		t.Errorf("%d works are remembered, want the one that was looked at", len(m.memories))
+	}
+	m.Forget("a")
+	if len(m.memories) != 0 {
+		t.Error("a work that is gone is remembered")
+	}
+}

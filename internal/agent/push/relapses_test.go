@@ -1,0 +1,34 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"testing"
+	"time"
+)
+
+// TestConnectionsAreSpaced has a cluster that is lost as soon as it is connected, and then one
+// that is lost once in a while.
+func TestConnectionsAreSpaced(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var r relapses
+	if wait := r.next().Sub(now); wait > 0 {
+		t.Errorf("the first connection waits %s", wait)
+	}
+	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		r.connect(now)
+		next := r.next()
+		if got := next.Sub(now); got != want*time.Second {
+			t.Errorf("the next connection waits %s, want %ds", got, want)
+		}
+		now = next
+	}
+	for range 3 {
+		now = now.Add(steady)
+		r.connect(now)
+		if got := r.next().Sub(now); got != reconnectMin {
+			t.Errorf("a cluster that was well for a while waits %s, want %s", got, reconnectMin)
+		}
+	}
+}
