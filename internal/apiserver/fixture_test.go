@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,6 +67,8 @@ type hub struct {
 	ca     *authority
 	// crashes is between the aggregated API server and this one.
 	crashes *crashes
+	// stop ends the aggregated API server, and resume starts another one.
+	stop, resume func()
 	client.Client
 }
 
@@ -94,7 +97,8 @@ func startHub(t testing.TB) *hub {
 		t.Fatal(err)
 	}
 	h.allowServer(t)
-	h.serve(t)
+	h.resume = func() { h.serve(t) }
+	h.resume()
 	h.register(t)
 	return h
 }
@@ -205,12 +209,13 @@ func (h *hub) serve(t testing.TB) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
-	t.Cleanup(func() {
+	h.stop = sync.OnceFunc(func() {
 		stop()
 		if err := <-ended; err != nil {
 			t.Errorf("the server: %v", err)
 		}
 	})
+	t.Cleanup(h.stop)
 }
 
 // certify writes a new certificate for the server, and returns it.

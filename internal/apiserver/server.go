@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,7 +34,7 @@ type Config struct {
 	Hub    *clientrest.Config
 	Scheme *runtime.Scheme
 	Codecs serializer.CodecFactory
-	Clock  clock.PassiveClock
+	Clock  clock.Clock
 
 	bodies *bodies
 }
@@ -51,7 +52,8 @@ func (c *Config) Complete() Completed {
 
 // Server is the aggregated API server.
 type Server struct {
-	generic *genericserver.GenericAPIServer
+	generic  *genericserver.GenericAPIServer
+	clusters *cluster.Storage
 }
 
 // New returns the server.
@@ -79,12 +81,17 @@ func (c Completed) New() (*Server, error) {
 			return nil, fmt.Errorf("serve %s: %w", version, err)
 		}
 	}
-	return &Server{generic: generic}, nil
+	return &Server{generic: generic, clusters: clusters}, nil
 }
 
 // Run serves until ctx ends, and until the requests that are on their way then
 // are answered.
 func (s *Server) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	var copying sync.WaitGroup
+	copying.Go(func() { s.clusters.CopyAwaitedSecrets(ctx) })
+	defer copying.Wait()
+	defer stop()
 	if err := s.generic.PrepareRun().RunWithContext(ctx); err != nil {
 		return fmt.Errorf("serve the Cluster API: %w", err)
 	}

@@ -248,10 +248,64 @@ func guarded(t *testing.T, l *lab) {
 	if err := merge(hub, "mirrored", forge, client.DryRunAll); err != nil {
 		t.Errorf("the guard stops the hub itself: %v", err)
 	}
+	guardedSecrets(t, l, user, hub)
 	for _, name := range []string{"plain", "mirrored"} {
 		if err := l.client.Delete(t.Context(), connection(name, nil)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// guardedSecrets lets everybody but the aggregated API server, the controller that mirrors
+// ManagedClusters among them, try to have a Secret copied to a cluster.
+func guardedSecrets(t *testing.T, l *lab, others ...client.Client) {
+	t.Helper()
+	l.create(t, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "connections-of-server"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "connections"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: testHubNS, Name: "apiserver-sa"}},
+	})
+	server := l.as(t, "system:serviceaccount:"+testHubNS+":apiserver-sa")
+	secret := map[string]any{"namespace": "karmada-cluster", "name": "one"}
+	waiting := func(user string) map[string]any {
+		return map[string]any{"uid": "1", "secretRef": secret, "awaitedSecrets": []any{map[string]any{
+			"copy": "cluster-connection", "requester": map[string]any{"username": user}, "requestedAt": "2030-01-01T00:00:00Z",
+		}}}
+	}
+	l.await(t, "the aggregated API server may write what it waits for", func() bool {
+		return server.Create(t.Context(), connection("waiting", waiting("admin"))) == nil
+	})
+	merge := func(c client.Client, name, patch string, opts ...client.PatchOption) error {
+		return c.Patch(t.Context(), connection(name, nil), client.RawPatch("application/merge-patch+json", []byte(patch)), opts...)
+	}
+	const record = `[{"copy":"cluster-connection","requester":{"username":"root"},"requestedAt":"2030-01-01T00:00:00Z"}]`
+	for _, c := range append(others, l.client) {
+		for what, err := range map[string]error{
+			"a record in a new ClusterConnection": c.Create(t.Context(), connection("forged", waiting("root")), client.DryRunAll),
+			"a record in one that has none":       merge(c, "mirrored", `{"cluster":{"awaitedSecrets":`+record+`}}`, client.DryRunAll),
+			"another user":                        merge(c, "waiting", `{"cluster":{"awaitedSecrets":`+record+`}}`, client.DryRunAll),
+			"another Secret":                      merge(c, "waiting", `{"cluster":{"secretRef":{"name":"other"}}}`, client.DryRunAll),
+			"another cluster":                     merge(c, "waiting", `{"cluster":{"uid":"2"}}`, client.DryRunAll),
+		} {
+			if err == nil || !strings.Contains(err.Error(), manifests.ConnectionGuardName) {
+				t.Errorf("%s: got %v, want it to be refused by the guard", what, err)
+			}
+		}
+	}
+	mirror := l.as(t, "system:serviceaccount:"+testHubNS+":registration-controller-sa")
+	for what, patch := range map[string]string{
+		"what it mirrors":                    `{"cluster":{"accepted":true}}`,
+		"the mirror of another one, and all": `{"cluster":{"uid":"2","secretRef":null,"awaitedSecrets":null}}`,
+	} {
+		if err := merge(mirror, "waiting", patch, client.DryRunAll); err != nil {
+			t.Errorf("%s: %v, want that the registration controller may write it", what, err)
+		}
+	}
+	if err := merge(server, "waiting", `{"cluster":{"awaitedSecrets":null}}`); err != nil {
+		t.Errorf("the aggregated API server has copied the Secret: %v", err)
+	}
+	if err := l.client.Delete(t.Context(), connection("waiting", nil)); err != nil {
+		t.Fatal(err)
 	}
 }
 

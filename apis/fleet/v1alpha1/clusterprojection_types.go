@@ -80,6 +80,14 @@ type ClusterProjection struct {
 	// +optional
 	ImpersonatorSecretRef *NamespacedSecretReference `json:"impersonatorSecretRef,omitempty"`
 
+	// awaitedSecrets are the Secrets in other namespaces that the Cluster refers to
+	// and that did not exist when it began to: the hub copies each when it does.
+	// +optional
+	// +listType=map
+	// +listMapKey=copy
+	// +kubebuilder:validation:MaxItems=2
+	AwaitedSecrets []AwaitedSecret `json:"awaitedSecrets,omitempty"`
+
 	// managedFields are those of the Cluster, as JSON.
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
@@ -101,6 +109,55 @@ type NamespacedSecretReference struct {
 	// +required
 	// +kubebuilder:validation:Required
 	Name string `json:"name"`
+}
+
+// AwaitedSecret is a Secret that is to be copied into the namespace of a cluster
+// as soon as it exists: the one that secretRef or impersonatorSecretRef names.
+type AwaitedSecret struct {
+	// copy is the name of the copy: cluster-connection is that of the Secret in
+	// secretRef, cluster-impersonator that of the one in impersonatorSecretRef.
+	// +required
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Enum=cluster-connection;cluster-impersonator
+	Copy string `json:"copy"`
+
+	// requester is who wrote the reference. Nothing is copied unless this user may
+	// get the Secret at that moment.
+	// +required
+	// +kubebuilder:validation:Required
+	Requester Requester `json:"requester"`
+
+	// requestedAt is when the reference was written. A Secret that is created more than
+	// a day later is not copied.
+	// +required
+	// +kubebuilder:validation:Required
+	RequestedAt metav1.Time `json:"requestedAt"`
+
+	// message says why it is not copied yet, and what to do.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// Requester is a user of the hub, as its API server knew it when it authenticated
+// a request.
+type Requester struct {
+	// username is the name of the user.
+	// +required
+	// +kubebuilder:validation:Required
+	Username string `json:"username"`
+
+	// uid identifies the user among those that have had the name.
+	// +optional
+	UID string `json:"uid,omitempty"`
+
+	// groups are those of the user.
+	// +optional
+	// +listType=atomic
+	Groups []string `json:"groups,omitempty"`
+
+	// extra is what else the hub's authorizers may ask for.
+	// +optional
+	Extra map[string][]string `json:"extra,omitempty"`
 }
 
 // ClusterIntent is a change of a ManagedCluster that was written to its Cluster.

@@ -18,6 +18,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/apiserver/cluster/secretcopy"
 	"github.com/capstan-io/capstan/internal/apiserver/cluster/translate"
 	"github.com/capstan-io/capstan/internal/fleet/projection"
 	fleetview "github.com/capstan-io/capstan/internal/fleet/view"
@@ -47,7 +48,8 @@ func (w *writer) create(ctx context.Context, cluster *v1alpha1.Cluster, dryRun [
 	if err != nil {
 		return nil, err
 	}
-	if err := w.secrets.copy(ctx, &v1alpha1.Cluster{}, cluster, dryRun); err != nil {
+	missing, err := w.copySecrets(ctx, &v1alpha1.Cluster{}, cluster, dryRun)
+	if err != nil {
 		return nil, err
 	}
 	projection.Refresh(connection, mc)
@@ -56,6 +58,7 @@ func (w *writer) create(ctx context.Context, cluster *v1alpha1.Cluster, dryRun [
 	if err := translate.Store(connection, cluster, id); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
+	await(connection, secretcopy.References(&v1alpha1.Cluster{}, cluster), missing)
 	translate.Accept(connection, id)
 	return w.write(ctx, connection, dryRun)
 }
@@ -75,6 +78,7 @@ func (w *writer) write(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 	if err != nil {
 		return nil, problem(err, connection.Name)
 	}
+	w.watchOver(stored, dryRun)
 	return translate.Cluster(stored), nil
 }
 

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	"github.com/capstan-io/capstan/internal/access"
+	"github.com/capstan-io/capstan/internal/apiserver/cluster/secretcopy"
 )
 
 var (
@@ -51,7 +53,7 @@ type Options struct {
 	Hub *clientrest.Config
 	// Scheme knows Cluster, by AddToScheme.
 	Scheme *runtime.Scheme
-	Clock  clock.PassiveClock
+	Clock  clock.Clock
 }
 
 // NewStorage returns the storage of clusters and of clusters/status.
@@ -70,13 +72,19 @@ func NewStorage(o Options) (*Storage, *StatusStorage, error) {
 		strategy: newStrategy(o.Scheme, o.Clock),
 		writer: &writer{
 			hub:     h,
-			secrets: &secrets{core: core},
+			secrets: secretcopy.Copier{Core: core, View: shown(), FieldManager: fieldManager},
 			rights:  rights{reviewer: access.New(core.AuthorizationV1().SubjectAccessReviews())},
 			newID:   func() string { return string(uuid.NewUUID()) },
+			clock:   o.Clock,
 		},
 	}
+	s.writer.loop = secretcopy.NewLoop(s.writer, o.Clock)
 	return s, &StatusStorage{clusters: s}, nil
 }
+
+// CopyAwaitedSecrets copies Secrets that Clusters refer to and that do not exist
+// yet, as soon as they do, until ctx ends.
+func (s *Storage) CopyAwaitedSecrets(ctx context.Context) { s.writer.loop.Run(ctx) }
 
 // New implements rest.Storage.
 func (s *Storage) New() runtime.Object { return &v1alpha1.Cluster{} }

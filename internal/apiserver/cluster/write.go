@@ -12,10 +12,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/apiserver/cluster/secretcopy"
 	"github.com/capstan-io/capstan/internal/apiserver/cluster/translate"
 	"github.com/capstan-io/capstan/internal/fleet/projection"
 )
@@ -23,14 +25,17 @@ import (
 // writer writes to the hub what becomes of a Cluster.
 type writer struct {
 	hub     *hub
-	secrets *secrets
+	secrets secretcopy.Copier
 	rights  rights
 	// newID returns a new id for an intent.
 	newID func() string
+	clock clock.PassiveClock
+	// loop looks at the Clusters whose Secrets do not exist yet.
+	loop *secretcopy.Loop
 }
 
 // store is the story of a write: may the user do that, would the ManagedCluster
-// take it, are the Secrets where they are needed, and then the one write.
+// take it, are the Secrets where they are needed or waited for, and then the one write.
 func (w *writer) store(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, cluster *v1alpha1.Cluster, dryRun []string) (*v1alpha1.Cluster, error) {
 	before := translate.Cluster(connection)
 	if err := w.rights.mayUpdate(ctx, before, cluster, connection); err != nil {
@@ -42,18 +47,22 @@ func (w *writer) store(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 	if err := translate.Store(connection, cluster, w.newID()); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	if len(copies(before, cluster)) > 0 { // none is written for a Cluster that the hub does not take
+	begun := secretcopy.References(before, cluster)
+	if len(begun) > 0 { // none is written for a Cluster that the hub does not take
 		if _, err := w.hub.connections.Update(ctx, connection, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager}); err != nil {
 			return nil, problem(err, cluster.Name)
 		}
 	}
-	if err := w.secrets.copy(ctx, before, cluster, dryRun); err != nil {
+	missing, err := w.copySecrets(ctx, before, cluster, dryRun)
+	if err != nil {
 		return nil, err
 	}
+	await(connection, begun, missing)
 	stored, err := w.hub.connections.Update(ctx, connection, metav1.UpdateOptions{DryRun: dryRun, FieldManager: fieldManager})
 	if err != nil {
 		return nil, problem(err, cluster.Name)
 	}
+	w.watchOver(stored, dryRun)
 	return translate.Cluster(stored), nil
 }
 

@@ -146,13 +146,14 @@ func TestAClusterOfAnEarlierLife(t *testing.T) {
 	connection := mirrored(func(c *fleetv1alpha1.ClusterConnection) {
 		c.Cluster.Generation, c.Cluster.Annotations = 7, map[string]string{"mine": "yes"}
 		c.Cluster.Intent = &fleetv1alpha1.ClusterIntent{Delete: true}
+		c.Cluster.AwaitedSecrets = []fleetv1alpha1.AwaitedSecret{{Copy: fleetv1alpha1.DefaultSecretName}}
 	})
 	reborn := member(func(mc *clusterv1.ManagedCluster) { mc.UID, mc.ResourceVersion = "other", "99" })
 	if !Ahead(connection, reborn) {
 		t.Error("a ManagedCluster that may be an earlier one is believed")
 	}
 	Refresh(connection, reborn)
-	if c := connection.Cluster; c.UID != "other" || c.Generation != 1 || c.Annotations != nil || c.Intent != nil {
+	if c := connection.Cluster; c.UID != "other" || c.Generation != 1 || c.Annotations != nil || c.Intent != nil || c.AwaitedSecrets != nil {
 		t.Errorf("the new one inherits: %+v", c)
 	}
 }

@@ -83,12 +83,11 @@ func (c *cluster) samples(t *testing.T) {
 		_, err := c.kubectl(t.Context(), "delete", "cluster", "sample", "--timeout=2m")
 		must(t, err)
 	}
-	if err := apply(sampleCluster, sampleSecret); err == nil || !strings.Contains(err.Error(), "spec.secretRef: Not found") {
-		t.Errorf("a Cluster before its Secret: %v, want that the Secret is not found", err)
-	}
-	must(t, apply(sampleCluster, sampleSecret)) // now the Secret is there
+	must(t, apply(sampleCluster, sampleSecret)) // the Cluster waits for the Secret
 	copied := &corev1.Secret{}
-	must(t, c.client.Get(t.Context(), client.ObjectKey{Namespace: "sample", Name: fleetv1alpha1.DefaultSecretName}, copied))
+	c.until(t, "the Secret is copied", func(ctx context.Context) error {
+		return c.client.Get(ctx, client.ObjectKey{Namespace: "sample", Name: fleetv1alpha1.DefaultSecretName}, copied)
+	})
 	if string(copied.Data[fleetv1alpha1.SecretKeyToken]) != "none" {
 		t.Errorf("the copy of the Secret has the keys %v", slices.Collect(maps.Keys(copied.Data)))
 	}

@@ -25,6 +25,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetv1alpha1.APIEnablementApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("APIResource"):
 		return &fleetv1alpha1.APIResourceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AwaitedSecret"):
+		return &fleetv1alpha1.AwaitedSecretApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterConnection"):
 		return &fleetv1alpha1.ClusterConnectionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterConnectionSpec"):
@@ -91,6 +93,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetv1alpha1.PropagationRolloutSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PropagationRolloutStatus"):
 		return &fleetv1alpha1.PropagationRolloutStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Requester"):
+		return &fleetv1alpha1.RequesterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceModel"):
 		return &fleetv1alpha1.ResourceModelApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceModelRange"):

@@ -15,6 +15,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/fleet/projection"
 )
 
 func status(connection *fleetv1alpha1.ClusterConnection) v1alpha1.ClusterStatus {
@@ -124,6 +125,7 @@ func ready(connection *fleetv1alpha1.ClusterConnection) metav1.Condition {
 	connected := meta.FindStatusCondition(connection.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected)
 	push := connection.Spec.SyncMode == fleetv1alpha1.SyncModePush
 	refused := connected != nil && connected.Status == metav1.ConditionFalse
+	missing := missingSecret(connection)
 	switch {
 	case !cluster.Accepted:
 		return unknown("The hub does not accept the cluster")
@@ -133,6 +135,8 @@ func ready(connection *fleetv1alpha1.ClusterConnection) metav1.Condition {
 		return answer(connected, metav1.ConditionFalse, v1alpha1.ClusterReasonNotReady)
 	case available != nil && available.Status == metav1.ConditionTrue:
 		return answer(available, metav1.ConditionTrue, v1alpha1.ClusterReasonReady)
+	case missing != nil:
+		return answer(missing, metav1.ConditionFalse, v1alpha1.ClusterReasonNotReachable)
 	case push && refused:
 		return answer(connected, metav1.ConditionFalse, v1alpha1.ClusterReasonNotReachable)
 	case available == nil:
@@ -142,6 +146,18 @@ func ready(connection *fleetv1alpha1.ClusterConnection) metav1.Condition {
 	default:
 		return answer(available, metav1.ConditionUnknown, v1alpha1.ClusterReasonStatusUnknown)
 	}
+}
+
+// missingSecret says for which Secret a Push cluster waits, nil if the hub has a
+// credential that it sends to the cluster.
+func missingSecret(connection *fleetv1alpha1.ClusterConnection) *metav1.Condition {
+	awaited := projection.Awaited(connection, LocalSecret(connection))
+	credentials := meta.FindStatusCondition(connection.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCredentialsValid)
+	sends := credentials != nil && credentials.Reason != fleetv1alpha1.ClusterConnectionReasonSecretMissing
+	if awaited == nil || sends || connection.Spec.SyncMode != fleetv1alpha1.SyncModePush {
+		return nil
+	}
+	return &metav1.Condition{Message: awaited.Message, LastTransitionTime: awaited.RequestedAt}
 }
 
 // Ignored returns the paths of what a write of the status would change if the hub did not

@@ -72,10 +72,30 @@ func TestReadyIsInKarmadasWords(t *testing.T) {
 		unreachable(c)
 		c.Status.Conditions[0].Reason = fleetv1alpha1.ClusterConnectionReasonDefinitionsMissing
 	}
+	waiting := func(c *fleetv1alpha1.ClusterConnection) {
+		c.Spec.SyncMode = fleetv1alpha1.SyncModePush
+		c.Cluster.AwaitedSecrets = []fleetv1alpha1.AwaitedSecret{{Copy: fleetv1alpha1.DefaultSecretName, RequestedAt: at, Message: "create it"}}
+	}
+	credential := func(reason string) func(*fleetv1alpha1.ClusterConnection) {
+		return func(c *fleetv1alpha1.ClusterConnection) {
+			found := condition(fleetv1alpha1.ClusterConnectionConditionCredentialsValid, metav1.ConditionFalse)
+			found.Reason = reason
+			c.Status.Conditions = append(c.Status.Conditions, found)
+		}
+	}
 	for name, test := range map[string]struct {
 		change []func(*fleetv1alpha1.ClusterConnection)
 		want   string
 	}{
+		"PushWaits": {[]func(*fleetv1alpha1.ClusterConnection){waiting}, "False ClusterNotReachable create it"},
+		"PushMissing": {
+			[]func(*fleetv1alpha1.ClusterConnection){unreachable, credential(fleetv1alpha1.ClusterConnectionReasonSecretMissing), waiting},
+			"False ClusterNotReachable create it",
+		},
+		"PushHasAnother": {
+			[]func(*fleetv1alpha1.ClusterConnection){unreachable, credential(fleetv1alpha1.ClusterConnectionReasonUnauthorized), waiting},
+			"False ClusterNotReachable why",
+		},
 		"Ready":     {[]func(*fleetv1alpha1.ClusterConnection){available(metav1.ConditionTrue)}, "True ClusterReady why"},
 		"NotReady":  {[]func(*fleetv1alpha1.ClusterConnection){available(metav1.ConditionFalse)}, "False ClusterNotReady why"},
 		"Silent":    {[]func(*fleetv1alpha1.ClusterConnection){available(metav1.ConditionUnknown)}, "Unknown ClusterStatusUnknown why"},
@@ -163,6 +183,41 @@ func TestAClusterIsStoredAsItReadsBack(t *testing.T) {
 			}
 			if connection.Annotations["of"] != "the-connection" || connection.Cluster.UID != "u" {
 				t.Errorf("the connection is %+v, want that its own metadata stays", connection)
+			}
+		})
+	}
+}
+
+func TestAClusterWaitsForTheSecretsToWhichItRefersAsBefore(t *testing.T) {
+	ref := func(name string) *v1alpha1.LocalSecretReference {
+		return &v1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: name}
+	}
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.Cluster)
+		want   []string
+	}{
+		"another field":        {func(c *v1alpha1.Cluster) { c.Spec.Provider = "acme" }, []string{"cluster-connection", "cluster-impersonator"}},
+		"another Secret":       {func(c *v1alpha1.Cluster) { c.Spec.SecretRef = ref("other") }, []string{"cluster-impersonator"}},
+		"another impersonator": {func(c *v1alpha1.Cluster) { c.Spec.ImpersonatorSecretRef = ref("other") }, []string{"cluster-connection"}},
+		"none":                 {func(c *v1alpha1.Cluster) { c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef = nil, nil }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			connection := connectionOf(func(c *fleetv1alpha1.ClusterConnection) {
+				c.Cluster.SecretRef = &fleetv1alpha1.NamespacedSecretReference{Namespace: "karmada-cluster", Name: "one"}
+				c.Cluster.ImpersonatorSecretRef = &fleetv1alpha1.NamespacedSecretReference{Namespace: "karmada-cluster", Name: "two"}
+				c.Cluster.AwaitedSecrets = []fleetv1alpha1.AwaitedSecret{{Copy: "cluster-connection"}, {Copy: "cluster-impersonator"}}
+			})
+			cluster := translate.Cluster(connection)
+			test.change(cluster)
+			if err := translate.Store(connection, cluster, "id"); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, awaited := range connection.Cluster.AwaitedSecrets {
+				got = append(got, awaited.Copy)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("what is waited for (-want +got):\n%s", diff)
 			}
 		})
 	}

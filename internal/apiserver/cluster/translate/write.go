@@ -49,6 +49,7 @@ func Store(connection *fleetv1alpha1.ClusterConnection, cluster *v1alpha1.Cluste
 	to.Generation = cluster.Generation
 	to.DeletionTimestamp = cluster.DeletionTimestamp.DeepCopy()
 	to.Taints = taints(cluster.Spec.Taints)
+	to.AwaitedSecrets = awaited(to.AwaitedSecrets, &before.Spec, &cluster.Spec)
 	to.SecretRef = reference(before.Spec.SecretRef, cluster.Spec.SecretRef, to.SecretRef)
 	to.ImpersonatorSecretRef = reference(before.Spec.ImpersonatorSecretRef, cluster.Spec.ImpersonatorSecretRef, to.ImpersonatorSecretRef)
 	return record(to, cluster.ManagedFields)
@@ -120,6 +121,17 @@ func reference(before, after *v1alpha1.LocalSecretReference, stored *fleetv1alph
 	default:
 		return &fleetv1alpha1.NamespacedSecretReference{Namespace: after.Namespace, Name: after.Name}
 	}
+}
+
+// awaited returns those of the Secrets that a Cluster waits for to which it refers as
+// before.
+func awaited(earlier []fleetv1alpha1.AwaitedSecret, before, after *v1alpha1.ClusterSpec) []fleetv1alpha1.AwaitedSecret {
+	return slices.DeleteFunc(slices.Clone(earlier), func(secret fleetv1alpha1.AwaitedSecret) bool {
+		if secret.Copy == fleetv1alpha1.ImpersonatorSecretName {
+			return !equality.Semantic.DeepEqual(before.ImpersonatorSecretRef, after.ImpersonatorSecretRef)
+		}
+		return !equality.Semantic.DeepEqual(before.SecretRef, after.SecretRef)
+	})
 }
 
 // record stores who manages which fields.

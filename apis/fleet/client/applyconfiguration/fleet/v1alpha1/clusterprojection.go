@@ -55,6 +55,9 @@ type ClusterProjectionApplyConfiguration struct {
 	// impersonatorSecretRef is spec.impersonatorSecretRef of the Cluster as it was
 	// written.
 	ImpersonatorSecretRef *NamespacedSecretReferenceApplyConfiguration `json:"impersonatorSecretRef,omitempty"`
+	// awaitedSecrets are the Secrets in other namespaces that the Cluster refers to
+	// and that did not exist when it began to: the hub copies each when it does.
+	AwaitedSecrets []AwaitedSecretApplyConfiguration `json:"awaitedSecrets,omitempty"`
 	// managedFields are those of the Cluster, as JSON.
 	ManagedFields *string `json:"managedFields,omitempty"`
 	// intent is what of a write to the Cluster the ManagedCluster does not have yet.
@@ -182,6 +185,19 @@ func (b *ClusterProjectionApplyConfiguration) WithSecretRef(value *NamespacedSec
 // If called multiple times, the ImpersonatorSecretRef field is set to the value of the last call.
 func (b *ClusterProjectionApplyConfiguration) WithImpersonatorSecretRef(value *NamespacedSecretReferenceApplyConfiguration) *ClusterProjectionApplyConfiguration {
 	b.ImpersonatorSecretRef = value
+	return b
+}
+
+// WithAwaitedSecrets adds the given value to the AwaitedSecrets field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the AwaitedSecrets field.
+func (b *ClusterProjectionApplyConfiguration) WithAwaitedSecrets(values ...*AwaitedSecretApplyConfiguration) *ClusterProjectionApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithAwaitedSecrets")
+		}
+		b.AwaitedSecrets = append(b.AwaitedSecrets, *values[i])
+	}
 	return b
 }
 
