@@ -15,6 +15,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/dial"
 )
 
 // TestAReportSaysWhichSpecItIsAbout is what 'capstan join' and 'kubectl wait' wait
@@ -46,5 +47,23 @@ func TestAReportSaysWhichSpecItIsAbout(t *testing.T) {
 	connection.Generation = 2
 	if err := agent.report(t.Context(), connection, outcome{}, "id"); err != nil || writes != 2 {
 		t.Errorf("%d writes after a change of the spec, want one more: %v", writes, err)
+	}
+}
+
+// What the Secret of a cluster is to be a copy of is what somebody has to create.
+func TestASecretThatIsMissingIsToldWithTheOneThatIsCopied(t *testing.T) {
+	connection := &fleetv1alpha1.ClusterConnection{Cluster: &fleetv1alpha1.ClusterProjection{AwaitedSecrets: []fleetv1alpha1.AwaitedSecret{
+		{Copy: fleetv1alpha1.ImpersonatorSecretName, Message: "not this"}, {Copy: fleetv1alpha1.DefaultSecretName, Message: "create it"},
+	}}}
+	missing := dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonSecretMissing, Message: "there is none"}
+	if got, want := awaited(connection, missing).Message, "there is none, a copy of another one: create it"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	expired := dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonTokenExpired, Message: "it expired"}
+	if got := awaited(connection, expired); got != expired {
+		t.Errorf("a token that is there and bad: got %q", got.Message)
+	}
+	if got := awaited(&fleetv1alpha1.ClusterConnection{}, missing); got != missing {
+		t.Errorf("without the Cluster API: got %q", got.Message)
 	}
 }

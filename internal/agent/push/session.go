@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-io/capstan/internal/backoff"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/fleet/projection"
 	"github.com/capstan-io/capstan/internal/version"
 )
 
@@ -146,7 +147,7 @@ func (s *session) advance(
 	s.known = true
 	found, bad := dial.ReadCredential(s.name+"/"+dial.SecretName(&connection.Spec), secret, secretErr, now)
 	if !bad.None() {
-		s.suspend(bad)
+		s.suspend(awaited(connection, bad))
 		return 0, nil
 	}
 	if why := s.prepare(connection, found); !why.None() {
@@ -171,6 +172,16 @@ func (s *session) advance(
 		s.outcome.credentials = s.renewal.Problem()
 	}
 	return s.until(wait), nil
+}
+
+// awaited adds to the message about a Secret that is missing what the hub says of the
+// one that it waits for, of which this one is to be a copy.
+func awaited(connection *fleetv1alpha1.ClusterConnection, bad dial.Problem) dial.Problem {
+	original := projection.Awaited(connection, dial.SecretName(&connection.Spec))
+	if original != nil && bad.Reason == fleetv1alpha1.ClusterConnectionReasonSecretMissing {
+		bad.Message += ", a copy of another one: " + original.Message
+	}
+	return bad
 }
 
 // uninvited says why the agent has nothing to do with a cluster.
