@@ -15,8 +15,8 @@ IMAGE_NAME ?= $(IMAGE_REGISTRY)/capstan:$(IMAGE_TAG)
 # read is left out: it takes a seventh of the time, and executables are stripped of it.
 export CGO_ENABLED := 0
 export GOFLAGS := -trimpath -gcflags=all=-dwarf=false
-GO_LDFLAGS := -s -w -X github.com/capstan-io/capstan/internal/version.release=$(VERSION) \
-  -X github.com/capstan-io/capstan/internal/version.image=$(IMAGE_NAME)
+GO_LDFLAGS := -s -w -X github.com/capstan-io/capstan/internal/server/version.release=$(VERSION) \
+  -X github.com/capstan-io/capstan/internal/server/version.image=$(IMAGE_NAME)
 
 # Not by `go tool`, which knows no -trimpath: it would compile all of Go's library again.
 CONTROLLER_GEN := go run -modfile=hack/tools/go.mod sigs.k8s.io/controller-tools/cmd/controller-gen

@@ -79,17 +79,15 @@ func layer(path string) (level int, part string) {
 		return 3, strings.Join(segments[:2], "/")
 	case segments[0] == "operators" && len(segments) > 1:
 		return 3, strings.Join(segments[:2], "/")
-	case strings.HasPrefix(path, "internal/scheduler"),
-		strings.HasPrefix(path, "internal/binding"),
+	case slices.Contains(below(), path):
+		return 1, ""
+	case strings.HasPrefix(path, "internal/scheduling/"),
 		strings.HasPrefix(path, "internal/interpret"),
-		strings.HasPrefix(path, "internal/manifestwork"),
-		strings.HasPrefix(path, "internal/override"),
-		strings.HasPrefix(path, "internal/rollout"),
-		strings.HasPrefix(path, "internal/placement"),
-		strings.HasPrefix(path, "internal/propagation"),
-		strings.HasPrefix(path, "internal/fleet/affinity"),
-		strings.HasPrefix(path, "internal/fleet/grades"),
-		strings.HasPrefix(path, "internal/fleet/view"):
+		strings.HasPrefix(path, "internal/manifestwork/"),
+		strings.HasPrefix(path, "internal/propagation/"),
+		strings.HasPrefix(path, "internal/cluster/affinity"),
+		strings.HasPrefix(path, "internal/cluster/grades"),
+		strings.HasPrefix(path, "internal/cluster/view"):
 		return 2, ""
 	case segments[0] == "internal":
 		return 1, ""
@@ -97,6 +95,14 @@ func layer(path string) (level int, part string) {
 		return 4, ""
 	default: // test
 		return 5, ""
+	}
+}
+
+// below are the packages of layer 1 in rooms of layer 2, which they have their name from.
+func below() []string {
+	return []string{
+		"internal/manifestwork/allowance", "internal/manifestwork/allowance/counting", "internal/manifestwork/budget",
+		"internal/manifestwork/jsonpath", "internal/propagation/reserved",
 	}
 }
 
@@ -263,10 +269,10 @@ func TestCommandLineLinksNoController(t *testing.T) {
 }
 
 // TestOnePackageParsesJSONPaths keeps the parser of kubectl behind the bound of
-// internal/jsonpath: a long text overflows its stack, which ends the process. Tests parse
+// internal/manifestwork/jsonpath: a long text overflows its stack, which ends the process. Tests parse
 // their own paths.
 func TestOnePackageParsesJSONPaths(t *testing.T) {
-	const parser, owner = "k8s.io/client-go/util/jsonpath", module + "internal/jsonpath"
+	const parser, owner = "k8s.io/client-go/util/jsonpath", module + "internal/manifestwork/jsonpath"
 	found := false
 	for _, p := range packages(t) {
 		switch {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/agent"
 	"github.com/capstan-io/capstan/internal/agent/work"
-	"github.com/capstan-io/capstan/internal/metrics"
+	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
 // agentFlags are the flags of an agent that is one process.

@@ -20,11 +20,11 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/install/upgrade"
-	"github.com/capstan-io/capstan/internal/logging"
-	"github.com/capstan-io/capstan/internal/options"
-	"github.com/capstan-io/capstan/internal/process"
-	"github.com/capstan-io/capstan/internal/version"
+	"github.com/capstan-io/capstan/internal/operator/install/upgrade"
+	"github.com/capstan-io/capstan/internal/server/logging"
+	"github.com/capstan-io/capstan/internal/server/options"
+	"github.com/capstan-io/capstan/internal/server/process"
+	"github.com/capstan-io/capstan/internal/server/version"
 	"github.com/capstan-io/capstan/operators/klusterlet"
 	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 )

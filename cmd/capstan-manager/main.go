@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/capstan-io/capstan/internal/instance"
-	"github.com/capstan-io/capstan/internal/options"
-	"github.com/capstan-io/capstan/internal/version"
+	"github.com/capstan-io/capstan/internal/operator/instance"
+	"github.com/capstan-io/capstan/internal/server/options"
+	"github.com/capstan-io/capstan/internal/server/version"
 )
 
 // ocmHealthPort is where OCM's charts ask its operators how they are, over

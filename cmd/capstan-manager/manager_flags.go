@@ -14,11 +14,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/allowance"
-	"github.com/capstan-io/capstan/internal/options"
-	"github.com/capstan-io/capstan/internal/process"
-	"github.com/capstan-io/capstan/internal/tracing"
-	"github.com/capstan-io/capstan/internal/tracing/otlp"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
+	"github.com/capstan-io/capstan/internal/server/options"
+	"github.com/capstan-io/capstan/internal/server/process"
+	"github.com/capstan-io/capstan/internal/server/tracing"
+	"github.com/capstan-io/capstan/internal/server/tracing/otlp"
 )
 
 // managerFlags are the flags that all programs with controllers have.

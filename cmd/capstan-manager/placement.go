@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/pflag"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/placement"
 	"github.com/capstan-io/capstan/internal/hub/placement/debug"
-	"github.com/capstan-io/capstan/internal/logging"
-	"github.com/capstan-io/capstan/internal/options"
-	"github.com/capstan-io/capstan/internal/process"
+	"github.com/capstan-io/capstan/internal/server/features"
+	"github.com/capstan-io/capstan/internal/server/logging"
+	"github.com/capstan-io/capstan/internal/server/options"
+	"github.com/capstan-io/capstan/internal/server/process"
 )
 
 // placementControllerFlags are the flags of the hub's controller for Placements.

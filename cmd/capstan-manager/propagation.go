@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/pflag"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/capstan-io/capstan/internal/dial"
-	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
 	"github.com/capstan-io/capstan/internal/hub/propagation"
-	"github.com/capstan-io/capstan/internal/logging"
-	"github.com/capstan-io/capstan/internal/options"
-	"github.com/capstan-io/capstan/internal/process"
+	"github.com/capstan-io/capstan/internal/server/features"
+	"github.com/capstan-io/capstan/internal/server/logging"
+	"github.com/capstan-io/capstan/internal/server/options"
+	"github.com/capstan-io/capstan/internal/server/process"
 )
 
 // propagationControllerFlags are the flags of the hub's controllers for

@@ -23,13 +23,13 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/agent/push"
 	"github.com/capstan-io/capstan/internal/agent/work"
-	"github.com/capstan-io/capstan/internal/dial"
-	"github.com/capstan-io/capstan/internal/features"
-	"github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/logging"
-	"github.com/capstan-io/capstan/internal/metrics"
-	"github.com/capstan-io/capstan/internal/options"
-	"github.com/capstan-io/capstan/internal/process"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/server/features"
+	"github.com/capstan-io/capstan/internal/server/logging"
+	"github.com/capstan-io/capstan/internal/server/metrics"
+	"github.com/capstan-io/capstan/internal/server/options"
+	"github.com/capstan-io/capstan/internal/server/process"
 )
 
 // pushAgentFlags are the flags of the agent for all Push clusters.

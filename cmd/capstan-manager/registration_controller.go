@@ -14,12 +14,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/capstan-io/capstan/internal/agentlabels"
-	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/registration"
-	"github.com/capstan-io/capstan/internal/logging"
-	"github.com/capstan-io/capstan/internal/options"
-	"github.com/capstan-io/capstan/internal/process"
+	"github.com/capstan-io/capstan/internal/registration/agentlabels"
+	"github.com/capstan-io/capstan/internal/server/features"
+	"github.com/capstan-io/capstan/internal/server/logging"
+	"github.com/capstan-io/capstan/internal/server/options"
+	"github.com/capstan-io/capstan/internal/server/process"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/capstan-io/capstan/internal/metrics"
+	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
 const (

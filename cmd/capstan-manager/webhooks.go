@@ -17,9 +17,9 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/features"
-	"github.com/capstan-io/capstan/internal/logging"
-	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/server/features"
+	"github.com/capstan-io/capstan/internal/server/logging"
+	"github.com/capstan-io/capstan/internal/server/options"
 	"github.com/capstan-io/capstan/internal/webhook/cluster"
 	"github.com/capstan-io/capstan/internal/webhook/propagation"
 	"github.com/capstan-io/capstan/internal/webhook/serving"

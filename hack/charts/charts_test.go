@@ -23,7 +23,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/cli/install"
-	"github.com/capstan-io/capstan/internal/fence"
+	"github.com/capstan-io/capstan/internal/operator/fence"
 )
 
 const (

@@ -2,10 +2,10 @@
 
 # The packages whose +kubebuilder:rbac markers tell what a component needs;
 # RBAC_SHARED is linked by all of them. Those without code are left out below.
-RBAC_SHARED := internal/guard/...
+RBAC_SHARED := internal/server/guard/...
 RBAC_registration-controller := internal/hub/registration/... $(RBAC_SHARED)
-RBAC_registration-webhook := internal/access/... internal/webhook/serving/... internal/webhook/cluster/... $(RBAC_SHARED)
-RBAC_work-webhook := internal/access/... internal/webhook/serving/... internal/webhook/propagation/... internal/webhook/work/... $(RBAC_SHARED)
+RBAC_registration-webhook := internal/kube/access/... internal/webhook/serving/... internal/webhook/cluster/... $(RBAC_SHARED)
+RBAC_work-webhook := internal/kube/access/... internal/webhook/serving/... internal/webhook/propagation/... internal/webhook/work/... $(RBAC_SHARED)
 RBAC_work-controller := internal/hub/work/... $(RBAC_SHARED)
 RBAC_placement-controller := internal/hub/placement/... $(RBAC_SHARED)
 RBAC_propagation-controller := internal/hub/propagation/... $(RBAC_SHARED)
@@ -13,15 +13,15 @@ RBAC_propagation-controller := internal/hub/propagation/... $(RBAC_SHARED)
 # administrator lets it: config/samples/propagation.
 RBAC_propagation-operator := internal/hub/propagation \
   $(addsuffix /...,$(shell find internal/hub/propagation -mindepth 1 -maxdepth 1 -type d ! -name rights | sort))
-RBAC_apiserver := internal/apiserver/... internal/access/...
-RBAC_registration-agent := internal/fleet/... $(if $(wildcard internal/agent/*.go),internal/agent) \
+RBAC_apiserver := internal/apiserver/... internal/kube/access/...
+RBAC_registration-agent := internal/cluster/fleet/... $(if $(wildcard internal/agent/*.go),internal/agent) \
   $(addsuffix /...,$(shell find internal/agent -mindepth 1 -maxdepth 1 -type d ! -name work ! -name push | sort)) $(RBAC_SHARED)
-RBAC_work-agent := internal/fleet/... internal/apply/... internal/agent/work/... $(RBAC_SHARED)
+RBAC_work-agent := internal/cluster/fleet/... internal/kube/apply/... internal/agent/work/... $(RBAC_SHARED)
 RBAC_push-agent := internal/agent/push/... $(RBAC_SHARED)
 # An operator can grant only what it holds, so it has the rules of what it
 # installs besides its own.
-RBAC_cluster-manager := operators/clustermanager/... internal/certs/... internal/render/... $(sort $(RBAC_registration-controller) $(RBAC_registration-webhook) $(RBAC_work-webhook) $(RBAC_work-controller) $(RBAC_placement-controller) $(RBAC_propagation-operator) $(RBAC_apiserver) $(RBAC_push-agent))
-RBAC_klusterlet := operators/klusterlet/... internal/render/... $(sort $(RBAC_registration-agent) $(RBAC_work-agent))
+RBAC_cluster-manager := operators/clustermanager/... internal/server/certs/... internal/operator/render/... $(sort $(RBAC_registration-controller) $(RBAC_registration-webhook) $(RBAC_work-webhook) $(RBAC_work-controller) $(RBAC_placement-controller) $(RBAC_propagation-operator) $(RBAC_apiserver) $(RBAC_push-agent))
+RBAC_klusterlet := operators/klusterlet/... internal/operator/render/... $(sort $(RBAC_registration-agent) $(RBAC_work-agent))
 # That of ControlPlanes has rules of its own, and others in their namespaces.
 RBAC_control-plane := operators/controlplane $(RBAC_SHARED)
 RBAC_control-plane-namespace := operators/controlplane/manifests
@@ -63,7 +63,7 @@ generate-openapi:
 
 # A quantity may have an exponent of ten digits, and whoever parses it makes a number with
 # as many digits as that says. So the pattern of all quantities is narrower than the one
-# that controller-gen knows: it is that of internal/quantity.
+# that controller-gen knows: it is that of internal/untrusted/quantity.
 .PHONY: generate-crd
 generate-crd:
 	rm -f config/crd/*.yaml
@@ -82,7 +82,7 @@ rbac_folders = $(subst $(empty) $(empty),$(comma),$(strip $(foreach package,$(RB
 
 .PHONY: generate-fence
 generate-fence:
-	CAPSTAN_UPDATE_FENCE=1 go test -short -count=1 -run TestManifestsHaveTheFences ./internal/fence
+	CAPSTAN_UPDATE_FENCE=1 go test -short -count=1 -run TestManifestsHaveTheFences ./internal/operator/fence
 
 .PHONY: generate-spec
 generate-spec: generate-crd generate-rbac generate-openapi

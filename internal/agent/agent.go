@@ -29,10 +29,10 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/join"
 	"github.com/capstan-io/capstan/internal/agent/parts"
 	"github.com/capstan-io/capstan/internal/agent/succession"
-	"github.com/capstan-io/capstan/internal/dial"
-	"github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/metrics"
-	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/server/metrics"
+	"github.com/capstan-io/capstan/internal/server/options"
 )
 
 // Options of an agent that dials its hub.

@@ -48,7 +48,7 @@ import (
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/agent"
 	"github.com/capstan-io/capstan/internal/agent/join"
-	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/kube/conditions"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 

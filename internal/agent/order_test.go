@@ -18,7 +18,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/clusterspec"
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/agent/managednamespace"
-	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
 )
 
 // hubOfOne lets a ManagedCluster c1 be listed and tells of writes.

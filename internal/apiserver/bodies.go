@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/capstan-io/capstan/internal/quantity"
-	"github.com/capstan-io/capstan/internal/yamlalias"
+	"github.com/capstan-io/capstan/internal/untrusted/quantity"
+	"github.com/capstan-io/capstan/internal/untrusted/yamlalias"
 )
 
 // yamlBytesMax is how long a body in YAML may be: many times as long as a Cluster. Parsing

@@ -43,7 +43,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/apiserver"
-	"github.com/capstan-io/capstan/internal/fleet/projection"
+	"github.com/capstan-io/capstan/internal/cluster/projection"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 

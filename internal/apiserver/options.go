@@ -15,8 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/utils/clock"
 
-	"github.com/capstan-io/capstan/internal/httpserver"
-	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/server/httpserver"
+	"github.com/capstan-io/capstan/internal/server/options"
 )
 
 const (

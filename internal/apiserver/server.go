@@ -24,7 +24,7 @@ import (
 	"github.com/capstan-io/capstan/internal/apiserver/cluster"
 	"github.com/capstan-io/capstan/internal/apiserver/openapi"
 	"github.com/capstan-io/capstan/internal/apiserver/work"
-	"github.com/capstan-io/capstan/internal/version"
+	"github.com/capstan-io/capstan/internal/server/version"
 )
 
 // Config is what a server needs, but for what follows from the rest.

@@ -37,7 +37,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/internal/testing/env"
 	hubmanifests "github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	membermanifests "github.com/capstan-io/capstan/operators/klusterlet/manifests"

@@ -22,7 +22,7 @@ import (
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	"github.com/capstan-io/capstan/internal/cli"
-	"github.com/capstan-io/capstan/internal/version"
+	"github.com/capstan-io/capstan/internal/server/version"
 )
 
 // updateVariable makes the tests write what they would compare with.

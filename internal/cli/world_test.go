@@ -51,8 +51,8 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/server/version"
 	"github.com/capstan-io/capstan/internal/testing/placer"
-	"github.com/capstan-io/capstan/internal/version"
 )
 
 // patience is how long something may take that happens by itself. It is long,

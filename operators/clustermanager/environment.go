@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/install"
-	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/operator/install"
+	"github.com/capstan-io/capstan/internal/server/options"
 )
 
 const (

@@ -20,11 +20,11 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/install"
-	"github.com/capstan-io/capstan/internal/install/definitions"
-	"github.com/capstan-io/capstan/internal/paging"
-	"github.com/capstan-io/capstan/internal/render"
-	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/internal/kube/paging"
+	"github.com/capstan-io/capstan/internal/kube/rights"
+	"github.com/capstan-io/capstan/internal/operator/install"
+	"github.com/capstan-io/capstan/internal/operator/install/definitions"
+	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
 const (

@@ -10,9 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/capstan-io/capstan/internal/install/kubeconfig"
-	"github.com/capstan-io/capstan/internal/probe"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/install/kubeconfig"
+	"github.com/capstan-io/capstan/internal/operator/probe"
+	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 

@@ -31,7 +31,7 @@ func monitored(t *testing.T, l *lab) {
 		t.Error("there is no role for readers of metrics")
 	}
 	if _, err := envtest.InstallCRDs(l.adminConfig, envtest.CRDInstallOptions{
-		Paths: []string{"../../internal/install/monitoring/testdata/podmonitors.yaml"}, MaxTime: time.Minute,
+		Paths: []string{"../../internal/operator/install/monitoring/testdata/podmonitors.yaml"}, MaxTime: time.Minute,
 	}); err != nil {
 		t.Fatal(err)
 	}

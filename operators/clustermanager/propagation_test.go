@@ -17,7 +17,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/fence"
+	"github.com/capstan-io/capstan/internal/operator/fence"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 

@@ -6,8 +6,8 @@ package clustermanager
 import (
 	"context"
 
-	"github.com/capstan-io/capstan/internal/conditions"
-	"github.com/capstan-io/capstan/internal/fence"
+	"github.com/capstan-io/capstan/internal/kube/conditions"
+	"github.com/capstan-io/capstan/internal/operator/fence"
 )
 
 // What the operator itself may do. What it grants to components and to

@@ -20,12 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/fence"
-	"github.com/capstan-io/capstan/internal/install"
-	"github.com/capstan-io/capstan/internal/install/monitoring"
-	"github.com/capstan-io/capstan/internal/podmonitor"
-	"github.com/capstan-io/capstan/internal/render"
-	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/internal/kube/rights"
+	"github.com/capstan-io/capstan/internal/operator/fence"
+	"github.com/capstan-io/capstan/internal/operator/install"
+	"github.com/capstan-io/capstan/internal/operator/install/monitoring"
+	"github.com/capstan-io/capstan/internal/operator/podmonitor"
+	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/operators/clustermanager/allowed"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )

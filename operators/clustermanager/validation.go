@@ -18,11 +18,11 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/agentlabels"
-	"github.com/capstan-io/capstan/internal/allowance"
-	"github.com/capstan-io/capstan/internal/conditions"
-	"github.com/capstan-io/capstan/internal/features"
-	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/kube/conditions"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
+	"github.com/capstan-io/capstan/internal/operator/install"
+	"github.com/capstan-io/capstan/internal/registration/agentlabels"
+	"github.com/capstan-io/capstan/internal/server/features"
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
 

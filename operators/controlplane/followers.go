@@ -13,8 +13,8 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/certs"
-	"github.com/capstan-io/capstan/internal/paging"
+	"github.com/capstan-io/capstan/internal/kube/paging"
+	"github.com/capstan-io/capstan/internal/server/certs"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 	"github.com/capstan-io/capstan/operators/controlplane/rotation"
 )

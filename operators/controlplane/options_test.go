@@ -17,7 +17,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/server/certs"
 )
 
 // TestTheOperatorDoesWhatTheSpecSays goes through the fields that make more than

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
 )
 
 // TestLargeSecretsAreStoredAnew has a tenant of the hub store Secrets of which a page has more

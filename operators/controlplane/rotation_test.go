@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/server/certs"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 	"github.com/capstan-io/capstan/operators/controlplane/rotation"
 )

@@ -23,9 +23,9 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/handover"
-	"github.com/capstan-io/capstan/internal/install"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/install"
+	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/registration/handover"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 )

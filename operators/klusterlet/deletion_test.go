@@ -21,7 +21,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/handover"
+	"github.com/capstan-io/capstan/internal/registration/handover"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 

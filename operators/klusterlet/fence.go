@@ -6,7 +6,7 @@ package klusterlet
 import (
 	"context"
 
-	"github.com/capstan-io/capstan/internal/fence"
+	"github.com/capstan-io/capstan/internal/operator/fence"
 )
 
 // The fence of the operator, which it may make but not move.

@@ -18,7 +18,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/remote"
+	"github.com/capstan-io/capstan/internal/operator/remote"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 

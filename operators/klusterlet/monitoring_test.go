@@ -41,7 +41,7 @@ func TestPodMonitorOfTheOperatorStaysUntilTheLastKlusterletGoes(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	if _, err := envtest.InstallCRDs(h.config, envtest.CRDInstallOptions{
-		Paths: []string{"../../internal/install/monitoring/testdata/podmonitors.yaml"}, MaxTime: establishPatience,
+		Paths: []string{"../../internal/operator/install/monitoring/testdata/podmonitors.yaml"}, MaxTime: establishPatience,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/pods"
-	"github.com/capstan-io/capstan/internal/probe"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/pods"
+	"github.com/capstan-io/capstan/internal/operator/probe"
+	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 	"github.com/capstan-io/capstan/operators/klusterlet/status"

@@ -11,10 +11,10 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
-	"github.com/capstan-io/capstan/internal/features"
-	"github.com/capstan-io/capstan/internal/install/definitions"
-	"github.com/capstan-io/capstan/internal/install/monitoring"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/install/definitions"
+	"github.com/capstan-io/capstan/internal/operator/install/monitoring"
+	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/server/features"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 )

@@ -146,7 +146,7 @@ var benchmarkLine = regexp.MustCompile(`(?m)^BenchmarkSchedule/(\d+)_clusters\S*
 
 // engine runs the Go benchmark of the scheduler.
 func (b *placementBench) engine(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-bench=^BenchmarkSchedule$", fmt.Sprintf("-count=%d", b.Runs), "./internal/scheduler")
+	cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-bench=^BenchmarkSchedule$", fmt.Sprintf("-count=%d", b.Runs), "./internal/scheduling/scheduler")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("running the benchmark of the scheduler: %w:\n%s", err, out)

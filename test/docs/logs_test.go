@@ -201,7 +201,7 @@ func TestEventsAreAsDocumented(t *testing.T) {
 	})
 	// Those of requests for certificates come out of a decision.
 	for path, file := range c.files {
-		if !strings.HasSuffix(path, "internal/csr/policy/policy.go") {
+		if !strings.HasSuffix(path, "internal/registration/policy/policy.go") {
 			continue
 		}
 		ast.Inspect(file, func(node ast.Node) bool {

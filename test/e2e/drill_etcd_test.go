@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/server/certs"
 )
 
 // drillExternalEtcd makes a hub that stores its objects in an etcd elsewhere, and

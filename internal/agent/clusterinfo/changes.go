@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/watch"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
 // changes follows whether the ClusterConnection changes in anything but its

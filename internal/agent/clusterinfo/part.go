@@ -15,7 +15,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/agent/nodes"
-	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
 )
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch

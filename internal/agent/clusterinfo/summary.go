@@ -15,8 +15,8 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/agent/nodes"
-	"github.com/capstan-io/capstan/internal/conditions"
-	"github.com/capstan-io/capstan/internal/fleet/grades"
+	"github.com/capstan-io/capstan/internal/cluster/grades"
+	"github.com/capstan-io/capstan/internal/kube/conditions"
 )
 
 // tellNodes says what nodes there are, and where, once that is known, and what the pods

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/capstan-io/capstan/internal/kubeconfig"
+	"github.com/capstan-io/capstan/internal/kube/kubeconfig"
 )
 
 // Endpoint is how to reach the hub, whoever one is.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/capstan-io/capstan/internal/kubeconfig"
+	"github.com/capstan-io/capstan/internal/kube/kubeconfig"
 )
 
 func TestABootstrapKubeconfigDoesNotSendTheAgentsOwnFiles(t *testing.T) {

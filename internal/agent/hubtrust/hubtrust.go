@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/agent/connect"
-	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
 )
 
 const (

@@ -29,9 +29,9 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
-	"github.com/capstan-io/capstan/internal/backoff"
-	"github.com/capstan-io/capstan/internal/certs"
-	"github.com/capstan-io/capstan/internal/csr/policy"
+	"github.com/capstan-io/capstan/internal/kube/backoff"
+	"github.com/capstan-io/capstan/internal/registration/policy"
+	"github.com/capstan-io/capstan/internal/server/certs"
 )
 
 const (

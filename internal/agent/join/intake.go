@@ -17,7 +17,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
-	"github.com/capstan-io/capstan/internal/kubeconfig"
+	"github.com/capstan-io/capstan/internal/kube/kubeconfig"
 )
 
 // Who creates a secret can have a token of any account in its namespace, so the

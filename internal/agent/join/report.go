@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
 )
 
 // reportAfter is how long the handshake has to be at the same step before it

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-io/capstan/internal/agent/connect"
-	"github.com/capstan-io/capstan/internal/kubeconfig"
+	"github.com/capstan-io/capstan/internal/kube/kubeconfig"
 )
 
 // Names of the agent's secrets.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/capstan-io/capstan/internal/agent/connect"
-	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/server/certs"
 )
 
 // endpoints returns what makes endpoints with authorities, and these.

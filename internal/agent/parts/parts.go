@@ -21,7 +21,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/agent/heartbeat"
 	"github.com/capstan-io/capstan/internal/agent/managednamespace"
-	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
 )
 
 // Options say what differs between agents.

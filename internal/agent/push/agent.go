@@ -25,9 +25,9 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/agent/parts"
 	"github.com/capstan-io/capstan/internal/agent/succession"
-	"github.com/capstan-io/capstan/internal/dial"
-	"github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/watch"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
 // Workers is how many works of all Push clusters are in hand at a time, and

@@ -14,7 +14,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/config"
-	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
 )
 
 // memberDefinitions returns those of the kinds that the parts keep in a member, as

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/metrics"
+	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
 // contact is how far the agent is with a cluster.

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
 )
 
 func TestConnectionsAreMeasured(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/push"
 	"github.com/capstan-io/capstan/internal/agent/work"
-	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
 )
 
 const (

@@ -6,7 +6,7 @@ package push
 import (
 	"time"
 
-	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/kube/backoff"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
-	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
 )
 
 // TestAReportSaysWhichSpecItIsAbout is what 'capstan join' and 'kubectl wait' wait

@@ -30,9 +30,9 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/removal"
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
 	"github.com/capstan-io/capstan/internal/agent/work/throttle"
-	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/apply/declared"
-	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply/declared"
 )
 
 // cluster is what the part has for one connection: nothing in it outlives that but reports.

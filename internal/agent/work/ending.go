@@ -16,8 +16,8 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/agent/work/removal"
 	"github.com/capstan-io/capstan/internal/agent/work/report"
-	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/kube/conditions"
 )
 
 // deletionReportAfter is how long a deletion may take before the work says

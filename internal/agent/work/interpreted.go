@@ -14,8 +14,8 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/interpreters"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
-	"github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/watch"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
 // interpreted are the works of a cluster that bindings made: what users of the hub say

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/metrics"
+	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
 // state is what capstan_works counts a work as.

@@ -21,15 +21,15 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/interpreters"
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
 	"github.com/capstan-io/capstan/internal/agent/work/throttle"
-	"github.com/capstan-io/capstan/internal/decoding"
-	"github.com/capstan-io/capstan/internal/dial"
-	"github.com/capstan-io/capstan/internal/events"
-	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
+	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
-	"github.com/capstan-io/capstan/internal/tracing"
+	"github.com/capstan-io/capstan/internal/server/tracing"
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 // Defaults of Options, and limits that have no option.

@@ -23,9 +23,9 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/removal"
 	"github.com/capstan-io/capstan/internal/agent/work/report"
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
-	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/budget"
-	"github.com/capstan-io/capstan/internal/tracing"
+	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/manifestwork/budget"
+	"github.com/capstan-io/capstan/internal/server/tracing"
 )
 
 const (

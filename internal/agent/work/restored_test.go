@@ -18,7 +18,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/restored"
+	"github.com/capstan-io/capstan/internal/controlplane/restored"
 )
 
 // testRestored plays a hub that was restored: works vanish that nobody deleted,

@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/ledger"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/agent/work/report"
-	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/kube/conditions"
 )
 
 // suspended tells whether somebody wants nothing of the work to be written to the

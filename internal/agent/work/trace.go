@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/tracing"
+	"github.com/capstan-io/capstan/internal/server/tracing"
 )
 
 // traced begins the span of a pass that delivers a work which the hub has not heard

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/tracing"
+	"github.com/capstan-io/capstan/internal/server/tracing"
 )
 
 // TestADeliveryIsPartOfTheTraceOfTheHub lets an agent apply a work that carries a

@@ -17,8 +17,8 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/access"
 	"github.com/capstan-io/capstan/internal/apiserver/cluster/secretcopy"
+	"github.com/capstan-io/capstan/internal/kube/access"
 )
 
 // racing is the one ClusterConnection of a hub, whose first write loses against

@@ -20,8 +20,8 @@ import (
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	"github.com/capstan-io/capstan/internal/apiserver/cluster/secretcopy"
 	"github.com/capstan-io/capstan/internal/apiserver/cluster/translate"
-	"github.com/capstan-io/capstan/internal/fleet/projection"
-	fleetview "github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/cluster/projection"
+	fleetview "github.com/capstan-io/capstan/internal/cluster/view"
 )
 
 // create checks all of a new Cluster before it writes any of it.

@@ -16,8 +16,8 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
-	"github.com/capstan-io/capstan/internal/access"
 	"github.com/capstan-io/capstan/internal/apiserver/cluster/translate"
+	"github.com/capstan-io/capstan/internal/kube/access"
 )
 
 // rights decides whether the user may do by way of a Cluster what the account of

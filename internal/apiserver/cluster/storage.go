@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
-	"github.com/capstan-io/capstan/internal/access"
 	"github.com/capstan-io/capstan/internal/apiserver/cluster/secretcopy"
+	"github.com/capstan-io/capstan/internal/kube/access"
 )
 
 var (

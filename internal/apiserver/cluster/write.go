@@ -19,7 +19,7 @@ import (
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	"github.com/capstan-io/capstan/internal/apiserver/cluster/secretcopy"
 	"github.com/capstan-io/capstan/internal/apiserver/cluster/translate"
-	"github.com/capstan-io/capstan/internal/fleet/projection"
+	"github.com/capstan-io/capstan/internal/cluster/projection"
 )
 
 // writer writes to the hub what becomes of a Cluster.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/karmadauid"
+	"github.com/capstan-io/capstan/internal/cluster/karmadauid"
 )
 
 // clusterOf returns the cluster whose Works are in a namespace, "" if there can be

@@ -17,14 +17,14 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-io/capstan/internal/archive"
 	"github.com/capstan-io/capstan/internal/cli/backup/portforward"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/install"
 	"github.com/capstan-io/capstan/internal/cli/progress"
-	"github.com/capstan-io/capstan/internal/etcd"
-	"github.com/capstan-io/capstan/internal/version"
+	"github.com/capstan-io/capstan/internal/controlplane/archive"
+	"github.com/capstan-io/capstan/internal/controlplane/etcd"
+	"github.com/capstan-io/capstan/internal/server/version"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 

@@ -12,8 +12,8 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/pflag"
 
-	"github.com/capstan-io/capstan/internal/archive"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/controlplane/archive"
 )
 
 // Source is a backup as the user names it.

@@ -22,7 +22,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/health"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/requests"
-	fleet "github.com/capstan-io/capstan/internal/fleet/view"
+	fleet "github.com/capstan-io/capstan/internal/cluster/view"
 )
 
 // The sections that may not be readable for the user.

@@ -31,7 +31,7 @@ import (
 	"k8s.io/cluster-bootstrap/token/jws"
 
 	"github.com/capstan-io/capstan/internal/cli/exit"
-	"github.com/capstan-io/capstan/internal/version"
+	"github.com/capstan-io/capstan/internal/server/version"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/server/certs"
 )
 
 // hashKind begins each hash of a CA. There is no other kind.

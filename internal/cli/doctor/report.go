@@ -15,7 +15,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/doctor/diagnosis"
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
 	"github.com/capstan-io/capstan/internal/cli/exit"
-	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
 // report is what the command prints. Its fields are stable.

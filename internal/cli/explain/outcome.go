@@ -14,9 +14,9 @@ import (
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	"github.com/capstan-io/capstan/internal/cli/fleet"
-	"github.com/capstan-io/capstan/internal/fleet/view"
-	"github.com/capstan-io/capstan/internal/placement"
-	"github.com/capstan-io/capstan/internal/scheduler"
+	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/scheduling/placement"
+	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
 // outcome is what a Placement chooses. Its fields are stable.

@@ -22,7 +22,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/explain/trial"
 	"github.com/capstan-io/capstan/internal/cli/fleet"
-	"github.com/capstan-io/capstan/internal/placement"
+	"github.com/capstan-io/capstan/internal/scheduling/placement"
 )
 
 // placementTrial is a Placement as the hub would have it.

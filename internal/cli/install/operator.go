@@ -29,7 +29,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/cli/exit"
-	"github.com/capstan-io/capstan/internal/version"
+	"github.com/capstan-io/capstan/internal/server/version"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/pods"
+	"github.com/capstan-io/capstan/internal/operator/pods"
 )
 
 // troublesMax is how many different reasons of pods are told.

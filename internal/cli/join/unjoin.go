@@ -22,7 +22,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/member"
 	"github.com/capstan-io/capstan/internal/cli/progress"
-	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
 // unjoinWait is how long an unjoin waits for what was delivered to be removed.

@@ -13,7 +13,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/cli/requests"
-	"github.com/capstan-io/capstan/internal/csr/policy"
+	"github.com/capstan-io/capstan/internal/registration/policy"
 	"github.com/capstan-io/capstan/internal/testing/agentrequest"
 )
 

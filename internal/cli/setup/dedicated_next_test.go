@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/server/features"
 )
 
 func TestTheNextStepsAreThoseThatTheHubHas(t *testing.T) {

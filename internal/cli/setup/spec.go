@@ -11,7 +11,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
-	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/server/features"
 )
 
 // hubSpec returns the spec of a hub with the gates, each NAME=true or

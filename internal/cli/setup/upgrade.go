@@ -19,7 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/install"
 	"github.com/capstan-io/capstan/internal/cli/member"
-	"github.com/capstan-io/capstan/internal/version"
+	"github.com/capstan-io/capstan/internal/server/version"
 )
 
 // upgrading is one call of "upgrade".

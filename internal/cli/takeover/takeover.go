@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/handover"
+	"github.com/capstan-io/capstan/internal/registration/handover"
 )
 
 // recordsPerRequest is how many AppliedManifestWorks a request returns: each may

@@ -20,13 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/boundtoken"
 	"github.com/capstan-io/capstan/internal/cli/args"
 	"github.com/capstan-io/capstan/internal/cli/clusterinfo"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/registration/boundtoken"
 )
 
 // defaultTTL is how long a token is valid. It lies about in shells and files, so

@@ -18,7 +18,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/health"
-	"github.com/capstan-io/capstan/internal/placement"
+	"github.com/capstan-io/capstan/internal/scheduling/placement"
 )
 
 // choosing is what decides which works clusters get.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
 // sightingsMax is how many states of a cluster are remembered until it is its turn.

@@ -22,11 +22,11 @@ import (
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
-	"github.com/capstan-io/capstan/internal/events"
-	"github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/metrics"
-	"github.com/capstan-io/capstan/internal/rights"
-	"github.com/capstan-io/capstan/internal/selfconflict"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/kube/events"
+	"github.com/capstan-io/capstan/internal/kube/rights"
+	"github.com/capstan-io/capstan/internal/kube/selfconflict"
+	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
 // The election of a leader among the replicas.

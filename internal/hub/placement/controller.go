@@ -20,12 +20,12 @@ import (
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
-	"github.com/capstan-io/capstan/internal/conditions"
-	"github.com/capstan-io/capstan/internal/conflict"
-	"github.com/capstan-io/capstan/internal/events"
-	"github.com/capstan-io/capstan/internal/fleet/view"
-	"github.com/capstan-io/capstan/internal/placement"
-	"github.com/capstan-io/capstan/internal/scheduler"
+	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/kube/conditions"
+	"github.com/capstan-io/capstan/internal/kube/conflict"
+	"github.com/capstan-io/capstan/internal/kube/events"
+	"github.com/capstan-io/capstan/internal/scheduling/placement"
+	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters;managedclustersets;managedclustersetbindings;placements;addonplacementscores,verbs=get;list;watch

@@ -4,7 +4,7 @@
 // Package placement chooses clusters for Placements and writes the choice into
 // PlacementDecisions.
 //
-// The choice itself is made by the scheduler, and internal/placement says how a
+// The choice itself is made by the scheduler, and internal/scheduling/placement says how a
 // Placement is read. What is here is how clusters are divided into
 // PlacementDecisions (slices.go) and how these are written (moves.go), and which
 // Placements a change of a cluster brings back (model.go).

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/capstan-io/capstan/internal/order"
-	"github.com/capstan-io/capstan/internal/scheduler"
+	"github.com/capstan-io/capstan/internal/kube/order"
+	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
 // What the metrics that dashboards for OCM read are called there.

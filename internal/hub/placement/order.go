@@ -9,8 +9,8 @@ import (
 	"time"
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
-	"github.com/capstan-io/capstan/internal/placement"
-	"github.com/capstan-io/capstan/internal/scheduler"
+	"github.com/capstan-io/capstan/internal/scheduling/placement"
+	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
 // chosen are clusters that were chosen, in groups.

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
-	"github.com/capstan-io/capstan/internal/scheduler"
+	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
 // slice is a PlacementDecision: some clusters of a group.

@@ -19,8 +19,8 @@ import (
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
-	"github.com/capstan-io/capstan/internal/events"
-	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/kube/events"
 )
 
 func TestTheStatusListsTheGroups(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/capstan-io/capstan/internal/decoding"
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 // hubAt is a manager of a hub of which only the address is known.

@@ -17,9 +17,9 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/allowance"
-	"github.com/capstan-io/capstan/internal/allowance/counting"
-	"github.com/capstan-io/capstan/internal/metrics"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance/counting"
+	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
 // newCollectors returns the metrics of what the controllers have in the cache, and of what

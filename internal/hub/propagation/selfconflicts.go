@@ -15,9 +15,9 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/kube/selfconflict"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
-	"github.com/capstan-io/capstan/internal/selfconflict"
 )
 
 // SelfConflicts says that bindings tell what is written without end of them, their

@@ -20,8 +20,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capstan-io/capstan/config"
-	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/registration"
+	"github.com/capstan-io/capstan/internal/server/features"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 

@@ -20,9 +20,9 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/agentlabels"
-	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/hub/registration"
+	"github.com/capstan-io/capstan/internal/registration/agentlabels"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 

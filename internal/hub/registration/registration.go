@@ -31,11 +31,7 @@ import (
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/config"
-	"github.com/capstan-io/capstan/internal/agentlabels"
-	"github.com/capstan-io/capstan/internal/csr/policy"
-	"github.com/capstan-io/capstan/internal/events"
-	"github.com/capstan-io/capstan/internal/features"
-	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
 	"github.com/capstan-io/capstan/internal/hub/registration/csr/approval"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/abandoned"
 	clocksync "github.com/capstan-io/capstan/internal/hub/registration/managedcluster/clock"
@@ -48,8 +44,12 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/binding"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/builtin"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/members"
-	"github.com/capstan-io/capstan/internal/metrics"
-	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/internal/kube/events"
+	"github.com/capstan-io/capstan/internal/kube/rights"
+	"github.com/capstan-io/capstan/internal/registration/agentlabels"
+	"github.com/capstan-io/capstan/internal/registration/policy"
+	"github.com/capstan-io/capstan/internal/server/features"
+	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
 // Who waits for the election of a leader looks whether the leader's pod is there.

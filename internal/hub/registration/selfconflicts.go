@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/selfconflict"
+	"github.com/capstan-io/capstan/internal/kube/selfconflict"
 )
 
 // SelfConflicts says that ManagedClusters tell what is written without end of them, their

@@ -14,9 +14,9 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
-	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/work/replicaset"
-	"github.com/capstan-io/capstan/internal/selfconflict"
+	"github.com/capstan-io/capstan/internal/kube/selfconflict"
+	"github.com/capstan-io/capstan/internal/server/features"
 )
 
 // SelfConflicts says that ManifestWorkReplicaSets tell what is written without end of

@@ -29,9 +29,9 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
-	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/work"
 	"github.com/capstan-io/capstan/internal/hub/work/ttl"
+	"github.com/capstan-io/capstan/internal/server/features"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 

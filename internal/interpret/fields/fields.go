@@ -10,7 +10,7 @@ package fields
 import (
 	"maps"
 
-	"github.com/capstan-io/capstan/internal/jsonpath"
+	"github.com/capstan-io/capstan/internal/manifestwork/jsonpath"
 )
 
 // Get returns the value at a path, nil if there is none.

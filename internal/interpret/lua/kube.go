@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/native/workloads"
 	"github.com/capstan-io/capstan/internal/interpret/pods"
-	"github.com/capstan-io/capstan/internal/quantity"
+	"github.com/capstan-io/capstan/internal/untrusted/quantity"
 )
 
 // kubeFunctions are those of library kube.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/capstan-io/capstan/internal/apply/owned"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/kube/apply/owned"
 )
 
 // NeedsManagedFields reports whether the managedFields of an object of a kind decide what

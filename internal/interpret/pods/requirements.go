@@ -14,7 +14,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/capstan-io/capstan/internal/interpret/fields"
-	"github.com/capstan-io/capstan/internal/quantity"
+	"github.com/capstan-io/capstan/internal/untrusted/quantity"
 )
 
 // Requirements are what a pod needs of a node.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
-	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/server/certs"
 )
 
 // certificatesMax limits how many certificates a bundle of CAs has.

@@ -22,9 +22,9 @@ import (
 	"k8s.io/utils/clock"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
-	"github.com/capstan-io/capstan/internal/callout"
-	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/cluster/callout"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/server/certs"
 	"github.com/capstan-io/capstan/internal/testing/specs"
 )
 

@@ -20,10 +20,10 @@ import (
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/callout"
+	"github.com/capstan-io/capstan/internal/cluster/callout"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
-	"github.com/capstan-io/capstan/internal/quantity"
+	"github.com/capstan-io/capstan/internal/untrusted/quantity"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/budget"
 	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/jsonpath"
+	"github.com/capstan-io/capstan/internal/manifestwork/budget"
+	"github.com/capstan-io/capstan/internal/manifestwork/jsonpath"
 )
 
 const (

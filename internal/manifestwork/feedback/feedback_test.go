@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/budget"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
-	"github.com/capstan-io/capstan/internal/jsonpath"
+	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
+	"github.com/capstan-io/capstan/internal/manifestwork/jsonpath"
 )
 
 func object(t testing.TB, text string) *unstructured.Unstructured {

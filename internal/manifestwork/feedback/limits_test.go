@@ -14,9 +14,9 @@ import (
 	"k8s.io/utils/clock"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/budget"
-	"github.com/capstan-io/capstan/internal/jsonpath"
+	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
+	"github.com/capstan-io/capstan/internal/manifestwork/jsonpath"
 )
 
 func paths(list ...workv1.JSONPath) workv1.FeedbackRule {

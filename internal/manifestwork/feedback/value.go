@@ -10,7 +10,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
-	"github.com/capstan-io/capstan/internal/jsonpath"
+	"github.com/capstan-io/capstan/internal/manifestwork/jsonpath"
 )
 
 // fieldValue turns what was found into a value of the API, and tells its size

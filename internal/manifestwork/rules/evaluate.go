@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/budget"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/expression"
+	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 )
 
 // errSetCost and errWorkCost are the end of what rules may cost together: those

@@ -6,7 +6,7 @@ package deliver
 import (
 	"errors"
 
-	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
 // ErrDeleting is why a cluster gets nothing any more, and ErrNoCluster why one never

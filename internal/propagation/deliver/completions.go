@@ -9,7 +9,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/scheduler/division"
+	"github.com/capstan-io/capstan/internal/scheduling/division"
 )
 
 // completions returns how many completions of a Job a cluster gets, as its share

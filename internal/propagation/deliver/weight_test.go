@@ -13,7 +13,7 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/override"
+	"github.com/capstan-io/capstan/internal/propagation/override"
 )
 
 // forClusters has a source send its object to clusters, each of which has another number of replicas.

@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/binding"
-	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
+	"github.com/capstan-io/capstan/internal/scheduling/binding"
 )
 
 // decided is what was decided for the binding as it would be.

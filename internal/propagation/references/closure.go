@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/capstan-io/capstan/internal/labelselector"
+	"github.com/capstan-io/capstan/internal/untrusted/labelselector"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/binding"
+	"github.com/capstan-io/capstan/internal/scheduling/binding"
 )
 
 // Needs are what the binding of an object gets from those that need the object.

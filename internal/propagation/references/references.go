@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/labelselector"
+	"github.com/capstan-io/capstan/internal/untrusted/labelselector"
 )
 
 // Reference names an object that another needs, or selects several.

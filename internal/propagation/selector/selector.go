@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	"github.com/capstan-io/capstan/internal/labelselector"
+	"github.com/capstan-io/capstan/internal/untrusted/labelselector"
 )
 
 // Priority is how exactly a policy selects an object. Of two policies of the

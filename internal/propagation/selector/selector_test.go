@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	"github.com/capstan-io/capstan/internal/labelselector"
+	"github.com/capstan-io/capstan/internal/untrusted/labelselector"
 )
 
 func object(apiVersion, kind, namespace, name string, labels map[string]string) Object {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/fleet/view"
-	"github.com/capstan-io/capstan/internal/labelselector"
-	"github.com/capstan-io/capstan/internal/rollout"
+	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/scheduling/rollout"
+	"github.com/capstan-io/capstan/internal/untrusted/labelselector"
 )
 
 // Plan is how changes are rolled out. The zero value gives them to all clusters at

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/access"
+	"github.com/capstan-io/capstan/internal/kube/access"
 )
 
 func TestValidatorLimitsClustersThatWait(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/access"
-	"github.com/capstan-io/capstan/internal/quantity"
+	"github.com/capstan-io/capstan/internal/kube/access"
+	"github.com/capstan-io/capstan/internal/untrusted/quantity"
 	"github.com/capstan-io/capstan/internal/webhook/advice"
 	"github.com/capstan-io/capstan/internal/webhook/patch"
 )

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/reserved"
+	"github.com/capstan-io/capstan/internal/propagation/reserved"
 )
 
 // checkName returns what is wrong with a cluster's name. The hub makes a

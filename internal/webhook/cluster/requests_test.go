@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/access"
+	"github.com/capstan-io/capstan/internal/kube/access"
 )
 
 // requester is somebody who makes certificate requests.

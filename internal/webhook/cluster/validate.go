@@ -17,8 +17,8 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
-	"github.com/capstan-io/capstan/internal/access"
-	"github.com/capstan-io/capstan/internal/boundtoken"
+	"github.com/capstan-io/capstan/internal/kube/access"
+	"github.com/capstan-io/capstan/internal/registration/boundtoken"
 	"github.com/capstan-io/capstan/internal/webhook/advice"
 )
 

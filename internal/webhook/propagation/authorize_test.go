@@ -20,7 +20,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	"github.com/capstan-io/capstan/internal/access"
+	"github.com/capstan-io/capstan/internal/kube/access"
 )
 
 // served is what the hub of the test serves.

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
-	"github.com/capstan-io/capstan/internal/access"
 	"github.com/capstan-io/capstan/internal/interpret/customized"
+	"github.com/capstan-io/capstan/internal/kube/access"
 )
 
 // +kubebuilder:rbac:groups=config.karmada.io,resources=resourceinterpretercustomizations,verbs=list

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/capstan-io/capstan/internal/quantity"
+	"github.com/capstan-io/capstan/internal/untrusted/quantity"
 	"github.com/capstan-io/capstan/internal/webhook/patch"
 )
 

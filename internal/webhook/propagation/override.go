@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	"github.com/capstan-io/capstan/internal/fleet/affinity"
+	"github.com/capstan-io/capstan/internal/cluster/affinity"
 )
 
 // operationsMax is how many operations a policy may have, in all of its rules together. A

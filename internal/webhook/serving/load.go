@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/capstan-io/capstan/internal/decoding"
-	"github.com/capstan-io/capstan/internal/room"
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
+	"github.com/capstan-io/capstan/internal/untrusted/room"
 	"github.com/capstan-io/capstan/internal/webhook/sender"
 )
 

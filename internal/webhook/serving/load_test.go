@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/capstan-io/capstan/internal/decoding"
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 // TestManyLargeRequestsTakeTurns is what whoever may only try to write one of the kinds can

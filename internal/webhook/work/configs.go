@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/apply/ignore"
-	"github.com/capstan-io/capstan/internal/jsonpath"
+	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
+	"github.com/capstan-io/capstan/internal/manifestwork/jsonpath"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
 

@@ -23,8 +23,8 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/access"
-	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/kube/access"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 )
 
 func TestMutatorAddsTheFinalizerAtCreation(t *testing.T) {

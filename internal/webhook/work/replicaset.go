@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
-	"github.com/capstan-io/capstan/internal/rollout"
+	"github.com/capstan-io/capstan/internal/scheduling/rollout"
 	"github.com/capstan-io/capstan/internal/webhook/advice"
 )
 

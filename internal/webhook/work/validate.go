@@ -17,8 +17,8 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/access"
-	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/kube/access"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/webhook/advice"
 )
 

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/install"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/install"
+	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )

@@ -16,7 +16,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
-	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/internal/kube/rights"
 )
 
 // rulesOf reads the ClusterRole at the beginning of a file.

@@ -16,7 +16,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/config"
-	"github.com/capstan-io/capstan/internal/fence"
+	"github.com/capstan-io/capstan/internal/operator/fence"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/probe"
+	"github.com/capstan-io/capstan/internal/operator/probe"
 )
 
 func connection(name string, mode fleetv1alpha1.SyncMode) *fleetv1alpha1.ClusterConnection {

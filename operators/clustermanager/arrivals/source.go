@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/dial"
-	"github.com/capstan-io/capstan/internal/probe"
-	"github.com/capstan-io/capstan/internal/watch"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/kube/watch"
+	"github.com/capstan-io/capstan/internal/operator/probe"
 )
 
 // Source makes hubs be looked at whose Push clusters come or go. It is safe for

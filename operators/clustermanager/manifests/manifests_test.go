@@ -22,8 +22,8 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
-	"github.com/capstan-io/capstan/internal/features"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/server/features"
 )
 
 var update = flag.Bool("update", false, "write what is rendered into the golden files")

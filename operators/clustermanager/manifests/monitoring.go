@@ -6,8 +6,8 @@ package manifests
 import (
 	"strings"
 
-	"github.com/capstan-io/capstan/internal/podmonitor"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/podmonitor"
+	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
 // Names of the PodMonitors: RBAC lets the operator write these only.

@@ -12,7 +12,7 @@ import (
 	flowcontrolv1ac "k8s.io/client-go/applyconfigurations/flowcontrol/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
 const (

@@ -16,8 +16,8 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/internal/propagation/rebalance"
-	"github.com/capstan-io/capstan/internal/render"
 )
 
 // ProtectionName is the name of the policy that keeps objects from being deleted

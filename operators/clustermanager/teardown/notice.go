@@ -16,7 +16,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/paging"
+	"github.com/capstan-io/capstan/internal/kube/paging"
 )
 
 const (

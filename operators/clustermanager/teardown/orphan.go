@@ -19,8 +19,8 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
-	"github.com/capstan-io/capstan/internal/install"
-	"github.com/capstan-io/capstan/internal/paging"
+	"github.com/capstan-io/capstan/internal/kube/paging"
+	"github.com/capstan-io/capstan/internal/operator/install"
 )
 
 const (

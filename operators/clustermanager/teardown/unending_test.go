@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-io/capstan/internal/paging"
+	"github.com/capstan-io/capstan/internal/kube/paging"
 )
 
 // unending always has one more page.

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/certs"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/server/certs"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

@@ -20,8 +20,8 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/certs"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/server/certs"
 )
 
 // Names of the components, in labels and as containers.

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/capstan-io/capstan/internal/datadir"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/controlplane/datadir"
+	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
 // What our own steps of a restoring pod ask for.

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/operator/install"
 )
 
 // expiresSoon is when a certificate that was not renewed is worth a report: it is

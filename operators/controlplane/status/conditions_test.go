@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/operator/install"
 )
 
 // unscheduled is a pod that no node takes.

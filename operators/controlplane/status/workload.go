@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/pods"
+	"github.com/capstan-io/capstan/internal/operator/pods"
 )
 
 // Workload is how far the pods of a component are.

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/probe"
+	"github.com/capstan-io/capstan/internal/operator/probe"
 )
 
 const namespace = operatorv1.DefaultAgentNamespace

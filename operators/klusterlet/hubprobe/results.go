@@ -6,7 +6,7 @@ package hubprobe
 import (
 	"sync"
 
-	"github.com/capstan-io/capstan/internal/probe"
+	"github.com/capstan-io/capstan/internal/operator/probe"
 )
 
 // Result has the outcome for both credentials. That for bootstrap is not

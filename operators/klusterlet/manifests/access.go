@@ -12,7 +12,7 @@ import (
 
 	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
 // AgentRules are the permissions of one agent: in the whole member, and in the

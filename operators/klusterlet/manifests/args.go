@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/server/features"
 )
 
 // ClusterAnnotationPrefix is what the keys of clusterAnnotations begin with.

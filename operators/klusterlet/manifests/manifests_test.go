@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/features"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/render"
+	"github.com/capstan-io/capstan/internal/server/features"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

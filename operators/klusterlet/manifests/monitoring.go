@@ -5,8 +5,8 @@ package manifests
 
 import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/podmonitor"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/podmonitor"
+	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
 // Names of the PodMonitors: RBAC lets the operator write these only.

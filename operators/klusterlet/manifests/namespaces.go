@@ -5,7 +5,7 @@ package manifests
 
 import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
 // HomeNamespaces returns the namespace of hosted agents on the management

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/internal/kube/rights"
 )
 
 // CompletionName is the ClusterRole, and its binding, by which the operator

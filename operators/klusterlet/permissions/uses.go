@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/install/definitions"
+	"github.com/capstan-io/capstan/internal/operator/install/definitions"
 )
 
 // Use is something that the operator does, and what is off if it may not.

@@ -13,7 +13,7 @@ import (
 
 	karmadav1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 

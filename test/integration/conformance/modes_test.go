@@ -22,7 +22,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/cli/member"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
 // mode is a way for a cluster to be in.

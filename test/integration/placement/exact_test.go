@@ -16,9 +16,9 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
-	"github.com/capstan-io/capstan/internal/fleet/view"
-	"github.com/capstan-io/capstan/internal/placement"
-	"github.com/capstan-io/capstan/internal/scheduler"
+	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/scheduling/placement"
+	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
 // exact returns an error as long as the decisions are not exactly what the

@@ -27,8 +27,8 @@ import (
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
-	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/work"
+	"github.com/capstan-io/capstan/internal/server/features"
 	"github.com/capstan-io/capstan/internal/testing/outage"
 	"github.com/capstan-io/capstan/internal/testing/passes"
 )

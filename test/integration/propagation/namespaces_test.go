@@ -16,7 +16,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/server/features"
 )
 
 // TestNamespacesGoToClusters is the story of a namespace: sent to the cluster that

@@ -17,7 +17,7 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/server/features"
 )
 
 // TestABindingThatAQuotaDenies has admission allow two replicas in a cluster at

@@ -21,7 +21,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/selfconflict"
+	"github.com/capstan-io/capstan/internal/kube/selfconflict"
 )
 
 // TestWhatIsWrittenWithoutEndIsSlowedDown lets somebody take the marks of a policy off an

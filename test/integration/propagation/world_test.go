@@ -36,13 +36,13 @@ import (
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/dial"
-	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
 	"github.com/capstan-io/capstan/internal/hub/propagation"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/kube/selfconflict"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
-	"github.com/capstan-io/capstan/internal/selfconflict"
+	"github.com/capstan-io/capstan/internal/server/features"
 	"github.com/capstan-io/capstan/internal/testing/passes"
 )
 

@@ -33,8 +33,8 @@ import (
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/cli"
 	"github.com/capstan-io/capstan/internal/cli/install"
+	"github.com/capstan-io/capstan/internal/server/version"
 	"github.com/capstan-io/capstan/internal/testing/env"
-	"github.com/capstan-io/capstan/internal/version"
 	"github.com/capstan-io/capstan/operators/clustermanager"
 )
 

@@ -29,7 +29,7 @@ import (
 	karmadav1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/internal/testing/env"
 	controlplane "github.com/capstan-io/capstan/operators/controlplane/manifests"
 )

@@ -41,10 +41,10 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/push"
 	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/agent/work/hubfile"
-	"github.com/capstan-io/capstan/internal/dial"
-	"github.com/capstan-io/capstan/internal/features"
-	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
 	"github.com/capstan-io/capstan/internal/hub/registration"
+	"github.com/capstan-io/capstan/internal/server/features"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 

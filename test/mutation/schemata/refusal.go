@@ -15,9 +15,9 @@ import (
 func refusals() []string {
 	return []string{
 		"internal/apiserver/cluster/validation",
-		"internal/fleet/affinity.check",
+		"internal/cluster/affinity.check",
 		"internal/interpret/webhook/check.go",
-		"internal/placement.checkName",
+		"internal/scheduling/placement.checkName",
 		"internal/webhook",
 	}
 }

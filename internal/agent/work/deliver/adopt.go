@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
-	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/apply/ignore"
-	"github.com/capstan-io/capstan/internal/apply/owned"
-	"github.com/capstan-io/capstan/internal/apply/replace"
+	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
+	"github.com/capstan-io/capstan/internal/kube/apply/owned"
+	"github.com/capstan-io/capstan/internal/kube/apply/replace"
 )
 
 const (

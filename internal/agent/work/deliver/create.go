@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
 func (createOnly) makeOrOwn(ctx context.Context, o *object) (*metav1.PartialObjectMetadata, error) {

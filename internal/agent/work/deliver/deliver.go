@@ -17,12 +17,12 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
 	"github.com/capstan-io/capstan/internal/agent/work/ledger"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
-	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/apply/declared"
-	"github.com/capstan-io/capstan/internal/budget"
-	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/taskgroup"
+	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply/declared"
+	"github.com/capstan-io/capstan/internal/kube/conditions"
+	"github.com/capstan-io/capstan/internal/manifestwork/budget"
+	"github.com/capstan-io/capstan/internal/server/taskgroup"
 )
 
 // unseenResync is how often an object is applied again whose type the agent

@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/capstan-io/capstan/internal/apply/replace"
+	"github.com/capstan-io/capstan/internal/kube/apply/replace"
 )
 
 // TestNothingIsNarrowedWithoutATry has an object with many parts that the server refuses as a whole, where no dry run is left

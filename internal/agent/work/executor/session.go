@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/taskgroup"
+	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/server/taskgroup"
 )
 
 // answerLife is for how long an answer is good in a session. A session with

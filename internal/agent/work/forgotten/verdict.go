@@ -15,7 +15,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/ledger"
-	"github.com/capstan-io/capstan/internal/restored"
+	"github.com/capstan-io/capstan/internal/controlplane/restored"
 )
 
 // namesMax is how many works a message names.

@@ -30,9 +30,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/agent/connect"
-	"github.com/capstan-io/capstan/internal/certs"
-	"github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/kubeconfig"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/kube/kubeconfig"
+	"github.com/capstan-io/capstan/internal/server/certs"
 )
 
 // lookEvery is how often the files are looked at. They are read from memory,

@@ -26,7 +26,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
 )
 
 // part notes the connections that it gets.

@@ -18,10 +18,10 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/agent/succession"
-	"github.com/capstan-io/capstan/internal/dial"
-	"github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/options"
-	"github.com/capstan-io/capstan/internal/watch"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/kube/watch"
+	"github.com/capstan-io/capstan/internal/server/options"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	"github.com/capstan-io/capstan/internal/interpret/customized"
 	"github.com/capstan-io/capstan/internal/interpret/lua"
-	"github.com/capstan-io/capstan/internal/watch"
+	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
 // follower takes in the customizations of a hub.

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/metadata"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/watch"
+	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
 // Owner is an AppliedManifestWork that owns an object.

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
 // fewObjects is up to how many objects a list is smaller than a map, and fast

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
 func TestASetHasWhatWasAddedAndNotRemoved(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/dial"
-	"github.com/capstan-io/capstan/internal/watch"
+	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
 // ErrPending says that a type has not been listed yet.

@@ -18,8 +18,8 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/agent/work/report"
 	"github.com/capstan-io/capstan/internal/agent/work/size"
-	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/kube/conditions"
 )
 
 const (

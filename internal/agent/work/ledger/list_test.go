@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
 func jsonBytes(t testing.TB, value any) int {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
 // Requests are the objects that were asked to go. The zero value is none. It

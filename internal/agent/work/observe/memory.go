@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
-	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
 // Memory is what is remembered from pass to pass of a work whose objects are

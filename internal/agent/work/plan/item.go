@@ -17,8 +17,8 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/interpreters"
-	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/apply/ignore"
+	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
 )
 
 // errUnsupported marks options of the API that this agent does not know.

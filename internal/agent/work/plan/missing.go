@@ -6,7 +6,7 @@ package plan
 import (
 	"strings"
 
-	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
 // Missing is what items wait for: groups of definitions, and names of

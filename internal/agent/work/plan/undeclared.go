@@ -6,9 +6,9 @@ package plan
 import (
 	"time"
 
-	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/apply/ignore"
-	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
+	"github.com/capstan-io/capstan/internal/kube/backoff"
 )
 
 const (

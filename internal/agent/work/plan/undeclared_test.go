@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/apply/ignore"
+	"github.com/capstan-io/capstan/internal/kube/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
 )
 
 func TestWholeManifestsAreSentAgainAtGrowingIntervals(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
-	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
 // sentBy tells whether the work brought the object for a binding, as its labels

@@ -17,7 +17,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/agent/work/size"
-	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/kube/conditions"
 )
 
 // A status that is too large is refused for ever, and nobody would hear why. So

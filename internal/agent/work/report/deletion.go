@@ -15,7 +15,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
-	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
 // Unlisted is a type whose objects are not known yet, with what the server

@@ -6,7 +6,7 @@ package runtime
 import (
 	"time"
 
-	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/kube/backoff"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
 )
 
 // Request names something to look at: a ManifestWork of a cluster, or an

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
 )
 
 const (

@@ -16,8 +16,8 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/compressed"
-	"github.com/capstan-io/capstan/internal/backoff"
-	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/kube/backoff"
 )
 
 // The time between attempts to read works that the hub does not let us read

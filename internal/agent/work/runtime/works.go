@@ -18,7 +18,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/compressed"
-	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
 // Works are the ManifestWorks of one cluster as the hub has them.

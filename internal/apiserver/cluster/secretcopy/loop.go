@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/kube/backoff"
 )
 
 const (

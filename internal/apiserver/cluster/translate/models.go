@@ -11,7 +11,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
-	"github.com/capstan-io/capstan/internal/fleet/grades"
+	"github.com/capstan-io/capstan/internal/cluster/grades"
 )
 
 // DefaultModels returns the resource models of a Cluster that has none of its own.

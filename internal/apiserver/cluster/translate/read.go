@@ -14,8 +14,8 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
-	"github.com/capstan-io/capstan/internal/fleet/grades"
-	"github.com/capstan-io/capstan/internal/karmadauid"
+	"github.com/capstan-io/capstan/internal/cluster/grades"
+	"github.com/capstan-io/capstan/internal/cluster/karmadauid"
 )
 
 // Cluster returns the Cluster that a ClusterConnection shows as, or nil if it is

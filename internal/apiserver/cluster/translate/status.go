@@ -15,7 +15,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
-	"github.com/capstan-io/capstan/internal/fleet/projection"
+	"github.com/capstan-io/capstan/internal/cluster/projection"
 )
 
 func status(connection *fleetv1alpha1.ClusterConnection) v1alpha1.ClusterStatus {

@@ -16,7 +16,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	"github.com/capstan-io/capstan/internal/apiserver/cluster/translate"
-	"github.com/capstan-io/capstan/internal/karmadauid"
+	"github.com/capstan-io/capstan/internal/cluster/karmadauid"
 )
 
 func connectionOf(change ...func(*fleetv1alpha1.ClusterConnection)) *fleetv1alpha1.ClusterConnection {

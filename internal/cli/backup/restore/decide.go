@@ -11,9 +11,9 @@ import (
 	"time"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/archive"
 	"github.com/capstan-io/capstan/internal/cli/exit"
-	"github.com/capstan-io/capstan/internal/restored"
+	"github.com/capstan-io/capstan/internal/controlplane/archive"
+	"github.com/capstan-io/capstan/internal/controlplane/restored"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 

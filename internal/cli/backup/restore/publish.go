@@ -23,9 +23,9 @@ import (
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/cli/backup"
 	"github.com/capstan-io/capstan/internal/cli/backup/portforward"
+	"github.com/capstan-io/capstan/internal/server/certs"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 

@@ -28,7 +28,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/install"
 	"github.com/capstan-io/capstan/internal/cli/progress"
-	"github.com/capstan-io/capstan/internal/restored"
+	"github.com/capstan-io/capstan/internal/controlplane/restored"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 

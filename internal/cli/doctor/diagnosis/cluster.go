@@ -18,7 +18,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
 	"github.com/capstan-io/capstan/internal/cli/health"
 	"github.com/capstan-io/capstan/internal/cli/requests"
-	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
 const (

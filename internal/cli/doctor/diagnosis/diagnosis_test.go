@@ -21,10 +21,10 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
 	"github.com/capstan-io/capstan/internal/cli/requests"
-	"github.com/capstan-io/capstan/internal/probe"
+	"github.com/capstan-io/capstan/internal/operator/probe"
+	"github.com/capstan-io/capstan/internal/server/certs"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
-	"github.com/capstan-io/capstan/internal/probe"
+	"github.com/capstan-io/capstan/internal/operator/probe"
 )
 
 func memberGiven(e *evidence.Evidence) bool { return e.Member != nil }

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
-	"github.com/capstan-io/capstan/internal/pods"
+	"github.com/capstan-io/capstan/internal/operator/pods"
 )
 
 // running says why the pods of a Deployment do not run. A Deployment that is to

@@ -20,8 +20,8 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/explain/trial"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/reserved"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
-	"github.com/capstan-io/capstan/internal/reserved"
 )
 
 // candidate is an object that may be concerned.

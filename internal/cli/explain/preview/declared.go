@@ -17,7 +17,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/explain/trial"
-	"github.com/capstan-io/capstan/internal/reserved"
+	"github.com/capstan-io/capstan/internal/propagation/reserved"
 )
 
 // declared is what is in the files, as the hub would have it.

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	"github.com/capstan-io/capstan/internal/binding"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/explain/trial"
 	"github.com/capstan-io/capstan/internal/cli/interpreters"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/forecast"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
+	"github.com/capstan-io/capstan/internal/scheduling/binding"
 )
 
 // Preview is what would become of things. The form of its items is stable.

@@ -21,7 +21,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/explain/trial"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/interpreters"
-	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/propagation/forecast"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 )

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/binding"
-	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/scheduling/binding"
 )
 
 // decision is what the hub decides for the binding as things are now.

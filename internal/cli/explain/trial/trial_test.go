@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
-	"github.com/capstan-io/capstan/internal/placement"
+	"github.com/capstan-io/capstan/internal/scheduling/placement"
 )
 
 func object(t *testing.T, text string) *unstructured.Unstructured {

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
-	"github.com/capstan-io/capstan/internal/guard"
 	"github.com/capstan-io/capstan/internal/hub/placement"
+	"github.com/capstan-io/capstan/internal/server/guard"
 )
 
 const (

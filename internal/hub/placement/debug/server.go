@@ -15,9 +15,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
-	"github.com/capstan-io/capstan/internal/guard"
-	"github.com/capstan-io/capstan/internal/httpserver"
 	"github.com/capstan-io/capstan/internal/hub/placement"
+	"github.com/capstan-io/capstan/internal/server/guard"
+	"github.com/capstan-io/capstan/internal/server/httpserver"
 )
 
 const (

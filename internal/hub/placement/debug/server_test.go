@@ -38,8 +38,8 @@ import (
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	manifests "github.com/capstan-io/capstan/config"
-	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/hub/placement"
+	"github.com/capstan-io/capstan/internal/server/certs"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 

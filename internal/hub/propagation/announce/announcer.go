@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/kube/events"
 )
 
 const (

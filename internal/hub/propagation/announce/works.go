@@ -10,7 +10,7 @@ import (
 
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/karmadauid"
+	"github.com/capstan-io/capstan/internal/cluster/karmadauid"
 )
 
 // shownAs returns the Work that a ManifestWork is shown as, which events are

@@ -18,10 +18,10 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/allowance"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
 	"github.com/capstan-io/capstan/internal/hub/propagation/turns"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 )
 
 // TestHeavyObjectsHaveTheirTurn has others of the namespace send something heavy.

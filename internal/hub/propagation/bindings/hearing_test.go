@@ -17,11 +17,11 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/agentlabels"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
+	"github.com/capstan-io/capstan/internal/registration/agentlabels"
 )
 
 // added counts the bindings that are to be looked at now, and has the longest time after

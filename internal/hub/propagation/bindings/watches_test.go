@@ -18,7 +18,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/latest"
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
-	"github.com/capstan-io/capstan/internal/order"
+	"github.com/capstan-io/capstan/internal/kube/order"
 )
 
 // TestBindingsOfGreaterPriorityComeFirst queues bindings in the order of their

@@ -8,9 +8,9 @@ import (
 	"maps"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/allowance"
-	"github.com/capstan-io/capstan/internal/allowance/counting"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance/counting"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 

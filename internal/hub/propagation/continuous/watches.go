@@ -15,7 +15,7 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/conflict"
+	"github.com/capstan-io/capstan/internal/kube/conflict"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/kube/backoff"
 )
 
 const (

@@ -18,8 +18,8 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	slim "github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/fleet/view"
+	slim "github.com/capstan-io/capstan/internal/cluster/fleet"
+	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
 // Fleet is all clusters that the hub has accepted or may accept. It is safe for

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-io/capstan/internal/callout"
+	"github.com/capstan-io/capstan/internal/cluster/callout"
 )
 
 // +kubebuilder:rbac:groups="",resources=services,verbs=get

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/capstan-io/capstan/internal/callout"
+	"github.com/capstan-io/capstan/internal/cluster/callout"
 )
 
 func TestWhereServicesAre(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/kube/events"
 )
 
 // TestANamespaceGoesToClustersOnly has a binding whose author wrote the names of

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	"github.com/capstan-io/capstan/internal/events"
-	"github.com/capstan-io/capstan/internal/reserved"
+	"github.com/capstan-io/capstan/internal/kube/events"
+	"github.com/capstan-io/capstan/internal/propagation/reserved"
 )
 
 const (

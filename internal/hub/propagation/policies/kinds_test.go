@@ -15,7 +15,7 @@ import (
 	clientevents "k8s.io/client-go/tools/events"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/kube/events"
 )
 
 // TestFewSelectorsAreNamed is about a policy with many kinds that nobody serves.

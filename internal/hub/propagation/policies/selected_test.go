@@ -14,11 +14,11 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	"github.com/capstan-io/capstan/internal/events"
-	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
-	"github.com/capstan-io/capstan/internal/labelselector"
+	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
+	"github.com/capstan-io/capstan/internal/untrusted/labelselector"
 )
 
 // objects are Deployments that there are, or none and not listed yet.

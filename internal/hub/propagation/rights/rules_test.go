@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/kube/events"
 )
 
 func TestWhatPoliciesNeed(t *testing.T) {

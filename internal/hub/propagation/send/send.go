@@ -19,8 +19,8 @@ import (
 
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/deletion"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
+	"github.com/capstan-io/capstan/internal/kube/deletion"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 

@@ -29,9 +29,9 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	karmadaclusterv1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
-	"github.com/capstan-io/capstan/internal/conflict"
+	"github.com/capstan-io/capstan/internal/cluster/karmadauid"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
-	"github.com/capstan-io/capstan/internal/karmadauid"
+	"github.com/capstan-io/capstan/internal/kube/conflict"
 )
 
 // labelSystem marks namespaces that belong to the hub itself in Karmada.

@@ -10,7 +10,7 @@ import (
 
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/rollout"
+	"github.com/capstan-io/capstan/internal/scheduling/rollout"
 )
 
 // TestHowAClusterIs has works of generation 2, and what their agents have said of

@@ -19,7 +19,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/capstan-io/capstan/internal/served"
+	"github.com/capstan-io/capstan/internal/kube/served"
 )
 
 // TestAnObjectThatWasAskedForTooEarlyIsTold is about an object that was deleted

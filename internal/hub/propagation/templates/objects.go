@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/capstan-io/capstan/internal/decoding"
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 // FieldManager is that of what is written to the objects of the hub.

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-io/capstan/internal/hub/propagation/kept"
+	"github.com/capstan-io/capstan/internal/kube/served"
+	"github.com/capstan-io/capstan/internal/kube/watch"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
-	"github.com/capstan-io/capstan/internal/served"
-	"github.com/capstan-io/capstan/internal/watch"
 )
 
 // Options are what Templates are made of.

@@ -20,7 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/capstan-io/capstan/internal/served"
+	"github.com/capstan-io/capstan/internal/kube/served"
 )
 
 // TestKindsThatNobodyServesShareALook is about a tenant whose policies name kinds that

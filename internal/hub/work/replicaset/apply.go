@@ -21,9 +21,9 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
-	"github.com/capstan-io/capstan/internal/allowance"
-	"github.com/capstan-io/capstan/internal/allowance/counting"
-	"github.com/capstan-io/capstan/internal/deletion"
+	"github.com/capstan-io/capstan/internal/kube/deletion"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance/counting"
 )
 
 const (

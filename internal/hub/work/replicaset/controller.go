@@ -24,9 +24,9 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
-	"github.com/capstan-io/capstan/internal/allowance"
-	"github.com/capstan-io/capstan/internal/conditions"
-	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/kube/conditions"
+	"github.com/capstan-io/capstan/internal/kube/events"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 )
 
 // The webhooks of works exempt this component from what its user was asked for

@@ -13,7 +13,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
-	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 )
 
 // TestDeletionsOfReplicaSetsWaitForTheirTurn has a tenant delete works that count as 4 MiB each, more than

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/allowance"
-	"github.com/capstan-io/capstan/internal/rollout"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
+	"github.com/capstan-io/capstan/internal/scheduling/rollout"
 )
 
 // facts are what a plan is made of.

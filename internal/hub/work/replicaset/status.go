@@ -18,8 +18,8 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
-	"github.com/capstan-io/capstan/internal/allowance"
-	"github.com/capstan-io/capstan/internal/rollout"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
+	"github.com/capstan-io/capstan/internal/scheduling/rollout"
 )
 
 // namesMax is how many clusters a message names.

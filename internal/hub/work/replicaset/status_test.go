@@ -16,8 +16,8 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
-	"github.com/capstan-io/capstan/internal/allowance"
-	"github.com/capstan-io/capstan/internal/rollout"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
+	"github.com/capstan-io/capstan/internal/scheduling/rollout"
 )
 
 // Clients of OCM compare the whole struct: DesiredTotal and Updated stay 0.

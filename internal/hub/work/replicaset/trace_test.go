@@ -17,7 +17,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/tracing"
+	"github.com/capstan-io/capstan/internal/server/tracing"
 )
 
 // refusals is how many refused changes of a work are waited for.

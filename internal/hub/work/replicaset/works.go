@@ -22,7 +22,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
-	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 )
 
 const (

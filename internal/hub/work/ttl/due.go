@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/allowance"
+	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 )
 
 // secondsMax is the longest time to wait, in seconds: 292 years.

@@ -6,7 +6,7 @@ package approval
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/capstan-io/capstan/internal/csr/policy"
+	"github.com/capstan-io/capstan/internal/registration/policy"
 )
 
 // newVerdicts returns the counter of decisions.

@@ -14,7 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/csr/policy"
+	"github.com/capstan-io/capstan/internal/registration/policy"
 )
 
 // TestAClusterIsToldThatComesAfterItsRequest has a request that is seen before its

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/conflict"
-	"github.com/capstan-io/capstan/internal/csr/policy"
+	"github.com/capstan-io/capstan/internal/kube/conflict"
+	"github.com/capstan-io/capstan/internal/registration/policy"
 )
 
 const (

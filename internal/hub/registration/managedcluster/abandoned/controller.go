@@ -24,9 +24,9 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
-	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/internal/kube/conflict"
+	"github.com/capstan-io/capstan/internal/kube/rights"
 )
 
 const fieldOwner = "registration-controller"

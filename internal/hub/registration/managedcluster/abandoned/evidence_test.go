@@ -12,8 +12,8 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/csr/policy"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
+	"github.com/capstan-io/capstan/internal/registration/policy"
 )
 
 func TestAWorkWaitsForAnAgentThatMayHaveAppliedIt(t *testing.T) {

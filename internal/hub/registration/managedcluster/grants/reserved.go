@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/capstan-io/capstan/internal/reserved"
+	"github.com/capstan-io/capstan/internal/propagation/reserved"
 )
 
 // Unusable says why no cluster can have the name, or "" if one can. Such a

@@ -19,13 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/agentlabels"
-	"github.com/capstan-io/capstan/internal/conditions"
-	"github.com/capstan-io/capstan/internal/csr/policy"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/gc"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/taint"
-	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/internal/kube/conditions"
+	"github.com/capstan-io/capstan/internal/kube/rights"
+	"github.com/capstan-io/capstan/internal/registration/agentlabels"
+	"github.com/capstan-io/capstan/internal/registration/policy"
 )
 
 const (

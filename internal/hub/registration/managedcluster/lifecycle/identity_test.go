@@ -16,7 +16,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/internal/kube/rights"
 )
 
 // The cluster "mine" is uid, was created at noon, and is to be accepted.

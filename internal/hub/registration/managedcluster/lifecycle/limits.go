@@ -14,7 +14,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/agentlabels"
+	"github.com/capstan-io/capstan/internal/registration/agentlabels"
 )
 
 // limitAgent notes on the ManagedCluster what its agent may change of it, and which

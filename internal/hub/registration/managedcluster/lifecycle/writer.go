@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/deletion"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
-	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/internal/kube/deletion"
+	"github.com/capstan-io/capstan/internal/kube/rights"
 )
 
 // writer brings the objects of a cluster to the API server.

@@ -19,7 +19,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/fleet/projection"
+	"github.com/capstan-io/capstan/internal/cluster/projection"
 )
 
 const (

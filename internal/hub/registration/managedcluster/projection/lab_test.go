@@ -19,9 +19,9 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/projection"
+	"github.com/capstan-io/capstan/internal/kube/conflict"
 )
 
 // roundsMax is how often a test reconciles until nothing is left to do.

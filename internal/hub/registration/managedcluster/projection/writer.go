@@ -17,7 +17,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/fleet/projection"
+	"github.com/capstan-io/capstan/internal/cluster/projection"
 )
 
 // read returns the objects of a cluster, nil for one that there is not. They come

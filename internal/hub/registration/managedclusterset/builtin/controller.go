@@ -23,7 +23,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
-	"github.com/capstan-io/capstan/internal/conflict"
+	"github.com/capstan-io/capstan/internal/kube/conflict"
 )
 
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersets,verbs=get;list;watch;create;patch

@@ -1,0 +1,65 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package affinity
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/untrusted/labelselector"
+)
+
+// groupsMax is how many groups of clusters a placement may have. While one after the other
+// is tried for replicas that none has room for, nobody else's replicas are placed.
+const groupsMax = 64
+
+// CheckPlacement returns what is wrong with a placement that has more terms, in all of
+// its affinities together, than each cluster can be compared with.
+func CheckPlacement(placement *policyv1alpha1.Placement, path *field.Path) field.ErrorList {
+	if groups := len(placement.ClusterAffinities); groups > groupsMax {
+		mistake := field.TooMany(path.Child("clusterAffinities"), groups, groupsMax)
+		mistake.Detail += ": they are tried one after the other, with all clusters; use fewer, or select more clusters by each"
+		return field.ErrorList{mistake}
+	}
+	terms := termsOf(placement.ClusterAffinity)
+	for i := range placement.ClusterAffinities {
+		group := &placement.ClusterAffinities[i]
+		terms += termsOf(&group.ClusterAffinity)
+		for j := range group.OverflowAffinities {
+			terms += termsOf(&group.OverflowAffinities[j].ClusterAffinity)
+		}
+	}
+	if s := placement.ReplicaScheduling; s != nil && s.WeightPreference != nil {
+		for i := range s.WeightPreference.StaticWeightList {
+			terms += termsOf(&s.WeightPreference.StaticWeightList[i].TargetCluster)
+		}
+	}
+	return labelselector.Check(path, terms)
+}
+
+// CheckTargets does so for the clusters of an override policy.
+func CheckTargets(spec *policyv1alpha1.OverrideSpec, path *field.Path) field.ErrorList {
+	terms := termsOf(spec.TargetCluster)
+	for i := range spec.OverrideRules {
+		terms += termsOf(spec.OverrideRules[i].TargetCluster)
+	}
+	return labelselector.Check(path, terms)
+}
+
+// termsOf counts what clusters are compared with; nil has nothing.
+func termsOf(a *policyv1alpha1.ClusterAffinity) int {
+	if a == nil {
+		return 0
+	}
+	terms := labelselector.Terms(a.LabelSelector)
+	if a.FieldSelector != nil {
+		for _, e := range a.FieldSelector.MatchExpressions {
+			terms += len(e.Values)
+		}
+	}
+	if terms == 0 && len(a.ClusterNames) == 0 { // it selects all, which is compared as well
+		return 1
+	}
+	return terms
+}

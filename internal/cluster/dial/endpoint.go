@@ -1,0 +1,101 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/server/certs"
+)
+
+// Endpoint is where a cluster is and how to get there.
+type Endpoint struct {
+	// URL of the API server.
+	URL string
+	// Proxy is the URL of a proxy that leads there; empty is for none. ProxyHeader
+	// are headers that it gets with CONNECT, with commas between several values.
+	Proxy       string
+	ProxyHeader map[string]string
+	// CA has the PEM of the certificates that sign the server's. Empty is for those
+	// of the system.
+	CA []byte
+	// Insecure does without a check of the server's certificate.
+	Insecure bool
+}
+
+// EndpointOf returns the endpoint that a ClusterConnection declares, with the CA
+// of its Secret.
+func EndpointOf(spec *fleetv1alpha1.ClusterConnectionSpec, ca []byte) Endpoint {
+	return Endpoint{
+		URL: strings.TrimSuffix(spec.APIEndpoint, "/"), Proxy: spec.ProxyURL, ProxyHeader: spec.ProxyHeader,
+		CA: ca, Insecure: spec.InsecureSkipTLSVerification,
+	}
+}
+
+// Equal tells whether both lead to the same place in the same way.
+func (e Endpoint) Equal(other Endpoint) bool {
+	return e.URL == other.URL && e.Proxy == other.Proxy && e.Insecure == other.Insecure &&
+		maps.Equal(e.ProxyHeader, other.ProxyHeader) && bytes.Equal(e.CA, other.CA)
+}
+
+// base returns the URL if it may be dialled. A host name is resolved and looked
+// at when it is dialled.
+func (e Endpoint) base(guard Guard) (*url.URL, error) {
+	base, err := url.Parse(e.URL)
+	if err != nil || base.Scheme != "https" || base.Hostname() == "" || base.User != nil {
+		return nil, fmt.Errorf("spec.apiEndpoint %q is not a URL such as https://member.example.com:6443", e.URL)
+	}
+	if address, err := netip.ParseAddr(base.Hostname()); err == nil {
+		if err := guard.Check(address); err != nil { // a proxy would dial it for us
+			return nil, err
+		}
+	}
+	return base, nil
+}
+
+func (e Endpoint) tlsConfig() (*tls.Config, error) {
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, InsecureSkipVerify: e.Insecure, //nolint:gosec // only if the ClusterConnection says so
+	}
+	switch {
+	case len(e.CA) > 0 && e.Insecure:
+		return nil, fmt.Errorf("spec.insecureSkipTLSVerification is true, and the Secret has %s: these contradict each other; remove one of the two", fleetv1alpha1.SecretKeyCABundle)
+	case len(e.CA) > 0:
+		pool, err := certs.NewPool(e.CA)
+		if err != nil {
+			return nil, fmt.Errorf("%s of the Secret %w", fleetv1alpha1.SecretKeyCABundle, err)
+		}
+		config.RootCAs = pool
+	}
+	return config, nil
+}
+
+// useProxy makes a transport go by the proxy, or by none: the hub's own proxy
+// variables are not for members.
+func (e Endpoint) useProxy(transport *http.Transport) error {
+	if e.Proxy == "" {
+		transport.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+		return nil
+	}
+	proxy, err := url.Parse(e.Proxy)
+	if err != nil || proxy.Hostname() == "" {
+		return fmt.Errorf("spec.proxyURL %q is not a URL such as http://proxy.example.com:3128", e.Proxy)
+	}
+	transport.Proxy = http.ProxyURL(proxy)
+	transport.ProxyConnectHeader = http.Header{}
+	for key, values := range e.ProxyHeader {
+		for value := range strings.SplitSeq(values, ",") {
+			transport.ProxyConnectHeader.Add(key, strings.TrimSpace(value))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/kube/backoff"
+)
+
+const (
+	// renewPart and renewedPart are parts of a token's life: a token is renewed when
+	// a third is left, and one that was just renewed not before a sixth has gone by,
+	// whatever clocks say.
+	renewPart   = 3
+	renewedPart = 6
+	// tokenLifeMin is the shortest life that API servers give a token.
+	tokenLifeMin = 10 * time.Minute
+	// renewIntervalMin is the least time from one new token to the next, so that a
+	// member whose tokens last for seconds does not keep the hub busy with them.
+	renewIntervalMin = time.Minute
+	// renewAgainMin and renewAgainMax bound the time between attempts that failed;
+	// it doubles.
+	renewAgainMin = 10 * time.Second
+	renewAgainMax = 10 * time.Minute
+)
+
+// Renewal is when a token is to be renewed, and how that went so far. The zero
+// value knows of no token.
+type Renewal struct {
+	token    string
+	failures int
+	// next is when the next attempt may be at the earliest.
+	next time.Time
+	// problem is why the latest attempt failed.
+	problem Problem
+}
+
+// Of forgets what was about another token.
+func (r *Renewal) Of(token string) {
+	if r.token != token {
+		*r = Renewal{token: token}
+	}
+}
+
+// Due returns when the credential is to be renewed; zero if it never is.
+func (r *Renewal) Due(c Credential) time.Time {
+	if c.Account.Name == "" {
+		return time.Time{}
+	}
+	at := c.Expires.Add(-c.Life() / renewPart)
+	if r.next.After(at) {
+		return r.next
+	}
+	return at
+}
+
+// Failed notes why an attempt failed and when the next one is due.
+func (r *Renewal) Failed(c Credential, why error, now time.Time) {
+	r.failures++
+	r.next = now.Add(backoff.After(r.failures, backoff.Between(renewAgainMin, renewAgainMax)))
+	r.problem = Problem{
+		fleetv1alpha1.ClusterConnectionReasonRenewalFailing,
+		fmt.Sprintf("the token is valid until %s, but cannot be renewed: %v; fix this, or put a new token into the Secret before then",
+			c.Expires.UTC().Format(time.RFC3339), why),
+	}
+}
+
+// Renewed notes that there is a new token in the place of the credential's.
+func (r *Renewal) Renewed(c Credential, token string, now time.Time) {
+	*r = Renewal{token: token, next: now.Add(max(c.Life()/renewedPart, renewIntervalMin))}
+}
+
+// Problem returns why the latest attempt failed.
+func (r *Renewal) Problem() Problem { return r.problem }
+
+// RequestToken asks the cluster for a token of the credential's ServiceAccount
+// with as long a life, also while requests are blocked.
+func (t *Transport) RequestToken(ctx context.Context, c Credential) (string, error) {
+	account, seconds := c.Account, int64(max(c.Life(), tokenLifeMin)/time.Second)
+	request, err := json.Marshal(&authenticationv1.TokenRequest{
+		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
+		Spec:     authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
+	})
+	if err != nil {
+		return "", fmt.Errorf("encoding a TokenRequest: %w", err)
+	}
+	path := fmt.Sprintf("api/v1/namespaces/%s/serviceaccounts/%s/token", account.Namespace, account.Name)
+	status, body, err := t.ask(ctx, http.MethodPost, path, request)
+	switch {
+	case err != nil:
+		return "", errors.New(Explain(err).Message)
+	case status == http.StatusForbidden:
+		return "", fmt.Errorf("the cluster returns 403; the ServiceAccount %s needs create on serviceaccounts/token for itself", account)
+	case status == http.StatusNotFound:
+		return "", fmt.Errorf("the cluster returns 404; the ServiceAccount %s no longer exists", account)
+	case status != http.StatusCreated:
+		return "", fmt.Errorf("the cluster returns %d for a TokenRequest of the ServiceAccount %s", status, account)
+	}
+	var answer authenticationv1.TokenRequest
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Status.Token == "" || strings.ContainsAny(answer.Status.Token, " \t\r\n") {
+		return "", fmt.Errorf("the cluster's response to a TokenRequest of the ServiceAccount %s has no single-line token", account)
+	}
+	return answer.Status.Token, nil
+}

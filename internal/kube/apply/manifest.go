@@ -1,0 +1,248 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
+)
+
+// Object names an object of a cluster, whatever its version.
+type Object struct {
+	Group, Resource string
+	// Namespace is empty for a cluster-scoped object.
+	Namespace, Name string
+}
+
+// String returns resource.group namespace/name, as kubectl takes it.
+func (o Object) String() string {
+	resource := schema.GroupResource{Group: o.Group, Resource: o.Resource}.String()
+	if o.Namespace == "" {
+		return resource + " " + o.Name
+	}
+	return resource + " " + o.Namespace + "/" + o.Name
+}
+
+// Hash tells manifests with different content apart.
+type Hash [16]byte
+
+// Manifest is what is known of a manifest without the cluster.
+type Manifest struct {
+	Kind            schema.GroupVersionKind
+	Namespace, Name string
+	Hash            Hash
+}
+
+// ErrNotObject says that a manifest is not an object that could be applied.
+var ErrNotObject = errors.New("not a Kubernetes object that can be applied")
+
+// Read returns what the JSON of a manifest is about. Its errors are
+// ErrNotObject, say what is wrong and are meant for the author of the
+// manifest; the manifest then has what could be read.
+func Read(raw []byte) (Manifest, error) {
+	m := Manifest{Hash: HashOf(raw)}
+	var head struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   struct {
+			Name         string `json:"name"`
+			Namespace    string `json:"namespace"`
+			GenerateName string `json:"generateName"`
+		} `json:"metadata"`
+	}
+	if len(raw) == 0 || string(raw) == "null" {
+		return m, fmt.Errorf("%w: the manifest is empty", ErrNotObject)
+	}
+	if err := utiljson.Unmarshal(raw, &head); err != nil {
+		return m, fmt.Errorf("%w: %w", ErrNotObject, err)
+	}
+	m.Namespace, m.Name = head.Metadata.Namespace, head.Metadata.Name
+	gv, err := schema.ParseGroupVersion(head.APIVersion)
+	if err != nil {
+		return m, fmt.Errorf("%w: apiVersion: %w", ErrNotObject, err)
+	}
+	m.Kind = gv.WithKind(head.Kind)
+	switch {
+	case head.APIVersion == "":
+		err = fmt.Errorf("%w: apiVersion is missing", ErrNotObject)
+	case head.Kind == "":
+		err = fmt.Errorf("%w: kind is missing", ErrNotObject)
+	case head.Metadata.Name == "" && strings.HasSuffix(head.Kind, "List"):
+		err = fmt.Errorf("%w: it is a list; add each of its items as a manifest", ErrNotObject)
+	case head.Metadata.Name == "" && head.Metadata.GenerateName != "":
+		err = fmt.Errorf("%w: metadata.generateName would create a new object each time; set metadata.name", ErrNotObject)
+	case head.Metadata.Name == "":
+		err = fmt.Errorf("%w: metadata.name is missing", ErrNotObject)
+	case !segment(head.Metadata.Name):
+		err = fmt.Errorf("%w: metadata.name %q cannot be part of a path", ErrNotObject, head.Metadata.Name)
+	case head.Metadata.Namespace != "" && !segment(head.Metadata.Namespace):
+		err = fmt.Errorf("%w: metadata.namespace %q cannot be part of a path", ErrNotObject, head.Metadata.Namespace)
+	}
+	return m, err
+}
+
+// segment tells whether a name leads nowhere else when it is put into the
+// path of a request.
+func segment(name string) bool { return len(content.IsPathSegmentName(name)) == 0 }
+
+// HashOf returns the hash of the JSON of a manifest.
+func HashOf(raw []byte) Hash {
+	sum := sha256.Sum256(raw)
+	return Hash(sum[:len(Hash{})])
+}
+
+// Stamp is what an object gets from us beside its manifest.
+type Stamp struct {
+	// Label with the value "true" is put on the object.
+	Label string
+	// Owners are added to the object's owners.
+	Owners []metav1.OwnerReference
+	// Annotations are added to those of the manifest.
+	Annotations map[string]string
+	// Namespace replaces that of the manifest.
+	Namespace string
+	// UID makes the server refuse any other object, and making a new one.
+	UID types.UID
+	// ResourceVersion makes the server refuse an object that has changed since.
+	ResourceVersion string
+	// Without are fields of the manifest to leave away.
+	Without []ignore.Path
+	// Undeclared are fields that the server does not know, to leave away as well. The paths
+	// are those of the manifest without the fields of Without.
+	Undeclared []ignore.Path
+	// MetadataOnly leaves everything but the stamp and the names away.
+	MetadataOnly bool
+}
+
+// Content returns the decoded JSON of a manifest, with its fields where the API server
+// stores them, and without those that a controller writes. Its errors are ErrNotObject.
+func Content(raw []byte) (map[string]any, error) {
+	content, err := decode(raw)
+	normalize(content)
+	return content, err
+}
+
+func decode(raw []byte) (map[string]any, error) {
+	var content map[string]any
+	if err := utiljson.Unmarshal(raw, &content); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotObject, err)
+	}
+	return content, nil
+}
+
+// Body returns what to send to the server to apply a manifest: its content
+// with the stamp, and without what only a server can say. Its errors are
+// ErrNotObject.
+func Body(raw []byte, stamp Stamp) ([]byte, error) {
+	content, err := Content(raw)
+	if err != nil {
+		return nil, err
+	}
+	ignore.Remove(content, stamp.Without)
+	ignore.Remove(content, stamp.Undeclared)
+	given, ok := content["metadata"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%w: metadata is missing", ErrNotObject)
+	}
+	metadata := map[string]any{"name": given["name"]}
+	if stamp.MetadataOnly {
+		content = map[string]any{"apiVersion": content["apiVersion"], "kind": content["kind"]}
+		given = map[string]any{}
+	}
+	for key, value := range given {
+		switch key {
+		case "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink":
+		default:
+			metadata[key] = value
+		}
+	}
+	content["metadata"] = metadata
+	delete(metadata, "namespace")
+	if stamp.Namespace != "" {
+		metadata["namespace"] = stamp.Namespace
+	}
+	if stamp.UID != "" {
+		metadata["uid"] = string(stamp.UID)
+	}
+	if stamp.ResourceVersion != "" {
+		metadata["resourceVersion"] = stamp.ResourceVersion
+	}
+	if err := put(metadata, stamp); err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the manifest: %w", err)
+	}
+	return body, nil
+}
+
+// put adds the label, the annotations and the owners of the stamp.
+func put(metadata map[string]any, stamp Stamp) error {
+	if err := putTexts(metadata, "labels", map[string]string{stamp.Label: "true"}); err != nil {
+		return err
+	}
+	if err := putTexts(metadata, "annotations", stamp.Annotations); err != nil {
+		return err
+	}
+	owners, ok := metadata["ownerReferences"].([]any)
+	if !ok && metadata["ownerReferences"] != nil {
+		return fmt.Errorf("%w: metadata.ownerReferences is not a list", ErrNotObject)
+	}
+	for i := range stamp.Owners {
+		o := &stamp.Owners[i]
+		owners = append(owners, map[string]any{
+			"apiVersion": o.APIVersion, "kind": o.Kind, "name": o.Name, "uid": string(o.UID),
+		})
+	}
+	metadata["ownerReferences"] = owners
+	return nil
+}
+
+// putTexts adds texts to one of the maps in the metadata.
+func putTexts(metadata map[string]any, field string, texts map[string]string) error {
+	all, ok := metadata[field].(map[string]any)
+	if !ok && metadata[field] != nil {
+		return fmt.Errorf("%w: metadata.%s is not a map", ErrNotObject, field)
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	if all == nil {
+		all = map[string]any{}
+	}
+	for key, text := range texts {
+		all[key] = text
+	}
+	metadata[field] = all
+	return nil
+}
+
+// Release returns what to send with a field manager that applied an object
+// before, so that it owns nothing of it any more, provided that the object
+// still is the one with the given UID and resourceVersion.
+func Release(kind schema.GroupVersionKind, object Object, uid types.UID, resourceVersion string) ([]byte, error) {
+	metadata := map[string]any{"name": object.Name, "uid": string(uid), "resourceVersion": resourceVersion}
+	if object.Namespace != "" {
+		metadata["namespace"] = object.Namespace
+	}
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": metadata,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the release of %s: %w", object, err)
+	}
+	return body, nil
+}

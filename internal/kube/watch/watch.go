@@ -1,0 +1,220 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/kube/backoff"
+)
+
+const (
+	// retryMin and retryMax bound the time between two attempts to list and watch
+	// while that fails, and thus for how long something can be missed: soon at
+	// first, and not often if a server stays away.
+	retryMin = 200 * time.Millisecond
+	retryMax = 15 * time.Second
+	// refusedMax is what retryMax is for what a server does not have or does not
+	// let us see.
+	refusedMax = 30 * time.Second
+	// pollMin and pollMax bound the time between two reads of an object that may
+	// be read, but not watched.
+	pollMin = 50 * time.Millisecond
+	pollMax = 15 * time.Second
+	// pollsPerWatch is the number of reads after which it is tried to watch again.
+	pollsPerWatch = 20
+	// pollFactor is by how much the time between two reads grows.
+	pollFactor = 1.7
+	// jitter is the share of a wait that is added by chance, as all watches of a
+	// server fail at the same moment.
+	jitter = 0.5
+	// lifetimeMin is how long a watch has to live to count as a success.
+	lifetimeMin = 5 * time.Second
+)
+
+// Handler is told what a watch finds. Its methods are called one at a time, and
+// have to return soon. The objects are the Handler's to keep.
+type Handler[T client.Object] interface {
+	// Replace tells all objects that there are, at a resourceVersion: at first, and
+	// whenever changes may have been missed. From then on they are watched, unless
+	// Failed says otherwise. The resourceVersion is empty if it is not known.
+	Replace(objects []T, resourceVersion string)
+	// Update tells an object that is new or has changed.
+	Update(object T)
+	// Delete tells an object that does not exist any more, or is not selected any
+	// more, as it was last.
+	Delete(object T)
+	// Bookmark tells up to which resourceVersion everything has been told.
+	Bookmark(resourceVersion string)
+	// Failed tells why what was told may not be true any more. It is tried again,
+	// and what is told next is a Replace; Refused tells whether the failure is
+	// likely to last.
+	Failed(err error)
+}
+
+// Watch keeps a Handler informed of objects.
+type Watch[T client.Object] struct {
+	Source  Source[T]
+	Handler Handler[T]
+	// Clock defaults to the real one.
+	Clock clock.Clock
+}
+
+// Refused tells whether an error is a server's last word for a while: it does
+// not serve the type, or does not let us list or watch it.
+func Refused(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// Run watches until ctx ends.
+func (w *Watch[T]) Run(ctx context.Context) {
+	clk := w.Clock
+	if clk == nil {
+		clk = clock.RealClock{}
+	}
+	s := &session[T]{source: w.Source, handler: w.Handler, clock: clk, ctx: ctx}
+	retry := retries()
+	reflector := cache.NewReflectorWithOptions(s.listWatch(), w.Source.example, s, cache.ReflectorOptions{
+		Name: w.Source.what, Clock: clk, Backoff: &retry,
+	})
+	failing, refused, polling := retries(), refusals(), polls()
+	for {
+		s.begin()
+		if s.mayWatch() {
+			// What goes wrong it tells the session before it returns.
+			_ = reflector.ListAndWatchWithContext(ctx)
+		}
+		if ctx.Err() != nil {
+			return // a list may still be under way
+		}
+		if s.lived() {
+			failing, refused, polling = retries(), refusals(), polls()
+		}
+		switch {
+		case s.polls:
+			s.poll(&polling)
+		case s.refused:
+			backoff.Sleep(ctx, clk, refused.Step())
+		default:
+			backoff.Sleep(ctx, clk, failing.Step())
+		}
+	}
+}
+
+func retries() wait.Backoff {
+	b := backoff.Between(retryMin, retryMax)
+	b.Jitter = jitter
+	return b
+}
+
+func refusals() wait.Backoff { return backoff.Between(retryMin, refusedMax) }
+
+func polls() wait.Backoff {
+	b := backoff.Between(pollMin, pollMax)
+	b.Factor = pollFactor
+	return b
+}
+
+// session is the state of a Watch that runs. It is what the reflector writes to.
+type session[T client.Object] struct {
+	source  Source[T]
+	handler Handler[T]
+	clock   clock.Clock
+	ctx     context.Context // that of Run; the reflector lists without one
+
+	// seeded says that the reflector has been given what the owner knows.
+	seeded bool
+	// opened is when the last watch began; zero if none did in this attempt.
+	opened time.Time
+	// refused says that the server refused in this attempt, and polls that the one
+	// object that there can be is read instead.
+	refused, polls bool
+	// refusedWatch says that the last attempt ended because the server let us list,
+	// but not watch.
+	refusedWatch bool
+	// listed is what was listed and is told when it is watched, or cannot be.
+	listed *listing[T]
+}
+
+// listing is all that there was at a resourceVersion.
+type listing[T client.Object] struct {
+	objects         []T
+	resourceVersion string
+}
+
+// begin begins an attempt.
+func (s *session[T]) begin() {
+	s.opened, s.refused, s.polls, s.listed = time.Time{}, false, false, nil
+}
+
+// lived tells whether the last watch counts as a success.
+func (s *session[T]) lived() bool {
+	return !s.opened.IsZero() && s.clock.Since(s.opened) >= lifetimeMin
+}
+
+// mayWatch tells whether to list and watch. After the server refused the watch
+// it asks for that alone first: many objects are not to be listed for nothing.
+func (s *session[T]) mayWatch() bool {
+	if !s.refusedWatch || s.source.get != nil {
+		return true
+	}
+	events, err := s.source.watch(s.ctx, metav1.ListOptions{})
+	s.refusedWatch = err != nil && Refused(err)
+	switch {
+	case err == nil:
+		events.Stop()
+	case s.refusedWatch:
+		_ = s.failed("watching", err) // the handler has been told
+		return false
+	}
+	return true
+}
+
+// failed tells the handler of an error, unless it is that of ctx, and returns
+// it with what was tried. What is tried with a single object is not of interest
+// to its owner, who wants to know it.
+func (s *session[T]) failed(doing string, err error) error {
+	if s.source.get == nil {
+		err = fmt.Errorf("%s %s: %w", doing, s.source.what, err)
+	}
+	if s.ctx.Err() != nil {
+		return err
+	}
+	s.refused = Refused(err)
+	s.polls = s.source.get != nil && apierrors.IsForbidden(err)
+	if !s.polls {
+		s.handler.Failed(err)
+	}
+	return err
+}
+
+// poll reads the one object that there can be a number of times.
+func (s *session[T]) poll(pause *wait.Backoff) {
+	for range pollsPerWatch {
+		object, err := s.source.get(s.ctx)
+		switch {
+		case s.ctx.Err() != nil:
+			return
+		case apierrors.IsNotFound(err):
+			s.handler.Replace(nil, "")
+		case err != nil:
+			s.handler.Failed(err)
+		default:
+			object.SetManagedFields(nil)
+			s.handler.Replace([]T{object}, object.GetResourceVersion())
+		}
+		if !backoff.Sleep(s.ctx, s.clock, pause.Step()) {
+			return
+		}
+	}
+}

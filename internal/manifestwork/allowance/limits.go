@@ -1,0 +1,369 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package allowance
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/untrusted/quantity"
+)
+
+const (
+	// DefaultShared is what the works of all namespaces without a limit of their own take up
+	// together, in bytes: half of the 2 GiB that etcd stores by default.
+	DefaultShared = 1 << 30
+	// shareOf and sharesMade are how much of that a namespace may have, without what others have:
+	// three quarters. One alone has 768 MiB, two have 3/7 of all each, and whoever comes later
+	// finds room: it is never all taken.
+	shareOf, sharesMade = 3, 4
+	// limitMax is more than any etcd stores, and less than what sums of limits overflow with.
+	limitMax = 1 << 50
+	// reservedPart is which part of that ClusterPropagationPolicies may have on top of it, one of so
+	// many: however many namespaces are full, what an administrator sends finds room.
+	reservedPart = 16
+	// burstPart is which part of a limit is written without a wait: one of so many. A first
+	// roll-out of 100,000 works of 2.5 KiB is within the default.
+	burstPart = 4
+	// secondsFull is in how many seconds as much is written after that as the limit is: for the
+	// default 1 MiB/s. API servers have etcd forget what was overwritten every five minutes, after
+	// twice as long at most: with what all namespaces share, what is reserved, and a burst of each,
+	// that is less than 2 GiB at any time. It is so whether works are changed or deleted: each
+	// deletion is one of these writes, and what was deleted is stored as long as what was overwritten.
+	secondsFull = 1024
+	// fullWait is how soon to look again for room.
+	fullWait = time.Minute
+	// lookEvery is how often one of those that wait is looked at, and lookMax how long each
+	// waits at most.
+	lookEvery = 250 * time.Millisecond
+	lookMax   = 10 * time.Minute
+)
+
+// Reason is why a work is not written now.
+type Reason string
+
+// The reasons, as conditions have them.
+const (
+	Full      Reason = workv1alpha2.BindingReasonNamespaceFull
+	HubFull   Reason = workv1alpha2.BindingReasonHubFull
+	Throttled Reason = workv1alpha2.BindingReasonNamespaceThrottled
+)
+
+// gravity orders the reasons: the one that lasts longest is told.
+func (r Reason) gravity() int { return slices.Index([]Reason{Throttled, HubFull, Full}, r) }
+
+var (
+	errFull      = errors.New("the works of the namespace take up all that they may on the hub")
+	errHubFull   = errors.New("the works of all namespaces take up so much on the hub that this one may have no more now")
+	errThrottled = errors.New("much was written to works of the namespace, and this has to wait for its turn")
+)
+
+// LimitOf returns the limit that a Namespace sets for an owner of works in it, in bytes, nil without
+// one. With an annotation that says no number of bytes it returns nil and what is wrong with it.
+func LimitOf(namespace metav1.Object, owner Owner) (*int64, error) {
+	text, set := namespace.GetAnnotations()[owner.limitAnnotation()]
+	if !set {
+		return nil, nil //nolint:nilnil // documented
+	}
+	limit, err := bytesOf(text)
+	if err != nil {
+		return nil, fmt.Errorf("annotation %s of Namespace %q: %w", owner.limitAnnotation(), namespace.GetName(), err)
+	}
+	return &limit, nil
+}
+
+// ParseShared returns the number of bytes that a text, such as 4Gi, allows all namespaces without a
+// limit of their own together. It is more than 0, and at most 1Pi.
+func ParseShared(text string) (int64, error) {
+	shared, err := bytesOf(text)
+	if err == nil && shared == 0 {
+		err = fmt.Errorf("%q leaves no room for any work; give a number of bytes such as 4Gi", text)
+	}
+	return shared, err
+}
+
+// bytesOf returns the number of bytes that a text stands for.
+func bytesOf(text string) (int64, error) {
+	parsed, err := quantity.Parse(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is not a number of bytes such as 4Gi: %w", text, err)
+	case parsed.Sign() < 0:
+		return 0, fmt.Errorf("%q is less than 0", text)
+	case parsed.CmpInt64(limitMax) > 0:
+		return 0, fmt.Errorf("%q is more than %dPi", text, limitMax>>50) //nolint:mnd // bytes of a PiB
+	}
+	return parsed.Value(), nil
+}
+
+// Held is what is not written now.
+type Held struct {
+	// Clusters are those whose works are held back, and why.
+	Clusters map[string]error
+	// Owner is whose they are.
+	Owner Owner
+	// Reason is the gravest of them, and Bytes what the works of the owner have of Limit.
+	Reason       Reason
+	Bytes, Limit int64
+	// Again is how soon to try again.
+	Again time.Duration
+
+	own          bool  // it is a limit of the owner's own
+	room, shared int64 // what the owner has a part of, and what all namespaces have together that have no limit
+}
+
+// Any tells whether something is held back.
+func (h Held) Any() bool { return len(h.Clusters) > 0 }
+
+// Lasts tells whether something is held back until somebody does something about it.
+func (h Held) Lasts() bool { return h.Any() && h.Reason != Throttled }
+
+// With returns what is held back of two parts of the works of a binding; other is the later one.
+func (h Held) With(other Held) Held {
+	if !other.Any() {
+		return h
+	}
+	other.Clusters = maps.Clone(other.Clusters)
+	maps.Copy(other.Clusters, h.Clusters)
+	if h.Reason.gravity() > other.Reason.gravity() {
+		other.Reason = h.Reason
+	}
+	if h.Any() {
+		other.Again = min(h.Again, other.Again)
+	}
+	return other
+}
+
+// Message says what is held back, in a sentence for a condition of an object of the namespace.
+func (h Held) Message() string {
+	const mebi = 1 << 20
+	whose := fmt.Sprintf("the bindings and replica sets of namespace %q", h.Owner.Namespace)
+	if h.Owner.ClusterWide {
+		whose = fmt.Sprintf("what ClusterPropagationPolicies send of namespace %q", h.Owner.Namespace)
+	}
+	switch h.Reason {
+	case Full:
+		return fmt.Sprintf("The works of %s have %d MiB on the hub, of %d MiB that they may have: %d clusters keep what they have. "+
+			"Send less, or have an administrator set annotation %s of the Namespace.",
+			whose, (h.Bytes+mebi-1)/mebi, h.Limit/mebi, len(h.Clusters), h.Owner.limitAnnotation())
+	case HubFull:
+		return fmt.Sprintf("The works of %s have %d MiB on the hub, and may have three quarters of what other namespaces leave of %d MiB, which is %d MiB now: "+
+			"%d clusters keep what they have. Send less, or have an administrator set annotation %s of the Namespace, or %s of the ClusterManager (flag --shared-work-bytes-max).",
+			whose, (h.Bytes+mebi-1)/mebi, h.room/mebi, h.Limit/mebi, len(h.Clusters), h.Owner.limitAnnotation(), fleetv1alpha1.AnnotationSharedWorkBytesMax)
+	}
+	limit, share := h.Limit, ""
+	if !h.own {
+		limit, share = h.shared, " at most, less what other namespaces write"
+	}
+	return fmt.Sprintf("So much was written to, or deleted of, the works of %s that the rest waits for its turn: %d clusters keep what they have until then. "+
+		"After %d MiB at once it is %d KiB in a second%s. An administrator raises both by annotation %s of the Namespace.",
+		whose, len(h.Clusters), burst(limit)/mebi, rate(limit)>>10, share, h.Owner.limitAnnotation())
+}
+
+// pool is what all owners have and write together that have no limit of their own.
+type pool struct {
+	limit, bytes int64
+	meter        meter
+}
+
+// share returns how much of a whole an owner may have of which others have so much.
+func share(whole, others int64) int64 { return max(0, whole-others) / sharesMade * shareOf }
+
+// pass decides about some works of one owner. The allowance is locked meanwhile.
+type pass struct {
+	*Allowance
+	*account
+
+	now  time.Time
+	held Held
+	// deletes says that some of what is held back is a deletion.
+	deletes bool
+}
+
+// room returns what the owner has a part of, as all others do that have no limit of their own.
+func (p *pass) room() int64 {
+	if p.owner.ClusterWide {
+		return p.pool.limit + p.pool.limit/reservedPart
+	}
+	return p.pool.limit
+}
+
+// most returns how many bytes the works of the owner may have now.
+func (p *pass) most() int64 {
+	if p.limit != nil {
+		return *p.limit
+	}
+	return share(p.room(), p.pool.bytes-p.bytes)
+}
+
+// full returns why works may not have so many bytes more; "" if they may.
+func (p *pass) full(grows int64) Reason {
+	switch {
+	case p.bytes+grows <= p.most():
+		return ""
+	case p.limit == nil && p.bytes+grows <= share(p.room(), 0):
+		return HubFull
+	default:
+		return Full
+	}
+}
+
+// open tells whether something may be written now, or deleted.
+func (p *pass) open(deletes bool) bool {
+	if p.limit != nil {
+		p.meter.drain(p.now, rate(*p.limit))
+		return p.meter.open(rate(*p.limit), burst(*p.limit), deletes)
+	}
+	p.drainPool(p.now)
+	// One alone may write as much at once as with the same limit of its own.
+	whole := burst(p.pool.limit) * sharesMade / shareOf
+	return p.meter.open(rate(p.pool.limit), share(whole, int64(max(0, p.pool.meter.bytes-p.meter.bytes))), deletes)
+}
+
+// drainPool takes off the meters of all owners without a limit of their own what has been lost
+// until now: each loses its part of the rate that they have together. The caller has the lock.
+func (a *Allowance) drainPool(now time.Time) {
+	if now.Sub(a.pool.meter.at) < time.Second {
+		return
+	}
+	before := a.pool.meter.bytes
+	a.pool.meter.drain(now, rate(a.pool.limit))
+	for _, of := range a.of {
+		if of.limit == nil && of.meter.bytes > 0 {
+			of.meter.bytes *= a.pool.meter.bytes / max(before, of.meter.bytes)
+			of.meter.at = now
+		}
+	}
+}
+
+// admit decides whether a work is written now.
+func (p *pass) admit(w Write) bool {
+	before := p.begun[w.Work]
+	if before.repeats(w) {
+		return true // the cache does not show yet what was written
+	}
+	more := w.Bytes - w.Has
+	if w.deletes {
+		more = before.more // what is being written takes room until the cache shows it
+	} else if more > 0 {
+		if why := p.full(more - max(0, before.more)); why != "" {
+			return p.hold(w, why)
+		}
+	}
+	if !p.open(w.deletes) {
+		return p.hold(w, Throttled)
+	}
+	p.meter.bytes += float64(w.Bytes)
+	if p.limit == nil {
+		p.pool.meter.bytes += float64(w.Bytes)
+	}
+	p.begin(p.account, w.Work, begun{bytes: w.Bytes, more: more, version: w.Version, deletes: w.deletes, since: p.now})
+	return true
+}
+
+// hold notes that a work is not written, and returns that.
+func (p *pass) hold(w Write, why Reason) (admitted bool) {
+	if p.held.Clusters == nil {
+		p.held.Clusters, p.held.Reason = map[string]error{}, why
+	}
+	p.held.Clusters[w.Work.Namespace] = map[Reason]error{Full: errFull, HubFull: errHubFull, Throttled: errThrottled}[why]
+	if why.gravity() > p.held.Reason.gravity() {
+		p.held.Reason = why
+	}
+	p.account.held[why] = p.now
+	p.deletes = p.deletes || w.deletes
+	return false
+}
+
+// place returns how soon to look again: when there may be more room, or more time.
+func (p *pass) place() time.Duration {
+	switch {
+	case p.held.Reason != Throttled:
+		return p.line.place(p.now, fullWait)
+	case p.deletes:
+		return p.lineToDelete.place(p.now, p.meter.wait(reopenToDelete))
+	default:
+		return p.line.place(p.now, p.meter.wait(reopen))
+	}
+}
+
+// burst and rate, which is in bytes in a second, are not lower with a lower limit: what becomes
+// smaller is always written.
+func burst(limit int64) int64 { return max(limit, DefaultShared) / burstPart }
+func rate(limit int64) int64  { return max(limit, DefaultShared) / secondsFull }
+
+// meter measures what is written to works: a bucket that loses so much in a second. When it is
+// full nothing is added until a part of it is free: those that wait are looked at for more
+// than one work then.
+type meter struct {
+	bytes float64
+	at    time.Time
+	// full and fullToDelete say that it was full, and not enough is free since.
+	full, fullToDelete bool
+	// most and rate are what it was last looked at by.
+	most, rate int64
+}
+
+// drain takes off what has been lost until now.
+func (m *meter) drain(now time.Time, rate int64) {
+	if m.at.IsZero() {
+		m.at = now
+	}
+	if passed := now.Sub(m.at); passed > 0 {
+		m.bytes = max(0, m.bytes-passed.Seconds()*float64(rate))
+		m.at = now
+	}
+}
+
+// open tells whether something may be written, or deleted. Deletions come before what is written: whoever
+// writes without end keeps nothing from going.
+func (m *meter) open(rate, most int64, deletes bool) bool {
+	m.rate, m.most = rate, most
+	m.full = m.stillFull(m.full, reopen)
+	m.fullToDelete = m.stillFull(m.fullToDelete, reopenToDelete)
+	if deletes {
+		return !m.fullToDelete
+	}
+	return !m.full
+}
+
+func (m *meter) stillFull(was bool, reopen float64) bool {
+	return m.bytes >= float64(m.most) || was && m.bytes > float64(m.most)*reopen
+}
+
+// reopen and reopenToDelete are how full the meter is when more may be written, and deleted.
+const reopen, reopenToDelete = 0.75, 0.875
+
+// wait returns in how long it is so full.
+func (m *meter) wait(part float64) time.Duration {
+	seconds := (m.bytes - float64(m.most)*part) / float64(m.rate)
+	return time.Duration(min(max(1, seconds+1), lookMax.Seconds()) * float64(time.Second))
+}
+
+// empty tells whether nothing counts any more.
+func (m *meter) empty() bool { return m.bytes < 1 }
+
+// line has those that wait looked at one after the other: each makes all of its works
+// for that.
+type line struct{ last time.Time }
+
+// place returns in how long one is looked at that has to wait for so long at least.
+func (l *line) place(now time.Time, wait time.Duration) time.Duration {
+	at := now.Add(wait)
+	if next := l.last.Add(lookEvery); next.After(at) {
+		at = next
+	}
+	if most := now.Add(lookMax); at.After(most) {
+		at = most
+	}
+	l.last = at
+	return at.Sub(now)
+}

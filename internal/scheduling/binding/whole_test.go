@@ -1,0 +1,245 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package binding
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/cluster/view"
+)
+
+// componentsOf reads parts such as "job:1 task:2*500m": the second with replicas
+// that need half a CPU each.
+func componentsOf(text string) []workv1alpha2.Component {
+	var parts []workv1alpha2.Component
+	for word := range strings.FieldsSeq(text) {
+		number, cpu, needs := strings.Cut(word, "*")
+		target := targetsOf(number)[0]
+		part := workv1alpha2.Component{Name: target.Name, Replicas: target.Replicas}
+		if needs {
+			part.ReplicaRequirements = &workv1alpha2.ComponentReplicaRequirements{
+				ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+			}
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// having returns the clusters that have parts, all the same.
+func having(components string, clusters ...string) []workv1alpha2.TargetCluster {
+	var targets []workv1alpha2.TargetCluster
+	for _, cluster := range clusters {
+		targets = append(targets, workv1alpha2.TargetCluster{Name: cluster, Components: Input{Components: componentsOf(components)}.parts()})
+	}
+	return targets
+}
+
+// wholeText is what was decided, such as "a b": those that have all parts as they
+// are wanted.
+func wholeText(in Input, decision Decision) string {
+	var names []string
+	for _, target := range decision.Clusters {
+		name := target.Name
+		if !slices.Equal(target.Components, in.parts()) || target.Replicas != 0 {
+			name += "?"
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestPartsArePlacedTogether(t *testing.T) {
+	const flink = "job:1*1 task:2*500m" // 3 pods, 2 CPUs
+	for name, test := range map[string]struct {
+		placement  string
+		clusters   []string
+		components string
+		previous   []workv1alpha2.TargetCluster
+		fresh      bool
+		want, says string
+	}{
+		"a copy for each":                      {placement: "", clusters: []string{"a cpu=0", "b"}, want: "a b"},
+		"copies, as many as may be":            {placement: "{spreadConstraints: [{spreadByField: cluster, maxGroups: 1}]}", clusters: []string{"b", "a"}, want: "a"},
+		"one that has room for all":            {placement: dynamic, clusters: []string{"a cpu=1", "b cpu=2", "c pods=2"}, want: "b"},
+		"the one that has the most room":       {placement: aggregated, clusters: []string{"a cpu=3", "b cpu=8", "c cpu=4"}, want: "b"},
+		"who does not say its room has some":   {placement: dynamic, clusters: []string{"a cpu=1", "b"}, want: "b"},
+		"together there would be room":         {placement: dynamic, clusters: []string{"a cpu=1", "b cpu=1"}, says: "Unschedulable: no cluster that may be chosen has room for all parts of the object together (job 1, task 2)"},
+		"with constraints by region":           {placement: with(dynamic, "spreadConstraints: [{spreadByField: region, maxGroups: 1}, {spreadByField: cluster, maxGroups: 1}]"), clusters: []string{"a region=eu cpu=1", "b region=us cpu=9"}, want: "b"},
+		"in two clusters":                      {placement: with(dynamic, "spreadConstraints: [{spreadByField: cluster, minGroups: 2}]"), clusters: []string{"a", "b"}, says: "SchedulerError: the parts of the object are placed together and not divided among clusters, and spreadConstraints want at least 2; lower minGroups to 1, or set replicaSchedulingType Duplicated"},
+		"static weights: the greatest":         {placement: weighted("a, b", 1, "c", 5), clusters: []string{"a", "b", "c cpu=0"}, want: "c"},
+		"static weights: all weigh the same":   {placement: static, clusters: []string{"b", "a"}, want: "a"},
+		"it stays where it is":                 {placement: dynamic, clusters: []string{"a cpu=50", "b cpu=0"}, previous: having(flink, "b"), want: "b"},
+		"it stays, with static weights":        {placement: static, clusters: []string{"a", "b"}, previous: having(flink, "b"), want: "b"},
+		"it is chosen anew":                    {placement: dynamic, clusters: []string{"a cpu=50", "b cpu=0"}, previous: having(flink, "b"), fresh: true, want: "a"},
+		"chosen anew, and no one is better":    {placement: dynamic, clusters: []string{"a cpu=1", "b cpu=0"}, previous: having(flink, "b"), fresh: true, want: "b"},
+		"it grows where it is":                 {placement: dynamic, clusters: []string{"a cpu=50", "b cpu=1"}, previous: having("job:1 task:1", "b"), want: "b"},
+		"it has outgrown its cluster":          {placement: dynamic, clusters: []string{"a cpu=50", "b cpu=0"}, previous: having("job:1 task:1", "b"), want: "a"},
+		"it has outgrown all, and stays":       {placement: dynamic, clusters: []string{"a cpu=1", "b cpu=0"}, previous: having("job:1 task:1", "b"), says: "Unschedulable: no cluster"},
+		"it shrinks":                           {placement: dynamic, clusters: []string{"a cpu=50", "b cpu=0"}, previous: having("job:1 task:9", "b"), want: "b"},
+		"a copy too many":                      {placement: dynamic, clusters: []string{"a cpu=50", "b cpu=50"}, previous: having(flink, "a", "b"), want: "a"},
+		"its cluster may not be chosen":        {placement: with(dynamic, "clusterAffinity: {exclude: [b]}"), clusters: []string{"a", "b"}, previous: having(flink, "b"), want: "a"},
+		"parts that need nothing but pods":     {placement: dynamic, components: "x:2 y:2", clusters: []string{"a pods=3", "b pods=4"}, want: "b"},
+		"no pods at all":                       {placement: dynamic, components: "x:0 y:0", clusters: []string{"a pods=0"}, want: "a"},
+		"one part, of a kind without replicas": {placement: dynamic, components: "x:4", clusters: []string{"a pods=3", "b pods=4"}, want: "b"},
+		"what the first have no room for": {
+			placement: with(dynamic, "clusterAffinities: [{affinityName: x, clusterNames: [a], overflowAffinities: [{affinityName: y, clusterNames: [b]}]}]"),
+			clusters:  []string{"a cpu=1", "b cpu=50", "c cpu=90"}, want: "b",
+		},
+		"the next group": {
+			placement: with(dynamic, "clusterAffinities: [{affinityName: x, clusterNames: [a]}, {affinityName: y, clusterNames: [b]}]"),
+			clusters:  []string{"a cpu=1", "b cpu=50"}, want: "b",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.components == "" {
+				test.components = flink
+			}
+			in := Input{
+				Placement: placementOf(t, test.placement), Resource: deployment, Components: componentsOf(test.components), Previous: test.previous, Fresh: test.fresh,
+			}
+			decision := Decide(fleetOf(test.clusters...), in, noon)
+			if test.says != "" {
+				if said := decision.Reason + ": " + decision.Message; decision.Scheduled || !strings.HasPrefix(said, test.says) || textOf(decision.Clusters) != textOf(test.previous) {
+					t.Errorf("it says %s, with %v; want %s, and nothing moved", said, decision.Clusters, test.says)
+				}
+				return
+			}
+			if got := wholeText(in, decision); got != test.want || !decision.Scheduled {
+				t.Errorf("it is placed on %q (%s), want %q", got, decision.Message, test.want)
+			}
+		})
+	}
+}
+
+func TestVerdictsOnPartsThatArePlacedTogether(t *testing.T) {
+	for name, test := range map[string]struct {
+		placement string
+		clusters  []string
+		want      string
+	}{
+		"no room":   {dynamic, []string{"a cpu=9", "c cpu=1"}, "replicaScheduling: it has no room for all parts together (job 1, task 2) (room 0)"},
+		"less room": {dynamic, []string{"a cpu=9", "c cpu=5"}, "replicaScheduling: another cluster has all parts: they are placed together (room 2)"},
+		"no rule":   {weighted("a", 1), []string{"a", "c"}, "replicaScheduling: no rule of staticWeightList is for it (room -1)"},
+		"a weight":  {weighted("a", 2, "c", 1), []string{"a", "c"}, "replicaScheduling: another cluster has all parts: they are placed together (room -1)"},
+		"copies":    {"{spreadConstraints: [{spreadByField: cluster, maxGroups: 1}]}", []string{"a", "c"}, "spreadConstraints: others rank higher, and the spread constraints allow no more clusters (room -1)"},
+		"chosen":    {dynamic, []string{"a cpu=1", "c cpu=4"}, ": chosen (room 2)"},
+	} {
+		in := Input{Placement: placementOf(t, test.placement), Resource: deployment, Components: componentsOf("job:1*1 task:2*500m")}
+		v, _ := Decide(fleetOf(test.clusters...), in, noon).Verdict("c")
+		if got := fmt.Sprintf("%s: %s (room %d)", v.RefusedBy, v.Reason, v.Room); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+func TestWhenPartsAreDecidedAnew(t *testing.T) {
+	fleet := fleetOf("a", "b")
+	for name, test := range map[string]struct {
+		placement string
+		previous  []workv1alpha2.TargetCluster
+		want      string
+	}{
+		"they are as they are wanted": {dynamic, having("x:1 y:2", "a"), ""},
+		"one has more replicas":       {dynamic, having("x:1 y:1", "a"), "components: no cluster has all parts as they are wanted"},
+		"there is another one":        {dynamic, having("x:1", "a"), "components: no cluster has all parts as they are wanted"},
+		"two clusters have them":      {dynamic, having("x:1 y:2", "a", "b"), "components: no cluster has all parts as they are wanted"},
+		"each has a copy":             {"{}", having("x:1 y:2", "a"), "each cluster that may be chosen gets a copy"},
+		"its cluster is gone":         {dynamic, having("x:1 y:2", "z"), "cluster z is being deleted, or gone"},
+	} {
+		state := State{AppliedPlacement: "{}", Input: Input{Placement: placementOf(t, test.placement), Components: componentsOf("x:1 y:2"), Previous: test.previous}}
+		if test.placement == dynamic {
+			state.AppliedPlacement = `{"replicaScheduling":{"replicaSchedulingType":"Divided","replicaDivisionPreference":"Weighted","weightPreference":{"dynamicWeight":"AvailableReplicas"}}}`
+		}
+		if _, why := Needs(fleet, state); why != test.want {
+			t.Errorf("%s: %q, want %q", name, why, test.want)
+		}
+	}
+}
+
+// What waits for room is told of a cluster that has more; what is placed is not.
+func TestWhoCaresAboutRoomForAllParts(t *testing.T) {
+	compiled, _ := Compile(placementOf(t, dynamic))
+	before, after := fleetOf("a cpu=1").At(0), fleetOf("a cpu=9").At(0)
+	in := Input{Resource: deployment, Components: componentsOf("job:1*1 task:2*500m")}
+	if !compiled.Affected(before, after, in.Stake(), false, noon) {
+		t.Error("what has no cluster yet does not hear of room")
+	}
+	in.Previous = having("job:1 task:2", "b")
+	if compiled.Affected(before, after, in.Stake(), false, noon) || compiled.Affected(nil, after, in.Stake(), false, noon) {
+		t.Error("what is placed is decided anew as another cluster comes or has more room")
+	}
+	if !compiled.Affected(after, nil, in.Stake(), true, noon) {
+		t.Error("the loss of its cluster is nothing to it")
+	}
+}
+
+// TestPartsKeepTheirPromises decides by chance: all parts are in one cluster that
+// may have them and has room, or nowhere; what was decided stays.
+func TestPartsKeepTheirPromises(t *testing.T) {
+	scheduled := 0
+	for seed := range uint64(2000) {
+		chance := byChance{rand.New(rand.NewPCG(seed, 12))}
+		clusters := chance.clusters()
+		in := chance.input(t, clusters)
+		in.Workload, in.Replicas, in.Previous = false, 0, nil
+		in.Components = componentsOf(fmt.Sprintf("x:%d y:%d", chance.IntN(5), chance.IntN(5)))
+		if len(clusters) > 0 && chance.IntN(2) == 0 {
+			in.Previous = having(fmt.Sprintf("x:%d y:%d", chance.IntN(5), chance.IntN(5)), strings.Fields(clusters[0])[0])
+		}
+		fleet := fleetOf(clusters...)
+		decision := Decide(fleet, in, noon)
+		if !decision.Scheduled {
+			continue
+		}
+		scheduled++
+		checkWhole(t, seed, in, decision)
+		again := in
+		again.Previous, again.ObservedAffinity, again.Fresh = decision.Clusters, decision.Affinity, false
+		newcomer := fleetOf(strings.TrimSuffix(chance.cluster(99), " deleting")).At(0)
+		more := view.New(append(all(fleet), *newcomer)...)
+		tiers := decision.Affinity == "two" && !byRoomOf(in.Placement) // by weights, who is of an earlier tier takes all
+		if next := Decide(more, again, noon); !duplicates(in.Placement) && !tiers && wholeText(in, next) != wholeText(in, decision) {
+			t.Fatalf("seed %d: from %v to %v without need (%s)", seed, decision.Clusters, next.Clusters, next.Message)
+		}
+	}
+	if scheduled < 500 {
+		t.Errorf("only %d decisions were made", scheduled)
+	}
+}
+
+func checkWhole(t *testing.T, seed uint64, in Input, decision Decision) {
+	t.Helper()
+	if !duplicates(in.Placement) && len(decision.Clusters) != 1 {
+		t.Fatalf("seed %d: the parts are taken apart: %v", seed, decision.Clusters)
+	}
+	for _, target := range decision.Clusters {
+		v, _ := decision.Verdict(target.Name)
+		if !v.Chosen || v.Room == 0 || !slices.Equal(target.Components, in.parts()) {
+			t.Fatalf("seed %d: %+v for %+v", seed, v, target)
+		}
+	}
+}
+
+func byRoomOf(placement *policyv1alpha1.Placement) bool {
+	compiled, _ := Compile(placement)
+	return compiled.byRoom()
+}
+
+func all(fleet view.Fleet) []view.Cluster {
+	var clusters []view.Cluster
+	for i := range fleet.Len() {
+		clusters = append(clusters, *fleet.At(i))
+	}
+	return clusters
+}

@@ -1,0 +1,168 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capstan-io/capstan/internal/cluster/view"
+)
+
+// Set is replicas of several kinds that are placed together: all of them fit into a
+// cluster, or none is placed there.
+type Set []Part
+
+// Part is the replicas of a Set that need the same.
+type Part struct {
+	Replicas int32
+	Request  Request
+}
+
+// Sets returns how many further sets there is room for, beside what is used that
+// the room does not account for yet. known is false if nobody has reported the
+// room; nil is none.
+func (s Set) Sets(room *view.Room, used view.Amounts) (sets int32, known bool) {
+	if room == nil {
+		return 0, false
+	}
+	total := s.total()
+	fit := int64(math.MaxInt32)
+	counted := false
+	for resource, amount := range total {
+		if resource != corev1.ResourcePods && graded(room.Grades, resource) {
+			counted = true
+			continue
+		}
+		fit = min(fit, fits(room.Free[resource]-used[resource], amount))
+	}
+	if counted && fit > 0 {
+		fit = min(fit, max(0, s.onNodes(room.Grades, fit)-setsIn(used, total)))
+	}
+	return int32(fit), true
+}
+
+// total returns what one set needs of each resource, pods included: only what is
+// more than 0.
+func (s Set) total() view.Amounts {
+	const one = 1000
+	total := view.Amounts{}
+	for _, part := range s {
+		if part.Replicas <= 0 {
+			continue
+		}
+		total[corev1.ResourcePods] = plus(total[corev1.ResourcePods], times(one, int64(part.Replicas)))
+		for _, n := range part.Request {
+			total[n.resource] = plus(total[n.resource], times(n.amount, int64(part.Replicas)))
+		}
+	}
+	return total
+}
+
+// times and plus end at the greatest number. What is as much does not fit anyway.
+func times(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}
+
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// setsIn returns how many sets take as much as is used, apart from pods.
+func setsIn(used, total view.Amounts) int64 {
+	var sets int64
+	for resource, amount := range total {
+		if taken := used[resource]; taken > 0 && resource != corev1.ResourcePods {
+			sets = max(sets, (taken-1)/amount+1)
+		}
+	}
+	return sets
+}
+
+// onNodes returns how many sets, up to a limit, the nodes of all grades have room
+// for. It puts the parts on nodes one after the other, so that it finds no more
+// than there is room for, and at times less.
+func (s Set) onNodes(grades []view.Grade, limit int64) int64 {
+	parts := slices.Clone(s)
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.Request.onNodes(grades), b.Request.onNodes(grades)) })
+	return int64(sort.Search(int(limit), func(n int) bool { return !pack(parts, grades, int64(n)+1) }))
+}
+
+// shelf is nodes that have the same left.
+type shelf struct {
+	nodes, pods int64
+	left        view.Amounts
+}
+
+// pack tells whether so many sets find room on nodes of the grades.
+func pack(parts []Part, grades []view.Grade, sets int64) bool {
+	shelves := make([]shelf, 0, len(grades))
+	for _, grade := range grades {
+		shelves = append(shelves, shelf{nodes: int64(grade.Nodes), pods: podsPerNode, left: grade.Least})
+	}
+	for _, part := range parts {
+		replicas := times(sets, int64(max(0, part.Replicas)))
+		var after []shelf
+		for _, each := range shelves {
+			var split []shelf
+			split, replicas = each.put(part.Request, replicas)
+			after = append(after, split...)
+		}
+		if replicas > 0 {
+			return false
+		}
+		shelves = after
+	}
+	return true
+}
+
+// put puts replicas on the nodes, and returns what the nodes are then, and how many
+// replicas found no room. Only the shelf that takes the last replica is divided, so
+// that shelves stay few.
+func (s shelf) put(request Request, replicas int64) (after []shelf, rest int64) {
+	onEach := s.pods
+	for _, n := range request {
+		if left, graded := s.left[n.resource]; graded {
+			onEach = min(onEach, fits(left, n.amount))
+		}
+	}
+	if onEach == 0 || replicas == 0 || s.nodes == 0 {
+		return []shelf{s}, replicas
+	}
+	full := min(s.nodes, replicas/onEach)
+	rest = replicas - full*onEach
+	if full > 0 {
+		after = append(after, s.less(request, full, onEach))
+	}
+	free := s.nodes - full
+	if free > 0 && rest > 0 {
+		after, free, rest = append(after, s.less(request, 1, rest)), free-1, 0
+	}
+	if free > 0 {
+		after = append(after, shelf{nodes: free, pods: s.pods, left: s.left})
+	}
+	return after, rest
+}
+
+// less returns some of the nodes with so many replicas on each.
+func (s shelf) less(request Request, nodes, replicas int64) shelf {
+	left := maps.Clone(s.left)
+	for _, n := range request {
+		if _, graded := left[n.resource]; graded {
+			left[n.resource] -= n.amount * replicas
+		}
+	}
+	return shelf{nodes: nodes, pods: s.pods - replicas, left: left}
+}

@@ -1,0 +1,86 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
+)
+
+// reasonsMax is how many reasons a condition lists.
+const reasonsMax = 5
+
+// Satisfied returns the condition that says whether as many clusters were chosen
+// as were wanted, with the sums of why others were not. noSets is that of the
+// Request.
+func Satisfied(result scheduler.Result, noSets string) metav1.Condition {
+	condition := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse}
+	chosen, members := len(result.Targets), result.Members()
+	switch {
+	case noSets == clusterv1beta1.PlacementReasonNoManagedClusterSetBindings:
+		condition.Reason = noSets
+		condition.Message = "no ManagedClusterSet that exists is bound to this namespace; create a ManagedClusterSetBinding, or the ManagedClusterSet that a binding names"
+	case noSets != "":
+		condition.Reason = noSets
+		condition.Message = "none of spec.clusterSets is bound to this namespace; create a ManagedClusterSetBinding for one of them"
+	case members == 0:
+		condition.Reason = clusterv1beta1.PlacementReasonAllManagedClusterSetsEmpty
+		condition.Message = "the bound ManagedClusterSets have no clusters"
+	case chosen == 0 && (result.Eligible() == 0 || result.Wanted() > 0):
+		condition.Reason = clusterv1beta1.PlacementReasonNoManagedClusterMatched
+		condition.Message = "no cluster may be chosen" + refused(result)
+	case result.Missing() > 0:
+		condition.Reason = clusterv1beta1.PlacementReasonNotAllDecisionsScheduled
+		condition.Message = fmt.Sprintf("%d clusters chosen, %d more wanted%s", chosen, result.Missing(), refused(result))
+	default:
+		condition.Status, condition.Reason = metav1.ConditionTrue, clusterv1beta1.PlacementReasonAllDecisionsScheduled
+		condition.Message = fmt.Sprintf("%d of %d clusters chosen%s", chosen, members, refused(result))
+	}
+	condition.Message += notices(result)
+	return condition
+}
+
+// notices says which fields have no effect: "; spec.prioritizerPolicy.configurations[0]:
+// 2 of 5 clusters have no valid score demo/heat".
+func notices(result scheduler.Result) string {
+	var text strings.Builder
+	for _, notice := range result.Notices() {
+		fmt.Fprintf(&text, "; %s: %s", notice.Path, notice.Text)
+	}
+	return text.String()
+}
+
+// refused sums up why clusters were not chosen: "; 12: taint gpu=only:NoSelect
+// is not tolerated".
+func refused(result scheduler.Result) string {
+	var text strings.Builder
+	for n, sum := range result.Refused() {
+		if n == reasonsMax {
+			text.WriteString("; others for other reasons")
+			break
+		}
+		fmt.Fprintf(&text, "; %d: %s", sum.Clusters, sum.Reason)
+	}
+	return text.String()
+}
+
+// Misconfigured returns the condition that says whether the spec has mistakes.
+func Misconfigured(problems field.ErrorList) metav1.Condition {
+	if len(problems) > 0 {
+		return metav1.Condition{
+			Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionTrue,
+			Reason: clusterv1beta1.PlacementReasonMisconfigured, Message: problems.ToAggregate().Error(),
+		}
+	}
+	return metav1.Condition{
+		Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionFalse,
+		Reason: clusterv1beta1.PlacementReasonSucceedConfigured, Message: "the spec has no mistakes",
+	}
+}

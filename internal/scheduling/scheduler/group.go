@@ -1,0 +1,117 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/capstan-io/capstan/internal/cluster/view"
+)
+
+// Grouping says how chosen clusters are divided into groups, which a rollout
+// takes one after the other.
+type Grouping struct {
+	// Named are the groups with a name, in their order. A cluster is in the first
+	// that selects it, or else in one without a name.
+	Named []NamedGroup
+	// Size is how many clusters a group has at most, as a number or as a percentage
+	// of all that are chosen, rounded up. What is larger becomes several groups.
+	// The zero value is no bound.
+	Size intstr.IntOrString
+}
+
+// NamedGroup selects clusters for a group.
+type NamedGroup struct {
+	Name           string
+	Labels, Claims labels.Selector
+}
+
+// Group is a group of chosen clusters, in the order of names.
+type Group struct {
+	Name     string
+	Clusters []string
+}
+
+// CheckGroupSize returns what is wrong with the size of groups that stands at
+// the path, nil if nothing is.
+func CheckGroupSize(size intstr.IntOrString, path *field.Path) *field.Error {
+	if size == (intstr.IntOrString{}) {
+		return nil
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(&size, 100, true)
+	if err != nil || n < 1 || size.Type == intstr.String && n > 100 {
+		return field.Invalid(path, size.String(), "must be a number, at least 1, or a percentage from 1% to 100%")
+	}
+	return nil
+}
+
+// Divide divides the targets, which are in the order of names, into groups.
+// There is always one, which may be empty. The size has to be right (CheckGroupSize).
+func (g Grouping) Divide(fleet view.Fleet, targets []string) []Group {
+	named := make([][]string, len(g.Named))
+	var rest []string
+	for _, target := range targets {
+		if n := g.of(fleet, target); n < len(named) {
+			named[n] = append(named[n], target)
+		} else {
+			rest = append(rest, target)
+		}
+	}
+	size := g.sizeOf(len(targets))
+	var groups []Group
+	for n, clusters := range named {
+		groups = split(groups, g.Named[n].Name, clusters, size)
+	}
+	groups = split(groups, "", rest, size)
+	if len(groups) == 0 {
+		groups = []Group{{}}
+	}
+	return groups
+}
+
+// of returns the number of the group that a cluster is in.
+func (g Grouping) of(fleet view.Fleet, target string) int {
+	i, found := fleet.Find(target)
+	if !found {
+		return len(g.Named)
+	}
+	return g.groupOf(fleet.At(i))
+}
+
+func (g Grouping) groupOf(c *view.Cluster) int {
+	for n, group := range g.Named {
+		if group.Labels.Matches(labels.Set(c.Labels)) && group.Claims.Matches(labels.Set(c.Claims)) {
+			return n
+		}
+	}
+	return len(g.Named)
+}
+
+func split(groups []Group, name string, clusters []string, size int) []Group {
+	for len(clusters) > 0 {
+		n := min(size, len(clusters))
+		groups = append(groups, Group{Name: name, Clusters: clusters[:n:n]})
+		clusters = clusters[n:]
+	}
+	return groups
+}
+
+// sizeOf returns how many of so many clusters a group has at most.
+func (g Grouping) sizeOf(clusters int) int {
+	if g.Size == (intstr.IntOrString{}) {
+		return clusters
+	}
+	size, err := intstr.GetScaledValueFromIntOrPercent(&g.Size, clusters, true)
+	if err != nil { // CheckGroupSize refuses it
+		return clusters
+	}
+	return max(1, size)
+}
+
+// Moves tells whether a change of a chosen cluster can put it into another group.
+func (g Grouping) Moves(before, after *view.Cluster) bool {
+	return before != nil && after != nil && g.groupOf(before) != g.groupOf(after)
+}

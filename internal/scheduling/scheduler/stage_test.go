@@ -1,0 +1,37 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/capstan-io/capstan/internal/cluster/view"
+)
+
+func TestStagesSayWhoWasLeftAfterEachFilter(t *testing.T) {
+	prod := map[string]string{"env": "prod", "fleet": "yes"}
+	fleet := view.New(
+		view.Cluster{Name: "chosen", Labels: prod, Decisions: 0},
+		view.Cluster{Name: "deleting", Labels: prod, Deleting: true},
+		view.Cluster{Name: "elsewhere", Labels: map[string]string{"env": "prod"}},
+		view.Cluster{Name: "lower", Labels: prod, Decisions: 5},
+		view.Cluster{Name: "tainted", Labels: prod, Taints: []view.Taint{{Key: "gpu", Effect: view.NoSelect}}},
+		view.Cluster{Name: "test", Labels: map[string]string{"env": "test", "fleet": "yes"}},
+	)
+	spec := Spec{
+		Sets:       []Set{{Name: "fleet", Clusters: labels.SelectorFromSet(labels.Set{"fleet": "yes"})}},
+		Predicates: []Predicate{{Labels: selects("env", "prod")}}, Count: new(1),
+		Scorers: []Weighted{{Scorer: Balance{}, Weight: 1}},
+	}
+	want := []Stage{
+		{Filter: "Predicate", Clusters: []string{"chosen", "lower", "tainted"}},
+		{Filter: "TaintToleration", Clusters: []string{"chosen", "lower"}},
+	}
+	if diff := cmp.Diff(want, Schedule(fleet, compiled(t, spec), nil, noon).Stages()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,144 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/capstan-io/capstan/internal/cluster/view"
+)
+
+// Operator tells how a toleration compares values.
+type Operator string
+
+// The operators.
+const (
+	// Equal tolerates taints with the same value. It is the default.
+	Equal Operator = "Equal"
+	// Exists tolerates taints with any value.
+	Exists Operator = "Exists"
+)
+
+// Toleration says that taints do not matter, as that of a pod does: an empty
+// effect is every effect, and an empty key is every key.
+type Toleration struct {
+	Path       *field.Path
+	Key, Value string
+	Operator   Operator
+	Effect     view.Effect
+	// For is for how long, from when the taint was added; nil is for ever. It counts
+	// for taints of effect NoSelect and PreferNoSelect.
+	For *time.Duration
+}
+
+// checkTolerations returns what is wrong with tolerations. With keyless, one without a key
+// may compare values: bindings allow that, and Placements do not.
+func checkTolerations(tolerations []Toleration, keyless bool) ([]Toleration, field.ErrorList) {
+	var problems field.ErrorList
+	for _, t := range tolerations {
+		switch {
+		case t.Operator != "" && t.Operator != Equal && t.Operator != Exists:
+			problems = append(problems, field.NotSupported(t.Path.Child("operator"), t.Operator, []Operator{Equal, Exists}))
+		case t.Key == "" && t.Operator != Exists && !keyless:
+			problems = append(problems, field.Required(t.Path.Child("key"), "may be empty only with operator Exists"))
+		case t.Value != "" && t.Operator == Exists:
+			problems = append(problems, field.Invalid(t.Path.Child("value"), t.Value, "must be empty with operator Exists"))
+		}
+	}
+	return tolerations, problems
+}
+
+// tolerates tells whether the toleration is for the taint, whatever the time.
+func (t Toleration) tolerates(taint view.Taint) bool {
+	return (t.Key == "" || t.Key == taint.Key) && (t.Effect == "" || t.Effect == taint.Effect) &&
+		(t.Operator == Exists || t.Value == taint.Value)
+}
+
+// tolerated tells whether one of the tolerations holds for the taint now. If it
+// will not for ever, the round comes again when the last of them ends.
+func tolerated(now *round, tolerations []Toleration, taint view.Taint) bool {
+	var until time.Time
+	for _, t := range tolerations {
+		if !t.tolerates(taint) {
+			continue
+		}
+		if t.For == nil || taint.Effect == view.NoSelectIfNew {
+			return true
+		}
+		if end := taint.Since.Add(*t.For); end.After(until) {
+			until = end
+		}
+	}
+	if !until.After(now.now) {
+		return false
+	}
+	now.again(until)
+	return true
+}
+
+// taintFilter bars clusters that have a taint which is not tolerated.
+type taintFilter struct {
+	tolerations []Toleration
+	// lenient says that no taint matters to clusters that are chosen already.
+	lenient bool
+}
+
+func (taintFilter) name() string { return "TaintToleration" }
+
+func (f taintFilter) admits(now *round, i int, c *view.Cluster) (bool, int) {
+	for n, taint := range c.Taints {
+		if f.bars(now, i, taint) {
+			return false, n
+		}
+	}
+	return true, 0
+}
+
+// bars tells whether a taint of a cluster keeps it from being chosen.
+func (f taintFilter) bars(now *round, i int, taint view.Taint) bool {
+	if taint.Effect == view.PreferNoSelect || now.kept[i] && (f.lenient || taint.Effect == view.NoSelectIfNew) {
+		return false
+	}
+	return !tolerated(now, f.tolerations, taint)
+}
+
+func (taintFilter) code() code { return codeTaint }
+
+func (taintFilter) explain(c *view.Cluster, detail int) string {
+	return fmt.Sprintf("taint %s is not tolerated", c.Taints[detail])
+}
+
+func (f taintFilter) objections(now *round, i int, c *view.Cluster) []string {
+	var against []string
+	for n, taint := range c.Taints {
+		if f.bars(now, i, taint) {
+			against = append(against, f.explain(c, n))
+		}
+	}
+	return against
+}
+
+// preference is the scorer of taints that prefer other clusters.
+type preference []Toleration
+
+func (preference) Name() string { return "PreferNoSelect" }
+
+func (p preference) score(now *round, eligible []int, scores []int32) {
+	for n, i := range eligible {
+		for _, taint := range now.fleet.At(i).Taints {
+			if taint.Effect == view.PreferNoSelect && !tolerated(now, p, taint) {
+				scores[n] = scoreMin
+				break
+			}
+		}
+	}
+}
+
+func (preference) changed(before, after *view.Cluster) bool {
+	return !slices.Equal(before.Taints, after.Taints)
+}

@@ -1,0 +1,115 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decoding
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/untrusted/room"
+)
+
+const (
+	// memoryMax is how many bytes all objects that are not small take at a time once they are
+	// decoded, and shareMax how many of these those of one namespace take, which is more than the
+	// densest object that etcd stores.
+	memoryMax = 384 << 20
+	shareMax  = 288 << 20
+	// smallMax is what an object takes at most that never waits: one of 1.5 MiB that is a few long
+	// texts, or one with 8,000 values.
+	smallMax = 2 << 20
+)
+
+// Memory is what the objects take together that the workers of a program have decoded. It is safe
+// for concurrent use. The workers of a nil Memory wait for nothing.
+type Memory struct {
+	room *room.Room
+	// further has who needs more than it has: one at a time, or all would wait for what the
+	// others have.
+	further chan struct{}
+}
+
+// NewMemory returns the memory of a program that has decoded nothing.
+func NewMemory(clk clock.PassiveClock) *Memory {
+	return &Memory{room: room.New(memoryMax, shareMax, clk), further: make(chan struct{}, 1)}
+}
+
+// look is what a worker has of the memory while it looks at something. One goroutine uses it.
+type look struct {
+	memory *Memory
+	// namespace is whose share counts.
+	namespace string
+	// bytes are those of the largest object that was decoded: of those before it, no more is left
+	// as a rule than that much once more.
+	bytes int64
+	leave func() // the room; nil if it has none
+	// further says that whatever else it needs is its own.
+	further bool
+}
+
+type lookKey struct{}
+
+// Begin returns a context for what a worker reads while it looks at something of a namespace, in
+// one goroutine. What it decodes of that counts until end is called.
+func (m *Memory) Begin(ctx context.Context, namespace string) (looking context.Context, end func()) {
+	if m == nil {
+		return ctx, func() {}
+	}
+	l := &look{memory: m, namespace: namespace}
+	return context.WithValue(ctx, lookKey{}, l), l.end
+}
+
+// Take waits until there is room for something that takes so many bytes once it is decoded, unless
+// that is small. It fails only if ctx ends, which is of Begin, or it does nothing.
+func Take(ctx context.Context, bytes int64) error {
+	if l, is := ctx.Value(lookKey{}).(*look); is {
+		return l.take(ctx, bytes)
+	}
+	return nil
+}
+
+// End is for who goes on to something that has a limit of its own, and may last: what it has
+// decoded counts no more.
+func End(ctx context.Context) {
+	if l, is := ctx.Value(lookKey{}).(*look); is {
+		l.end()
+	}
+}
+
+func (l *look) take(ctx context.Context, bytes int64) error {
+	bytes = min(bytes, shareMax)
+	switch {
+	case bytes <= smallMax, bytes <= l.bytes, l.further:
+		return nil
+	case l.leave == nil:
+		if l.leave = l.memory.room.Enter(ctx, l.namespace, bytes); l.leave == nil {
+			return waited(ctx)
+		}
+	default: // it keeps what it has meanwhile, and so must not wait for what others keep
+		select {
+		case l.memory.further <- struct{}{}:
+			l.further = true
+		case <-ctx.Done():
+			return waited(ctx)
+		}
+	}
+	l.bytes = bytes
+	return nil
+}
+
+func waited(ctx context.Context) error {
+	return fmt.Errorf("waiting until there is memory to decode an object: %w", context.Cause(ctx))
+}
+
+func (l *look) end() {
+	if l.leave != nil {
+		l.leave()
+	}
+	if l.further {
+		<-l.memory.further
+	}
+	l.bytes, l.leave, l.further = 0, nil, false
+}
