@@ -28,7 +28,8 @@ func main() {
 }
 
 func newCommand() *cobra.Command {
-	o, verbosity := apiserver.NewOptions(), 0
+	o := apiserver.NewOptions()
+	verbosity := 0
 	cmd := &cobra.Command{
 		Use:           "capstan-apiserver",
 		Short:         "Serves the Cluster API (cluster.karmada.io) of a hub",

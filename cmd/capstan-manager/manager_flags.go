@@ -64,7 +64,8 @@ func (f *managerFlags) manager(component process.Options) (ctrl.Manager, error) 
 	if component.Home, err = f.home.Config(component.Config); err != nil {
 		return nil, err
 	}
-	component.Server, component.Election = f.server, f.election
+	component.Server = f.server
+	component.Election = f.election
 	component.Tracer = tracer(ctrl.Log, component.Component, os.Getenv)
 	return process.NewManager(component)
 }

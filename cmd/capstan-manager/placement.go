@@ -86,7 +86,8 @@ type placementDebugFlags struct {
 // for Placements.
 func newPlacementDebugCommand() *cobra.Command {
 	server := options.DefaultServer()
-	server.HealthProbePort, server.MetricsPort = placementDebugHealthPort, 0
+	server.HealthProbePort = placementDebugHealthPort
+	server.MetricsPort = 0
 	flags := &placementDebugFlags{managerFlags: newManagerFlags(server), listen: debug.ListenDefault, certDir: debug.CertDirDefault}
 	cmd := &cobra.Command{
 		Use:   debug.ComponentName,

@@ -142,7 +142,8 @@ func countTogether(configs ...*rest.Config) error {
 // workOptions are those of the part for works of all clusters.
 func (f *pushAgentFlags) workOptions(logger logr.Logger, guard dial.Guard) (work.Options, error) {
 	o, err := f.works.options(logger, f.gates)
-	o.Workers, o.WorkersPerCluster = push.Workers, push.WorkersPerCluster
+	o.Workers = push.Workers
+	o.WorkersPerCluster = push.WorkersPerCluster
 	// Webhooks may be Services of the hub: only what means this host or this link is kept from them.
 	o.WebhookGuard = &dial.Guard{Allowed: guard.Allowed}
 	return o, err

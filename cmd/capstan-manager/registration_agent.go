@@ -167,7 +167,8 @@ func (f *registrationAgentFlags) run(ctx context.Context, component string, more
 	if err != nil {
 		return err
 	}
-	leases, add := []string{agent.LockName}, addParts(noParts)
+	leases := []string{agent.LockName}
+	add := addParts(noParts)
 	if more.parts != nil {
 		leases = append(leases, more.lease)
 		if add, err = more.parts(logger); err != nil {

@@ -60,7 +60,8 @@ func newRegistrationWebhookCommand() *cobra.Command {
 // newWorkWebhookCommand returns the command that serves the webhooks of works.
 func newWorkWebhookCommand() *cobra.Command {
 	flags := newWebhookFlags("work-webhook", features.HubWork)
-	sizeMax, authorize := workv1.ManifestsSizeMax, false
+	sizeMax := workv1.ManifestsSizeMax
+	authorize := false
 	cmd := &cobra.Command{
 		Use:   "work-webhook",
 		Short: "Serves the hub's webhooks for ManifestWorks, policies and bindings",

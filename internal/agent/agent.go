@@ -190,7 +190,8 @@ func (a *Agent) clusterUID(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	a.uid.known, a.uid.value = true, id
+	a.uid.known = true
+	a.uid.value = id
 	return id, nil
 }
 

@@ -78,7 +78,8 @@ func (l *limiter) handler(next http.Handler) http.Handler {
 // authentication and authorization, and without the places that all users share.
 func limited(l *limiter, b *bodies) func(http.Handler, *genericserver.Config) http.Handler {
 	return func(api http.Handler, c *genericserver.Config) http.Handler {
-		c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight = 0, 0
+		c.MaxRequestsInFlight = 0
+		c.MaxMutatingRequestsInFlight = 0
 		return briefly(genericserver.DefaultBuildHandlerChain(l.handler(b.handler(api)), c))
 	}
 }

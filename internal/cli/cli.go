@@ -160,7 +160,9 @@ func forEach(cmd *cobra.Command, do func(*cobra.Command)) {
 // a command that only has others below it say so.
 func usage(cmd *cobra.Command) {
 	if cmd.Run == nil && cmd.RunE == nil {
-		cmd.Args, cmd.RunE, cmd.DisableFlagsInUseLine = noSuchCommand, help, true
+		cmd.Args = noSuchCommand
+		cmd.RunE = help
+		cmd.DisableFlagsInUseLine = true
 		return
 	}
 	check := cmd.Args

@@ -193,7 +193,8 @@ func (r *removal) removeDefinition(
 		}
 		err = r.giveUp(ctx, p, list.Items, reachable)
 		if apierrors.IsForbidden(err) { // it takes someone else, whom this tells
-			left.barred, left.refusal = []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{left.plural}, Verbs: []string{"patch"}}}, err
+			left.barred = []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{left.plural}, Verbs: []string{"patch"}}}
+			left.refusal = err
 		} else if err != nil {
 			return left, err
 		}

@@ -37,7 +37,8 @@ func (r *removal) removeGrants(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
-	left, example := 0, ""
+	left := 0
+	example := ""
 	for _, kind := range []string{"RoleBinding", "ClusterRoleBinding", "ClusterRole"} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind + "List"))

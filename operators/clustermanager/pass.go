@@ -95,7 +95,8 @@ func inventory(cm *operatorv1.ClusterManager) install.Inventory {
 func report(p *pass, o install.Outcome) {
 	cm := p.Object
 	next := inventory(cm).Update(p.Records, o.Result == install.Done)
-	cm.Status.RelatedResources, cm.Status.Generations = next.Related, next.Generations
+	cm.Status.RelatedResources = next.Related
+	cm.Status.Generations = next.Generations
 	list := &cm.Status.Conditions
 	conditions.Set(list, cm.Generation, status.Applied(*list, o))
 	if p.rollouts != nil {

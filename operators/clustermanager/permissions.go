@@ -65,7 +65,8 @@ func (w permitted) home(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
-	p.home, p.rights = held, held
+	p.home = held
+	p.rights = held
 	missing, err := w.watches.Ensure(held)
 	if err == nil && len(missing) > 0 {
 		p.Object.Status.ObservedGeneration = p.Object.Generation
@@ -86,7 +87,8 @@ func (w permitted) features(ctx context.Context, p *pass) error {
 		if err != nil {
 			return err
 		}
-		p.rights, operator.Hub = held, held
+		p.rights = held
+		operator.Hub = held
 		operator.Name = fmt.Sprintf("the user of Secret %q on %s, and to %s here", hubSecret(p), p.credential.Host(), w.account())
 	}
 	decision, err := allowed.Decide(operator, w.Rules)

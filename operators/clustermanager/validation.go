@@ -37,7 +37,9 @@ func (w *preparation) validate(ctx context.Context, p *pass) error {
 	}
 
 	resolved, unknown := gates(spec)
-	p.hub.Registration, p.hub.Work, p.hub.Placement = resolved[0], resolved[1], resolved[3]
+	p.hub.Registration = resolved[0]
+	p.hub.Work = resolved[1]
+	p.hub.Placement = resolved[3]
 	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, status.Gates(unknown, features.Valid(resolved...)))
 	return nil
 }
@@ -129,7 +131,8 @@ func hostable(cm *operatorv1.ClusterManager, operatorNamespace string) error {
 	refuse := func(format string, args ...any) error {
 		return install.MistakeError{Message: fmt.Sprintf(format, args...)}
 	}
-	name, hosted := cm.Name, cm.Spec.DeployOption.Hosted
+	name := cm.Name
+	hosted := cm.Spec.DeployOption.Hosted
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return refuse("a hosted hub needs a namespace named after its ClusterManager, but %q is not a valid namespace name: %s", name, strings.Join(problems, "; "))
 	}

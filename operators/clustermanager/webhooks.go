@@ -47,7 +47,8 @@ func (i *installation) certificates(ctx context.Context, p *pass) error {
 		}
 		trusted = append(trusted, further...)
 	}
-	rotator, expires := i.rotator(p.hub), map[string]time.Time{}
+	rotator := i.rotator(p.hub)
+	expires := map[string]time.Time{}
 	rotator.Kept = func(secret string, at time.Time) {
 		if purpose := purposeOf(secret); expires[purpose].IsZero() || at.Before(expires[purpose]) {
 			expires[purpose] = at

@@ -142,7 +142,8 @@ func (c *Controller) Reconcile(ctx context.Context, cp *fleetv1alpha1.ControlPla
 
 // announce records an event when the control plane becomes available or degraded.
 func (c *Controller) announce(p *pass, _ install.Outcome) {
-	before, after := p.Before.Status.Conditions, p.Object.Status.Conditions
+	before := p.Before.Status.Conditions
+	after := p.Object.Status.Conditions
 	install.Announce(c.Events, p.Object, install.Change{
 		Before: before, After: after, Type: fleetv1alpha1.ControlPlaneConditionAvailable, Action: install.ActionInstall,
 		Normal: []string{fleetv1alpha1.ControlPlaneReasonInstalling, fleetv1alpha1.ControlPlaneReasonPodsNotReady},

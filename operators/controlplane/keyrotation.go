@@ -199,7 +199,8 @@ func (r *rotations) rewrite(ctx context.Context, p *pass, subject string) (rotat
 func (r *rotations) restore(
 	ctx context.Context, p *pass, there client.Client, wanted func(*corev1.Secret) bool, options ...client.ListOption,
 ) (int, error) {
-	count, pages := 0, paging.Of(there, rewritePage, paging.ObjectsMax)
+	count := 0
+	pages := paging.Of(there, rewritePage, paging.ObjectsMax)
 	for page, err := range paging.Each(ctx, pages, func() *corev1.SecretList { return &corev1.SecretList{} }, options...) {
 		if err != nil {
 			return count, r.notReachable(p, fmt.Errorf("listing the Secrets of the hub: %w", err))

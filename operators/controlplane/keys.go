@@ -116,7 +116,8 @@ func (c *credentials) once(ctx context.Context, p *pass, name string, data func(
 		return nil, fmt.Errorf("making the keys of Secret %q: %w", name, err)
 	}
 	secret.Namespace, secret.Name, secret.Labels = p.plane.Namespace, name, p.plane.Labels()
-	secret.Type, secret.Data = corev1.SecretTypeOpaque, made
+	secret.Type = corev1.SecretTypeOpaque
+	secret.Data = made
 	if err := c.Client.Create(ctx, secret, client.FieldOwner(keysOwner)); err != nil {
 		return nil, fmt.Errorf("storing the keys of Secret %q: %w", name, err)
 	}

@@ -88,7 +88,8 @@ func replacement(p *pass, authority string) certs.Replacement {
 // its next stage, or the first one of another rotation. The phases of the next
 // walk act upon that. It comes after all pods are as wanted.
 func (r *rotations) run(ctx context.Context, p *pass) error {
-	cp, now := p.Object, r.Clock.Now()
+	cp := p.Object
+	now := r.Clock.Now()
 	subjects := rotation.Subjects(cp.Spec.Rotation)
 	if cp.Status.Version == "" {
 		cp.Status.Rotations = rotation.New(now, subjects, cp.Status.Rotations)
@@ -235,7 +236,8 @@ func (c *Controller) announceRotations(p *pass) {
 		if before != nil && before.Stage == state.Stage && before.Token == state.Token || before == nil && state.Stage == rotation.Complete {
 			continue
 		}
-		reason, text := fleetv1alpha1.ControlPlaneReasonRotating, fmt.Sprintf("%s: stage %s begins", state.Name, state.Stage)
+		reason := fleetv1alpha1.ControlPlaneReasonRotating
+		text := fmt.Sprintf("%s: stage %s begins", state.Name, state.Stage)
 		switch state.Stage {
 		case rotation.Wait:
 			text += ": " + state.Message

@@ -183,7 +183,8 @@ func (c *Controller) announce(p *pass, o install.Outcome) {
 		Type: operatorv1.KlusterletConditionApplied, Action: install.ActionInstall,
 	}
 	if o.Result == install.Done {
-		change.Type, change.Action = operatorv1.KlusterletJoined, install.ActionJoin
+		change.Type = operatorv1.KlusterletJoined
+		change.Action = install.ActionJoin
 	}
 	install.Announce(c.Events, p.Object, change)
 }

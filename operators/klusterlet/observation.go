@@ -34,7 +34,8 @@ type observer struct{ *clusters }
 func (o *observer) observe(ctx context.Context, p *pass) error {
 	// Not in a pass that failed, so that the status keeps what the last complete one did.
 	next := inventory(p.Object).Update(p.Records, true)
-	p.Object.Status.RelatedResources, p.Object.Status.Generations = next.Related, next.Generations
+	p.Object.Status.RelatedResources = next.Related
+	p.Object.Status.Generations = next.Generations
 	p.set(metav1.Condition{
 		Type: operatorv1.KlusterletConditionApplied, Status: metav1.ConditionTrue,
 		Reason:  operatorv1.KlusterletReasonApplied,

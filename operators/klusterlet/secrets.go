@@ -52,7 +52,8 @@ func (i *installation) agentSecrets(ctx context.Context, namespace string) error
 			continue
 		}
 		empty := &corev1.Secret{Type: corev1.SecretTypeOpaque}
-		empty.Name, empty.Namespace = name, namespace
+		empty.Name = name
+		empty.Namespace = namespace
 		if err := i.Client.Create(ctx, empty); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("creating secret %q for the agent: %w", key, err)
 		}
@@ -113,7 +114,8 @@ func (i *installation) ownSecret(ctx context.Context, p *pass, key types.Namespa
 			continue
 		}
 		copied := &corev1.Secret{Type: source.Type, Data: source.Data}
-		copied.Name, copied.Namespace = key.Name, key.Namespace
+		copied.Name = key.Name
+		copied.Namespace = key.Namespace
 		if secret != nil { // empty
 			copied = secret.DeepCopy()
 			copied.Data = source.Data

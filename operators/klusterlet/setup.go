@@ -58,7 +58,8 @@ func Rules() (manifests.Rules, error) {
 		if err != nil {
 			return manifests.Rules{}, err
 		}
-		into.Cluster, into.Home = cluster, namespaced
+		into.Cluster = cluster
+		into.Home = namespaced
 	}
 	return rules, nil
 }

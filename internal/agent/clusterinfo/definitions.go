@@ -127,6 +127,7 @@ func (p *pace) looked(now time.Time, again bool) {
 		p.next = now.Add(min(p.every, discoverAgain))
 	}
 	if prompted {
-		p.promptAt, p.prompted = time.Time{}, now
+		p.promptAt = time.Time{}
+		p.prompted = now
 	}
 }

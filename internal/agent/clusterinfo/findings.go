@@ -35,6 +35,7 @@ func (f *findings) add(s served) error {
 		return fmt.Errorf("the API server serves more than the %d bytes of names that are kept", foundBytesMax)
 	}
 	s.resources = append([]resource(nil), kept...) // without room for those that are dropped
-	f.all, f.bytes = append(f.all, s), bytes
+	f.all = append(f.all, s)
+	f.bytes = bytes
 	return nil
 }

@@ -74,7 +74,9 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	}
 	loop := fleet.NewLoop(r.report)
 	r.kick = loop.Kick
-	loop.Clock, loop.Failed, loop.Settle = r.clock, p.Failed, settle
+	loop.Clock = r.clock
+	loop.Failed = p.Failed
+	loop.Settle = settle
 	if r.nodes, err = c.Spoke.GetCache().GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("watching the nodes of cluster %q: %w", c.Name, err)
 	}

@@ -77,7 +77,8 @@ func (p *pods) take(now time.Time) (taken *requests.Taken, again time.Duration) 
 	if wait := p.takeAt.Sub(now); wait > 0 && p.known && p.taken != nil {
 		return p.taken, wait
 	}
-	p.taken, p.changed = nil, false
+	p.taken = nil
+	p.changed = false
 	if p.known {
 		p.taken, p.takeAt = p.sums.Take(), now.Add(podsPause)
 	}
@@ -112,7 +113,8 @@ func (p *pods) news(do func() (changed bool)) bool {
 func (p *pods) Replace(all []*requests.Pod, _ string) {
 	p.change(func() bool {
 		p.sums.Replace(all)
-		p.known, p.refused = true, false
+		p.known = true
+		p.refused = false
 		return true
 	})
 }
@@ -134,7 +136,9 @@ func (p *pods) Failed(err error) {
 	}
 	p.change(func() bool {
 		before := p.refused
-		p.sums, p.known, p.refused = requests.Sums{}, false, true
+		p.sums = requests.Sums{}
+		p.known = false
+		p.refused = true
 		return !before
 	})
 }

@@ -171,7 +171,9 @@ func (r *reporter) leaveAlone(now time.Time) {
 	if r.definitions != nil {
 		r.definitions.stop()
 	}
-	r.changes, r.pods, r.definitions = nil, nil, nil
+	r.changes = nil
+	r.pods = nil
+	r.definitions = nil
 	r.have, r.readAt = nil, now.Add(backoff.After(r.absences, backoff.Between(absentMin, absentMax)))
 }
 

@@ -34,7 +34,9 @@ func (r *reporter) tellNodes(ctx context.Context, want *fleetv1alpha1.ClusterCon
 		TotalNum: int32(len(list.Items)), ReadyNum: int32(nodes.Ready(list.Items)), //nolint:gosec // no cluster has so many
 	}
 	place := nodes.PlaceOf(list.Items)
-	want.Status.Zones, want.Status.Region, want.Status.Provider = place.Zones, place.Region, place.Provider
+	want.Status.Zones = place.Zones
+	want.Status.Region = place.Region
+	want.Status.Provider = place.Provider
 	summary := &fleetv1alpha1.ResourceSummary{}
 	summary.Capacity, summary.Allocatable = nodes.Resources[string](list.Items)
 	if r.pods == nil {
@@ -53,7 +55,9 @@ func (r *reporter) tellNodes(ctx context.Context, want *fleetv1alpha1.ClusterCon
 			"the agent may not list and watch pods, so allocating, allocated and allocatableModelings are missing")
 	default:
 		if before := want.Status.ResourceSummary; before != nil {
-			summary.Allocating, summary.Allocated, summary.AllocatableModelings = before.Allocating, before.Allocated, before.AllocatableModelings
+			summary.Allocating = before.Allocating
+			summary.Allocated = before.Allocated
+			summary.AllocatableModelings = before.AllocatableModelings
 		}
 		if meta.FindStatusCondition(want.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteResourceSummary) == nil {
 			tellPods(want, metav1.ConditionFalse, fleetv1alpha1.ClusterConnectionReasonPodsUnknown, "the pods have not been listed yet")

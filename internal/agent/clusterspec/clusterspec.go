@@ -107,7 +107,8 @@ func reportWithheldLabels(ctx context.Context, hub client.Client, mc *clusterv1.
 		Reason: clusterv1.ManagedClusterReasonLabelsInSync, Message: "the labels are as the Klusterlet says",
 	}
 	if len(withheld) > 0 {
-		condition.Status, condition.Reason = metav1.ConditionTrue, clusterv1.ManagedClusterReasonNotAllowedByHub
+		condition.Status = metav1.ConditionTrue
+		condition.Reason = clusterv1.ManagedClusterReasonNotAllowedByHub
 		condition.Message = fmt.Sprintf("the Klusterlet of the cluster wants these labels changed, which the hub does not leave to clusters: %s. "+
 			"Change them here, or allow the keys in spec.agentLabels of ClusterConnection %q", strings.Join(withheld, ", "), mc.Name)
 	}

@@ -72,7 +72,9 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	s := &reporter{part: p, connection: c, clock: clk, server: server}
 	s.spacing = p.spacings.Of(ctx, clk, c.Name, newSpacing)
 	loop := fleet.NewLoop(s.report)
-	loop.Clock, loop.Failed, loop.Settle = clk, p.Failed, settle
+	loop.Clock = clk
+	loop.Failed = p.Failed
+	loop.Settle = settle
 	kick := toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { loop.Kick() }, UpdateFunc: func(any, any) { loop.Kick() }, DeleteFunc: func(any) { loop.Kick() },
 	}

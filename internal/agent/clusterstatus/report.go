@@ -104,7 +104,8 @@ func (s *reporter) write(ctx context.Context, mc *clusterv1.ManagedCluster, want
 	if err := conditions.ApplyStatus(ctx, s.connection.Hub.GetClient(), mc, fleetv1alpha1.FieldOwnerClusterStatus, want.Conditions, extra); err != nil {
 		return err
 	}
-	s.reported, s.reportedOn = want, mc.ResourceVersion
+	s.reported = want
+	s.reportedOn = mc.ResourceVersion
 	s.spacing.wrote(s.clock.Now(), turn, len(text))
 	return nil
 }
@@ -146,7 +147,8 @@ func (s *reporter) identify(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if id, err := s.connection.Identity(ctx); err == nil {
-		s.id, s.identified = id, true
+		s.id = id
+		s.identified = true
 	}
 }
 
@@ -185,7 +187,8 @@ func (s *reporter) desired(ctx context.Context, mc *clusterv1.ManagedCluster) (*
 		errs = append(errs, spoke.List(ctx, list, client.UnsafeDisableDeepCopy))
 		want.Capacity, want.Allocatable = nodes.Resources[clusterv1.ResourceName](list.Items)
 	} else {
-		want.Capacity, want.Allocatable = mc.Status.Capacity, mc.Status.Allocatable
+		want.Capacity = mc.Status.Capacity
+		want.Allocatable = mc.Status.Allocatable
 	}
 	var err error
 	want.ClusterClaims, err = s.claims(ctx, mc.Status.ClusterClaims)

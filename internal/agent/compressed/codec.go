@@ -71,7 +71,8 @@ func (c *codec) compressWork(work *workv1.ManifestWork) error {
 		return fmt.Errorf("compressing manifestwork %q: %w", work.Name, err)
 	}
 	work.SetSelfLink(compressed)
-	work.Spec, work.Status = workv1.ManifestWorkSpec{}, workv1.ManifestWorkStatus{}
+	work.Spec = workv1.ManifestWorkSpec{}
+	work.Status = workv1.ManifestWorkStatus{}
 	return nil
 }
 

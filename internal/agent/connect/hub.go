@@ -75,7 +75,8 @@ func generate(endpoint Endpoint, certificate tls.Certificate) (*generation, erro
 	if err != nil {
 		return nil, err
 	}
-	transport.DialContext, transport.TLSClientConfig.Certificates = dialer.DialContext, []tls.Certificate{certificate}
+	transport.DialContext = dialer.DialContext
+	transport.TLSClientConfig.Certificates = []tls.Certificate{certificate}
 	utilnet.SetTransportDefaults(transport) // HTTP/2 with pings, so that a dead connection is noticed
 	return &generation{Transport: transport, dialer: dialer}, nil
 }
@@ -157,7 +158,8 @@ func (h *Hub) Replace(ca []byte, certificate tls.Certificate) error {
 		return errors.New("the connection to the hub is closed")
 	}
 	old := h.current
-	h.endpoint, h.current = endpoint, g
+	h.endpoint = endpoint
+	h.current = g
 	h.draining[old] = time.AfterFunc(drainTime, func() {
 		h.mu.Lock()
 		delete(h.draining, old)

@@ -79,7 +79,8 @@ func ParseKubeconfig(data []byte, files kubeconfig.Files) (Kubeconfig, error) {
 	if err != nil {
 		return Kubeconfig{}, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
-	rc.QPS, rc.Burst = -1, 0
+	rc.QPS = -1
+	rc.Burst = 0
 	return Kubeconfig{Endpoint: endpoint, Config: rc}, nil
 }
 

@@ -80,7 +80,8 @@ func PublishedCA(ctx context.Context, endpoint Endpoint, now time.Time) ([]byte,
 // Includes tells whether a bundle has all certificates of another one, which has
 // some.
 func Includes(bundle, other []byte) bool {
-	have, all := certs.ParseBundle(bundle), certs.ParseBundle(other)
+	have := certs.ParseBundle(bundle)
+	all := certs.ParseBundle(other)
 	return len(all) > 0 && !slices.ContainsFunc(all, func(c *x509.Certificate) bool { return !slices.ContainsFunc(have, c.Equal) })
 }
 

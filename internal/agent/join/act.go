@@ -56,8 +56,15 @@ func (m *Machine) startOver(ctx context.Context) error {
 	}
 	m.options.Log.Info("The ManagedCluster that the certificate was issued for was deleted; the agent joins again",
 		"cluster", f.Hub.Cluster, "agent", f.Hub.Agent)
-	f.Application, f.PendingStored, f.Applied, f.CSR = a, true, false, csrFact{}
-	f.Hub, f.Auth, f.Cluster, m.state.verifies, m.state.strikes = nil, authUnknown, clusterFact{}, 0, 0
+	f.Application = a
+	f.PendingStored = true
+	f.Applied = false
+	f.CSR = csrFact{}
+	f.Hub = nil
+	f.Auth = authUnknown
+	f.Cluster = clusterFact{}
+	m.state.verifies = 0
+	m.state.strikes = 0
 	return nil
 }
 
@@ -96,12 +103,17 @@ func (m *Machine) register(ctx context.Context) error {
 	})
 	err = group.Wait()
 	if kept && f.Application != application {
-		f.Application, f.PendingStored, f.Applied, f.CSR = application, true, false, csrFact{}
+		f.Application = application
+		f.PendingStored = true
+		f.Applied = false
+		f.CSR = csrFact{}
 	}
 	if err != nil {
 		return err
 	}
-	f.Cluster, m.state.verifies, f.VerifyAt = clusterFactOf(mc, false), 0, time.Time{}
+	f.Cluster = clusterFactOf(mc, false)
+	m.state.verifies = 0
+	f.VerifyAt = time.Time{}
 	m.state.clusterVersion = mc.ResourceVersion
 	return m.apply(ctx, hub, application, explain)
 }
@@ -155,7 +167,10 @@ func (m *Machine) apply(ctx context.Context, hub client.Client, a *application, 
 		return err
 	}
 	name := csr.Name
-	f.Application, f.PendingStored, f.Applied, f.CSR = a, true, false, csrFact{Name: name}
+	f.Application = a
+	f.PendingStored = true
+	f.Applied = false
+	f.CSR = csrFact{Name: name}
 	err = hub.Create(ctx, csr)
 	if apierrors.IsAlreadyExists(err) {
 		csr = &certificatesv1.CertificateSigningRequest{}
@@ -163,7 +178,8 @@ func (m *Machine) apply(ctx context.Context, hub client.Client, a *application, 
 			return explain(fmt.Sprintf("reading the certificate signing request %q", name), err)
 		}
 		if !a.isOurs(csr) {
-			f.Application, f.CSR = nil, csrFact{}
+			f.Application = nil
+			f.CSR = csrFact{}
 			return fmt.Errorf("certificate signing request %q is somebody else's: making another key", name)
 		}
 	}
@@ -180,16 +196,22 @@ func (m *Machine) apply(ctx context.Context, hub client.Client, a *application, 
 func (m *Machine) store(ctx context.Context) error {
 	f := &m.state.facts
 	renewal := f.unusable() == ""
-	endpoint, hash, givenCA := f.Bootstrap.Endpoint, f.Bootstrap.Hash, ""
+	endpoint := f.Bootstrap.Endpoint
+	hash := f.Bootstrap.Hash
+	givenCA := ""
 	if renewal {
-		endpoint, hash, givenCA = f.Hub.Endpoint, f.Hub.Bootstrap, f.Hub.GivenCA
+		endpoint = f.Hub.Endpoint
+		hash = f.Hub.Bootstrap
+		givenCA = f.Hub.GivenCA
 	}
 	cred, err := checkIssued(f.Application, endpoint, f.CSR.Certificate)
 	if err != nil {
 		f.CSR = csrFact{State: csrFailed, Name: f.CSR.Name, Detail: err.Error()}
 		return nil //nolint:nilerr // the fact tells it, and is what has to change
 	}
-	cred.Bootstrap, cred.ClusterUID, cred.GivenCA = hash, f.Cluster.UID, givenCA
+	cred.Bootstrap = hash
+	cred.ClusterUID = f.Cluster.UID
+	cred.GivenCA = givenCA
 	if renewal {
 		cred.ClusterUID = cmp.Or(cred.ClusterUID, f.Hub.ClusterUID)
 	}
@@ -200,8 +222,14 @@ func (m *Machine) store(ctx context.Context) error {
 	if err := putSecret(ctx, m.options.Home, secret); err != nil {
 		return err
 	}
-	f.Hub, f.HubProblem, f.Application, f.Applied, f.CSR = cred, "", nil, false, csrFact{}
-	m.state.verifies, m.state.strikes, f.VerifyAt = 0, 0, time.Time{}
+	f.Hub = cred
+	f.HubProblem = ""
+	f.Application = nil
+	f.Applied = false
+	f.CSR = csrFact{}
+	m.state.verifies = 0
+	m.state.strikes = 0
+	f.VerifyAt = time.Time{}
 	m.state.countIssued(cred)
 	if f.Auth == authRefused || f.Engaged == nil {
 		f.Auth = authUnknown
@@ -298,7 +326,8 @@ func (m *Machine) verify(ctx context.Context) error {
 	case err != nil:
 		return byHub(fmt.Sprintf("reading ManagedCluster %q", f.Hub.Cluster), f.Hub.Endpoint.Server, err)
 	}
-	f.Cluster, m.state.strikes = clusterFactOf(mc, f.Engaged != nil), 0
+	f.Cluster = clusterFactOf(mc, f.Engaged != nil)
+	m.state.strikes = 0
 	m.state.clusterVersion = mc.ResourceVersion
 	f.Auth = authAdmitted
 	if f.Cluster.State != clusterAccepted && f.Cluster.State != clusterPreparing {
@@ -324,7 +353,8 @@ func (m *Machine) engage(ctx context.Context) error {
 		return fmt.Errorf("starting the work for cluster %q: %w", f.Hub.Cluster, err)
 	}
 	f.Engaged = &engagement{identity: f.Hub.identity, Endpoint: f.Hub.Endpoint}
-	f.Recheck, m.state.verifies = false, 0
+	f.Recheck = false
+	m.state.verifies = 0
 	m.options.Log.Info("The hub accepts the cluster", "cluster", f.Hub.Cluster, "hub", f.Hub.Endpoint.Server)
 	return nil
 }
@@ -333,7 +363,11 @@ func (m *Machine) disengage() error {
 	f := &m.state.facts
 	m.options.Log.Info("The membership has ended or changes", "cluster", f.Engaged.Cluster, "hub", f.Engaged.Endpoint.Server)
 	m.options.Disengage()
-	f.Engaged, f.Auth, f.VerifyAt, m.state.verifies, m.state.strikes = nil, authUnknown, time.Time{}, 0, 0
+	f.Engaged = nil
+	f.Auth = authUnknown
+	f.VerifyAt = time.Time{}
+	m.state.verifies = 0
+	m.state.strikes = 0
 	return nil
 }
 

@@ -45,7 +45,8 @@ func isUntrusted(err error) bool {
 // kubeconfig means for the user. what is what the agent wanted, such as
 // "creating ManagedCluster x".
 func byBootstrap(what, server string, err error) error {
-	reason, message := operatorv1.JoinReasonHubUnreachable, fmt.Sprintf("%s: the hub %s is unreachable or not responding", what, server)
+	reason := operatorv1.JoinReasonHubUnreachable
+	message := fmt.Sprintf("%s: the hub %s is unreachable or not responding", what, server)
 	switch {
 	case isUntrusted(err):
 		reason = operatorv1.JoinReasonHubCertificateUntrusted
@@ -76,7 +77,8 @@ func refused(err error) bool {
 
 // byHub says the same of a request with the hub credential.
 func byHub(what, server string, err error) error {
-	reason, message := operatorv1.JoinReasonHubUnreachable, fmt.Sprintf("%s: the hub %s is unreachable or not responding", what, server)
+	reason := operatorv1.JoinReasonHubUnreachable
+	message := fmt.Sprintf("%s: the hub %s is unreachable or not responding", what, server)
 	switch {
 	case isUntrusted(err):
 		reason = operatorv1.JoinReasonHubCertificateUntrusted

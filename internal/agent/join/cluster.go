@@ -71,7 +71,8 @@ func heardOf(mc *clusterv1.ManagedCluster) bool {
 // reads the facts.
 func (m *Machine) announce(ctx context.Context, hub client.Client, name string) (*clusterv1.ManagedCluster, error) {
 	mayCreate := m.state.facts.mayCreateCluster(name)
-	server, what := m.state.facts.Bootstrap.Endpoint.Server, fmt.Sprintf("creating ManagedCluster %q", name)
+	server := m.state.facts.Bootstrap.Endpoint.Server
+	what := fmt.Sprintf("creating ManagedCluster %q", name)
 	announcement, err := m.announcement(ctx)
 	if err != nil {
 		return nil, err
@@ -135,7 +136,8 @@ func clusterFactOf(mc *clusterv1.ManagedCluster, engaged bool) clusterFact {
 	case accepted.Status == metav1.ConditionTrue:
 		fact.State = clusterAccepted
 	case accepted.Reason == clusterv1.ManagedClusterReasonAlreadyJoined:
-		fact.State, fact.Detail = clusterTwin, accepted.Message
+		fact.State = clusterTwin
+		fact.Detail = accepted.Message
 	default:
 		fact.Detail = accepted.Message
 	}

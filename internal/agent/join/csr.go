@@ -33,7 +33,8 @@ func csrFactOf(name string, csr *certificatesv1.CertificateSigningRequest) csrFa
 		}
 	}
 	if len(csr.Status.Certificate) > 0 {
-		fact.State, fact.Certificate = csrIssued, csr.Status.Certificate
+		fact.State = csrIssued
+		fact.Certificate = csr.Status.Certificate
 	}
 	return fact
 }
@@ -72,7 +73,8 @@ func checkFlood(ctx context.Context, hub client.Client, a *application, explain 
 // othersOfAgent returns the names of the requests that wait and that the agent of the
 // application has made besides that one, none if the application is among them.
 func othersOfAgent(a *application, csrs []certificatesv1.CertificateSigningRequest) []string {
-	name, user := a.name(), clusterv1.AgentUser(a.Cluster, a.Agent)
+	name := a.name()
+	user := clusterv1.AgentUser(a.Cluster, a.Agent)
 	var waiting []string
 	for i := range csrs {
 		if csrs[i].Name == name {

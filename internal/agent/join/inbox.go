@@ -66,7 +66,8 @@ func (b *inbox) forgetFailure(slot string) {
 	case slotCSR:
 		b.incoming.csrProblem = nil
 	case slotCluster:
-		b.incoming.bootstrapErr, b.incoming.hubErr = nil, nil
+		b.incoming.bootstrapErr = nil
+		b.incoming.hubErr = nil
 	}
 }
 

@@ -60,7 +60,8 @@ func (i *intake) seenOnHub(in incoming) {
 	i.seenOfRequest(in)
 	if in.cluster != nil {
 		if in.cluster.State != f.Cluster.State {
-			i.state.verifies, f.VerifyAt = 0, f.Now // worth asking again at once
+			i.state.verifies = 0
+			f.VerifyAt = f.Now // worth asking again at once
 		}
 		if in.cluster.UID != "" && in.cluster.UID != f.Cluster.UID { // what the hub answered was of another one
 			f.Auth, f.VerifyAt, f.Recheck = authUnknown, f.Now, true
@@ -114,7 +115,9 @@ func (i *intake) bootstrap(seen *seenSecret) {
 		if data, err = readIfThere(file); err != nil {
 			problem = fmt.Sprintf("%s, and the file cannot be read: %v", problem, err)
 		}
-		files, inSecret, where = kubeconfig.Beside(filepath.Dir(file)), false, "the file "+file
+		files = kubeconfig.Beside(filepath.Dir(file))
+		inSecret = false
+		where = "the file " + file
 	}
 	if data == nil {
 		if seen != nil || f.Bootstrap.State != bootstrapMissing {
@@ -183,7 +186,8 @@ func (i *intake) useBootstrap(data []byte, files kubeconfig.Files, where string)
 		return
 	}
 	f.Bootstrap = bootstrapFact{State: bootstrapPresent, Endpoint: parsed.Endpoint, Hash: hash}
-	f.BootstrapRefused, f.CSRProblem = false, nil
+	f.BootstrapRefused = false
+	f.CSRProblem = nil
 	i.setBootstrap(&bootstrapAccess{hash: hash, config: parsed})
 }
 
@@ -239,14 +243,20 @@ func (i *intake) useHubSecret(secret *corev1.Secret) {
 	if cred != nil && f.Hub != nil && bytes.Equal(cred.CertPEM, f.Hub.CertPEM) {
 		return
 	}
-	f.Hub, f.PublishedCA, f.Auth, i.state.strikes, i.state.verifies = cred, nil, authUnknown, 0, 0
+	f.Hub = cred
+	f.PublishedCA = nil
+	f.Auth = authUnknown
+	i.state.strikes = 0
+	i.state.verifies = 0
 	if cred != nil && i.state.uses(cred) {
 		if err := i.state.hub.hub.Replace(cred.Endpoint.CA, cred.Certificate); err != nil {
 			f.HubProblem = err.Error()
 		}
 	}
 	if cred != nil && f.Application != nil && bytes.Equal(cred.KeyPEM, f.Application.KeyPEM) {
-		f.Application, f.Applied, f.CSR = nil, false, csrFact{} // answered and kept before a restart
+		f.Application = nil
+		f.Applied = false
+		f.CSR = csrFact{} // answered and kept before a restart
 	}
 }
 

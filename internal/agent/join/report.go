@@ -42,7 +42,8 @@ type report struct{ Reason, Message string }
 func newReporter(home client.Client, namespace string, clk clock.Clock) *reporter {
 	r := &reporter{home: home, namespace: namespace, clock: clk}
 	r.loop = fleet.NewLoop(r.write)
-	r.loop.Clock, r.loop.RetryMin = clk, reportAfter
+	r.loop.Clock = clk
+	r.loop.RetryMin = reportAfter
 	return r
 }
 
@@ -70,7 +71,8 @@ func (r *reporter) current() (reason, message string) {
 // write writes what was set, once it has lasted.
 func (r *reporter) write(ctx context.Context) (time.Duration, error) {
 	r.mu.Lock()
-	want, lasted := r.want, r.clock.Since(r.since)
+	want := r.want
+	lasted := r.clock.Since(r.since)
 	r.mu.Unlock()
 	if want.Reason == "" {
 		return 0, nil

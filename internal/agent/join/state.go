@@ -112,7 +112,8 @@ func (s *state) strike(auth authFact) {
 	f := &s.facts
 	s.strikes++
 	if s.strikes >= strikesMax {
-		f.Auth, s.strikes = auth, 0
+		f.Auth = auth
+		s.strikes = 0
 		return
 	}
 	f.VerifyAt, f.Recheck = f.Now.Add(strikeTime), f.Engaged != nil
@@ -137,6 +138,7 @@ func (s *state) countIssued(cred *credential) {
 	if now.Sub(s.issuedAt) > issueQuiet {
 		s.issued = 0
 	}
-	s.issued, s.issuedAt = s.issued+1, now
+	s.issued = s.issued + 1
+	s.issuedAt = now
 	s.facts.ApplyAt = now.Add(issuePause(s.issued, cred.NotAfter.Sub(cred.NotBefore)))
 }

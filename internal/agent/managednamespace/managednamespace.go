@@ -194,7 +194,8 @@ func tell(entry *clusterv1.ClusterSetManagedNamespaceConfig, err error) {
 		Reason: clusterv1.ManagedNamespaceReasonApplied, Message: "the namespace exists",
 	}
 	if err != nil {
-		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1.ManagedNamespaceReasonApplyFailed
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = clusterv1.ManagedNamespaceReasonApplyFailed
 		condition.Message = err.Error()
 	}
 	conditions.Set(&entry.Conditions, 0, condition)

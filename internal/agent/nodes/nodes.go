@@ -17,7 +17,8 @@ import (
 // Resources returns the sums over the nodes. Nodes that take no new pods have
 // nothing to allocate.
 func Resources[Name ~string](list []corev1.Node) (capacity, allocatable map[Name]resource.Quantity) {
-	capacity, allocatable = map[Name]resource.Quantity{}, map[Name]resource.Quantity{}
+	capacity = map[Name]resource.Quantity{}
+	allocatable = map[Name]resource.Quantity{}
 	for i := range list {
 		add(capacity, list[i].Status.Capacity)
 		if !list[i].Spec.Unschedulable {
@@ -77,7 +78,9 @@ type Place struct {
 // PlaceOf returns where the nodes are, as far as they tell: by their labels, and
 // by the schemes of their providerIDs.
 func PlaceOf(list []corev1.Node) Place {
-	zones, regions, providers := sets.New[string](), sets.New[string](), sets.New[string]()
+	zones := sets.New[string]()
+	regions := sets.New[string]()
+	providers := sets.New[string]()
 	for i := range list {
 		zone, region, provider := placeOf(&list[i])
 		insert(zones, zone)
@@ -128,7 +131,9 @@ func Slim(node *corev1.Node) *corev1.Node {
 		Spec:   corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, ProviderID: node.Spec.ProviderID},
 		Status: corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable},
 	}
-	slim.Name, slim.UID, slim.ResourceVersion = node.Name, node.UID, node.ResourceVersion
+	slim.Name = node.Name
+	slim.UID = node.UID
+	slim.ResourceVersion = node.ResourceVersion
 	for _, label := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion} {
 		if value, ok := node.Labels[label]; ok {
 			metav1.SetMetaDataLabel(&slim.ObjectMeta, label, value)

@@ -266,7 +266,8 @@ func (a *Agent) endSessions() {
 
 // read returns the ClusterConnection and the ManagedCluster, nil if there is none.
 func (a *Agent) read(ctx context.Context, name string) (*fleetv1alpha1.ClusterConnection, *clusterv1.ManagedCluster, error) {
-	connection, cluster := &fleetv1alpha1.ClusterConnection{}, &clusterv1.ManagedCluster{}
+	connection := &fleetv1alpha1.ClusterConnection{}
+	cluster := &clusterv1.ManagedCluster{}
 	key := client.ObjectKey{Name: name}
 	if err := a.hub.Get(ctx, key, connection); apierrors.IsNotFound(err) {
 		return nil, nil, nil

@@ -108,7 +108,8 @@ func (s *session) seeSecret(secret *corev1.Secret, err error) {
 	if err != nil && !apierrors.IsForbidden(err) && s.secret != nil {
 		return
 	}
-	s.secret, s.secretErr = secret, err
+	s.secret = secret
+	s.secretErr = err
 	s.loop.Kick()
 }
 
@@ -139,7 +140,8 @@ func (s *session) advance(
 	}
 	now := s.agent.options.Clock.Now()
 	s.mu.Lock()
-	secret, secretErr := s.secret, s.secretErr
+	secret := s.secret
+	secretErr := s.secretErr
 	s.mu.Unlock()
 	if errors.Is(secretErr, errUnread) {
 		return 0, nil // it comes at once, and kicks the loop
@@ -204,7 +206,8 @@ func (s *session) prepare(connection *fleetv1alpha1.ClusterConnection, found dia
 	if s.transport != nil && s.endpoint.Equal(wanted) {
 		if s.credential.Token != found.Token {
 			s.transport.SetToken(found.Token)
-			s.credential, s.next = found, time.Time{}
+			s.credential = found
+			s.next = time.Time{}
 			if !s.serving() { // somebody has mended it
 				s.relapses = relapses{}
 			}
@@ -224,7 +227,9 @@ func (s *session) prepare(connection *fleetv1alpha1.ClusterConnection, found dia
 	}
 	s.drop()
 	transport.SetToken(found.Token)
-	s.transport, s.endpoint, s.credential = transport, wanted, found
+	s.transport = transport
+	s.endpoint = wanted
+	s.credential = found
 	return dial.Problem{}
 }
 
@@ -334,7 +339,8 @@ func (s *session) connect(ctx context.Context, connection *fleetv1alpha1.Cluster
 	if err := s.agent.engage(ctx, connection, s, id); err != nil {
 		return dial.Problem{}, err
 	}
-	s.engaged, s.id = true, id
+	s.engaged = true
+	s.id = id
 	s.relapses.connect(s.agent.options.Clock.Now())
 	return dial.Problem{}, nil
 }
@@ -369,7 +375,12 @@ func (s *session) drop() {
 		s.transport.Close()
 	}
 	s.agent.release(s.name)
-	s.transport, s.endpoint, s.credential = nil, dial.Endpoint{}, dial.Credential{}
-	s.failures, s.next, s.probed, s.relapses = 0, time.Time{}, time.Time{}, relapses{}
+	s.transport = nil
+	s.endpoint = dial.Endpoint{}
+	s.credential = dial.Credential{}
+	s.failures = 0
+	s.next = time.Time{}
+	s.probed = time.Time{}
+	s.relapses = relapses{}
 	s.refusal, s.outcome = nil, outcome{credentials: unchecked()}
 }

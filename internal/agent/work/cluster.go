@@ -96,7 +96,8 @@ type clients struct {
 }
 
 func newClients(c *fleet.Connection) (made clients, err error) {
-	config, spoke := c.Spoke.GetConfig(), c.Spoke.GetHTTPClient()
+	config := c.Spoke.GetConfig()
+	spoke := c.Spoke.GetHTTPClient()
 	if made.spoke, err = metadata.NewForConfigAndClient(config, spoke); err != nil {
 		return made, fmt.Errorf("making a metadata client for cluster %q: %w", c.Name, err)
 	}
@@ -189,7 +190,8 @@ func (s *cluster) orphans(ctx context.Context) (orphans []*workv1.AppliedManifes
 		return nil, fmt.Errorf("listing the records of cluster %q: %w", s.connection.Name, err)
 	}
 	for i := range records {
-		record, there := &records[i], false
+		record := &records[i]
+		there := false
 		if !s.ledger.Cares(record) || record.DeletionTimestamp != nil {
 			continue
 		}

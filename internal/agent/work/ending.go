@@ -51,7 +51,8 @@ func (p *pass) withoutWork(ctx context.Context) error {
 // evict deletes a record that no agent takes care of, after the grace period,
 // unless the hub forgot its work. What the work said is to stay does.
 func (p *pass) evict(ctx context.Context, record *ledger.Record) error {
-	grace, clock := p.cluster.options.EvictionGracePeriod, p.cluster.options.Clock
+	grace := p.cluster.options.EvictionGracePeriod
+	clock := p.cluster.options.Clock
 	if !record.Ours() {
 		return nil
 	}

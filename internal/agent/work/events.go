@@ -119,7 +119,8 @@ func (s *cluster) unmanagedChanged(object apply.Object, works []string) {
 // observe makes a work come again if it observes the object that changed, as
 // soon as its pace allows.
 func (s *cluster) observe(request Request, object apply.Object) {
-	m, now := s.remembered(request), s.options.Clock.Now()
+	m := s.remembered(request)
+	now := s.options.Clock.Now()
 	if m == nil {
 		return
 	}

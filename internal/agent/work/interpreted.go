@@ -33,7 +33,10 @@ type interpreted struct {
 
 // join makes a cluster ask the users of its hub. It has to leave.
 func (i *interpreted) join(ctx context.Context, hubs *interpreters.Hubs, c *fleet.Connection, again func(work string)) {
-	i.ctx, i.connection, i.again, i.waiting = ctx, c, again, map[string]struct{}{}
+	i.ctx = ctx
+	i.connection = c
+	i.again = again
+	i.waiting = map[string]struct{}{}
 	i.hub = hubs.Join(c, i.changed)
 }
 

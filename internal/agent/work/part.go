@@ -194,7 +194,8 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	}
 	s.reports = p.reports.Of(ctx, p.options.Clock, c.Name, func() *throttle.Reports { return throttle.NewReports(p.options.Clock) })
 	s.reports.ForgetUnused()
-	s.meter, s.deliverer.Corrected = p.meter, p.meter.corrections.Inc
+	s.meter = p.meter
+	s.deliverer.Corrected = p.meter.corrections.Inc
 	recorder := events.NewRecorder(c.Hub.GetEventRecorder(reporter)).Logged(p.options.Logger)
 	s.deliverer.Adopted = func(work *workv1.ManifestWork, note string) {
 		recorder.Eventf(work, nil, corev1.EventTypeNormal, "ObjectAdopted", "Adopt", "%s", note)

@@ -221,7 +221,8 @@ func (p *pass) applyWave(ctx context.Context, wave []*plan.Item) error {
 
 // retry decides when to come back for what did not succeed.
 func (p *pass) retry() {
-	passing, denied := false, false
+	passing := false
+	denied := false
 	for _, it := range p.plan.Items {
 		p.comeBack(it.Outcome.Again)
 		switch {
@@ -317,7 +318,8 @@ func (p *pass) writeStatus(ctx context.Context) error {
 		reports.Wrote(memory, p.work, &p.status)
 	}
 	if err == nil {
-		before, after := stateOf(p.work, &p.work.Status), stateOf(p.work, &p.status)
+		before := stateOf(p.work, &p.work.Status)
+		after := stateOf(p.work, &p.status)
 		p.memory.state.Store(uint32(after))
 		p.cluster.meter.told(&p.memory.times, &p.measured, news{before: before, after: after, written: written})
 	}

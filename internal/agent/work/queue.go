@@ -16,7 +16,8 @@ func (p *Part) newQueue(
 ) workqueue.TypedRateLimitingInterface[Request] {
 	const unnamed = ""
 	queue := priorityqueue.New(unnamed, func(o *priorityqueue.Opts[Request]) {
-		o.Log, o.RateLimiter = p.options.Logger, limiter
+		o.Log = p.options.Logger
+		o.RateLimiter = limiter
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -53,7 +53,8 @@ func (r rights) mayUpdate(ctx context.Context, before, after *v1alpha1.Cluster, 
 
 // mayJoin requires the right to join both sets between which a cluster moves.
 func (r rights) mayJoin(ctx context.Context, before, after *v1alpha1.Cluster) error {
-	from, to := before.Labels[clusterv1.LabelClusterSet], after.Labels[clusterv1.LabelClusterSet]
+	from := before.Labels[clusterv1.LabelClusterSet]
+	to := after.Labels[clusterv1.LabelClusterSet]
 	if from == to {
 		return nil
 	}

@@ -48,7 +48,8 @@ func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	if !ok {
 		return
 	}
-	cluster.Status, cluster.Generation = v1alpha1.ClusterStatus{}, 1
+	cluster.Status = v1alpha1.ClusterStatus{}
+	cluster.Generation = 1
 	if len(cluster.Finalizers) == 0 {
 		cluster.Finalizers = []string{v1alpha1.Finalizer}
 	}

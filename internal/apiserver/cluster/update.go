@@ -89,7 +89,8 @@ func (s *Storage) updated(
 	if after.ResourceVersion != "" && after.ResourceVersion != before.ResourceVersion {
 		return nil, conflict(before.Name)
 	}
-	after.ResourceVersion, after.TypeMeta = before.ResourceVersion, before.TypeMeta
+	after.ResourceVersion = before.ResourceVersion
+	after.TypeMeta = before.TypeMeta
 	translate.Locate(after, connection)
 	return after, rest.BeforeUpdate(s.strategy, ctx, after, before)
 }

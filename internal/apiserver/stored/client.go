@@ -34,7 +34,8 @@ func (i impatient) RoundTrip(r *http.Request) (*http.Response, error) {
 func Client(config *rest.Config, version schema.GroupVersion, scheme *runtime.Scheme) (*rest.RESTClient, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return impatient{next: next} })
-	config.GroupVersion, config.APIPath = &version, "/apis"
+	config.GroupVersion = &version
+	config.APIPath = "/apis"
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	client, err := rest.RESTClientFor(config)
 	if err != nil {

@@ -68,9 +68,11 @@ func (v View) Describe(status *metav1.Status) *metav1.Status {
 		}
 		switch d.Kind {
 		case kind.Resource:
-			d.Group, d.Kind = v.Shown.Group, v.Shown.Resource
+			d.Group = v.Shown.Group
+			d.Kind = v.Shown.Resource
 		case kind.Kind:
-			d.Group, d.Kind = v.Shown.Group, v.Shown.Kind
+			d.Group = v.Shown.Group
+			d.Kind = v.Shown.Kind
 		}
 	}
 	return status

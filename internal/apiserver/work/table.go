@@ -40,7 +40,9 @@ func (p printer) ConvertToTable(_ context.Context, object, options runtime.Objec
 		table.ResourceVersion = o.ResourceVersion
 		table.Rows = []metav1.TableRow{p.row(o)}
 	case *v1alpha1.WorkList:
-		table.ResourceVersion, table.Continue, table.RemainingItemCount = o.ResourceVersion, o.Continue, o.RemainingItemCount
+		table.ResourceVersion = o.ResourceVersion
+		table.Continue = o.Continue
+		table.RemainingItemCount = o.RemainingItemCount
 		table.Rows = make([]metav1.TableRow, 0, len(o.Items))
 		for i := range o.Items {
 			table.Rows = append(table.Rows, p.row(&o.Items[i]))

@@ -116,7 +116,8 @@ func (a *accepting) tellSets(ctx context.Context, cluster *clusterv1.ManagedClus
 }
 
 func (a *accepting) entries(ctx context.Context, cluster *clusterv1.ManagedCluster) ([]entry, error) {
-	sets, bindings := &clusterv1beta2.ManagedClusterSetList{}, &clusterv1beta2.ManagedClusterSetBindingList{}
+	sets := &clusterv1beta2.ManagedClusterSetList{}
+	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
 	err := a.read.List(ctx, sets)
 	if err == nil {
 		err = a.read.List(ctx, bindings)

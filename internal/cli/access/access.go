@@ -170,7 +170,8 @@ func (a *Access) whole(raw clientcmdapi.Config) error {
 		return a.fail(fmt.Errorf("context %q of the kubeconfig is about user %q, who is not in it", a.context, chosen.AuthInfo), "%s", next)
 	}
 	if entry := raw.Clusters[chosen.Cluster]; entry != nil {
-		a.entry, a.clusterName = *entry, chosen.Cluster
+		a.entry = *entry
+		a.clusterName = chosen.Cluster
 	}
 	return nil
 }

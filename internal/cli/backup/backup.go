@@ -180,7 +180,8 @@ func (w *writing) write(ctx context.Context, to io.Writer) error {
 	}
 	cp := w.contents.Plane
 	w.manifest.CreatedBy = version.Get()
-	w.manifest.Hub, w.manifest.Namespace = cp.Name, cp.Namespace
+	w.manifest.Hub = cp.Name
+	w.manifest.Namespace = cp.Namespace
 	w.manifest.KubernetesVersion = cmp.Or(cp.Status.Version, cp.Spec.Version)
 	w.manifest.EtcdRevision = revision
 	out, err := archive.NewWriter(to, w.manifest, w.recipients...)

@@ -50,7 +50,8 @@ func gather(ctx context.Context, host client.Reader, cp *fleetv1alpha1.ControlPl
 			cp.Namespace, c.Names().KeptSecrets())
 	}
 	for _, name := range c.Names().KeptSecrets() {
-		key, secret := client.ObjectKey{Namespace: cp.Namespace, Name: name}, &corev1.Secret{}
+		key := client.ObjectKey{Namespace: cp.Namespace, Name: name}
+		secret := &corev1.Secret{}
 		switch err := host.Get(ctx, key, secret); {
 		case apierrors.IsNotFound(err):
 			return c, exit.Next(fmt.Errorf("there is no Secret %q, without which the hub cannot be restored", key),

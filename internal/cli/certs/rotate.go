@@ -88,7 +88,9 @@ type request struct {
 }
 
 func newRotate(session *hub.Session) *cobra.Command {
-	p, wanted, timeout := &plane{session: session}, choice{}, rotateTimeout
+	p := &plane{session: session}
+	wanted := choice{}
+	timeout := rotateTimeout
 	cmd := &cobra.Command{
 		Use:   "rotate (--authority NAME | --keys NAME | --all)",
 		Short: "Replace authorities and keys by new ones",

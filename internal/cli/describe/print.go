@@ -115,7 +115,8 @@ func (v *view) section(p *page, label string, entries int) bool {
 }
 
 func (v *view) printSummary(p *page) {
-	f, state := fleet.Of(v.cluster, v.connection), health.Cluster(v.cluster)
+	f := fleet.Of(v.cluster, v.connection)
+	state := health.Cluster(v.cluster)
 	p.line("Name", v.cluster.Name)
 	p.pairs("Labels", v.cluster.Labels)
 	p.pairs("Annotations", v.cluster.Annotations)
@@ -204,7 +205,8 @@ func (v *view) printTaints(p *page) {
 		return
 	}
 	for _, t := range v.cluster.Spec.Taints {
-		text, added := t.Key+":"+string(t.Effect), ""
+		text := t.Key + ":" + string(t.Effect)
+		added := ""
 		if t.Value != "" {
 			text = t.Key + "=" + t.Value + ":" + string(t.Effect)
 		}
@@ -222,7 +224,8 @@ func (v *view) printResources(p *page) {
 	p.row("Resource", "Capacity", "Allocatable")
 	p.row("--------", "--------", "-----------")
 	for _, name := range slices.Sorted(maps.Keys(v.cluster.Status.Capacity)) {
-		capacity, allocatable := v.cluster.Status.Capacity[name], "<none>"
+		capacity := v.cluster.Status.Capacity[name]
+		allocatable := "<none>"
 		if amount, ok := v.cluster.Status.Allocatable[name]; ok {
 			allocatable = amount.String()
 		}
@@ -231,7 +234,8 @@ func (v *view) printResources(p *page) {
 }
 
 func (v *view) printClaims(p *page) {
-	claims, pinned := fleet.Claims(v.cluster), fleet.PinnedClaims(v.cluster)
+	claims := fleet.Claims(v.cluster)
+	pinned := fleet.PinnedClaims(v.cluster)
 	if !v.section(p, "Claims", len(claims)) {
 		return
 	}
@@ -252,7 +256,8 @@ func (v *view) printWorks(p *page) {
 	p.row("Name", "Objects", "Ready", "Age", "Because")
 	p.row("----", "-------", "-----", "---", "-------")
 	for i := range works {
-		state, because := health.Work(&works[i]), ""
+		state := health.Work(&works[i])
+		because := ""
 		if state.Ready != metav1.ConditionTrue {
 			because = state.Reason + ": " + state.Message
 		}

@@ -109,7 +109,8 @@ func (r Request) signed(ctx context.Context, hub *Hub) (string, error) {
 		if err != nil {
 			return "", explain(r.Address, err)
 		}
-		kubeconfig, signature := info.Data[api.KubeConfigKey], info.Data[api.JWSSignatureKeyPrefix+id]
+		kubeconfig := info.Data[api.KubeConfigKey]
+		signature := info.Data[api.JWSSignatureKeyPrefix+id]
 		if signature != "" {
 			if jws.DetachedTokenIsValid(signature, kubeconfig, id, secret) {
 				return kubeconfig, nil

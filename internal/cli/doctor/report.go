@@ -55,7 +55,8 @@ type line struct {
 func newReport(hub string, steps []diagnosis.Step) *report {
 	r := &report{Hub: hub, Healthy: true, Steps: steps}
 	if step, finding, broken := diagnosis.Root(steps); broken {
-		r.Healthy, r.RootCause = false, &cause{Step: step.Name, title: step.Title, Finding: finding}
+		r.Healthy = false
+		r.RootCause = &cause{Step: step.Name, title: step.Title, Finding: finding}
 	}
 	if _, _, blind := diagnosis.Blind(steps); blind {
 		r.Healthy = false
@@ -91,7 +92,8 @@ func (r *report) glance(c *evidence.Cluster, steps []diagnosis.Step) {
 	l := line{Name: c.Name, Mode: mode(c), State: diagnosis.OK}
 	for _, state := range []diagnosis.State{diagnosis.Broken, diagnosis.Odd, diagnosis.Unseen} {
 		if first := firstOf(steps, state); first != nil {
-			l.State, l.First = state, first
+			l.State = state
+			l.First = first
 			break
 		}
 	}
@@ -125,7 +127,8 @@ func (r *report) verdict() error {
 		}
 		return &exit.Error{Err: fmt.Errorf("the first broken step is %q: %s%s", r.RootCause.title, about, r.RootCause.Cause), Next: r.RootCause.Next, Code: code}
 	}
-	broken, first := 0, ""
+	broken := 0
+	first := ""
 	for _, l := range r.Clusters {
 		if l.State == diagnosis.Broken {
 			broken++

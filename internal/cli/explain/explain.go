@@ -86,7 +86,8 @@ func (e *explanation) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	namespace, p := e.session.NamespaceOf(e.namespace), &clusterv1beta1.Placement{}
+	namespace := e.session.NamespaceOf(e.namespace)
+	p := &clusterv1beta1.Placement{}
 	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, p)
 	if apierrors.IsNotFound(err) && hub.Served(err) {
 		return exit.Next(fmt.Errorf("there is no placement %q in namespace %q", name, namespace), "\"capstan get placements -A\" lists those that there are.")

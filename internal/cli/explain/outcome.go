@@ -122,7 +122,8 @@ func decide(p *clusterv1beta1.Placement, s *fleet.State, before []placement.Choi
 		for _, mistake := range mistakes {
 			o.Mistakes = append(o.Mistakes, mistake.Error())
 		}
-		o.Conditions, o.Stays = []condition{conditionOf(placement.Misconfigured(mistakes))}, names
+		o.Conditions = []condition{conditionOf(placement.Misconfigured(mistakes))}
+		o.Stays = names
 		return o, scheduler.Result{}
 	}
 	o.Conditions = []condition{conditionOf(placement.Satisfied(result, request.NoSets))}
@@ -202,7 +203,8 @@ func verdicts(result scheduler.Result, chosen []placement.Choice) []verdict {
 func verdictOf(v scheduler.Verdict, chosen []placement.Choice) verdict {
 	told := verdict{Name: v.Cluster, Chosen: v.Chosen, Rank: v.Rank, RefusedBy: v.RefusedBy, Reason: v.Reason}
 	if choice, found := find(chosen, v.Cluster); found {
-		told.Group, told.GroupName = &choice.Group, choice.GroupName
+		told.Group = &choice.Group
+		told.GroupName = choice.GroupName
 	}
 	if v.Rank > 0 {
 		told.Score = &v.Score

@@ -126,7 +126,8 @@ func kindAndName(args []string) (kind, name string, err error) {
 	case 1:
 		kind, name, _ = strings.Cut(args[0], "/")
 	case 2:
-		kind, name = args[0], args[1]
+		kind = args[0]
+		name = args[1]
 	}
 	if kind == "" || name == "" || strings.Contains(kind+name, "/") {
 		return "", "", exit.UsageError("name one object, as KIND NAME or KIND/NAME")
@@ -175,9 +176,11 @@ func (p *propagation) object(ctx context.Context, kinds *hub.Kinds, kindName, na
 // binding reads what there is to know about a binding.
 func (p *propagation) binding(ctx context.Context, kinds *hub.Kinds, namespace, name string) (*trace.Facts, error) {
 	facts, err := trace.Reader{Client: kinds.Client, Now: p.session.Clock.Now}.Binding(ctx, namespace, name)
-	title, resource := titleBinding, "resourcebindings"
+	title := titleBinding
+	resource := "resourcebindings"
 	if namespace == "" {
-		title, resource = titleClusterBinding, "clusterresourcebindings"
+		title = titleClusterBinding
+		resource = "clusterresourcebindings"
 	}
 	return facts, absent(err, title, namespace, name, resource)
 }

@@ -107,7 +107,8 @@ func Read(ctx context.Context, c client.Client, namespace string, needs Needs) (
 func (s *State) ReadSets(ctx context.Context, c client.Client) error {
 	var known []clusterv1beta2.ManagedClusterSetBinding
 	for i := range s.Bindings {
-		name, set := s.Bindings[i].Spec.ClusterSet, &clusterv1beta2.ManagedClusterSet{}
+		name := s.Bindings[i].Spec.ClusterSet
+		set := &clusterv1beta2.ManagedClusterSet{}
 		if s.Sets[name] != nil {
 			known = append(known, s.Bindings[i])
 			continue

@@ -76,7 +76,8 @@ func (l *listing) clusterTable(ctx context.Context, c client.Client, objects []u
 		if err != nil {
 			return nil, err
 		}
-		f, state := view.Of(cluster, connections[cluster.Name]), health.Cluster(cluster)
+		f := view.Of(cluster, connections[cluster.Name])
+		state := health.Cluster(cluster)
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
 			cluster.Name, orNone(f.Version), string(f.Mode), string(state.Ready), l.age(cluster.CreationTimestamp),
 			nodes(f.Nodes), orNone(strings.Join(f.Zones, ",")), orNone(f.Region), orNone(f.Provider), orNone(strings.Join(f.Endpoints, ",")), orNone(state.Reason),

@@ -130,7 +130,8 @@ func (o *objects) check() error {
 func kindAndNames(args []string) (kind string, names []string, err error) {
 	kind, name, is := strings.Cut(args[0], "/")
 	if !is {
-		kind, names = args[0], args[1:]
+		kind = args[0]
+		names = args[1:]
 	} else if len(args) == 1 {
 		names = []string{name}
 	}
@@ -196,15 +197,19 @@ func (o *objects) tell(r *reading) error {
 }
 
 func (o *objects) missing(name string) error {
-	kind, where, next := strings.ToLower(o.mapping.GroupVersionKind.Kind), "on the hub", fmt.Sprintf("capstan get %s", o.mapping.Resource.GroupResource())
+	kind := strings.ToLower(o.mapping.GroupVersionKind.Kind)
+	where := "on the hub"
+	next := fmt.Sprintf("capstan get %s", o.mapping.Resource.GroupResource())
 	if o.scope != scopeHub {
-		where, next = "that the hub has sent to a cluster", next+" -s "+o.scope
+		where = "that the hub has sent to a cluster"
+		next = next + " -s " + o.scope
 	}
 	if o.scope == scopeAll {
 		where = "on the hub, or that it has sent to a cluster"
 	}
 	if o.namespace != "" {
-		where, next = fmt.Sprintf("in namespace %q %s", o.namespace, where), next+" -n "+o.namespace
+		where = fmt.Sprintf("in namespace %q %s", o.namespace, where)
+		next = next + " -n " + o.namespace
 	}
 	return exit.Next(fmt.Errorf("there is no %s %q %s", kind, name, where), "%q lists those that there are.", next)
 }

@@ -83,7 +83,8 @@ func (l *listing) placementTable(objects []unstructured.Unstructured, withNamesp
 		if err != nil {
 			return nil, err
 		}
-		state, wanted := health.Placement(p), "all"
+		state := health.Placement(p)
+		wanted := "all"
 		if p.Spec.NumberOfClusters != nil {
 			wanted = fmt.Sprint(*p.Spec.NumberOfClusters)
 		}

@@ -80,7 +80,8 @@ func (l *listing) workTable(objects []unstructured.Unstructured, withCluster boo
 		if err != nil {
 			return nil, err
 		}
-		state, total := health.Work(work), len(work.Spec.Workload.Manifests)
+		state := health.Work(work)
+		total := len(work.Spec.Workload.Manifests)
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
 			work.Namespace, work.Name, int64(total),
 			share(work, workv1.ManifestConditionApplied), share(work, workv1.ManifestConditionAvailable),

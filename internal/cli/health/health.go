@@ -56,7 +56,8 @@ var ready = State{Ready: metav1.ConditionTrue}
 // agent has joined and says that its API server is well.
 func Cluster(cluster *clusterv1.ManagedCluster) State {
 	find := func(kind string) *metav1.Condition { return meta.FindStatusCondition(cluster.Status.Conditions, kind) }
-	accepted, available := find(clusterv1.ManagedClusterConditionHubAccepted), find(clusterv1.ManagedClusterConditionAvailable)
+	accepted := find(clusterv1.ManagedClusterConditionHubAccepted)
+	available := find(clusterv1.ManagedClusterConditionAvailable)
 	switch {
 	case !cluster.DeletionTimestamp.IsZero():
 		return deleting(find(clusterv1.ManagedClusterConditionDeleting))

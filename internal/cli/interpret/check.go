@@ -69,7 +69,8 @@ func (o *options) checked(session *hub.Session) error {
 func judge(c *configv1alpha1.ResourceInterpreterCustomization, others []configv1alpha1.ResourceInterpreterCustomization) verdict {
 	v := verdict{Name: c.Name, APIVersion: c.Spec.Target.APIVersion, Kind: c.Spec.Target.Kind, Scripts: []script{}}
 	add := func(format string, args ...any) { v.Problems = append(v.Problems, fmt.Sprintf(format, args...)) }
-	target, scripts := field.NewPath("spec", "target"), customized.Of(c).Scripts
+	target := field.NewPath("spec", "target")
+	scripts := customized.Of(c).Scripts
 	switch {
 	case c.Name == "":
 		add("metadata.name: Required value: it needs a name")
@@ -92,7 +93,8 @@ func judge(c *configv1alpha1.ResourceInterpreterCustomization, others []configv1
 		if _, err := lua.Compile(string(operation), operation.Function(), source); err != nil {
 			s.OK, s.Message = false, err.Error()
 			if wrong := (*lua.CompileError)(nil); errors.As(err, &wrong) {
-				s.Line, s.Message = wrong.Line, wrong.Message
+				s.Line = wrong.Line
+				s.Message = wrong.Message
 			}
 		}
 		v.Scripts = append(v.Scripts, s)

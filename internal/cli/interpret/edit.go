@@ -97,7 +97,8 @@ func (o *options) rewritten(
 	if err != nil {
 		return nil, fmt.Errorf("encode ResourceInterpreterCustomization %q: %w", before.Name, err)
 	}
-	original, why := given, []string{"Edit the customization. Lines that begin with # are left out, and an empty file changes nothing."}
+	original := given
+	why := []string{"Edit the customization. Lines that begin with # are left out, and an empty file changes nothing."}
 	for {
 		made, err := edit(ctx, session, append(heading(why), given...))
 		if err != nil {

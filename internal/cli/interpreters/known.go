@@ -105,7 +105,8 @@ func Of(customizations []configv1alpha1.ResourceInterpreterCustomization, now fu
 
 // scripts returns the customizations.
 func scripts(customizations []configv1alpha1.ResourceInterpreterCustomization, now func() time.Time) *Known {
-	k, machine := &Known{}, lua.New(now)
+	k := &Known{}
+	machine := lua.New(now)
 	all := make([]lua.Customization, 0, len(customizations))
 	for i := range customizations {
 		if !customizations[i].DeletionTimestamp.IsZero() {
@@ -194,7 +195,8 @@ func (k *Known) By(kind schema.GroupVersionKind) []Source {
 	var all []Source
 	taken := map[Operation]bool{}
 	for _, l := range k.layers {
-		known, source := l.layer.Operations(kind), l.source
+		known := l.layer.Operations(kind)
+		source := l.source
 		for _, d := range definitions() {
 			// What an object depends on all customizations say together.
 			shared := d.operation == InterpretDependency && source.Layer == layerCustomization

@@ -91,7 +91,8 @@ var ErrWebhook = errors.New("a webhook of the hub answers it, which is not asked
 // Run answers an operation. An error is that of the one who answers, or one of
 // ErrNobody and ErrWebhook.
 func (k *Known) Run(o Operation, in Input) (*Result, error) {
-	result, kind := &Result{Operation: o, By: []string{}}, in.object().GroupVersionKind()
+	result := &Result{Operation: o, By: []string{}}
+	kind := in.object().GroupVersionKind()
 	for _, source := range k.By(kind) {
 		if slices.Contains(source.Operations, o) {
 			result.By = append(result.By, source.String())

@@ -37,7 +37,8 @@ func decide(f fleet, name, id string, asRegistered bool) (plan, error) {
 		return plan{}, registered(name, id, fmt.Sprintf("this cluster has joined under the name %q", other),
 			"Use that name, or remove it first: \"capstan unjoin %[1]s\", or \"capstan unregister %[1]s\" if it has an agent of its own.", other)
 	}
-	cluster, connection := f.clusters[name], f.connections[name]
+	cluster := f.clusters[name]
+	connection := f.connections[name]
 	if cluster == nil && connection == nil {
 		return plan{}, nil
 	}

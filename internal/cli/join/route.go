@@ -57,7 +57,8 @@ func newRoute(config *rest.Config, entry clientcmdapi.Cluster, want routeOptions
 		return route{}, "", exit.Next(errors.New("the member's kubeconfig does not check the certificate of the member (insecure-skip-tls-verify), so the hub would send its token to anybody"),
 			"Put certificate-authority-data into the kubeconfig. For a test, --%s lets the hub do without the check, too.", flagInsecure)
 	case want.insecure:
-		r.insecure, r.ca = true, nil
+		r.insecure = true
+		r.ca = nil
 	case config.ServerName != "" && want.endpoint == "":
 		return route{}, "", exit.Next(fmt.Errorf("the member's kubeconfig looks for another name in its certificate (tls-server-name %q), which the hub cannot", config.ServerName),
 			"Give an address whose name is in the certificate by --%s.", flagEndpoint)

@@ -166,7 +166,8 @@ func (u *unjoin) check(ctx context.Context) error {
 
 // forget removes from the hub what is left of the cluster there.
 func (u *unjoin) forget(ctx context.Context) error {
-	secret, connection := secretOf(u.name), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: u.name}}
+	secret := secretOf(u.name)
+	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: u.name}}
 	var failed []error
 	for _, object := range []client.Object{connection, secret} {
 		if err := u.hub.Delete(ctx, object); client.IgnoreNotFound(err) != nil {

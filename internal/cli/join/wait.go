@@ -100,7 +100,8 @@ func (j *join) await(ctx, patience context.Context) error {
 }
 
 func (j *join) look(ctx context.Context) (state, error) {
-	cluster, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}
+	cluster := &clusterv1.ManagedCluster{}
+	connection := &fleetv1alpha1.ClusterConnection{}
 	key := client.ObjectKey{Name: j.name}
 	err := errors.Join(j.hub.Get(ctx, key, cluster), j.hub.Get(ctx, key, connection))
 	if apierrors.IsNotFound(err) {
@@ -145,7 +146,8 @@ func (j *join) takeOver(ctx, patience context.Context) error {
 
 // newAgent returns who works for the cluster now.
 func (j *join) newAgent(ctx context.Context) (takeover.Agent, error) {
-	cluster, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}
+	cluster := &clusterv1.ManagedCluster{}
+	connection := &fleetv1alpha1.ClusterConnection{}
 	key := client.ObjectKey{Name: j.name}
 	if err := errors.Join(j.hub.Get(ctx, key, cluster), j.hub.Get(ctx, key, connection)); err != nil {
 		return takeover.Agent{}, fmt.Errorf("find out which agent works for cluster %q: %w", j.name, err)

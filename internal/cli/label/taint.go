@@ -48,7 +48,8 @@ func NewTaint(session *hub.Session) *cobra.Command {
 			if len(texts) == 0 {
 				return exit.UsageError("which taint? Write KEY=VALUE:EFFECT, or KEY- to take it off")
 			}
-			changes, done := []taintChange{}, ""
+			changes := []taintChange{}
+			done := ""
 			for _, text := range texts {
 				parsed, err := parseTaint(text)
 				if err != nil {

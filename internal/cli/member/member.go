@@ -111,7 +111,9 @@ func (f *Flags) Connect(errOut io.Writer) (*Member, error) {
 // command takes it whose hub is given otherwise.
 func InUse(flags *genericclioptions.ConfigFlags, errOut io.Writer) (*Member, error) {
 	said := words()
-	said.Kubeconfig, said.Context, said.Server = "--kubeconfig", "--context", "--server"
+	said.Kubeconfig = "--kubeconfig"
+	said.Context = "--context"
+	said.Server = "--server"
 	said.Missing = "Give the kubeconfig of the member by --kubeconfig FILE or $KUBECONFIG; the default is ~/.kube/config."
 	return connect(access.New(said, flags, errOut))
 }

@@ -52,7 +52,8 @@ func width(terminal int) int {
 // Do shows a step while do runs, and how it ended. The error of do is returned
 // as it is; it is not shown.
 func (s *Steps) Do(step string, do func() error) error {
-	s.step, s.waits = step, ""
+	s.step = step
+	s.waits = ""
 	s.show("•", s.step+"  ...", false)
 	err := do()
 	mark := "✓"
@@ -60,7 +61,8 @@ func (s *Steps) Do(step string, do func() error) error {
 		mark = "✗"
 	}
 	s.show(mark, s.step, true)
-	s.step, s.waits = "", ""
+	s.step = ""
+	s.waits = ""
 	return err
 }
 

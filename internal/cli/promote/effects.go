@@ -42,7 +42,8 @@ func (p *promotion) inert(ctx context.Context) error {
 // labelsOnHub returns the labels on the hub of the namespace of an object or, if it has none, its own.
 func labelsOnHub(ctx context.Context, hub client.Reader, kind schema.GroupVersionKind, key client.ObjectKey) (map[string]string, error) {
 	if key.Namespace != "" {
-		kind, key = corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: key.Namespace}
+		kind = corev1.SchemeGroupVersion.WithKind("Namespace")
+		key = client.ObjectKey{Name: key.Namespace}
 	}
 	about := &metav1.PartialObjectMetadata{}
 	about.SetGroupVersionKind(kind)

@@ -84,7 +84,8 @@ func (p *promotion) namedAsNamespace(ctx context.Context) (view.Fleet, error) {
 
 // identify finds out whether the kubeconfig leads to the cluster.
 func (p *promotion) identify(ctx context.Context) error {
-	cluster, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}
+	cluster := &clusterv1.ManagedCluster{}
+	connection := &fleetv1alpha1.ClusterConnection{}
 	err := p.reads.Get(ctx, client.ObjectKey{Name: p.cluster}, cluster)
 	if apierrors.IsNotFound(err) && hub.Served(err) {
 		return exit.Next(fmt.Errorf("there is no cluster %q", p.cluster), "\"capstan get clusters\" lists those that there are.")

@@ -98,7 +98,8 @@ func kindAndName(args []string) (kind, name string, err error) {
 	case 1:
 		kind, name, _ = strings.Cut(args[0], "/")
 	case 2:
-		kind, name = args[0], args[1]
+		kind = args[0]
+		name = args[1]
 	}
 	if kind == "" || name == "" || strings.Contains(kind+name, "/") {
 		return "", "", exit.UsageError("name one object, as KIND NAME or KIND/NAME")
@@ -171,7 +172,8 @@ func (p *promotion) look(ctx context.Context, kindName string) error {
 	if err != nil {
 		return err
 	}
-	p.reads, p.writes = kinds.Client, kinds.Client
+	p.reads = kinds.Client
+	p.writes = kinds.Client
 	if !p.mode.Changes() {
 		p.writes = client.NewDryRunClient(kinds.Client)
 	}

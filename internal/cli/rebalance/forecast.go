@@ -73,7 +73,8 @@ type forecasts struct {
 
 // of says what would become of an object.
 func (f *forecasts) of(w *workload) Workload {
-	spec, before := w.binding.BindingSpec(), w.binding.BindingSpec().Clusters
+	spec := w.binding.BindingSpec()
+	before := w.binding.BindingSpec().Clusters
 	told := compared(w, before, before)
 	told.hindered, told.remedy = hindrance(w)
 	switch {
@@ -87,7 +88,8 @@ func (f *forecasts) of(w *workload) Workload {
 		return told
 	}
 	state := binding.StateOf(w.binding)
-	state.Fresh, state.Assumed = true, f.assumed
+	state.Fresh = true
+	state.Assumed = f.assumed
 	decision := binding.Decide(*f.fleet, state.Input, f.at)
 	if decision.Chosen() {
 		f.take(before, decision.Clusters, state.Footprint())
@@ -154,7 +156,8 @@ func compared(w *workload, before, after []workv1alpha2.TargetCluster) Workload 
 		APIVersion: version, Kind: kind, Namespace: w.namespace, Name: w.name, Clusters: []Cluster{},
 		scales: w.binding.BindingSpec().Replicas > 0,
 	}
-	was, is := replicasOf(before), replicasOf(after)
+	was := replicasOf(before)
+	is := replicasOf(after)
 	names := maps.Clone(was)
 	maps.Copy(names, is)
 	for _, name := range slices.Sorted(maps.Keys(names)) {

@@ -53,7 +53,8 @@ func (w Workload) text(r *Report) string {
 
 // headline is the sum of it all.
 func (w Workload) headline(r *Report) string {
-	come, leave := 0, 0
+	come := 0
+	leave := 0
 	for _, c := range w.Clusters {
 		switch c.Change {
 		case gained:

@@ -152,7 +152,8 @@ func (c *call) move(ctx context.Context, workloads []*workload, r *Report) error
 	if !c.wait {
 		return nil
 	}
-	r.Workloads, r.Expected = r.Workloads[:0], false
+	r.Workloads = r.Workloads[:0]
+	r.Expected = false
 	return c.steps.Do("Waiting until the clusters are chosen", func() error {
 		for _, w := range workloads {
 			after, err := c.await(ctx, patience, w, asked.CreationTimestamp.Time)

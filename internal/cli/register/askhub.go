@@ -76,7 +76,8 @@ func (r *registering) askHub(ctx context.Context, j *joining) (client.Client, er
 }
 
 func newHubClient(config *rest.Config) (client.Client, error) {
-	scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
+	scheme := runtime.NewScheme()
+	mapper := meta.NewDefaultRESTMapper(nil)
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	if err := errors.Join(authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme), clusterv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register API types: %w", err)

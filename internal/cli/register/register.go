@@ -114,7 +114,8 @@ func withoutEffect() map[string]string {
 func addWithoutEffect(flags *pflag.FlagSet) {
 	for name, why := range withoutEffect() {
 		flags.String(name, "", "Has no effect: "+why)
-		flags.Lookup(name).Hidden, flags.Lookup(name).NoOptDefVal = true, "true"
+		flags.Lookup(name).Hidden = true
+		flags.Lookup(name).NoOptDefVal = "true"
 	}
 }
 

@@ -224,7 +224,8 @@ func (l *leaving) forget(ctx context.Context, cluster *clusterv1.ManagedCluster)
 // cleanMember removes from the member what "register" installed there, and what
 // the hub had there if the cluster was a Push cluster before.
 func (l *leaving) cleanMember(ctx context.Context, name string) error {
-	operator, w := install.KlusterletOperator(), l.waiter(l.client)
+	operator := install.KlusterletOperator()
+	w := l.waiter(l.client)
 	namespace := operatorv1.DefaultAgentNamespace
 	if l.agent != nil {
 		namespace = klusterlet.AgentNamespace(l.agent)

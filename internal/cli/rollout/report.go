@@ -39,21 +39,27 @@ type Report struct {
 }
 
 func (r *Report) fill(of object) {
-	spec, status := of.RolloutSpec(), of.RolloutStatus()
+	spec := of.RolloutSpec()
+	status := of.RolloutStatus()
 	if p := spec.Policy; p != nil {
 		r.Target = "policy " + p.Name
 	}
 	if t := spec.Template; t != nil {
 		r.Target = t.Kind + " " + t.Name
 	}
-	r.Objects, r.Revision, r.Stage, r.Group, r.Clusters = status.Objects, status.Revision, status.Stage, status.Group, status.Clusters
+	r.Objects = status.Objects
+	r.Revision = status.Revision
+	r.Stage = status.Stage
+	r.Group = status.Group
+	r.Clusters = status.Clusters
 	r.Outdated = status.ObservedGeneration != of.GetGeneration()
 	c := meta.FindStatusCondition(status.Conditions, fleetv1alpha1.PropagationRolloutConditionComplete)
 	if c == nil {
 		c = meta.FindStatusCondition(status.Conditions, fleetv1alpha1.PropagationRolloutConditionAccepted)
 	}
 	if c != nil {
-		r.Reason, r.Message = c.Reason, c.Message
+		r.Reason = c.Reason
+		r.Message = c.Message
 	}
 	if !r.Outdated {
 		r.Next = next(r.Reason, of)

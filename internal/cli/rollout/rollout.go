@@ -99,7 +99,8 @@ func newResume(session *hub.Session) *cobra.Command {
 		if !spec.Paused && spec.Undo == nil {
 			return "neither paused nor undone", nil
 		}
-		spec.Paused, spec.Undo = false, nil
+		spec.Paused = false
+		spec.Undo = nil
 		return "resumed", nil
 	})
 }
@@ -117,7 +118,8 @@ func newUndo(session *hub.Session) *cobra.Command {
 }
 
 func undo(r object) (string, error) {
-	spec, status := r.RolloutSpec(), r.RolloutStatus()
+	spec := r.RolloutSpec()
+	status := r.RolloutStatus()
 	switch {
 	case status.Revision == 0:
 		return "", exit.Next(errors.New("nothing has been rolled out yet"), "\"capstan rollout status %s\" says why.", r.GetName())
@@ -133,7 +135,8 @@ func undo(r object) (string, error) {
 // command completes a command that changes a rollout, or only says how it is if
 // change is nil.
 func (c *call) command(cmd *cobra.Command, change func(object) (string, error)) *cobra.Command {
-	cmd.Args, cmd.ValidArgsFunction = args.One("the name of the rollout"), cobra.NoFileCompletions
+	cmd.Args = args.One("the name of the rollout")
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0], change) }
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "Namespace of the rollout (default: that of the kubeconfig's context)")
 	cmd.Flags().BoolVar(&c.wide, "cluster-scoped", false, "It is a ClusterPropagationRollout")
@@ -155,7 +158,8 @@ func (c *call) run(ctx context.Context, name string, change func(object) (string
 		return err
 	}
 	to := kinds.Client
-	r, key := object(&fleetv1alpha1.PropagationRollout{}), client.ObjectKey{Namespace: c.namespace, Name: name}
+	r := object(&fleetv1alpha1.PropagationRollout{})
+	key := client.ObjectKey{Namespace: c.namespace, Name: name}
 	switch {
 	case c.wide:
 		r = &fleetv1alpha1.ClusterPropagationRollout{}

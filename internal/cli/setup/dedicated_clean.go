@@ -138,7 +138,8 @@ func (c *cleaning) askHub(ctx context.Context, found host) (*site, []string, err
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the kubeconfig of the hub: %w", err)
 	}
-	config.Host, config.Timeout = found.endpoint(), askTimeout
+	config.Host = found.endpoint()
+	config.Timeout = askTimeout
 	hub, err := newSite(config, c.session, c.mode, c.timeout)
 	if err != nil {
 		return nil, nil, err

@@ -166,7 +166,8 @@ func (m *making) install(ctx context.Context, s *site, spec operatorv1.ClusterMa
 	if !m.mode.Changes() {
 		return s.rehearse(ctx, objects)
 	}
-	operator, instance := objects[:len(objects)-1], objects[len(objects)-1]
+	operator := objects[:len(objects)-1]
+	instance := objects[len(objects)-1]
 	if err := s.putOperator(ctx, before.operator, operator, m.wait); err != nil {
 		return err
 	}

@@ -55,7 +55,8 @@ func (h hubContext) write(endpoint string, kubeconfig []byte) (time.Time, error)
 	if current == nil || source.Clusters[current.Cluster] == nil || source.AuthInfos[current.AuthInfo] == nil {
 		return time.Time{}, errors.New("the kubeconfig of the hub has no current context that is complete")
 	}
-	cluster, user := source.Clusters[current.Cluster].DeepCopy(), source.AuthInfos[current.AuthInfo].DeepCopy()
+	cluster := source.Clusters[current.Cluster].DeepCopy()
+	user := source.AuthInfos[current.AuthInfo].DeepCopy()
 	cluster.Server = endpoint
 	config, err := h.files.GetStartingConfig()
 	if err != nil {

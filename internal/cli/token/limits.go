@@ -24,14 +24,17 @@ func (c *creating) joins() bool {
 // limits says what one can do with the token: which clusters may ask to join,
 // until when, who lets them in, and how many may wait for that.
 func (c *creating) limits(ctx context.Context, hub client.Client) string {
-	who, they := "Any cluster", "it"
+	who := "Any cluster"
+	they := "it"
 	switch {
 	case c.exact() && len(c.names) == 1:
 		who = "Cluster " + c.names[0]
 	case len(c.names) > 0:
-		who, they = "Clusters "+strings.Join(c.names, ", "), "them"
+		who = "Clusters " + strings.Join(c.names, ", ")
+		they = "them"
 	}
-	until, accepts := "forever", "an administrator accepts "+they
+	until := "forever"
+	accepts := "an administrator accepts " + they
 	if c.ttl > 0 {
 		until = "until " + c.session.Clock.Now().Add(c.ttl).UTC().Format(time.RFC3339)
 	}

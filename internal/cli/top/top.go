@@ -195,7 +195,8 @@ func heartbeats(ctx context.Context, c client.Client) (beats map[string]*metav1.
 func usageOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection, beat *metav1.Time) usage {
 	u := usage{Name: cluster.Name, Ready: string(health.Cluster(cluster).Ready), Heartbeat: beat}
 	if nodes := view.Of(cluster, connection).Nodes; nodes != nil {
-		u.NodesReady, u.Nodes = &nodes.Ready, &nodes.Total
+		u.NodesReady = &nodes.Ready
+		u.Nodes = &nodes.Total
 	}
 	for name, into := range map[corev1.ResourceName]*amount{corev1.ResourceCPU: &u.CPU, corev1.ResourceMemory: &u.Memory, corev1.ResourcePods: &u.Pods} {
 		*into = amountOf(cluster, connection, name)
@@ -278,7 +279,8 @@ func (c *call) text(all []usage) string {
 	}
 	rows := [][]string{{"NAME", "READY", "NODES", "CPU", "CPU%", "MEMORY", "MEMORY%", "PODS", "HEARTBEAT"}}
 	for _, u := range all {
-		nodes, beat := unknown, unknown
+		nodes := unknown
+		beat := unknown
 		if u.Nodes != nil {
 			nodes = fmt.Sprintf("%d/%d", *u.NodesReady, *u.Nodes)
 		}

@@ -68,7 +68,8 @@ func workNode(work *workv1.ManifestWork) node {
 		reported[object.ResourceMeta.Ordinal] = object
 	}
 	for i, manifest := range work.Spec.Workload.Manifests {
-		name, wanted := title(manifest), reported[int32(i)]
+		name := title(manifest)
+		wanted := reported[int32(i)]
 		// What stands in the status may be about the object that was in this place
 		// before the latest change.
 		if meta := wanted.ResourceMeta; name != spell(meta.Kind, meta.Namespace, meta.Name) {
@@ -114,9 +115,11 @@ type row struct{ name, ready, age, conditions, why string }
 func rows(nodes []node, indent string, age func(time.Time) string) []row {
 	var lines []row
 	for i, n := range nodes {
-		branch, below := "├─ ", "│  "
+		branch := "├─ "
+		below := "│  "
 		if i == len(nodes)-1 {
-			branch, below = "└─ ", "   "
+			branch = "└─ "
+			below = "   "
 		}
 		r := row{name: indent + branch + n.name, ready: string(n.state.Ready), conditions: conditions(n.status)}
 		if !n.created.IsZero() {
@@ -147,7 +150,10 @@ func conditions(all []metav1.Condition) string {
 
 // counts sums up the clusters and works for the first line.
 func counts(nodes []node) string {
-	clusters, ready, works, worksReady := 0, 0, 0, 0
+	clusters := 0
+	ready := 0
+	works := 0
+	worksReady := 0
 	for _, n := range nodes {
 		if n.state.Reason != noCluster {
 			clusters++

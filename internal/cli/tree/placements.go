@@ -30,7 +30,9 @@ type choosing struct {
 
 // fetchChoosing reads it. Of a kind that the hub does not know there is nothing.
 func fetchChoosing(ctx context.Context, c client.Client) (choosing, error) {
-	placements, decisions, sets := &clusterv1beta1.PlacementList{}, &clusterv1beta1.PlacementDecisionList{}, &workv1alpha1.ManifestWorkReplicaSetList{}
+	placements := &clusterv1beta1.PlacementList{}
+	decisions := &clusterv1beta1.PlacementDecisionList{}
+	sets := &workv1alpha1.ManifestWorkReplicaSetList{}
 	for _, list := range []client.ObjectList{placements, decisions, sets} {
 		if err := c.List(ctx, list); err != nil && !apierrors.IsNotFound(err) {
 			return choosing{}, err

@@ -75,7 +75,8 @@ func (c *Caller) Start(ctx context.Context) error {
 func (c *Caller) Lines(targets []Target) []*Line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before, lines := c.lines, make([]*Line, 0, len(targets))
+	before := c.lines
+	lines := make([]*Line, 0, len(targets))
 	c.lines = map[string]*Line{}
 	for _, target := range targets {
 		line := before[target.Name]
@@ -241,12 +242,14 @@ func (l *Line) settle(err error) error {
 	defer l.mu.Unlock()
 	l.trying = false
 	if err == nil {
-		l.failures, l.problem = 0, nil
+		l.failures = 0
+		l.problem = nil
 		return nil
 	}
 	problem := explain(err, l.target)
 	if problem.here {
-		l.failures, l.problem = 0, nil
+		l.failures = 0
+		l.problem = nil
 		return &Error{Problem: problem.problem, Remedy: problem.remedy, again: usual}
 	}
 	if errors.Is(l.caller.ctx.Err(), context.Canceled) {

@@ -80,7 +80,8 @@ func (t Target) transport(o Options) (*http.Transport, error) {
 		}
 		trusted.RootCAs = pool
 	}
-	dialer, proxy := &net.Dialer{Timeout: dialTimeout}, http.ProxyFromEnvironment
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	proxy := http.ProxyFromEnvironment
 	if o.Guard != nil {
 		dialer.Control = o.Guard.Control
 		proxy = guarded(proxy, *o.Guard)

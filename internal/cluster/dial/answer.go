@@ -59,7 +59,8 @@ func (l *limiter) exchange(request *http.Request, end func()) (*http.Response, e
 		}
 		return nil, err
 	}
-	kind, collection := kindOf(request), collectionOf(request)
+	kind := kindOf(request)
+	collection := collectionOf(request)
 	anew := beginsAnew(request, kind)
 	switch {
 	case anew:
@@ -196,7 +197,8 @@ func (a *answer) open(response *http.Response) error {
 	case encoding == "gzip" && a.kind != kindWatch:
 		response.Header.Del("Content-Encoding")
 		response.Header.Del("Content-Length")
-		response.ContentLength, response.Uncompressed = -1, true
+		response.ContentLength = -1
+		response.Uncompressed = true
 	default:
 		return fmt.Errorf("the response to %s %s is encoded as %q, which was not requested", a.request.Method, a.request.URL.Path, encoding)
 	}

@@ -93,7 +93,8 @@ func (b *budget) share(collection string) *share {
 // change sets what was told of a share.
 func (b *budget) change(s *share, now, before told) {
 	b.held = b.held.minus(s.held())
-	s.told, s.before = now, before
+	s.told = now
+	s.before = before
 	b.held = b.held.plus(s.held())
 }
 
@@ -163,7 +164,9 @@ func (b *budget) worn(collection string) bool {
 // an equal part of what may come, and listing costs no more than its events did.
 // So all together cannot have more than twice that and the lists.
 func (b *budget) mustList(s *share) bool {
-	since, listed, n := s.told.since, s.told.listed, len(b.shares)
+	since := s.told.since
+	listed := s.told.listed
+	n := len(b.shares)
 	switch {
 	case since.objects >= eventsMax, since.bytes > listBytesMax:
 		return true

@@ -149,7 +149,8 @@ func (c *confirming) WrappedRoundTripper() http.RoundTripper { return c.next }
 // confirm returns an error unless the cluster proves who it is after this was
 // called.
 func (c *confirming) confirm(request *http.Request) error {
-	ctx, before := request.Context(), c.started.Load()
+	ctx := request.Context()
+	before := c.started.Load()
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()

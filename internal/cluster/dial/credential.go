@@ -99,6 +99,7 @@ func (c *Credential) readClaims() {
 	namespace, name, _ := strings.Cut(subject, ":")
 	if ok && len(validation.IsDNS1123Label(namespace))+len(validation.IsDNS1123Subdomain(name)) == 0 &&
 		claims.Issued > 0 && claims.Issued < claims.Expires {
-		c.Issued, c.Account = time.Unix(claims.Issued, 0), types.NamespacedName{Namespace: namespace, Name: name}
+		c.Issued = time.Unix(claims.Issued, 0)
+		c.Account = types.NamespacedName{Namespace: namespace, Name: name}
 	}
 }

@@ -37,7 +37,8 @@ func (f *frames) scan(data []byte) (events int, biggest int64) {
 		case f.escaping:
 			f.escaping = false
 		case f.inText:
-			f.escaping, f.inText = b == '\\', b != '"'
+			f.escaping = b == '\\'
+			f.inText = b != '"'
 		case b == '"':
 			f.inText = true
 		case b == '{' || b == '[':

@@ -88,7 +88,8 @@ func (r *Renewal) Problem() Problem { return r.problem }
 // RequestToken asks the cluster for a token of the credential's ServiceAccount
 // with as long a life, also while requests are blocked.
 func (t *Transport) RequestToken(ctx context.Context, c Credential) (string, error) {
-	account, seconds := c.Account, int64(max(c.Life(), tokenLifeMin)/time.Second)
+	account := c.Account
+	seconds := int64(max(c.Life(), tokenLifeMin) / time.Second)
 	request, err := json.Marshal(&authenticationv1.TokenRequest{
 		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
 		Spec:     authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},

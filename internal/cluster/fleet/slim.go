@@ -41,8 +41,10 @@ func SlimMirror(obj any) (any, error) {
 		slimConnection(connection)
 		connection.Spec.ResourceModels = nil
 		if cluster := connection.Cluster; cluster != nil {
-			cluster.Annotations, cluster.ManagedFields = nil, ""
-			cluster.SecretRef, cluster.ImpersonatorSecretRef = nil, nil
+			cluster.Annotations = nil
+			cluster.ManagedFields = ""
+			cluster.SecretRef = nil
+			cluster.ImpersonatorSecretRef = nil
 		}
 	}
 	return obj, nil
@@ -51,7 +53,8 @@ func SlimMirror(obj any) (any, error) {
 func slimConnection(connection *fleetv1alpha1.ClusterConnection) {
 	connection.ManagedFields = nil
 	connection.Status.APIEnablements = nil
-	connection.Status.NodeSummary, connection.Status.ResourceSummary = nil, nil
+	connection.Status.NodeSummary = nil
+	connection.Status.ResourceSummary = nil
 	connection.Status.HubAuthorities = nil
 }
 
@@ -112,7 +115,8 @@ func SlimLease(obj any) (any, error) {
 	if cluster, labelled := lease.Labels[clusterv1.LabelClusterName]; labelled {
 		metav1.SetMetaDataLabel(&slim.ObjectMeta, clusterv1.LabelClusterName, cluster)
 	}
-	slim.Spec.LeaseDurationSeconds, slim.Spec.RenewTime = lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime
+	slim.Spec.LeaseDurationSeconds = lease.Spec.LeaseDurationSeconds
+	slim.Spec.RenewTime = lease.Spec.RenewTime
 	return slim, nil
 }
 

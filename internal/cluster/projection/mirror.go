@@ -61,7 +61,8 @@ func Ahead(connection *fleetv1alpha1.ClusterConnection, mc *clusterv1.ManagedClu
 // Differ tells whether two states of a ManagedCluster have different mirrors. What
 // agents report in between does not make a difference, nor does a heartbeat.
 func Differ(before, after *clusterv1.ManagedCluster) bool {
-	was, is := &fleetv1alpha1.ClusterProjection{}, &fleetv1alpha1.ClusterProjection{}
+	was := &fleetv1alpha1.ClusterProjection{}
+	is := &fleetv1alpha1.ClusterProjection{}
 	mirror(was, before)
 	mirror(is, after)
 	return !same(was, is) || !maps.Equal(before.Labels, after.Labels)
@@ -70,7 +71,8 @@ func Differ(before, after *clusterv1.ManagedCluster) bool {
 // mirror sets what is mirrored of the ManagedCluster alone.
 func mirror(cluster *fleetv1alpha1.ClusterProjection, mc *clusterv1.ManagedCluster) {
 	cluster.UID = mc.UID
-	cluster.CreationTimestamp, cluster.DeletionTimestamp = mc.CreationTimestamp, mc.DeletionTimestamp
+	cluster.CreationTimestamp = mc.CreationTimestamp
+	cluster.DeletionTimestamp = mc.DeletionTimestamp
 	cluster.Accepted = mc.Spec.HubAcceptsClient
 	cluster.APIEndpoint = reportedEndpoint(mc)
 	cluster.Taints = Taints(mc.Spec.Taints)

@@ -152,7 +152,8 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 		fields: fieldsOf(cluster),
 	}
 	if available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable); available != nil {
-		c.Available, c.AvailableSince = available.Status, available.LastTransitionTime.Time
+		c.Available = available.Status
+		c.AvailableSince = available.LastTransitionTime.Time
 	}
 	if len(c.Zones) == 0 && pinned[claimZone] == "" {
 		c.Zones = distinct(connection.Status.Zones)

@@ -107,7 +107,8 @@ func (f Fleet) First(identity string, mine Cluster) (first Cluster, found bool) 
 	}
 	for _, other := range f.clusters {
 		if other.Name != mine.Name && other.Claimed == identity && other.waits() && other.before(mine) && (!found || other.before(first)) {
-			first, found = *other, true
+			first = *other
+			found = true
 		}
 	}
 	return first, found

@@ -48,7 +48,8 @@ func RoomOf(connection *fleetv1alpha1.ClusterConnection) *Room {
 	summary := connection.Status.ResourceSummary
 	room := &Room{Free: make(Amounts, len(summary.Allocatable))}
 	for name, quantity := range summary.Allocatable {
-		allocated, allocating := summary.Allocated[name], summary.Allocating[name]
+		allocated := summary.Allocated[name]
+		allocating := summary.Allocating[name]
 		room.Free[corev1.ResourceName(name)] = quantity.MilliValue() - allocated.MilliValue() - allocating.MilliValue()
 	}
 	counts := map[int32]int32{}

@@ -92,8 +92,10 @@ func allocatableOf(cluster *clusterv1.ManagedCluster) corev1.ResourceList {
 // Alike tells whether everything that is known of two states of a cluster is the
 // same, but for what only Fields tells, and for Decisions.
 func Alike(a, b Cluster) bool {
-	a.Decisions, b.Decisions = 0, 0
-	a.fields, b.fields = nil, nil
+	a.Decisions = 0
+	b.Decisions = 0
+	a.fields = nil
+	b.fields = nil
 	return reflect.DeepEqual(a, b)
 }
 

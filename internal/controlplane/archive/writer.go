@@ -32,7 +32,8 @@ func NewWriter(to io.Writer, manifest Manifest, recipients ...age.Recipient) (*W
 	if err != nil {
 		return nil, fmt.Errorf("encrypting the archive: %w", err)
 	}
-	manifest.Format, manifest.Version = Format, Version
+	manifest.Format = Format
+	manifest.Version = Version
 	text, err := json.MarshalIndent(manifest, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encoding the manifest of the archive: %w", err)

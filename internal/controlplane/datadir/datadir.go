@@ -59,7 +59,9 @@ func Receive(from io.Reader, dir string, size int64, sum string) error {
 // Put puts the restored data where the member looks for them. What is there is
 // kept as Before; of a restore that is repeated, what was there at its beginning.
 func Put(dir string, again bool) error {
-	data, restored, before := filepath.Join(dir, Data), filepath.Join(dir, Restored), filepath.Join(dir, Before)
+	data := filepath.Join(dir, Data)
+	restored := filepath.Join(dir, Restored)
+	before := filepath.Join(dir, Before)
 	if _, err := os.Stat(restored); err != nil {
 		return fmt.Errorf("looking for the restored data: %w", err)
 	}

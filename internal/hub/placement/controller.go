@@ -96,7 +96,8 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, c.reject(ctx, p, field.ErrorList{result.Problem})
 	}
 	wanted, again := arrange(p, request, chosen{groups, result}, decisions, now)
-	done, began := plan(decisions.slices, wanted), c.clock.Now()
+	done := plan(decisions.slices, wanted)
+	began := c.clock.Now()
 	if err := c.write(ctx, p, decisions, done); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -121,7 +122,8 @@ func (c *Controller) choose(key types.NamespacedName, request placement.Request,
 	end()
 	after := tracked{request: request, seen: seen, targets: result.Targets, wanting: len(result.Targets) == 0 || result.Missing() > 0}
 	if result.Exhausted { // what it has stays, until a change of the fleet that may help
-		after.targets, after.wanting = has, true
+		after.targets = has
+		after.wanting = true
 	}
 	c.model.track(key, after)
 	return result, request.Grouping.Divide(fleet, result.Targets)

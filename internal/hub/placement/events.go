@@ -26,7 +26,8 @@ func (c *Controller) tell(p *clusterv1beta1.Placement, before, after []slice, do
 		c.events.Eventf(p, nil, corev1.EventTypeNormal, reason, action, "the scores of %d clusters were updated", len(listed(after)))
 		return
 	}
-	had, has := sets.New(listed(before)...), sets.New(listed(after)...)
+	had := sets.New(listed(before)...)
+	has := sets.New(listed(after)...)
 	c.events.Eventf(p, nil, corev1.EventTypeNormal, reason, action,
 		"%d clusters chosen: %d added, %d removed", len(has), len(has.Difference(had)), len(had.Difference(has)))
 }

@@ -72,7 +72,8 @@ func (e *expectations) met(p *clusterv1beta1.Placement, decisions []clusterv1bet
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key := client.ObjectKeyFromObject(p)
-	now, shown := e.clock.Now(), map[types.UID]client.Object{p.UID: p}
+	now := e.clock.Now()
+	shown := map[types.UID]client.Object{p.UID: p}
 	for i := range decisions {
 		shown[decisions[i].UID] = &decisions[i]
 	}

@@ -63,7 +63,8 @@ func (m *meter) collectors() []prometheus.Collector {
 // is called when the choice is made.
 func (m *meter) evaluation() (observer scheduler.Observer, end func()) {
 	m.evaluations.Inc()
-	start, expressions := m.clock.Now(), time.Duration(0)
+	start := m.clock.Now()
+	expressions := time.Duration(0)
 	observer = func(plugin scheduler.Plugin) func() {
 		began := m.clock.Now()
 		return func() {

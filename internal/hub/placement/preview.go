@@ -51,7 +51,8 @@ func Preview(
 
 // learn tells the model at once what the watches tell it one by one.
 func (c *Controller) learn(ctx context.Context) error {
-	clusters, scores := &clusterv1.ManagedClusterList{}, &clusterv1alpha1.AddOnPlacementScoreList{}
+	clusters := &clusterv1.ManagedClusterList{}
+	scores := &clusterv1alpha1.AddOnPlacementScoreList{}
 	decisions := &clusterv1beta1.PlacementDecisionList{}
 	for _, list := range []client.ObjectList{clusters, scores, decisions} {
 		if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

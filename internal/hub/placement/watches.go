@@ -115,7 +115,8 @@ func (c *Controller) decision(object client.Object, gone bool) []types.Namespace
 		return nil
 	}
 	name, _, named := placement.ParseDecisionName(d.Name)
-	key, owner := client.ObjectKeyFromObject(d), types.NamespacedName{Namespace: d.Namespace, Name: name}
+	key := client.ObjectKeyFromObject(d)
+	owner := types.NamespacedName{Namespace: d.Namespace, Name: name}
 	c.expectations.saw(owner, d, gone)
 	var news bool
 	if gone {

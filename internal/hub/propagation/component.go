@@ -188,8 +188,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	// A policy that spells a kind in another way selects nothing.
 	serves := served.New(hubClients.discovery, o.Clock)
 	kinds := mapper.Exact(serves.Mapper(mgr.GetRESTMapper()))
-	changed, needed := &inbox.Inbox[templates.Key]{}, &inbox.Inbox[templates.Key]{}
-	touched, referring := &inbox.Inbox[reconcile.Request]{}, &inbox.Inbox[reconcile.Request]{}
+	changed := &inbox.Inbox[templates.Key]{}
+	needed := &inbox.Inbox[templates.Key]{}
+	touched := &inbox.Inbox[reconcile.Request]{}
+	referring := &inbox.Inbox[reconcile.Request]{}
 	watched := templates.New(templates.Options{Client: hubClients.metadata, Mapper: kinds, Served: serves, Clock: o.Clock, Changed: func(key templates.Key) {
 		changed.Add(key)
 		needed.Add(key)
@@ -200,10 +202,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	objects := templates.Objects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Recent: recent, Memory: decoding.NewMemory(o.Clock)}
 	customs := interpreters.New(mgr.GetClient(), mgr.GetAPIReader(), o.Clock, o.Guard)
-	clusters, chain := fleet.New(o.Clock), append(interpret.Chain{customs}, shipped.Chain()...)
+	clusters := fleet.New(o.Clock)
+	chain := append(interpret.Chain{customs}, shipped.Chain()...)
 	own := latest.Client{Client: mgr.GetClient(), Latest: latest.New(o.Clock)}
 	stored := store.New(own, decide.New(decide.Options{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters)
-	works, restless := created.New(o.Clock), send.NewRestless(o.Clock)
+	works := created.New(o.Clock)
+	restless := send.NewRestless(o.Clock)
 	refusals := detector.NewRefusals()
 	finds := detector.New(detector.Deps{
 		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,

@@ -133,7 +133,8 @@ func types(all []reported) []string {
 }
 
 func merge(name string, template, before map[string]any, all []reported, done string) map[string]any {
-	bad, entries := trouble(name), make([]entry, 0, len(all))
+	bad := trouble(name)
+	entries := make([]entry, 0, len(all))
 	for _, r := range all {
 		e := entryOf(r.item, r.byType[name], bad)
 		if e.raw != nil || !bad { // trouble that nobody tells of is none
@@ -175,11 +176,20 @@ func entryOf(item Item, raw map[string]any, bad bool) entry {
 	e := entry{item: item, raw: raw}
 	switch {
 	case len(item.Status) == 0:
-		e.status, e.reason, e.text, e.ours = isUnknown, notReported, "has not reported yet", true
+		e.status = isUnknown
+		e.reason = notReported
+		e.text = "has not reported yet"
+		e.ours = true
 	case e.raw == nil:
-		e.status, e.reason, e.text, e.ours = isUnknown, notReported, "has not reported this condition", true
+		e.status = isUnknown
+		e.reason = notReported
+		e.text = "has not reported this condition"
+		e.ours = true
 	case !bad && item.silent() && e.raw["status"] == isTrue:
-		e.status, e.reason, e.text, e.ours = isUnknown, silent, "does not respond; when it did, the condition was True", true
+		e.status = isUnknown
+		e.reason = silent
+		e.text = "does not respond; when it did, the condition was True"
+		e.ours = true
 	default:
 		e.status, e.reason = fields.String(e.raw, "status"), fields.String(e.raw, "reason")
 		if e.status != isTrue && e.status != isFalse {
@@ -221,7 +231,8 @@ func messageOf(entries []entry, bad bool) string {
 	var said, missing []string
 	length := 0
 	for _, e := range entries {
-		text, well := e.text, e.status == best(bad)
+		text := e.text
+		well := e.status == best(bad)
 		if text == "" && !well {
 			text = e.reason
 		}
@@ -290,7 +301,8 @@ func since(c, before map[string]any, entries []entry, bad bool) any {
 // observeCondition sets the generation that a condition is about, if clusters
 // say it.
 func observeCondition(c, before map[string]any, entries []entry, template map[string]any) {
-	has, all := false, len(entries) > 0
+	has := false
+	all := len(entries) > 0
 	for _, e := range entries {
 		seen, ok := fields.Int(e.raw, observed)
 		has = has || ok
@@ -326,7 +338,8 @@ func pick(times []any, better func(a, b time.Time) bool) any {
 		text, _ := value.(string)
 		t, err := time.Parse(time.RFC3339, text)
 		if err == nil && (picked == nil || better(t, at)) { // what is no time is not looked at
-			picked, at = value, t
+			picked = value
+			at = t
 		}
 	}
 	return picked

@@ -27,7 +27,8 @@ func Longest(durations ...any) any {
 		text, _ := value.(string)
 		duration, err := time.ParseDuration(text)
 		if err == nil && (picked == nil || duration > most) {
-			picked, most = value, duration
+			picked = value
+			most = duration
 		}
 	}
 	return picked

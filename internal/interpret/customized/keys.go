@@ -40,12 +40,14 @@ func nearest(key string) lua.Operation {
 	if len(key) > keyCharactersMax {
 		return ""
 	}
-	best, least := lua.Operation(""), 0
+	best := lua.Operation("")
+	least := 0
 	for _, operation := range lua.Operations() {
 		edits := distance(strings.ToLower(key), strings.ToLower(string(operation)))
 		// More than that, and it is another word.
 		if edits <= len(operation)/3 && (best == "" || edits < least) {
-			best, least = operation, edits
+			best = operation
+			least = edits
 		}
 	}
 	return best

@@ -77,7 +77,9 @@ func formatOf(e *cel.Env) (func(...ref.Val) ref.Val, error) {
 
 // CompileOptions declares the functions.
 func (l textLibrary) CompileOptions() []cel.EnvOption {
-	str, integer, text := cel.StringType, cel.IntType, cel.ListType(cel.StringType)
+	str := cel.StringType
+	integer := cel.IntType
+	text := cel.ListType(cel.StringType)
 	args := func(types ...*cel.Type) []*cel.Type { return types }
 	return []cel.EnvOption{
 		cel.Function("replace",
@@ -125,7 +127,9 @@ func tooLong() ref.Val {
 }
 
 func replace(args ...ref.Val) ref.Val {
-	s, old, with := string(args[0].(types.String)), string(args[1].(types.String)), string(args[2].(types.String))
+	s := string(args[0].(types.String))
+	old := string(args[1].(types.String))
+	with := string(args[2].(types.String))
 	n := -1
 	if len(args) == 4 {
 		n = int(args[3].(types.Int))
@@ -141,7 +145,8 @@ func replace(args ...ref.Val) ref.Val {
 }
 
 func join(list, separator ref.Val) ref.Val {
-	l, between := list.(traits.Lister), string(separator.(types.String))
+	l := list.(traits.Lister)
+	between := string(separator.(types.String))
 	var b strings.Builder
 	for i, size := types.Int(0), l.Size().(types.Int); i < size; i++ {
 		item, ok := l.Get(i).(types.String)
@@ -161,7 +166,9 @@ func join(list, separator ref.Val) ref.Val {
 
 // indexOf counts characters, as CEL does, and not bytes.
 func indexOf(value, substring, offset ref.Val) ref.Val {
-	s, sub, from := string(value.(types.String)), string(substring.(types.String)), int64(offset.(types.Int))
+	s := string(value.(types.String))
+	sub := string(substring.(types.String))
+	from := int64(offset.(types.Int))
 	if from < 0 {
 		return types.NewErr("index out of range: %d", from)
 	}
@@ -182,7 +189,8 @@ func indexOf(value, substring, offset ref.Val) ref.Val {
 // lastIndexOf finds the last place that is not after the offset; without an
 // offset the last one.
 func lastIndexOf(value, substring, offset ref.Val) ref.Val {
-	s, sub := string(value.(types.String)), string(substring.(types.String))
+	s := string(value.(types.String))
+	sub := string(substring.(types.String))
 	end := len(s)
 	if offset != nil {
 		from := int64(offset.(types.Int))
@@ -284,7 +292,8 @@ func find(value, pattern ref.Val) ref.Val {
 }
 
 func findAll(value, pattern, limit ref.Val) ref.Val {
-	s, n := string(value.(types.String)), int(limit.(types.Int))
+	s := string(value.(types.String))
+	n := int(limit.(types.Int))
 	compiled, failure := compilePattern(s, string(pattern.(types.String)))
 	if failure != nil {
 		return failure

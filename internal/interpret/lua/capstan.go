@@ -195,7 +195,10 @@ func (c capstan) podRequirements(l *lua.LState) int {
 // list already.
 func (c capstan) need(l *lua.LState) int {
 	all := l.CheckTable(1)
-	version, kind, namespace, name := l.CheckString(2), l.CheckString(3), l.Get(4), l.Get(5)
+	version := l.CheckString(2)
+	kind := l.CheckString(3)
+	namespace := l.Get(4)
+	name := l.Get(5)
 	text, is := name.(lua.LString)
 	if !is || text == "" {
 		return 0
@@ -234,7 +237,8 @@ func (c capstan) add(l *lua.LState, all *lua.LTable, version, kind string, names
 
 // needPods adds to a list of what is needed what pods of a template need.
 func (c capstan) needPods(l *lua.LState) int {
-	all, namespace := l.CheckTable(1), l.Get(3)
+	all := l.CheckTable(1)
+	namespace := l.Get(3)
 	for _, on := range workloads.PodDependencies(fields.Map(c.json(l, 2), "spec"), "") {
 		c.add(l, all, on.APIVersion, on.Kind, namespace, lua.LString(on.Name))
 	}

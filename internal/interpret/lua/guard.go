@@ -149,7 +149,8 @@ func several(s *ast.AssignStmt) ast.Stmt {
 			assign = append(assign, at(&ast.AssignStmt{Lhs: []ast.Expr{to}, Rhs: []ast.Expr{name(value, s)}}, s))
 			continue
 		}
-		table, at2 := "(table "+number+")", "(key "+number+")"
+		table := "(table " + number + ")"
+		at2 := "(key " + number + ")"
 		places.Names = append(places.Names, table, at2)
 		places.Exprs = append(places.Exprs, single(by.Object), single(by.Key))
 		assign = append(assign, at(&ast.FuncCallStmt{Expr: call(setName, s, name(table, s), name(at2, s), name(value, s))}, s))

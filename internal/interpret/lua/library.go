@@ -105,7 +105,8 @@ func (r *run) baseFunctions() map[string]lua.LGFunction {
 		},
 		"unpack": func(l *lua.LState) int {
 			t := l.CheckTable(1)
-			start, end := l.OptInt(2, 1), l.OptInt(3, t.Len())
+			start := l.OptInt(2, 1)
+			end := l.OptInt(3, t.Len())
 			count := end - start + 1
 			if count <= 0 {
 				return 0
@@ -158,8 +159,10 @@ func (r *run) listFunctions() map[string]lua.LGFunction {
 }
 
 func (r *run) concat(l *lua.LState) int {
-	t, between := l.CheckTable(1), l.OptString(2, "")
-	start, end := l.OptInt(3, 1), l.OptInt(4, t.Len())
+	t := l.CheckTable(1)
+	between := l.OptString(2, "")
+	start := l.OptInt(3, 1)
+	end := l.OptInt(4, t.Len())
 	var made strings.Builder
 	for i := start; i <= end; i++ {
 		r.meter.spend(l, 1)
@@ -188,7 +191,8 @@ func (r *run) timeFunctions() map[string]lua.LGFunction {
 			return 1
 		},
 		"date": func(l *lua.LState) int {
-			format, at := l.OptString(1, "%c"), l.OptNumber(2, now())
+			format := l.OptString(1, "%c")
+			at := l.OptNumber(2, now())
 			if len(format) > dateFormatMaxBytes {
 				l.RaiseError("os.date: the format has %d bytes, more than %d", len(format), dateFormatMaxBytes)
 			}

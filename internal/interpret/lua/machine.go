@@ -90,7 +90,9 @@ func (m *Machine) Run(script *Script, call Call) ([]any, error) {
 	if err != nil { // its stacks may be in any state
 		return nil, err
 	}
-	r.meter.Context, r.empty, r.libraries = nil, nil, nil
+	r.meter.Context = nil
+	r.empty = nil
+	r.libraries = nil
 	m.release(r)
 	return made, nil
 }

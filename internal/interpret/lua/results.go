@@ -83,7 +83,9 @@ func asRequirements(value any) (*interpret.Requirements, error) {
 	}
 	needs := &interpret.Requirements{Requests: read.ResourceRequest, PriorityClassName: read.PriorityClassName, Namespace: read.Namespace}
 	if claim := read.NodeClaim; claim != nil {
-		needs.NodeSelector, needs.Tolerations, needs.HardNodeAffinity = claim.NodeSelector, claim.Tolerations, claim.HardNodeAffinity
+		needs.NodeSelector = claim.NodeSelector
+		needs.Tolerations = claim.Tolerations
+		needs.HardNodeAffinity = claim.HardNodeAffinity
 	}
 	if needs.IsZero() {
 		return nil, nil
@@ -122,7 +124,8 @@ func requirementsJSON(needs *interpret.Requirements) any {
 func entries(value any, what string) ([]map[string]any, error) {
 	list, is := value.([]any)
 	if object, empty := value.(map[string]any); value == nil || empty && len(object) == 0 {
-		list, is = nil, true
+		list = nil
+		is = true
 	}
 	if !is {
 		return nil, wants("a list of "+what, value)

@@ -51,7 +51,8 @@ func (r *run) textFunctions() map[string]lua.LGFunction {
 }
 
 func (r *run) rep(l *lua.LState) int {
-	text, times := l.CheckString(1), l.CheckInt(2)
+	text := l.CheckString(1)
+	times := l.CheckInt(2)
 	if times <= 0 || text == "" {
 		l.Push(lua.LString(""))
 		return 1
@@ -114,7 +115,9 @@ func from(l *lua.LState, at int, text string) int {
 }
 
 func (r *run) find(l *lua.LState) int {
-	text, what, begin := l.CheckString(1), l.CheckString(2), from(l, 3, l.CheckString(1))
+	text := l.CheckString(1)
+	what := l.CheckString(2)
+	begin := from(l, 3, l.CheckString(1))
 	if begin > len(text) {
 		l.Push(lua.LNil)
 		return 1
@@ -163,7 +166,8 @@ func (r *run) matchText(l *lua.LState) int {
 }
 
 func (r *run) gmatch(l *lua.LState) int {
-	text, what := l.CheckString(1), l.CheckString(2)
+	text := l.CheckString(1)
+	what := l.CheckString(2)
 	r.meter.memory(l, bytesPerFunction)
 	at := 0
 	l.Push(l.NewFunction(func(l *lua.LState) int {
@@ -182,13 +186,16 @@ func (r *run) gmatch(l *lua.LState) int {
 }
 
 func (r *run) gsub(l *lua.LState) int {
-	text, what := l.CheckString(1), l.CheckString(2)
+	text := l.CheckString(1)
+	what := l.CheckString(2)
 	l.CheckTypes(3, lua.LTString, lua.LTNumber, lua.LTTable, lua.LTFunction)
-	with, left := l.Get(3), l.OptInt(4, len(text)+1)
+	with := l.Get(3)
+	left := l.OptInt(4, len(text)+1)
 	m := r.meter.matcher(l, text, what)
 	var made strings.Builder
 	add := func(part string) { r.meter.write(l, &made, part) }
-	at, count := 0, 0
+	at := 0
+	count := 0
 	for at <= len(text) && count < left {
 		start, end, found := m.Find(at)
 		if !found {

@@ -227,7 +227,8 @@ func (c *converter) list(t *lua.LTable, length int, like []any, depth int) (any,
 		c.path = append(c.path, strconv.Itoa(i))
 		entry, err := c.value(value, entriesLike(like, i-1), depth+1)
 		if errors.Is(err, errNothing) {
-			entry, err = map[string]any{}, nil
+			entry = map[string]any{}
+			err = nil
 		}
 		if err != nil {
 			return nil, err

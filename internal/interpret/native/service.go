@@ -92,7 +92,8 @@ func withoutAllocatedPorts(object map[string]any, w written) map[string]any {
 		port, _ := entry.(map[string]any)
 		key := portKeyOf(port)
 		if _, has := port["nodePort"]; has && !applied[key] && !w.ownsNodePort(key) {
-			ports[i], changed = fields.Without(port, "nodePort"), true
+			ports[i] = fields.Without(port, "nodePort")
+			changed = true
 		}
 	}
 	if !changed {

@@ -17,7 +17,8 @@ func serviceImportDependencies(object map[string]any) []interpret.Dependency {
 	if name == "" {
 		return nil
 	}
-	namespace, derived := fields.String(object, "metadata", "namespace"), "derived-"+name
+	namespace := fields.String(object, "metadata", "namespace")
+	derived := "derived-" + name
 	return []interpret.Dependency{
 		{APIVersion: "v1", Kind: "Service", Namespace: namespace, Name: derived},
 		{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Namespace: namespace, Selector: &metav1.LabelSelector{

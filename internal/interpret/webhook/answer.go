@@ -110,7 +110,9 @@ func (q question) replicasOf() (int32, *interpret.Requirements, error) {
 
 func requirements(claim *workv1alpha2.NodeClaim, needs interpret.Requirements) *interpret.Requirements {
 	if claim != nil {
-		needs.NodeSelector, needs.Tolerations, needs.HardNodeAffinity = claim.NodeSelector, claim.Tolerations, claim.HardNodeAffinity
+		needs.NodeSelector = claim.NodeSelector
+		needs.Tolerations = claim.Tolerations
+		needs.HardNodeAffinity = claim.HardNodeAffinity
 	}
 	return &needs
 }
@@ -216,7 +218,8 @@ func apply(patch jsonpatch.Patch, document []byte) (changed []byte, err error) {
 		}
 	}()
 	options := jsonpatch.NewApplyOptions()
-	options.EscapeHTML, options.AccumulatedCopySizeLimit = false, objectMax
+	options.EscapeHTML = false
+	options.AccumulatedCopySizeLimit = objectMax
 	return patch.ApplyWithOptions(document, options)
 }
 

@@ -37,7 +37,8 @@ func Check(configuration *configv1alpha1.ResourceInterpreterWebhookConfiguration
 
 // checkBundle tells whether a text is the certificates of CAs.
 func checkBundle(bundle []byte) error {
-	rest, found := bundle, 0
+	rest := bundle
+	found := 0
 	for {
 		var block *pem.Block
 		block, rest = pem.Decode(rest)

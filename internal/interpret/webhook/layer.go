@@ -142,7 +142,8 @@ func (w *Webhooks) chosen(kind schema.GroupVersionKind) map[configv1alpha1.Inter
 // Same tells whether a kind is interpreted by other webhooks in the same way: the
 // same ones are asked for the same, in the same places.
 func (w *Webhooks) Same(other *Webhooks, kind schema.GroupVersionKind) bool {
-	one, two := w.chosen(kind), other.chosen(kind)
+	one := w.chosen(kind)
+	two := other.chosen(kind)
 	if len(one) != len(two) {
 		return false
 	}
@@ -157,7 +158,9 @@ func (w *Webhooks) Same(other *Webhooks, kind schema.GroupVersionKind) bool {
 // Fingerprint is a number that differs if other webhooks are asked for any of the
 // operations of a kind, or the same ones in other places; 0 if none is asked.
 func (w *Webhooks) Fingerprint(kind schema.GroupVersionKind, operations ...configv1alpha1.InterpreterOperation) uint64 {
-	chosen, sum, asked := w.chosen(kind), fnv.New64a(), false
+	chosen := w.chosen(kind)
+	sum := fnv.New64a()
+	asked := false
 	for _, operation := range operations {
 		if h := chosen[operation]; h != nil {
 			asked = true

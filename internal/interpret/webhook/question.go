@@ -132,7 +132,8 @@ func (q question) wrong(err error) error {
 // unanswered is failed of a webhook that does not answer.
 func (q question) unanswered(err error) error {
 	made := q.failed(err, "")
-	custom, call := (*interpret.CustomError)(nil), (*callout.Error)(nil)
+	custom := (*interpret.CustomError)(nil)
+	call := (*callout.Error)(nil)
 	if errors.As(made, &custom) && errors.As(err, &call) {
 		custom.Remedy, custom.Again = call.Remedy, call.Again()
 	}

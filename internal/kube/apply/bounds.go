@@ -35,7 +35,8 @@ func checkMetadata(object metav1.Object) error {
 	if marks := len(object.GetLabels()) + len(object.GetAnnotations()) + len(object.GetFinalizers()); marks > marksMax {
 		return fmt.Errorf("it has %d labels, annotations and finalizers, and may have %d", marks, marksMax)
 	}
-	entries, bytes := object.GetManagedFields(), 0
+	entries := object.GetManagedFields()
+	bytes := 0
 	if len(entries) > sharersMax {
 		return fmt.Errorf("it has %d entries in metadata.managedFields, and may have %d", len(entries), sharersMax)
 	}

@@ -68,7 +68,8 @@ func Read(raw []byte) (Manifest, error) {
 	if err := utiljson.Unmarshal(raw, &head); err != nil {
 		return m, fmt.Errorf("%w: %w", ErrNotObject, err)
 	}
-	m.Namespace, m.Name = head.Metadata.Namespace, head.Metadata.Name
+	m.Namespace = head.Metadata.Namespace
+	m.Name = head.Metadata.Name
 	gv, err := schema.ParseGroupVersion(head.APIVersion)
 	if err != nil {
 		return m, fmt.Errorf("%w: apiVersion: %w", ErrNotObject, err)

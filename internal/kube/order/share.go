@@ -83,7 +83,8 @@ func (s *shares[K]) waited() (one taken[K], is bool) {
 	if len(s.next) == 0 {
 		return one, false
 	}
-	one, s.next = s.next[0], s.next[1:]
+	one = s.next[0]
+	s.next = s.next[1:]
 	return one, true
 }
 

@@ -62,9 +62,12 @@ func Of(reader client.Reader, size, most int64) Pages {
 // again with half as many objects, down to one, and so are those after it.
 func Each[L client.ObjectList](ctx context.Context, p Pages, empty func() L, options ...client.ListOption) iter.Seq2[L, error] {
 	return func(yield func(L, error) bool) {
-		size, objects, left := p.size, int64(0), p.timeMax
+		size := p.size
+		objects := int64(0)
+		left := p.timeMax
 		for next := ""; ; {
-			page, began := empty(), time.Now()
+			page := empty()
+			began := time.Now()
 			err := p.read(ctx, page, left, append([]client.ListOption{client.Limit(size), client.Continue(next)}, options...))
 			left -= time.Since(began)
 			if size > 1 && left > 0 && ctx.Err() == nil && tooLarge(err) {

@@ -92,7 +92,8 @@ func (g *Guard) Start(ctx context.Context) error {
 		if err != nil {
 			continue // whether the API server answers is for others to tell
 		}
-		before, now := Describe(g.Lacked), Describe(held.Lacks(g.Wanted...))
+		before := Describe(g.Lacked)
+		now := Describe(held.Lacks(g.Wanted...))
 		if before != now {
 			return fmt.Errorf("%w: it lacked %q and lacks %q now", ErrChanged, before, now)
 		}

@@ -96,7 +96,8 @@ func NewDamper(limits Limits, clk clock.WithTicker) *Damper {
 func (d *Damper) Conflicts() []Conflict {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	since, now := map[Object]time.Time{}, d.clock.Now()
+	since := map[Object]time.Time{}
+	now := d.clock.Now()
 	for p, w := range d.parts {
 		if w.held.IsZero() || d.calm(w, now) || now.Sub(w.held) < d.limits.Window {
 			continue
@@ -139,7 +140,8 @@ func (d *Damper) admit(p part) time.Duration {
 		return wait
 	}
 	if now.Sub(w.paused) >= d.limits.Window {
-		w.pause, w.paused = min(2*w.pause, d.limits.Window), now
+		w.pause = min(2*w.pause, d.limits.Window)
+		w.paused = now
 	}
 	w.next = now.Add(w.pause)
 	return 0

@@ -115,7 +115,8 @@ func (r *reporter) compare(ctx context.Context) error {
 
 // report implements Reported.
 func (h holder[O]) report(ctx context.Context, r *reporter, conflicts []Conflict) error {
-	held, errs := map[types.NamespacedName][]Conflict{}, []error{}
+	held := map[types.NamespacedName][]Conflict{}
+	errs := []error{}
 	for _, conflict := range conflicts {
 		names, err := h.of(ctx, conflict.Object)
 		errs = append(errs, err)

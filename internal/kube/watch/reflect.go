@@ -47,7 +47,10 @@ func (s *session[T]) list(options metav1.ListOptions) (runtime.Object, error) {
 func (s *session[T]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	events, err := s.source.watch(ctx, options)
 	if err == nil {
-		s.opened, s.refused, s.polls, s.refusedWatch = s.clock.Now(), false, false, false
+		s.opened = s.clock.Now()
+		s.refused = false
+		s.polls = false
+		s.refusedWatch = false
 		s.tell()
 		return events, nil
 	}

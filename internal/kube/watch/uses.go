@@ -22,10 +22,12 @@ type Uses[K comparable] struct {
 // before, in their order, and those that nobody uses any more.
 func (u *Uses[K]) Use(user string, keys ...K) (first, last []K) {
 	if u.users == nil {
-		u.users, u.uses = map[K]int{}, map[string][]K{}
+		u.users = map[K]int{}
+		u.uses = map[string][]K{}
 	}
 	var wanted []K
-	wants, used := sets.New[K](), sets.New(u.uses[user]...)
+	wants := sets.New[K]()
+	used := sets.New(u.uses[user]...)
 	for _, key := range keys {
 		if wants.Has(key) {
 			continue

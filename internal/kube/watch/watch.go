@@ -87,7 +87,9 @@ func (w *Watch[T]) Run(ctx context.Context) {
 	reflector := cache.NewReflectorWithOptions(s.listWatch(), w.Source.example, s, cache.ReflectorOptions{
 		Name: w.Source.what, Clock: clk, Backoff: &retry,
 	})
-	failing, refused, polling := retries(), refusals(), polls()
+	failing := retries()
+	refused := refusals()
+	polling := polls()
 	for {
 		s.begin()
 		if s.mayWatch() {
@@ -154,7 +156,10 @@ type listing[T client.Object] struct {
 
 // begin begins an attempt.
 func (s *session[T]) begin() {
-	s.opened, s.refused, s.polls, s.listed = time.Time{}, false, false, nil
+	s.opened = time.Time{}
+	s.refused = false
+	s.polls = false
+	s.listed = nil
 }
 
 // lived tells whether the last watch counts as a success.

@@ -197,7 +197,8 @@ func (a *Allowance) decide(owner Owner, about func(*pass)) Held {
 	p := pass{Allowance: a, account: a.account(owner), now: now}
 	about(&p)
 	p.held.Owner, p.held.Bytes, p.held.Limit, p.held.own = owner, p.bytes, p.most(), p.limit != nil
-	p.held.room, p.held.shared = p.room(), a.pool.limit
+	p.held.room = p.room()
+	p.held.shared = a.pool.limit
 	if p.held.Any() {
 		p.held.Again = p.place()
 	}
@@ -219,7 +220,8 @@ func (a *Allowance) Failed(owner Owner, work string, failed map[string]error) {
 func (a *Allowance) HeldBack() map[Reason]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now, names := a.clock.Now(), map[Reason]sets.Set[string]{Full: {}, HubFull: {}, Throttled: {}}
+	now := a.clock.Now()
+	names := map[Reason]sets.Set[string]{Full: {}, HubFull: {}, Throttled: {}}
 	for owner, of := range a.of {
 		for reason := range of.held {
 			if of.heldBack(reason, now) {

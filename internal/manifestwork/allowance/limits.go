@@ -159,9 +159,11 @@ func (h Held) Message() string {
 			"%d clusters keep what they have. Send less, or have an administrator set annotation %s of the Namespace, or %s of the ClusterManager (flag --shared-work-bytes-max).",
 			whose, (h.Bytes+mebi-1)/mebi, h.room/mebi, h.Limit/mebi, len(h.Clusters), h.Owner.limitAnnotation(), fleetv1alpha1.AnnotationSharedWorkBytesMax)
 	}
-	limit, share := h.Limit, ""
+	limit := h.Limit
+	share := ""
 	if !h.own {
-		limit, share = h.shared, " at most, less what other namespaces write"
+		limit = h.shared
+		share = " at most, less what other namespaces write"
 	}
 	return fmt.Sprintf("So much was written to, or deleted of, the works of %s that the rest waits for its turn: %d clusters keep what they have until then. "+
 		"After %d MiB at once it is %d KiB in a second%s. An administrator raises both by annotation %s of the Namespace.",
@@ -272,7 +274,8 @@ func (p *pass) admit(w Write) bool {
 // hold notes that a work is not written, and returns that.
 func (p *pass) hold(w Write, why Reason) (admitted bool) {
 	if p.held.Clusters == nil {
-		p.held.Clusters, p.held.Reason = map[string]error{}, why
+		p.held.Clusters = map[string]error{}
+		p.held.Reason = why
 	}
 	p.held.Clusters[w.Work.Namespace] = map[Reason]error{Full: errFull, HubFull: errHubFull, Throttled: errThrottled}[why]
 	if why.gravity() > p.held.Reason.gravity() {
@@ -326,7 +329,8 @@ func (m *meter) drain(now time.Time, rate int64) {
 // open tells whether something may be written, or deleted. Deletions come before what is written: whoever
 // writes without end keeps nothing from going.
 func (m *meter) open(rate, most int64, deletes bool) bool {
-	m.rate, m.most = rate, most
+	m.rate = rate
+	m.most = most
 	m.full = m.stillFull(m.full, reopen)
 	m.fullToDelete = m.stillFull(m.fullToDelete, reopenToDelete)
 	if deletes {

@@ -52,7 +52,8 @@ func FromRule(c *metav1.Condition) bool {
 }
 
 func aggregate(name string, manifests []workv1.ManifestCondition) *metav1.Condition {
-	decisive, otherwise := metav1.ConditionFalse, metav1.ConditionTrue
+	decisive := metav1.ConditionFalse
+	otherwise := metav1.ConditionTrue
 	if name == workv1.ManifestWorkConditionProgressing || name == workv1.ManifestWorkConditionDegraded {
 		decisive, otherwise = otherwise, decisive
 	}

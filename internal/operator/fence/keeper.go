@@ -69,7 +69,8 @@ func (k *Keeper) State(ctx context.Context, o Operator) State {
 }
 
 func (k *Keeper) look(ctx context.Context, o Operator) State {
-	policy, binding := o.Policy(), o.Binding()
+	policy := o.Policy()
+	binding := o.Binding()
 	for _, object := range []client.Object{policy, binding} {
 		if err := k.find(ctx, object); err != nil {
 			return lacking(o, err)

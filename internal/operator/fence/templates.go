@@ -32,7 +32,8 @@ func (t Templates) meta() metav1.ObjectMeta {
 
 // Policy returns the fence.
 func (t Templates) Policy() *admissionv1.ValidatingAdmissionPolicy {
-	fail, scope := admissionv1.Fail, admissionv1.ClusterScope
+	fail := admissionv1.Fail
+	scope := admissionv1.ClusterScope
 	return &admissionv1.ValidatingAdmissionPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
 		ObjectMeta: t.meta(),

@@ -44,7 +44,8 @@ func definitionOf(kind schema.GroupVersionKind) string {
 // NewClient returns a client for the Kinds and their definitions. It needs no
 // discovery, so it knows a kind that is only being installed.
 func NewClient(config *rest.Config) (client.Client, error) {
-	scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
+	scheme := runtime.NewScheme()
+	mapper := meta.NewDefaultRESTMapper(nil)
 	if err := errors.Join(operatorv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering API types: %w", err)
 	}

@@ -47,7 +47,8 @@ type Pods struct {
 
 // New returns the PodMonitor of pods in the namespace of the meta.
 func New(m render.Meta, pods ...Pods) render.Object {
-	apps, endpoints := make([]any, 0, len(pods)), make([]any, 0, len(pods))
+	apps := make([]any, 0, len(pods))
+	endpoints := make([]any, 0, len(pods))
 	for _, p := range pods {
 		apps = append(apps, p.App)
 		endpoints = append(endpoints, p.endpoint())

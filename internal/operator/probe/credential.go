@@ -101,7 +101,8 @@ func Inspect(secret *corev1.Secret, name string, alias *Alias) Credential {
 	if alias != nil {
 		config.Dial = alias.dial
 	}
-	credential.Config, credential.Cluster = config, cluster
+	credential.Config = config
+	credential.Cluster = cluster
 	credential.Fingerprint = Fingerprint(secret.Data)
 	return credential
 }

@@ -84,7 +84,8 @@ func tokenIsGood(token []byte, account types.UID, now time.Time) bool {
 	if err != nil || claims.Kubernetes.ServiceAccount.UID != account {
 		return false
 	}
-	issued, expires := time.Unix(claims.IssuedAt, 0), time.Unix(claims.Expires, 0)
+	issued := time.Unix(claims.IssuedAt, 0)
+	expires := time.Unix(claims.Expires, 0)
 	return now.Before(issued.Add(expires.Sub(issued) / 2))
 }
 

@@ -155,7 +155,8 @@ func (s *Selections) ChooseVersion(
 		m := match{policy: policy}
 		for at, object := range versions {
 			if implicit := s.matching(object, policy); implicit > m.implicit {
-				m.implicit, m.version = implicit, at
+				m.implicit = implicit
+				m.version = at
 			}
 		}
 		if m.implicit == selector.None {
@@ -201,7 +202,8 @@ func (m match) preempts(present match) bool {
 	if m.policy.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways || m.policy == present.policy {
 		return false
 	}
-	mine, theirs := m.policy.GetNamespace() != "", present.policy.GetNamespace() != ""
+	mine := m.policy.GetNamespace() != ""
+	theirs := present.policy.GetNamespace() != ""
 	if mine != theirs {
 		return mine
 	}

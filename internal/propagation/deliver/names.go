@@ -144,7 +144,8 @@ const (
 // be that of a user or of another namespace, as a hash can be ground, unless it names this
 // binding.
 func WhoseIs(b workv1alpha2.Binding, work *workv1.ManifestWork) Whose {
-	of, is := b.BindingSpec().Resource, workv1alpha2.ObjectReference{}
+	of := b.BindingSpec().Resource
+	is := workv1alpha2.ObjectReference{}
 	made, said := TemplateOf(work)
 	if said && made.Namespace == of.Namespace && made.Name == of.Name && groupKind(made) == groupKind(of) {
 		is = made

@@ -20,7 +20,8 @@ const partClusters = 64
 // Render returns the works of a binding by cluster, and the problems of those
 // clusters that cannot get one, as Copies does.
 func Render(s Source) (works map[string]*workv1.ManifestWork, problems map[string]error, err error) {
-	works, problems = map[string]*workv1.ManifestWork{}, map[string]error{}
+	works = map[string]*workv1.ManifestWork{}
+	problems = map[string]error{}
 	for part, err := range Parts(s) {
 		if err != nil {
 			return nil, nil, err

@@ -65,7 +65,8 @@ type Copy struct {
 // or whose overrides cannot be applied, it returns the problem instead, which is the
 // user's.
 func Copies(s Source) (copies map[string]Copy, problems map[string]error) {
-	copies, problems = map[string]Copy{}, map[string]error{}
+	copies = map[string]Copy{}
+	problems = map[string]error{}
 	for cluster, one := range s.outcomes() {
 		if one.problem != nil {
 			problems[cluster] = one.problem
@@ -90,7 +91,8 @@ func (s Source) outcomes() iter.Seq2[string, outcome] {
 		pruned := s.Chain.Prune(s.Object)
 		targets := Targets(s.Binding.BindingSpec())
 		completions, divided := completions(s.Binding, s.Chain, pruned, targets)
-		made, most := map[variant]result{}, s.variants()
+		made := map[variant]result{}
+		most := s.variants()
 		for _, target := range targets {
 			if s.Only != nil && !s.Only[target.Name] {
 				continue
@@ -102,7 +104,8 @@ func (s Source) outcomes() iter.Seq2[string, outcome] {
 			} else {
 				v := s.variant(target, &cluster)
 				if divided && !v.whole {
-					v.divided, v.completions = true, completions[target.Name]
+					v.divided = true
+					v.completions = completions[target.Name]
 				}
 				if _, known := made[v]; !known && len(made) >= most {
 					clear(made)
@@ -160,7 +163,8 @@ type result struct {
 }
 
 func (s Source) variant(target workv1alpha2.TargetCluster, cluster *view.Cluster) variant {
-	spec, rules := s.Binding.BindingSpec(), s.Overrides.RulesFor(cluster)
+	spec := s.Binding.BindingSpec()
+	rules := s.Overrides.RulesFor(cluster)
 	if len(target.Components) > 0 || spec.ReplicaRequirements == nil && spec.Replicas == 0 {
 		return variant{whole: true, rules: rules}
 	}
@@ -321,7 +325,8 @@ func (s Source) settle(object *unstructured.Unstructured) {
 
 // stamp gives the object what tells in the cluster where it is from.
 func stamp(object *unstructured.Unstructured, work *workv1.ManifestWork, template metav1.Object) {
-	labels, annotations := object.GetLabels(), object.GetAnnotations()
+	labels := object.GetLabels()
+	annotations := object.GetAnnotations()
 	if labels == nil {
 		labels = map[string]string{}
 	}

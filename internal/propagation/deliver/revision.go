@@ -22,7 +22,8 @@ const revisionBytes = 16
 // Revisions names what each cluster is sent by a hash of it, whatever the number
 // of replicas. Clusters that cannot be sent anything have none.
 func Revisions(s Source) (map[string]string, error) {
-	all, made := map[string]string{}, map[string]string{}
+	all := map[string]string{}
+	made := map[string]string{}
 	if s.Mistake != nil {
 		return all, nil //nolint:nilerr // whoever makes the works tells of it
 	}

@@ -54,7 +54,8 @@ func Compose(spec *workv1alpha2.ResourceBindingSpec, object *unstructured.Unstru
 	if err != nil || len(parts) == 1 && scales {
 		return err
 	}
-	spec.Replicas, spec.ReplicaRequirements = 0, nil
+	spec.Replicas = 0
+	spec.ReplicaRequirements = nil
 	for _, part := range parts {
 		spec.Components = append(spec.Components, workv1alpha2.Component{
 			Name: part.Name, Replicas: max(0, part.Replicas), ReplicaRequirements: componentRequirements(part.Needs),
@@ -108,7 +109,9 @@ func Mark(b metav1.Object, policy policyv1alpha1.Policy) {
 
 // Keep takes over from the present spec what is not the policy's to say.
 func Keep(wanted, present *workv1alpha2.ResourceBindingSpec) {
-	wanted.Clusters, wanted.GracefulEvictionTasks, wanted.RequiredBy = present.Clusters, present.GracefulEvictionTasks, present.RequiredBy
+	wanted.Clusters = present.Clusters
+	wanted.GracefulEvictionTasks = present.GracefulEvictionTasks
+	wanted.RequiredBy = present.RequiredBy
 	wanted.RescheduleTriggeredAt = present.RescheduleTriggeredAt
 	if present.Suspension != nil && present.Suspension.Scheduling != nil {
 		if wanted.Suspension == nil {

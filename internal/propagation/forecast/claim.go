@@ -88,7 +88,8 @@ func (f *forecast) refused() bool {
 	if f.then == nil {
 		return false
 	}
-	spec, name := f.then.PropagationSpec(), claims.Name(f.then)
+	spec := f.then.PropagationSpec()
+	name := claims.Name(f.then)
 	for _, override := range spec.DependentOverrides {
 		if !f.overrides(override) {
 			f.problem("%s: spec.dependentOverrides: it waits for override policy %q, which does not exist: create it", name, override)

@@ -96,7 +96,8 @@ func copied(target workv1alpha2.TargetCluster, copies map[string]deliver.Copy, p
 
 // content returns an object without what says who sends it.
 func content(object *unstructured.Unstructured) *unstructured.Unstructured {
-	labels, annotations := object.GetLabels(), object.GetAnnotations()
+	labels := object.GetLabels()
+	annotations := object.GetAnnotations()
 	for _, key := range claims.LabelKeys() {
 		delete(labels, key)
 	}

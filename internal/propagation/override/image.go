@@ -40,7 +40,8 @@ func parseImage(text string) (image, error) {
 		parsed.version = text[len(parsed.repository)+1:]
 	}
 	if first, rest, found := strings.Cut(parsed.repository, "/"); found && isRegistry(first) {
-		parsed.registry, parsed.repository = first, rest
+		parsed.registry = first
+		parsed.repository = rest
 	}
 	return parsed, nil
 }

@@ -121,7 +121,8 @@ func move(has Replicas, give, take []side, budget Budget) Step {
 	step := Step{To: maps.Clone(has), Moves: min(all, budget.Of(total(has)))}
 	step.Rest = all - step.Moves
 	for range step.Moves {
-		from, to := most(give), most(take)
+		from := most(give)
+		to := most(take)
 		from.left--
 		to.left--
 		step.To[from.name]--

@@ -43,7 +43,8 @@ func Sends(b workv1alpha2.Binding) bool {
 // that, and it stays there if one of them wants that.
 func Sum(referrers []workv1alpha2.Binding) Needs {
 	needs := Needs{Labels: map[string]string{}}
-	overwriting, preserving := map[bool]bool{}, map[bool]bool{}
+	overwriting := map[bool]bool{}
+	preserving := map[bool]bool{}
 	for _, b := range referrers {
 		if !Sends(b) {
 			continue
@@ -60,7 +61,8 @@ func Sum(referrers []workv1alpha2.Binding) Needs {
 
 		overwrites := spec.ConflictResolution == policyv1alpha1.ConflictOverwrite
 		preserves := spec.PreserveResourcesOnDeletion != nil && *spec.PreserveResourcesOnDeletion
-		overwriting[overwrites], preserving[preserves] = true, true
+		overwriting[overwrites] = true
+		preserving[preserves] = true
 		if overwrites || needs.ConflictResolution == "" {
 			needs.ConflictResolution = spec.ConflictResolution
 		}
@@ -86,7 +88,8 @@ func (n Needs) Keep(b workv1alpha2.Binding, who []workv1alpha2.BindingSnapshot) 
 	}
 	spec := b.BindingSpec()
 	if len(n.RequiredBy) == 0 {
-		n.ConflictResolution, n.Preserve = spec.ConflictResolution, spec.PreserveResourcesOnDeletion
+		n.ConflictResolution = spec.ConflictResolution
+		n.Preserve = spec.PreserveResourcesOnDeletion
 	}
 	for _, one := range who {
 		label := Label(one.Namespace, one.Name)
@@ -114,7 +117,8 @@ func byName(a, b workv1alpha2.BindingSnapshot) int {
 // Apply makes a binding say who needs its object. Where a policy claims the
 // object, too, the policy says how it is sent.
 func (n Needs) Apply(b workv1alpha2.Binding) {
-	spec, all := b.BindingSpec(), map[string]string{}
+	spec := b.BindingSpec()
+	all := map[string]string{}
 	for key, value := range b.GetLabels() {
 		if !strings.HasPrefix(key, workv1alpha2.LabelDependedByPrefix) {
 			all[key] = value
@@ -124,7 +128,8 @@ func (n Needs) Apply(b workv1alpha2.Binding) {
 	b.SetLabels(all)
 	spec.RequiredBy = n.RequiredBy
 	if spec.Placement == nil {
-		spec.ConflictResolution, spec.PreserveResourcesOnDeletion = n.ConflictResolution, n.Preserve
+		spec.ConflictResolution = n.ConflictResolution
+		spec.PreserveResourcesOnDeletion = n.Preserve
 	}
 }
 

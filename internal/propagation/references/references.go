@@ -113,7 +113,8 @@ func Annotation(all []Reference) (string, error) {
 // Union returns the references of two lists, those of the first one first, up to what a
 // binding may say.
 func Union(a, b []Reference) []Reference {
-	all, has := slices.Clone(a), map[string]bool{}
+	all := slices.Clone(a)
+	has := map[string]bool{}
 	for _, reference := range a {
 		has[reference.text()] = true
 	}

@@ -121,7 +121,8 @@ func (r *Rollout) Report(name string, object Object, now time.Time) (news bool) 
 // time.
 func (s State) equal(other State) bool {
 	since := s.Since.Equal(other.Since)
-	s.Since, s.Why = other.Since, other.Why
+	s.Since = other.Since
+	s.Why = other.Why
 	return since && s == other
 }
 
@@ -153,7 +154,8 @@ func (r *Rollout) Failed(name, cluster, why string) (news bool) {
 		return false
 	}
 	before := state
-	state.Status, state.Why = rollout.Failed, why
+	state.Status = rollout.Failed
+	state.Why = why
 	r.objects[name].States[cluster] = state
 	return !before.equal(state)
 }
@@ -248,7 +250,8 @@ func (r *Rollout) Decide(fleet view.Fleet, now time.Time) Outcome {
 	if len(r.awaited) > 0 {
 		return Outcome{Starting: true}
 	}
-	groups, paused := r.groups(fleet), r.plan.Paused || r.Held() > 0
+	groups := r.groups(fleet)
+	paused := r.plan.Paused || r.Held() > 0
 	states := make(map[string]rollout.State, len(r.clusters))
 	out := Outcome{Stages: len(groups), Total: len(r.clusters), Failed: map[string]string{}}
 	for cluster, objects := range r.clusters {
@@ -268,7 +271,9 @@ func (r *Rollout) Decide(fleet view.Fleet, now time.Time) Outcome {
 	}
 	maps.DeleteFunc(r.granted, func(cluster string, _ time.Time) bool { return r.clusters[cluster] == nil })
 	decision := rollout.Decide(groups, states, r.plan.strategy, now)
-	out.Done, out.Stopped, out.After = decision.Done, decision.Stopped, decision.After
+	out.Done = decision.Done
+	out.Stopped = decision.Stopped
+	out.After = decision.After
 	for _, cluster := range decision.Failed {
 		out.Failed[cluster] = r.why(cluster)
 	}
@@ -344,16 +349,19 @@ func (r *Rollout) state(cluster string, objects map[string]bool, pending bool) r
 // done so since the first did; all is well since the last is.
 func worse(a, b rollout.State) rollout.State {
 	rank := []rollout.Status{rollout.Succeeded, rollout.Progressing, rollout.Failed}
-	x, y := slices.Index(rank, a.Status), slices.Index(rank, b.Status)
+	x := slices.Index(rank, a.Status)
+	y := slices.Index(rank, b.Status)
 	switch {
 	case x > y:
 		return a
 	case y > x:
 		return b
 	}
-	first, last := a, b
+	first := a
+	last := b
 	if b.Since.Before(a.Since) {
-		first, last = b, a
+		first = b
+		last = a
 	}
 	if a.Status == rollout.Succeeded {
 		return last
@@ -383,7 +391,8 @@ func (r *Rollout) stage(out *Outcome, groups []rollout.Group, states map[string]
 		strategy.MaxFailures = intstr.FromInt(most) // of all clusters, not of these groups
 	}
 	for n, group := range groups {
-		out.Stage, out.Group = n+1, group.Name
+		out.Stage = n + 1
+		out.Group = group.Name
 		if !rollout.Decide(groups[:n+1], states, strategy, now).Done {
 			return
 		}

@@ -16,9 +16,11 @@ const keeps = " keeps the latest change from the cluster until it is its turn: "
 // Waiting says for whom a cluster waits. A rollout without a namespace is a
 // ClusterPropagationRollout.
 func Waiting(rollout types.NamespacedName) string {
-	kind, command := "ClusterPropagationRollout", rollout.Name+" --cluster-scoped"
+	kind := "ClusterPropagationRollout"
+	command := rollout.Name + " --cluster-scoped"
 	if rollout.Namespace != "" {
-		kind, command = "PropagationRollout", rollout.Name+" -n "+rollout.Namespace
+		kind = "PropagationRollout"
+		command = rollout.Name + " -n " + rollout.Namespace
 	}
 	return fmt.Sprintf("%s %q%s\"capstan rollout status %s\" says when that is", kind, rollout.Name, keeps, command)
 }

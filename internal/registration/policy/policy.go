@@ -152,7 +152,8 @@ func Decide(request Request, cluster Cluster, automatic Automatic) Decision {
 		return decision.because(Refuse, ReasonTokenBound, fmt.Sprintf(
 			"user %q requests a certificate for cluster %q, but the user's token is bound to: %s", request.Username, asked.cluster, bounds))
 	}
-	decision.Agent, decision.Key = asked.agent, asked.key
+	decision.Agent = asked.agent
+	decision.Key = asked.key
 	if decision.Kind == Renewal {
 		return decision.renewal(request, cluster)
 	}
@@ -254,7 +255,9 @@ func (d Decision) alive(cluster string) Decision {
 }
 
 func (d Decision) because(verdict Verdict, reason, message string) Decision {
-	d.Verdict, d.Reason, d.Message = verdict, reason, message
+	d.Verdict = verdict
+	d.Reason = reason
+	d.Message = message
 	return d
 }
 

@@ -101,7 +101,8 @@ func (c *Compiled) readWeights(preferences *policyv1alpha1.ClusterPreferences, p
 	}
 	var problems field.ErrorList
 	for i := range preferences.StaticWeightList {
-		rule, at := &preferences.StaticWeightList[i], path.Child("staticWeightList").Index(i)
+		rule := &preferences.StaticWeightList[i]
+		at := path.Child("staticWeightList").Index(i)
 		clusters, errs := affinity.Compile(&rule.TargetCluster, at.Child("targetCluster"))
 		problems = append(problems, errs...)
 		if rule.Weight < 0 {
@@ -174,7 +175,8 @@ func (c *Compiled) readSpread(constraints []policyv1alpha1.SpreadConstraint, pat
 func (c *Compiled) readGroups(placement *policyv1alpha1.Placement, path *field.Path) field.ErrorList {
 	single, problems := affinity.Compile(placement.ClusterAffinity, path.Child("clusterAffinity"))
 	for i := range placement.ClusterAffinities {
-		term, at := &placement.ClusterAffinities[i], path.Child("clusterAffinities").Index(i)
+		term := &placement.ClusterAffinities[i]
+		at := path.Child("clusterAffinities").Index(i)
 		first, errs := affinity.Compile(&term.ClusterAffinity, at)
 		problems = append(problems, errs...)
 		g := group{name: term.AffinityName, tiers: []affinity.Affinity{first}}

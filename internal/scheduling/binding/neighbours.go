@@ -35,6 +35,7 @@ func Beside(b workv1alpha2.Binding, others []workv1alpha2.Binding) scheduler.Nei
 
 // SameObject tells whether two bindings are of the same object.
 func SameObject(a, b workv1alpha2.Binding) bool {
-	x, y := a.BindingSpec().Resource, b.BindingSpec().Resource
+	x := a.BindingSpec().Resource
+	y := b.BindingSpec().Resource
 	return x.APIVersion == y.APIVersion && x.Kind == y.Kind && x.Namespace == y.Namespace && x.Name == y.Name
 }

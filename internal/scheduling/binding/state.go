@@ -35,7 +35,8 @@ func Held(b workv1alpha2.Binding) bool {
 
 // StateOf returns what the decision for a binding depends on.
 func StateOf(b workv1alpha2.Binding) State {
-	spec, status := b.BindingSpec(), b.BindingStatus()
+	spec := b.BindingSpec()
+	status := b.BindingStatus()
 	state := State{
 		Input: Input{
 			Placement: spec.Placement, Resource: spec.Resource, Workload: spec.Replicas > 0 || spec.ReplicaRequirements != nil,

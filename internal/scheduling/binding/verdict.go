@@ -80,15 +80,19 @@ func (d Decision) Verdict(cluster string) (Verdict, bool) {
 	case !d.Chosen():
 		v.Reason = d.Message
 	case chosen:
-		v.Chosen, v.Replicas = true, d.Clusters[at].Replicas
+		v.Chosen = true
+		v.Replicas = d.Clusters[at].Replicas
 	case d.round.in.whole() && d.round.strategy != division.Duplicated && d.round.considers(i):
 		v.RefusedBy, v.Reason = refusedByDivision, whole{a: d.round}.noSet(i, v.Room)
 	case d.round.kept:
-		v.RefusedBy, v.Reason = refusedByDivision, "all replicas are elsewhere, and stay there until the object or its policy changes"
+		v.RefusedBy = refusedByDivision
+		v.Reason = "all replicas are elsewhere, and stay there until the object or its policy changes"
 	case !selected && !d.round.considers(i):
-		v.RefusedBy, v.Reason = refusedByTier, "it is for replicas that others have no room for"
+		v.RefusedBy = refusedByTier
+		v.Reason = "it is for replicas that others have no room for"
 	case !selected:
-		v.RefusedBy, v.Reason = refusedBySpread, "others rank higher, and the spread constraints allow no more clusters"
+		v.RefusedBy = refusedBySpread
+		v.Reason = "others rank higher, and the spread constraints allow no more clusters"
 	default:
 		v.RefusedBy, v.Reason = refusedByDivision, d.round.noShare(i, v.Room)
 	}

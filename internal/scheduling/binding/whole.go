@@ -131,7 +131,8 @@ func (w whole) assign() ([]workv1alpha2.TargetCluster, error) {
 		if candidates = w.able(candidates, shares); len(candidates) == 0 {
 			return nil, &noRoomForAllError{parts: w.a.in.named()}
 		}
-		wish.Clusters.Max, wish.Strict = 1, true
+		wish.Clusters.Max = 1
+		wish.Strict = true
 	}
 	chosen, err := wish.Select(candidates)
 	if err != nil {
@@ -245,7 +246,8 @@ func (f Footprint) More(now, before workv1alpha2.TargetCluster) view.Amounts {
 	} else {
 		add(now.Replicas, before.Replicas, nil)
 	}
-	is, was := replicasOf(now.Components), replicasOf(before.Components)
+	is := replicasOf(now.Components)
+	was := replicasOf(before.Components)
 	for _, part := range f.components {
 		add(is[part.Name], was[part.Name], requested(part))
 	}

@@ -148,7 +148,9 @@ func (s shelf) put(request Request, replicas int64) (after []shelf, rest int64) 
 	}
 	free := s.nodes - full
 	if free > 0 && rest > 0 {
-		after, free, rest = append(after, s.less(request, 1, rest)), free-1, 0
+		after = append(after, s.less(request, 1, rest))
+		free = free - 1
+		rest = 0
 	}
 	if free > 0 {
 		after = append(after, shelf{nodes: free, pods: s.pods, left: s.left})

@@ -110,7 +110,8 @@ func (q *quotients) Len() int { return len(q.parties) }
 
 // Less is part of heap.Interface.
 func (q *quotients) Less(i, j int) bool {
-	a, b := q.parties[i], q.parties[j]
+	a := q.parties[i]
+	b := q.parties[j]
 	name := cmp.Compare(a.Cluster, b.Cluster)
 	if q.tie == LastByName {
 		name = -name

@@ -44,7 +44,9 @@ func checkBounds(spec *clusterv1beta1.PlacementSpec) field.ErrorList {
 			problems = append(problems, field.TooMany(list.path, list.has, listMax))
 		}
 	}
-	terms, expressions, bytes := 0, 0, 0
+	terms := 0
+	expressions := 0
+	bytes := 0
 	for i := range spec.Predicates {
 		selector := &spec.Predicates[i].RequiredClusterSelector
 		terms += selected(&selector.LabelSelector, selector.ClaimSelector)

@@ -22,7 +22,8 @@ const reasonsMax = 5
 // Request.
 func Satisfied(result scheduler.Result, noSets string) metav1.Condition {
 	condition := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse}
-	chosen, members := len(result.Targets), result.Members()
+	chosen := len(result.Targets)
+	members := result.Members()
 	switch {
 	case noSets == clusterv1beta1.PlacementReasonNoManagedClusterSetBindings:
 		condition.Reason = noSets
@@ -40,7 +41,8 @@ func Satisfied(result scheduler.Result, noSets string) metav1.Condition {
 		condition.Reason = clusterv1beta1.PlacementReasonNotAllDecisionsScheduled
 		condition.Message = fmt.Sprintf("%d clusters chosen, %d more wanted%s", chosen, result.Missing(), refused(result))
 	default:
-		condition.Status, condition.Reason = metav1.ConditionTrue, clusterv1beta1.PlacementReasonAllDecisionsScheduled
+		condition.Status = metav1.ConditionTrue
+		condition.Reason = clusterv1beta1.PlacementReasonAllDecisionsScheduled
 		condition.Message = fmt.Sprintf("%d of %d clusters chosen%s", chosen, members, refused(result))
 	}
 	condition.Message += notices(result)

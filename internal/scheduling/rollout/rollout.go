@@ -170,7 +170,8 @@ func nameOf(index int, group Group) string {
 // take does what is to be done in a step, and tells whether the next may follow.
 func (d *decider) take(s step) bool {
 	var waiting []string
-	busy, failed := 0, 0
+	busy := 0
+	failed := 0
 	for _, name := range s.clusters {
 		switch d.judge(name) {
 		case ToApply:

@@ -29,12 +29,14 @@ func Of(spec clusterv1alpha1.RolloutStrategy, path *field.Path) (Strategy, field
 		}
 	case clusterv1alpha1.RolloutTypeProgressive:
 		if part = path.Child("progressive"); spec.Progressive != nil {
-			config, mandatory = spec.Progressive.RolloutConfig, spec.Progressive.MandatoryDecisionGroups.MandatoryDecisionGroups
+			config = spec.Progressive.RolloutConfig
+			mandatory = spec.Progressive.MandatoryDecisionGroups.MandatoryDecisionGroups
 			strategy.MaxConcurrency = spec.Progressive.MaxConcurrency
 		}
 	case clusterv1alpha1.RolloutTypeProgressivePerGroup:
 		if part = path.Child("progressivePerGroup"); spec.ProgressivePerGroup != nil {
-			config, mandatory = spec.ProgressivePerGroup.RolloutConfig, spec.ProgressivePerGroup.MandatoryDecisionGroups.MandatoryDecisionGroups
+			config = spec.ProgressivePerGroup.RolloutConfig
+			mandatory = spec.ProgressivePerGroup.MandatoryDecisionGroups.MandatoryDecisionGroups
 		}
 	default:
 		return strategy, strategy.Check(path)

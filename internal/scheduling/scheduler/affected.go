@@ -17,7 +17,8 @@ import (
 // decisions of other requests, which Balance reads, do not count: or else every
 // decision would lead to others.
 func (r Request) Affected(before, after *view.Cluster, chosen bool, now time.Time) bool {
-	was, is := r.consider(before, chosen, now), r.consider(after, chosen, now)
+	was := r.consider(before, chosen, now)
+	is := r.consider(after, chosen, now)
 	if was.exhausted || is.exhausted || was.eligible() != is.eligible() || was.failed != is.failed || !was.again.Equal(is.again) {
 		return true
 	}

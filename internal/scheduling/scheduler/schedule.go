@@ -102,9 +102,12 @@ func Schedule(fleet view.Fleet, request Request, previous []string, now time.Tim
 		}
 		result.columns[k] = column
 	}
-	result.totals, result.scored = totals, eligible
+	result.totals = totals
+	result.scored = eligible
 	result.choose(rank(eligible, totals, r.kept))
-	result.After, result.Problem, result.Exhausted = r.after, r.problem, r.exhausted
+	result.After = r.after
+	result.Problem = r.problem
+	result.Exhausted = r.exhausted
 	return result
 }
 

@@ -89,11 +89,15 @@ func (m MostAllocatable) score(now *round, eligible []int, scores []int32) {
 		quantity, known := now.fleet.At(i).Allocatable[m.Resource]
 		return quantity.AsApproximateFloat64(), known
 	}
-	least, most, told := 0.0, 0.0, false
+	least := 0.0
+	most := 0.0
+	told := false
 	for _, i := range eligible {
 		if a, known := amount(i); known {
 			if !told {
-				least, most, told = a, a, true
+				least = a
+				most = a
+				told = true
 			}
 			least, most = min(least, a), max(most, a)
 		}

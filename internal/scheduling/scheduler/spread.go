@@ -140,7 +140,8 @@ func newSpreading(fleet view.Fleet, constraints []SpreadConstraint, ranked []int
 func (s *spreading) pick(wanted int, verdicts []verdict) []int {
 	var chosen []int
 	for len(chosen) < wanted {
-		best, least := -1, 0
+		best := -1
+		least := 0
 		for n := range s.corners {
 			c := &s.corners[n]
 			if len(c.ranked) == 0 {
@@ -151,7 +152,8 @@ func (s *spreading) pick(wanted int, verdicts []verdict) []int {
 				continue
 			}
 			if best < 0 || cmp.Or(cmp.Compare(excess, least), cmp.Compare(c.ranks[0], s.corners[best].ranks[0])) < 0 {
-				best, least = n, excess
+				best = n
+				least = excess
 			}
 		}
 		if best < 0 {
@@ -195,7 +197,8 @@ func (s *spreading) bar(verdicts []verdict) {
 				continue
 			}
 			for _, i := range c.ranked {
-				verdicts[i].code, verdicts[i].detail = codeSpread, k
+				verdicts[i].code = codeSpread
+				verdicts[i].detail = k
 			}
 			break
 		}

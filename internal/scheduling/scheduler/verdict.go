@@ -190,7 +190,8 @@ func (r Result) Verdict(cluster string) (Verdict, bool) {
 }
 
 func (r Result) at(i int) Verdict {
-	c, v := r.round.fleet.At(i), r.verdicts[i]
+	c := r.round.fleet.At(i)
+	v := r.verdicts[i]
 	full := Verdict{Cluster: c.Name, Chosen: v.code == codeChosen, Reason: r.reason(c, v), RefusedBy: v.code.String(), Rank: v.rank}
 	n, scored := slices.BinarySearch(r.scored, i)
 	if !scored {

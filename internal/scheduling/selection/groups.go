@@ -65,7 +65,9 @@ func (w Wish) byGroups(candidates []Candidate, ranked []int) ([]int, error) {
 	s.Strict = true // a choice within the limit comes first
 	chosen := s.run(ranked)
 	if chosen == nil && w.Clusters.Max > 0 && !w.Strict {
-		s.steps, s.choices, s.Strict = 0, 0, false
+		s.steps = 0
+		s.choices = 0
+		s.Strict = false
 		chosen = s.run(ranked)
 	}
 	if chosen == nil {
@@ -101,7 +103,8 @@ func (s *search) narrow(k int, ranked []int, wanted []map[string]bool) []int {
 	if k == len(s.Groups) {
 		return s.pick(ranked, wanted)
 	}
-	groups, constraint := s.groupsOf(k, ranked), s.Groups[k]
+	groups := s.groupsOf(k, ranked)
+	constraint := s.Groups[k]
 	at := make(map[string]int, len(groups))
 	for n := range groups {
 		at[groups[n].name] = n
@@ -272,7 +275,9 @@ func (c *combination) choose(weight int64, clusters int) {
 	wanted := slices.Clone(c.wanted)
 	wanted[c.k] = names
 	if chosen := c.narrow(c.k+1, left, wanted); chosen != nil {
-		c.best, c.weight, c.count = chosen, weight, clusters
+		c.best = chosen
+		c.weight = weight
+		c.count = clusters
 	}
 }
 
@@ -312,12 +317,15 @@ func (s *search) cover(ranked []int, wanted []map[string]bool) (chosen, left []i
 		missing[k] = maps.Clone(wanted[k])
 		open += len(wanted[k])
 	}
-	chosen, left = []int{}, ranked
+	chosen = []int{}
+	left = ranked
 	for open > 0 {
-		best, most := -1, 0
+		best := -1
+		most := 0
 		for n, i := range left {
 			if covers := s.covers(i, missing); covers > most {
-				best, most = n, covers
+				best = n
+				most = covers
 			}
 			if most == s.widest {
 				break

@@ -132,7 +132,8 @@ func rank(candidates []Candidate) []int {
 		ranked[i] = i
 	}
 	slices.SortFunc(ranked, func(i, j int) int {
-		a, b := &candidates[i], &candidates[j]
+		a := &candidates[i]
+		b := &candidates[j]
 		return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(b.Score, a.Score), cmp.Compare(b.Room, a.Room), strings.Compare(a.Name, b.Name))
 	})
 	return ranked

@@ -130,9 +130,11 @@ func sign(template *x509.Certificate, signer *Pair) (*Pair, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a key: %w", err)
 	}
-	parent, signingKey := template, crypto.Signer(key)
+	parent := template
+	signingKey := crypto.Signer(key)
 	if signer != nil {
-		parent, signingKey = signer.Certificate, signer.key
+		parent = signer.Certificate
+		signingKey = signer.key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signingKey)
 	if err != nil {

@@ -67,7 +67,8 @@ func (r *Rotator) Rotate(ctx context.Context, wanted []Leaf, trusted [][]byte) (
 		return nil, time.Time{}, err
 	}
 	now := r.Clock.Now()
-	observed.Trusted, observed.Step = trusted, step
+	observed.Trusted = trusted
+	observed.Step = step
 	observed.Signer, observed.Previous = signers(signerSecret)
 	observed.Next = successor(signerSecret, now)
 
@@ -80,7 +81,9 @@ func (r *Rotator) Rotate(ctx context.Context, wanted []Leaf, trusted [][]byte) (
 		if observed.Signer != nil {
 			observed.Previous = observed.Signer
 		}
-		observed.Signer, observed.Next, observed.Step = fresh, nil, Keep
+		observed.Signer = fresh
+		observed.Next = nil
+		observed.Step = Keep
 		plan = Decide(now, observed, wanted)
 	}
 	if string(plan.Bundle) != string(observed.Bundle) {

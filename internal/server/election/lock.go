@@ -106,7 +106,9 @@ func newLock(clients kubernetes.Interface, o Options) (*Lock, error) {
 // when the candidate has led and another one does. The Lock keeps its identity: who has
 // lost the lead because nobody could be asked still has its Lease.
 func (l *Lock) begin(replaced func()) {
-	l.holder, l.held, l.replaced = "", false, replaced
+	l.holder = ""
+	l.held = false
+	l.replaced = replaced
 }
 
 // Get returns what the Lease says. As long as the pod of another leader is

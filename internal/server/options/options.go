@@ -55,13 +55,16 @@ func (o *Client) Config() (*rest.Config, error) {
 // A burst of zero is as much as qps.
 func Limit(config *rest.Config, qps float32, burst int) *rest.Config {
 	if qps <= 0 {
-		config.QPS, config.Burst, config.RateLimiter = -1, 0, nil // client-go takes 0 for "5 per second"
+		config.QPS = -1
+		config.Burst = 0
+		config.RateLimiter = nil // client-go takes 0 for "5 per second"
 		return config
 	}
 	if burst <= 0 {
 		burst = int(max(qps, 1))
 	}
-	config.QPS, config.Burst = qps, burst
+	config.QPS = qps
+	config.Burst = burst
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(qps, burst)
 	return config
 }
@@ -151,5 +154,8 @@ func (o *Server) TLS() (func(*tls.Config), error) {
 		}
 		suites = append(suites, id)
 	}
-	return func(c *tls.Config) { c.MinVersion, c.CipherSuites = version, suites }, nil
+	return func(c *tls.Config) {
+		c.MinVersion = version
+		c.CipherSuites = suites
+	}, nil
 }

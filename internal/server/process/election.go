@@ -26,11 +26,15 @@ func elect(settings *ctrl.Options, home *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	settings.LeaderElection, settings.LeaderElectionResourceLockInterface = true, lock
-	settings.LeaderElectionID, settings.LeaderElectionNamespace = o.Lease, o.Namespace
+	settings.LeaderElection = true
+	settings.LeaderElectionResourceLockInterface = lock
+	settings.LeaderElectionID = o.Lease
+	settings.LeaderElectionNamespace = o.Namespace
 	// The process ends when the manager does, so nothing goes on without the Lease.
 	settings.LeaderElectionReleaseOnCancel = true
-	settings.LeaseDuration, settings.RenewDeadline, settings.RetryPeriod = &times.LeaseDuration, &times.RenewDeadline, &times.RetryPeriod
+	settings.LeaseDuration = &times.LeaseDuration
+	settings.RenewDeadline = &times.RenewDeadline
+	settings.RetryPeriod = &times.RetryPeriod
 	return nil
 }
 

@@ -37,7 +37,9 @@ func Aggregated(t testing.TB) func(*envtest.Environment) {
 		}
 		return path
 	}
-	ca, cert, key := write("ca.crt", signer.CertPEM), write("tls.crt", proxy.CertPEM), write("tls.key", proxy.KeyPEM)
+	ca := write("ca.crt", signer.CertPEM)
+	cert := write("tls.crt", proxy.CertPEM)
+	key := write("tls.key", proxy.KeyPEM)
 	return func(e *envtest.Environment) {
 		e.ControlPlane.GetAPIServer().Configure().
 			Append("requestheader-client-ca-file", ca).

@@ -31,7 +31,8 @@ const watchesEndWithin = "1s"
 // and with them its users, while Restore has it stopped.
 func Restorable(t testing.TB) func(*envtest.Environment) {
 	t.Helper()
-	data, certificates := t.TempDir(), t.TempDir()
+	data := t.TempDir()
+	certificates := t.TempDir()
 	return func(e *envtest.Environment) {
 		e.ControlPlane.Etcd = &envtest.Etcd{DataDir: data, StartTimeout: serverPatience, StopTimeout: serverPatience}
 		server := e.ControlPlane.GetAPIServer()
@@ -55,7 +56,8 @@ func BackUp(t testing.TB, environment *envtest.Environment) (snapshot string) {
 // is back. The server was started with Restorable.
 func Restore(t testing.TB, environment *envtest.Environment, snapshot string) {
 	t.Helper()
-	server, etcd := environment.ControlPlane.APIServer, environment.ControlPlane.Etcd
+	server := environment.ControlPlane.APIServer
+	etcd := environment.ControlPlane.Etcd
 	if err := errors.Join(server.Stop(), etcd.Stop()); err != nil {
 		t.Fatalf("stopping an API server: %v", err)
 	}

@@ -77,14 +77,17 @@ func start(test string, environment *envtest.Environment) (*envtest.Environment,
 	definitions.CRDs = slices.Concat(definitions.CRDs, environment.CRDs)
 	definitions.Paths = slices.Concat(definitions.Paths, environment.CRDDirectoryPaths)
 	definitions.ErrorIfPathMissing = environment.ErrorIfCRDPathMissing
-	environment.CRDInstallOptions, environment.CRDs, environment.CRDDirectoryPaths = envtest.CRDInstallOptions{}, nil, nil
+	environment.CRDInstallOptions = envtest.CRDInstallOptions{}
+	environment.CRDs = nil
+	environment.CRDDirectoryPaths = nil
 
 	begun := time.Now()
 	config, err := environment.Start()
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // the caller says what was tried
 	}
-	config.QPS, config.Burst = -1, 0
+	config.QPS = -1
+	config.Burst = 0
 	timing.Record(test, timing.Start, begun)
 
 	if len(definitions.CRDs)+len(definitions.Paths) > 0 {

@@ -41,7 +41,8 @@ func StartEtcd(t testing.TB) (address string, authority *certs.Pair) {
 		}
 		return path
 	}
-	address, peers := freeAddress(t), freeAddress(t)
+	address = freeAddress(t)
+	peers := freeAddress(t)
 	command := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "etcd"), //nolint:gosec // who runs tests says where
 		"--name=member", "--data-dir="+filepath.Join(folder, "data"), "--unsafe-no-fsync",
 		"--listen-client-urls=https://"+address, "--advertise-client-urls=https://"+address,
@@ -49,7 +50,8 @@ func StartEtcd(t testing.TB) (address string, authority *certs.Pair) {
 		"--cert-file="+file("tls.crt", server.CertPEM), "--key-file="+file("tls.key", server.KeyPEM),
 		"--trusted-ca-file="+file("ca.crt", authority.CertPEM), "--client-cert-auth=true", "--tls-min-version=TLS1.2")
 	var log bytes.Buffer
-	command.Stdout, command.Stderr = &log, &log
+	command.Stdout = &log
+	command.Stderr = &log
 	if err := command.Start(); err != nil {
 		t.Fatalf("starting etcd: %v", err)
 	}

@@ -124,7 +124,8 @@ type markers struct {
 
 // roles writes roles of both scopes, and waits until they allow what they say.
 func (m markers) roles(ctx context.Context) error {
-	rbac, meta := m.clients.RbacV1(), metav1.ObjectMeta{Name: m.name}
+	rbac := m.clients.RbacV1()
+	meta := metav1.ObjectMeta{Name: m.name}
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: m.name}}
 	reference := func(kind string) rbacv1.RoleRef {
@@ -165,7 +166,8 @@ func (m markers) allowed(ctx context.Context, namespace string) error {
 // mutation writes a policy that changes what has the label of the marker, and waits
 // until it does.
 func (m markers) mutation(ctx context.Context) error {
-	registration, meta := m.clients.AdmissionregistrationV1(), metav1.ObjectMeta{Name: m.name}
+	registration := m.clients.AdmissionregistrationV1()
+	meta := metav1.ObjectMeta{Name: m.name}
 	labels := map[string]string{markerLabel: m.name + "-mutation"}
 	_, err := registration.MutatingAdmissionPolicies().Create(ctx, &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
 		MatchConstraints: &admissionregistrationv1.MatchResources{

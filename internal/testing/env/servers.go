@@ -127,7 +127,8 @@ func (s *Servers) giveBack(t testing.TB, used *server) {
 			s.idle = append(s.idle, used)
 			used = nil
 			if len(s.idle) > idleMax {
-				used, s.idle = s.idle[0], s.idle[1:]
+				used = s.idle[0]
+				s.idle = s.idle[1:]
 			}
 			s.mu.Unlock()
 		} else {

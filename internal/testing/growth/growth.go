@@ -26,7 +26,8 @@ const (
 // square.
 func InProportion(t testing.TB, few, times int, prepare func(many int) (work func())) {
 	t.Helper()
-	one, all := fastest(t, few, prepare), fastest(t, few*times, prepare)
+	one := fastest(t, few, prepare)
+	all := fastest(t, few*times, prepare)
 	if all > time.Duration(slack*times)*one {
 		t.Errorf("%d take %v, and %d take %v: %.0f times as long", few, one, few*times, all, float64(all)/float64(one))
 	}

@@ -50,7 +50,8 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func (s *Server) EndsAfter(writes int, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.left, s.done = writes, done
+	s.left = writes
+	s.done = done
 }
 
 // Ends lets the server end now.
@@ -107,12 +108,14 @@ func (s *Server) Tells() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.gate)
-	s.held, s.gate = "", nil
+	s.held = ""
+	s.gate = nil
 }
 
 // end takes the server away. The caller has the lock.
 func (s *Server) end() {
-	s.down, s.left = true, 0
+	s.down = true
+	s.left = 0
 	for watch := range s.watches {
 		_ = watch.Close() // it ends as it may
 		delete(s.watches, watch)
@@ -179,7 +182,8 @@ func (s *Server) answer(next http.RoundTripper, r *http.Request) (*http.Response
 			s.watches = map[io.Closer]bool{}
 		}
 		body := &body{ReadCloser: response.Body, server: s, path: r.URL.Path, closed: make(chan struct{})}
-		response.Body, s.watches[body] = body, true
+		response.Body = body
+		s.watches[body] = true
 	}
 	return response, nil
 }

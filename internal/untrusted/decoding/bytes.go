@@ -27,7 +27,8 @@ func (c *counter) add(piece []byte) {
 		case c.escaped:
 			c.escaped = false
 		case c.inText:
-			c.escaped, c.inText = b == '\\', b != '"'
+			c.escaped = b == '\\'
+			c.inText = b != '"'
 		case b == '"':
 			c.inText = true
 		case b == ',', b == '[', b == '{': // behind which a value begins

@@ -111,5 +111,7 @@ func (l *look) end() {
 	if l.further {
 		<-l.memory.further
 	}
-	l.bytes, l.leave, l.further = 0, nil, false
+	l.bytes = 0
+	l.leave = nil
+	l.further = false
 }

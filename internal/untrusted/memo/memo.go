@@ -44,7 +44,8 @@ func (m *Memo[V]) Get(text string) (made V, known bool) {
 // made of it meanwhile. A text that takes a large part of the memory is not remembered:
 // it would drive out what many need.
 func (m *Memo[V]) Keep(text string, made V) V {
-	key, size := sha256.Sum256([]byte(text)), len(text)+entryBytes
+	key := sha256.Sum256([]byte(text))
+	size := len(text) + entryBytes
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, is := m.made[key]; is {

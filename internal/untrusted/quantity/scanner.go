@@ -142,7 +142,8 @@ func (s *Scanner) endToken(text bool) {
 		return
 	}
 	token := string(s.token)
-	s.token, s.kept = s.token[:0], false
+	s.token = s.token[:0]
+	s.kept = false
 	if text && len(token) <= tokenMax {
 		token = unescaped(token)
 	}
@@ -181,7 +182,8 @@ func (s *Scanner) beginValue() {
 func (s *Scanner) next() {
 	if s.beyond == 0 && len(s.open) > 0 {
 		in := &s.open[len(s.open)-1]
-		in.named, in.value = false, nil
+		in.named = false
+		in.value = nil
 	}
 }
 

@@ -40,7 +40,8 @@ func (m *mutator) Handle(ctx context.Context, request admission.Request) admissi
 	if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
 		return admission.Allowed("")
 	}
-	cluster, old := &clusterv1.ManagedCluster{}, (*clusterv1.ManagedCluster)(nil)
+	cluster := &clusterv1.ManagedCluster{}
+	old := (*clusterv1.ManagedCluster)(nil)
 	if err := quantity.Unmarshal(request.Object.Raw, cluster); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the ManagedCluster %q: %w", request.Name, err))
 	}

@@ -51,7 +51,8 @@ func stampTaints(old, taints []clusterv1.Taint, now metav1.Time) error {
 		effect clusterv1.TaintEffect
 		added  int64 // in seconds, as it is stored
 	}
-	added, times := map[taintID]metav1.Time{}, map[edited]bool{}
+	added := map[taintID]metav1.Time{}
+	times := map[edited]bool{}
 	for _, t := range old {
 		added[taintID{t.Key, t.Value, t.Effect}] = t.TimeAdded
 		times[edited{t.Key, t.Effect, t.TimeAdded.Unix()}] = true
@@ -102,7 +103,8 @@ func checkClientConfigs(old, configs []clusterv1.ClientConfig) error {
 // which the user needs the right to. With defaulting on, a cluster from before that
 // enters the default set with any change at all, so nobody needs a right for it.
 func setsChanged(old, cluster *clusterv1.ManagedCluster, defaulting bool) []string {
-	before, after := "", cluster.Labels[clusterv1.LabelClusterSet]
+	before := ""
+	after := cluster.Labels[clusterv1.LabelClusterSet]
 	if old != nil {
 		before = old.Labels[clusterv1.LabelClusterSet]
 		if before == "" && after == clusterv1.DefaultClusterSet && defaulting {

@@ -88,7 +88,8 @@ func (a *authorizer) questions(namespace string, spec *policyv1alpha1.Propagatio
 		}
 		what := authorizationv1.ResourceAttributes{Verb: "list", Group: group, Resource: resource.Name}
 		if s.Name != "" {
-			what.Verb, what.Name = "get", s.Name
+			what.Verb = "get"
+			what.Name = s.Name
 		}
 		if resource.Namespaced {
 			what.Namespace = where

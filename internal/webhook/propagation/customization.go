@@ -75,7 +75,8 @@ func (k knownKeys) Handle(ctx context.Context, request admission.Request) admiss
 	if request.Operation == admissionv1.Delete {
 		return k.Handler.Handle(ctx, request)
 	}
-	object, old := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	object := &unstructured.Unstructured{}
+	old := &unstructured.Unstructured{}
 	if err := json.Unmarshal(request.Object.Raw, &object.Object); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the %s %q: %w", request.Kind.Kind, request.Name, err))
 	}

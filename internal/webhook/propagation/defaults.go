@@ -54,9 +54,11 @@ func completeSelectors(selectors []policyv1alpha1.ResourceSelector, namespace st
 // completeSpread makes constraints that name nothing count clusters, and adds how
 // many clusters are chosen where only their groups are counted.
 func completeSpread(constraints []policyv1alpha1.SpreadConstraint, changes *patch.Patch) {
-	byField, byCluster := false, false
+	byField := false
+	byCluster := false
 	for i := range constraints {
-		c, at := constraints[i], strconv.Itoa(i)
+		c := constraints[i]
+		at := strconv.Itoa(i)
 		if c.SpreadByField == "" && c.SpreadByLabel == "" {
 			c.SpreadByField = policyv1alpha1.SpreadByCluster
 			changes.Set(c.SpreadByField, "spec", "placement", "spreadConstraints", at, "spreadByField")

@@ -29,7 +29,8 @@ func movement(policy metav1.Object) map[string]string {
 // checkMovement returns what is wrong with that, and warns of what has no effect.
 func checkMovement(policy policyv1alpha1.Policy) (admission.Warnings, mistakes) {
 	set, wrong := rebalance.Read(policy.GetAnnotations())
-	says, path := movement(policy), field.NewPath("metadata", "annotations")
+	says := movement(policy)
+	path := field.NewPath("metadata", "annotations")
 	var warnings admission.Warnings
 	switch scheduling := policy.PropagationSpec().Placement.ReplicaScheduling; {
 	case len(wrong) > 0 || len(says) == 0:

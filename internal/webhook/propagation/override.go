@@ -79,7 +79,8 @@ func countChanges(o *policyv1alpha1.Overriders) int {
 func checkOverriders(o *policyv1alpha1.Overriders, path *field.Path) mistakes {
 	var wrong mistakes
 	for i := range o.Plaintext {
-		at, p := path.Child("plaintext").Index(i), &o.Plaintext[i]
+		at := path.Child("plaintext").Index(i)
+		p := &o.Plaintext[i]
 		wrong = append(wrong, checkPointer(p.Path, at.Child("path"))...)
 		wrong = append(wrong, checkValue(p.Operator, string(p.Value.Raw), at.Child("value"))...)
 	}

@@ -69,7 +69,8 @@ func (v *validator[T]) sameID(old, object T) mistakes {
 	if v.label == "" {
 		return nil
 	}
-	was, is := old.GetLabels()[v.label], object.GetLabels()[v.label]
+	was := old.GetLabels()[v.label]
+	is := object.GetLabels()[v.label]
 	if was == "" || was == is {
 		return nil
 	}

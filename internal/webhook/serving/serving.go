@@ -110,7 +110,8 @@ func Run(ctx context.Context, o Options) error {
 // addTo makes the manager serve the webhooks. The server of controller-runtime has no bounds
 // for what clients take, so all that it does is to count requests.
 func (o Options) addTo(mgr manager.Manager, setTLS func(*tls.Config)) error {
-	mux, load := http.NewServeMux(), newLoad(o.Clock)
+	mux := http.NewServeMux()
+	load := newLoad(o.Clock)
 	counted := webhook.NewServer(webhook.Options{WebhookMux: mux})
 	for _, path := range slices.Sorted(maps.Keys(o.Handlers)) {
 		counted.Register(path, load.limit(jsonOnly(o.Handlers[path])))

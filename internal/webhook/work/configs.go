@@ -33,7 +33,8 @@ const (
 
 // checkExpressions refuses more expressions than are compiled.
 func checkExpressions(path string, configs []workv1.ManifestConfigOption) error {
-	number, bytes := 0, 0
+	number := 0
+	bytes := 0
 	count := func(expressions ...string) {
 		number += len(expressions)
 		for _, expression := range expressions {

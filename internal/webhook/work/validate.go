@@ -66,7 +66,8 @@ func orphansOnly(old, spec *workv1.ManifestWorkSpec) bool {
 	if before.DeleteOption == nil {
 		before.DeleteOption = &workv1.DeleteOption{}
 	}
-	before.DeleteOption.PropagationPolicy, before.DeleteOption.SelectivelyOrphans = option.PropagationPolicy, nil
+	before.DeleteOption.PropagationPolicy = option.PropagationPolicy
+	before.DeleteOption.SelectivelyOrphans = nil
 	return equality.Semantic.DeepEqual(before, spec)
 }
 

@@ -184,7 +184,8 @@ func (d Decision) Condition() metav1.Condition {
 	for _, l := range d.limits {
 		parts = append(parts, fmt.Sprintf("%s (%s): %s", l.feature, l.effect, rights.Describe(l.missing)))
 	}
-	condition.Status, condition.Reason = metav1.ConditionTrue, operatorv1.ClusterManagerReasonPermissionsMissing
+	condition.Status = metav1.ConditionTrue
+	condition.Reason = operatorv1.ClusterManagerReasonPermissionsMissing
 	condition.Message = fmt.Sprintf("some features are off because the operator lacks permissions; to turn one on, bind a ClusterRole with its rules to %s. %s",
 		d.operator, strings.Join(parts, ". "))
 	return condition

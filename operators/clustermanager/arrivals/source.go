@@ -51,7 +51,8 @@ func New(scheme *runtime.Scheme) *Source {
 func (s *Source) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ctx, s.queue = ctx, queue
+	s.ctx = ctx
+	s.queue = queue
 	return nil
 }
 

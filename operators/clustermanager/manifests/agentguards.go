@@ -77,7 +77,8 @@ func bytesOfMap(of string) string {
 // changedKeys is CEL for the keys of a map of strings in the metadata that are new, gone,
 // or have another value.
 func changedKeys(of string) string {
-	now, before := "object.metadata.?"+of+".orValue({})", "oldObject.metadata.?"+of+".orValue({})"
+	now := "object.metadata.?" + of + ".orValue({})"
+	before := "oldObject.metadata.?" + of + ".orValue({})"
 	return fmt.Sprintf("%[1]s.filter(k, !(k in %[2]s) || %[2]s[k] != %[1]s[k]) + %[2]s.filter(k, !(k in %[1]s))", now, before)
 }
 

@@ -70,7 +70,8 @@ func (h Hub) HostedAPIServerAddress() string {
 // whatever the spec says: nobody else has it.
 func apiServer(h Hub) Component {
 	w := h.workload("apiserver", h.OwnImage)
-	w.Name, w.App = apiServerName, apiServerName
+	w.Name = apiServerName
+	w.App = apiServerName
 	w.Args = append([]string{
 		"/capstan-apiserver", fmt.Sprintf("--secure-port=%d", apiServerSecurePort),
 		"--tls-cert-file=" + webhookCertPath + "/" + corev1.TLSCertKey,
@@ -78,7 +79,8 @@ func apiServer(h Hub) Component {
 		fmt.Sprintf("--max-requests-per-user=%d", h.MaxRequestsPerUser),
 	}, h.TLSFlags...)
 	w.Resources = h.answering()
-	w.HealthPort, w.HealthScheme = apiServerSecurePort, corev1.URISchemeHTTPS
+	w.HealthPort = apiServerSecurePort
+	w.HealthScheme = corev1.URISchemeHTTPS
 	w.Volumes = append(w.Volumes, render.SecretVolume(apiServerCertVolume, operatorv1.APIServerServingCertSecret, false))
 	w.Mounts = append(w.Mounts, render.Mount(apiServerCertVolume, webhookCertPath, true))
 	if h.Hosted() {

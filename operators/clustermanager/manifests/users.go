@@ -57,7 +57,8 @@ func UserRules() []rbacv1.PolicyRule {
 // their author may not read, and what they send is applied with all permissions,
 // too.
 func userRules(role string) []rbacv1.PolicyRule {
-	cluster, work := []string{clusterv1.GroupVersion.Group}, []string{workv1.GroupVersion.Group}
+	cluster := []string{clusterv1.GroupVersion.Group}
+	work := []string{workv1.GroupVersion.Group}
 	read := []string{"get", "list", "watch"}
 	switch role {
 	case viewRole:

@@ -194,7 +194,8 @@ func Webhooks(h Hub) []render.Object {
 			ports[c.Webhook.Service] = c.Webhook.ServicePort
 		}
 	}
-	mutating, validating := mutatingHooks(), validatingHooks(h)
+	mutating := mutatingHooks()
+	validating := validatingHooks(h)
 	if h.Propagates() {
 		mutating = append(mutating, propagationMutatingHooks()...)
 		validating = append(validating, propagationValidatingHooks()...)

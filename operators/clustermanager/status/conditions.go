@@ -23,7 +23,9 @@ func Applied(present []metav1.Condition, o install.Outcome) metav1.Condition {
 	if o.Result == install.Done || o.Result == install.Waiting && IsTrue(present, applied.Type) {
 		return applied
 	}
-	applied.Status, applied.Reason, applied.Message = metav1.ConditionFalse, o.Reason, o.Message
+	applied.Status = metav1.ConditionFalse
+	applied.Reason = o.Reason
+	applied.Message = o.Message
 	return applied
 }
 
@@ -34,7 +36,8 @@ func Progressing(rollouts []Rollout) metav1.Condition {
 		Reason: operatorv1.ClusterManagerReasonUpToDate, Message: "all components are up to date",
 	}
 	if rolling := Rolling(rollouts); rolling != "" {
-		condition.Status, condition.Reason = metav1.ConditionTrue, operatorv1.ClusterManagerReasonDeploymentRolling
+		condition.Status = metav1.ConditionTrue
+		condition.Reason = operatorv1.ClusterManagerReasonDeploymentRolling
 		condition.Message = rolling
 	}
 	return condition
@@ -76,7 +79,8 @@ func degraded(rollouts []Rollout, functional metav1.Condition, unavailable strin
 	condition := functional
 	condition.Status = metav1.ConditionFalse
 	if len(missing) > 0 {
-		condition.Status, condition.Reason = metav1.ConditionTrue, unavailable
+		condition.Status = metav1.ConditionTrue
+		condition.Reason = unavailable
 		condition.Message = strings.Join(missing, "; ")
 	}
 	return condition
@@ -89,7 +93,8 @@ func Gates(unknown []string, valid string) metav1.Condition {
 		Reason: operatorv1.ReasonFeatureGatesAllValid, Message: valid,
 	}
 	if len(unknown) > 0 {
-		condition.Status, condition.Reason = metav1.ConditionFalse, operatorv1.ReasonInvalidFeatureGatesExisting
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = operatorv1.ReasonInvalidFeatureGatesExisting
 		condition.Message = "unknown feature gates are ignored: " + strings.Join(unknown, ", ")
 	}
 	return condition

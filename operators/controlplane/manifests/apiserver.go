@@ -87,7 +87,8 @@ func APIServerConfig(p Plane) render.Object {
 
 // APIServerService returns the Service of the API server.
 func APIServerService(p Plane) render.Object {
-	service, m := p.Spec.Service, p.meta(APIServer)
+	service := p.Spec.Service
+	m := p.meta(APIServer)
 	port := corev1ac.ServicePort().WithName("https").WithProtocol(corev1.ProtocolTCP).
 		WithPort(fleetv1alpha1.ControlPlanePort).WithTargetPort(intstr.FromInt32(fleetv1alpha1.ControlPlanePort))
 	if service.NodePort != 0 {

@@ -47,7 +47,8 @@ func EtcdService(p Plane) render.Object {
 
 // EtcdStatefulSet returns the members of etcd.
 func EtcdStatefulSet(p Plane) render.Object {
-	managed, m := p.Spec.Etcd.Managed, p.meta(Etcd)
+	managed := p.Spec.Etcd.Managed
+	m := p.meta(Etcd)
 	return appsv1ac.StatefulSet(m.Name, m.Namespace).WithLabels(m.Labels).
 		WithSpec(appsv1ac.StatefulSetSpec().
 			WithReplicas(managed.Replicas).
@@ -77,7 +78,9 @@ func dataClaim(p Plane) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 		spec.WithStorageClassName(*storage.ClassName)
 	}
 	claim := corev1ac.PersistentVolumeClaim(dataVolume, "").WithLabels(p.PodLabels(Etcd)).WithSpec(spec)
-	claim.Namespace, claim.Kind, claim.APIVersion = nil, nil, nil
+	claim.Namespace = nil
+	claim.Kind = nil
+	claim.APIVersion = nil
 	return claim
 }
 

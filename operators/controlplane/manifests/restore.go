@@ -49,7 +49,9 @@ func RestorePod(p Plane, n int32, r Restoration) *corev1ac.PodApplyConfiguration
 	}
 	member := etcd(p)
 	member.name, member.command = "etcdutl", etcdutl(p, n, r.Bump)
-	member.env, member.ports, member.files = nil, nil, nil
+	member.env = nil
+	member.ports = nil
+	member.files = nil
 	put := []string{}
 	if r.Again {
 		put = append(put, "--again")
@@ -69,7 +71,9 @@ func RestorePod(p Plane, n int32, r Restoration) *corev1ac.PodApplyConfiguration
 // step is a container that does something and ends.
 func step(c component) *corev1ac.ContainerApplyConfiguration {
 	made := container(c)
-	made.StartupProbe, made.LivenessProbe, made.ReadinessProbe = nil, nil, nil
+	made.StartupProbe = nil
+	made.LivenessProbe = nil
+	made.ReadinessProbe = nil
 	return made
 }
 

@@ -45,8 +45,9 @@ type Facts struct {
 
 // Conditions returns what the facts mean.
 func Conditions(f Facts) []metav1.Condition {
-	etcd, server, manager := etcdReady(f), workloadReady(fleetv1alpha1.ControlPlaneConditionAPIServerReady, f.APIServer, 1),
-		workloadReady(fleetv1alpha1.ControlPlaneConditionControllerManagerReady, f.ControllerManager, 1)
+	etcd := etcdReady(f)
+	server := workloadReady(fleetv1alpha1.ControlPlaneConditionAPIServerReady, f.APIServer, 1)
+	manager := workloadReady(fleetv1alpha1.ControlPlaneConditionControllerManagerReady, f.ControllerManager, 1)
 	list := []metav1.Condition{
 		certificates(f), etcd, server, manager, kubeconfig(f),
 		available(etcd, server, manager), progressing(f), degraded(f),
@@ -95,7 +96,8 @@ func kubeconfig(f Facts) metav1.Condition {
 	reason := fleetv1alpha1.ControlPlaneReasonInstalling
 	message := fmt.Sprintf("Secret %q has not been written yet", f.Where)
 	if f.Outcome.Phase == PhaseKubeconfig && f.Outcome.Message != "" {
-		reason, message = f.Outcome.Reason, f.Outcome.Message
+		reason = f.Outcome.Reason
+		message = f.Outcome.Message
 	}
 	return condition(kind, false, reason, message)
 }

@@ -63,7 +63,8 @@ func OfDeployment(d *appsv1.Deployment, list []corev1.Pod) Workload {
 	w.Reason, w.Message = trouble(list)
 	for _, condition := range d.Status.Conditions {
 		if w.Reason == "" && condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			w.Reason, w.Message = fleetv1alpha1.ControlPlaneReasonPodsNotReady, "no pod can be created: "+condition.Message
+			w.Reason = fleetv1alpha1.ControlPlaneReasonPodsNotReady
+			w.Message = "no pod can be created: " + condition.Message
 		}
 	}
 	return w

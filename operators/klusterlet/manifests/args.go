@@ -64,7 +64,8 @@ func singletonArgs(klusterlet *operatorv1.Klusterlet, o Options) []string {
 	// One client on the member serves both parts: it gets the greater limit.
 	var qps, burst int32
 	if c := klusterlet.Spec.RegistrationConfiguration; c != nil {
-		qps, burst = c.KubeAPIQPS, c.KubeAPIBurst
+		qps = c.KubeAPIQPS
+		burst = c.KubeAPIBurst
 	}
 	if c := klusterlet.Spec.WorkConfiguration; c != nil {
 		qps, burst = max(qps, c.KubeAPIQPS), max(burst, c.KubeAPIBurst)
@@ -136,7 +137,9 @@ func externalServerArgs(servers []operatorv1.ServerURL) []string {
 	if len(servers) == 0 {
 		return nil
 	}
-	urls, bundles, anyBundle := []string{}, []string{}, false
+	urls := []string{}
+	bundles := []string{}
+	anyBundle := false
 	for _, server := range servers {
 		urls = append(urls, server.URL)
 		bundles = append(bundles, base64.StdEncoding.EncodeToString(server.CABundle))

@@ -99,9 +99,11 @@ func (s *Set) Condition() metav1.Condition {
 	condition := metav1.Condition{Type: operatorv1.KlusterletConditionFeaturesLimited, Status: metav1.ConditionFalse}
 	switch {
 	case s == nil || len(s.lacked) == 0 && len(s.completed) == 0:
-		condition.Reason, condition.Message = operatorv1.KlusterletReasonAllFeaturesPermitted, "the operator may do all that it has to"
+		condition.Reason = operatorv1.KlusterletReasonAllFeaturesPermitted
+		condition.Message = "the operator may do all that it has to"
 	case len(s.lacked) > 0:
-		condition.Status, condition.Reason = metav1.ConditionTrue, operatorv1.KlusterletReasonPermissionsMissing
+		condition.Status = metav1.ConditionTrue
+		condition.Reason = operatorv1.KlusterletReasonPermissionsMissing
 		condition.Message = s.missing()
 	default:
 		condition.Reason = operatorv1.KlusterletReasonPermissionsAdded

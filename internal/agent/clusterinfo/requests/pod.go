@@ -47,7 +47,8 @@ func Of(pod *corev1.Pod) *Pod {
 		node:     pod.Spec.NodeName,
 		finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 	}
-	p.UID, p.ResourceVersion = pod.UID, pod.ResourceVersion
+	p.UID = pod.UID
+	p.ResourceVersion = pod.ResourceVersion
 	if p.finished {
 		return p
 	}

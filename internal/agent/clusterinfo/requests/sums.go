@@ -77,7 +77,8 @@ func (s *Sums) Set(pod *Pod) (changed bool) {
 	if pod.finished {
 		return s.Delete(pod.UID)
 	}
-	k, id := keyOf(pod.UID), idOf(pod.amounts)
+	k := keyOf(pod.UID)
+	id := idOf(pod.amounts)
 	had, known := s.pods[k]
 	if known && had.node.name == pod.node && had.shape.id == id {
 		return false
@@ -86,8 +87,10 @@ func (s *Sums) Set(pod *Pod) (changed bool) {
 		s.leave(had)
 	}
 	if s.pods == nil {
-		s.pods, s.nodes = map[key]place{}, map[string]*node{}
-		s.shapes, s.names = map[string]*shape{}, map[string]int{}
+		s.pods = map[key]place{}
+		s.nodes = map[string]*node{}
+		s.shapes = map[string]*shape{}
+		s.names = map[string]int{}
 	}
 	s.pods[k] = s.join(pod.node, id, pod.amounts)
 	return true

@@ -45,7 +45,8 @@ type adoption struct {
 // takeOver takes the fields over, so that the body that is applied next removes them. An executor
 // has to be allowed to write the body first: otherwise the object is not touched.
 func (a *adoption) takeOver(ctx context.Context, body []byte, stamp apply.Stamp) error {
-	it, seen := a.of.item, a.seen
+	it := a.of.item
+	seen := a.seen
 	if seen.DeletionTimestamp != nil || slices.ContainsFunc(seen.ManagedFields, a.isOurs) {
 		return nil // which we have taken before
 	}
@@ -97,7 +98,8 @@ func (a *adoption) managed(
 	if len(seen.ManagedFields) > 0 {
 		return seen, nil
 	}
-	stamp.MetadataOnly, stamp.UID = true, seen.UID
+	stamp.MetadataOnly = true
+	stamp.UID = seen.UID
 	body, err := apply.Body(a.of.raw(), stamp)
 	if err != nil {
 		return nil, fmt.Errorf("manifest %d: %w", a.of.item.Ordinal, err)
@@ -149,7 +151,8 @@ func tellAdopted(ctx context.Context, it *plan.Item, adopted *adoption, err erro
 // tellGone says in the condition of the object, and in an Event, which fields have gone. It is
 // called when the manifest has been applied.
 func (a *adoption) tellGone(ctx context.Context) {
-	it, after := a.of.item, a.manifest
+	it := a.of.item
+	after := a.manifest
 	if live, err := a.of.Member.Read(ctx, it.Resource.Version, it.Object); err == nil { // with what the server set by default again
 		after = live.Object
 	}

@@ -148,7 +148,8 @@ func (o *object) overrule(ctx context.Context, body []byte, as apply.As, conflic
 	if err != nil {
 		return nil, err
 	}
-	others, works := (encounter{of: o}).otherWorks(ctx, seen.OwnerReferences), map[string]string{}
+	others := (encounter{of: o}).otherWorks(ctx, seen.OwnerReferences)
+	works := map[string]string{}
 	for i := range seen.ManagedFields {
 		entry := &seen.ManagedFields[i]
 		if !managers.Has(entry.Manager) || len(works) >= overruledMax {

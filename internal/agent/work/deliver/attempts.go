@@ -44,7 +44,9 @@ type attempts struct {
 // why it does not. It begins without what the member did not know before, unless it is time
 // to send the whole manifest.
 func (a *attempts) send(ctx context.Context, how applier) (written *metav1.PartialObjectMetadata, err error) {
-	o, it, known := a.of, a.of.item, a.of.item.Undeclared
+	o := a.of
+	it := a.of.item
+	known := a.of.item.Undeclared
 	moves := it.Customized() || it.Ignored != nil // items of lists, so that paths mean others
 	whole := moves || known.Wait(it.Hash, o.Clock.Now()) == 0
 	if !whole {
@@ -141,7 +143,8 @@ func (e *immutableError) explain(message string) string {
 // whose type changes, unless somebody else made it or put something into it. Again
 // says that the object may be sent again; otherwise the error says why not.
 func (a *attempts) recreate(ctx context.Context, how applier, refused error) (again bool, err error) {
-	o, it := a.of, a.of.item
+	o := a.of
+	it := a.of.item
 	names := a.unchangeable(ctx, refused)
 	if len(names) == 0 || a.recreated {
 		return false, refused
@@ -168,7 +171,8 @@ func (a *attempts) recreate(ctx context.Context, how applier, refused error) (ag
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, err
 	}
-	a.recreated, o.known = true, nil
+	a.recreated = true
+	o.known = nil
 	return true, nil
 }
 
@@ -177,10 +181,13 @@ func (a *attempts) recreate(ctx context.Context, how applier, refused error) (ag
 // refusal does not say so, as those of StatefulSets, Pods and rules of custom resources do not, the
 // server is asked whether it would make the object: nothing is deleted that could not be made again.
 func (a *attempts) unchangeable(ctx context.Context, refused error) []string {
-	o, it := a.of, a.of.item
-	names, said := apply.Immutable(refused), true
+	o := a.of
+	it := a.of.item
+	names := apply.Immutable(refused)
+	said := true
 	if len(names) == 0 {
-		names, said = apply.Named(refused), false
+		names = apply.Named(refused)
+		said = false
 	}
 	if fixed := (*fixedError)(nil); errors.As(refused, &fixed) {
 		names = fixed.fields

@@ -13,7 +13,8 @@ import (
 )
 
 func (createOnly) makeOrOwn(ctx context.Context, o *object) (*metav1.PartialObjectMetadata, error) {
-	it, stamp := o.item, o.stamp()
+	it := o.item
+	stamp := o.stamp()
 	as := apply.As{Manager: o.Record.Manager(), Force: true}
 	missing := o.Session == nil // what an executor needs depends on whether the object is there
 	if !missing {
@@ -38,7 +39,8 @@ func (createOnly) makeOrOwn(ctx context.Context, o *object) (*metav1.PartialObje
 	if err != nil {
 		return nil, err
 	}
-	stamp.MetadataOnly, stamp.UID = true, seen.UID
+	stamp.MetadataOnly = true
+	stamp.UID = seen.UID
 	body, err := apply.Body(o.raw(), stamp)
 	if err == nil {
 		err = rights{o}.rehearse(ctx, body, as)

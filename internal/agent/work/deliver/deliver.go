@@ -98,7 +98,9 @@ func (d *Delivery) live(it *plan.Item) (apply.Live, *inventory.Record) {
 	known, ok := d.Inventory.Get(it.Object)
 	live := apply.Live{Known: ok}
 	if known != nil {
-		live.Exists, live.Deleting, live.Mark = true, known.Going != nil, known.Mark
+		live.Exists = true
+		live.Deleting = known.Going != nil
+		live.Mark = known.Mark
 		for _, owner := range known.Owners {
 			live.Owned = live.Owned || owner.UID == d.Record.UID()
 		}

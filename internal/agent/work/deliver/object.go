@@ -88,7 +88,8 @@ func (o *object) restore(ctx context.Context, how applier) {
 
 // send applies the object and takes in what the server answers.
 func (o *object) send(ctx context.Context, how applier) (*metav1.PartialObjectMetadata, error) {
-	it, stamp := o.item, o.stamp()
+	it := o.item
+	stamp := o.stamp()
 	o.stuck = nil // of an attempt before
 	as, err := (preparation{of: o}).prepare(ctx, how, &stamp)
 	if err != nil {
@@ -220,7 +221,8 @@ func (o *object) leave(ctx context.Context, live apply.Live) {
 func (o *object) wrote(written *metav1.PartialObjectMetadata) {
 	it := o.item
 	it.Past = apply.Past{Hash: it.Hash, Mark: apply.MarkOf(it.Object, written)}
-	it.At, it.Undeclared = o.Clock.Now(), nil
+	it.At = o.Clock.Now()
+	it.Undeclared = nil
 	it.Outcome.Presence = plan.PresenceYes
 	o.Inventory.Saw(it.Object, written, o.Record.UID())
 }

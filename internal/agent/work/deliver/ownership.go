@@ -25,7 +25,8 @@ type ownership struct {
 // applying it: it was made as CreateOnly does, or replaced by a pass that did not come to its
 // end. The server would leave those that the manifest does not have.
 func (w ownership) inherit(ctx context.Context, seen *metav1.PartialObjectMetadata, body []byte) (*metav1.PartialObjectMetadata, error) {
-	o, as := w.of, w.as
+	o := w.of
+	as := w.as
 	after, taken, err := replace.TakeOver(seen.ManagedFields, func(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set) *fieldpath.Set {
 		if o.isCreation(entry) || entry.Manager == as.Manager && entry.Operation == metav1.ManagedFieldsOperationUpdate {
 			return fields
@@ -49,7 +50,8 @@ func (w ownership) inherit(ctx context.Context, seen *metav1.PartialObjectMetada
 // with now, from other strategies: it would keep fields that the manifest
 // loses later.
 func (w ownership) tidy(ctx context.Context, seen *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
-	o, it := w.of, w.of.item
+	o := w.of
+	it := w.of.item
 	for _, old := range apply.ManagersOf(seen, o.Record.UID()) {
 		if old == w.as.Manager || ledger.IsShared(seen, old, o.Record.UID()) {
 			continue

@@ -19,7 +19,8 @@ type preparation struct{ of *object }
 // server-side apply alone would not bring what the manifest means.
 func (p preparation) prepare(ctx context.Context, how applier, stamp *apply.Stamp) (apply.As, error) {
 	o := p.of
-	o.made, o.seen = nil, nil // of an attempt before
+	o.made = nil
+	o.seen = nil // of an attempt before
 	as, err := how.prepare(ctx, o, stamp)
 	if err != nil {
 		return as, err
@@ -36,7 +37,8 @@ func (p preparation) prepare(ctx context.Context, how applier, stamp *apply.Stam
 // may have been another manifest. It gives up nothing of what it may not read, or what the
 // API treats as one value.
 func (p preparation) concede(ctx context.Context, manager string) error {
-	o, it := p.of, p.of.item
+	o := p.of
+	it := p.of.item
 	if it.Past.Hash == it.Hash && it.Past.Mark.UID != "" {
 		return nil
 	}

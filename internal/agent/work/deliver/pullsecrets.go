@@ -45,7 +45,8 @@ func (p pullSecrets) join(ctx context.Context, manager string, stamp *apply.Stam
 	}
 	live, err := o.Member.Read(ctx, o.item.Resource.Version, o.item.Object)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // who may only write joins nothing
-		live, err = &unstructured.Unstructured{}, nil
+		live = &unstructured.Unstructured{}
+		err = nil
 	}
 	if err != nil {
 		return err
@@ -104,7 +105,9 @@ func ownsPullSecrets(entries []metav1.ManagedFieldsEntry, ours func(*metav1.Mana
 // had, in their order, and then the others of the manifest. Foreign says that the manifest
 // does not want all of them.
 func joinPullSecrets(wanted, before, there []string) (joined []string, foreign bool) {
-	is, wants, had := sets.New[string](), sets.New(wanted...), sets.New(before...)
+	is := sets.New[string]()
+	wants := sets.New(wanted...)
+	had := sets.New(before...)
 	for _, name := range there {
 		if !is.Has(name) && (wants.Has(name) || !had.Has(name)) {
 			is.Insert(name)

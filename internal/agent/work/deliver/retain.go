@@ -76,7 +76,9 @@ func (r *retention) prepare(ctx context.Context, manager string, stamp *apply.St
 	}
 	observed.SetResourceVersion(seen.ResourceVersion)
 	observed.SetManagedFields(seen.ManagedFields)
-	stamp.Without, o.item.Kept, o.seen = paths, paths, observed
+	stamp.Without = paths
+	o.item.Kept = paths
+	o.seen = observed
 	return nil
 }
 

@@ -191,7 +191,8 @@ func (e encounter) otherWorks(ctx context.Context, owners []metav1.OwnerReferenc
 func oneOf(records map[types.UID]string, entry *metav1.ManagedFieldsEntry) (record string, is bool) {
 	for uid := range apply.AppliedOwners(entry) {
 		if name, owns := records[uid]; owns && (!is || name < record) {
-			record, is = name, true
+			record = name
+			is = true
 		}
 	}
 	return record, is

@@ -35,7 +35,8 @@ func (d *DeniedError) Error() string {
 	if d.Missing {
 		text.WriteString(", and there is no such ServiceAccount on the managed cluster")
 	}
-	role, where := "ClusterRole", ""
+	role := "ClusterRole"
+	where := ""
 	if d.Object.Namespace != "" {
 		role, where = "Role", fmt.Sprintf(" in namespace %q", d.Object.Namespace)
 	}

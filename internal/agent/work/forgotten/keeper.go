@@ -142,7 +142,8 @@ func (k *Keeper) report(ctx context.Context) (time.Duration, error) {
 	} else if err != nil {
 		return 0, fmt.Errorf("reading ManagedCluster %q: %w", key.Name, err)
 	}
-	said, kept := verdictOf(mc), k.kept.Swap(false)
+	said := verdictOf(mc)
+	kept := k.kept.Swap(false)
 	if !concerned(mc) && said.text == k.heard && !kept {
 		return 0, nil
 	}
@@ -151,7 +152,8 @@ func (k *Keeper) report(ctx context.Context) (time.Duration, error) {
 		k.kept.CompareAndSwap(false, kept)
 		return 0, err
 	}
-	missing, revised := sets.New[string](), k.heard != "" && said.text != k.heard || kept && !said.published
+	missing := sets.New[string]()
+	revised := k.heard != "" && said.text != k.heard || kept && !said.published
 	for _, record := range orphans {
 		if said.keeps(record) {
 			missing.Insert(nameOf(record))

@@ -52,7 +52,8 @@ func (v verdict) condition(missing []string) metav1.Condition {
 	c := metav1.Condition{Type: clusterv1.ManagedClusterConditionWorksMissing, Status: metav1.ConditionTrue}
 	switch {
 	case len(missing) == 0:
-		c.Status, c.Reason = metav1.ConditionFalse, clusterv1.ManagedClusterReasonNothingKept
+		c.Status = metav1.ConditionFalse
+		c.Reason = clusterv1.ManagedClusterReasonNothingKept
 		c.Message = "the agent keeps nothing whose ManifestWork is missing"
 	case v.err != nil:
 		c.Reason = clusterv1.ManagedClusterReasonRestoredInvalid

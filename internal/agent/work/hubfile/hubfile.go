@@ -118,7 +118,8 @@ func (f *Follower) Run(ctx context.Context) error {
 // round looks at everything once and returns when to do it again at the latest.
 func (f *Follower) round(ctx context.Context) time.Duration {
 	fileErr := f.look(ctx)
-	again, why := lookEvery, problem{}
+	again := lookEvery
+	why := problem{}
 	if f.member != nil {
 		var soon time.Duration
 		if soon, why = f.member.act(ctx); soon > 0 {
@@ -192,7 +193,9 @@ func (f *Follower) connect(ctx context.Context, read *credential) error {
 		return err
 	}
 	f.close()
-	f.hub, f.current, f.member = way, read, member
+	f.hub = way
+	f.current = read
+	f.member = member
 	member.follow(ctx)
 	return nil
 }
@@ -204,7 +207,8 @@ func (f *Follower) close() {
 	}
 	f.member.close()
 	f.hub.Close()
-	f.current, f.member = nil, nil
+	f.current = nil
+	f.member = nil
 }
 
 // certificate returns the certificate of a credential if it can be used now.

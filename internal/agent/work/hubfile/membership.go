@@ -105,7 +105,8 @@ func (m *membership) renewed(ctx context.Context) {
 	m.mu.Lock()
 	well := m.seen.err == nil
 	m.mu.Unlock()
-	m.checks, m.checkAt = 0, time.Time{}
+	m.checks = 0
+	m.checkAt = time.Time{}
 	if well {
 		return
 	}
@@ -125,7 +126,8 @@ func (m *membership) disengage() {
 	if m.engaged {
 		m.options.Registry.Disengage(fleet.ClusterName(m.cluster))
 	}
-	m.engaged, m.told = false, false
+	m.engaged = false
+	m.told = false
 }
 
 // see takes in the ManagedCluster, nil if there is none, or why it is not known.
@@ -138,7 +140,8 @@ func (m *membership) see(mc *clusterv1.ManagedCluster, err error) {
 			m.seen.refused = m.options.Clock.Now()
 		}
 	case err != nil:
-		m.seen.err, m.seen.refused = err, time.Time{} // away: nothing is known to have changed
+		m.seen.err = err
+		m.seen.refused = time.Time{} // away: nothing is known to have changed
 	case mc == nil:
 		m.seen = observation{acceptance: deleted}
 	case mc.Spec.HubAcceptsClient:
@@ -163,7 +166,8 @@ func (m *membership) see(mc *clusterv1.ManagedCluster, err error) {
 // applied.
 func (m *membership) act(ctx context.Context) (again time.Duration, why problem) {
 	m.mu.Lock()
-	seen, replaced := m.seen, m.replaced
+	seen := m.seen
+	replaced := m.replaced
 	m.replaced = false
 	m.mu.Unlock()
 	if replaced {
@@ -208,7 +212,9 @@ func (m *membership) explainRefusal(err error) problem {
 // leave ends the connection; the next one is checked for at once.
 func (m *membership) leave() {
 	m.disengage()
-	m.checks, m.checkAt, m.denied = 0, time.Time{}, problem{}
+	m.checks = 0
+	m.checkAt = time.Time{}
+	m.denied = problem{}
 }
 
 // join engages the cluster as soon as the agent may read its works.

@@ -116,7 +116,8 @@ func (h *Hub) Leave(c *fleet.Connection) {
 	if last && h.hubs.hubs[h.url] == h {
 		delete(h.hubs.hubs, h.url)
 	}
-	stop, ended := h.stop, h.ended
+	stop := h.stop
+	ended := h.ended
 	h.mu.Unlock()
 	h.hubs.mu.Unlock()
 	if last && stop != nil {
@@ -148,7 +149,8 @@ func (h *Hub) Need(ctx context.Context, c *fleet.Connection) {
 	reader, err := newReader(c)
 	if err != nil { // the agent goes on as with a hub that has none
 		h.hubs.log.Error(err, "Cannot read what the users of the hub say of kinds", "hub", h.url)
-		h.known, h.heard = true, true
+		h.known = true
+		h.heard = true
 		close(h.ended)
 		return
 	}
@@ -201,7 +203,8 @@ type reader struct {
 }
 
 func newReader(c *fleet.Connection) (*reader, error) {
-	config, http := c.Hub.GetConfig(), c.Hub.GetHTTPClient()
+	config := c.Hub.GetConfig()
+	http := c.Hub.GetHTTPClient()
 	objects, err := client.NewWithWatch(config, client.Options{HTTPClient: http, Scheme: c.Hub.GetScheme(), Mapper: c.Hub.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("making a client for customizations: %w", err)
@@ -229,7 +232,8 @@ func (r *reader) may(ctx context.Context, resource string) (bool, error) {
 
 // read reads one thing of the hub until ctx ends.
 func (h *Hub) read(ctx context.Context, from *reader, what source) {
-	failed, refused := backoff.Between(failedMin, failedMax), backoff.Between(refusedMin, refusedMax)
+	failed := backoff.Between(failedMin, failedMax)
+	refused := backoff.Between(refusedMin, refusedMax)
 	var since time.Time // when the hub began to refuse
 	for goesOn := true; goesOn; {
 		may, err := from.may(ctx, what.resource)
@@ -298,7 +302,9 @@ func (h *Hub) listen(ctx context.Context, from *reader) {
 // reduce returns what an agent needs of a customization.
 func reduce(c *configv1alpha1.ResourceInterpreterCustomization) *configv1alpha1.ResourceInterpreterCustomization {
 	reduced := &configv1alpha1.ResourceInterpreterCustomization{TypeMeta: c.TypeMeta}
-	reduced.Name, reduced.UID, reduced.ResourceVersion = c.Name, c.UID, c.ResourceVersion
+	reduced.Name = c.Name
+	reduced.UID = c.UID
+	reduced.ResourceVersion = c.ResourceVersion
 	reduced.DeletionTimestamp = c.DeletionTimestamp
 	reduced.Spec.Target = c.Spec.Target
 	all := &c.Spec.Customizations

@@ -127,7 +127,9 @@ func (h *Hub) hear(change func(found map[string]configuration)) {
 // slim returns what an agent needs of a configuration.
 func slim(c *configuration) *configuration {
 	reduced := &configuration{TypeMeta: c.TypeMeta, Webhooks: c.Webhooks}
-	reduced.Name, reduced.UID, reduced.ResourceVersion = c.Name, c.UID, c.ResourceVersion
+	reduced.Name = c.Name
+	reduced.UID = c.UID
+	reduced.ResourceVersion = c.ResourceVersion
 	reduced.DeletionTimestamp = c.DeletionTimestamp
 	return reduced
 }

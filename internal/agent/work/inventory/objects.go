@@ -141,7 +141,8 @@ func (w *objectWatch) set(known bool, resourceVersion string) {
 	o := w.watcher
 	o.mu.Lock()
 	changed := !w.stopped && (w.known != known || w.resourceVersion != resourceVersion)
-	w.known, w.resourceVersion = known, resourceVersion
+	w.known = known
+	w.resourceVersion = resourceVersion
 	users := o.uses.Users(w.object)
 	o.mu.Unlock()
 	if changed {

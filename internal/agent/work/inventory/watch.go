@@ -107,7 +107,8 @@ func (w *typeWatch) forget(err error) (changed bool, users []string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	changed = w.state != stateBlind && !w.stopped
-	w.state, w.err = stateBlind, err
+	w.state = stateBlind
+	w.err = err
 	for key := range w.records {
 		i.remove(w, objectOf(w.resource, key))
 	}
@@ -136,7 +137,9 @@ func (w *typeWatch) takeList(list []*entry, resourceVersion string) (changes []C
 		return nil, false, nil
 	}
 	first = w.state != stateSynced
-	w.state, w.err, w.seen = stateSynced, nil, resourceVersion
+	w.state = stateSynced
+	w.err = nil
+	w.seen = resourceVersion
 	listed := make(map[name]struct{}, len(list))
 	for _, seen := range list {
 		object := objectOf(w.resource, name{seen.Namespace, seen.Name})

@@ -48,7 +48,9 @@ func (c Claims) Foreign() bool {
 // It tells when to call it again, and whether the claim was denied.
 func (c Claims) Make(ctx context.Context) (again time.Duration, denied bool, err error) {
 	r := c.record
-	m, now, ours := r.memory, r.ledger.Clock.Now(), r.ledger.AgentID
+	m := r.memory
+	now := r.ledger.Clock.Now()
+	ours := r.ledger.AgentID
 	if r.object.Annotations[workv1.AnnotationClaimDenied] == ours && m.denied.IsZero() && !m.claimed.IsZero() {
 		m.denied = now
 	}
@@ -56,7 +58,8 @@ func (c Claims) Make(ctx context.Context) (again time.Duration, denied bool, err
 	case !m.denied.IsZero() && now.Sub(m.denied) < claimAgain:
 		return claimAgain - now.Sub(m.denied), true, nil
 	case m.claimed.IsZero() || !m.denied.IsZero():
-		m.claimed, m.denied = now, time.Time{}
+		m.claimed = now
+		m.denied = time.Time{}
 		return claimWait, false, c.annotate(ctx, func(record *workv1.AppliedManifestWork) {
 			delete(record.Annotations, workv1.AnnotationClaimDenied)
 			metav1.SetMetaDataAnnotation(&record.ObjectMeta, workv1.AnnotationClaimedBy, ours)

@@ -57,7 +57,8 @@ func fitList(all []workv1.AppliedManifestResourceMeta, room int, needed func(*wo
 	if len(all)*listedBytesMax <= room {
 		return fitted{list: all}
 	}
-	bytes, total := 0, 0
+	bytes := 0
+	total := 0
 	for i := range all {
 		n := listedSize(&all[i])
 		total += n

@@ -124,7 +124,8 @@ func (it *Item) isSettled(now time.Time) bool {
 // resolve fills in what depends on the resource of the item's kind.
 func (it *Item) resolve(resource apply.Resource, configs []workv1.ManifestConfigOption) {
 	it.Resolved, it.Hash = true, it.Manifest.Hash
-	it.Resource, it.Scales = resource.GroupVersionResource, resource.Scales
+	it.Resource = resource.GroupVersionResource
+	it.Scales = resource.Scales
 	it.Object = apply.Object{
 		Group: resource.Group, Resource: resource.Resource,
 		Namespace: it.Manifest.Namespace, Name: it.Manifest.Name,
@@ -156,7 +157,8 @@ func (it *Item) configure(config *workv1.ManifestConfigOption) {
 		it.Strategy = StrategyCreateOnly
 		it.Hash = apply.HashOf(append([]byte(workv1.UpdateStrategyTypeCreateOnly), it.Manifest.Hash[:]...))
 	case workv1.UpdateStrategyTypeReadOnly:
-		it.Strategy, it.ReadOnly = StrategyReadOnly, true
+		it.Strategy = StrategyReadOnly
+		it.ReadOnly = true
 	case workv1.UpdateStrategyTypeServerSideApply:
 		it.Strategy = StrategyServerSideApply
 		it.Apply = cmp.Or(config.UpdateStrategy.ServerSideApply, &workv1.ServerSideApplyConfig{})

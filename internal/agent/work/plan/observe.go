@@ -89,10 +89,15 @@ func (o *Observation) Take(ctx context.Context, object *unstructured.Unstructure
 	switch {
 	case o.State:
 		said := feedback.State(object, o.Kinds)
-		found.Values, found.Unread, found.Unreflected, found.Misjudged = said.Values, said.Unread, said.Unreflected, said.Failed
+		found.Values = said.Values
+		found.Unread = said.Unread
+		found.Unreflected = said.Unreflected
+		found.Misjudged = said.Failed
 	case o.Feedback != nil:
 		read := o.Feedback.Read(object, o.Kinds, left, options)
-		found.Values, found.Unread, found.Absent = read.Values, read.Unread, read.Absent
+		found.Values = read.Values
+		found.Unread = read.Unread
+		found.Absent = read.Absent
 	}
 	if o.Rules != nil {
 		found.Conditions = o.Rules.Evaluate(ctx, object, o.Kinds, left)
@@ -158,7 +163,8 @@ func (p *Plan) awaiting(o *Observer, given []workv1.ConditionRule, finder *Finde
 		return o
 	}
 	asking := *o
-	asking.Implied, asking.Watch = true, true
+	asking.Implied = true
+	asking.Watch = true
 	asking.Rules = finder.Rules.Compile(slices.Concat(given, whenComplete()))
 	p.observers = append(p.observers, &asking)
 	return &asking

@@ -147,8 +147,13 @@ func (p *Plan) carry(before *Plan) {
 	}
 	for _, it := range p.Items {
 		if old, ok := known[key{it.Manifest.Kind, it.Manifest.Namespace, it.Manifest.Name}]; ok {
-			it.Past, it.At, it.Damper = old.Past, old.At, old.Damper
-			it.said, it.Sent, it.Kept, it.Undeclared = old.said, old.Sent, old.Kept, old.Undeclared
+			it.Past = old.Past
+			it.At = old.At
+			it.Damper = old.Damper
+			it.said = old.said
+			it.Sent = old.Sent
+			it.Kept = old.Kept
+			it.Undeclared = old.Undeclared
 		}
 	}
 }

@@ -51,7 +51,8 @@ func (u *Undeclared) Found(hash apply.Hash, paths []ignore.Path, whole bool, now
 	case same && whole:
 		found.refused = u.refused + 1
 	case same:
-		found.refused, found.at = u.refused, u.at
+		found.refused = u.refused
+		found.at = u.at
 	}
 	return found
 }

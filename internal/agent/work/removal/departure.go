@@ -37,7 +37,8 @@ type departure struct {
 // done; the problem of what is left says why not, if it is not only a matter of
 // time.
 func (d *departure) letGo(ctx context.Context) (gone bool) {
-	object, owner := d.left.Object, d.job.Record.UID()
+	object := d.left.Object
+	owner := d.job.Record.UID()
 	live, _ := d.Inventory.Get(object)
 	if live != nil && d.end == plan.FateDelete && !isNamespace(object) && apply.ClaimOf(owner, live.OwnerUIDs()) == apply.ClaimSole {
 		if live.Going != nil || d.job.Record.Requests().Fresh(object, d.Clock.Now()) {
@@ -113,7 +114,8 @@ func (d *departure) release(ctx context.Context, seen *metav1.PartialObjectMetad
 		}
 		seen = released
 	}
-	record, keeper := d.job.Record, d.job.Keeper
+	record := d.job.Record
+	keeper := d.job.Keeper
 	rest := slices.DeleteFunc(slices.Clone(seen.OwnerReferences),
 		func(o metav1.OwnerReference) bool { return o.UID == record.UID() })
 	if len(rest) < len(seen.OwnerReferences) {

@@ -166,7 +166,8 @@ func (r *Remover) letGoAll(ctx context.Context, leaving []departure, result *Res
 				return nil
 			}
 			if live, _ := r.Inventory.Get(object); live != nil && live.Going != nil {
-				one.left.Finalizers, one.left.Since = live.Going.Finalizers, live.Going.Since
+				one.left.Finalizers = live.Going.Finalizers
+				one.left.Since = live.Going.Since
 			}
 			result.Leftovers = append(result.Leftovers, one.left)
 			return nil

@@ -86,7 +86,8 @@ func (r *composer) room(bytes int) int {
 // until the others fit.
 func (r *composer) limitFeedback(entries []entry) {
 	sizes := make([]int, len(entries))
-	all, values := summaryBytes+noteBytes, 0
+	all := summaryBytes + noteBytes
+	values := 0
 	var reporting []int
 	for i := range entries {
 		all += entryBytes(&entries[i].ManifestCondition)

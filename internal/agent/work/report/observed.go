@@ -141,7 +141,9 @@ func feedbackCondition(unread []string, text string) metav1.Condition {
 		text = "Not all fields were read: " + strings.Join(unread, "; ")
 	}
 	if text != "" {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1.ManifestReasonStatusFeedbackSyncFailed, text
+		c.Status = metav1.ConditionFalse
+		c.Reason = workv1.ManifestReasonStatusFeedbackSyncFailed
+		c.Message = text
 	}
 	return c
 }
@@ -178,14 +180,18 @@ func conditionsOr(o *plan.Observation, text string, kind schema.GroupVersionKind
 // healthConditions says the health of an object in conditions. An object that
 // is degraded has not arrived: rollouts take Progressing=False as success.
 func healthConditions(h health.Health) []metav1.Condition {
-	progressing, degraded := metav1.ConditionUnknown, metav1.ConditionUnknown
+	progressing := metav1.ConditionUnknown
+	degraded := metav1.ConditionUnknown
 	switch h.Status {
 	case health.Healthy:
-		progressing, degraded = metav1.ConditionFalse, metav1.ConditionFalse
+		progressing = metav1.ConditionFalse
+		degraded = metav1.ConditionFalse
 	case health.Progressing, health.Terminating:
-		progressing, degraded = metav1.ConditionTrue, metav1.ConditionFalse
+		progressing = metav1.ConditionTrue
+		degraded = metav1.ConditionFalse
 	case health.Degraded:
-		progressing, degraded = metav1.ConditionTrue, metav1.ConditionTrue
+		progressing = metav1.ConditionTrue
+		degraded = metav1.ConditionTrue
 	case health.Unknown:
 	}
 	return []metav1.Condition{

@@ -114,7 +114,8 @@ func appliedCondition(it *plan.Item) metav1.Condition {
 		Reason: workv1.ManifestReasonAppliedManifestComplete, Message: "The object matches the manifest.",
 	}
 	if it.Outcome.Problem.Trouble != apply.TroubleNone {
-		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestReasonAppliedManifestFailed
+		c.Status = metav1.ConditionFalse
+		c.Reason = workv1.ManifestReasonAppliedManifestFailed
 		if it.Outcome.Problem.Trouble == apply.TroubleExpression {
 			c.Reason = workv1.ManifestReasonAppliedManifestSSAIgnoreFieldError
 		}
@@ -136,16 +137,20 @@ func availableCondition(it *plan.Item) metav1.Condition {
 	c := metav1.Condition{Type: workv1.ManifestConditionAvailable}
 	switch {
 	case it.Outcome.Presence == plan.PresenceYes:
-		c.Status, c.Reason = metav1.ConditionTrue, workv1.ManifestReasonResourceAvailable
+		c.Status = metav1.ConditionTrue
+		c.Reason = workv1.ManifestReasonResourceAvailable
 		c.Message = "The object exists on the cluster."
 	case it.Outcome.Presence == plan.PresenceNo:
-		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestReasonResourceNotAvailable
+		c.Status = metav1.ConditionFalse
+		c.Reason = workv1.ManifestReasonResourceNotAvailable
 		c.Message = "The object does not exist on the cluster."
 	case !it.Resolved:
-		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestReasonIncompleteResourceMeta
+		c.Status = metav1.ConditionUnknown
+		c.Reason = workv1.ManifestReasonIncompleteResourceMeta
 		c.Message = "The object cannot be looked for; condition Applied says why."
 	default:
-		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestReasonFetchingResourceFailed
+		c.Status = metav1.ConditionUnknown
+		c.Reason = workv1.ManifestReasonFetchingResourceFailed
 		c.Message = "The object could not be read."
 	}
 	return c
@@ -165,7 +170,8 @@ func (r *composer) appliedCondition() metav1.Condition {
 	}
 	stuck := Stuck(r.Leftovers)
 	if failed != "" || stuck {
-		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestWorkReasonAppliedManifestWorkFailed
+		c.Status = metav1.ConditionFalse
+		c.Reason = workv1.ManifestWorkReasonAppliedManifestWorkFailed
 	}
 	if len(r.Leftovers) > 0 && (stuck || r.slowPrune()) {
 		c.Message += " Objects that are no longer in the work still exist: " + describe(r.Leftovers)
@@ -173,7 +179,8 @@ func (r *composer) appliedCondition() metav1.Condition {
 	if r.List.Text != "" {
 		c.Message += " " + r.List.Text
 		if r.List.Failed {
-			c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestWorkReasonAppliedManifestWorkFailed
+			c.Status = metav1.ConditionFalse
+			c.Reason = workv1.ManifestWorkReasonAppliedManifestWorkFailed
 		}
 	}
 	return c
@@ -194,10 +201,12 @@ func (r *composer) availableCondition() metav1.Condition {
 	unknown := r.named(func(it *plan.Item) bool { return it.Outcome.Presence == plan.PresenceUnknown })
 	switch {
 	case missing != "":
-		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestWorkReasonResourcesNotAvailable
+		c.Status = metav1.ConditionFalse
+		c.Reason = workv1.ManifestWorkReasonResourcesNotAvailable
 		c.Message = "Not all objects exist on the cluster; missing: " + missing + "."
 	case unknown != "":
-		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestWorkReasonResourcesStatusUnknown
+		c.Status = metav1.ConditionUnknown
+		c.Reason = workv1.ManifestWorkReasonResourcesStatusUnknown
 		c.Message = "Cannot determine whether all objects exist on the cluster: " + unknown + "."
 	}
 	return c

@@ -23,7 +23,8 @@ func ComposeSuspended(outcomes Outcomes, status *workv1.ManifestWorkStatus) (aga
 	for i := range manifests {
 		is := &manifests[i]
 		at := slices.IndexFunc(before.ResourceStatus.Manifests, func(was workv1.ManifestCondition) bool {
-			a, b := &was.ResourceMeta, &is.ResourceMeta
+			a := &was.ResourceMeta
+			b := &is.ResourceMeta
 			return a.Group == b.Group && a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name
 		})
 		var had []metav1.Condition

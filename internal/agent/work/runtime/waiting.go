@@ -74,7 +74,8 @@ func (p *Postponed) Add(work string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.works == nil {
-		p.works, p.taken = map[string]struct{}{}, map[string]struct{}{}
+		p.works = map[string]struct{}{}
+		p.taken = map[string]struct{}{}
 	}
 	p.works[work] = struct{}{}
 }

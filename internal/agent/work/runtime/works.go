@@ -85,7 +85,8 @@ func (m *WorkMemory) ahead(cached, written *workv1.ManifestWork) *workv1.Manifes
 		return cached // what we wrote was about a later generation; its event is to come
 	}
 	merged := *cached
-	merged.Status, merged.ResourceVersion = written.Status, written.ResourceVersion
+	merged.Status = written.Status
+	merged.ResourceVersion = written.ResourceVersion
 	return &merged
 }
 
@@ -118,7 +119,8 @@ func (w *Works) WriteStatus(
 		}
 		return false, fmt.Errorf("reporting on manifestwork %q: %w", before.Name, err)
 	}
-	after.ResourceVersion, after.Generation = answer.ResourceVersion, answer.Generation
+	after.ResourceVersion = answer.ResourceVersion
+	after.Generation = answer.Generation
 	memory.status.Store(after)
 	version := after.ResourceVersion // alone, or it would keep all of after
 	memory.written.Store(&version)

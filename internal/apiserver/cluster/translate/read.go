@@ -39,7 +39,8 @@ func Cluster(connection *fleetv1alpha1.ClusterConnection) *v1alpha1.Cluster {
 // itself. The address of a Push cluster is never one that an agent reports, because
 // the hub sends credentials there.
 func Locate(cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) {
-	is, reported := &cluster.Spec, &connection.Status
+	is := &cluster.Spec
+	reported := &connection.Status
 	is.Provider, is.Region = cmp.Or(is.Provider, reported.Provider), cmp.Or(is.Region, reported.Region)
 	if len(is.Zones) == 0 && is.Zone == "" {
 		is.Zones = slices.Clone(reported.Zones)

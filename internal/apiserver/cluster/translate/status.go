@@ -172,8 +172,10 @@ func Ignored(before, written *v1alpha1.Cluster) []string {
 			paths = append(paths, conditions.Key(c.Type).String())
 		}
 	}
-	was, is := before.Status.DeepCopy(), written.Status.DeepCopy()
-	was.Conditions, is.Conditions = nil, nil
+	was := before.Status.DeepCopy()
+	is := written.Status.DeepCopy()
+	was.Conditions = nil
+	is.Conditions = nil
 	if !equality.Semantic.DeepEqual(was, is) {
 		paths = append(paths, "status but for conditions")
 	}

@@ -21,7 +21,8 @@ import (
 // to zones.
 func Normalize(cluster *v1alpha1.Cluster) {
 	if cluster.Spec.Zone != "" && len(cluster.Spec.Zones) == 0 {
-		cluster.Spec.Zones, cluster.Spec.Zone = []string{cluster.Spec.Zone}, ""
+		cluster.Spec.Zones = []string{cluster.Spec.Zone}
+		cluster.Spec.Zone = ""
 	}
 }
 
@@ -73,7 +74,8 @@ func storeSpec(to *fleetv1alpha1.ClusterConnectionSpec, cluster *v1alpha1.Cluste
 // reports is not written down, so that it follows the nodes and the agent; but the
 // hub connects to a Push cluster, and there only what is written down counts.
 func storePlace(connection *fleetv1alpha1.ClusterConnection, before, after *v1alpha1.ClusterSpec) {
-	to, reported := &connection.Spec, &connection.Status
+	to := &connection.Spec
+	reported := &connection.Status
 	if after.Provider != before.Provider {
 		to.Provider = unless(after.Provider == reported.Provider, after.Provider)
 	}

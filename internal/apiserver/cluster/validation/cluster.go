@@ -61,7 +61,8 @@ func Name(name string) field.ErrorList {
 }
 
 func spec(cluster *v1alpha1.Cluster) field.ErrorList {
-	s, path := &cluster.Spec, field.NewPath("spec")
+	s := &cluster.Spec
+	path := field.NewPath("spec")
 	all := metadata(cluster)
 	if len(s.ID) > idLengthMax {
 		all = append(all, field.TooLong(path.Child("id"), "", idLengthMax))

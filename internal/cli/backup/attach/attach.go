@@ -55,7 +55,8 @@ func Send(ctx context.Context, config *rest.Config, to Target, data io.Reader, s
 
 func address(config *rest.Config, to Target) (*url.URL, error) {
 	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	config.APIPath = "/api"
+	config.GroupVersion = &corev1.SchemeGroupVersion
 	base, path, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the host: %w", err)

@@ -38,7 +38,8 @@ func To(ctx context.Context, config *rest.Config, pod client.ObjectKey, port int
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	ready, ended := make(chan struct{}), make(chan error, 1)
+	ready := make(chan struct{})
+	ended := make(chan error, 1)
 	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, []string{loopback},
 		[]string{fmt.Sprintf("0:%d", port)}, ready, io.Discard, io.Discard)
 	if err != nil {
@@ -88,7 +89,8 @@ func dialerFor(config *rest.Config, pod client.ObjectKey) (httpstream.Dialer, er
 
 func portForwardURL(config *rest.Config, pod client.ObjectKey) (*url.URL, error) {
 	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	config.APIPath = "/api"
+	config.GroupVersion = &corev1.SchemeGroupVersion
 	base, path, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the host: %w", err)

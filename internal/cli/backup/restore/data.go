@@ -54,7 +54,8 @@ func (w *restoring) data(ctx context.Context, next string) error {
 
 // restoration tells the pods what they get, and what they are made of.
 func (w *restoring) restoration(ctx context.Context) (manifests.Restoration, error) {
-	operator, key := &appsv1.Deployment{}, client.ObjectKey{Namespace: operatorv1.DefaultOperatorNamespace, Name: fleetv1alpha1.ControlPlaneOperator}
+	operator := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: operatorv1.DefaultOperatorNamespace, Name: fleetv1alpha1.ControlPlaneOperator}
 	if err := w.host.Get(ctx, key, operator); err != nil {
 		return manifests.Restoration{}, fmt.Errorf("look for the image of the operator: %w", err)
 	}

@@ -83,7 +83,8 @@ func (w *restoring) keys(ctx context.Context, replace bool) ([]client.Object, er
 	var wanted []client.Object
 	var others []string
 	for _, name := range slices.Sorted(maps.Keys(w.from.Secrets)) {
-		secret, live := w.from.Secrets[name], &corev1.Secret{}
+		secret := w.from.Secrets[name]
+		live := &corev1.Secret{}
 		err := w.host.Get(ctx, client.ObjectKeyFromObject(secret), live)
 		switch {
 		case apierrors.IsNotFound(err):

@@ -66,7 +66,8 @@ func (w *restoring) atHub(ctx context.Context, do func(context.Context, metadata
 		return fmt.Errorf("connect to the hub in Pod %q: %w", pod, err)
 	}
 	defer connection.HangUp()
-	clients, serving := w.from.Secrets[w.plane.Of(manifests.ClientAuthority)], w.from.Secrets[w.plane.Of(manifests.ServingAuthority)]
+	clients := w.from.Secrets[w.plane.Of(manifests.ClientAuthority)]
+	serving := w.from.Secrets[w.plane.Of(manifests.ServingAuthority)]
 	signer, err := certs.ParsePair(clients.Data[corev1.TLSCertKey], clients.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		return fmt.Errorf("the Secret %q of the backup has no usable authority: %w", clients.Name, err)

@@ -113,7 +113,8 @@ func clusterIdentity(e *evidence.Evidence) []Finding {
 	}
 	this, _ := c.Others.Value.Cluster(c.Name)
 	reported := this.Identity()
-	uid, here := reported, e.Member != nil && e.Member.UID.Found && !e.Member.Hosted()
+	uid := reported
+	here := e.Member != nil && e.Member.UID.Found && !e.Member.Hosted()
 	if here {
 		uid = e.Member.UID.Value
 	}
@@ -192,7 +193,8 @@ func refusedRequest(refused requests.Refused, satisfied bool) Finding {
 // pendingRequest tells of a request that an administrator may approve. It is
 // odd where the cluster has all that it needs.
 func pendingRequest(e *evidence.Evidence, ready requests.Ready, satisfied bool) Finding {
-	object, cluster := "CertificateSigningRequest "+ready.Request.Name, e.Cluster.Name
+	object := "CertificateSigningRequest " + ready.Request.Name
+	cluster := e.Cluster.Name
 	if satisfied {
 		return odd("AnotherAgent", object, fmt.Sprintf("agent %q with the key %s asks to be this cluster, which has an agent already", ready.Agent, ready.Key),
 			fmt.Sprintf("Find out who made it: %s. If it is not to be, %s.", ready.Request.Spec.Username, denyOnly(ready.Request)))

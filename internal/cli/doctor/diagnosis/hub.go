@@ -146,7 +146,8 @@ func hubBootstrap(e *evidence.Evidence) []Finding {
 	if !e.Hub.Tokens.Found {
 		return found
 	}
-	expired, usable := 0, 0
+	expired := 0
+	usable := 0
 	for i := range e.Hub.Tokens.Value.Items {
 		switch joins, valid := bootstrapToken(&e.Hub.Tokens.Value.Items[i], e.Hub.Now); {
 		case joins && valid:
@@ -206,7 +207,8 @@ func approval(request *certificatesv1.CertificateSigningRequest) (since time.Tim
 	for _, c := range request.Status.Conditions {
 		switch c.Type {
 		case certificatesv1.CertificateApproved:
-			since, approved = c.LastUpdateTime.Time, true
+			since = c.LastUpdateTime.Time
+			approved = true
 		case certificatesv1.CertificateFailed, certificatesv1.CertificateDenied:
 			return time.Time{}, false
 		}

@@ -135,7 +135,8 @@ func unreachable(e *evidence.Evidence, object, message, next string) Finding {
 	f := broken(operatorv1.JoinReasonHubUnreachable, object, message, "If the address is wrong: "+next)
 	report := reportOf(e.Member)
 	if report != "" && report != operatorv1.JoinReasonHubUnreachable && report != operatorv1.JoinReasonChecking {
-		f.State, f.Next = Odd, "It is asked from this machine; the member itself does not complain."
+		f.State = Odd
+		f.Next = "It is asked from this machine; the member itself does not complain."
 	}
 	return f
 }

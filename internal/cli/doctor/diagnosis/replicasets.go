@@ -43,13 +43,17 @@ func rolled(e *evidence.Evidence, set *workv1alpha1.ManifestWorkReplicaSet) (f F
 	_, paused := set.Annotations[fleetv1alpha1.AnnotationPaused]
 	switch {
 	case state.Ready == metav1.ConditionUnknown:
-		f.Reason, f.Next = "ReplicaSetNotSeen", "See whether the hub's work controller runs: the steps of the hub tell. It needs the feature gate ManifestWorkReplicaSet of the ClusterManager."
+		f.Reason = "ReplicaSetNotSeen"
+		f.Next = "See whether the hub's work controller runs: the steps of the hub tell. It needs the feature gate ManifestWorkReplicaSet of the ClusterManager."
 		return f, e.Hub.Now.Sub(changed(set.ObjectMeta)) >= soon
 	case paused:
-		f.State, f.Reason, f.Next = Odd, "ReplicaSetPaused", "Take the annotation off when you are done."
+		f.State = Odd
+		f.Reason = "ReplicaSetPaused"
+		f.Next = "Take the annotation off when you are done."
 		return f, true
 	case state.Reason == workv1alpha1.ReasonPlacementDecisionEmpty:
-		f.State, f.Next = Odd, "See what the step before this one says about its placements."
+		f.State = Odd
+		f.Next = "See what the step before this one says about its placements."
 		return f, true
 	case state.Reason == workv1alpha1.ReasonProgressing, state.Reason == workv1alpha1.ReasonProcessing:
 		return rolling(e, set, f)
@@ -75,7 +79,8 @@ func rolling(e *evidence.Evidence, set *workv1alpha1.ManifestWorkReplicaSet, f F
 		f.Reason = "RolloutNotProgressing"
 		return f, true
 	case age >= rolloutSlow:
-		f.State, f.Reason = Odd, "RolloutSlow"
+		f.State = Odd
+		f.Reason = "RolloutSlow"
 		return f, true
 	default:
 		return Finding{}, false

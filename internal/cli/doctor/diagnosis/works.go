@@ -105,7 +105,8 @@ func firstObject(work *workv1.ManifestWork, f *Finding) {
 	if i < 0 {
 		return
 	}
-	object, state := objects[i].ResourceMeta, health.Object(objects[i].Conditions)
+	object := objects[i].ResourceMeta
+	state := health.Object(objects[i].Conditions)
 	name := object.Name
 	if object.Namespace != "" {
 		name = object.Namespace + "/" + name

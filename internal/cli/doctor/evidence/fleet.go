@@ -52,7 +52,8 @@ func GatherFleet(ctx context.Context, settings *rest.Config) (Reading[[]*Cluster
 	if !clusters.Found {
 		return Reading[[]*Cluster]{Err: clusters.Err}, nil
 	}
-	fleet, byName := []*Cluster{}, map[string]*Cluster{}
+	fleet := []*Cluster{}
+	byName := map[string]*Cluster{}
 	for i := range clusters.Value.Items {
 		mc := &clusters.Value.Items[i]
 		cluster := &Cluster{
@@ -61,7 +62,8 @@ func GatherFleet(ctx context.Context, settings *rest.Config) (Reading[[]*Cluster
 			Lease:      Reading[*coordinationv1.Lease]{Err: leases.Err},
 			Works:      Reading[*workv1.ManifestWorkList]{Value: &workv1.ManifestWorkList{}, Found: all.Found, Err: all.Err},
 		}
-		fleet, byName[mc.Name] = append(fleet, cluster), cluster
+		fleet = append(fleet, cluster)
+		byName[mc.Name] = cluster
 	}
 	if connected.Found {
 		for i := range connected.Value.Items {

@@ -143,7 +143,8 @@ func kinds(ctx context.Context, c rest.Interface) (known int, missing []string, 
 // resources returns the resources of a group, by plural name; none if the API
 // server does not know the group.
 func resources(ctx context.Context, c rest.Interface, group schema.GroupVersion) (map[string]bool, error) {
-	list, known := &metav1.APIResourceList{}, map[string]bool{}
+	list := &metav1.APIResourceList{}
+	known := map[string]bool{}
 	answer, err := c.Get().AbsPath("/apis", group.Group, group.Version).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
 		return known, nil
@@ -165,7 +166,8 @@ func (h *Hub) installation(ctx context.Context, c client.Client) {
 	h.Managers = many(ctx, c, &operatorv1.ClusterManagerList{})
 	parts := manifests.Hub{Name: OperatorName, OperatorNamespace: operatorv1.DefaultOperatorNamespace}
 	if h.Managers.Found && len(h.Managers.Value.Items) > 0 {
-		parts.Name, parts.Spec = h.Managers.Value.Items[0].Name, h.Managers.Value.Items[0].Spec
+		parts.Name = h.Managers.Value.Items[0].Name
+		parts.Spec = h.Managers.Value.Items[0].Spec
 	}
 	components := manifests.Components(parts)
 	h.Components = make([]Workload, len(components))

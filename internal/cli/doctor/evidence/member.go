@@ -105,7 +105,8 @@ func (m *Member) agents(ctx context.Context, c client.Client, cluster string) {
 	deployments := map[string]string{manifests.RegistrationDeployment(k): manifests.RegistrationApp, manifests.WorkDeployment(k): manifests.WorkApp}
 	names := []string{manifests.RegistrationDeployment(k), manifests.WorkDeployment(k)}
 	if manifests.Singleton(k) {
-		deployments, names = map[string]string{manifests.RegistrationDeployment(k): manifests.SingletonApp}, names[:1]
+		deployments = map[string]string{manifests.RegistrationDeployment(k): manifests.SingletonApp}
+		names = names[:1]
 	}
 	m.Agents = make([]Workload, len(names))
 	tasks := []func(){

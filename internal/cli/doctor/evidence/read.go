@@ -41,7 +41,8 @@ const requestTimeout = 4 * time.Second
 // which kinds there are is part of what is to be found out.
 func connect(config *rest.Config) (client.Client, error) {
 	config = rest.CopyConfig(config)
-	config.Timeout, config.QPS = requestTimeout, -1
+	config.Timeout = requestTimeout
+	config.QPS = -1
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	err := errors.Join(

@@ -44,7 +44,8 @@ func (f *facts) candidate(k key) *candidate {
 func (f *facts) declaredTemplates() {
 	for _, one := range f.templates {
 		c := f.candidate(keyOf(one.Then))
-		c.sure, c.trial = true, one
+		c.sure = true
+		c.trial = one
 	}
 }
 
@@ -184,7 +185,8 @@ func mayOverride(spec *policyv1alpha1.OverrideSpec, namespace string, of workv1a
 	selectors, _ := selector.Compile(namespace, anyLabels, nil) // forecasts tell of mistakes
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind))
-	object.Namespace, object.Name = of.Namespace, of.Name
+	object.Namespace = of.Namespace
+	object.Name = of.Name
 	return selectors.Priority(object) != selector.None
 }
 

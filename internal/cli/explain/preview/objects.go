@@ -51,7 +51,8 @@ func (r Reader) fill(ctx context.Context, kind schema.GroupVersionKind, namespac
 	found := func(object *unstructured.Unstructured) {
 		if s := by[object.GetName()]; s != nil {
 			kept := object.DeepCopy()
-			s.Now, s.Then = kept, kept
+			s.Now = kept
+			s.Then = kept
 		}
 	}
 	if len(subjects) > fewMax {

@@ -133,7 +133,8 @@ func (f *facts) told() []policy {
 	for _, c := range f.policies {
 		one := policyOf(c.trial)
 		if selects, claimed := f.selected[c.then], f.claimed[c.then]; !c.trial.Gone {
-			one.Selects, one.Claims = &selects, &claimed
+			one.Selects = &selects
+			one.Claims = &claimed
 		}
 		one.Problems, one.Notes = append(one.Problems, mistakes(c.then)...), append(one.Notes, f.notes[c.then]...)
 		all = append(all, one)

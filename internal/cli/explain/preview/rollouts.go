@@ -100,7 +100,8 @@ func (f *facts) stage(told *object, k key, outcome forecast.Outcome) {
 	if len(groups) == 0 {
 		return
 	}
-	kind, argument := "PropagationRollout", by.GetName()+" -n "+by.GetNamespace()
+	kind := "PropagationRollout"
+	argument := by.GetName() + " -n " + by.GetNamespace()
 	if by.GetNamespace() == "" {
 		kind, argument = "ClusterPropagationRollout", by.GetName()+" --cluster-scoped"
 	}

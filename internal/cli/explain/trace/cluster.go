@@ -43,7 +43,9 @@ func (f *Facts) clusters(d *decision) []Cluster {
 	}
 	for _, target := range f.Binding.targets() {
 		c := of(target.Name)
-		c.Chosen, c.Replicas, c.Components = true, target.Replicas, target.Components
+		c.Chosen = true
+		c.Replicas = target.Replicas
+		c.Components = target.Components
 	}
 	for i := range f.Works {
 		of(f.Works[i].Namespace).work(&f.Works[i])
@@ -107,11 +109,14 @@ func (c *Cluster) work(work *workv1.ManifestWork) {
 	applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
 	switch {
 	case work.DeletionTimestamp != nil:
-		c.Applied, c.Reason = appliedDeleting, state.Message
+		c.Applied = appliedDeleting
+		c.Reason = state.Message
 	case c.Suspended:
-		c.Applied, c.Reason = appliedSuspended, "changes are not sent while it is suspended"
+		c.Applied = appliedSuspended
+		c.Reason = "changes are not sent while it is suspended"
 	case applied == nil || applied.ObservedGeneration < work.Generation:
-		c.Applied, c.Reason = appliedUnknown, "the agent of the cluster has not looked at the latest change yet"
+		c.Applied = appliedUnknown
+		c.Reason = "the agent of the cluster has not looked at the latest change yet"
 	case applied.Status == metav1.ConditionTrue:
 		c.Applied, c.Reason = appliedYes, misinterpreted(work)
 	default:
@@ -162,7 +167,8 @@ func (c *Cluster) member(item *workv1alpha2.AggregatedStatusItem) {
 	switch {
 	case item.Applied:
 	case staged.Waits(item.AppliedMessage) && (c.Applied == "" || c.Applied == appliedYes):
-		c.Applied, c.Reason = appliedWaits, item.AppliedMessage // what it has is an earlier one
+		c.Applied = appliedWaits
+		c.Reason = item.AppliedMessage // what it has is an earlier one
 	case c.Reason == "":
 		c.Reason = item.AppliedMessage
 	}

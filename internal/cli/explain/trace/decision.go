@@ -34,7 +34,8 @@ func (f *Facts) decide(now time.Time) *decision {
 	for i := range f.Clusters {
 		clusters = append(clusters, view.Whole(&f.Clusters[i], f.Connections[f.Clusters[i].Name]))
 	}
-	fleet, state := view.New(clusters...), binding.StateOf(b)
+	fleet := view.New(clusters...)
+	state := binding.StateOf(b)
 	state.Neighbours = binding.Beside(b, f.Peers)
 	d := &decision{Decision: binding.Decide(fleet, state.Input, now)}
 	if is, why := binding.Needs(fleet, state); is {

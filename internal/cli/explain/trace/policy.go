@@ -36,7 +36,8 @@ type contender struct {
 // policies returns the policy that claims the object, and the others that select
 // it or come near, the best first.
 func (f *Facts) policies() (claims *Policy, others []Policy) {
-	all, claimed := f.contenders(), f.claimedBy()
+	all := f.contenders()
+	claimed := f.claimedBy()
 	winner := slices.IndexFunc(all, func(c contender) bool {
 		return claimed != nil && c.Kind == claimed.Kind && c.Namespace == claimed.Namespace && c.Name == claimed.Name
 	})
@@ -94,7 +95,8 @@ func (f *Facts) contender(p Policy, policy policyv1alpha1.Policy) contender {
 	c.SelectsBy = map[selector.Priority]string{selector.ByName: "name", selector.ByLabels: "labels", selector.ByKind: "kind"}[c.exact]
 	switch {
 	case c.deleting:
-		c.exact, c.Reason = selector.None, "it is being deleted"
+		c.exact = selector.None
+		c.Reason = "it is being deleted"
 	case c.exact == selector.None && len(problems) > 0:
 		c.Reason = problems.ToAggregate().Error()
 	case c.exact == selector.None:
@@ -175,13 +177,15 @@ func (f *Facts) claimedBy() *Policy {
 // near says why selectors do not select the object: what is missing for the one
 // that comes nearest. It is "" if none is about its kind.
 func (f *Facts) near(namespace string, selectors []policyv1alpha1.ResourceSelector) string {
-	best, reason := 0, ""
+	best := 0
+	reason := ""
 	for _, s := range selectors {
 		if !strings.EqualFold(s.Kind, f.Ref.Kind) {
 			continue
 		}
 		if n, why := f.missed(cmp.Or(namespace, s.Namespace), s); n > best {
-			best, reason = n, why
+			best = n
+			reason = why
 		}
 	}
 	return reason

@@ -157,7 +157,8 @@ func (r Reader) rest(ctx context.Context, f *Facts) error {
 		return err
 	}
 	clusters, err := hub.List(ctx, r.Client, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
-	f.Clusters, f.clustersHidden = clusters, err != nil
+	f.Clusters = clusters
+	f.clustersHidden = err != nil
 	if err != nil {
 		return f.unread(err, "ManagedClusters", "only clusters that were chosen are listed here")
 	}

@@ -168,7 +168,8 @@ func (b *BindingObject) told() *Binding {
 
 // summary is what to know first: the earliest step that is not as it should be.
 func (t *Trace) summary(f *Facts) string {
-	chosen, right := 0, 0
+	chosen := 0
+	right := 0
 	for _, c := range t.Clusters {
 		if c.Chosen {
 			chosen++

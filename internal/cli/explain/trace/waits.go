@@ -128,7 +128,8 @@ func (f *Facts) waits() []string {
 // deciding returns the policy that claims the object or, if none has yet, the one
 // that would.
 func (f *Facts) deciding() (contender, bool) {
-	all, claimed := f.contenders(), f.claimedBy()
+	all := f.contenders()
+	claimed := f.claimedBy()
 	i := slices.IndexFunc(all, func(c contender) bool {
 		if claimed == nil {
 			return c.exact != selector.None

@@ -97,7 +97,8 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request) (Answer, error)
 	if err != nil {
 		return Answer{}, err
 	}
-	asks, read := placements("get", key), h.stored
+	asks := placements("get", key)
+	read := h.stored
 	if r.Method == http.MethodPost {
 		asks = guard.What{} // which depends on the body
 		read = func(r *http.Request, key types.NamespacedName) (*clusterv1beta1.Placement, error) {

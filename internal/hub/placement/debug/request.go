@@ -90,7 +90,8 @@ func decode(w http.ResponseWriter, r *http.Request, key types.NamespacedName) (*
 	case sent.Namespace != "" && sent.Namespace != key.Namespace, sent.Name != "" && sent.Name != key.Name:
 		return nil, refuse(http.StatusBadRequest, "the path is that of Placement %q, and the body that of %q", key, sent)
 	}
-	p.Namespace, p.Name = key.Namespace, key.Name
+	p.Namespace = key.Namespace
+	p.Name = key.Name
 	return p, valid(key)
 }
 

@@ -58,7 +58,8 @@ func both(b workv1alpha2.Binding, eventType, reason, note string) []Event {
 
 // ofBinding returns what has happened between two states of a binding.
 func ofBinding(before, after workv1alpha2.Binding) []Event {
-	was, is := before.BindingStatus(), after.BindingStatus()
+	was := before.BindingStatus()
+	is := after.BindingStatus()
 	all := asked(before.BindingSpec(), after)
 	scheduled := meta.FindStatusCondition(is.Conditions, workv1alpha2.BindingConditionScheduled)
 	last := meta.FindStatusCondition(was.Conditions, workv1alpha2.BindingConditionScheduled)
@@ -127,7 +128,8 @@ func needs(annotation string) string {
 // newlyRequired returns the bindings of its namespace whose clusters a binding has been
 // handed on between two states. Of another namespace none are, whatever it says.
 func newlyRequired(before, after workv1alpha2.Binding) []types.NamespacedName {
-	earlier, later := before.BindingSpec().RequiredBy, after.BindingSpec().RequiredBy
+	earlier := before.BindingSpec().RequiredBy
+	later := after.BindingSpec().RequiredBy
 	was := make(map[types.NamespacedName]*workv1alpha2.BindingSnapshot, len(earlier))
 	for i := range earlier {
 		one := &earlier[i]

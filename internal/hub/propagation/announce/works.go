@@ -60,7 +60,8 @@ func ofReport(before, after *workv1.ManifestWork) []Event {
 	if problem := unreported(after); problem != "" && problem != unreported(before) {
 		tell(corev1.EventTypeWarning, ReasonReflectStatusFailed, problem)
 	}
-	problem, earlier := misjudged(after, health), misjudged(before, lastHealth)
+	problem := misjudged(after, health)
+	earlier := misjudged(before, lastHealth)
 	switch {
 	case problem != "" && problem != earlier:
 		tell(corev1.EventTypeWarning, ReasonInterpretHealthFailed, problem)

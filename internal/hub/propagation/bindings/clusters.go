@@ -42,7 +42,8 @@ func (w clusterWatch) feed(tell func(object client.Object, gone bool) (before, a
 		if owns(before) != owns(after) {
 			w.Reserved(object.GetName())
 		}
-		affected, confirmed := w.affected(object.GetName(), before, after), w.confirmed(object.GetName(), before, after)
+		affected := w.affected(object.GetName(), before, after)
+		confirmed := w.confirmed(object.GetName(), before, after)
 		if len(affected)+len(confirmed) > 0 {
 			wait := w.wait(object.GetName(), before, after)
 			for _, name := range affected {

@@ -333,7 +333,8 @@ func (d *delivery) do(ctx context.Context, changes deliver.Changes) {
 
 // sum tells what was done, and returns what came of it.
 func (d *delivery) sum() sent {
-	passing, lasting := send.Passing(d.failed), send.Lasting(d.failed, d.by.Clock.Now())
+	passing := send.Passing(d.failed)
+	lasting := send.Lasting(d.failed, d.by.Clock.Now())
 	d.by.Announce.Tell(announce.Sent{
 		Wrote: d.wrote, Overridden: d.overridden, Mistakes: send.Joined(d.problems), Failed: send.Joined(lasting),
 	}.Events(d.binding)...)

@@ -54,7 +54,8 @@ func (h *hearing) wait(of topic, now time.Time) time.Duration {
 	earned := int(now.Sub(a.since) / heardEvery)
 	a.since = a.since.Add(time.Duration(earned) * heardEvery)
 	if a.left += earned; a.left >= heardAtOnce {
-		a.left, a.since = heardAtOnce, now
+		a.left = heardAtOnce
+		a.since = now
 	}
 	if a.left == 0 {
 		return a.since.Add(heardEvery).Sub(now)

@@ -103,7 +103,8 @@ func among(s selector.Scope, object workv1alpha2.ObjectReference) bool {
 // within returns the bindings of a namespace, and of all if it is "", whose objects
 // the function selects.
 func (c *Controller) within(ctx context.Context, namespace string, selects func(workv1alpha2.ObjectReference) bool) ([]types.NamespacedName, error) {
-	own, wide := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}
+	own := &workv1alpha2.ResourceBindingList{}
+	wide := &workv1alpha2.ClusterResourceBindingList{}
 	if err := c.Client.List(ctx, own, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ResourceBindings: %w", err)
 	}

@@ -189,7 +189,9 @@ func (c *Controller) onWork() handler.EventHandler {
 // missing has bindings looked at that works name and that do not exist. It is for
 // the start: after that, works and bindings that go tell of it.
 func (c *Controller) missing(ctx context.Context, q queue) error {
-	own, wide, works := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}, &workv1.ManifestWorkList{}
+	own := &workv1alpha2.ResourceBindingList{}
+	wide := &workv1alpha2.ClusterResourceBindingList{}
+	works := &workv1.ManifestWorkList{}
 	found := map[types.NamespacedName]bool{{}: true}
 	for _, list := range []client.ObjectList{works, own, wide} {
 		if err := c.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -219,13 +221,15 @@ func tells(before, after client.Object) bool {
 		return true
 	}
 	was, is = was.DeepCopy(), is.DeepCopy()
-	was.ResourceVersion, is.ResourceVersion = "", ""
+	was.ResourceVersion = ""
+	is.ResourceVersion = ""
 	return !equality.Semantic.DeepEqual(was, is)
 }
 
 // moved tells whether the object of a binding goes to other clusters, or takes
 // another share there.
 func moved(before, after client.Object) bool {
-	was, is := before.(binding), after.(binding) //nolint:forcetypeassert // they are watched
+	was := before.(binding)
+	is := after.(binding) //nolint:forcetypeassert // they are watched
 	return !equality.Semantic.DeepEqual(was.BindingSpec().Clusters, is.BindingSpec().Clusters)
 }

@@ -84,7 +84,8 @@ func (c *Controller) overrides(
 ) (wide []policyv1alpha1.ClusterOverridePolicy, own []policyv1alpha1.OverridePolicy, err error) {
 	for _, value := range append(selector.KeysOf(object.GroupVersionKind(), object.GetName()), anything) {
 		by := client.MatchingFields{indexReaches: value}
-		wides, owns := &policyv1alpha1.ClusterOverridePolicyList{}, &policyv1alpha1.OverridePolicyList{}
+		wides := &policyv1alpha1.ClusterOverridePolicyList{}
+		owns := &policyv1alpha1.OverridePolicyList{}
 		if err := c.Client.List(ctx, wides, by, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, nil, fmt.Errorf("listing the ClusterOverridePolicies: %w", err)
 		}

@@ -126,7 +126,8 @@ func (c *Controller) settings(ctx context.Context, b lookup.Binding) (*rebalance
 // held tells whether nothing moves for now: changes would not get to the clusters,
 // what was sent last has not arrived, or the object is not well.
 func held(b lookup.Binding) bool {
-	spec, status := b.BindingSpec(), b.BindingStatus()
+	spec := b.BindingSpec()
+	status := b.BindingStatus()
 	if s := spec.Suspension; s != nil && (s.Dispatching != nil && *s.Dispatching || s.DispatchingOnClusters != nil && len(s.DispatchingOnClusters.ClusterNames) > 0) {
 		return true
 	}

@@ -38,7 +38,8 @@ func (c *Controller) claimed(ctx context.Context, object client.Object) []reconc
 		return nil
 	}
 	by := []client.ListOption{client.MatchingLabels(claims.Of(policy).Labels), client.InNamespace(policy.GetNamespace()), client.UnsafeDisableDeepCopy}
-	own, wide := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}
+	own := &workv1alpha2.ResourceBindingList{}
+	wide := &workv1alpha2.ClusterResourceBindingList{}
 	if err := c.Client.List(ctx, own, by...); err != nil {
 		return nil // only a missing cache gives an error
 	}

@@ -93,9 +93,11 @@ func (a *assumptions) during(in binding.Input, now time.Time, decide func(uses m
 func (one assumption) running(says map[string]workv1alpha2.TargetCluster) map[string]workv1alpha2.TargetCluster {
 	base := maps.Clone(one.base)
 	for name, is := range says {
-		was, decided := one.base[name], one.decided[name]
+		was := one.base[name]
+		decided := one.decided[name]
 		was.Replicas += beyond(is.Replicas, was.Replicas, decided.Replicas)
-		parts, chosen := replicasByPart(was), replicasByPart(decided)
+		parts := replicasByPart(was)
+		chosen := replicasByPart(decided)
 		for _, part := range is.Components {
 			parts[part.Name] += beyond(part.Replicas, parts[part.Name], chosen[part.Name])
 		}

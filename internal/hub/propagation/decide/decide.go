@@ -99,7 +99,9 @@ func (d *Decider) Decide(b workv1alpha2.Binding) (outcome Outcome, news bool, er
 	if !binding.Ours(b) {
 		return Outcome{}, false, nil
 	}
-	fleet, state, status := d.fleet.Snapshot(), binding.StateOf(b), b.BindingStatus()
+	fleet := d.fleet.Snapshot()
+	state := binding.StateOf(b)
+	status := b.BindingStatus()
 	if fleet.Len() == 0 && len(state.Previous) > 0 {
 		return Outcome{}, false, nil // more is amiss than with this object, and what runs stays
 	}
@@ -181,7 +183,9 @@ func (d *Decider) compile(placement *policyv1alpha1.Placement, text string) (bin
 // Report makes the status of the binding, in the generation that it has, say what
 // was decided.
 func (d *Decider) Report(b workv1alpha2.Binding, outcome Outcome) {
-	status, now, decision := b.BindingStatus(), metav1.NewTime(d.clock.Now()), outcome.decision
+	status := b.BindingStatus()
+	now := metav1.NewTime(d.clock.Now())
+	decision := outcome.decision
 	condition := metav1.Condition{
 		Type: workv1alpha2.BindingConditionScheduled, Status: metav1.ConditionFalse, Reason: decision.Reason, Message: decision.Message,
 	}

@@ -22,7 +22,8 @@ import (
 // the replicas are not divided, parts stay together, something is to be decided for the binding
 // anyway, or it is kept together with others.
 func (d *Decider) Elsewhere(b workv1alpha2.Binding) ([]workv1alpha2.TargetCluster, bool, error) {
-	fleet, state := d.fleet.Snapshot(), binding.StateOf(b)
+	fleet := d.fleet.Snapshot()
+	state := binding.StateOf(b)
 	needed, _ := binding.Needs(fleet, state)
 	if needed || fleet.Len() == 0 || !binding.Ours(b) || len(d.groups.groupsOf(b)) > 0 || len(b.BindingSpec().Components) > 0 || d.Wait(b) > 0 || len(state.Evicting) > 0 ||
 		!meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.BindingConditionScheduled) ||

@@ -98,7 +98,8 @@ func (g *groups) see(b workv1alpha2.Binding, gone bool, now time.Time) []types.N
 	before := g.of[keyOf(b)]
 	is := workload{groups: g.groupsOf(b), cached: true, seen: namesOf(b.BindingSpec().Clusters)}
 	if !slices.Equal(is.seen, before.decided) {
-		is.decided, is.since = before.decided, before.since
+		is.decided = before.decided
+		is.since = before.since
 	}
 	if gone {
 		is = workload{}
@@ -206,7 +207,8 @@ func (g *groups) expire(now time.Time) {
 // during has a decision made for the object of a binding beside the others of its
 // groups, and remembers it at once: the next one sees it before it is written.
 func (g *groups) during(b workv1alpha2.Binding, now time.Time, decide func(scheduler.Neighbours) binding.Decision) binding.Decision {
-	mine, key := g.groupsOf(b), keyOf(b)
+	mine := g.groupsOf(b)
+	key := keyOf(b)
 	if len(mine) == 0 {
 		return decide(scheduler.Neighbours{})
 	}
@@ -220,7 +222,8 @@ func (g *groups) during(b workv1alpha2.Binding, now time.Time, decide func(sched
 	}
 	is.groups = mine
 	if decision.Chosen() {
-		is.decided, is.since = namesOf(decision.Clusters), now
+		is.decided = namesOf(decision.Clusters)
+		is.since = now
 		g.assigned = append(g.assigned, timed{binding: key, at: now})
 	}
 	g.set(key, is)

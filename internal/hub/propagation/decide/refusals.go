@@ -46,7 +46,8 @@ func (r *refusals) add(b workv1alpha2.Binding) {
 	asked := asked(b)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	one, now := r.of[keyOf(b)], r.clock.Now()
+	one := r.of[keyOf(b)]
+	now := r.clock.Now()
 	if one.asked != asked {
 		one = refusal{asked: asked}
 	}
@@ -94,7 +95,9 @@ func (r *refusals) freed(namespace string) map[types.NamespacedName]time.Duratio
 // asked is what the clusters of a binding are chosen for.
 func asked(b workv1alpha2.Binding) string {
 	spec := *b.BindingSpec()
-	spec.Clusters, spec.RequiredBy, spec.Resource.ResourceVersion = nil, nil, ""
+	spec.Clusters = nil
+	spec.RequiredBy = nil
+	spec.Resource.ResourceVersion = ""
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return err.Error() // it never fails; if it did, nothing would be tried too early

@@ -209,7 +209,8 @@ func (a *Attached) update(ctx context.Context, present lookup.Binding, needs ref
 // remove deletes the binding of an object that nobody needs any more, unless it
 // has changed since: a policy may have claimed the object.
 func (a *Attached) remove(ctx context.Context, b lookup.Binding) error {
-	uid, version := b.GetUID(), b.GetResourceVersion()
+	uid := b.GetUID()
+	version := b.GetResourceVersion()
 	if err := a.Client.Delete(ctx, b, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the binding of %s: %w", templates.KeyOf(b.BindingSpec().Resource), err)
 	}

@@ -149,7 +149,8 @@ func (a *Attached) needed(b workv1alpha2.Binding) []templates.Key {
 	if err != nil {
 		return nil // Referrers writes it anew
 	}
-	scopes, matchers := map[selector.Scope]bool{}, map[schema.GroupVersionKind][]func(metav1.Object) bool{}
+	scopes := map[selector.Scope]bool{}
+	matchers := map[schema.GroupVersionKind][]func(metav1.Object) bool{}
 	for _, reference := range all {
 		kind := reference.GroupVersionKind()
 		scopes[selector.Scope{Kind: kind, Namespace: reference.Namespace, Name: reference.Name}] = true

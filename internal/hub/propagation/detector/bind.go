@@ -150,7 +150,8 @@ func (c binder) remove(ctx context.Context, bindings ...lookup.Binding) error {
 // mark gives a binding what it has for life, and the marks of its policy.
 func mark(b lookup.Binding, policy policyv1alpha1.Policy, object *unstructured.Unstructured) {
 	claimedBy(b, policy)
-	labels, annotations := b.GetLabels(), b.GetAnnotations()
+	labels := b.GetLabels()
+	annotations := b.GetAnnotations()
 	id := workv1alpha2.LabelResourceBindingID
 	if _, wide := b.(*workv1alpha2.ClusterResourceBinding); wide {
 		id = workv1alpha2.LabelClusterResourceBindingID
@@ -172,7 +173,8 @@ func mark(b lookup.Binding, policy policyv1alpha1.Policy, object *unstructured.U
 func claimedBy(b lookup.Binding, policy policyv1alpha1.Policy) {
 	dropMarks(b)
 	marks := claims.Of(policy)
-	labels, annotations := b.GetLabels(), b.GetAnnotations()
+	labels := b.GetLabels()
+	annotations := b.GetAnnotations()
 	maps.Copy(labels, marks.Labels)
 	maps.Copy(annotations, marks.Annotations)
 	b.SetLabels(labels)
@@ -180,7 +182,8 @@ func claimedBy(b lookup.Binding, policy policyv1alpha1.Policy) {
 }
 
 func dropMarks(b lookup.Binding) {
-	labels, annotations := orEmpty(b.GetLabels()), orEmpty(b.GetAnnotations())
+	labels := orEmpty(b.GetLabels())
+	annotations := orEmpty(b.GetAnnotations())
 	for _, key := range claims.LabelKeys() {
 		delete(labels, key)
 	}

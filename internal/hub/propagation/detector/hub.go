@@ -49,7 +49,8 @@ func (c *Controller) served(ctx context.Context, template *metav1.PartialObjectM
 func (c *Controller) onNamespace() handlerOf {
 	return handler.TypedFuncs[client.Object, templates.Key]{
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			label, name := fleetv1alpha1.LabelTemplates, e.ObjectNew.GetName()
+			label := fleetv1alpha1.LabelTemplates
+			name := e.ObjectNew.GetName()
 			if e.ObjectOld.GetLabels()[label] != e.ObjectNew.GetLabels()[label] {
 				c.enqueue(q, c.Templates.In(name))
 			}

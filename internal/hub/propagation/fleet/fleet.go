@@ -57,7 +57,8 @@ func (f *Fleet) Load(ctx context.Context, reader client.Reader) error {
 	if f.loaded {
 		return nil
 	}
-	clusters, connections := &clusterv1.ManagedClusterList{}, &fleetv1alpha1.ClusterConnectionList{}
+	clusters := &clusterv1.ManagedClusterList{}
+	connections := &fleetv1alpha1.ClusterConnectionList{}
 	for _, list := range []client.ObjectList{clusters, connections} {
 		if err := reader.List(ctx, list); err != nil {
 			return fmt.Errorf("listing %T: %w", list, err)

@@ -126,7 +126,8 @@ func (c *Changes[K]) next() *Change {
 	if !is {
 		return nil
 	}
-	next, rest := c.waiting[namespace][0], c.waiting[namespace][1:]
+	next := c.waiting[namespace][0]
+	rest := c.waiting[namespace][1:]
 	if c.latest[next.name] == next {
 		delete(c.latest, next.name)
 	}

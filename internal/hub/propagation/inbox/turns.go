@@ -54,7 +54,8 @@ func (t *turns) begin() (namespace string, is bool) {
 	if len(t.line) == 0 {
 		return "", false
 	}
-	t.now, t.taken = heap.Pop(&t.line).(turn), true
+	t.now = heap.Pop(&t.line).(turn)
+	t.taken = true
 	return t.now.namespace, true
 }
 

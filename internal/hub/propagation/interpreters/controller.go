@@ -87,7 +87,8 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 }
 
 func (c *Controller) tellBindings(ctx context.Context, changed Changes) error {
-	some, all := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}
+	some := &workv1alpha2.ResourceBindingList{}
+	all := &workv1alpha2.ClusterResourceBindingList{}
 	for _, list := range []client.ObjectList{some, all} {
 		if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing bindings: %w", err)

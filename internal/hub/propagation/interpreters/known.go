@@ -107,7 +107,8 @@ func (c Changes) Has(kind schema.GroupVersionKind) bool {
 func (k *Known) Refresh(ctx context.Context) (Changes, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	scripts, configurations := &configv1alpha1.ResourceInterpreterCustomizationList{}, &configv1alpha1.ResourceInterpreterWebhookConfigurationList{}
+	scripts := &configv1alpha1.ResourceInterpreterCustomizationList{}
+	configurations := &configv1alpha1.ResourceInterpreterWebhookConfigurationList{}
 	for _, list := range []client.ObjectList{scripts, configurations} {
 		if err := k.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return Changes{}, fmt.Errorf("reading the interpreters of the hub: %w", err)
@@ -133,6 +134,7 @@ func (k *Known) Refresh(ctx context.Context) (Changes, error) {
 		k.webhooks = webhook.New(configurations.Items, k.calls)
 		changes.after = k.webhooks
 	}
-	k.configured, k.loaded = configured, true
+	k.configured = configured
+	k.loaded = true
 	return changes, nil
 }

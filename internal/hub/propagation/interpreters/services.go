@@ -24,7 +24,8 @@ type services struct{ live client.Reader }
 // has on the hub, or else at its name in DNS. One that the hub does not have may be
 // one of the cluster where we run.
 func (s services) resolve(ctx context.Context, of callout.Service) (string, error) {
-	service, host := &corev1.Service{}, of.Host()
+	service := &corev1.Service{}
+	host := of.Host()
 	err := s.live.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, service)
 	switch {
 	case client.IgnoreNotFound(err) != nil:

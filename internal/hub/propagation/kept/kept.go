@@ -104,7 +104,8 @@ func (c *Common) Metadata(m *metav1.ObjectMeta) {
 func (c *Common) metadata(m *metav1.ObjectMeta) {
 	m.ManagedFields = nil
 	delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
-	m.Namespace, m.GenerateName = c.String(m.Namespace), ""
+	m.Namespace = c.String(m.Namespace)
+	m.GenerateName = ""
 	m.Labels, m.Annotations = c.texts(m.Labels), c.texts(m.Annotations)
 	for i := range m.Finalizers {
 		m.Finalizers[i] = c.String(m.Finalizers[i])
@@ -118,7 +119,8 @@ func (c *Common) texts(all map[string]string) map[string]string {
 	if len(all) == 0 {
 		return nil
 	}
-	kept, own := make(map[string]string, len(all)), false
+	kept := make(map[string]string, len(all))
+	own := false
 	for key, value := range all {
 		if shared(key) {
 			value = c.String(value)
@@ -172,7 +174,8 @@ func (c *Common) Binding(obj any) (any, error) {
 	if meta, ok := b.GetObjectMeta().(*metav1.ObjectMeta); ok {
 		c.Metadata(meta)
 	}
-	spec, status := b.BindingSpec(), b.BindingStatus()
+	spec := b.BindingSpec()
+	status := b.BindingStatus()
 	spec.Placement = c.placement(spec.Placement)
 	spec.Resource.APIVersion, spec.Resource.Kind = c.String(spec.Resource.APIVersion), c.String(spec.Resource.Kind)
 	spec.Resource.Namespace, spec.SchedulerName = c.String(spec.Resource.Namespace), c.String(spec.SchedulerName)

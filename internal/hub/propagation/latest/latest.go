@@ -65,7 +65,8 @@ func New(clk clock.PassiveClock) *Bindings {
 
 // Wrote notes a binding that the hub has just returned.
 func (l *Bindings) Wrote(b lookup.Binding) {
-	name, now := client.ObjectKeyFromObject(b), l.clock.Now()
+	name := client.ObjectKeyFromObject(b)
+	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire(now)
@@ -101,7 +102,8 @@ func (l *Bindings) Saw(b client.Object) {
 
 // Gone notes a binding that a cache does not show any more.
 func (l *Bindings) Gone(b client.Object) {
-	name, now := client.ObjectKeyFromObject(b), l.clock.Now()
+	name := client.ObjectKeyFromObject(b)
+	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire(now)

@@ -147,6 +147,7 @@ func empty(key templates.Key, name string) Binding {
 		return b
 	}
 	b := &workv1alpha2.ResourceBinding{}
-	b.Namespace, b.Name = key.Name.Namespace, name
+	b.Namespace = key.Name.Namespace
+	b.Name = name
 	return b
 }

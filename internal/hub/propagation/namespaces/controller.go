@@ -86,7 +86,8 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("comparing the works of namespace %q: %w", req.Name, err)
 	}
-	failed, again := c.Writer.Write(ctx, changes), time.Duration(0)
+	failed := c.Writer.Write(ctx, changes)
+	again := time.Duration(0)
 	for cluster, err := range failed {
 		if errors.Is(err, send.ErrNoNamespace) || send.Waits(err) { // it has not been accepted, or its member keeps something
 			delete(failed, cluster)
@@ -114,7 +115,8 @@ func (c *Controller) wanted(
 		return nil, nil, fmt.Errorf("listing the ClusterOverridePolicies: %w", err)
 	}
 	overrides, mistake := override.Select(deliver.NamespaceTemplate(namespace), wide.Items, nil)
-	works, problems = map[string]*workv1.ManifestWork{}, map[string]error{}
+	works = map[string]*workv1.ManifestWork{}
+	problems = map[string]error{}
 	for name := range clusters {
 		named, err := c.named(ctx, name)
 		if err != nil {
@@ -194,7 +196,8 @@ func (c *Controller) spare(ctx context.Context, namespace string, clusters map[s
 
 // named returns the cluster of a name alone; nothing if there is none.
 func (c *Controller) named(ctx context.Context, name string) (view.Fleet, error) {
-	cluster, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}
+	cluster := &clusterv1.ManagedCluster{}
+	connection := &fleetv1alpha1.ClusterConnection{}
 	for _, object := range []client.Object{cluster, connection} {
 		if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, object, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			return view.Fleet{}, fmt.Errorf("reading %T %q: %w", object, name, err)

@@ -193,7 +193,8 @@ func requests(names ...string) []reconcile.Request {
 // alike tells whether a cluster is the same as before for its namespaces, that is
 // for the policies that override them, and for the one that may be its own.
 func alike(before, after client.Object) bool {
-	was, is := seen(before), seen(after)
+	was := seen(before)
+	is := seen(after)
 	return was.Accepted == is.Accepted && was.OwnsNamespace() == is.OwnsNamespace() && was.Deleting == is.Deleting && was.Region == is.Region && was.Provider == is.Provider &&
 		slices.Equal(was.Zones, is.Zones) && maps.Equal(was.Labels, is.Labels)
 }

@@ -125,10 +125,12 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 // vain, or lets it go if it is being deleted.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var p policy = &policyv1alpha1.PropagationPolicy{}
-	label, finalizer := policyv1alpha1.LabelPropagationPolicyID, policyv1alpha1.FinalizerPropagationPolicy
+	label := policyv1alpha1.LabelPropagationPolicyID
+	finalizer := policyv1alpha1.FinalizerPropagationPolicy
 	if req.Namespace == "" {
 		p = &policyv1alpha1.ClusterPropagationPolicy{}
-		label, finalizer = policyv1alpha1.LabelClusterPropagationPolicyID, policyv1alpha1.FinalizerClusterPropagationPolicy
+		label = policyv1alpha1.LabelClusterPropagationPolicyID
+		finalizer = policyv1alpha1.FinalizerClusterPropagationPolicy
 	}
 	if err := c.client.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -209,7 +211,8 @@ func keeps(b lookup.Binding, p policy, object *metav1.PartialObjectMetadata) boo
 // bindings returns those that have the ID of a policy.
 func (c *Controller) bindings(ctx context.Context, p policy) ([]lookup.Binding, error) {
 	by := []client.ListOption{client.MatchingFields{indexClaim: claims.ID(p)}, client.InNamespace(p.GetNamespace()), client.UnsafeDisableDeepCopy}
-	own, wide := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}
+	own := &workv1alpha2.ResourceBindingList{}
+	wide := &workv1alpha2.ClusterResourceBindingList{}
 	lists := []client.ObjectList{own}
 	if p.GetNamespace() == "" {
 		lists = append(lists, wide)

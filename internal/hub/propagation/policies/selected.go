@@ -115,7 +115,9 @@ func (s *selected) due(p policy) (is bool, wait time.Duration) {
 // look tells whether no object is selected, how many are that are never sent, and of
 // the first of these by its name why. Of what is not known, it says nothing.
 func (s *selected) look(selectors selector.Selectors) (none bool, reserved int, why string) {
-	clusters, first, seen := s.clusters(), "", map[string]bool{}
+	clusters := s.clusters()
+	first := ""
+	seen := map[string]bool{}
 	found, unknown := s.templates.Find(selectors.Scopes(), func(object *metav1.PartialObjectMetadata) bool {
 		if selectors.Priority(object) == selector.None {
 			return false
@@ -123,7 +125,8 @@ func (s *selected) look(selectors selector.Selectors) (none bool, reserved int, 
 		says := claims.Reserved(object.GroupVersionKind().GroupKind(), object, clusters)
 		if name := object.Kind + " " + object.Namespace + "/" + object.Name; says != "" {
 			if seen[name] = true; why == "" || name < first {
-				first, why = name, says
+				first = name
+				why = says
 			}
 		}
 		return true

@@ -60,7 +60,8 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case finished(before):
 		return c.expire(ctx, before)
 	}
-	after, done := before.DeepCopy(), known(before)
+	after := before.DeepCopy()
+	done := known(before)
 	var failed error
 	for _, workload := range after.Spec.Workloads {
 		if _, is := done[workload]; is {

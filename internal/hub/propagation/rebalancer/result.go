@@ -51,7 +51,8 @@ func known(r *appsv1alpha1.WorkloadRebalancer) results {
 func (s results) set(workload appsv1alpha1.ObjectReference, found bool) {
 	observed := appsv1alpha1.ObservedWorkload{Workload: workload, Result: appsv1alpha1.RebalanceSuccessful}
 	if !found {
-		observed.Result, observed.Reason = appsv1alpha1.RebalanceFailed, appsv1alpha1.ReferencedBindingNotFound
+		observed.Result = appsv1alpha1.RebalanceFailed
+		observed.Reason = appsv1alpha1.ReferencedBindingNotFound
 	}
 	s[workload] = observed
 }
@@ -61,10 +62,12 @@ func (s results) set(workload appsv1alpha1.ObjectReference, found bool) {
 // rebalancer has finished if there is a result for each object of the spec.
 func report(r *appsv1alpha1.WorkloadRebalancer, of results, now time.Time) {
 	status := appsv1alpha1.WorkloadRebalancerStatus{ObservedGeneration: r.Status.ObservedGeneration}
-	complete, wanted := true, map[appsv1alpha1.ObjectReference]bool{}
+	complete := true
+	wanted := map[appsv1alpha1.ObjectReference]bool{}
 	for _, workload := range r.Spec.Workloads {
 		_, has := of[workload]
-		complete, wanted[workload] = complete && has, true
+		complete = complete && has
+		wanted[workload] = true
 	}
 	takenOut := 0
 	for _, workload := range slices.SortedFunc(maps.Keys(of), compare) {
@@ -76,7 +79,8 @@ func report(r *appsv1alpha1.WorkloadRebalancer, of results, now time.Time) {
 		status.ObservedWorkloads = append(status.ObservedWorkloads, of[workload])
 	}
 	if complete {
-		status.ObservedGeneration, status.FinishTime = r.Generation, &metav1.Time{Time: now}
+		status.ObservedGeneration = r.Generation
+		status.FinishTime = &metav1.Time{Time: now}
 	}
 	r.Status = status
 }

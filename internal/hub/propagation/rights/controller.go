@@ -134,7 +134,8 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 // selected returns what all policies need, and tells of each that selects what it
 // cannot have.
 func (c *Controller) selected(ctx context.Context) (Kinds, error) {
-	kinds, alive := newKinds(), sets.New[types.UID]()
+	kinds := newKinds()
+	alive := sets.New[types.UID]()
 	look := func(policy client.Object, spec policyv1alpha1.PropagationSpec) {
 		alive.Insert(policy.GetUID())
 		c.tell(policy, kinds.add(spec))
@@ -201,7 +202,8 @@ func (c *Controller) tell(policy client.Object, refused string) {
 // granted.
 func (c *Controller) resources(ctx context.Context, of Kinds, rules []rbacv1.PolicyRule) (found Resources, after time.Duration) {
 	found = newResources()
-	unserved, unknown := map[string]error{}, sets.New[string]()
+	unserved := map[string]error{}
+	unknown := sets.New[string]()
 	find := func(kinds sets.Set[schema.GroupVersionKind], into sets.Set[schema.GroupResource]) {
 		for kind := range kinds {
 			mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -232,7 +234,8 @@ func (c *Controller) bound(ctx context.Context, found Resources, rules []rbacv1.
 		return left, nil
 	}
 	kinds := sets.New[schema.GroupVersionKind]()
-	own, wide := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}
+	own := &workv1alpha2.ResourceBindingList{}
+	wide := &workv1alpha2.ClusterResourceBindingList{}
 	for _, list := range []client.ObjectList{own, wide} {
 		if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return Resources{}, fmt.Errorf("listing %T: %w", list, err)
@@ -257,12 +260,14 @@ func (c *Controller) bound(ctx context.Context, found Resources, rules []rbacv1.
 // known which ones are missing, and then ever more rarely.
 func (c *Controller) lookAgain(ctx context.Context, unserved map[string]error) time.Duration {
 	if len(unserved) == 0 {
-		c.unserved, c.looks = "", 0
+		c.unserved = ""
+		c.looks = 0
 		return 0
 	}
 	names := slices.Sorted(maps.Keys(unserved))
 	if some := told(names); some != c.unserved {
-		c.unserved, c.looks = some, 0
+		c.unserved = some
+		c.looks = 0
 		log.FromContext(ctx).Info("Policies need kinds that the API server does not serve", "kinds", some, "problem", events.Note(unserved[names[0]].Error()))
 	}
 	c.looks++

@@ -79,7 +79,8 @@ func unforeseen(b workv1alpha2.Binding) sets.Set[schema.GroupVersionKind] {
 	if err != nil {
 		return nil // its controller writes it anew
 	}
-	foreseen, kinds := newKinds(), sets.New[schema.GroupVersionKind]()
+	foreseen := newKinds()
+	kinds := sets.New[schema.GroupVersionKind]()
 	foreseen.refer(kindOf(b))
 	for _, reference := range named {
 		kind := reference.GroupVersionKind()

@@ -120,9 +120,11 @@ func (c *Controller) absent(ctx context.Context, r staging.Rollout, progress sta
 		return "It names neither a policy nor a template.", nil
 	}
 	key := types.NamespacedName{Namespace: r.GetNamespace(), Name: spec.Policy.Name}
-	kind, policy := "PropagationPolicy", client.Object(&policyv1alpha1.PropagationPolicy{})
+	kind := "PropagationPolicy"
+	policy := client.Object(&policyv1alpha1.PropagationPolicy{})
 	if key.Namespace == "" {
-		kind, policy = "ClusterPropagationPolicy", &policyv1alpha1.ClusterPropagationPolicy{}
+		kind = "ClusterPropagationPolicy"
+		policy = &policyv1alpha1.ClusterPropagationPolicy{}
 	}
 	err := c.Client.Get(ctx, key, policy)
 	if apierrors.IsNotFound(err) {
@@ -139,7 +141,8 @@ func (c *Controller) wait(before, after staging.Rollout) time.Duration {
 	if same(before, after) {
 		return 0
 	}
-	key, now := client.ObjectKeyFromObject(after), c.Clock.Now()
+	key := client.ObjectKeyFromObject(after)
+	now := c.Clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if wait := writeEvery - now.Sub(c.wrote[key]); wait > 0 && wait <= writeEvery {

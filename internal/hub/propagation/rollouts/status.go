@@ -68,14 +68,17 @@ func accepted(r staging.Rollout, p staging.Progress, absent string) metav1.Condi
 		c.Reason = fleetv1alpha1.PropagationRolloutReasonConflict
 		c.Message = fmt.Sprintf("Rollout %q has the same target and is older: delete one of them.", p.Rival.Name)
 	case absent != "":
-		c.Reason, c.Message = fleetv1alpha1.PropagationRolloutReasonTargetNotFound, absent
+		c.Reason = fleetv1alpha1.PropagationRolloutReasonTargetNotFound
+		c.Message = absent
 	case p.Unstored > 0:
-		c.Status, c.Reason = metav1.ConditionTrue, fleetv1alpha1.PropagationRolloutReasonRevisionsFull
+		c.Status = metav1.ConditionTrue
+		c.Reason = fleetv1alpha1.PropagationRolloutReasonRevisionsFull
 		c.Message = fmt.Sprintf("Changes reach the clusters group by group, but those of %d of %d objects are not stored, as the PropagationRevisions of their namespace "+
 			"have no room for more: spec.undo cannot bring them back once they change again. Let rollouts of the namespace complete, delete those that are not needed, "+
 			"or roll out less or smaller objects there.", p.Unstored, p.Objects)
 	default:
-		c.Status, c.Reason = metav1.ConditionTrue, fleetv1alpha1.PropagationRolloutReasonAccepted
+		c.Status = metav1.ConditionTrue
+		c.Reason = fleetv1alpha1.PropagationRolloutReasonAccepted
 		c.Message = "Changes reach the clusters group by group."
 	}
 	return c
@@ -89,7 +92,8 @@ func verdict(r staging.Rollout, p staging.Progress, accepted metav1.Condition) (
 	var reason string
 	switch {
 	case accepted.Status != metav1.ConditionTrue:
-		reason, complete.Message = fleetv1alpha1.PropagationRolloutReasonNotAccepted, accepted.Message
+		reason = fleetv1alpha1.PropagationRolloutReasonNotAccepted
+		complete.Message = accepted.Message
 	case p.Undone > 0 && p.Done:
 		reason = fleetv1alpha1.PropagationRolloutReasonUndone
 		complete.Message = fmt.Sprintf("All clusters have what they had before revision %d. A change of what is sent begins a new revision.", p.Revision)
@@ -100,16 +104,19 @@ func verdict(r staging.Rollout, p staging.Progress, accepted metav1.Condition) (
 	case p.Stopped != "":
 		reason, complete.Message = fleetv1alpha1.PropagationRolloutReasonTooManyFailures, fmt.Sprintf("%s. %s", sentence(p.Stopped), failures(p))
 	case p.Done:
-		complete.Status, reason = metav1.ConditionTrue, fleetv1alpha1.PropagationRolloutReasonComplete
+		complete.Status = metav1.ConditionTrue
+		reason = fleetv1alpha1.PropagationRolloutReasonComplete
 		complete.Message = fmt.Sprintf("%d of %d clusters have the latest change and are healthy.", p.Healthy, p.Total)
 	case p.Undone > 0:
-		reason, progressing.Status = fleetv1alpha1.PropagationRolloutReasonUndoing, metav1.ConditionTrue
+		reason = fleetv1alpha1.PropagationRolloutReasonUndoing
+		progressing.Status = metav1.ConditionTrue
 		complete.Message = "Clusters get back what they had before."
 	case r.RolloutSpec().Paused && p.Pending > 0:
 		reason = fleetv1alpha1.PropagationRolloutReasonPaused
 		complete.Message = fmt.Sprintf("%d of %d clusters do not have the latest change: spec.paused is set.", p.Pending, p.Total)
 	default:
-		reason, progressing.Status = fleetv1alpha1.PropagationRolloutReasonRollingOut, metav1.ConditionTrue
+		reason = fleetv1alpha1.PropagationRolloutReasonRollingOut
+		progressing.Status = metav1.ConditionTrue
 		complete.Message = fmt.Sprintf("It is the turn of %s: %d of %d clusters have the latest change, %d are healthy with it.",
 			group(p), p.Updated(), p.Total, p.Healthy)
 		if !p.After.IsZero() {

@@ -70,7 +70,8 @@ func (r *Restless) begin(change deliver.Change) error {
 	if err != nil {
 		return err
 	}
-	key, version := client.ObjectKeyFromObject(change.Present), change.Present.ResourceVersion
+	key := client.ObjectKeyFromObject(change.Present)
+	version := change.Present.ResourceVersion
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock.Now()

@@ -135,7 +135,8 @@ func (w Writer) create(ctx context.Context, work *workv1.ManifestWork) error {
 // taken returns the error of a work whose name another has. It is a conflict if the
 // cache shows ours soon, or the other one has gone.
 func (w Writer) taken(ctx context.Context, work *workv1.ManifestWork, err error) error {
-	key, present := client.ObjectKeyFromObject(work), &workv1.ManifestWork{}
+	key := client.ObjectKeyFromObject(work)
+	present := &workv1.ManifestWork{}
 	if w.Live.Get(ctx, key, present) == nil {
 		if !present.DeletionTimestamp.IsZero() {
 			return before(present)

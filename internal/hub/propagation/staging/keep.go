@@ -53,7 +53,8 @@ func (p *pass) store(ctx context.Context, r revision, packed []byte) (bool, erro
 func (p *pass) remember(all history) {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	p.past, p.e.history[p.name] = all, all
+	p.past = all
+	p.e.history[p.name] = all
 	p.s.Changed(p.e.key)
 }
 

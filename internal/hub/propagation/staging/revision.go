@@ -72,12 +72,14 @@ func contentOf(in Input) content {
 // name returns the name of the revision: the same for the same content, whatever
 // the number of replicas.
 func (c content) name(rollout types.UID, binding types.NamespacedName, even *unstructured.Unstructured) (string, error) {
-	c.Template, c.Generation = even.Object, 0
+	c.Template = even.Object
+	c.Generation = 0
 	text, err := json.Marshal(c)
 	if err != nil {
 		return "", fmt.Errorf("encoding what is sent for binding %q: %w", binding, err)
 	}
-	of, what := sha256.Sum256([]byte(string(rollout)+" "+binding.String())), sha256.Sum256(text)
+	of := sha256.Sum256([]byte(string(rollout) + " " + binding.String()))
+	what := sha256.Sum256(text)
 	return hex.EncodeToString(of[:nameBytes]) + "-" + hex.EncodeToString(what[:nameBytes]), nil
 }
 
@@ -128,7 +130,8 @@ func made(packed []byte, now deliver.Source) (deliver.Source, error) {
 	object := &unstructured.Unstructured{Object: c.Template}
 	object.SetUID(c.UID)
 	object.SetGeneration(c.Generation)
-	now.Object, now.Conflict = object, c.Conflict
+	now.Object = object
+	now.Conflict = c.Conflict
 	now.Overrides, now.Mistake = override.Select(object, c.Wide, c.Own)
 	return now, nil
 }

@@ -59,7 +59,8 @@ func newShelf(d Deps) *shelf {
 // read reads all revisions, by the rollouts that they are of and the bindings of the
 // objects. All at once: the API server reads all of them to find those of one rollout.
 func (s *shelf) read(ctx context.Context) (map[types.UID]map[types.NamespacedName]history, error) {
-	all, next := map[types.UID]map[types.NamespacedName]history{}, ""
+	all := map[types.UID]map[types.NamespacedName]history{}
+	next := ""
 	for {
 		list := &fleetv1alpha1.PropagationRevisionList{}
 		if err := s.live.List(ctx, list, client.Limit(pageSize), client.Continue(next)); err != nil {

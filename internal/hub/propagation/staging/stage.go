@@ -112,7 +112,8 @@ func (p *pass) aim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.current, p.target = found, found
+	p.current = found
+	p.target = found
 	undo, settled := p.undoes()
 	switch oldest := p.past[0]; {
 	case found.number > undo:
@@ -137,7 +138,9 @@ func (p *pass) undo(ctx context.Context, oldest revision, settled bool) error {
 		p.held = !settled
 		return nil
 	}
-	p.target, p.undone, p.in.Source = oldest, true, source
+	p.target = oldest
+	p.undone = true
+	p.in.Source = source
 	if p.in.Wanted, p.in.Problems, err = deliver.Render(source); err != nil {
 		return fmt.Errorf("making what binding %q sent before: %w", p.name, err)
 	}
@@ -198,7 +201,8 @@ func (p *pass) report() (done bool, may map[string]bool, err error) {
 
 // state returns how far a cluster is, and marks what it is to get with the revision.
 func (p *pass) state(cluster string, problem error) (staged.State, error) {
-	want, is := p.in.Wanted[cluster], p.works[cluster]
+	want := p.in.Wanted[cluster]
+	is := p.works[cluster]
 	if problem != nil || want == nil {
 		why := "it cannot be sent"
 		if problem != nil {
@@ -260,7 +264,8 @@ func (p *pass) hold(ctx context.Context, may map[string]bool) (Verdict, error) {
 		delete(v.Wanted, cluster)
 		v.Held[cluster] = p.reason()
 		if p.works[cluster] != nil {
-			v.Still[cluster], waiting[cluster] = v.Held[cluster], true
+			v.Still[cluster] = v.Held[cluster]
+			waiting[cluster] = true
 		}
 	}
 	for _, r := range p.past {

@@ -110,7 +110,8 @@ func (s *Stages) Load(ctx context.Context) error {
 	if s.loaded {
 		return nil
 	}
-	own, wide := &fleetv1alpha1.PropagationRolloutList{}, &fleetv1alpha1.ClusterPropagationRolloutList{}
+	own := &fleetv1alpha1.PropagationRolloutList{}
+	wide := &fleetv1alpha1.ClusterPropagationRolloutList{}
 	for _, list := range []client.ObjectList{own, wide} {
 		if err := s.Client.List(ctx, list); err != nil {
 			return fmt.Errorf("reading the rollouts of the hub: %w", err)

@@ -30,7 +30,8 @@ func stateOf(work *workv1.ManifestWork, now time.Time) staged.State {
 		return state
 	}
 	if applied.Status != metav1.ConditionTrue {
-		state.Status, state.Why = rollout.Failed, applied.Message
+		state.Status = rollout.Failed
+		state.Why = applied.Message
 		return state
 	}
 	switch good, late := healthy(work); {

@@ -102,7 +102,8 @@ func (s *Stages) members(ctx context.Context, of target) ([]Binding, error) {
 
 // bindings returns those of a namespace, or all, from the cache.
 func (s *Stages) bindings(ctx context.Context, namespace string) ([]Binding, error) {
-	own, wide := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}
+	own := &workv1alpha2.ResourceBindingList{}
+	wide := &workv1alpha2.ClusterResourceBindingList{}
 	by := []client.ListOption{client.UnsafeDisableDeepCopy, client.InNamespace(namespace)}
 	if err := s.Client.List(ctx, own, by...); err != nil {
 		return nil, fmt.Errorf("listing ResourceBindings: %w", err)

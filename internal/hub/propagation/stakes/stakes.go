@@ -58,11 +58,14 @@ type entry struct {
 
 // Set notes what a binding is now.
 func (s *Stakes) Set(b Binding) {
-	name, spec := client.ObjectKeyFromObject(b), b.BindingSpec()
+	name := client.ObjectKeyFromObject(b)
+	spec := b.BindingSpec()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bindings == nil {
-		s.bindings, s.groups, s.at = map[types.NamespacedName]entry{}, map[Group]*members{}, map[string]map[types.NamespacedName]bool{}
+		s.bindings = map[types.NamespacedName]entry{}
+		s.groups = map[Group]*members{}
+		s.at = map[string]map[types.NamespacedName]bool{}
 	}
 	s.remove(name)
 	var e entry

@@ -19,7 +19,8 @@ const finalizersTold = 5
 // as long as the hub has it: a finalizer asks for time before anything ends. Again is how
 // soon there may be something to remark; 0 is never.
 func Leaving(object metav1.Object, now time.Time) (remark string, again time.Duration) {
-	deleted, finalizers := object.GetDeletionTimestamp(), object.GetFinalizers()
+	deleted := object.GetDeletionTimestamp()
+	finalizers := object.GetFinalizers()
 	if deleted.IsZero() || len(finalizers) == 0 {
 		return "", 0
 	}

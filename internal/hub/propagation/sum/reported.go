@@ -78,7 +78,8 @@ func moderate(text string) bool {
 // extent returns how many objects and lists of a JSON text are within each other, and
 // how many values there are, at most.
 func extent(text string) (deepest, values int) {
-	open, quoted := 0, false
+	open := 0
+	quoted := false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':

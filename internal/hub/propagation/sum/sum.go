@@ -122,7 +122,8 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 			case "":
 				item.Status = &runtime.RawExtension{Raw: stored(*v.JSONRaw)}
 			case excessive:
-				item.Health, item.Status = workv1alpha2.ResourceUnknown, nil
+				item.Health = workv1alpha2.ResourceUnknown
+				item.Status = nil
 				return item
 			}
 		case value.Name == karmadaworkv1alpha1.FeedbackHealth && v.String != nil:
@@ -179,7 +180,8 @@ func shrink(items []workv1alpha2.AggregatedStatusItem) []workv1alpha2.Aggregated
 		}
 		return len(items[i].Status.Raw)
 	}
-	total, bySize := 0, make([]int, len(items))
+	total := 0
+	bySize := make([]int, len(items))
 	for i := range items {
 		total += size(i)
 		bySize[i] = i
@@ -232,7 +234,8 @@ func FullyApplied(spec *workv1alpha2.ResourceBindingSpec, items []workv1alpha2.A
 		c.Message = fmt.Sprintf("%d of %d clusters do not have the object as it is wanted: %s. status.aggregatedStatus says why.",
 			len(missing), len(items), strings.Join(missing, ", "))
 	default:
-		c.Status, c.Reason = metav1.ConditionTrue, workv1alpha2.BindingReasonFullyAppliedSuccess
+		c.Status = metav1.ConditionTrue
+		c.Reason = workv1alpha2.BindingReasonFullyAppliedSuccess
 		c.Message = "All clusters have the object as it is wanted."
 	}
 	return c

@@ -63,8 +63,11 @@ func (k *kind) stop() {
 func (k *kind) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
 	k.change(func() []types.NamespacedName {
 		before := k.objects
-		k.objects, k.listed, k.problem = newStore(), true, nil
-		k.missing, k.absent = time.Time{}, false
+		k.objects = newStore()
+		k.listed = true
+		k.problem = nil
+		k.missing = time.Time{}
+		k.absent = false
 		var changed []types.NamespacedName
 		for _, object := range objects {
 			name := client.ObjectKeyFromObject(object)
@@ -104,7 +107,8 @@ func (k *kind) Update(object *metav1.PartialObjectMetadata) {
 // keep gives an object its kind, as the server sends that of metadata, and drops what
 // nobody reads of it.
 func (k *kind) keep(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	object.APIVersion, object.Kind = k.apiVersion, k.of.Kind
+	object.APIVersion = k.apiVersion
+	object.Kind = k.of.Kind
 	k.templates.common.Metadata(&object.ObjectMeta)
 	return object
 }
@@ -166,7 +170,10 @@ func (k *kind) Failed(err error) {
 		for object := range k.objects.in("") {
 			changed = append(changed, client.ObjectKeyFromObject(object))
 		}
-		k.objects, k.asked, k.listed, k.absent = newStore(), nil, true, true
+		k.objects = newStore()
+		k.asked = nil
+		k.listed = true
+		k.absent = true
 		return changed
 	})
 }

@@ -74,7 +74,8 @@ func (r *Recent) sweep() {
 		r.drop()
 	}
 	if len(r.objects) == 0 {
-		r.objects, r.order = map[Key]remembered{}, nil // which do not get smaller
+		r.objects = map[Key]remembered{}
+		r.order = nil // which do not get smaller
 	}
 }
 

@@ -172,7 +172,8 @@ func (c *Controller) lookAtNamespaces(ctx context.Context, f *facts) error {
 	for _, chosen := range f.Choices {
 		for _, group := range chosen.Groups {
 			for _, name := range group.Clusters {
-				namespace, cluster := &corev1.Namespace{}, &clusterv1.ManagedCluster{}
+				namespace := &corev1.Namespace{}
+				cluster := &clusterv1.ManagedCluster{}
 				if err := c.Client.Get(ctx, client.ObjectKey{Name: name}, namespace, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
 					continue
 				} else if err != nil {
@@ -229,7 +230,8 @@ func (c *Controller) strangers(ctx context.Context, set *workv1alpha1.ManifestWo
 func (c *Controller) report(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, s status) error {
 	after := set.DeepCopy()
 	if s.Placements != nil {
-		after.Status.Summary, after.Status.PlacementsSummary = s.Summary, s.Placements
+		after.Status.Summary = s.Summary
+		after.Status.PlacementsSummary = s.Placements
 	}
 	for _, condition := range s.Conditions {
 		conditions.Set(&after.Status.Conditions, set.Generation, condition)
@@ -237,7 +239,8 @@ func (c *Controller) report(ctx context.Context, set *workv1alpha1.ManifestWorkR
 	if err := conditions.PatchStatus(ctx, c.Client, set, after); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	was, is := meta.FindStatusCondition(set.Status.Conditions, workv1alpha1.ConditionManifestworkApplied), meta.FindStatusCondition(after.Status.Conditions, workv1alpha1.ConditionManifestworkApplied)
+	was := meta.FindStatusCondition(set.Status.Conditions, workv1alpha1.ConditionManifestworkApplied)
+	is := meta.FindStatusCondition(after.Status.Conditions, workv1alpha1.ConditionManifestworkApplied)
 	if s.Lasts && (was == nil || was.Reason != is.Reason) {
 		c.Events.Eventf(set, nil, corev1.EventTypeWarning, is.Reason, "WriteWorks", "%s", is.Message)
 	}

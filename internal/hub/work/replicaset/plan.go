@@ -135,7 +135,8 @@ func (f facts) progressOf(c choice) progress {
 			}
 			present.Clusters = append(present.Clusters, cluster)
 			s := f.stateOf(cluster)
-			p.States[cluster], states[cluster] = s, s.State
+			p.States[cluster] = s
+			states[cluster] = s.State
 		}
 		groups = append(groups, present)
 	}
@@ -178,7 +179,8 @@ func (f facts) writeOf(cluster, placement string, turn bool) write {
 	w := write{Cluster: cluster, Placement: placement, Work: work}
 	switch {
 	case work == nil:
-		w.Spec, w.Grows = turn, f.Bytes
+		w.Spec = turn
+		w.Grows = f.Bytes
 	case !work.DeletionTimestamp.IsZero():
 	default:
 		w.Spec = turn && work.Annotations[keptHash] != f.Template && !f.Turns[cluster].isNotSeenYet(work)

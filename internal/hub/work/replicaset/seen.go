@@ -54,7 +54,8 @@ func (s *seen) with(set types.NamespacedName, template string) map[string]rollou
 // keep keeps how the clusters are by a plan. Of one that does not have the template, or
 // no more, it keeps how it was with it.
 func (s *seen) keep(set types.NamespacedName, f facts, p plan) {
-	clusters, turns := map[string]rollout.State{}, map[string]turn{}
+	clusters := map[string]rollout.State{}
+	turns := map[string]turn{}
 	for _, part := range p.Progress {
 		for cluster, state := range part.States {
 			if work := f.work(cluster); f.hadTurn(cluster) || work != nil && work.Annotations[keptHash] == f.Template {

@@ -35,8 +35,10 @@ func stateOf(work *workv1.ManifestWork, template string, now time.Time) state {
 	if !work.DeletionTimestamp.IsZero() {
 		return state{State: rollout.State{Status: rollout.Progressing, Since: work.DeletionTimestamp.Time}}
 	}
-	applied, available := current(work, workv1.ManifestWorkConditionApplied), current(work, workv1.ManifestWorkConditionAvailable)
-	progressing, degraded := current(work, workv1.ManifestWorkConditionProgressing), current(work, workv1.ManifestWorkConditionDegraded)
+	applied := current(work, workv1.ManifestWorkConditionApplied)
+	available := current(work, workv1.ManifestWorkConditionAvailable)
+	progressing := current(work, workv1.ManifestWorkConditionProgressing)
+	degraded := current(work, workv1.ManifestWorkConditionDegraded)
 	result := state{ByProgressing: progressing != nil}
 	var by []*metav1.Condition
 	switch {
@@ -47,11 +49,14 @@ func stateOf(work *workv1.ManifestWork, template string, now time.Time) state {
 	case is(degraded, metav1.ConditionTrue) && !is(progressing, metav1.ConditionFalse):
 		result.Status, result.Why, by = rollout.Failed, explain(degraded), []*metav1.Condition{degraded}
 	case is(progressing, metav1.ConditionFalse):
-		result.Status, by = rollout.Succeeded, []*metav1.Condition{progressing}
+		result.Status = rollout.Succeeded
+		by = []*metav1.Condition{progressing}
 	case progressing != nil:
-		result.Status, by = rollout.Progressing, []*metav1.Condition{progressing}
+		result.Status = rollout.Progressing
+		by = []*metav1.Condition{progressing}
 	case is(available, metav1.ConditionTrue):
-		result.Status, by = rollout.Succeeded, []*metav1.Condition{applied, available}
+		result.Status = rollout.Succeeded
+		by = []*metav1.Condition{applied, available}
 	default:
 		result.Status = rollout.Progressing
 	}

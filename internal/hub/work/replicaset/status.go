@@ -161,7 +161,8 @@ func verified(all []progress) metav1.Condition {
 		condition.Message = "no cluster is chosen: see condition PlacementSatisfied of " + list("Placement", names)
 		return condition
 	}
-	condition.Status, condition.Reason = metav1.ConditionTrue, workv1alpha1.ReasonAsExpected
+	condition.Status = metav1.ConditionTrue
+	condition.Reason = workv1alpha1.ReasonAsExpected
 	condition.Message = fmt.Sprintf("%d clusters are chosen by %s", clusters, list("Placement", names))
 	return condition
 }
@@ -173,11 +174,14 @@ func applied(sum workv1alpha1.ManifestWorkReplicaSetSummary, verified metav1.Con
 	case failed != nil:
 		condition.Reason, condition.Message = workv1alpha1.ReasonNotAsExpected, failed.Error()
 	case sum.Total == 0 && verified.Reason == workv1alpha1.ReasonPlacementDecisionEmpty:
-		condition.Reason, condition.Message = workv1alpha1.ReasonPlacementDecisionEmpty, "no cluster is chosen"
+		condition.Reason = workv1alpha1.ReasonPlacementDecisionEmpty
+		condition.Message = "no cluster is chosen"
 	case sum.Total == 0:
-		condition.Reason, condition.Message = workv1alpha1.ReasonNotAsExpected, "there is no ManifestWork yet"
+		condition.Reason = workv1alpha1.ReasonNotAsExpected
+		condition.Message = "there is no ManifestWork yet"
 	case sum.Available == sum.Total && sum.Progressing == 0 && sum.Degraded == 0 && len(wrong) == 0:
-		condition.Status, condition.Reason = metav1.ConditionTrue, workv1alpha1.ReasonAsExpected
+		condition.Status = metav1.ConditionTrue
+		condition.Reason = workv1alpha1.ReasonAsExpected
 		condition.Message = fmt.Sprintf("the objects of all %d ManifestWorks are available", sum.Total)
 	case sum.Progressing > 0 && sum.Degraded == 0:
 		condition.Reason = workv1alpha1.ReasonProcessing
@@ -292,7 +296,8 @@ func (p progress) have() int {
 
 // judgedBy says which conditions the states are from.
 func judgedBy(all []progress) []string {
-	rich, plain := 0, 0
+	rich := 0
+	plain := 0
 	for _, part := range all {
 		for _, s := range part.States {
 			switch {

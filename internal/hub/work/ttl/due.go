@@ -68,7 +68,8 @@ func Trim(obj any) (any, error) {
 	if !ok {
 		return trimmed, nil
 	}
-	trimmed.CreationTimestamp, trimmed.DeletionTimestamp = work.CreationTimestamp, work.DeletionTimestamp
+	trimmed.CreationTimestamp = work.CreationTimestamp
+	trimmed.DeletionTimestamp = work.DeletionTimestamp
 	trimmed.Spec.DeleteOption = &workv1.DeleteOption{TTLSecondsAfterFinished: &ttl}
 	if complete := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionComplete); complete != nil {
 		trimmed.Status.Conditions = []metav1.Condition{{

@@ -35,7 +35,8 @@ type Matcher struct {
 
 // Find returns where the pattern matches first, at a place or after it.
 func (m *Matcher) Find(from int) (start, end int, found bool) {
-	begin, anchored := 0, strings.HasPrefix(m.Pattern, "^")
+	begin := 0
+	anchored := strings.HasPrefix(m.Pattern, "^")
 	if anchored {
 		begin = 1
 	}
@@ -80,7 +81,8 @@ func (m *Matcher) match(s, p int) int {
 		if next < 0 {
 			return -1
 		}
-		s, p = next, after
+		s = next
+		p = after
 	}
 	return s
 }
@@ -117,7 +119,8 @@ func (m *Matcher) item(s, p int) (next, after int, done bool) {
 }
 
 func (m *Matcher) longest(s, p, end int, once bool) int {
-	count, least := 0, 0
+	count := 0
+	least := 0
 	if once {
 		least = 1
 	}
@@ -172,7 +175,8 @@ func (m *Matcher) frontier(s, set int) (next, after int, is bool) {
 		m.Fail("%f needs a set in brackets")
 	}
 	end := m.classEnd(set)
-	before, here := byte(0), byte(0)
+	before := byte(0)
+	here := byte(0)
 	if s > 0 {
 		before = m.Text[s-1]
 	}
@@ -222,9 +226,11 @@ func (m *Matcher) open(s, p int) int {
 	if len(m.Captures) >= capturesMax {
 		m.Fail("it has too many captures")
 	}
-	length, rest := unfinished, p+1
+	length := unfinished
+	rest := p + 1
 	if rest < len(m.Pattern) && m.Pattern[rest] == ')' {
-		length, rest = position, p+2
+		length = position
+		rest = p + 2
 	}
 	level := len(m.Captures)
 	m.Captures = append(m.Captures, Capture{Start: s, Length: length})

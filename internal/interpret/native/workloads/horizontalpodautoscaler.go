@@ -25,7 +25,8 @@ func horizontalPodAutoscalerHealth(object map[string]any) health.Health {
 	if len(list) == 0 {
 		return health.Progressing.With("NotObserved", "The autoscaler has not evaluated its target yet.")
 	}
-	able, active := hpaCondition(list, "AbleToScale"), hpaCondition(list, "ScalingActive")
+	able := hpaCondition(list, "AbleToScale")
+	active := hpaCondition(list, "ScalingActive")
 	switch {
 	case able.False():
 		return health.Degraded.Of(able, "NotAbleToScale", "The target cannot be scaled")

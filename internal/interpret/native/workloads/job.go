@@ -145,13 +145,16 @@ func jobConditions(template map[string]any, items []interpret.Item, state map[st
 	for i := range items {
 		items[i].Health = "" // a Job that has ended does not run again while its cluster is silent
 	}
-	before, merged := fields.List(template, "status", "conditions"), aggregate.Conditions(template, items, nil)
+	before := fields.List(template, "status", "conditions")
+	merged := aggregate.Conditions(template, items, nil)
 	var conditions []any
 	if c := aggregate.ConditionOf(merged, "Suspended"); c["status"] == "True" {
 		conditions = append(conditions, c)
 	}
-	complete, failed := jobsWith(items, "Complete"), jobsWith(items, "Failed")
-	started, still := state["startTime"] != nil, fields.IntOr(0, state, "active") > 0
+	complete := jobsWith(items, "Complete")
+	failed := jobsWith(items, "Failed")
+	started := state["startTime"] != nil
+	still := fields.IntOr(0, state, "active") > 0
 	if target := jobFailing(before, merged); target != nil {
 		conditions = append(conditions, target)
 		if len(complete)+len(failed) == len(items) && started && !still {

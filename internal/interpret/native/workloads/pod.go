@@ -18,7 +18,8 @@ import (
 // trying what those reasons name, but none of them ends by waiting alone, so
 // they are Degraded. A pod without a node is Progressing: a node may come.
 func podHealth(object map[string]any) health.Health {
-	reason, message := fields.String(object, "status", "reason"), fields.String(object, "status", "message")
+	reason := fields.String(object, "status", "reason")
+	message := fields.String(object, "status", "message")
 	switch phase := fields.String(object, "status", "phase"); phase {
 	case "Succeeded":
 		return health.Healthy.With("PodSucceeded", "All containers terminated successfully.")

@@ -52,7 +52,8 @@ func statefulSetRevisions(object map[string]any, want int64) health.Health {
 		return health.Healthy.With("PartitionUpdated", "%d of %d replicas are available; those at or above partition %d are at the current revision.",
 			want, want, partition)
 	}
-	current, update := fields.String(object, "status", "currentRevision"), fields.String(object, "status", "updateRevision")
+	current := fields.String(object, "status", "currentRevision")
+	update := fields.String(object, "status", "updateRevision")
 	if current != update {
 		return health.Progressing.With("RolloutInProgress", "%d of %d replicas are at the current revision.", updated, want)
 	}

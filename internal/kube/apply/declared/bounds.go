@@ -31,7 +31,8 @@ func isBounded(document []byte) bool {
 	if len(document) > bytesMax {
 		return false
 	}
-	decoder, depth := json.NewDecoder(bytes.NewReader(document)), 0
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	depth := 0
 	for range tokensMax {
 		token, err := decoder.Token()
 		if err != nil { // the end, or what is not understood anyway

@@ -136,7 +136,8 @@ func (f finder) locate(set *fieldpath.Set, value any, path Path) []fieldpath.Pat
 				})
 			}
 		}
-		value, at = inner, next
+		value = inner
+		at = next
 	}
 	found := make([]fieldpath.Path, 0, len(at))
 	for _, p := range at {
@@ -153,7 +154,8 @@ func (f finder) oneValue(sets []*fieldpath.Set, manifest any, path Path, declare
 	at := slices.Clone(sets)
 	for depth, step := range path[:len(path)-1] {
 		inner := child(value, step)
-		whole, parts := false, false
+		whole := false
+		parts := false
 		var next []*fieldpath.Set
 		for _, set := range at {
 			for _, element := range f.elementsOf(set, step, inner) {
@@ -166,7 +168,8 @@ func (f finder) oneValue(sets []*fieldpath.Set, manifest any, path Path, declare
 		if whole && !parts && isOne(path[:depth+1], path[depth+1], declared) {
 			return path[:depth+1]
 		}
-		value, at = inner, next
+		value = inner
+		at = next
 	}
 	return nil
 }

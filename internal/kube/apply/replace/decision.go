@@ -40,7 +40,10 @@ func (d *decision) at(path fieldpath.Path) *decision {
 }
 
 // set decides.
-func (d *decision) set(to keep) { d.keep, d.said = to, true }
+func (d *decision) set(to keep) {
+	d.keep = to
+	d.said = true
+}
 
 // is reports whether that was decided.
 func (d *decision) is(it keep) bool { return d != nil && d.said && d.keep == it }

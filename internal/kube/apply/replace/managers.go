@@ -34,7 +34,8 @@ func Settle(
 		}
 		fields = append(fields, set)
 		if entry.Operation == metav1.ManagedFieldsOperationUpdate { // which is of the last write
-			at, changed = i, true
+			at = i
+			changed = true
 		}
 	}
 	if !changed {
@@ -118,7 +119,8 @@ func Differences(set *fieldpath.Set, before, after map[string]any, most int) (pa
 // objects, until that returns false.
 func differ(set *fieldpath.Set, before, after any, path fieldpath.Path, report func(fieldpath.Path) bool) (more bool) {
 	more = true
-	inBefore, inAfter := owned.Inside(set, before), owned.Inside(set, after)
+	inBefore := owned.Inside(set, before)
+	inAfter := owned.Inside(set, after)
 	set.Members.Iterate(func(element fieldpath.PathElement) {
 		if _, has := set.Children.Get(element); has || !more {
 			return
@@ -128,7 +130,8 @@ func differ(set *fieldpath.Set, before, after any, path fieldpath.Path, report f
 		}
 	})
 	set.Children.Iterate(func(element fieldpath.PathElement) {
-		was, is := inBefore(element), inAfter(element)
+		was := inBefore(element)
+		is := inAfter(element)
 		switch {
 		case !more || len(was) == 0:
 		case len(is) == 0:

@@ -135,7 +135,8 @@ func (d *Draft) mergeList(given []any, has bool, live []any, at place) any {
 	items := owned.NewItems(given, identity)
 	merged := slices.Clone(given)
 	// What stays has its place after what it came after.
-	before, after := []any(nil), make([][]any, len(given))
+	before := []any(nil)
+	after := make([][]any, len(given))
 	place := &before
 	for _, item := range live {
 		element, complete := items.Element(item)

@@ -99,7 +99,8 @@ func (d *Draft) change(r remedy) bool {
 		}
 		return true
 	}
-	at.keep, at.said = before.keep, before.said
+	at.keep = before.keep
+	at.said = before.said
 	return false
 }
 
@@ -130,7 +131,8 @@ func (d *Draft) remedies(n named) []remedy {
 // find finds a field of the draft by the way there.
 func (d *Draft) find(steps []any) (found named) {
 	type position struct{ draft, live, manifest any }
-	at, inside := position{d.object, d.live, d.manifest}, place{others: d.others, ours: d.ours}
+	at := position{d.object, d.live, d.manifest}
+	inside := place{others: d.others, ours: d.ours}
 	for _, step := range steps {
 		if name, is := step.(string); is {
 			at = position{fieldOf(at.draft, name), fieldOf(at.live, name), fieldOf(at.manifest, name)}

@@ -49,14 +49,16 @@ func (d *Draft) isWhole(field string) bool {
 // Changed returns the parts of a top-level field that the draft has otherwise than the live object.
 // Some may be the same to the server, which sets defaults.
 func (d *Draft) Changed(field string) []Part {
-	live, draft := partsOf(d.live, field), partsOf(d.object, field)
+	live := partsOf(d.live, field)
+	draft := partsOf(d.object, field)
 	return d.parts(field, func(name string) bool { return !reflect.DeepEqual(live[name], draft[name]) })
 }
 
 // Theirs returns the parts of a top-level field that the draft has beside the manifest since other
 // managers own something of them.
 func (d *Draft) Theirs(field string) []Part {
-	manifest, draft := partsOf(d.manifest, field), partsOf(d.object, field)
+	manifest := partsOf(d.manifest, field)
+	draft := partsOf(d.object, field)
 	return d.parts(field, func(name string) bool {
 		part := Part{field, name}
 		within := part.path()

@@ -70,9 +70,12 @@ func (g *Gate) Report(ctx context.Context, name, doing string) error {
 	if doing != "" {
 		g.busy[name] = doing
 	}
-	status, reason, message := metav1.ConditionTrue, reasonIdle, g.idle
+	status := metav1.ConditionTrue
+	reason := reasonIdle
+	message := g.idle
 	if len(g.busy) > 0 {
-		status, reason = metav1.ConditionFalse, g.reason
+		status = metav1.ConditionFalse
+		reason = g.reason
 		message = g.busy[slices.Min(slices.Collect(maps.Keys(g.busy)))]
 	}
 	if message == g.told {

@@ -69,9 +69,11 @@ func first(getenv func(string) string, name string) string {
 
 // endpoint returns the URL to send spans to; "" if tracing is off.
 func endpoint(getenv func(string) string) (string, error) {
-	address, whole := getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), true
+	address := getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+	whole := true
 	if address == "" {
-		address, whole = getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), false
+		address = getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
+		whole = false
 	}
 	if address == "" || strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return "", nil

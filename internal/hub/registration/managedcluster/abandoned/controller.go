@@ -144,7 +144,9 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // gather reads what the hub knows about the agents of a cluster.
 func (c *Controller) gather(ctx context.Context, reader client.Reader, name string) (evidence, error) {
-	cluster, connection, binding := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}, grants.WorkBinding(name)
+	cluster := &clusterv1.ManagedCluster{}
+	connection := &fleetv1alpha1.ClusterConnection{}
+	binding := grants.WorkBinding(name)
 	var known evidence
 	found, err := read(ctx, reader, client.ObjectKey{Name: name}, cluster)
 	if found {

@@ -77,7 +77,8 @@ func lowest(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectMetada
 	for i := range objects {
 		p := priority(&objects[i])
 		if p < least {
-			least, batch = p, nil
+			least = p
+			batch = nil
 		}
 		if p == least {
 			batch = append(batch, objects[i])

@@ -47,7 +47,8 @@ func BindAgents(mc *clusterv1.ManagedCluster, to ...rbacv1.Subject) *rbacv1.Clus
 // may have removed the annotation; and the one that an earlier release wrote lacks
 // the agents that a person approved, so the group that this release bound counts.
 func Known(mc *clusterv1.ManagedCluster, binding *rbacv1.ClusterRoleBinding) policy.Agents {
-	known, bound := policy.Agents(mc.Annotations[clusterv1.AnnotationAgents]), bound(mc, binding)
+	known := policy.Agents(mc.Annotations[clusterv1.AnnotationAgents])
+	bound := bound(mc, binding)
 	switch {
 	case known == "":
 		return bound

@@ -149,7 +149,8 @@ func (c *Controller) deadline(lease *coordinationv1.Lease, duration time.Duratio
 	if lease.Spec.RenewTime != nil {
 		renewed = lease.Spec.RenewTime.Time
 	}
-	deadline, grace := renewed.Add(GraceDurations*duration), c.started.Add(duration)
+	deadline := renewed.Add(GraceDurations * duration)
+	grace := c.started.Add(duration)
 	if grace.After(deadline) {
 		return grace
 	}

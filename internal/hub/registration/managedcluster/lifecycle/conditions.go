@@ -60,7 +60,8 @@ func saySame(before, after []metav1.Condition) bool {
 		return false
 	}
 	for i := range before {
-		b, a := before[i], after[i]
+		b := before[i]
+		a := after[i]
 		if b.Type != a.Type || b.Status != a.Status || b.Reason != a.Reason || b.Message != a.Message {
 			return false
 		}
@@ -75,7 +76,8 @@ func (c *Controller) tell(mc *clusterv1.ManagedCluster, before, after []metav1.C
 		clusterv1.ManagedClusterConditionHubAccepted:       metav1.ConditionTrue,
 		clusterv1.ManagedClusterConditionDuplicateIdentity: metav1.ConditionFalse,
 	} {
-		was, is := meta.FindStatusCondition(before, kind), meta.FindStatusCondition(after, kind)
+		was := meta.FindStatusCondition(before, kind)
+		is := meta.FindStatusCondition(after, kind)
 		switch {
 		case is == nil || was != nil && was.Reason == is.Reason:
 		case is.Status != well:

@@ -68,7 +68,9 @@ func clusterRole(want *rbacv1.ClusterRole) desired {
 	return desired{want: want, have: have, repair: func() bool {
 		changed := relabel(have, want)
 		if !equality.Semantic.DeepEqual(have.Rules, want.Rules) || have.AggregationRule != nil {
-			have.Rules, have.AggregationRule, changed = want.Rules, nil, true
+			have.Rules = want.Rules
+			have.AggregationRule = nil
+			changed = true
 		}
 		return changed
 	}}
@@ -81,7 +83,8 @@ func clusterRoleBinding(want *rbacv1.ClusterRoleBinding) desired {
 		repair: func() bool {
 			changed := relabel(have, want)
 			if !equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
-				have.Subjects, changed = want.Subjects, true
+				have.Subjects = want.Subjects
+				changed = true
 			}
 			return changed
 		},
@@ -96,10 +99,12 @@ func roleBinding(want *rbacv1.RoleBinding) desired {
 		repair: func() bool {
 			changed := relabel(have, want)
 			if !equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
-				have.Subjects, changed = want.Subjects, true
+				have.Subjects = want.Subjects
+				changed = true
 			}
 			if len(have.Finalizers) == 0 && len(want.Finalizers) > 0 {
-				have.Finalizers, changed = want.Finalizers, true
+				have.Finalizers = want.Finalizers
+				changed = true
 			}
 			return changed
 		},
@@ -136,7 +141,8 @@ func merged(have, want map[string]string) (map[string]string, bool) {
 		if have == nil {
 			have = map[string]string{}
 		}
-		have[key], changed = value, true
+		have[key] = value
+		changed = true
 	}
 	return have, changed
 }

@@ -66,7 +66,8 @@ func (c *Controller) collect(ctx context.Context, mc *clusterv1.ManagedCluster) 
 // letGo removes our finalizers, also that of an earlier hub. The status in
 // memory is kept: it is written if the finalizer of someone else remains.
 func (c *Controller) letGo(ctx context.Context, mc *clusterv1.ManagedCluster) error {
-	before, status := mc.DeepCopy(), mc.Status.DeepCopy()
+	before := mc.DeepCopy()
+	status := mc.Status.DeepCopy()
 	controllerutil.RemoveFinalizer(mc, clusterv1.FinalizerAPIResourceCleanup)
 	controllerutil.RemoveFinalizer(mc, clusterv1.FinalizerResourceCleanup)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

@@ -142,7 +142,8 @@ func (c *Controller) identify(ctx context.Context, mc *clusterv1.ManagedCluster)
 
 // claimants returns the clusters that have an identity or say so.
 func (c *Controller) claimants(ctx context.Context, id string) (view.Fleet, error) {
-	connections, claims := &fleetv1alpha1.ClusterConnectionList{}, &clusterv1.ManagedClusterList{}
+	connections := &fleetv1alpha1.ClusterConnectionList{}
+	claims := &clusterv1.ManagedClusterList{}
 	if c.writer.connections() {
 		if err := c.Client.List(ctx, connections, client.MatchingFields{byIdentity: id}, client.UnsafeDisableDeepCopy); err != nil {
 			return view.Fleet{}, fmt.Errorf("listing ClusterConnections of cluster %s: %w", id, err)

@@ -188,7 +188,8 @@ func (w *writer) letNamespaceGo(ctx context.Context, name string) error {
 // owns tells whether the namespace is that of the cluster: it has its label,
 // or the agent was given rights there before somebody took the label away.
 func (w *writer) owns(ctx context.Context, name string) (bool, error) {
-	binding, namespace := grants.WorkBinding(name), &corev1.Namespace{}
+	binding := grants.WorkBinding(name)
+	namespace := &corev1.Namespace{}
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(binding), binding); !apierrors.IsNotFound(err) {
 		return err == nil, wrap(err, "reading", "RoleBinding", client.ObjectKeyFromObject(binding).String())
 	}

@@ -36,7 +36,8 @@ func (c *Controller) read(ctx context.Context, name string) (*clusterv1.ManagedC
 
 func readFrom(ctx context.Context, reader client.Reader, name string) (*clusterv1.ManagedCluster, *fleetv1alpha1.ClusterConnection, error) {
 	key := client.ObjectKey{Name: name}
-	mc, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}
+	mc := &clusterv1.ManagedCluster{}
+	connection := &fleetv1alpha1.ClusterConnection{}
 	if err := reader.Get(ctx, key, mc); apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	} else if err != nil {

@@ -93,7 +93,8 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		Reason: clusterv1beta2.ManagedClusterSetBindingReasonBound, Message: "the ManagedClusterSet exists",
 	}
 	if apierrors.IsNotFound(err) {
-		bound.Status, bound.Reason = metav1.ConditionFalse, clusterv1beta2.ManagedClusterSetBindingReasonNotFound
+		bound.Status = metav1.ConditionFalse
+		bound.Reason = clusterv1beta2.ManagedClusterSetBindingReasonNotFound
 		bound.Message = fmt.Sprintf("there is no ManagedClusterSet %q", binding.Spec.ClusterSet)
 	}
 	conditions.Set(&binding.Status.Conditions, binding.Generation, bound)
