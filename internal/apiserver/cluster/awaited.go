@@ -214,7 +214,7 @@ func (w *writer) copyOne(ctx context.Context, cluster string, ref secretcopy.Ref
 	case err != nil:
 		return "", err
 	}
-	log.FromContext(ctx).Info("A Secret that a cluster waited for is copied", "cluster", cluster, "secret", ref.Source())
+	log.FromContext(ctx).Info("A Secret that a cluster waited for is copied", "cluster", cluster, "kind", "Secret", "namespace", ref.From.Namespace, "name", ref.From.Name)
 	return "", nil
 }
 

@@ -249,7 +249,7 @@ func (d *delivery) clear(ctx context.Context, earlier []workv1.ManifestWork) (cu
 
 // withdraw deletes works, those whose turn it is.
 func (d *delivery) withdraw(ctx context.Context, works []workv1.ManifestWork, preserve bool) error {
-	gone, err := d.by.withdraw(ctx, d.binding.GetNamespace(), works, preserve)
+	gone, err := withdraw(ctx, d.by.Deps, d.binding.GetNamespace(), works, preserve)
 	d.wrote = d.wrote || gone.some
 	d.limited = d.limited.With(gone.held)
 	maps.Copy(d.failed, gone.failed)

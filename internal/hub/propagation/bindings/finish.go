@@ -187,7 +187,7 @@ func (c ending) abandoned(ctx context.Context, name types.NamespacedName) (again
 		if !lost {
 			continue
 		}
-		gone, err := c.withdraw(ctx, name.Namespace, []workv1.ManifestWork{*work}, false)
+		gone, err := withdraw(ctx, c.Deps, name.Namespace, []workv1.ManifestWork{*work}, false)
 		problems = append(problems, err, send.Joined(gone.failed))
 		if gone.held.Any() { // and so would the others, which are not read from the hub for that
 			again = gone.held.Again
@@ -242,7 +242,7 @@ func empty(name types.NamespacedName) binding {
 
 // cleanUp deletes the works of a binding, those whose turn it is.
 func (c ending) cleanUp(ctx context.Context, b binding, works []workv1.ManifestWork) (allowance.Held, error) {
-	gone, err := c.withdraw(ctx, b.GetNamespace(), works, deliver.Preserves(b))
+	gone, err := withdraw(ctx, c.Deps, b.GetNamespace(), works, deliver.Preserves(b))
 	if err != nil {
 		return gone.held, err
 	}

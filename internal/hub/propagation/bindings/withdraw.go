@@ -28,7 +28,7 @@ type withdrawn struct {
 //
 // It is the namespace of the binding that pays, whatever its member has written into a work: the work
 // says only whether a ClusterPropagationPolicy has sent the object.
-func (c Deps) withdraw(ctx context.Context, namespace string, works []workv1.ManifestWork, preserve bool) (withdrawn, error) {
+func withdraw(ctx context.Context, c Deps, namespace string, works []workv1.ManifestWork, preserve bool) (withdrawn, error) {
 	of := map[allowance.Owner][]allowance.Deletion{}
 	for i := range works {
 		if work := &works[i]; alive(*work) {
@@ -38,7 +38,7 @@ func (c Deps) withdraw(ctx context.Context, namespace string, works []workv1.Man
 	}
 	result := withdrawn{failed: map[string]error{}}
 	for owner, deletions := range of {
-		now, held, err := c.turn(ctx, owner, deletions)
+		now, held, err := takeTurn(ctx, c, owner, deletions)
 		if err != nil {
 			return result, err
 		}
@@ -59,8 +59,8 @@ func (c Deps) withdraw(ctx context.Context, namespace string, works []workv1.Man
 	return result, nil
 }
 
-// turn returns which works of an owner are deleted now.
-func (c Deps) turn(ctx context.Context, owner allowance.Owner, deletions []allowance.Deletion) (now []*workv1.ManifestWork, held allowance.Held, err error) {
+// takeTurn returns which works of an owner are deleted now.
+func takeTurn(ctx context.Context, c Deps, owner allowance.Owner, deletions []allowance.Deletion) (now []*workv1.ManifestWork, held allowance.Held, err error) {
 	if owner.Namespace == "" {
 		for _, d := range deletions {
 			now = append(now, d.Work)

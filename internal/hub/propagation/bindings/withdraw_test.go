@@ -152,7 +152,7 @@ func TestDeletionsOfAnAdministratorDoNotWait(t *testing.T) {
 	s := newTenants(t)
 	s.sends("shop", 320, 1<<20)
 	works, _ := s.works("shop")
-	gone, err := s.withdraw(t.Context(), "", works, false)
+	gone, err := withdraw(t.Context(), s.Deps, "", works, false)
 	if _, left := s.works("shop"); err != nil || left != 0 || gone.held.Any() {
 		t.Errorf("%d works are left: %v", left, err)
 	}
