@@ -138,7 +138,7 @@ func (s *state) countIssued(cred *credential) {
 	if now.Sub(s.issuedAt) > issueQuiet {
 		s.issued = 0
 	}
-	s.issued = s.issued + 1
+	s.issued++
 	s.issuedAt = now
 	s.facts.ApplyAt = now.Add(issuePause(s.issued, cred.NotAfter.Sub(cred.NotBefore)))
 }

@@ -62,7 +62,7 @@ func (s *session) settle(now time.Time) time.Duration {
 		if now.Sub(p.last) > panicsForgotten {
 			p.count = 0
 		}
-		p.count = p.count + 1
+		p.count++
 		p.last = now
 		p.until = now.Add(backoff.After(p.count, backoff.Between(afterPanicMin, afterPanicMax)))
 		s.next = time.Time{} // it is probed at once then

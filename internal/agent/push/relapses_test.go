@@ -16,11 +16,11 @@ func TestConnectionsAreSpaced(t *testing.T) {
 	if wait := r.next().Sub(now); wait > 0 {
 		t.Errorf("the first connection waits %s", wait)
 	}
-	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+	for _, seconds := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
 		r.connect(now)
 		next := r.next()
-		if got := next.Sub(now); got != want*time.Second {
-			t.Errorf("the next connection waits %s, want %ds", got, want)
+		if got, want := next.Sub(now), time.Duration(seconds)*time.Second; got != want {
+			t.Errorf("the next connection waits %s, want %s", got, want)
 		}
 		now = next
 	}

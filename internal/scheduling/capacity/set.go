@@ -149,7 +149,7 @@ func (s shelf) put(request Request, replicas int64) (after []shelf, rest int64) 
 	free := s.nodes - full
 	if free > 0 && rest > 0 {
 		after = append(after, s.less(request, 1, rest))
-		free = free - 1
+		free--
 		rest = 0
 	}
 	if free > 0 {
