@@ -152,7 +152,7 @@ func flood(name string) (s *server, ways map[string]string) {
 // kept: in one document, and one by one.
 func TestWhatIsFoundIsBounded(t *testing.T) {
 	t.Parallel()
-	for test, name := range map[string]string{"more names": strings.Repeat("x", nameBytesMax-10), "longer names": strings.Repeat("x", 10*nameBytesMax)} {
+	for test, name := range map[string]string{"more names": strings.Repeat("x", nameBytesMax-10), "longer names": strings.Repeat("x", nameBytesMax+1)} {
 		s, ways := flood(name)
 		for way, body := range ways {
 			s.bodies["/apis"] = body
