@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,15 +78,16 @@ func seconds(numbers ...int) []time.Duration {
 
 func TestLooksBecomeRarerUntilNothingIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, copied := &hub{}, false
-		h.looking = func(string) (bool, error) { return !copied, nil }
+		h := &hub{}
+		var copied atomic.Bool
+		h.looking = func(string) (bool, error) { return !copied.Load(), nil }
 		l := run(t, h)
 		l.Add("one")
 		time.Sleep(100 * time.Second)
 		if got, want := h.looksAt("one"), seconds(1, 3, 7, 15, 31, 61, 91); !slices.Equal(got, want) {
 			t.Errorf("looks at %v, want at %v", got, want)
 		}
-		copied = true
+		copied.Store(true)
 		time.Sleep(time.Hour)
 		if got := len(h.looksAt("one")); got != 8 {
 			t.Errorf("%d looks in all, want one more and then none", got)
