@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -90,6 +91,10 @@ func (f *forecast) refused() bool {
 	}
 	spec := f.then.PropagationSpec()
 	name := claims.Name(f.then)
+	if wrong := claims.CheckDependentOverrides(spec, field.NewPath("spec")); len(wrong) > 0 {
+		f.problem("%s: %s", name, wrong.ToAggregate())
+		return true
+	}
 	for _, override := range spec.DependentOverrides {
 		if !f.overrides(override) {
 			f.problem("%s: spec.dependentOverrides: it waits for override policy %q, which does not exist: create it", name, override)

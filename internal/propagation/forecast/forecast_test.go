@@ -219,6 +219,13 @@ func TestOf(t *testing.T) {
 				"problem: " + first + `: spec.dependentOverrides: it waits for override policy "images", which does not exist: create it`,
 			},
 		},
+		"it waits for too many overrides": {
+			propagating(one), propagating(with(divided(policy("first", "a")), func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = make([]string, 257) })), nil, false,
+			[]string{
+				first + " > " + first, "a unchanged: 3 x > 3 x", "b unchanged: 3 x > 3 x",
+				"problem: " + first + `: spec.dependentOverrides: Too many: 257: must have at most 256 items: the policy waits for each of them; name fewer, or put their rules into fewer override policies`,
+			},
+		},
 		"no such PriorityClass": {
 			propagating(one), propagating(with(divided(policy("first", "a")), func(s *policyv1alpha1.PropagationSpec) {
 				s.SchedulePriority = &policyv1alpha1.SchedulePriority{PriorityClassName: "low"}

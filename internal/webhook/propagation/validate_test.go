@@ -269,6 +269,19 @@ func TestTermsOfAPolicyAreCounted(t *testing.T) {
 	told(t, nil, wrong, nil, []string{"spec.placement: Too many: 1002"})
 }
 
+// TestDependentOverridesAreCounted is about names by each of which the hub finds a policy.
+func TestDependentOverridesAreCounted(t *testing.T) {
+	spec := &policyv1alpha1.PropagationSpec{
+		ResourceSelectors:  []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}},
+		DependentOverrides: make([]string, claims.DependentOverridesMax),
+	}
+	_, wrong := checkPropagation("shop", spec)
+	told(t, nil, wrong, nil, nil)
+	spec.DependentOverrides = append(spec.DependentOverrides, "one-more")
+	_, wrong = checkPropagation("shop", spec)
+	told(t, nil, wrong, nil, []string{"spec.dependentOverrides: Too many: 257: must have at most 256 items: the policy waits for each of them"})
+}
+
 func within(path string, fields []string) []string {
 	var all []string
 	for _, f := range fields {

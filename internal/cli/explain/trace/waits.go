@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
@@ -38,7 +39,8 @@ func needs(namespace string, spec *policyv1alpha1.PropagationSpec) []need {
 	if namespace != "" {
 		kind.Kind = "OverridePolicy"
 	}
-	for _, name := range spec.DependentOverrides {
+	names := spec.DependentOverrides
+	for _, name := range names[:min(len(names), claims.DependentOverridesMax)] {
 		all = append(all, need{kind, namespace, name, "spec.dependentOverrides"})
 	}
 	if asked := spec.SchedulePriority; asked != nil {
@@ -107,6 +109,9 @@ func (f *Facts) waits() []string {
 		return nil
 	}
 	var notes []string
+	if wrong := claims.CheckDependentOverrides(c.spec, field.NewPath("spec")); len(wrong) > 0 {
+		return []string{fmt.Sprintf("%s is not applied: %s.", c, wrong.ToAggregate())}
+	}
 	for _, n := range needs(c.Namespace, c.spec) {
 		if slices.Contains(f.Absent, n.String()) {
 			notes = append(notes, fmt.Sprintf("%s waits for %s (%s), which does not exist: create it.", c, n, n.field))

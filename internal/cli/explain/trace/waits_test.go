@@ -69,6 +69,10 @@ func TestWhatKeepsAPolicyFromBeingApplied(t *testing.T) {
 			"PropagationPolicy shop/own waits for OverridePolicy shop/images (spec.dependentOverrides), which does not exist: create it.",
 		},
 		"an override that is there": {web("shop/own").policy("own", 0, deployment("")).asking(waitsForOverride), "The hub's propagation controller makes the binding in a moment"},
+		"too many overrides": {
+			web("").policy("own", 0, deployment("")).asking(func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = make([]string, 257) }),
+			"PropagationPolicy shop/own is not applied: spec.dependentOverrides: Too many: 257: must have at most 256 items",
+		},
 		"a PriorityClass": {
 			absent(web("").policy("own", 0, deployment("")).asking(ranked), "PriorityClass high"),
 			"PropagationPolicy shop/own waits for PriorityClass high (spec.schedulePriority), which does not exist: create it.",

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -166,9 +167,13 @@ func (c *Controller) propagate(
 	return c.binder.bind(ctx, key, object, policy, bindings)
 }
 
-// waits tells whether the policy cannot be applied yet: OverridePolicies that it
-// depends on are missing. They bring the object back when they come.
+// waits reports whether the policy cannot be applied yet: OverridePolicies that it
+// depends on are missing, and bring the object back when they come, or are too many.
 func (d Deps) waits(ctx context.Context, policy policyv1alpha1.Policy, template *metav1.PartialObjectMetadata) (bool, error) {
+	if wrong := claims.CheckDependentOverrides(policy.PropagationSpec(), field.NewPath("spec")); len(wrong) > 0 {
+		d.Events.Eventf(template, policy, corev1.EventTypeWarning, claims.EventFailed, action, "policy %q is not applied: %s", policy.GetName(), wrong.ToAggregate())
+		return true, nil
+	}
 	for _, name := range policy.PropagationSpec().DependentOverrides {
 		var override client.Object = &policyv1alpha1.ClusterOverridePolicy{}
 		if policy.GetNamespace() != "" {

@@ -55,7 +55,8 @@ func waitsFor(object client.Object) []string {
 		return nil
 	}
 	var values []string
-	for _, name := range policy.PropagationSpec().DependentOverrides {
+	names := policy.PropagationSpec().DependentOverrides
+	for _, name := range names[:min(len(names), claims.DependentOverridesMax)] { // one with more is not applied
 		values = append(values, overrideName(policy.GetNamespace(), name))
 	}
 	if asked := policy.PropagationSpec().SchedulePriority; asked != nil {
