@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -214,12 +213,20 @@ func (d Deps) follow(ctx context.Context, reference references.Reference) (*unst
 // holds tells whether the binding of another object still says that this one
 // needs it.
 func (r *Referrers) holds(ctx context.Context, b *workv1alpha2.ResourceBinding) (bool, error) {
-	attached := &workv1alpha2.ResourceBindingList{}
-	err := r.Client.List(ctx, attached, client.InNamespace(b.Namespace), client.MatchingFields{indexNeeded: references.Label(b.Namespace, b.Name)}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return false, fmt.Errorf("listing what binding %q needs: %w", b.Namespace+"/"+b.Name, err)
+	label := references.Label(b.Namespace, b.Name)
+	for _, value := range []string{label, neededByMany} {
+		attached := &workv1alpha2.ResourceBindingList{}
+		err := r.Client.List(ctx, attached, client.InNamespace(b.Namespace), client.MatchingFields{indexNeeded: value}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return false, fmt.Errorf("listing what binding %q needs: %w", b.Namespace+"/"+b.Name, err)
+		}
+		for i := range attached.Items {
+			if _, says := attached.Items[i].Labels[label]; says && attached.Items[i].DeletionTimestamp.IsZero() {
+				return true, nil
+			}
+		}
 	}
-	return slices.ContainsFunc(attached.Items, func(b workv1alpha2.ResourceBinding) bool { return b.DeletionTimestamp.IsZero() }), nil
+	return false, nil
 }
 
 // write makes the binding say what its object needs, and stay until nothing says

@@ -37,8 +37,12 @@ const (
 	// indexRefers finds the bindings whose objects need an object, by references.Key.
 	indexRefers = "refers-to"
 	// indexNeeded finds the bindings whose objects are needed for that of another, by
-	// the label that says so.
-	indexNeeded = "needed-by"
+	// the label that says so. It finds those with more than neededMax such labels by
+	// neededByMany: each value takes many times the label, of which a binding has room for
+	// tens of thousands.
+	indexNeeded  = "needed-by"
+	neededMax    = 256
+	neededByMany = "many"
 )
 
 // Index adds the indexes by which the controllers read bindings.
@@ -58,21 +62,27 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 		}
 		return keys
 	}
-	needed := func(object client.Object) []string {
-		var keys []string
-		for key := range object.GetLabels() {
-			if strings.HasPrefix(key, workv1alpha2.LabelDependedByPrefix) {
-				keys = append(keys, key)
-			}
-		}
-		return keys
-	}
-	for name, values := range map[string]client.IndexerFunc{indexRefers: refers, indexNeeded: needed} {
+	for name, values := range map[string]client.IndexerFunc{indexRefers: refers, indexNeeded: neededByLabels} {
 		if err := indexer.IndexField(ctx, &workv1alpha2.ResourceBinding{}, name, values); err != nil {
 			return fmt.Errorf("indexing ResourceBindings by %s: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// neededByLabels returns the values by which indexNeeded finds a binding.
+func neededByLabels(object client.Object) []string {
+	var keys []string
+	for key := range object.GetLabels() {
+		if !strings.HasPrefix(key, workv1alpha2.LabelDependedByPrefix) {
+			continue
+		}
+		if len(keys) == neededMax {
+			return []string{neededByMany}
+		}
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 // SetupWithManager adds the controller to the manager. Changed has bindings
