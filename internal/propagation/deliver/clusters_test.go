@@ -5,6 +5,8 @@ package deliver
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,5 +53,28 @@ func TestNothingIsSentToWhatIsNoCluster(t *testing.T) {
 		if sent := work != nil; sent != want || errors.Is(problem, ErrNoCluster) == want || err != nil {
 			t.Errorf("%s: the work of the binding's namespace is made there: %t, want %t; the problem is %v (%v)", name, sent, want, problem, err)
 		}
+	}
+}
+
+// TestTargetsAreBounded has a binding that names more clusters for those that refer to it than a
+// hub has.
+func TestTargetsAreBounded(t *testing.T) {
+	spec := &workv1alpha2.ResourceBindingSpec{Replicas: 3, Clusters: []workv1alpha2.TargetCluster{{Name: "zz-chosen", Replicas: 1}}}
+	for snapshot := range 4 {
+		one := workv1alpha2.BindingSnapshot{Clusters: []workv1alpha2.TargetCluster{{Name: "zz-chosen"}}}
+		for n := range targetsMax / 2 {
+			one.Clusters = append(one.Clusters, workv1alpha2.TargetCluster{Name: fmt.Sprintf("c%d-%d", snapshot, n)})
+		}
+		spec.RequiredBy = append(spec.RequiredBy, one)
+	}
+	targets := Targets(spec)
+	if len(targets) != targetsMax+1 {
+		t.Errorf("the object is sent to %d clusters, want the chosen one and %d", len(targets), targetsMax)
+	}
+	if last := targets[len(targets)-1]; last.Name != "zz-chosen" || last.Replicas != 1 {
+		t.Errorf("the one that was chosen is not among them: %v", last)
+	}
+	if !slices.ContainsFunc(targets, func(c workv1alpha2.TargetCluster) bool { return c.Name == "c0-0" && c.Replicas == 3 }) {
+		t.Error("the first of the others is not among them")
 	}
 }

@@ -185,18 +185,28 @@ func (s Source) make(pruned *unstructured.Unstructured, v variant, cluster *view
 	return result{object: object, applied: applied}
 }
 
+// targetsMax is to how many clusters a binding sends its object at most for those that refer to
+// it, as many as may be chosen for one: whoever writes bindings can name any number.
+const targetsMax = 10_000
+
 // Targets returns the clusters that a binding sends its object to: those that were
-// chosen, and those of the objects that refer to it. They are in the order of
-// names.
+// chosen, and those of the objects that refer to it, as long as these are not too many. They
+// are in the order of names.
 func Targets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
 	by := map[string]workv1alpha2.TargetCluster{}
-	for _, snapshot := range spec.RequiredBy {
-		for _, target := range snapshot.Clusters {
-			by[target.Name] = workv1alpha2.TargetCluster{Name: target.Name, Replicas: spec.Replicas}
-		}
-	}
 	for _, target := range spec.Clusters {
 		by[target.Name] = target
+	}
+	most := len(by) + targetsMax
+	for _, snapshot := range spec.RequiredBy {
+		for _, target := range snapshot.Clusters {
+			if len(by) >= most {
+				break
+			}
+			if _, is := by[target.Name]; !is {
+				by[target.Name] = workv1alpha2.TargetCluster{Name: target.Name, Replicas: spec.Replicas}
+			}
+		}
 	}
 	return slices.SortedFunc(maps.Values(by), func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
 }

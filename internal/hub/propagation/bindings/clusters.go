@@ -53,6 +53,9 @@ func (w clusterWatch) feed(tell func(object client.Object, gone bool) (before, a
 				order.AddLater(q, reconcile.Request{NamespacedName: name}, wait)
 			}
 		}
+		if after == nil {
+			w.stakes.ForgetCluster(object.GetName())
+		}
 		if before == nil && after != nil {
 			w.returned(ctx, q, after.Name)
 		}

@@ -7,6 +7,8 @@
 package stakes
 
 import (
+	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -38,9 +40,10 @@ type Stakes struct {
 	mu       sync.Mutex
 	bindings map[types.NamespacedName]entry
 	groups   map[Group]*members
-	// at has the bindings by the clusters that their objects are sent to. The value
-	// tells whether the cluster was chosen for the object, or is that of another which
-	// needs it.
+	// at has the bindings by the clusters that their objects are sent to, of clusters that
+	// have changed: whoever writes bindings can name thousands that do not exist. The value
+	// says whether the cluster was chosen for the object, or is that of another which needs
+	// it.
 	at map[string]map[types.NamespacedName]bool
 }
 
@@ -52,8 +55,23 @@ type members struct {
 
 // entry is one binding.
 type entry struct {
-	group    *members // nil if its clusters are not ours to choose
-	clusters []string // that its object is sent to
+	group *members      // nil if its clusters are not ours to choose
+	sent  []sentCluster // sorted
+}
+
+// sentCluster is a cluster that an object is sent to.
+type sentCluster struct {
+	cluster string
+	chosen  bool // or else it is that of another object, which needs this one
+}
+
+// findCluster returns the cluster of the name, if the object is sent there.
+func (e entry) findCluster(cluster string) (to sentCluster, is bool) {
+	place, is := slices.BinarySearchFunc(e.sent, cluster, func(s sentCluster, name string) int { return strings.Compare(s.cluster, name) })
+	if !is {
+		return sentCluster{}, false
+	}
+	return e.sent[place], true
 }
 
 // Set notes what a binding is now.
@@ -78,12 +96,13 @@ func (s *Stakes) Set(b Binding) {
 	for _, target := range spec.Clusters {
 		chosen[target.Name] = true
 	}
-	for _, target := range deliver.Targets(spec) {
-		e.clusters = append(e.clusters, target.Name)
-		if s.at[target.Name] == nil {
-			s.at[target.Name] = map[types.NamespacedName]bool{}
+	targets := deliver.Targets(spec)
+	e.sent = make([]sentCluster, 0, len(targets))
+	for _, target := range targets {
+		e.sent = append(e.sent, sentCluster{target.Name, chosen[target.Name]})
+		if at, asked := s.at[target.Name]; asked {
+			at[name] = chosen[target.Name]
 		}
-		s.at[target.Name][name] = chosen[target.Name]
 	}
 	s.bindings[name] = e
 }
@@ -111,11 +130,32 @@ func (s *Stakes) remove(name types.NamespacedName) {
 			delete(s.groups, e.group.of)
 		}
 	}
-	for _, cluster := range e.clusters {
-		if delete(s.at[cluster], name); len(s.at[cluster]) == 0 {
-			delete(s.at, cluster)
+	for _, to := range e.sent {
+		delete(s.at[to.cluster], name)
+	}
+}
+
+// bindingsSentTo returns the bindings whose objects are sent to a cluster. It looks at all of them
+// the first time, and follows them from then on. The caller has the lock.
+func (s *Stakes) bindingsSentTo(cluster string) map[types.NamespacedName]bool {
+	if at, asked := s.at[cluster]; asked || s.at == nil {
+		return at
+	}
+	at := map[types.NamespacedName]bool{}
+	for name, e := range s.bindings {
+		if to, is := e.findCluster(cluster); is {
+			at[name] = to.chosen
 		}
 	}
+	s.at[cluster] = at
+	return at
+}
+
+// ForgetCluster forgets a cluster that is gone.
+func (s *Stakes) ForgetCluster(cluster string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.at, cluster)
 }
 
 // Affected returns the bindings that a change of a cluster can matter to: all whose
@@ -127,7 +167,8 @@ func (s *Stakes) Affected(cluster string, all bool, affects func(of Group, targe
 	defer s.mu.Unlock()
 	var affected []types.NamespacedName
 	targets := map[*members]bool{}
-	for name, chosen := range s.at[cluster] {
+	at := s.bindingsSentTo(cluster)
+	for name, chosen := range at {
 		group := s.bindings[name].group
 		if all {
 			affected = append(affected, name)
@@ -150,7 +191,7 @@ func (s *Stakes) Affected(cluster string, all bool, affects func(of Group, targe
 			continue
 		}
 		for name := range group.names {
-			if chosen, sent := s.at[cluster][name]; !chosen && (!sent || !all) {
+			if chosen, sent := at[name]; !chosen && (!sent || !all) {
 				affected = append(affected, name)
 			}
 		}

@@ -150,10 +150,51 @@ func TestABindingOfManyClusters(t *testing.T) {
 			var stakes Stakes
 			stakes.Set(b)
 			for cluster, chosen := range map[string]bool{"cluster-0": true, fmt.Sprintf("cluster-%d", many-1): true, "needed": false} {
-				if is, has := stakes.at[cluster][types.NamespacedName{Namespace: b.Namespace, Name: b.Name}]; !has || is != chosen {
+				if is, has := stakes.bindingsSentTo(cluster)[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}]; !has || is != chosen {
 					t.Errorf("%s is noted: %t, and as chosen: %t; want the latter to be %t", cluster, has, is, chosen)
 				}
 			}
 		}
 	})
+}
+
+// TestNamesThatAreNoClustersAreNotIndexed has bindings that name thousands of clusters that do
+// not exist, which would take many times their length if each were a way to find them.
+func TestNamesThatAreNoClustersAreNotIndexed(t *testing.T) {
+	const many = 20_000
+	var stakes Stakes
+	forged := bindingOf("forged", "", nil)
+	snapshot := workv1alpha2.BindingSnapshot{Name: "other"}
+	for i := range many {
+		snapshot.Clusters = append(snapshot.Clusters, workv1alpha2.TargetCluster{Name: fmt.Sprintf("none-%d", i)})
+	}
+	forged.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{snapshot}
+	before := bindingOf("before", "", nil, clusterName)
+	stakes.Set(forged)
+	stakes.Set(before)
+	told := func() (names []string) {
+		for _, name := range stakes.Affected(clusterName, true, func(Group, bool) bool { return false }) {
+			names = append(names, name.Name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	if names := told(); !slices.Equal(names, []string{"before"}) {
+		t.Errorf("%v are told", names)
+	}
+	stakes.Set(bindingOf("after", "", nil, clusterName))
+	if names := told(); !slices.Equal(names, []string{"after", "before"}) {
+		t.Errorf("%v are told once there is one more", names)
+	}
+	if len(stakes.at) != 1 {
+		t.Errorf("bindings are found by %d names, of which one is a cluster that has changed", len(stakes.at))
+	}
+	stakes.ForgetCluster(clusterName)
+	if len(stakes.at) != 0 {
+		t.Error("a cluster that is gone is remembered")
+	}
+	stakes.Forget(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "before"})
+	if names := told(); !slices.Equal(names, []string{"after"}) {
+		t.Errorf("%v are told once the cluster is there again", names)
+	}
 }
