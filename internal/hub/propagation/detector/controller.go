@@ -31,6 +31,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/kube/events"
+	"github.com/capstan-io/capstan/internal/kube/order"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
@@ -77,7 +78,10 @@ type Controller struct {
 	chooser  chooser
 	refusals refusals
 	asking   *asking
-	bound    *bound
+	// ranks are how important objects are, as far as ranking has found out.
+	ranks   *order.Ranks[templates.Key]
+	ranking *inbox.AsideKeys[templates.Key]
+	bound   *bound
 	// policies are the changes of policies.
 	policies *inbox.Changes[templates.Key]
 }
@@ -86,8 +90,9 @@ type Controller struct {
 func New(d Deps) *Controller {
 	c := &Controller{
 		Deps: d, binder: binder{d}, chooser: chooser{d, &claims.Selections{}}, refusals: refusals{d.Objects, d.Events, d.Refusals},
-		asking: &asking{}, bound: newBound(d.Templates.Use),
+		asking: &asking{}, ranks: &order.Ranks[templates.Key]{}, bound: newBound(d.Templates.Use),
 	}
+	c.ranking = inbox.NewAsideKeys(namespaceOf, c.raiseRank)
 	c.policies = inbox.NewChanges(c.follow)
 	return c
 }

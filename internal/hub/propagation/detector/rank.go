@@ -63,12 +63,32 @@ func (a *asking) any() bool {
 	return len(a.policies) > 0
 }
 
-// rank returns how important an object is: as its policy says, or the one that is
-// about to claim it.
+// rank returns how important an object is, by what is known. It is asked whenever a watch
+// tells of an object, and has what is not known found out aside: an author of policies can
+// have that take long.
 func (c *Controller) rank(key templates.Key) int32 {
 	if !c.asking.any() {
+		c.ranks.Set(key, 0)
 		return 0
 	}
+	c.ranking.NoteKey(key)
+	return c.ranks.Of(key)
+}
+
+// raiseRank finds out how important an object is, and has it come sooner if it is more important
+// than was known.
+func (c *Controller) raiseRank(q queue, key templates.Key) {
+	before := c.ranks.Of(key)
+	is := c.objectImportance(key)
+	c.ranks.Set(key, is)
+	if is > before {
+		q.Add(key)
+	}
+}
+
+// objectImportance returns how important an object is: as its policy says, or the one that is
+// about to claim it.
+func (c *Controller) objectImportance(key templates.Key) int32 {
 	template, _ := c.Templates.Get(key)
 	if template == nil {
 		return 0

@@ -51,6 +51,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[tem
 	return builder.TypedControllerManagedBy[templates.Key](mgr).Named("template").
 		WatchesRawSource(source.TypedFunc[templates.Key](changed.Open)).
 		WatchesRawSource(source.TypedFunc[templates.Key](c.policies.Open)).
+		WatchesRawSource(source.TypedFunc[templates.Key](c.ranking.Open)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.PropagationPolicy{}), c.onPolicy())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.ClusterPropagationPolicy{}), c.onPolicy())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ResourceBinding{}), c.onBinding())).

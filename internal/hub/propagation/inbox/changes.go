@@ -7,8 +7,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,24 +40,16 @@ func (c Change) States() []client.Object {
 // that wait. Here namespaces have their turns, and equal parts of the time: a tenant whose
 // changes take long has fewer turns than others, who wait for one of its changes at most.
 type Changes[K comparable] struct {
-	follow func(context.Context, Queue[K], Change)
-	now    func() time.Time
+	pendingWork[*Change]
 
-	mu sync.Mutex
-	// waiting are the changes of a namespace, the oldest first, and turns the namespaces
-	// that have some, but for the one whose turn it is.
-	waiting map[string][]*Change
-	turns   turns
+	follow func(context.Context, Queue[K], Change)
 	// latest are the last of those that wait of each object.
 	latest map[types.NamespacedName]*Change
-	news   chan struct{} // has an element if there may be some
 }
 
 // NewChanges returns changes of which follow adds to the queue what is to be looked at.
 func NewChanges[K comparable](follow func(context.Context, Queue[K], Change)) *Changes[K] {
-	return &Changes[K]{
-		follow: follow, now: time.Now, waiting: map[string][]*Change{}, latest: map[types.NamespacedName]*Change{}, news: make(chan struct{}, 1),
-	}
+	return &Changes[K]{pendingWork: newPendingWork[*Change](), follow: follow, latest: map[types.NamespacedName]*Change{}}
 }
 
 // Note takes in a change. It returns at once.
@@ -68,38 +58,20 @@ func (c *Changes[K]) Note(before, after client.Object) {
 	change := &Change{Before: before, After: after, name: object}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	waiting := c.waiting[object.Namespace]
-	if last := c.latest[object]; last != nil && len(waiting) >= apartMax {
+	if last := c.latest[object]; last != nil && len(c.waiting[object.Namespace]) >= apartMax {
 		if last.After != nil && len(last.Between) < betweenMax {
 			last.Between = append(last.Between, last.After)
 		}
 		last.After = after
 		return
 	}
-	if len(waiting) == 0 {
-		c.turns.come(object.Namespace)
-	}
-	c.waiting[object.Namespace] = append(waiting, change)
+	c.putWaiting(object.Namespace, change)
 	c.latest[object] = change
-	select {
-	case c.news <- struct{}{}:
-	default: // there are some already
-	}
 }
 
 // Open has the queue of a controller filled, as long as it runs.
 func (c *Changes[K]) Open(ctx context.Context, q Queue[K]) error {
-	go func() {
-		for ctx.Err() == nil {
-			if c.Follow(ctx, q) {
-				continue
-			}
-			select {
-			case <-ctx.Done():
-			case <-c.news:
-			}
-		}
-	}()
+	c.followNews(ctx, func() bool { return c.Follow(ctx, q) })
 	return nil
 }
 
@@ -112,9 +84,7 @@ func (c *Changes[K]) Follow(ctx context.Context, q Queue[K]) bool {
 	}
 	begun := c.now()
 	c.follow(ctx, q, *next)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.turns.end(c.now().Sub(begun), len(c.waiting[next.name.Namespace]) > 0)
+	c.endTurn(next.name.Namespace, begun)
 	return true
 }
 
@@ -122,17 +92,9 @@ func (c *Changes[K]) Follow(ctx context.Context, q Queue[K]) bool {
 func (c *Changes[K]) next() *Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	namespace, is := c.turns.begin()
-	if !is {
-		return nil
-	}
-	next := c.waiting[namespace][0]
-	rest := c.waiting[namespace][1:]
-	if c.latest[next.name] == next {
+	next, is := c.takeNext()
+	if is && c.latest[next.name] == next {
 		delete(c.latest, next.name)
-	}
-	if c.waiting[namespace] = rest; len(rest) == 0 {
-		delete(c.waiting, namespace)
 	}
 	return next
 }
