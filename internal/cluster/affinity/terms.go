@@ -4,6 +4,8 @@
 package affinity
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
@@ -35,7 +37,7 @@ func CheckPlacement(placement *policyv1alpha1.Placement, path *field.Path) field
 			terms += termsOf(&s.WeightPreference.StaticWeightList[i].TargetCluster)
 		}
 	}
-	return labelselector.Check(path, terms)
+	return checkTermCount(path, terms)
 }
 
 // CheckTargets does so for the clusters of an override policy.
@@ -44,8 +46,20 @@ func CheckTargets(spec *policyv1alpha1.OverrideSpec, path *field.Path) field.Err
 	for i := range spec.OverrideRules {
 		terms += termsOf(spec.OverrideRules[i].TargetCluster)
 	}
-	return labelselector.Check(path, terms)
+	return checkTermCount(path, terms)
 }
+
+func checkTermCount(path *field.Path, terms int) field.ErrorList {
+	problems := labelselector.Check(path, terms)
+	for _, problem := range problems {
+		problem.Detail += fmt.Sprintf("; %d names of clusters count as one", namesATerm)
+	}
+	return problems
+}
+
+// namesATerm is how many names of clusters count as one term: a cluster is looked up among
+// them, and not compared with each, but they are read and sorted.
+const namesATerm = 10
 
 // termsOf counts what clusters are compared with; nil has nothing.
 func termsOf(a *policyv1alpha1.ClusterAffinity) int {
@@ -58,8 +72,6 @@ func termsOf(a *policyv1alpha1.ClusterAffinity) int {
 			terms += len(e.Values)
 		}
 	}
-	if terms == 0 && len(a.ClusterNames) == 0 { // it selects all, which is compared as well
-		return 1
-	}
-	return terms
+	terms += (len(a.ClusterNames) + len(a.ExcludeClusters) + namesATerm - 1) / namesATerm
+	return max(1, terms) // to select all is compared as well
 }

@@ -5,6 +5,7 @@ package binding
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,27 @@ func TestManyTermsPlaceNothing(t *testing.T) {
 	}}
 	if _, problems := Compile(p); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "spec.placement: Too many: 1002") {
 		t.Errorf("got %v", problems)
+	}
+}
+
+// TestManyNamesPlaceNothing is about names of clusters, which are read and sorted, and about rules
+// by name, with each of which every cluster is compared.
+func TestManyNamesPlaceNothing(t *testing.T) {
+	names := make([]string, 10_000)
+	one := policyv1alpha1.StaticClusterWeight{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"a"}}, Weight: 1}
+	weighing := func(rules int) policyv1alpha1.Placement {
+		weights := &policyv1alpha1.ClusterPreferences{StaticWeightList: slices.Repeat([]policyv1alpha1.StaticClusterWeight{one}, rules)}
+		return policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{WeightPreference: weights}}
+	}
+	for want, p := range map[string]policyv1alpha1.Placement{
+		"":                               {ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: names}},
+		"spec.placement: Too many: 1001": {ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: names, ExcludeClusters: []string{"a"}}},
+		"spec.placement: Too many: 1001: must have at most 1000 items": weighing(1001),
+	} {
+		_, problems := Compile(&p)
+		if want == "" && len(problems) > 0 || want != "" && (len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), want)) {
+			t.Errorf("got %v, want %q", problems, want)
+		}
 	}
 }
 

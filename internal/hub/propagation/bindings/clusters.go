@@ -19,9 +19,9 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
-	"github.com/capstan-io/capstan/internal/kube/order"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
@@ -32,9 +32,10 @@ type clusterWatch struct {
 
 	stakes  *stakes.Stakes
 	hearing *hearing
+	news    *clusterNews
 }
 
-// feed tells the fleet of each object, and brings back the bindings that can
+// feed tells the fleet of each object, and notes its change for the bindings that can
 // care. gone is true for an object that was deleted.
 func (w clusterWatch) feed(tell func(object client.Object, gone bool) (before, after *view.Cluster)) handler.EventHandler {
 	take := func(ctx context.Context, q queue, object client.Object, gone bool) {
@@ -42,19 +43,8 @@ func (w clusterWatch) feed(tell func(object client.Object, gone bool) (before, a
 		if owns(before) != owns(after) {
 			w.Reserved(object.GetName())
 		}
-		affected := w.affected(object.GetName(), before, after)
-		confirmed := w.confirmed(object.GetName(), before, after)
-		if len(affected)+len(confirmed) > 0 {
-			wait := w.wait(object.GetName(), before, after)
-			for _, name := range affected {
-				q.AddAfter(reconcile.Request{NamespacedName: name}, wait)
-			}
-			for _, name := range confirmed {
-				order.AddLater(q, reconcile.Request{NamespacedName: name}, wait)
-			}
-		}
-		if after == nil {
-			w.stakes.ForgetCluster(object.GetName())
+		if before == nil || after == nil || !view.Alike(*before, *after) {
+			w.news.noteChange(object.GetName(), before, after)
 		}
 		if before == nil && after != nil {
 			w.returned(ctx, q, after.Name)
@@ -111,24 +101,29 @@ func (w clusterWatch) connection(object client.Object, gone bool) (before, after
 
 // confirmed returns the bindings whose decisions are to be confirmed as a cluster has
 // changed, after all that is more urgent.
-func (w clusterWatch) confirmed(cluster string, before, after *view.Cluster) []types.NamespacedName {
-	if before == nil || after == nil || view.Alike(*before, *after) {
+func (w clusterWatch) confirmed(applied decide.AppliedPlacements, cluster string, change clusterChange) []types.NamespacedName {
+	before := change.before
+	after := change.after
+	if before == nil || after == nil {
 		return nil
 	}
-	names := w.stakes.Affected(cluster, false, func(of stakes.Group, _ bool) bool { return w.Store.Decider.Reconfirms(of, before, after) })
+	names := w.stakes.Affected(cluster, false, func(of *stakes.Group, _ bool) bool { return applied.Reconfirms(of, before, after) })
 	w.Store.Decider.Confirm(names...)
 	return names
 }
 
 // affected returns the bindings that a change of a cluster can matter to: to what
-// is decided, to whether anything is sent there, or to what is known of the object there.
-func (w clusterWatch) affected(cluster string, before, after *view.Cluster) []types.NamespacedName {
-	if before != nil && after != nil && view.Alike(*before, *after) {
-		return nil
+// is decided, to whether anything is sent there, or to what is known of the object there. After
+// a gap the cluster counts as one that has just come.
+func (w clusterWatch) affected(applied decide.AppliedPlacements, cluster string, change clusterChange) []types.NamespacedName {
+	before := change.before
+	after := change.after
+	if change.gap && after != nil {
+		before = nil
 	}
 	heard := before == nil || after == nil || before.Available != after.Available || owns(before) != owns(after)
-	return w.stakes.Affected(cluster, heard, func(of stakes.Group, target bool) bool {
-		return w.Store.Decider.Affected(of, before, after, target)
+	return w.stakes.Affected(cluster, heard, func(of *stakes.Group, target bool) bool {
+		return applied.Affected(of, before, after, target)
 	})
 }
 

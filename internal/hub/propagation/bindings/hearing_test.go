@@ -4,6 +4,7 @@
 package bindings
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -47,7 +49,7 @@ func watchOf(clk clock.PassiveClock, bindings int) clusterWatch {
 	clusters := fleet.New(clk)
 	watch := clusterWatch{
 		Deps:   Deps{Fleet: clusters, Clock: clk, Store: store.New(nil, decide.New(decide.Options{Fleet: clusters, Clock: clk}), clusters), Reserved: func(string) {}},
-		stakes: &stakes.Stakes{}, hearing: &hearing{},
+		stakes: &stakes.Stakes{}, hearing: &hearing{}, news: newClusterNews(),
 	}
 	for i := range bindings {
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint(i)}}
@@ -59,6 +61,21 @@ func watchOf(clk clock.PassiveClock, bindings int) clusterWatch {
 	return watch
 }
 
+// followed returns a handler that has each change followed at once.
+func followed(watch clusterWatch) handler.EventHandler {
+	fed := watch.feed(watch.cluster)
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			fed.Create(ctx, e, q)
+			watch.followChanges(q)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			fed.Update(ctx, e, q)
+			watch.followChanges(q)
+		},
+	}
+}
+
 // TestAClusterThatFlapsLeavesWorkersToOthers has an agent say for ten minutes, twenty times
 // a second, that its cluster is available, and that it is not.
 func TestAClusterThatFlapsLeavesWorkersToOthers(t *testing.T) {
@@ -66,7 +83,7 @@ func TestAClusterThatFlapsLeavesWorkersToOthers(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	watch := watchOf(clk, bindings)
 	q := &added{}
-	handler := watch.feed(watch.cluster)
+	handler := followed(watch)
 	saying := func(cluster string, turn int, available metav1.ConditionStatus) *clusterv1.ManagedCluster {
 		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster, ResourceVersion: fmt.Sprint(turn + 1)}}
 		mc.Spec.HubAcceptsClient = true
@@ -115,7 +132,7 @@ func TestALabelThatFlapsLeavesWorkersToOthers(t *testing.T) {
 	const bindings, minutes, perMinute = 10, 10, 20 * 60
 	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	watch, q := watchOf(clk, bindings), &added{}
-	handler := watch.feed(watch.cluster)
+	handler := followed(watch)
 	labelled := func(turn int, load, env string) *clusterv1.ManagedCluster {
 		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "flaps", ResourceVersion: fmt.Sprint(turn + 1), Labels: map[string]string{"agent.example/load": load, "env": env}}}
 		mc.Spec.HubAcceptsClient = true

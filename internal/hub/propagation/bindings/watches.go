@@ -52,7 +52,7 @@ type queue = inbox.Queue[reconcile.Request]
 // SetupWithManager adds the controller to the manager. Touched has bindings whose
 // objects have changed.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[reconcile.Request]) error {
-	clusters := clusterWatch{Deps: c.Deps, stakes: c.stakes, hearing: &hearing{}}
+	clusters := clusterWatch{Deps: c.Deps, stakes: c.stakes, hearing: &hearing{}, news: newClusterNews()}
 	return ctrl.NewControllerManagedBy(mgr).Named("binding").
 		Watches(&workv1alpha2.ResourceBinding{}, c.onBinding()).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, c.onBinding()).
@@ -64,6 +64,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[rec
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, c.onOverride(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(touched.Open)).
 		WatchesRawSource(source.Func(c.policies.Open)).
+		WatchesRawSource(source.Func(clusters.openNews)).
 		WatchesRawSource(source.Func(c.missing)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.ranks.Of, order.Share[reconcile.Request]{Of: namespaceOf, Most: share})}).
 		Complete(conflict.Quiet(c))

@@ -7,13 +7,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
+	"github.com/capstan-io/capstan/internal/scheduling/binding"
 )
 
 // TestPlacementsOfATenantDoNotFillTheMemory has fewer placements than are remembered of
@@ -27,9 +32,9 @@ func TestPlacementsOfATenantDoNotFillTheMemory(t *testing.T) {
 	sent := 0
 	const placements = 100
 	for i := range placements {
-		names := make([]string, 20_000)
+		names := make([]string, 8_000)
 		for k := range names {
-			names[k] = fmt.Sprintf("m%d-%d", i, k)
+			names[k] = fmt.Sprintf("member-of-the-fleet-%d-%d", i, k)
 		}
 		text, err := json.Marshal(policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: names}})
 		if err != nil {
@@ -64,5 +69,63 @@ func TestPlacementsAreCompiledOnce(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(10, func() { d.compile(placement, "text") }); n > 3 {
 		t.Errorf("a placement that is known takes %.0f allocations", n)
+	}
+}
+
+// TestMistakesAreFoundOnce counts what a placement takes that is known to be wrong.
+func TestMistakesAreFoundOnce(t *testing.T) {
+	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	d := New(Options{Fleet: fleet.New(clk), Clock: clk})
+	for _, text := range []string{
+		`{"clusterAffinity":{"clusterNames":[` + strings.Repeat(`"a",`, 60_000) + `1]}}`,
+		`{"spreadConstraints":[` + strings.Repeat(`{"minGroups":-1},`, 1000) + `{}]}`,
+	} {
+		_, problems := d.compile(nil, text)
+		if len(problems) == 0 || len(problems) > problemsMax {
+			t.Errorf("there are %d mistakes", len(problems))
+		}
+		if n := testing.AllocsPerRun(10, func() { d.compile(nil, text) }); n > 3 {
+			t.Errorf("a placement that is known to be wrong takes %.0f allocations", n)
+		}
+	}
+}
+
+// TestFewPlacementsAreReadForAChange has many bindings say that long placements were applied to
+// them, each another one, and one binding of somebody else.
+func TestFewPlacementsAreReadForAChange(t *testing.T) {
+	const many, size = 200, 240 << 10
+	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	d := New(Options{Fleet: fleet.New(clk), Clock: clk})
+	var groups []*stakes.Group
+	for i := range many {
+		groups = append(groups, &stakes.Group{Placement: fmt.Sprintf(`{"n":%d}%s`, i, strings.Repeat(" ", size))})
+	}
+	usual := &stakes.Group{Placement: `{"clusterAffinity":{"labelSelector":{"matchLabels":{"env":"production"}}}}`}
+	twin := &stakes.Group{Placement: usual.Placement, Stake: binding.Stake{Affinity: "twin"}}
+	applied := d.ReadApplied(slices.Concat(groups, []*stakes.Group{usual, twin}))
+	read := 0
+	for group := range applied.read {
+		read += len(group.Placement)
+	}
+	if read > readBytesMax+2*len(usual.Placement) {
+		t.Errorf("%d bytes of placements are read for a change", read)
+	}
+	before, after := &view.Cluster{Name: "member1"}, &view.Cluster{Name: "member1", Labels: map[string]string{"env": "test"}}
+	for _, group := range []*stakes.Group{usual, twin} {
+		if applied.Affected(group, before, after, false) || applied.Reconfirms(group, before, after) {
+			t.Error("a label that somebody else's placement does not ask for affects it")
+		}
+	}
+	unread := 0
+	for _, group := range groups {
+		if _, is := applied.read[group]; is {
+			continue
+		}
+		if unread++; !applied.Affected(group, before, after, false) || !applied.Reconfirms(group, before, after) {
+			t.Error("what is not read is not affected")
+		}
+	}
+	if unread == 0 {
+		t.Error("all are read")
 	}
 }

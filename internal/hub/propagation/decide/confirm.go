@@ -11,8 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/cluster/view"
-	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
 )
 
 // confirmEvery is how often the decision for a binding is confirmed at most. In a
@@ -58,14 +56,6 @@ func (c *confirmations) due(name types.NamespacedName, status *workv1alpha2.Reso
 		return 0, false
 	}
 	return max(0, status.LastScheduledTime.Add(confirmEvery).Sub(now)), true
-}
-
-// Reconfirms tells whether the decisions for bindings with an applied placement
-// and the same at stake are to be confirmed as a cluster has changed, even if they
-// stay the same.
-func (d *Decider) Reconfirms(of stakes.Group, before, after *view.Cluster) bool {
-	compiled, problems := d.compile(nil, of.Placement)
-	return len(problems) == 0 && compiled.Reconfirms(before, after, of.Stake)
 }
 
 // Confirm has the decisions for bindings confirmed the next time they are looked

@@ -5,7 +5,6 @@
 package decide
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -14,14 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
-	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
-	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
 	"github.com/capstan-io/capstan/internal/kube/conditions"
 	"github.com/capstan-io/capstan/internal/scheduling/binding"
 	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
@@ -38,7 +34,7 @@ type Decider struct {
 	fleet *fleet.Fleet
 	clock clock.PassiveClock
 
-	compiled *memo.Memo[binding.Compiled] // of placements as JSON
+	compiled *memo.Memo[compiledPlacement] // of placements as JSON
 	// room is held while a decision by the room of clusters is made: the next one sees
 	// what it took.
 	room     sync.Mutex
@@ -60,7 +56,7 @@ type Options struct {
 // New returns a Decider.
 func New(o Options) *Decider {
 	return &Decider{
-		fleet: o.Fleet, clock: o.Clock, compiled: memo.New[binding.Compiled](compiledBytesMax), assumed: newAssumptions(),
+		fleet: o.Fleet, clock: o.Clock, compiled: memo.New[compiledPlacement](compiledBytesMax), assumed: newAssumptions(),
 		refusals: newRefusals(o.Clock), groups: &groups{on: o.Groups},
 	}
 }
@@ -161,25 +157,6 @@ func (d *Decider) decide(fleet view.Fleet, in binding.Input, placement string) b
 	return decision
 }
 
-// compile reads a placement, or remembers it by its text. Without a placement it
-// is read from the text.
-func (d *Decider) compile(placement *policyv1alpha1.Placement, text string) (binding.Compiled, field.ErrorList) {
-	if compiled, known := d.compiled.Get(text); known {
-		return compiled, nil
-	}
-	if placement == nil {
-		placement = &policyv1alpha1.Placement{}
-		if err := json.Unmarshal([]byte(cmp.Or(text, "{}")), placement); err != nil {
-			return binding.Compiled{}, field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(policyv1alpha1.AnnotationAppliedPlacement), text, err.Error())}
-		}
-	}
-	compiled, problems := binding.Compile(placement)
-	if len(problems) > 0 {
-		return binding.Compiled{}, problems
-	}
-	return d.compiled.Keep(text, compiled), nil
-}
-
 // Report makes the status of the binding, in the generation that it has, say what
 // was decided.
 func (d *Decider) Report(b workv1alpha2.Binding, outcome Outcome) {
@@ -201,12 +178,4 @@ func (d *Decider) Report(b workv1alpha2.Binding, outcome Outcome) {
 	}
 	status.SchedulerObservedGeneration = b.GetGeneration()
 	conditions.Set(&status.Conditions, b.GetGeneration(), condition)
-}
-
-// Affected tells whether a change of a cluster can change the decision for
-// bindings with an applied placement and the same at stake; nil is a cluster that
-// does not exist, and target says that it was chosen for them.
-func (d *Decider) Affected(of stakes.Group, before, after *view.Cluster, target bool) bool {
-	compiled, problems := d.compile(nil, of.Placement)
-	return len(problems) > 0 || compiled.Affected(before, after, of.Stake, target, d.clock.Now())
 }

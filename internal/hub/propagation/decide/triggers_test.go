@@ -286,7 +286,8 @@ func (s *scene) labelled(key types.NamespacedName, value string) {
 	known := &stakes.Stakes{}
 	known.Set(s.b)
 	before, after := s.cluster("member2", func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"x": value} })
-	affected := known.Affected("member2", false, func(of stakes.Group, _ bool) bool { return s.d.Reconfirms(of, before, after) })
+	applied := s.d.ReadApplied(known.ListGroups())
+	affected := known.Affected("member2", false, func(of *stakes.Group, _ bool) bool { return applied.Reconfirms(of, before, after) })
 	for _, name := range affected {
 		if name != key {
 			s.Errorf("binding %s is confirmed", name)

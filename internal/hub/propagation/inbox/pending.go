@@ -59,18 +59,21 @@ func (p *pendingWork[T]) endTurn(namespace string, begun time.Time) {
 	p.turns.end(p.now().Sub(begun), len(p.waiting[namespace]) > 0)
 }
 
-// followNews calls follow as long as something waits, until the context ends. Follow reports
-// whether something did.
+// followNews calls follow as long as something waits, until the context ends.
 func (p *pendingWork[T]) followNews(ctx context.Context, follow func() bool) {
-	go func() {
-		for ctx.Err() == nil {
-			if follow() {
-				continue
-			}
-			select {
-			case <-ctx.Done():
-			case <-p.news:
-			}
+	go FollowNews(ctx, p.news, follow)
+}
+
+// FollowNews calls follow until the context ends: again at once if that reports that there was
+// something to follow, and when there is news otherwise.
+func FollowNews(ctx context.Context, news <-chan struct{}, follow func() bool) {
+	for ctx.Err() == nil {
+		if follow() {
+			continue
 		}
-	}()
+		select {
+		case <-ctx.Done():
+		case <-news:
+		}
+	}
 }

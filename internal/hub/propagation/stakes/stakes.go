@@ -158,40 +158,77 @@ func (s *Stakes) ForgetCluster(cluster string) {
 	delete(s.at, cluster)
 }
 
+// ListGroups returns the groups that there are. They do not change.
+func (s *Stakes) ListGroups() []*Group {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*Group, 0, len(s.groups))
+	for _, group := range s.groups {
+		all = append(all, &group.of)
+	}
+	return all
+}
+
 // Affected returns the bindings that a change of a cluster can matter to: all whose
 // objects are sent there, if all is true, and those of the groups of which affects
 // says so. It is asked once about the bindings of a group that the cluster was
-// chosen for, and once about the others.
-func (s *Stakes) Affected(cluster string, all bool, affects func(of Group, target bool) bool) []types.NamespacedName {
+// chosen for, and once about the others, while others may note what bindings are.
+// Those of a group that comes meanwhile are affected.
+func (s *Stakes) Affected(cluster string, all bool, affects func(of *Group, target bool) bool) []types.NamespacedName {
+	chosen, others := s.groupsToAsk(cluster, all)
+	for group := range chosen {
+		chosen[group] = affects(&group.of, true)
+	}
+	for group := range others {
+		others[group] = affects(&group.of, false)
+	}
+	return s.affectedBindings(cluster, all, chosen, others)
+}
+
+// groupAnswers say of groups whether their bindings are affected.
+type groupAnswers map[*members]bool
+
+// deniesGroup reports whether the bindings of a group are not affected.
+func (a groupAnswers) deniesGroup(group *members) bool {
+	is, asked := a[group]
+	return asked && !is
+}
+
+// groupsToAsk returns the groups to ask about: those that have bindings which the cluster was
+// chosen for, and all.
+func (s *Stakes) groupsToAsk(cluster string, all bool) (chosen, others groupAnswers) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	chosen = groupAnswers{}
+	for name, is := range s.bindingsSentTo(cluster) {
+		if group := s.bindings[name].group; is && !all && group != nil {
+			chosen[group] = false
+		}
+	}
+	others = make(groupAnswers, len(s.groups))
+	for _, group := range s.groups {
+		others[group] = false
+	}
+	return chosen, others
+}
+
+func (s *Stakes) affectedBindings(cluster string, all bool, chosen, others groupAnswers) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var affected []types.NamespacedName
-	targets := map[*members]bool{}
 	at := s.bindingsSentTo(cluster)
-	for name, chosen := range at {
+	for name, is := range at {
 		group := s.bindings[name].group
-		if all {
-			affected = append(affected, name)
-			continue
-		}
-		if group == nil || !chosen {
-			continue
-		}
-		said, asked := targets[group]
-		if !asked {
-			said = affects(group.of, true)
-			targets[group] = said
-		}
-		if said {
+		if all || is && group != nil && !chosen.deniesGroup(group) {
 			affected = append(affected, name)
 		}
 	}
 	for _, group := range s.groups {
-		if !affects(group.of, false) {
+		if others.deniesGroup(group) {
 			continue
 		}
 		for name := range group.names {
-			if chosen, sent := at[name]; !chosen && (!sent || !all) {
+			if is, sent := at[name]; !is && (!sent || !all) {
 				affected = append(affected, name)
 			}
 		}

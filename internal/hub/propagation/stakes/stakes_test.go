@@ -80,7 +80,7 @@ func TestALabelThatIsChangedIsComparedWithTheFewThatCanCare(t *testing.T) {
 	asked := 0
 	affected := func(before, after *view.Cluster) []types.NamespacedName {
 		asked = 0
-		return stakes.Affected(clusterName, false, func(of Group, target bool) bool {
+		return stakes.Affected(clusterName, false, func(of *Group, target bool) bool {
 			asked++
 			c := compiled[of.Placement]
 			return c.Affected(before, after, of.Stake, target, time.Time{})
@@ -108,7 +108,7 @@ func TestWhoHasAClusterIsTold(t *testing.T) {
 	needed.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "team3-0", Clusters: []workv1alpha2.TargetCluster{{Name: clusterName}}}}
 	stakes.Set(needed)
 
-	told := func(all bool, affects func(Group, bool) bool) []string {
+	told := func(all bool, affects func(*Group, bool) bool) []string {
 		var names []string
 		for _, name := range stakes.Affected(clusterName, all, affects) {
 			names = append(names, name.Name)
@@ -116,17 +116,17 @@ func TestWhoHasAClusterIsTold(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	never := func(Group, bool) bool { return false }
+	never := func(*Group, bool) bool { return false }
 	if names := told(true, never); !slices.Equal(names, []string{"needed", "team3-0"}) {
 		t.Errorf("of the end of a cluster %v are told", names)
 	}
-	if names := told(false, func(_ Group, target bool) bool { return target }); !slices.Equal(names, []string{"team3-0"}) {
+	if names := told(false, func(_ *Group, target bool) bool { return target }); !slices.Equal(names, []string{"team3-0"}) {
 		t.Errorf("of what matters to those that the cluster was chosen for %v are told", names)
 	}
-	if names := told(false, func(of Group, target bool) bool { return !target && of.Placement == text }); len(names) != ofEach-1 || slices.Contains(names, "team3-0") {
+	if names := told(false, func(of *Group, target bool) bool { return !target && of.Placement == text }); len(names) != ofEach-1 || slices.Contains(names, "team3-0") {
 		t.Errorf("of what matters to the others of a policy %d are told: %v", len(names), names)
 	}
-	if names := told(true, func(of Group, _ bool) bool { return of.Placement == text }); len(names) != ofEach+1 {
+	if names := told(true, func(of *Group, _ bool) bool { return of.Placement == text }); len(names) != ofEach+1 {
 		t.Errorf("%d are told, want each once", len(names))
 	}
 
@@ -173,7 +173,7 @@ func TestNamesThatAreNoClustersAreNotIndexed(t *testing.T) {
 	stakes.Set(forged)
 	stakes.Set(before)
 	told := func() (names []string) {
-		for _, name := range stakes.Affected(clusterName, true, func(Group, bool) bool { return false }) {
+		for _, name := range stakes.Affected(clusterName, true, func(*Group, bool) bool { return false }) {
 			names = append(names, name.Name)
 		}
 		slices.Sort(names)
@@ -196,5 +196,25 @@ func TestNamesThatAreNoClustersAreNotIndexed(t *testing.T) {
 	stakes.Forget(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "before"})
 	if names := told(); !slices.Equal(names, []string{"after"}) {
 		t.Errorf("%v are told once the cluster is there again", names)
+	}
+}
+
+// TestNobodyWaitsWhileGroupsAreAskedAbout notes a binding in the middle of a look at all, which
+// may take long for the placements of some.
+func TestNobodyWaitsWhileGroupsAreAskedAbout(t *testing.T) {
+	var stakes Stakes
+	stakes.Set(bindingOf("before", `{"a":1}`, &policyv1alpha1.Placement{}))
+	asked := 0
+	names := stakes.Affected(clusterName, false, func(*Group, bool) bool {
+		if asked++; !stakes.mu.TryLock() {
+			t.Error("whoever notes a binding waits")
+			return false
+		}
+		stakes.mu.Unlock()
+		stakes.Set(bindingOf("meanwhile", `{"b":1}`, &policyv1alpha1.Placement{}))
+		return false
+	})
+	if asked != 1 || len(names) != 1 || names[0].Name != "meanwhile" {
+		t.Errorf("asked about %d groups, %v are told, want the one that nobody was asked about", asked, names)
 	}
 }
