@@ -12,16 +12,21 @@ import (
 	"github.com/capstan-io/capstan/internal/untrusted/labelselector"
 )
 
-// groupsMax is how many groups of clusters a placement may have. While one after the other
-// is tried for replicas that none has room for, nobody else's replicas are placed.
+// groupsMax is how many groups of clusters a placement may have, overflow groups included.
+// While one after the other is tried for replicas that none has room for, nobody else's
+// replicas are placed.
 const groupsMax = 64
 
 // CheckPlacement returns what is wrong with a placement that has more terms, in all of
 // its affinities together, than each cluster can be compared with.
 func CheckPlacement(placement *policyv1alpha1.Placement, path *field.Path) field.ErrorList {
-	if groups := len(placement.ClusterAffinities); groups > groupsMax {
+	groups := len(placement.ClusterAffinities)
+	for i := range placement.ClusterAffinities {
+		groups += len(placement.ClusterAffinities[i].OverflowAffinities)
+	}
+	if groups > groupsMax {
 		mistake := field.TooMany(path.Child("clusterAffinities"), groups, groupsMax)
-		mistake.Detail += ": they are tried one after the other, with all clusters; use fewer, or select more clusters by each"
+		mistake.Detail += ": these and their overflowAffinities are tried one after the other, with all clusters; use fewer, or select more clusters by each"
 		return field.ErrorList{mistake}
 	}
 	terms := termsOf(placement.ClusterAffinity)

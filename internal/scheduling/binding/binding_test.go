@@ -150,15 +150,24 @@ func TestManyNamesPlaceNothing(t *testing.T) {
 func TestManyGroupsPlaceNothing(t *testing.T) {
 	groups := make([]policyv1alpha1.ClusterAffinityTerm, 65)
 	tiers := []policyv1alpha1.ClusterAffinityTerm{{OverflowAffinities: make([]policyv1alpha1.OverflowClusterAffinity, 1000)}}
+	byName := []policyv1alpha1.OverflowClusterAffinity{{ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"a"}}}}
+	spread := make([]policyv1alpha1.ClusterAffinityTerm, 33)
+	for i := range spread {
+		spread[i].OverflowAffinities = byName
+	}
 	weights := &policyv1alpha1.ClusterPreferences{StaticWeightList: make([]policyv1alpha1.StaticClusterWeight, 1001)}
 	for want, p := range map[string]policyv1alpha1.Placement{
-		"spec.placement.clusterAffinities: Too many: 65": {ClusterAffinities: groups},
-		"spec.placement: Too many: 1001":                 {ClusterAffinities: tiers},
-		"spec.placement: Too many: 1001: ":               {ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{WeightPreference: weights}},
+		"spec.placement.clusterAffinities: Too many: 65":   {ClusterAffinities: groups},
+		"spec.placement.clusterAffinities: Too many: 1001": {ClusterAffinities: tiers},
+		"spec.placement.clusterAffinities: Too many: 66":   {ClusterAffinities: spread},
+		"spec.placement: Too many: 1001: ":                 {ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{WeightPreference: weights}},
 	} {
 		if _, problems := Compile(&p); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), want) {
 			t.Errorf("got %v, want %s", problems, want)
 		}
+	}
+	if _, problems := Compile(&policyv1alpha1.Placement{ClusterAffinities: spread[:32]}); len(problems) > 0 {
+		t.Errorf("64 groups, half of them for overflow, are refused: %v", problems)
 	}
 }
 
