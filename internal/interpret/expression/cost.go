@@ -19,8 +19,6 @@ import (
 const (
 	// bytesPerCost is how many bytes of text one unit of cost pays for, as in CEL.
 	bytesPerCost = 10
-	// patternCost is what it costs to compile a regular expression.
-	patternCost = 200
 	// zoneCost is what it costs to look up a time zone.
 	zoneCost = 1000
 	// sizeMax is where counting the size of a value ends, in bytes.
@@ -35,16 +33,16 @@ const (
 // text or a list is. So the price is found here, by what the arguments are:
 // one, and one more for every ten bytes of text that are read or made, and for
 // every item of a list.
-type prices struct{}
+type prices struct{ patterns *patterns }
 
 // CallCost implements interpreter.ActualCostEstimator.
-func (prices) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
-	units := 1 + work(function, args, result)/bytesPerCost
+func (p prices) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
+	units := 1 + p.work(function, args, result)/bytesPerCost
 	return &units
 }
 
 // work is about the number of bytes that a call reads and makes.
-func work(function string, args []ref.Val, result ref.Val) (work uint64) {
+func (p prices) work(function string, args []ref.Val, result ref.Val) (work uint64) {
 	switch function {
 	case operators.Equals, operators.NotEquals, operators.In, operators.OldIn:
 		if len(args) == 2 {
@@ -62,7 +60,7 @@ func work(function string, args []ref.Val, result ref.Val) (work uint64) {
 	case operators.Index, operators.OptIndex, operators.OptSelect:
 		// Nothing is copied.
 	case overloads.Matches, "find", "findAll":
-		work = patternCost*bytesPerCost + patternWork(args) + breadth(result)
+		work = p.patterns.work(args, result) + breadth(result)
 	case "format", "indexOf", "lastIndexOf", "isSorted", "min", "max", "join", "includes":
 		for _, arg := range args {
 			work += depth(arg)
@@ -134,18 +132,6 @@ func depth(value ref.Val) uint64 {
 		return uint64(max(0, deepSize(value.Value(), sizeMax, sizeDepthMax)))
 	}
 	return 0
-}
-
-// patternWork is the length of the text times that of the regular expression.
-func patternWork(args []ref.Val) uint64 {
-	if len(args) < 2 {
-		return 0
-	}
-	length := breadth(args[1])
-	if length > patternBytesMax {
-		return 0 // it was refused
-	}
-	return (1 + breadth(args[0])) * (1 + length/4)
 }
 
 // deepSize is about the number of bytes of a value with all that is in it, or

@@ -32,11 +32,15 @@ const (
 
 // Environment is what expressions may use: functions and variables. It does not
 // change and may be used by several goroutines.
-type Environment struct{ env *cel.Env }
+type Environment struct {
+	env      *cel.Env
+	patterns *patterns
+}
 
 // New returns an environment with all functions and the given variables. It
 // takes milliseconds.
 func New(variables ...cel.EnvOption) (*Environment, error) {
+	known := newPatterns()
 	options := append([]cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(standard())),
 		cel.OptionalTypes(),
@@ -50,7 +54,7 @@ func New(variables ...cel.EnvOption) (*Environment, error) {
 		library.Quantity(), library.URLs(), library.IP(), library.CIDR(), library.Format(),
 		library.SemverLib(library.SemverVersion(semverVersion)),
 		library.IncludesOption(),
-		boundedText(),
+		boundedText(known),
 		guarded(guards()),
 		// The documentation of Kubernetes has quantity(x).sign(), its library sign(x).
 		cel.Function("sign", cel.MemberOverload("quantity_sign_member", []*cel.Type{apiservercel.QuantityType}, cel.IntType,
@@ -62,7 +66,7 @@ func New(variables ...cel.EnvOption) (*Environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing CEL: %w", err)
 	}
-	return &Environment{env: env}, nil
+	return &Environment{env: env, patterns: known}, nil
 }
 
 // With returns the environment with more variables.
@@ -71,7 +75,7 @@ func (e *Environment) With(variables ...cel.EnvOption) (*Environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing CEL with more variables: %w", err)
 	}
-	return &Environment{env: env}, nil
+	return &Environment{env: env, patterns: e.patterns}, nil
 }
 
 func quantitySign(value ref.Val) ref.Val {

@@ -58,7 +58,7 @@ func (e *Environment) Compile(text string, want *cel.Type) (*Program, error) {
 	program, err := e.env.Program(ast,
 		l.counted(),
 		cel.CostLimit(CostMax),
-		cel.CostTracking(prices{}),
+		cel.CostTracking(prices{patterns: e.patterns}),
 		cel.CostTrackerOptions(setCosts()...),
 		cel.InterruptCheckFrequency(interruptEvery),
 	)

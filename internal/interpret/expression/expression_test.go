@@ -105,6 +105,7 @@ func TestHostileExpressionsEnd(t *testing.T) {
 		"one that repeats less":  {"object.matches('(a{30}){30}b{200}')", "a", "the regular expression repeats too much"},
 		"a pattern that is long": {"object.matches('" + strings.Repeat("a", 1025) + "')", "a", "the regular expression is longer than 1024 bytes, the limit"},
 		"both long":              {"object.matches('(a{20}){9}')", long + long, "the regular expression and the string are too long in combination"},
+		"finds that look far":    {"object.findAll('a*b|a').size() > 0", long[:10_000], "findAll finds more than 22 strings, the limit"},
 		"many finds":             {"object.findAll('a')", long, "findAll finds more than 10000 strings, the limit"},
 		"a field that is not":    {"object.missing.deeper", map[string]any{}, "the object has no field missing; test for it with has()"},
 	} {
@@ -158,6 +159,29 @@ func TestACostIsThatOfTheData(t *testing.T) {
 	if _, _, err := run(t, e, "[1,2,3,4,5,6,7,8,9,10].all(i, object == object)", strings.Repeat("a", 2<<20)); err == nil ||
 		err.Error() != "it costs more than 1000000 units, the limit; visit fewer items" {
 		t.Errorf("beyond the limit: %v", err)
+	}
+}
+
+// TestARegularExpressionCostsItsSteps compares ones of about the same length, of which one takes
+// ten times the steps.
+func TestARegularExpressionCostsItsSteps(t *testing.T) {
+	t.Parallel()
+	e := environment(t)
+	text := strings.Repeat("a", 4000)
+	for name, c := range map[string]struct{ little, much string }{
+		"what is repeated counts as often":     {"object.matches('[a-z]{9}b')", "object.matches('[a-z]{99}b')"},
+		"a find may read all of the rest":      {"object.findAll('a*b|a', 1)", "object.findAll('a*b|a', 20)"},
+		"classes of Unicode have many ranges":  {"''.matches('[a-z]')", "''.matches('[\\\\pL]')"},
+		"ranges of many characters are folded": {"''.matches('(?i)[a-z]')", "''.matches('(?i)[\\\\x{100}-\\\\x{1e000}]')"},
+	} {
+		_, little, err := run(t, e, c.little, text)
+		_, much, also := run(t, e, c.much, text)
+		if err != nil || also != nil || much < 4*little {
+			t.Errorf("%s: %s costs %d, and %s %d (%v, %v)", name, c.little, little, c.much, much, err, also)
+		}
+	}
+	if _, cost, err := run(t, e, "object.matches('[a-z]{30}[a-z]{30}b')", text); err != nil || cost < 4000*60/4 {
+		t.Errorf("what takes 240,000 steps costs %d (%v)", cost, err)
 	}
 }
 

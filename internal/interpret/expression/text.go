@@ -5,8 +5,6 @@ package expression
 
 import (
 	"fmt"
-	"regexp"
-	"regexp/syntax"
 	"strings"
 	"unicode/utf8"
 
@@ -21,20 +19,9 @@ import (
 // CEL counts what a function costs after the call, and cannot interrupt one.
 // That is too late for those whose work or result grows with the product of
 // what they are given: these are replaced here by ones that look first.
-const (
-	// textBytesMax is the length in bytes of a text that a function makes.
-	textBytesMax = 256 << 10
-	// patternBytesMax is the length of a regular expression in bytes.
-	patternBytesMax = 1 << 10
-	// patternSizeMax is about the number of instructions that a regular expression
-	// compiles to; what is in a{9} counts nine times.
-	patternSizeMax = 1000
-	// patternStepsMax is the length of a text times the size of its regular
-	// expression.
-	patternStepsMax = 50_000_000
-	// matchesMax is the number of texts that findAll returns.
-	matchesMax = 10_000
-)
+//
+// textBytesMax is the length in bytes of a text that a function makes.
+const textBytesMax = 256 << 10
 
 // standard is the standard library without what is replaced here.
 func standard() *env.LibrarySubset {
@@ -44,17 +31,18 @@ func standard() *env.LibrarySubset {
 // textLibrary has the functions on texts that need a limit of their own.
 type textLibrary struct {
 	// format is the function of this name of the strings library.
-	format func(...ref.Val) ref.Val
+	format   func(...ref.Val) ref.Val
+	patterns *patterns
 }
 
 // boundedText must come after the strings library, whose functions it replaces.
-func boundedText() cel.EnvOption {
+func boundedText(known *patterns) cel.EnvOption {
 	return func(e *cel.Env) (*cel.Env, error) {
 		format, err := formatOf(e)
 		if err != nil {
 			return nil, err
 		}
-		return cel.Lib(textLibrary{format: format})(e)
+		return cel.Lib(textLibrary{format: format, patterns: known})(e)
 	}
 }
 
@@ -105,14 +93,14 @@ func (l textLibrary) CompileOptions() []cel.EnvOption {
 			cel.Overload(overloads.Matches, args(str, str), cel.BoolType),
 			cel.MemberOverload(overloads.MatchesString, args(str, str), cel.BoolType),
 			// One binding for both, since the name of the function is that of an overload.
-			cel.SingletonBinaryBinding(matches, traits.MatcherType)),
+			cel.SingletonBinaryBinding(l.patterns.matches, traits.MatcherType)),
 		cel.Function("find",
-			cel.MemberOverload("string_find_string", args(str, str), str, cel.BinaryBinding(find))),
+			cel.MemberOverload("string_find_string", args(str, str), str, cel.BinaryBinding(l.patterns.find))),
 		cel.Function("findAll",
 			cel.MemberOverload("string_find_all_string", args(str, str), text,
-				cel.BinaryBinding(func(s, pattern ref.Val) ref.Val { return findAll(s, pattern, types.Int(-1)) })),
+				cel.BinaryBinding(func(s, pattern ref.Val) ref.Val { return l.patterns.findAll(s, pattern, types.Int(-1)) })),
 			cel.MemberOverload("string_find_all_string_int", args(str, str, integer), text,
-				cel.FunctionBinding(func(a ...ref.Val) ref.Val { return findAll(a[0], a[1], a[2]) }))),
+				cel.FunctionBinding(func(a ...ref.Val) ref.Val { return l.patterns.findAll(a[0], a[1], a[2]) }))),
 	}
 }
 
@@ -228,83 +216,4 @@ func (l textLibrary) formatBounded(args ...ref.Val) ref.Val {
 		return tooLong()
 	}
 	return l.format(args...)
-}
-
-// compilePattern compiles a regular expression for a text, if that is bounded.
-func compilePattern(s, pattern string) (*regexp.Regexp, ref.Val) {
-	if len(pattern) > patternBytesMax {
-		return nil, types.NewErr("the regular expression is longer than %d bytes, the limit", patternBytesMax)
-	}
-	parsed, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return nil, types.NewErr("the regular expression is not valid: %v", err)
-	}
-	size := patternSize(parsed)
-	switch {
-	case size > patternSizeMax:
-		return nil, types.NewErr("the regular expression repeats too much")
-	case (len(s)+1)*size > patternStepsMax:
-		return nil, types.NewErr("the regular expression and the string are too long in combination")
-	}
-	compiled, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, types.NewErr("the regular expression is not valid: %v", err)
-	}
-	return compiled, nil
-}
-
-// patternSize is about the number of instructions of a regular expression, or
-// something beyond patternSizeMax.
-func patternSize(re *syntax.Regexp) int {
-	size := 1
-	if re.Op == syntax.OpLiteral {
-		size = len(re.Rune)
-	}
-	for _, sub := range re.Sub {
-		size += 1 + patternSize(sub)
-	}
-	if re.Op == syntax.OpRepeat {
-		size = min(size, patternSizeMax+1) * max(re.Min, re.Max, 1)
-	}
-	return min(size, patternSizeMax+1)
-}
-
-func matches(value, pattern ref.Val) ref.Val {
-	s, ok := value.(types.String)
-	p, isText := pattern.(types.String)
-	if !ok || !isText {
-		return types.NewErr("no such overload: %s.matches(%s)", value.Type(), pattern.Type())
-	}
-	compiled, failure := compilePattern(string(s), string(p))
-	if failure != nil {
-		return failure
-	}
-	return types.Bool(compiled.MatchString(string(s)))
-}
-
-func find(value, pattern ref.Val) ref.Val {
-	s := string(value.(types.String))
-	compiled, failure := compilePattern(s, string(pattern.(types.String)))
-	if failure != nil {
-		return failure
-	}
-	return types.String(compiled.FindString(s))
-}
-
-func findAll(value, pattern, limit ref.Val) ref.Val {
-	s := string(value.(types.String))
-	n := int(limit.(types.Int))
-	compiled, failure := compilePattern(s, string(pattern.(types.String)))
-	if failure != nil {
-		return failure
-	}
-	all := n < 0 || n > matchesMax
-	if all {
-		n = matchesMax + 1
-	}
-	found := compiled.FindAllString(s, n)
-	if len(found) > matchesMax {
-		return types.NewErr("findAll finds more than %d strings, the limit", matchesMax)
-	}
-	return types.NewStringList(types.DefaultTypeAdapter, found)
 }
