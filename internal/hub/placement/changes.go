@@ -16,19 +16,37 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
-// sightingsMax is how many states of a cluster are remembered until it is its turn.
-const sightingsMax = 16
+const (
+	// sightingsMax is how many states of a cluster are remembered until it is its turn.
+	sightingsMax = 16
+	// changesMax is about how many clusters a namespace is asked about in turn. With more, all of
+	// its Placements look at the fleet, as most would then.
+	changesMax = 1000
+	// turnTime is for about how long the Placements of a namespace are asked in one turn.
+	turnTime = 10 * time.Millisecond
+)
 
-// changes are those of clusters of which nobody has found out yet which Placements can
-// care. A cluster that changes again before its turn has one change: whatever a member
-// does, the others have their turn in between.
-type changes struct {
-	waiting map[string]*change
-	turns   []string      // clusters that wait, the first comes next
-	news    chan struct{} // has an element if there may be some
+// tenant is a namespace with what its Placements ask for, and the changes of clusters of which it
+// has not found out yet which of them can care. A cluster that changes again before its turn has
+// one change: whatever a member does, the others have their turn in between.
+type tenant struct {
+	requests map[types.NamespacedName]*tracked // which do not change
+	readers  map[types.NamespacedName]*tracked // those of them with expressions
+	waiting  map[string]*change
+	turns    []string // clusters that wait, the first comes next
+	// lost says that so many changed that they were forgotten.
+	lost bool
+	// waits says that it is in the line, or that it is its turn.
+	waits bool
+	// asked is the change of which some Placements have not been asked yet.
+	asked *change
 }
 
-// change is what has become of a cluster.
+func newTenant() *tenant {
+	return &tenant{requests: map[types.NamespacedName]*tracked{}, readers: map[types.NamespacedName]*tracked{}, waiting: map[string]*change{}}
+}
+
+// change is what has become of a cluster, as the Placements of a namespace are asked about it.
 type change struct {
 	name string
 	// sightings are the states before, the oldest first.
@@ -39,6 +57,10 @@ type change struct {
 	// forgotten is the number of the last snapshot of which the state is not known; 0 if
 	// all are.
 	forgotten uint64
+	// lost says that nothing is known of any cluster.
+	lost bool
+
+	namespace string
 	asked     map[types.NamespacedName]*tracked
 }
 
@@ -48,70 +70,133 @@ type sighting struct {
 	until   uint64
 }
 
-func newChanges() changes {
-	return changes{waiting: map[string]*change{}, news: make(chan struct{}, 1)}
+// note notes for all who may care that a cluster is not any more what it was in the last snapshot.
+func (m *model) note(name string, before *view.Cluster, loud bool) {
+	for namespace, of := range m.tenants {
+		if loud || len(of.readers) > 0 {
+			of.note(name, sighting{before, m.snapshots}, loud)
+			if !of.waits {
+				of.waits = true
+				m.turns.Come(namespace)
+			}
+		}
+	}
+	select {
+	case m.news <- struct{}{}:
+	default: // there are some already
+	}
 }
 
-// note notes that a cluster is not any more what it was in the last snapshot, whose
-// number is given.
-func (c *changes) note(name string, before *view.Cluster, last uint64, loud bool) {
-	noted := c.waiting[name]
+func (t *tenant) note(name string, before sighting, loud bool) {
+	if t.lost {
+		return
+	}
+	noted := t.waiting[name]
 	if noted == nil {
+		if len(t.turns) == changesMax {
+			t.lost = true
+			clear(t.waiting)
+			t.turns = nil
+			return
+		}
 		noted = &change{name: name}
-		c.waiting[name] = noted
-		c.turns = append(c.turns, name)
+		t.waiting[name] = noted
+		t.turns = append(t.turns, name)
 	}
 	noted.loud = noted.loud || loud
-	if n := len(noted.sightings); n == 0 || noted.sightings[n-1].until < last { // or else nobody has seen it
-		noted.sightings = append(noted.sightings, sighting{before, last})
+	if n := len(noted.sightings); n == 0 || noted.sightings[n-1].until < before.until { // or else nobody has seen it
+		noted.sightings = append(noted.sightings, before)
 	}
 	if len(noted.sightings) > sightingsMax {
 		noted.forgotten = noted.sightings[0].until
 		noted.sightings = slices.Delete(noted.sightings, 0, 1)
 	}
-	select {
-	case c.news <- struct{}{}:
-	default: // there are some already
+}
+
+// next takes the change whose turn it is, with the Placements to ask. Who takes it calls
+// asked. It is false if there is none.
+func (m *model) next() (next change, there bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for {
+		namespace, waits := m.turns.Begin()
+		if !waits {
+			return change{}, false
+		}
+		if next, there := m.tenants[namespace].next(); there {
+			next.namespace = namespace
+			next.after = nil
+			if cluster, known := m.clusters[next.name]; known {
+				next.after = &cluster
+			}
+			return next, true
+		}
+		m.turns.End(0, false)
+		m.leave(namespace)
 	}
 }
 
-// next takes the change whose turn it is. It is false if there is none.
-func (m *model) next() (change, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.changes.turns) == 0 {
+// leave takes a namespace that has nothing left to ask about out of the line.
+func (m *model) leave(namespace string) {
+	of := m.tenants[namespace]
+	of.waits = false
+	if len(of.requests) == 0 {
+		delete(m.tenants, namespace)
+	}
+}
+
+func (t *tenant) next() (change, bool) {
+	switch {
+	case t.asked != nil:
+		next := *t.asked
+		t.asked = nil
+		return next, true
+	case t.lost:
+		t.lost = false
+		return change{lost: true, asked: maps.Clone(t.requests)}, true
+	case len(t.turns) == 0:
 		return change{}, false
 	}
-	next := m.changes.waiting[m.changes.turns[0]]
-	m.changes.turns = m.changes.turns[1:]
-	delete(m.changes.waiting, next.name)
-	if cluster, known := m.clusters[next.name]; known {
-		next.after = &cluster
-	}
-	asked := m.readers
+	next := t.waiting[t.turns[0]]
+	t.turns = t.turns[1:]
+	delete(t.waiting, next.name)
+	asked := t.readers
 	if next.loud {
-		asked = m.requests
+		asked = t.requests
 	}
 	next.asked = maps.Clone(asked)
 	return *next, true
 }
 
-// affected returns the Placements that can care. It runs expressions of users, and
-// the model is not locked then: a Placement that is tracked in between looks at
-// the fleet later, and sees the change.
-func (c change) affected(now time.Time) []types.NamespacedName {
-	var affected []types.NamespacedName
-	for key, t := range c.asked {
-		if c.affects(t, now) {
-			affected = append(affected, key)
-		}
+// asked notes how long the Placements of a change were asked, of which some may be left.
+func (m *model) asked(c change, took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of := m.tenants[c.namespace]
+	if len(c.asked) > 0 {
+		of.asked = &c
 	}
-	return affected
+	more := of.asked != nil || of.lost || len(of.turns) > 0
+	m.turns.End(took, more)
+	if !more {
+		m.leave(c.namespace)
+	}
+}
+
+// ask asks one of the Placements whether it can care, and takes it off those to ask. It runs
+// expressions of users, and the model is not locked then: a Placement that is tracked in
+// between looks at the fleet later, and sees the change.
+func (c *change) ask(now time.Time) (key types.NamespacedName, cares bool) {
+	for key, t := range c.asked {
+		delete(c.asked, key)
+		return key, c.affects(t, now)
+	}
+	return types.NamespacedName{}, false
 }
 
 // affects compares with the state that a Placement has seen.
 func (c change) affects(t *tracked, now time.Time) bool {
-	if t.deciding && len(c.sightings) > 1 || c.forgotten > 0 && t.seen <= c.forgotten {
+	if c.lost || t.deciding && len(c.sightings) > 1 || c.forgotten > 0 && t.seen <= c.forgotten {
 		return true // which one it has seen is not known
 	}
 	at := slices.IndexFunc(c.sightings, func(s sighting) bool { return t.seen <= s.until })
@@ -123,18 +208,31 @@ func (c change) affects(t *tracked, now time.Time) bool {
 func (c *Controller) enqueueAffected(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	go func() {
 		for ctx.Err() == nil {
-			next, there := c.model.next()
-			if !there {
-				select {
-				case <-ctx.Done():
-				case <-c.model.changes.news:
-				}
+			if c.enqueueOfOneTurn(q) {
 				continue
 			}
-			for _, key := range next.affected(c.clock.Now()) {
-				q.Add(reconcile.Request{NamespacedName: key})
+			select {
+			case <-ctx.Done():
+			case <-c.model.news:
 			}
 		}
 	}()
 	return nil
+}
+
+// enqueueOfOneTurn asks Placements of one namespace about a change, for as long as its turn is,
+// and enqueues each that can care at once. It is false if there is none to ask.
+func (c *Controller) enqueueOfOneTurn(q workqueue.TypedRateLimitingInterface[reconcile.Request]) bool {
+	next, there := c.model.next()
+	if !there {
+		return false
+	}
+	began := c.clock.Now()
+	for now := began; len(next.asked) > 0 && now.Sub(began) < turnTime; now = c.clock.Now() {
+		if key, cares := next.ask(now); cares {
+			q.Add(reconcile.Request{NamespacedName: key})
+		}
+	}
+	c.model.asked(next, c.clock.Since(began))
+	return true
 }

@@ -5,12 +5,15 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,6 +22,8 @@ import (
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/kube/events"
+	"github.com/capstan-io/capstan/internal/scheduling/placement"
+	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
 // counting counts what is enqueued.
@@ -52,12 +57,97 @@ func TestAFloodOfClaimsIsOneChange(t *testing.T) {
 		t.Errorf("events of a cluster have enqueued %d Placements before it was its turn", q.added)
 	}
 	for _, want := range []string{"flood", "other"} {
-		if next, there := c.model.next(); !there || next.name != want {
+		next, there := c.model.next()
+		if !there || next.name != want {
 			t.Fatalf("it is the turn of %q, want %q", next.name, want)
 		}
+		next.asked = nil
+		c.model.asked(next, 0)
 	}
 	if next, there := c.model.next(); there {
 		t.Errorf("%q has another turn", next.name)
+	}
+}
+
+// ticking is a clock by which whatever is looked at takes some time.
+type ticking struct {
+	clock.PassiveClock
+	now time.Time
+}
+
+func (c *ticking) Now() time.Time {
+	c.now = c.now.Add(100 * time.Millisecond)
+	return c.now
+}
+
+func (c *ticking) Since(at time.Time) time.Duration { return c.Now().Sub(at) }
+
+// enqueued are the Placements that were enqueued.
+type enqueued struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	namespaces []string
+}
+
+func (q *enqueued) Add(request reconcile.Request) {
+	q.namespaces = append(q.namespaces, request.Namespace)
+}
+
+// TestANamespaceOfSlowPlacementsHasItsTurnsOnly has a cluster change that many Placements of a
+// namespace ask about for long, and one of another namespace.
+func TestANamespaceOfSlowPlacementsHasItsTurnsOnly(t *testing.T) {
+	const slow = 100
+	c := New(nil, &ticking{}, events.Discard())
+	_, seen := c.model.snapshot()
+	add := func(namespace, name string) {
+		request, problems := placement.Compile(&clusterv1beta1.Placement{}, []scheduler.Set{{Name: "all", Clusters: labels.Everything()}})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		c.model.track(types.NamespacedName{Namespace: namespace, Name: name}, tracked{request: request, seen: seen})
+	}
+	for i := range slow {
+		add("shop", fmt.Sprint(i))
+	}
+	add("bank", "0")
+	for i := range 5 {
+		c.model.setCluster(view.Cluster{Name: fmt.Sprint(i), Accepted: true})
+	}
+	q := &enqueued{}
+	for range 4 {
+		c.enqueueOfOneTurn(q)
+	}
+	if n := len(q.namespaces); n != 4 {
+		t.Errorf("%d Placements were enqueued in four turns, want each of them at once", n)
+	}
+	if !slices.Contains(q.namespaces, "bank") {
+		t.Error("the Placement of another namespace waits for those of one")
+	}
+	for c.enqueueOfOneTurn(q) {
+	}
+	if n := len(q.namespaces); n != 5*(slow+1) {
+		t.Errorf("%d Placements were enqueued in the end, want all for each cluster", n)
+	}
+}
+
+// TestWhoIsToldOfTooMuchLooksAtAll has more clusters change than a namespace is asked about one
+// after the other.
+func TestWhoIsToldOfTooMuchLooksAtAll(t *testing.T) {
+	m := newModel()
+	key := types.NamespacedName{Namespace: "apps", Name: "p"}
+	var p clusterv1beta1.ClusterPredicate
+	p.RequiredClusterSelector.LabelSelector.MatchLabels = map[string]string{"tier": "gold"}
+	track(t, m, key.Name, p)
+	for i := range 3 * changesMax {
+		m.setCluster(view.Cluster{Name: fmt.Sprint(i)})
+		if n := len(m.tenants[key.Namespace].waiting); n > changesMax {
+			t.Fatalf("%d changes wait", n)
+		}
+	}
+	if got := m.changed(time.Unix(0, 0), func() {}); len(got) != 1 {
+		t.Errorf("%d Placements are looked at, want the one", len(got))
+	}
+	if got := m.changed(time.Unix(0, 0), func() {}); len(got) != 0 {
+		t.Errorf("%d Placements are looked at again", len(got))
 	}
 }
 
@@ -95,7 +185,7 @@ func TestPlacementsAreComparedWithWhatTheyHaveSeen(t *testing.T) {
 					m.changed(now, change)
 				}
 				if _, seen := m.snapshot(); i == tc.by {
-					m.track(key, tracked{request: m.requests[key].request, seen: seen})
+					m.track(key, tracked{request: m.tenants[key.Namespace].requests[key].request, seen: seen})
 				}
 			}
 			if got := len(m.changed(now, func() {})); got != tc.want {

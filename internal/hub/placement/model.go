@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/kube/order"
 	"github.com/capstan-io/capstan/internal/scheduling/placement"
 )
 
@@ -22,18 +23,18 @@ import (
 type model struct {
 	mu       sync.Mutex
 	clusters map[string]view.Cluster
-	scores   map[string]map[string]scoreSet    // by cluster and AddOnPlacementScore
-	chosen   map[types.NamespacedName]listing  // by PlacementDecision
-	counts   map[string]int                    // of decisions, by cluster
-	requests map[types.NamespacedName]*tracked // which do not change
-	readers  map[types.NamespacedName]*tracked // those of them with expressions
+	scores   map[string]map[string]scoreSet   // by cluster and AddOnPlacementScore
+	chosen   map[types.NamespacedName]listing // by PlacementDecision
+	counts   map[string]int                   // of decisions, by cluster
+	tenants  map[string]*tenant               // by namespace
 	// fleet is as it was when it was asked for last. Since then the clusters that
 	// are stale have changed.
 	fleet view.Fleet
 	stale map[string]bool
 	// snapshots is how many different ones there were, the empty one included.
 	snapshots uint64
-	changes   changes
+	turns     order.Turns   // of namespaces that have not found out yet who cares about changes
+	news      chan struct{} // has an element if there may be some
 }
 
 // listing is what is known of a PlacementDecision.
@@ -84,8 +85,8 @@ func (t tracked) can(before, after *view.Cluster, chosen bool, now time.Time) bo
 func newModel() *model {
 	return &model{
 		clusters: map[string]view.Cluster{}, scores: map[string]map[string]scoreSet{}, chosen: map[types.NamespacedName]listing{},
-		counts: map[string]int{}, requests: map[types.NamespacedName]*tracked{}, readers: map[types.NamespacedName]*tracked{}, stale: map[string]bool{},
-		snapshots: 1, changes: newChanges(),
+		counts: map[string]int{}, tenants: map[string]*tenant{}, stale: map[string]bool{},
+		snapshots: 1, news: make(chan struct{}, 1),
 	}
 }
 
@@ -144,7 +145,7 @@ func (m *model) replace(name string, after *view.Cluster) {
 	} else {
 		m.clusters[name] = *after
 	}
-	m.changes.note(name, before, m.snapshots, before == nil || after == nil || !view.Alike(*before, *after))
+	m.note(name, before, before == nil || after == nil || !view.Alike(*before, *after))
 }
 
 // sawDecision notes what a PlacementDecision says, of which an event tells, and
@@ -228,10 +229,15 @@ func newer(version, than string) bool {
 func (m *model) track(key types.NamespacedName, t tracked) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.requests[key] = &t
-	delete(m.readers, key)
+	of := m.tenants[key.Namespace]
+	if of == nil {
+		of = newTenant()
+		m.tenants[key.Namespace] = of
+	}
+	of.requests[key] = &t
+	delete(of.readers, key)
 	if t.request.ReadsFields() {
-		m.readers[key] = &t
+		of.readers[key] = &t
 	}
 }
 
@@ -239,8 +245,15 @@ func (m *model) track(key types.NamespacedName, t tracked) {
 func (m *model) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.requests, key)
-	delete(m.readers, key)
+	of := m.tenants[key.Namespace]
+	if of == nil {
+		return
+	}
+	delete(of.requests, key)
+	delete(of.readers, key)
+	if len(of.requests) == 0 && !of.waits {
+		delete(m.tenants, key.Namespace)
+	}
 }
 
 // snapshot returns the fleet as it is now, and the number of that state.

@@ -81,7 +81,12 @@ func (m *model) changed(now time.Time, change func()) []types.NamespacedName {
 		if !there {
 			return affected
 		}
-		affected = append(affected, next.affected(now)...)
+		for len(next.asked) > 0 {
+			if key, cares := next.ask(now); cares {
+				affected = append(affected, key)
+			}
+		}
+		m.asked(next, 0)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestKeysAreLookedAtByTurns(t *testing.T) {
 	if len(got) != many+2 {
 		t.Errorf("%d keys are looked at, want %d and one of them again", len(got), many+1)
 	}
-	if len(a.waiting)+len(a.turns.line)+len(a.has) > 0 {
-		t.Errorf("%v, %v and %v are remembered", a.waiting, a.turns.line, a.has)
+	if len(a.waiting)+a.turns.Waiting()+len(a.has) > 0 {
+		t.Errorf("%v, %v and %v are remembered", a.waiting, a.turns, a.has)
 	}
 }

@@ -76,8 +76,8 @@ func TestNobodyWaitsForTheChangesOfOthers(t *testing.T) {
 			t.Errorf("%s is missing in %v", one, got)
 		}
 	}
-	if len(c.waiting)+len(c.turns.line)+len(c.latest) > 0 {
-		t.Errorf("%v, %v and %v are remembered", c.waiting, c.turns.line, c.latest)
+	if len(c.waiting)+c.turns.Waiting()+len(c.latest) > 0 {
+		t.Errorf("%v, %v and %v are remembered", c.waiting, c.turns, c.latest)
 	}
 }
 

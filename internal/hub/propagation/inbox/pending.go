@@ -7,6 +7,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/capstan-io/capstan/internal/kube/order"
 )
 
 // pendingWork is what waits until it is worked out aside. Namespaces have their turns, and equal
@@ -18,7 +20,7 @@ type pendingWork[T any] struct {
 	// waiting is what waits of a namespace, the oldest first, and turns has the namespaces
 	// of which something does, but for the one whose turn it is.
 	waiting map[string][]T
-	turns   turns
+	turns   order.Turns
 	news    chan struct{} // has an element if there may be some
 }
 
@@ -29,7 +31,7 @@ func newPendingWork[T any]() pendingWork[T] {
 // putWaiting has something wait. The caller has the lock.
 func (p *pendingWork[T]) putWaiting(namespace string, one T) {
 	if len(p.waiting[namespace]) == 0 {
-		p.turns.come(namespace)
+		p.turns.Come(namespace)
 	}
 	p.waiting[namespace] = append(p.waiting[namespace], one)
 	select {
@@ -41,7 +43,7 @@ func (p *pendingWork[T]) putWaiting(namespace string, one T) {
 // takeNext takes out what has waited for longest of the namespace whose turn begins. It is false
 // if nothing waits. The caller has the lock.
 func (p *pendingWork[T]) takeNext() (one T, is bool) {
-	namespace, is := p.turns.begin()
+	namespace, is := p.turns.Begin()
 	if !is {
 		return one, false
 	}
@@ -56,7 +58,7 @@ func (p *pendingWork[T]) takeNext() (one T, is bool) {
 func (p *pendingWork[T]) endTurn(namespace string, begun time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.turns.end(p.now().Sub(begun), len(p.waiting[namespace]) > 0)
+	p.turns.End(p.now().Sub(begun), len(p.waiting[namespace]) > 0)
 }
 
 // followNews calls follow as long as something waits, until the context ends.

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package inbox
+package order
 
 import (
 	"cmp"
@@ -13,10 +13,10 @@ import (
 // aheadMin is from how many namespaces on those are forgotten that need not wait.
 const aheadMin = 64
 
-// turns say which namespace is next: the one whose turns have taken least time, of those the
+// Turns say which namespace is next with one worker: the one whose turns have taken least time, of those the
 // one that came first. One that comes begins with what the namespace has taken that had the last
-// turn, so that nobody saves time for later. The zero value has none.
-type turns struct {
+// turn, so that nobody saves time for later. They are not safe for concurrent use. The zero value has none.
+type Turns struct {
 	line line
 	came int // counts those that came
 	// now is the turn that has begun last, and taken says that it has not ended.
@@ -34,8 +34,8 @@ type turn struct {
 	came      int
 }
 
-// come puts a namespace into the line, unless it is its turn.
-func (t *turns) come(namespace string) {
+// Come puts a namespace into the line that is not there, unless it is its turn.
+func (t *Turns) Come(namespace string) {
 	if t.taken && t.now.namespace == namespace {
 		return
 	}
@@ -43,14 +43,17 @@ func (t *turns) come(namespace string) {
 	delete(t.ahead, namespace)
 }
 
-func (t *turns) wait(one turn) {
+// Waiting returns how many are in the line.
+func (t *Turns) Waiting() int { return len(t.line) }
+
+func (t *Turns) wait(one turn) {
 	t.came++
 	one.came = t.came
 	heap.Push(&t.line, one)
 }
 
-// begin returns the namespace whose turn begins. It is false if none is in the line.
-func (t *turns) begin() (namespace string, is bool) {
+// Begin returns the namespace whose turn begins. It is false if none is in the line.
+func (t *Turns) Begin() (namespace string, is bool) {
 	if len(t.line) == 0 {
 		return "", false
 	}
@@ -59,8 +62,8 @@ func (t *turns) begin() (namespace string, is bool) {
 	return t.now.namespace, true
 }
 
-// end ends a turn that took so long. The namespace is in the line again if it has more.
-func (t *turns) end(took time.Duration, more bool) {
+// End ends a turn that took so long. The namespace is in the line again if it has more.
+func (t *Turns) End(took time.Duration, more bool) {
 	t.taken = false
 	after := turn{namespace: t.now.namespace, took: t.now.took + took}
 	if more {
