@@ -84,18 +84,33 @@ func tracer(logger logr.Logger, program string, getenv func(string) string) *tra
 	return t
 }
 
-const sharedWorkBytesFlag = "shared-work-bytes-max"
+const (
+	sharedWorkBytesFlag = "shared-work-bytes-max"
+	workWritersFlag     = "work-writers"
+	// workWritersMax is more than there are.
+	workWritersMax = 16
+)
 
-// addSharedWorkBytes adds the flag that says what the works of namespaces may take up together.
-func addSharedWorkBytes(fs *pflag.FlagSet, text *string) {
-	fs.StringVar(text, sharedWorkBytesFlag, fmt.Sprintf("%dMi", allowance.DefaultShared>>20), fmt.Sprintf(
+// workRoom is what a program is told about the works of namespaces.
+type workRoom struct {
+	shared  string
+	writers int64
+}
+
+// add adds the flags that say what the works of namespaces may take up together, and who writes them.
+func (r *workRoom) add(fs *pflag.FlagSet) {
+	fs.Int64Var(&r.writers, workWritersFlag, 1, "number of programs that write works of namespaces on this hub, this one included: each has its part of what is written in a second")
+	fs.StringVar(&r.shared, sharedWorkBytesFlag, fmt.Sprintf("%dMi", allowance.DefaultShared>>20), fmt.Sprintf(
 		"number of bytes, such as 4Gi, that the works of all namespaces without annotation %s take up together on the hub; each may have three quarters of what others leave",
 		fleetv1alpha1.AnnotationWorkBytesMax))
 }
 
-// sharedWorkBytes returns what the flag says.
-func sharedWorkBytes(text string) (int64, error) {
-	shared, err := allowance.ParseShared(text)
+// parse returns how many bytes the works of namespaces may take up together, if the flags are valid.
+func (r *workRoom) parse() (shared int64, err error) {
+	if r.writers < 1 || r.writers > workWritersMax {
+		return 0, fmt.Errorf("--%s: %d is not a number from 1 to %d", workWritersFlag, r.writers, workWritersMax)
+	}
+	shared, err = allowance.ParseShared(r.shared)
 	if err != nil {
 		return 0, fmt.Errorf("--%s: %w", sharedWorkBytesFlag, err)
 	}

@@ -26,7 +26,7 @@ type propagationControllerFlags struct {
 	managerFlags
 	gates   []string
 	allowed []string
-	shared  string
+	works   workRoom
 }
 
 // newPropagationControllerCommand returns the command that runs the hub's
@@ -46,7 +46,7 @@ func newPropagationControllerCommand() *cobra.Command {
 func (f *propagationControllerFlags) add(fs *pflag.FlagSet) {
 	f.addForHub(fs)
 	fs.StringSliceVar(&f.allowed, "allowed-networks", nil, "networks, as CIDRs, in which webhooks of interpreters may be called although they are loopback or link-local")
-	addSharedWorkBytes(fs, &f.shared)
+	f.works.add(fs)
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
 		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.HubPlacement)))
 }
@@ -68,7 +68,7 @@ func (f *propagationControllerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	shared, err := sharedWorkBytes(f.shared)
+	shared, err := f.works.parse()
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (f *propagationControllerFlags) run(ctx context.Context) error {
 		return err
 	}
 	err = propagation.Setup(ctx, mgr, propagation.Options{
-		Metrics: controllermetrics.Registry, Gates: gates, Guard: dial.Guard{Allowed: allowed}, SharedWorkBytesMax: shared,
+		Metrics: controllermetrics.Registry, Gates: gates, Guard: dial.Guard{Allowed: allowed}, SharedWorkBytesMax: shared, WorkWriters: f.works.writers,
 	})
 	if err != nil {
 		return fmt.Errorf("setting up the controllers for propagation: %w", err)

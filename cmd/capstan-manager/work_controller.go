@@ -21,8 +21,8 @@ import (
 // workControllerFlags are the flags of the hub's controllers for works.
 type workControllerFlags struct {
 	managerFlags
-	gates  []string
-	shared string
+	gates []string
+	works workRoom
 }
 
 // newWorkControllerCommand returns the command that runs the hub's controllers
@@ -41,7 +41,7 @@ func newWorkControllerCommand() *cobra.Command {
 
 func (f *workControllerFlags) add(fs *pflag.FlagSet) {
 	f.addForHub(fs)
-	addSharedWorkBytes(fs, &f.shared)
+	f.works.add(fs)
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
 		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.HubWork)))
 	acceptWithoutEffect(fs, "workload-source-driver", "workload-source-config", "cloudevents-client-id")
@@ -55,7 +55,7 @@ func (f *workControllerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
 	}
-	shared, err := sharedWorkBytes(f.shared)
+	shared, err := f.works.parse()
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (f *workControllerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := work.Setup(ctx, mgr, work.Options{Gates: gates, Metrics: controllermetrics.Registry, SharedWorkBytesMax: shared}); err != nil {
+	if err := work.Setup(ctx, mgr, work.Options{Gates: gates, Metrics: controllermetrics.Registry, SharedWorkBytesMax: shared, WorkWriters: f.works.writers}); err != nil {
 		return fmt.Errorf("setting up the controllers for works: %w", err)
 	}
 	if err := process.Run(ctx, mgr); err != nil {

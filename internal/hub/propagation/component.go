@@ -156,6 +156,8 @@ type Options struct {
 	// SharedWorkBytesMax is how many bytes the works of all namespaces have together that have no
 	// limit of their own; 0 is allowance.DefaultShared.
 	SharedWorkBytesMax int64
+	// WorkWriters is how many programs write works of namespaces, this one included; 0 is 1.
+	WorkWriters int64
 }
 
 // Setup adds the controllers to the manager.
@@ -172,7 +174,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held).Logged(mgr.GetLogger())
-	allowed := allowance.New(o.Clock, cmp.Or(o.SharedWorkBytesMax, allowance.DefaultShared))
+	allowed := allowance.New(o.Clock, cmp.Or(o.SharedWorkBytesMax, allowance.DefaultShared), cmp.Or(o.WorkWriters, 1))
 	indexed, err := index(ctx, mgr, allowed)
 	if err != nil {
 		return err

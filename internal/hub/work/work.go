@@ -63,6 +63,8 @@ type Options struct {
 	// SharedWorkBytesMax is how many bytes the works of all namespaces have together that have no
 	// limit of their own; 0 is allowance.DefaultShared.
 	SharedWorkBytesMax int64
+	// WorkWriters is how many programs write works of namespaces, this one included; 0 is 1.
+	WorkWriters int64
 }
 
 // NewScheme returns the kinds that the controllers work with.
@@ -171,7 +173,7 @@ func setUpReplicaSets(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	allowed := allowance.New(o.Clock, cmp.Or(o.SharedWorkBytesMax, allowance.DefaultShared))
+	allowed := allowance.New(o.Clock, cmp.Or(o.SharedWorkBytesMax, allowance.DefaultShared), cmp.Or(o.WorkWriters, 1))
 	counted, err := counting.Follow(ctx, mgr.GetCache(), allowed)
 	if err != nil {
 		return err

@@ -38,6 +38,9 @@ const (
 type Allowance struct {
 	clock clock.PassiveClock
 
+	// writers is how many programs share what is written in a second.
+	writers int64
+
 	mu    sync.Mutex
 	of    map[Owner]*account
 	pool  pool
@@ -110,9 +113,10 @@ func WriteOf(wanted, present *workv1.ManifestWork) Write {
 }
 
 // New returns the allowance of namespaces that have no works yet. Those without a limit of their
-// own have so many bytes together.
-func New(clk clock.PassiveClock, shared int64) *Allowance {
-	return &Allowance{clock: clk, of: map[Owner]*account{}, pool: pool{limit: shared}, sweep: sweepMin}
+// own have so many bytes together. It is for one of so many programs that write works of them: each
+// sees what the others have written, and has its part of what is written in a second.
+func New(clk clock.PassiveClock, shared, writers int64) *Allowance {
+	return &Allowance{clock: clk, of: map[Owner]*account{}, pool: pool{limit: shared}, writers: writers, sweep: sweepMin}
 }
 
 // SetLimit takes in the limit of an owner in bytes, nil if it has none of its own.
@@ -199,6 +203,7 @@ func (a *Allowance) decide(owner Owner, about func(*pass)) Held {
 	p.held.Owner, p.held.Bytes, p.held.Limit, p.held.own = owner, p.bytes, p.most(), p.limit != nil
 	p.held.room = p.room()
 	p.held.shared = a.pool.limit
+	p.held.writers = a.writers
 	if p.held.Any() {
 		p.held.Again = p.place()
 	}

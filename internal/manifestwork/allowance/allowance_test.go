@@ -37,7 +37,7 @@ type scene struct {
 func newScene(t *testing.T, limit int64) *scene {
 	t.Helper()
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
-	return &scene{T: t, a: New(clk, DefaultShared), clock: clk, limit: limit}
+	return &scene{T: t, a: New(clk, DefaultShared, 1), clock: clk, limit: limit}
 }
 
 func (s *scene) after(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }

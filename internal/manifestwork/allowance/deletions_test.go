@@ -166,6 +166,17 @@ func TestEtcdHasRoomForWhatIsDeleted(t *testing.T) {
 	}
 }
 
+// TestProgramsShareWhatIsWritten has one of two programs write as much as it may at once.
+func TestProgramsShareWhatIsWritten(t *testing.T) {
+	const programs = 2
+	s := newScene(t, unlimited)
+	s.a = New(s.clock, DefaultShared, programs)
+	written, held := s.creates(true, many("shop", "web", 400, megabyte)...)
+	if most := int(burst(DefaultShared) / programs / megabyte); written > most+1 || written < most/2 || held.Reason != Throttled {
+		t.Errorf("%d MiB are written at once (%s), want at most %d", written, held.Reason, most)
+	}
+}
+
 // history is an etcd that forgets what was overwritten or deleted after a while.
 type history struct {
 	*scene

@@ -36,7 +36,7 @@ const (
 	// secondsFull is in how many seconds as much is written after that as the limit is: for the
 	// default 1 MiB/s. API servers have etcd forget what was overwritten every five minutes, after
 	// twice as long at most: with what all namespaces share, what is reserved, and a burst of each,
-	// that is less than 2 GiB at any time. It is so whether works are changed or deleted: each
+	// that is less than 2 GiB at any time: two programs that write have half of the time each. It is so whether works are changed or deleted: each
 	// deletion is one of these writes, and what was deleted is stored as long as what was overwritten.
 	secondsFull = 1024
 	// fullWait is how soon to look again for room.
@@ -118,6 +118,7 @@ type Held struct {
 
 	own          bool  // it is a limit of the owner's own
 	room, shared int64 // what the owner has a part of, and what all namespaces have together that have no limit
+	writers      int64 // how many programs share what is written in a second
 }
 
 // Any tells whether something is held back.
@@ -160,6 +161,7 @@ func (h Held) Message() string {
 			whose, (h.Bytes+mebi-1)/mebi, h.room/mebi, h.Limit/mebi, len(h.Clusters), h.Owner.limitAnnotation(), fleetv1alpha1.AnnotationSharedWorkBytesMax)
 	}
 	limit := h.Limit
+	writers := max(1, h.writers)
 	share := ""
 	if !h.own {
 		limit = h.shared
@@ -167,7 +169,7 @@ func (h Held) Message() string {
 	}
 	return fmt.Sprintf("So much was written to, or deleted of, the works of %s that the rest waits for its turn: %d clusters keep what they have until then. "+
 		"After %d MiB at once it is %d KiB in a second%s. An administrator raises both by annotation %s of the Namespace.",
-		whose, len(h.Clusters), burst(limit)/mebi, rate(limit)>>10, share, h.Owner.limitAnnotation())
+		whose, len(h.Clusters), burst(limit)/writers/mebi, rate(limit)/writers>>10, share, h.Owner.limitAnnotation())
 }
 
 // pool is what all owners have and write together that have no limit of their own.
@@ -221,13 +223,13 @@ func (p *pass) full(grows int64) Reason {
 // open tells whether something may be written now, or deleted.
 func (p *pass) open(deletes bool) bool {
 	if p.limit != nil {
-		p.meter.drain(p.now, rate(*p.limit))
-		return p.meter.open(rate(*p.limit), burst(*p.limit), deletes)
+		p.meter.drain(p.now, p.rate(*p.limit))
+		return p.meter.open(p.rate(*p.limit), p.burst(*p.limit), deletes)
 	}
 	p.drainPool(p.now)
 	// One alone may write as much at once as with the same limit of its own.
-	whole := burst(p.pool.limit) * sharesMade / shareOf
-	return p.meter.open(rate(p.pool.limit), share(whole, int64(max(0, p.pool.meter.bytes-p.meter.bytes))), deletes)
+	whole := p.burst(p.pool.limit) * sharesMade / shareOf
+	return p.meter.open(p.rate(p.pool.limit), share(whole, int64(max(0, p.pool.meter.bytes-p.meter.bytes))), deletes)
 }
 
 // drainPool takes off the meters of all owners without a limit of their own what has been lost
@@ -237,7 +239,7 @@ func (a *Allowance) drainPool(now time.Time) {
 		return
 	}
 	before := a.pool.meter.bytes
-	a.pool.meter.drain(now, rate(a.pool.limit))
+	a.pool.meter.drain(now, a.rate(a.pool.limit))
 	for _, of := range a.of {
 		if of.limit == nil && of.meter.bytes > 0 {
 			of.meter.bytes *= a.pool.meter.bytes / max(before, of.meter.bytes)
@@ -302,6 +304,10 @@ func (p *pass) place() time.Duration {
 // smaller is always written.
 func burst(limit int64) int64 { return max(limit, DefaultShared) / burstPart }
 func rate(limit int64) int64  { return max(limit, DefaultShared) / secondsFull }
+
+// burst and rate are the part of this program: two that each took all would write twice as much.
+func (a *Allowance) burst(limit int64) int64 { return burst(limit) / a.writers }
+func (a *Allowance) rate(limit int64) int64  { return rate(limit) / a.writers }
 
 // meter measures what is written to works: a bucket that loses so much in a second. When it is
 // full nothing is added until a part of it is free: those that wait are looked at for more

@@ -327,12 +327,17 @@ func imageOr(spec, unset, own string) string {
 	return spec
 }
 
-// allowanceFlags are for both programs that write works of namespaces: they have the room together.
+// allowanceFlags are for both programs that write works of namespaces: they have the room together,
+// and what is written in a second.
 func (h Hub) allowanceFlags() []string {
-	if h.SharedWorkBytesMax == "" {
-		return nil
+	var flags []string
+	if h.SharedWorkBytesMax != "" {
+		flags = append(flags, "--shared-work-bytes-max="+h.SharedWorkBytesMax)
 	}
-	return []string{"--shared-work-bytes-max=" + h.SharedWorkBytesMax}
+	if h.Propagates() && h.Work.Enabled(features.ManifestWorkReplicaSet) {
+		flags = append(flags, "--work-writers=2")
+	}
+	return flags
 }
 
 func gateFlags(gates features.Set) []string {

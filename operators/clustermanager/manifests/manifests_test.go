@@ -214,6 +214,38 @@ func TestEverythingCarriesTheLabelOfItsOwner(t *testing.T) {
 	}
 }
 
+// TestProgramsThatWriteWorksAreToldOfEachOther looks at what they are told of how many there are.
+func TestProgramsThatWriteWorksAreToldOfEachOther(t *testing.T) {
+	none := operatorv1.ClusterManagerSpec{}
+	replicaSets := map[string]bool{"ManifestWorkReplicaSet": true}
+	for name, tc := range map[string]struct {
+		reason string
+		hub    Hub
+		want   int
+	}{
+		"both":        {reason: "each has its part of the time", hub: testHub(none, nil, replicaSets, map[string]bool{"Propagation": true}), want: 2},
+		"bindings":    {reason: "one has all of it", hub: testHub(none, nil, nil, map[string]bool{"Propagation": true})},
+		"replicasets": {reason: "one has all of it", hub: testHub(none, nil, replicaSets, nil)},
+		"everything":  {reason: "who deletes finished works writes none", hub: everything()},
+	} {
+		told := 0
+		for _, deployment := range Deployments(tc.hub) {
+			u, err := render.Unstructured(deployment)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := u.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			told += strings.Count(string(text), `"--work-writers=2"`)
+		}
+		if told != tc.want {
+			t.Errorf("%s: %d programs are told that there are two, want %d: %s", name, told, tc.want, tc.reason)
+		}
+	}
+}
+
 func TestUnsetImageIsThatOfTheOperator(t *testing.T) {
 	tests := map[string]struct {
 		reason, spec, want string

@@ -40,7 +40,7 @@ func newTenants(t *testing.T) tenants {
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&workv1alpha2.ResourceBinding{}).Build()
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
-	return tenants{T: t, clock: clk, ending: ending{Deps{Client: hub, Live: hub, Clock: clk, Allowance: allowance.New(clk, allowance.DefaultShared)}}}
+	return tenants{T: t, clock: clk, ending: ending{Deps{Client: hub, Live: hub, Clock: clk, Allowance: allowance.New(clk, allowance.DefaultShared, 1)}}}
 }
 
 // sends creates a binding with works of so many bytes.

@@ -26,7 +26,7 @@ func TestLabelsOfWorksWaitForTheirTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
-	c := New(Deps{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Clock: clock, Allowance: allowance.New(clock, allowance.DefaultShared)})
+	c := New(Deps{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Clock: clock, Allowance: allowance.New(clock, allowance.DefaultShared, 1)})
 	set := &workv1alpha1.ManifestWorkReplicaSet{}
 	set.Namespace, set.Name = "shop", "web"
 	const megabyte, changes, works = 1 << 20, 10, 100
