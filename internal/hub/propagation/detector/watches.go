@@ -158,10 +158,11 @@ func speaksOf(before, after client.Object) bool {
 }
 
 // onArrival brings back the objects of policies that wait for an object which
-// comes. All objects are looked at anyway when the controller starts.
+// comes, as if these had changed: each policy has its turn. All objects are looked at anyway
+// when the controller starts.
 func (c *Controller) onArrival(value func(client.Object) string) handlerOf {
 	return handler.TypedFuncs[client.Object, templates.Key]{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) {
 			if e.IsInInitialList {
 				return
 			}
@@ -170,7 +171,7 @@ func (c *Controller) onArrival(value func(client.Object) string) handlerOf {
 				return // only a missing cache gives an error
 			}
 			for _, policy := range waiting {
-				c.enqueue(q, c.touched(policy))
+				c.policies.Note(nil, policy)
 			}
 		},
 	}

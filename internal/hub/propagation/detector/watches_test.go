@@ -49,6 +49,43 @@ func TestObjectsAreNotComparedWhileTheCacheTells(t *testing.T) {
 	}
 }
 
+// waitingFor has a policy that waits for whatever comes.
+type waitingFor struct {
+	client.Client
+	policy policyv1alpha1.PropagationPolicy
+}
+
+func (w waitingFor) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if all, is := list.(*policyv1alpha1.PropagationPolicyList); is {
+		all.Items = []policyv1alpha1.PropagationPolicy{w.policy}
+	}
+	return nil
+}
+
+// TestObjectsAreNotComparedWhileTheCacheTellsOfArrivals has what a policy waits for come again and
+// again.
+func TestObjectsAreNotComparedWhileTheCacheTellsOfArrivals(t *testing.T) {
+	const objects, arrivals = 1000, 50
+	p := policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all", UID: "1", Generation: 1}}
+	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap"}}
+	c := New(Deps{Templates: configMaps(t, "shop", objects), Client: waitingFor{policy: p}})
+	q := &counted{TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[templates.Key]())}
+	defer q.ShutDown()
+	for range arrivals {
+		o := &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "o"}}
+		c.onArrival(override).Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: o}, q)
+	}
+	if q.added > 0 {
+		t.Errorf("%d objects were compared while the cache told of override policies", q.added)
+	}
+	for c.policies.Follow(t.Context(), q) {
+		continue
+	}
+	if most := objects * arrivals; q.added > most || q.Len() != objects {
+		t.Errorf("%d objects are looked at, as was said %d times, want %d and at most %d times", q.Len(), q.added, objects, most)
+	}
+}
+
 // counted is a queue that counts what is added.
 type counted struct {
 	workqueue.TypedRateLimitingInterface[templates.Key]
