@@ -56,6 +56,9 @@ type Deps struct {
 type Controller struct {
 	Deps
 
+	// moving has replicas take their room one after the other: it is found first, and taken then.
+	moving sync.Mutex
+
 	mu sync.Mutex
 	// states are what was seen of bindings whose policies ask for it.
 	states map[types.NamespacedName]rebalance.State
@@ -165,7 +168,10 @@ func (c *Controller) move(ctx context.Context, b lookup.Binding, step *rebalance
 	for _, name := range slices.Sorted(maps.Keys(step.To)) {
 		to = append(to, workv1alpha2.TargetCluster{Name: name, Replicas: step.To[name]})
 	}
-	if may, err := c.Decider.Moves(b, to); err != nil || !may {
+	c.moving.Lock()
+	may, err := c.Decider.Moves(b, to)
+	c.moving.Unlock()
+	if err != nil || !may {
 		return err
 	}
 	record := step.Of(replicas(b.BindingSpec().Clusters), c.Clock.Now())

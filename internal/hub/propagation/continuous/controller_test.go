@@ -5,6 +5,7 @@ package continuous
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -153,6 +155,24 @@ func TestWhatIsBetterForAWindowMoves(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBindingsOfANamespaceHaveNotAllWorkers has many bindings of one tenant waiting, and then one of
+// another.
+func TestBindingsOfANamespaceHaveNotAllWorkers(t *testing.T) {
+	with := options()
+	q := with.NewQueue("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	for n := range 100 {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(n)}})
+	}
+	q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "bank", Name: "web"}})
+	for range with.MaxConcurrentReconciles {
+		if next, _ := q.Get(); next.Namespace == "bank" {
+			return
+		}
+	}
+	t.Errorf("%d workers look at bindings of one namespace", with.MaxConcurrentReconciles)
 }
 
 func TestBindingsOfOneNameDoNotMixUp(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -16,8 +17,12 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/kube/conflict"
+	"github.com/capstan-io/capstan/internal/kube/order"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
+
+// workers is how many bindings are looked at at a time: each look compares all clusters.
+const workers = 4
 
 // SetupWithManager adds the controller to the manager.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
@@ -28,7 +33,13 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&workv1alpha2.ClusterResourceBinding{}, &handler.EnqueueRequestForObject{}, changed).
 		Watches(&policyv1alpha1.PropagationPolicy{}, handler.EnqueueRequestsFromMapFunc(c.claimed), asks).
 		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, handler.EnqueueRequestsFromMapFunc(c.claimed), asks).
+		WithOptions(options()).
 		Complete(conflict.Quiet(c))
+}
+
+// options leave some workers to others than the bindings of any one namespace.
+func options() controller.Options {
+	return order.Shared(workers, func(binding reconcile.Request) string { return binding.Namespace })
 }
 
 // claimed returns the bindings of a policy.
