@@ -54,7 +54,7 @@ func TestWhatIsNeededIsReadWhenThereIsRoom(t *testing.T) {
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(b).
 		WithIndex(&workv1alpha2.ResourceBinding{}, indexNeeded, func(client.Object) []string { return nil }).Build()
 	memory := decoding.NewMemory(clock.RealClock{})
-	r := &Referrers{Deps{
+	r := &Referrers{Deps: Deps{
 		Client: hub, Live: hub, Templates: templates.New(templates.Options{}),
 		Objects: templates.Objects{Client: objects, Mapper: mapper, Recent: templates.NewRecent(clock.RealClock{}), Memory: memory},
 	}}

@@ -51,7 +51,7 @@ func TestWhoIsNeededByManyHoldsThemAll(t *testing.T) {
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&workv1alpha2.ResourceBinding{}, indexNeeded, neededByLabels).
 		WithObjects(neededFor("few", "first"), neededFor("many", named("web", neededMax+1)...)).Build()
-	r := &Referrers{Deps{Client: hub}}
+	r := &Referrers{Deps: Deps{Client: hub}}
 	for name, want := range map[string]bool{"first": true, "web0": true, fmt.Sprint("web", neededMax): true, "other": false} {
 		holds, err := r.holds(t.Context(), neededFor(name))
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,13 +28,15 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/interpreters"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/kube/backoff"
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/propagation/references"
 )
 
 const (
-	// again is how soon to look whether attached bindings have let go.
-	again = 200 * time.Millisecond
+	// again is how soon to look whether attached bindings have let go, and againMax how late: one
+	// whose object does not exist never does, whoever has written it.
+	again, againMax = 200 * time.Millisecond, time.Minute
 	// unreadAgain is how soon to look whether what may not be read may be by now.
 	unreadAgain = 5 * time.Second
 	// action is what events say that the controllers were about.
@@ -61,7 +64,13 @@ type Deps struct {
 }
 
 // Referrers says of each binding what its object needs. Attached sees that in the cache.
-type Referrers struct{ Deps }
+type Referrers struct {
+	Deps
+
+	mu sync.Mutex
+	// looks is how often was looked whether what a binding has needed has let go.
+	looks map[types.NamespacedName]int
+}
 
 // Reconcile keeps up to date what one binding says of the needs of its object, and
 // lets a binding go that is made anew.
@@ -74,6 +83,7 @@ func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	b := &workv1alpha2.ResourceBinding{}
 	if err := r.Client.Get(ctx, req.NamespacedName, b); err != nil {
 		if apierrors.IsNotFound(err) {
+			r.wait(req.NamespacedName, false)
 			r.Templates.Use(user(req.NamespacedName))
 			return ctrl.Result{}, nil
 		}
@@ -114,13 +124,29 @@ func (r *Referrers) refer(ctx context.Context, b *workv1alpha2.ResourceBinding) 
 	if wrote {
 		r.tell(b, left)
 	}
+	wait := r.wait(client.ObjectKeyFromObject(b), holds && !references.Sends(b))
 	switch {
-	case holds && !references.Sends(b):
-		return ctrl.Result{RequeueAfter: again}, nil
+	case wait > 0:
+		return ctrl.Result{RequeueAfter: wait}, nil
 	case unread:
 		return ctrl.Result{RequeueAfter: unreadAgain}, nil
 	}
 	return ctrl.Result{}, nil
+}
+
+// wait returns how long to wait for what a binding has needed, longer each time; 0 if it does not.
+func (r *Referrers) wait(binding types.NamespacedName, waits bool) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !waits {
+		delete(r.looks, binding)
+		return 0
+	}
+	if r.looks == nil {
+		r.looks = map[types.NamespacedName]int{}
+	}
+	r.looks[binding]++
+	return backoff.After(r.looks[binding], backoff.Between(again, againMax))
 }
 
 // unknown tells that nobody knows what the object of a binding needs.
