@@ -305,11 +305,19 @@ func (d *delivery) remove(ctx context.Context) (current bool, err error) {
 // clustersOfReferrers returns the clusters that the bindings have now which need the object of a
 // binding. Its own spec.requiredBy follows them a moment later, and under load more: until then,
 // no cluster loses what an object needs that was just sent there. The binding is reconciled again
-// when it has followed.
+// when it has followed. It is the hub that writes spec.requiredBy, but users of the namespace may as
+// well: bindings of other namespaces, which need nothing in this one, count for nothing, and each
+// is read once.
 func clustersOfReferrers(ctx context.Context, reader client.Reader, b binding) (sets.Set[string], error) {
 	clusters := sets.Set[string]{}
+	names := sets.Set[string]{}
 	for _, snapshot := range b.BindingSpec().RequiredBy {
-		referrer, err := read(ctx, reader, types.NamespacedName{Namespace: snapshot.Namespace, Name: snapshot.Name})
+		if snapshot.Namespace == b.GetNamespace() {
+			names.Insert(snapshot.Name)
+		}
+	}
+	for name := range names {
+		referrer, err := read(ctx, reader, types.NamespacedName{Namespace: b.GetNamespace(), Name: name})
 		switch {
 		case apierrors.IsNotFound(err):
 			continue

@@ -4,6 +4,7 @@
 package bindings
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -14,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -70,9 +73,15 @@ func TestClustersOfReferrersAreThoseOfNow(t *testing.T) {
 	if err := workv1alpha2.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	theirs := referrer("theirs", true, "secret")
+	theirs.Namespace = "bank"
+	read := 0
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		referrer("grown", true, "a", "b"), referrer("alone", false, "c"), referrer("unasked", true, "d"),
-	).Build()
+		referrer("grown", true, "a", "b"), referrer("alone", false, "c"), referrer("unasked", true, "d"), theirs,
+	).WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		read++
+		return c.Get(ctx, key, o, options...)
+	}}).Build()
 	of := func(names ...string) (all []workv1alpha2.BindingSnapshot) {
 		for _, name := range names {
 			all = append(all, workv1alpha2.BindingSnapshot{Namespace: "shop", Name: name, Clusters: on("a", "z")})
@@ -88,10 +97,18 @@ func TestClustersOfReferrersAreThoseOfNow(t *testing.T) {
 		{"who needs it has another cluster by now", of("grown"), []string{"a", "b"}},
 		{"who needs it does not send it along any more", of("alone"), []string{}},
 		{"who needed it is gone", of("gone"), []string{}},
+		{"who is of another namespace needs nothing here", []workv1alpha2.BindingSnapshot{{Namespace: "bank", Name: "theirs"}}, []string{}},
+		{"of several, each more than once", slices.Repeat(of("grown", "gone"), 1000), []string{"a", "b"}},
 		{"of several", of("alone", "gone", "grown", "unasked"), []string{"a", "b", "d"}},
 	} {
-		b := &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{RequiredBy: test.requiredBy}}
+		b := &workv1alpha2.ResourceBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "needed"}, Spec: workv1alpha2.ResourceBindingSpec{RequiredBy: test.requiredBy},
+		}
+		read = 0
 		got, err := clustersOfReferrers(t.Context(), hub, b)
+		if read > 4 {
+			t.Errorf("%s: %d bindings are read", test.name, read)
+		}
 		if err != nil || !slices.Equal(sets.List(got), test.want) {
 			t.Errorf("%s: %v, %v, want %v", test.name, sets.List(got), err, test.want)
 		}
