@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/conditions"
 	"github.com/capstan-io/capstan/internal/kube/conflict"
 	"github.com/capstan-io/capstan/internal/kube/events"
+	"github.com/capstan-io/capstan/internal/kube/pace"
 	"github.com/capstan-io/capstan/internal/scheduling/placement"
 	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
@@ -44,6 +45,7 @@ type Controller struct {
 	arrivals *arrivals
 
 	expectations *expectations
+	pace         *pace.Pace // of the PlacementDecisions of namespaces
 }
 
 // New returns the controller.
@@ -51,6 +53,7 @@ func New(c client.Client, clk clock.PassiveClock, recorder *events.Recorder) *Co
 	return &Controller{
 		client: c, clock: clk, events: recorder,
 		model: newModel(), meter: newMeter(clk), arrivals: newArrivals(clk), expectations: newExpectations(clk),
+		pace: pace.New(writesOfNamespace, writesInASecond),
 	}
 }
 
@@ -97,6 +100,9 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	wanted, again := arrange(p, request, chosen{groups, result}, decisions, now)
 	done := plan(decisions.slices, wanted)
+	if wait := c.pace.Take(p.Namespace, done.number(), now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // those of others do not wait
+	}
 	began := c.clock.Now()
 	if err := c.write(ctx, p, decisions, done); err != nil {
 		return ctrl.Result{}, err
@@ -206,8 +212,10 @@ func (c *Controller) report(ctx context.Context, p *clusterv1beta1.Placement, re
 		after.Status.LastScoreUpdateTime = new(metav1.NewTime(o.at))
 	}
 	var problems field.ErrorList
-	if o.result.Problem != nil {
-		problems = field.ErrorList{o.result.Problem}
+	for _, problem := range []*field.Error{o.result.Problem, placement.TooManyGroups(request.Grouping, len(o.result.Targets))} {
+		if problem != nil {
+			problems = append(problems, problem)
+		}
 	}
 	for _, condition := range []metav1.Condition{placement.Satisfied(o.result, request.NoSets), placement.Misconfigured(problems)} {
 		conditions.Set(&after.Status.Conditions, p.Generation, condition)

@@ -22,6 +22,9 @@ type writes struct {
 // none tells whether there is nothing to write.
 func (w writes) none() bool { return len(w.First)+len(w.Then)+len(w.Gone) == 0 }
 
+// number is how many there are.
+func (w writes) number() int { return len(w.First) + len(w.Then) + len(w.Gone) }
+
 // plan returns the writes that lead from the slices before to those after, both
 // in the order of their numbers. A slice of a number is of the same group in both.
 // In between, a full slice can list more than clusterv1beta1.DecisionsMax clusters.

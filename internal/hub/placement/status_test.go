@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ import (
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/kube/events"
+	"github.com/capstan-io/capstan/internal/kube/pace"
 )
 
 func TestTheStatusListsTheGroups(t *testing.T) {
@@ -83,5 +85,61 @@ func TestWhatCostsTooMuchForTheFleetLeavesDecisionsAsTheyAre(t *testing.T) {
 	}
 	if got := c.model.changed(now, func() { c.model.forgetCluster("c000") }); len(got) != 1 {
 		t.Errorf("%v are looked at again when a cluster is gone, want the Placement", got)
+	}
+}
+
+// TestDecisionsOfANamespaceHaveAPace has a Placement with many groups change their names again and
+// again, and one of another namespace be written.
+func TestDecisionsOfANamespaceHaveAPace(t *testing.T) {
+	const clusters, most = 50, 120
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: clusterv1beta2.ManagedClusterSetSpec{
+		ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.SelectorTypeLabelSelector, LabelSelector: &metav1.LabelSelector{}},
+	}}
+	objects := []client.Object{set}
+	placements := map[string]*clusterv1beta1.Placement{}
+	for _, namespace := range []string{"shop", "bank"} {
+		p := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", UID: "p"}}
+		p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromInt32(1)
+		placements[namespace] = p
+		objects = append(objects, p, &clusterv1beta2.ManagedClusterSetBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "all"}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "all"},
+		})
+	}
+	d := &clusterv1beta1.PlacementDecision{}
+	stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(placements["shop"], d).
+		WithIndex(d, indexPlacement, byPlacement).Build()
+	c := New(stored, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), events.Discard())
+	c.pace = pace.New(most, 1)
+	for i := range clusters {
+		c.model.setCluster(view.Cluster{Name: fmt.Sprintf("c%03d", i)})
+	}
+	waits := map[string]time.Duration{}
+	look := func(namespace string, n int) {
+		t.Helper()
+		p := &clusterv1beta1.Placement{}
+		if err := stored.Get(t.Context(), client.ObjectKeyFromObject(placements[namespace]), p); err != nil {
+			t.Fatal(err)
+		}
+		p.Spec.DecisionStrategy.GroupStrategy.DecisionGroups = []clusterv1beta1.DecisionGroup{{GroupName: fmt.Sprint("group-", n)}}
+		if err := stored.Update(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		c.expectations.forget(client.ObjectKeyFromObject(p)) // what the fake client makes has no UID to expect
+		result, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits[namespace] = result.RequeueAfter
+	}
+	for n := range 10 {
+		look("shop", n)
+	}
+	look("bank", 0)
+	if waits["shop"] < time.Second || waits["bank"] != 0 {
+		t.Errorf("whose groups change without end waits for %s, and another namespace for %s", waits["shop"], waits["bank"])
 	}
 }

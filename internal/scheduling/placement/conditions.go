@@ -73,6 +73,17 @@ func refused(result scheduler.Result) string {
 	return text.String()
 }
 
+// TooManyGroups returns what is wrong with the size of groups for so many chosen clusters, nil if
+// nothing is.
+func TooManyGroups(grouping scheduler.Grouping, clusters int) *field.Error {
+	size, larger := grouping.SizeOf(clusters)
+	if !larger {
+		return nil
+	}
+	return field.Invalid(field.NewPath("spec", "decisionStrategy", "groupStrategy", "clustersPerDecisionGroup"), grouping.Size.String(), fmt.Sprintf(
+		"a Placement has at most %d groups, so those of these %d clusters have up to %d; ask for as many", scheduler.GroupsMax, clusters, size))
+}
+
 // Misconfigured returns the condition that says whether the spec has mistakes.
 func Misconfigured(problems field.ErrorList) metav1.Condition {
 	if len(problems) > 0 {

@@ -4,11 +4,13 @@
 package placement
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
@@ -51,6 +53,19 @@ func TestWhetherAPlacementIsSatisfied(t *testing.T) {
 				t.Errorf("got %+v, want %s %s: …%s…", got, wanted, tc.reason, tc.text)
 			}
 		})
+	}
+}
+
+func TestWhatIsWrongWithTheSizeOfGroups(t *testing.T) {
+	for size, want := range map[string]string{
+		"1": "spec.decisionStrategy.groupStrategy.clustersPerDecisionGroup: Invalid value: \"1\": a Placement has at most 1024 groups, " +
+			"so those of these 5000 clusters have up to 5; ask for as many",
+		"5": "", "1%": "",
+	} {
+		problem := TooManyGroups(scheduler.Grouping{Size: intstr.Parse(size)}, 5000)
+		if got := fmt.Sprint(problem); want == "" && problem != nil || want != "" && got != want {
+			t.Errorf("groups of %s: got %s, want %q", size, got, want)
+		}
 	}
 }
 

@@ -11,6 +11,10 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
+// GroupsMax is about how many groups there are at most: each is an object of its own. Groups are
+// larger than they were to be if there would be more.
+const GroupsMax = 1024
+
 // Grouping says how chosen clusters are divided into groups, which a rollout
 // takes one after the other.
 type Grouping struct {
@@ -60,7 +64,7 @@ func (g Grouping) Divide(fleet view.Fleet, targets []string) []Group {
 			rest = append(rest, target)
 		}
 	}
-	size := g.sizeOf(len(targets))
+	size, _ := g.SizeOf(len(targets))
 	var groups []Group
 	for n, clusters := range named {
 		groups = split(groups, g.Named[n].Name, clusters, size)
@@ -99,16 +103,21 @@ func split(groups []Group, name string, clusters []string, size int) []Group {
 	return groups
 }
 
-// sizeOf returns how many of so many clusters a group has at most.
-func (g Grouping) sizeOf(clusters int) int {
+// SizeOf returns how many of so many clusters a group has at most, and whether that is more than
+// was asked for, as there would be too many groups.
+func (g Grouping) SizeOf(clusters int) (size int, larger bool) {
 	if g.Size == (intstr.IntOrString{}) {
-		return clusters
+		return clusters, false
 	}
 	size, err := intstr.GetScaledValueFromIntOrPercent(&g.Size, clusters, true)
 	if err != nil { // CheckGroupSize refuses it
-		return clusters
+		return clusters, false
 	}
-	return max(1, size)
+	size = max(1, size)
+	// Each group with a name, and the one without, may have one that is not full.
+	full := max(1, GroupsMax-len(g.Named)-1)
+	least := (clusters + full - 1) / full
+	return max(size, least), least > size
 }
 
 // Moves tells whether a change of a chosen cluster can put it into another group.

@@ -4,6 +4,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,6 +41,32 @@ func TestGroups(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestThereAreNotTooManyGroups asks for groups of one cluster, as they are or in several named groups.
+func TestThereAreNotTooManyGroups(t *testing.T) {
+	var clusters []string
+	for i := range 5000 {
+		clusters = append(clusters, fmt.Sprintf("a%04d", i))
+	}
+	fleet := zoned(clusters...)
+	named := make([]NamedGroup, 100)
+	for i := range named {
+		named[i] = NamedGroup{Name: fmt.Sprint(i), Labels: labels.SelectorFromSet(labels.Set{"zone": fmt.Sprint(i)}), Claims: labels.Everything()}
+	}
+	named[99].Labels = labels.SelectorFromSet(labels.Set{"zone": "a"})
+	for _, grouping := range []Grouping{{Size: intstr.FromInt32(1)}, {Size: intstr.FromInt32(1), Named: named}} {
+		for n, larger := range map[int]bool{900: false, 2000: true, 5000: true} {
+			groups := grouping.Divide(fleet, clusters[:n])
+			listed := 0
+			for _, group := range groups {
+				listed += len(group.Clusters)
+			}
+			if _, is := grouping.SizeOf(n); len(groups) > GroupsMax || listed != n || is != larger {
+				t.Errorf("%d clusters are in %d groups, which have %d; they are larger: %t, want %t", n, len(groups), listed, is, larger)
+			}
+		}
 	}
 }
 
