@@ -8,11 +8,11 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/capstan-io/capstan/internal/untrusted/memo"
 )
@@ -27,10 +27,8 @@ const (
 	// expression: a match may take as many steps. No call takes longer than what one
 	// expression may cost, as the price of a call is only known after it.
 	patternStepsMax = CostMax * bytesPerCost / stepBytes
-	// matchesMax is the number of texts that findAll returns.
-	matchesMax = 10_000
 	// patternsBytesSum is the length of the regular expressions together that are
-	// remembered: about 30 of them, as one of a few bytes may become 100 KiB.
+	// remembered: about 30 of them, as one of a few bytes may become 200 KiB.
 	patternsBytesSum = 16 << 10
 )
 
@@ -50,7 +48,9 @@ const (
 // pattern is a regular expression that was compiled, or what is wrong with it.
 type pattern struct {
 	compiled *regexp.Regexp
-	problem  string
+	// inRest returns what finds it, as a group, in a text after the first character of that.
+	inRest  func() *regexp.Regexp
+	problem string
 	// size is about the number of its instructions.
 	size int
 	// literal says that it is a plain text.
@@ -87,7 +87,8 @@ func parsePattern(text string) pattern {
 		return pattern{problem: fmt.Sprintf("the regular expression is not valid: %v", err)}
 	}
 	literal := parsed.Op == syntax.OpLiteral && parsed.Flags&syntax.FoldCase == 0
-	return pattern{compiled: compiled, size: size, literal: literal}
+	inRest := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?s:.)(?s:.*?)(` + parsed.String() + `)`) })
+	return pattern{compiled: compiled, inRest: inRest, size: size, literal: literal}
 }
 
 // steps is how many steps it may take to find something in a text of so many bytes.
@@ -140,11 +141,15 @@ func (p *patterns) work(args []ref.Val, result ref.Val) uint64 {
 	}
 	found := p.of(string(text))
 	steps := found.steps(len(value))
-	if steps > patternStepsMax {
+	switch all, many := result.(foundTexts); {
+	case steps > patternStepsMax:
 		steps = 0 // it was refused
-	}
-	if list, many := result.(traits.Lister); many && !found.literal {
-		steps *= 1 + int(items(list)) //nolint:gosec // there are matchesMax
+	case many:
+		steps = all.steps
+	case types.IsError(result) && found.problem == "" && !found.literal:
+		// findAll has taken all that it may. With half of that, its author hears why, and cannot
+		// have it do so again and again where errors do not count, as in exists.
+		steps = patternStepsMax / 2
 	}
 	return uint64(compileBytes+found.size*instructionBytes+steps*stepBytes) + unicodeWork(string(text)) //nolint:gosec // of positive numbers
 }
@@ -190,27 +195,4 @@ func (p *patterns) find(value, text ref.Val) ref.Val {
 		return failure
 	}
 	return types.String(found.compiled.FindString(s))
-}
-
-// findAll looks through all of the rest of the text for each match, or may: it takes only
-// as many as there is time for then.
-func (p *patterns) findAll(value, text, limit ref.Val) ref.Val {
-	s := string(value.(types.String))
-	n := int(limit.(types.Int))
-	found, failure := p.fits(s, string(text.(types.String)))
-	if failure != nil {
-		return failure
-	}
-	most := matchesMax
-	if !found.literal {
-		most = min(most, patternStepsMax/found.steps(len(s)))
-	}
-	if n < 0 || n > most {
-		n = most + 1
-	}
-	all := found.compiled.FindAllString(s, n)
-	if len(all) > most {
-		return types.NewErr("findAll finds more than %d strings, the limit for a regular expression and a string of this length", most)
-	}
-	return types.NewStringList(types.DefaultTypeAdapter, all)
 }
