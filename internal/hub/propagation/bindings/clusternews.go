@@ -5,6 +5,8 @@ package bindings
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -79,6 +81,7 @@ func (w clusterWatch) followChanges(q queue) bool {
 	if len(changes) == 0 {
 		return false
 	}
+	w.stakes.FollowClusters(slices.Collect(maps.Keys(changes)))
 	applied := w.Store.Decider.ReadApplied(w.stakes.ListGroups())
 	for cluster, all := range changes {
 		for _, change := range all {

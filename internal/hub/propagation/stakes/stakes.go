@@ -7,6 +7,7 @@
 package stakes
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -74,6 +75,10 @@ func (e entry) findCluster(cluster string) (to sentCluster, is bool) {
 	return e.sent[place], true
 }
 
+// fewClusters is from which part of the clusters of a binding on, one of so many, it is quicker to look
+// at all of these than to find each.
+const fewClusters = 16
+
 // Set notes what a binding is now.
 func (s *Stakes) Set(b Binding) {
 	name := client.ObjectKeyFromObject(b)
@@ -135,20 +140,49 @@ func (s *Stakes) remove(name types.NamespacedName) {
 	}
 }
 
+// FollowClusters has the bindings found whose objects are sent to clusters, with one look at all bindings
+// for those clusters that nobody has asked about: each of a large fleet changes soon after the start.
+func (s *Stakes) FollowClusters(clusters []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.followClusters(clusters)
+}
+
+func (s *Stakes) followClusters(clusters []string) {
+	added := map[string]map[types.NamespacedName]bool{}
+	for _, cluster := range clusters {
+		if _, asked := s.at[cluster]; !asked && s.at != nil {
+			added[cluster] = map[types.NamespacedName]bool{}
+		}
+	}
+	if len(added) == 0 {
+		return
+	}
+	for name, e := range s.bindings {
+		if len(added)*fewClusters < len(e.sent) {
+			for cluster, at := range added {
+				if to, is := e.findCluster(cluster); is {
+					at[name] = to.chosen
+				}
+			}
+			continue
+		}
+		for _, to := range e.sent {
+			if at, is := added[to.cluster]; is {
+				at[name] = to.chosen
+			}
+		}
+	}
+	maps.Copy(s.at, added)
+}
+
 // bindingsSentTo returns the bindings whose objects are sent to a cluster. It looks at all of them
 // the first time, and follows them from then on. The caller has the lock.
 func (s *Stakes) bindingsSentTo(cluster string) map[types.NamespacedName]bool {
-	if at, asked := s.at[cluster]; asked || s.at == nil {
-		return at
+	if _, asked := s.at[cluster]; !asked {
+		s.followClusters([]string{cluster})
 	}
-	at := map[types.NamespacedName]bool{}
-	for name, e := range s.bindings {
-		if to, is := e.findCluster(cluster); is {
-			at[name] = to.chosen
-		}
-	}
-	s.at[cluster] = at
-	return at
+	return s.at[cluster]
 }
 
 // ForgetCluster forgets a cluster that is gone.

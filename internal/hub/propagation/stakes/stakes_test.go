@@ -193,6 +193,10 @@ func TestNamesThatAreNoClustersAreNotIndexed(t *testing.T) {
 	if len(stakes.at) != 0 {
 		t.Error("a cluster that is gone is remembered")
 	}
+	stakes.FollowClusters([]string{clusterName, "none-7"})
+	if of := stakes.at[clusterName]; len(of) != 2 || len(stakes.at["none-7"]) != 1 || len(stakes.at) != 2 {
+		t.Errorf("%v are found by the clusters of one look, want two of one and one of the other", stakes.at)
+	}
 	stakes.Forget(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "before"})
 	if names := told(); !slices.Equal(names, []string{"after"}) {
 		t.Errorf("%v are told once the cluster is there again", names)
