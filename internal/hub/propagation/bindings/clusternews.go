@@ -85,13 +85,26 @@ func (w clusterWatch) followChanges(q queue) bool {
 	applied := w.Store.Decider.ReadApplied(w.stakes.ListGroups())
 	for cluster, all := range changes {
 		for _, change := range all {
+			if change.gap {
+				change.after = w.known(cluster)
+			}
 			w.enqueueAffected(q, applied, cluster, change)
 		}
-		if all[len(all)-1].after == nil {
+		if w.known(cluster) == nil {
 			w.stakes.ForgetCluster(cluster)
 		}
 	}
 	return true
+}
+
+// known returns what a cluster is now, nil if there is none. What was noted last may be older: the
+// watches of clusters and of connections do not wait for each other between what they tell the fleet
+// and what they note.
+func (w clusterWatch) known(cluster string) *view.Cluster {
+	if is, found := w.Fleet.Snapshot().Cluster(cluster); found {
+		return &is
+	}
+	return nil
 }
 
 // enqueueAffected brings back the bindings that a change of a cluster can matter to.

@@ -83,3 +83,26 @@ func TestAGapCountsAsAClusterThatComes(t *testing.T) {
 		t.Error("what was taken is there still")
 	}
 }
+
+// TestAGapEndsWithWhatTheClusterIs has what a watch tells noted after what another one has told since:
+// nothing but the fleet knows then what the cluster has become.
+func TestAGapEndsWithWhatTheClusterIs(t *testing.T) {
+	const bindings = 10
+	watch := watchOf(clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)), bindings)
+	of := func(version, load string) *clusterv1.ManagedCluster {
+		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "other", ResourceVersion: version, Labels: map[string]string{"agent.example/load": load}}}
+		mc.Spec.HubAcceptsClient = true
+		return mc
+	}
+	before, high := watch.cluster(of("1", "high"), false)
+	for range apartMax {
+		watch.news.noteChange("other", high, high)
+	}
+	_, low := watch.cluster(of("2", "low"), false)
+	watch.news.noteChange("other", high, low)
+	watch.news.noteChange("other", before, high)
+	q := &added{}
+	if watch.followChanges(q); q.now < bindings {
+		t.Errorf("%d bindings are looked at that ask for what the cluster is, want %d", q.now, bindings)
+	}
+}
