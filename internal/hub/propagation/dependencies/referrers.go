@@ -102,7 +102,8 @@ func (r *Referrers) refer(ctx context.Context, b *workv1alpha2.ResourceBinding) 
 		before = nil // it is written anew
 	}
 	if !references.Sends(b) && len(before) == 0 && !controllerutil.ContainsFinalizer(b, workv1alpha2.FinalizerDependencies) {
-		return ctrl.Result{}, nil // it needs nothing, or is itself what is needed
+		r.wait(client.ObjectKeyFromObject(b), false) // somebody may have removed the finalizer
+		return ctrl.Result{}, nil                    // it needs nothing, or is itself what is needed
 	}
 	after, left, err := r.needs(ctx, b)
 	unread := apierrors.IsForbidden(err)

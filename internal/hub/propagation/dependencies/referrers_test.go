@@ -56,6 +56,14 @@ func TestWhatNeverLetsGoIsLookedAtLessAndLess(t *testing.T) {
 	if waited[0] != again || waited[looks-1] != againMax {
 		t.Errorf("it waits for %v, want from %s to %s", waited, again, againMax)
 	}
+	freed := b.DeepCopy()
+	freed.Finalizers = nil
+	if _, err := r.refer(t.Context(), freed); err != nil || len(r.looks) > 0 {
+		t.Errorf("%v is remembered of one that waits for nothing any more (%v)", r.looks, err)
+	}
+	if wait := look(); wait != again {
+		t.Errorf("it waits for %s when it has to again, want %s", wait, again)
+	}
 	if err := hub.Delete(t.Context(), forged); err != nil {
 		t.Fatal(err)
 	}
