@@ -171,7 +171,7 @@ func (c *Controller) onArrival(value func(client.Object) string) handlerOf {
 				return // only a missing cache gives an error
 			}
 			for _, policy := range waiting {
-				c.policies.Note(nil, policy)
+				c.policies.NoteAgain(policy)
 			}
 		},
 	}

@@ -69,6 +69,18 @@ func (c *Changes[K]) Note(before, after client.Object) {
 	c.latest[object] = change
 }
 
+// NoteAgain has an object followed once more that has not changed itself. If a change of it waits, that is
+// enough: what was read here may be older than what the watch tells of it.
+func (c *Changes[K]) NoteAgain(object client.Object) {
+	change := &Change{After: object, name: client.ObjectKeyFromObject(object)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.latest[change.name] == nil {
+		c.putWaiting(change.name.Namespace, change)
+		c.latest[change.name] = change
+	}
+}
+
 // Open has the queue of a controller filled, as long as it runs.
 func (c *Changes[K]) Open(ctx context.Context, q Queue[K]) error {
 	c.followNews(ctx, func() bool { return c.Follow(ctx, q) })

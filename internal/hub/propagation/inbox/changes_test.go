@@ -155,6 +155,40 @@ func TestWhatWasBetweenIsFollowed(t *testing.T) {
 	}
 }
 
+// TestWhatIsFollowedAgainIsNoChange has an object change more often than is kept apart, and somebody who has read it
+// before have it followed again.
+func TestWhatIsFollowedAgainIsNoChange(t *testing.T) {
+	const times = 2*apartMax + betweenMax
+	got := map[int64]bool{}
+	followed := 0
+	c := NewChanges(func(_ context.Context, _ Queue[string], change Change) {
+		followed++
+		for _, object := range change.States() {
+			got[object.GetGeneration()] = true
+		}
+	})
+	for n := range int64(times) {
+		c.Note(state("shop", "a", n), state("shop", "a", n+1))
+	}
+	c.NoteAgain(state("shop", "a", times-1))
+	for c.Follow(t.Context(), nil) {
+		continue
+	}
+	if !got[times] {
+		t.Errorf("followed are %v, and not what it is in the end", got)
+	}
+	before := followed
+	for range 2 {
+		c.NoteAgain(state("shop", "a", times))
+	}
+	for c.Follow(t.Context(), nil) {
+		continue
+	}
+	if followed != before+1 {
+		t.Errorf("it is followed %d times again, want once", followed-before)
+	}
+}
+
 func TestChangesAreFollowedWhileAControllerRuns(t *testing.T) {
 	seen := make(chan string)
 	c := NewChanges(func(_ context.Context, _ Queue[string], change Change) { seen <- change.name.Name })
