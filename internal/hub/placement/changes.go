@@ -20,8 +20,11 @@ const (
 	// sightingsMax is how many states of a cluster are remembered until it is its turn.
 	sightingsMax = 16
 	// changesMax is about how many clusters a namespace is asked about in turn. With more, all of
-	// its Placements look at the fleet, as most would then.
-	changesMax = 1000
+	// its Placements look at the fleet, as most would then. Of many namespaces each is asked about
+	// changesSum divided by their number, changesMin at least: each notes its own changes, and a whole
+	// fleet may change at once.
+	changesMax, changesMin = 1000, 16
+	changesSum             = 200 * changesMax
 	// turnTime is for about how long the Placements of a namespace are asked in one turn.
 	turnTime = 10 * time.Millisecond
 )
@@ -72,9 +75,10 @@ type sighting struct {
 
 // note notes for all who may care that a cluster is not any more what it was in the last snapshot.
 func (m *model) note(name string, before *view.Cluster, loud bool) {
+	most := min(changesMax, max(changesMin, changesSum/max(1, len(m.tenants))))
 	for namespace, of := range m.tenants {
 		if loud || len(of.readers) > 0 {
-			of.note(name, sighting{before, m.snapshots}, loud)
+			of.note(name, sighting{before, m.snapshots}, loud, most)
 			if !of.waits {
 				of.waits = true
 				m.turns.Come(namespace)
@@ -87,13 +91,14 @@ func (m *model) note(name string, before *view.Cluster, loud bool) {
 	}
 }
 
-func (t *tenant) note(name string, before sighting, loud bool) {
+// note notes a change of one of so many clusters at most.
+func (t *tenant) note(name string, before sighting, loud bool, most int) {
 	if t.lost {
 		return
 	}
 	noted := t.waiting[name]
 	if noted == nil {
-		if len(t.turns) == changesMax {
+		if len(t.turns) >= most {
 			t.lost = true
 			clear(t.waiting)
 			t.turns = nil

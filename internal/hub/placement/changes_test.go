@@ -151,6 +151,32 @@ func TestWhoIsToldOfTooMuchLooksAtAll(t *testing.T) {
 	}
 }
 
+// TestManyNamespacesKeepFewChanges has all clusters of a fleet change at once on a hub with many namespaces.
+func TestManyNamespacesKeepFewChanges(t *testing.T) {
+	const namespaces, clusters = 2000, changesMax
+	m := newModel()
+	request, problems := placement.Compile(&clusterv1beta1.Placement{}, []scheduler.Set{{Name: "all", Clusters: labels.Everything()}})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	for n := range namespaces {
+		m.track(types.NamespacedName{Namespace: fmt.Sprint(n), Name: "p"}, tracked{request: request})
+	}
+	for n := range clusters {
+		m.setCluster(view.Cluster{Name: fmt.Sprint(n), Accepted: true})
+	}
+	kept := 0
+	for _, of := range m.tenants {
+		kept += len(of.waiting)
+	}
+	if kept > changesSum {
+		t.Errorf("%d changes are kept, want %d at most", kept, changesSum)
+	}
+	if got := m.changed(time.Unix(0, 0), func() {}); len(got) != namespaces {
+		t.Errorf("%d Placements are looked at, want all %d, once each", len(got), namespaces)
+	}
+}
+
 // TestPlacementsAreComparedWithWhatTheyHaveSeen changes a cluster several times before
 // its turn, while Placements look at it.
 func TestPlacementsAreComparedWithWhatTheyHaveSeen(t *testing.T) {
