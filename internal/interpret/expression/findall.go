@@ -5,6 +5,8 @@ package expression
 
 import (
 	"io"
+	"regexp"
+	"regexp/syntax"
 	"unicode/utf8"
 
 	"github.com/google/cel-go/common/types"
@@ -105,6 +107,16 @@ func (s *matchSearch) findNext(begin int) (from, to int, is bool) {
 		return 0, 0, false
 	}
 	return begin + place[2], begin + place[3], true
+}
+
+// inRestOf returns what finds a regular expression, which is a valid one, as a group in a text after the first
+// character of that.
+func inRestOf(text string) *regexp.Regexp {
+	group := "(" + text + ")"
+	if parsed, err := syntax.Parse(text, syntax.Perl); err == nil {
+		group = "(" + parsed.String() + ")" // what is quoted without an end has one now
+	}
+	return regexp.MustCompile(`\A(?s:.)(?s:.*?)` + group)
 }
 
 // countedText is a text that ends when no steps are left. Each of its bytes takes some.

@@ -16,9 +16,9 @@ func TestFindAllFindsWhatGoDoes(t *testing.T) {
 	e := environment(t)
 	for _, pattern := range []string{
 		"a", "a+", "a*", "", "^a", "(?m)^a.", "a$", "(?m)a$", `\ba`, `\Ba`, "a|ab", "ab|a", "a*b|a", "a*?", "(?i)A", "(?s).", ".*",
-		"[0-9]+", `\w+`, `[^,]*`, `\Qa.b`, "(a)(b)", "(?U)a+", "é", `\pL+`, "(a|b)?", `$`, `\z`, `a\z|b`,
+		"[0-9]+", `\w+`, `[^,]*`, `\Qa.b`, `\Qb)`, "(a)(b)", `(?i)é|[^a]`, `(?m)^$|a\b`, "(?U)a+", "é", `\pL+`, "(a|b)?", `$`, `\z`, `a\z|b`,
 	} {
-		for _, text := range []string{"", "a", "aaab", "abcabc", "a1b22c333", "one,two,,three", "a\nab\nba", "éaéb", "a\xffb\xff", "a.b a.b", " a "} {
+		for _, text := range []string{"", "a", "aaab", "abcabc", "a1b22c333", "one,two,,three", "a\nab\nba", "éaéb", "a\xffb\xff", "a.b a.b", " a ", "b)b)", "É\n\na"} {
 			value, _, err := run(t, e, "object.text.findAll(object.pattern)", map[string]any{"text": text, "pattern": pattern})
 			got, _ := value.([]string)
 			if want := regexp.MustCompile(pattern).FindAllString(text, -1); err != nil || !slices.Equal(got, want) {

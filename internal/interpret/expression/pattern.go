@@ -87,7 +87,7 @@ func parsePattern(text string) pattern {
 		return pattern{problem: fmt.Sprintf("the regular expression is not valid: %v", err)}
 	}
 	literal := parsed.Op == syntax.OpLiteral && parsed.Flags&syntax.FoldCase == 0
-	inRest := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?s:.)(?s:.*?)(` + parsed.String() + `)`) })
+	inRest := sync.OnceValue(func() *regexp.Regexp { return inRestOf(text) })
 	return pattern{compiled: compiled, inRest: inRest, size: size, literal: literal}
 }
 
