@@ -114,7 +114,7 @@ func (c *Controller) follow(_ context.Context, q queue, change inbox.Change) {
 }
 
 // onBinding watches the kinds that have bindings, and brings back the object of a
-// binding that somebody has changed or deleted.
+// binding that somebody has changed or deleted, or written for an object that is not there.
 func (c *Controller) onBinding() handlerOf {
 	add := func(q queue, object client.Object) {
 		if b, ok := object.(workv1alpha2.Binding); ok {
@@ -134,6 +134,8 @@ func (c *Controller) onBinding() handlerOf {
 				if b, ok := e.Object.(workv1alpha2.Binding); ok {
 					c.Store.Decider.See(b, false) // before anything is decided
 				}
+			} else if c.lacksObject(e.Object) {
+				add(q, e.Object) // or else nobody deletes the binding
 			}
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
@@ -147,6 +149,17 @@ func (c *Controller) onBinding() handlerOf {
 			use(e.Object, nil)
 		},
 	}
+}
+
+// lacksObject reports whether there is no object of a binding. Of a kind that is not listed yet, the object comes
+// again when it is.
+func (c *Controller) lacksObject(object client.Object) bool {
+	b, is := object.(workv1alpha2.Binding)
+	if !is {
+		return false
+	}
+	template, known := c.Templates.Get(templates.KeyOf(b.BindingSpec().Resource))
+	return known && template == nil
 }
 
 // speaksOf tells whether a change of a policy can matter to objects: finalizers and

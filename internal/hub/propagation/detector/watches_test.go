@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 )
 
@@ -132,4 +133,20 @@ func configMaps(t *testing.T, namespace string, n int) *templates.Templates {
 		<-listed
 	}
 	return known
+}
+
+// TestABindingOfNothingBringsItsObjectBack writes bindings of a kind that is listed already: nothing but the
+// event of such a binding tells that it has to go.
+func TestABindingOfNothingBringsItsObjectBack(t *testing.T) {
+	c := New(Deps{Templates: configMaps(t, "shop", 1)})
+	for name, want := range map[string]int{"0": 0, "none": 1} {
+		q := &counted{TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[templates.Key]())}
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name}
+		c.onBinding().Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: b}, q)
+		if q.added != want {
+			t.Errorf("%s is looked at %d times when somebody has written its binding, want %d", name, q.added, want)
+		}
+		q.ShutDown()
+	}
 }
