@@ -102,6 +102,8 @@ func (h *harness) marked(labels map[string]string) []string {
 }
 
 func testDeletion(t *testing.T, h *harness) {
+	// Whoever joins a cluster makes it, for the bootstrap secret: it goes all the same, as with OCM.
+	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}})
 	h.klusterlet("klusterlet", func(k *operatorv1.Klusterlet) {
 		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{
 			FeatureGates: []operatorv1.FeatureGate{{Feature: "NetworkPolicies", Mode: operatorv1.FeatureGateModeEnable}},
