@@ -105,10 +105,22 @@ func unclearRows() map[string]healthRow {
 		"a FlinkDeployment is to start its job":     {kind: "FlinkDeployment", spec: `spec: {job: {state: running}}`, healthy: `observedGeneration: 3, jobManagerDeploymentStatus: READY, lifecycleState: STABLE`, unhealthy: []string{`observedGeneration: 3, jobManagerDeploymentStatus: READY, lifecycleState: DEPLOYED`, `observedGeneration: 3, jobManagerDeploymentStatus: MISSING, lifecycleState: STABLE`}},
 		"a container of a Notebook is being made":   {kind: "Notebook", spec: `spec: {}`, healthy: `readyReplicas: 0, containerState: {waiting: {reason: ContainerCreating}}`, unhealthy: []string{`readyReplicas: 0, containerState: {waiting: {reason: CrashLoopBackOff}}`}},
 		"the cluster of a RayJob is being made":     {kind: "RayJob", spec: `spec: {}`, healthy: `jobDeploymentStatus: Initializing`, unhealthy: []string{`jobDeploymentStatus: Failed`}},
+		"a pod of a Notebook is being initialized":  {kind: "Notebook", spec: `spec: {}`, healthy: `readyReplicas: 0, containerState: {waiting: {reason: PodInitializing}}`, unhealthy: []string{`readyReplicas: 0, containerState: {terminated: {exitCode: 1}}`}},
+		"a RayJob waits in a cluster that runs":     {kind: "RayJob", spec: `spec: {}`, healthy: `jobDeploymentStatus: Running, jobStatus: PENDING`, unhealthy: []string{`jobDeploymentStatus: Retrying, jobStatus: PENDING`}},
 		"Ready of a RayService comes at any place":  {kind: "RayService", spec: `spec: {}`, healthy: `observedGeneration: 3, conditions: [{type: UpgradeInProgress, status: "False"}, ` + succeeded + `]`},
-		"the state of a SparkApplication is empty":  {kind: "SparkApplication", spec: `spec: {}`, healthy: `applicationState: {state: ""}`, unhealthy: []string{`applicationState: {state: UNKNOWN}`}},
+		"the state of a SparkApplication is empty":  {kind: "SparkApplication", spec: `spec: {}`, healthy: `applicationState: {state: ""}`, unhealthy: []string{`applicationState: {state: UNKNOWN}`, `applicationState: {}`}},
 		"a ClusterPolicy is Ready for what reason?": {kind: "ClusterPolicy", spec: `spec: {}`, healthy: `conditions: [` + succeeded + `]`, unhealthy: []string{`conditions: [` + other + `]`}},
 		"a Policy is Ready for what reason?":        {kind: "Policy", spec: `spec: {}`, healthy: `conditions: [` + succeeded + `]`, unhealthy: []string{`conditions: [` + other + `]`}},
+	}
+	for _, state := range []string{"PENDING_SUBMISSION", "SUBMITTED", "PENDING_RERUN", "INVALIDATING", "SUSPENDING", "SUSPENDED", "RESUMING"} {
+		rows["a SparkApplication begins, goes on or begins again: "+state] = healthRow{kind: "SparkApplication", spec: `spec: {}`, healthy: `applicationState: {state: ` + state + `}`}
+	}
+	for _, kind := range []string{"MPIJob", "PyTorchJob", "TFJob"} {
+		for _, condition := range []string{"Created", "Restarting"} {
+			rows[fmt.Sprintf("a %s is %s", kind, condition)] = healthRow{
+				kind: kind, spec: `spec: {}`, healthy: `conditions: [{type: ` + condition + `, status: "True"}]`, unhealthy: []string{`startTime: "2026-01-01T00:00:00Z"`},
+			}
+		}
 	}
 	for _, state := range []string{"CREATED", "INITIALIZING", "RECONCILING"} {
 		rows["the job of a FlinkDeployment is "+state] = healthRow{

@@ -40,6 +40,7 @@ func dependencyRows() map[string]dependencyRow {
 		},
 		"a UnitedDeployment has a template with a pod":        {"UnitedDeployment", `spec: {template: {statefulSetTemplate: {spec: {template: ` + template + `}}}}`, ofPod},
 		"a Workflow is made from a template":                  {"Workflow", `spec: {workflowTemplateRef: {name: build}}`, []string{"argoproj.io/v1alpha1 WorkflowTemplate shop/build"}},
+		"a Workflow has accounts for what Argo adds to pods":  {"Workflow", `spec: {executor: {serviceAccountName: robot}, templateDefaults: {executor: {serviceAccountName: default}}, templates: [{name: a, executor: {serviceAccountName: other}}]}`, []string{"v1 ServiceAccount shop/other", "v1 ServiceAccount shop/robot"}},
 		"a Workflow has pods":                                 {"Workflow", `spec: {serviceAccountName: robot, volumes: [{name: v, secret: {secretName: keys}}], templates: [{name: a, container: {envFrom: [{configMapRef: {name: settings}}]}}]}`, ofPod},
 		"a Job of Volcano has tasks, and volumes for all":     {"Job", `spec: {volumes: [{mountPath: /d, volumeClaimName: data}], tasks: [{name: a, template: ` + template + `}]}`, append([]string{"v1 PersistentVolumeClaim shop/data"}, ofPod...)},
 		"a FlinkDeployment has a pod template and an account": {"FlinkDeployment", `spec: {serviceAccount: flink, podTemplate: {spec: {containers: [{name: flink-main-container, envFrom: [{secretRef: {name: s3}}]}]}}}`, []string{"v1 Secret shop/s3", "v1 ServiceAccount shop/flink"}},
