@@ -239,9 +239,14 @@ func TestBriefStatus(t *testing.T) {
 		`{"succeeded":1}`:                              "0 active, 1 succeeded, 0 failed",
 		`{"phase":"Bound"}`:                            "Bound",
 		`{"conditions":[]}`:                            "",
-		`{"replicas":"many"}`:                          "",
-		`[]`:                                           "",
-		``:                                             "",
+		`{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"},{"hostname":"lb.example.com"}]}}`:                       "10.0.0.1, lb.example.com",
+		`{"loadBalancer":{"ingress":[{"ip":"a"},{"ip":"b"},{"ip":"c"},{"ip":"d"},{"hostname":"e","ip":"f"}]}}`: "a, b, c, and 3 more",
+		`{"loadBalancer":{"ingress":[{"hostname":"` + strings.Repeat("x", 254) + `"}]}}`:                       "",
+		`{"loadBalancer":{}}`:                "",
+		`{"loadBalancer":7,"phase":"Ready"}`: "Ready",
+		`{"replicas":"many"}`:                "",
+		`[]`:                                 "",
+		``:                                   "",
 	} {
 		if got := health.Brief([]byte(status)); got != want {
 			t.Errorf("%s: got %q, want %q", status, got, want)
