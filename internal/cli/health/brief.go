@@ -38,7 +38,7 @@ func Brief(raw json.RawMessage) string {
 	case status.Active != nil || status.Succeeded != nil || status.Failed != nil:
 		return fmt.Sprintf("%d active, %d succeeded, %d failed", value(status.Active), value(status.Succeeded), value(status.Failed))
 	default:
-		return addresses(status.LoadBalancer)
+		return balancerAddresses(status.LoadBalancer)
 	}
 }
 
@@ -49,8 +49,8 @@ const (
 	addressBytesMax = 253
 )
 
-// addresses returns those of a load balancer, as a Service or an Ingress has them in its status.
-func addresses(raw json.RawMessage) string {
+// balancerAddresses returns those of a load balancer, as a Service or an Ingress has them in its status.
+func balancerAddresses(raw json.RawMessage) string {
 	var balancer struct {
 		Ingress []struct{ Hostname, IP string }
 	}

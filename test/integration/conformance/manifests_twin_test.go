@@ -100,6 +100,9 @@ func (s *rowScene) step(i int) {
 	}
 	if len(step.says) > 0 {
 		s.says(step.manifests[0], step.says...)
+		if object := s.object(s.ours, step.manifests[0]); s.by == byPolicy && slices.Contains(step.says, "Warning") { // who writes templates may not read works
+			s.bindingSays(strings.ToLower(object.GetName()+"-"+object.GetKind()), "Warning")
+		}
 	}
 	if step.allow != nil {
 		step.allow(s)

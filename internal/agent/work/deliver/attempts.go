@@ -104,7 +104,7 @@ func stuckNote(paths []string) string {
 	for _, path := range paths {
 		names = append(names, shown(path))
 	}
-	return "Warning: the object keeps these fields, which the manifest does not have any more, since the API server does not let them go: " +
+	return workv1.ManifestMessageWarning + "the object keeps these fields, which the manifest does not have any more, since the API server does not let them go: " +
 		strings.Join(names, ", ") + more + ". To be rid of them, delete the object in the cluster: it is made again."
 }
 
@@ -118,7 +118,7 @@ func undeclaredNote(paths []ignore.Path) string {
 	for _, path := range paths {
 		names = append(names, apply.FieldName(path))
 	}
-	return "Warning: the API server of the cluster does not know these fields, and the object was applied without them: " +
+	return workv1.ManifestMessageWarning + "the API server of the cluster does not know these fields, and the object was applied without them: " +
 		strings.Join(names, ", ") + more + ". They are tried again, at intervals that grow from 30 seconds to 10 minutes. To have the object refused instead, annotate it in the manifest with " +
 		workv1.AnnotationStrictFields + "=true."
 }

@@ -157,7 +157,7 @@ func (d *Delivery) reportUndeclared(it *plan.Item) {
 	if it.Undeclared == nil || it.Outcome.Problem.Trouble != apply.TroubleNone {
 		return
 	}
-	it.Outcome.Note = undeclaredNote(it.Undeclared.Paths)
+	it.Outcome.Note = strings.TrimSpace(undeclaredNote(it.Undeclared.Paths) + " " + noteOf(it))
 	wait := max(it.Undeclared.Wait(it.Hash, d.Clock.Now()), time.Second)
 	if it.Outcome.Again == 0 || wait < it.Outcome.Again {
 		it.Outcome.Again = wait

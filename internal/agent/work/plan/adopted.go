@@ -6,6 +6,8 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
 // Adopted is what a work has taken over of an object that was there before.
@@ -20,7 +22,7 @@ type Adopted struct {
 
 // Note says so in the condition of the object; "" for nothing.
 func (a *Adopted) Note() string {
-	const before = "The object was there before. "
+	const before = workv1.ManifestMessageAdopted
 	switch {
 	case a == nil, a.Gone && len(a.Fields) == 0:
 		return ""

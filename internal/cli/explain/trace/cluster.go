@@ -166,6 +166,9 @@ func (c *Cluster) member(item *workv1alpha2.AggregatedStatusItem) {
 	}
 	switch {
 	case item.Applied:
+		if c.Reason == "" && workv1.IsManifestRemark(item.AppliedMessage) {
+			c.Reason = item.AppliedMessage
+		}
 	case staged.Waits(item.AppliedMessage) && (c.Applied == "" || c.Applied == appliedYes):
 		c.Applied = appliedWaits
 		c.Reason = item.AppliedMessage // what it has is an earlier one

@@ -202,6 +202,9 @@ func TestClusters(t *testing.T) {
 		}),
 		work("left", func(w *workv1.ManifestWork) { w.DeletionTimestamp = &metav1.Time{Time: noon} }),
 	}
+	f.Binding.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{
+		{ClusterName: "fine", Applied: true, AppliedMessage: "Warning: without .spec.color"}, {ClusterName: "silent", Applied: true, AppliedMessage: "as it was"},
+	}
 	trace := Of(f, noon)
 	var got []string
 	for _, c := range trace.Clusters {
@@ -214,7 +217,7 @@ func TestClusters(t *testing.T) {
 	want := []string{
 		"behind|yes|unknown||now|the agent of the cluster has not looked at the latest change yet",
 		"fails|yes|no||now|some failed",
-		"fine|yes|yes|ClusterOverridePolicy (its annotation cannot be read),OverridePolicy a|now|",
+		"fine|yes|yes|ClusterOverridePolicy (its annotation cannot be read),OverridePolicy a|now|Warning: without .spec.color",
 		"gone|yes|||now|there is no cluster of this name any more",
 		"new|yes|||now|it has no work yet",
 		"silent|yes|yes||then|",

@@ -106,7 +106,7 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 	case applied.ObservedGeneration != 0 && applied.ObservedGeneration < work.Generation:
 		item.AppliedMessage = "The cluster has not applied the latest change yet."
 	case applied.Status == metav1.ConditionTrue:
-		item.Applied, item.AppliedMessage = true, misinterpreted(work)
+		item.Applied, item.AppliedMessage = true, cmp.Or(misinterpreted(work), remarkOfApplied(work))
 	default:
 		item.AppliedMessage = message(work, applied)
 	}
@@ -149,6 +149,19 @@ func misinterpreted(work *workv1.ManifestWork) string {
 	}
 	c := meta.FindStatusCondition(work.Status.ResourceStatus.Manifests[0].Conditions, workv1.ManifestConditionStatusFeedbackSynced)
 	if c == nil || c.Reason != workv1.ManifestReasonInterpretationFailed {
+		return ""
+	}
+	return c.Message
+}
+
+// remarkOfApplied is what there is to say of an object that is applied, such as fields that the cluster
+// does not know: who writes templates may not read works. Else it is "".
+func remarkOfApplied(work *workv1.ManifestWork) string {
+	if len(work.Status.ResourceStatus.Manifests) == 0 {
+		return ""
+	}
+	c := meta.FindStatusCondition(work.Status.ResourceStatus.Manifests[0].Conditions, workv1.ManifestConditionApplied)
+	if c == nil || c.Status != metav1.ConditionTrue || !workv1.IsManifestRemark(c.Message) {
 		return ""
 	}
 	return c.Message

@@ -54,6 +54,12 @@ func unsaid(w workv1.ManifestWork) workv1.ManifestWork {
 	return w
 }
 
+// remarkedWork is a work of whose object the agent says more than that it is applied.
+func remarkedWork(w workv1.ManifestWork, message string) workv1.ManifestWork {
+	w.Status.ResourceStatus.Manifests[0].Conditions[0].Message = message
+	return w
+}
+
 func spec(clusters ...string) *workv1alpha2.ResourceBindingSpec {
 	s := &workv1alpha2.ResourceBindingSpec{}
 	for _, name := range clusters {
@@ -118,6 +124,16 @@ func TestItems(t *testing.T) {
 			reason: "who customizes the kind fails to say what the object says, which is applied all the same",
 			works:  []workv1.ManifestWork{unsaid(work("a", metav1.ConditionTrue, 2, ""))},
 			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, AppliedMessage: "it is wrong", Health: workv1alpha2.ResourceUnknown}, full: true,
+		},
+		"LeftOut": {
+			reason: "who has written the template may not read works",
+			works:  []workv1.ManifestWork{remarkedWork(work("a", metav1.ConditionTrue, 2, ""), "Warning: the cluster does not know .spec.color")},
+			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, AppliedMessage: "Warning: the cluster does not know .spec.color", Health: workv1alpha2.ResourceUnknown}, full: true,
+		},
+		"Adopted": {
+			reason: "what somebody brought by hand is gone",
+			works:  []workv1.ManifestWork{remarkedWork(work("a", metav1.ConditionTrue, 2, ""), "The object was there before. What went: .spec.x.")},
+			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, AppliedMessage: "The object was there before. What went: .spec.x.", Health: workv1alpha2.ResourceUnknown}, full: true,
 		},
 		"NoObject": {
 			reason: "the hub would refuse a status that is no object, and those of all other clusters with it",
