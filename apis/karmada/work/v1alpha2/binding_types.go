@@ -431,7 +431,7 @@ type AggregatedStatusItem struct {
 	// +optional
 	Applied bool `json:"applied,omitempty"`
 
-	// appliedMessage says why it is not.
+	// appliedMessage says why it is not, or what else there is to know.
 	// +optional
 	AppliedMessage string `json:"appliedMessage,omitempty"`
 
