@@ -17,7 +17,7 @@ import (
 // servers are the API servers of the tests of this package.
 var servers = env.NewServers()
 
-func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(servers.RunTests(m)) }
 
 // startHub starts an API server with the kinds of a hub. They are those that this package
 // returns and not files: the check of the proof tables changes the former.

@@ -135,7 +135,7 @@ func families() []family {
 	}
 }
 
-// mayImport tells whether one part of layer 3 may import another.
+// mayImport reports whether one part of layer 3 may import another.
 func mayImport(from, to string) bool {
 	if mayRender(from, to) {
 		return true
@@ -176,13 +176,13 @@ func TestImportsPointDownwards(t *testing.T) {
 	}
 }
 
-// mayPrepare tells whether a test of any part may import a package, to put what
+// mayPrepare reports whether a test of any part may import a package, to put what
 // the part meets into a cluster: the test vocabulary, and pure builders.
 func mayPrepare(to string) bool {
 	return strings.HasPrefix(to, "internal/testing") || strings.HasSuffix(to, "/manifests") || strings.HasSuffix(to, "/grants")
 }
 
-// mayRender tells whether the CLI imports what an operator renders, so that
+// mayRender reports whether the CLI imports what an operator renders, so that
 // its dry run prints what the operator applies.
 func mayRender(from, to string) bool {
 	return strings.HasPrefix(from, "internal/cli") && strings.HasPrefix(to, "operators/") && strings.HasSuffix(to, "/manifests")

@@ -157,7 +157,7 @@ func leaves(path string, schema apiextensionsv1.JSONSchemaProps) []string {
 	return paths
 }
 
-// selectorOfKubernetes tells whether a schema is that of a selector, whose
+// selectorOfKubernetes reports whether a schema is that of a selector, whose
 // fields Kubernetes gives their meaning.
 func selectorOfKubernetes(schema apiextensionsv1.JSONSchemaProps) bool {
 	_, selects := schema.Properties["matchExpressions"]

@@ -28,32 +28,32 @@ func main() {
 }
 
 func newCommand() *cobra.Command {
-	o := apiserver.NewOptions()
+	o := apiserver.NewServerOptions()
 	verbosity := 0
 	cmd := &cobra.Command{
 		Use:           "capstan-apiserver",
 		Short:         "Serves the Cluster API (cluster.karmada.io) of a hub",
-		Version:       version.Get(),
+		Version:       version.SemanticVersion(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := logging.Setup(verbosity); err != nil {
+			if _, err := logging.SetupLogger(verbosity); err != nil {
 				return err
 			}
 			if err := o.Validate(); err != nil {
 				return err
 			}
-			config, err := o.Config()
+			config, err := o.ServerConfig()
 			if err != nil {
 				return err
 			}
-			server, err := config.Complete().New()
+			server, err := config.Complete().NewServer()
 			if err != nil {
 				return err
 			}
-			go footprint.Keep(cmd.Context(), clock.RealClock{})
-			return server.Run(cmd.Context())
+			go footprint.ReleaseMemory(cmd.Context(), clock.RealClock{})
+			return server.RunAPIServer(cmd.Context())
 		},
 	}
 	o.AddFlags(cmd.Flags())

@@ -30,27 +30,27 @@ func newAgentCommand() *cobra.Command {
 		Short: "Joins a member to its hub and applies the hub's works there",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.registration.run(cmd.Context(), "agent", moreParts{lease: work.LockName, parts: flags.work})
+			return flags.registration.runRegistrationAgent(cmd.Context(), "agent", moreParts{lease: work.LockName, parts: flags.prepareWorkPart})
 		},
 	}
-	flags.add(cmd.Flags())
+	flags.addAgentFlags(cmd.Flags())
 	return cmd
 }
 
-func (f *agentFlags) add(fs *pflag.FlagSet) {
-	f.registration.add(fs)
-	f.works.add(fs)
+func (f *agentFlags) addAgentFlags(fs *pflag.FlagSet) {
+	f.registration.addRegistrationAgentFlags(fs)
+	f.works.addWorkFlags(fs)
 	acceptWithoutEffect(fs, "workload-source-config", "cloudevents-client-id", "hub-kubeconfig")
 }
 
-// work returns what adds the part for works.
-func (f *agentFlags) work(logger logr.Logger) (addParts, error) {
-	workOptions, err := f.works.options(logger, f.registration.gates)
+// prepareWorkPart returns what adds the part for works.
+func (f *agentFlags) prepareWorkPart(logger logr.Logger) (addParts, error) {
+	workOptions, err := f.works.workPartOptions(logger, f.registration.gates)
 	if err != nil {
 		return nil, err
 	}
-	workOptions = traced(workOptions)
-	return func(options *agent.Options, group *metrics.Group) (func(context.Context) error, error) {
+	workOptions = withTracer(workOptions)
+	return func(options *agent.PullAgentOptions, group *metrics.CollectorGroup) (func(context.Context) error, error) {
 		part, err := newWorkPart(workOptions, group)
 		if err != nil {
 			return nil, err

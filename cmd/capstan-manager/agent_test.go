@@ -51,14 +51,14 @@ func TestAgentsLimitTheirRequestsAsTheFlagsSay(t *testing.T) {
 			fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
 			flags := defaultRegistrationAgentFlags()
 			if test.both {
-				(&agentFlags{registration: flags}).add(fs)
+				(&agentFlags{registration: flags}).addAgentFlags(fs)
 			} else {
-				flags.add(fs)
+				flags.addRegistrationAgentFlags(fs)
 			}
 			if err := fs.Parse(append(test.flags, "--kubeconfig="+kubeconfig, "--spoke-kubeconfig="+kubeconfig)); err != nil {
 				t.Fatal(err)
 			}
-			got, err := flags.options(logr.Discard())
+			got, err := flags.registrationAgentOptions(logr.Discard())
 			if err != nil {
 				t.Fatal(err)
 			}

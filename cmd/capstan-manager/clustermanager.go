@@ -35,19 +35,19 @@ const clusterManagerContainer = "registration-operator"
 // clusterManagerFlags are the flags of the ClusterManager operator.
 type clusterManagerFlags struct {
 	managerFlags
-	operator     clustermanager.Options
+	operator     clustermanager.OperatorOptions
 	controlPlane string
 }
 
 // newClusterManagerCommand returns the command that runs the ClusterManager
 // operator on a server with these defaults.
-func newClusterManagerCommand(server options.Server) *cobra.Command {
+func newClusterManagerCommand(server options.ServerOptions) *cobra.Command {
 	flags := &clusterManagerFlags{managerFlags: newManagerFlags(server)}
 	cmd := &cobra.Command{
 		Use:   "cluster-manager",
 		Short: "Runs the operator that installs a hub for each ClusterManager",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.runClusterManager(cmd.Context()) },
 	}
 	fs := cmd.Flags()
 	flags.addForOperator(fs)
@@ -64,19 +64,19 @@ func newClusterManagerCommand(server options.Server) *cobra.Command {
 	return cmd
 }
 
-// run runs the operator until ctx ends.
-func (f *clusterManagerFlags) run(ctx context.Context) error {
-	if _, err := logging.Setup(f.verbosity); err != nil {
+// runClusterManager runs the operator until ctx ends.
+func (f *clusterManagerFlags) runClusterManager(ctx context.Context) error {
+	if _, err := logging.SetupLogger(f.verbosity); err != nil {
 		return err
 	}
-	if err := f.complete(); err != nil {
+	if err := f.completeOptions(); err != nil {
 		return err
 	}
 	mgr, err := f.operatorManager()
 	if err != nil {
 		return err
 	}
-	if f.operator.Image, err = process.Image(ctx, mgr.GetAPIReader(), f.operator.Namespace, clusterManagerContainer); err != nil {
+	if f.operator.Image, err = process.ImageToInstall(ctx, mgr.GetAPIReader(), f.operator.Namespace, clusterManagerContainer); err != nil {
 		return err
 	}
 	crds, err := config.HubCRDs()
@@ -87,46 +87,46 @@ func (f *clusterManagerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	signal, err := upgrade.FromOLM(mgr.GetConfig())
+	signal, err := upgrade.SignalFromOLM(mgr.GetConfig())
 	if err != nil {
 		return err
 	}
-	deps := clustermanager.Deps{
+	deps := clustermanager.ControllerDeps{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: clock.RealClock{},
-		Events: events.NewRecorder(mgr.GetEventRecorder(clustermanager.FieldOwner)).Logged(mgr.GetLogger()),
+		Events: events.NewRecorder(mgr.GetEventRecorder(clustermanager.FieldOwner)).WithLogger(mgr.GetLogger()),
 		CRDs:   crds, Propagation: propagation, Rules: config.Rules, Options: f.operator, Upgrade: signal,
 		Metrics: controllermetrics.Registry,
 	}
-	if err := clustermanager.New(deps).SetupWithManager(mgr); err != nil {
+	if err := clustermanager.NewClusterManagerController(deps).SetupWithManager(mgr); err != nil {
 		return err
 	}
-	return process.Run(ctx, mgr)
+	return process.RunManager(ctx, mgr)
 }
 
-// complete takes what the operator has to know from its flags and environment.
-func (f *clusterManagerFlags) complete() error {
+// completeOptions takes what the operator has to know from its flags and environment.
+func (f *clusterManagerFlags) completeOptions() error {
 	selector, err := labels.Parse(f.controlPlane)
 	if err != nil {
 		return fmt.Errorf("--control-plane-node-label-selector %q: %w", f.controlPlane, err)
 	}
 	f.operator.ControlPlane = selector
-	f.operator.Version = version.Get()
+	f.operator.Version = version.SemanticVersion()
 	f.operator.ProxyEnv = proxy.ReadProxyVarsFromEnv()
-	f.operator.Namespace = process.Namespace(operatorv1.DefaultOperatorNamespace)
+	f.operator.Namespace = process.OwnNamespace(operatorv1.DefaultOperatorNamespace)
 	return nil
 }
 
 func (f *clusterManagerFlags) operatorManager() (ctrl.Manager, error) {
-	scheme, err := clustermanager.NewScheme()
+	scheme, err := clustermanager.NewClusterManagerScheme()
 	if err != nil {
 		return nil, err
 	}
-	cached, err := clustermanager.CacheOptions(f.operator)
+	cached, err := clustermanager.OperatorCacheOptions(f.operator)
 	if err != nil {
 		return nil, err
 	}
-	return f.manager(process.Options{
-		Component: clustermanager.FieldOwner, Scheme: scheme, Cache: cached, Watched: clustermanager.Watched(),
+	return f.newManager(process.ManagerOptions{
+		Component: clustermanager.FieldOwner, Scheme: scheme, Cache: cached, Watched: clustermanager.OperatorWatchedKinds(),
 		Namespace: f.operator.Namespace, Lease: clusterManagerLock,
 	})
 }

@@ -28,7 +28,7 @@ const controlPlaneLock = "control-plane-lock"
 
 // newControlPlaneCommand returns the command that runs the operator of dedicated
 // hubs on a server with these defaults.
-func newControlPlaneCommand(server options.Server) *cobra.Command {
+func newControlPlaneCommand(server options.ServerOptions) *cobra.Command {
 	flags := newManagerFlags(server)
 	cmd := &cobra.Command{
 		Use:   fleetv1alpha1.ControlPlaneOperator,
@@ -36,12 +36,12 @@ func newControlPlaneCommand(server options.Server) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runControlPlane(cmd.Context(), &flags) },
 	}
-	flags.add(cmd.Flags())
+	flags.addManagerFlags(cmd.Flags())
 	return cmd
 }
 
 func runControlPlane(ctx context.Context, flags *managerFlags) error {
-	if _, err := logging.Setup(flags.verbosity); err != nil {
+	if _, err := logging.SetupLogger(flags.verbosity); err != nil {
 		return err
 	}
 	scheme := runtime.NewScheme()
@@ -50,18 +50,18 @@ func runControlPlane(ctx context.Context, flags *managerFlags) error {
 			return fmt.Errorf("making the scheme: %w", err)
 		}
 	}
-	namespace := process.Namespace(operatorv1.DefaultOperatorNamespace)
-	mgr, err := flags.manager(process.Options{
-		Component: controlplane.FieldOwner, Scheme: scheme, Cache: controlplane.CacheOptions(),
-		Watched: controlplane.Watched(), Namespace: namespace, Lease: controlPlaneLock,
+	namespace := process.OwnNamespace(operatorv1.DefaultOperatorNamespace)
+	mgr, err := flags.newManager(process.ManagerOptions{
+		Component: controlplane.FieldOwner, Scheme: scheme, Cache: controlplane.OperatorCacheOptions(),
+		Watched: controlplane.OperatorWatchedKinds(), Namespace: namespace, Lease: controlPlaneLock,
 	})
 	if err != nil {
 		return err
 	}
-	if err := controlplane.Setup(mgr, namespace, controllermetrics.Registry); err != nil {
+	if err := controlplane.SetupControlPlaneOperator(mgr, namespace, controllermetrics.Registry); err != nil {
 		return err
 	}
-	return process.Run(ctx, mgr)
+	return process.RunManager(ctx, mgr)
 }
 
 // newEtcdDataCommand returns the command that pods of "capstan restore" run.
@@ -71,10 +71,10 @@ func newEtcdDataCommand() *cobra.Command {
 	receive := &cobra.Command{Use: "receive", Short: "Reads a snapshot from standard input", Args: cobra.NoArgs}
 	size := receive.Flags().Int64("size", 0, "Size of the snapshot")
 	sum := receive.Flags().String("sha256", "", "SHA-256 of the snapshot")
-	receive.RunE = func(*cobra.Command, []string) error { return datadir.Receive(os.Stdin, *dir, *size, *sum) }
+	receive.RunE = func(*cobra.Command, []string) error { return datadir.ReceiveSnapshot(os.Stdin, *dir, *size, *sum) }
 	put := &cobra.Command{Use: "put", Short: "Puts restored data where etcd looks for them", Args: cobra.NoArgs}
 	again := put.Flags().Bool("again", false, "The restore is repeated: keep what was there when it began first")
-	put.RunE = func(*cobra.Command, []string) error { return datadir.Put(*dir, *again) }
+	put.RunE = func(*cobra.Command, []string) error { return datadir.PutRestoredData(*dir, *again) }
 	cmd.AddCommand(receive, put)
 	return cmd
 }

@@ -39,15 +39,15 @@ const (
 // klusterletFlags are the flags of the klusterlet operator.
 type klusterletFlags struct {
 	managerFlags
-	settings klusterlet.Settings
+	settings klusterlet.OperatorSettings
 }
 
 // newKlusterletCommand returns the command that runs the klusterlet operator on
 // a server with these defaults.
-func newKlusterletCommand(server options.Server) *cobra.Command {
+func newKlusterletCommand(server options.ServerOptions) *cobra.Command {
 	flags := &klusterletFlags{
 		managerFlags: newManagerFlags(server),
-		settings: klusterlet.Settings{
+		settings: klusterlet.OperatorSettings{
 			PullSecret:           operatorv1.ImagePullSecret,
 			ControlPlaneSelector: "node-role.kubernetes.io/control-plane",
 		},
@@ -56,13 +56,13 @@ func newKlusterletCommand(server options.Server) *cobra.Command {
 		Use:   klusterletComponent,
 		Short: "Runs the operator that installs the agents on a member",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.runKlusterlet(cmd.Context()) },
 	}
-	flags.add(cmd.Flags())
+	flags.addKlusterletFlags(cmd.Flags())
 	return cmd
 }
 
-func (f *klusterletFlags) add(fs *pflag.FlagSet) {
+func (f *klusterletFlags) addKlusterletFlags(fs *pflag.FlagSet) {
 	f.addForOperator(fs)
 	fs.StringVar(&f.settings.PullSecret, "image-pull-secret-name", f.settings.PullSecret,
 		"secret in the operator's namespace that agents and add-ons pull with, if it exists; the role allows the default only")
@@ -74,12 +74,12 @@ func (f *klusterletFlags) add(fs *pflag.FlagSet) {
 		"selects the nodes of the control plane")
 }
 
-func (f *klusterletFlags) run(ctx context.Context) error {
-	if _, err := logging.Setup(f.verbosity); err != nil {
+func (f *klusterletFlags) runKlusterlet(ctx context.Context) error {
+	if _, err := logging.SetupLogger(f.verbosity); err != nil {
 		return err
 	}
-	f.complete()
-	allowed, err := f.permissions(ctx)
+	f.completeSettings()
+	allowed, err := f.reviewPermissions(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,31 +87,31 @@ func (f *klusterletFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if f.settings.Image, err = process.Image(ctx, mgr.GetAPIReader(), f.settings.Namespace, klusterletComponent); err != nil {
+	if f.settings.Image, err = process.ImageToInstall(ctx, mgr.GetAPIReader(), f.settings.Namespace, klusterletComponent); err != nil {
 		return err
 	}
-	signal, err := upgrade.FromOLM(mgr.GetConfig())
+	signal, err := upgrade.SignalFromOLM(mgr.GetConfig())
 	if err != nil {
 		return err
 	}
-	if err := klusterlet.Setup(mgr, f.settings, allowed, signal); err != nil {
+	if err := klusterlet.SetupKlusterletOperator(mgr, f.settings, allowed, signal); err != nil {
 		return err
 	}
-	return process.Run(ctx, mgr)
+	return process.RunManager(ctx, mgr)
 }
 
-// complete takes what OLM and the Deployment tell by the environment.
-func (f *klusterletFlags) complete() {
-	f.settings.Namespace = process.Namespace(operatorv1.DefaultOperatorNamespace)
-	f.settings.Version = version.Get()
+// completeSettings takes what OLM and the Deployment tell by the environment.
+func (f *klusterletFlags) completeSettings() {
+	f.settings.Namespace = process.OwnNamespace(operatorv1.DefaultOperatorNamespace)
+	f.settings.Version = version.SemanticVersion()
 	f.settings.Env = proxy.ReadProxyVarsFromEnv()
 	f.settings.Metrics = controllermetrics.Registry
 }
 
-// permissions finds out what the role of the operator allows, before there is a
+// reviewPermissions finds out what the role of the operator allows, before there is a
 // cache: one whose watch is forbidden never fills.
-func (f *klusterletFlags) permissions(ctx context.Context) (*permissions.Set, error) {
-	config, err := f.client.Config()
+func (f *klusterletFlags) reviewPermissions(ctx context.Context) (*permissions.PermissionSet, error) {
+	config, err := f.client.ClientConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -119,21 +119,21 @@ func (f *klusterletFlags) permissions(ctx context.Context) (*permissions.Set, er
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the API server: %w", err)
 	}
-	return permissions.Find(ctx, direct)
+	return permissions.ReviewOperatorRole(ctx, direct)
 }
 
-func (f *klusterletFlags) operatorManager(allowed *permissions.Set) (ctrl.Manager, error) {
+func (f *klusterletFlags) operatorManager(allowed *permissions.PermissionSet) (ctrl.Manager, error) {
 	scheme, err := klusterletScheme()
 	if err != nil {
 		return nil, err
 	}
-	cached, err := klusterlet.CacheOptions()
+	cached, err := klusterlet.OperatorCacheOptions()
 	if err != nil {
 		return nil, err
 	}
-	return f.manager(process.Options{
-		Component: klusterletComponent, Scheme: scheme, Cache: cached, Client: allowed.Client(),
-		Watched:   slices.DeleteFunc(klusterlet.Watched(), func(kind client.Object) bool { return !allowed.Watches(kind) }),
+	return f.newManager(process.ManagerOptions{
+		Component: klusterletComponent, Scheme: scheme, Cache: cached, Client: allowed.ClientOptions(),
+		Watched:   slices.DeleteFunc(klusterlet.OperatorWatchedKinds(), func(kind client.Object) bool { return !allowed.MayWatchKind(kind) }),
 		Namespace: f.settings.Namespace, Lease: klusterletLock,
 	})
 }

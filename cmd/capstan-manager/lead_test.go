@@ -31,11 +31,11 @@ func TestAgentsLeadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := &agentFlags{registration: defaultRegistrationAgentFlags(), works: defaultWorkFlags()}
-	works, err := all.work(logr.Discard())
+	works, err := all.prepareWorkPart(logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := agent.Options{Home: hub, Member: hub, Namespace: "default", Log: logr.Discard()}
+	of := agent.PullAgentOptions{Home: hub, Member: hub, Namespace: "default", Log: logr.Discard()}
 	onlyWorks := &workAgentFlags{works: defaultWorkFlags(), hubKubeconfig: t.TempDir() + "/none"}
 	for name, c := range map[string]struct {
 		lead   func(context.Context) error
@@ -43,10 +43,10 @@ func TestAgentsLeadAgain(t *testing.T) {
 	}{
 		"agent": {func(ctx context.Context) error { return leadAgent(ctx, of, works) }, "capstan_works"},
 		"work agent": {func(ctx context.Context) error {
-			return onlyWorks.lead(ctx, hub, work.Options{Logger: logr.Discard()}, logr.Discard())
+			return onlyWorks.leadWorkAgent(ctx, hub, work.PartOptions{Logger: logr.Discard()}, logr.Discard())
 		}, "capstan_works"},
 		"push agent": {func(ctx context.Context) error {
-			return leadPushAgent(ctx, hub, push.Options{Hub: hub, Log: logr.Discard()}, work.Options{Logger: logr.Discard()})
+			return leadPushAgent(ctx, hub, push.AgentOptions{Hub: hub, Log: logr.Discard()}, work.PartOptions{Logger: logr.Discard()})
 		}, "capstan_push_connections"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func main() {
 func newRootCommand(calledAs string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           filepath.Base(calledAs),
-		Version:       version.Get(),
+		Version:       version.SemanticVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -47,29 +47,29 @@ func newRootCommand(calledAs string) *cobra.Command {
 		server := options.DefaultServer()
 		server.SecureHealthProbePort = ocmHealthPort
 		root.AddCommand(
-			named("hub", newClusterManagerCommand(server)),
-			named("klusterlet", newKlusterletCommand(server)),
-			named("agent", newAgentCommand()),
+			renameCommand("hub", newClusterManagerCommand(server)),
+			renameCommand("klusterlet", newKlusterletCommand(server)),
+			renameCommand("agent", newAgentCommand()),
 		)
 	case "registration":
 		root.AddCommand(
-			named("controller", newRegistrationControllerCommand()),
-			named("webhook-server", newRegistrationWebhookCommand()),
-			named("agent", newRegistrationAgentCommand()),
+			renameCommand("controller", newRegistrationControllerCommand()),
+			renameCommand("webhook-server", newRegistrationWebhookCommand()),
+			renameCommand("agent", newRegistrationAgentCommand()),
 		)
 	case "work":
 		root.AddCommand(
-			named("manager", newWorkControllerCommand()),
-			named("webhook-server", newWorkWebhookCommand()),
-			named("agent", newWorkAgentCommand()),
+			renameCommand("manager", newWorkControllerCommand()),
+			renameCommand("webhook-server", newWorkWebhookCommand()),
+			renameCommand("agent", newWorkAgentCommand()),
 		)
 	case "placement":
 		root.AddCommand(
-			named("controller", newPlacementControllerCommand()),
-			named("debug", newPlacementDebugCommand()),
+			renameCommand("controller", newPlacementControllerCommand()),
+			renameCommand("debug", newPlacementDebugCommand()),
 		)
 	case "propagation":
-		root.AddCommand(named("controller", newPropagationControllerCommand()))
+		root.AddCommand(renameCommand("controller", newPropagationControllerCommand()))
 	default:
 		root.AddCommand(
 			newClusterManagerCommand(options.DefaultServer()),
@@ -93,8 +93,8 @@ func newRootCommand(calledAs string) *cobra.Command {
 	return root
 }
 
-// named gives a command the name that it has under another program's name.
-func named(use string, cmd *cobra.Command) *cobra.Command {
+// renameCommand gives a command the name that it has under another program's name.
+func renameCommand(use string, cmd *cobra.Command) *cobra.Command {
 	cmd.Use = use
 	return cmd
 }

@@ -23,19 +23,19 @@ import (
 
 // managerFlags are the flags that all programs with controllers have.
 type managerFlags struct {
-	client    options.Client
-	home      options.Home
+	client    options.ClientOptions
+	home      options.HomeOptions
 	election  options.LeaderElection
-	server    options.Server
+	server    options.ServerOptions
 	verbosity int
 }
 
 // newManagerFlags returns the defaults on a server with these.
-func newManagerFlags(server options.Server) managerFlags {
+func newManagerFlags(server options.ServerOptions) managerFlags {
 	return managerFlags{election: options.DefaultLeaderElection(), server: server}
 }
 
-func (f *managerFlags) add(fs *pflag.FlagSet) {
+func (f *managerFlags) addManagerFlags(fs *pflag.FlagSet) {
 	f.client.AddFlags(fs)
 	f.election.AddFlags(fs)
 	f.server.AddFlags(fs)
@@ -44,39 +44,39 @@ func (f *managerFlags) add(fs *pflag.FlagSet) {
 
 // addForOperator adds the flags of an operator, which OCM's charts probe over HTTPS.
 func (f *managerFlags) addForOperator(fs *pflag.FlagSet) {
-	f.add(fs)
+	f.addManagerFlags(fs)
 	f.server.AddSecureHealthFlag(fs)
 }
 
 // addForHub adds the flags of a component of a hub, which may be hosted.
 func (f *managerFlags) addForHub(fs *pflag.FlagSet) {
-	f.add(fs)
+	f.addManagerFlags(fs)
 	f.home.AddFlags(fs)
 }
 
-// manager makes the manager that the flags ask for, of a component that says
+// newManager makes the manager that the flags ask for, of a component that says
 // the rest.
-func (f *managerFlags) manager(component process.Options) (ctrl.Manager, error) {
+func (f *managerFlags) newManager(component process.ManagerOptions) (ctrl.Manager, error) {
 	var err error
-	if component.Config, err = f.client.Config(); err != nil {
+	if component.Config, err = f.client.ClientConfig(); err != nil {
 		return nil, err
 	}
-	if component.Home, err = f.home.Config(component.Config); err != nil {
+	if component.Home, err = f.home.HomeConfig(component.Config); err != nil {
 		return nil, err
 	}
 	component.Server = f.server
 	component.Election = f.election
-	component.Tracer = tracer(ctrl.Log, component.Component, os.Getenv)
+	component.Tracer = startTracer(ctrl.Log, component.Component, os.Getenv)
 	return process.NewManager(component)
 }
 
-// tracer returns what traces deliveries if the environment asks for it, and nil
+// startTracer returns what traces deliveries if the environment asks for it, and nil
 // otherwise: also for what the environment has wrong, since no program stops for its
 // telemetry. Spans are sent every few seconds; those of the last ones before the process
 // ends are lost.
-func tracer(logger logr.Logger, program string, getenv func(string) string) *tracing.Tracer {
+func startTracer(logger logr.Logger, program string, getenv func(string) string) *tracing.Tracer {
 	otel.SetErrorHandler(otlp.NewLosses(logger, clock.RealClock{}))
-	t, _, err := otlp.Start(getenv, program)
+	t, _, err := otlp.StartTracing(getenv, program)
 	if err != nil {
 		logger.Info("Deliveries are not traced until this is mended and the process starts again", "problem", err.Error())
 		return nil

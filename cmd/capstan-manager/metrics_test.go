@@ -201,24 +201,24 @@ func exposedMetrics(t *testing.T) map[string]exposedMetric {
 	for _, component := range []string{
 		registration.ComponentName, placement.ComponentName, propagation.ComponentName, "work-controller", "cluster-manager", "klusterlet", "control-plane",
 	} {
-		must(selfconflict.NewDamper(selfconflict.Limits{}, clock.RealClock{}).Report(nil, to(component)))
+		must(selfconflict.NewDamper(selfconflict.Limits{}, clock.RealClock{}).SetupReporter(nil, to(component)))
 	}
 	hubMetrics(t, hub, to)
 	operatorMetrics(t, hub, to)
 
-	works, err := work.New(work.Options{Logger: logr.Discard()})
+	works, err := work.NewManifestWorkPart(work.PartOptions{Logger: logr.Discard()})
 	must(err)
-	pull, err := agent.New(agent.Options{Home: hub, Member: hub, Namespace: "default", Log: logr.Discard()})
+	pull, err := agent.NewPullAgent(agent.PullAgentOptions{Home: hub, Member: hub, Namespace: "default", Log: logr.Discard()})
 	must(err)
-	pushed, err := push.New(push.Options{Hub: hub, Log: logr.Discard()})
+	pushed, err := push.NewAgent(push.AgentOptions{Hub: hub, Log: logr.Discard()})
 	must(err)
 	for component, collectors := range map[string][]prometheus.Collector{
-		"agent":              slices.Concat(pull.Collectors(), works.Collectors()),
-		"registration-agent": pull.Collectors(),
-		"work-agent":         works.Collectors(),
-		"push-agent":         slices.Concat(pushed.Collectors(), works.Collectors()),
+		"agent":              slices.Concat(pull.MetricCollectors(), works.MetricCollectors()),
+		"registration-agent": pull.MetricCollectors(),
+		"work-agent":         works.MetricCollectors(),
+		"push-agent":         slices.Concat(pushed.MetricCollectors(), works.MetricCollectors()),
 	} {
-		must(metrics.Register(to(component), collectors...))
+		must(metrics.RegisterCollectors(to(component), collectors...))
 	}
 	return all
 }
@@ -248,25 +248,25 @@ func hubMetrics(t *testing.T, hub *rest.Config, to func(string) *recorder) {
 			t.Fatal(err)
 		}
 	}
-	scheme, err := registration.NewScheme()
+	scheme, err := registration.NewRegistrationScheme()
 	must(err)
-	cached, err := registration.CacheOptions()
-	must(registration.Setup(t.Context(), unstarted(t, hub, scheme, cached, err), registration.Options{
+	cached, err := registration.NewRegistrationCacheOptions()
+	must(registration.SetupRegistrationControllers(t.Context(), unstarted(t, hub, scheme, cached, err), registration.SetupOptions{
 		Mirror: true, Metrics: to(registration.ComponentName),
 	}))
-	scheme, err = placement.NewScheme()
-	must(placement.Setup(t.Context(), unstarted(t, hub, scheme, placement.CacheOptions(), err), placement.Options{Metrics: to(placement.ComponentName)}))
-	gates, err := features.Parse(features.HubPlacement, []string{"Propagation=true", "KarmadaEvents=true"})
+	scheme, err = placement.NewPlacementScheme()
+	must(placement.SetupPlacementController(t.Context(), unstarted(t, hub, scheme, placement.NewPlacementCacheOptions(), err), placement.SetupOptions{Metrics: to(placement.ComponentName)}))
+	gates, err := features.ParseFlags(features.HubPlacement, []string{"Propagation=true", "KarmadaEvents=true"})
 	must(err)
-	scheme, err = propagation.NewScheme()
-	must(propagation.Setup(t.Context(), unstarted(t, hub, scheme, propagation.CacheOptions(), err), propagation.Options{
+	scheme, err = propagation.NewPropagationScheme()
+	must(propagation.SetupPropagationControllers(t.Context(), unstarted(t, hub, scheme, propagation.NewPropagationCacheOptions(), err), propagation.SetupOptions{
 		Metrics: to(propagation.ComponentName), Gates: gates,
 	}))
-	gates, err = features.Parse(features.HubWork, []string{"ManifestWorkReplicaSet=true"})
+	gates, err = features.ParseFlags(features.HubWork, []string{"ManifestWorkReplicaSet=true"})
 	must(err)
-	scheme, err = hubwork.NewScheme()
+	scheme, err = hubwork.NewWorkScheme()
 	must(err)
-	must(hubwork.Setup(t.Context(), unstarted(t, hub, scheme, hubwork.CacheOptions(), err), hubwork.Options{Metrics: to(hubwork.ComponentName), Gates: gates}))
+	must(hubwork.SetupWorkControllers(t.Context(), unstarted(t, hub, scheme, hubwork.NewWorkCacheOptions(), err), hubwork.SetupOptions{Metrics: to(hubwork.ComponentName), Gates: gates}))
 }
 
 func operatorMetrics(t *testing.T, hub *rest.Config, to func(string) *recorder) {
@@ -277,28 +277,28 @@ func operatorMetrics(t *testing.T, hub *rest.Config, to func(string) *recorder) 
 			t.Fatal(err)
 		}
 	}
-	options := clustermanager.Options{Namespace: "default", ControlPlane: labels.Everything()}
-	scheme, err := clustermanager.NewScheme()
+	options := clustermanager.OperatorOptions{Namespace: "default", ControlPlane: labels.Everything()}
+	scheme, err := clustermanager.NewClusterManagerScheme()
 	must(err)
-	cached, err := clustermanager.CacheOptions(options)
+	cached, err := clustermanager.OperatorCacheOptions(options)
 	mgr := unstarted(t, hub, scheme, cached, err)
-	must(clustermanager.New(clustermanager.Deps{
+	must(clustermanager.NewClusterManagerController(clustermanager.ControllerDeps{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: clock.RealClock{}, Events: events.NewRecorder(mgr.GetEventRecorder("test")),
 		Rules: config.Rules, Options: options, Metrics: to("cluster-manager"),
 	}).SetupWithManager(mgr))
 
 	direct, err := client.New(hub, client.Options{})
 	must(err)
-	allowed, err := permissions.Find(t.Context(), direct)
+	allowed, err := permissions.ReviewOperatorRole(t.Context(), direct)
 	must(err)
 	scheme, err = klusterletScheme()
 	must(err)
-	cached, err = klusterlet.CacheOptions()
+	cached, err = klusterlet.OperatorCacheOptions()
 	mgr = unstarted(t, hub, scheme, cached, err)
-	must(klusterlet.Setup(mgr, klusterlet.Settings{Namespace: "default", Metrics: to("klusterlet")}, allowed, nil))
+	must(klusterlet.SetupKlusterletOperator(mgr, klusterlet.OperatorSettings{Namespace: "default", Metrics: to("klusterlet")}, allowed, nil))
 
 	scheme = runtime.NewScheme()
 	must(clientgoscheme.AddToScheme(scheme))
 	must(fleetv1alpha1.AddToScheme(scheme))
-	must(controlplane.Setup(unstarted(t, hub, scheme, controlplane.CacheOptions(), nil), "default", to("control-plane")))
+	must(controlplane.SetupControlPlaneOperator(unstarted(t, hub, scheme, controlplane.OperatorCacheOptions(), nil), "default", to("control-plane")))
 }

@@ -33,40 +33,40 @@ func newPlacementControllerCommand() *cobra.Command {
 		Use:   placement.ComponentName,
 		Short: "Runs the hub's controller that chooses members for Placements",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.runPlacementController(cmd.Context()) },
 	}
-	flags.add(cmd.Flags())
+	flags.addPlacementFlags(cmd.Flags())
 	return cmd
 }
 
-func (f *placementControllerFlags) add(fs *pflag.FlagSet) {
+func (f *placementControllerFlags) addPlacementFlags(fs *pflag.FlagSet) {
 	f.addForHub(fs)
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
-		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.HubPlacement)))
+		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.GateNames(features.HubPlacement)))
 }
 
-func (f *placementControllerFlags) run(ctx context.Context) error {
-	if _, err := logging.Setup(f.verbosity); err != nil {
+func (f *placementControllerFlags) runPlacementController(ctx context.Context) error {
+	if _, err := logging.SetupLogger(f.verbosity); err != nil {
 		return err
 	}
-	if _, err := features.Parse(features.HubPlacement, f.gates); err != nil {
+	if _, err := features.ParseFlags(features.HubPlacement, f.gates); err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
 	}
-	scheme, err := placement.NewScheme()
+	scheme, err := placement.NewPlacementScheme()
 	if err != nil {
 		return fmt.Errorf("building the scheme: %w", err)
 	}
-	mgr, err := f.manager(process.Options{
-		Component: placement.ComponentName, Scheme: scheme, Cache: placement.CacheOptions(), Watched: placement.Watched(),
-		Namespace: process.Namespace(hubNamespaceDefault), Lease: placement.LockName, SelfConflicts: placement.SelfConflicts,
+	mgr, err := f.newManager(process.ManagerOptions{
+		Component: placement.ComponentName, Scheme: scheme, Cache: placement.NewPlacementCacheOptions(), Watched: placement.WatchedPlacementKinds(),
+		Namespace: process.OwnNamespace(hubNamespaceDefault), Lease: placement.LockName, SelfConflicts: placement.SelfConflicts,
 	})
 	if err != nil {
 		return err
 	}
-	if err := placement.Setup(ctx, mgr, placement.Options{Metrics: controllermetrics.Registry}); err != nil {
+	if err := placement.SetupPlacementController(ctx, mgr, placement.SetupOptions{Metrics: controllermetrics.Registry}); err != nil {
 		return fmt.Errorf("setting up the controller for Placements: %w", err)
 	}
-	if err := process.Run(ctx, mgr); err != nil {
+	if err := process.RunManager(ctx, mgr); err != nil {
 		return fmt.Errorf("running the controller for Placements: %w", err)
 	}
 	return nil
@@ -93,41 +93,41 @@ func newPlacementDebugCommand() *cobra.Command {
 		Use:   debug.ComponentName,
 		Short: "Serves which members a Placement would choose now, and why",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.runPlacementDebug(cmd.Context()) },
 	}
-	flags.add(cmd.Flags())
+	flags.addPlacementDebugFlags(cmd.Flags())
 	return cmd
 }
 
-func (f *placementDebugFlags) add(fs *pflag.FlagSet) {
+func (f *placementDebugFlags) addPlacementDebugFlags(fs *pflag.FlagSet) {
 	f.addForHub(fs)
 	fs.StringVar(&f.listen, "listen", f.listen, "address and port of the endpoint (HTTPS)")
 	fs.StringVar(&f.certDir, "cert-dir", f.certDir, "directory of tls.crt and tls.key; they are read again when they change")
 }
 
-func (f *placementDebugFlags) run(ctx context.Context) error {
-	if _, err := logging.Setup(f.verbosity); err != nil {
+func (f *placementDebugFlags) runPlacementDebug(ctx context.Context) error {
+	if _, err := logging.SetupLogger(f.verbosity); err != nil {
 		return err
 	}
-	scheme, err := placement.NewScheme()
+	scheme, err := placement.NewPlacementScheme()
 	if err != nil {
 		return fmt.Errorf("building the scheme: %w", err)
 	}
-	setTLS, err := f.server.TLS()
+	setTLS, err := f.server.TLSConfigurer()
 	if err != nil {
 		return err
 	}
 	// Every replica serves, so there is no Lease.
-	mgr, err := f.manager(process.Options{
-		Component: debug.ComponentName, Scheme: scheme, Cache: placement.CacheOptions(), Watched: placement.Watched(),
+	mgr, err := f.newManager(process.ManagerOptions{
+		Component: debug.ComponentName, Scheme: scheme, Cache: placement.NewPlacementCacheOptions(), Watched: placement.WatchedPlacementKinds(),
 	})
 	if err != nil {
 		return err
 	}
-	if err := debug.Setup(ctx, mgr, debug.Options{Listen: f.listen, CertDir: f.certDir, SetTLS: setTLS}); err != nil {
+	if err := debug.SetupDebugServer(ctx, mgr, debug.ServerOptions{Listen: f.listen, CertDir: f.certDir, SetTLS: setTLS}); err != nil {
 		return fmt.Errorf("setting up the debug endpoint for Placements: %w", err)
 	}
-	if err := process.Run(ctx, mgr); err != nil {
+	if err := process.RunManager(ctx, mgr); err != nil {
 		return fmt.Errorf("serving the debug endpoint for Placements: %w", err)
 	}
 	return nil

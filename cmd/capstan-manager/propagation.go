@@ -37,34 +37,34 @@ func newPropagationControllerCommand() *cobra.Command {
 		Use:   propagation.ComponentName,
 		Short: "Runs the hub's controllers that send objects of the hub to clusters, as PropagationPolicies say",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.runPropagationController(cmd.Context()) },
 	}
-	flags.add(cmd.Flags())
+	flags.addPropagationFlags(cmd.Flags())
 	return cmd
 }
 
-func (f *propagationControllerFlags) add(fs *pflag.FlagSet) {
+func (f *propagationControllerFlags) addPropagationFlags(fs *pflag.FlagSet) {
 	f.addForHub(fs)
 	fs.StringSliceVar(&f.allowed, "allowed-networks", nil, "networks, as CIDRs, in which webhooks of interpreters may be called although they are loopback or link-local")
 	f.works.add(fs)
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
-		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.HubPlacement)))
+		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.GateNames(features.HubPlacement)))
 }
 
 // propagationGCPercent makes the collector run twice as often as by default: most of
 // what the controllers hold is in caches, and stays.
 const propagationGCPercent = 50
 
-func (f *propagationControllerFlags) run(ctx context.Context) error {
+func (f *propagationControllerFlags) runPropagationController(ctx context.Context) error {
 	debug.SetGCPercent(propagationGCPercent)
-	if _, err := logging.Setup(f.verbosity); err != nil {
+	if _, err := logging.SetupLogger(f.verbosity); err != nil {
 		return err
 	}
-	gates, err := features.Parse(features.HubPlacement, f.gates)
+	gates, err := features.ParseFlags(features.HubPlacement, f.gates)
 	if err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
 	}
-	allowed, err := networks("--allowed-networks", f.allowed)
+	allowed, err := parseNetworks("--allowed-networks", f.allowed)
 	if err != nil {
 		return err
 	}
@@ -72,24 +72,24 @@ func (f *propagationControllerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	scheme, err := propagation.NewScheme()
+	scheme, err := propagation.NewPropagationScheme()
 	if err != nil {
 		return fmt.Errorf("building the scheme: %w", err)
 	}
-	mgr, err := f.manager(process.Options{
-		Component: propagation.ComponentName, Scheme: scheme, Cache: propagation.CacheOptions(), Watched: propagation.Watched(),
-		Namespace: process.Namespace(hubNamespaceDefault), Lease: propagation.LockName, SelfConflicts: propagation.SelfConflicts,
+	mgr, err := f.newManager(process.ManagerOptions{
+		Component: propagation.ComponentName, Scheme: scheme, Cache: propagation.NewPropagationCacheOptions(), Watched: propagation.WatchedPropagationKinds(),
+		Namespace: process.OwnNamespace(hubNamespaceDefault), Lease: propagation.LockName, SelfConflicts: propagation.SelfConflicts,
 	})
 	if err != nil {
 		return err
 	}
-	err = propagation.Setup(ctx, mgr, propagation.Options{
-		Metrics: controllermetrics.Registry, Gates: gates, Guard: dial.Guard{Allowed: allowed}, SharedWorkBytesMax: shared, WorkWriters: f.works.writers,
+	err = propagation.SetupPropagationControllers(ctx, mgr, propagation.SetupOptions{
+		Metrics: controllermetrics.Registry, Gates: gates, Guard: dial.AddressGuard{Allowed: allowed}, SharedWorkBytesMax: shared, WorkWriters: f.works.writers,
 	})
 	if err != nil {
 		return fmt.Errorf("setting up the controllers for propagation: %w", err)
 	}
-	if err := process.Run(ctx, mgr); err != nil {
+	if err := process.RunManager(ctx, mgr); err != nil {
 		return fmt.Errorf("running the controllers for propagation: %w", err)
 	}
 	return nil

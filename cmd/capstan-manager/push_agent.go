@@ -34,10 +34,10 @@ import (
 
 // pushAgentFlags are the flags of the agent for all Push clusters.
 type pushAgentFlags struct {
-	client   options.Client
-	home     options.Home
+	client   options.ClientOptions
+	home     options.HomeOptions
 	election options.LeaderElection
-	server   options.Server
+	server   options.ServerOptions
 	works    workFlags
 
 	hubURL             string
@@ -60,18 +60,18 @@ func newPushAgentCommand() *cobra.Command {
 		Use:   "push-agent",
 		Short: "Dials the Push clusters of its hub and is their agent",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.runPushAgent(cmd.Context()) },
 	}
-	flags.add(cmd.Flags())
+	flags.addPushAgentFlags(cmd.Flags())
 	return cmd
 }
 
-func (f *pushAgentFlags) add(fs *pflag.FlagSet) {
+func (f *pushAgentFlags) addPushAgentFlags(fs *pflag.FlagSet) {
 	f.client.AddFlags(fs)
 	f.home.AddFlags(fs)
 	f.election.AddFlags(fs)
 	f.server.AddFlags(fs)
-	f.works.add(fs)
+	f.works.addWorkFlags(fs)
 	fs.IntVarP(&f.verbosity, "v", "v", f.verbosity, "verbosity of the logs; 0 is for operators")
 	fs.BoolVar(&f.metricsPerCluster, "metrics-per-cluster", false, "name the clusters in the metrics of connections, which makes as many series as there are clusters")
 	fs.StringVar(&f.hubURL, "hub-url", "", "URL of the hub that agents of OCM in clusters have, so that these can become Push; that of --kubeconfig if empty")
@@ -80,17 +80,17 @@ func (f *pushAgentFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.customClaims, "max-custom-cluster-claims", f.customClaims, "claims of each cluster to tell besides the reserved ones")
 	fs.StringSliceVar(&f.reservedSuffixes, "reserved-cluster-claim-suffixes", nil, "ends of the names of further reserved claims")
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
-		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.AgentWork)))
+		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.GateNames(features.AgentWork)))
 }
 
-func (f *pushAgentFlags) run(ctx context.Context) error {
-	guard, err := f.guard()
+func (f *pushAgentFlags) runPushAgent(ctx context.Context) error {
+	guard, err := f.dialGuard()
 	if err != nil {
 		return err
 	}
 	debug.SetGCPercent(agentGCPercent)
 	utilruntime.ReallyCrash = false // goroutines of client-go go on after a panic: one cluster must not end the work for all
-	logger, err := logging.Setup(f.verbosity)
+	logger, err := logging.SetupLogger(f.verbosity)
 	if err != nil {
 		return err
 	}
@@ -98,11 +98,11 @@ func (f *pushAgentFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hub, err := f.client.Config()
+	hub, err := f.client.ClientConfig()
 	if err != nil {
 		return err
 	}
-	home, err := f.home.Config(hub)
+	home, err := f.home.HomeConfig(hub)
 	if err != nil {
 		return err
 	}
@@ -111,17 +111,17 @@ func (f *pushAgentFlags) run(ctx context.Context) error {
 			return err
 		}
 	}
-	works = traced(works)
-	pushes := push.Options{
+	works = withTracer(works)
+	pushes := push.AgentOptions{
 		Hub: hub, HubURL: f.hubURL, Guard: guard, Log: logger, MetricsPerCluster: f.metricsPerCluster,
 		ClaimRules: clusterstatus.ClaimRules{CustomMax: f.customClaims, ReservedSuffixes: f.reservedSuffixes},
 	}
-	lead, err := process.Leading(home, f.election, process.Namespace(hubNamespaceDefault), []string{push.LockName},
+	lead, err := process.WithLeaderElection(home, f.election, process.OwnNamespace(hubNamespaceDefault), []string{push.LockName},
 		func(ctx context.Context) error { return leadPushAgent(ctx, home, pushes, works) })
 	if err != nil {
 		return err
 	}
-	return process.While(ctx, f.server, home, "push-agent", lead)
+	return process.ServeWhile(ctx, f.server, home, "push-agent", lead)
 }
 
 // countTogether has all requests counted together that do not go to the clusters of
@@ -135,22 +135,22 @@ func countTogether(configs ...*rest.Config) error {
 		}
 		named[server.Host] = true
 	}
-	clientmetrics.RequestResult = metrics.Hosts{Next: clientmetrics.RequestResult, Named: named}
+	clientmetrics.RequestResult = metrics.HostCounter{Next: clientmetrics.RequestResult, Named: named}
 	return nil
 }
 
 // workOptions are those of the part for works of all clusters.
-func (f *pushAgentFlags) workOptions(logger logr.Logger, guard dial.Guard) (work.Options, error) {
-	o, err := f.works.options(logger, f.gates)
+func (f *pushAgentFlags) workOptions(logger logr.Logger, guard dial.AddressGuard) (work.PartOptions, error) {
+	o, err := f.works.workPartOptions(logger, f.gates)
 	o.Workers = push.Workers
 	o.WorkersPerCluster = push.WorkersPerCluster
 	// Webhooks may be Services of the hub: only what means this host or this link is kept from them.
-	o.WebhookGuard = &dial.Guard{Allowed: guard.Allowed}
+	o.WebhookGuard = &dial.AddressGuard{Allowed: guard.Allowed}
 	return o, err
 }
 
 // leadPushAgent works for the clusters until ctx ends. It may be called again then.
-func leadPushAgent(ctx context.Context, home *rest.Config, o push.Options, works work.Options) error {
+func leadPushAgent(ctx context.Context, home *rest.Config, o push.AgentOptions, works work.PartOptions) error {
 	networks, err := serviceNetworks(ctx, o.Hub, home)
 	if err != nil {
 		return fmt.Errorf("the push agent does not dial before it knows what not to: %w", err)
@@ -159,23 +159,23 @@ func leadPushAgent(ctx context.Context, home *rest.Config, o push.Options, works
 		o.Log.Info("The hub does not tell the networks of its Services, so only what --forbidden-networks has is kept from members")
 	}
 	o.Guard.Forbidden = slices.Concat(o.Guard.Forbidden, networks)
-	registered := metrics.NewGroup(controllermetrics.Registry)
-	defer registered.Unregister()
+	registered := metrics.NewCollectorGroup(controllermetrics.Registry)
+	defer registered.UnregisterAll()
 	part, err := newWorkPart(works, registered)
 	if err != nil {
 		return err
 	}
 	o.Parts = []fleet.Part{part}
-	a, err := push.New(o)
+	a, err := push.NewAgent(o)
 	if err != nil {
 		return err
 	}
-	if err := registered.Register(a.Collectors()...); err != nil {
+	if err := registered.RegisterAll(a.MetricCollectors()...); err != nil {
 		return fmt.Errorf("connections: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return part.Start(ctx) })
-	group.Go(func() error { return a.Run(ctx) })
+	group.Go(func() error { return a.RunSessions(ctx) })
 	return group.Wait()
 }
 
@@ -193,26 +193,26 @@ func serviceNetworks(ctx context.Context, hub, home *rest.Config) ([]netip.Prefi
 	return append(networks, own...), nil
 }
 
-// guard checks the flags about addresses.
-func (f *pushAgentFlags) guard() (dial.Guard, error) {
+// dialGuard checks the flags about addresses.
+func (f *pushAgentFlags) dialGuard() (dial.AddressGuard, error) {
 	if f.customClaims < 0 {
-		return dial.Guard{}, fmt.Errorf("--max-custom-cluster-claims: %d is less than 0", f.customClaims)
+		return dial.AddressGuard{}, fmt.Errorf("--max-custom-cluster-claims: %d is less than 0", f.customClaims)
 	}
-	allowed, err := networks("--allowed-networks", f.allowed)
+	allowed, err := parseNetworks("--allowed-networks", f.allowed)
 	if err != nil {
-		return dial.Guard{}, err
+		return dial.AddressGuard{}, err
 	}
-	forbidden, err := networks("--forbidden-networks", f.forbidden)
+	forbidden, err := parseNetworks("--forbidden-networks", f.forbidden)
 	if err != nil {
-		return dial.Guard{}, err
+		return dial.AddressGuard{}, err
 	}
 	if own, err := netip.ParseAddr(os.Getenv("KUBERNETES_SERVICE_HOST")); err == nil {
 		forbidden = append(forbidden, netip.PrefixFrom(own, own.BitLen()))
 	}
-	return dial.Guard{Allowed: allowed, Forbidden: forbidden}, nil
+	return dial.AddressGuard{Allowed: allowed, Forbidden: forbidden}, nil
 }
 
-func networks(flag string, texts []string) ([]netip.Prefix, error) {
+func parseNetworks(flag string, texts []string) ([]netip.Prefix, error) {
 	var list []netip.Prefix
 	for _, text := range texts {
 		network, err := netip.ParsePrefix(text)

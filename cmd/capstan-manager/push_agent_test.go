@@ -34,18 +34,18 @@ func TestThePushAgentRefusesFlagsThatItCannotFollow(t *testing.T) {
 func TestTheOwnAPIServerIsForbiddenUnlessItIsAllowed(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
 	own := netip.MustParseAddr("10.96.0.1")
-	guard, err := (&pushAgentFlags{}).guard()
+	guard, err := (&pushAgentFlags{}).dialGuard()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if guard.Check(own) == nil {
+	if guard.CheckAddress(own) == nil {
 		t.Error("the hub's own API server may be dialled as a member")
 	}
-	guard, err = (&pushAgentFlags{allowed: []string{"10.96.0.0/12"}}).guard()
+	guard, err = (&pushAgentFlags{allowed: []string{"10.96.0.0/12"}}).dialGuard()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := guard.Check(own); err != nil {
+	if err := guard.CheckAddress(own); err != nil {
 		t.Errorf("it was allowed, but %v", err)
 	}
 }

@@ -48,9 +48,9 @@ const (
 
 // registrationAgentFlags are the flags of what an agent does for registration.
 type registrationAgentFlags struct {
-	client   options.Client
+	client   options.ClientOptions
 	election options.LeaderElection
-	server   options.Server
+	server   options.ServerOptions
 
 	hubQPS            float32
 	hubBurst          int
@@ -82,10 +82,10 @@ func newRegistrationAgentCommand() *cobra.Command {
 		Short: "Joins a member to its hub and keeps it there",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.run(cmd.Context(), "registration-agent", moreParts{})
+			return flags.runRegistrationAgent(cmd.Context(), "registration-agent", moreParts{})
 		},
 	}
-	flags.add(cmd.Flags())
+	flags.addRegistrationAgentFlags(cmd.Flags())
 	return cmd
 }
 
@@ -96,7 +96,7 @@ func defaultRegistrationAgentFlags() *registrationAgentFlags {
 	}
 }
 
-func (f *registrationAgentFlags) add(fs *pflag.FlagSet) {
+func (f *registrationAgentFlags) addRegistrationAgentFlags(fs *pflag.FlagSet) {
 	f.client.AddFlags(fs)
 	f.election.AddFlags(fs)
 	f.server.AddFlags(fs)
@@ -121,7 +121,7 @@ func (f *registrationAgentFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.driver, "registration-auth", f.driver, "way to authenticate with the hub; there is csr")
 	fs.StringVar(&f.addOnDriver, "addon-kubeclient-registration-auth", f.addOnDriver, "way of add-ons to authenticate with the hub; csr or token")
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
-		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.AgentRegistration)))
+		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.GateNames(features.AgentRegistration)))
 	fs.StringArrayVar(&f.bootstraps, "bootstrap-kubeconfigs", nil, "kubeconfig files of several hubs; not supported")
 	acceptWithoutEffect(fs, "hub-connection-timeout-seconds", "addon-token-expiration-seconds", "hub-cluster-arn", "managed-cluster-arn",
 		"managed-cluster-role-suffix", "grpc-bootstrap-config", "grpc-config", "terminate-on-files", "hub-kubeconfig-dir",
@@ -150,20 +150,20 @@ type moreParts struct {
 
 // addParts makes parts anew, adds them to the options and their metrics to the group, and
 // returns what has to run for them.
-type addParts func(options *agent.Options, group *metrics.Group) (run func(context.Context) error, err error)
+type addParts func(options *agent.PullAgentOptions, group *metrics.CollectorGroup) (run func(context.Context) error, err error)
 
 // noParts adds none.
-func noParts(*agent.Options, *metrics.Group) (func(context.Context) error, error) {
+func noParts(*agent.PullAgentOptions, *metrics.CollectorGroup) (func(context.Context) error, error) {
 	return func(context.Context) error { return nil }, nil
 }
 
-func (f *registrationAgentFlags) run(ctx context.Context, component string, more moreParts) error {
+func (f *registrationAgentFlags) runRegistrationAgent(ctx context.Context, component string, more moreParts) error {
 	debug.SetGCPercent(agentGCPercent)
-	logger, err := logging.Setup(f.verbosity)
+	logger, err := logging.SetupLogger(f.verbosity)
 	if err != nil {
 		return err
 	}
-	chosen, err := f.options(logger)
+	chosen, err := f.registrationAgentOptions(logger)
 	if err != nil {
 		return err
 	}
@@ -175,63 +175,63 @@ func (f *registrationAgentFlags) run(ctx context.Context, component string, more
 			return err
 		}
 	}
-	lead, err := process.Leading(chosen.Home, f.election, chosen.Namespace, leases, func(ctx context.Context) error {
+	lead, err := process.WithLeaderElection(chosen.Home, f.election, chosen.Namespace, leases, func(ctx context.Context) error {
 		return leadAgent(ctx, chosen, add)
 	})
 	if err != nil {
 		return err
 	}
 	logger.Info("The agent starts", "namespace", chosen.Namespace, "cluster", chosen.ClusterName)
-	return process.While(ctx, f.server, chosen.Home, component, lead)
+	return process.ServeWhile(ctx, f.server, chosen.Home, component, lead)
 }
 
 // leadAgent is the agent until ctx ends. It may be called again then.
-func leadAgent(ctx context.Context, o agent.Options, add addParts) error {
-	registered := metrics.NewGroup(controllermetrics.Registry)
-	defer registered.Unregister()
+func leadAgent(ctx context.Context, o agent.PullAgentOptions, add addParts) error {
+	registered := metrics.NewCollectorGroup(controllermetrics.Registry)
+	defer registered.UnregisterAll()
 	beside, err := add(&o, registered)
 	if err != nil {
 		return err
 	}
-	a, err := agent.New(o)
+	a, err := agent.NewPullAgent(o)
 	if err != nil {
 		return err
 	}
-	if err := registered.Register(a.Collectors()...); err != nil {
+	if err := registered.RegisterAll(a.MetricCollectors()...); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return a.Run(ctx) })
+	group.Go(func() error { return a.RunAgent(ctx) })
 	group.Go(func() error { return beside(ctx) })
 	return group.Wait()
 }
 
-// options checks the flags and returns what was chosen with them.
-func (f *registrationAgentFlags) options(logger logr.Logger) (agent.Options, error) {
+// registrationAgentOptions checks the flags and returns what was chosen with them.
+func (f *registrationAgentFlags) registrationAgentOptions(logger logr.Logger) (agent.PullAgentOptions, error) {
 	if err := f.checkUnsupported(); err != nil {
-		return agent.Options{}, err
+		return agent.PullAgentOptions{}, err
 	}
 	gates, err := parseGatesOf(features.AgentRegistration, f.gates)
 	if err != nil {
-		return agent.Options{}, err
+		return agent.PullAgentOptions{}, err
 	}
-	home, err := f.client.Config()
+	home, err := f.client.ClientConfig()
 	if err != nil {
-		return agent.Options{}, err
+		return agent.PullAgentOptions{}, err
 	}
 	member := home
 	if f.spokeKubeconfig != "" {
-		spoke := options.Client{Kubeconfig: f.spokeKubeconfig, QPS: f.client.QPS, Burst: f.client.Burst}
-		if member, err = spoke.Config(); err != nil {
-			return agent.Options{}, err
+		spoke := options.ClientOptions{Kubeconfig: f.spokeKubeconfig, QPS: f.client.QPS, Burst: f.client.Burst}
+		if member, err = spoke.ClientConfig(); err != nil {
+			return agent.PullAgentOptions{}, err
 		}
 	}
 	configs, err := f.clientConfigs(member)
 	if err != nil {
-		return agent.Options{}, err
+		return agent.PullAgentOptions{}, err
 	}
 	hubQPS, hubBurst := f.hubLimit()
-	return agent.Options{
+	return agent.PullAgentOptions{
 		HubQPS: hubQPS, HubBurst: hubBurst,
 		Home: home, Member: member, Namespace: agentNamespace(f.namespace), AgentID: f.agentID,
 		ClusterName: f.clusterName, BootstrapFile: f.bootstrap,
@@ -277,18 +277,18 @@ func (f *registrationAgentFlags) checkUnsupported() error {
 
 // parseGatesOf returns the gates of one component from flags that may have
 // those of the other part of the same agent, too.
-func parseGatesOf(component features.Component, flags []string) (features.Set, error) {
-	other := features.Names(features.AgentWork)
+func parseGatesOf(component features.Component, flags []string) (features.GateSet, error) {
+	other := features.GateNames(features.AgentWork)
 	if component == features.AgentWork {
-		other = features.Names(features.AgentRegistration)
+		other = features.GateNames(features.AgentRegistration)
 	}
 	flags = slices.DeleteFunc(slices.Clone(flags), func(flag string) bool {
 		name, _, _ := strings.Cut(strings.TrimSpace(flag), "=")
 		return slices.Contains(other, name)
 	})
-	gates, err := features.Parse(component, flags)
+	gates, err := features.ParseFlags(component, flags)
 	if err != nil {
-		return features.Set{}, fmt.Errorf("--feature-gates: %w", err)
+		return features.GateSet{}, fmt.Errorf("--feature-gates: %w", err)
 	}
 	return gates, nil
 }
@@ -324,5 +324,5 @@ func agentNamespace(given string) string {
 	if given != "" {
 		return given
 	}
-	return process.Namespace(agentNamespaceDefault)
+	return process.OwnNamespace(agentNamespaceDefault)
 }

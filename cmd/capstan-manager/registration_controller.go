@@ -57,16 +57,16 @@ func newRegistrationControllerCommand() *cobra.Command {
 		Use:   "registration-controller",
 		Short: "Runs the hub's controllers that let clusters in and out and watch over them",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.runRegistrationController(cmd.Context()) },
 	}
-	flags.add(cmd.Flags())
+	flags.addRegistrationFlags(cmd.Flags())
 	return cmd
 }
 
-func (f *registrationFlags) add(fs *pflag.FlagSet) {
+func (f *registrationFlags) addRegistrationFlags(fs *pflag.FlagSet) {
 	f.addForHub(fs)
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
-		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.HubRegistration)))
+		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.GateNames(features.HubRegistration)))
 	const users = "users whose first certificate requests are approved, and whose clusters are accepted, without an administrator " +
 		"(exact names; needs the feature gate ManagedClusterAutoApproval)"
 	fs.StringSliceVar(&f.approvedUsers, "cluster-auto-approval-users", nil, users)
@@ -90,45 +90,45 @@ func (f *registrationFlags) add(fs *pflag.FlagSet) {
 	}
 }
 
-func (f *registrationFlags) run(ctx context.Context) error {
-	logger, err := logging.Setup(f.verbosity)
+func (f *registrationFlags) runRegistrationController(ctx context.Context) error {
+	logger, err := logging.SetupLogger(f.verbosity)
 	if err != nil {
 		return err
 	}
 	f.tellOfUnused(logger)
-	chosen, err := f.options()
+	chosen, err := f.registrationOptions()
 	if err != nil {
 		return err
 	}
-	mgr, err := f.controllers(chosen.OwnNamespace)
+	mgr, err := f.newRegistrationManager(chosen.OwnNamespace)
 	if err != nil {
 		return err
 	}
-	if err := registration.Setup(ctx, mgr, chosen); err != nil {
+	if err := registration.SetupRegistrationControllers(ctx, mgr, chosen); err != nil {
 		return fmt.Errorf("setting up the registration controllers: %w", err)
 	}
-	if err := process.Run(ctx, mgr); err != nil {
+	if err := process.RunManager(ctx, mgr); err != nil {
 		return fmt.Errorf("running the registration controllers: %w", err)
 	}
 	return nil
 }
 
-// options checks the flags and returns what was chosen with them.
-func (f *registrationFlags) options() (registration.Options, error) {
-	gates, err := features.Parse(features.HubRegistration, f.gates)
+// registrationOptions checks the flags and returns what was chosen with them.
+func (f *registrationFlags) registrationOptions() (registration.SetupOptions, error) {
+	gates, err := features.ParseFlags(features.HubRegistration, f.gates)
 	if err != nil {
-		return registration.Options{}, fmt.Errorf("--feature-gates: %w", err)
+		return registration.SetupOptions{}, fmt.Errorf("--feature-gates: %w", err)
 	}
 	for _, driver := range f.drivers {
 		if driver != driverCSR {
-			return registration.Options{}, fmt.Errorf("--enabled-registration-drivers: %q is not supported; there is %q", driver, driverCSR)
+			return registration.SetupOptions{}, fmt.Errorf("--enabled-registration-drivers: %q is not supported; there is %q", driver, driverCSR)
 		}
 	}
-	labels, err := agentlabels.Parse(f.agentLabels)
+	labels, err := agentlabels.ParseAllowedKeys(f.agentLabels)
 	if err != nil {
-		return registration.Options{}, fmt.Errorf("--agent-labels: %w", err)
+		return registration.SetupOptions{}, fmt.Errorf("--agent-labels: %w", err)
 	}
-	return registration.Options{
+	return registration.SetupOptions{
 		Gates:             gates,
 		AgentLabels:       labels,
 		Mirror:            gates.Enabled(features.AggregatedAPI),
@@ -136,23 +136,23 @@ func (f *registrationFlags) options() (registration.Options, error) {
 		Customizations:    f.customizations,
 		AutoApprovedUsers: slices.Concat(f.approvedUsers, f.approvedCSRUsers),
 		CleanupResources:  f.cleanupResources,
-		OwnNamespace:      process.Namespace(hubNamespaceDefault),
+		OwnNamespace:      process.OwnNamespace(hubNamespaceDefault),
 		Metrics:           controllermetrics.Registry,
 	}, nil
 }
 
-// controllers makes the manager that they run in.
-func (f *registrationFlags) controllers(namespace string) (ctrl.Manager, error) {
-	scheme, err := registration.NewScheme()
+// newRegistrationManager makes the manager that they run in.
+func (f *registrationFlags) newRegistrationManager(namespace string) (ctrl.Manager, error) {
+	scheme, err := registration.NewRegistrationScheme()
 	if err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
-	cached, err := registration.CacheOptions()
+	cached, err := registration.NewRegistrationCacheOptions()
 	if err != nil {
 		return nil, err
 	}
-	return f.manager(process.Options{
-		Component: registration.ComponentName, Scheme: scheme, Cache: cached, Watched: registration.Watched(),
+	return f.newManager(process.ManagerOptions{
+		Component: registration.ComponentName, Scheme: scheme, Cache: cached, Watched: registration.WatchedRegistrationKinds(),
 		Namespace: namespace, Lease: registrationControllerLock, SelfConflicts: registration.SelfConflicts,
 	})
 }

@@ -37,7 +37,7 @@ func TestNoProgramStopsForItsTelemetry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			core, lines := observer.New(zapcore.InfoLevel)
-			got := tracer(zapr.NewLogger(zap.New(core)), "test", func(name string) string { return test.env[name] })
+			got := startTracer(zapr.NewLogger(zap.New(core)), "test", func(name string) string { return test.env[name] })
 			if (got != nil) != test.traced {
 				t.Errorf("%s: got a tracer: %t, want one: %t", test.reason, got != nil, test.traced)
 			}
@@ -59,14 +59,14 @@ func TestAgentsStartWithoutTraces(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	core, lines := observer.New(zapcore.InfoLevel)
 	flags := defaultWorkFlags()
-	options, err := flags.options(zapr.NewLogger(zap.New(core)), nil)
+	options, err := flags.workPartOptions(zapr.NewLogger(zap.New(core)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if options.Tracer != nil || lines.Len() != 0 {
 		t.Error("reading the flags has started something")
 	}
-	if _, err := newWorkPart(traced(options), metrics.NewGroup(nil)); err != nil {
+	if _, err := newWorkPart(withTracer(options), metrics.NewCollectorGroup(nil)); err != nil {
 		t.Fatalf("an agent does not start for its telemetry: %v", err)
 	}
 	if lines.Len() != 1 {

@@ -39,8 +39,8 @@ func newRegistrationWebhookCommand() *cobra.Command {
 			if maxUnaccepted < 0 {
 				return fmt.Errorf("--max-unaccepted-clusters: %d is no number of clusters; 0 is no limit", maxUnaccepted)
 			}
-			return flags.run(cmd.Context(), func(clients webhookClients, gates features.Set) (map[string]http.Handler, error) {
-				handlers, err := cluster.Handlers(cmd.Context(), cluster.Options{
+			return flags.runWebhookServer(cmd.Context(), func(clients webhookClients, gates features.GateSet) (map[string]http.Handler, error) {
+				handlers, err := cluster.WebhookHandlers(cmd.Context(), cluster.WebhookOptions{
 					Clients: clients.typed, Metadata: clients.metadata, Clock: clock.RealClock{},
 					DefaultSet: gates.Enabled(features.DefaultClusterSet), MaxUnaccepted: maxUnaccepted,
 				})
@@ -51,7 +51,7 @@ func newRegistrationWebhookCommand() *cobra.Command {
 			})
 		},
 	}
-	flags.add(cmd.Flags())
+	flags.addWebhookFlags(cmd.Flags())
 	cmd.Flags().IntVar(&maxUnaccepted, "max-unaccepted-clusters", maxUnaccepted,
 		"ManagedClusters that nobody has accepted yet which one user or bootstrap token may have, and certificate requests that wait; 0 is no limit")
 	return cmd
@@ -67,8 +67,8 @@ func newWorkWebhookCommand() *cobra.Command {
 		Short: "Serves the hub's webhooks for ManifestWorks, policies and bindings",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.run(cmd.Context(), func(clients webhookClients, gates features.Set) (map[string]http.Handler, error) {
-				handlers, err := work.Handlers(work.Options{
+			return flags.runWebhookServer(cmd.Context(), func(clients webhookClients, gates features.GateSet) (map[string]http.Handler, error) {
+				handlers, err := work.WebhookHandlers(work.WebhookOptions{
 					Clients: clients.typed, ManifestsSizeMax: sizeMax, NilExecutor: gates.Enabled(features.NilExecutorValidating),
 					CleanUp: gates.Enabled(features.CleanUpCompletedManifestWork), ReplicaSets: gates.Enabled(features.ManifestWorkReplicaSet),
 				})
@@ -76,8 +76,8 @@ func newWorkWebhookCommand() *cobra.Command {
 					return nil, fmt.Errorf("setting up the webhooks for works: %w", err)
 				}
 				// Nobody calls them without the gate Propagation.
-				policies, err := propagation.Handlers(propagation.Options{
-					Clients: clients.typed, Authorize: authorize, Customizations: propagation.Customizations(clients.typed.Discovery().RESTClient()),
+				policies, err := propagation.WebhookHandlers(propagation.WebhookOptions{
+					Clients: clients.typed, Authorize: authorize, Customizations: propagation.ReadCustomizations(clients.typed.Discovery().RESTClient()),
 				})
 				if err != nil {
 					return nil, fmt.Errorf("setting up the webhooks for policies and bindings: %w", err)
@@ -87,7 +87,7 @@ func newWorkWebhookCommand() *cobra.Command {
 			})
 		},
 	}
-	flags.add(cmd.Flags())
+	flags.addWebhookFlags(cmd.Flags())
 	cmd.Flags().IntVar(&sizeMax, "manifest-limit", sizeMax, "bytes that the manifests of one ManifestWork may have together")
 	cmd.Flags().BoolVar(&authorize, "authorize-propagation", authorize, "let policies send to clusters only what their authors may read on the hub")
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -104,9 +104,9 @@ type webhookFlags struct {
 	component string
 	gatesOf   features.Component
 
-	client    options.Client
-	home      options.Home
-	server    options.Server
+	client    options.ClientOptions
+	home      options.HomeOptions
+	server    options.ServerOptions
 	gates     []string
 	port      int
 	certDir   string
@@ -126,32 +126,32 @@ func newWebhookFlags(component string, gatesOf features.Component) *webhookFlags
 	}
 }
 
-func (f *webhookFlags) add(fs *pflag.FlagSet) {
+func (f *webhookFlags) addWebhookFlags(fs *pflag.FlagSet) {
 	f.client.AddFlags(fs)
 	f.home.AddFlags(fs)
 	f.server.AddFlags(fs)
-	fs.StringSliceVar(&f.gates, "feature-gates", nil, fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(f.gatesOf)))
+	fs.StringSliceVar(&f.gates, "feature-gates", nil, fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.GateNames(f.gatesOf)))
 	fs.IntVar(&f.port, "port", f.port, "port of the webhooks (HTTPS)")
 	fs.StringVar(&f.certDir, "cert-dir", f.certDir, "directory of tls.crt and tls.key; they are read again when they change")
 	fs.IntVarP(&f.verbosity, "v", "v", f.verbosity, "verbosity of the logs; 0 is for operators")
 }
 
-// run serves what the function makes until ctx ends.
-func (f *webhookFlags) run(
-	ctx context.Context, handlers func(webhookClients, features.Set) (map[string]http.Handler, error),
+// runWebhookServer serves what the function makes until ctx ends.
+func (f *webhookFlags) runWebhookServer(
+	ctx context.Context, handlers func(webhookClients, features.GateSet) (map[string]http.Handler, error),
 ) error {
-	if _, err := logging.Setup(f.verbosity); err != nil {
+	if _, err := logging.SetupLogger(f.verbosity); err != nil {
 		return err
 	}
-	gates, err := features.Parse(f.gatesOf, f.gates)
+	gates, err := features.ParseFlags(f.gatesOf, f.gates)
 	if err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
 	}
-	config, err := f.client.Config()
+	config, err := f.client.ClientConfig()
 	if err != nil {
 		return err
 	}
-	home, err := f.home.Config(config)
+	home, err := f.home.HomeConfig(config)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (f *webhookFlags) run(
 	if err != nil {
 		return err
 	}
-	return serving.Run(ctx, serving.Options{
+	return serving.RunWebhookServer(ctx, serving.ServerOptions{
 		Component: f.component, Handlers: served, Config: home,
 		Port: f.port, CertDir: f.certDir, Server: f.server, Clock: clock.RealClock{},
 	})

@@ -31,9 +31,9 @@ const hubKubeconfigDefault = "/spoke/hub-kubeconfig/kubeconfig"
 
 // workAgentFlags are the flags of the agent that only applies works.
 type workAgentFlags struct {
-	client   options.Client
+	client   options.ClientOptions
 	election options.LeaderElection
-	server   options.Server
+	server   options.ServerOptions
 
 	works workFlags
 
@@ -59,13 +59,13 @@ func newWorkAgentCommand() *cobra.Command {
 		Use:   "work-agent",
 		Short: "Applies the hub's works on a member",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.runWorkAgent(cmd.Context()) },
 	}
-	flags.add(cmd.Flags())
+	flags.addWorkAgentFlags(cmd.Flags())
 	return cmd
 }
 
-func (f *workAgentFlags) add(fs *pflag.FlagSet) {
+func (f *workAgentFlags) addWorkAgentFlags(fs *pflag.FlagSet) {
 	f.client.AddFlags(fs)
 	f.election.AddFlags(fs)
 	f.server.AddFlags(fs)
@@ -80,54 +80,54 @@ func (f *workAgentFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.agentID, "agent-id", "", "tells this agent from others of the same member; the UID of the Klusterlet")
 	fs.Float32Var(&f.hubQPS, "hub-kube-api-qps", 0, "requests per second to the hub; 0 is no limit")
 	fs.IntVar(&f.hubBurst, "hub-kube-api-burst", 0, "requests above the limit of --hub-kube-api-qps for a moment")
-	f.works.add(fs)
+	f.works.addWorkFlags(fs)
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
-		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.AgentWork)))
+		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.GateNames(features.AgentWork)))
 	acceptWithoutEffect(fs, "cloudevents-client-id", "terminate-on-files")
 }
 
-// clusters returns the configurations of the agent's own cluster and of the member.
-func (f *workAgentFlags) clusters() (home, member *rest.Config, err error) {
-	if home, err = f.client.Config(); err != nil {
+// clusterConfigs returns the configurations of the agent's own cluster and of the member.
+func (f *workAgentFlags) clusterConfigs() (home, member *rest.Config, err error) {
+	if home, err = f.client.ClientConfig(); err != nil {
 		return nil, nil, err
 	}
 	if f.spokeKubeconfig == "" {
 		return home, home, nil
 	}
-	spoke := options.Client{Kubeconfig: f.spokeKubeconfig, QPS: f.client.QPS, Burst: f.client.Burst}
-	if member, err = spoke.Config(); err != nil {
+	spoke := options.ClientOptions{Kubeconfig: f.spokeKubeconfig, QPS: f.client.QPS, Burst: f.client.Burst}
+	if member, err = spoke.ClientConfig(); err != nil {
 		return nil, nil, err
 	}
 	return home, member, nil
 }
 
-func (f *workAgentFlags) run(ctx context.Context) error {
+func (f *workAgentFlags) runWorkAgent(ctx context.Context) error {
 	debug.SetGCPercent(agentGCPercent)
-	logger, err := logging.Setup(f.verbosity)
+	logger, err := logging.SetupLogger(f.verbosity)
 	if err != nil {
 		return err
 	}
-	workOptions, err := f.works.options(logger, f.gates)
+	workOptions, err := f.works.workPartOptions(logger, f.gates)
 	if err != nil {
 		return err
 	}
-	home, member, err := f.clusters()
+	home, member, err := f.clusterConfigs()
 	if err != nil {
 		return err
 	}
-	workOptions = traced(workOptions)
-	lead, err := process.Leading(home, f.election, agentNamespace(f.namespace), []string{work.LockName},
-		func(ctx context.Context) error { return f.lead(ctx, member, workOptions, logger) })
+	workOptions = withTracer(workOptions)
+	lead, err := process.WithLeaderElection(home, f.election, agentNamespace(f.namespace), []string{work.LockName},
+		func(ctx context.Context) error { return f.leadWorkAgent(ctx, member, workOptions, logger) })
 	if err != nil {
 		return err
 	}
-	return process.While(ctx, f.server, home, "work-agent", lead)
+	return process.ServeWhile(ctx, f.server, home, "work-agent", lead)
 }
 
-// lead applies works until ctx ends. It may be called again then.
-func (f *workAgentFlags) lead(ctx context.Context, member *rest.Config, o work.Options, logger logr.Logger) error {
-	group := metrics.NewGroup(controllermetrics.Registry)
-	defer group.Unregister()
+// leadWorkAgent applies works until ctx ends. It may be called again then.
+func (f *workAgentFlags) leadWorkAgent(ctx context.Context, member *rest.Config, o work.PartOptions, logger logr.Logger) error {
+	group := metrics.NewCollectorGroup(controllermetrics.Registry)
+	defer group.UnregisterAll()
 	part, err := newWorkPart(o, group)
 	if err != nil {
 		return err
@@ -136,12 +136,12 @@ func (f *workAgentFlags) lead(ctx context.Context, member *rest.Config, o work.O
 	if file == "" {
 		file = f.sourceConfig
 	}
-	follower := hubfile.New(hubfile.Options{
+	follower := hubfile.NewKubeconfigFollower(hubfile.FollowerOptions{
 		File: file, ClusterName: f.clusterName, AgentID: f.agentID, Member: member,
 		QPS: f.hubQPS, Burst: f.hubBurst, Registry: parts.NewRegistry(logger, nil, part), Log: logger,
 	})
 	running, ctx := errgroup.WithContext(ctx)
 	running.Go(func() error { return part.Start(ctx) })
-	running.Go(func() error { return follower.Run(ctx) })
+	running.Go(func() error { return follower.RunFollower(ctx) })
 	return running.Wait()
 }

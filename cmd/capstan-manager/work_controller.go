@@ -33,25 +33,25 @@ func newWorkControllerCommand() *cobra.Command {
 		Use:   work.ComponentName,
 		Short: "Runs the hub's controllers for ManifestWorks: those of ManifestWorkReplicaSets, and the end of those that have finished",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.runWorkController(cmd.Context()) },
 	}
-	flags.add(cmd.Flags())
+	flags.addWorkControllerFlags(cmd.Flags())
 	return cmd
 }
 
-func (f *workControllerFlags) add(fs *pflag.FlagSet) {
+func (f *workControllerFlags) addWorkControllerFlags(fs *pflag.FlagSet) {
 	f.addForHub(fs)
 	f.works.add(fs)
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
-		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.HubWork)))
+		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.GateNames(features.HubWork)))
 	acceptWithoutEffect(fs, "workload-source-driver", "workload-source-config", "cloudevents-client-id")
 }
 
-func (f *workControllerFlags) run(ctx context.Context) error {
-	if _, err := logging.Setup(f.verbosity); err != nil {
+func (f *workControllerFlags) runWorkController(ctx context.Context) error {
+	if _, err := logging.SetupLogger(f.verbosity); err != nil {
 		return err
 	}
-	gates, err := features.Parse(features.HubWork, f.gates)
+	gates, err := features.ParseFlags(features.HubWork, f.gates)
 	if err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
 	}
@@ -59,21 +59,21 @@ func (f *workControllerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	scheme, err := work.NewScheme()
+	scheme, err := work.NewWorkScheme()
 	if err != nil {
 		return fmt.Errorf("building the scheme: %w", err)
 	}
-	mgr, err := f.manager(process.Options{
-		Component: work.ComponentName, Scheme: scheme, Cache: work.CacheOptions(), Watched: work.Watched(gates),
-		Namespace: process.Namespace(hubNamespaceDefault), Lease: work.LockName, SelfConflicts: work.SelfConflicts(gates),
+	mgr, err := f.newManager(process.ManagerOptions{
+		Component: work.ComponentName, Scheme: scheme, Cache: work.NewWorkCacheOptions(), Watched: work.WatchedWorkKinds(gates),
+		Namespace: process.OwnNamespace(hubNamespaceDefault), Lease: work.LockName, SelfConflicts: work.SelfConflicts(gates),
 	})
 	if err != nil {
 		return err
 	}
-	if err := work.Setup(ctx, mgr, work.Options{Gates: gates, Metrics: controllermetrics.Registry, SharedWorkBytesMax: shared, WorkWriters: f.works.writers}); err != nil {
+	if err := work.SetupWorkControllers(ctx, mgr, work.SetupOptions{Gates: gates, Metrics: controllermetrics.Registry, SharedWorkBytesMax: shared, WorkWriters: f.works.writers}); err != nil {
 		return fmt.Errorf("setting up the controllers for works: %w", err)
 	}
-	if err := process.Run(ctx, mgr); err != nil {
+	if err := process.RunManager(ctx, mgr); err != nil {
 		return fmt.Errorf("running the controllers for works: %w", err)
 	}
 	return nil

@@ -37,7 +37,7 @@ func defaultWorkFlags() workFlags {
 	}
 }
 
-func (f *workFlags) add(fs *pflag.FlagSet) {
+func (f *workFlags) addWorkFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.source, "workload-source-driver", f.source, "way that works come from the hub; there is kube")
 	fs.DurationVar(&f.statusSyncInterval, "status-sync-interval", f.statusSyncInterval, "time between looks at objects that are not watched")
 	fs.DurationVar(&f.evictionGrace, "appliedmanifestwork-eviction-grace-period", f.evictionGrace,
@@ -48,8 +48,8 @@ func (f *workFlags) add(fs *pflag.FlagSet) {
 		"number of bytes that a reported list or object may have as JSON, with feature gate RawFeedbackJsonString; at most 1024")
 }
 
-// check returns an error for flags that cannot be followed.
-func (f *workFlags) check() error {
+// checkWorkFlags returns an error for flags that cannot be followed.
+func (f *workFlags) checkWorkFlags() error {
 	switch {
 	case f.source != "" && f.source != sourceKube:
 		return fmt.Errorf("--workload-source-driver: %q is not supported; there is %q", f.source, sourceKube)
@@ -63,42 +63,42 @@ func (f *workFlags) check() error {
 	return nil
 }
 
-// options returns those of the part for works. Only what is in the flags of
+// workPartOptions returns those of the part for works. Only what is in the flags of
 // feature gates for works counts of these.
-func (f *workFlags) options(logger logr.Logger, gateFlags []string) (work.Options, error) {
-	if err := f.check(); err != nil {
-		return work.Options{}, err
+func (f *workFlags) workPartOptions(logger logr.Logger, gateFlags []string) (work.PartOptions, error) {
+	if err := f.checkWorkFlags(); err != nil {
+		return work.PartOptions{}, err
 	}
 	gates, err := parseGatesOf(features.AgentWork, gateFlags)
 	if err != nil {
-		return work.Options{}, err
+		return work.PartOptions{}, err
 	}
 	watched := f.maxFeedbackWatch
 	if watched == 0 {
 		watched = -1 // 0 is the default there
 	}
-	return work.Options{
+	return work.PartOptions{
 		Logger: logger.WithName("work"), StatusSyncInterval: f.statusSyncInterval, EvictionGracePeriod: f.evictionGrace,
 		KeepExecutorDecisions: gates.Enabled(features.ExecutorValidatingCaches),
-		Feedback:              feedback.Options{RawJSON: gates.Enabled(features.RawFeedbackJSONString), MaxRawJSON: f.maxJSONRaw},
+		Feedback:              feedback.ValueOptions{RawJSON: gates.Enabled(features.RawFeedbackJSONString), MaxRawJSON: f.maxJSONRaw},
 		MaxFeedbackWatch:      watched, Health: gates.Enabled(features.ReportHealth),
 	}, nil
 }
 
-// traced returns the options with deliveries traced if the environment asks for it, for
+// withTracer returns the options with deliveries traced if the environment asks for it, for
 // as long as the process runs.
-func traced(o work.Options) work.Options {
-	o.Tracer = tracer(o.Logger, "agent", os.Getenv)
+func withTracer(o work.PartOptions) work.PartOptions {
+	o.Tracer = startTracer(o.Logger, "agent", os.Getenv)
 	return o
 }
 
 // newWorkPart returns the part for works, whose metrics are in the group.
-func newWorkPart(o work.Options, group *metrics.Group) (*work.Part, error) {
-	part, err := work.New(o)
+func newWorkPart(o work.PartOptions, group *metrics.CollectorGroup) (*work.ManifestWorkPart, error) {
+	part, err := work.NewManifestWorkPart(o)
 	if err != nil {
 		return nil, err
 	}
-	if err := group.Register(part.Collectors()...); err != nil {
+	if err := group.RegisterAll(part.MetricCollectors()...); err != nil {
 		return nil, fmt.Errorf("works: %w", err)
 	}
 	return part, nil

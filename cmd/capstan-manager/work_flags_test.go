@@ -19,21 +19,21 @@ import (
 func TestAgentsApplyWorksAsTheFlagsSay(t *testing.T) {
 	for reason, test := range map[string]struct {
 		flags, gates []string
-		want         work.Options
+		want         work.PartOptions
 		wantErr      bool
 	}{
 		"the defaults": {
-			want: work.Options{
+			want: work.PartOptions{
 				StatusSyncInterval: 10 * time.Second, EvictionGracePeriod: time.Hour, MaxFeedbackWatch: 50,
-				Feedback: feedback.Options{MaxRawJSON: 1024},
+				Feedback: feedback.ValueOptions{MaxRawJSON: 1024},
 			},
 		},
 		"gates and limits of feedback": {
 			flags: []string{"--max-feedback-watch=0", "--max-json-raw-length=100", "--status-sync-interval=1m"},
 			gates: []string{"RawFeedbackJsonString=true", "ReportHealth=true", "ClusterClaim=false"},
-			want: work.Options{
+			want: work.PartOptions{
 				StatusSyncInterval: time.Minute, EvictionGracePeriod: time.Hour, MaxFeedbackWatch: -1, Health: true,
-				Feedback: feedback.Options{RawJSON: true, MaxRawJSON: 100},
+				Feedback: feedback.ValueOptions{RawJSON: true, MaxRawJSON: 100},
 			},
 		},
 		"more JSON than the API takes": {flags: []string{"--max-json-raw-length=1025"}, wantErr: true},
@@ -46,15 +46,15 @@ func TestAgentsApplyWorksAsTheFlagsSay(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			flags := defaultWorkFlags()
 			fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-			flags.add(fs)
+			flags.addWorkFlags(fs)
 			if err := fs.Parse(test.flags); err != nil {
 				t.Fatal(err)
 			}
-			got, err := flags.options(logr.Discard(), test.gates)
+			got, err := flags.workPartOptions(logr.Discard(), test.gates)
 			if (err != nil) != test.wantErr {
 				t.Fatalf("error is %v, want one: %t", err, test.wantErr)
 			}
-			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(work.Options{}, "Logger", "Clock")); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(work.PartOptions{}, "Logger", "Clock")); diff != "" {
 				t.Errorf("options, -want +got:\n%s", diff)
 			}
 		})

@@ -19,9 +19,9 @@ import (
 // their flags.
 func TestProgramsReadHowManyWriteWorks(t *testing.T) {
 	h := manifests.Hub{Name: "cluster-manager", OperatorNamespace: "open-cluster-management", OwnImage: "registry.example/capstan:1", Replicas: 1}
-	h.Registration, _ = features.Resolve(features.HubRegistration, nil)
-	h.Work, _ = features.Resolve(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): true})
-	h.Placement, _ = features.Resolve(features.HubPlacement, map[string]bool{string(features.Propagation): true})
+	h.Registration, _ = features.ResolveGates(features.HubRegistration, nil)
+	h.Work, _ = features.ResolveGates(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): true})
+	h.Placement, _ = features.ResolveGates(features.HubPlacement, map[string]bool{string(features.Propagation): true})
 	h.SharedWorkBytesMax = "4Gi"
 	rooms := map[string]workRoom{}
 	for _, args := range commandLines(t, h) {
@@ -52,8 +52,8 @@ func TestProgramsReadHowManyWriteWorks(t *testing.T) {
 // commandLines returns those of the programs of a hub.
 func commandLines(t *testing.T, h manifests.Hub) (all [][]string) {
 	t.Helper()
-	for _, object := range manifests.Deployments(h) {
-		u, err := render.Unstructured(object)
+	for _, object := range manifests.ComponentDeployments(h) {
+		u, err := render.ToUnstructured(object)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,17 +22,17 @@ import (
 )
 
 func main() {
-	os.Exit(run())
+	os.Exit(runCommandLine())
 }
 
-func run() int {
+func runCommandLine() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// What matters to the user is in the errors; the logs of libraries are not
 	// for them. Without a logger, controller-runtime complains after half a minute.
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
-	return cli.Run(ctx, cli.Call{
+	return cli.RunCommandLine(ctx, cli.CommandLine{
 		As:      os.Args[0],
 		Args:    os.Args[1:],
 		Streams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},

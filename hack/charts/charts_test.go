@@ -137,7 +137,7 @@ func TestAllWaysInstallTheSame(t *testing.T) {
 	files := map[string]string{"cluster-manager": "deploy/install.yaml", "klusterlet": "deploy/install-klusterlet.yaml"}
 	for name, operator := range operators() {
 		t.Run(name, func(t *testing.T) {
-			objects, err := operator.Objects(install.Options{Image: image})
+			objects, err := operator.RenderObjects(install.OperatorOptions{Image: image})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,13 +178,13 @@ func instance(t *testing.T, text, chart string) *unstructured.Unstructured {
 
 func TestChartsMakeTheObjectsThatTheCommandLineMakes(t *testing.T) {
 	helm := helm(t)
-	hub, err := install.ClusterManager(install.ClusterManagerName, operatorv1.ClusterManagerSpec{
+	hub, err := install.ClusterManagerObject(install.ClusterManagerName, operatorv1.ClusterManagerSpec{
 		DeployOption: operatorv1.ClusterManagerDeployOption{Mode: operatorv1.InstallModeDefault},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	member, err := install.Klusterlet(install.KlusterletName, operatorv1.KlusterletSpec{
+	member, err := install.KlusterletObject(install.KlusterletName, operatorv1.KlusterletSpec{
 		DeployOption: operatorv1.KlusterletDeployOption{Mode: operatorv1.InstallModeSingleton}, Namespace: operatorv1.DefaultAgentNamespace, ClusterName: "c1",
 	})
 	if err != nil {
@@ -225,13 +225,13 @@ func TestWhatHooksApplyIsValid(t *testing.T) {
 
 func TestTheFenceIsThatOfTheNamespace(t *testing.T) {
 	helm := helm(t)
-	for chart, o := range map[string]fence.Operator{"cluster-manager": fence.ClusterManager("elsewhere"), "klusterlet": fence.Klusterlet("elsewhere")} {
+	for chart, o := range map[string]fence.FencedOperator{"cluster-manager": fence.ClusterManagerOperator("elsewhere"), "klusterlet": fence.KlusterletOperator("elsewhere")} {
 		text := rendered(t, helm, chart, "--namespace", "elsewhere")
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.Policy())
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.FencePolicy())
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := "ValidatingAdmissionPolicy " + o.Name()
+		key := "ValidatingAdmissionPolicy " + o.FenceName()
 		got := parse(t, text)[key].Object["spec"]
 		if diff := cmp.Diff(content["spec"], got); diff != "" {
 			t.Errorf("%s (-fence +chart):\n%s", chart, diff)

@@ -35,8 +35,8 @@ import (
 	"github.com/capstan-io/capstan/internal/server/options"
 )
 
-// Options of an agent that dials its hub.
-type Options struct {
+// PullAgentOptions of an agent that dials its hub.
+type PullAgentOptions struct {
 	// Home is where the agent's own secrets are, in Namespace; Member is the
 	// cluster that joins. Both are the same for an agent that runs in its member.
 	Home, Member *rest.Config
@@ -77,15 +77,15 @@ type Options struct {
 	Log   logr.Logger
 }
 
-// Agent is an agent that dials its hub.
-type Agent struct {
-	options  Options
+// PullAgent is an agent that dials its hub.
+type PullAgent struct {
+	options  PullAgentOptions
 	home     client.WithWatch
-	machine  *join.Machine
+	machine  *join.HandshakeMachine
 	registry *fleet.Registry
-	status   *clusterstatus.Part
+	status   *clusterstatus.StatusPart
 	// hub is the one that the parts work with.
-	hub atomic.Pointer[connect.Hub]
+	hub atomic.Pointer[connect.HubTransport]
 
 	uid struct {
 		sync.Mutex
@@ -94,75 +94,75 @@ type Agent struct {
 	}
 }
 
-// New returns an agent that has not begun.
-func New(o Options) (*Agent, error) {
+// NewPullAgent returns an agent that has not begun.
+func NewPullAgent(o PullAgentOptions) (*PullAgent, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	a := &Agent{options: o}
+	a := &PullAgent{options: o}
 	var err error
 	if a.home, err = connect.HomeClient(o.Home); err != nil {
 		return nil, err
 	}
-	a.machine = join.New(join.Options{
+	a.machine = join.NewHandshakeMachine(join.MachineOptions{
 		Home: a.home, Namespace: o.Namespace, ClusterName: o.ClusterName, BootstrapFile: o.BootstrapFile,
-		Announce: a.announce, ExpirationSeconds: o.ExpirationSeconds,
-		Engage: a.engage, Disengage: a.disengage, Rotated: func() { a.status.Kick() },
+		Announce: a.buildAnnouncement, ExpirationSeconds: o.ExpirationSeconds,
+		Engage: a.engageParts, Disengage: a.disengageParts, Rotated: func() { a.status.Kick() },
 		Clock: o.Clock, Log: o.Log.WithName("join"),
 	})
-	a.registry = parts.NewRegistry(o.Log, o.Clock, a.parts()...)
+	a.registry = parts.NewRegistry(o.Log, o.Clock, a.assembleParts()...)
 	return a, nil
 }
 
-// parts returns those of registration and the given ones.
-func (a *Agent) parts() []fleet.Part {
-	a.status = &clusterstatus.Part{
-		Claims: a.options.Claims, ClaimRules: a.options.ClaimRules, Properties: a.options.Properties, Rotation: a.machine.Rotation,
+// assembleParts returns those of registration and the given ones.
+func (a *PullAgent) assembleParts() []fleet.Part {
+	a.status = &clusterstatus.StatusPart{
+		Claims: a.options.Claims, ClaimRules: a.options.ClaimRules, Properties: a.options.Properties, Rotation: a.machine.RotationCondition,
 	}
-	registration := parts.Registration(parts.Options{
+	registration := parts.RegistrationParts(parts.RegistrationOptions{
 		Status:        a.status,
-		Spec:          &clusterspec.Part{Labels: a.options.Labels, ClientConfigs: a.options.ClientConfigs},
+		Spec:          &clusterspec.SpecPart{Labels: a.options.Labels, ClientConfigs: a.options.ClientConfigs},
 		DiscoverEvery: a.options.DiscoverEvery, Clock: a.options.Clock, Log: a.options.Log,
 	})
-	registration = append(registration, &hubtrust.Part{
-		Endpoint: func() connect.Endpoint { return a.hub.Load().Endpoint() }, Trust: a.machine.Trust,
+	registration = append(registration, &hubtrust.AuthorityPart{
+		Endpoint: func() connect.HubEndpoint { return a.hub.Load().CurrentEndpoint() }, Trust: a.machine.TrustEndpoint,
 		Every: a.options.FollowEvery, Clock: a.options.Clock, Log: a.options.Log,
 	})
 	return append(registration, a.options.Parts...)
 }
 
-// Run works until ctx ends, and returns when everything has ended.
-func (a *Agent) Run(ctx context.Context) error {
+// RunAgent works until ctx ends, and returns when everything has ended.
+func (a *PullAgent) RunAgent(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { _, _ = a.clusterUID(ctx) }) // known by the time it is asked for; an error is seen then
-	a.machine.Run(ctx)
+	a.machine.RunHandshake(ctx)
 	a.registry.Close()
 	running.Wait()
 	return nil
 }
 
-// Collectors returns the metrics of the agent, but for those of its parts.
-func (a *Agent) Collectors() []prometheus.Collector {
+// MetricCollectors returns the metrics of the agent, but for those of its parts.
+func (a *PullAgent) MetricCollectors() []prometheus.Collector {
 	return []prometheus.Collector{metrics.NewExpiriesOf(func(_ context.Context, see func(string, time.Time)) error {
-		if expires := a.machine.Expiry.Time(); !expires.IsZero() {
+		if expires := a.machine.Expiry.ExpiryTime(); !expires.IsZero() {
 			see("agent-client", expires)
 		}
 		return nil
 	})}
 }
 
-// Step tells where the handshake is, and what it waits for.
-func (a *Agent) Step() (reason, message string) { return a.machine.Step() }
+// HandshakeStep tells where the handshake is, and what it waits for.
+func (a *PullAgent) HandshakeStep() (reason, message string) { return a.machine.CurrentStep() }
 
-// announce returns what to say of the cluster when it registers.
-func (a *Agent) announce(ctx context.Context) (join.Announcement, error) {
+// buildAnnouncement returns what to say of the cluster when it registers.
+func (a *PullAgent) buildAnnouncement(ctx context.Context) (join.Announcement, error) {
 	uid, err := a.clusterUID(ctx)
 	if err != nil {
 		return join.Announcement{}, err
 	}
 	annotations := map[string]string{}
 	maps.Copy(annotations, a.options.Annotations)
-	if keys := clusterspec.Keys(a.options.Labels); keys != "" {
+	if keys := clusterspec.LabelKeys(a.options.Labels); keys != "" {
 		annotations[clusterspec.AnnotationLabels] = keys
 	}
 	if a.options.AgentID != "" {
@@ -177,7 +177,7 @@ func (a *Agent) announce(ctx context.Context) (join.Announcement, error) {
 // if the agent may not know it, which only an API server can say: without an id
 // the agent would join as any cluster, also as one that another is. A cluster
 // that is a copy of another one has the same; an annotation then gives another one.
-func (a *Agent) clusterUID(ctx context.Context) (string, error) {
+func (a *PullAgent) clusterUID(ctx context.Context) (string, error) {
 	if given := a.options.Annotations[clusterv1.AnnotationClusterUID]; given != "" {
 		return given, nil
 	}
@@ -186,7 +186,7 @@ func (a *Agent) clusterUID(ctx context.Context) (string, error) {
 	if a.uid.known {
 		return a.uid.value, nil
 	}
-	id, err := dial.Identity(ctx, a.options.Member)
+	id, err := dial.ReadIdentity(ctx, a.options.Member)
 	if err != nil {
 		return "", err
 	}
@@ -195,9 +195,9 @@ func (a *Agent) clusterUID(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// engage makes the connection to the hub that let us in and starts the parts.
-func (a *Agent) engage(ctx context.Context, admission join.Admission) error {
-	hub, err := connect.HubCluster(options.Limit(admission.Hub.Config(), a.options.HubQPS, a.options.HubBurst), admission.Cluster)
+// engageParts makes the connection to the hub that let us in and starts the parts.
+func (a *PullAgent) engageParts(ctx context.Context, admission join.Admission) error {
+	hub, err := connect.HubCluster(options.LimitRequests(admission.Hub.ClientConfig(), a.options.HubQPS, a.options.HubBurst), admission.Cluster)
 	if err != nil {
 		return err
 	}
@@ -215,43 +215,43 @@ func (a *Agent) engage(ctx context.Context, admission join.Admission) error {
 	}
 	see := func(obj any) {
 		if mc, ok := obj.(*clusterv1.ManagedCluster); ok {
-			a.machine.SeeCluster(mc)
-			if succession.Succeeded(mc, a.options.AgentID) {
-				a.machine.Doubt()
+			a.machine.ObserveCluster(mc)
+			if succession.HasSuccessor(mc, a.options.AgentID) {
+				a.machine.RecheckRights()
 			}
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }, DeleteFunc: func(any) { a.machine.SeeCluster(nil) },
+		AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }, DeleteFunc: func(any) { a.machine.ObserveCluster(nil) },
 	})
 	if err != nil {
 		return fmt.Errorf("watching ManagedCluster %q: %w", admission.Cluster, err)
 	}
 	connection := &fleet.Connection{
 		Name: fleet.ClusterName(admission.Cluster), AgentID: a.options.AgentID, Identify: a.clusterUID,
-		HubHost: admission.Hub.Endpoint().Server, Hub: hub, Spoke: member, Home: a.home,
-		HubCA: func() []byte { return admission.Hub.Endpoint().CA },
+		HubHost: admission.Hub.CurrentEndpoint().Server, Hub: hub, Spoke: member, Home: a.home,
+		HubCA: func() []byte { return admission.Hub.CurrentEndpoint().CA },
 	}
 	a.hub.Store(admission.Hub)
-	if err := succession.Take(ctx, connection); err != nil {
+	if err := succession.TakeOverConnection(ctx, connection); err != nil {
 		return err
 	}
 	return a.registry.Engage(ctx, connection)
 }
 
-// disengage ends the parts and returns when they have ended.
-func (a *Agent) disengage() {
-	for _, name := range a.registry.Clusters() {
+// disengageParts ends the parts and returns when they have ended.
+func (a *PullAgent) disengageParts() {
+	for _, name := range a.registry.EngagedClusters() {
 		a.registry.Disengage(name)
 	}
 }
 
-// Check returns what holds up the parts, or nil. An agent that has not joined
+// CheckParts returns what holds up the parts, or nil. An agent that has not joined
 // yet is well: waiting for the hub is its work.
-func (a *Agent) Check() error {
+func (a *PullAgent) CheckParts() error {
 	var errs []error
-	for _, name := range a.registry.Clusters() {
-		errs = append(errs, a.registry.Check(name))
+	for _, name := range a.registry.EngagedClusters() {
+		errs = append(errs, a.registry.CheckEngaged(name))
 	}
 	return errors.Join(errs...)
 }

@@ -84,7 +84,7 @@ func joinsAndReports(t *testing.T, h *hub) {
 	}))
 	var mu sync.Mutex
 	var trouble []string
-	h.run(at, func(o *agent.Options) {
+	h.run(at, func(o *agent.PullAgentOptions) {
 		o.Log = funcr.New(func(_, line string) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -164,7 +164,7 @@ func checkRequest(t *testing.T, csr *certificatesv1.CertificateSigningRequest, c
 func makesUpAName(t *testing.T, h *hub) {
 	at := h.home("nameless")
 	h.setBootstrap("nameless", h.bootstrap("bootstrap-nameless", "bootstrap"))
-	unnamed := func(o *agent.Options) { o.ClusterName = "" }
+	unnamed := func(o *agent.PullAgentOptions) { o.ClusterName = "" }
 	r := h.run(at, unnamed)
 	var pending *corev1.Secret
 	h.await("the name", func() (string, bool) {
@@ -466,8 +466,8 @@ func tellsBootstrapProblems(t *testing.T, h *hub) {
 }
 
 func keepsTheSpec(t *testing.T, h *hub) {
-	with := func(labels map[string]string) func(*agent.Options) {
-		return func(o *agent.Options) {
+	with := func(labels map[string]string) func(*agent.PullAgentOptions) {
+		return func(o *agent.PullAgentOptions) {
 			o.Labels = labels
 			o.ClientConfigs = []clusterv1.ClientConfig{{URL: "https://member:6443", CABundle: []byte("ca")}}
 		}
@@ -493,8 +493,8 @@ func keepsTheSpec(t *testing.T, h *hub) {
 
 // leavesWithheldLabels has a hub that lets its agents change one label, and then another.
 func leavesWithheldLabels(t *testing.T, h *hub) {
-	with := func(labels map[string]string) func(*agent.Options) {
-		return func(o *agent.Options) {
+	with := func(labels map[string]string) func(*agent.PullAgentOptions) {
+		return func(o *agent.PullAgentOptions) {
 			o.Labels = labels
 			o.ClientConfigs = []clusterv1.ClientConfig{{URL: "https://member:6443"}}
 		}
@@ -524,7 +524,7 @@ func leavesWithheldLabels(t *testing.T, h *hub) {
 
 func keepsManagedNamespaces(t *testing.T, h *hub) {
 	h.joined("spaces", nil)
-	label := managednamespace.Label(strings.TrimSuffix(h.config.Host, "/"))
+	label := managednamespace.NamespaceLabelKey(strings.TrimSuffix(h.config.Host, "/"))
 	setNamespaces := func(list ...clusterv1.ClusterSetManagedNamespaceConfig) {
 		h.await("the namespaces to be set", func() (string, bool) {
 			mc := h.cluster("spaces")

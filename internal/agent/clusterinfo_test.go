@@ -48,7 +48,7 @@ func tellsWhatItHas(t *testing.T, h *hub) {
 	h.node("ready", corev1.ConditionTrue, false)
 	h.node("cordoned", corev1.ConditionTrue, true)
 	h.node("broken", corev1.ConditionFalse, false)
-	h.joined("tells", func(o *agent.Options) { o.DiscoverEvery = time.Hour }) // definitions are followed all the same
+	h.joined("tells", func(o *agent.PullAgentOptions) { o.DiscoverEvery = time.Hour }) // definitions are followed all the same
 	// The agent gets along without a ClusterConnection, and uses one that comes.
 	must(t, h.client.Create(t.Context(), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "tells"}}))
 	cpu := func(list fleetv1alpha1.ResourceList) string {

@@ -248,14 +248,14 @@ func (h *hub) setBootstrap(namespace string, kubeconfig clientcmdapi.Config) {
 
 // running is an agent that runs.
 type running struct {
-	agent *agent.Agent
+	agent *agent.PullAgent
 	stop  func()
 }
 
 // run starts an agent; it ends with the test or with stop.
-func (h *hub) run(at home, change func(*agent.Options)) *running {
+func (h *hub) run(at home, change func(*agent.PullAgentOptions)) *running {
 	h.t.Helper()
-	options := agent.Options{
+	options := agent.PullAgentOptions{
 		Home: at.config, Member: at.config, Namespace: at.namespace, ClusterName: at.namespace,
 		Claims: true, Log: quiet(h.t),
 	}
@@ -263,11 +263,11 @@ func (h *hub) run(at home, change func(*agent.Options)) *running {
 	if change != nil {
 		change(&options)
 	}
-	a, err := agent.New(options)
+	a, err := agent.NewPullAgent(options)
 	must(h.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = a.Run(ctx) }()
+	go func() { defer close(ended); _ = a.RunAgent(ctx) }()
 	stop := sync.OnceFunc(func() {
 		cancel()
 		select {
@@ -431,7 +431,7 @@ func (h *hub) setAccepts(cluster string, accepts bool) {
 func (h *hub) setAccepted(cluster string, status metav1.ConditionStatus, reason string) {
 	h.t.Helper()
 	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
-	conditions.Set(&mc.Status.Conditions, 0, metav1.Condition{
+	conditions.SetCondition(&mc.Status.Conditions, 0, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionHubAccepted, Status: status, Reason: reason, Message: "-",
 	})
 	must(h.t, conditions.ApplyStatus(h.t.Context(), h.client, mc, "hub", mc.Status.Conditions, nil))
@@ -494,7 +494,7 @@ func (h *hub) secret(namespace, name string) *corev1.Secret {
 }
 
 // joined brings an agent into the hub.
-func (h *hub) joined(name string, change func(*agent.Options)) (home, *running) {
+func (h *hub) joined(name string, change func(*agent.PullAgentOptions)) (home, *running) {
 	h.t.Helper()
 	at := h.home(name)
 	h.setBootstrap(name, h.bootstrap("bootstrap-"+name, "bootstrap"))

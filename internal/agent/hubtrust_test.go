@@ -45,18 +45,20 @@ func followsTheAuthorities(t *testing.T, h *hub) {
 	must(t, err)
 	both := append(slices.Clone(h.config.CAData), successor.CertPEM...)
 	h.publish(both)
-	often := func(o *agent.Options) { o.FollowEvery, o.DiscoverEvery = 50*time.Millisecond, 100*time.Millisecond }
+	often := func(o *agent.PullAgentOptions) {
+		o.FollowEvery, o.DiscoverEvery = 50*time.Millisecond, 100*time.Millisecond
+	}
 	at, r := h.joined("trusts", often)
 	must(t, h.client.Create(t.Context(), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "trusts"}}))
 	h.awaitConnection("trusts", "the authorities that the agent trusts", func(s *fleetv1alpha1.ClusterConnectionStatus) bool {
-		return slices.Equal(s.HubAuthorities, certs.Pins(both))
+		return slices.Equal(s.HubAuthorities, certs.PublicKeyPins(both))
 	})
 	stored := h.secret("trusts", join.HubSecret)
 	kubeconfig, err := clientcmd.Load(stored.Data["kubeconfig"])
 	must(t, err)
 	for _, cluster := range kubeconfig.Clusters {
-		if got := certs.Pins(cluster.CertificateAuthorityData); !slices.Equal(got, certs.Pins(both)) {
-			t.Errorf("the stored kubeconfig has the authorities %v, want %v", got, certs.Pins(both))
+		if got := certs.PublicKeyPins(cluster.CertificateAuthorityData); !slices.Equal(got, certs.PublicKeyPins(both)) {
+			t.Errorf("the stored kubeconfig has the authorities %v, want %v", got, certs.PublicKeyPins(both))
 		}
 	}
 	// Another process of the agent is the same member, although the bootstrap
@@ -64,7 +66,7 @@ func followsTheAuthorities(t *testing.T, h *hub) {
 	r.stop()
 	again := h.run(at, often)
 	h.await("the agent to work again", func() (string, bool) {
-		reason, message := again.agent.Step()
+		reason, message := again.agent.HandshakeStep()
 		return fmt.Sprint(reason, message), reason == operatorv1.JoinReasonJoined
 	})
 	if n := len(h.csrs("trusts")); n != 1 {

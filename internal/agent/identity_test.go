@@ -59,7 +59,7 @@ func TestOnlyTheClusterSaysThatItHasNoIdentity(t *testing.T) {
 				_, _ = w.Write([]byte(now.Load().body))
 			}))
 			t.Cleanup(server.Close)
-			a, err := New(Options{Home: &rest.Config{Host: server.URL}, Member: &rest.Config{Host: server.URL}})
+			a, err := NewPullAgent(PullAgentOptions{Home: &rest.Config{Host: server.URL}, Member: &rest.Config{Host: server.URL}})
 			if err != nil {
 				t.Fatal(err)
 			}

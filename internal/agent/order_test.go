@@ -67,8 +67,8 @@ func TestPartsWaitForTheCaches(t *testing.T) {
 	note := func(_ context.Context, err error) { failed <- err }
 	ctx, cancel := context.WithCancel(t.Context())
 	connection := &fleet.Connection{Name: "c1", HubHost: url, Hub: hub, Spoke: member}
-	must(t, (&clusterspec.Part{Labels: map[string]string{"a": "b"}, Failed: note}).Engage(ctx, connection))
-	must(t, (&managednamespace.Part{Failed: note}).Engage(ctx, connection))
+	must(t, (&clusterspec.SpecPart{Labels: map[string]string{"a": "b"}, Failed: note}).Engage(ctx, connection))
+	must(t, (&managednamespace.NamespacePart{Failed: note}).Engage(ctx, connection))
 	time.Sleep(50 * time.Millisecond) // for parts that do not wait
 	if len(failed) > 0 {
 		t.Errorf("a part failed before the caches started: %v", <-failed)

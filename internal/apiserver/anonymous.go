@@ -11,8 +11,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// probed are the paths of probes, the only ones that are served without a credential.
-func probed() []string { return []string{"/healthz", "/livez", "/readyz"} }
+// probePaths are the paths of probes, the only ones that are served without a credential.
+func probePaths() []string { return []string{"/healthz", "/livez", "/readyz"} }
 
 // refuseAnonymous answers requests without a credential with 401, but for probes, which the
 // server's library would authenticate as anonymous whatever its options say. So they end
@@ -23,7 +23,7 @@ func refuseAnonymous(next authenticator.Request) authenticator.Request {
 	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
 		response, ok, err := next.AuthenticateRequest(r)
 		certified := r.TLS != nil && len(r.TLS.PeerCertificates) > 0
-		if ok && err == nil && response.User.GetName() == user.Anonymous && !certified && !slices.Contains(probed(), r.URL.Path) {
+		if ok && err == nil && response.User.GetName() == user.Anonymous && !certified && !slices.Contains(probePaths(), r.URL.Path) {
 			return nil, false, nil
 		}
 		return response, ok, err

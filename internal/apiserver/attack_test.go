@@ -51,7 +51,7 @@ func testSecrets(t *testing.T, h *hub) {
 	}
 	read := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
 	h.grant(t, serverUser, "karmada-cluster", read)
-	env.WaitAllowed(t.Context(), t, h.admin, env.User(serverUser), "karmada-cluster", read, true)
+	env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(serverUser), "karmada-cluster", read, true)
 	c := pushed()
 	h.create(t, c)
 	same(t, "secretRef as it was written", c.Spec.SecretRef, pushed().Spec.SecretRef)
@@ -94,7 +94,7 @@ func testAttacks(t *testing.T, h *hub) {
 		Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
 	}
 	h.grant(t, user, "", write)
-	env.WaitAllowed(t.Context(), t, h.admin, env.User(user), "", write, true)
+	env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(user), "", write, true)
 	config, _ := h.user(t, user)
 	mallory, err := client.New(config, client.Options{Scheme: scheme(t)})
 	if err != nil {
@@ -139,7 +139,7 @@ func testAttacks(t *testing.T, h *hub) {
 	}
 	accept := rbacv1.PolicyRule{APIGroups: []string{clusterv1.RegisterGroup}, Resources: []string{"managedclusters/accept"}, Verbs: []string{"update"}}
 	h.grant(t, user, "", accept)
-	env.WaitAllowed(t.Context(), t, h.admin, env.User(user), "", accept, true)
+	env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(user), "", accept, true)
 	if err := mallory.Create(t.Context(), clusterOf("mine", v1alpha1.Push)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "get secrets") {
 		t.Errorf("a Push cluster that would be sent a credential which is there: %v, want that it is forbidden", err)
 	}
@@ -266,7 +266,7 @@ func testSetsOfOthers(t *testing.T, h *hub) {
 	accept := rbacv1.PolicyRule{APIGroups: []string{clusterv1.RegisterGroup}, Resources: []string{"managedclusters/accept"}, Verbs: []string{"update"}}
 	h.grant(t, user, "", create, accept)
 	for _, rule := range []rbacv1.PolicyRule{create, accept} {
-		env.WaitAllowed(t.Context(), t, h.admin, env.User(user), "", rule, true)
+		env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(user), "", rule, true)
 	}
 	config, _ := h.user(t, user)
 	heard := &[]string{}
@@ -287,7 +287,7 @@ func testSetsOfOthers(t *testing.T, h *hub) {
 	}
 	join := rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersets/join"}, ResourceNames: []string{"prod"}, Verbs: []string{"create"}}
 	h.grant(t, user, "", join)
-	env.WaitAllowed(t.Context(), t, h.admin, env.User(user), "", join, true)
+	env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(user), "", join, true)
 	if err := as.Create(t.Context(), clusterOf(name, v1alpha1.Pull)); err != nil {
 		t.Fatal(err)
 	}

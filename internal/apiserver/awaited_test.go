@@ -29,7 +29,7 @@ func TestClustersWaitForTheirSecrets(t *testing.T) {
 	h := startHub(t)
 	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SecretsNamespace}})
 	h.grant(t, serverUser, v1alpha1.SecretsNamespace, readSecrets())
-	env.WaitAllowed(t.Context(), t, h.admin, env.User(serverUser), v1alpha1.SecretsNamespace, readSecrets(), true)
+	env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(serverUser), v1alpha1.SecretsNamespace, readSecrets(), true)
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *hub)
@@ -247,7 +247,7 @@ func testSecretRights(t *testing.T, h *hub) {
 	}
 	h.grant(t, name, "", rules...)
 	for _, rule := range rules {
-		env.WaitAllowed(t.Context(), t, h.admin, env.User(name), "", rule, true)
+		env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(name), "", rule, true)
 	}
 	config, _ := h.user(t, name, "readers")
 	anna, err := client.New(config, client.Options{Scheme: scheme(t)})

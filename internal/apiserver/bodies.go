@@ -25,23 +25,23 @@ import (
 // it takes up some hundred times as much memory.
 const yamlBytesMax = 256 << 10
 
-// bodies refuses the bodies of requests that are costly to decode, before they are decoded:
+// bodyChecker refuses the bodies of requests that are costly to decode, before they are decoded:
 // quantities that take hours to parse, and aliases of YAML that become gigabytes. The
 // server's library bounds how many nodes aliases stand for, but not how long these are.
-type bodies struct{ places *quantity.Places }
+type bodyChecker struct{ places *quantity.Places }
 
-// newBodies returns what looks at bodies with kinds of the scheme.
-func newBodies(kinds *runtime.Scheme) (*bodies, error) {
+// newBodyChecker returns what looks at bodies with kinds of the scheme.
+func newBodyChecker(kinds *runtime.Scheme) (*bodyChecker, error) {
 	places, err := quantity.PlacesOf(kinds)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the kind
 	}
-	return &bodies{places: places}, nil
+	return &bodyChecker{places: places}, nil
 }
 
-// handler checks a body while next reads it, which gets the reason as the error of that. A
+// checkBodyHandler checks a body while next reads it, which gets the reason as the error of that. A
 // patch that is applied counts as YAML, even if it is JSON.
-func (b *bodies) handler(next http.Handler) http.Handler {
+func (b *bodyChecker) checkBodyHandler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var checked io.Reader = &scannedReader{from: r.Body, quantities: quantity.NewScanner(b.places)}
 		if strings.Contains(strings.ToLower(r.Header.Get("Content-Type")), "yaml") {
@@ -65,14 +65,14 @@ type scannedReader struct {
 // Read implements io.Reader.
 func (s *scannedReader) Read(into []byte) (int, error) {
 	n, err := s.from.Read(into)
-	if costly := s.quantities.Scan(into[:n]); costly != nil {
-		return 0, refused(costly)
+	if costly := s.quantities.ScanBytes(into[:n]); costly != nil {
+		return 0, refusedBodyError(costly)
 	}
 	return n, err //nolint:wrapcheck // io.EOF is one
 }
 
 // yamlReader reads all of a text in YAML before it gives a byte of it.
-func (b *bodies) yamlReader(from io.Reader) io.Reader {
+func (b *bodyChecker) yamlReader(from io.Reader) io.Reader {
 	return readerFunc(sync.OnceValues(func() (io.Reader, error) {
 		text, err := io.ReadAll(io.LimitReader(from, yamlBytesMax+1))
 		if err != nil {
@@ -94,34 +94,34 @@ func (f readerFunc) Read(into []byte) (int, error) {
 	return from.Read(into)
 }
 
-func (b *bodies) checkYAML(text []byte) error {
+func (b *bodyChecker) checkYAML(text []byte) error {
 	if len(text) > yamlBytesMax {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the body has more than %d bytes of YAML; send JSON", yamlBytesMax))
 	}
-	if err := yamlalias.Refuse(text); err != nil {
-		return refused(err)
+	if err := yamlalias.RefuseAliases(text); err != nil {
+		return refusedBodyError(err)
 	}
 	written, err := yaml.YAMLToJSON(text)
 	if err != nil {
-		return refused(err)
+		return refusedBodyError(err)
 	}
 	return b.checkJSON(written)
 }
 
-func (b *bodies) checkJSON(text []byte) error {
-	if err := quantity.NewScanner(b.places).Scan(text); err != nil {
-		return refused(err)
+func (b *bodyChecker) checkJSON(text []byte) error {
+	if err := quantity.NewScanner(b.places).ScanBytes(text); err != nil {
+		return refusedBodyError(err)
 	}
 	return nil
 }
 
-func refused(why error) error {
+func refusedBodyError(why error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the body of the request is refused: %v", why))
 }
 
-// codecs returns codecs that check what they decode of JSON, too: a JSON Patch can copy a
+// checkDecodedCodecs returns codecs that check what they decode of JSON, too: a JSON Patch can copy a
 // text to where it is a quantity, so that only what comes of the patch shows that.
-func (b *bodies) codecs(of runtime.NegotiatedSerializer) runtime.NegotiatedSerializer {
+func (b *bodyChecker) checkDecodedCodecs(of runtime.NegotiatedSerializer) runtime.NegotiatedSerializer {
 	return checkedCodecs{NegotiatedSerializer: of, check: b.checkJSON}
 }
 

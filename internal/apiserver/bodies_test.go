@@ -22,13 +22,13 @@ import (
 // costly is a quantity that takes hours to parse.
 const costly = "1e-2000000000"
 
-func bodiesOfTheServer(t *testing.T) (*bodies, serializer.CodecFactory) {
+func bodiesOfTheServer(t *testing.T) (*bodyChecker, serializer.CodecFactory) {
 	t.Helper()
 	scheme, codecs, err := newScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := newBodies(scheme)
+	b, err := newBodyChecker(scheme)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +79,11 @@ func TestBodiesAreBounded(t *testing.T) {
 }
 
 // readBounded returns what a handler reads, which tries it again after an error.
-func readBounded(t *testing.T, b *bodies, media string, body io.Reader) (got string, err error) {
+func readBounded(t *testing.T, b *bodyChecker, media string, body io.Reader) (got string, err error) {
 	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
 	request.Header.Set("Content-Type", media)
-	b.handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	b.checkBodyHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var text []byte
 		text, err = io.ReadAll(r.Body)
 		if got = string(text); err == nil {
@@ -99,7 +99,7 @@ func readBounded(t *testing.T, b *bodies, media string, body io.Reader) (got str
 // TestWhatComesOfAPatchIsBounded decodes as handlers of patches do.
 func TestWhatComesOfAPatchIsBounded(t *testing.T) {
 	b, codecs := bodiesOfTheServer(t)
-	json, found := runtime.SerializerInfoForMediaType(b.codecs(codecs).SupportedMediaTypes(), runtime.ContentTypeJSON)
+	json, found := runtime.SerializerInfoForMediaType(b.checkDecodedCodecs(codecs).SupportedMediaTypes(), runtime.ContentTypeJSON)
 	if !found {
 		t.Fatal("it has no JSON")
 	}

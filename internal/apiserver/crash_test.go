@@ -30,7 +30,7 @@ type crashes struct {
 	mu sync.Mutex
 	// left are the writes until the crash; 0 is that there is none to come.
 	left int
-	// after tells whether the hub gets that last write; its answer is lost.
+	// after reports whether the hub gets that last write; its answer is lost.
 	after, crashed bool
 	// seen are all requests.
 	seen int
@@ -59,7 +59,7 @@ func (c *crashes) requests() int {
 	return c.seen
 }
 
-// pass tells whether a request reaches the hub, and whether its answer returns.
+// pass reports whether a request reaches the hub, and whether its answer returns.
 func (c *crashes) pass(write bool) (reaches, returns bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -137,7 +137,7 @@ func (h *hub) allowServer(t testing.TB) {
 	}
 	h.grant(t, serverUser, "", rules...)
 	for _, rule := range rules {
-		env.WaitAllowed(t.Context(), t, h.admin, env.User(serverUser), "", rule, true)
+		env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(serverUser), "", rule, true)
 	}
 }
 
@@ -188,27 +188,27 @@ func (h *hub) serve(t testing.TB) {
 	h.certify(t)
 	_, kubeconfig := h.user(t, serverUser)
 	h.write(t, "kubeconfig", kubeconfig)
-	o := apiserver.NewOptions()
+	o := apiserver.NewServerOptions()
 	o.Hub.Kubeconfig = filepath.Join(h.folder, "kubeconfig")
 	o.Serving.BindAddress, o.Serving.BindPort = net.IPv4(127, 0, 0, 1), h.port
 	o.Serving.ServerCert.CertKey.CertFile = filepath.Join(h.folder, "tls.crt")
 	o.Serving.ServerCert.CertKey.KeyFile = filepath.Join(h.folder, "tls.key")
 	o.ShutdownDelay = 0
-	var c *apiserver.Config
+	var c *apiserver.ServerConfig
 	until(t, "the configuration", func(context.Context) (err error) {
-		c, err = o.Config() // the role in kube-system may not be known yet
+		c, err = o.ServerConfig() // the role in kube-system may not be known yet
 		return err
 	})
 	c.Hub.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &link{crashes: h.crashes, next: next}
 	})
-	server, err := c.Complete().New()
+	server, err := c.Complete().NewServer()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
+	go func() { ended <- server.RunAPIServer(ctx) }()
 	h.stop = sync.OnceFunc(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -273,7 +273,7 @@ func (h *hub) mirror(t testing.TB, name string) {
 	if connection.Cluster != nil && connection.Cluster.Intent != nil {
 		intent := connection.Cluster.Intent
 		before := mc.DeepCopy()
-		projection.Complete(mc, intent)
+		projection.CompleteIntent(mc, intent)
 		if err := h.Patch(t.Context(), mc, client.MergeFrom(before)); err != nil {
 			t.Fatalf("completing the intent of %s: %v", name, err)
 		}
@@ -290,7 +290,7 @@ func (h *hub) mirror(t testing.TB, name string) {
 		}
 		connection.Cluster.Intent = nil
 	}
-	projection.Refresh(connection, mc)
+	projection.RefreshMirror(connection, mc)
 	if err := h.Update(t.Context(), connection); err != nil {
 		t.Fatalf("mirroring %s: %v", name, err)
 	}

@@ -13,30 +13,30 @@ import (
 	genericserver "k8s.io/apiserver/pkg/server"
 )
 
-// limiter bounds how many requests of one user are under way: those of an
+// userRequestLimiter bounds how many requests of one user are under way: those of an
 // aggregated API do not pass the hub's priority and fairness more than once, and
 // all come with the certificate of the hub's API server. Whoever reads no answer, or
 // no more than a byte of it at a time, has one under way for as long as he likes, so
 // no places are shared by all users, nor by paths but those of probes.
-type limiter struct {
+type userRequestLimiter struct {
 	max int
 
 	mu    sync.Mutex
-	count map[seat]int
+	count map[requestSeat]int
 }
 
-// seat is what is counted together. Watches last, so they are counted apart.
-type seat struct {
+// requestSeat is what is counted together. Watches last, so they are counted apart.
+type requestSeat struct {
 	user  string
 	watch bool
 }
 
-func newLimiter(limit int) *limiter {
-	return &limiter{max: limit, count: map[seat]int{}}
+func newUserRequestLimiter(limit int) *userRequestLimiter {
+	return &userRequestLimiter{max: limit, count: map[requestSeat]int{}}
 }
 
-// take takes a seat, if there is one.
-func (l *limiter) take(s seat) bool {
+// takeSeat takes a seat, if there is one.
+func (l *userRequestLimiter) takeSeat(s requestSeat) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.max > 0 && l.count[s] >= l.max {
@@ -46,7 +46,7 @@ func (l *limiter) take(s seat) bool {
 	return true
 }
 
-func (l *limiter) leave(s seat) {
+func (l *userRequestLimiter) releaseSeat(s requestSeat) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.count[s]--; l.count[s] == 0 {
@@ -54,41 +54,41 @@ func (l *limiter) leave(s seat) {
 	}
 }
 
-// handler answers with 429 what would be too much.
-func (l *limiter) handler(next http.Handler) http.Handler {
+// limitRequestsHandler answers with 429 what would be too much.
+func (l *userRequestLimiter) limitRequestsHandler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, ok := request.UserFrom(r.Context())
 		info, known := request.RequestInfoFrom(r.Context())
-		if !ok || !known || slices.Contains(probed(), r.URL.Path) {
+		if !ok || !known || slices.Contains(probePaths(), r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		s := seat{user: user.GetName(), watch: info.Verb == "watch"}
-		if !l.take(s) {
+		s := requestSeat{user: user.GetName(), watch: info.Verb == "watch"}
+		if !l.takeSeat(s) {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, fmt.Sprintf("user %q has %d requests under way already; try again in a second", s.user, l.max), http.StatusTooManyRequests)
 			return
 		}
-		defer l.leave(s)
+		defer l.releaseSeat(s)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// limited returns the usual chain of handlers, with the limits behind
+// limitedHandlerChain returns the usual chain of handlers, with the limits behind
 // authentication and authorization, and without the places that all users share.
-func limited(l *limiter, b *bodies) func(http.Handler, *genericserver.Config) http.Handler {
+func limitedHandlerChain(l *userRequestLimiter, b *bodyChecker) func(http.Handler, *genericserver.Config) http.Handler {
 	return func(api http.Handler, c *genericserver.Config) http.Handler {
 		c.MaxRequestsInFlight = 0
 		c.MaxMutatingRequestsInFlight = 0
-		return briefly(genericserver.DefaultBuildHandlerChain(l.handler(b.handler(api)), c))
+		return dropProbeQuery(genericserver.DefaultBuildHandlerChain(l.limitRequestsHandler(b.checkBodyHandler(api)), c))
 	}
 }
 
-// briefly has probes answered without what was asked of them, which they would repeat:
+// dropProbeQuery has probes answered without what was asked of them, which they would repeat:
 // what fits into the buffer of a connection ends without anybody who reads it.
-func briefly(next http.Handler) http.Handler {
+func dropProbeQuery(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if slices.Contains(probed(), r.URL.Path) && r.URL.RawQuery != "" {
+		if slices.Contains(probePaths(), r.URL.Path) && r.URL.RawQuery != "" {
 			plain := *r.URL
 			plain.RawQuery = ""
 			r = r.WithContext(r.Context())

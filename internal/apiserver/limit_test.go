@@ -14,7 +14,7 @@ import (
 
 func TestAUserHasSoManyRequestsUnderWay(t *testing.T) {
 	started, finish := make(chan struct{}), make(chan struct{})
-	handler := newLimiter(2).handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	handler := newUserRequestLimiter(2).limitRequestsHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Wait") != "" {
 			started <- struct{}{}
 			<-finish

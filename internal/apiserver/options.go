@@ -35,10 +35,10 @@ const (
 	shutdownDelay = 5 * time.Second
 )
 
-// Options are the flags of the server.
-type Options struct {
+// ServerOptions are the flags of the server.
+type ServerOptions struct {
 	// Hub is the API server that is asked for everything.
-	Hub options.Client
+	Hub options.ClientOptions
 	// Serving is where the server listens, and its certificate, whose files are
 	// read again when they change.
 	Serving        *serveroptions.SecureServingOptionsWithLoopback
@@ -51,23 +51,23 @@ type Options struct {
 	ShutdownDelay time.Duration
 }
 
-// NewOptions returns the defaults.
-func NewOptions() *Options {
+// NewServerOptions returns the defaults.
+func NewServerOptions() *ServerOptions {
 	serving := serveroptions.NewSecureServingOptions().WithLoopback()
 	serving.BindPort = defaultPort
 	serving.ServerCert.CertDirectory = "" // one that is made for itself stays in memory
 	serving.HTTP2MaxStreamsPerConnection = streamsPerConnection
-	return &Options{
+	return &ServerOptions{
 		Serving:         serving,
 		Authentication:  serveroptions.NewDelegatingAuthenticationOptions(),
-		Authorization:   serveroptions.NewDelegatingAuthorizationOptions().WithAlwaysAllowPaths(probed()...),
+		Authorization:   serveroptions.NewDelegatingAuthorizationOptions().WithAlwaysAllowPaths(probePaths()...),
 		RequestsPerUser: defaultRequestsPerUser,
 		ShutdownDelay:   shutdownDelay,
 	}
 }
 
 // AddFlags adds the flags to the set.
-func (o *Options) AddFlags(fs *pflag.FlagSet) {
+func (o *ServerOptions) AddFlags(fs *pflag.FlagSet) {
 	o.Hub.AddFlags(fs)
 	o.Serving.AddFlags(fs)
 	fs.IntVar(&o.RequestsPerUser, "max-requests-per-user", o.RequestsPerUser,
@@ -76,7 +76,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 }
 
 // Validate returns everything that is wrong with the options.
-func (o *Options) Validate() error {
+func (o *ServerOptions) Validate() error {
 	var limit error
 	if o.RequestsPerUser < 0 {
 		limit = fmt.Errorf("--max-requests-per-user: %d is no number of requests; 0 is no limit", o.RequestsPerUser)
@@ -84,13 +84,13 @@ func (o *Options) Validate() error {
 	return errors.Join(errors.Join(o.Serving.Validate()...), limit)
 }
 
-// Config returns the configuration of a server: it reads the certificate, and
+// ServerConfig returns the configuration of a server: it reads the certificate, and
 // from the hub how requests are authenticated.
-func (o *Options) Config() (*Config, error) {
+func (o *ServerOptions) ServerConfig() (*ServerConfig, error) {
 	if err := o.Serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
-	hub, err := o.Hub.Config()
+	hub, err := o.Hub.ClientConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (o *Options) Config() (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	bodies, err := newBodies(scheme)
+	bodies, err := newBodyChecker(scheme)
 	if err != nil {
 		return nil, err
 	}
@@ -111,9 +111,9 @@ func (o *Options) Config() (*Config, error) {
 		return nil, fmt.Errorf("set up the port %d: %w", o.Serving.BindPort, err)
 	}
 	if serving := generic.SecureServing; serving != nil { // nil with --secure-port=0
-		serving.Listener = httpserver.Bound(serving.Listener, connectionsMax)
+		serving.Listener = httpserver.BoundConnections(serving.Listener, connectionsMax)
 	}
-	describe(generic, scheme)
+	configureOpenAPI(generic, scheme)
 	o.Authentication.RemoteKubeConfigFile, o.Authorization.RemoteKubeConfigFile = o.Hub.Kubeconfig, o.Hub.Kubeconfig
 	if err := o.Authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig); err != nil {
 		return nil, fmt.Errorf("set up authentication by the hub: %w", err)
@@ -122,6 +122,6 @@ func (o *Options) Config() (*Config, error) {
 	if err := o.Authorization.ApplyTo(&generic.Authorization); err != nil {
 		return nil, fmt.Errorf("set up authorization by the hub: %w", err)
 	}
-	generic.BuildHandlerChainFunc = limited(newLimiter(o.RequestsPerUser), bodies)
-	return &Config{Generic: generic, Hub: hub, Scheme: scheme, Codecs: codecs, Clock: clock.RealClock{}, bodies: bodies}, nil
+	generic.BuildHandlerChainFunc = limitedHandlerChain(newUserRequestLimiter(o.RequestsPerUser), bodies)
+	return &ServerConfig{Generic: generic, Hub: hub, Scheme: scheme, Codecs: codecs, Clock: clock.RealClock{}, bodies: bodies}, nil
 }

@@ -27,8 +27,8 @@ import (
 	"github.com/capstan-io/capstan/internal/server/version"
 )
 
-// Config is what a server needs, but for what follows from the rest.
-type Config struct {
+// ServerConfig is what a server needs, but for what follows from the rest.
+type ServerConfig struct {
 	Generic *genericserver.Config
 	// Hub is the API server whose objects are served.
 	Hub    *clientrest.Config
@@ -36,33 +36,33 @@ type Config struct {
 	Codecs serializer.CodecFactory
 	Clock  clock.Clock
 
-	bodies *bodies
+	bodies *bodyChecker
 }
 
-// Completed is the whole configuration of a server.
-type Completed struct {
-	*Config
+// CompletedConfig is the whole configuration of a server.
+type CompletedConfig struct {
+	*ServerConfig
 	generic genericserver.CompletedConfig
 }
 
 // Complete fills in what follows from the rest.
-func (c *Config) Complete() Completed {
-	return Completed{Config: c, generic: c.Generic.Complete(nil)}
+func (c *ServerConfig) Complete() CompletedConfig {
+	return CompletedConfig{ServerConfig: c, generic: c.Generic.Complete(nil)}
 }
 
-// Server is the aggregated API server.
-type Server struct {
+// AggregatedAPIServer is the aggregated API server.
+type AggregatedAPIServer struct {
 	generic  *genericserver.GenericAPIServer
 	clusters *cluster.Storage
 }
 
-// New returns the server.
-func (c Completed) New() (*Server, error) {
+// NewServer returns the server.
+func (c CompletedConfig) NewServer() (*AggregatedAPIServer, error) {
 	generic, err := c.generic.New("capstan-apiserver", genericserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, fmt.Errorf("set up the server: %w", err)
 	}
-	clusters, status, err := cluster.NewStorage(cluster.Options{Hub: c.Hub, Scheme: c.Scheme, Clock: c.Clock})
+	clusters, status, err := cluster.NewStorage(cluster.StorageOptions{Hub: c.Hub, Scheme: c.Scheme, Clock: c.Clock})
 	if err != nil {
 		return nil, err
 	}
@@ -75,18 +75,18 @@ func (c Completed) New() (*Server, error) {
 		workv1alpha1.GroupVersion:    {"works": works},
 	} {
 		group := genericserver.NewDefaultAPIGroupInfo(version.Group, c.Scheme, runtime.NewParameterCodec(c.Scheme), c.Codecs)
-		group.NegotiatedSerializer = c.bodies.codecs(group.NegotiatedSerializer)
+		group.NegotiatedSerializer = c.bodies.checkDecodedCodecs(group.NegotiatedSerializer)
 		group.VersionedResourcesStorageMap[version.Version] = resources
 		if err := generic.InstallAPIGroup(&group); err != nil {
 			return nil, fmt.Errorf("serve %s: %w", version, err)
 		}
 	}
-	return &Server{generic: generic, clusters: clusters}, nil
+	return &AggregatedAPIServer{generic: generic, clusters: clusters}, nil
 }
 
-// Run serves until ctx ends, and until the requests that are on their way then
+// RunAPIServer serves until ctx ends, and until the requests that are on their way then
 // are answered.
-func (s *Server) Run(ctx context.Context) error {
+func (s *AggregatedAPIServer) RunAPIServer(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var copying sync.WaitGroup
 	copying.Go(func() { s.clusters.CopyAwaitedSecrets(ctx) })
@@ -103,19 +103,19 @@ func newScheme() (*runtime.Scheme, serializer.CodecFactory, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, metav1.Unversioned)
 	if err := errors.Join(
-		cluster.AddToScheme(scheme), scheme.SetVersionPriority(clusterv1alpha1.GroupVersion),
-		work.AddToScheme(scheme), scheme.SetVersionPriority(workv1alpha1.GroupVersion),
+		cluster.AddClustersToScheme(scheme), scheme.SetVersionPriority(clusterv1alpha1.GroupVersion),
+		work.AddWorksToScheme(scheme), scheme.SetVersionPriority(workv1alpha1.GroupVersion),
 	); err != nil {
 		return nil, serializer.CodecFactory{}, fmt.Errorf("set up the types that are served: %w", err)
 	}
 	return scheme, serializer.NewCodecFactory(scheme, serializer.WithStreamingCollectionEncodingToJSON()), nil
 }
 
-// describe sets how the server describes what it serves.
-func describe(c *genericserver.Config, scheme *runtime.Scheme) {
+// configureOpenAPI sets how the server describes what it serves.
+func configureOpenAPI(c *genericserver.Config, scheme *runtime.Scheme) {
 	namer := apiopenapi.NewDefinitionNamer(scheme)
-	c.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(openapi.Definitions, namer)
-	c.OpenAPIConfig.Info.Title, c.OpenAPIConfig.Info.Version = "Capstan", version.Get()
-	c.OpenAPIV3Config = genericserver.DefaultOpenAPIV3Config(openapi.Definitions, namer)
-	c.OpenAPIV3Config.Info.Title, c.OpenAPIV3Config.Info.Version = "Capstan", version.Get()
+	c.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(openapi.ServedDefinitions, namer)
+	c.OpenAPIConfig.Info.Title, c.OpenAPIConfig.Info.Version = "Capstan", version.SemanticVersion()
+	c.OpenAPIV3Config = genericserver.DefaultOpenAPIV3Config(openapi.ServedDefinitions, namer)
+	c.OpenAPIV3Config.Info.Title, c.OpenAPIV3Config.Info.Version = "Capstan", version.SemanticVersion()
 }

@@ -69,16 +69,16 @@ func probes(t *testing.T) http.Handler {
 	config.LoopbackClientConfig = &clientrest.Config{}
 	config.SkipOpenAPIInstallation = true
 	config.Authentication.Authenticator = refuseAnonymous(anonymous.NewAuthenticator([]apiserver.AnonymousAuthCondition(nil)))
-	authorizer, err := path.NewAuthorizer(probed())
+	authorizer, err := path.NewAuthorizer(probePaths())
 	if err != nil {
 		t.Fatal(err)
 	}
 	config.Authorization.Authorizer = authorizer
-	b, err := newBodies(scheme)
+	b, err := newBodyChecker(scheme)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.BuildHandlerChainFunc = limited(newLimiter(defaultRequestsPerUser), b)
+	config.BuildHandlerChainFunc = limitedHandlerChain(newUserRequestLimiter(defaultRequestsPerUser), b)
 	server, err := config.Complete(nil).New("test", genericserver.NewEmptyDelegate())
 	if err != nil {
 		t.Fatal(err)

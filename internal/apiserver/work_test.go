@@ -334,7 +334,7 @@ func worksAttacks(t *testing.T, h *hub) {
 	const user = "reader-of-m1"
 	read := rbacv1.PolicyRule{APIGroups: []string{workv1alpha1.GroupName}, Resources: []string{"works"}, Verbs: []string{"get", "list", "watch"}}
 	h.grant(t, user, "karmada-es-m1", read)
-	env.WaitAllowed(t.Context(), t, h.admin, env.User(user), "karmada-es-m1", read, true)
+	env.WaitAllowed(t.Context(), t, h.admin, env.UserReview(user), "karmada-es-m1", read, true)
 	config, _ := h.user(t, user)
 	c, err := client.New(config, client.Options{Scheme: scheme(t)})
 	if err != nil {

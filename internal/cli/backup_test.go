@@ -97,7 +97,7 @@ func (w *world) hosts(t *testing.T, name string) {
 	plane := manifests.Plane{Name: cp.Name, Namespace: cp.Namespace, Spec: cp.Spec}
 	for _, secret := range plane.KeptSecrets() {
 		data := map[string][]byte{"key": []byte("of " + secret)}
-		if secret == plane.Of(manifests.EtcdAuthority) {
+		if secret == plane.ResourceName(manifests.EtcdAuthority) {
 			data = map[string][]byte{corev1.TLSCertKey: authority.CertPEM, corev1.TLSPrivateKeyKey: authority.KeyPEM}
 		}
 		w.made(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cp.Namespace, Name: secret}, Data: data})
@@ -118,7 +118,7 @@ func (w *world) hosts(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	w.made(t, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cp.Namespace, Name: plane.Of(manifests.Etcd) + "-0", Labels: plane.PodLabels(manifests.Etcd)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cp.Namespace, Name: plane.ResourceName(manifests.Etcd) + "-0", Labels: plane.PodLabels(manifests.Etcd)},
 		Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: manifests.Etcd, Image: "etcd"}}},
 	})
 	w.ready(t, name, corev1.ConditionTrue)

@@ -51,8 +51,8 @@ const (
 	pluginCompletion = "kubectl_complete-capstan"
 )
 
-// Call is one call of capstan.
-type Call struct {
+// CommandLine is one call of capstan.
+type CommandLine struct {
 	// As is the path that capstan was called by, as in os.Args[0].
 	As string
 	// Args are the arguments without that.
@@ -63,9 +63,9 @@ type Call struct {
 	Clock clock.PassiveClock
 }
 
-// Run does what the call asks for, tells about errors and returns the exit
+// RunCommandLine does what the call asks for, tells about errors and returns the exit
 // code. It ends early when the context does.
-func Run(ctx context.Context, call Call) int {
+func RunCommandLine(ctx context.Context, call CommandLine) int {
 	call.Streams.Out, call.Streams.ErrOut = output.Escape(call.Streams.Out), output.Escape(call.Streams.ErrOut)
 	session := hub.NewSession(call.Streams, call.Clock)
 	root := newRoot(call.As, session) //nolint:contextcheck // what completes arguments takes the context of its command
@@ -82,8 +82,8 @@ func Run(ctx context.Context, call Call) int {
 		fmt.Fprintln(call.Streams.ErrOut, "interrupted: what is done so far stays; run the same command again to continue")
 		return exit.Interrupted
 	}
-	if err = session.Explain(err); err != nil {
-		fmt.Fprint(call.Streams.ErrOut, exit.Text(err))
+	if err = session.ExplainError(err); err != nil {
+		fmt.Fprint(call.Streams.ErrOut, exit.FormatError(err))
 	}
 	return exit.Code(err)
 }
@@ -103,7 +103,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl capstan"}
 	}
 	session.AddFlags(root.PersistentFlags())
-	root.SetGlobalNormalizationFunc(hub.Aliases)
+	root.SetGlobalNormalizationFunc(hub.NormalizeFlagAliases)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &exit.Error{Err: err, Code: exit.Usage, Next: fmt.Sprintf("See %q.", cmd.CommandPath()+" --help")}
 	})
@@ -117,18 +117,18 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	)
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
-	add(root, groupLook, get.New(session), describe.New(session), tree.New(session), top.New(session), events.New(session), doctor.New(session))
-	add(root, groupLook, explain.New(session), explain.NewPlan(session), interpret.New(session))
-	add(root, groupMove, promote.New(session), rebalance.New(session), rollout.New(session))
-	add(root, groupJoin, accept.NewAccept(session), accept.NewDeny(session), token.New(session))
-	add(root, groupJoin, register.NewRegister(session), register.NewUnregister(session))
-	add(root, groupJoin, join.NewJoin(session), join.NewUnjoin(session))
-	add(root, groupMark, label.NewCordon(session), label.NewUncordon(session), label.NewTaint(session), label.NewLabel(session))
-	add(root, groupHub, setup.NewInit(session), setup.NewUpgrade(session), setup.NewClean(session), certs.New(session),
-		backup.New(session), restore.New(session))
-	add(root, groupOther, version.New(session))
-	complete.Flags(root, session)
-	forEach(root, usage)
+	addCommandGroup(root, groupLook, get.NewGetCommand(session), describe.NewDescribeCommand(session), tree.NewTreeCommand(session), top.NewTopCommand(session), events.NewEventsCommand(session), doctor.NewDoctorCommand(session))
+	addCommandGroup(root, groupLook, explain.NewExplainCommand(session), explain.NewPlanCommand(session), interpret.NewInterpretCommand(session))
+	addCommandGroup(root, groupMove, promote.NewPromoteCommand(session), rebalance.NewRebalanceCommand(session), rollout.NewRolloutCommand(session))
+	addCommandGroup(root, groupJoin, accept.NewAcceptCommand(session), accept.NewDenyCommand(session), token.NewTokenCommand(session))
+	addCommandGroup(root, groupJoin, register.NewRegisterCommand(session), register.NewUnregisterCommand(session))
+	addCommandGroup(root, groupJoin, join.NewJoinCommand(session), join.NewUnjoinCommand(session))
+	addCommandGroup(root, groupMark, label.NewCordonCommand(session), label.NewUncordonCommand(session), label.NewTaintCommand(session), label.NewLabelCommand(session))
+	addCommandGroup(root, groupHub, setup.NewInitCommand(session), setup.NewUpgradeCommand(session), setup.NewCleanCommand(session), certs.NewCertsCommand(session),
+		backup.NewBackupCommand(session), restore.NewRestoreCommand(session))
+	addCommandGroup(root, groupOther, version.NewVersionCommand(session))
+	complete.RegisterFlagCompletions(root, session)
+	forEach(root, wrapUsageErrors)
 	return root
 }
 
@@ -142,7 +142,7 @@ const (
 	groupOther = "other"
 )
 
-func add(root *cobra.Command, group string, commands ...*cobra.Command) {
+func addCommandGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
 	for _, cmd := range commands {
 		cmd.GroupID = group
 		root.AddCommand(cmd)
@@ -156,9 +156,9 @@ func forEach(cmd *cobra.Command, do func(*cobra.Command)) {
 	}
 }
 
-// usage makes mistakes in the arguments of a command errors of usage, and lets
+// wrapUsageErrors makes mistakes in the arguments of a command errors of usage, and lets
 // a command that only has others below it say so.
-func usage(cmd *cobra.Command) {
+func wrapUsageErrors(cmd *cobra.Command) {
 	if cmd.Run == nil && cmd.RunE == nil {
 		cmd.Args = noSuchCommand
 		cmd.RunE = help

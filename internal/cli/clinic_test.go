@@ -169,9 +169,9 @@ func (c *clinic) hub(t *testing.T) {
 		Status:     operatorv1.ClusterManagerStatus{Conditions: well(operatorv1.ClusterManagerConditionApplied)},
 	})
 	c.operator(t, "cluster-manager")
-	c.apply(t, hubmanifests.Bootstrap(parts)...)
-	c.apply(t, hubmanifests.Deployments(parts)...)
-	for _, component := range hubmanifests.Components(parts) {
+	c.apply(t, hubmanifests.BootstrapAccess(parts)...)
+	c.apply(t, hubmanifests.ComponentDeployments(parts)...)
+	for _, component := range hubmanifests.HubComponents(parts) {
 		c.runs(t, component.Workload.Namespace, component.Workload.Name, true)
 	}
 	c.token(t, time.Now().Add(time.Hour))
@@ -221,11 +221,11 @@ func (c *clinic) clusters(t *testing.T) {
 				clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable, clusterv1.ManagedClusterConditionClockSynced)},
 		})
 		c.put(t, grants.ClusterRole(name, true))
-		agents := grants.Agents(name, "agent1")
+		agents := grants.AgentSubjects(name, "agent1")
 		c.put(t, grants.ClusterRoleBinding(name, agents...))
 		c.put(t, grants.RegistrationBinding(name, agents...))
 		c.put(t, grants.WorkBinding(name, agents...))
-		c.put(t, grants.Lease(name, 60, time.Now()))
+		c.put(t, grants.InitialLease(name, 60, time.Now()))
 	}
 	for _, role := range grants.SharedRoles() {
 		c.put(t, role)
@@ -265,8 +265,8 @@ func (c *clinic) member(t *testing.T) {
 	}
 	c.put(t, klusterlet.DeepCopy())
 	c.operator(t, "klusterlet")
-	c.apply(t, membermanifests.Access(klusterlet, membermanifests.Rules{}, "")...)
-	c.apply(t, membermanifests.Agents(klusterlet, membermanifests.Options{Image: "registry.example/capstan:1", Replicas: 1, WorkReplicas: 1, ClusterName: patient})...)
+	c.apply(t, membermanifests.MemberAccess(klusterlet, membermanifests.AgentRuleSet{}, "")...)
+	c.apply(t, membermanifests.AgentDeployments(klusterlet, membermanifests.AgentOptions{Image: "registry.example/capstan:1", Replicas: 1, WorkReplicas: 1, ClusterName: patient})...)
 	for _, name := range []string{membermanifests.RegistrationDeployment(klusterlet), membermanifests.WorkDeployment(klusterlet)} {
 		c.runs(t, agentNamespace, name, true)
 	}

@@ -103,7 +103,7 @@ func (w *world) testInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := &stopper{stop: cancel}
-	code := cli.Run(ctx, cli.Call{
+	code := cli.RunCommandLine(ctx, cli.CommandLine{
 		As: "capstan", Args: []string{"accept", "member1", "--wait"},
 		Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out},
 		Clock:   testingclock.NewFakePassiveClock(time.Now()),
@@ -140,7 +140,7 @@ func (w *world) testWatch(t *testing.T) {
 	defer cancel()
 	shown, ended := &screen{}, make(chan int, 1)
 	go func() {
-		ended <- cli.Run(ctx, cli.Call{
+		ended <- cli.RunCommandLine(ctx, cli.CommandLine{
 			As: "capstan", Args: []string{"get", "clusters", "--watch"},
 			Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: shown, ErrOut: shown},
 			Clock:   testingclock.NewFakePassiveClock(time.Now()),

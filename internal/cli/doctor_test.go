@@ -71,7 +71,7 @@ func (c *clinic) visit(f fault) []string {
 func (c *clinic) call(t *testing.T, args ...string) (code int, said string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	code = cli.Run(t.Context(), cli.Call{
+	code = cli.RunCommandLine(t.Context(), cli.CommandLine{
 		As: "capstan", Args: args, Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut},
 		// A clock that is wrong must not matter: the hub's counts.
 		Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)),
@@ -96,7 +96,7 @@ func (c *clinic) healthy(t *testing.T, args []string) error {
 	return nil
 }
 
-// finds tells whether the doctor finds what is broken.
+// finds reports whether the doctor finds what is broken.
 func (c *clinic) finds(t *testing.T, f fault) error {
 	t.Helper()
 	code, out := c.call(t, append(c.visit(f), "-ojson")...)

@@ -137,7 +137,7 @@ func call(t *testing.T, args ...string) (code int, out string) {
 // callInto runs capstan with the two outputs.
 func callInto(t *testing.T, out, errOut io.Writer, args ...string) (code int) {
 	t.Helper()
-	return cli.Run(t.Context(), cli.Call{
+	return cli.RunCommandLine(t.Context(), cli.CommandLine{
 		As: "capstan", Args: args,
 		Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut},
 		Clock:   testingclock.NewFakePassiveClock(time.Now()),
@@ -189,7 +189,7 @@ func (w *world) testCompletion(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut bytes.Buffer
-			code := cli.Run(t.Context(), cli.Call{
+			code := cli.RunCommandLine(t.Context(), cli.CommandLine{
 				As: c.as, Args: c.args,
 				Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut},
 				Clock:   testingclock.NewFakePassiveClock(time.Now()),

@@ -340,7 +340,7 @@ func (m *registered) leaves(t *testing.T) {
 func (m *registered) play(ctx context.Context, name string) error {
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		agent, deployment := &operatorv1.Klusterlet{}, &appsv1.Deployment{}
-		if err := m.client.Get(ctx, install.KlusterletOperator().Key(), deployment); err == nil && deployment.Status.ObservedGeneration < deployment.Generation {
+		if err := m.client.Get(ctx, install.KlusterletOperator().DeploymentKey(), deployment); err == nil && deployment.Status.ObservedGeneration < deployment.Generation {
 			deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
 			return false, ignoreConflict(m.client.Status().Update(ctx, deployment))
 		}

@@ -163,7 +163,7 @@ func (w *world) run(t *testing.T, command string) string {
 	}
 	var out bytes.Buffer
 	t.Setenv("KUBECONFIG", w.kubeconfig)
-	code := cli.Run(t.Context(), cli.Call{
+	code := cli.RunCommandLine(t.Context(), cli.CommandLine{
 		As: words[0], Args: words[1:],
 		Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out},
 		Clock:   testingclock.NewFakePassiveClock(time.Now().Add(age)),
@@ -179,7 +179,7 @@ func (w *world) steady(answer string) string {
 	answer = regexp.MustCompile(`https://127\.0\.0\.1:\d+/?`).ReplaceAllString(answer, "https://hub.example.com:6443")
 	answer = regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllString(answer, "hub.example.com:6443")
 	answer = strings.ReplaceAll(answer, filepath.Dir(w.kubeconfig), "/home/me")
-	answer = strings.ReplaceAll(answer, version.Get(), "1.2.3")
+	answer = strings.ReplaceAll(answer, version.SemanticVersion(), "1.2.3")
 	answer = strings.ReplaceAll(answer, "testdata/", "")
 	for pattern, with := range map[string]string{
 		`(?m)^ • .*  \.\.\. .+\n`:                                      "", // what a step waits for

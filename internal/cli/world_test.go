@@ -79,7 +79,7 @@ func TestCapstan(t *testing.T) {
 	w := newWorld(t)
 	t.Run("a mistake is explained with the next step", w.testMistakes)
 	w.becomeHub(t)
-	placer.Start(t, w.config)
+	placer.StartPlacement(t, w.config)
 	t.Run("sessions", w.testSessions)
 	for name, test := range map[string]func(*testing.T){
 		"commands are completed": w.testCompletion,
@@ -136,7 +136,7 @@ func (w *world) becomeHub(t *testing.T) {
 	}
 	definitions = append(definitions, propagation...)
 	for _, d := range definitions {
-		metav1.SetMetaDataAnnotation(&d.ObjectMeta, operatorv1.AnnotationCRDVersion, version.Get())
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, operatorv1.AnnotationCRDVersion, version.SemanticVersion())
 	}
 	if _, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: patience, PollInterval: 100 * time.Millisecond}); err != nil {
 		t.Fatalf("installing the definitions of a hub: %v", err)

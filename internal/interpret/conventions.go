@@ -13,21 +13,21 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
 
-// Health judges an object, however odd. All kinds are judged by the conventions
+// AssessHealth judges an object, however odd. All kinds are judged by the conventions
 // that kstatus (sigs.k8s.io/cli-utils/pkg/kstatus) describes first:
 // metadata.deletionTimestamp, status.observedGeneration, and the conditions
 // Stalled and Reconciling; then by what is known of the kind, or else by the usual
 // shape: conditions Ready and Available, and counters of replicas.
-func (c Chain) Health(object *unstructured.Unstructured) health.Health {
+func (c Chain) AssessHealth(object *unstructured.Unstructured) health.Health {
 	if object == nil || object.Object == nil {
-		return health.Unknown.With("NoObject", "There is no object.")
+		return health.Unknown.WithReason("NoObject", "There is no object.")
 	}
 	known := c.Operations(object.GroupVersionKind())
 	if h, ok := terminating(object.Object, known); ok {
 		return h
 	}
 	if !readable(object.Object) {
-		return health.Unknown.With("StatusNotReadable", "The object's status is not an object.")
+		return health.Unknown.WithReason("StatusNotReadable", "The object's status is not an object.")
 	}
 	if h, ok := unobserved(object.Object); ok {
 		return h
@@ -41,7 +41,7 @@ func (c Chain) Health(object *unstructured.Unstructured) health.Health {
 	return usualHealth(object.Object)
 }
 
-// readable tells whether the status of an object is one, or not there.
+// readable reports whether the status of an object is one, or not there.
 func readable(object map[string]any) bool {
 	if object["status"] == nil {
 		return true
@@ -60,9 +60,9 @@ func terminating(object map[string]any, known Operations) (health.Health, bool) 
 		return known.Deletion(object), true
 	}
 	if names := finalizers(object); names != "" {
-		return health.Terminating.With("Deleting", "The object is being deleted and waits for its finalizers: %s.", names), true
+		return health.Terminating.WithReason("Deleting", "The object is being deleted and waits for its finalizers: %s.", names), true
 	}
-	return health.Terminating.With("Deleting", "The object is being deleted."), true
+	return health.Terminating.WithReason("Deleting", "The object is being deleted."), true
 }
 
 // finalizers returns the finalizers of an object, in order.
@@ -88,7 +88,7 @@ func unobserved(object map[string]any) (health.Health, bool) {
 	if !ok || observed >= generation {
 		return health.Health{}, false
 	}
-	return health.Progressing.With("NotObserved", "The controller has observed generation %d, but the object has generation %d.",
+	return health.Progressing.WithReason("NotObserved", "The controller has observed generation %d, but the object has generation %d.",
 		observed, generation), true
 }
 
@@ -96,10 +96,10 @@ func unobserved(object map[string]any) (health.Health, bool) {
 // asks controllers to tell that they failed or are at work.
 func declared(object map[string]any) (health.Health, bool) {
 	if c := fields.ConditionOf(object, "Stalled"); c.True() {
-		return health.Degraded.Of(c, "Stalled", "The controller is stalled"), true
+		return health.Degraded.FromCondition(c, "Stalled", "The controller is stalled"), true
 	}
 	if c := fields.ConditionOf(object, "Reconciling"); c.True() {
-		return health.Progressing.Of(c, "Reconciling", "The controller is reconciling"), true
+		return health.Progressing.FromCondition(c, "Reconciling", "The controller is reconciling"), true
 	}
 	return health.Health{}, false
 }

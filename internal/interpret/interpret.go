@@ -13,16 +13,16 @@ import (
 // of it: who needs it asks for that, and does without.
 //
 // Objects are as they are decoded from JSON. No operation changes one, and none
-// but those of Custom fails, however odd the object is.
+// but those of CustomOperations fails, however odd the object is.
 type Operations struct {
 	// Health judges an object by what its kind says beyond the conventions of
-	// Chain.Health.
+	// Chain.AssessHealth.
 	Health func(object map[string]any) health.Health
 	// Deletion judges an object that is being deleted.
 	Deletion func(object map[string]any) health.Health
 	// Values are the well-known values of the object, in their order.
-	Values func(object map[string]any) []Value
-	// Complete tells whether the object has done what it is for, with success or
+	Values func(object map[string]any) []WellKnownValue
+	// Complete reports whether the object has done what it is for, with success or
 	// without, and says so in a sentence. Only kinds that end have it.
 	Complete func(object map[string]any) (done bool, message string)
 
@@ -39,8 +39,8 @@ type Operations struct {
 	Completions func(object map[string]any) (completions int32, has bool)
 	// ReviseCompletions returns the object with another such number.
 	ReviseCompletions func(object map[string]any, completions int32) map[string]any
-	// Indexed tells whether each pod that has to succeed has an index of its own, from 0
-	// on. Only kinds with Completions have it.
+	// Indexed reports whether each pod that has to succeed has an index of its own, from 0
+	// on. Only kinds with GetCompletions have it.
 	Indexed func(object map[string]any) bool
 	// Prune returns the object without what its kind has of the cluster where the
 	// object is. What all kinds have is taken out after it: it may read managedFields.
@@ -48,13 +48,13 @@ type Operations struct {
 	// Reflect returns what of the status is reported, nil if that is nothing. Of
 	// kinds that do not have it, it is all of the status.
 	Reflect func(object map[string]any) map[string]any
-	// Verdict tells whether the object does what it is for: Healthy, Unhealthy or
+	// Verdict reports whether the object does what it is for: Healthy, Unhealthy or
 	// Unknown.
 	Verdict func(object map[string]any) string
 	// Aggregate returns the status of a template by what clusters report, which are
 	// sorted by name; nil if it gets none. Of kinds that do not have it, statuses
 	// of the usual shape are aggregated.
-	Aggregate func(template map[string]any, items []Item) map[string]any
+	Aggregate func(template map[string]any, items []ClusterItem) map[string]any
 	// Dependencies are the objects that the object needs beside it.
 	Dependencies func(object map[string]any) []Dependency
 	// Retained are the paths of fields that are the cluster's once the object
@@ -62,11 +62,11 @@ type Operations struct {
 	Retained func(manifest map[string]any) [][]string
 
 	// Custom are the operations of somebody else. They go before all others.
-	Custom Custom
+	Custom CustomOperations
 }
 
-// Value is a well-known value of an object; nil if the object does not have it.
-type Value struct {
+// WellKnownValue is a well-known value of an object; nil if the object does not have it.
+type WellKnownValue struct {
 	Name  string
 	Value any
 }
@@ -86,35 +86,35 @@ type Chain []Layer
 func (c Chain) Operations(kind schema.GroupVersionKind) Operations {
 	var known Operations
 	for _, layer := range c {
-		known = known.or(layer.Operations(kind))
+		known = known.withFallback(layer.Operations(kind))
 	}
 	return known
 }
 
-// or adds the operations that are missing.
-func (o Operations) or(other Operations) Operations {
-	o.Health = first(o.Health, other.Health, o.Health != nil)
-	o.Deletion = first(o.Deletion, other.Deletion, o.Deletion != nil)
-	o.Values = first(o.Values, other.Values, o.Values != nil)
-	o.Complete = first(o.Complete, other.Complete, o.Complete != nil)
-	o.Replicas = first(o.Replicas, other.Replicas, o.Replicas != nil)
-	o.Components = first(o.Components, other.Components, o.Components != nil)
-	o.Revise = first(o.Revise, other.Revise, o.Revise != nil)
-	o.Completions = first(o.Completions, other.Completions, o.Completions != nil)
-	o.ReviseCompletions = first(o.ReviseCompletions, other.ReviseCompletions, o.ReviseCompletions != nil)
-	o.Indexed = first(o.Indexed, other.Indexed, o.Indexed != nil)
-	o.Prune = first(o.Prune, other.Prune, o.Prune != nil)
-	o.Reflect = first(o.Reflect, other.Reflect, o.Reflect != nil)
-	o.Verdict = first(o.Verdict, other.Verdict, o.Verdict != nil)
-	o.Aggregate = first(o.Aggregate, other.Aggregate, o.Aggregate != nil)
-	o.Dependencies = first(o.Dependencies, other.Dependencies, o.Dependencies != nil)
-	o.Retained = first(o.Retained, other.Retained, o.Retained != nil)
-	o.Custom = o.Custom.Or(other.Custom)
+// withFallback adds the operations that are missing.
+func (o Operations) withFallback(other Operations) Operations {
+	o.Health = firstPresent(o.Health, other.Health, o.Health != nil)
+	o.Deletion = firstPresent(o.Deletion, other.Deletion, o.Deletion != nil)
+	o.Values = firstPresent(o.Values, other.Values, o.Values != nil)
+	o.Complete = firstPresent(o.Complete, other.Complete, o.Complete != nil)
+	o.Replicas = firstPresent(o.Replicas, other.Replicas, o.Replicas != nil)
+	o.Components = firstPresent(o.Components, other.Components, o.Components != nil)
+	o.Revise = firstPresent(o.Revise, other.Revise, o.Revise != nil)
+	o.Completions = firstPresent(o.Completions, other.Completions, o.Completions != nil)
+	o.ReviseCompletions = firstPresent(o.ReviseCompletions, other.ReviseCompletions, o.ReviseCompletions != nil)
+	o.Indexed = firstPresent(o.Indexed, other.Indexed, o.Indexed != nil)
+	o.Prune = firstPresent(o.Prune, other.Prune, o.Prune != nil)
+	o.Reflect = firstPresent(o.Reflect, other.Reflect, o.Reflect != nil)
+	o.Verdict = firstPresent(o.Verdict, other.Verdict, o.Verdict != nil)
+	o.Aggregate = firstPresent(o.Aggregate, other.Aggregate, o.Aggregate != nil)
+	o.Dependencies = firstPresent(o.Dependencies, other.Dependencies, o.Dependencies != nil)
+	o.Retained = firstPresent(o.Retained, other.Retained, o.Retained != nil)
+	o.Custom = o.Custom.WithFallback(other.Custom)
 	return o
 }
 
-// first returns the first of two if it is there; functions cannot be compared.
-func first[F any](a, b F, there bool) F {
+// firstPresent returns the first of two if it is there; functions cannot be compared.
+func firstPresent[F any](a, b F, there bool) F {
 	if there {
 		return a
 	}

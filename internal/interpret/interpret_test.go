@@ -24,11 +24,11 @@ type layer map[schema.GroupVersionKind]interpret.Operations
 func (l layer) Operations(kind schema.GroupVersionKind) interpret.Operations { return l[kind] }
 
 func judge(status health.Status, reason string) func(map[string]any) health.Health {
-	return func(map[string]any) health.Health { return status.With(reason, "%s.", reason) }
+	return func(map[string]any) health.Health { return status.WithReason(reason, "%s.", reason) }
 }
 
-func value(name string) func(map[string]any) []interpret.Value {
-	return func(map[string]any) []interpret.Value { return []interpret.Value{{Name: name}} }
+func value(name string) func(map[string]any) []interpret.WellKnownValue {
+	return func(map[string]any) []interpret.WellKnownValue { return []interpret.WellKnownValue{{Name: name}} }
 }
 
 func TestTheFirstLayerThatKnowsAnOperationAnswers(t *testing.T) {
@@ -77,16 +77,16 @@ func TestConventionsGoBeforeWhatIsKnownOfAKind(t *testing.T) {
 		fields map[string]any
 		want   health.Health
 	}{
-		"nothing is special": {chain, nil, health.Healthy.With("Kind", "Kind.")},
+		"nothing is special": {chain, nil, health.Healthy.WithReason("Kind", "Kind.")},
 		"the status is old": {
 			chain,
 			map[string]any{"metadata": map[string]any{"generation": int64(2)}, "status": map[string]any{"observedGeneration": int64(1)}},
-			health.Progressing.With("NotObserved", "The controller has observed generation 1, but the object has generation 2."),
+			health.Progressing.WithReason("NotObserved", "The controller has observed generation 1, but the object has generation 2."),
 		},
 		"it is being deleted": {
-			chain, map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}}, health.Terminating.With("Kind", "Kind."),
+			chain, map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}}, health.Terminating.WithReason("Kind", "Kind."),
 		},
-		"nothing is known of the kind": {nil, nil, health.Healthy.With("Exists", "The object exists and reports no problem.")},
+		"nothing is known of the kind": {nil, nil, health.Healthy.WithReason("Exists", "The object exists and reports no problem.")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +94,7 @@ func TestConventionsGoBeforeWhatIsKnownOfAKind(t *testing.T) {
 			for key, v := range c.fields {
 				u.Object[key] = v
 			}
-			if diff := cmp.Diff(c.want, c.chain.Health(u)); diff != "" {
+			if diff := cmp.Diff(c.want, c.chain.AssessHealth(u)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -128,15 +128,15 @@ func TestCustomizationsSayWhatToRetain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			chain := interpret.Chain{layer{thing: {Custom: interpret.Custom{Retain: c.retain}}}}
+			chain := interpret.Chain{layer{thing: {Custom: interpret.CustomOperations{Retain: c.retain}}}}
 			desired, observed := object("a", 1), object("a", 2)
 			observed.Object["status"] = map[string]any{"replicas": int64(2)}
-			if got := chain.Retains(thing); got != (c.retain != nil) {
+			if got := chain.CustomizesRetention(thing); got != (c.retain != nil) {
 				t.Errorf("somebody says what to retain: %t", got)
 			}
-			got, err := chain.Retain(desired, observed)
+			got, err := chain.RetainFields(desired, observed)
 			switch {
-			case err != nil && !strings.EqualFold(interpret.Tell(err), c.message), err == nil && c.message != "":
+			case err != nil && !strings.EqualFold(interpret.ErrorSentences(err), c.message), err == nil && c.message != "":
 				t.Errorf("got %v, want %q", err, c.message)
 			case err == nil:
 				if diff := cmp.Diff(object("a", c.want), got); diff != "" {
@@ -145,7 +145,7 @@ func TestCustomizationsSayWhatToRetain(t *testing.T) {
 			}
 		})
 	}
-	if got, want := interpret.Tell(errors.Join(wrong, errors.New("b"))), `ResourceInterpreterCustomization "c", retention: line 1: it is wrong. Correct it. b.`; got != want {
+	if got, want := interpret.ErrorSentences(errors.Join(wrong, errors.New("b"))), `ResourceInterpreterCustomization "c", retention: line 1: it is wrong. Correct it. b.`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -157,10 +157,10 @@ func TestRevisionsAreOfTheSameObject(t *testing.T) {
 		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"namespace": "shop", "name": "a"},
 	}}
 	for path, value := range map[string]string{"kind": "Secret", "apiVersion": "v1", "metadata.namespace": "kube-system", "metadata.name": "other"} {
-		chain := interpret.Chain{layer{thing: {Custom: interpret.Custom{Revise: func(object map[string]any, _ int32) (map[string]any, error) {
+		chain := interpret.Chain{layer{thing: {Custom: interpret.CustomOperations{Revise: func(object map[string]any, _ int32) (map[string]any, error) {
 			return fields.With(object, value, strings.Split(path, ".")...), nil
 		}}}}}
-		_, err := chain.Revise(object, 2)
+		_, err := chain.ReviseReplicas(object, 2)
 		if want := fmt.Sprintf("it returns another object: %s is %q", path, value); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
 		}

@@ -25,21 +25,21 @@ const (
 	Unknown   = "Unknown"
 )
 
-// Item is what one cluster reports of its object.
-type Item = aggregate.Item
+// ClusterItem is what one cluster reports of its object.
+type ClusterItem = aggregate.ClusterItem
 
-// Reflect returns what of an object's status is reported of it; nil if it has
+// ReflectStatus returns what of an object's status is reported of it; nil if it has
 // none. The values in it are the object's own.
 //
 // A status with an observedGeneration alone does not tell whether it is about
 // the object as it is now. So the object's generation goes with it, and that of
 // the template that it was made from. What a customization says is reported as it
 // says it. An error is that of a customization; nothing is reported then.
-func (c Chain) Reflect(object *unstructured.Unstructured) (map[string]any, error) {
+func (c Chain) ReflectStatus(object *unstructured.Unstructured) (map[string]any, error) {
 	if object == nil || object.Object == nil {
 		return nil, nil
 	}
-	known := c.of(object)
+	known := c.operationsOf(object)
 	if known.Custom.Reflect != nil {
 		status, err := known.Custom.Reflect(object.Object)
 		if err != nil {
@@ -54,17 +54,17 @@ func (c Chain) Reflect(object *unstructured.Unstructured) (map[string]any, error
 	if len(state) == 0 {
 		return nil, nil
 	}
-	if generations := Generations(object.Object, state); len(generations) > 0 {
+	if generations := StatusGenerations(object.Object, state); len(generations) > 0 {
 		state = maps.Clone(state)
 		maps.Copy(state, generations)
 	}
 	return state, nil
 }
 
-// Generations are what goes with a status that has an observedGeneration: the
+// StatusGenerations are what goes with a status that has an observedGeneration: the
 // generations of its object and of the template, unless it has them itself.
-func Generations(object, state map[string]any) map[string]any {
-	if !observes(state) {
+func StatusGenerations(object, state map[string]any) map[string]any {
+	if !hasObservedGeneration(state) {
 		return nil
 	}
 	missing := map[string]any{}
@@ -78,9 +78,9 @@ func Generations(object, state map[string]any) map[string]any {
 	return missing
 }
 
-// observes tells whether a status has an observedGeneration, or one of its
+// hasObservedGeneration reports whether a status has an observedGeneration, or one of its
 // conditions.
-func observes(state map[string]any) bool {
+func hasObservedGeneration(state map[string]any) bool {
 	_, ok := fields.Int(state, "observedGeneration")
 	return ok || slices.ContainsFunc(fields.List(state, "conditions"), func(entry any) bool {
 		c, _ := entry.(map[string]any)
@@ -89,16 +89,16 @@ func observes(state map[string]any) bool {
 	})
 }
 
-// Verdict tells in a word whether an object does what it is for. That is not
+// InterpretHealth tells in a word whether an object does what it is for. That is not
 // its Health: a Job that runs is Healthy. Without a rule for that an object is
 // Healthy unless its Health says that it failed, and of a kind of which nothing is
 // known, that it is not ready. An error is that of a customization; the verdict is
 // Unknown then.
-func (c Chain) Verdict(object *unstructured.Unstructured) (string, error) {
+func (c Chain) InterpretHealth(object *unstructured.Unstructured) (string, error) {
 	if object == nil || object.Object == nil {
 		return Unknown, nil
 	}
-	known := c.of(object)
+	known := c.operationsOf(object)
 	if known.Custom.Verdict != nil {
 		verdict, err := known.Custom.Verdict(object.Object)
 		if err != nil {
@@ -109,7 +109,7 @@ func (c Chain) Verdict(object *unstructured.Unstructured) (string, error) {
 	if known.Verdict != nil && readable(object.Object) {
 		return known.Verdict(object.Object), nil
 	}
-	switch c.Health(object).Status {
+	switch c.AssessHealth(object).Status {
 	case health.Degraded:
 		return Unhealthy, nil
 	case health.Progressing:
@@ -130,19 +130,19 @@ func VerdictIf(well bool) string {
 	return Unhealthy
 }
 
-// Aggregate returns the whole status that a template has by what its clusters
+// AggregateStatus returns the whole status that a template has by what its clusters
 // report, and whether that is another than it has now. There is none to write if
 // the kind, or what is reported, does not give one.
 //
 // All clusters that should have the object are items, also those that report
 // nothing yet. Their order does not matter. An error is that of a customization.
-func (c Chain) Aggregate(template *unstructured.Unstructured, items []Item) (status map[string]any, changed bool, err error) {
+func (c Chain) AggregateStatus(template *unstructured.Unstructured, items []ClusterItem) (status map[string]any, changed bool, err error) {
 	if template == nil || template.Object == nil {
 		return nil, false, nil
 	}
 	items = slices.Clone(items)
-	slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	known := c.of(template)
+	slices.SortStableFunc(items, func(a, b ClusterItem) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	known := c.operationsOf(template)
 	switch {
 	case known.Custom.Aggregate != nil:
 		if status, err = known.Custom.Aggregate(template.Object, items); err != nil {
@@ -151,9 +151,9 @@ func (c Chain) Aggregate(template *unstructured.Unstructured, items []Item) (sta
 	case known.Aggregate != nil:
 		status = known.Aggregate(template.Object, items)
 	default:
-		status = aggregate.Usual(template.Object, items, aggregate.Rules{})
+		status = aggregate.MergeUsualStatus(template.Object, items, aggregate.AggregationRules{})
 	}
-	if status == nil || aggregate.Same(status, fields.Map(template.Object, "status")) {
+	if status == nil || aggregate.SameValue(status, fields.Map(template.Object, "status")) {
 		return nil, false, nil
 	}
 	return runtime.DeepCopyJSON(status), true, nil

@@ -19,12 +19,12 @@ import (
 // Requirements are what each pod of an object needs of a node.
 type Requirements = pods.Requirements
 
-// Replicas returns how many pods an object asks for and what each of them needs,
+// GetReplicas returns how many pods an object asks for and what each of them needs,
 // which is nil if that is nothing. The kinds that have no replicas have none; those
 // that nobody knows have them if the object has the usual shape. An error is that of
 // a customization.
-func (c Chain) Replicas(object *unstructured.Unstructured) (replicas int32, needs *Requirements, has bool, err error) {
-	known := c.of(object)
+func (c Chain) GetReplicas(object *unstructured.Unstructured) (replicas int32, needs *Requirements, has bool, err error) {
+	known := c.operationsOf(object)
 	switch {
 	case known.Custom.Replicas != nil:
 		replicas, needs, err = known.Custom.Replicas(object.Object)
@@ -32,7 +32,7 @@ func (c Chain) Replicas(object *unstructured.Unstructured) (replicas int32, need
 	case known.Replicas != nil:
 		replicas, needs = known.Replicas(object.Object)
 		return replicas, needs, true, nil
-	case known.scales():
+	case known.knowsReplicas():
 		return 0, nil, false, nil
 	}
 	replicas, needs, has = usualReplicas(object)
@@ -49,10 +49,10 @@ type Component struct {
 	Needs *Requirements
 }
 
-// Components returns the parts of an object that have pods of their own. The kinds
+// GetComponents returns the parts of an object that have pods of their own. The kinds
 // that have one pod template have none. An error is that of a customization.
-func (c Chain) Components(object *unstructured.Unstructured) (parts []Component, has bool, err error) {
-	known := c.of(object)
+func (c Chain) GetComponents(object *unstructured.Unstructured) (parts []Component, has bool, err error) {
+	known := c.operationsOf(object)
 	switch {
 	case known.Custom.Components != nil:
 		parts, err = known.Custom.Components(object.Object)
@@ -63,11 +63,11 @@ func (c Chain) Components(object *unstructured.Unstructured) (parts []Component,
 	return nil, false, nil
 }
 
-// Revise returns a copy of an object that asks for another number of pods. Of a
+// ReviseReplicas returns a copy of an object that asks for another number of pods. Of a
 // kind whose number cannot be revised it is the same. An error is that of a
 // customization.
-func (c Chain) Revise(object *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
-	known := c.of(object)
+func (c Chain) ReviseReplicas(object *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+	known := c.operationsOf(object)
 	switch {
 	case known.Custom.Revise != nil:
 		revised, err := known.Custom.Revise(object.Object, replicas)
@@ -77,20 +77,20 @@ func (c Chain) Revise(object *unstructured.Unstructured, replicas int32) (*unstr
 		if err != nil {
 			return nil, err
 		}
-		return copied(revised), nil
+		return copyToUnstructured(revised), nil
 	case known.Revise != nil:
-		return copied(known.Revise(object.Object, replicas)), nil
+		return copyToUnstructured(known.Revise(object.Object, replicas)), nil
 	}
-	if _, _, has := usualReplicas(object); has && !known.scales() {
-		return copied(fields.With(object.Object, int64(replicas), "spec", "replicas")), nil
+	if _, _, has := usualReplicas(object); has && !known.knowsReplicas() {
+		return copyToUnstructured(fields.With(object.Object, int64(replicas), "spec", "replicas")), nil
 	}
 	return object.DeepCopy(), nil
 }
 
-// Completions returns how many pods of an object have to succeed in all. Only
+// GetCompletions returns how many pods of an object have to succeed in all. Only
 // kinds that end with a number of them have it, and only if one is set.
-func (c Chain) Completions(object *unstructured.Unstructured) (completions int32, has bool) {
-	if known := c.of(object); known.Completions != nil {
+func (c Chain) GetCompletions(object *unstructured.Unstructured) (completions int32, has bool) {
+	if known := c.operationsOf(object); known.Completions != nil {
 		return known.Completions(object.Object)
 	}
 	return 0, false
@@ -99,30 +99,30 @@ func (c Chain) Completions(object *unstructured.Unstructured) (completions int32
 // ReviseCompletions returns a copy of an object of which another number of pods
 // has to succeed. An object without such a number does not get one.
 func (c Chain) ReviseCompletions(object *unstructured.Unstructured, completions int32) *unstructured.Unstructured {
-	if _, has := c.Completions(object); has {
-		if known := c.of(object); known.ReviseCompletions != nil {
-			return copied(known.ReviseCompletions(object.Object, completions))
+	if _, has := c.GetCompletions(object); has {
+		if known := c.operationsOf(object); known.ReviseCompletions != nil {
+			return copyToUnstructured(known.ReviseCompletions(object.Object, completions))
 		}
 	}
 	return object.DeepCopy()
 }
 
-// Indexed tells whether the pods of an object that have to succeed are told apart by
+// HasIndexedCompletions reports whether the pods of an object that have to succeed are told apart by
 // indexes from 0 on, so that those of several clusters would have the same.
-func (c Chain) Indexed(object *unstructured.Unstructured) bool {
-	known := c.of(object)
+func (c Chain) HasIndexedCompletions(object *unstructured.Unstructured) bool {
+	known := c.operationsOf(object)
 	return known.Indexed != nil && known.Indexed(object.Object)
 }
 
-// Prune returns a copy of an object without what only this object has, and no
+// PruneObject returns a copy of an object without what only this object has, and no
 // other that is made from it on a cluster: what the API server and controllers
 // wrote into it.
-func (c Chain) Prune(object *unstructured.Unstructured) *unstructured.Unstructured {
+func (c Chain) PruneObject(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if object == nil || object.Object == nil {
 		return object.DeepCopy()
 	}
 	pruned := fields.Without(object.Object, "status")
-	if known := c.of(object); known.Prune != nil {
+	if known := c.operationsOf(object); known.Prune != nil {
 		pruned = known.Prune(pruned)
 	}
 	for _, name := range []string{
@@ -131,7 +131,7 @@ func (c Chain) Prune(object *unstructured.Unstructured) *unstructured.Unstructur
 	} {
 		pruned = fields.Without(pruned, "metadata", name)
 	}
-	return copied(pruned)
+	return copyToUnstructured(pruned)
 }
 
 // Dependency is an object that another needs on the same cluster, or several
@@ -145,11 +145,11 @@ type Dependency struct {
 	Selector *metav1.LabelSelector
 }
 
-// Dependencies returns the objects that an object needs beside it, each once
+// GetDependencies returns the objects that an object needs beside it, each once
 // and always in the same order. They need not exist. An error is that of a
 // customization.
-func (c Chain) Dependencies(object *unstructured.Unstructured) ([]Dependency, error) {
-	known := c.of(object)
+func (c Chain) GetDependencies(object *unstructured.Unstructured) ([]Dependency, error) {
+	known := c.operationsOf(object)
 	switch {
 	case known.Custom.Dependencies != nil:
 		return known.Custom.Dependencies(object.Object)
@@ -159,13 +159,13 @@ func (c Chain) Dependencies(object *unstructured.Unstructured) ([]Dependency, er
 	return nil, nil
 }
 
-// Depends tells whether objects of a kind may need others.
-func (c Chain) Depends(kind schema.GroupVersionKind) bool {
+// MayHaveDependencies reports whether objects of a kind may need others.
+func (c Chain) MayHaveDependencies(kind schema.GroupVersionKind) bool {
 	known := c.Operations(kind)
 	return known.Custom.Dependencies != nil || known.Dependencies != nil
 }
 
-// Retained returns the paths of fields that are the cluster's once the object
+// RetainedFieldPaths returns the paths of fields that are the cluster's once the object
 // exists there: its own controllers and its API server set them.
 //
 // They matter only if the manifest has them, because server-side apply leaves
@@ -175,9 +175,9 @@ func (c Chain) Depends(kind schema.GroupVersionKind) bool {
 //
 // spec.replicas of any kind is one if a label says so: something in the cluster
 // decides it then, such as an autoscaler.
-func (c Chain) Retained(manifest *unstructured.Unstructured) [][]string {
+func (c Chain) RetainedFieldPaths(manifest *unstructured.Unstructured) [][]string {
 	var paths [][]string
-	if known := c.of(manifest); known.Retained != nil {
+	if known := c.operationsOf(manifest); known.Retained != nil {
 		paths = known.Retained(manifest.Object)
 	}
 	if manifest != nil && fields.String(manifest.Object, "metadata", "labels", policyv1alpha1.LabelRetainReplicas) == "true" {
@@ -186,17 +186,17 @@ func (c Chain) Retained(manifest *unstructured.Unstructured) [][]string {
 	return paths
 }
 
-// Retains tells whether a customization says what of an object of the kind is the
-// cluster's: then Retain is asked, and Retained does not matter.
-func (c Chain) Retains(kind schema.GroupVersionKind) bool {
+// CustomizesRetention reports whether a customization says what of an object of the kind is the
+// cluster's: then RetainFields is asked, and RetainedFieldPaths does not matter.
+func (c Chain) CustomizesRetention(kind schema.GroupVersionKind) bool {
 	return c.Operations(kind).Custom.Retain != nil
 }
 
-// Retain returns what to apply of an object of a kind that Retains, by the one that
+// RetainFields returns what to apply of an object of a kind that CustomizesRetention, by the one that
 // is in the cluster. It is about the same object, and has no status. An error is
 // that of the customization: then the object has to stay as it is.
-func (c Chain) Retain(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	known := c.of(desired)
+func (c Chain) RetainFields(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	known := c.operationsOf(desired)
 	if known.Custom.Retain == nil {
 		return desired.DeepCopy(), nil
 	}
@@ -207,7 +207,7 @@ func (c Chain) Retain(desired, observed *unstructured.Unstructured) (*unstructur
 	if err := CheckSame(made, desired.Object); err != nil {
 		return nil, err
 	}
-	return copied(fields.Without(made, "status")), nil
+	return copyToUnstructured(fields.Without(made, "status")), nil
 }
 
 // CheckSame returns what is wrong with what a customization has made of an object: it has
@@ -222,14 +222,14 @@ func CheckSame(made, desired map[string]any) error {
 	return nil
 }
 
-// of returns what is known of the kind of an object, which may be nothing.
-func (c Chain) of(object *unstructured.Unstructured) Operations {
+// operationsOf returns what is known of the kind of an object, which may be nothing.
+func (c Chain) operationsOf(object *unstructured.Unstructured) Operations {
 	if object == nil || object.Object == nil {
 		return Operations{}
 	}
 	return c.Operations(object.GroupVersionKind())
 }
 
-func copied(object map[string]any) *unstructured.Unstructured {
+func copyToUnstructured(object map[string]any) *unstructured.Unstructured {
 	return (&unstructured.Unstructured{Object: object}).DeepCopy()
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/pods"
 )
 
-// scales tells whether somebody says how many pods objects of the kind ask for, or
+// knowsReplicas reports whether somebody says how many pods objects of the kind ask for, or
 // which parts they have. Then their shape says nothing.
-func (o Operations) scales() bool {
+func (o Operations) knowsReplicas() bool {
 	return o.Replicas != nil || o.Revise != nil || o.Components != nil ||
 		o.Custom.Replicas != nil || o.Custom.Revise != nil || o.Custom.Components != nil
 }
@@ -33,7 +33,7 @@ func usualReplicas(object *unstructured.Unstructured) (replicas int32, needs *Re
 	if !whole || n < 0 || n > math.MaxInt32 || len(fields.List(pod, "containers")) == 0 {
 		return 0, nil, false
 	}
-	return int32(n), pods.Of(pod), true
+	return int32(n), pods.RequirementsFromSpec(pod), true
 }
 
 // usualHealth judges an object without a rule of its own: it is healthy unless a
@@ -46,16 +46,16 @@ func usualHealth(object map[string]any) health.Health {
 			if h.Status != health.Healthy {
 				return h
 			}
-			if counted, few := missing(object); few {
+			if counted, few := missingReplicas(object); few {
 				return counted
 			}
 			return h
 		}
 	}
-	if h, few := missing(object); few {
+	if h, few := missingReplicas(object); few {
 		return h
 	}
-	return health.Healthy.With("Exists", "The object exists and reports no problem.")
+	return health.Healthy.WithReason("Exists", "The object exists and reports no problem.")
 }
 
 // byCondition judges an object by a condition that should be True; a controller that
@@ -64,27 +64,27 @@ func byCondition(object map[string]any, c fields.Condition) health.Health {
 	generation := fields.IntOr(0, object, "metadata", "generation")
 	switch {
 	case c.ObservedGeneration != 0 && c.ObservedGeneration < generation:
-		return health.Progressing.With("NotObserved", "Condition %s is for generation %d, but the object has generation %d.",
+		return health.Progressing.WithReason("NotObserved", "Condition %s is for generation %d, but the object has generation %d.",
 			c.Type, c.ObservedGeneration, generation)
 	case c.True():
-		return health.Healthy.With(c.Type, "%s", health.Because("Condition "+c.Type+" is True", c.Message))
+		return health.Healthy.WithReason(c.Type, "%s", health.SentenceWithCause("Condition "+c.Type+" is True", c.Message))
 	case c.False():
-		return health.Progressing.Of(c, "Not"+c.Type, "Condition "+c.Type+" is False")
+		return health.Progressing.FromCondition(c, "Not"+c.Type, "Condition "+c.Type+" is False")
 	default:
-		return health.Progressing.Of(c, "Not"+c.Type, "Condition "+c.Type+" is Unknown")
+		return health.Progressing.FromCondition(c, "Not"+c.Type, "Condition "+c.Type+" is Unknown")
 	}
 }
 
-// missing tells whether an object counts fewer pods than it asks for. A counter that
+// missingReplicas reports whether an object counts fewer pods than it asks for. A counter that
 // is not there is no count of zero: many kinds do not have it.
-func missing(object map[string]any) (h health.Health, few bool) {
+func missingReplicas(object map[string]any) (h health.Health, few bool) {
 	want, asks := fields.Int(object, "spec", "replicas")
 	if !asks {
 		return h, false
 	}
 	for _, counter := range []struct{ field, what string }{{"readyReplicas", "ready"}, {"availableReplicas", "available"}} {
 		if has, counts := fields.Int(object, "status", counter.field); counts && has < want {
-			return health.Progressing.With("ReplicasUnavailable", "%d of %d replicas are %s.", has, want, counter.what), true
+			return health.Progressing.WithReason("ReplicasUnavailable", "%d of %d replicas are %s.", has, want, counter.what), true
 		}
 	}
 	return h, false

@@ -119,7 +119,7 @@ func operators() map[string]operator {
 // are judged in their clusters, and their templates say what clusters report.
 func TestKindsOfTheUsualShapeNeedNoCustomization(t *testing.T) {
 	t.Parallel()
-	chain := shipped.Chain()
+	chain := shipped.BuiltinChain()
 	for name, of := range operators() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +131,7 @@ func TestKindsOfTheUsualShapeNeedNoCustomization(t *testing.T) {
 				return &unstructured.Unstructured{Object: fields.With(object, parse(t, status), "status")}
 			}
 			verdict := func(status, want string) {
-				if got, err := chain.Verdict(inCluster(status)); got != want || err != nil {
+				if got, err := chain.InterpretHealth(inCluster(status)); got != want || err != nil {
 					t.Errorf("%s: %s, %v; want %s", status, got, err, want)
 				}
 			}
@@ -149,11 +149,11 @@ func TestKindsOfTheUsualShapeNeedNoCustomization(t *testing.T) {
 func divides(t *testing.T, chain interpret.Chain, template map[string]any, want int32) {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: template}
-	replicas, needs, has, err := chain.Replicas(object)
+	replicas, needs, has, err := chain.GetReplicas(object)
 	if has != (want >= 0) || has && (replicas != want || needs == nil || needs.NodeSelector["disk"] != "ssd") || err != nil {
 		t.Errorf("it has %d replicas (%t) with %+v, %v; want %d", replicas, has, needs, err, want)
 	}
-	revised, err := chain.Revise(object, 7)
+	revised, err := chain.ReviseReplicas(object, 7)
 	expected := template
 	if want >= 0 {
 		expected = fields.With(template, int64(7), "spec", "replicas")
@@ -166,11 +166,11 @@ func divides(t *testing.T, chain interpret.Chain, template map[string]any, want 
 // aggregates checks that two clusters that do well make a template that does.
 func aggregates(t *testing.T, chain interpret.Chain, template map[string]any, object *unstructured.Unstructured) {
 	t.Helper()
-	reported, err := chain.Reflect(object)
+	reported, err := chain.ReflectStatus(object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, _, err := chain.Aggregate(&unstructured.Unstructured{Object: template}, []interpret.Item{
+	status, _, err := chain.AggregateStatus(&unstructured.Unstructured{Object: template}, []interpret.ClusterItem{
 		{Cluster: "a", Status: reported, Applied: true, Health: interpret.Healthy}, {Cluster: "b", Status: reported, Applied: true, Health: interpret.Healthy},
 	})
 	if err != nil {
@@ -196,21 +196,21 @@ func TestTheShapeSaysNothingOfKindsThatSomebodyKnows(t *testing.T) {
 	object := &unstructured.Unstructured{Object: parse(t, `{apiVersion: example.com/v1, kind: Thing, spec: {replicas: 3, workers: 5, template: `+pod+`}}`)}
 	kind := object.GroupVersionKind()
 	for name, known := range map[string]interpret.Operations{
-		"replicas by a customization": {Custom: interpret.Custom{Replicas: func(map[string]any) (int32, *interpret.Requirements, error) { return 5, nil, nil }}},
+		"replicas by a customization": {Custom: interpret.CustomOperations{Replicas: func(map[string]any) (int32, *interpret.Requirements, error) { return 5, nil, nil }}},
 		"parts":                       {Components: func(map[string]any) []interpret.Component { return nil }},
 	} {
 		chain := interpret.Chain{layer{kind: known}}
-		if replicas, _, _, err := chain.Replicas(object); replicas == 3 || err != nil {
+		if replicas, _, _, err := chain.GetReplicas(object); replicas == 3 || err != nil {
 			t.Errorf("%s: spec.replicas counts, %v", name, err)
 		}
-		if revised, err := chain.Revise(object, 7); err != nil || fields.Get(revised.Object, "spec", "replicas") != int64(3) {
+		if revised, err := chain.ReviseReplicas(object, 7); err != nil || fields.Get(revised.Object, "spec", "replicas") != int64(3) {
 			t.Errorf("%s: spec.replicas is revised, %v", name, err)
 		}
 	}
-	if replicas, _, has, _ := (interpret.Chain{}).Replicas(object); !has || replicas != 3 {
+	if replicas, _, has, _ := (interpret.Chain{}).GetReplicas(object); !has || replicas != 3 {
 		t.Errorf("nobody knows it: it has %d replicas, %t", replicas, has)
 	}
-	if _, _, has, _ := (interpret.Chain{}).Replicas(nil); has {
+	if _, _, has, _ := (interpret.Chain{}).GetReplicas(nil); has {
 		t.Error("nothing has replicas")
 	}
 }

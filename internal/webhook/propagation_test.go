@@ -297,7 +297,7 @@ func testBindingsOfObjects(t *testing.T, admin, controller client.Client, count 
 }
 
 func testProtection(t *testing.T, admin client.Client) {
-	for i, object := range manifests.Protection(manifests.Hub{Name: "hub"}) {
+	for i, object := range manifests.DeletionProtection(manifests.Hub{Name: "hub"}) {
 		content, err := json.Marshal(object)
 		if err != nil {
 			t.Fatal(err)

@@ -39,9 +39,9 @@ func TestNoWebhookReadsWhatCannotBeStored(t *testing.T) {
 		}
 		maps.Copy(all, handlers)
 	}
-	add(cluster.Handlers(t.Context(), cluster.Options{Clients: clients, Clock: clocktesting.NewFakePassiveClock(now())}))
-	add(work.Handlers(work.Options{Clients: clients, ManifestsSizeMax: workv1.ManifestsSizeMax}))
-	add(propagation.Handlers(propagation.Options{Clients: clients}))
+	add(cluster.WebhookHandlers(t.Context(), cluster.WebhookOptions{Clients: clients, Clock: clocktesting.NewFakePassiveClock(now())}))
+	add(work.WebhookHandlers(work.WebhookOptions{Clients: clients, ManifestsSizeMax: workv1.ManifestsSizeMax}))
+	add(propagation.WebhookHandlers(propagation.WebhookOptions{Clients: clients}))
 	object := `{"metadata":{"name":"x"},"spec":{"list":[` + strings.Repeat("0,", 1_500_000) + `0]}}`
 	for path, handler := range all {
 		t.Run(path, func(t *testing.T) {

@@ -227,19 +227,19 @@ func start(t *testing.T) (client.Client, *rest.Config, *calls) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handlers, err := cluster.Handlers(t.Context(), cluster.Options{
+	handlers, err := cluster.WebhookHandlers(t.Context(), cluster.WebhookOptions{
 		Clients: clients, Metadata: clusters, Clock: clocktesting.NewFakePassiveClock(now()), DefaultSet: true, MaxUnaccepted: maxUnaccepted,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	works, err := work.Handlers(work.Options{Clients: clients, ManifestsSizeMax: workv1.ManifestsSizeMax})
+	works, err := work.WebhookHandlers(work.WebhookOptions{Clients: clients, ManifestsSizeMax: workv1.ManifestsSizeMax})
 	if err != nil {
 		t.Fatal(err)
 	}
 	maps.Copy(handlers, works)
-	policies, err := propagation.Handlers(propagation.Options{
-		Clients: clients, Authorize: true, Customizations: propagation.Customizations(clients.Discovery().RESTClient()),
+	policies, err := propagation.WebhookHandlers(propagation.WebhookOptions{
+		Clients: clients, Authorize: true, Customizations: propagation.ReadCustomizations(clients.Discovery().RESTClient()),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func serve(t *testing.T, environment *envtest.Environment, config *rest.Config, 
 	shortly := clocktesting.NewFakeClock(now())
 	go func() {
 		defer stop()
-		stopped <- serving.Run(ctx, serving.Options{
+		stopped <- serving.RunWebhookServer(ctx, serving.ServerOptions{
 			Component: "test", Handlers: handlers, Config: config, Clock: shortly, Server: server,
 			Port: install.LocalServingPort, CertDir: install.LocalServingCertDir,
 		})
@@ -356,8 +356,8 @@ func installed(t *testing.T) (m []*admissionregistrationv1.MutatingWebhookConfig
 			t.Fatal(err)
 		}
 	}
-	gates, _ := features.Resolve(features.HubPlacement, map[string]bool{string(features.Propagation): true})
-	for _, object := range manifests.Webhooks(manifests.Hub{Name: "hub", Placement: gates}) {
+	gates, _ := features.ResolveGates(features.HubPlacement, map[string]bool{string(features.Propagation): true})
+	for _, object := range manifests.WebhookConfigurations(manifests.Hub{Name: "hub", Placement: gates}) {
 		switch object.(type) {
 		case *admissionv1ac.MutatingWebhookConfigurationApplyConfiguration:
 			m = append(m, &admissionregistrationv1.MutatingWebhookConfiguration{})

@@ -62,7 +62,7 @@ func aggregatedAPI(t *testing.T, l *lab) {
 	single := l.controller
 	replicated := l.deps
 	replicated.Options.Replicas = 3
-	l.controller = New(replicated)
+	l.controller = NewClusterManagerController(replicated)
 	t.Cleanup(func() { l.controller = single })
 	l.hub(t, aggregated)
 	l.settle(t)

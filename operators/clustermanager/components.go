@@ -19,24 +19,24 @@ import (
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
 
-// components installs the Deployments and finds out how far they are.
-func (i *installation) components(ctx context.Context, p *pass) error {
+// deployComponents installs the Deployments and finds out how far they are.
+func (i *hubInstallation) deployComponents(ctx context.Context, p *clusterManagerPass) error {
 	var err error
-	if p.hub.PushClusters, err = i.pushClusters(ctx, p); err != nil {
+	if p.hub.PushClusters, err = i.hasPushCluster(ctx, p); err != nil {
 		return err
 	}
-	for _, component := range manifests.Components(p.hub) {
-		if err := p.Apply(ctx, i.management, component.Workload.Deployment()); err != nil {
+	for _, component := range manifests.HubComponents(p.hub) {
+		if err := p.Apply(ctx, i.management, component.Workload.RenderDeployment()); err != nil {
 			return err
 		}
-		live, err := i.deployment(ctx, component.Workload.Name, p)
+		live, err := i.getHubDeployment(ctx, component.Workload.Name, p)
 		if err != nil {
 			return err
 		}
 		applied := p.Records[len(p.Records)-1]
-		p.rollouts = append(p.rollouts, status.RolloutOf(wanted(component, applied.Generation), live))
+		p.rollouts = append(p.rollouts, status.RolloutOf(wantedDeployment(component, applied.Generation), live))
 	}
-	p.Records = append(p.Records, absent(p.hub)...)
+	p.Records = append(p.Records, absentDeployments(p.hub)...)
 	return nil
 }
 
@@ -45,21 +45,21 @@ func (i *installation) components(ctx context.Context, p *pass) error {
 // have.
 const connectionsPage = 50
 
-// pushClusters tells whether the hub has a Push cluster. The controller comes
+// hasPushCluster reports whether the hub has a Push cluster. The controller comes
 // back when that changes.
-func (i *installation) pushClusters(ctx context.Context, p *pass) (bool, error) {
+func (i *hubInstallation) hasPushCluster(ctx context.Context, p *clusterManagerPass) (bool, error) {
 	if p.hub.NoPush {
-		i.arrivals.Forget(p.Object.Name)
+		i.arrivals.ForgetHub(p.Object.Name)
 		return false, nil
 	}
 	if p.target == i.management {
-		if _, err := i.connections.Ensure(p.home); err != nil {
+		if _, err := i.connections.EnsureWatches(p.home); err != nil {
 			return false, err
 		}
-	} else if err := i.arrivals.Watch(p.Object.Name, p.credential); err != nil { //nolint:contextcheck // the watch outlives the pass
+	} else if err := i.arrivals.WatchHub(p.Object.Name, p.credential); err != nil { //nolint:contextcheck // the watch outlives the pass
 		return false, err
 	}
-	for list, err := range i.connectionsOf(ctx, p) {
+	for list, err := range i.listConnections(ctx, p) {
 		if err != nil {
 			return false, fmt.Errorf("listing ClusterConnections: %w", err)
 		}
@@ -70,12 +70,12 @@ func (i *installation) pushClusters(ctx context.Context, p *pass) (bool, error) 
 	return false, nil
 }
 
-// connectionsOf returns the ClusterConnections of a hub: those of the management cluster,
+// listConnections returns the ClusterConnections of a hub: those of the management cluster,
 // whose cache has all of them, at once, and those of another one in pages.
-func (i *installation) connectionsOf(ctx context.Context, p *pass) iter.Seq2[*fleetv1alpha1.ClusterConnectionList, error] {
+func (i *hubInstallation) listConnections(ctx context.Context, p *clusterManagerPass) iter.Seq2[*fleetv1alpha1.ClusterConnectionList, error] {
 	empty := func() *fleetv1alpha1.ClusterConnectionList { return &fleetv1alpha1.ClusterConnectionList{} }
 	if p.target != i.management {
-		return paging.Each(ctx, paging.Of(p.target.Client, connectionsPage, paging.ClustersMax), empty)
+		return paging.EachPage(ctx, paging.NewPages(p.target.Client, connectionsPage, paging.ClustersMax), empty)
 	}
 	return func(yield func(*fleetv1alpha1.ClusterConnectionList, error) bool) {
 		all := empty()
@@ -87,14 +87,14 @@ func isPush(connection *fleetv1alpha1.ClusterConnection) bool {
 	return connection.Spec.SyncMode == fleetv1alpha1.SyncModePush
 }
 
-// absent returns records of the Deployments that hubs of OCM have and those of
+// absentDeployments returns records of the Deployments that hubs of OCM have and those of
 // this version have not: "clusteradm get hub-info" looks their names up among
 // the related resources, and fails if it does not find them there. That there
 // are no such Deployments does not matter to it.
-func absent(h manifests.Hub) []render.Record {
-	var records []render.Record
+func absentDeployments(h manifests.Hub) []render.AppliedRecord {
+	var records []render.AppliedRecord
 	for _, part := range []string{"addon-manager-controller"} {
-		records = append(records, render.Record{
+		records = append(records, render.AppliedRecord{
 			GroupVersionResource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment",
 			Namespace: h.Namespace(), Name: h.Name + "-" + part,
 		})
@@ -102,24 +102,24 @@ func absent(h manifests.Hub) []render.Record {
 	return records
 }
 
-// look finds out how those components are that are installed, while nothing can
+// observeRollouts finds out how those components are that are installed, while nothing can
 // be changed.
-func (c *clusters) look(ctx context.Context, p *pass) error {
-	for _, component := range manifests.Components(p.hub) {
-		live, err := c.deployment(ctx, component.Workload.Name, p)
+func (c *operatorClusters) observeRollouts(ctx context.Context, p *clusterManagerPass) error {
+	for _, component := range manifests.HubComponents(p.hub) {
+		live, err := c.getHubDeployment(ctx, component.Workload.Name, p)
 		if err != nil {
 			return err
 		}
 		if live.UID != "" {
-			p.rollouts = append(p.rollouts, status.RolloutOf(wanted(component, live.Generation), live))
+			p.rollouts = append(p.rollouts, status.RolloutOf(wantedDeployment(component, live.Generation), live))
 		}
 	}
 	return nil
 }
 
-// deployment returns a Deployment of the hub; one without a UID means that there
+// getHubDeployment returns a Deployment of the hub; one without a UID means that there
 // is none.
-func (c *clusters) deployment(ctx context.Context, name string, p *pass) (*appsv1.Deployment, error) {
+func (c *operatorClusters) getHubDeployment(ctx context.Context, name string, p *clusterManagerPass) (*appsv1.Deployment, error) {
 	live := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: p.hub.Namespace(), Name: name}
 	if err := c.Client.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
@@ -128,17 +128,17 @@ func (c *clusters) deployment(ctx context.Context, name string, p *pass) (*appsv
 	return live, nil
 }
 
-// wanted is what a component's Deployment of the generation is to be.
-func wanted(component manifests.Component, generation int64) status.Wanted {
-	return status.Wanted{
+// wantedDeployment is what a component's Deployment of the generation is to be.
+func wantedDeployment(component manifests.HubComponent, generation int64) status.WantedDeployment {
+	return status.WantedDeployment{
 		Deployment: component.Workload.Name, CountsFor: component.CountsFor,
 		Replicas: component.Workload.Replicas, Generation: generation,
 	}
 }
 
-// available tells whether a Deployment of the hub has a pod that works.
-func (c *clusters) available(ctx context.Context, p *pass, part string) (bool, error) {
-	live, err := c.deployment(ctx, p.Object.Name+"-"+part, p)
+// isPartAvailable reports whether a Deployment of the hub has a pod that works.
+func (c *operatorClusters) isPartAvailable(ctx context.Context, p *clusterManagerPass, part string) (bool, error) {
+	live, err := c.getHubDeployment(ctx, p.Object.Name+"-"+part, p)
 	if err != nil {
 		return false, err
 	}

@@ -30,26 +30,26 @@ const (
 	hubResync = time.Minute
 )
 
-// connect finds the hub: the operator's own cluster, or in mode Hosted the one
+// connectHub finds the hub: the operator's own cluster, or in mode Hosted the one
 // that the administrator's secret leads to.
-func (w *preparation) connect(ctx context.Context, p *pass) error {
-	if !p.hub.Hosted() {
+func (w *hubPreparation) connectHub(ctx context.Context, p *clusterManagerPass) error {
+	if !p.hub.IsHosted() {
 		p.target = w.management
 		return nil
 	}
-	outcome, err := w.reach(ctx, p)
+	outcome, err := w.probeHubCluster(ctx, p)
 	if err != nil {
 		return err
 	}
 	if outcome.Verdict != probe.Functional {
 		// What runs goes on with its own credentials, so its state is still reported.
-		if err := w.look(ctx, p); err != nil {
+		if err := w.observeRollouts(ctx, p); err != nil {
 			return err
 		}
 		return install.UnreachableError{Reason: hubReason(outcome.Verdict), Message: outcome.Message, After: hubRetry}
 	}
 	p.DueIn(hubResync)
-	if err := w.freeHub(ctx, p); err != nil {
+	if err := w.checkHubIsFree(ctx, p); err != nil {
 		return err
 	}
 	// Before the first effect there, so that whatever is installed is also removed.
@@ -58,26 +58,26 @@ func (w *preparation) connect(ctx context.Context, p *pass) error {
 	})
 }
 
-// reach asks the hub what the credential in the secret may do there. The pass has
+// probeHubCluster asks the hub what the credential in the secret may do there. The pass has
 // its target if it answers, whatever it allows.
-func (c *clusters) reach(ctx context.Context, p *pass) (probe.Outcome, error) {
+func (c *operatorClusters) probeHubCluster(ctx context.Context, p *clusterManagerPass) (probe.CheckOutcome, error) {
 	key := hubSecret(p)
-	secret, err := probe.Secret(ctx, c.Reader, key)
+	secret, err := probe.ReadSecret(ctx, c.Reader, key)
 	if err != nil {
-		return probe.Outcome{}, err
+		return probe.CheckOutcome{}, err
 	}
-	credential := probe.Inspect(secret, key.String(), nil)
+	credential := probe.InspectSecret(secret, key.String(), nil)
 	p.hub.APIServerAddress = apiServerAddress(p.Object, p.hub, credential)
-	outcome := c.prober.HostedHub(ctx, credential, p.hub.Namespace())
+	outcome := c.prober.ProbeHostedHub(ctx, credential, p.hub.Namespace())
 	if outcome.Verdict != probe.Functional && outcome.Verdict != probe.Forbidden {
 		return outcome, nil
 	}
-	there, err := c.hubs.Get(p.Object.Name, credential)
+	there, err := c.hubs.ClientFor(p.Object.Name, credential)
 	if err != nil {
-		return probe.Outcome{}, err
+		return probe.CheckOutcome{}, err
 	}
 	p.credential = credential
-	p.target = install.NewTarget(there, install.Readers{Live: there, Secrets: there}, FieldOwner)
+	p.target = install.NewTarget(there, install.TargetReaders{Live: there, Secrets: there}, FieldOwner)
 	p.hub.HubPort = credential.Port()
 	return outcome, nil
 }
@@ -100,7 +100,7 @@ func apiServerAddress(cm *operatorv1.ClusterManager, h manifests.Hub, credential
 }
 
 // hubSecret is the secret with the administrator's kubeconfig of the hub.
-func hubSecret(p *pass) types.NamespacedName {
+func hubSecret(p *clusterManagerPass) types.NamespacedName {
 	return types.NamespacedName{Namespace: p.hub.Namespace(), Name: operatorv1.ExternalHubKubeConfigSecret}
 }
 
@@ -129,15 +129,15 @@ const hubGoneAfter = 5 * time.Minute
 
 // reachHub finds the hub, to remove what is installed there. There is none in the
 // pass if nothing is, or if it is given up.
-func (r *removal) reachHub(ctx context.Context, p *pass) error {
-	if !p.hub.Hosted() {
+func (r *hubRemoval) reachHub(ctx context.Context, p *clusterManagerPass) error {
+	if !p.hub.IsHosted() {
 		p.target = r.management
 		return nil
 	}
 	if !controllerutil.ContainsFinalizer(p.Object, operatorv1.FinalizerClusterManagerHostedCleanup) {
 		return nil
 	}
-	outcome, err := r.reach(ctx, p)
+	outcome, err := r.probeHubCluster(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -147,20 +147,20 @@ func (r *removal) reachHub(ctx context.Context, p *pass) error {
 		After:      hubGoneAfter, Retry: hubRetry,
 	}
 	if p.target != nil {
-		return p.Reached(ctx, r.Client, eviction)
+		return p.EndEviction(ctx, r.Client, eviction)
 	}
-	if err := p.Evict(ctx, r.Client, eviction, outcome); err != nil {
+	if err := p.EvictUnreachable(ctx, r.Client, eviction, outcome); err != nil {
 		return err
 	}
-	install.Warn(r.Events, p.Object, reasonLeftBehind, "objects on the hub are left behind: "+outcome.Message)
+	install.RecordRemovalWarning(r.Events, p.Object, reasonLeftBehind, "objects on the hub are left behind: "+outcome.Message)
 	return r.releaseHub(ctx, p)
 }
 
 // releaseHub remembers that nothing of ours is left on a hub that the operator
 // does not run on, or that it is given up, so its secret is no longer needed.
-func (r *removal) releaseHub(ctx context.Context, p *pass) error {
-	r.hubs.Forget(p.Object.Name)
-	r.arrivals.Forget(p.Object.Name)
+func (r *hubRemoval) releaseHub(ctx context.Context, p *clusterManagerPass) error {
+	r.hubs.ForgetClient(p.Object.Name)
+	r.arrivals.ForgetHub(p.Object.Name)
 	return p.ChangeMeta(ctx, r.Client, func(cm client.Object) bool {
 		return controllerutil.RemoveFinalizer(cm, operatorv1.FinalizerClusterManagerHostedCleanup)
 	})

@@ -4,7 +4,7 @@
 // Package clustermanager is the operator of a hub: it installs what a
 // ClusterManager asks for, reconciles it, and removes it.
 //
-// An install.Engine walks a ClusterManager through the phases in the order in
+// An install.PhaseEngine walks a ClusterManager through the phases in the order in
 // which they depend on each other. What is installed is in manifests, which is
 // pure; a phase puts it onto a cluster and says if something is missing yet. In
 // mode Hosted there are two of these: the management cluster, where the operator
@@ -50,8 +50,8 @@ const (
 	waitRetry = 5 * time.Second
 )
 
-// Options are what the operator was started with.
-type Options struct {
+// OperatorOptions are what the operator was started with.
+type OperatorOptions struct {
 	// Namespace of the operator.
 	Namespace string
 	// Image of the operator, for components whose image the spec leaves open.
@@ -73,8 +73,8 @@ type Options struct {
 	ProxyEnv []corev1.EnvVar
 }
 
-// Deps is what a Controller works with.
-type Deps struct {
+// ControllerDeps is what a Controller works with.
+type ControllerDeps struct {
 	Client client.Client
 	// Reader reads past the cache of Client.
 	Reader client.Reader
@@ -86,155 +86,157 @@ type Deps struct {
 	// gate of this name; Rules the rules of the components.
 	CRDs        []*apiextensionsv1.CustomResourceDefinition
 	Propagation []*apiextensionsv1.CustomResourceDefinition
-	Rules       manifests.Rules
-	Options     Options
+	Rules       manifests.ComponentRules
+	Options     OperatorOptions
 	// Metrics is where the metrics are registered. Nil means nowhere.
 	Metrics prometheus.Registerer
 }
 
-// clusters are those that the operator works on, and what it does so with.
-type clusters struct {
-	Deps
+// operatorClusters are those that the operator works on, and what it does so with.
+type operatorClusters struct {
+	ControllerDeps
 	// management is the cluster that the operator runs on; hubs are those that it
 	// does not run on.
 	management *install.Target
-	hubs       *remote.Clients
+	hubs       *remote.ClusterClients
 	prober     probe.Prober
 	// arrivals watches the Push clusters of hubs.
-	arrivals *arrivals.Source
+	arrivals *arrivals.PushClusterSource
 	// expiries are those of the certificates of the hubs.
 	expiries *metrics.Expiries
 }
 
 // Controller installs hubs.
 type Controller struct {
-	*clusters
-	engine install.Engine[*operatorv1.ClusterManager, *pass]
+	*operatorClusters
+	engine install.PhaseEngine[*operatorv1.ClusterManager, *clusterManagerPass]
 	// watches begin as the rights of the operator allow, those of
 	// ClusterConnections after their kind was installed.
-	watches, connections *install.Watches
+	watches, connections *install.KindWatches
 }
 
-// New returns a controller. It does nothing until it is set up with a manager,
+// NewClusterManagerController returns a controller. It does nothing until it is set up with a manager,
 // or its Reconcile is called.
-func New(d Deps) *Controller {
-	all := &clusters{
-		Deps:       d,
-		management: install.NewTarget(d.Client, install.Readers{Live: d.Reader, Secrets: d.Reader}, FieldOwner),
-		hubs:       remote.NewClients(d.Client.Scheme()),
-		arrivals:   arrivals.New(d.Client.Scheme()),
-		expiries:   metrics.NewExpiries(),
+func NewClusterManagerController(d ControllerDeps) *Controller {
+	all := &operatorClusters{
+		ControllerDeps: d,
+		management:     install.NewTarget(d.Client, install.TargetReaders{Live: d.Reader, Secrets: d.Reader}, FieldOwner),
+		hubs:           remote.NewClusterClients(d.Client.Scheme()),
+		arrivals:       arrivals.NewPushClusterSource(d.Client.Scheme()),
+		expiries:       metrics.NewExpiries(),
 	}
-	c := &Controller{clusters: all, watches: &install.Watches{}, connections: &install.Watches{}}
-	may := permitted{clusters: all, review: &review{client: d.Client, clock: d.Clock}, watches: c.watches}
-	c.engine = install.Engine[*operatorv1.ClusterManager, *pass]{
+	c := &Controller{operatorClusters: all, watches: &install.KindWatches{}, connections: &install.KindWatches{}}
+	may := permissionPhases{operatorClusters: all, review: &rightsReview{client: d.Client, clock: d.Clock}, watches: c.watches}
+	c.engine = install.PhaseEngine[*operatorv1.ClusterManager, *clusterManagerPass]{
 		Client: d.Client, Clock: d.Clock,
-		Upgrade:   upgrade.NewGate(d.Upgrade, upgrade.Text{BusyReason: "HubChanging", Idle: "no hub is being updated"}),
+		Upgrade:   upgrade.NewGate(d.Upgrade, upgrade.GateText{BusyReason: "HubChanging", Idle: "no hub is being updated"}),
 		Finalizer: operatorv1.FinalizerClusterManagerCleanup,
-		Install: append([]install.Phase[*pass]{{
+		Install: append([]install.Phase[*clusterManagerPass]{{
 			Name: "fence", Reason: operatorv1.ClusterManagerReasonHubResourceApplyFailed,
-			Run: fencing{fence.NewKeeper(d.Client, d.Reader, d.Clock), fence.ClusterManager(d.Options.Namespace)}.run,
-		}}, installing(may, &preparation{clusters: all}, &installation{clusters: all, connections: c.connections})...),
-		Remove: removing(may, &removal{clusters: all}),
-		Kind: install.Kind[*operatorv1.ClusterManager, *pass]{
-			Name:          "ClusterManager",
-			Begin:         func(base *install.Pass[*operatorv1.ClusterManager]) *pass { return begin(base, d.Options.Namespace) },
+			Run: fencePhase{fence.NewPolicyKeeper(d.Client, d.Reader, d.Clock), fence.ClusterManagerOperator(d.Options.Namespace)}.reportFenceState,
+		}}, installPhases(may, &hubPreparation{operatorClusters: all}, &hubInstallation{operatorClusters: all, connections: c.connections})...),
+		Remove: removalPhases(may, &hubRemoval{operatorClusters: all}),
+		Kind: install.EngineKind[*operatorv1.ClusterManager, *clusterManagerPass]{
+			Name: "ClusterManager",
+			Begin: func(base *install.ReconcilePass[*operatorv1.ClusterManager]) *clusterManagerPass {
+				return newClusterManagerPass(base, d.Options.Namespace)
+			},
 			Conditions:    func(cm *operatorv1.ClusterManager) *[]metav1.Condition { return &cm.Status.Conditions },
-			Report:        report,
+			Report:        reportInstallOutcome,
 			ReportRemoval: reportRemoval,
-			Announce:      c.announce,
-			Busy:          busy,
+			Announce:      c.recordTransitionEvents,
+			Busy:          upgradeBlockReason,
 		},
 	}
 	return c
 }
 
-// installing is how a hub is installed.
-func installing(may permitted, before *preparation, i *installation) []install.Phase[*pass] {
+// installPhases is how a hub is installed.
+func installPhases(may permissionPhases, before *hubPreparation, i *hubInstallation) []install.Phase[*clusterManagerPass] {
 	const (
 		resources = operatorv1.ClusterManagerReasonHubResourceApplyFailed
 		accounts  = operatorv1.ClusterManagerReasonServiceAccountSyncFailed
 	)
-	return []install.Phase[*pass]{
-		{Name: "permissions", Reason: resources, Run: may.home},
-		{Name: "validation", Reason: operatorv1.ClusterManagerReasonConfigurationNotSupported, Run: before.validate},
-		{Name: "environment", Reason: resources, Run: before.environment},
-		{Name: "connection", Reason: resources, Run: before.connect},
-		{Name: "features", Reason: resources, Run: may.features},
+	return []install.Phase[*clusterManagerPass]{
+		{Name: "permissions", Reason: resources, Run: may.reviewHomeRights},
+		{Name: "validation", Reason: operatorv1.ClusterManagerReasonConfigurationNotSupported, Run: before.validateClusterManager},
+		{Name: "environment", Reason: resources, Run: before.gatherEnvironment},
+		{Name: "connection", Reason: resources, Run: before.connectHub},
+		{Name: "features", Reason: resources, Run: may.decideFeatures},
 		// At once, as nothing else may help a hub whose discovery fails.
 		{Name: "APIs that are off", Reason: resources, Run: i.withdrawAPI},
-		{Name: "namespace", Reason: resources, Run: i.namespace},
-		{Name: "certificates", Reason: operatorv1.ClusterManagerReasonCertificateFailed, Run: i.certificates},
+		{Name: "namespace", Reason: resources, Run: i.applyNamespaces},
+		{Name: "certificates", Reason: operatorv1.ClusterManagerReasonCertificateFailed, Run: i.rotateServingCertificates},
 		// Before there is anything to be forged.
-		{Name: "guard", Reason: resources, Run: guard},
-		{Name: "priority", Reason: resources, Run: prioritize},
-		{Name: "definitions", Reason: operatorv1.ClusterManagerReasonCRDApplyFailed, Run: i.definitions},
-		{Name: "pull secret", Reason: resources, Run: i.pullSecret},
-		{Name: "roles", Reason: resources, Run: i.access},
-		{Name: "kubeconfigs", Reason: accounts, Run: i.kubeconfigs},
-		{Name: "services", Reason: resources, Run: i.services},
-		{Name: "network policies", Reason: resources, Run: i.networkPolicies},
-		{Name: "components", Reason: operatorv1.ClusterManagerReasonRuntimeResourceApplyFailed, Run: i.components},
-		{Name: "monitoring", Reason: resources, Run: i.monitoring},
-		{Name: "webhooks", Reason: operatorv1.ClusterManagerReasonWebhookApplyFailed, Run: i.webhooks},
-		{Name: "aggregated API", Reason: resources, Run: i.aggregatedAPI},
+		{Name: "guard", Reason: resources, Run: applyAdmissionGuards},
+		{Name: "priority", Reason: resources, Run: applyPriorityLevels},
+		{Name: "definitions", Reason: operatorv1.ClusterManagerReasonCRDApplyFailed, Run: i.installDefinitions},
+		{Name: "pull secret", Reason: resources, Run: i.copyPullSecret},
+		{Name: "roles", Reason: resources, Run: i.applyComponentAccess},
+		{Name: "kubeconfigs", Reason: accounts, Run: i.issueHubKubeconfigs},
+		{Name: "services", Reason: resources, Run: i.applyServices},
+		{Name: "network policies", Reason: resources, Run: i.applyNetworkPolicies},
+		{Name: "components", Reason: operatorv1.ClusterManagerReasonRuntimeResourceApplyFailed, Run: i.deployComponents},
+		{Name: "monitoring", Reason: resources, Run: i.applyPodMonitors},
+		{Name: "webhooks", Reason: operatorv1.ClusterManagerReasonWebhookApplyFailed, Run: i.applyWebhookConfigs},
+		{Name: "aggregated API", Reason: resources, Run: i.installAggregatedAPI},
 		// Who may register comes after those who check what is registered.
-		{Name: "bootstrap identity", Reason: resources, Run: i.bootstrap},
-		{Name: "leftovers", Reason: resources, Run: i.leftovers},
+		{Name: "bootstrap identity", Reason: resources, Run: i.applyBootstrapAccess},
+		{Name: "leftovers", Reason: resources, Run: i.pruneLeftovers},
 	}
 }
 
-// removing is how it is removed: the hub keeps running while there are objects
+// removalPhases is how it is removed: the hub keeps running while there are objects
 // that it and its agents have to clean up after.
-func removing(may permitted, r *removal) []install.Phase[*pass] {
+func removalPhases(may permissionPhases, r *hubRemoval) []install.Phase[*clusterManagerPass] {
 	const (
 		remaining = operatorv1.ClusterManagerReasonResourcesRemaining
 		removing  = operatorv1.ClusterManagerReasonRemovingHub
 	)
-	return []install.Phase[*pass]{
-		{Name: "permissions", Reason: removing, Run: may.home},
+	return []install.Phase[*clusterManagerPass]{
+		{Name: "permissions", Reason: removing, Run: may.reviewHomeRights},
 		{Name: "connection", Reason: operatorv1.ClusterManagerReasonWaitingForHub, Run: r.reachHub},
-		{Name: "notice", Reason: operatorv1.ClusterManagerReasonClustersLoseWorks, Run: onHub(r.notify)},
-		{Name: "works to keep", Reason: remaining, Run: onHub(r.keepWorks)},
+		{Name: "notice", Reason: operatorv1.ClusterManagerReasonClustersLoseWorks, Run: skipWithoutHub(r.notifyOfLoss)},
+		{Name: "works to keep", Reason: remaining, Run: skipWithoutHub(r.orphanWorks)},
 		// Their end takes complete discovery, whether a server of it runs or not.
-		{Name: "aggregated API", Reason: remaining, Run: onHub(r.removeAPI)},
-		{Name: "clusters and works", Reason: remaining, Run: onHub(r.removeUserObjects)},
-		{Name: "roles of clusters", Reason: remaining, Run: onHub(r.removeGrants)},
+		{Name: "aggregated API", Reason: remaining, Run: skipWithoutHub(r.removeAPI)},
+		{Name: "clusters and works", Reason: remaining, Run: skipWithoutHub(r.removeUserObjects)},
+		{Name: "roles of clusters", Reason: remaining, Run: skipWithoutHub(r.removeGrants)},
 		{Name: "hub", Reason: removing, Run: r.removeInstalled},
-		{Name: "namespace on the hub", Reason: removing, Run: onHub(r.removeHubNamespace)},
+		{Name: "namespace on the hub", Reason: removing, Run: skipWithoutHub(r.removeHubNamespace)},
 		{Name: "connection", Reason: removing, Run: r.releaseHub},
 		{Name: "namespace", Reason: removing, Run: r.removeHomeNamespace},
 	}
 }
 
-// Name of the controller.
-func (c *Controller) Name() string { return "clustermanager" }
+// ControllerName of the controller.
+func (c *Controller) ControllerName() string { return "clustermanager" }
 
 // Reconcile brings the hub to what the ClusterManager asks for.
 func (c *Controller) Reconcile(ctx context.Context, cm *operatorv1.ClusterManager) (ctrl.Result, error) {
 	return c.engine.Reconcile(ctx, cm)
 }
 
-// announce records events about what became of the hub.
-func (c *Controller) announce(p *pass, _ install.Outcome) {
-	install.Announce(c.Events, p.Object, install.Change{
+// recordTransitionEvents records events about what became of the hub.
+func (c *Controller) recordTransitionEvents(p *clusterManagerPass, _ install.WalkOutcome) {
+	install.RecordConditionEvent(c.Events, p.Object, install.ConditionChange{
 		Before: p.Before.Status.Conditions, After: p.Object.Status.Conditions,
 		Type: operatorv1.ClusterManagerConditionApplied, Action: install.ActionInstall,
 		Normal: []string{operatorv1.ClusterManagerReasonInstalling},
 	})
 }
 
-// definitionsOf are the kinds of the hub, with the marks of its ClusterManager.
-func (c *clusters) definitionsOf(h manifests.Hub) definitions.Set {
+// hubDefinitions are the kinds of the hub, with the marks of its ClusterManager.
+func (c *operatorClusters) hubDefinitions(h manifests.Hub) definitions.DefinitionSet {
 	labels := map[string]string{}
-	for _, from := range []map[string]string{h.Labels, h.Owner()} {
+	for _, from := range []map[string]string{h.Labels, h.OwnerLabels()} {
 		for key, value := range from {
 			labels[key] = value
 		}
 	}
 	crds := c.CRDs
-	if h.Propagates() {
+	if h.PropagationEnabled() {
 		crds = slices.Concat(crds, c.Propagation)
 	}
-	return definitions.Set{CRDs: crds, Version: c.Options.Version, Labels: labels}
+	return definitions.DefinitionSet{CRDs: crds, Version: c.Options.Version, Labels: labels}
 }

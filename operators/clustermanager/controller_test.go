@@ -83,7 +83,7 @@ func installs(t *testing.T, l *lab) {
 		}) {
 			t.Errorf("relatedResources lack the Deployment %s", name)
 		}
-		if inventory(cm).Generation(deploymentRecord(name)) == 0 {
+		if statusInventory(cm).LastGenerationOf(deploymentRecord(name)) == 0 {
 			t.Errorf("generations lack the Deployment %s", name)
 		}
 	}

@@ -46,12 +46,12 @@ const (
 	reasonLeftBehind = "HubResourcesLeftBehind"
 )
 
-// removal has the phases that remove a hub.
-type removal struct{ *clusters }
+// hubRemoval has the phases that remove a hub.
+type hubRemoval struct{ *operatorClusters }
 
-// onHub leaves a phase out if nothing is to be removed from the hub.
-func onHub(phase func(context.Context, *pass) error) func(context.Context, *pass) error {
-	return func(ctx context.Context, p *pass) error {
+// skipWithoutHub leaves a phase out if nothing is to be removed from the hub.
+func skipWithoutHub(phase func(context.Context, *clusterManagerPass) error) func(context.Context, *clusterManagerPass) error {
+	return func(ctx context.Context, p *clusterManagerPass) error {
 		if p.target == nil {
 			return nil
 		}
@@ -64,14 +64,14 @@ func waitFor(reason, what string) error {
 	return install.WaitError{Reason: reason, Message: what, After: waitRetry}
 }
 
-// remaining ends a removal that has to go on once something has gone.
-func remaining(what string) error {
+// remainingError ends a removal that has to go on once something has gone.
+func remainingError(what string) error {
 	return install.WaitError{Message: what, After: removalRetry}
 }
 
-// deadline returns the time after which clusters that are not Available are not
+// deletionDeadline returns the time after which clusters that are not Available are not
 // waited for, and how long after the deletion that is.
-func deadline(cm *operatorv1.ClusterManager) (time.Time, time.Duration) {
+func deletionDeadline(cm *operatorv1.ClusterManager) (time.Time, time.Duration) {
 	wait, err := time.ParseDuration(cm.Annotations[operatorv1.AnnotationDeletionDeadline])
 	if err != nil || wait < 0 {
 		wait = DefaultDeletionDeadline
@@ -79,40 +79,40 @@ func deadline(cm *operatorv1.ClusterManager) (time.Time, time.Duration) {
 	return cm.DeletionTimestamp.Add(wait), wait
 }
 
-func (r *removal) pastDeadline(cm *operatorv1.ClusterManager) bool {
-	at, _ := deadline(cm)
+func (r *hubRemoval) pastDeadline(cm *operatorv1.ClusterManager) bool {
+	at, _ := deletionDeadline(cm)
 	return !r.Clock.Now().Before(at)
 }
 
-// notify tells what joined clusters are about to lose, and waits: who deletes a
+// notifyOfLoss tells what joined clusters are about to lose, and waits: who deletes a
 // hub by mistake cannot take that back, but can still keep what runs.
-func (r *removal) notify(ctx context.Context, p *pass) error {
+func (r *hubRemoval) notifyOfLoss(ctx context.Context, p *clusterManagerPass) error {
 	period := teardown.GracePeriodOf(p.Object)
 	left := period.End.Sub(r.Clock.Now())
 	if left <= 0 || r.Options.KeepCRDs || teardown.KeepsWorks(p.Object) {
 		return nil
 	}
-	loss, err := teardown.LossOf(ctx, p.target.Live)
+	loss, err := teardown.CountHubLoss(ctx, p.target.Live)
 	if err != nil || loss.Clusters == 0 {
 		return err
 	}
 	told := meta.FindStatusCondition(p.Before.Status.Conditions, operatorv1.ClusterManagerConditionDeleting)
 	if told == nil || told.Reason != operatorv1.ClusterManagerReasonClustersLoseWorks {
-		install.Warn(r.Events, p.Object, operatorv1.ClusterManagerReasonClustersLoseWorks, loss.Notice(period))
+		install.RecordRemovalWarning(r.Events, p.Object, operatorv1.ClusterManagerReasonClustersLoseWorks, loss.DescribeLoss(period))
 	}
-	return install.WaitError{Message: loss.Notice(period), After: min(left, noticeRetry)}
+	return install.WaitError{Message: loss.DescribeLoss(period), After: min(left, noticeRetry)}
 }
 
-// keepWorks makes the members keep what works delivered, if the user wants that,
+// orphanWorks makes the members keep what works delivered, if the user wants that,
 // as long as the works are not being deleted.
-func (r *removal) keepWorks(ctx context.Context, p *pass) error {
+func (r *hubRemoval) orphanWorks(ctx context.Context, p *clusterManagerPass) error {
 	if r.Options.KeepCRDs || !teardown.KeepsWorks(p.Object) {
 		return nil
 	}
-	if defined, err := r.defined(ctx, p, worksDefinition); err != nil || !defined {
+	if defined, err := r.isDefinitionOurs(ctx, p, worksDefinition); err != nil || !defined {
 		return err
 	}
-	if err := r.openGates(ctx, p); err != nil {
+	if err := r.removeWebhooksEarly(ctx, p); err != nil {
 		return err
 	}
 	templates, err := teardown.OrphanTemplates(ctx, p.target)
@@ -120,12 +120,12 @@ func (r *removal) keepWorks(ctx context.Context, p *pass) error {
 		return err
 	}
 	if templates > 0 { // their controller has to see it before the works are changed
-		return remaining(fmt.Sprintf("%d ManifestWorkReplicaSets are changed so that their works leave on the members what they delivered", templates))
+		return remainingError(fmt.Sprintf("%d ManifestWorkReplicaSets are changed so that their works leave on the members what they delivered", templates))
 	}
-	if err := r.keepBindings(ctx, p); err != nil {
+	if err := r.orphanBindings(ctx, p); err != nil {
 		return err
 	}
-	count, err := teardown.Orphan(ctx, p.target)
+	count, err := teardown.OrphanWorks(ctx, p.target)
 	if err == nil && count > 0 {
 		r.Events.Eventf(p.Object, nil, corev1.EventTypeNormal, reasonWorksKept, install.ActionRemove,
 			"%d ManifestWorks leave on their members what they delivered", count)
@@ -133,22 +133,22 @@ func (r *removal) keepWorks(ctx context.Context, p *pass) error {
 	return err
 }
 
-// keepBindings does so for works that bindings make.
-func (r *removal) keepBindings(ctx context.Context, p *pass) error {
-	if defined, err := r.defined(ctx, p, policiesDefinition); err != nil || !defined {
+// orphanBindings does so for works that bindings make.
+func (r *hubRemoval) orphanBindings(ctx context.Context, p *clusterManagerPass) error {
+	if defined, err := r.isDefinitionOurs(ctx, p, policiesDefinition); err != nil || !defined {
 		return err
 	}
 	changed, err := teardown.OrphanBindings(ctx, p.target)
 	if err == nil && changed > 0 {
-		err = remaining(fmt.Sprintf("%d policies and bindings are changed so that their works leave on the members what they delivered", changed))
+		err = remainingError(fmt.Sprintf("%d policies and bindings are changed so that their works leave on the members what they delivered", changed))
 	}
 	return err
 }
 
-// defined tells whether a definition is there that is ours and that nobody has
+// isDefinitionOurs reports whether a definition is there that is ours and that nobody has
 // deleted.
-func (r *removal) defined(ctx context.Context, p *pass, name string) (bool, error) {
-	live := definitions.Metadata()
+func (r *hubRemoval) isDefinitionOurs(ctx context.Context, p *clusterManagerPass, name string) (bool, error) {
+	live := definitions.DefinitionMetadata()
 	err := p.target.Live.Get(ctx, client.ObjectKey{Name: name}, live)
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -156,56 +156,56 @@ func (r *removal) defined(ctx context.Context, p *pass, name string) (bool, erro
 	if err != nil {
 		return false, fmt.Errorf("reading CustomResourceDefinition %q: %w", name, err)
 	}
-	return ours(live, p.Object.Name) && live.DeletionTimestamp.IsZero(), nil
+	return isOwnedBy(live, p.Object.Name) && live.DeletionTimestamp.IsZero(), nil
 }
 
 // removeAPI removes what leads requests to the aggregated API server.
-func (r *removal) removeAPI(ctx context.Context, p *pass) error {
-	return aggregation.Remove(ctx, p.target, p.hub)
+func (r *hubRemoval) removeAPI(ctx context.Context, p *clusterManagerPass) error {
+	return aggregation.RemoveAPIServices(ctx, p.target, p.hub)
 }
 
 // removeInstalled removes everything but namespaces: first what would refuse
 // others their changes, then those who work on the hub, then what lets them.
-func (r *removal) removeInstalled(ctx context.Context, p *pass) error {
-	r.expiries.Replace(p.hub.Name, nil)
-	if err := podMonitors(r.clusters, p).Remove(ctx, r.management); err != nil {
+func (r *hubRemoval) removeInstalled(ctx context.Context, p *clusterManagerPass) error {
+	r.expiries.ReplaceOwner(p.hub.Name, nil)
+	if err := podMonitorRequest(r.operatorClusters, p).RemoveMonitors(ctx, r.management); err != nil {
 		return err
 	}
 	if p.target != nil && p.target != r.management {
-		if err := removeGates(ctx, p); err != nil {
+		if err := removeWebhookConfigs(ctx, p); err != nil {
 			return err
 		}
 	}
-	if _, err := r.management.Applier.Prune(ctx, render.Scope{Kinds: homeKinds(p.home), Labels: p.hub.Owner()}, nil); err != nil {
+	if _, err := r.management.Applier.Prune(ctx, render.PruneScope{Kinds: homeKinds(p.home), Labels: p.hub.OwnerLabels()}, nil); err != nil {
 		return err
 	}
 	if p.target == nil {
 		return nil
 	}
 	if p.target != r.management {
-		if _, err := p.target.Applier.Prune(ctx, render.Scope{Kinds: hubKinds(), Labels: p.hub.Owner()}, nil); err != nil {
+		if _, err := p.target.Applier.Prune(ctx, render.PruneScope{Kinds: hubKinds(), Labels: p.hub.OwnerLabels()}, nil); err != nil {
 			return err
 		}
 	}
-	if err := (fence.Templates{}).Remove(ctx, p.target.Client); err != nil {
+	if err := (fence.TemplatesFence{}).RemoveFence(ctx, p.target.Client); err != nil {
 		return err
 	}
-	return p.target.Named.Remove(ctx, p.hub.Owner(), slices.Concat(
-		manifests.AgentGuards(p.hub), manifests.Priority(p.hub), manifests.ConnectionGuard(p.hub), manifests.Protection(p.hub))...)
+	return p.target.Named.RemoveLabelled(ctx, p.hub.OwnerLabels(), slices.Concat(
+		manifests.AgentGuards(p.hub), manifests.PriorityObjects(p.hub), manifests.ConnectionGuard(p.hub), manifests.DeletionProtection(p.hub))...)
 }
 
 // removeHubNamespace removes the namespace on a hub that the operator does not
 // run on. If it does nevertheless, as the secret leads to its own cluster, the
 // namespace goes later: it has the secret that this removal needs.
-func (r *removal) removeHubNamespace(ctx context.Context, p *pass) error {
+func (r *hubRemoval) removeHubNamespace(ctx context.Context, p *clusterManagerPass) error {
 	if p.target == r.management {
 		return nil
 	}
-	there, err := p.target.Namespace(ctx, p.hub.Namespace())
+	there, err := p.target.GetNamespace(ctx, p.hub.Namespace())
 	if err != nil || there == nil {
 		return err
 	}
-	here, err := r.management.Namespace(ctx, p.hub.Namespace())
+	here, err := r.management.GetNamespace(ctx, p.hub.Namespace())
 	if err != nil || here != nil && here.UID == there.UID {
 		return err
 	}
@@ -213,21 +213,21 @@ func (r *removal) removeHubNamespace(ctx context.Context, p *pass) error {
 }
 
 // removeHomeNamespace removes the one that the pods run in.
-func (r *removal) removeHomeNamespace(ctx context.Context, p *pass) error {
+func (r *hubRemoval) removeHomeNamespace(ctx context.Context, p *clusterManagerPass) error {
 	return r.removeNamespace(ctx, p, r.management)
 }
 
 // removeNamespace removes the namespace of the hub with what is left in it, and
 // waits for its end, but not beyond the deadline: nothing that we could do
 // would speed it up.
-func (r *removal) removeNamespace(ctx context.Context, p *pass, where *install.Target) error {
+func (r *hubRemoval) removeNamespace(ctx context.Context, p *clusterManagerPass, where *install.Target) error {
 	name := p.hub.Namespace()
-	namespace, err := where.Namespace(ctx, name)
-	if err != nil || namespace == nil || !ours(namespace, p.Object.Name) {
+	namespace, err := where.GetNamespace(ctx, name)
+	if err != nil || namespace == nil || !isOwnedBy(namespace, p.Object.Name) {
 		return err
 	}
 	if err := where.DeleteNamespace(ctx, namespace); err != nil || r.pastDeadline(p.Object) {
 		return err
 	}
-	return remaining(fmt.Sprintf("namespace %q is being deleted", name))
+	return remainingError(fmt.Sprintf("namespace %q is being deleted", name))
 }

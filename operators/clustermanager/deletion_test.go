@@ -26,8 +26,8 @@ import (
 	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
-func deploymentRecord(name string) render.Record {
-	return render.Record{
+func deploymentRecord(name string) render.AppliedRecord {
+	return render.AppliedRecord{
 		GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
 		Namespace:            testHubNS, Name: name,
 	}
@@ -310,7 +310,7 @@ func keepsDefinitions(t *testing.T, l *lab) {
 	l.cluster(t, "kept", false)
 	deps := l.deps
 	deps.Options.KeepCRDs = true
-	l.controller = New(deps)
+	l.controller = NewClusterManagerController(deps)
 	if !l.remove(t) {
 		t.Fatal("the removal waits")
 	}
@@ -326,7 +326,7 @@ func keepsDefinitions(t *testing.T, l *lab) {
 	if err := l.client.Delete(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}
-	l.controller = New(l.deps)
+	l.controller = NewClusterManagerController(l.deps)
 }
 
 func foreignDefinition(t *testing.T, l *lab) {
@@ -374,7 +374,7 @@ func movesDeadline(t *testing.T, _ *lab) {
 		cm := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{
 			DeletionTimestamp: &now, Annotations: map[string]string{operatorv1.AnnotationDeletionDeadline: value},
 		}}
-		if at, wait := deadline(cm); wait != want || !at.Equal(now.Add(want)) {
+		if at, wait := deletionDeadline(cm); wait != want || !at.Equal(now.Add(want)) {
 			t.Errorf("annotation %q: deadline after %s, want %s", value, wait, want)
 		}
 	}

@@ -32,14 +32,14 @@ const (
 	tlsProfileCipherSuites = "cipherSuites"
 )
 
-// preparation has the phases that find out what is to be installed, and where.
-type preparation struct{ *clusters }
+// hubPreparation has the phases that find out what is to be installed, and where.
+type hubPreparation struct{ *operatorClusters }
 
-// environment gathers what beside the spec decides what is installed.
-func (w *preparation) environment(ctx context.Context, p *pass) error {
+// gatherEnvironment gathers what beside the spec decides what is installed.
+func (w *hubPreparation) gatherEnvironment(ctx context.Context, p *clusterManagerPass) error {
 	p.hub.Name = p.Object.Name
 	p.hub.Spec = p.Object.Spec
-	replicas, err := w.replicas(ctx, p)
+	replicas, err := w.resolveReplicas(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -58,10 +58,10 @@ func (w *preparation) environment(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// replicas returns how many replicas each component has: in mode Hosted one, as
+// resolveReplicas returns how many replicas each component has: in mode Hosted one, as
 // the nodes of the operator's cluster say nothing about the hub.
-func (w *preparation) replicas(ctx context.Context, p *pass) (int32, error) {
-	if p.hub.Hosted() {
+func (w *hubPreparation) resolveReplicas(ctx context.Context, p *clusterManagerPass) (int32, error) {
+	if p.hub.IsHosted() {
 		return 1, nil
 	}
 	if w.Options.Replicas > 0 {
@@ -81,7 +81,7 @@ func (w *preparation) replicas(ctx context.Context, p *pass) (int32, error) {
 }
 
 // tlsFlags returns the flags for the TLS profile, if there is one.
-func (w *preparation) tlsFlags(ctx context.Context) ([]string, error) {
+func (w *hubPreparation) tlsFlags(ctx context.Context) ([]string, error) {
 	profile := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: w.Options.Namespace, Name: TLSProfile}
 	err := w.Client.Get(ctx, key, profile)
@@ -97,13 +97,13 @@ func (w *preparation) tlsFlags(ctx context.Context) ([]string, error) {
 // parseTLSProfile returns the flags for the data of a profile, and a mistake if
 // components would not start with them.
 func parseTLSProfile(data map[string]string) ([]string, error) {
-	server := options.Server{TLSMinVersion: strings.TrimSpace(data[tlsProfileMinVersion])}
+	server := options.ServerOptions{TLSMinVersion: strings.TrimSpace(data[tlsProfileMinVersion])}
 	for _, suite := range strings.Split(data[tlsProfileCipherSuites], ",") {
 		if suite = strings.TrimSpace(suite); suite != "" {
 			server.TLSCipherSuites = append(server.TLSCipherSuites, suite)
 		}
 	}
-	if _, err := server.TLS(); err != nil {
+	if _, err := server.TLSConfigurer(); err != nil {
 		return nil, install.MistakeError{
 			Reason:  operatorv1.ClusterManagerReasonRuntimeResourceApplyFailed,
 			Message: fmt.Sprintf("ConfigMap %q is not a usable TLS profile: %v", TLSProfile, err),

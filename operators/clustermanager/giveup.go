@@ -68,17 +68,17 @@ func removalOrder() []string {
 // removeUserObjects removes the definitions, and by that all clusters and works.
 // While there are any, the hub keeps running: it and the agents have to clean
 // up. After the deadline those who cannot are given up.
-func (r *removal) removeUserObjects(ctx context.Context, p *pass) error {
+func (r *hubRemoval) removeUserObjects(ctx context.Context, p *clusterManagerPass) error {
 	if r.Options.KeepCRDs {
 		return nil
 	}
-	if err := r.openGates(ctx, p); err != nil {
+	if err := r.removeWebhooksEarly(ctx, p); err != nil {
 		return err
 	}
 	order := removalOrder()
 	crds := slices.Concat(r.CRDs, r.Propagation)
 	slices.SortStableFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int {
-		return rank(order, a.Name) - rank(order, b.Name)
+		return removalRank(order, a.Name) - removalRank(order, b.Name)
 	})
 	left := ""
 	for _, crd := range crds {
@@ -87,32 +87,32 @@ func (r *removal) removeUserObjects(ctx context.Context, p *pass) error {
 			return err
 		}
 		if len(rest.names) > 0 {
-			return remaining(rest.sentence(p.Object))
+			return remainingError(rest.describeLeftover(p.Object))
 		}
 		if rest.definition {
 			left = fmt.Sprintf("CustomResourceDefinition %s is being deleted", crd.Name)
 		}
 	}
 	if left != "" {
-		return remaining(left)
+		return remainingError(left)
 	}
 	return nil
 }
 
-func rank(order []string, name string) int {
+func removalRank(order []string, name string) int {
 	if i := slices.Index(order, name); i >= 0 {
 		return i
 	}
 	return len(order)
 }
 
-// openGates removes the webhook configurations early if nobody answers, or is
+// removeWebhooksEarly removes the webhook configurations early if nobody answers, or is
 // going to: they would refuse the very changes that end the waiting. Otherwise
 // they guard the hub to its end.
-func (r *removal) openGates(ctx context.Context, p *pass) error {
+func (r *hubRemoval) removeWebhooksEarly(ctx context.Context, p *clusterManagerPass) error {
 	closed := r.pastDeadline(p.Object)
 	for _, part := range []string{"registration-webhook", "work-webhook"} {
-		available, err := r.available(ctx, p, part)
+		available, err := r.isPartAvailable(ctx, p, part)
 		if err != nil {
 			return err
 		}
@@ -121,23 +121,23 @@ func (r *removal) openGates(ctx context.Context, p *pass) error {
 	if !closed {
 		return nil
 	}
-	return removeGates(ctx, p)
+	return removeWebhookConfigs(ctx, p)
 }
 
-// removeGates removes the webhook configurations.
-func removeGates(ctx context.Context, p *pass) error {
+// removeWebhookConfigs removes the webhook configurations.
+func removeWebhookConfigs(ctx context.Context, p *clusterManagerPass) error {
 	admission := admissionv1.SchemeGroupVersion
-	_, err := p.target.Applier.Prune(ctx, render.Scope{
+	_, err := p.target.Applier.Prune(ctx, render.PruneScope{
 		Kinds: []schema.GroupVersionKind{
 			admission.WithKind("MutatingWebhookConfiguration"), admission.WithKind("ValidatingWebhookConfiguration"),
 		},
-		Labels: p.hub.Owner(),
+		Labels: p.hub.OwnerLabels(),
 	}, nil)
 	return err
 }
 
-// leftover is what is left of a kind.
-type leftover struct {
+// leftoverObjects is what is left of a kind.
+type leftoverObjects struct {
 	plural string
 	names  []string // at most remainingNamesMax
 	count  int64
@@ -149,28 +149,28 @@ type leftover struct {
 	refusal error
 }
 
-func (l leftover) sentence(cm *operatorv1.ClusterManager) string {
+func (l leftoverObjects) describeLeftover(cm *operatorv1.ClusterManager) string {
 	names := strings.Join(l.names, ", ")
 	if int64(len(l.names)) < l.count {
 		names += ", …"
 	}
 	if len(l.barred) > 0 {
 		return fmt.Sprintf("%d %s remain (%s): the operator may not remove the finalizers of the hub from them; "+
-			"remove those, or give the operator a role with this rule: %s (%v)", l.count, l.plural, names, rights.Describe(l.barred), l.refusal)
+			"remove those, or give the operator a role with this rule: %s (%v)", l.count, l.plural, names, rights.DescribeRules(l.barred), l.refusal)
 	}
-	_, wait := deadline(cm)
+	_, wait := deletionDeadline(cm)
 	return fmt.Sprintf("%d %s remain (%s): waiting for their clusters to clean up; clusters that are not Available are given up %s after the deletion (annotation %s)",
 		l.count, l.plural, names, wait, operatorv1.AnnotationDeletionDeadline)
 }
 
 // removeDefinition deletes a definition that is ours and tells what is left.
-func (r *removal) removeDefinition(
-	ctx context.Context, p *pass, crd *apiextensionsv1.CustomResourceDefinition,
-) (leftover, error) {
-	left := leftover{plural: crd.Spec.Names.Plural}
-	live := definitions.Metadata()
+func (r *hubRemoval) removeDefinition(
+	ctx context.Context, p *clusterManagerPass, crd *apiextensionsv1.CustomResourceDefinition,
+) (leftoverObjects, error) {
+	left := leftoverObjects{plural: crd.Spec.Names.Plural}
+	live := definitions.DefinitionMetadata()
 	err := p.target.Live.Get(ctx, client.ObjectKey{Name: crd.Name}, live)
-	if apierrors.IsNotFound(err) || err == nil && !ours(live, p.Object.Name) {
+	if apierrors.IsNotFound(err) || err == nil && !isOwnedBy(live, p.Object.Name) {
 		return left, nil
 	}
 	if err != nil {
@@ -187,11 +187,11 @@ func (r *removal) removeDefinition(
 		return left, err
 	}
 	if r.pastDeadline(p.Object) {
-		reachable, err := r.reachable(ctx, p)
+		reachable, err := r.availableClusters(ctx, p)
 		if err != nil {
 			return left, err
 		}
-		err = r.giveUp(ctx, p, list.Items, reachable)
+		err = r.removeHubFinalizers(ctx, p, list.Items, reachable)
 		if apierrors.IsForbidden(err) { // it takes someone else, whom this tells
 			left.barred = []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{left.plural}, Verbs: []string{"patch"}}}
 			left.refusal = err
@@ -240,14 +240,14 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// giveUp removes the finalizers of a hub from objects of clusters that are not
+// removeHubFinalizers removes the finalizers of a hub from objects of clusters that are not
 // Available, and from those that belong to no cluster.
-func (r *removal) giveUp(ctx context.Context, p *pass, items []metav1.PartialObjectMetadata, reachable map[string]bool) error {
+func (r *hubRemoval) removeHubFinalizers(ctx context.Context, p *clusterManagerPass, items []metav1.PartialObjectMetadata, reachable map[string]bool) error {
 	var names []string
 	for i := range items {
 		item := &items[i]
-		kept := slices.DeleteFunc(slices.Clone(item.Finalizers), ofHub)
-		if item.DeletionTimestamp.IsZero() || len(kept) == len(item.Finalizers) || reachable[clusterOf(item)] {
+		kept := slices.DeleteFunc(slices.Clone(item.Finalizers), isHubFinalizer)
+		if item.DeletionTimestamp.IsZero() || len(kept) == len(item.Finalizers) || reachable[owningCluster(item)] {
 			continue
 		}
 		patch := client.MergeFromWithOptions(item.DeepCopy(), client.MergeFromWithOptimisticLock{})
@@ -259,31 +259,31 @@ func (r *removal) giveUp(ctx context.Context, p *pass, items []metav1.PartialObj
 	}
 	if len(names) > 0 {
 		shown := strings.Join(names[:min(len(names), remainingNamesMax)], ", ")
-		install.Warn(r.Events, p.Object, reasonGivenUp, fmt.Sprintf("%d of kind %s were not cleaned up, because their clusters are not Available: %s",
+		install.RecordRemovalWarning(r.Events, p.Object, reasonGivenUp, fmt.Sprintf("%d of kind %s were not cleaned up, because their clusters are not Available: %s",
 			len(names), items[0].Kind, shown))
 	}
 	return nil
 }
 
-// clusterOf returns the cluster that has to clean up after an object: that of
+// owningCluster returns the cluster that has to clean up after an object: that of
 // its namespace, or the cluster itself.
-func clusterOf(item *metav1.PartialObjectMetadata) string {
+func owningCluster(item *metav1.PartialObjectMetadata) string {
 	if item.Namespace != "" {
 		return item.Namespace
 	}
 	return item.Name
 }
 
-// reachable returns the clusters that are Available. If the controller that
+// availableClusters returns the clusters that are Available. If the controller that
 // notices their silence does not run, none counts as such.
-func (r *removal) reachable(ctx context.Context, p *pass) (map[string]bool, error) {
+func (r *hubRemoval) availableClusters(ctx context.Context, p *clusterManagerPass) (map[string]bool, error) {
 	names := map[string]bool{}
-	watched, err := r.available(ctx, p, "registration-controller")
+	watched, err := r.isPartAvailable(ctx, p, "registration-controller")
 	if err != nil || !watched {
 		return names, err
 	}
-	pages := paging.Of(p.target.Live, clustersPageSize, paging.ClustersMax)
-	for clusters, err := range paging.Each(ctx, pages, func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }) {
+	pages := paging.NewPages(p.target.Live, clustersPageSize, paging.ClustersMax)
+	for clusters, err := range paging.EachPage(ctx, pages, func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }) {
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return names, nil
 		}
@@ -299,8 +299,8 @@ func (r *removal) reachable(ctx context.Context, p *pass) (map[string]bool, erro
 	return names, nil
 }
 
-// ofHub tells whether a finalizer belongs to a hub or its agents.
-func ofHub(finalizer string) bool {
+// isHubFinalizer reports whether a finalizer belongs to a hub or its agents.
+func isHubFinalizer(finalizer string) bool {
 	domain, _, _ := strings.Cut(finalizer, "/")
 	return domain == finalizerDomain || domain == propagationDomain || strings.HasSuffix(domain, "."+finalizerDomain)
 }

@@ -29,11 +29,11 @@ const (
 // are gone: its bindings have a finalizer, which nobody would take off once the
 // hub is removed, and then their namespaces could never be deleted. After the
 // deadline, or without a hub that works, the operator does it.
-func (r *removal) removeGrants(ctx context.Context, p *pass) error {
+func (r *hubRemoval) removeGrants(ctx context.Context, p *clusterManagerPass) error {
 	if r.Options.KeepCRDs {
 		return nil // the clusters stay, and work again with the next hub
 	}
-	works, err := r.available(ctx, p, "registration-controller")
+	works, err := r.isPartAvailable(ctx, p, "registration-controller")
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (r *removal) removeGrants(ctx context.Context, p *pass) error {
 	if left == 0 {
 		return nil
 	}
-	return remaining(fmt.Sprintf("%d or more roles and bindings of clusters are being removed, for example %s", left, example))
+	return remainingError(fmt.Sprintf("%d or more roles and bindings of clusters are being removed, for example %s", left, example))
 }
 
 // removeGrant deletes an object without the finalizer of the hub.

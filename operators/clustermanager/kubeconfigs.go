@@ -16,13 +16,13 @@ import (
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
-// kubeconfigs gives each component, in mode Hosted, a kubeconfig of the hub with a
+// issueHubKubeconfigs gives each component, in mode Hosted, a kubeconfig of the hub with a
 // token of its own account there: never that of the administrator.
-func (i *installation) kubeconfigs(ctx context.Context, p *pass) error {
-	if !p.hub.Hosted() {
+func (i *hubInstallation) issueHubKubeconfigs(ctx context.Context, p *clusterManagerPass) error {
+	if !p.hub.IsHosted() {
 		return nil
 	}
-	issuer, err := kubeconfig.NewIssuer(kubeconfig.Options{
+	issuer, err := kubeconfig.NewIssuer(kubeconfig.IssuerOptions{
 		To: i.management, Secrets: i.Reader, From: p.target, Clock: i.Clock,
 		Server: p.credential.Cluster, Name: "hub", Namespace: p.hub.Namespace(), TokenFile: manifests.HubToken,
 	})
@@ -31,13 +31,13 @@ func (i *installation) kubeconfigs(ctx context.Context, p *pass) error {
 	}
 	p.hub.Kubeconfigs = map[string]string{}
 	unused := manifests.OptionalAccounts()
-	for _, component := range manifests.Components(p.hub) {
+	for _, component := range manifests.HubComponents(p.hub) {
 		account := component.Workload.ServiceAccount
-		secret := render.Meta{Name: manifests.HubSecret(account), Namespace: p.hub.Namespace(), Labels: p.hub.Owner()}
-		if err := issuer.Issue(ctx, secret, account); err != nil {
+		secret := render.ResourceMeta{Name: manifests.HubSecret(account), Namespace: p.hub.Namespace(), Labels: p.hub.OwnerLabels()}
+		if err := issuer.IssueSecret(ctx, secret, account); err != nil {
 			return err
 		}
-		p.hub.Kubeconfigs[account] = issuer.Hash()
+		p.hub.Kubeconfigs[account] = issuer.KubeconfigHash()
 		unused = slices.DeleteFunc(unused, func(name string) bool { return name == account })
 	}
 	for _, account := range unused {
@@ -49,12 +49,12 @@ func (i *installation) kubeconfigs(ctx context.Context, p *pass) error {
 }
 
 // dropSecret deletes a secret that we made beside the components, if it is there.
-func (i *installation) dropSecret(ctx context.Context, p *pass, name string) error {
-	secret, err := probe.Secret(ctx, i.Reader, types.NamespacedName{Namespace: p.hub.Namespace(), Name: name})
+func (i *hubInstallation) dropSecret(ctx context.Context, p *clusterManagerPass, name string) error {
+	secret, err := probe.ReadSecret(ctx, i.Reader, types.NamespacedName{Namespace: p.hub.Namespace(), Name: name})
 	if apierrors.IsForbidden(err) {
 		return nil // it cannot be of ours
 	}
-	if err != nil || secret == nil || !ours(secret, p.Object.Name) {
+	if err != nil || secret == nil || !isOwnedBy(secret, p.Object.Name) {
 		return err
 	}
 	return i.management.DeleteSecret(ctx, secret)

@@ -60,7 +60,7 @@ type lab struct {
 	controller *Controller
 	clock      *clocktesting.FakePassiveClock
 	events     *events.FakeRecorder
-	deps       Deps
+	deps       ControllerDeps
 	// restConfig has the rights of the operator, adminConfig all.
 	restConfig, adminConfig *rest.Config
 	// namespace of the pods of the hub.
@@ -71,7 +71,7 @@ type lab struct {
 // ClusterManager.
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	scheme, err := NewScheme()
+	scheme, err := NewClusterManagerScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,15 +100,15 @@ func newLab(t *testing.T) *lab {
 	}
 	l := &lab{client: direct, clock: clocktesting.NewFakePassiveClock(time.Now()), events: events.NewFakeRecorder(1000), namespace: testHubNS}
 	l.restConfig, l.adminConfig = operatorConfig, restConfig
-	l.deps = Deps{
+	l.deps = ControllerDeps{
 		Client: l.counting(operator), Reader: operator, Clock: l.clock, Events: l.events,
 		CRDs: crds, Propagation: propagation, Rules: config.Rules,
-		Options: Options{
+		Options: OperatorOptions{
 			Namespace: operatorv1.DefaultOperatorNamespace, Image: testImage, Version: "1.2.3",
 			PullSecret: operatorv1.ImagePullSecret, ControlPlane: labels.SelectorFromSet(labels.Set{"control-plane": ""}),
 		},
 	}
-	l.controller = New(l.deps)
+	l.controller = NewClusterManagerController(l.deps)
 	l.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorv1.DefaultOperatorNamespace}})
 	return l
 }
@@ -209,7 +209,7 @@ func (l *lab) clean(t *testing.T) {
 	l.clock.SetTime(time.Now().Add(time.Hour))
 	keeping := l.deps
 	keeping.Options.KeepCRDs = true // their removal takes the API server seconds
-	controller := New(keeping)
+	controller := NewClusterManagerController(keeping)
 	for range passesMax {
 		l.endNamespace(ctx, t)
 		if err := l.client.Get(ctx, client.ObjectKey{Name: testName}, cm); apierrors.IsNotFound(err) {

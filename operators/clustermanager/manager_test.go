@@ -62,7 +62,7 @@ func TestManagerFollowsWhatItWatches(t *testing.T) {
 	l.await(t, "the secret of a hosted hub is watched", func() bool {
 		return deps.Client.Get(t.Context(), client.ObjectKey{Namespace: "hub1", Name: operatorv1.ExternalHubKubeConfigSecret}, leads) == nil
 	})
-	if requests := New(deps).hubsOfSecret(t.Context(), leads); len(requests) != 1 || requests[0].Name != "hub1" {
+	if requests := NewClusterManagerController(deps).requestsForSecret(t.Context(), leads); len(requests) != 1 || requests[0].Name != "hub1" {
 		t.Errorf("a change of the secret makes %v be looked at, want hub1", requests)
 	}
 

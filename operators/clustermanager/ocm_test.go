@@ -172,7 +172,7 @@ func (l *lab) removed(t *testing.T) {
 	})
 }
 
-// installed tells whether the hub is installed as its spec says.
+// installed reports whether the hub is installed as its spec says.
 func (l *lab) installed(t *testing.T) func() bool {
 	return func() bool {
 		l.rollOut(t)
@@ -217,9 +217,9 @@ func (l *lab) startAs(t *testing.T, name string, rules []rbacv1.PolicyRule) {
 
 // startManager runs the operator with its own cache and its watches, and returns
 // what its controller has.
-func (l *lab) startManager(t *testing.T, restConfig *rest.Config) Deps {
+func (l *lab) startManager(t *testing.T, restConfig *rest.Config) ControllerDeps {
 	t.Helper()
-	cacheOptions, err := CacheOptions(l.deps.Options)
+	cacheOptions, err := OperatorCacheOptions(l.deps.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func (l *lab) startManager(t *testing.T, restConfig *rest.Config) Deps {
 	}
 	deps := l.deps
 	deps.Client, deps.Reader, deps.Clock = mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
-	if err := New(deps).SetupWithManager(mgr); err != nil {
+	if err := NewClusterManagerController(deps).SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

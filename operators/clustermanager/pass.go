@@ -23,9 +23,9 @@ import (
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
 
-// pass is one walk and what its phases leave for each other.
-type pass struct {
-	*install.Pass[*operatorv1.ClusterManager]
+// clusterManagerPass is one walk and what its phases leave for each other.
+type clusterManagerPass struct {
+	*install.ReconcilePass[*operatorv1.ClusterManager]
 	// hub is what manifests are made of.
 	hub manifests.Hub
 	// target is the cluster of the hub, once it was found. In a removal it is nil if
@@ -34,18 +34,18 @@ type pass struct {
 	// home and rights are what the operator may do where it runs, and on the hub.
 	home, rights rights.Rights
 	// features says which ones the hub can have.
-	features allowed.Decision
+	features allowed.FeatureDecision
 	// credential leads to the hub in mode Hosted.
 	credential probe.Credential
 	// api is what is known of the aggregated API; nil until it is known whether there
 	// is to be one.
-	api *status.API
+	api *status.AggregatedAPI
 	// rollouts of the components; nil until they were applied.
-	rollouts []status.Rollout
+	rollouts []status.ComponentRollout
 }
 
-func begin(base *install.Pass[*operatorv1.ClusterManager], operatorNamespace string) *pass {
-	p := &pass{Pass: base}
+func newClusterManagerPass(base *install.ReconcilePass[*operatorv1.ClusterManager], operatorNamespace string) *clusterManagerPass {
+	p := &clusterManagerPass{ReconcilePass: base}
 	if base.Object.DeletionTimestamp.IsZero() {
 		p.DueIn(resync)
 	} else {
@@ -54,8 +54,8 @@ func begin(base *install.Pass[*operatorv1.ClusterManager], operatorNamespace str
 	return p
 }
 
-// apply applies what the hub is made of.
-func (p *pass) apply(ctx context.Context, to *install.Target, objects []render.Object) error {
+// applyObjects applies what the hub is made of.
+func (p *clusterManagerPass) applyObjects(ctx context.Context, to *install.Target, objects []render.Object) error {
 	return p.Apply(ctx, to, objects...)
 }
 
@@ -86,48 +86,48 @@ func installedMode(cm *operatorv1.ClusterManager) operatorv1.InstallMode {
 	return operatorv1.InstallModeDefault
 }
 
-// inventory is what the status says of everything that is installed.
-func inventory(cm *operatorv1.ClusterManager) install.Inventory {
+// statusInventory is what the status says of everything that is installed.
+func statusInventory(cm *operatorv1.ClusterManager) install.Inventory {
 	return install.Inventory{Related: cm.Status.RelatedResources, Generations: cm.Status.Generations}
 }
 
-// report writes what a walk found into the status, in memory.
-func report(p *pass, o install.Outcome) {
+// reportInstallOutcome writes what a walk found into the status, in memory.
+func reportInstallOutcome(p *clusterManagerPass, o install.WalkOutcome) {
 	cm := p.Object
-	next := inventory(cm).Update(p.Records, o.Result == install.Done)
+	next := statusInventory(cm).AfterWalk(p.Records, o.Result == install.Done)
 	cm.Status.RelatedResources = next.Related
 	cm.Status.Generations = next.Generations
 	list := &cm.Status.Conditions
-	conditions.Set(list, cm.Generation, status.Applied(*list, o))
+	conditions.SetCondition(list, cm.Generation, status.AppliedCondition(*list, o))
 	if p.rollouts != nil {
-		conditions.Set(list, cm.Generation, status.Registration(p.rollouts))
+		conditions.SetCondition(list, cm.Generation, status.RegistrationCondition(p.rollouts))
 		reportPropagation(p)
 	}
 	reportAPI(p)
 	if o.Result == install.Unreachable {
 		return // of a generation that was not installed yet nothing may look finished
 	}
-	if p.rollouts != nil || o.Observed() {
+	if p.rollouts != nil || o.GenerationObserved() {
 		cm.Status.ObservedGeneration = cm.Generation
 	}
 	if p.rollouts != nil {
-		conditions.Set(list, cm.Generation, status.Progressing(p.rollouts))
-		conditions.Set(list, cm.Generation, status.Placement(p.rollouts))
+		conditions.SetCondition(list, cm.Generation, status.ProgressingCondition(p.rollouts))
+		conditions.SetCondition(list, cm.Generation, status.PlacementCondition(p.rollouts))
 	}
 }
 
 // reportPropagation says whether pods of propagation are missing, if it is on.
-func reportPropagation(p *pass) {
+func reportPropagation(p *clusterManagerPass) {
 	list := &p.Object.Status.Conditions
-	if !p.hub.Propagates() {
+	if !p.hub.PropagationEnabled() {
 		meta.RemoveStatusCondition(list, operatorv1.ClusterManagerConditionHubPropagationDegraded)
 		return
 	}
-	conditions.Set(list, p.Object.Generation, status.Propagation(p.rollouts))
+	conditions.SetCondition(list, p.Object.Generation, status.PropagationCondition(p.rollouts))
 }
 
 // reportAPI says whether the aggregated API is available, as far as that is known.
-func reportAPI(p *pass) {
+func reportAPI(p *clusterManagerPass) {
 	cm := p.Object
 	if p.api == nil {
 		return
@@ -135,24 +135,24 @@ func reportAPI(p *pass) {
 	if !p.api.Wanted {
 		meta.RemoveStatusCondition(&cm.Status.Conditions, operatorv1.ClusterManagerConditionHubAPIServerDegraded)
 	}
-	if condition, known := status.APIServer(*p.api, p.rollouts); known {
-		conditions.Set(&cm.Status.Conditions, cm.Generation, condition)
+	if condition, known := status.APIServerCondition(*p.api, p.rollouts); known {
+		conditions.SetCondition(&cm.Status.Conditions, cm.Generation, condition)
 	}
 }
 
 // reportRemoval says what a removal waits for.
-func reportRemoval(p *pass, o install.Outcome) {
+func reportRemoval(p *clusterManagerPass, o install.WalkOutcome) {
 	reason := o.Reason
 	if o.Result != install.Waiting {
 		reason = operatorv1.ClusterManagerReasonCleanupFailed
 	}
-	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, metav1.Condition{
+	conditions.SetCondition(&p.Object.Status.Conditions, p.Object.Generation, metav1.Condition{
 		Type: operatorv1.ClusterManagerConditionDeleting, Status: metav1.ConditionTrue, Reason: reason, Message: o.Message,
 	})
 }
 
-// busy says why OLM must not replace the operator now.
-func busy(cm *operatorv1.ClusterManager) string {
+// upgradeBlockReason says why OLM must not replace the operator now.
+func upgradeBlockReason(cm *operatorv1.ClusterManager) string {
 	changing := status.IsTrue(cm.Status.Conditions, operatorv1.ClusterManagerConditionProgressing) ||
 		status.IsTrue(cm.Status.Conditions, operatorv1.ClusterManagerConditionDeleting)
 	if !changing {
@@ -161,7 +161,7 @@ func busy(cm *operatorv1.ClusterManager) string {
 	return fmt.Sprintf("the hub of ClusterManager %q is being updated", cm.Name)
 }
 
-// ours tells whether an object was made for the ClusterManager of the name.
-func ours(object client.Object, name string) bool {
+// isOwnedBy reports whether an object was made for the ClusterManager of the name.
+func isOwnedBy(object client.Object, name string) bool {
 	return object.GetLabels()[operatorv1.LabelCreatedByClusterManager] == name
 }

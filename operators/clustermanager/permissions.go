@@ -27,8 +27,8 @@ import (
 // how soon it is back if that is too little: roles of others are not watched.
 const rightsRetry = 30 * time.Second
 
-// review remembers what the operator may do where it runs.
-type review struct {
+// rightsReview remembers what the operator may do where it runs.
+type rightsReview struct {
 	client client.Writer
 	clock  clock.PassiveClock
 
@@ -37,11 +37,11 @@ type review struct {
 	until time.Time
 }
 
-func (r *review) rights(ctx context.Context) (rights.Rights, error) {
+func (r *rightsReview) currentRights(ctx context.Context) (rights.Rights, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now := r.clock.Now(); !now.Before(r.until) {
-		held, err := rights.Review(ctx, r.client)
+		held, err := rights.ReviewRights(ctx, r.client)
 		if err != nil {
 			return rights.Rights{}, err
 		}
@@ -50,85 +50,85 @@ func (r *review) rights(ctx context.Context) (rights.Rights, error) {
 	return r.held, nil
 }
 
-// permitted has the phases that find out what the operator may do.
-type permitted struct {
-	*clusters
-	review  *review
-	watches *install.Watches
+// permissionPhases has the phases that find out what the operator may do.
+type permissionPhases struct {
+	*operatorClusters
+	review  *rightsReview
+	watches *install.KindWatches
 }
 
-// home finds out what the operator may do where it runs, and begins to watch
+// reviewHomeRights finds out what the operator may do where it runs, and begins to watch
 // what it may. Without the right to watch what it installs it cannot go on: a
 // cache whose watch is forbidden never answers.
-func (w permitted) home(ctx context.Context, p *pass) error {
-	held, err := w.review.rights(ctx)
+func (w permissionPhases) reviewHomeRights(ctx context.Context, p *clusterManagerPass) error {
+	held, err := w.review.currentRights(ctx)
 	if err != nil {
 		return err
 	}
 	p.home = held
 	p.rights = held
-	missing, err := w.watches.Ensure(held)
+	missing, err := w.watches.EnsureWatches(held)
 	if err == nil && len(missing) > 0 {
 		p.Object.Status.ObservedGeneration = p.Object.Generation
 		return install.UnreachableError{
 			Reason: operatorv1.ClusterManagerReasonPermissionsMissing, After: rightsRetry,
-			Message: fmt.Sprintf("the operator lacks permissions it cannot work without; bind a ClusterRole with these rules to %s: %s", w.account(), rights.Describe(missing)),
+			Message: fmt.Sprintf("the operator lacks permissions it cannot work without; bind a ClusterRole with these rules to %s: %s", w.describeAccount(), rights.DescribeRules(missing)),
 		}
 	}
 	return err
 }
 
-// features finds out which features the hub can have. What the operator cannot
+// decideFeatures finds out which features the hub can have. What the operator cannot
 // grant is left away, and the condition FeaturesLimited says so.
-func (w permitted) features(ctx context.Context, p *pass) error {
-	operator := allowed.Operator{Name: w.account(), Hub: p.home, Home: p.home, Hosted: p.hub.Hosted(), Propagates: p.hub.Propagates()}
+func (w permissionPhases) decideFeatures(ctx context.Context, p *clusterManagerPass) error {
+	operator := allowed.OperatorRights{Name: w.describeAccount(), Hub: p.home, Home: p.home, Hosted: p.hub.IsHosted(), Propagates: p.hub.PropagationEnabled()}
 	if p.target != w.management {
-		held, err := rights.Review(ctx, p.target.Client)
+		held, err := rights.ReviewRights(ctx, p.target.Client)
 		if err != nil {
 			return err
 		}
 		p.rights = held
 		operator.Hub = held
-		operator.Name = fmt.Sprintf("the user of Secret %q on %s, and to %s here", hubSecret(p), p.credential.Host(), w.account())
+		operator.Name = fmt.Sprintf("the user of Secret %q on %s, and to %s here", hubSecret(p), p.credential.Host(), w.describeAccount())
 	}
-	decision, err := allowed.Decide(operator, w.Rules)
+	decision, err := allowed.DecideFeatures(operator, w.Rules)
 	if err != nil {
 		return fmt.Errorf("reading the rules of the components: %w", err)
 	}
-	if decision.Limited() {
+	if decision.HasLimits() {
 		p.DueIn(rightsRetry)
 	}
 	p.features = decision
-	p.hub.NoPush = decision.Off(allowed.Push)
-	p.api = &status.API{
-		Wanted: p.hub.Registration.Enabled(features.AggregatedAPI), Forbidden: decision.Off(allowed.AggregatedAPI),
-		Unaddressed: p.hub.Hosted() && p.hub.APIServerAddress == "",
+	p.hub.NoPush = decision.IsFeatureOff(allowed.Push)
+	p.api = &status.AggregatedAPI{
+		Wanted: p.hub.Registration.Enabled(features.AggregatedAPI), Forbidden: decision.IsFeatureOff(allowed.AggregatedAPI),
+		Unaddressed: p.hub.IsHosted() && p.hub.APIServerAddress == "",
 	}
 	if p.api.Forbidden { // without its guard, anybody could forge what it stores
-		p.hub.Registration = p.hub.Registration.Without(features.AggregatedAPI)
+		p.hub.Registration = p.hub.Registration.WithoutGate(features.AggregatedAPI)
 	}
-	if decision.Off(allowed.Propagation) {
-		p.hub.Placement = p.hub.Placement.Without(features.Propagation)
+	if decision.IsFeatureOff(allowed.Propagation) {
+		p.hub.Placement = p.hub.Placement.WithoutGate(features.Propagation)
 	}
-	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, decision.Condition())
+	conditions.SetCondition(&p.Object.Status.Conditions, p.Object.Generation, decision.FeaturesLimitedCondition())
 	return nil
 }
 
-// account is whom to give what the operator lacks.
-func (w permitted) account() string {
+// describeAccount is whom to give what the operator lacks.
+func (w permissionPhases) describeAccount() string {
 	return fmt.Sprintf("ServiceAccount %q", w.Options.Namespace+"/"+FieldOwner)
 }
 
-// grantable returns the rules of components without those that cannot be granted
+// grantableRules returns the rules of components without those that cannot be granted
 // with the rights.
-func grantable(rules manifests.Rules, held rights.Rights) manifests.Rules {
+func grantableRules(rules manifests.ComponentRules, held rights.Rights) manifests.ComponentRules {
 	return func(component string) (cluster, namespaced []rbacv1.PolicyRule, err error) {
 		cluster, namespaced, err = rules(component)
 		if err != nil {
 			return nil, nil, err
 		}
-		cluster, _ = held.Grant(cluster)
-		namespaced, _ = held.Grant(namespaced)
+		cluster, _ = held.SplitGrantable(cluster)
+		namespaced, _ = held.SplitGrantable(namespaced)
 		return cluster, namespaced, nil
 	}
 }

@@ -107,7 +107,7 @@ func propagator(t *testing.T, l *lab) {
 	if got := l.condition(t, operatorv1.ClusterManagerConditionHubPropagationDegraded); got.Reason != operatorv1.ClusterManagerReasonPropagationFunctional {
 		t.Errorf("the condition is %+v", got)
 	}
-	fenced := fence.Templates{}.Name()
+	fenced := fence.TemplatesFence{}.FenceName()
 	if !l.exists(t, &admissionv1.ValidatingAdmissionPolicy{}, fenced, "") || !l.exists(t, &admissionv1.ValidatingAdmissionPolicyBinding{}, fenced, "") {
 		t.Error("the ClusterRole has no fence")
 	}
@@ -115,7 +115,7 @@ func propagator(t *testing.T, l *lab) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := operator.Delete(t.Context(), fence.Templates{}.Policy(), client.DryRunAll); !apierrors.IsForbidden(err) {
+	if err := operator.Delete(t.Context(), fence.TemplatesFence{}.FencePolicy(), client.DryRunAll); !apierrors.IsForbidden(err) {
 		t.Errorf("the operator moves the fence: %v", err)
 	}
 	role := &rbacv1.ClusterRole{}
@@ -137,7 +137,7 @@ func propagator(t *testing.T, l *lab) {
 	}
 }
 
-// foreignPolicies has a definition that is there already and is somebody else's.
+// checkForeignPolicies has a definition that is there already and is somebody else's.
 func foreignPolicies(t *testing.T, l *lab) {
 	t.Helper()
 	foreign := &apiextensionsv1.CustomResourceDefinition{}

@@ -30,55 +30,55 @@ import (
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
-// installation has the phases that put the hub onto its clusters.
-type installation struct {
-	*clusters
+// hubInstallation has the phases that put the hub onto its clusters.
+type hubInstallation struct {
+	*operatorClusters
 	// connections watches ClusterConnections, once their kind is installed.
-	connections *install.Watches
+	connections *install.KindWatches
 }
 
-// namespace makes the namespaces of the hub, on both clusters.
-func (i *installation) namespace(ctx context.Context, p *pass) error {
-	if err := p.apply(ctx, i.management, manifests.Namespaces(p.hub)); err != nil || p.target == i.management {
+// applyNamespaces makes the namespaces of the hub, on both clusters.
+func (i *hubInstallation) applyNamespaces(ctx context.Context, p *clusterManagerPass) error {
+	if err := p.applyObjects(ctx, i.management, manifests.HubNamespaces(p.hub)); err != nil || p.target == i.management {
 		return err
 	}
-	return p.apply(ctx, p.target, manifests.Namespaces(p.hub))
+	return p.applyObjects(ctx, p.target, manifests.HubNamespaces(p.hub))
 }
 
-// access installs the identities of the components with what they may do, and
+// applyComponentAccess installs the identities of the components with what they may do, and
 // what users may do.
-func (i *installation) access(ctx context.Context, p *pass) error {
-	objects, err := manifests.Access(p.hub, grantable(i.Rules, p.rights))
+func (i *hubInstallation) applyComponentAccess(ctx context.Context, p *clusterManagerPass) error {
+	objects, err := manifests.ComponentAccess(p.hub, grantableRules(i.Rules, p.rights))
 	if err != nil {
 		return fmt.Errorf("reading the rules of the components: %w", err)
 	}
 	users := manifests.UserRoles(p.hub, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-		granted, _ := p.rights.Grant(rules)
+		granted, _ := p.rights.SplitGrantable(rules)
 		return granted
 	})
-	if err := p.apply(ctx, p.target, append(objects, users...)); err != nil {
+	if err := p.applyObjects(ctx, p.target, append(objects, users...)); err != nil {
 		return err
 	}
-	own, err := manifests.HomeAccess(p.hub, grantable(i.Rules, p.home))
+	own, err := manifests.HomeAccess(p.hub, grantableRules(i.Rules, p.home))
 	if err != nil {
 		return fmt.Errorf("reading the rules of the components: %w", err)
 	}
-	if granted, _ := p.home.Grant(podmonitor.ReaderRules()); len(granted) > 0 {
+	if granted, _ := p.home.SplitGrantable(podmonitor.ReaderRules()); len(granted) > 0 {
 		own = append(own, manifests.MetricsReader(p.hub))
 	}
-	return p.apply(ctx, i.management, own)
+	return p.applyObjects(ctx, i.management, own)
 }
 
-// monitoring lets Prometheus find the metrics, if the ClusterManager asks for that.
-func (i *installation) monitoring(ctx context.Context, p *pass) error {
-	if again := podMonitors(i.clusters, p).Run(ctx, i.management); again > 0 {
+// applyPodMonitors lets Prometheus find the metrics, if the ClusterManager asks for that.
+func (i *hubInstallation) applyPodMonitors(ctx context.Context, p *clusterManagerPass) error {
+	if again := podMonitorRequest(i.operatorClusters, p).ReconcileMonitors(ctx, i.management); again > 0 {
 		p.DueIn(again)
 	}
 	return nil
 }
 
-func podMonitors(c *clusters, p *pass) monitoring.Request {
-	return monitoring.Request{
+func podMonitorRequest(c *operatorClusters, p *clusterManagerPass) monitoring.PodMonitorRequest {
+	return monitoring.PodMonitorRequest{
 		Object: p.Object, Conditions: &p.Object.Status.Conditions,
 		Monitors: manifests.PodMonitors(p.hub), Apply: p.ApplyNamed,
 		Others: func(ctx context.Context) ([]render.Object, error) { return podMonitorsOfOthers(ctx, c, p.Object.Name) },
@@ -86,78 +86,78 @@ func podMonitors(c *clusters, p *pass) monitoring.Request {
 }
 
 // podMonitorsOfOthers returns those that other ClusterManagers ask for.
-func podMonitorsOfOthers(ctx context.Context, c *clusters, name string) ([]render.Object, error) {
+func podMonitorsOfOthers(ctx context.Context, c *operatorClusters, name string) ([]render.Object, error) {
 	list := &operatorv1.ClusterManagerList{}
 	if err := c.Reader.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing ClusterManagers: %w", err)
 	}
 	var monitors []render.Object
 	for i := range list.Items {
-		if other := &list.Items[i]; other.Name != name && monitoring.Asks(other, other.Status.Conditions) {
+		if other := &list.Items[i]; other.Name != name && monitoring.AsksForMonitors(other, other.Status.Conditions) {
 			monitors = append(monitors, manifests.PodMonitors(hubOf(other, c.Options.Namespace))...)
 		}
 	}
 	return monitors, nil
 }
 
-// prioritize has heartbeats and admission answered first.
-func prioritize(ctx context.Context, p *pass) error {
-	if p.features.Off(allowed.Priority) {
+// applyPriorityLevels has heartbeats and admission answered first.
+func applyPriorityLevels(ctx context.Context, p *clusterManagerPass) error {
+	if p.features.IsFeatureOff(allowed.Priority) {
 		return nil
 	}
-	return p.ApplyNamed(ctx, p.target, manifests.Priority(p.hub)...)
+	return p.ApplyNamed(ctx, p.target, manifests.PriorityObjects(p.hub)...)
 }
 
-// guard keeps agents from what administrators say in their ManagedClusters, and others from what the Cluster API stores on the hub, whatever the gate says: what is
+// applyAdmissionGuards keeps agents from what administrators say in their ManagedClusters, and others from what the Cluster API stores on the hub, whatever the gate says: what is
 // forged before it is on would count after. With the gate of propagation, it also limits
 // what its controller may grant itself, and keeps objects whose users want that from being
 // deleted.
-func guard(ctx context.Context, p *pass) error {
-	if !p.features.Off(allowed.AgentGuards) {
+func applyAdmissionGuards(ctx context.Context, p *clusterManagerPass) error {
+	if !p.features.IsFeatureOff(allowed.AgentGuards) {
 		if err := p.ApplyNamed(ctx, p.target, manifests.AgentGuards(p.hub)...); err != nil {
 			return err
 		}
 	}
-	if !p.features.Off(allowed.AggregatedAPI) {
+	if !p.features.IsFeatureOff(allowed.AggregatedAPI) {
 		if err := p.ApplyNamed(ctx, p.target, manifests.ConnectionGuard(p.hub)...); err != nil {
 			return err
 		}
 	}
 	switch {
-	case p.features.Off(allowed.Propagation):
+	case p.features.IsFeatureOff(allowed.Propagation):
 		return nil
-	case p.hub.Propagates():
-		if err := (fence.Templates{}).Ensure(ctx, p.target.Client, p.target.Live); err != nil {
+	case p.hub.PropagationEnabled():
+		if err := (fence.TemplatesFence{}).EnsureFence(ctx, p.target.Client, p.target.Live); err != nil {
 			return err
 		}
-		return p.ApplyNamed(ctx, p.target, manifests.Protection(p.hub)...)
+		return p.ApplyNamed(ctx, p.target, manifests.DeletionProtection(p.hub)...)
 	default:
-		return p.target.Named.Remove(ctx, p.hub.Owner(), manifests.Protection(p.hub)...)
+		return p.target.Named.RemoveLabelled(ctx, p.hub.OwnerLabels(), manifests.DeletionProtection(p.hub)...)
 	}
 }
 
-// bootstrap installs the identity that agents register with.
-func (i *installation) bootstrap(ctx context.Context, p *pass) error {
-	return p.apply(ctx, p.target, manifests.Bootstrap(p.hub))
+// applyBootstrapAccess installs the identity that agents register with.
+func (i *hubInstallation) applyBootstrapAccess(ctx context.Context, p *clusterManagerPass) error {
+	return p.applyObjects(ctx, p.target, manifests.BootstrapAccess(p.hub))
 }
 
-func (i *installation) services(ctx context.Context, p *pass) error {
-	if err := p.apply(ctx, p.target, manifests.Services(p.hub)); err != nil {
+func (i *hubInstallation) applyServices(ctx context.Context, p *clusterManagerPass) error {
+	if err := p.applyObjects(ctx, p.target, manifests.ServerServices(p.hub)); err != nil {
 		return err
 	}
-	return p.apply(ctx, i.management, append(manifests.HomeServices(p.hub), manifests.DisruptionBudgets(p.hub)...))
+	return p.applyObjects(ctx, i.management, append(manifests.HomeServices(p.hub), manifests.DisruptionBudgets(p.hub)...))
 }
 
-func (i *installation) networkPolicies(ctx context.Context, p *pass) error {
-	if p.features.Off(allowed.NetworkPolicies) {
+func (i *hubInstallation) applyNetworkPolicies(ctx context.Context, p *clusterManagerPass) error {
+	if p.features.IsFeatureOff(allowed.NetworkPolicies) {
 		return nil
 	}
-	return p.apply(ctx, i.management, manifests.NetworkPolicies(p.hub))
+	return p.applyObjects(ctx, i.management, manifests.HubNetworkPolicies(p.hub))
 }
 
-// pullSecret copies the pull secret to the hub's namespace, or removes the copy
+// copyPullSecret copies the pull secret to the hub's namespace, or removes the copy
 // when the original is gone.
-func (i *installation) pullSecret(ctx context.Context, p *pass) error {
+func (i *hubInstallation) copyPullSecret(ctx context.Context, p *clusterManagerPass) error {
 	name := i.Options.PullSecret
 	if name == "" || i.Options.Namespace == p.hub.Namespace() {
 		p.hub.PullSecret = name
@@ -172,7 +172,7 @@ func (i *installation) pullSecret(ctx context.Context, p *pass) error {
 	if err != nil {
 		return fmt.Errorf("reading the pull secret %q: %w", key, err)
 	}
-	m := render.Meta{Name: name, Namespace: p.hub.Namespace(), Labels: p.hub.Owner()}
+	m := render.ResourceMeta{Name: name, Namespace: p.hub.Namespace(), Labels: p.hub.OwnerLabels()}
 	if _, err := i.management.Secrets.Apply(ctx, render.SecretCopy(m, source)); err != nil {
 		return err
 	}
@@ -205,8 +205,8 @@ func installedKinds() []schema.GroupVersionKind {
 // NetworkPolicies either.
 func homeKinds(held rights.Rights) []schema.GroupVersionKind {
 	return slices.DeleteFunc(installedKinds(), func(kind schema.GroupVersionKind) bool {
-		return kind.Kind == "NetworkPolicy" && !held.Allow(install.ListAndWatch(networkingv1.GroupName, "networkpolicies")) ||
-			kind.Kind == "PodDisruptionBudget" && !held.Allow(install.ListAndWatch(policyv1.GroupName, "poddisruptionbudgets"))
+		return kind.Kind == "NetworkPolicy" && !held.AllowsRules(install.ListAndWatch(networkingv1.GroupName, "networkpolicies")) ||
+			kind.Kind == "PodDisruptionBudget" && !held.AllowsRules(install.ListAndWatch(policyv1.GroupName, "poddisruptionbudgets"))
 	})
 }
 
@@ -219,12 +219,12 @@ func hubKinds() []schema.GroupVersionKind {
 	return append(kinds, discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"))
 }
 
-// leftovers removes what an earlier spec or release installed.
-func (i *installation) leftovers(ctx context.Context, p *pass) error {
-	_, err := i.management.Applier.Prune(ctx, render.Scope{Kinds: homeKinds(p.home), Labels: p.hub.Owner()}, p.Records)
+// pruneLeftovers removes what an earlier spec or release installed.
+func (i *hubInstallation) pruneLeftovers(ctx context.Context, p *clusterManagerPass) error {
+	_, err := i.management.Applier.Prune(ctx, render.PruneScope{Kinds: homeKinds(p.home), Labels: p.hub.OwnerLabels()}, p.Records)
 	if err != nil || p.target == i.management {
 		return err
 	}
-	_, err = p.target.Applier.Prune(ctx, render.Scope{Kinds: hubKinds(), Labels: p.hub.Owner()}, p.Records)
+	_, err = p.target.Applier.Prune(ctx, render.PruneScope{Kinds: hubKinds(), Labels: p.hub.OwnerLabels()}, p.Records)
 	return err
 }

@@ -47,8 +47,8 @@ import (
 // Hosted that does not answer holds up no other.
 const workers = 4
 
-// NewScheme returns a scheme with the kinds that the operator works with.
-func NewScheme() (*runtime.Scheme, error) {
+// NewClusterManagerScheme returns a scheme with the kinds that the operator works with.
+func NewClusterManagerScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, discoveryv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme,
@@ -62,9 +62,9 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// CacheOptions returns the options of a cache that holds ClusterManagers, what
+// OperatorCacheOptions returns the options of a cache that holds ClusterManagers, what
 // we made for them, and the objects by name that we copy or read.
-func CacheOptions(o Options) (cache.Options, error) {
+func OperatorCacheOptions(o OperatorOptions) (cache.Options, error) {
 	made, err := labels.NewRequirement(operatorv1.LabelCreatedByClusterManager, selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("selecting what we made: %w", err)
@@ -79,18 +79,18 @@ func CacheOptions(o Options) (cache.Options, error) {
 			o.Namespace:         named(o.PullSecret),
 			cache.AllNamespaces: named(operatorv1.ExternalHubKubeConfigSecret),
 		}},
-		definitions.Metadata(): ours,
+		definitions.DefinitionMetadata(): ours,
 	}
 	for _, kind := range installedResources() {
 		byObject[kind.object] = ours
 	}
-	return cache.Options{ByObject: byObject, DefaultTransform: slim}, nil
+	return cache.Options{ByObject: byObject, DefaultTransform: slimCachedObject}, nil
 }
 
-// slim is the transform of all objects: ClusterConnections cannot have one of
+// slimCachedObject is the transform of all objects: ClusterConnections cannot have one of
 // their own, as a cache asks at its start what it has options for, and it is
 // this operator that installs their definition.
-func slim(obj any) (any, error) {
+func slimCachedObject(obj any) (any, error) {
 	obj, err := cache.TransformStripManagedFields()(obj)
 	if err != nil {
 		return nil, err
@@ -98,38 +98,38 @@ func slim(obj any) (any, error) {
 	return fleet.SlimConnection(obj)
 }
 
-// Watched are kinds that a replica that leads has to have in its cache to be
+// OperatorWatchedKinds are kinds that a replica that leads has to have in its cache to be
 // ready. Whether it may watch others is for the ClusterManagers to tell.
-func Watched() []client.Object { return []client.Object{&operatorv1.ClusterManager{}} }
+func OperatorWatchedKinds() []client.Object { return []client.Object{&operatorv1.ClusterManager{}} }
 
 // SetupWithManager starts the controller with the manager, whose cache has to be
-// as CacheOptions says. Only ClusterManagers are watched from the start: what
+// as OperatorCacheOptions says. Only ClusterManagers are watched from the start: what
 // else is watched is up to the rights of the operator.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	changes := predicate.Or(
 		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 	)
-	running, err := ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	running, err := ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		For(&operatorv1.ClusterManager{}, builder.WithPredicates(changes)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Build(reconcile.AsReconciler(mgr.GetClient(), c))
 	if err != nil {
-		return fmt.Errorf("setting up the controller %s: %w", c.Name(), err)
+		return fmt.Errorf("setting up the controller %s: %w", c.ControllerName(), err)
 	}
-	if err := metrics.Register(c.Metrics, c.expiries, install.ConditionMetric("ClusterManager", conditionsOf(mgr.GetClient()))); err != nil {
+	if err := metrics.RegisterCollectors(c.Metrics, c.expiries, install.ConditionMetric("ClusterManager", clusterManagerConditions(mgr.GetClient()))); err != nil {
 		return err
 	}
 	if err := running.Watch(c.arrivals); err != nil {
-		return fmt.Errorf("setting up the watches of hubs for the controller %s: %w", c.Name(), err)
+		return fmt.Errorf("setting up the watches of hubs for the controller %s: %w", c.ControllerName(), err)
 	}
-	c.watches.Add(c.watchesOf(running, mgr.GetCache())...)
-	c.connections.Add(c.watchConnections(running, mgr.GetCache()))
+	c.watches.AddWatches(c.watchesOf(running, mgr.GetCache())...)
+	c.connections.AddWatches(c.watchConnections(running, mgr.GetCache()))
 	return nil
 }
 
-// conditionsOf returns what lists the conditions of all hubs.
-func conditionsOf(reader client.Reader) func(context.Context) ([][]metav1.Condition, error) {
-	return install.ConditionsOf(reader, func() *operatorv1.ClusterManagerList { return &operatorv1.ClusterManagerList{} },
+// clusterManagerConditions returns what lists the conditions of all hubs.
+func clusterManagerConditions(reader client.Reader) func(context.Context) ([][]metav1.Condition, error) {
+	return install.ListConditions(reader, func() *operatorv1.ClusterManagerList { return &operatorv1.ClusterManagerList{} },
 		func(list *operatorv1.ClusterManagerList) (all [][]metav1.Condition) {
 			for i := range list.Items {
 				all = append(all, list.Items[i].Status.Conditions)
@@ -138,7 +138,7 @@ func conditionsOf(reader client.Reader) func(context.Context) ([][]metav1.Condit
 		})
 }
 
-func ownerOf(_ context.Context, object client.Object) []reconcile.Request {
+func requestsForOwner(_ context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[operatorv1.LabelCreatedByClusterManager]
 	if name == "" {
 		return nil
@@ -146,17 +146,17 @@ func ownerOf(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
-// hubsOfSecret returns the hub that the secret leads to, or all for the pull
+// requestsForSecret returns the hub that the secret leads to, or all for the pull
 // secret.
-func (c *Controller) hubsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+func (c *Controller) requestsForSecret(ctx context.Context, secret client.Object) []reconcile.Request {
 	if secret.GetName() == operatorv1.ExternalHubKubeConfigSecret {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: secret.GetNamespace()}}}
 	}
-	return c.allHubs(ctx, secret)
+	return c.requestsForAll(ctx, secret)
 }
 
-// allHubs is for objects that concern every hub.
-func (c *Controller) allHubs(ctx context.Context, _ client.Object) []reconcile.Request {
+// requestsForAll is for objects that concern every hub.
+func (c *Controller) requestsForAll(ctx context.Context, _ client.Object) []reconcile.Request {
 	list := &operatorv1.ClusterManagerList{}
 	if err := c.Client.List(ctx, list); err != nil {
 		return nil // the cache; the next resync makes up for it
@@ -168,16 +168,16 @@ func (c *Controller) allHubs(ctx context.Context, _ client.Object) []reconcile.R
 	return requests
 }
 
-// resource is a kind of objects.
-type resource struct {
+// watchedResource is a kind of objects.
+type watchedResource struct {
 	object      client.Object
 	group, name string
 }
 
 // installedResources are the kinds that are put right again as soon as an object
 // that we made changes.
-func installedResources() []resource {
-	return []resource{
+func installedResources() []watchedResource {
+	return []watchedResource{
 		{&corev1.Namespace{}, corev1.GroupName, "namespaces"},
 		{&corev1.ServiceAccount{}, corev1.GroupName, "serviceaccounts"},
 		{&corev1.Service{}, corev1.GroupName, "services"},
@@ -193,14 +193,14 @@ func installedResources() []resource {
 	}
 }
 
-// optional tells whether a hub can do without objects of the kind.
-func optional(kind resource) bool {
+// isOptionalResource reports whether a hub can do without objects of the kind.
+func isOptionalResource(kind watchedResource) bool {
 	return kind.name == "networkpolicies" || kind.name == "poddisruptionbudgets"
 }
 
 // watchesOf returns the watches of a controller, but for that of
 // ClusterConnections.
-func (c *Controller) watchesOf(running controller.TypedController[reconcile.Request], from cache.Cache) []*install.Watch {
+func (c *Controller) watchesOf(running controller.TypedController[reconcile.Request], from cache.Cache) []*install.KindWatch {
 	begin := func(object client.Object, requests handler.MapFunc) func() error {
 		return func() error {
 			return running.Watch(source.Kind(from, object, handler.EnqueueRequestsFromMapFunc(requests)))
@@ -210,26 +210,26 @@ func (c *Controller) watchesOf(running controller.TypedController[reconcile.Requ
 	if c.Options.PullSecret != "" {
 		secrets = append(secrets, c.Options.PullSecret)
 	}
-	list := []*install.Watch{
-		{Needs: install.ListAndWatch(apiextensionsv1.GroupName, "customresourcedefinitions"), Begin: begin(definitions.Metadata(), ownerOf)},
-		{Needs: install.ListAndWatch(corev1.GroupName, "configmaps", TLSProfile), Begin: begin(&corev1.ConfigMap{}, c.allHubs)},
+	list := []*install.KindWatch{
+		{Needs: install.ListAndWatch(apiextensionsv1.GroupName, "customresourcedefinitions"), Begin: begin(definitions.DefinitionMetadata(), requestsForOwner)},
+		{Needs: install.ListAndWatch(corev1.GroupName, "configmaps", TLSProfile), Begin: begin(&corev1.ConfigMap{}, c.requestsForAll)},
 		{
 			Needs: install.ListAndWatch(corev1.GroupName, "secrets", secrets...),
-			Begin: begin(&corev1.Secret{}, c.hubsOfSecret),
+			Begin: begin(&corev1.Secret{}, c.requestsForSecret),
 		},
 	}
 	for _, kind := range installedResources() {
-		list = append(list, &install.Watch{
-			Needs: install.ListAndWatch(kind.group, kind.name), Optional: optional(kind), Begin: begin(kind.object, ownerOf),
+		list = append(list, &install.KindWatch{
+			Needs: install.ListAndWatch(kind.group, kind.name), Optional: isOptionalResource(kind), Begin: begin(kind.object, requestsForOwner),
 		})
 	}
 	return list
 }
 
 // watchConnections makes all hubs be looked at when a Push cluster comes or goes.
-func (c *Controller) watchConnections(running controller.TypedController[reconcile.Request], from cache.Cache) *install.Watch {
+func (c *Controller) watchConnections(running controller.TypedController[reconcile.Request], from cache.Cache) *install.KindWatch {
 	all := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object *fleetv1alpha1.ClusterConnection) []reconcile.Request {
-		return c.allHubs(ctx, object)
+		return c.requestsForAll(ctx, object)
 	})
 	begin := func() error {
 		return running.Watch(source.Kind(from, &fleetv1alpha1.ClusterConnection{}, all,
@@ -241,5 +241,5 @@ func (c *Controller) watchConnections(running controller.TypedController[reconci
 				},
 			}))
 	}
-	return &install.Watch{Needs: install.ListAndWatch(fleetv1alpha1.GroupName, "clusterconnections"), Begin: begin}
+	return &install.KindWatch{Needs: install.ListAndWatch(fleetv1alpha1.GroupName, "clusterconnections"), Begin: begin}
 }

@@ -168,7 +168,7 @@ func failure(t *testing.T, l *lab) {
 	related := len(l.get(t).Status.RelatedResources)
 	broken := l.deps
 	broken.Rules = func(string) (cluster, namespaced []rbacv1.PolicyRule, err error) { return nil, nil, errors.New("boom") }
-	if _, err := New(broken).Reconcile(t.Context(), l.get(t)); err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
+	if _, err := NewClusterManagerController(broken).Reconcile(t.Context(), l.get(t)); err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
 		t.Errorf("the pass ended with %v, want an error that is retried", err)
 	}
 	if got := l.condition(t, operatorv1.ClusterManagerConditionApplied); got.Reason != "HubResourceApplyFailed" || !strings.Contains(got.Message, "boom") {

@@ -26,26 +26,26 @@ import (
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
 
-// validate refuses what this version cannot install and resolves the feature
+// validateClusterManager refuses what this version cannot install and resolves the feature
 // gates. Gates that do not exist are told in a condition and left out.
-func (w *preparation) validate(ctx context.Context, p *pass) error {
+func (w *hubPreparation) validateClusterManager(ctx context.Context, p *clusterManagerPass) error {
 	spec := p.Object.Spec
-	for _, err := range []error{supported(spec), limited(p), sameMode(p.Object), hostable(p.Object, w.Options.Namespace), w.alone(ctx, p.Object)} {
+	for _, err := range []error{checkSupportedSpec(spec), readLimitAnnotations(p), checkSameMode(p.Object), checkHostable(p.Object, w.Options.Namespace), w.checkOnlyDefaultHub(ctx, p.Object)} {
 		if err != nil {
 			return err
 		}
 	}
 
-	resolved, unknown := gates(spec)
+	resolved, unknown := resolveFeatureGates(spec)
 	p.hub.Registration = resolved[0]
 	p.hub.Work = resolved[1]
 	p.hub.Placement = resolved[3]
-	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, status.Gates(unknown, features.Valid(resolved...)))
+	conditions.SetCondition(&p.Object.Status.Conditions, p.Object.Generation, status.FeatureGatesCondition(unknown, features.ValidMessage(resolved...)))
 	return nil
 }
 
-// supported returns a MistakeError for what this version cannot install.
-func supported(spec operatorv1.ClusterManagerSpec) error {
+// checkSupportedSpec returns a MistakeError for what this version cannot install.
+func checkSupportedSpec(spec operatorv1.ClusterManagerSpec) error {
 	if spec.RegistrationConfiguration != nil {
 		for _, driver := range spec.RegistrationConfiguration.RegistrationDrivers {
 			if driver.AuthType != operatorv1.AuthTypeCSR {
@@ -65,10 +65,10 @@ func supported(spec operatorv1.ClusterManagerSpec) error {
 	return nil
 }
 
-// limited notes the limits that the annotations of the ClusterManager set: on users, on
+// readLimitAnnotations notes the limits that the annotations of the ClusterManager set: on users, on
 // agents, on works, and on series of metrics. It returns a MistakeError if one cannot be read: with
 // the default instead, a hub that is to be narrower would be wide open.
-func limited(p *pass) error {
+func readLimitAnnotations(p *clusterManagerPass) error {
 	var err error
 	if _, set := p.Object.Annotations[operatorv1.AnnotationMaxUnacceptedClusters]; set {
 		var limit int
@@ -79,7 +79,7 @@ func limited(p *pass) error {
 	p.hub.MetricsPerCluster = named
 	requests, mistake := p.Object.MaxRequestsPerUser()
 	p.hub.MaxRequestsPerUser = requests
-	labels, malformed := agentlabels.Parse(p.Object.Annotations[fleetv1alpha1.AnnotationAgentLabels])
+	labels, malformed := agentlabels.ParseAllowedKeys(p.Object.Annotations[fleetv1alpha1.AnnotationAgentLabels])
 	if malformed != nil {
 		malformed = fmt.Errorf("annotation %s: %w", fleetv1alpha1.AnnotationAgentLabels, malformed)
 	}
@@ -105,9 +105,9 @@ func sharedWorkBytes(cm *operatorv1.ClusterManager) (string, error) {
 	return text, nil
 }
 
-// sameMode returns a MistakeError if the hub is installed in another mode than
+// checkSameMode returns a MistakeError if the hub is installed in another mode than
 // that of the spec: what is on one cluster would be left there.
-func sameMode(cm *operatorv1.ClusterManager) error {
+func checkSameMode(cm *operatorv1.ClusterManager) error {
 	wanted := cm.Spec.DeployOption.Mode
 	if wanted == "" {
 		wanted = operatorv1.InstallModeDefault
@@ -121,10 +121,10 @@ func sameMode(cm *operatorv1.ClusterManager) error {
 	return nil
 }
 
-// hostable returns a MistakeError for why the hub of mode Hosted cannot have a
+// checkHostable returns a MistakeError for why the hub of mode Hosted cannot have a
 // namespace that is called as its ClusterManager, and goes away with it, or
 // cannot be reached.
-func hostable(cm *operatorv1.ClusterManager, operatorNamespace string) error {
+func checkHostable(cm *operatorv1.ClusterManager, operatorNamespace string) error {
 	if cm.Spec.DeployOption.Mode != operatorv1.InstallModeHosted {
 		return nil
 	}
@@ -148,7 +148,7 @@ func hostable(cm *operatorv1.ClusterManager, operatorNamespace string) error {
 	return nil
 }
 
-// isHost tells whether an address is the name of a host, or its IPv4 address.
+// isHost reports whether an address is the name of a host, or its IPv4 address.
 func isHost(address string) bool {
 	if ip := net.ParseIP(address); ip != nil {
 		return ip.To4() != nil
@@ -156,9 +156,9 @@ func isHost(address string) bool {
 	return len(validation.IsDNS1123Subdomain(address)) == 0
 }
 
-// alone returns a WaitError if there was a hub of mode Default first. It is not a
+// checkOnlyDefaultHub returns a WaitError if there was a hub of mode Default first. It is not a
 // MistakeError, as the other one may be deleted.
-func (w *preparation) alone(ctx context.Context, cm *operatorv1.ClusterManager) error {
+func (w *hubPreparation) checkOnlyDefaultHub(ctx context.Context, cm *operatorv1.ClusterManager) error {
 	if cm.Spec.DeployOption.Mode == operatorv1.InstallModeHosted {
 		return nil // which cluster its hub is has to be found out first
 	}
@@ -170,9 +170,9 @@ func (w *preparation) alone(ctx context.Context, cm *operatorv1.ClusterManager) 
 		fmt.Sprintf("ClusterManager %q already runs a hub on this cluster; delete one of the two", older))
 }
 
-// freeHub returns a WaitError if the hub of mode Hosted has another installation
+// checkHubIsFree returns a WaitError if the hub of mode Hosted has another installation
 // already: definitions and webhook configurations can be there only once.
-func (w *preparation) freeHub(ctx context.Context, p *pass) error {
+func (w *hubPreparation) checkHubIsFree(ctx context.Context, p *clusterManagerPass) error {
 	list := &admissionv1.MutatingWebhookConfigurationList{}
 	if err := p.target.Live.List(ctx, list, client.HasLabels{operatorv1.LabelCreatedByClusterManager}); err != nil {
 		return fmt.Errorf("listing the webhook configurations of the hub: %w", err)
@@ -191,7 +191,7 @@ func (w *preparation) freeHub(ctx context.Context, p *pass) error {
 
 // olderHub returns the name of a ClusterManager that was there first: hubs in
 // mode Default would share names and namespace.
-func (w *preparation) olderHub(ctx context.Context, cm *operatorv1.ClusterManager) (string, error) {
+func (w *hubPreparation) olderHub(ctx context.Context, cm *operatorv1.ClusterManager) (string, error) {
 	list := &operatorv1.ClusterManagerList{}
 	if err := w.Client.List(ctx, list); err != nil {
 		return "", fmt.Errorf("listing ClusterManagers: %w", err)
@@ -209,11 +209,11 @@ func (w *preparation) olderHub(ctx context.Context, cm *operatorv1.ClusterManage
 	return "", nil
 }
 
-// gates resolves the gates of the spec, those of registration and work first, and
+// resolveFeatureGates resolves the gates of the spec, those of registration and work first, and
 // returns those that do not exist, each with the field that has it.
-func gates(spec operatorv1.ClusterManagerSpec) (resolved []features.Set, unknown []string) {
-	resolve := func(component features.Component, list []operatorv1.FeatureGate) features.Set {
-		set, names := features.Resolve(component, changed(list))
+func resolveFeatureGates(spec operatorv1.ClusterManagerSpec) (resolved []features.GateSet, unknown []string) {
+	resolve := func(component features.Component, list []operatorv1.FeatureGate) features.GateSet {
+		set, names := features.ResolveGates(component, changedGates(list))
 		field := strings.TrimPrefix(string(component), "ClusterManager.spec.")
 		for _, name := range names {
 			unknown = append(unknown, fmt.Sprintf("%s: %q", field, name))
@@ -233,7 +233,7 @@ func gates(spec operatorv1.ClusterManagerSpec) (resolved []features.Set, unknown
 	if spec.PlacementConfiguration != nil {
 		placementGates = spec.PlacementConfiguration.FeatureGates
 	}
-	resolved = []features.Set{
+	resolved = []features.GateSet{
 		resolve(features.HubRegistration, registrationGates),
 		resolve(features.HubWork, workGates),
 		resolve(features.HubAddOnManager, addOnGates),
@@ -243,7 +243,7 @@ func gates(spec operatorv1.ClusterManagerSpec) (resolved []features.Set, unknown
 	return resolved, unknown
 }
 
-func changed(list []operatorv1.FeatureGate) map[string]bool {
+func changedGates(list []operatorv1.FeatureGate) map[string]bool {
 	gates := map[string]bool{}
 	for _, gate := range list {
 		gates[gate.Feature] = gate.Mode == operatorv1.FeatureGateModeEnable

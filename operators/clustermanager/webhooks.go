@@ -32,33 +32,33 @@ const (
 	foreignRecheck = time.Minute
 )
 
-// certificates keeps the serving certificates of the servers, and removes those
+// rotateServingCertificates keeps the serving certificates of the servers, and removes those
 // that nobody serves with any more.
-func (i *installation) certificates(ctx context.Context, p *pass) error {
+func (i *hubInstallation) rotateServingCertificates(ctx context.Context, p *clusterManagerPass) error {
 	trusted, err := trustedBundles(ctx, p.target, p.hub)
 	if err != nil {
 		return err
 	}
 	wanted := manifests.ServingCertificates(p.hub)
 	if p.hub.AggregatedAPI() {
-		further, err := aggregation.Bundles(ctx, p.target, p.hub)
+		further, err := aggregation.TrustedCABundles(ctx, p.target, p.hub)
 		if err != nil {
 			return err
 		}
 		trusted = append(trusted, further...)
 	}
-	rotator := i.rotator(p.hub)
+	rotator := i.certificateRotator(p.hub)
 	expires := map[string]time.Time{}
 	rotator.Kept = func(secret string, at time.Time) {
-		if purpose := purposeOf(secret); expires[purpose].IsZero() || at.Before(expires[purpose]) {
+		if purpose := certificatePurpose(secret); expires[purpose].IsZero() || at.Before(expires[purpose]) {
 			expires[purpose] = at
 		}
 	}
-	bundle, due, err := rotator.Rotate(ctx, wanted, trusted)
+	bundle, due, err := rotator.RotateCertificates(ctx, wanted, trusted)
 	if err != nil {
 		return err
 	}
-	i.expiries.Replace(p.hub.Name, expires)
+	i.expiries.ReplaceOwner(p.hub.Name, expires)
 	p.hub.CABundle = bundle
 	p.DueBy(due)
 	for _, name := range manifests.OptionalCertificates() {
@@ -72,8 +72,8 @@ func (i *installation) certificates(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// purposeOf returns what a certificate is for, as the metric of their expiry has it.
-func purposeOf(secret string) string {
+// certificatePurpose returns what a certificate is for, as the metric of their expiry has it.
+func certificatePurpose(secret string) string {
 	switch secret {
 	case operatorv1.SignerSecret:
 		return "hub-ca"
@@ -85,11 +85,11 @@ func purposeOf(secret string) string {
 	return "webhook-serving"
 }
 
-// rotator returns what keeps the certificates of the hub.
-func (i *installation) rotator(h manifests.Hub) *certs.Rotator {
+// certificateRotator returns what keeps the certificates of the hub.
+func (i *hubInstallation) certificateRotator(h manifests.Hub) *certs.Rotator {
 	return &certs.Rotator{
 		Client: i.Client, Reader: i.Reader, Clock: i.Clock, Owner: FieldOwner,
-		Namespace: h.Namespace(), Labels: h.Owner(),
+		Namespace: h.Namespace(), Labels: h.OwnerLabels(),
 		SignerSecret: operatorv1.SignerSecret, BundleConfigMap: operatorv1.CABundleConfigMap,
 	}
 }
@@ -98,7 +98,7 @@ func (i *installation) rotator(h manifests.Hub) *certs.Rotator {
 func trustedBundles(ctx context.Context, hub *install.Target, h manifests.Hub) ([][]byte, error) {
 	var bundles [][]byte
 	mutating := &admissionv1.MutatingWebhookConfigurationList{}
-	if err := hub.Client.List(ctx, mutating, client.MatchingLabels(h.Owner())); err != nil {
+	if err := hub.Client.List(ctx, mutating, client.MatchingLabels(h.OwnerLabels())); err != nil {
 		return nil, fmt.Errorf("listing the mutating webhook configurations: %w", err)
 	}
 	for i := range mutating.Items {
@@ -107,7 +107,7 @@ func trustedBundles(ctx context.Context, hub *install.Target, h manifests.Hub) (
 		}
 	}
 	validating := &admissionv1.ValidatingWebhookConfigurationList{}
-	if err := hub.Client.List(ctx, validating, client.MatchingLabels(h.Owner())); err != nil {
+	if err := hub.Client.List(ctx, validating, client.MatchingLabels(h.OwnerLabels())); err != nil {
 		return nil, fmt.Errorf("listing the validating webhook configurations: %w", err)
 	}
 	for i := range validating.Items {
@@ -118,49 +118,49 @@ func trustedBundles(ctx context.Context, hub *install.Target, h manifests.Hub) (
 	return bundles, nil
 }
 
-// webhooks installs the webhook configurations once the servers run as the spec
+// applyWebhookConfigs installs the webhook configurations once the servers run as the spec
 // has it: before that nobody would answer.
-func (i *installation) webhooks(ctx context.Context, p *pass) error {
-	if rolling := status.Rolling(p.rollouts); rolling != "" {
+func (i *hubInstallation) applyWebhookConfigs(ctx context.Context, p *clusterManagerPass) error {
+	if rolling := status.DescribeRolling(p.rollouts); rolling != "" {
 		return waitFor(operatorv1.ClusterManagerReasonInstalling, rolling)
 	}
-	return p.apply(ctx, p.target, manifests.Webhooks(p.hub))
+	return p.applyObjects(ctx, p.target, manifests.WebhookConfigurations(p.hub))
 }
 
 // withdrawAPI leads no requests to an aggregated API server that there is not to
 // be.
-func (i *installation) withdrawAPI(ctx context.Context, p *pass) error {
+func (i *hubInstallation) withdrawAPI(ctx context.Context, p *clusterManagerPass) error {
 	if p.hub.AggregatedAPI() {
 		return nil
 	}
-	return aggregation.Remove(ctx, p.target, p.hub)
+	return aggregation.RemoveAPIServices(ctx, p.target, p.hub)
 }
 
-// aggregatedAPI leads requests for the Cluster API to its server, once that runs,
+// installAggregatedAPI leads requests for the Cluster API to its server, once that runs,
 // and looks whether they arrive. It is looked again soon, as nothing watches that.
-func (i *installation) aggregatedAPI(ctx context.Context, p *pass) error {
+func (i *hubInstallation) installAggregatedAPI(ctx context.Context, p *clusterManagerPass) error {
 	if !p.hub.AggregatedAPI() {
 		return nil
 	}
-	services, err := aggregation.Install(ctx, p.target, p.hub, p.ApplyNamed)
+	services, err := aggregation.InstallAPIServices(ctx, p.target, p.hub, p.ApplyNamed)
 	if err != nil {
 		return err
 	}
 	p.api.Services = services
 	p.DueIn(apiRecheck)
-	if condition, _ := status.APIServer(*p.api, p.rollouts); condition.Status == metav1.ConditionTrue {
+	if condition, _ := status.APIServerCondition(*p.api, p.rollouts); condition.Status == metav1.ConditionTrue {
 		p.DueIn(waitRetry)
 	}
 	return nil
 }
 
-// definitions installs the kinds of the hub and waits until they are served.
-func (i *installation) definitions(ctx context.Context, p *pass) error {
-	set := i.definitionsOf(p.hub)
-	if err := i.foreignPolicies(ctx, p); err != nil {
+// installDefinitions installs the kinds of the hub and waits until they are served.
+func (i *hubInstallation) installDefinitions(ctx context.Context, p *clusterManagerPass) error {
+	set := i.hubDefinitions(p.hub)
+	if err := i.checkForeignPolicies(ctx, p); err != nil {
 		return err
 	}
-	done, err := set.Install(ctx, p.target, inventory(p.Object))
+	done, err := set.InstallDefinitions(ctx, p.target, statusInventory(p.Object))
 	p.Records = append(p.Records, done.Records...)
 	if err != nil {
 		return err
@@ -168,20 +168,20 @@ func (i *installation) definitions(ctx context.Context, p *pass) error {
 	if !done.Written && status.IsTrue(p.Object.Status.Conditions, operatorv1.ClusterManagerConditionApplied) {
 		return nil
 	}
-	missing, err := set.Unserved(ctx, p.target)
+	missing, err := set.UnservedDefinitions(ctx, p.target)
 	if err == nil && len(missing) > 0 {
 		err = waitFor(operatorv1.ClusterManagerReasonInstalling, "CustomResourceDefinitions are not established yet: "+strings.Join(missing, ", "))
 	}
 	return err
 }
 
-// foreignPolicies returns an UnreachableError if the kinds of policies and bindings
+// checkForeignPolicies returns an UnreachableError if the kinds of policies and bindings
 // are somebody else's: two control planes cannot share them.
-func (i *installation) foreignPolicies(ctx context.Context, p *pass) error {
-	if !p.hub.Propagates() {
+func (i *hubInstallation) checkForeignPolicies(ctx context.Context, p *clusterManagerPass) error {
+	if !p.hub.PropagationEnabled() {
 		return nil
 	}
-	foreign, err := definitions.Foreign(ctx, p.target, i.Propagation, operatorv1.LabelCreatedByClusterManager)
+	foreign, err := definitions.ForeignDefinitions(ctx, p.target, i.Propagation, operatorv1.LabelCreatedByClusterManager)
 	if err != nil || len(foreign) == 0 {
 		return err
 	}

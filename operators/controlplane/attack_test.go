@@ -72,7 +72,7 @@ func (p *processes) etcdRefuses(t *testing.T) {
 }
 
 // keys asks etcd for the first key that begins so, and its value.
-func (p *processes) keys(with *certs.Pair, prefix string) request {
+func (p *processes) keys(with *certs.CertificatePair, prefix string) request {
 	end := prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1)
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	return request{

@@ -25,18 +25,18 @@ import (
 // known to members that nobody here can reach.
 const authorityLifetime = 10 * 365 * 24 * time.Hour
 
-// credentials has the phases that make certificates and keys.
-type credentials struct{ *host }
+// credentialPhases has the phases that make certificates and keys.
+type credentialPhases struct{ *hostCluster }
 
-// certificates makes the authorities and all that they sign, and renews what is
+// rotateCertificates makes the authorities and all that they sign, and renews what is
 // due. Servers read a renewed certificate without a restart.
-func (c *credentials) certificates(ctx context.Context, p *pass) error {
+func (c *credentialPhases) rotateCertificates(ctx context.Context, p *controlPlanePass) error {
 	authorities := p.plane.Authorities()
 	p.facts.Certificates = nil
 	for _, authority := range slices.Sorted(maps.Keys(authorities)) {
-		name := p.plane.Of(authority)
-		for _, secret := range append(secretsOf(authorities[authority]), name) {
-			if err := c.ours(ctx, p, &corev1.Secret{}, secret); err != nil {
+		name := p.plane.ResourceName(authority)
+		for _, secret := range append(leafSecretNames(authorities[authority]), name) {
+			if err := c.ensureOwned(ctx, p, &corev1.Secret{}, secret); err != nil {
 				return err
 			}
 		}
@@ -44,20 +44,20 @@ func (c *credentials) certificates(ctx context.Context, p *pass) error {
 			Client: c.Client, Reader: c.Live, Clock: c.Clock, Owner: FieldOwner,
 			Namespace: p.plane.Namespace, Labels: p.plane.Labels(),
 			SignerSecret: name, BundleConfigMap: name, SignerLifetime: authorityLifetime,
-			Replacement: replacement(p, authority),
+			Replacement: requestedReplacement(p, authority),
 		}
-		bundle, due, err := rotator.Rotate(ctx, authorities[authority], nil)
+		bundle, due, err := rotator.RotateCertificates(ctx, authorities[authority], nil)
 		if err != nil {
 			return err
 		}
 		p.bundles[authority] = bundle
 		p.DueBy(due)
-		if err := c.expiries(ctx, p, authority, authorities[authority]); err != nil {
+		if err := c.recordExpiries(ctx, p, authority, authorities[authority]); err != nil {
 			return err
 		}
 	}
 	if external := p.plane.Spec.Etcd.External; external != nil {
-		if err := c.externalEtcd(ctx, p, external.SecretRef.Name); err != nil {
+		if err := c.checkExternalEtcd(ctx, p, external.SecretRef.Name); err != nil {
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ func (c *credentials) certificates(ctx context.Context, p *pass) error {
 	return nil
 }
 
-func secretsOf(leaves []certs.Leaf) []string {
+func leafSecretNames(leaves []certs.Leaf) []string {
 	var names []string
 	for _, leaf := range leaves {
 		names = append(names, leaf.Secret)
@@ -73,12 +73,12 @@ func secretsOf(leaves []certs.Leaf) []string {
 	return names
 }
 
-// expiries reads the certificates of an authority for the status, and those that
+// recordExpiries reads the certificates of an authority for the status, and those that
 // later phases need.
-func (c *credentials) expiries(ctx context.Context, p *pass, authority string, leaves []certs.Leaf) error {
-	signer := p.plane.Of(authority)
-	for _, name := range append([]string{signer}, secretsOf(leaves)...) {
-		secret, pair, err := c.pair(ctx, p, name)
+func (c *credentialPhases) recordExpiries(ctx context.Context, p *controlPlanePass, authority string, leaves []certs.Leaf) error {
+	signer := p.plane.ResourceName(authority)
+	for _, name := range append([]string{signer}, leafSecretNames(leaves)...) {
+		secret, pair, err := c.readKeyPair(ctx, p, name)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (c *credentials) expiries(ctx context.Context, p *pass, authority string, l
 	return nil
 }
 
-func (c *credentials) pair(ctx context.Context, p *pass, name string) (*corev1.Secret, *certs.Pair, error) {
+func (c *credentialPhases) readKeyPair(ctx context.Context, p *controlPlanePass, name string) (*corev1.Secret, *certs.CertificatePair, error) {
 	secret := &corev1.Secret{}
 	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: p.plane.Namespace, Name: name}, secret); err != nil {
 		return nil, nil, fmt.Errorf("reading the Secret %q: %w", name, err)
@@ -107,9 +107,9 @@ func (c *credentials) pair(ctx context.Context, p *pass, name string) (*corev1.S
 	return secret, pair, nil
 }
 
-// externalEtcd looks whether the API server can use the credential that the user
+// checkExternalEtcd looks whether the API server can use the credential that the user
 // gives it. The Secret is the user's, and so is its renewal.
-func (c *credentials) externalEtcd(ctx context.Context, p *pass, name string) error {
+func (c *credentialPhases) checkExternalEtcd(ctx context.Context, p *controlPlanePass, name string) error {
 	secret := &corev1.Secret{}
 	err := c.Live.Get(ctx, client.ObjectKey{Namespace: p.plane.Namespace, Name: name}, secret)
 	if client.IgnoreNotFound(err) != nil {

@@ -5,7 +5,7 @@
 // ControlPlane asks for, etcd and an API server with few controllers, as pods on
 // its own cluster, and ends with a kubeconfig in a Secret.
 //
-// An install.Engine walks a ControlPlane through the phases. What is installed is
+// An install.PhaseEngine walks a ControlPlane through the phases. What is installed is
 // in manifests, which is pure. The operator has permissions only in the
 // namespaces where somebody has granted them, so it watches nothing there but
 // looks again at intervals.
@@ -42,8 +42,8 @@ const (
 	brokenRetry = 15 * time.Second
 )
 
-// Deps is what a Controller works with.
-type Deps struct {
+// ControllerDeps is what a Controller works with.
+type ControllerDeps struct {
 	Client client.Client
 	// Live reads from the API server: the operator has no cache of what it makes.
 	Live   client.Reader
@@ -58,80 +58,80 @@ type Deps struct {
 	Namespace string
 }
 
-// host is the cluster that the operator runs on, and what it does there.
-type host struct {
-	Deps
+// hostCluster is the cluster that the operator runs on, and what it does there.
+type hostCluster struct {
+	ControllerDeps
 	target *install.Target
-	hubs   *hubs
+	hubs   *hubClients
 }
 
 // Controller installs control planes.
 type Controller struct {
-	*host
-	engine install.Engine[*fleetv1alpha1.ControlPlane, *pass]
+	*hostCluster
+	engine install.PhaseEngine[*fleetv1alpha1.ControlPlane, *controlPlanePass]
 }
 
-// New returns a controller. It does nothing until it is set up with a manager,
+// NewControlPlaneController returns a controller. It does nothing until it is set up with a manager,
 // or its Reconcile is called.
-func New(d Deps) *Controller {
-	all := &host{Deps: d, hubs: newHubs(d.Connect, d.Clock)}
-	all.target = install.NewTarget(d.Client, install.Readers{Live: d.Live, Secrets: d.Live}, FieldOwner)
+func NewControlPlaneController(d ControllerDeps) *Controller {
+	all := &hostCluster{ControllerDeps: d, hubs: newHubClients(d.Connect, d.Clock)}
+	all.target = install.NewTarget(d.Client, install.TargetReaders{Live: d.Live, Secrets: d.Live}, FieldOwner)
 	// What a cache has of these kinds is not what RBAC lets the operator watch.
 	all.target.Applier = all.target.Secrets
-	c := &Controller{host: all}
-	c.engine = install.Engine[*fleetv1alpha1.ControlPlane, *pass]{
+	c := &Controller{hostCluster: all}
+	c.engine = install.PhaseEngine[*fleetv1alpha1.ControlPlane, *controlPlanePass]{
 		Client: d.Client, Clock: d.Clock,
-		Upgrade:   upgrade.NewGate(nil, upgrade.Text{}), // OLM does not install it
+		Upgrade:   upgrade.NewGate(nil, upgrade.GateText{}), // OLM does not install it
 		Finalizer: fleetv1alpha1.FinalizerControlPlane,
-		Install: append([]install.Phase[*pass]{{
+		Install: append([]install.Phase[*controlPlanePass]{{
 			Name: "fence", Reason: fleetv1alpha1.ControlPlaneReasonApplyFailed,
-			Run: fencing{fence.NewKeeper(d.Client, d.Live, d.Clock), fence.ControlPlane(d.Namespace)}.run,
-		}}, installing(&installation{host: all}, &credentials{host: all}, &rotations{host: all})...),
-		Remove: removing(&removal{host: all}),
-		Kind: install.Kind[*fleetv1alpha1.ControlPlane, *pass]{
+			Run: fencePhase{fence.NewPolicyKeeper(d.Client, d.Live, d.Clock), fence.ControlPlaneOperator(d.Namespace)}.reportFenceState,
+		}}, installPhases(&controlPlaneInstallation{hostCluster: all}, &credentialPhases{hostCluster: all}, &rotationPhases{hostCluster: all})...),
+		Remove: removalPhases(&controlPlaneRemoval{hostCluster: all}),
+		Kind: install.EngineKind[*fleetv1alpha1.ControlPlane, *controlPlanePass]{
 			Name:          "ControlPlane",
-			Begin:         begin,
+			Begin:         newControlPlanePass,
 			Conditions:    func(cp *fleetv1alpha1.ControlPlane) *[]metav1.Condition { return &cp.Status.Conditions },
-			Report:        all.report,
+			Report:        all.reportInstallOutcome,
 			ReportRemoval: reportRemoval,
-			Announce:      c.announce,
+			Announce:      c.recordTransitionEvents,
 			Busy:          func(*fleetv1alpha1.ControlPlane) string { return "" },
 		},
 	}
 	return c
 }
 
-// installing is how a control plane is installed: each part needs those before
+// installPhases is how a control plane is installed: each part needs those before
 // it.
-func installing(i *installation, c *credentials, r *rotations) []install.Phase[*pass] {
+func installPhases(i *controlPlaneInstallation, c *credentialPhases, r *rotationPhases) []install.Phase[*controlPlanePass] {
 	const failed = fleetv1alpha1.ControlPlaneReasonApplyFailed
-	return permitted(
-		install.Phase[*pass]{Name: "observation", Reason: failed, Run: i.observe},
-		install.Phase[*pass]{Name: "hold", Reason: failed, Run: (&holding{i}).hold},
-		install.Phase[*pass]{Name: "validation", Reason: failed, Run: i.validate},
-		install.Phase[*pass]{Name: "service", Reason: failed, Run: i.service},
-		install.Phase[*pass]{Name: "certificates", Reason: failed, Run: c.certificates},
-		install.Phase[*pass]{Name: "keys", Reason: failed, Run: c.keys},
-		install.Phase[*pass]{Name: "network", Reason: failed, Run: i.network},
-		install.Phase[*pass]{Name: "etcd", Reason: failed, Run: i.etcd},
-		install.Phase[*pass]{Name: "API server", Reason: failed, Run: i.apiServer},
-		install.Phase[*pass]{Name: "closed API server", Reason: failed, Run: (&holding{i}).closed},
-		install.Phase[*pass]{Name: "endpoint", Reason: failed, Run: i.serves},
-		install.Phase[*pass]{Name: "first objects", Reason: failed, Run: i.hub},
-		install.Phase[*pass]{Name: "controller manager", Reason: failed, Run: i.controllerManager},
-		install.Phase[*pass]{Name: status.PhaseKubeconfig, Reason: failed, Run: i.kubeconfig},
-		install.Phase[*pass]{Name: "rollout", Reason: failed, Run: i.rollout},
-		install.Phase[*pass]{Name: "rotation", Reason: failed, Run: r.run},
+	return explainMissingPermissions(
+		install.Phase[*controlPlanePass]{Name: "observation", Reason: failed, Run: i.observeWorkloads},
+		install.Phase[*controlPlanePass]{Name: "hold", Reason: failed, Run: (&holdPhases{i}).applyHoldAnnotation},
+		install.Phase[*controlPlanePass]{Name: "validation", Reason: failed, Run: i.validateControlPlane},
+		install.Phase[*controlPlanePass]{Name: "service", Reason: failed, Run: i.applyAPIServerService},
+		install.Phase[*controlPlanePass]{Name: "certificates", Reason: failed, Run: c.rotateCertificates},
+		install.Phase[*controlPlanePass]{Name: "keys", Reason: failed, Run: c.ensureControlPlaneKeys},
+		install.Phase[*controlPlanePass]{Name: "network", Reason: failed, Run: i.applyNetworkPolicies},
+		install.Phase[*controlPlanePass]{Name: "etcd", Reason: failed, Run: i.deployEtcd},
+		install.Phase[*controlPlanePass]{Name: "API server", Reason: failed, Run: i.deployAPIServer},
+		install.Phase[*controlPlanePass]{Name: "closed API server", Reason: failed, Run: (&holdPhases{i}).holdClosedAPIServer},
+		install.Phase[*controlPlanePass]{Name: "endpoint", Reason: failed, Run: i.awaitServingCertificate},
+		install.Phase[*controlPlanePass]{Name: "first objects", Reason: failed, Run: i.applyHubObjects},
+		install.Phase[*controlPlanePass]{Name: "controller manager", Reason: failed, Run: i.deployControllerManager},
+		install.Phase[*controlPlanePass]{Name: status.PhaseKubeconfig, Reason: failed, Run: i.applyKubeconfigSecret},
+		install.Phase[*controlPlanePass]{Name: "rollout", Reason: failed, Run: i.awaitRollout},
+		install.Phase[*controlPlanePass]{Name: "rotation", Reason: failed, Run: r.advanceRotations},
 	)
 }
 
-// removing is how it is removed, the data last.
-func removing(r *removal) []install.Phase[*pass] {
+// removalPhases is how it is removed, the data last.
+func removalPhases(r *controlPlaneRemoval) []install.Phase[*controlPlanePass] {
 	const removing = fleetv1alpha1.ControlPlaneReasonRemoving
-	return permitted(
-		install.Phase[*pass]{Name: "kubeconfig", Reason: removing, Run: r.kubeconfig},
-		install.Phase[*pass]{Name: "pods", Reason: removing, Run: r.workloads},
-		install.Phase[*pass]{Name: "data", Reason: removing, Run: r.data},
+	return explainMissingPermissions(
+		install.Phase[*controlPlanePass]{Name: "kubeconfig", Reason: removing, Run: r.deleteKubeconfig},
+		install.Phase[*controlPlanePass]{Name: "pods", Reason: removing, Run: r.deleteWorkloads},
+		install.Phase[*controlPlanePass]{Name: "data", Reason: removing, Run: r.deleteOrRetainData},
 	)
 }
 
@@ -140,11 +140,11 @@ func (c *Controller) Reconcile(ctx context.Context, cp *fleetv1alpha1.ControlPla
 	return c.engine.Reconcile(ctx, cp)
 }
 
-// announce records an event when the control plane becomes available or degraded.
-func (c *Controller) announce(p *pass, _ install.Outcome) {
+// recordTransitionEvents records an event when the control plane becomes available or degraded.
+func (c *Controller) recordTransitionEvents(p *controlPlanePass, _ install.WalkOutcome) {
 	before := p.Before.Status.Conditions
 	after := p.Object.Status.Conditions
-	install.Announce(c.Events, p.Object, install.Change{
+	install.RecordConditionEvent(c.Events, p.Object, install.ConditionChange{
 		Before: before, After: after, Type: fleetv1alpha1.ControlPlaneConditionAvailable, Action: install.ActionInstall,
 		Normal: []string{fleetv1alpha1.ControlPlaneReasonInstalling, fleetv1alpha1.ControlPlaneReasonPodsNotReady},
 	})

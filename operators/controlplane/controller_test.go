@@ -114,7 +114,7 @@ func (h *harness) readsClusterSecrets() {
 	h.t.Helper()
 	const namespace = clusterv1alpha1.SecretsNamespace
 	h.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "member1"}})
-	reader := env.ServiceAccount(kubeconfigs, fleetv1alpha1.APIServerServiceAccount)
+	reader := env.ServiceAccountReview(kubeconfigs, fleetv1alpha1.APIServerServiceAccount)
 	read := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
 	env.WaitAllowed(h.t.Context(), h.t, h.config, reader, namespace, read, true)
 	env.WaitAllowed(h.t.Context(), h.t, h.config, reader, metav1.NamespaceSystem, read, false)
@@ -235,7 +235,7 @@ func TestCertificatesAreRenewedAndKeysAreNot(t *testing.T) {
 	data := func(name string) string {
 		secret := &corev1.Secret{}
 		h.read(secret, home, name)
-		return string(flat(secret.Data))
+		return string(flattenSecretData(secret.Data))
 	}
 	names := []string{"hub-apiserver", "hub-etcd-server", "hub-admin", "hub-serving-ca", "hub-client-ca", "hub-service-account", "hub-encryption"}
 	before := map[string]string{}

@@ -21,18 +21,18 @@ import (
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
-// removal has the phases that remove a control plane.
-type removal struct{ *host }
+// controlPlaneRemoval has the phases that remove a control plane.
+type controlPlaneRemoval struct{ *hostCluster }
 
-// retains tells whether the data outlive the ControlPlane. Those in an external
+// retainsData reports whether the data outlive the ControlPlane. Those in an external
 // etcd are not the operator's to delete.
-func retains(cp *fleetv1alpha1.ControlPlane) bool {
+func retainsData(cp *fleetv1alpha1.ControlPlane) bool {
 	managed := cp.Spec.Etcd.Managed
 	return managed == nil || managed.DeletionPolicy != fleetv1alpha1.DeletionPolicyDelete
 }
 
-// retained says what is left behind, and where.
-func retained(p *pass) string {
+// describeRetainedData says what is left behind, and where.
+func describeRetainedData(p *controlPlanePass) string {
 	data := "the data in the external etcd"
 	if managed := p.plane.Spec.Etcd.Managed; managed != nil {
 		var claims []string
@@ -45,8 +45,8 @@ func retained(p *pass) string {
 		p.plane.Namespace, data, strings.Join(p.plane.KeptSecrets(), ", "), p.plane.Name)
 }
 
-// kubeconfig deletes the kubeconfig, so that nobody connects to what is going.
-func (r *removal) kubeconfig(ctx context.Context, p *pass) error {
+// deleteKubeconfig deletes the kubeconfig, so that nobody connects to what is going.
+func (r *controlPlaneRemoval) deleteKubeconfig(ctx context.Context, p *controlPlanePass) error {
 	namespace, name := p.plane.KubeconfigSecret()
 	secret := &corev1.Secret{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
@@ -57,32 +57,32 @@ func (r *removal) kubeconfig(ctx context.Context, p *pass) error {
 		return nil // whoever took the right away keeps the Secret
 	case err != nil:
 		return fmt.Errorf("reading the Secret %q: %w", namespace+"/"+name, err)
-	case !p.plane.Owns(secret):
+	case !p.plane.OwnsObject(secret):
 		return nil
 	default:
 		return r.target.DeleteSecret(ctx, secret)
 	}
 }
 
-// workloads deletes what runs and waits until it has ended: first the API servers,
+// deleteWorkloads deletes what runs and waits until it has ended: first the API servers,
 // which without etcd would wait for it in vain, then etcd, whose members have to
 // close their files.
-func (r *removal) workloads(ctx context.Context, p *pass) error {
-	if err := r.end(ctx, p, "Deployment", manifests.APIServer, manifests.ControllerManager); err != nil {
+func (r *controlPlaneRemoval) deleteWorkloads(ctx context.Context, p *controlPlanePass) error {
+	if err := r.deleteAndAwaitPods(ctx, p, "Deployment", manifests.APIServer, manifests.ControllerManager); err != nil {
 		return err
 	}
-	r.hubs.forget(client.ObjectKeyFromObject(p.Object))
-	if err := r.end(ctx, p, "StatefulSet", manifests.Etcd); err != nil {
+	r.hubs.forgetClient(client.ObjectKeyFromObject(p.Object))
+	if err := r.deleteAndAwaitPods(ctx, p, "StatefulSet", manifests.Etcd); err != nil {
 		return err
 	}
-	_, err := r.target.Applier.Prune(ctx, render.Scope{Kinds: otherKinds(), Labels: p.plane.Labels(), Namespace: p.plane.Namespace}, nil)
+	_, err := r.target.Applier.Prune(ctx, render.PruneScope{Kinds: otherKinds(), Labels: p.plane.Labels(), Namespace: p.plane.Namespace}, nil)
 	return err
 }
 
-// end deletes what is of the kind and waits until the pods of its components have
+// deleteAndAwaitPods deletes what is of the kind and waits until the pods of its components have
 // ended.
-func (r *removal) end(ctx context.Context, p *pass, kind string, components ...string) error {
-	scope := render.Scope{
+func (r *controlPlaneRemoval) deleteAndAwaitPods(ctx context.Context, p *controlPlanePass, kind string, components ...string) error {
+	scope := render.PruneScope{
 		Kinds:  []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind(kind)},
 		Labels: p.plane.Labels(), Namespace: p.plane.Namespace,
 	}
@@ -103,22 +103,22 @@ func (r *removal) end(ctx context.Context, p *pass, kind string, components ...s
 	return nil
 }
 
-// data deletes the data, or says where they are kept.
-func (r *removal) data(ctx context.Context, p *pass) error {
-	scope := render.Scope{
+// deleteOrRetainData deletes the data, or says where they are kept.
+func (r *controlPlaneRemoval) deleteOrRetainData(ctx context.Context, p *controlPlanePass) error {
+	scope := render.PruneScope{
 		Kinds:  []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("Secret")},
 		Labels: p.plane.Labels(), Namespace: p.plane.Namespace,
 	}
-	if retains(p.Object) {
-		var keep []render.Record
+	if retainsData(p.Object) {
+		var keep []render.AppliedRecord
 		for _, name := range p.plane.KeptSecrets() {
-			record := render.Record{Kind: "Secret", Namespace: p.plane.Namespace, Name: name}
+			record := render.AppliedRecord{Kind: "Secret", Namespace: p.plane.Namespace, Name: name}
 			keep = append(keep, record)
 		}
 		if _, err := r.target.Secrets.Prune(ctx, scope, keep); err != nil {
 			return err
 		}
-		r.Events.Eventf(p.Object, nil, corev1.EventTypeNormal, fleetv1alpha1.ControlPlaneReasonRetained, install.ActionRemove, "%s", retained(p))
+		r.Events.Eventf(p.Object, nil, corev1.EventTypeNormal, fleetv1alpha1.ControlPlaneReasonRetained, install.ActionRemove, "%s", describeRetainedData(p))
 		return nil
 	}
 	if err := r.deleteClaims(ctx, p); err != nil {
@@ -129,8 +129,8 @@ func (r *removal) data(ctx context.Context, p *pass) error {
 }
 
 // deleteClaims deletes the PersistentVolumeClaims, and with them what they hold.
-func (r *removal) deleteClaims(ctx context.Context, p *pass) error {
-	claims, err := r.claims(ctx, p)
+func (r *controlPlaneRemoval) deleteClaims(ctx context.Context, p *controlPlanePass) error {
+	claims, err := r.listDataClaims(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -22,30 +22,30 @@ import (
 // followersPage is how many clusters are read at once.
 const followersPage = 200
 
-// followed finds out which members do not trust the authorities yet that the hub
+// followerTrustFacts finds out which members do not trust the authorities yet that the hub
 // publishes. Without the kinds of a hub there are no members.
-func (r *rotations) followed(ctx context.Context, p *pass) (rotation.Facts, error) {
-	there, err := r.hubs.get(p)
+func (r *rotationPhases) followerTrustFacts(ctx context.Context, p *controlPlanePass) (rotation.StageFacts, error) {
+	there, err := r.hubs.clientForPass(p)
 	if err != nil {
-		return rotation.Facts{}, r.notReachable(p, err)
+		return rotation.StageFacts{}, r.notReachable(p, err)
 	}
-	authorities := certs.Pins(p.bundles[manifests.ServingAuthority])
-	followers, err := followersOf(ctx, there, authorities)
+	authorities := certs.PublicKeyPins(p.bundles[manifests.ServingAuthority])
+	followers, err := listHubFollowers(ctx, there, authorities)
 	if meta.IsNoMatchError(err) {
-		return rotation.Facts{}, nil
+		return rotation.StageFacts{}, nil
 	}
 	if err != nil {
-		return rotation.Facts{}, r.notReachable(p, err)
+		return rotation.StageFacts{}, r.notReachable(p, err)
 	}
-	return rotation.Followed(followers, authorities, p.plane.Spec.Rotation.ServingAuthorityWithout), nil
+	return rotation.FollowerTrustFacts(followers, authorities, p.plane.Spec.Rotation.ServingAuthorityWithout), nil
 }
 
-// followersOf returns the accepted clusters of a hub that connect to it, with those of the
+// listHubFollowers returns the accepted clusters of a hub that connect to it, with those of the
 // authorities that they trust. The hub itself connects to the others.
-func followersOf(ctx context.Context, hub client.Client, authorities []string) ([]rotation.Follower, error) {
-	pages := paging.Of(hub, followersPage, paging.ClustersMax)
+func listHubFollowers(ctx context.Context, hub client.Client, authorities []string) ([]rotation.Follower, error) {
+	pages := paging.NewPages(hub, followersPage, paging.ClustersMax)
 	connections := map[string]*fleetv1alpha1.ClusterConnection{}
-	for page, err := range paging.Each(ctx, pages, func() *fleetv1alpha1.ClusterConnectionList { return &fleetv1alpha1.ClusterConnectionList{} }) {
+	for page, err := range paging.EachPage(ctx, pages, func() *fleetv1alpha1.ClusterConnectionList { return &fleetv1alpha1.ClusterConnectionList{} }) {
 		if err != nil {
 			return nil, fmt.Errorf("listing the ClusterConnections of the hub: %w", err)
 		}
@@ -61,7 +61,7 @@ func followersOf(ctx context.Context, hub client.Client, authorities []string) (
 		}
 	}
 	var followers []rotation.Follower
-	for page, err := range paging.Each(ctx, pages, func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }) {
+	for page, err := range paging.EachPage(ctx, pages, func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }) {
 		if err != nil {
 			return nil, fmt.Errorf("listing the ManagedClusters of the hub: %w", err)
 		}

@@ -73,7 +73,7 @@ func (h *harness) told(want int) []string {
 		}
 		var pins []string
 		for _, cluster := range config.Clusters {
-			pins = certs.Pins(cluster.CertificateAuthorityData)
+			pins = certs.PublicKeyPins(cluster.CertificateAuthorityData)
 		}
 		return pins
 	}
@@ -100,7 +100,7 @@ func TestTheAuthorityOfTheServerWaitsForAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := h.signer(authority)
-	h.member("pull", true, fleetv1alpha1.SyncModePull, certs.Pin(old))
+	h.member("pull", true, fleetv1alpha1.SyncModePull, certs.PublicKeyPin(old))
 	h.member("push", true, fleetv1alpha1.SyncModePush)
 	h.member("gone", true, "")
 	h.member("applicant", false, "")
@@ -140,7 +140,7 @@ func TestTheAuthorityOfTheServerWaitsForAgents(t *testing.T) {
 	h.runs()
 	h.walk()
 	h.serving(rotation.Complete)
-	if told := h.told(1); told[0] != certs.Pin(fresh) {
+	if told := h.told(1); told[0] != certs.PublicKeyPin(fresh) {
 		t.Errorf("everybody is told of the authority %v, want the new one", told)
 	}
 }

@@ -87,7 +87,7 @@ func start(t *testing.T) *harness {
 		t.Fatal(err)
 	}
 	restricted := h.client(user.Config())
-	h.c = New(Deps{
+	h.c = NewControlPlaneController(ControllerDeps{
 		Client: restricted, Live: restricted, Events: h.recorder, Clock: h.clock, Namespace: operatorv1.DefaultOperatorNamespace,
 		Serves: func(context.Context, string, string, []byte) error { return h.outdated },
 		Connect: func(c *rest.Config) (client.Client, error) {
@@ -142,7 +142,7 @@ func (h *harness) revoke(namespace string) {
 func (h *harness) granted(namespace string, want bool) {
 	h.t.Helper()
 	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}}
-	env.WaitAllowed(h.t.Context(), h.t, h.config, env.ServiceAccount(operatorv1.DefaultOperatorNamespace, fleetv1alpha1.ControlPlaneOperator), namespace, rule, want)
+	env.WaitAllowed(h.t.Context(), h.t, h.config, env.ServiceAccountReview(operatorv1.DefaultOperatorNamespace, fleetv1alpha1.ControlPlaneOperator), namespace, rule, want)
 }
 
 // class makes a default StorageClass.

@@ -20,25 +20,25 @@ import (
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
-// holding has the phases that keep a control plane from running.
-type holding struct{ parts *installation }
+// holdPhases has the phases that keep a control plane from running.
+type holdPhases struct{ parts *controlPlaneInstallation }
 
-// hold ends the walk here while somebody replaces the data, and finds out whether
+// applyHoldAnnotation ends the walk here while somebody replaces the data, and finds out whether
 // the Service may lead to the API servers.
-func (h *holding) hold(ctx context.Context, p *pass) error {
+func (h *holdPhases) applyHoldAnnotation(ctx context.Context, p *controlPlanePass) error {
 	wanted, held := p.Object.Annotations[fleetv1alpha1.AnnotationHold]
 	p.plane.Hold = wanted
-	p.plane.Hidden = held || slices.ContainsFunc(p.pods[manifests.APIServer], closed)
+	p.plane.Hidden = held || slices.ContainsFunc(p.pods[manifests.APIServer], isClosedAPIServer)
 	switch {
 	case !held:
 		meta.RemoveStatusCondition(&p.Object.Status.Conditions, fleetv1alpha1.ControlPlaneConditionHeld)
 		return nil
 	case wanted == fleetv1alpha1.HoldStopped:
-		return h.stopped(ctx, p)
+		return h.stopAllPods(ctx, p)
 	case wanted == fleetv1alpha1.HoldClosed:
 		const reason = fleetv1alpha1.ControlPlaneReasonClosed
 		if now := meta.FindStatusCondition(p.Object.Status.Conditions, fleetv1alpha1.ControlPlaneConditionHeld); now == nil || now.Reason != reason {
-			p.held(false, reason, "the API server is being started")
+			p.setHeldCondition(false, reason, "the API server is being started")
 		}
 		return nil
 	default:
@@ -50,17 +50,17 @@ func (h *holding) hold(ctx context.Context, p *pass) error {
 	}
 }
 
-// closed tells whether a pod is an API server that no client must be led to.
+// isClosedAPIServer reports whether a pod is an API server that no client must be led to.
 // None is led to one that terminates.
-func closed(pod corev1.Pod) bool {
+func isClosedAPIServer(pod corev1.Pod) bool {
 	return pod.Annotations[manifests.ClosedAnnotation] != "" && pod.DeletionTimestamp.IsZero()
 }
 
-// stopped ends all pods, etcd last, and waits for as long as it is told to. It
+// stopAllPods ends all pods, etcd last, and waits for as long as it is told to. It
 // makes nothing that the data or the keys decide on.
-func (h *holding) stopped(ctx context.Context, p *pass) error {
+func (h *holdPhases) stopAllPods(ctx context.Context, p *controlPlanePass) error {
 	const reason = fleetv1alpha1.ControlPlaneReasonStopped
-	if err := h.parts.network(ctx, p); err != nil {
+	if err := h.parts.applyNetworkPolicies(ctx, p); err != nil {
 		return err
 	}
 	for _, workload := range []struct {
@@ -75,62 +75,62 @@ func (h *holding) stopped(ctx context.Context, p *pass) error {
 			return err
 		}
 		if pods := p.pods[workload.component]; len(pods) > 0 {
-			p.held(false, reason, fmt.Sprintf("waiting for the %d pods of %s to terminate", len(pods), workload.component))
-			return install.WaitError{Reason: reason, Message: p.holds(), After: waitRetry}
+			p.setHeldCondition(false, reason, fmt.Sprintf("waiting for the %d pods of %s to terminate", len(pods), workload.component))
+			return install.WaitError{Reason: reason, Message: p.describeHold(), After: waitRetry}
 		}
 	}
-	h.parts.hubs.forget(client.ObjectKeyFromObject(p.Object))
-	p.held(true, reason, "no pod of it runs")
-	return install.WaitError{Reason: reason, Message: p.holds(), After: resync}
+	h.parts.hubs.forgetClient(client.ObjectKeyFromObject(p.Object))
+	p.setHeldCondition(true, reason, "no pod of it runs")
+	return install.WaitError{Reason: reason, Message: p.describeHold(), After: resync}
 }
 
 // scaleDown ends the pods of a component. What applies it later gives it its
 // replicas back.
-func (h *holding) scaleDown(ctx context.Context, p *pass, component string, workload client.Object) error {
-	found, err := h.parts.get(ctx, p, component, workload)
-	if err != nil || !found || !p.plane.Owns(workload) {
+func (h *holdPhases) scaleDown(ctx context.Context, p *controlPlanePass, component string, workload client.Object) error {
+	found, err := h.parts.getComponentWorkload(ctx, p, component, workload)
+	if err != nil || !found || !p.plane.OwnsObject(workload) {
 		return err
 	}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
 	if err := h.parts.Client.Patch(ctx, workload, patch, client.FieldOwner(FieldOwner)); err != nil {
-		return fmt.Errorf("scaling %s down: %w", p.plane.Of(component), err)
+		return fmt.Errorf("scaling %s down: %w", p.plane.ResourceName(component), err)
 	}
-	return h.parts.read(ctx, p)
+	return h.parts.refreshWorkloadFacts(ctx, p)
 }
 
-// closed keeps the API servers to whoever holds the control plane. When it is held
+// holdClosedAPIServer keeps the API servers to whoever holds the control plane. When it is held
 // no longer, it waits for those that call webhooks again, so that the next walk
 // may lead clients to them.
-func (h *holding) closed(ctx context.Context, p *pass) error {
+func (h *holdPhases) holdClosedAPIServer(ctx context.Context, p *controlPlanePass) error {
 	if !p.plane.Hidden {
 		return nil
 	}
 	if p.plane.Hold == "" {
-		return wait("API servers that call webhooks", p.facts.APIServer)
+		return waitForWorkload("API servers that call webhooks", p.facts.APIServer)
 	}
 	const reason = fleetv1alpha1.ControlPlaneReasonClosed
 	if err := h.scaleDown(ctx, p, manifests.ControllerManager, &appsv1.Deployment{}); err != nil {
 		return err
 	}
-	if w := p.facts.APIServer; !w.Done() {
-		p.held(false, reason, "waiting for the API server: "+w.String())
-		return install.WaitError{Reason: reason, Message: p.holds(), After: waitRetry}
+	if w := p.facts.APIServer; !w.AllPodsCurrent() {
+		p.setHeldCondition(false, reason, "waiting for the API server: "+w.String())
+		return install.WaitError{Reason: reason, Message: p.describeHold(), After: waitRetry}
 	}
-	p.held(true, reason, "the API server runs, but no client is led to it")
-	return install.WaitError{Reason: reason, Message: p.holds(), After: resync}
+	p.setHeldCondition(true, reason, "the API server runs, but no client is led to it")
+	return install.WaitError{Reason: reason, Message: p.describeHold(), After: resync}
 }
 
-// held sets the condition that tells whoever holds the control plane how far it is.
-func (p *pass) held(done bool, reason, message string) {
+// setHeldCondition sets the condition that tells whoever holds the control plane how far it is.
+func (p *controlPlanePass) setHeldCondition(done bool, reason, message string) {
 	status := metav1.ConditionFalse
 	if done {
 		status = metav1.ConditionTrue
 	}
-	p.set(metav1.Condition{Type: fleetv1alpha1.ControlPlaneConditionHeld, Status: status, Reason: reason, Message: message})
+	p.setCondition(metav1.Condition{Type: fleetv1alpha1.ControlPlaneConditionHeld, Status: status, Reason: reason, Message: message})
 }
 
-// holds says who keeps the walk from going on.
-func (p *pass) holds() string {
+// describeHold says who keeps the walk from going on.
+func (p *controlPlanePass) describeHold() string {
 	condition := meta.FindStatusCondition(p.Object.Status.Conditions, fleetv1alpha1.ControlPlaneConditionHeld)
 	return fmt.Sprintf("held by annotation %s=%s: %s; whoever set it removes it", fleetv1alpha1.AnnotationHold, p.plane.Hold,
 		condition.Message)

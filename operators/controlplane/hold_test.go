@@ -47,7 +47,7 @@ func (h *harness) replicas(etcd, server, manager int32) {
 	}
 }
 
-// leads tells whether the Service would lead clients to API servers.
+// leads reports whether the Service would lead clients to API servers.
 func (h *harness) leads() bool {
 	h.t.Helper()
 	service := &corev1.Service{}

@@ -45,8 +45,8 @@ const (
 	probeLease = "control-plane-operator"
 )
 
-// hubs has a client for each API server that the operator has installed.
-type hubs struct {
+// hubClients has a client for each API server that the operator has installed.
+type hubClients struct {
 	connect func(*rest.Config) (client.Client, error)
 	clock   clock.PassiveClock
 
@@ -61,20 +61,20 @@ type knownHub struct {
 	since time.Time
 }
 
-func newHubs(connect func(*rest.Config) (client.Client, error), c clock.PassiveClock) *hubs {
-	return &hubs{connect: connect, clock: c, known: map[types.NamespacedName]knownHub{}}
+func newHubClients(connect func(*rest.Config) (client.Client, error), c clock.PassiveClock) *hubClients {
+	return &hubClients{connect: connect, clock: c, known: map[types.NamespacedName]knownHub{}}
 }
 
-// get returns a client of the API server. Its certificate is made here and stored
+// clientForPass returns a client of the API server. Its certificate is made here and stored
 // nowhere: it is of the group that no role can take anything from, so that the
 // operator can repair roles.
-func (h *hubs) get(p *pass) (client.Client, error) {
+func (h *hubClients) clientForPass(p *controlPlanePass) (client.Client, error) {
 	key := client.ObjectKeyFromObject(p.Object)
 	bundle := p.bundles[manifests.ServingAuthority]
 	signer := p.signers[manifests.ClientAuthority]
-	trust := hash(bundle, signer.CertPEM)
+	trust := hashParts(bundle, signer.CertPEM)
 	now := h.clock.Now()
-	if known, ok := h.find(key); ok && known.trust == trust && now.Before(known.since.Add(reconnectAfter)) {
+	if known, ok := h.lookupClient(key); ok && known.trust == trust && now.Before(known.since.Add(reconnectAfter)) {
 		return known.client, nil
 	}
 	// Others are not kept waiting for it: who has the namespace chooses the signer.
@@ -92,34 +92,34 @@ func (h *hubs) get(p *pass) (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)
 	}
-	h.keep(key, knownHub{client: made, trust: trust, since: now})
+	h.storeClient(key, knownHub{client: made, trust: trust, since: now})
 	return made, nil
 }
 
-func (h *hubs) find(key types.NamespacedName) (known knownHub, ok bool) {
+func (h *hubClients) lookupClient(key types.NamespacedName) (known knownHub, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	known, ok = h.known[key]
 	return known, ok
 }
 
-func (h *hubs) keep(key types.NamespacedName, made knownHub) {
+func (h *hubClients) storeClient(key types.NamespacedName, made knownHub) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.known[key] = made
 }
 
-// forget drops the client of an API server that is gone.
-func (h *hubs) forget(key types.NamespacedName) {
+// forgetClient drops the client of an API server that is gone.
+func (h *hubClients) forgetClient(key types.NamespacedName) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.known, key)
 }
 
-// hub makes the first objects in the API server itself. Those that tell where it
+// applyHubObjects makes the first objects in the API server itself. Those that tell where it
 // is come once it has an address.
-func (i *installation) hub(ctx context.Context, p *pass) error {
-	there, err := i.hubs.get(p)
+func (i *controlPlaneInstallation) applyHubObjects(ctx context.Context, p *controlPlanePass) error {
+	there, err := i.hubs.clientForPass(p)
 	if err != nil {
 		return i.notReachable(p, err)
 	}
@@ -134,14 +134,14 @@ func (i *installation) hub(ctx context.Context, p *pass) error {
 	if _, err := render.NewApplier(there, there, FieldOwner).Apply(ctx, objects...); err != nil {
 		return i.notReachable(p, err)
 	}
-	return i.stores(ctx, p, there)
+	return i.checkEtcdWrites(ctx, p, there)
 }
 
 // notReachable tells that the API server does not do what it is asked for: its
 // Service leads to it a little later than its pods are ready.
-func (h *host) notReachable(p *pass, err error) error {
+func (h *hostCluster) notReachable(p *controlPlanePass, err error) error {
 	if strings.Contains(err.Error(), outOfSpace) {
-		return full(p)
+		return etcdFullError(p)
 	}
 	return install.UnreachableError{
 		Reason: fleetv1alpha1.ControlPlaneReasonNotReachable, After: waitRetry,
@@ -149,11 +149,11 @@ func (h *host) notReachable(p *pass, err error) error {
 	}
 }
 
-// kubeconfig writes the kubeconfig for others.
-func (i *installation) kubeconfig(ctx context.Context, p *pass) error {
+// applyKubeconfigSecret writes the kubeconfig for others.
+func (i *controlPlaneInstallation) applyKubeconfigSecret(ctx context.Context, p *controlPlanePass) error {
 	p.facts.Kubeconfig = false
 	namespace, name := p.plane.KubeconfigSecret()
-	if err := i.oursIn(ctx, p, &corev1.Secret{}, client.ObjectKey{Namespace: namespace, Name: name}); err != nil {
+	if err := i.ensureOwnedIn(ctx, p, &corev1.Secret{}, client.ObjectKey{Namespace: namespace, Name: name}); err != nil {
 		return err
 	}
 	secret, err := manifests.KubeconfigSecret(p.plane, p.bundles[manifests.ServingAuthority], p.admin)
@@ -167,10 +167,10 @@ func (i *installation) kubeconfig(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// stores finds out whether etcd stores what it is given. It takes a write, so it is
+// checkEtcdWrites finds out whether etcd stores what it is given. It takes a write, so it is
 // asked only while the controller manager does not run: that is the first to end
 // when its Lease cannot be renewed, and does not say why.
-func (i *installation) stores(ctx context.Context, p *pass, there client.Client) error {
+func (i *controlPlaneInstallation) checkEtcdWrites(ctx context.Context, p *controlPlanePass, there client.Client) error {
 	if w := p.facts.ControllerManager; w == nil || w.Ready > 0 {
 		return nil
 	}
@@ -186,8 +186,8 @@ func (i *installation) stores(ctx context.Context, p *pass, there client.Client)
 	return nil
 }
 
-// full tells that etcd is out of space.
-func full(p *pass) error {
+// etcdFullError tells that etcd is out of space.
+func etcdFullError(p *controlPlanePass) error {
 	p.facts.EtcdReason = fleetv1alpha1.ControlPlaneReasonEtcdOutOfSpace
 	p.facts.EtcdProblem = "etcd stores nothing more, as its database has reached its limit: delete what the hub does not need, " +
 		"wait ten minutes for etcd to be compacted, and defragment its members and disarm their alarm, " +

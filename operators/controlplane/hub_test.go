@@ -26,26 +26,26 @@ func TestAClientThatIsMadeKeepsNoOtherWaiting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	walk := func(name string) *pass {
+	walk := func(name string) *controlPlanePass {
 		plane := &fleetv1alpha1.ControlPlane{}
 		plane.Name = name
-		p := begin(&install.Pass[*fleetv1alpha1.ControlPlane]{Object: plane})
+		p := newControlPlanePass(&install.ReconcilePass[*fleetv1alpha1.ControlPlane]{Object: plane})
 		p.bundles[manifests.ServingAuthority], p.signers[manifests.ClientAuthority] = signer.CertPEM, signer
 		return p
 	}
-	var all *hubs
+	var all *hubClients
 	made := 0
-	all = newHubs(func(*rest.Config) (client.Client, error) {
+	all = newHubClients(func(*rest.Config) (client.Client, error) {
 		if made++; made == 1 {
-			if _, err := all.get(walk("other")); err != nil {
+			if _, err := all.clientForPass(walk("other")); err != nil {
 				t.Error(err)
 			}
-			all.forget(types.NamespacedName{Name: "none"})
+			all.forgetClient(types.NamespacedName{Name: "none"})
 		}
 		return nil, nil
 	}, clocktesting.NewFakePassiveClock(now))
 	for range 2 { // the second time it is known
-		if _, err := all.get(walk("one")); err != nil {
+		if _, err := all.clientForPass(walk("one")); err != nil {
 			t.Fatal(err)
 		}
 	}

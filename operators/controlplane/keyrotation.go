@@ -39,30 +39,30 @@ const (
 	rewritePage = 40
 )
 
-// replaceable are keys in a Secret that a rotation replaces. Each function changes
+// replaceableKeys are keys in a Secret that a rotation replaces. Each function changes
 // the data, and does nothing if that was done before.
-type replaceable interface {
+type replaceableKeys interface {
 	// add makes another key beside those that there are.
-	add(data map[string][]byte) error
+	addNewKey(data map[string][]byte) error
 	// sign makes the new one sign; drop removes all others.
-	sign(data map[string][]byte) error
-	drop(data map[string][]byte) error
+	signWithNewKey(data map[string][]byte) error
+	dropOldKeys(data map[string][]byte) error
 }
 
 // replaceKeys does what the stage of a rotation asks of the Secret with the keys.
 // It tells the walk for which rotation they were made, if for any.
-func (c *credentials) replaceKeys(ctx context.Context, p *pass, subject string, secret *corev1.Secret, keys replaceable) error {
-	state := rotation.Find(p.Object.Status.Rotations, subject)
+func (c *credentialPhases) replaceKeys(ctx context.Context, p *controlPlanePass, subject string, secret *corev1.Secret, keys replaceableKeys) error {
+	state := rotation.FindRotation(p.Object.Status.Rotations, subject)
 	made := secret.Annotations[certs.AnnotationReplacement]
 	p.replaced[subject] = made
 	if state == nil {
 		return nil
 	}
-	before := flat(secret.Data)
+	before := flattenSecretData(secret.Data)
 	var err error
 	switch {
 	case state.Stage == rotation.Trust && made != state.Token:
-		err = keys.add(secret.Data)
+		err = keys.addNewKey(secret.Data)
 		if secret.Annotations == nil {
 			secret.Annotations = map[string]string{}
 		}
@@ -70,14 +70,14 @@ func (c *credentials) replaceKeys(ctx context.Context, p *pass, subject string, 
 	case made != state.Token:
 		return nil // what was made for it is gone
 	case state.Stage == rotation.Sign:
-		err = keys.sign(secret.Data)
+		err = keys.signWithNewKey(secret.Data)
 	case state.Stage == rotation.Drop:
-		err = keys.drop(secret.Data)
+		err = keys.dropOldKeys(secret.Data)
 	}
 	if err != nil {
 		return fmt.Errorf("replacing the keys in Secret %q: %w", secret.Name, err)
 	}
-	if string(flat(secret.Data)) != string(before) {
+	if string(flattenSecretData(secret.Data)) != string(before) {
 		// Under the lock: nobody else has changed it since it was read.
 		if err := c.Client.Update(ctx, secret, client.FieldOwner(keysOwner)); err != nil {
 			return fmt.Errorf("storing the keys of Secret %q: %w", secret.Name, err)
@@ -90,7 +90,7 @@ func (c *credentials) replaceKeys(ctx context.Context, p *pass, subject string, 
 // signingKeys are those of ServiceAccounts' tokens.
 type signingKeys struct{}
 
-func (signingKeys) add(data map[string][]byte) error {
+func (signingKeys) addNewKey(data map[string][]byte) error {
 	private, public, err := certs.NewSigningKey()
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (signingKeys) add(data map[string][]byte) error {
 	return nil
 }
 
-func (signingKeys) sign(data map[string][]byte) error {
+func (signingKeys) signWithNewKey(data map[string][]byte) error {
 	if next := data[nextServiceAccountKey]; len(next) > 0 {
 		data[manifests.ServiceAccountKey] = next
 		delete(data, nextServiceAccountKey)
@@ -108,7 +108,7 @@ func (signingKeys) sign(data map[string][]byte) error {
 	return nil
 }
 
-func (signingKeys) drop(data map[string][]byte) error {
+func (signingKeys) dropOldKeys(data map[string][]byte) error {
 	public, err := certs.PublicKey(data[manifests.ServiceAccountKey])
 	data[manifests.ServiceAccountPublicKeys] = public
 	return err
@@ -118,15 +118,15 @@ func (signingKeys) drop(data map[string][]byte) error {
 // them says which one encrypts, so nothing of them changes for that.
 type encryptionKeys struct{}
 
-func (encryptionKeys) add(data map[string][]byte) error {
+func (encryptionKeys) addNewKey(data map[string][]byte) error {
 	key, err := newEncryptionKey()
 	data[encryptionKeyName(encryptionNumbers(data)[0]+1)] = key
 	return err
 }
 
-func (encryptionKeys) sign(map[string][]byte) error { return nil }
+func (encryptionKeys) signWithNewKey(map[string][]byte) error { return nil }
 
-func (encryptionKeys) drop(data map[string][]byte) error {
+func (encryptionKeys) dropOldKeys(data map[string][]byte) error {
 	for _, number := range encryptionNumbers(data)[1:] {
 		delete(data, encryptionKeyName(number))
 	}
@@ -172,36 +172,36 @@ func newEncryptionKey() ([]byte, error) {
 	return key, nil
 }
 
-// rewrite stores in the hub anew what old keys have made: all Secrets, or those
+// rewriteHubSecrets stores in the hub anew what old keys have made: all Secrets, or those
 // with tokens that do not expire.
-func (r *rotations) rewrite(ctx context.Context, p *pass, subject string) (rotation.Facts, error) {
-	there, err := r.hubs.get(p)
+func (r *rotationPhases) rewriteHubSecrets(ctx context.Context, p *controlPlanePass, subject string) (rotation.StageFacts, error) {
+	there, err := r.hubs.clientForPass(p)
 	if err != nil {
-		return rotation.Facts{}, r.notReachable(p, err)
+		return rotation.StageFacts{}, r.notReachable(p, err)
 	}
 	if subject == rotation.EncryptionKeys {
-		_, err := r.restore(ctx, p, there, func(*corev1.Secret) bool { return true })
-		return rotation.Facts{}, err
+		_, err := r.updateMatchingSecrets(ctx, p, there, func(*corev1.Secret) bool { return true })
+		return rotation.StageFacts{}, err
 	}
 	public, err := certs.PublicKey(p.tokenKey)
 	if err != nil {
-		return rotation.Facts{}, fmt.Errorf("reading the key in Secret %q: %w", p.plane.ServiceAccountSecret(), err)
+		return rotation.StageFacts{}, fmt.Errorf("reading the key in Secret %q: %w", p.plane.ServiceAccountSecret(), err)
 	}
-	cleared, err := r.restore(ctx, p, there, clearer(certs.KeyID(public)), client.MatchingFields{"type": string(corev1.SecretTypeServiceAccountToken)})
+	cleared, err := r.updateMatchingSecrets(ctx, p, there, staleTokenClearer(certs.KeyID(public)), client.MatchingFields{"type": string(corev1.SecretTypeServiceAccountToken)})
 	if err != nil || cleared == 0 {
-		return rotation.Facts{}, err
+		return rotation.StageFacts{}, err
 	}
-	return rotation.Facts{Left: fmt.Sprintf("waiting for the controller manager to write new tokens into %d Secrets of the hub", cleared)}, nil
+	return rotation.StageFacts{Left: fmt.Sprintf("waiting for the controller manager to write new tokens into %d Secrets of the hub", cleared)}, nil
 }
 
-// restore stores the Secrets of the hub anew that the function wants to be, and may
+// updateMatchingSecrets stores the Secrets of the hub anew that the function wants to be, and may
 // change. It returns how many these were.
-func (r *rotations) restore(
-	ctx context.Context, p *pass, there client.Client, wanted func(*corev1.Secret) bool, options ...client.ListOption,
+func (r *rotationPhases) updateMatchingSecrets(
+	ctx context.Context, p *controlPlanePass, there client.Client, wanted func(*corev1.Secret) bool, options ...client.ListOption,
 ) (int, error) {
 	count := 0
-	pages := paging.Of(there, rewritePage, paging.ObjectsMax)
-	for page, err := range paging.Each(ctx, pages, func() *corev1.SecretList { return &corev1.SecretList{} }, options...) {
+	pages := paging.NewPages(there, rewritePage, paging.ObjectsMax)
+	for page, err := range paging.EachPage(ctx, pages, func() *corev1.SecretList { return &corev1.SecretList{} }, options...) {
 		if err != nil {
 			return count, r.notReachable(p, fmt.Errorf("listing the Secrets of the hub: %w", err))
 		}
@@ -221,12 +221,12 @@ func (r *rotations) restore(
 	return count, nil
 }
 
-// clearer returns what finds Secrets with a token that another key has signed, and
+// staleTokenClearer returns what finds Secrets with a token that another key has signed, and
 // takes that out: the controller manager then writes one of the present key.
-func clearer(key string) func(*corev1.Secret) bool {
+func staleTokenClearer(key string) func(*corev1.Secret) bool {
 	return func(secret *corev1.Secret) bool {
 		token := secret.Data[corev1.ServiceAccountTokenKey]
-		if len(token) == 0 || keyOf(token) == key {
+		if len(token) == 0 || tokenSigningKeyID(token) == key {
 			return false
 		}
 		delete(secret.Data, corev1.ServiceAccountTokenKey)
@@ -234,8 +234,8 @@ func clearer(key string) func(*corev1.Secret) bool {
 	}
 }
 
-// keyOf returns the name of the key that signed a token; empty if it has none.
-func keyOf(token []byte) string {
+// tokenSigningKeyID returns the name of the key that signed a token; empty if it has none.
+func tokenSigningKeyID(token []byte) string {
 	encoded, _, _ := strings.Cut(string(token), ".")
 	header := struct {
 		KeyID string `json:"kid"`

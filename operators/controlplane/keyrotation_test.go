@@ -31,13 +31,13 @@ func TestTheLatestEncryptionKeyEncryptsOnceAllKnowIt(t *testing.T) {
 			t.Errorf("stage %s: -want +got:\n%s", stage, diff)
 		}
 	}
-	if err := (encryptionKeys{}).drop(data); err != nil {
+	if err := (encryptionKeys{}).dropOldKeys(data); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"encryption.yaml", "key01", "key2", "keyx"}, slices.Sorted(maps.Keys(data))); diff != "" {
 		t.Errorf("what is left: -want +got:\n%s", diff)
 	}
-	if err := (encryptionKeys{}).add(data); err != nil || len(data["key3"]) != encryptionKeyBytes {
+	if err := (encryptionKeys{}).addNewKey(data); err != nil || len(data["key3"]) != encryptionKeyBytes {
 		t.Errorf("the next key has %d bytes (%v)", len(data["key3"]), err)
 	}
 }
@@ -67,7 +67,7 @@ func TestOnlyTokensOfAnotherKeyAreCleared(t *testing.T) {
 		"not a token":        {"x", true},
 	} {
 		secret := &corev1.Secret{Data: map[string][]byte{corev1.ServiceAccountTokenKey: []byte(c.token), "namespace": []byte("a")}}
-		if got := clearer(certs.KeyID(present))(secret); got != c.want {
+		if got := staleTokenClearer(certs.KeyID(present))(secret); got != c.want {
 			t.Errorf("%s: cleared is %v, want %v", name, got, c.want)
 		}
 		if _, there := secret.Data[corev1.ServiceAccountTokenKey]; there == c.want {

@@ -31,18 +31,18 @@ const (
 	hashBytes = 8
 )
 
-// keys makes the keys, which only a rotation replaces: without those of
+// ensureControlPlaneKeys makes the keys, which only a rotation replaces: without those of
 // ServiceAccounts all tokens are invalid, and without those of the encryption
 // nobody can read what is stored. It also finds out what pods have to start anew
 // for.
-func (c *credentials) keys(ctx context.Context, p *pass) error {
+func (c *credentialPhases) ensureControlPlaneKeys(ctx context.Context, p *controlPlanePass) error {
 	accounts, err := c.serviceAccountKeys(ctx, p)
 	if err != nil {
 		return err
 	}
 	p.tokenKey = accounts[manifests.ServiceAccountKey]
 	p.plane.Issuer = string(accounts[manifests.ServiceAccountIssuer])
-	encryption, err := c.encryption(ctx, p)
+	encryption, err := c.ensureEncryptionConfig(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -51,11 +51,11 @@ func (c *credentials) keys(ctx context.Context, p *pass) error {
 		return err
 	}
 	p.plane.Hashes = map[string]string{
-		manifests.Etcd: hash(p.authorities(manifests.EtcdAuthority)),
-		manifests.APIServer: hash(p.authorities(
+		manifests.Etcd: hashParts(p.authorityCertificates(manifests.EtcdAuthority)),
+		manifests.APIServer: hashParts(p.authorityCertificates(
 			manifests.EtcdAuthority, manifests.ServingAuthority, manifests.ClientAuthority, manifests.FrontProxyAuthority,
-		), flat(accounts), policy, []byte(strings.Join(encryption, " "))),
-		manifests.ControllerManager: hash(p.authorities(manifests.ServingAuthority, manifests.ClientAuthority),
+		), flattenSecretData(accounts), policy, []byte(strings.Join(encryption, " "))),
+		manifests.ControllerManager: hashParts(p.authorityCertificates(manifests.ServingAuthority, manifests.ClientAuthority),
 			accounts[manifests.ServiceAccountKey]),
 	}
 	return nil
@@ -63,8 +63,8 @@ func (c *credentials) keys(ctx context.Context, p *pass) error {
 
 // serviceAccountKeys returns the keys and the issuer of ServiceAccounts' tokens,
 // which are made together with the control plane.
-func (c *credentials) serviceAccountKeys(ctx context.Context, p *pass) (map[string][]byte, error) {
-	secret, err := c.once(ctx, p, p.plane.ServiceAccountSecret(), func() (map[string][]byte, error) {
+func (c *credentialPhases) serviceAccountKeys(ctx context.Context, p *controlPlanePass) (map[string][]byte, error) {
+	secret, err := c.getOrCreateKeySecret(ctx, p, p.plane.ServiceAccountSecret(), func() (map[string][]byte, error) {
 		private, public, err := certs.NewSigningKey()
 		return map[string][]byte{
 			manifests.ServiceAccountKey: private, manifests.ServiceAccountPublicKeys: public,
@@ -78,11 +78,11 @@ func (c *credentials) serviceAccountKeys(ctx context.Context, p *pass) (map[stri
 	return secret.Data, err
 }
 
-// encryption writes the configuration of the encryption at rest next to its keys.
+// ensureEncryptionConfig writes the configuration of the encryption at rest next to its keys.
 // The API server reads a changed one without a restart. It returns the names of
 // the keys, the one that encrypts first.
-func (c *credentials) encryption(ctx context.Context, p *pass) ([]string, error) {
-	secret, err := c.once(ctx, p, p.plane.EncryptionSecret(), func() (map[string][]byte, error) {
+func (c *credentialPhases) ensureEncryptionConfig(ctx context.Context, p *controlPlanePass) ([]string, error) {
+	secret, err := c.getOrCreateKeySecret(ctx, p, p.plane.EncryptionSecret(), func() (map[string][]byte, error) {
 		key, err := newEncryptionKey()
 		return map[string][]byte{encryptionKeyName(1): key}, err
 	})
@@ -92,20 +92,20 @@ func (c *credentials) encryption(ctx context.Context, p *pass) ([]string, error)
 	if err := c.replaceKeys(ctx, p, rotation.EncryptionKeys, secret, encryptionKeys{}); err != nil {
 		return nil, err
 	}
-	names := encryptionOrder(secret.Data, p.stage(rotation.EncryptionKeys))
+	names := encryptionOrder(secret.Data, p.rotationStage(rotation.EncryptionKeys))
 	var keys []manifests.EncryptionKey
 	for _, name := range names {
 		keys = append(keys, manifests.EncryptionKey{Name: name, Secret: secret.Data[name]})
 	}
 	configuration := manifests.EncryptionConfiguration(p.plane, keys)
-	meta := render.Meta{Name: p.plane.EncryptionSecret(), Namespace: p.plane.Namespace, Labels: p.plane.Labels()}
-	return names, p.Apply(ctx, c.target, render.Secret(meta, corev1.SecretTypeOpaque, configuration))
+	meta := render.ResourceMeta{Name: p.plane.EncryptionSecret(), Namespace: p.plane.Namespace, Labels: p.plane.Labels()}
+	return names, p.Apply(ctx, c.target, render.SecretOfType(meta, corev1.SecretTypeOpaque, configuration))
 }
 
-// once returns a Secret, which it makes if there is none.
-func (c *credentials) once(ctx context.Context, p *pass, name string, data func() (map[string][]byte, error)) (*corev1.Secret, error) {
+// getOrCreateKeySecret returns a Secret, which it makes if there is none.
+func (c *credentialPhases) getOrCreateKeySecret(ctx context.Context, p *controlPlanePass, name string, data func() (map[string][]byte, error)) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	if err := c.ours(ctx, p, secret, name); err != nil {
+	if err := c.ensureOwned(ctx, p, secret, name); err != nil {
 		return nil, err
 	}
 	if secret.UID != "" {
@@ -125,7 +125,7 @@ func (c *credentials) once(ctx context.Context, p *pass, name string, data func(
 }
 
 // auditPolicy returns the policy that the user wrote; nil is none.
-func (c *credentials) auditPolicy(ctx context.Context, p *pass) ([]byte, error) {
+func (c *credentialPhases) auditPolicy(ctx context.Context, p *controlPlanePass) ([]byte, error) {
 	if p.plane.Spec.Audit == nil {
 		return nil, nil
 	}
@@ -144,10 +144,10 @@ func (c *credentials) auditPolicy(ctx context.Context, p *pass) ([]byte, error) 
 	return []byte(policy), nil
 }
 
-// authorities returns what pods know of authorities: those that they trust, and
+// authorityCertificates returns what pods know of authorities: those that they trust, and
 // those that sign. Some of it they would read anew by themselves, but then nobody
 // could see that they have.
-func (p *pass) authorities(names ...string) []byte {
+func (p *controlPlanePass) authorityCertificates(names ...string) []byte {
 	var all []byte
 	for _, name := range names {
 		all = append(all, p.bundles[name]...)
@@ -158,8 +158,8 @@ func (p *pass) authorities(names ...string) []byte {
 	return all
 }
 
-// hash tells texts from others.
-func hash(parts ...[]byte) string {
+// hashParts tells texts from others.
+func hashParts(parts ...[]byte) string {
 	sum := sha256.New()
 	for _, part := range parts {
 		fmt.Fprintf(sum, "%d:", len(part))
@@ -168,7 +168,7 @@ func hash(parts ...[]byte) string {
 	return hex.EncodeToString(sum.Sum(nil)[:hashBytes])
 }
 
-func flat(data map[string][]byte) []byte {
+func flattenSecretData(data map[string][]byte) []byte {
 	var all []byte
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		all = append(append(all, key...), data[key]...)

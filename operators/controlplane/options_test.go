@@ -165,7 +165,7 @@ func (h *harness) node(address string) {
 }
 
 // pair reads a certificate.
-func (h *harness) pair(name string) *certs.Pair {
+func (h *harness) pair(name string) *certs.CertificatePair {
 	h.t.Helper()
 	secret := &corev1.Secret{}
 	h.read(secret, home, name)

@@ -23,9 +23,9 @@ import (
 	"github.com/capstan-io/capstan/operators/controlplane/status"
 )
 
-// pass is one walk and what its phases leave for each other.
-type pass struct {
-	*install.Pass[*fleetv1alpha1.ControlPlane]
+// controlPlanePass is one walk and what its phases leave for each other.
+type controlPlanePass struct {
+	*install.ReconcilePass[*fleetv1alpha1.ControlPlane]
 	// plane is what manifests are made of.
 	plane manifests.Plane
 	// pods are those of the control plane when the walk began, by component.
@@ -34,65 +34,65 @@ type pass struct {
 	bundles map[string][]byte
 	// signers are the authorities, and replaced tells for which rotation each of them,
 	// and the keys by the name of their rotation, were made, if for any.
-	signers  map[string]*certs.Pair
+	signers  map[string]*certs.CertificatePair
 	replaced map[string]string
 	// admin is the certificate of the kubeconfig.
-	admin *certs.Pair
+	admin *certs.CertificatePair
 	// tokenKey is the private key that signs tokens of ServiceAccounts.
 	tokenKey []byte
-	// served tells whether the API servers have a certificate for the endpoint.
+	// served reports whether the API servers have a certificate for the endpoint.
 	served bool
-	facts  status.Facts
+	facts  status.ControlPlaneFacts
 }
 
-func begin(base *install.Pass[*fleetv1alpha1.ControlPlane]) *pass {
+func newControlPlanePass(base *install.ReconcilePass[*fleetv1alpha1.ControlPlane]) *controlPlanePass {
 	cp := base.Object
-	p := &pass{
-		Pass: base, pods: map[string][]corev1.Pod{}, bundles: map[string][]byte{},
-		signers: map[string]*certs.Pair{}, replaced: map[string]string{},
+	p := &controlPlanePass{
+		ReconcilePass: base, pods: map[string][]corev1.Pod{}, bundles: map[string][]byte{},
+		signers: map[string]*certs.CertificatePair{}, replaced: map[string]string{},
 	}
 	p.plane = manifests.Plane{Name: cp.Name, Namespace: cp.Namespace, Spec: *cp.Spec.DeepCopy(), Hashes: map[string]string{}}
 	namespace, name := p.plane.KubeconfigSecret()
 	p.facts.Where = namespace + "/" + name
 	p.facts.Certificates = cp.Status.Certificates
-	if upgrading(cp) {
+	if isUpgrading(cp) {
 		p.facts.Upgrading = fmt.Sprintf("from %s to %s", cp.Status.Version, cp.Spec.Version)
 	}
-	p.facts.Rotating = rotating(cp.Status.Rotations)
+	p.facts.Rotating = describeActiveRotation(cp.Status.Rotations)
 	p.facts.Kubeconfig = meta.IsStatusConditionTrue(cp.Status.Conditions, fleetv1alpha1.ControlPlaneConditionKubeconfigReady)
 	p.DueIn(resync)
 	return p
 }
 
-func upgrading(cp *fleetv1alpha1.ControlPlane) bool {
+func isUpgrading(cp *fleetv1alpha1.ControlPlane) bool {
 	return cp.Status.Version != "" && cp.Status.Version != cp.Spec.Version
 }
 
-// stage is how far the rotation of the subject was when the walk began; empty if
+// rotationStage is how far the rotation of the subject was when the walk began; empty if
 // there was none.
-func (p *pass) stage(subject string) fleetv1alpha1.RotationStage {
-	if state := rotation.Find(p.Object.Status.Rotations, subject); state != nil {
+func (p *controlPlanePass) rotationStage(subject string) fleetv1alpha1.RotationStage {
+	if state := rotation.FindRotation(p.Object.Status.Rotations, subject); state != nil {
 		return state.Stage
 	}
 	return ""
 }
 
-// set sets a condition of the ControlPlane.
-func (p *pass) set(condition metav1.Condition) {
-	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, condition)
+// setCondition sets a condition of the ControlPlane.
+func (p *controlPlanePass) setCondition(condition metav1.Condition) {
+	conditions.SetCondition(&p.Object.Status.Conditions, p.Object.Generation, condition)
 }
 
-// report writes what a walk found into the status, in memory.
-func (h *host) report(p *pass, o install.Outcome) {
+// reportInstallOutcome writes what a walk found into the status, in memory.
+func (h *hostCluster) reportInstallOutcome(p *controlPlanePass, o install.WalkOutcome) {
 	p.facts.Outcome, p.facts.Now = o, h.Clock.Now()
-	for _, condition := range status.Conditions(p.facts) {
-		p.set(condition)
+	for _, condition := range status.DeriveConditions(p.facts) {
+		p.setCondition(condition)
 	}
 	p.Object.Status.Certificates = p.facts.Certificates
 	if p.served {
 		p.Object.Status.Endpoint = p.plane.Endpoint.URL()
 	}
-	if o.Observed() || o.Result == install.Waiting {
+	if o.GenerationObserved() || o.Result == install.Waiting {
 		p.Object.Status.ObservedGeneration = p.Object.Generation
 	}
 	if o.Result == install.Done {
@@ -101,44 +101,44 @@ func (h *host) report(p *pass, o install.Outcome) {
 }
 
 // reportRemoval says what a removal waits for, and that data are kept.
-func reportRemoval(p *pass, o install.Outcome) {
-	if retains(p.Object) {
-		p.set(metav1.Condition{
+func reportRemoval(p *controlPlanePass, o install.WalkOutcome) {
+	if retainsData(p.Object) {
+		p.setCondition(metav1.Condition{
 			Type: fleetv1alpha1.ControlPlaneConditionDataRetained, Status: metav1.ConditionTrue,
-			Reason: fleetv1alpha1.ControlPlaneReasonRetained, Message: retained(p),
+			Reason: fleetv1alpha1.ControlPlaneReasonRetained, Message: describeRetainedData(p),
 		})
 	}
-	p.set(metav1.Condition{
+	p.setCondition(metav1.Condition{
 		Type: fleetv1alpha1.ControlPlaneConditionAvailable, Status: metav1.ConditionFalse,
 		Reason: fleetv1alpha1.ControlPlaneReasonRemoving, Message: "the control plane is being removed",
 	})
-	p.set(metav1.Condition{
+	p.setCondition(metav1.Condition{
 		Type: fleetv1alpha1.ControlPlaneConditionProgressing, Status: metav1.ConditionTrue,
 		Reason: fleetv1alpha1.ControlPlaneReasonRemoving, Message: o.Message,
 	})
 }
 
-// permitted makes phases tell what to do if the operator lacks permissions in a
+// explainMissingPermissions makes phases tell what to do if the operator lacks permissions in a
 // namespace. It tries again, as nobody tells it that they were granted.
-func permitted(phases ...install.Phase[*pass]) []install.Phase[*pass] {
+func explainMissingPermissions(phases ...install.Phase[*controlPlanePass]) []install.Phase[*controlPlanePass] {
 	for n := range phases {
 		run := phases[n].Run
-		phases[n].Run = func(ctx context.Context, p *pass) error {
+		phases[n].Run = func(ctx context.Context, p *controlPlanePass) error {
 			err := run(ctx, p)
 			if err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `User "`) {
 				return err
 			}
 			return install.UnreachableError{
 				Reason: fleetv1alpha1.ControlPlaneReasonMissingPermissions, After: brokenRetry,
-				Message: fmt.Sprintf("%v; grant the operator its permissions: %s", err, grants(p)),
+				Message: fmt.Sprintf("%v; grant the operator its permissions: %s", err, grantCommands(p)),
 			}
 		}
 	}
 	return phases
 }
 
-// grants are the commands that give the operator what it needs.
-func grants(p *pass) string {
+// grantCommands are the commands that give the operator what it needs.
+func grantCommands(p *controlPlanePass) string {
 	command := func(name, namespace, role string) string {
 		return fmt.Sprintf("kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s",
 			name, namespace, role, operatorv1.DefaultOperatorNamespace, fleetv1alpha1.ControlPlaneOperator)

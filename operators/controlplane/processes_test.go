@@ -45,7 +45,7 @@ type processes struct {
 	plane manifests.Plane
 	// data is that of Secrets and ConfigMaps by name.
 	data        map[string]map[string][]byte
-	authorities map[string]*certs.Pair
+	authorities map[string]*certs.CertificatePair
 	// ports by those that the pods have.
 	ports map[int]int
 }
@@ -55,7 +55,7 @@ func startProcesses(t *testing.T) *processes {
 	env.Need(t)
 	p := &processes{
 		t: t, dir: t.TempDir(), plane: manifests.Plane{Name: name, Namespace: home},
-		data: map[string]map[string][]byte{}, authorities: map[string]*certs.Pair{}, ports: map[int]int{},
+		data: map[string]map[string][]byte{}, authorities: map[string]*certs.CertificatePair{}, ports: map[int]int{},
 	}
 	p.plane.Spec.Replicas = 1
 	p.plane.Spec.Etcd.Managed = &fleetv1alpha1.ControlPlaneManagedEtcd{Replicas: 1, Storage: fleetv1alpha1.ControlPlaneStorage{Size: "1Gi"}}
@@ -85,7 +85,7 @@ func (p *processes) fill() {
 			p.t.Fatal(err)
 		}
 		p.authorities[authority] = signer
-		p.data[p.plane.Of(authority)] = map[string][]byte{certs.BundleKey: signer.CertPEM}
+		p.data[p.plane.ResourceName(authority)] = map[string][]byte{certs.BundleKey: signer.CertPEM}
 		for _, leaf := range leaves {
 			pair := p.sign(authority, leaf)
 			p.data[leaf.Secret] = map[string][]byte{corev1.TLSCertKey: pair.CertPEM, corev1.TLSPrivateKeyKey: pair.KeyPEM}
@@ -99,7 +99,7 @@ func (p *processes) fill() {
 	p.data[p.plane.EncryptionSecret()] = manifests.EncryptionConfiguration(p.plane, []manifests.EncryptionKey{
 		{Name: "key1", Secret: bytes.Repeat([]byte{1}, encryptionKeyBytes)},
 	})
-	config, err := render.Unstructured(manifests.APIServerConfig(p.plane))
+	config, err := render.ToUnstructured(manifests.APIServerConfig(p.plane))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func (p *processes) fill() {
 }
 
 // sign makes a certificate of an authority.
-func (p *processes) sign(authority string, leaf certs.Leaf) *certs.Pair {
+func (p *processes) sign(authority string, leaf certs.Leaf) *certs.CertificatePair {
 	p.t.Helper()
 	pair, err := certs.NewLeaf(p.authorities[authority], leaf, time.Now())
 	if err != nil {
@@ -123,7 +123,7 @@ func (p *processes) sign(authority string, leaf certs.Leaf) *certs.Pair {
 // run starts the container of a workload as a process, until the test ends.
 func (p *processes) run(workload render.Object, more ...string) {
 	p.t.Helper()
-	u, err := render.Unstructured(workload)
+	u, err := render.ToUnstructured(workload)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ type request struct {
 	// port is the one that the pods have.
 	port int
 	// with is the credential, if there is one.
-	with         *certs.Pair
+	with         *certs.CertificatePair
 	method, path string
 	header       map[string]string
 	body         string
@@ -284,7 +284,7 @@ func (p *processes) admin() client.Client {
 		return c
 	}
 	operator := as(certs.Leaf{User: operatorUser, Groups: []string{"system:masters"}})
-	p.plane.Endpoint = manifests.Endpoint{Host: "localhost", Port: fleetv1alpha1.ControlPlanePort}
+	p.plane.Endpoint = manifests.APIServerEndpoint{Host: "localhost", Port: fleetv1alpha1.ControlPlanePort}
 	objects, err := manifests.HubObjects(p.plane, p.authorities[manifests.ServingAuthority].CertPEM)
 	if err != nil {
 		p.t.Fatal(err)

@@ -44,7 +44,7 @@ func TestLargeSecretsAreStoredAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	count, err := (&rotations{}).restore(t.Context(), &pass{}, hub, func(*corev1.Secret) bool { return true }, client.InNamespace("default"))
+	count, err := (&rotationPhases{}).updateMatchingSecrets(t.Context(), &controlPlanePass{}, hub, func(*corev1.Secret) bool { return true }, client.InNamespace("default"))
 	if err != nil || count != rewritePage {
 		t.Errorf("%d of %d Secrets are stored anew, and error %v", count, rewritePage, err)
 	}

@@ -31,12 +31,12 @@ const (
 	publishedAuthorities = "extension-apiserver-authentication"
 )
 
-// rotations has the phase that says how far authorities and keys are replaced.
-type rotations struct{ *host }
+// rotationPhases has the phase that says how far authorities and keys are replaced.
+type rotationPhases struct{ *hostCluster }
 
-// rotated returns the authority that the subject of a rotation is; of keys, the
+// authorityOfSubject returns the authority that the subject of a rotation is; of keys, the
 // subject itself.
-func rotated(subject string) string {
+func authorityOfSubject(subject string) string {
 	switch subject {
 	case rotation.EtcdAuthority:
 		return manifests.EtcdAuthority
@@ -64,10 +64,10 @@ func publishedKey(authority string) string {
 	}
 }
 
-// replacement says what the rotation of the authority asks of its signer.
-func replacement(p *pass, authority string) certs.Replacement {
+// requestedReplacement says what the rotation of the authority asks of its signer.
+func requestedReplacement(p *controlPlanePass, authority string) certs.Replacement {
 	for _, state := range p.Object.Status.Rotations {
-		if rotated(state.Name) != authority {
+		if authorityOfSubject(state.Name) != authority {
 			continue
 		}
 		asked := certs.Replacement{Token: state.Token}
@@ -84,68 +84,68 @@ func replacement(p *pass, authority string) certs.Replacement {
 	return certs.Replacement{}
 }
 
-// run finds out how far the rotation is that is under way, and writes down
+// advanceRotations finds out how far the rotation is that is under way, and writes down
 // its next stage, or the first one of another rotation. The phases of the next
 // walk act upon that. It comes after all pods are as wanted.
-func (r *rotations) run(ctx context.Context, p *pass) error {
+func (r *rotationPhases) advanceRotations(ctx context.Context, p *controlPlanePass) error {
 	cp := p.Object
 	now := r.Clock.Now()
 	subjects := rotation.Subjects(cp.Spec.Rotation)
 	if cp.Status.Version == "" {
-		cp.Status.Rotations = rotation.New(now, subjects, cp.Status.Rotations)
+		cp.Status.Rotations = rotation.InitialRotations(now, subjects, cp.Status.Rotations)
 	}
-	var facts rotation.Facts
-	if active := rotation.Active(cp.Status.Rotations); active != nil {
+	var facts rotation.StageFacts
+	if active := rotation.ActiveRotation(cp.Status.Rotations); active != nil {
 		var err error
 		if facts, err = r.rotationFacts(ctx, p, *active); err != nil {
 			return err
 		}
 	}
-	cp.Status.Rotations = rotation.Decide(now, subjects, cp.Status.Rotations, facts)
-	p.facts.Rotating = rotating(cp.Status.Rotations)
+	cp.Status.Rotations = rotation.AdvanceRotations(now, subjects, cp.Status.Rotations, facts)
+	p.facts.Rotating = describeActiveRotation(cp.Status.Rotations)
 	switch {
 	case facts.Others:
 		p.DueIn(brokenRetry)
 	case p.facts.Rotating != "":
 		p.DueIn(waitRetry)
 	}
-	if due := rotation.Due(subjects, cp.Status.Rotations); !due.IsZero() {
+	if due := rotation.NextWaitEndTime(subjects, cp.Status.Rotations); !due.IsZero() {
 		p.DueBy(due)
 	}
 	return nil
 }
 
 // rotationFacts finds out what the stage of a rotation waits for.
-func (r *rotations) rotationFacts(ctx context.Context, p *pass, state rotation.State) (rotation.Facts, error) {
-	subject := rotated(state.Name)
+func (r *rotationPhases) rotationFacts(ctx context.Context, p *controlPlanePass, state rotation.State) (rotation.StageFacts, error) {
+	subject := authorityOfSubject(state.Name)
 	if p.replaced[subject] != state.Token {
-		return rotation.Facts{Lost: true}, nil
+		return rotation.StageFacts{Lost: true}, nil
 	}
-	pods, err := r.outdated(ctx, p)
+	pods, err := r.listOutdatedPods(ctx, p)
 	if err != nil {
-		return rotation.Facts{}, err
+		return rotation.StageFacts{}, err
 	}
 	if len(pods) > 0 {
-		return rotation.Facts{Left: "waiting for pods that run with what was before: " + strings.Join(pods, ", ")}, nil
+		return rotation.StageFacts{Left: "waiting for pods that run with what was before: " + strings.Join(pods, ", ")}, nil
 	}
 	shown := publishedKey(subject) != ""
 	switch {
 	case state.Stage == rotation.Rewrite:
-		return r.rewrite(ctx, p, subject)
+		return r.rewriteHubSecrets(ctx, p, subject)
 	case state.Stage == rotation.Trust && subject == manifests.ServingAuthority:
-		return r.followed(ctx, p)
+		return r.followerTrustFacts(ctx, p)
 	case state.Stage == rotation.Trust && shown:
-		return r.published(ctx, p, subject)
+		return r.checkAuthorityPublished(ctx, p, subject)
 	case state.Stage == rotation.Drop && shown:
-		return rotation.Facts{}, r.unpublish(ctx, p, subject)
+		return rotation.StageFacts{}, r.unpublishAuthority(ctx, p, subject)
 	default:
-		return rotation.Facts{}, nil
+		return rotation.StageFacts{}, nil
 	}
 }
 
-// outdated returns the pods that began with something else than what is wanted
+// listOutdatedPods returns the pods that began with something else than what is wanted
 // now, also those that terminate: they may serve a little longer.
-func (r *rotations) outdated(ctx context.Context, p *pass) ([]string, error) {
+func (r *rotationPhases) listOutdatedPods(ctx context.Context, p *controlPlanePass) ([]string, error) {
 	list := &corev1.PodList{}
 	if err := r.Live.List(ctx, list, client.InNamespace(p.plane.Namespace), client.MatchingLabels(p.plane.Labels())); err != nil {
 		return nil, fmt.Errorf("listing the pods in namespace %q: %w", p.plane.Namespace, err)
@@ -161,25 +161,25 @@ func (r *rotations) outdated(ctx context.Context, p *pass) ([]string, error) {
 	return names, nil
 }
 
-// published finds out whether aggregated API servers are told of the authority.
-func (r *rotations) published(ctx context.Context, p *pass, authority string) (rotation.Facts, error) {
+// checkAuthorityPublished finds out whether aggregated API servers are told of the authority.
+func (r *rotationPhases) checkAuthorityPublished(ctx context.Context, p *controlPlanePass, authority string) (rotation.StageFacts, error) {
 	_, config, err := r.publishedConfig(ctx, p)
 	if err != nil {
-		return rotation.Facts{}, err
+		return rotation.StageFacts{}, err
 	}
 	there := certs.ParseBundle([]byte(config.Data[publishedKey(authority)]))
 	for _, cert := range certs.ParseBundle(p.bundles[authority]) {
 		if !slices.ContainsFunc(there, cert.Equal) {
-			return rotation.Facts{Left: fmt.Sprintf("waiting for the API servers to publish it in ConfigMap %s/%s of the hub",
+			return rotation.StageFacts{Left: fmt.Sprintf("waiting for the API servers to publish it in ConfigMap %s/%s of the hub",
 				metav1.NamespaceSystem, publishedAuthorities)}, nil
 		}
 	}
-	return rotation.Facts{}, nil
+	return rotation.StageFacts{}, nil
 }
 
-// unpublish takes what is no longer trusted out of what aggregated API servers are
+// unpublishAuthority takes what is no longer trusted out of what aggregated API servers are
 // told: the API servers themselves would leave it there until it expires.
-func (r *rotations) unpublish(ctx context.Context, p *pass, authority string) error {
+func (r *rotationPhases) unpublishAuthority(ctx context.Context, p *controlPlanePass, authority string) error {
 	there, config, err := r.publishedConfig(ctx, p)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (r *rotations) unpublish(ctx context.Context, p *pass, authority string) er
 	trusted := certs.ParseBundle(p.bundles[authority])
 	before := certs.ParseBundle([]byte(config.Data[publishedKey(authority)]))
 	after := slices.DeleteFunc(slices.Clone(before), func(cert *x509.Certificate) bool {
-		return certs.OfSecret(cert, p.plane.Namespace, p.plane.Of(authority)) && !slices.ContainsFunc(trusted, cert.Equal)
+		return certs.IsSignerOfSecret(cert, p.plane.Namespace, p.plane.ResourceName(authority)) && !slices.ContainsFunc(trusted, cert.Equal)
 	})
 	if len(after) == len(before) {
 		return nil
@@ -202,8 +202,8 @@ func (r *rotations) unpublish(ctx context.Context, p *pass, authority string) er
 
 // publishedConfig reads the ConfigMap for aggregated API servers. One that is
 // missing is empty: the API servers make it anew.
-func (r *rotations) publishedConfig(ctx context.Context, p *pass) (client.Client, *corev1.ConfigMap, error) {
-	there, err := r.hubs.get(p)
+func (r *rotationPhases) publishedConfig(ctx context.Context, p *controlPlanePass) (client.Client, *corev1.ConfigMap, error) {
+	there, err := r.hubs.clientForPass(p)
 	if err != nil {
 		return nil, nil, r.notReachable(p, err)
 	}
@@ -215,10 +215,10 @@ func (r *rotations) publishedConfig(ctx context.Context, p *pass) (client.Client
 	return there, config, nil
 }
 
-// rotating says which rotation is under way, and what it waits for; empty if none
+// describeActiveRotation says which rotation is under way, and what it waits for; empty if none
 // is.
-func rotating(states []rotation.State) string {
-	active := rotation.Active(states)
+func describeActiveRotation(states []rotation.State) string {
+	active := rotation.ActiveRotation(states)
 	if active == nil {
 		return ""
 	}
@@ -230,9 +230,9 @@ func rotating(states []rotation.State) string {
 }
 
 // announceRotations records an event for each stage that a walk has written down.
-func (c *Controller) announceRotations(p *pass) {
+func (c *Controller) announceRotations(p *controlPlanePass) {
 	for _, state := range p.Object.Status.Rotations {
-		before := rotation.Find(p.Before.Status.Rotations, state.Name)
+		before := rotation.FindRotation(p.Before.Status.Rotations, state.Name)
 		if before != nil && before.Stage == state.Stage && before.Token == state.Token || before == nil && state.Stage == rotation.Complete {
 			continue
 		}

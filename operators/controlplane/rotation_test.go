@@ -25,7 +25,7 @@ import (
 // stage returns how far a rotation is.
 func (h *harness) stage(name string) rotation.State {
 	h.t.Helper()
-	if state := rotation.Find(h.get().Status.Rotations, name); state != nil {
+	if state := rotation.FindRotation(h.get().Status.Rotations, name); state != nil {
 		return *state
 	}
 	return rotation.State{}
@@ -240,7 +240,7 @@ func TestARotationGoesOnWhereItFailed(t *testing.T) {
 		s.Rotation.ServingAuthority = "1"
 	})
 	flaky := &failing{Client: h.c.Client}
-	deps := h.c.Deps
+	deps := h.c.ControllerDeps
 	deps.Client = flaky
 	signers := map[string]bool{}
 	done := func() bool {
@@ -252,7 +252,7 @@ func TestARotationGoesOnWhereItFailed(t *testing.T) {
 			t.Fatalf("the rotations do not come to an end: %+v", h.get().Status.Rotations)
 		}
 		for n := 1; ; n++ {
-			h.c = New(deps) // as after a crash
+			h.c = NewControlPlaneController(deps) // as after a crash
 			flaky.writes = n
 			_, err := h.c.Reconcile(t.Context(), h.get())
 			for authority, leaves := range map[string][]string{

@@ -24,10 +24,10 @@ import (
 // nodesMax is how many nodes are read to find one that clients can connect to.
 const nodesMax = 100
 
-// service makes the Service of the API server and finds its address, which is in
+// applyAPIServerService makes the Service of the API server and finds its address, which is in
 // the certificates. One that has none yet is installed all the same.
-func (i *installation) service(ctx context.Context, p *pass) error {
-	if err := i.ours(ctx, p, &corev1.Service{}, p.plane.Of(manifests.APIServer)); err != nil {
+func (i *controlPlaneInstallation) applyAPIServerService(ctx context.Context, p *controlPlanePass) error {
+	if err := i.ensureOwned(ctx, p, &corev1.Service{}, p.plane.ResourceName(manifests.APIServer)); err != nil {
 		return err
 	}
 	if err := p.Apply(ctx, i.target, manifests.APIServerService(p.plane)); err != nil {
@@ -40,21 +40,21 @@ func (i *installation) service(ctx context.Context, p *pass) error {
 		return err
 	}
 	service := &corev1.Service{}
-	key := client.ObjectKey{Namespace: p.plane.Namespace, Name: p.plane.Of(manifests.APIServer)}
+	key := client.ObjectKey{Namespace: p.plane.Namespace, Name: p.plane.ResourceName(manifests.APIServer)}
 	if err := i.Live.Get(ctx, key, service); err != nil {
 		return fmt.Errorf("reading the Service %q: %w", key, err)
 	}
 	p.plane.ClusterIP = service.Spec.ClusterIP
 	var err error
-	p.plane.Endpoint, err = i.endpoint(ctx, p, service)
+	p.plane.Endpoint, err = i.resolveEndpoint(ctx, p, service)
 	return err
 }
 
-// endpoint returns the address of the Service for clients outside the host; its
+// resolveEndpoint returns the address of the Service for clients outside the host; its
 // host is empty if there is none yet.
-func (i *installation) endpoint(ctx context.Context, p *pass, service *corev1.Service) (manifests.Endpoint, error) {
+func (i *controlPlaneInstallation) resolveEndpoint(ctx context.Context, p *controlPlanePass, service *corev1.Service) (manifests.APIServerEndpoint, error) {
 	spec := p.plane.Spec.Service
-	endpoint := manifests.Endpoint{Port: fleetv1alpha1.ControlPlanePort}
+	endpoint := manifests.APIServerEndpoint{Port: fleetv1alpha1.ControlPlanePort}
 	if len(spec.ExternalNames) > 0 {
 		endpoint.Host = spec.ExternalNames[0]
 	}
@@ -83,7 +83,7 @@ func (i *installation) endpoint(ctx context.Context, p *pass, service *corev1.Se
 
 // nodeAddress returns the address of the first ready node by name, so that it is
 // the same one as long as that node is ready.
-func (i *installation) nodeAddress(ctx context.Context) (string, error) {
+func (i *controlPlaneInstallation) nodeAddress(ctx context.Context) (string, error) {
 	nodes := &corev1.NodeList{}
 	if err := i.Live.List(ctx, nodes, client.Limit(nodesMax)); err != nil {
 		return "", fmt.Errorf("listing the nodes for the address of a Service of type NodePort (or set spec.service.externalNames): %w", err)
@@ -91,7 +91,7 @@ func (i *installation) nodeAddress(ctx context.Context) (string, error) {
 	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeExternalIP, corev1.NodeInternalIP} {
 		for _, node := range nodes.Items {
-			if !ready(&node) {
+			if !isNodeReady(&node) {
 				continue
 			}
 			for _, address := range node.Status.Addresses {
@@ -104,16 +104,16 @@ func (i *installation) nodeAddress(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// serves waits until all API servers have a certificate for the endpoint: the
+// awaitServingCertificate waits until all API servers have a certificate for the endpoint: the
 // kubelet brings them a new one up to two minutes after it was made. The endpoint is not
 // reported before.
-func (i *installation) serves(ctx context.Context, p *pass) error {
+func (i *controlPlaneInstallation) awaitServingCertificate(ctx context.Context, p *controlPlanePass) error {
 	host := p.plane.Endpoint.Host
 	if host == "" {
 		return nil
 	}
 	for _, pod := range p.pods[manifests.APIServer] {
-		if !serving(&pod) {
+		if !isServingPod(&pod) {
 			continue // one that starts does so with the certificate that there is now
 		}
 		address := net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(fleetv1alpha1.ControlPlanePort))
@@ -128,26 +128,26 @@ func (i *installation) serves(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// serving tells whether clients are led to the pod.
-func serving(pod *corev1.Pod) bool {
+// isServingPod reports whether clients are led to the pod.
+func isServingPod(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp.IsZero() && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-func ready(node *corev1.Node) bool {
+func isNodeReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// ours makes sure that an object which is there already is one of the
+// ensureOwned makes sure that an object which is there already is one of the
 // ControlPlane: that of somebody else is not taken over.
-func (h *host) ours(ctx context.Context, p *pass, into client.Object, name string) error {
-	return h.oursIn(ctx, p, into, client.ObjectKey{Namespace: p.plane.Namespace, Name: name})
+func (h *hostCluster) ensureOwned(ctx context.Context, p *controlPlanePass, into client.Object, name string) error {
+	return h.ensureOwnedIn(ctx, p, into, client.ObjectKey{Namespace: p.plane.Namespace, Name: name})
 }
 
-func (h *host) oursIn(ctx context.Context, p *pass, into client.Object, key client.ObjectKey) error {
+func (h *hostCluster) ensureOwnedIn(ctx context.Context, p *controlPlanePass, into client.Object, key client.ObjectKey) error {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", into), "*v1.")
 	err := h.Live.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
@@ -156,7 +156,7 @@ func (h *host) oursIn(ctx context.Context, p *pass, into client.Object, key clie
 	if err != nil {
 		return fmt.Errorf("reading %s %q: %w", kind, key, err)
 	}
-	if p.plane.Owns(into) {
+	if p.plane.OwnsObject(into) {
 		return nil
 	}
 	return install.UnreachableError{

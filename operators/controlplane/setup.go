@@ -33,16 +33,16 @@ import (
 // API server that does not respond holds up its own ControlPlane only.
 const workers = 4
 
-// Setup adds the operator, which runs in the namespace, to the manager, and its
+// SetupControlPlaneOperator adds the operator, which runs in the namespace, to the manager, and its
 // metrics to the registry; a nil registry takes none.
-func Setup(mgr ctrl.Manager, namespace string, registry prometheus.Registerer) error {
-	if err := metrics.Register(registry, collectors(mgr.GetClient())...); err != nil {
+func SetupControlPlaneOperator(mgr ctrl.Manager, namespace string, registry prometheus.Registerer) error {
+	if err := metrics.RegisterCollectors(registry, newCollectors(mgr.GetClient())...); err != nil {
 		return err
 	}
-	c := New(Deps{
-		Serves: serves,
+	c := NewControlPlaneController(ControllerDeps{
+		Serves: probeServedCertificate,
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
-		Events: events.NewRecorder(mgr.GetEventRecorder(FieldOwner)).Logged(mgr.GetLogger()), Namespace: namespace,
+		Events: events.NewRecorder(mgr.GetEventRecorder(FieldOwner)).WithLogger(mgr.GetLogger()), Namespace: namespace,
 		Connect: func(config *rest.Config) (client.Client, error) {
 			return client.New(config, client.Options{Scheme: mgr.GetScheme()})
 		},
@@ -50,10 +50,10 @@ func Setup(mgr ctrl.Manager, namespace string, registry prometheus.Registerer) e
 	return c.SetupWithManager(mgr)
 }
 
-// collectors returns the metrics of the ControlPlanes in the cache.
-func collectors(reader client.Reader) []prometheus.Collector {
+// newCollectors returns the metrics of the ControlPlanes in the cache.
+func newCollectors(reader client.Reader) []prometheus.Collector {
 	newList := func() *fleetv1alpha1.ControlPlaneList { return &fleetv1alpha1.ControlPlaneList{} }
-	conditions := install.ConditionsOf(reader, newList, func(list *fleetv1alpha1.ControlPlaneList) (all [][]metav1.Condition) {
+	conditions := install.ListConditions(reader, newList, func(list *fleetv1alpha1.ControlPlaneList) (all [][]metav1.Condition) {
 		for i := range list.Items {
 			all = append(all, list.Items[i].Status.Conditions)
 		}
@@ -78,9 +78,9 @@ func collectors(reader client.Reader) []prometheus.Collector {
 	return []prometheus.Collector{install.ConditionMetric("ControlPlane", conditions), expiries}
 }
 
-// serves finds out whether the server at the address has a certificate for the
+// probeServedCertificate finds out whether the server at the address has a certificate for the
 // host, of one of the authorities.
-func serves(ctx context.Context, address, host string, authorities []byte) error {
+func probeServedCertificate(ctx context.Context, address, host string, authorities []byte) error {
 	pool, err := certs.NewPool(authorities)
 	if err != nil {
 		return fmt.Errorf("what the certificate of %s is verified with %w", host, err)
@@ -110,11 +110,11 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Watched are kinds that a replica that leads has to have in its cache to be ready.
-func Watched() []client.Object { return []client.Object{&fleetv1alpha1.ControlPlane{}} }
+// OperatorWatchedKinds are kinds that a replica that leads has to have in its cache to be ready.
+func OperatorWatchedKinds() []client.Object { return []client.Object{&fleetv1alpha1.ControlPlane{}} }
 
-// CacheOptions are those of the operator's cache.
-func CacheOptions() cache.Options {
+// OperatorCacheOptions are those of the operator's cache.
+func OperatorCacheOptions() cache.Options {
 	return cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
 }
 
@@ -135,15 +135,15 @@ func CacheOptions() cache.Options {
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-fence-control-plane-v1,verbs=get
 
-// fencing makes sure that the operator is fenced in before it does anything.
-type fencing struct {
-	keeper   *fence.Keeper
-	operator fence.Operator
+// fencePhase makes sure that the operator is fenced in before it does anything.
+type fencePhase struct {
+	keeper   *fence.PolicyKeeper
+	operator fence.FencedOperator
 }
 
-// run tells if the operator is not fenced in. It works all the same: who has no
+// reportFenceState tells if the operator is not fenced in. It works all the same: who has no
 // right to fence it in still wants a control plane.
-func (f fencing) run(ctx context.Context, p *pass) error {
-	p.set(f.keeper.State(ctx, f.operator).Condition())
+func (f fencePhase) reportFenceState(ctx context.Context, p *controlPlanePass) error {
+	p.setCondition(f.keeper.EnsureFence(ctx, f.operator).UnfencedCondition())
 	return nil
 }

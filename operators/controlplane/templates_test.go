@@ -156,13 +156,13 @@ func unchanged(t *testing.T, written, stored *unstructured.Unstructured) {
 	}
 }
 
-// finalized tells whether the registry itself gives the object a finalizer that a
+// finalized reports whether the registry itself gives the object a finalizer that a
 // controller takes off.
 func finalized(object *unstructured.Unstructured) bool {
 	return object.GetKind() == "ServiceCIDR"
 }
 
-// covers tells whether everything that is wanted is in what there is; if not, it
+// covers reports whether everything that is wanted is in what there is; if not, it
 // returns where.
 func covers(have, want any, path string) (string, bool) {
 	switch want := want.(type) {

@@ -16,26 +16,26 @@ import (
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
-// installation has the phases that install a control plane.
-type installation struct{ *host }
+// controlPlaneInstallation has the phases that install a control plane.
+type controlPlaneInstallation struct{ *hostCluster }
 
-// validate finds what the API server could not refuse: what depends on what is
+// validateControlPlane finds what the API server could not refuse: what depends on what is
 // there already.
-func (i *installation) validate(ctx context.Context, p *pass) error {
+func (i *controlPlaneInstallation) validateControlPlane(ctx context.Context, p *controlPlanePass) error {
 	if problem := manifests.VersionProblem(p.Object.Status.Version, p.plane.Spec.Version); problem != "" {
 		return install.MistakeError{Reason: fleetv1alpha1.ControlPlaneReasonUnsupportedVersion, Message: "spec.version " + problem}
 	}
-	if p.plane.Managed() && p.facts.Etcd == nil {
-		return i.retainedData(ctx, p)
+	if p.plane.HasManagedEtcd() && p.facts.Etcd == nil {
+		return i.checkRetainedData(ctx, p)
 	}
 	return nil
 }
 
-// retainedData makes sure that data of a former ControlPlane of the name can be
+// checkRetainedData makes sure that data of a former ControlPlane of the name can be
 // used: members that do not know each other would not start, and nobody could
 // read what other keys encrypted.
-func (i *installation) retainedData(ctx context.Context, p *pass) error {
-	claims, err := i.claims(ctx, p)
+func (i *controlPlaneInstallation) checkRetainedData(ctx context.Context, p *controlPlanePass) error {
+	claims, err := i.listDataClaims(ctx, p)
 	if err != nil || len(claims) == 0 {
 		return err
 	}
@@ -50,7 +50,7 @@ func (i *installation) retainedData(ctx context.Context, p *pass) error {
 		return mismatch("there are %d members, so set spec.etcd.managed.replicas to %d", len(claims), len(claims))
 	}
 	for _, name := range []string{
-		p.plane.Of(manifests.EtcdAuthority), p.plane.Of(manifests.ServingAuthority), p.plane.Of(manifests.ClientAuthority),
+		p.plane.ResourceName(manifests.EtcdAuthority), p.plane.ResourceName(manifests.ServingAuthority), p.plane.ResourceName(manifests.ClientAuthority),
 		p.plane.ServiceAccountSecret(), p.plane.EncryptionSecret(),
 	} {
 		err := i.Live.Get(ctx, client.ObjectKey{Namespace: p.plane.Namespace, Name: name}, &corev1.Secret{})
@@ -64,8 +64,8 @@ func (i *installation) retainedData(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// claims are the PersistentVolumeClaims of the members of etcd.
-func (h *host) claims(ctx context.Context, p *pass) ([]corev1.PersistentVolumeClaim, error) {
+// listDataClaims are the PersistentVolumeClaims of the members of etcd.
+func (h *hostCluster) listDataClaims(ctx context.Context, p *controlPlanePass) ([]corev1.PersistentVolumeClaim, error) {
 	list := &corev1.PersistentVolumeClaimList{}
 	err := h.Live.List(ctx, list, client.InNamespace(p.plane.Namespace), client.MatchingLabels(p.plane.PodLabels(manifests.Etcd)))
 	if err != nil {

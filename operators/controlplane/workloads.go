@@ -26,17 +26,17 @@ import (
 // defaultClassAnnotation marks the StorageClass that is used where none is named.
 const defaultClassAnnotation = "storageclass.kubernetes.io/is-default-class"
 
-// network makes NetworkPolicies and PodDisruptionBudgets, and removes those that
+// applyNetworkPolicies makes NetworkPolicies and PodDisruptionBudgets, and removes those that
 // are wanted no longer.
-func (i *installation) network(ctx context.Context, p *pass) error {
+func (i *controlPlaneInstallation) applyNetworkPolicies(ctx context.Context, p *controlPlanePass) error {
 	wanted := manifests.DisruptionBudgets(p.plane)
-	if manifests.Filtered(p.plane) {
-		wanted = append(wanted, manifests.NetworkPolicies(p.plane)...)
+	if manifests.NetworkPoliciesEnabled(p.plane) {
+		wanted = append(wanted, manifests.ComponentNetworkPolicies(p.plane)...)
 	}
 	if err := p.Apply(ctx, i.target, wanted...); err != nil {
 		return err
 	}
-	_, err := i.target.Applier.Prune(ctx, render.Scope{
+	_, err := i.target.Applier.Prune(ctx, render.PruneScope{
 		Kinds: []schema.GroupVersionKind{
 			networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
 		},
@@ -45,35 +45,35 @@ func (i *installation) network(ctx context.Context, p *pass) error {
 	return err
 }
 
-// etcd makes the members of etcd and waits until enough of them work. It does
+// deployEtcd makes the members of etcd and waits until enough of them work. It does
 // nothing for an external one.
-func (i *installation) etcd(ctx context.Context, p *pass) error {
-	if !p.plane.Managed() {
+func (i *controlPlaneInstallation) deployEtcd(ctx context.Context, p *controlPlanePass) error {
+	if !p.plane.HasManagedEtcd() {
 		return nil
 	}
 	if p.facts.Etcd == nil {
-		if err := i.storage(ctx, p); err != nil {
+		if err := i.checkStorageClass(ctx, p); err != nil {
 			return err
 		}
-		if err := i.ours(ctx, p, &appsv1.StatefulSet{}, p.plane.Of(manifests.Etcd)); err != nil {
+		if err := i.ensureOwned(ctx, p, &appsv1.StatefulSet{}, p.plane.ResourceName(manifests.Etcd)); err != nil {
 			return err
 		}
 	}
 	if err := p.Apply(ctx, i.target, manifests.EtcdService(p.plane), manifests.EtcdStatefulSet(p.plane)); err != nil {
 		return err
 	}
-	if err := i.read(ctx, p); err != nil {
+	if err := i.refreshWorkloadFacts(ctx, p); err != nil {
 		return err
 	}
 	if w := p.facts.Etcd; w == nil || w.Ready < w.Wanted/2+1 {
-		return wait("etcd", w)
+		return waitForWorkload("etcd", w)
 	}
 	return nil
 }
 
-// storage makes sure that the members will get volumes: a claim without a class
+// checkStorageClass makes sure that the members will get volumes: a claim without a class
 // waits for ever where there is no default one.
-func (i *installation) storage(ctx context.Context, p *pass) error {
+func (i *controlPlaneInstallation) checkStorageClass(ctx context.Context, p *controlPlanePass) error {
 	missing := func(text string) error {
 		return install.UnreachableError{Reason: fleetv1alpha1.ControlPlaneReasonStorageUnavailable, Message: text, After: brokenRetry}
 	}
@@ -83,7 +83,7 @@ func (i *installation) storage(ctx context.Context, p *pass) error {
 			return missing(fmt.Sprintf("there is no StorageClass %q, which spec.etcd.managed.storage.className names: "+
 				"create it, or delete the ControlPlane and create it with another one", *name))
 		}
-		return wrapped(err, "reading the StorageClass %q", *name)
+		return wrapError(err, "reading the StorageClass %q", *name)
 	}
 	classes := &storagev1.StorageClassList{}
 	if err := i.Live.List(ctx, classes); err != nil {
@@ -98,39 +98,39 @@ func (i *installation) storage(ctx context.Context, p *pass) error {
 		"and create it with spec.etcd.managed.storage.className", defaultClassAnnotation))
 }
 
-func wrapped(err error, text string, args ...any) error {
+func wrapError(err error, text string, args ...any) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf(text+": %w", append(args, err)...)
 }
 
-// apiServer makes the API servers and waits until one serves; during an upgrade,
+// deployAPIServer makes the API servers and waits until one serves; during an upgrade,
 // until all are of the new version, as the controller manager must not be newer
 // than any that serves, be it for the last time.
-func (i *installation) apiServer(ctx context.Context, p *pass) error {
+func (i *controlPlaneInstallation) deployAPIServer(ctx context.Context, p *controlPlanePass) error {
 	if p.facts.APIServer == nil {
-		if err := i.ours(ctx, p, &appsv1.Deployment{}, p.plane.Of(manifests.APIServer)); err != nil {
+		if err := i.ensureOwned(ctx, p, &appsv1.Deployment{}, p.plane.ResourceName(manifests.APIServer)); err != nil {
 			return err
 		}
 	}
 	if err := p.Apply(ctx, i.target, manifests.APIServerConfig(p.plane), manifests.APIServerDeployment(p.plane)); err != nil {
 		return err
 	}
-	if err := i.read(ctx, p); err != nil {
+	if err := i.refreshWorkloadFacts(ctx, p); err != nil {
 		return err
 	}
 	w := p.facts.APIServer
-	if w == nil || w.Ready == 0 || upgrading(p.Object) && (!w.Done() || w.Former > 0) {
-		return wait("the API server", w)
+	if w == nil || w.Ready == 0 || isUpgrading(p.Object) && (!w.AllPodsCurrent() || w.Former > 0) {
+		return waitForWorkload("the API server", w)
 	}
 	return nil
 }
 
-// controllerManager makes the controller managers. Nothing waits for them.
-func (i *installation) controllerManager(ctx context.Context, p *pass) error {
+// deployControllerManager makes the controller managers. Nothing waits for them.
+func (i *controlPlaneInstallation) deployControllerManager(ctx context.Context, p *controlPlanePass) error {
 	if p.facts.ControllerManager == nil {
-		if err := i.ours(ctx, p, &appsv1.Deployment{}, p.plane.Of(manifests.ControllerManager)); err != nil {
+		if err := i.ensureOwned(ctx, p, &appsv1.Deployment{}, p.plane.ResourceName(manifests.ControllerManager)); err != nil {
 			return err
 		}
 	}
@@ -141,31 +141,31 @@ func (i *installation) controllerManager(ctx context.Context, p *pass) error {
 	if err := p.Apply(ctx, i.target, config, manifests.ControllerManagerDeployment(p.plane)); err != nil {
 		return err
 	}
-	return i.read(ctx, p)
+	return i.refreshWorkloadFacts(ctx, p)
 }
 
-// rollout waits until all pods are as wanted and the API server has an address.
-func (i *installation) rollout(_ context.Context, p *pass) error {
+// awaitRollout waits until all pods are as wanted and the API server has an address.
+func (i *controlPlaneInstallation) awaitRollout(_ context.Context, p *controlPlanePass) error {
 	for _, part := range []struct {
 		name string
-		w    *status.Workload
+		w    *status.WorkloadStatus
 	}{{"etcd", p.facts.Etcd}, {"the API server", p.facts.APIServer}, {"the controller manager", p.facts.ControllerManager}} {
-		if part.w != nil && !part.w.Done() {
-			return wait(part.name, part.w)
+		if part.w != nil && !part.w.AllPodsCurrent() {
+			return waitForWorkload(part.name, part.w)
 		}
 	}
 	if p.plane.Endpoint.Host == "" {
 		return install.WaitError{
 			Reason: fleetv1alpha1.ControlPlaneReasonNoAddress, After: waitRetry,
 			Message: fmt.Sprintf("Service %q of type %s has no address yet: check the load balancers of the cluster, or set spec.service.externalNames",
-				p.plane.Of(manifests.APIServer), p.plane.Spec.Service.Type),
+				p.plane.ResourceName(manifests.APIServer), p.plane.Spec.Service.Type),
 		}
 	}
 	return nil
 }
 
-// wait says what is waited for, and what keeps it from coming.
-func wait(what string, w *status.Workload) error {
+// waitForWorkload says what is waited for, and what keeps it from coming.
+func waitForWorkload(what string, w *status.WorkloadStatus) error {
 	waiting := install.WaitError{Reason: fleetv1alpha1.ControlPlaneReasonInstalling, Message: "waiting for " + what, After: waitRetry}
 	if w != nil {
 		waiting.Message += ": " + w.String()

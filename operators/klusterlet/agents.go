@@ -26,10 +26,10 @@ const (
 	availableReplicas = 3
 )
 
-// agents makes the Deployments of the agents, and removes those of the mode
+// deployAgents makes the Deployments of the agents, and removes those of the mode
 // that the Klusterlet had before.
-func (i *installation) agents(ctx context.Context, p *pass) error {
-	replicas, err := i.replicas(ctx)
+func (i *agentInstallation) deployAgents(ctx context.Context, p *klusterletPass) error {
+	replicas, err := i.resolveAgentReplicas(ctx)
 	if err != nil {
 		return err
 	}
@@ -39,12 +39,12 @@ func (i *installation) agents(ctx context.Context, p *pass) error {
 	p.options.WorkReplicas = workReplicas(p.hub, replicas)
 	p.options.RegistrationGates = p.registrationGates
 	p.options.WorkGates = p.workGates
-	if err := p.Apply(ctx, i.management, manifests.Agents(p.Object, p.options)...); err != nil {
+	if err := p.Apply(ctx, i.management, manifests.AgentDeployments(p.Object, p.options)...); err != nil {
 		return err
 	}
-	_, err = i.management.Applier.Prune(ctx, render.Scope{
+	_, err = i.management.Applier.Prune(ctx, render.PruneScope{
 		Kinds:     []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment")},
-		Labels:    manifests.Marks(p.Object),
+		Labels:    manifests.KlusterletLabels(p.Object),
 		Namespace: manifests.AgentNamespace(p.Object),
 	}, p.Records)
 	return err
@@ -61,9 +61,9 @@ func workReplicas(hub probe.Credential, replicas int32) int32 {
 	}
 }
 
-// replicas returns the replicas of the agents. Only two nodes are asked for, as
+// resolveAgentReplicas returns the replicas of the agents. Only two nodes are asked for, as
 // it does not matter how many more there are.
-func (i *installation) replicas(ctx context.Context) (int32, error) {
+func (i *agentInstallation) resolveAgentReplicas(ctx context.Context) (int32, error) {
 	if i.Settings.Replicas > 0 {
 		return i.Settings.Replicas, nil
 	}

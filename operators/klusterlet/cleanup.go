@@ -42,13 +42,13 @@ const (
 // another agent.
 const reasonTakenOver = "AppliedManifestWorksTakenOver"
 
-// removal has the phases that remove agents.
-type removal struct{ *clusters }
+// agentRemoval has the phases that remove agents.
+type agentRemoval struct{ *operatorClusters }
 
-// onMember leaves a phase of the cleanup out if nothing is to be removed from the
+// skipWithoutMember leaves a phase of the cleanup out if nothing is to be removed from the
 // cluster that the agents work on.
-func onMember(phase func(context.Context, *pass) error) func(context.Context, *pass) error {
-	return func(ctx context.Context, p *pass) error {
+func skipWithoutMember(phase func(context.Context, *klusterletPass) error) func(context.Context, *klusterletPass) error {
+	return func(ctx context.Context, p *klusterletPass) error {
 		if p.member == nil {
 			return nil
 		}
@@ -57,12 +57,12 @@ func onMember(phase func(context.Context, *pass) error) func(context.Context, *p
 }
 
 // removeAgents deletes the Deployments and waits for their pods to end.
-func (r *removal) removeAgents(ctx context.Context, p *pass) error {
-	if err := r.podMonitors(p).Remove(ctx, r.management); err != nil {
+func (r *agentRemoval) removeAgents(ctx context.Context, p *klusterletPass) error {
+	if err := r.podMonitorRequest(p).RemoveMonitors(ctx, r.management); err != nil {
 		return err
 	}
-	marks := manifests.Marks(p.Object)
-	_, err := r.management.Applier.Prune(ctx, render.Scope{
+	marks := manifests.KlusterletLabels(p.Object)
+	_, err := r.management.Applier.Prune(ctx, render.PruneScope{
 		Kinds:  []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment")},
 		Labels: marks,
 	}, nil)
@@ -72,7 +72,7 @@ func (r *removal) removeAgents(ctx context.Context, p *pass) error {
 	if r.Clock.Since(p.Object.DeletionTimestamp.Time) > podsGoneMax {
 		return nil
 	}
-	if !r.Permissions.Allows(permissions.Pods()) {
+	if !r.Permissions.Allows(permissions.ReadingAgentPods()) {
 		return install.WaitError{After: podsGoneMax} // whether they have ended is not seen
 	}
 	pods := &corev1.PodList{}
@@ -89,7 +89,7 @@ func (r *removal) removeAgents(ctx context.Context, p *pass) error {
 // and takes off the finalizer that the agent would, so that garbage collection
 // removes the objects that they own. Those of other agents stay, and all of them if
 // another agent takes them over.
-func (r *removal) removeAppliedWorks(ctx context.Context, p *pass) error {
+func (r *agentRemoval) removeAppliedWorks(ctx context.Context, p *klusterletPass) error {
 	works := &workv1.AppliedManifestWorkList{}
 	err := p.member.Live.List(ctx, works)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
@@ -98,7 +98,7 @@ func (r *removal) removeAppliedWorks(ctx context.Context, p *pass) error {
 	if err != nil {
 		return fmt.Errorf("listing AppliedManifestWorks: %w", err)
 	}
-	if r.succeeded(p, works.Items) {
+	if r.hasSuccessorAgent(p, works.Items) {
 		return nil
 	}
 	mayDelete := p.member != r.management || r.Permissions.Allows(permissions.DeletingAppliedWorks())
@@ -122,15 +122,15 @@ func (r *removal) removeAppliedWorks(ctx context.Context, p *pass) error {
 	if err := errors.Join(errs...); err != nil || left == 0 {
 		return err
 	}
-	install.Warn(r.Events, p.Object, reasonLeftBehind, fmt.Sprintf(
+	install.RecordRemovalWarning(r.Events, p.Object, reasonLeftBehind, fmt.Sprintf(
 		"%d AppliedManifestWorks and what they own are left behind: the role of the operator does not let it delete them", left))
 	return nil
 }
 
-// succeeded tells whether another agent takes over what this Klusterlet's agent
+// hasSuccessorAgent reports whether another agent takes over what this Klusterlet's agent
 // delivered, so that all of it stays: what that one has not taken yet, too.
-func (r *removal) succeeded(p *pass, works []workv1.AppliedManifestWork) bool {
-	successor := handover.Successor(works, string(p.Object.UID))
+func (r *agentRemoval) hasSuccessorAgent(p *klusterletPass, works []workv1.AppliedManifestWork) bool {
+	successor := handover.SuccessorOf(works, string(p.Object.UID))
 	if successor == "" {
 		return false
 	}
@@ -140,7 +140,7 @@ func (r *removal) succeeded(p *pass, works []workv1.AppliedManifestWork) bool {
 			left++
 		}
 	}
-	install.Warn(r.Events, p.Object, reasonTakenOver, fmt.Sprintf(
+	install.RecordRemovalWarning(r.Events, p.Object, reasonTakenOver, fmt.Sprintf(
 		"agent %q works for the cluster now: %d AppliedManifestWorks that it has not taken over yet stay, with what they own", successor, left))
 	return true
 }
@@ -174,21 +174,21 @@ func releaseAppliedWork(ctx context.Context, on *install.Target, work *workv1.Ap
 
 // removeAccess deletes the roles and accounts with the marks of the Klusterlet
 // where its agents work.
-func (r *removal) removeAccess(ctx context.Context, p *pass) error {
-	_, err := p.member.Applier.Prune(ctx, render.Scope{
+func (r *agentRemoval) removeAccess(ctx context.Context, p *klusterletPass) error {
+	_, err := p.member.Applier.Prune(ctx, render.PruneScope{
 		Kinds: []schema.GroupVersionKind{
 			rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
 			rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
 			corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
 		},
-		Labels: manifests.Marks(p.Object),
+		Labels: manifests.KlusterletLabels(p.Object),
 	}, nil)
 	return err
 }
 
 // removeManagementAccess deletes whatever has the marks of the Klusterlet where its
 // agents run.
-func (r *removal) removeManagementAccess(ctx context.Context, p *pass) error {
+func (r *agentRemoval) removeManagementAccess(ctx context.Context, p *klusterletPass) error {
 	kinds := []schema.GroupVersionKind{
 		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
 		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
@@ -196,17 +196,17 @@ func (r *removal) removeManagementAccess(ctx context.Context, p *pass) error {
 		rbacv1.SchemeGroupVersion.WithKind("Role"),
 		corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
 	}
-	if r.Permissions.Allows(permissions.NetworkPolicies()) {
+	if r.Permissions.Allows(permissions.ManagingNetworkPolicies()) {
 		kinds = append(kinds, networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"))
 	}
-	_, err := r.management.Applier.Prune(ctx, render.Scope{Kinds: kinds, Labels: manifests.Marks(p.Object)}, nil)
+	_, err := r.management.Applier.Prune(ctx, render.PruneScope{Kinds: kinds, Labels: manifests.KlusterletLabels(p.Object)}, nil)
 	return err
 }
 
 // removeNamespaces deletes the namespaces on the member of the agents or their
 // accounts, with what is in them, unless another Klusterlet has its own there.
-func (r *removal) removeNamespaces(ctx context.Context, p *pass) error {
-	remove, err := oldNamespaces(ctx, p.member, p.Object)
+func (r *agentRemoval) removeNamespaces(ctx context.Context, p *klusterletPass) error {
+	remove, err := listFormerNamespaces(ctx, p.member, p.Object)
 	if err != nil {
 		return err
 	}
@@ -214,16 +214,16 @@ func (r *removal) removeNamespaces(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
-	return r.deleteUnused(ctx, p, p.member, append(remove, current...))
+	return r.deleteUnusedNamespaces(ctx, p, p.member, append(remove, current...))
 }
 
 // removeManagementNamespace deletes that of hosted agents on the management cluster.
-func (r *removal) removeManagementNamespace(ctx context.Context, p *pass) error {
+func (r *agentRemoval) removeManagementNamespace(ctx context.Context, p *klusterletPass) error {
 	namespace, err := ownNamespace(ctx, r.management, p.Object.Name)
 	if err != nil || len(namespace) == 0 || namespace[0].Labels[operatorv1.LabelKlusterlet] != p.Object.Name {
 		return err
 	}
-	return r.deleteUnused(ctx, p, r.management, namespace)
+	return r.deleteUnusedNamespaces(ctx, p, r.management, namespace)
 }
 
 // ownNamespace returns the namespace if it is marked as made by us.
@@ -239,8 +239,8 @@ func ownNamespace(ctx context.Context, on *install.Target, name string) ([]corev
 	return []corev1.Namespace{namespace}, nil
 }
 
-// deleteUnused deletes the namespaces that no other Klusterlet needs.
-func (r *removal) deleteUnused(ctx context.Context, p *pass, where *install.Target, namespaces []corev1.Namespace) error {
+// deleteUnusedNamespaces deletes the namespaces that no other Klusterlet needs.
+func (r *agentRemoval) deleteUnusedNamespaces(ctx context.Context, p *klusterletPass, where *install.Target, namespaces []corev1.Namespace) error {
 	used, err := r.usedByOthers(ctx, p, where)
 	if err != nil {
 		return err
@@ -256,7 +256,7 @@ func (r *removal) deleteUnused(ctx context.Context, p *pass, where *install.Targ
 
 // usedByOthers returns the namespaces on the cluster of other Klusterlets' agents,
 // or of their accounts, whatever cluster their operator runs on.
-func (r *removal) usedByOthers(ctx context.Context, p *pass, where *install.Target) (map[string]bool, error) {
+func (r *agentRemoval) usedByOthers(ctx context.Context, p *klusterletPass, where *install.Target) (map[string]bool, error) {
 	used := map[string]bool{r.Settings.Namespace: true}
 	accounts := &corev1.ServiceAccountList{}
 	if err := where.Live.List(ctx, accounts, client.HasLabels{operatorv1.LabelCreatedByKlusterlet}); err != nil {
@@ -270,15 +270,15 @@ func (r *removal) usedByOthers(ctx context.Context, p *pass, where *install.Targ
 	if where != r.management {
 		return used, nil
 	}
-	staying, err := others(ctx, r.Live, p.Object)
+	staying, err := listOtherKlusterlets(ctx, r.Live, p.Object)
 	for i := range staying {
 		used[manifests.AgentNamespace(&staying[i])] = true
 	}
 	return used, err
 }
 
-// others returns the Klusterlets that stay.
-func others(ctx context.Context, live client.Reader, klusterlet *operatorv1.Klusterlet) ([]operatorv1.Klusterlet, error) {
+// listOtherKlusterlets returns the Klusterlets that stay.
+func listOtherKlusterlets(ctx context.Context, live client.Reader, klusterlet *operatorv1.Klusterlet) ([]operatorv1.Klusterlet, error) {
 	list := &operatorv1.KlusterletList{}
 	if err := live.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing Klusterlets: %w", err)

@@ -29,22 +29,22 @@ const (
 	memberResync = 3 * time.Minute
 )
 
-// connect finds the cluster that the agents work on: the operator's own, or with
+// connectMember finds the cluster that the agents work on: the operator's own, or with
 // hosted agents the one that their administrator's secret leads to.
-func (i *installation) connect(ctx context.Context, p *pass) error {
-	if !manifests.Hosted(p.Object) {
+func (i *agentInstallation) connectMember(ctx context.Context, p *klusterletPass) error {
+	if !manifests.IsHostedMode(p.Object) {
 		p.member = i.management
 		return nil
 	}
-	outcome, err := i.reach(ctx, p)
+	outcome, err := i.probeMemberCluster(ctx, p)
 	if err != nil {
 		return err
 	}
 	if outcome.Verdict != probe.Functional {
-		return i.unprepared(ctx, p, outcome)
+		return i.reportUnpreparedMember(ctx, p, outcome)
 	}
 	p.DueIn(memberResync)
-	p.set(metav1.Condition{
+	p.setCondition(metav1.Condition{
 		Type: operatorv1.KlusterletConditionReadyToApply, Status: metav1.ConditionTrue,
 		Reason: operatorv1.KlusterletReasonPrepared, Message: outcome.Message,
 	})
@@ -54,41 +54,41 @@ func (i *installation) connect(ctx context.Context, p *pass) error {
 	})
 }
 
-// reach asks the managed cluster what its credential may do. The pass has the
+// probeMemberCluster asks the managed cluster what its credential may do. The pass has the
 // member if it answers, whatever it allows.
-func (c *clusters) reach(ctx context.Context, p *pass) (probe.Outcome, error) {
+func (c *operatorClusters) probeMemberCluster(ctx context.Context, p *klusterletPass) (probe.CheckOutcome, error) {
 	// That of hosted agents, even if the mode was changed meanwhile.
 	key := types.NamespacedName{Namespace: p.Object.Name, Name: operatorv1.ExternalManagedKubeConfigSecret}
-	secret, err := probe.Secret(ctx, c.Secrets, key)
+	secret, err := probe.ReadSecret(ctx, c.Secrets, key)
 	if err != nil {
-		return probe.Outcome{}, err
+		return probe.CheckOutcome{}, err
 	}
-	credential := probe.Inspect(secret, key.String(), nil)
-	outcome := c.prober.Member(ctx, credential, manifests.MemberNamespace(p.Object))
+	credential := probe.InspectSecret(secret, key.String(), nil)
+	outcome := c.prober.ProbeMember(ctx, credential, manifests.MemberNamespace(p.Object))
 	if outcome.Verdict != probe.Functional && outcome.Verdict != probe.Forbidden {
 		return outcome, nil
 	}
 	p.memberCredential = credential
-	there, err := c.members.Get(p.Object.Name, credential)
+	there, err := c.members.ClientFor(p.Object.Name, credential)
 	if err != nil {
-		return probe.Outcome{}, err
+		return probe.CheckOutcome{}, err
 	}
-	p.member = install.NewTarget(there, install.Readers{Live: there, Secrets: there}, FieldOwner)
+	p.member = install.NewTarget(there, install.TargetReaders{Live: there, Secrets: there}, FieldOwner)
 	return outcome, nil
 }
 
-// unprepared says why nothing can be installed. Agents that run already go on
+// reportUnpreparedMember says why nothing can be installed. Agents that run already go on
 // with their own credentials, so their state is still reported.
-func (i *installation) unprepared(ctx context.Context, p *pass, outcome probe.Outcome) error {
+func (i *agentInstallation) reportUnpreparedMember(ctx context.Context, p *klusterletPass, outcome probe.CheckOutcome) error {
 	p.handshake.Member = outcome
-	p.set(metav1.Condition{
+	p.setCondition(metav1.Condition{
 		Type: operatorv1.KlusterletConditionReadyToApply, Status: metav1.ConditionFalse,
 		Reason: operatorv1.KlusterletReasonPrepareFailed, Message: outcome.Message,
 	})
-	if err := i.credentials(ctx, p); err != nil {
+	if err := i.inspectHubCredentials(ctx, p); err != nil {
 		return err
 	}
-	if err := i.observer.look(ctx, p); err != nil {
+	if err := i.observer.updateAgentConditions(ctx, p); err != nil {
 		return err
 	}
 	return install.UnreachableError{Message: "cannot install on the managed cluster: " + outcome.Message, After: memberRetry}
@@ -104,12 +104,12 @@ const reasonLeftBehind = "ManagedResourcesLeftBehind"
 
 // reachMember finds the cluster that the agents work on, to remove what is
 // installed there. There is none in the pass if it is given up.
-func (r *removal) reachMember(ctx context.Context, p *pass) error {
+func (r *agentRemoval) reachMember(ctx context.Context, p *klusterletPass) error {
 	if !controllerutil.ContainsFinalizer(p.Object, operatorv1.FinalizerKlusterletHostedCleanup) {
 		p.member = r.management // nothing is installed on another cluster
 		return nil
 	}
-	outcome, err := r.reach(ctx, p)
+	outcome, err := r.probeMemberCluster(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -119,19 +119,19 @@ func (r *removal) reachMember(ctx context.Context, p *pass) error {
 		After:      memberGoneAfter, Retry: memberRetry,
 	}
 	if p.member != nil {
-		return p.Reached(ctx, r.Client, eviction)
+		return p.EndEviction(ctx, r.Client, eviction)
 	}
-	if err := p.Evict(ctx, r.Client, eviction, outcome); err != nil {
+	if err := p.EvictUnreachable(ctx, r.Client, eviction, outcome); err != nil {
 		return err
 	}
-	install.Warn(r.Events, p.Object, reasonLeftBehind, "objects on the managed cluster are left behind: "+outcome.Message)
+	install.RecordRemovalWarning(r.Events, p.Object, reasonLeftBehind, "objects on the managed cluster are left behind: "+outcome.Message)
 	return nil
 }
 
 // releaseMember remembers that nothing of the Klusterlet is left on the managed
 // cluster, or that it is given up, so its secret is no longer needed.
-func (r *removal) releaseMember(ctx context.Context, p *pass) error {
-	r.members.Forget(p.Object.Name)
+func (r *agentRemoval) releaseMember(ctx context.Context, p *klusterletPass) error {
+	r.members.ForgetClient(p.Object.Name)
 	return p.ChangeMeta(ctx, r.Client, func(k client.Object) bool {
 		return controllerutil.RemoveFinalizer(k, operatorv1.FinalizerKlusterletHostedCleanup)
 	})

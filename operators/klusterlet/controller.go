@@ -4,7 +4,7 @@
 // Package klusterlet is the operator that installs the agents on a member,
 // reports the progress of the join, and removes everything again.
 //
-// An install.Engine walks a Klusterlet through the phases. Hosted agents are
+// An install.PhaseEngine walks a Klusterlet through the phases. Hosted agents are
 // installed by the same ones, which then work on two clusters: the management
 // cluster, where the operator and the agents run, and the managed cluster, where
 // the agents work. It needs nothing from the hub: whether the hub lets the agents
@@ -37,8 +37,8 @@ import (
 // FieldOwner is the name that the operator owns fields under.
 const FieldOwner = "klusterlet"
 
-// Settings say how the operator was started.
-type Settings struct {
+// OperatorSettings say how the operator was started.
+type OperatorSettings struct {
 	// Namespace that the operator runs in.
 	Namespace string
 	// Image of the agents where the Klusterlet names none.
@@ -61,108 +61,108 @@ type Settings struct {
 	Metrics prometheus.Registerer
 }
 
-// Deps are what a Controller works with.
-type Deps struct {
+// ControllerDeps are what a Controller works with.
+type ControllerDeps struct {
 	// Client reads from a cache.
 	Client client.Client
 	// Live reads from the API server, what is needed rarely.
 	Live client.Reader
 	// Secrets reads the few secrets that the operator has to do with.
 	Secrets client.Reader
-	Results *hubprobe.Results
-	Rules   manifests.Rules
+	Results *hubprobe.ResultStore
+	Rules   manifests.AgentRuleSet
 	// Permissions are those of the operator; nil is all that it asks for.
-	Permissions *permissions.Set
+	Permissions *permissions.PermissionSet
 	Events      events.EventRecorder
 	// Upgrade tells OLM whether the operator may be replaced; nil without OLM.
 	Upgrade  upgrade.Signal
 	Clock    clock.PassiveClock
-	Settings Settings
+	Settings OperatorSettings
 }
 
-// clusters are those that the operator works on, and what it does so with.
-type clusters struct {
-	Deps
+// operatorClusters are those that the operator works on, and what it does so with.
+type operatorClusters struct {
+	ControllerDeps
 	// management is the cluster that the operator and the agents run on; members
 	// are those of hosted agents.
 	management *install.Target
-	members    *remote.Clients
+	members    *remote.ClusterClients
 	prober     probe.Prober
 }
 
 // Controller installs, watches and removes the agents of Klusterlets.
 type Controller struct {
-	*clusters
-	engine install.Engine[*operatorv1.Klusterlet, *pass]
+	*operatorClusters
+	engine install.PhaseEngine[*operatorv1.Klusterlet, *klusterletPass]
 }
 
-// New returns a Controller.
-func New(deps Deps) *Controller {
-	all := &clusters{
-		Deps:       deps,
-		management: install.NewTarget(deps.Client, install.Readers{Live: deps.Live, Secrets: deps.Secrets}, FieldOwner),
-		members:    remote.NewClients(deps.Client.Scheme()),
+// NewKlusterletController returns a Controller.
+func NewKlusterletController(deps ControllerDeps) *Controller {
+	all := &operatorClusters{
+		ControllerDeps: deps,
+		management:     install.NewTarget(deps.Client, install.TargetReaders{Live: deps.Live, Secrets: deps.Secrets}, FieldOwner),
+		members:        remote.NewClusterClients(deps.Client.Scheme()),
 	}
-	c := &Controller{clusters: all}
-	c.engine = install.Engine[*operatorv1.Klusterlet, *pass]{
+	c := &Controller{operatorClusters: all}
+	c.engine = install.PhaseEngine[*operatorv1.Klusterlet, *klusterletPass]{
 		Client: deps.Client, Clock: deps.Clock,
-		Upgrade:   upgrade.NewGate(deps.Upgrade, upgrade.Text{BusyReason: "RemovingAgents", Idle: "no agents are being removed"}),
+		Upgrade:   upgrade.NewGate(deps.Upgrade, upgrade.GateText{BusyReason: "RemovingAgents", Idle: "no agents are being removed"}),
 		Finalizer: operatorv1.FinalizerKlusterletCleanup,
 		Further:   []string{operatorv1.FinalizerKlusterletHostedCleanup},
-		Install: append([]install.Phase[*pass]{{
+		Install: append([]install.Phase[*klusterletPass]{{
 			Name: "fence", Reason: operatorv1.KlusterletReasonApplyFailed,
-			Run: fencing{fence.NewKeeper(deps.Client, deps.Live, deps.Clock), fence.Klusterlet(deps.Settings.Namespace)}.run,
+			Run: fencePhase{fence.NewPolicyKeeper(deps.Client, deps.Live, deps.Clock), fence.KlusterletOperator(deps.Settings.Namespace)}.reportFenceState,
 		}, {
-			Name: "permissions", Reason: operatorv1.KlusterletReasonApplyFailed, Run: all.permissions,
-		}}, installing(&installation{clusters: all, observer: &observer{all}})...),
-		Remove: removing(&removal{all}),
-		Kind: install.Kind[*operatorv1.Klusterlet, *pass]{
+			Name: "permissions", Reason: operatorv1.KlusterletReasonApplyFailed, Run: all.reportPermissions,
+		}}, installPhases(&agentInstallation{operatorClusters: all, observer: &agentObserver{all}})...),
+		Remove: removalPhases(&agentRemoval{all}),
+		Kind: install.EngineKind[*operatorv1.Klusterlet, *klusterletPass]{
 			Name:          "Klusterlet",
-			Begin:         all.begin,
+			Begin:         all.newKlusterletPass,
 			Conditions:    func(k *operatorv1.Klusterlet) *[]metav1.Condition { return &k.Status.Conditions },
-			Report:        report,
+			Report:        reportInstallOutcome,
 			ReportRemoval: reportRemoval,
-			Announce:      c.announce,
-			Busy:          busy,
+			Announce:      c.recordTransitionEvents,
+			Busy:          upgradeBlockReason,
 		},
 	}
 	return c
 }
 
-// installing is how agents are installed.
-func installing(i *installation) []install.Phase[*pass] {
+// installPhases is how agents are installed.
+func installPhases(i *agentInstallation) []install.Phase[*klusterletPass] {
 	const (
 		management = operatorv1.KlusterletReasonManagementClusterResourceApplyFailed
 		managed    = operatorv1.KlusterletReasonManagedClusterResourceApplyFailed
 	)
-	return []install.Phase[*pass]{
-		{Name: "validation", Reason: operatorv1.KlusterletReasonApplyFailed, Run: i.validate},
-		{Name: "management cluster", Reason: management, Run: i.managementNamespaces},
-		{Name: "connection", Reason: managed, Run: i.connect},
-		{Name: "namespaces", Reason: managed, Run: i.namespaces},
-		{Name: "definitions", Reason: operatorv1.KlusterletReasonCRDApplyFailed, Run: i.definitions},
-		{Name: "secrets", Reason: management, Run: i.secrets},
-		{Name: "access", Reason: managed, Run: i.access},
-		{Name: "kubeconfigs", Reason: managed, Run: i.kubeconfigs},
-		{Name: "network", Reason: management, Run: i.network},
-		{Name: "agents", Reason: management, Run: i.agents},
-		{Name: "monitoring", Reason: management, Run: i.monitoring},
-		{Name: "observation", Reason: management, Run: i.observer.observe},
-		{Name: "migration", Reason: operatorv1.KlusterletReasonApplyFailed, Run: i.migrate},
+	return []install.Phase[*klusterletPass]{
+		{Name: "validation", Reason: operatorv1.KlusterletReasonApplyFailed, Run: i.validateKlusterlet},
+		{Name: "management cluster", Reason: management, Run: i.applyManagementNamespaces},
+		{Name: "connection", Reason: managed, Run: i.connectMember},
+		{Name: "namespaces", Reason: managed, Run: i.applyAgentNamespaces},
+		{Name: "definitions", Reason: operatorv1.KlusterletReasonCRDApplyFailed, Run: i.installDefinitions},
+		{Name: "secrets", Reason: management, Run: i.prepareAgentSecrets},
+		{Name: "access", Reason: managed, Run: i.applyAgentAccess},
+		{Name: "kubeconfigs", Reason: managed, Run: i.issueMemberKubeconfigs},
+		{Name: "network", Reason: management, Run: i.applyNetworkPolicies},
+		{Name: "agents", Reason: management, Run: i.deployAgents},
+		{Name: "monitoring", Reason: management, Run: i.applyPodMonitors},
+		{Name: "observation", Reason: management, Run: i.observer.observeAgents},
+		{Name: "migration", Reason: operatorv1.KlusterletReasonApplyFailed, Run: i.removeFormerNamespaces},
 	}
 }
 
-// removing is how they are removed: they go first, so that nobody brings back
+// removalPhases is how they are removed: they go first, so that nobody brings back
 // what is removed after them.
-func removing(r *removal) []install.Phase[*pass] {
+func removalPhases(r *agentRemoval) []install.Phase[*klusterletPass] {
 	const failed = operatorv1.KlusterletReasonApplyFailed
-	return []install.Phase[*pass]{
+	return []install.Phase[*klusterletPass]{
 		{Name: "agents", Reason: failed, Run: r.removeAgents},
 		{Name: "connection", Reason: failed, Run: r.reachMember},
-		{Name: "works", Reason: failed, Run: onMember(r.removeAppliedWorks)},
-		{Name: "access", Reason: failed, Run: onMember(r.removeAccess)},
-		{Name: "namespaces", Reason: failed, Run: onMember(r.removeNamespaces)},
-		{Name: "shared resources", Reason: failed, Run: onMember(r.removeShared)},
+		{Name: "works", Reason: failed, Run: skipWithoutMember(r.removeAppliedWorks)},
+		{Name: "access", Reason: failed, Run: skipWithoutMember(r.removeAccess)},
+		{Name: "namespaces", Reason: failed, Run: skipWithoutMember(r.removeNamespaces)},
+		{Name: "shared resources", Reason: failed, Run: skipWithoutMember(r.removeShared)},
 		{Name: "managed cluster", Reason: failed, Run: r.releaseMember},
 		{Name: "access to the management cluster", Reason: failed, Run: r.removeManagementAccess},
 		{Name: "namespace of hosted agents", Reason: failed, Run: r.removeManagementNamespace},
@@ -175,10 +175,10 @@ func (c *Controller) Reconcile(ctx context.Context, klusterlet *operatorv1.Klust
 	return c.engine.Reconcile(ctx, klusterlet)
 }
 
-// announce records an event when installing fails for another reason than
+// recordTransitionEvents records an event when installing fails for another reason than
 // before, or when the step of the handshake is another.
-func (c *Controller) announce(p *pass, o install.Outcome) {
-	change := install.Change{
+func (c *Controller) recordTransitionEvents(p *klusterletPass, o install.WalkOutcome) {
+	change := install.ConditionChange{
 		Before: p.Before.Status.Conditions, After: p.Object.Status.Conditions,
 		Type: operatorv1.KlusterletConditionApplied, Action: install.ActionInstall,
 	}
@@ -186,12 +186,12 @@ func (c *Controller) announce(p *pass, o install.Outcome) {
 		change.Type = operatorv1.KlusterletJoined
 		change.Action = install.ActionJoin
 	}
-	install.Announce(c.Events, p.Object, change)
+	install.RecordConditionEvent(c.Events, p.Object, change)
 }
 
-// busy says why OLM must not replace the operator now: the next one might not
+// upgradeBlockReason says why OLM must not replace the operator now: the next one might not
 // know all that this one installed.
-func busy(klusterlet *operatorv1.Klusterlet) string {
+func upgradeBlockReason(klusterlet *operatorv1.Klusterlet) string {
 	if klusterlet.DeletionTimestamp.IsZero() {
 		return ""
 	}

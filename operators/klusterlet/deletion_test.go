@@ -207,9 +207,9 @@ func testDeletionWhileAnotherAgentTakesOver(t *testing.T, h *harness) {
 			return id
 		}
 		record := h.appliedWork("of-"+name, uid)
-		mark := handover.New("hash", "cluster1")
+		mark := handover.NewMark("hash", "cluster1")
 		for _, turn := range c.turns {
-			handover.Take(mark, ids(turn[0]), ids(turn[1]))
+			handover.RecordTakeover(mark, ids(turn[0]), ids(turn[1]))
 		}
 		h.create(mark)
 		h.delete("klusterlet")

@@ -14,15 +14,15 @@ import (
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-fence-klusterlet-v1,verbs=get
 
-// fencing makes sure that the operator is fenced in before it does anything.
-type fencing struct {
-	keeper   *fence.Keeper
-	operator fence.Operator
+// fencePhase makes sure that the operator is fenced in before it does anything.
+type fencePhase struct {
+	keeper   *fence.PolicyKeeper
+	operator fence.FencedOperator
 }
 
-// run tells if the operator is not fenced in. It works all the same: who has no
+// reportFenceState tells if the operator is not fenced in. It works all the same: who has no
 // right to fence it in still wants a member.
-func (f fencing) run(ctx context.Context, p *pass) error {
-	p.set(f.keeper.State(ctx, f.operator).Condition())
+func (f fencePhase) reportFenceState(ctx context.Context, p *klusterletPass) error {
+	p.setCondition(f.keeper.EnsureFence(ctx, f.operator).UnfencedCondition())
 	return nil
 }

@@ -58,7 +58,7 @@ type harness struct {
 	config   *rest.Config
 	c        *Controller
 	probe    *hubprobe.Controller
-	results  *hubprobe.Results
+	results  *hubprobe.ResultStore
 	changed  chan event.TypedGenericEvent[*operatorv1.Klusterlet]
 	recorder *events.FakeRecorder
 	clock    *clocktesting.FakeClock
@@ -80,7 +80,7 @@ func startGranted(t *testing.T, granted []rbacv1.PolicyRule) *harness {
 		e.CRDInstallOptions.Paths = []string{"../../config/crd/operator.open-cluster-management.io_klusterlets.yaml"}
 	})
 	h := &harness{
-		t: t, env: environment, config: config, results: hubprobe.NewResults(), recorder: events.NewFakeRecorder(100),
+		t: t, env: environment, config: config, results: hubprobe.NewResultStore(), recorder: events.NewFakeRecorder(100),
 		changed: make(chan event.TypedGenericEvent[*operatorv1.Klusterlet], 100),
 		clock:   clocktesting.NewFakeClock(time.Now()),
 	}
@@ -91,19 +91,19 @@ func startGranted(t *testing.T, granted []rbacv1.PolicyRule) *harness {
 		t.Fatal(err)
 	}
 	restricted := h.client(user.Config())
-	rules, err := Rules()
+	rules, err := LoadAgentRules()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.c = New(Deps{
+	h.c = NewKlusterletController(ControllerDeps{
 		Client: restricted, Live: restricted, Secrets: restricted, Results: h.results, Rules: rules,
 		Events: h.recorder, Clock: h.clock,
-		Settings: Settings{
+		Settings: OperatorSettings{
 			Namespace: operatorNamespace, Image: "capstan:test", Version: "1.2.3", PullSecret: operatorv1.ImagePullSecret,
 			ControlPlaneSelector: "node-role.kubernetes.io/control-plane",
 		},
 	})
-	h.probe = hubprobe.NewController(hubprobe.Deps{
+	h.probe = hubprobe.NewHubProbeController(hubprobe.ControllerDeps{
 		Client: restricted, Secrets: restricted, Results: h.results, Clock: h.clock, Changed: h.changed,
 	})
 	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}})

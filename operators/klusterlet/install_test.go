@@ -340,9 +340,9 @@ func (o *olmCondition) Set(_ context.Context, status metav1.ConditionStatus, _ .
 
 func testUpgrade(t *testing.T, h *harness) {
 	signal := &olmCondition{}
-	deps := h.c.Deps
+	deps := h.c.ControllerDeps
 	deps.Upgrade = signal
-	h.c = New(deps)
+	h.c = NewKlusterletController(deps)
 	for _, name := range []string{"going", "staying"} {
 		h.klusterlet(name)
 		h.reconcile(name)
@@ -418,7 +418,7 @@ func unknownHub(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 
 func (h *harness) expectNone(t *testing.T, name string) {
 	t.Helper()
-	marks := manifests.Marks(&operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	marks := manifests.KlusterletLabels(&operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	for _, object := range h.marked(marks) {
 		t.Errorf("%s is left", object)
 	}

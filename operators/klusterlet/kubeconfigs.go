@@ -26,16 +26,16 @@ func memberSecretNames() []string {
 	}
 }
 
-// kubeconfigs gives each hosted agent a kubeconfig of its member with a token of
+// issueMemberKubeconfigs gives each hosted agent a kubeconfig of its member with a token of
 // its own account there: never that of the administrator.
-func (i *installation) kubeconfigs(ctx context.Context, p *pass) error {
-	if !manifests.Hosted(p.Object) {
+func (i *agentInstallation) issueMemberKubeconfigs(ctx context.Context, p *klusterletPass) error {
+	if !manifests.IsHostedMode(p.Object) {
 		return nil
 	}
 	if port := p.memberCredential.Port(); port != 0 {
 		p.options.HubPorts = append(p.options.HubPorts, port)
 	}
-	issuer, err := kubeconfig.NewIssuer(kubeconfig.Options{
+	issuer, err := kubeconfig.NewIssuer(kubeconfig.IssuerOptions{
 		To: i.management, Secrets: i.Secrets, From: p.member, Clock: i.Clock,
 		Server: p.memberCredential.Cluster, Name: "member",
 		Namespace: manifests.MemberNamespace(p.Object), TokenFile: manifests.MemberToken,
@@ -46,23 +46,23 @@ func (i *installation) kubeconfigs(ctx context.Context, p *pass) error {
 	p.options.MemberKubeconfigs = map[string]string{}
 	accounts := manifests.MemberSecrets(p.Object)
 	for _, name := range slices.Sorted(maps.Keys(accounts)) {
-		secret := render.Meta{Name: name, Namespace: manifests.AgentNamespace(p.Object), Labels: manifests.Marks(p.Object)}
-		if err := issuer.Issue(ctx, secret, accounts[name]); err != nil {
+		secret := render.ResourceMeta{Name: name, Namespace: manifests.AgentNamespace(p.Object), Labels: manifests.KlusterletLabels(p.Object)}
+		if err := issuer.IssueSecret(ctx, secret, accounts[name]); err != nil {
 			return err
 		}
-		p.options.MemberKubeconfigs[name] = issuer.Hash()
+		p.options.MemberKubeconfigs[name] = issuer.KubeconfigHash()
 	}
 	return i.removeMemberSecrets(ctx, p, accounts)
 }
 
 // removeMemberSecrets deletes those of the mode that the Klusterlet had before.
-func (i *installation) removeMemberSecrets(ctx context.Context, p *pass, keep map[string]string) error {
+func (i *agentInstallation) removeMemberSecrets(ctx context.Context, p *klusterletPass, keep map[string]string) error {
 	for _, name := range memberSecretNames() {
 		if _, ok := keep[name]; ok {
 			continue
 		}
 		key := types.NamespacedName{Namespace: manifests.AgentNamespace(p.Object), Name: name}
-		secret, err := probe.Secret(ctx, i.Secrets, key)
+		secret, err := probe.ReadSecret(ctx, i.Secrets, key)
 		if err != nil {
 			return err
 		}

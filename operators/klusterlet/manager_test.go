@@ -95,23 +95,23 @@ func (h *harness) startManager() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	caching, err := CacheOptions()
+	caching, err := OperatorCacheOptions()
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	allowed, err := permissions.Find(h.t.Context(), h.client(user.Config()))
+	allowed, err := permissions.ReviewOperatorRole(h.t.Context(), h.client(user.Config()))
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	skip := true
 	mgr, err := ctrl.NewManager(user.Config(), ctrl.Options{
-		Scheme: h.admin.Scheme(), Cache: caching, Client: allowed.Client(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: h.admin.Scheme(), Cache: caching, Client: allowed.ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &skip},
 	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if err := Setup(mgr, h.c.Settings, allowed, nil); err != nil {
+	if err := SetupKlusterletOperator(mgr, h.c.Settings, allowed, nil); err != nil {
 		h.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(h.t.Context())

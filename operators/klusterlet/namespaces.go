@@ -18,34 +18,34 @@ import (
 	"github.com/capstan-io/capstan/operators/klusterlet/status"
 )
 
-// managementNamespaces makes the namespace of hosted agents, for their
+// applyManagementNamespaces makes the namespace of hosted agents, for their
 // administrator to put secrets into.
-func (i *installation) managementNamespaces(ctx context.Context, p *pass) error {
+func (i *agentInstallation) applyManagementNamespaces(ctx context.Context, p *klusterletPass) error {
 	return p.Apply(ctx, i.management, manifests.HomeNamespaces(p.Object)...)
 }
 
-// namespaces makes the namespaces of the agents and of the add-ons.
-func (i *installation) namespaces(ctx context.Context, p *pass) error {
-	return p.Apply(ctx, p.member, manifests.Namespaces(p.Object)...)
+// applyAgentNamespaces makes the namespaces of the agents and of the add-ons.
+func (i *agentInstallation) applyAgentNamespaces(ctx context.Context, p *klusterletPass) error {
+	return p.Apply(ctx, p.member, manifests.MemberNamespaces(p.Object)...)
 }
 
-// migrate removes the namespaces that the agents had before spec.namespace
+// removeFormerNamespaces removes the namespaces that the agents had before spec.namespace
 // changed, once the agents in the new one run and the hub lets them in.
-func (i *installation) migrate(ctx context.Context, p *pass) error {
-	old, err := oldNamespaces(ctx, p.member, p.Object)
+func (i *agentInstallation) removeFormerNamespaces(ctx context.Context, p *klusterletPass) error {
+	old, err := listFormerNamespaces(ctx, p.member, p.Object)
 	if err != nil || len(old) == 0 {
 		return err
 	}
-	registration, err := i.observer.workload(ctx, p.Object, manifests.RegistrationDeployment(p.Object))
+	registration, err := i.observer.getAgentDeployment(ctx, p.Object, manifests.RegistrationDeployment(p.Object))
 	if err != nil {
 		return err
 	}
-	work, err := i.observer.workload(ctx, p.Object, manifests.WorkDeployment(p.Object))
+	work, err := i.observer.getAgentDeployment(ctx, p.Object, manifests.WorkDeployment(p.Object))
 	if err != nil {
 		return err
 	}
-	if !status.Works(registration) || !status.Works(work) || p.handshake.Hub.Verdict != probe.Functional {
-		p.note(fmt.Sprintf("namespace %q is removed once the agents in namespace %q are running", old[0].Name, manifests.MemberNamespace(p.Object)))
+	if !status.AllReplicasAvailable(registration) || !status.AllReplicasAvailable(work) || p.handshake.Hub.Verdict != probe.Functional {
+		p.appendAppliedNote(fmt.Sprintf("namespace %q is removed once the agents in namespace %q are running", old[0].Name, manifests.MemberNamespace(p.Object)))
 		return nil
 	}
 	var errs []error
@@ -55,20 +55,20 @@ func (i *installation) migrate(ctx context.Context, p *pass) error {
 	return errors.Join(errs...)
 }
 
-// note adds a line to the message of the condition Applied.
-func (p *pass) note(text string) {
+// appendAppliedNote adds a line to the message of the condition Applied.
+func (p *klusterletPass) appendAppliedNote(text string) {
 	for _, condition := range p.Object.Status.Conditions {
 		if condition.Type == operatorv1.KlusterletConditionApplied {
 			condition.Message += "\n" + text
-			p.set(condition)
+			p.setCondition(condition)
 		}
 	}
 }
 
-// oldNamespaces returns the namespaces on the cluster that were made for the
+// listFormerNamespaces returns the namespaces on the cluster that were made for the
 // Klusterlet's agents and are not theirs any more, except those that are being
 // removed. A cluster may be the managed and the management cluster at once.
-func oldNamespaces(ctx context.Context, on *install.Target, klusterlet *operatorv1.Klusterlet) ([]corev1.Namespace, error) {
+func listFormerNamespaces(ctx context.Context, on *install.Target, klusterlet *operatorv1.Klusterlet) ([]corev1.Namespace, error) {
 	list := &corev1.NamespaceList{}
 	if err := on.Client.List(ctx, list, client.MatchingLabels{operatorv1.LabelKlusterlet: klusterlet.Name}); err != nil {
 		return nil, fmt.Errorf("listing the namespaces of the agents: %w", err)

@@ -26,59 +26,59 @@ import (
 	"github.com/capstan-io/capstan/operators/klusterlet/status"
 )
 
-// observer has the phase that finds out what became of the agents.
-type observer struct{ *clusters }
+// agentObserver has the phase that finds out what became of the agents.
+type agentObserver struct{ *operatorClusters }
 
-// observe writes into the status what became of what was applied: whether the
+// observeAgents writes into the status what became of what was applied: whether the
 // agents run, and whether the hub lets them in.
-func (o *observer) observe(ctx context.Context, p *pass) error {
+func (o *agentObserver) observeAgents(ctx context.Context, p *klusterletPass) error {
 	// Not in a pass that failed, so that the status keeps what the last complete one did.
-	next := inventory(p.Object).Update(p.Records, true)
+	next := statusInventory(p.Object).AfterWalk(p.Records, true)
 	p.Object.Status.RelatedResources = next.Related
 	p.Object.Status.Generations = next.Generations
-	p.set(metav1.Condition{
+	p.setCondition(metav1.Condition{
 		Type: operatorv1.KlusterletConditionApplied, Status: metav1.ConditionTrue,
 		Reason:  operatorv1.KlusterletReasonApplied,
 		Message: strings.Join(append([]string{"the agents are installed"}, p.notes...), "\n"),
 	})
-	if !manifests.Hosted(p.Object) {
+	if !manifests.IsHostedMode(p.Object) {
 		meta.RemoveStatusCondition(&p.Object.Status.Conditions, operatorv1.KlusterletConditionReadyToApply)
 	}
-	return o.look(ctx, p)
+	return o.updateAgentConditions(ctx, p)
 }
 
-// look writes into the status how the agents are.
-func (o *observer) look(ctx context.Context, p *pass) error {
-	registration, err := o.workload(ctx, p.Object, manifests.RegistrationDeployment(p.Object))
+// updateAgentConditions writes into the status how the agents are.
+func (o *agentObserver) updateAgentConditions(ctx context.Context, p *klusterletPass) error {
+	registration, err := o.getAgentDeployment(ctx, p.Object, manifests.RegistrationDeployment(p.Object))
 	if err != nil {
 		return err
 	}
-	work, err := o.workload(ctx, p.Object, manifests.WorkDeployment(p.Object))
+	work, err := o.getAgentDeployment(ctx, p.Object, manifests.WorkDeployment(p.Object))
 	if err != nil {
 		return err
 	}
-	p.set(status.Available(registration, work))
-	p.set(status.Degraded(operatorv1.KlusterletConditionRegistrationDesiredDegraded, registration))
-	p.set(status.Degraded(operatorv1.KlusterletConditionWorkDesiredDegraded, work))
+	p.setCondition(status.AvailableCondition(registration, work))
+	p.setCondition(status.DegradedCondition(operatorv1.KlusterletConditionRegistrationDesiredDegraded, registration))
+	p.setCondition(status.DegradedCondition(operatorv1.KlusterletConditionWorkDesiredDegraded, work))
 
 	h := &p.handshake
 	h.Klusterlet, h.Namespace, h.ClusterName = p.Object.Name, manifests.AgentNamespace(p.Object), p.options.ClusterName
-	last := o.Results.Get(p.Object.Name)
-	h.Bootstrap = probe.Current(p.bootstrap, last.Bootstrap)
-	h.Hub = probe.Current(p.hub, last.Hub)
-	p.set(status.HubConnection(h.Bootstrap, h.Hub))
-	if h.Report, err = o.report(ctx, h.Namespace); err != nil {
+	last := o.Results.LastResult(p.Object.Name)
+	h.Bootstrap = probe.CurrentOutcome(p.bootstrap, last.Bootstrap)
+	h.Hub = probe.CurrentOutcome(p.hub, last.Hub)
+	p.setCondition(status.HubConnection(h.Bootstrap, h.Hub))
+	if h.Report, err = o.readJoinReport(ctx, h.Namespace); err != nil {
 		return err
 	}
 	if h.PodProblem, err = o.podProblem(ctx, p.Object, registration); err != nil {
 		return err
 	}
-	p.set(status.Joined(*h))
+	p.setCondition(status.JoinedCondition(*h))
 	return nil
 }
 
-// workload returns a Deployment of the agents; nil means that there is none.
-func (o *observer) workload(ctx context.Context, klusterlet *operatorv1.Klusterlet, name string) (*appsv1.Deployment, error) {
+// getAgentDeployment returns a Deployment of the agents; nil means that there is none.
+func (o *agentObserver) getAgentDeployment(ctx context.Context, klusterlet *operatorv1.Klusterlet, name string) (*appsv1.Deployment, error) {
 	deployment := &appsv1.Deployment{}
 	err := o.Client.Get(ctx, types.NamespacedName{Namespace: manifests.AgentNamespace(klusterlet), Name: name}, deployment)
 	if apierrors.IsNotFound(err) {
@@ -90,32 +90,32 @@ func (o *observer) workload(ctx context.Context, klusterlet *operatorv1.Klusterl
 	return deployment, nil
 }
 
-// report returns what the agent says of the handshake. What could not be a
+// readJoinReport returns what the agent says of the handshake. What could not be a
 // reason of a condition is dropped, for it would make the status unwritable.
-func (o *observer) report(ctx context.Context, namespace string) (status.Report, error) {
+func (o *agentObserver) readJoinReport(ctx context.Context, namespace string) (status.JoinReport, error) {
 	reported := &corev1.ConfigMap{}
 	err := o.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: operatorv1.JoinStatusConfigMap}, reported)
 	if client.IgnoreNotFound(err) != nil {
-		return status.Report{}, fmt.Errorf("reading ConfigMap %q: %w", operatorv1.JoinStatusConfigMap, err)
+		return status.JoinReport{}, fmt.Errorf("reading ConfigMap %q: %w", operatorv1.JoinStatusConfigMap, err)
 	}
 	reason := reported.Data[operatorv1.JoinStatusReasonKey]
 	if ok, err := regexp.MatchString(reasonPattern, reason); err != nil || !ok {
-		return status.Report{}, err
+		return status.JoinReport{}, err
 	}
-	return status.Report{Reason: reason, Message: reported.Data[operatorv1.JoinStatusMessageKey]}, nil
+	return status.JoinReport{Reason: reason, Message: reported.Data[operatorv1.JoinStatusMessageKey]}, nil
 }
 
 // reasonPattern is what the API wants the reason of a condition to look like.
 const reasonPattern = `^[A-Za-z]([A-Za-z0-9_]{0,200}[A-Za-z0-9_])?$`
 
 // podProblem says why no pod of the agent that joins runs.
-func (o *observer) podProblem(ctx context.Context, klusterlet *operatorv1.Klusterlet, deployment *appsv1.Deployment) (string, error) {
-	if !o.Permissions.Allows(permissions.Pods()) {
+func (o *agentObserver) podProblem(ctx context.Context, klusterlet *operatorv1.Klusterlet, deployment *appsv1.Deployment) (string, error) {
+	if !o.Permissions.Allows(permissions.ReadingAgentPods()) {
 		return "", nil // nobody knows
 	}
 	list := &corev1.PodList{}
 	app := manifests.RegistrationApp
-	if manifests.Singleton(klusterlet) {
+	if manifests.IsSingletonMode(klusterlet) {
 		app = manifests.SingletonApp
 	}
 	err := o.Client.List(ctx, list, client.InNamespace(manifests.AgentNamespace(klusterlet)),

@@ -60,7 +60,7 @@ func withNetworkPolicies(k *operatorv1.Klusterlet) {
 	}
 }
 
-// current tells whether the status is one of the present generation in which the
+// current reports whether the status is one of the present generation in which the
 // agents are installed.
 func (h *harness) current() bool {
 	klusterlet := h.get("klusterlet")
@@ -124,13 +124,13 @@ func (h *harness) expectCompletion(given []rbacv1.PolicyRule) {
 	if !h.exists(role, "", permissions.CompletionName) || !h.exists(binding, "", permissions.CompletionName) {
 		h.t.Fatal("the operator did not complete its role")
 	}
-	if lacks := rights.Of(given...).Lacks(role.Rules...); rights.Describe(lacks) != rights.Describe(role.Rules) {
-		h.t.Errorf("the operator gave itself what it had already: %s, of which it lacked %s", rights.Describe(role.Rules), rights.Describe(lacks))
+	if lacks := rights.FromRules(given...).MissingRules(role.Rules...); rights.DescribeRules(lacks) != rights.DescribeRules(role.Rules) {
+		h.t.Errorf("the operator gave itself what it had already: %s, of which it lacked %s", rights.DescribeRules(role.Rules), rights.DescribeRules(lacks))
 	}
 	for _, rule := range role.Rules {
 		strong := slices.ContainsFunc([]string{"*", "escalate", "bind", "impersonate"}, func(verb string) bool { return slices.Contains(rule.Verbs, verb) })
 		if strong || slices.Contains(rule.Resources, "secrets") && len(rule.ResourceNames) == 0 {
-			h.t.Errorf("the operator gave itself %s", rights.Describe([]rbacv1.PolicyRule{rule}))
+			h.t.Errorf("the operator gave itself %s", rights.DescribeRules([]rbacv1.PolicyRule{rule}))
 		}
 	}
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: operatorNamespace, Name: "klusterlet"}
@@ -144,7 +144,7 @@ func (h *harness) expectCompletion(given []rbacv1.PolicyRule) {
 	}
 }
 
-// deploymentsAre tells whether exactly these are in the namespace of the agents.
+// deploymentsAre reports whether exactly these are in the namespace of the agents.
 func (h *harness) deploymentsAre(names ...string) bool {
 	h.t.Helper()
 	list := &metav1.PartialObjectMetadataList{}
@@ -162,7 +162,7 @@ func (h *harness) deploymentsAre(names ...string) bool {
 // TestUnderTheRoleOfOCMsCharts walks Klusterlets of all modes through their lives.
 func TestUnderTheRoleOfOCMsCharts(t *testing.T) {
 	h := host(t, startGranted(t, olderRules(t)))
-	allowed, err := permissions.Find(t.Context(), h.c.Client)
+	allowed, err := permissions.ReviewOperatorRole(t.Context(), h.c.Client)
 	if err != nil {
 		t.Fatal(err)
 	}

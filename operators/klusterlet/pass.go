@@ -20,11 +20,11 @@ import (
 	"github.com/capstan-io/capstan/operators/klusterlet/status"
 )
 
-// pass is one walk of a Klusterlet through the phases: what they found out, for
+// klusterletPass is one walk of a Klusterlet through the phases: what they found out, for
 // those that come later.
-type pass struct {
-	*install.Pass[*operatorv1.Klusterlet]
-	options manifests.Options
+type klusterletPass struct {
+	*install.ReconcilePass[*operatorv1.Klusterlet]
+	options manifests.AgentOptions
 	// labels are put on everything that is made for this Klusterlet alone.
 	labels map[string]string
 	// member is the cluster that the agents work on; nil until it is known that it
@@ -32,7 +32,7 @@ type pass struct {
 	member           *install.Target
 	memberCredential probe.Credential
 
-	registrationGates, workGates features.Set
+	registrationGates, workGates features.GateSet
 	// bootstrap and hub are the agents' credentials.
 	bootstrap, hub probe.Credential
 	handshake      status.Handshake
@@ -40,9 +40,9 @@ type pass struct {
 	notes []string
 }
 
-// begin begins a walk.
-func (c *clusters) begin(base *install.Pass[*operatorv1.Klusterlet]) *pass {
-	p := &pass{Pass: base}
+// newKlusterletPass begins a walk.
+func (c *operatorClusters) newKlusterletPass(base *install.ReconcilePass[*operatorv1.Klusterlet]) *klusterletPass {
+	p := &klusterletPass{ReconcilePass: base}
 	if c.Settings.SyncLabels {
 		p.labels = base.Object.Labels
 	}
@@ -50,66 +50,66 @@ func (c *clusters) begin(base *install.Pass[*operatorv1.Klusterlet]) *pass {
 }
 
 // Apply applies objects on a target and records them, also those before a failure.
-func (p *pass) Apply(ctx context.Context, to *install.Target, objects ...render.Object) error {
-	labelled, err := render.Labelled(objects, p.labels, manifests.Marks(p.Object))
+func (p *klusterletPass) Apply(ctx context.Context, to *install.Target, objects ...render.Object) error {
+	labelled, err := render.LabelMarkedObjects(objects, p.labels, manifests.KlusterletLabels(p.Object))
 	if err != nil {
 		return err
 	}
-	return p.Pass.Apply(ctx, to, labelled...)
+	return p.ReconcilePass.Apply(ctx, to, labelled...)
 }
 
-// permissions tells what is off because the role of the operator lacks rules.
-func (c *clusters) permissions(_ context.Context, p *pass) error {
-	p.set(c.Permissions.Condition())
+// reportPermissions tells what is off because the role of the operator lacks rules.
+func (c *operatorClusters) reportPermissions(_ context.Context, p *klusterletPass) error {
+	p.setCondition(c.Permissions.FeaturesLimitedCondition())
 	return nil
 }
 
-// set sets a condition of the Klusterlet.
-func (p *pass) set(condition metav1.Condition) {
-	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, condition)
+// setCondition sets a condition of the Klusterlet.
+func (p *klusterletPass) setCondition(condition metav1.Condition) {
+	conditions.SetCondition(&p.Object.Status.Conditions, p.Object.Generation, condition)
 }
 
-// failed says in the condition Applied that not everything is as wanted.
-func (p *pass) failed(reason, message string) {
-	p.set(metav1.Condition{
+// setApplyFailed says in the condition Applied that not everything is as wanted.
+func (p *klusterletPass) setApplyFailed(reason, message string) {
+	p.setCondition(metav1.Condition{
 		Type: operatorv1.KlusterletConditionApplied, Status: metav1.ConditionFalse, Reason: reason, Message: message,
 	})
 }
 
-// report writes into the status how an installation ended. What was found on the
+// reportInstallOutcome writes into the status how an installation ended. What was found on the
 // way stands there already.
-func report(p *pass, o install.Outcome) {
+func reportInstallOutcome(p *klusterletPass, o install.WalkOutcome) {
 	if o.Result != install.Done {
-		p.failed(o.Reason, o.Message)
+		p.setApplyFailed(o.Reason, o.Message)
 	}
-	if o.Observed() {
+	if o.GenerationObserved() {
 		p.Object.Status.ObservedGeneration = p.Object.Generation
 	}
 }
 
 // reportRemoval says what a removal waits for, or why it failed.
-func reportRemoval(p *pass, o install.Outcome) {
+func reportRemoval(p *klusterletPass, o install.WalkOutcome) {
 	switch {
 	case o.Message == "": // it only takes a moment
 	case o.Result == install.Waiting:
-		p.failed(o.Reason, o.Message)
+		p.setApplyFailed(o.Reason, o.Message)
 	default:
-		p.failed(o.Reason, fmt.Sprintf("removing the %s failed: %s", o.Phase, o.Message))
+		p.setApplyFailed(o.Reason, fmt.Sprintf("removing the %s failed: %s", o.Phase, o.Message))
 	}
 }
 
-// inventory is what the status says of everything that is installed.
-func inventory(klusterlet *operatorv1.Klusterlet) install.Inventory {
+// statusInventory is what the status says of everything that is installed.
+func statusInventory(klusterlet *operatorv1.Klusterlet) install.Inventory {
 	return install.Inventory{Related: klusterlet.Status.RelatedResources, Generations: klusterlet.Status.Generations}
 }
 
-// gates returns the set of a component's feature gates and the names of those
+// resolveFeatureGates returns the set of a component's feature gates and the names of those
 // that it does not have.
-func gates(component features.Component, list []operatorv1.FeatureGate) (features.Set, []string) {
+func resolveFeatureGates(component features.Component, list []operatorv1.FeatureGate) (features.GateSet, []string) {
 	changed := map[string]bool{}
 	for _, gate := range list {
 		changed[gate.Feature] = gate.Mode == operatorv1.FeatureGateModeEnable
 	}
-	set, unknown := features.Resolve(component, changed)
+	set, unknown := features.ResolveGates(component, changed)
 	return set, slices.Compact(unknown)
 }

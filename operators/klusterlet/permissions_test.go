@@ -20,11 +20,11 @@ func TestOperatorHoldsWhatItGrants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := Rules()
+	rules, err := LoadAgentRules()
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules = rules.WithProperties()
+	rules = rules.WithClusterProperties()
 	for _, granted := range slices.Concat(rules.Registration.Cluster, rules.Registration.Home, rules.Work.Cluster, rules.Work.Home) {
 		for _, single := range singles(granted) {
 			if !slices.ContainsFunc(held, func(rule rbacv1.PolicyRule) bool { return covers(rule, single) }) {
@@ -77,7 +77,7 @@ func singles(rule rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return list
 }
 
-// covers tells whether the rule allows what the single one does.
+// covers reports whether the rule allows what the single one does.
 func covers(rule, single rbacv1.PolicyRule) bool {
 	if !slices.Contains(rule.Verbs, single.Verbs[0]) {
 		return false

@@ -19,14 +19,14 @@ import (
 	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 )
 
-// installation has the phases that install agents.
-type installation struct {
-	*clusters
-	observer *observer
+// agentInstallation has the phases that install agents.
+type agentInstallation struct {
+	*operatorClusters
+	observer *agentObserver
 }
 
-// access makes the ServiceAccounts of the agents and gives them their roles.
-func (i *installation) access(ctx context.Context, p *pass) error {
+// applyAgentAccess makes the ServiceAccounts of the agents and gives them their roles.
+func (i *agentInstallation) applyAgentAccess(ctx context.Context, p *klusterletPass) error {
 	if err := p.Apply(ctx, i.management, manifests.HomeAccess(p.Object, i.Rules, p.options.PullSecret)...); err != nil {
 		return err
 	}
@@ -37,21 +37,21 @@ func (i *installation) access(ctx context.Context, p *pass) error {
 	}
 	rules := i.Rules
 	if p.registrationGates.Enabled(features.ClusterProperty) {
-		rules = rules.WithProperties()
+		rules = rules.WithClusterProperties()
 	}
-	return p.Apply(ctx, p.member, manifests.Access(p.Object, rules, p.options.PullSecret)...)
+	return p.Apply(ctx, p.member, manifests.MemberAccess(p.Object, rules, p.options.PullSecret)...)
 }
 
-// monitoring lets Prometheus find the metrics, if the Klusterlet asks for that.
-func (i *installation) monitoring(ctx context.Context, p *pass) error {
-	if again := i.podMonitors(p).Run(ctx, i.management); again > 0 {
+// applyPodMonitors lets Prometheus find the metrics, if the Klusterlet asks for that.
+func (i *agentInstallation) applyPodMonitors(ctx context.Context, p *klusterletPass) error {
+	if again := i.podMonitorRequest(p).ReconcileMonitors(ctx, i.management); again > 0 {
 		p.DueIn(again)
 	}
 	return nil
 }
 
-func (c *clusters) podMonitors(p *pass) monitoring.Request {
-	return monitoring.Request{
+func (c *operatorClusters) podMonitorRequest(p *klusterletPass) monitoring.PodMonitorRequest {
+	return monitoring.PodMonitorRequest{
 		Object: p.Object, Conditions: &p.Object.Status.Conditions,
 		Monitors: manifests.PodMonitors(p.Object, c.Settings.Namespace), Apply: p.ApplyNamed,
 		Others: func(ctx context.Context) ([]render.Object, error) { return podMonitorsOfOthers(ctx, c, p.Object) },
@@ -59,37 +59,37 @@ func (c *clusters) podMonitors(p *pass) monitoring.Request {
 }
 
 // podMonitorsOfOthers returns those that other Klusterlets ask for.
-func podMonitorsOfOthers(ctx context.Context, c *clusters, klusterlet *operatorv1.Klusterlet) ([]render.Object, error) {
-	staying, err := others(ctx, c.Live, klusterlet)
+func podMonitorsOfOthers(ctx context.Context, c *operatorClusters, klusterlet *operatorv1.Klusterlet) ([]render.Object, error) {
+	staying, err := listOtherKlusterlets(ctx, c.Live, klusterlet)
 	if err != nil {
 		return nil, err
 	}
 	var monitors []render.Object
 	for i := range staying {
-		if monitoring.Asks(&staying[i], staying[i].Status.Conditions) {
+		if monitoring.AsksForMonitors(&staying[i], staying[i].Status.Conditions) {
 			monitors = append(monitors, manifests.PodMonitors(&staying[i], c.Settings.Namespace)...)
 		}
 	}
 	return monitors, nil
 }
 
-// network makes the network policies, or removes them where the gate is off.
-func (i *installation) network(ctx context.Context, p *pass) error {
-	if !i.Permissions.Allows(permissions.NetworkPolicies()) {
+// applyNetworkPolicies makes the network policies, or removes them where the gate is off.
+func (i *agentInstallation) applyNetworkPolicies(ctx context.Context, p *klusterletPass) error {
+	if !i.Permissions.Allows(permissions.ManagingNetworkPolicies()) {
 		return nil // as condition FeaturesLimited says
 	}
 	if p.registrationGates.Enabled(features.NetworkPolicies) {
-		return p.Apply(ctx, i.management, manifests.NetworkPolicies(p.Object, p.options.HubPorts)...)
+		return p.Apply(ctx, i.management, manifests.AgentNetworkPolicies(p.Object, p.options.HubPorts)...)
 	}
-	_, err := i.management.Applier.Prune(ctx, render.Scope{
+	_, err := i.management.Applier.Prune(ctx, render.PruneScope{
 		Kinds:  []schema.GroupVersionKind{networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")},
-		Labels: manifests.Marks(p.Object),
+		Labels: manifests.KlusterletLabels(p.Object),
 	}, nil)
 	return err
 }
 
-// definitions installs the kinds that the agents need on the member.
-func (i *installation) definitions(ctx context.Context, p *pass) error {
+// installDefinitions installs the kinds that the agents need on the member.
+func (i *agentInstallation) installDefinitions(ctx context.Context, p *klusterletPass) error {
 	set, err := i.definitionSet()
 	if err != nil {
 		return err
@@ -99,14 +99,14 @@ func (i *installation) definitions(ctx context.Context, p *pass) error {
 			return err
 		}
 	}
-	done, err := set.Install(ctx, p.member, inventory(p.Object))
+	done, err := set.InstallDefinitions(ctx, p.member, statusInventory(p.Object))
 	p.Records = append(p.Records, done.Records...)
 	p.notes = append(p.notes, done.Notes...)
 	return err
 }
 
 // definitionSet has the kinds of a member. All Klusterlets share them.
-func (c *clusters) definitionSet() (definitions.Set, error) {
+func (c *operatorClusters) definitionSet() (definitions.DefinitionSet, error) {
 	crds, err := config.SpokeCRDs()
-	return definitions.Set{CRDs: crds, Version: c.Settings.Version}, err
+	return definitions.DefinitionSet{CRDs: crds, Version: c.Settings.Version}, err
 }

@@ -19,26 +19,26 @@ import (
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
-// secrets copies the pull secret to where agents and add-ons run, takes the
+// prepareAgentSecrets copies the pull secret to where agents and add-ons run, takes the
 // agents' credentials along when their namespace changed, and looks what is in
 // them. The secret to join with is its user's: it is never changed.
-func (i *installation) secrets(ctx context.Context, p *pass) error {
+func (i *agentInstallation) prepareAgentSecrets(ctx context.Context, p *klusterletPass) error {
 	if err := i.copyPullSecret(ctx, p); err != nil {
 		return err
 	}
-	if err := i.credentials(ctx, p); err != nil {
+	if err := i.inspectHubCredentials(ctx, p); err != nil {
 		return err
 	}
-	return i.agentSecrets(ctx, manifests.AgentNamespace(p.Object))
+	return i.createAgentSecrets(ctx, manifests.AgentNamespace(p.Object))
 }
 
-// agentSecrets makes the secrets that the agent writes, as it may not create
+// createAgentSecrets makes the secrets that the agent writes, as it may not create
 // any: Kubernetes puts a token of whichever account a secret of type
 // service-account-token names into it, and the type cannot be changed later.
-func (i *installation) agentSecrets(ctx context.Context, namespace string) error {
+func (i *agentInstallation) createAgentSecrets(ctx context.Context, namespace string) error {
 	for _, name := range []string{operatorv1.HubKubeConfigSecret, operatorv1.HubKubeConfigPendingSecret} {
 		key := types.NamespacedName{Namespace: namespace, Name: name}
-		secret, err := probe.Secret(ctx, i.Secrets, key)
+		secret, err := probe.ReadSecret(ctx, i.Secrets, key)
 		if err != nil {
 			return err
 		}
@@ -61,10 +61,10 @@ func (i *installation) agentSecrets(ctx context.Context, namespace string) error
 	return nil
 }
 
-// credentials looks what is in the agents' secrets for the hub.
-func (i *installation) credentials(ctx context.Context, p *pass) error {
+// inspectHubCredentials looks what is in the agents' secrets for the hub.
+func (i *agentInstallation) inspectHubCredentials(ctx context.Context, p *klusterletPass) error {
 	namespace := manifests.AgentNamespace(p.Object)
-	alias := hubprobe.AliasOf(p.Object)
+	alias := hubprobe.HubAliasOf(p.Object)
 	for _, secret := range []struct {
 		name string
 		into *probe.Credential
@@ -77,11 +77,11 @@ func (i *installation) credentials(ctx context.Context, p *pass) error {
 			return err
 		}
 		if secret.name == operatorv1.HubKubeConfigSecret {
-			found = hubprobe.Filled(found)
+			found = hubprobe.NonEmptySecret(found)
 		}
-		*secret.into = probe.Inspect(found, namespace+"/"+secret.name, alias)
+		*secret.into = probe.InspectSecret(found, namespace+"/"+secret.name, alias)
 	}
-	p.hub = hubprobe.Named(p.hub, p.Object)
+	p.hub = hubprobe.RequireClusterName(p.hub, p.Object)
 	for _, credential := range []probe.Credential{p.bootstrap, p.hub} {
 		if port := credential.Port(); port != 0 {
 			p.options.HubPorts = append(p.options.HubPorts, port)
@@ -94,19 +94,19 @@ func (i *installation) credentials(ctx context.Context, p *pass) error {
 // ownSecret returns a secret of the agents; nil means that there is none. Where it
 // is missing it is taken over from a namespace that the agents had before, so
 // that the member keeps its name and its place on the hub.
-func (i *installation) ownSecret(ctx context.Context, p *pass, key types.NamespacedName) (*corev1.Secret, error) {
-	secret, err := probe.Secret(ctx, i.Secrets, key)
+func (i *agentInstallation) ownSecret(ctx context.Context, p *klusterletPass, key types.NamespacedName) (*corev1.Secret, error) {
+	secret, err := probe.ReadSecret(ctx, i.Secrets, key)
 	// That of the hub is made empty; the one to join with is never changed.
 	present := secret != nil && (key.Name == operatorv1.BootstrapHubKubeConfigSecret || len(secret.Data) > 0)
 	if err != nil || present {
 		return secret, err
 	}
-	old, err := oldNamespaces(ctx, i.management, p.Object)
+	old, err := listFormerNamespaces(ctx, i.management, p.Object)
 	if err != nil {
 		return nil, err
 	}
 	for _, namespace := range old {
-		source, err := probe.Secret(ctx, i.Secrets, types.NamespacedName{Namespace: namespace.Name, Name: key.Name})
+		source, err := probe.ReadSecret(ctx, i.Secrets, types.NamespacedName{Namespace: namespace.Name, Name: key.Name})
 		if err != nil {
 			return nil, err
 		}
@@ -133,11 +133,11 @@ func (i *installation) ownSecret(ctx context.Context, p *pass, key types.Namespa
 
 // copyPullSecret copies the secret, if there is one, into the namespaces of
 // the agents and of add-ons.
-func (i *installation) copyPullSecret(ctx context.Context, p *pass) error {
+func (i *agentInstallation) copyPullSecret(ctx context.Context, p *klusterletPass) error {
 	if i.Settings.PullSecret == "" {
 		return nil
 	}
-	source, err := probe.Secret(ctx, i.Secrets, types.NamespacedName{Namespace: i.Settings.Namespace, Name: i.Settings.PullSecret})
+	source, err := probe.ReadSecret(ctx, i.Secrets, types.NamespacedName{Namespace: i.Settings.Namespace, Name: i.Settings.PullSecret})
 	if err != nil || source == nil {
 		return err
 	}
@@ -162,11 +162,11 @@ func (i *installation) copyPullSecret(ctx context.Context, p *pass) error {
 
 // copySecret applies a copy of the secret if the one that is there differs. It
 // is no related resource: which namespaces have one changes with the add-ons.
-func (i *installation) copySecret(ctx context.Context, to *install.Target, source *corev1.Secret, namespace string) error {
+func (i *agentInstallation) copySecret(ctx context.Context, to *install.Target, source *corev1.Secret, namespace string) error {
 	if to == i.management && namespace == source.Namespace {
 		return nil
 	}
-	meta := render.Meta{Name: source.Name, Namespace: namespace}
+	meta := render.ResourceMeta{Name: source.Name, Namespace: namespace}
 	_, err := to.Secrets.Apply(ctx, render.SecretCopy(meta, source))
 	return err
 }

@@ -47,16 +47,16 @@ import (
 // changedBuffer is how many changed answers of hubs may wait for the controller.
 const changedBuffer = 16
 
-// Rules returns the permissions of the agents.
-func Rules() (manifests.Rules, error) {
-	var rules manifests.Rules
+// LoadAgentRules returns the permissions of the agents.
+func LoadAgentRules() (manifests.AgentRuleSet, error) {
+	var rules manifests.AgentRuleSet
 	for component, into := range map[string]*manifests.AgentRules{
 		config.RegistrationAgent: &rules.Registration,
 		config.WorkAgent:         &rules.Work,
 	} {
 		cluster, namespaced, err := config.Rules(component)
 		if err != nil {
-			return manifests.Rules{}, err
+			return manifests.AgentRuleSet{}, err
 		}
 		into.Cluster = cluster
 		into.Home = namespaced
@@ -64,11 +64,11 @@ func Rules() (manifests.Rules, error) {
 	return rules, nil
 }
 
-// Setup adds the operator to the manager: the controller of Klusterlets and the
+// SetupKlusterletOperator adds the operator to the manager: the controller of Klusterlets and the
 // one that asks their hubs. The manager's client has to have the options of the
 // permissions. The signal is for OLM, and nil without it.
-func Setup(mgr ctrl.Manager, settings Settings, allowed *permissions.Set, signal upgrade.Signal) error {
-	rules, err := Rules()
+func SetupKlusterletOperator(mgr ctrl.Manager, settings OperatorSettings, allowed *permissions.PermissionSet, signal upgrade.Signal) error {
+	rules, err := LoadAgentRules()
 	if err != nil {
 		return err
 	}
@@ -77,37 +77,37 @@ func Setup(mgr ctrl.Manager, settings Settings, allowed *permissions.Set, signal
 	if settings.PullSecret != "" {
 		names = append(names, settings.PullSecret)
 	}
-	caches, err := secretcache.New(mgr, slices.DeleteFunc(names, func(name string) bool { return !allowed.WatchesSecret(name) })...)
+	caches, err := secretcache.NewSecretCaches(mgr, slices.DeleteFunc(names, func(name string) bool { return !allowed.MayWatchSecret(name) })...)
 	if err != nil {
 		return err
 	}
-	secrets := secretReader{Caches: caches, live: mgr.GetAPIReader()}
-	results := hubprobe.NewResults()
+	secrets := secretReader{SecretCaches: caches, live: mgr.GetAPIReader()}
+	results := hubprobe.NewResultStore()
 	changed := make(chan event.TypedGenericEvent[*operatorv1.Klusterlet], changedBuffer)
-	c := New(Deps{
+	c := NewKlusterletController(ControllerDeps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: secrets,
 		Results: results, Rules: rules, Settings: settings, Clock: clock.RealClock{},
-		Events: events.NewRecorder(mgr.GetEventRecorder(FieldOwner)).Logged(mgr.GetLogger()), Upgrade: signal, Permissions: allowed,
+		Events: events.NewRecorder(mgr.GetEventRecorder(FieldOwner)).WithLogger(mgr.GetLogger()), Upgrade: signal, Permissions: allowed,
 	})
-	if err := mgr.Add(allowed.Guard(mgr.GetClient())); err != nil {
+	if err := mgr.Add(allowed.NewRoleGuard(mgr.GetClient())); err != nil {
 		return fmt.Errorf("watching over the role of the operator: %w", err)
 	}
-	sources, err := c.sources(caches)
+	sources, err := c.secretSources(caches)
 	if err != nil {
 		return err
 	}
 	answers := source.Channel(changed, &handler.TypedEnqueueRequestForObject[*operatorv1.Klusterlet]{})
-	if err := metrics.Register(settings.Metrics, install.ConditionMetric("Klusterlet", conditionsOf(mgr.GetClient()))); err != nil {
+	if err := metrics.RegisterCollectors(settings.Metrics, install.ConditionMetric("Klusterlet", klusterletConditions(mgr.GetClient()))); err != nil {
 		return err
 	}
 	if err := c.SetupWithManager(mgr, append(sources, answers)...); err != nil {
 		return fmt.Errorf("setting up the controller of Klusterlets: %w", err)
 	}
-	probe := hubprobe.NewController(hubprobe.Deps{
+	probe := hubprobe.NewHubProbeController(hubprobe.ControllerDeps{
 		Client: mgr.GetClient(), Secrets: secrets, Prober: probe.Prober{},
 		Results: results, Clock: clock.RealClock{}, Changed: changed,
 	})
-	triggers, err := c.triggers(mgr, caches)
+	triggers, err := c.hubProbeTriggers(mgr, caches)
 	if err != nil {
 		return err
 	}
@@ -117,9 +117,9 @@ func Setup(mgr ctrl.Manager, settings Settings, allowed *permissions.Set, signal
 	return nil
 }
 
-// conditionsOf returns what lists the conditions of all Klusterlets.
-func conditionsOf(reader client.Reader) func(context.Context) ([][]metav1.Condition, error) {
-	return install.ConditionsOf(reader, func() *operatorv1.KlusterletList { return &operatorv1.KlusterletList{} },
+// klusterletConditions returns what lists the conditions of all Klusterlets.
+func klusterletConditions(reader client.Reader) func(context.Context) ([][]metav1.Condition, error) {
+	return install.ListConditions(reader, func() *operatorv1.KlusterletList { return &operatorv1.KlusterletList{} },
 		func(list *operatorv1.KlusterletList) (all [][]metav1.Condition) {
 			for i := range list.Items {
 				all = append(all, list.Items[i].Status.Conditions)
@@ -131,27 +131,27 @@ func conditionsOf(reader client.Reader) func(context.Context) ([][]metav1.Condit
 // secretReader reads secrets from their caches, and those that the operator may
 // not watch from the API server.
 type secretReader struct {
-	*secretcache.Caches
+	*secretcache.SecretCaches
 	live client.Reader
 }
 
 // Get reads a secret.
 func (r secretReader) Get(ctx context.Context, key types.NamespacedName, into client.Object, options ...client.GetOption) error {
-	if slices.Contains(r.Names(), key.Name) {
-		return r.Caches.Get(ctx, key, into, options...)
+	if slices.Contains(r.SecretNames(), key.Name) {
+		return r.SecretCaches.Get(ctx, key, into, options...)
 	}
 	return r.live.Get(ctx, key, into, options...)
 }
 
-// sources are the secrets that the controller of Klusterlets acts on.
-func (c *Controller) sources(secrets *secretcache.Caches) ([]source.Source, error) {
+// secretSources are the secrets that the controller of Klusterlets acts on.
+func (c *Controller) secretSources(secrets *secretcache.SecretCaches) ([]source.Source, error) {
 	var list []source.Source
-	for _, name := range secrets.Names() {
-		to := c.ownersOfNamespaced
+	for _, name := range secrets.SecretNames() {
+		to := c.requestsInNamespace
 		if name == c.Settings.PullSecret {
-			to = c.all
+			to = c.requestsForAll
 		}
-		s, err := secrets.Source(name, func(ctx context.Context, secret *corev1.Secret) []reconcile.Request { return to(ctx, secret) })
+		s, err := secrets.SecretSource(name, func(ctx context.Context, secret *corev1.Secret) []reconcile.Request { return to(ctx, secret) })
 		if err != nil {
 			return nil, err
 		}
@@ -160,19 +160,19 @@ func (c *Controller) sources(secrets *secretcache.Caches) ([]source.Source, erro
 	return list, nil
 }
 
-// triggers are what makes a hub be asked at once: a change of a credential, or
+// hubProbeTriggers are what makes a hub be asked at once: a change of a credential, or
 // of the step of the handshake that the agent reports.
-func (c *Controller) triggers(mgr ctrl.Manager, secrets *secretcache.Caches) ([]source.Source, error) {
+func (c *Controller) hubProbeTriggers(mgr ctrl.Manager, secrets *secretcache.SecretCaches) ([]source.Source, error) {
 	var list []source.Source
-	if c.Permissions.Watches(&corev1.ConfigMap{}) {
-		list = append(list, source.Kind[client.Object](mgr.GetCache(), &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespaced)))
+	if c.Permissions.MayWatchKind(&corev1.ConfigMap{}) {
+		list = append(list, source.Kind[client.Object](mgr.GetCache(), &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(c.requestsInNamespace)))
 	}
 	for _, name := range []string{operatorv1.BootstrapHubKubeConfigSecret, operatorv1.HubKubeConfigSecret} {
-		if !c.Permissions.WatchesSecret(name) {
+		if !c.Permissions.MayWatchSecret(name) {
 			continue
 		}
-		s, err := secrets.Source(name, func(ctx context.Context, secret *corev1.Secret) []reconcile.Request {
-			return c.ownersOfNamespaced(ctx, secret)
+		s, err := secrets.SecretSource(name, func(ctx context.Context, secret *corev1.Secret) []reconcile.Request {
+			return c.requestsInNamespace(ctx, secret)
 		})
 		if err != nil {
 			return nil, err
@@ -192,21 +192,21 @@ const workers = 4
 // answers.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, sources ...source.Source) error {
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
-	ours := handler.EnqueueRequestsFromMapFunc(c.owners)
+	ours := handler.EnqueueRequestsFromMapFunc(c.requestsForOwner)
 	b := ctrl.NewControllerManagedBy(mgr).Named("klusterlet").
 		For(&operatorv1.Klusterlet{}, builder.WithPredicates(changed)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
-	if definition := definitions.Metadata(); c.Permissions.Watches(definition) {
-		b = b.WatchesMetadata(definition, handler.EnqueueRequestsFromMapFunc(c.all),
+	if definition := definitions.DefinitionMetadata(); c.Permissions.MayWatchKind(definition) {
+		b = b.WatchesMetadata(definition, handler.EnqueueRequestsFromMapFunc(c.requestsForAll),
 			builder.WithPredicates(predicate.NewPredicateFuncs(installedByUs)))
 	}
 	for kind, to := range map[client.Object]handler.EventHandler{
-		&corev1.Namespace{}:  handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespace),
-		&corev1.ConfigMap{}:  handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespaced),
+		&corev1.Namespace{}:  handler.EnqueueRequestsFromMapFunc(c.requestsForNamespace),
+		&corev1.ConfigMap{}:  handler.EnqueueRequestsFromMapFunc(c.requestsInNamespace),
 		&appsv1.Deployment{}: ours, &corev1.Pod{}: ours, &corev1.ServiceAccount{}: ours, &networkingv1.NetworkPolicy{}: ours,
 		&rbacv1.ClusterRole{}: ours, &rbacv1.ClusterRoleBinding{}: ours, &rbacv1.Role{}: ours, &rbacv1.RoleBinding{}: ours,
 	} {
-		if c.Permissions.Watches(kind) {
+		if c.Permissions.MayWatchKind(kind) {
 			b = b.Watches(kind, to)
 		}
 	}
@@ -220,45 +220,45 @@ func installedByUs(definition client.Object) bool {
 	return definition.GetAnnotations()[operatorv1.AnnotationCRDVersion] != ""
 }
 
-// owners returns the Klusterlet that an object was made for, or all if it was
+// requestsForOwner returns the Klusterlet that an object was made for, or all if it was
 // made for all of them.
-func (c *Controller) owners(ctx context.Context, object client.Object) []reconcile.Request {
+func (c *Controller) requestsForOwner(ctx context.Context, object client.Object) []reconcile.Request {
 	name, ok := object.GetLabels()[operatorv1.LabelCreatedByKlusterlet]
 	switch {
 	case !ok:
 		return nil
 	case name == "":
-		return c.all(ctx, object)
+		return c.requestsForAll(ctx, object)
 	default:
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 	}
 }
 
-// ownersOfNamespace returns the Klusterlet that a namespace was made for; all
+// requestsForNamespace returns the Klusterlet that a namespace was made for; all
 // have to do with those of add-ons.
-func (c *Controller) ownersOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+func (c *Controller) requestsForNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	if name := namespace.GetLabels()[operatorv1.LabelKlusterlet]; name != "" {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 	}
 	if namespace.GetLabels()[operatorv1.LabelAddOnNamespace] == "true" {
-		return c.all(ctx, namespace)
+		return c.requestsForAll(ctx, namespace)
 	}
 	return nil
 }
 
-// ownersOfNamespaced returns the Klusterlets with agents in the namespace of
+// requestsInNamespace returns the Klusterlets with agents in the namespace of
 // the object.
-func (c *Controller) ownersOfNamespaced(ctx context.Context, object client.Object) []reconcile.Request {
-	return requests(ctx, c.Client, func(klusterlet *operatorv1.Klusterlet) bool {
+func (c *Controller) requestsInNamespace(ctx context.Context, object client.Object) []reconcile.Request {
+	return listKlusterletRequests(ctx, c.Client, func(klusterlet *operatorv1.Klusterlet) bool {
 		return manifests.AgentNamespace(klusterlet) == object.GetNamespace()
 	})
 }
 
-func (c *Controller) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	return requests(ctx, c.Client, func(*operatorv1.Klusterlet) bool { return true })
+func (c *Controller) requestsForAll(ctx context.Context, _ client.Object) []reconcile.Request {
+	return listKlusterletRequests(ctx, c.Client, func(*operatorv1.Klusterlet) bool { return true })
 }
 
-func requests(ctx context.Context, reader client.Reader, match func(*operatorv1.Klusterlet) bool) []reconcile.Request {
+func listKlusterletRequests(ctx context.Context, reader client.Reader, match func(*operatorv1.Klusterlet) bool) []reconcile.Request {
 	list := &operatorv1.KlusterletList{}
 	if err := reader.List(ctx, list); err != nil {
 		log.FromContext(ctx).Error(err, "Klusterlets cannot be listed, so an event is lost")
@@ -273,14 +273,14 @@ func requests(ctx context.Context, reader client.Reader, match func(*operatorv1.
 	return found
 }
 
-// Watched are kinds that a replica that leads has to have in its cache to be ready.
-func Watched() []client.Object {
+// OperatorWatchedKinds are kinds that a replica that leads has to have in its cache to be ready.
+func OperatorWatchedKinds() []client.Object {
 	return []client.Object{&operatorv1.Klusterlet{}, &appsv1.Deployment{}}
 }
 
-// CacheOptions limit the cache of the operator to what it has to do with, so
+// OperatorCacheOptions limit the cache of the operator to what it has to do with, so
 // that it does not grow with the cluster.
-func CacheOptions() (cache.Options, error) {
+func OperatorCacheOptions() (cache.Options, error) {
 	ours, err := labels.NewRequirement(operatorv1.LabelCreatedByKlusterlet, selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("making the selector of our objects: %w", err)

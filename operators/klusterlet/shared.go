@@ -22,8 +22,8 @@ import (
 
 // removeShared removes what all Klusterlets have in common, together with the
 // last of them. The definitions stay: deleting one deletes the users' objects.
-func (r *removal) removeShared(ctx context.Context, p *pass) error {
-	alone, err := alone(ctx, p.member, p.Object.Name)
+func (r *agentRemoval) removeShared(ctx context.Context, p *klusterletPass) error {
+	alone, err := isLastKlusterlet(ctx, p.member, p.Object.Name)
 	if err != nil || !alone {
 		return err
 	}
@@ -31,7 +31,7 @@ func (r *removal) removeShared(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{r.removePullSecrets(ctx, p), set.Release(ctx, p.member)}
+	errs := []error{r.removePullSecrets(ctx, p), set.ReleaseVersion(ctx, p.member)}
 	for _, target := range []struct {
 		kind schema.GroupVersionKind
 		name string
@@ -50,9 +50,9 @@ func (r *removal) removeShared(ctx context.Context, p *pass) error {
 	return errors.Join(errs...)
 }
 
-// alone tells whether no other Klusterlet has installed its agents' roles on the
+// isLastKlusterlet reports whether no other Klusterlet has installed its agents' roles on the
 // cluster: one of the cluster itself, or one whose hosted agents work there.
-func alone(ctx context.Context, on *install.Target, klusterlet string) (bool, error) {
+func isLastKlusterlet(ctx context.Context, on *install.Target, klusterlet string) (bool, error) {
 	roles := &metav1.PartialObjectMetadataList{}
 	roles.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
 	if err := on.Live.List(ctx, roles, client.HasLabels{operatorv1.LabelCreatedByKlusterlet}); err != nil {
@@ -71,7 +71,7 @@ func alone(ctx context.Context, on *install.Target, klusterlet string) (bool, er
 
 // removePullSecrets deletes the copies of the pull secret in the namespaces of
 // add-ons, which stay if their users made them.
-func (r *removal) removePullSecrets(ctx context.Context, p *pass) error {
+func (r *agentRemoval) removePullSecrets(ctx context.Context, p *klusterletPass) error {
 	if r.Settings.PullSecret == "" {
 		return nil
 	}

@@ -19,20 +19,20 @@ import (
 	"github.com/capstan-io/capstan/operators/klusterlet/status"
 )
 
-// validate tells the user what is wrong with the spec. Unknown feature gates
+// validateKlusterlet tells the user what is wrong with the spec. Unknown feature gates
 // and annotations that must not be set are left out; what the agents could not
 // run with stops the pass until the spec changes.
-func (i *installation) validate(_ context.Context, p *pass) error {
+func (i *agentInstallation) validateKlusterlet(_ context.Context, p *klusterletPass) error {
 	p.checkGates()
 	if _, refused := manifests.ClusterAnnotations(p.Object); len(refused) > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("spec.registrationConfiguration.clusterAnnotations %q are ignored: keys must start with %q",
 			refused, manifests.ClusterAnnotationPrefix))
 	}
-	p.handshake.Unsupported = unsupported(p.Object, i.Settings.Namespace)
+	p.handshake.Unsupported = unsupportedSpecProblem(p.Object, i.Settings.Namespace)
 	p.handshake.NameProblem = nameProblem(p.Object.Spec.ClusterName)
 	problem := p.handshake.Unsupported
-	if problem != "" && manifests.Hosted(p.Object) {
-		p.set(metav1.Condition{
+	if problem != "" && manifests.IsHostedMode(p.Object) {
+		p.setCondition(metav1.Condition{
 			Type: operatorv1.KlusterletConditionReadyToApply, Status: metav1.ConditionFalse,
 			Reason: operatorv1.KlusterletReasonPrepareFailed, Message: problem,
 		})
@@ -43,11 +43,11 @@ func (i *installation) validate(_ context.Context, p *pass) error {
 	if problem == "" {
 		return nil
 	}
-	p.set(status.Joined(p.handshake))
+	p.setCondition(status.JoinedCondition(p.handshake))
 	return install.MistakeError{Message: problem}
 }
 
-func (p *pass) checkGates() {
+func (p *klusterletPass) checkGates() {
 	var registration, work []operatorv1.FeatureGate
 	if c := p.Object.Spec.RegistrationConfiguration; c != nil {
 		registration = c.FeatureGates
@@ -56,11 +56,11 @@ func (p *pass) checkGates() {
 		work = c.FeatureGates
 	}
 	var unknownRegistration, unknownWork []string
-	p.registrationGates, unknownRegistration = gates(features.AgentRegistration, registration)
-	p.workGates, unknownWork = gates(features.AgentWork, work)
+	p.registrationGates, unknownRegistration = resolveFeatureGates(features.AgentRegistration, registration)
+	p.workGates, unknownWork = resolveFeatureGates(features.AgentWork, work)
 	condition := metav1.Condition{
 		Type: operatorv1.KlusterletConditionValidFeatureGates, Status: metav1.ConditionTrue,
-		Reason: operatorv1.ReasonFeatureGatesAllValid, Message: features.Valid(p.registrationGates, p.workGates),
+		Reason: operatorv1.ReasonFeatureGatesAllValid, Message: features.ValidMessage(p.registrationGates, p.workGates),
 	}
 	var problems []string
 	for _, group := range []struct {
@@ -69,7 +69,7 @@ func (p *pass) checkGates() {
 	}{{features.AgentRegistration, unknownRegistration}, {features.AgentWork, unknownWork}} {
 		if len(group.unknown) > 0 {
 			problems = append(problems, fmt.Sprintf("%s has no feature gates %q, ignoring them; known feature gates: %q",
-				group.component, group.unknown, features.Names(group.component)))
+				group.component, group.unknown, features.GateNames(group.component)))
 		}
 	}
 	if len(problems) > 0 {
@@ -77,11 +77,11 @@ func (p *pass) checkGates() {
 		condition.Reason = operatorv1.ReasonInvalidFeatureGatesExisting
 		condition.Message = strings.Join(problems, "\n")
 	}
-	p.set(condition)
+	p.setCondition(condition)
 }
 
-// unsupported says what of the spec this release cannot do; empty if nothing.
-func unsupported(klusterlet *operatorv1.Klusterlet, operatorNamespace string) string {
+// unsupportedSpecProblem says what of the spec this release cannot do; empty if nothing.
+func unsupportedSpecProblem(klusterlet *operatorv1.Klusterlet, operatorNamespace string) string {
 	if problem := modeProblem(klusterlet); problem != "" {
 		return problem
 	}
@@ -107,7 +107,7 @@ func unsupported(klusterlet *operatorv1.Klusterlet, operatorNamespace string) st
 // What was installed on one cluster would be left there when the agents work on
 // another.
 func modeProblem(klusterlet *operatorv1.Klusterlet) string {
-	hosted := manifests.Hosted(klusterlet)
+	hosted := manifests.IsHostedMode(klusterlet)
 	was := controllerutil.ContainsFinalizer(klusterlet, operatorv1.FinalizerKlusterletHostedCleanup)
 	for _, related := range klusterlet.Status.RelatedResources {
 		if hosted && related.Resource == "deployments" && related.Namespace != manifests.AgentNamespace(klusterlet) {
@@ -125,7 +125,7 @@ func modeProblem(klusterlet *operatorv1.Klusterlet) string {
 // hostedNameProblem says why hosted agents cannot have the namespace that is
 // called as their Klusterlet, and goes away with it; empty if they can.
 func hostedNameProblem(klusterlet *operatorv1.Klusterlet, operatorNamespace string) string {
-	if !manifests.Hosted(klusterlet) {
+	if !manifests.IsHostedMode(klusterlet) {
 		return ""
 	}
 	name := klusterlet.Name

@@ -93,7 +93,7 @@ func manifest(object runtime.Object) workv1.Manifest {
 	return workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}}
 }
 
-// reported tells whether the status says that the work, as it is now, is on the
+// reported reports whether the status says that the work, as it is now, is on the
 // member.
 func reported(work *workv1.ManifestWork) bool {
 	for _, kind := range []string{workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable} {

@@ -84,7 +84,7 @@ func checks(ctx context.Context, args []string, out io.Writer) error {
 	}
 	begun := time.Now()
 	results := r.run(ctx, parts)
-	timings, err := timing.Read(o.timings)
+	timings, err := timing.ReadTimings(o.timings)
 	report(out, results, time.Since(begun), timings)
 	if slices.ContainsFunc(results, func(r result) bool { return r.verdict == failed || r.verdict == left }) {
 		err = errors.Join(err, errFailed)

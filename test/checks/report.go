@@ -151,11 +151,11 @@ func reportPackages(out io.Writer, packages map[string]figures) {
 // reportServers prints what API servers cost, by package, the dearest first.
 func reportServers(out io.Writer, timings []timing.Timing) {
 	type sum struct {
-		count   map[timing.Step]int
-		seconds map[timing.Step]float64
+		count   map[timing.ServerStep]int
+		seconds map[timing.ServerStep]float64
 		all     float64
 	}
-	empty := func() *sum { return &sum{count: map[timing.Step]int{}, seconds: map[timing.Step]float64{}} }
+	empty := func() *sum { return &sum{count: map[timing.ServerStep]int{}, seconds: map[timing.ServerStep]float64{}} }
 	total, folders := empty(), map[string]*sum{}
 	for _, t := range timings {
 		if folders[t.Folder] == nil {
@@ -169,7 +169,7 @@ func reportServers(out io.Writer, timings []timing.Timing) {
 	}
 	line := func(name string, s *sum) {
 		fmt.Fprintf(out, "  %7.1f s  %s:", s.all, name)
-		for _, step := range timing.Steps() {
+		for _, step := range timing.AllSteps() {
 			fmt.Fprintf(out, " %d x %s %.1f s", s.count[step], step, s.seconds[step])
 		}
 		fmt.Fprintln(out)

@@ -71,7 +71,7 @@ func TestFunctionsGiveWhatThoseOfKubernetesDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := expression.New(variables()...)
+	own, err := expression.NewEnvironment(variables()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestFunctionsGiveWhatThoseOfKubernetesDo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			our, err := own.Compile(c.text, c.result)
+			our, err := own.CompileExpression(c.text, c.result)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestFunctionsGiveWhatThoseOfKubernetesDo(t *testing.T) {
 				value, _, err := their.Eval(in)
 				return value, err
 			}, func(in map[string]any) (ref.Val, error) {
-				value, _, err := our.Run(t.Context(), in)
+				value, _, err := our.EvaluateProgram(t.Context(), in)
 				return value, err
 			})
 		})
@@ -154,7 +154,7 @@ func TestListsWithoutASchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := expression.New(object)
+	own, err := expression.NewEnvironment(object)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,11 +184,11 @@ func TestListsWithoutASchema(t *testing.T) {
 			"list.sum()": false, "list.indexOf(1)": false, "list.lastIndexOf('a')": false, "list.indexOf(0.5)": false,
 		} {
 			want, wantErr := evaluate(t, upstream, text, c.list)
-			program, err := own.Compile("dyn("+text+")", cel.DynType)
+			program, err := own.CompileExpression("dyn("+text+")", cel.DynType)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, _, gotErr := program.Run(t.Context(), map[string]any{"list": c.list})
+			got, _, gotErr := program.EvaluateProgram(t.Context(), map[string]any{"list": c.list})
 			same := (wantErr == nil) == (gotErr == nil) && (wantErr != nil || got.Equal(want) == types.True)
 			if same == (compares && c.but != "") {
 				t.Errorf("%s of %v: got %v (%v), Kubernetes gives %v (%v); the difference on purpose is %q", text, c.list, got, gotErr, want, wantErr, c.but)

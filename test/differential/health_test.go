@@ -18,7 +18,7 @@ import (
 
 // ours is the health of an object by package interpret.
 func ours(object *unstructured.Unstructured) health.Status {
-	return interpret.Chain{native.New()}.Health(object).Status
+	return interpret.Chain{native.NewKubernetesKinds()}.AssessHealth(object).Status
 }
 
 // theirs is the health of an object by kstatus, in our words.

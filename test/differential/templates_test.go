@@ -203,7 +203,7 @@ func TestTemplatesAreJudgedLikeWhatTheyMake(t *testing.T) {
 	for name, kind := range templates() {
 		t.Run(name, func(t *testing.T) {
 			ready := item(t, seen(kind.ready), "Healthy")
-			states := map[string]interpret.Item{
+			states := map[string]interpret.ClusterItem{
 				"ready": ready, "progressing": item(t, seen(kind.progressing), "Unhealthy"),
 				"not seen": item(t, notSeen(kind.ready), "Healthy"), "silent": item(t, seen(kind.ready), "Unknown"),
 				"silent for long": item(t, notSeen(kind.ready), "Unknown"), "unreported": {Applied: true},
@@ -217,7 +217,7 @@ func TestTemplatesAreJudgedLikeWhatTheyMake(t *testing.T) {
 	for name, kind := range plain() {
 		t.Run(name, func(t *testing.T) {
 			ready := item(t, kind.ready, "Healthy")
-			states := map[string]interpret.Item{
+			states := map[string]interpret.ClusterItem{
 				"ready": ready, "progressing": item(t, kind.progressing, "Unhealthy"),
 				"silent": item(t, kind.ready, "Unknown"), "unreported": {Applied: true},
 			}
@@ -232,14 +232,14 @@ func TestTemplatesAreJudgedLikeWhatTheyMake(t *testing.T) {
 	}
 }
 
-func item(t *testing.T, status, health string) interpret.Item {
+func item(t *testing.T, status, health string) interpret.ClusterItem {
 	t.Helper()
-	return interpret.Item{Status: fields.Map(read(t, "{kind: x, status: {"+status+"}}").Object, "status"), Applied: true, Health: health}
+	return interpret.ClusterItem{Status: fields.Map(read(t, "{kind: x, status: {"+status+"}}").Object, "status"), Applied: true, Health: health}
 }
 
 // judge compares the verdicts on a template in all states of its second cluster with what each state means. Nowhere the
 // first is not ready either.
-func judge(t *testing.T, kind template, argo argo, states map[string]interpret.Item, ready interpret.Item) {
+func judge(t *testing.T, kind template, argo argo, states map[string]interpret.ClusterItem, ready interpret.ClusterItem) {
 	t.Helper()
 	differ := map[string]bool{}
 	for state, second := range states {
@@ -251,7 +251,7 @@ func judge(t *testing.T, kind template, argo argo, states map[string]interpret.I
 		u := read(t, kind.object)
 		u.SetName("a")
 		u.SetGeneration(3)
-		status, _, err := interpret.Chain{native.New()}.Aggregate(u, []interpret.Item{first, second})
+		status, _, err := interpret.Chain{native.NewKubernetesKinds()}.AggregateStatus(u, []interpret.ClusterItem{first, second})
 		if err != nil {
 			t.Fatal(err)
 		}

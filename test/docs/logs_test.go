@@ -91,7 +91,7 @@ func (c *code) calls(visit func(at string, receiver ast.Expr, method string, cal
 	}
 }
 
-// isLogger tells whether an expression looks like a logger of ours.
+// isLogger reports whether an expression looks like a logger of ours.
 func isLogger(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:

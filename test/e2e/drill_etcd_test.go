@@ -82,7 +82,7 @@ func (d *drill) gateway(t *testing.T) string {
 // etcdElsewhere is an etcd that somebody else runs.
 type etcdElsewhere struct {
 	url       string
-	authority *certs.Pair
+	authority *certs.CertificatePair
 }
 
 // startEtcd starts an etcd on this machine that takes clients of its authority only.
@@ -126,7 +126,7 @@ func startEtcd(t *testing.T, address string) *etcdElsewhere {
 }
 
 // client makes a certificate for a client, dated from a time.
-func (e *etcdElsewhere) client(t *testing.T, from time.Time) *certs.Pair {
+func (e *etcdElsewhere) client(t *testing.T, from time.Time) *certs.CertificatePair {
 	t.Helper()
 	pair, err := certs.NewLeaf(e.authority, certs.Leaf{User: "capstan"}, from)
 	if err != nil {
@@ -136,7 +136,7 @@ func (e *etcdElsewhere) client(t *testing.T, from time.Time) *certs.Pair {
 }
 
 // store writes the credential into the Secret that the hub reads.
-func (e *etcdElsewhere) store(t *testing.T, d *drill, pair *certs.Pair) {
+func (e *etcdElsewhere) store(t *testing.T, d *drill, pair *certs.CertificatePair) {
 	t.Helper()
 	indent := func(pem []byte) string {
 		return "|\n    " + strings.ReplaceAll(strings.TrimSpace(string(pem)), "\n", "\n    ")

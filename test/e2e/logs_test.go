@@ -32,7 +32,7 @@ type entry struct {
 	Time  time.Time `json:"ts"`
 }
 
-// isError tells whether a line is that of an error, or of a panic, which is no
+// isError reports whether a line is that of an error, or of a panic, which is no
 // JSON.
 func isError(line string) bool {
 	var e entry

@@ -18,28 +18,28 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
-// changes follows whether the ClusterConnection changes in anything but its
+// connectionChanges follows whether the ClusterConnection changes in anything but its
 // status, by its metadata: all of it is large, and mostly what the agent wrote
 // itself. It is a watch.Handler.
-type changes struct {
+type connectionChanges struct {
 	kick func()
 	stop context.CancelFunc
 	// seen is the state that was seen last, nil if none was.
-	seen atomic.Pointer[state]
+	seen atomic.Pointer[connectionState]
 	// refused says that the hub does not let the agent watch, as those of earlier
 	// releases: then it reads from time to time.
 	refused atomic.Bool
 }
 
-// state is what tells whether a ClusterConnection is another than before; it is
+// connectionState is what tells whether a ClusterConnection is another than before; it is
 // empty if there is none.
-type state struct {
+type connectionState struct {
 	uid        types.UID
 	generation int64
 	countsPods bool
 }
 
-// asksForPods tells whether a ClusterConnection asks by its annotation what pods
+// asksForPods reports whether a ClusterConnection asks by its annotation what pods
 // request.
 func asksForPods(connection metav1.Object) bool {
 	return connection.GetAnnotations()[fleetv1alpha1.AnnotationCountPods] != ""
@@ -47,24 +47,24 @@ func asksForPods(connection metav1.Object) bool {
 
 // followChanges follows the ClusterConnection until it is stopped, refused, or ctx
 // ends.
-func followChanges(ctx context.Context, c *fleet.Connection, clk clock.Clock, kick func()) (*changes, error) {
+func followChanges(ctx context.Context, c *fleet.Connection, clk clock.Clock, kick func()) (*connectionChanges, error) {
 	reader, err := metadata.NewForConfigAndClient(c.Hub.GetConfig(), c.Hub.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the metadata of ClusterConnection %q: %w", c.Name, err)
 	}
-	f := &changes{kick: kick}
+	f := &connectionChanges{kick: kick}
 	ctx, f.stop = context.WithCancel(ctx)
 	follower := watch.Watch[*metav1.PartialObjectMetadata]{
-		Source:  watch.Metadata(reader, fleetv1alpha1.GroupVersion.WithResource("clusterconnections"), watch.Selector{Name: string(c.Name)}),
+		Source:  watch.MetadataSource(reader, fleetv1alpha1.GroupVersion.WithResource("clusterconnections"), watch.ObjectSelector{Name: string(c.Name)}),
 		Handler: f, Clock: clk,
 	}
-	c.Go(func() { follower.Run(ctx) })
+	c.Go(func() { follower.RunReflector(ctx) })
 	return f, nil
 }
 
-// since tells whether there was a change after the object was read; nobody knows
+// changedSince reports whether there was a change after the object was read; nobody knows
 // of one if f is nil.
-func (f *changes) since(read *fleetv1alpha1.ClusterConnection) bool {
+func (f *connectionChanges) changedSince(read *fleetv1alpha1.ClusterConnection) bool {
 	if f == nil {
 		return false
 	}
@@ -73,35 +73,35 @@ func (f *changes) since(read *fleetv1alpha1.ClusterConnection) bool {
 		seen.generation == read.Generation && seen.countsPods != asksForPods(read))
 }
 
-func (f *changes) see(now state) {
+func (f *connectionChanges) updateState(now connectionState) {
 	if before := f.seen.Swap(&now); before == nil || *before != now {
 		f.kick()
 	}
 }
 
 // Replace implements watch.Handler.
-func (f *changes) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
+func (f *connectionChanges) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
 	if len(objects) == 0 {
-		f.see(state{})
+		f.updateState(connectionState{})
 		return
 	}
 	f.Update(objects[0])
 }
 
 // Update implements watch.Handler.
-func (f *changes) Update(object *metav1.PartialObjectMetadata) {
-	f.see(state{object.UID, object.Generation, asksForPods(object)})
+func (f *connectionChanges) Update(object *metav1.PartialObjectMetadata) {
+	f.updateState(connectionState{object.UID, object.Generation, asksForPods(object)})
 }
 
 // Delete implements watch.Handler.
-func (f *changes) Delete(*metav1.PartialObjectMetadata) { f.see(state{}) }
+func (f *connectionChanges) Delete(*metav1.PartialObjectMetadata) { f.updateState(connectionState{}) }
 
 // Bookmark implements watch.Handler.
-func (f *changes) Bookmark(string) {}
+func (f *connectionChanges) Bookmark(string) {}
 
 // Failed implements watch.Handler.
-func (f *changes) Failed(err error) {
-	if watch.Refused(err) {
+func (f *connectionChanges) Failed(err error) {
+	if watch.IsRefused(err) {
 		f.refused.Store(true)
 		f.stop()
 	}

@@ -17,15 +17,15 @@ import (
 
 func TestAChangeOfTheSpecIsNoticedAndOneOfTheStatusIsNot(t *testing.T) {
 	kicks, stopped := 0, false
-	f := &changes{kick: func() { kicks++ }, stop: func() { stopped = true }}
+	f := &connectionChanges{kick: func() { kicks++ }, stop: func() { stopped = true }}
 	read := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{UID: "a", Generation: 2}}
 	metadata := func(uid types.UID, generation int64) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: uid, Generation: generation}}
 	}
 	expect := func(when string, changed bool, wantKicks int) {
 		t.Helper()
-		if f.since(read) != changed || kicks != wantKicks {
-			t.Errorf("%s: changed is %t after %d kicks, want %t and %d", when, f.since(read), kicks, changed, wantKicks)
+		if f.changedSince(read) != changed || kicks != wantKicks {
+			t.Errorf("%s: changed is %t after %d kicks, want %t and %d", when, f.changedSince(read), kicks, changed, wantKicks)
 		}
 	}
 	expect("before anything is seen", false, 0)
@@ -48,7 +48,7 @@ func TestAChangeOfTheSpecIsNoticedAndOneOfTheStatusIsNot(t *testing.T) {
 	if !stopped || !f.refused.Load() {
 		t.Error("it goes on asking a hub that does not let it watch")
 	}
-	if (*changes)(nil).since(read) {
+	if (*connectionChanges)(nil).changedSince(read) {
 		t.Error("there is a change that nobody saw")
 	}
 }

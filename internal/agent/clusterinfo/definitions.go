@@ -30,12 +30,12 @@ const (
 	promptPause = 5 * time.Second
 )
 
-// definitions follows whether CustomResourceDefinitions of the member change, by their
+// definitionChanges follows whether CustomResourceDefinitions of the member change, by their
 // metadata. It keeps none of them. It is a watch.Handler.
-type definitions struct {
+type definitionChanges struct {
 	kick func()
 	stop context.CancelFunc
-	// changed says that some have changed since take was called.
+	// changed says that some have changed since takeChanged was called.
 	changed atomic.Bool
 	// refused says that the member does not let the agent watch: then the APIs are looked
 	// at from time to time only.
@@ -44,52 +44,52 @@ type definitions struct {
 
 // followDefinitions follows the CustomResourceDefinitions until it is stopped, refused, or
 // ctx ends.
-func followDefinitions(ctx context.Context, c *fleet.Connection, clk clock.Clock, kick func()) (*definitions, error) {
+func followDefinitions(ctx context.Context, c *fleet.Connection, clk clock.Clock, kick func()) (*definitionChanges, error) {
 	reader, err := metadata.NewForConfigAndClient(c.Spoke.GetConfig(), c.Spoke.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the CustomResourceDefinitions of cluster %q: %w", c.Name, err)
 	}
-	f := &definitions{kick: kick}
+	f := &definitionChanges{kick: kick}
 	ctx, f.stop = context.WithCancel(ctx)
 	follower := watch.Watch[*metav1.PartialObjectMetadata]{
-		Source:  watch.Identities(reader, apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"), watch.Selector{}),
+		Source:  watch.IdentitySource(reader, apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"), watch.ObjectSelector{}),
 		Handler: f, Clock: clk,
 	}
-	c.Go(func() { follower.Run(dial.Reduced(ctx)) })
+	c.Go(func() { follower.RunReflector(dial.ReducedContext(ctx)) })
 	return f, nil
 }
 
-// take tells whether some have changed since it was called last.
-func (f *definitions) take() bool { return f != nil && f.changed.Swap(false) }
+// takeChanged reports whether some have changed since it was called last.
+func (f *definitionChanges) takeChanged() bool { return f != nil && f.changed.Swap(false) }
 
-func (f *definitions) change() {
+func (f *definitionChanges) markChanged() {
 	if !f.changed.Swap(true) {
 		f.kick()
 	}
 }
 
 // Replace implements watch.Handler.
-func (f *definitions) Replace([]*metav1.PartialObjectMetadata, string) { f.change() }
+func (f *definitionChanges) Replace([]*metav1.PartialObjectMetadata, string) { f.markChanged() }
 
 // Update implements watch.Handler.
-func (f *definitions) Update(*metav1.PartialObjectMetadata) { f.change() }
+func (f *definitionChanges) Update(*metav1.PartialObjectMetadata) { f.markChanged() }
 
 // Delete implements watch.Handler.
-func (f *definitions) Delete(*metav1.PartialObjectMetadata) { f.change() }
+func (f *definitionChanges) Delete(*metav1.PartialObjectMetadata) { f.markChanged() }
 
 // Bookmark implements watch.Handler.
-func (f *definitions) Bookmark(string) {}
+func (f *definitionChanges) Bookmark(string) {}
 
 // Failed implements watch.Handler.
-func (f *definitions) Failed(err error) {
-	if watch.Refused(err) {
+func (f *definitionChanges) Failed(err error) {
+	if watch.IsRefused(err) {
 		f.refused.Store(true)
 		f.stop()
 	}
 }
 
-// pace says when to look at the APIs of the member. It is pure.
-type pace struct {
+// discoverySchedule says when to look at the APIs of the member. It is pure.
+type discoverySchedule struct {
 	// every is the time between regular looks, and next when the next one is due.
 	every time.Duration
 	next  time.Time
@@ -99,8 +99,8 @@ type pace struct {
 	prompted time.Time
 }
 
-// change says that definitions have changed.
-func (p *pace) change(now time.Time) {
+// scheduleAfterChange says that definitions have changed.
+func (p *discoverySchedule) scheduleAfterChange(now time.Time) {
 	if !p.promptAt.IsZero() {
 		return
 	}
@@ -110,17 +110,17 @@ func (p *pace) change(now time.Time) {
 	}
 }
 
-// at returns when to look next.
-func (p *pace) at() time.Time {
+// nextDiscovery returns when to look next.
+func (p *discoverySchedule) nextDiscovery() time.Time {
 	if !p.promptAt.IsZero() && p.promptAt.Before(p.next) {
 		return p.promptAt
 	}
 	return p.next
 }
 
-// looked says that the APIs were looked at. If that is worth another look soon, as it failed
+// scheduleNextDiscovery says that the APIs were looked at. If that is worth another look soon, as it failed
 // or the API server may be behind with what was defined, that is the next one.
-func (p *pace) looked(now time.Time, again bool) {
+func (p *discoverySchedule) scheduleNextDiscovery(now time.Time, again bool) {
 	prompted := !p.promptAt.IsZero() && !now.Before(p.promptAt)
 	p.next = now.Add(p.every)
 	if again || prompted {

@@ -12,15 +12,15 @@ import (
 // hour; all times are since the first look.
 func run(changes func(second int) bool) []time.Duration {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	p := pace{every: time.Minute}
+	p := discoverySchedule{every: time.Minute}
 	var looks []time.Duration
 	for second := range 3600 {
 		now := start.Add(time.Duration(second) * time.Second)
 		if changes(second) {
-			p.change(now)
+			p.scheduleAfterChange(now)
 		}
-		if !now.Before(p.at()) {
-			p.looked(now, false)
+		if !now.Before(p.nextDiscovery()) {
+			p.scheduleNextDiscovery(now, false)
 			looks = append(looks, now.Sub(start))
 		}
 	}

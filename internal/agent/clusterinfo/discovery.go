@@ -28,54 +28,56 @@ const (
 		"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 )
 
-// discovery asks the member's API server what it serves.
-type discovery struct {
+// apiDiscovery asks the member's API server what it serves.
+type apiDiscovery struct {
 	base *url.URL
 	http *http.Client
 	// documents are /api and /apis.
-	documents [2]*document
+	documents [2]*discoveryDocument
 }
 
-// document is one of the two answers that tell everything.
-type document struct {
+// discoveryDocument is one of the two answers that tell everything.
+type discoveryDocument struct {
 	path string
 	// etag is that of the latest answer, found what it said; failures is how many
 	// requests in a row have failed.
 	etag     string
-	found    []served
+	found    []servedGroupVersion
 	failures int
 }
 
-// lost tells whether the document is not there. One failure may be a moment of
+// isUnavailable reports whether the document is not there. One failure may be a moment of
 // weakness, unless nothing is known yet.
-func (d *document) lost() bool { return d.failures >= failuresMax || d.failures > 0 && d.found == nil }
+func (d *discoveryDocument) isUnavailable() bool {
+	return d.failures >= failuresMax || d.failures > 0 && d.found == nil
+}
 
-// served is a group and version with its resources.
-type served struct {
+// servedGroupVersion is a group and version with its resources.
+type servedGroupVersion struct {
 	groupVersion string
-	resources    []resource
+	resources    []servedResource
 	// stale says that the server of the group does not answer, so the resources
 	// may be old, or missing.
 	stale bool
 }
 
-type resource struct{ name, kind string }
+type servedResource struct{ name, kind string }
 
-func newDiscovery(config *rest.Config, client *http.Client) (*discovery, error) {
+func newAPIDiscovery(config *rest.Config, client *http.Client) (*apiDiscovery, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("understanding the member's address %q: %w", config.Host, err)
 	}
-	return &discovery{base: base, http: client, documents: [2]*document{{path: "api"}, {path: "apis"}}}, nil
+	return &apiDiscovery{base: base, http: client, documents: [2]*discoveryDocument{{path: "api"}, {path: "apis"}}}, nil
 }
 
-// look asks for what has changed since the last time. It tells whether it is
+// refreshDocuments asks for what has changed since the last time. It tells whether it is
 // worth to ask again soon.
-func (d *discovery) look(ctx context.Context) (again bool) {
+func (d *apiDiscovery) refreshDocuments(ctx context.Context) (again bool) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
 	for _, doc := range d.documents {
-		if err := d.refresh(ctx, doc); err == nil {
+		if err := d.refreshDocument(ctx, doc); err == nil {
 			doc.failures = 0
 		} else {
 			doc.failures++
@@ -85,8 +87,8 @@ func (d *discovery) look(ctx context.Context) (again bool) {
 	return again
 }
 
-func (d *discovery) refresh(ctx context.Context, doc *document) error {
-	response, err := d.get(ctx, doc.path, doc.etag)
+func (d *apiDiscovery) refreshDocument(ctx context.Context, doc *discoveryDocument) error {
+	response, err := d.requestPath(ctx, doc.path, doc.etag)
 	if err != nil {
 		return err
 	}
@@ -106,11 +108,11 @@ func (d *discovery) refresh(ctx context.Context, doc *document) error {
 		doc.etag = response.Header.Get("Etag")
 		return nil
 	}
-	doc.found, err = d.oneByOne(ctx, body)
+	doc.found, err = d.discoverEachVersion(ctx, body)
 	return err
 }
 
-func (d *discovery) get(ctx context.Context, path, etag string) (*http.Response, error) {
+func (d *apiDiscovery) requestPath(ctx context.Context, path, etag string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.base.JoinPath(path).String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("asking for /%s: %w", path, err)
@@ -127,7 +129,7 @@ func (d *discovery) get(ctx context.Context, path, etag string) (*http.Response,
 }
 
 // decodeAggregated reads an APIGroupDiscoveryList, of which it needs little.
-func decodeAggregated(from io.Reader) ([]served, error) {
+func decodeAggregated(from io.Reader) ([]servedGroupVersion, error) {
 	var list struct {
 		Items []struct {
 			Metadata struct {
@@ -148,14 +150,14 @@ func decodeAggregated(from io.Reader) ([]served, error) {
 	if err := json.NewDecoder(from).Decode(&list); err != nil {
 		return nil, fmt.Errorf("understanding what the API server serves: %w", err)
 	}
-	var found findings
+	var found discoveryFindings
 	for _, group := range list.Items {
 		for _, version := range group.Versions {
-			s := served{groupVersion: groupVersion(group.Metadata.Name, version.Version), stale: version.Freshness == "Stale"}
+			s := servedGroupVersion{groupVersion: formatGroupVersion(group.Metadata.Name, version.Version), stale: version.Freshness == "Stale"}
 			for _, r := range version.Resources {
-				s.resources = append(s.resources, resource{name: r.Resource, kind: r.ResponseKind.Kind})
+				s.resources = append(s.resources, servedResource{name: r.Resource, kind: r.ResponseKind.Kind})
 			}
-			if err := found.add(s); err != nil {
+			if err := found.addGroupVersion(s); err != nil {
 				return found.all, err
 			}
 		}
@@ -163,16 +165,16 @@ func decodeAggregated(from io.Reader) ([]served, error) {
 	return found.all, nil
 }
 
-func groupVersion(group, version string) string {
+func formatGroupVersion(group, version string) string {
 	if group == "" {
 		return version
 	}
 	return group + "/" + version
 }
 
-// oneByOne asks an API server that does not tell everything at once (Kubernetes
+// discoverEachVersion asks an API server that does not tell everything at once (Kubernetes
 // before 1.27) for each group and version, until there is too much to keep.
-func (d *discovery) oneByOne(ctx context.Context, from io.Reader) ([]served, error) {
+func (d *apiDiscovery) discoverEachVersion(ctx context.Context, from io.Reader) ([]servedGroupVersion, error) {
 	var list struct {
 		Versions []string `json:"versions"` // of /api
 		Groups   []struct {
@@ -184,15 +186,15 @@ func (d *discovery) oneByOne(ctx context.Context, from io.Reader) ([]served, err
 	if err := json.NewDecoder(from).Decode(&list); err != nil {
 		return nil, fmt.Errorf("understanding the groups of the API server: %w", err)
 	}
-	var found findings
+	var found discoveryFindings
 	for _, version := range list.Versions {
-		if err := found.add(d.one(ctx, "api/"+version, version)); err != nil {
+		if err := found.addGroupVersion(d.discoverVersion(ctx, "api/"+version, version)); err != nil {
 			return found.all, err
 		}
 	}
 	for _, group := range list.Groups {
 		for _, version := range group.Versions {
-			if err := found.add(d.one(ctx, "apis/"+version.GroupVersion, version.GroupVersion)); err != nil {
+			if err := found.addGroupVersion(d.discoverVersion(ctx, "apis/"+version.GroupVersion, version.GroupVersion)); err != nil {
 				return found.all, err
 			}
 		}
@@ -200,10 +202,10 @@ func (d *discovery) oneByOne(ctx context.Context, from io.Reader) ([]served, err
 	return found.all, ctx.Err()
 }
 
-// one asks for the resources of one group and version.
-func (d *discovery) one(ctx context.Context, path, name string) served {
-	s := served{groupVersion: name, stale: true}
-	response, err := d.get(ctx, path, "")
+// discoverVersion asks for the resources of one group and version.
+func (d *apiDiscovery) discoverVersion(ctx context.Context, path, name string) servedGroupVersion {
+	s := servedGroupVersion{groupVersion: name, stale: true}
+	response, err := d.requestPath(ctx, path, "")
 	if err != nil {
 		return s
 	}
@@ -220,7 +222,7 @@ func (d *discovery) one(ctx context.Context, path, name string) served {
 	s.stale = false
 	for _, r := range list.Resources {
 		if !strings.Contains(r.Name, "/") {
-			s.resources = append(s.resources, resource{name: r.Name, kind: r.Kind})
+			s.resources = append(s.resources, servedResource{name: r.Name, kind: r.Kind})
 		}
 	}
 	return s

@@ -46,30 +46,32 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(body))
 }
 
-func discoveryOf(t *testing.T, s *server) *discovery {
+func discoveryOf(t *testing.T, s *server) *apiDiscovery {
 	t.Helper()
 	front := httptest.NewServer(s)
 	t.Cleanup(front.Close)
-	d, err := newDiscovery(&rest.Config{Host: front.URL}, front.Client())
+	d, err := newAPIDiscovery(&rest.Config{Host: front.URL}, front.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-func (d *discovery) all() []served { return append(d.documents[0].found, d.documents[1].found...) }
+func (d *apiDiscovery) all() []servedGroupVersion {
+	return append(d.documents[0].found, d.documents[1].found...)
+}
 
 func TestDiscoveryCostsNothingWhileNothingChanges(t *testing.T) {
 	s := &server{bodies: map[string]string{"/api": `{"kind":"APIGroupDiscoveryList","items":[]}`, "/apis": aggregatedApps}}
 	d := discoveryOf(t, s)
 	for range 3 {
-		d.look(t.Context())
+		d.refreshDocuments(t.Context())
 	}
-	want := []served{
-		{groupVersion: "apps/v1", resources: []resource{{"deployments", "Deployment"}}},
+	want := []servedGroupVersion{
+		{groupVersion: "apps/v1", resources: []servedResource{{"deployments", "Deployment"}}},
 		{groupVersion: "apps/v2", stale: true},
 	}
-	if diff := cmp.Diff(want, d.all(), cmp.AllowUnexported(served{}, resource{})); diff != "" {
+	if diff := cmp.Diff(want, d.all(), cmp.AllowUnexported(servedGroupVersion{}, servedResource{})); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)
 	}
 	if s.whole != 2 {
@@ -84,13 +86,13 @@ func TestAnOlderServerIsAskedOneByOne(t *testing.T) {
 		"/apis":         `{"kind":"APIGroupList","groups":[{"versions":[{"groupVersion":"apps/v1"},{"groupVersion":"away/v1"}]}]}`,
 		"/apis/apps/v1": `{"kind":"APIResourceList","resources":[{"name":"deployments","kind":"Deployment"}]}`,
 	}})
-	d.look(t.Context())
-	want := []served{
-		{groupVersion: "v1", resources: []resource{{"pods", "Pod"}}},
-		{groupVersion: "apps/v1", resources: []resource{{"deployments", "Deployment"}}},
+	d.refreshDocuments(t.Context())
+	want := []servedGroupVersion{
+		{groupVersion: "v1", resources: []servedResource{{"pods", "Pod"}}},
+		{groupVersion: "apps/v1", resources: []servedResource{{"deployments", "Deployment"}}},
 		{groupVersion: "away/v1", stale: true},
 	}
-	if diff := cmp.Diff(want, d.all(), cmp.AllowUnexported(served{}, resource{})); diff != "" {
+	if diff := cmp.Diff(want, d.all(), cmp.AllowUnexported(servedGroupVersion{}, servedResource{})); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)
 	}
 }
@@ -100,26 +102,26 @@ func TestOneFailureIsNotTold(t *testing.T) {
 	d := discoveryOf(t, s)
 	connection := &fleetv1alpha1.ClusterConnection{}
 	says := func() string {
-		d.tell(connection)
+		d.setEnablements(connection)
 		return connection.Status.Conditions[0].Reason + " " + connection.Status.Conditions[0].Message
 	}
-	d.look(t.Context())
+	d.refreshDocuments(t.Context())
 	before := says()
 	delete(s.bodies, "/apis")
-	if again := d.look(t.Context()); !again || says() != before {
+	if again := d.refreshDocuments(t.Context()); !again || says() != before {
 		t.Errorf("after one failure: again=%t, told %q", again, says())
 	}
-	if again := d.look(t.Context()); again || says() == before || len(connection.Status.APIEnablements) != 1 {
+	if again := d.refreshDocuments(t.Context()); again || says() == before || len(connection.Status.APIEnablements) != 1 {
 		t.Errorf("after two failures: again=%t, told %q and %v", again, says(), connection.Status.APIEnablements)
 	}
 	s.bodies["/apis"] = aggregatedApps
-	if d.look(t.Context()); says() != before {
+	if d.refreshDocuments(t.Context()); says() != before {
 		t.Errorf("when it is back: told %q", says())
 	}
 	// One that never told anything is told at once.
 	empty := discoveryOf(t, &server{})
-	empty.look(t.Context())
-	empty.tell(connection)
+	empty.refreshDocuments(t.Context())
+	empty.setEnablements(connection)
 	if reason := connection.Status.Conditions[0].Reason; reason != fleetv1alpha1.ClusterConnectionReasonEmpty {
 		t.Errorf("a server that tells nothing: %s", reason)
 	}
@@ -157,8 +159,8 @@ func TestWhatIsFoundIsBounded(t *testing.T) {
 		for way, body := range ways {
 			s.bodies["/apis"] = body
 			d := discoveryOf(t, s)
-			d.look(t.Context())
-			d.look(t.Context())
+			d.refreshDocuments(t.Context())
+			d.refreshDocuments(t.Context())
 			bytes := 0
 			for _, found := range d.all() {
 				for _, r := range found.resources {
@@ -169,7 +171,7 @@ func TestWhatIsFoundIsBounded(t *testing.T) {
 				t.Errorf("%s, %s: %d bytes of names are kept, want at most %d", test, way, bytes, most)
 			}
 			connection := &fleetv1alpha1.ClusterConnection{}
-			d.tell(connection)
+			d.setEnablements(connection)
 			if told := connection.Status.APIEnablements; len(told) == 0 || told[len(told)-1].GroupVersion != "v1" {
 				t.Errorf("%s, %s: of %d groups and versions that are told, none is that of the core", test, way, len(told))
 			}
@@ -184,13 +186,13 @@ func TestWhatIsFoundIsBounded(t *testing.T) {
 // TestWhatIsToldIsKept has an API server serve as much as is told.
 func TestWhatIsToldIsKept(t *testing.T) {
 	t.Parallel()
-	var found findings
+	var found discoveryFindings
 	for group := range groupVersionsMax {
-		s := served{groupVersion: fmt.Sprintf("group%d.example.net/v1", group)}
+		s := servedGroupVersion{groupVersion: fmt.Sprintf("group%d.example.net/v1", group)}
 		for i := range resourcesMax / groupVersionsMax {
-			s.resources = append(s.resources, resource{name: fmt.Sprintf("resources-of-a-long-name-%d", i), kind: fmt.Sprintf("ResourceOfALongName%d", i)})
+			s.resources = append(s.resources, servedResource{name: fmt.Sprintf("resources-of-a-long-name-%d", i), kind: fmt.Sprintf("ResourceOfALongName%d", i)})
 		}
-		if err := found.add(s); err != nil {
+		if err := found.addGroupVersion(s); err != nil {
 			t.Fatalf("after %d groups: %v", group, err)
 		}
 	}

@@ -27,28 +27,28 @@ const (
 	namesMax = 10
 )
 
-// tell says what the cluster serves, in the status of a ClusterConnection that
+// setEnablements says what the cluster serves, in the status of a ClusterConnection that
 // has what was known before.
-func (d *discovery) tell(connection *fleetv1alpha1.ClusterConnection) {
-	var found []served
+func (d *apiDiscovery) setEnablements(connection *fleetv1alpha1.ClusterConnection) {
+	var found []servedGroupVersion
 	var failed []string
 	for _, doc := range d.documents {
 		found = append(found, doc.found...)
-		if doc.lost() {
+		if doc.isUnavailable() {
 			failed = append(failed, "/"+doc.path)
 		}
 	}
-	list, condition := enablements(connection.Status.APIEnablements, found, failed)
+	list, condition := mergeEnablements(connection.Status.APIEnablements, found, failed)
 	connection.Status.APIEnablements = list
-	conditions.Set(&connection.Status.Conditions, connection.Generation, condition)
+	conditions.SetCondition(&connection.Status.Conditions, connection.Generation, condition)
 }
 
-// enablements returns what to tell of what was found, and of what was known
+// mergeEnablements returns what to tell of what was found, and of what was known
 // before where something is missing. failed are the documents that the API
 // server did not give.
-func enablements(known []fleetv1alpha1.APIEnablement, found []served, failed []string) ([]fleetv1alpha1.APIEnablement, metav1.Condition) {
-	if len(found) == 0 || len(failed) == len(discovery{}.documents) {
-		return known, incomplete(fleetv1alpha1.ClusterConnectionReasonEmpty, "API discovery failed; the previous list is kept")
+func mergeEnablements(known []fleetv1alpha1.APIEnablement, found []servedGroupVersion, failed []string) ([]fleetv1alpha1.APIEnablement, metav1.Condition) {
+	if len(found) == 0 || len(failed) == len(apiDiscovery{}.documents) {
+		return known, incompleteCondition(fleetv1alpha1.ClusterConnectionReasonEmpty, "API discovery failed; the previous list is kept")
 	}
 	before := map[string]fleetv1alpha1.APIEnablement{}
 	for _, e := range known {
@@ -57,7 +57,7 @@ func enablements(known []fleetv1alpha1.APIEnablement, found []served, failed []s
 	var list []fleetv1alpha1.APIEnablement
 	var stale []string
 	for _, s := range found {
-		e := fleetv1alpha1.APIEnablement{GroupVersion: s.groupVersion, Resources: resources(s.resources)}
+		e := fleetv1alpha1.APIEnablement{GroupVersion: s.groupVersion, Resources: reportableResources(s.resources)}
 		if s.stale {
 			stale = append(stale, s.groupVersion)
 			if old, ok := before[s.groupVersion]; ok && len(e.Resources) == 0 {
@@ -76,7 +76,7 @@ func enablements(known []fleetv1alpha1.APIEnablement, found []served, failed []s
 	}
 	slices.SortFunc(list, func(a, b fleetv1alpha1.APIEnablement) int { return cmp.Compare(a.GroupVersion, b.GroupVersion) })
 	list = slices.CompactFunc(list, func(a, b fleetv1alpha1.APIEnablement) bool { return a.GroupVersion == b.GroupVersion })
-	told := limit(list)
+	told := limitEnablements(list)
 	slices.Sort(stale)
 	switch {
 	case len(failed)+len(stale) > 0:
@@ -85,9 +85,9 @@ func enablements(known []fleetv1alpha1.APIEnablement, found []served, failed []s
 		if more := len(missing) - namesMax; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		return told, incomplete(fleetv1alpha1.ClusterConnectionReasonPartial, "not discovered: "+text+"; their previous entries are kept")
+		return told, incompleteCondition(fleetv1alpha1.ClusterConnectionReasonPartial, "not discovered: "+text+"; their previous entries are kept")
 	case len(told) < len(list):
-		return told, incomplete(fleetv1alpha1.ClusterConnectionReasonPartial, fmt.Sprintf("the cluster serves %d groups and versions, only %d are listed", len(list), len(told)))
+		return told, incompleteCondition(fleetv1alpha1.ClusterConnectionReasonPartial, fmt.Sprintf("the cluster serves %d groups and versions, only %d are listed", len(list), len(told)))
 	}
 	return told, metav1.Condition{
 		Type: fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements, Status: metav1.ConditionTrue,
@@ -95,7 +95,7 @@ func enablements(known []fleetv1alpha1.APIEnablement, found []served, failed []s
 	}
 }
 
-func incomplete(reason, message string) metav1.Condition {
+func incompleteCondition(reason, message string) metav1.Condition {
 	return metav1.Condition{
 		Type: fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements, Status: metav1.ConditionFalse, Reason: reason, Message: message,
 	}
@@ -109,16 +109,16 @@ func documentOf(groupVersion string) string {
 	return "/api"
 }
 
-// isTold reports whether a resource has names as those of Kubernetes are.
-func (r resource) isTold() bool {
+// isReportable reports whether a resource has names as those of Kubernetes are.
+func (r servedResource) isReportable() bool {
 	return r.name != "" && r.kind != "" && len(r.name) <= nameBytesMax && len(r.kind) <= nameBytesMax
 }
 
-// resources returns the resources in the order of their names, each once.
-func resources(found []resource) []fleetv1alpha1.APIResource {
+// reportableResources returns the resources in the order of their names, each once.
+func reportableResources(found []servedResource) []fleetv1alpha1.APIResource {
 	var list []fleetv1alpha1.APIResource
 	for _, r := range found {
-		if r.isTold() {
+		if r.isReportable() {
 			list = append(list, fleetv1alpha1.APIResource{Name: r.name, Kind: r.kind})
 		}
 	}
@@ -128,8 +128,8 @@ func resources(found []resource) []fleetv1alpha1.APIResource {
 	return slices.CompactFunc(list, func(a, b fleetv1alpha1.APIResource) bool { return a.Name == b.Name })
 }
 
-// limit returns as many of the first ones as may be told.
-func limit(list []fleetv1alpha1.APIEnablement) []fleetv1alpha1.APIEnablement {
+// limitEnablements returns as many of the first ones as may be told.
+func limitEnablements(list []fleetv1alpha1.APIEnablement) []fleetv1alpha1.APIEnablement {
 	n := 0
 	for i, e := range list[:min(len(list), groupVersionsMax)] {
 		if n += len(e.Resources); n > resourcesMax {

@@ -14,19 +14,19 @@ const (
 	resourceBytes = 32
 )
 
-// findings are what an API server was found to serve.
-type findings struct {
-	all   []served
+// discoveryFindings are what an API server was found to serve.
+type discoveryFindings struct {
+	all   []servedGroupVersion
 	bytes int
 }
 
-// add keeps what is found, without the names that are not told. It returns an error if that is
+// addGroupVersion keeps what is found, without the names that are not told. It returns an error if that is
 // too much, and then keeps nothing of it.
-func (f *findings) add(s served) error {
+func (f *discoveryFindings) addGroupVersion(s servedGroupVersion) error {
 	bytes := servedBytes + len(s.groupVersion)
 	kept := s.resources[:0]
 	for _, r := range s.resources {
-		if r.isTold() {
+		if r.isReportable() {
 			kept = append(kept, r)
 			bytes += resourceBytes + len(r.name) + len(r.kind)
 		}
@@ -34,7 +34,7 @@ func (f *findings) add(s served) error {
 	if bytes += f.bytes; bytes > foundBytesMax {
 		return fmt.Errorf("the API server serves more than the %d bytes of names that are kept", foundBytesMax)
 	}
-	s.resources = append([]resource(nil), kept...) // without room for those that are dropped
+	s.resources = append([]servedResource(nil), kept...) // without room for those that are dropped
 	f.all = append(f.all, s)
 	f.bytes = bytes
 	return nil

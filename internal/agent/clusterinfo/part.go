@@ -41,8 +41,8 @@ const (
 	absentMax = time.Hour
 )
 
-// Part reports what each cluster is and has.
-type Part struct {
+// InfoPart reports what each cluster is and has.
+type InfoPart struct {
 	// DiscoverEvery is the time between two looks at the APIs of the member, unless its
 	// CustomResourceDefinitions change. Defaults to a minute.
 	DiscoverEvery time.Duration
@@ -51,28 +51,28 @@ type Part struct {
 	// Clock defaults to the real one.
 	Clock clock.Clock
 
-	spacings fleet.Kept[*spacing]
+	spacings fleet.KeptState[*reportSpacing]
 }
 
 // Name implements fleet.Part.
-func (p *Part) Name() string { return "clusterinfo" }
+func (p *InfoPart) Name() string { return "clusterinfo" }
 
 // Engage implements fleet.Part.
-func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	r := &reporter{connection: c, clock: p.Clock, pace: pace{every: p.DiscoverEvery}}
+func (p *InfoPart) Engage(ctx context.Context, c *fleet.Connection) error {
+	r := &infoReporter{connection: c, clock: p.Clock, pace: discoverySchedule{every: p.DiscoverEvery}}
 	if r.clock == nil {
 		r.clock = clock.RealClock{}
 	}
-	r.spacing = p.spacings.Of(ctx, r.clock, c.Name, newSpacing)
+	r.spacing = p.spacings.StateOf(ctx, r.clock, c.Name, newReportSpacing)
 	if r.pace.every == 0 {
 		r.pace.every = discoverEvery
 	}
 	r.firstBy = r.clock.Now().Add(firstPatience)
 	var err error
-	if r.apis, err = newDiscovery(c.Spoke.GetConfig(), c.Spoke.GetHTTPClient()); err != nil {
+	if r.apis, err = newAPIDiscovery(c.Spoke.GetConfig(), c.Spoke.GetHTTPClient()); err != nil {
 		return err
 	}
-	loop := fleet.NewLoop(r.report)
+	loop := fleet.NewLoop(r.reportInfo)
 	r.kick = loop.Kick
 	loop.Clock = r.clock
 	loop.Failed = p.Failed
@@ -85,7 +85,7 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 		UpdateFunc: func(before, after any) {
 			b, _ := before.(*corev1.Node)
 			a, _ := after.(*corev1.Node)
-			if b == nil || a == nil || !nodes.Same(b, a) {
+			if b == nil || a == nil || !nodes.EqualForSummary(b, a) {
 				loop.Kick()
 			}
 		},
@@ -100,7 +100,7 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	registration, err := clusters.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { loop.Kick() },
 		UpdateFunc: func(before, after any) {
-			if version(before) != version(after) {
+			if kubernetesVersionOf(before) != kubernetesVersionOf(after) {
 				loop.Kick()
 			}
 		},
@@ -112,8 +112,8 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	return nil
 }
 
-// version returns the version of Kubernetes that a ManagedCluster tells.
-func version(obj any) string {
+// kubernetesVersionOf returns the version of Kubernetes that a ManagedCluster tells.
+func kubernetesVersionOf(obj any) string {
 	if mc, ok := obj.(*clusterv1.ManagedCluster); ok {
 		return mc.Status.Version.Kubernetes
 	}

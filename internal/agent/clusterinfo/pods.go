@@ -28,18 +28,18 @@ import (
 // cluster that always changes.
 const podsPause = 30 * time.Second
 
-// pods follows what the pods of the member request. It is a watch.Handler.
-type pods struct {
+// podRequests follows what the pods of the member request. It is a watch.Handler.
+type podRequests struct {
 	kick func()
 	stop context.CancelFunc
 
 	// taken is what is reported, and takeAt when it may change again. Only the loop
 	// uses them.
-	taken  *requests.Taken
+	taken  *requests.SumsSnapshot
 	takeAt time.Time
 
 	mu   sync.Mutex
-	sums requests.Sums
+	sums requests.ClusterSums
 	// known says that the sums are of all pods, changed that they are not those that
 	// were taken last, and refused that the agent may not list pods.
 	known, changed, refused bool
@@ -47,7 +47,7 @@ type pods struct {
 
 // followPods follows the pods until it is stopped or ctx ends. Those that have
 // finished are not asked for.
-func followPods(ctx context.Context, c *fleet.Connection, clk clock.Clock, kick func()) (*pods, error) {
+func followPods(ctx context.Context, c *fleet.Connection, clk clock.Clock, kick func()) (*podRequests, error) {
 	reader, err := client.NewWithWatch(c.Spoke.GetConfig(), client.Options{
 		HTTPClient: c.Spoke.GetHTTPClient(), Scheme: c.Spoke.GetScheme(), Mapper: c.Spoke.GetRESTMapper(),
 	})
@@ -57,18 +57,18 @@ func followPods(ctx context.Context, c *fleet.Connection, clk clock.Clock, kick 
 	unfinished := fields.AndSelectors(
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
-	p := &pods{kick: kick}
-	ctx, p.stop = context.WithCancel(dial.Reduced(ctx))
-	follower := watch.Watch[*requests.Pod]{
-		Source: watch.Reduced(reader, &corev1.PodList{}, unfinished, requests.Of), Handler: p, Clock: clk,
+	p := &podRequests{kick: kick}
+	ctx, p.stop = context.WithCancel(dial.ReducedContext(ctx))
+	follower := watch.Watch[*requests.PodRequest]{
+		Source: watch.ReducedSource(reader, &corev1.PodList{}, unfinished, requests.PodRequestOf), Handler: p, Clock: clk,
 	}
-	c.Go(func() { follower.Run(ctx) })
+	c.Go(func() { follower.RunReflector(ctx) })
 	return p, nil
 }
 
-// take returns the sums that are to be reported, nil if they are not known, and
+// takeSums returns the sums that are to be reported, nil if they are not known, and
 // when they may change, zero if nothing changed.
-func (p *pods) take(now time.Time) (taken *requests.Taken, again time.Duration) {
+func (p *podRequests) takeSums(now time.Time) (taken *requests.SumsSnapshot, again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.changed {
@@ -80,28 +80,28 @@ func (p *pods) take(now time.Time) (taken *requests.Taken, again time.Duration) 
 	p.taken = nil
 	p.changed = false
 	if p.known {
-		p.taken, p.takeAt = p.sums.Take(), now.Add(podsPause)
+		p.taken, p.takeAt = p.sums.TakeSnapshot(), now.Add(podsPause)
 	}
 	return p.taken, 0
 }
 
-// forbidden tells whether the agent may not list pods.
-func (p *pods) forbidden() bool {
+// isForbidden reports whether the agent may not list pods.
+func (p *podRequests) isForbidden() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.refused
 }
 
-// change changes what is known, and kicks the loop if that has seen all changes
+// applyChange changes what is known, and kicks the loop if that has seen all changes
 // before.
-func (p *pods) change(do func() (changed bool)) {
-	if p.news(do) {
+func (p *podRequests) applyChange(do func() (changed bool)) {
+	if p.markPodsChanged(do) {
 		p.kick()
 	}
 }
 
-// news changes what is known, and returns true if the loop does not know yet that something changed.
-func (p *pods) news(do func() (changed bool)) bool {
+// markPodsChanged changes what is known, and returns true if the loop does not know yet that something changed.
+func (p *podRequests) markPodsChanged(do func() (changed bool)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	news := do() && !p.changed
@@ -110,9 +110,9 @@ func (p *pods) news(do func() (changed bool)) bool {
 }
 
 // Replace implements watch.Handler.
-func (p *pods) Replace(all []*requests.Pod, _ string) {
-	p.change(func() bool {
-		p.sums.Replace(all)
+func (p *podRequests) Replace(all []*requests.PodRequest, _ string) {
+	p.applyChange(func() bool {
+		p.sums.ReplacePods(all)
 		p.known = true
 		p.refused = false
 		return true
@@ -120,23 +120,27 @@ func (p *pods) Replace(all []*requests.Pod, _ string) {
 }
 
 // Update implements watch.Handler.
-func (p *pods) Update(pod *requests.Pod) { p.change(func() bool { return p.sums.Set(pod) }) }
+func (p *podRequests) Update(pod *requests.PodRequest) {
+	p.applyChange(func() bool { return p.sums.SetPod(pod) })
+}
 
 // Delete implements watch.Handler.
-func (p *pods) Delete(pod *requests.Pod) { p.change(func() bool { return p.sums.Delete(pod.UID) }) }
+func (p *podRequests) Delete(pod *requests.PodRequest) {
+	p.applyChange(func() bool { return p.sums.DeletePod(pod.UID) })
+}
 
 // Bookmark implements watch.Handler.
-func (p *pods) Bookmark(string) {}
+func (p *podRequests) Bookmark(string) {}
 
 // Failed implements watch.Handler. What is known stays until there is something
 // better, unless the pods are none of the agent's business.
-func (p *pods) Failed(err error) {
-	if !watch.Refused(err) {
+func (p *podRequests) Failed(err error) {
+	if !watch.IsRefused(err) {
 		return
 	}
-	p.change(func() bool {
+	p.applyChange(func() bool {
 		before := p.refused
-		p.sums = requests.Sums{}
+		p.sums = requests.ClusterSums{}
 		p.known = false
 		p.refused = true
 		return !before

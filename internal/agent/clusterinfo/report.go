@@ -29,11 +29,11 @@ import (
 // an owner of its own for what it says of the connection.
 const fieldOwner = "cluster-info"
 
-// reporter reports what one cluster is and has. Only its loop uses it.
-type reporter struct {
+// infoReporter reports what one cluster is and has. Only its loop uses it.
+type infoReporter struct {
 	connection *fleet.Connection
 	clock      clock.Clock
-	apis       *discovery
+	apis       *apiDiscovery
 	nodes      cache.Informer
 	kick       func()
 
@@ -44,78 +44,78 @@ type reporter struct {
 	absences int
 	// changes follows have, and pods what pods request while have asks for that; nil
 	// if they do not.
-	changes *changes
-	pods    *pods
+	changes *connectionChanges
+	pods    *podRequests
 	// definitions follows which kinds are defined in the member, and pace says when to
 	// look at the APIs again.
-	definitions *definitions
-	pace        pace
+	definitions *definitionChanges
+	pace        discoverySchedule
 	// spacing says when the hub may be written to again, also after an earlier connection.
-	spacing *spacing
+	spacing *reportSpacing
 	// firstBy is how long the first report may wait.
 	firstBy time.Time
 }
 
-// report tells the hub what changed. It returns when to look again.
-func (r *reporter) report(ctx context.Context) (time.Duration, error) {
+// reportInfo tells the hub what changed. It returns when to look again.
+func (r *infoReporter) reportInfo(ctx context.Context) (time.Duration, error) {
 	now := r.clock.Now()
 	if wait := r.readAt.Sub(now); r.have == nil && wait > 0 {
 		return wait, nil
 	}
-	if !now.Before(r.readAt) || r.changes.since(r.have) {
-		if err := r.read(ctx, now); err != nil || r.have == nil {
+	if !now.Before(r.readAt) || r.changes.changedSince(r.have) {
+		if err := r.readConnection(ctx, now); err != nil || r.have == nil {
 			return r.readAt.Sub(now), err
 		}
 	}
-	if err := r.follow(ctx); err != nil {
+	if err := r.followSources(ctx); err != nil {
 		return 0, err
 	}
-	want, again, err := r.desired(ctx, now)
+	want, again, err := r.desiredConnection(ctx, now)
 	if err != nil {
 		return 0, err
 	}
-	if wait := r.firstBy.Sub(now); wait > 0 && !r.complete(want) {
+	if wait := r.firstBy.Sub(now); wait > 0 && !r.isComplete(want) {
 		return min(wait, again), nil // what is missing comes at once, and kicks the loop
 	}
 	if equality.Semantic.DeepEqual(want.Status, r.have.Status) {
 		return max(again, time.Millisecond), nil
 	}
 	apis := !equality.Semantic.DeepEqual(want.Status.APIEnablements, r.have.Status.APIEnablements)
-	if wait := r.spacing.at(apis).Sub(now); wait > 0 {
+	if wait := r.spacing.nextWrite(apis).Sub(now); wait > 0 {
 		return min(wait, again), nil
 	}
-	return max(again, time.Millisecond), r.write(ctx, want, now, apis)
+	return max(again, time.Millisecond), r.applyConnectionStatus(ctx, want, now, apis)
 }
 
-// desired returns what the hub should have, and when to look again.
-func (r *reporter) desired(ctx context.Context, now time.Time) (want *fleetv1alpha1.ClusterConnection, again time.Duration, err error) {
+// desiredConnection returns what the hub should have, and when to look again.
+func (r *infoReporter) desiredConnection(ctx context.Context, now time.Time) (want *fleetv1alpha1.ClusterConnection, again time.Duration, err error) {
 	want = r.have.DeepCopy()
-	if r.definitions.take() {
-		r.pace.change(now)
+	if r.definitions.takeChanged() {
+		r.pace.scheduleAfterChange(now)
 	}
-	if !now.Before(r.pace.at()) {
-		r.pace.looked(now, r.apis.look(ctx))
+	if !now.Before(r.pace.nextDiscovery()) {
+		r.pace.scheduleNextDiscovery(now, r.apis.refreshDocuments(ctx))
 	}
-	r.apis.tell(want)
-	again = min(r.pace.at().Sub(now), r.readAt.Sub(now))
-	pods, err := r.tellNodes(ctx, want, now)
+	r.apis.setEnablements(want)
+	again = min(r.pace.nextDiscovery().Sub(now), r.readAt.Sub(now))
+	pods, err := r.setNodeSummary(ctx, want, now)
 	if err != nil {
 		return nil, 0, err
 	}
 	if pods > 0 {
 		again = min(again, pods)
 	}
-	return want, again, r.tellFacts(ctx, want)
+	return want, again, r.setClusterFacts(ctx, want)
 }
 
-// complete tells whether all is known that a report has.
-func (r *reporter) complete(want *fleetv1alpha1.ClusterConnection) bool {
-	return want.Status.NodeSummary != nil && want.Status.KubernetesVersion != "" && (r.pods == nil || r.pods.taken != nil || r.pods.forbidden())
+// isComplete reports whether all is known that a report has.
+func (r *infoReporter) isComplete(want *fleetv1alpha1.ClusterConnection) bool {
+	return want.Status.NodeSummary != nil && want.Status.KubernetesVersion != "" && (r.pods == nil || r.pods.taken != nil || r.pods.isForbidden())
 }
 
-// follow follows what the hub asks for, which kinds are defined, and the pods if it asks for
+// followSources follows what the hub asks for, which kinds are defined, and the pods if it asks for
 // them.
-func (r *reporter) follow(ctx context.Context) (err error) {
+func (r *infoReporter) followSources(ctx context.Context) (err error) {
 	if r.changes == nil {
 		if r.changes, err = followChanges(ctx, r.connection, r.clock, r.kick); err != nil {
 			return err
@@ -137,14 +137,14 @@ func (r *reporter) follow(ctx context.Context) (err error) {
 	return err
 }
 
-// read reads what the hub has. One without a ClusterConnection for us is left
+// readConnection reads what the hub has. One without a ClusterConnection for us is left
 // alone, longer and longer.
-func (r *reporter) read(ctx context.Context, now time.Time) error {
+func (r *infoReporter) readConnection(ctx context.Context, now time.Time) error {
 	have := &fleetv1alpha1.ClusterConnection{}
 	err := r.connection.Hub.GetAPIReader().Get(ctx, client.ObjectKey{Name: string(r.connection.Name)}, have)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), meta.IsNoMatchError(err):
-		r.leaveAlone(now)
+		r.backOffFromHub(now)
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading ClusterConnection %q: %w", r.connection.Name, err)
@@ -160,7 +160,7 @@ func (r *reporter) read(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func (r *reporter) leaveAlone(now time.Time) {
+func (r *infoReporter) backOffFromHub(now time.Time) {
 	r.absences++
 	if r.changes != nil {
 		r.changes.stop()
@@ -174,11 +174,11 @@ func (r *reporter) leaveAlone(now time.Time) {
 	r.changes = nil
 	r.pods = nil
 	r.definitions = nil
-	r.have, r.readAt = nil, now.Add(backoff.After(r.absences, backoff.Between(absentMin, absentMax)))
+	r.have, r.readAt = nil, now.Add(backoff.DelayAfter(r.absences, backoff.ExponentialBetween(absentMin, absentMax)))
 }
 
-// tellFacts says who the cluster is, and its version, once they are known.
-func (r *reporter) tellFacts(ctx context.Context, want *fleetv1alpha1.ClusterConnection) error {
+// setClusterFacts says who the cluster is, and its version, once they are known.
+func (r *infoReporter) setClusterFacts(ctx context.Context, want *fleetv1alpha1.ClusterConnection) error {
 	mc := &clusterv1.ManagedCluster{}
 	if err := r.connection.Hub.GetClient().Get(ctx, client.ObjectKey{Name: want.Name}, mc); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading ManagedCluster %q: %w", want.Name, err)
@@ -187,18 +187,18 @@ func (r *reporter) tellFacts(ctx context.Context, want *fleetv1alpha1.ClusterCon
 		want.Status.KubernetesVersion = version
 	}
 	if r.connection.HubCA != nil {
-		pins := certs.Pins(r.connection.HubCA())
+		pins := certs.PublicKeyPins(r.connection.HubCA())
 		want.Status.HubAuthorities = pins[:min(len(pins), fleetv1alpha1.HubAuthoritiesMax)]
 	}
 	// Of a member that does not answer it is known later.
-	if id, err := r.connection.Identity(ctx); err == nil && id != "" {
+	if id, err := r.connection.ReadIdentity(ctx); err == nil && id != "" {
 		want.Status.ID = id
 	}
 	return nil
 }
 
-// write applies what this agent says, and no more; apis says that the APIs are others.
-func (r *reporter) write(ctx context.Context, want *fleetv1alpha1.ClusterConnection, now time.Time, apis bool) error {
+// applyConnectionStatus applies what this agent says, and no more; apis says that the APIs are others.
+func (r *infoReporter) applyConnectionStatus(ctx context.Context, want *fleetv1alpha1.ClusterConnection, now time.Time, apis bool) error {
 	mine := &fleetv1alpha1.ClusterConnectionStatus{
 		ID: want.Status.ID, KubernetesVersion: want.Status.KubernetesVersion, APIEnablements: want.Status.APIEnablements,
 		NodeSummary: want.Status.NodeSummary, ResourceSummary: want.Status.ResourceSummary,
@@ -214,17 +214,17 @@ func (r *reporter) write(ctx context.Context, want *fleetv1alpha1.ClusterConnect
 		return fmt.Errorf("encoding the status of ClusterConnection %q: %w", want.Name, err)
 	}
 	delete(fields, "conditions")
-	list := conditions.Of(want.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements,
+	list := conditions.SelectByType(want.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements,
 		fleetv1alpha1.ClusterConnectionConditionCompleteResourceSummary)
 	err = conditions.ApplyStatus(ctx, r.connection.Hub.GetClient(), want, fieldOwner, list, fields)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsConflict(err): // not ours, or another one by now
-		r.leaveAlone(now)
+		r.backOffFromHub(now)
 		return nil
 	case err != nil:
 		return err
 	}
 	r.have = want
-	r.spacing.wrote(now, apis, len(text))
+	r.spacing.countWrite(now, apis, len(text))
 	return nil
 }

@@ -18,36 +18,38 @@ const (
 	reportRate = 16 << 10
 )
 
-// spacing says when the hub may be written to again. It knows no clock.
-type spacing struct {
+// reportSpacing says when the hub may be written to again. It knows no clock.
+type reportSpacing struct {
 	// last is when the hub was written to, and apis when it was told of other APIs.
 	last, apis time.Time
 	// bytes are those of reports.
-	bytes *reportlimit.Limit
+	bytes *reportlimit.ReportLimit
 }
 
-func newSpacing() *spacing { return &spacing{bytes: reportlimit.New(reportRate, reportBurst)} }
+func newReportSpacing() *reportSpacing {
+	return &reportSpacing{bytes: reportlimit.NewReportLimit(reportRate, reportBurst)}
+}
 
-// at returns when the hub may be written to again. What tells of other APIs waits only for the
+// nextWrite returns when the hub may be written to again. What tells of other APIs waits only for the
 // last time that it did: clusters are chosen by their APIs. So there are as many writes at most
 // as if each waited for writePause and each change of the APIs for promptPause. Both wait until
 // what was written is paid for.
-func (s *spacing) at(apis bool) time.Time {
+func (s *reportSpacing) nextWrite(apis bool) time.Time {
 	next := s.last.Add(writePause)
 	if apis {
 		next = s.apis.Add(promptPause)
 	}
-	if paid := s.bytes.Paid(); paid.After(next) {
+	if paid := s.bytes.PaidOffTime(); paid.After(next) {
 		return paid
 	}
 	return next
 }
 
-// wrote says that the hub was written to, and has so many bytes.
-func (s *spacing) wrote(now time.Time, apis bool, bytes int) {
+// countWrite says that the hub was written to, and has so many bytes.
+func (s *reportSpacing) countWrite(now time.Time, apis bool, bytes int) {
 	s.last = now
 	if apis {
 		s.apis = now
 	}
-	s.bytes.Wrote(now, bytes)
+	s.bytes.CountWrite(now, bytes)
 }

@@ -16,22 +16,22 @@ import (
 func reports(until, serving time.Duration, come ...time.Duration) (told, writes []time.Duration) {
 	const tick = 100 * time.Millisecond
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	p, s := pace{every: time.Minute}, newSpacing()
+	p, s := discoverySchedule{every: time.Minute}, newReportSpacing()
 	told = make([]time.Duration, len(come))
 	found, known := 0, 0
 	for at := time.Duration(0); at < until; at += tick {
 		now := start.Add(at)
 		if slices.Contains(come, at-settle) {
-			p.change(now)
+			p.scheduleAfterChange(now)
 		}
-		if !now.Before(p.at()) {
-			p.looked(now, false)
+		if !now.Before(p.nextDiscovery()) {
+			p.scheduleNextDiscovery(now, false)
 			for found < len(come) && come[found]+serving <= at {
 				found++
 			}
 		}
-		if apis := found > known; !now.Before(s.at(apis)) {
-			s.wrote(now, apis, reportRate)
+		if apis := found > known; !now.Before(s.nextWrite(apis)) {
+			s.countWrite(now, apis, reportRate)
 			writes = append(writes, at)
 			for ; known < found; known++ {
 				told[known] = at
@@ -103,10 +103,10 @@ func TestReportsAreSpacedByTheirBytes(t *testing.T) {
 	const until, span = 30 * time.Minute, 10 * time.Minute
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	writes := func(bytes int) (all []time.Duration) {
-		s := newSpacing()
+		s := newReportSpacing()
 		for at := time.Duration(0); at < until; at += 100 * time.Millisecond {
-			if now := start.Add(at); !now.Before(s.at(true)) {
-				s.wrote(now, true, bytes)
+			if now := start.Add(at); !now.Before(s.nextWrite(true)) {
+				s.countWrite(now, true, bytes)
 				all = append(all, at)
 			}
 		}

@@ -19,10 +19,10 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/conditions"
 )
 
-// tellNodes says what nodes there are, and where, once that is known, and what the pods
+// setNodeSummary says what nodes there are, and where, once that is known, and what the pods
 // request, if somebody asks for it. It returns when that may change, zero if
 // nothing is known to come.
-func (r *reporter) tellNodes(ctx context.Context, want *fleetv1alpha1.ClusterConnection, now time.Time) (again time.Duration, err error) {
+func (r *infoReporter) setNodeSummary(ctx context.Context, want *fleetv1alpha1.ClusterConnection, now time.Time) (again time.Duration, err error) {
 	if !r.nodes.HasSynced() {
 		return 0, nil
 	}
@@ -31,27 +31,27 @@ func (r *reporter) tellNodes(ctx context.Context, want *fleetv1alpha1.ClusterCon
 		return 0, fmt.Errorf("reading the nodes of cluster %q: %w", want.Name, err)
 	}
 	want.Status.NodeSummary = &fleetv1alpha1.NodeSummary{
-		TotalNum: int32(len(list.Items)), ReadyNum: int32(nodes.Ready(list.Items)), //nolint:gosec // no cluster has so many
+		TotalNum: int32(len(list.Items)), ReadyNum: int32(nodes.CountReady(list.Items)), //nolint:gosec // no cluster has so many
 	}
-	place := nodes.PlaceOf(list.Items)
+	place := nodes.TopologyOf(list.Items)
 	want.Status.Zones = place.Zones
 	want.Status.Region = place.Region
 	want.Status.Provider = place.Provider
 	summary := &fleetv1alpha1.ResourceSummary{}
-	summary.Capacity, summary.Allocatable = nodes.Resources[string](list.Items)
+	summary.Capacity, summary.Allocatable = nodes.SumResources[string](list.Items)
 	if r.pods == nil {
 		want.Status.ResourceSummary = summary
 		meta.RemoveStatusCondition(&want.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteResourceSummary)
 		return 0, nil
 	}
-	taken, again := r.pods.take(now)
+	taken, again := r.pods.takeSums(now)
 	switch {
 	case taken != nil:
-		summary.Allocating, summary.Allocated = taken.Waiting.List(), taken.Placed.List()
-		summary.AllocatableModelings = grades.Count(grades.Of(&want.Spec), taken.Left(list.Items))
-		tellPods(want, metav1.ConditionTrue, fleetv1alpha1.ClusterConnectionReasonComplete, "all pods are counted")
-	case r.pods.forbidden():
-		tellPods(want, metav1.ConditionFalse, fleetv1alpha1.ClusterConnectionReasonPodsForbidden,
+		summary.Allocating, summary.Allocated = taken.Waiting.ResourceQuantities(), taken.Placed.ResourceQuantities()
+		summary.AllocatableModelings = grades.CountNodes(grades.ModelsOf(&want.Spec), taken.RemainingPerNode(list.Items))
+		setResourceSummaryCondition(want, metav1.ConditionTrue, fleetv1alpha1.ClusterConnectionReasonComplete, "all pods are counted")
+	case r.pods.isForbidden():
+		setResourceSummaryCondition(want, metav1.ConditionFalse, fleetv1alpha1.ClusterConnectionReasonPodsForbidden,
 			"the agent may not list and watch pods, so allocating, allocated and allocatableModelings are missing")
 	default:
 		if before := want.Status.ResourceSummary; before != nil {
@@ -60,16 +60,16 @@ func (r *reporter) tellNodes(ctx context.Context, want *fleetv1alpha1.ClusterCon
 			summary.AllocatableModelings = before.AllocatableModelings
 		}
 		if meta.FindStatusCondition(want.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteResourceSummary) == nil {
-			tellPods(want, metav1.ConditionFalse, fleetv1alpha1.ClusterConnectionReasonPodsUnknown, "the pods have not been listed yet")
+			setResourceSummaryCondition(want, metav1.ConditionFalse, fleetv1alpha1.ClusterConnectionReasonPodsUnknown, "the pods have not been listed yet")
 		}
 	}
 	want.Status.ResourceSummary = summary
 	return again, nil
 }
 
-// tellPods says whether the pods are counted.
-func tellPods(want *fleetv1alpha1.ClusterConnection, status metav1.ConditionStatus, reason, message string) {
-	conditions.Set(&want.Status.Conditions, want.Generation, metav1.Condition{
+// setResourceSummaryCondition says whether the pods are counted.
+func setResourceSummaryCondition(want *fleetv1alpha1.ClusterConnection, status metav1.ConditionStatus, reason, message string) {
+	conditions.SetCondition(&want.Status.Conditions, want.Generation, metav1.Condition{
 		Type: fleetv1alpha1.ClusterConnectionConditionCompleteResourceSummary, Status: status, Reason: reason, Message: message,
 	})
 }

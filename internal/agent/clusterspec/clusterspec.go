@@ -39,8 +39,8 @@ const AnnotationLabels = "agent.open-cluster-management.io/cluster-labels"
 
 const separator = ","
 
-// Part keeps labels and client configs of each cluster.
-type Part struct {
+// SpecPart keeps labels and client configs of each cluster.
+type SpecPart struct {
 	Labels map[string]string
 	// ClientConfigs are the addresses of the member's API server. If there are
 	// none, those on the hub are left alone.
@@ -50,16 +50,16 @@ type Part struct {
 }
 
 // Name implements fleet.Part.
-func (p *Part) Name() string { return "clusterspec" }
+func (p *SpecPart) Name() string { return "clusterspec" }
 
 // Engage implements fleet.Part.
-func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
+func (p *SpecPart) Engage(ctx context.Context, c *fleet.Connection) error {
 	informer, err := c.Hub.GetCache().GetInformer(ctx, &clusterv1.ManagedCluster{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
 	}
 	loop := fleet.NewLoop(func(ctx context.Context) (time.Duration, error) {
-		return 0, p.keep(ctx, c.Hub.GetClient(), string(c.Name))
+		return 0, p.syncManagedCluster(ctx, c.Hub.GetClient(), string(c.Name))
 	})
 	loop.Failed = p.Failed
 	kick := toolscache.ResourceEventHandlerFuncs{
@@ -68,7 +68,7 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 			was, _ := before.(*clusterv1.ManagedCluster)
 			is, _ := after.(*clusterv1.ManagedCluster)
 			if was == nil || is == nil || was.Generation != is.Generation ||
-				!maps.Equal(was.Labels, is.Labels) || agentlabels.Of(was).String() != agentlabels.Of(is).String() {
+				!maps.Equal(was.Labels, is.Labels) || agentlabels.AllowedOf(was).String() != agentlabels.AllowedOf(is).String() {
 				loop.Kick()
 			}
 		},
@@ -81,8 +81,8 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	return nil
 }
 
-// keep writes what differs.
-func (p *Part) keep(ctx context.Context, hub client.Client, name string) error {
+// syncManagedCluster writes what differs.
+func (p *SpecPart) syncManagedCluster(ctx context.Context, hub client.Client, name string) error {
 	mc := &clusterv1.ManagedCluster{}
 	if err := hub.Get(ctx, client.ObjectKey{Name: name}, mc); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -90,7 +90,7 @@ func (p *Part) keep(ctx context.Context, hub client.Client, name string) error {
 		}
 		return fmt.Errorf("reading ManagedCluster %q: %w", name, err)
 	}
-	want, withheld := p.desired(mc)
+	want, withheld := p.desiredCluster(mc)
 	if !equality.Semantic.DeepEqual(mc, want) {
 		if err := hub.Update(ctx, want); err != nil {
 			return fmt.Errorf("updating labels and client configs of ManagedCluster %q: %w", name, err)
@@ -112,28 +112,28 @@ func reportWithheldLabels(ctx context.Context, hub client.Client, mc *clusterv1.
 		condition.Message = fmt.Sprintf("the Klusterlet of the cluster wants these labels changed, which the hub does not leave to clusters: %s. "+
 			"Change them here, or allow the keys in spec.agentLabels of ClusterConnection %q", strings.Join(withheld, ", "), mc.Name)
 	}
-	list := conditions.Of(mc.Status.Conditions, condition.Type)
+	list := conditions.SelectByType(mc.Status.Conditions, condition.Type)
 	switch had := len(list) > 0; {
 	case !had && condition.Status == metav1.ConditionFalse,
 		had && list[0].Status == condition.Status && list[0].Message == condition.Message:
 		return nil
 	}
-	conditions.Set(&list, 0, condition)
+	conditions.SetCondition(&list, 0, condition)
 	return conditions.ApplyStatus(ctx, hub, mc, fleetv1alpha1.FieldOwnerClusterLabels, list, nil)
 }
 
-// desired returns the ManagedCluster with our labels and client configs, and the keys
+// desiredCluster returns the ManagedCluster with our labels and client configs, and the keys
 // of the labels that the hub does not leave to us and that would have to change.
-func (p *Part) desired(mc *clusterv1.ManagedCluster) (want *clusterv1.ManagedCluster, withheld []string) {
+func (p *SpecPart) desiredCluster(mc *clusterv1.ManagedCluster) (want *clusterv1.ManagedCluster, withheld []string) {
 	want = mc.DeepCopy()
-	allowed := agentlabels.Of(mc)
+	allowed := agentlabels.AllowedOf(mc)
 	managed := map[string]string{}
 	for _, key := range strings.Split(mc.Annotations[AnnotationLabels], separator) {
 		_, still := p.Labels[key]
 		value, there := mc.Labels[key]
 		switch {
-		case still || !there || !syncable(key):
-		case allowed.Allow(key):
+		case still || !there || !isSyncableLabel(key):
+		case allowed.AllowsKey(key):
 			delete(want.Labels, key)
 		default: // it stays ours, for when it may go
 			managed[key], withheld = value, append(withheld, key)
@@ -141,15 +141,15 @@ func (p *Part) desired(mc *clusterv1.ManagedCluster) (want *clusterv1.ManagedClu
 	}
 	for key, value := range p.Labels {
 		switch {
-		case !syncable(key):
-		case mc.Labels[key] != value && !allowed.Allow(key):
+		case !isSyncableLabel(key):
+		case mc.Labels[key] != value && !allowed.AllowsKey(key):
 			withheld = append(withheld, key)
 		default:
 			metav1.SetMetaDataLabel(&want.ObjectMeta, key, value)
 			managed[key] = value
 		}
 	}
-	switch keys := Keys(managed); {
+	switch keys := LabelKeys(managed); {
 	case keys != "":
 		metav1.SetMetaDataAnnotation(&want.ObjectMeta, AnnotationLabels, keys)
 	default:
@@ -162,14 +162,14 @@ func (p *Part) desired(mc *clusterv1.ManagedCluster) (want *clusterv1.ManagedClu
 	return want, withheld
 }
 
-// syncable tells whether an agent may change the label later.
-func syncable(key string) bool { return key != "" && key != clusterv1.LabelClusterSet }
+// isSyncableLabel reports whether an agent may change the label later.
+func isSyncableLabel(key string) bool { return key != "" && key != clusterv1.LabelClusterSet }
 
-// Keys returns the value of AnnotationLabels for labels.
-func Keys(labels map[string]string) string {
+// LabelKeys returns the value of AnnotationLabels for labels.
+func LabelKeys(labels map[string]string) string {
 	var keys []string
 	for key := range labels {
-		if syncable(key) {
+		if isSyncableLabel(key) {
 			keys = append(keys, key)
 		}
 	}

@@ -37,7 +37,7 @@ func TestDesiredLabels(t *testing.T) {
 		if c.before != "" {
 			mc.Annotations = map[string]string{AnnotationLabels: c.before}
 		}
-		got, withheld := (&Part{Labels: c.klusterlet}).desired(mc)
+		got, withheld := (&SpecPart{Labels: c.klusterlet}).desiredCluster(mc)
 		if diff := cmp.Diff(c.want, got.Labels); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -47,7 +47,7 @@ func TestDesiredLabels(t *testing.T) {
 		if len(withheld) > 0 {
 			t.Errorf("%s: a hub without limits withholds %q", name, withheld)
 		}
-		if again, _ := (&Part{Labels: c.klusterlet}).desired(got); !cmp.Equal(got, again) {
+		if again, _ := (&SpecPart{Labels: c.klusterlet}).desiredCluster(got); !cmp.Equal(got, again) {
 			t.Errorf("%s: a second time it differs:\n%s", name, cmp.Diff(got, again))
 		}
 	}
@@ -76,7 +76,7 @@ func TestWithheldLabels(t *testing.T) {
 		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
 			Labels: c.hub, Annotations: map[string]string{AnnotationLabels: c.before, fleetv1alpha1.AnnotationAgentLabels: c.allowed},
 		}}
-		got, withheld := (&Part{Labels: c.klusterlet}).desired(mc)
+		got, withheld := (&SpecPart{Labels: c.klusterlet}).desiredCluster(mc)
 		if diff := cmp.Diff(c.want, got.Labels); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -90,10 +90,10 @@ func TestDesiredClientConfigs(t *testing.T) {
 	t.Parallel()
 	mine, theirs := []clusterv1.ClientConfig{{URL: "https://mine"}}, []clusterv1.ClientConfig{{URL: "https://theirs"}}
 	mc := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{ManagedClusterClientConfigs: theirs}}
-	if got, _ := (&Part{ClientConfigs: mine}).desired(mc); !cmp.Equal(mine, got.Spec.ManagedClusterClientConfigs) {
+	if got, _ := (&SpecPart{ClientConfigs: mine}).desiredCluster(mc); !cmp.Equal(mine, got.Spec.ManagedClusterClientConfigs) {
 		t.Errorf("got %v, want those of the member", got.Spec.ManagedClusterClientConfigs)
 	}
-	if got, _ := (&Part{}).desired(mc); !cmp.Equal(theirs, got.Spec.ManagedClusterClientConfigs) {
+	if got, _ := (&SpecPart{}).desiredCluster(mc); !cmp.Equal(theirs, got.Spec.ManagedClusterClientConfigs) {
 		t.Errorf("without any of its own: got %v, want those of the hub", got.Spec.ManagedClusterClientConfigs)
 	}
 }

@@ -28,8 +28,8 @@ type ClaimRules struct {
 	ReservedSuffixes []string
 }
 
-// reserved tells whether a claim is not subject to the limit.
-func (r ClaimRules) reserved(name string) bool {
+// isReserved reports whether a claim is not subject to the limit.
+func (r ClaimRules) isReserved(name string) bool {
 	return slices.Contains(clusterv1alpha1.ReservedNames(), name) ||
 		slices.ContainsFunc(r.ReservedSuffixes, func(suffix string) bool { return suffix != "" && strings.HasSuffix(name, suffix) })
 }
@@ -60,10 +60,10 @@ func withProperties(claims []clusterv1alpha1.ClusterClaim, properties []aboutv1a
 	return all
 }
 
-// claims returns what the hub is told of the claims: the reserved ones first,
+// selectClaims returns what the hub is told of the claims: the reserved ones first,
 // each group sorted by name. The identity of the cluster is a claim, too, if it
 // has none of that name of its own.
-func (r ClaimRules) claims(list []clusterv1alpha1.ClusterClaim, id string) []clusterv1.ManagedClusterClaim {
+func (r ClaimRules) selectClaims(list []clusterv1alpha1.ClusterClaim, id string) []clusterv1.ManagedClusterClaim {
 	var reserved, custom []clusterv1.ManagedClusterClaim
 	own := func(claim clusterv1alpha1.ClusterClaim) bool { return claim.Name == clusterv1alpha1.ClaimID }
 	if id != "" && !slices.ContainsFunc(list, own) {
@@ -75,7 +75,7 @@ func (r ClaimRules) claims(list []clusterv1alpha1.ClusterClaim, id string) []clu
 			continue
 		}
 		told := clusterv1.ManagedClusterClaim{Name: claim.Name, Value: claim.Spec.Value}
-		if r.reserved(claim.Name) {
+		if r.isReserved(claim.Name) {
 			reserved = append(reserved, told)
 		} else {
 			custom = append(custom, told)

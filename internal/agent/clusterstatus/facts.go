@@ -17,19 +17,19 @@ import (
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 )
 
-// facts are the objects of one kind by which a member tells of itself.
-type facts struct {
+// factSource are the objects of one kind by which a member tells of itself.
+type factSource struct {
 	kind client.Object
 	list client.ObjectList
 	// informer is nil until the member has the kind.
 	informer cache.Informer
 }
 
-// synced tells whether all that the member has of the kind can be read.
-func (f *facts) synced() bool { return f.informer == nil || f.informer.HasSynced() }
+// hasSynced reports whether all that the member has of the kind can be read.
+func (f *factSource) hasSynced() bool { return f.informer == nil || f.informer.HasSynced() }
 
-// lookForFacts begins to watch kinds when the member has them.
-func (s *reporter) lookForFacts(ctx context.Context) error {
+// discoverFacts begins to watch kinds when the member has them.
+func (s *statusReporter) discoverFacts(ctx context.Context) error {
 	for _, f := range s.facts {
 		if f.informer != nil {
 			continue
@@ -49,19 +49,19 @@ func (s *reporter) lookForFacts(ctx context.Context) error {
 	return nil
 }
 
-// factsSynced tells whether all that the member tells of itself can be read.
-func (s *reporter) factsSynced() bool {
+// factsSynced reports whether all that the member tells of itself can be read.
+func (s *statusReporter) factsSynced() bool {
 	for _, f := range s.facts {
-		if !f.synced() {
+		if !f.hasSynced() {
 			return false
 		}
 	}
 	return true
 }
 
-// claims returns what the hub is told of the member's claims and properties. Of
+// reportedClaims returns what the hub is told of the member's claims and properties. Of
 // those that cannot be read yet it keeps what the hub was told before.
-func (s *reporter) claims(ctx context.Context, told []clusterv1.ManagedClusterClaim) ([]clusterv1.ManagedClusterClaim, error) {
+func (s *statusReporter) reportedClaims(ctx context.Context, told []clusterv1.ManagedClusterClaim) ([]clusterv1.ManagedClusterClaim, error) {
 	switch {
 	case len(s.facts) == 0:
 		return nil, nil
@@ -85,5 +85,5 @@ func (s *reporter) claims(ctx context.Context, told []clusterv1.ManagedClusterCl
 			properties = list.Items
 		}
 	}
-	return s.part.ClaimRules.claims(withProperties(claims, properties), s.id), nil
+	return s.part.ClaimRules.selectClaims(withProperties(claims, properties), s.id), nil
 }

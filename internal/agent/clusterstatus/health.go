@@ -15,8 +15,8 @@ const (
 	probeEvery = 60 * time.Second
 )
 
-// health is what probes have found. It is a value: a probe makes a new one.
-type health struct {
+// probeHealth is what probes have found. It is a value: a probe makes a new one.
+type probeHealth struct {
 	// known is false until a probe succeeded or failures have persisted.
 	known   bool
 	healthy bool
@@ -27,10 +27,10 @@ type health struct {
 	next time.Time
 }
 
-// after returns the health after a probe.
-func (h health) after(now time.Time, probe error) health {
+// afterProbe returns the health after a probe.
+func (h probeHealth) afterProbe(now time.Time, probe error) probeHealth {
 	if probe == nil {
-		return health{known: true, healthy: true, next: now.Add(probeEvery)}
+		return probeHealth{known: true, healthy: true, next: now.Add(probeEvery)}
 	}
 	h.problem = probe.Error()
 	if h.failing.IsZero() {

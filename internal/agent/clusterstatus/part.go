@@ -33,8 +33,8 @@ const (
 	syncPoll     = 2 * time.Millisecond
 )
 
-// Part reports the status of each cluster.
-type Part struct {
+// StatusPart reports the status of each cluster.
+type StatusPart struct {
 	// Claims reports ClusterClaims, by ClaimRules.
 	Claims     bool
 	ClaimRules ClaimRules
@@ -50,17 +50,17 @@ type Part struct {
 	Clock clock.Clock
 
 	kicks    fleet.Kicks
-	spacings fleet.Kept[*spacing]
+	spacings fleet.KeptState[*reportSpacing]
 }
 
 // Name implements fleet.Part.
-func (p *Part) Name() string { return "clusterstatus" }
+func (p *StatusPart) Name() string { return "clusterstatus" }
 
 // Kick makes the part look at Rotation again.
-func (p *Part) Kick() { p.kicks.Kick() }
+func (p *StatusPart) Kick() { p.kicks.KickAll() }
 
 // Engage implements fleet.Part.
-func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
+func (p *StatusPart) Engage(ctx context.Context, c *fleet.Connection) error {
 	clk := p.Clock
 	if clk == nil {
 		clk = clock.RealClock{}
@@ -69,39 +69,39 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	if err != nil {
 		return err
 	}
-	s := &reporter{part: p, connection: c, clock: clk, server: server}
-	s.spacing = p.spacings.Of(ctx, clk, c.Name, newSpacing)
-	loop := fleet.NewLoop(s.report)
+	s := &statusReporter{part: p, connection: c, clock: clk, server: server}
+	s.spacing = p.spacings.StateOf(ctx, clk, c.Name, newReportSpacing)
+	loop := fleet.NewLoop(s.reportStatus)
 	loop.Clock = clk
 	loop.Failed = p.Failed
 	loop.Settle = settle
 	kick := toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { loop.Kick() }, UpdateFunc: func(any, any) { loop.Kick() }, DeleteFunc: func(any) { loop.Kick() },
 	}
-	if _, s.cluster, err = watch(ctx, c.Hub.GetCache(), &clusterv1.ManagedCluster{}, kick); err != nil {
+	if _, s.cluster, err = addInformerHandler(ctx, c.Hub.GetCache(), &clusterv1.ManagedCluster{}, kick); err != nil {
 		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
 	}
-	if s.nodes, _, err = watch(ctx, c.Spoke.GetCache(), &corev1.Node{}, kick); err != nil {
+	if s.nodes, _, err = addInformerHandler(ctx, c.Spoke.GetCache(), &corev1.Node{}, kick); err != nil {
 		return fmt.Errorf("watching the nodes of cluster %q: %w", c.Name, err)
 	}
 	if p.Claims {
-		s.facts = append(s.facts, &facts{kind: &clusterv1alpha1.ClusterClaim{}, list: &clusterv1alpha1.ClusterClaimList{}})
+		s.facts = append(s.facts, &factSource{kind: &clusterv1alpha1.ClusterClaim{}, list: &clusterv1alpha1.ClusterClaimList{}})
 	}
 	if p.Claims && p.Properties {
-		s.facts = append(s.facts, &facts{kind: &aboutv1alpha1.ClusterProperty{}, list: &aboutv1alpha1.ClusterPropertyList{}})
+		s.facts = append(s.facts, &factSource{kind: &aboutv1alpha1.ClusterProperty{}, list: &aboutv1alpha1.ClusterPropertyList{}})
 	}
-	s.watchFacts = func(f *facts) error {
-		f.informer, _, err = watch(ctx, c.Spoke.GetCache(), f.kind, kick)
+	s.watchFacts = func(f *factSource) error {
+		f.informer, _, err = addInformerHandler(ctx, c.Spoke.GetCache(), f.kind, kick)
 		return err
 	}
-	p.kicks.Add(ctx, loop)
+	p.kicks.AddLoop(ctx, loop)
 	c.Go(func() { loop.Start(ctx) })
 	return nil
 }
 
-// watch adds the handler to the informer for the type, and does not wait for
+// addInformerHandler adds the handler to the informer for the type, and does not wait for
 // it to be in sync.
-func watch(
+func addInformerHandler(
 	ctx context.Context, from cache.Cache, obj client.Object, handler toolscache.ResourceEventHandler,
 ) (cache.Informer, toolscache.ResourceEventHandlerRegistration, error) {
 	informer, err := from.GetInformer(ctx, obj, cache.BlockUntilSynced(false))

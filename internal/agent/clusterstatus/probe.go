@@ -37,12 +37,12 @@ func newAPIServer(config *rest.Config, client *http.Client) (*apiServer, error) 
 	return &apiServer{base: base, http: client}, nil
 }
 
-// healthy returns nil if the API server is well. One that does not let us ask
+// checkHealth returns nil if the API server is well. One that does not let us ask
 // is up, which has to do.
-func (a *apiServer) healthy(ctx context.Context) error {
-	status, body, err := a.get(ctx, "livez")
+func (a *apiServer) checkHealth(ctx context.Context) error {
+	status, body, err := a.requestPath(ctx, "livez")
 	if err == nil && status == http.StatusNotFound {
-		status, body, err = a.get(ctx, "healthz")
+		status, body, err = a.requestPath(ctx, "healthz")
 	}
 	switch {
 	case err != nil:
@@ -53,9 +53,9 @@ func (a *apiServer) healthy(ctx context.Context) error {
 	return fmt.Errorf("the API server reports: %d %s", status, strings.TrimSpace(string(body)))
 }
 
-// version returns the version of Kubernetes, or nothing if we may not ask.
-func (a *apiServer) version(ctx context.Context) (string, error) {
-	status, body, err := a.get(ctx, "version")
+// fetchVersion returns the version of Kubernetes, or nothing if we may not ask.
+func (a *apiServer) fetchVersion(ctx context.Context) (string, error) {
+	status, body, err := a.requestPath(ctx, "version")
 	if err != nil || status != http.StatusOK {
 		return "", err
 	}
@@ -68,7 +68,7 @@ func (a *apiServer) version(ctx context.Context) (string, error) {
 	return answer.GitVersion, nil
 }
 
-func (a *apiServer) get(ctx context.Context, path string) (status int, body []byte, err error) {
+func (a *apiServer) requestPath(ctx context.Context, path string) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base.JoinPath(path).String(), nil)

@@ -25,7 +25,7 @@ func claim(name string, labels map[string]string) clusterv1alpha1.ClusterClaim {
 
 func TestReservedClaimsComeFirstAndCustomOnesAreLimited(t *testing.T) {
 	rules := ClaimRules{CustomMax: 2, ReservedSuffixes: []string{".reserved"}}
-	got := rules.claims([]clusterv1alpha1.ClusterClaim{
+	got := rules.selectClaims([]clusterv1alpha1.ClusterClaim{
 		claim("c", nil), claim("a", nil), claim("b", nil), claim("x.reserved", nil), claim(clusterv1alpha1.ClaimID, nil),
 		claim("private", map[string]string{clusterv1.LabelSpokeOnly: ""}),
 		{ObjectMeta: metav1.ObjectMeta{Name: "0-empty"}},
@@ -41,23 +41,23 @@ func TestReservedClaimsComeFirstAndCustomOnesAreLimited(t *testing.T) {
 
 func TestAFailedProbeHasToPersist(t *testing.T) {
 	start := time.Unix(0, 0)
-	h := health{}.after(start, nil)
+	h := probeHealth{}.afterProbe(start, nil)
 	if !h.known || !h.healthy || h.next != start.Add(probeEvery) {
 		t.Fatalf("after a probe that succeeded: %+v", h)
 	}
 	failure := errors.New("etcd is away")
 	for _, at := range []time.Duration{0, 5 * time.Second, 10 * time.Second, 15 * time.Second} {
-		if h = h.after(start.Add(at), failure); !h.healthy || h.next != start.Add(at+probeAgain) {
+		if h = h.afterProbe(start.Add(at), failure); !h.healthy || h.next != start.Add(at+probeAgain) {
 			t.Fatalf("after %v of failures: %+v, want it healthy and probed again in 5 s", at, h)
 		}
 	}
-	if h = h.after(start.Add(persist), failure); h.healthy || !h.known || h.problem != failure.Error() {
+	if h = h.afterProbe(start.Add(persist), failure); h.healthy || !h.known || h.problem != failure.Error() {
 		t.Fatalf("after 20 s of failures: %+v, want it unhealthy", h)
 	}
-	if h = h.after(start.Add(persist+probeAgain), nil); !h.healthy || !h.failing.IsZero() {
+	if h = h.afterProbe(start.Add(persist+probeAgain), nil); !h.healthy || !h.failing.IsZero() {
 		t.Fatalf("after it came back: %+v", h)
 	}
-	if h := (health{}).after(start, failure); h.known {
+	if h := (probeHealth{}).afterProbe(start, failure); h.known {
 		t.Errorf("after one failure at the start: %+v, want nothing to be known", h)
 	}
 }
@@ -80,7 +80,7 @@ func TestTheIdentityIsAClaimUnlessTheClusterHasItsOwn(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, ClaimRules{}.claims(tc.list, tc.id)); diff != "" {
+			if diff := cmp.Diff(tc.want, ClaimRules{}.selectClaims(tc.list, tc.id)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -133,7 +133,7 @@ func TestAPropertyGoesBeforeAClaimOfTheSameName(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := ClaimRules{CustomMax: 20}.claims(withProperties([]clusterv1alpha1.ClusterClaim{claim("b", nil)}, c.properties), "uid")
+			got := ClaimRules{CustomMax: 20}.selectClaims(withProperties([]clusterv1alpha1.ClusterClaim{claim("b", nil)}, c.properties), "uid")
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}

@@ -29,18 +29,18 @@ import (
 	"github.com/capstan-io/capstan/internal/server/taskgroup"
 )
 
-// reporter reports the status of one cluster. Only its loop uses it.
-type reporter struct {
-	part       *Part
+// statusReporter reports the status of one cluster. Only its loop uses it.
+type statusReporter struct {
+	part       *StatusPart
 	connection *fleet.Connection
 	clock      clock.Clock
 	server     *apiServer
 	nodes      cache.Informer
-	facts      []*facts // of the kinds that are asked for
-	watchFacts func(*facts) error
+	facts      []*factSource // of the kinds that are asked for
+	watchFacts func(*factSource) error
 	cluster    toolscache.ResourceEventHandlerRegistration // tells when the ManagedCluster can be read
 
-	health  health
+	health  probeHealth
 	version string
 	// id is who the cluster is, once that is identified.
 	id         string
@@ -51,16 +51,16 @@ type reporter struct {
 	reported   *clusterv1.ManagedClusterStatus
 	reportedOn string
 	// spacing says when the hub may be written to again, also after an earlier connection.
-	spacing *spacing
+	spacing *reportSpacing
 }
 
-// report probes when it is time to, and tells the hub what has changed. It
+// reportStatus probes when it is time to, and tells the hub what has changed. It
 // returns when to probe again.
-func (s *reporter) report(ctx context.Context) (time.Duration, error) {
-	if err := s.look(ctx); err != nil {
+func (s *statusReporter) reportStatus(ctx context.Context) (time.Duration, error) {
+	if err := s.probeMember(ctx); err != nil {
 		return 0, err
 	}
-	if !fleet.Synced(ctx, s.cluster.HasSyncedChecker()) {
+	if !fleet.AwaitSynced(ctx, s.cluster.HasSyncedChecker()) {
 		return 0, nil // the connection has ended
 	}
 	again := max(s.health.next.Sub(s.clock.Now()), time.Millisecond)
@@ -75,29 +75,29 @@ func (s *reporter) report(ctx context.Context) (time.Duration, error) {
 	if meta.IsStatusConditionFalse(mc.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced) {
 		return again, nil
 	}
-	want, err := s.desired(ctx, mc)
+	want, err := s.desiredStatus(ctx, mc)
 	if err != nil {
 		return 0, err
 	}
-	if same(&mc.Status, want) || s.reported != nil && s.reportedOn == mc.ResourceVersion && same(s.reported, want) {
+	if sameStatus(&mc.Status, want) || s.reported != nil && s.reportedOn == mc.ResourceVersion && sameStatus(s.reported, want) {
 		return again, nil
 	}
-	turn := availability(&mc.Status) != availability(want)
-	if wait := s.spacing.wait(s.clock.Now(), turn); wait > 0 {
+	turn := availabilityOf(&mc.Status) != availabilityOf(want)
+	if wait := s.spacing.waitBeforeWrite(s.clock.Now(), turn); wait > 0 {
 		return min(wait, again), nil
 	}
-	return again, s.write(ctx, mc, want, turn)
+	return again, s.applyStatus(ctx, mc, want, turn)
 }
 
-// write applies the agent's share of the status, and counts what the hub has to store for it.
-func (s *reporter) write(ctx context.Context, mc *clusterv1.ManagedCluster, want *clusterv1.ManagedClusterStatus, turn bool) error {
+// applyStatus applies the agent's share of the status, and counts what the hub has to store for it.
+func (s *statusReporter) applyStatus(ctx context.Context, mc *clusterv1.ManagedCluster, want *clusterv1.ManagedClusterStatus, turn bool) error {
 	whole := *mc
 	whole.Status = *want
 	text, err := json.Marshal(&whole)
 	if err != nil {
 		return fmt.Errorf("encoding ManagedCluster %q: %w", mc.Name, err)
 	}
-	extra, err := encode(want)
+	extra, err := encodeStatus(want)
 	if err != nil {
 		return err
 	}
@@ -106,29 +106,29 @@ func (s *reporter) write(ctx context.Context, mc *clusterv1.ManagedCluster, want
 	}
 	s.reported = want
 	s.reportedOn = mc.ResourceVersion
-	s.spacing.wrote(s.clock.Now(), turn, len(text))
+	s.spacing.countWrite(s.clock.Now(), turn, len(text))
 	return nil
 }
 
-// look asks the member what cannot be watched, and waits once for what can.
-func (s *reporter) look(ctx context.Context) error {
+// probeMember asks the member what cannot be watched, and waits once for what can.
+func (s *statusReporter) probeMember(ctx context.Context) error {
 	now := s.clock.Now()
 	due := !now.Before(s.health.next)
 	group, groupCtx := taskgroup.WithContext(ctx)
 	if due {
 		group.Go(func() error {
-			s.health = s.health.after(now, s.server.healthy(groupCtx))
+			s.health = s.health.afterProbe(now, s.server.checkHealth(groupCtx))
 			return nil
 		})
 		group.Go(func() error {
-			if version, err := s.server.version(groupCtx); err == nil && version != "" {
+			if version, err := s.server.fetchVersion(groupCtx); err == nil && version != "" {
 				s.version = version
 			}
 			return nil
 		})
-		group.Go(func() error { return s.lookForFacts(ctx) })
+		group.Go(func() error { return s.discoverFacts(ctx) })
 		group.Go(func() error {
-			s.identify(groupCtx)
+			s.identifyMember(groupCtx)
 			return nil
 		})
 	}
@@ -139,14 +139,14 @@ func (s *reporter) look(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// identify finds out who the cluster is, once.
-func (s *reporter) identify(ctx context.Context) {
+// identifyMember finds out who the cluster is, once.
+func (s *statusReporter) identifyMember(ctx context.Context) {
 	if s.identified {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	if id, err := s.connection.Identity(ctx); err == nil {
+	if id, err := s.connection.ReadIdentity(ctx); err == nil {
 		s.id = id
 		s.identified = true
 	}
@@ -154,7 +154,7 @@ func (s *reporter) identify(ctx context.Context) {
 
 // awaitCaches gives the member's caches a moment, the first time, so that the
 // first report is complete. Later they make a report of their own.
-func (s *reporter) awaitCaches(ctx context.Context) {
+func (s *statusReporter) awaitCaches(ctx context.Context) {
 	if s.waited || !s.health.healthy {
 		return
 	}
@@ -174,9 +174,9 @@ func (s *reporter) awaitCaches(ctx context.Context) {
 	}
 }
 
-// desired returns the agent's share of the status.
-func (s *reporter) desired(ctx context.Context, mc *clusterv1.ManagedCluster) (*clusterv1.ManagedClusterStatus, error) {
-	want := &clusterv1.ManagedClusterStatus{Conditions: s.conditions(mc), Version: clusterv1.ManagedClusterVersion{Kubernetes: s.version}}
+// desiredStatus returns the agent's share of the status.
+func (s *statusReporter) desiredStatus(ctx context.Context, mc *clusterv1.ManagedCluster) (*clusterv1.ManagedClusterStatus, error) {
+	want := &clusterv1.ManagedClusterStatus{Conditions: s.agentConditions(mc), Version: clusterv1.ManagedClusterVersion{Kubernetes: s.version}}
 	if s.version == "" {
 		want.Version = mc.Status.Version
 	}
@@ -185,13 +185,13 @@ func (s *reporter) desired(ctx context.Context, mc *clusterv1.ManagedCluster) (*
 	if s.nodes.HasSynced() {
 		list := &corev1.NodeList{}
 		errs = append(errs, spoke.List(ctx, list, client.UnsafeDisableDeepCopy))
-		want.Capacity, want.Allocatable = nodes.Resources[clusterv1.ResourceName](list.Items)
+		want.Capacity, want.Allocatable = nodes.SumResources[clusterv1.ResourceName](list.Items)
 	} else {
 		want.Capacity = mc.Status.Capacity
 		want.Allocatable = mc.Status.Allocatable
 	}
 	var err error
-	want.ClusterClaims, err = s.claims(ctx, mc.Status.ClusterClaims)
+	want.ClusterClaims, err = s.reportedClaims(ctx, mc.Status.ClusterClaims)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, fmt.Errorf("reading nodes and claims of cluster %q: %w", mc.Name, err)
 	}
@@ -207,53 +207,53 @@ func ownedConditions() []string {
 	}
 }
 
-// conditions returns the agent's conditions.
-func (s *reporter) conditions(mc *clusterv1.ManagedCluster) []metav1.Condition {
-	list := conditions.Of(mc.Status.Conditions, ownedConditions()...)
-	conditions.Set(&list, 0, metav1.Condition{
+// agentConditions returns the agent's conditions.
+func (s *statusReporter) agentConditions(mc *clusterv1.ManagedCluster) []metav1.Condition {
+	list := conditions.SelectByType(mc.Status.Conditions, ownedConditions()...)
+	conditions.SetCondition(&list, 0, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue,
 		Reason: clusterv1.ManagedClusterReasonJoined, Message: "the agent has joined with its own credential",
 	})
 	switch {
 	case s.health.known && s.health.healthy:
-		conditions.Set(&list, 0, metav1.Condition{
+		conditions.SetCondition(&list, 0, metav1.Condition{
 			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue,
 			Reason: clusterv1.ManagedClusterReasonAvailable, Message: "the cluster's API server is healthy",
 		})
 	case s.health.known:
-		conditions.Set(&list, 0, metav1.Condition{
+		conditions.SetCondition(&list, 0, metav1.Condition{
 			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionFalse,
 			Reason: clusterv1.ManagedClusterReasonKubeAPIServerUnavailable, Message: s.health.problem,
 		})
 	}
 	if s.part.Rotation != nil {
 		if rotated := s.part.Rotation(); rotated != nil {
-			conditions.Set(&list, 0, *rotated)
+			conditions.SetCondition(&list, 0, *rotated)
 		}
 	}
 	return list
 }
 
-// availability returns what the condition Available says.
-func availability(status *clusterv1.ManagedClusterStatus) metav1.ConditionStatus {
+// availabilityOf returns what the condition Available says.
+func availabilityOf(status *clusterv1.ManagedClusterStatus) metav1.ConditionStatus {
 	if found := meta.FindStatusCondition(status.Conditions, clusterv1.ManagedClusterConditionAvailable); found != nil {
 		return found.Status
 	}
 	return ""
 }
 
-// same tells whether the agent's share of both is the same.
-func same(have, want *clusterv1.ManagedClusterStatus) bool {
-	mine := conditions.Of(have.Conditions, ownedConditions()...)
-	return equality.Semantic.DeepEqual(mine, conditions.Of(want.Conditions, ownedConditions()...)) &&
+// sameStatus reports whether the agent's share of both is the same.
+func sameStatus(have, want *clusterv1.ManagedClusterStatus) bool {
+	mine := conditions.SelectByType(have.Conditions, ownedConditions()...)
+	return equality.Semantic.DeepEqual(mine, conditions.SelectByType(want.Conditions, ownedConditions()...)) &&
 		have.Version == want.Version &&
 		equality.Semantic.DeepEqual(have.Capacity, want.Capacity) &&
 		equality.Semantic.DeepEqual(have.Allocatable, want.Allocatable) &&
 		equality.Semantic.DeepEqual(have.ClusterClaims, want.ClusterClaims)
 }
 
-// encode returns the fields of the status besides the conditions.
-func encode(status *clusterv1.ManagedClusterStatus) (map[string]any, error) {
+// encodeStatus returns the fields of the status besides the conditions.
+func encodeStatus(status *clusterv1.ManagedClusterStatus) (map[string]any, error) {
 	part := &clusterv1.ManagedClusterStatus{
 		Version: status.Version, Capacity: status.Capacity, Allocatable: status.Allocatable, ClusterClaims: status.ClusterClaims,
 	}

@@ -27,35 +27,35 @@ const (
 	turnEvery   = 30 * time.Second
 )
 
-// spacing says when the hub may be written to again. It knows no clock.
-type spacing struct {
-	writes, bytes, turns *reportlimit.Limit
+// reportSpacing says when the hub may be written to again. It knows no clock.
+type reportSpacing struct {
+	writes, bytes, turns *reportlimit.ReportLimit
 }
 
-func newSpacing() *spacing {
-	return &spacing{
-		writes: reportlimit.New(rate.Every(writeEvery), writesAtOnce),
-		bytes:  reportlimit.New(bytesRate, bytesAtOnce),
-		turns:  reportlimit.New(rate.Every(turnEvery), turnsAtOnce),
+func newReportSpacing() *reportSpacing {
+	return &reportSpacing{
+		writes: reportlimit.NewReportLimit(rate.Every(writeEvery), writesAtOnce),
+		bytes:  reportlimit.NewReportLimit(bytesRate, bytesAtOnce),
+		turns:  reportlimit.NewReportLimit(rate.Every(turnEvery), turnsAtOnce),
 	}
 }
 
-// wait returns how long a report has to wait, 0 or less if it may be written now. One of a turn,
+// waitBeforeWrite returns how long a report has to wait, 0 or less if it may be written now. One of a turn,
 // which is that the cluster becomes available or is not any more, waits for those of earlier turns
 // only: clusters are chosen and works evicted by it.
-func (s *spacing) wait(now time.Time, turn bool) time.Duration {
-	others := max(s.writes.Paid().Sub(now), s.bytes.Paid().Sub(now))
+func (s *reportSpacing) waitBeforeWrite(now time.Time, turn bool) time.Duration {
+	others := max(s.writes.PaidOffTime().Sub(now), s.bytes.PaidOffTime().Sub(now))
 	if turn {
-		return min(others, s.turns.Paid().Sub(now))
+		return min(others, s.turns.PaidOffTime().Sub(now))
 	}
 	return others
 }
 
-// wrote counts a report with so many bytes that was written.
-func (s *spacing) wrote(now time.Time, turn bool, bytes int) {
-	s.writes.Wrote(now, 1)
-	s.bytes.Wrote(now, bytes)
+// countWrite counts a report with so many bytes that was written.
+func (s *reportSpacing) countWrite(now time.Time, turn bool, bytes int) {
+	s.writes.CountWrite(now, 1)
+	s.bytes.CountWrite(now, bytes)
 	if turn {
-		s.turns.Wrote(now, 1)
+		s.turns.CountWrite(now, 1)
 	}
 }

@@ -12,13 +12,13 @@ import (
 // after how long the cluster is available or is not any more, again and again; 0 is never.
 func reports(until time.Duration, bytes int, turn time.Duration) (writes []time.Duration) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	s, turned := newSpacing(), time.Duration(0)
+	s, turned := newReportSpacing(), time.Duration(0)
 	for at := time.Duration(0); at < until; at += 50 * time.Millisecond {
 		now, turns := start.Add(at), turn > 0 && at-turned >= turn
-		if s.wait(now, turns) > 0 {
+		if s.waitBeforeWrite(now, turns) > 0 {
 			continue
 		}
-		s.wrote(now, turns, bytes)
+		s.countWrite(now, turns, bytes)
 		writes = append(writes, at)
 		if turns {
 			turned = at
@@ -49,18 +49,18 @@ func TestAStreamOfClaimsIsSpaced(t *testing.T) {
 func TestAvailabilityIsToldAtOnce(t *testing.T) {
 	const span = 10 * time.Minute
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	s := newSpacing()
+	s := newReportSpacing()
 	for range 10 * writesAtOnce {
-		s.wrote(start, false, 256<<10)
+		s.countWrite(start, false, 256<<10)
 	}
-	if s.wait(start, false) <= 0 {
+	if s.waitBeforeWrite(start, false) <= 0 {
 		t.Fatal("a stream of claims does not wait")
 	}
 	for range turnsAtOnce {
-		if wait := s.wait(start, true); wait > 0 {
+		if wait := s.waitBeforeWrite(start, true); wait > 0 {
 			t.Fatalf("that a cluster is not available any more waits %s", wait)
 		}
-		s.wrote(start, true, 256<<10)
+		s.countWrite(start, true, 256<<10)
 	}
 	most := writesAtOnce + int(span/writeEvery) + turnsAtOnce + int(span/turnEvery)
 	if writes := reports(span, 2<<10, time.Millisecond); len(writes) > most {
@@ -71,12 +71,12 @@ func TestAvailabilityIsToldAtOnce(t *testing.T) {
 // TestASingleChangeIsNotLate has a claim change once in a while.
 func TestASingleChangeIsNotLate(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	s := newSpacing()
+	s := newReportSpacing()
 	for range 1000 {
-		if wait := s.wait(now, false); wait > 0 {
+		if wait := s.waitBeforeWrite(now, false); wait > 0 {
 			t.Fatalf("a change waits %s", wait)
 		}
-		s.wrote(now, false, 100<<10)
+		s.countWrite(now, false, 100<<10)
 		now = now.Add(writeEvery)
 	}
 }

@@ -18,23 +18,23 @@ import (
 )
 
 // ErrCompressed says that a type cannot be read from the cache as others can.
-var ErrCompressed = errors.New("objects of this type are compressed in this cache: read them by a compressed.Store")
+var ErrCompressed = errors.New("objects of this type are compressed in this cache: read them by a compressed.ObjectStore")
 
 // guardedCache is a cache that refuses to give out what is compressed in it.
 type guardedCache struct {
 	cache.Cache
-	codec *codec
+	codec *objectCodec
 }
 
 // NewWorks is a cache.NewCacheFunc. ManifestWorks are compressed in the cache
 // that it returns. A client with such a cache has to have it disabled for them.
 func NewWorks(config *rest.Config, options cache.Options) (cache.Cache, error) {
-	return newCache(config, options, &workv1.ManifestWork{}, (*shrinker).work)
+	return newCache(config, options, &workv1.ManifestWork{}, (*shrinker).shrinkWork)
 }
 
 // NewRecords is the same for AppliedManifestWorks.
 func NewRecords(config *rest.Config, options cache.Options) (cache.Cache, error) {
-	return newCache(config, options, &workv1.AppliedManifestWork{}, (*shrinker).record)
+	return newCache(config, options, &workv1.AppliedManifestWork{}, (*shrinker).shrinkRecord)
 }
 
 func newCache(config *rest.Config, options cache.Options, of client.Object, shrink func(*shrinker, any) (any, error)) (cache.Cache, error) {
@@ -42,7 +42,7 @@ func newCache(config *rest.Config, options cache.Options, of client.Object, shri
 	if err != nil {
 		return nil, err
 	}
-	shared := true // a Store gives out copies
+	shared := true // a ObjectStore gives out copies
 	byObject := map[client.Object]cache.ByObject{
 		of: {UnsafeDisableDeepCopy: &shared, Transform: func(obj any) (any, error) { return shrink(s, obj) }},
 	}

@@ -31,26 +31,26 @@ const contentMax = 16 << 20
 
 var errTooLarge = errors.New("the content is too large")
 
-// codec compresses and decompresses objects. What one compresses every other can
+// objectCodec compresses and decompresses objects. What one compresses every other can
 // decompress. It is safe for concurrent use.
 //
 // The compressed content is in metadata.selfLink: servers have not filled that
 // since Kubernetes 1.20, and it costs nothing beside the content.
-type codec struct {
+type objectCodec struct {
 	dictionary       []byte
 	writers, readers sync.Pool
 }
 
-func newCodec() (*codec, error) {
-	dictionary, err := example()
+func newObjectCodec() (*objectCodec, error) {
+	dictionary, err := exampleDictionary()
 	if err != nil {
 		return nil, err
 	}
-	return &codec{dictionary: dictionary}, nil
+	return &objectCodec{dictionary: dictionary}, nil
 }
 
-// content is what of a ManifestWork is compressed.
-type content struct {
+// workContent is what of a ManifestWork is compressed.
+type workContent struct {
 	Spec      workv1.ManifestWorkSpec   `json:"spec"` // without the manifests
 	Status    workv1.ManifestWorkStatus `json:"status"`
 	Manifests [][]byte                  `json:"manifests"` // each byte by byte as it came, since hashes are made of it
@@ -58,12 +58,12 @@ type content struct {
 
 // compressWork compresses the spec and the status of a work. If they are
 // already, or too large to be, nothing happens.
-func (c *codec) compressWork(work *workv1.ManifestWork) error {
+func (c *objectCodec) compressWork(work *workv1.ManifestWork) error {
 	if work.GetSelfLink() != "" {
 		return nil
 	}
 	whole := contentOf(work)
-	compressed, err := c.compress(&whole)
+	compressed, err := c.compressValue(&whole)
 	if errors.Is(err, errTooLarge) {
 		return nil // it stays as it is
 	}
@@ -76,8 +76,8 @@ func (c *codec) compressWork(work *workv1.ManifestWork) error {
 	return nil
 }
 
-func contentOf(work *workv1.ManifestWork) content {
-	c := content{Spec: work.Spec, Status: work.Status}
+func contentOf(work *workv1.ManifestWork) workContent {
+	c := workContent{Spec: work.Spec, Status: work.Status}
 	for i := range work.Spec.Workload.Manifests {
 		c.Manifests = append(c.Manifests, work.Spec.Workload.Manifests[i].Raw)
 	}
@@ -87,12 +87,12 @@ func contentOf(work *workv1.ManifestWork) content {
 
 // decompressWork returns a work as it was before. It shares the metadata with
 // the compressed one. One that is not compressed is returned itself.
-func (c *codec) decompressWork(work *workv1.ManifestWork) (*workv1.ManifestWork, error) {
+func (c *objectCodec) decompressWork(work *workv1.ManifestWork) (*workv1.ManifestWork, error) {
 	if work.GetSelfLink() == "" {
 		return work, nil
 	}
-	var whole content
-	if err := c.decompress(work.GetSelfLink(), &whole); err != nil {
+	var whole workContent
+	if err := c.decompressValue(work.GetSelfLink(), &whole); err != nil {
 		return nil, fmt.Errorf("decompressing manifestwork %q: %w", work.Name, err)
 	}
 	opened := &workv1.ManifestWork{TypeMeta: work.TypeMeta, ObjectMeta: work.ObjectMeta, Spec: whole.Spec, Status: whole.Status}
@@ -106,11 +106,11 @@ func (c *codec) decompressWork(work *workv1.ManifestWork) (*workv1.ManifestWork,
 
 // compressRecord compresses the status of a record. If it is already, or too
 // large to be, nothing happens.
-func (c *codec) compressRecord(record *workv1.AppliedManifestWork) error {
+func (c *objectCodec) compressRecord(record *workv1.AppliedManifestWork) error {
 	if record.GetSelfLink() != "" {
 		return nil
 	}
-	compressed, err := c.compress(&record.Status)
+	compressed, err := c.compressValue(&record.Status)
 	if errors.Is(err, errTooLarge) {
 		return nil // it stays as it is
 	}
@@ -125,19 +125,19 @@ func (c *codec) compressRecord(record *workv1.AppliedManifestWork) error {
 // decompressRecord returns a record as it was before. It shares the metadata and
 // the spec with the compressed one. One that is not compressed is returned
 // itself.
-func (c *codec) decompressRecord(record *workv1.AppliedManifestWork) (*workv1.AppliedManifestWork, error) {
+func (c *objectCodec) decompressRecord(record *workv1.AppliedManifestWork) (*workv1.AppliedManifestWork, error) {
 	if record.GetSelfLink() == "" {
 		return record, nil
 	}
 	opened := &workv1.AppliedManifestWork{TypeMeta: record.TypeMeta, ObjectMeta: record.ObjectMeta, Spec: record.Spec}
-	if err := c.decompress(record.GetSelfLink(), &opened.Status); err != nil {
+	if err := c.decompressValue(record.GetSelfLink(), &opened.Status); err != nil {
 		return nil, fmt.Errorf("decompressing appliedmanifestwork %q: %w", record.Name, err)
 	}
 	opened.SetSelfLink("")
 	return opened, nil
 }
 
-func (c *codec) compress(value any) (string, error) {
+func (c *objectCodec) compressValue(value any) (string, error) {
 	encoded, err := cbor.Marshal(value)
 	if err != nil {
 		return "", fmt.Errorf("encoding: %w", err)
@@ -162,7 +162,7 @@ func (c *codec) compress(value any) (string, error) {
 	return strings.Clone(compressed.String()), nil // without the room that the builder has left
 }
 
-func (c *codec) decompress(compressed string, value any) error {
+func (c *objectCodec) decompressValue(compressed string, value any) error {
 	reader, ok := c.readers.Get().(io.Reader)
 	if !ok {
 		reader = flate.NewReaderDict(nil, c.dictionary)
@@ -186,24 +186,24 @@ func (c *codec) decompress(compressed string, value any) error {
 	return nil
 }
 
-// example returns what a usual work and a usual record look like before they
+// exampleDictionary returns what a usual work and a usual record look like before they
 // are compressed: the dictionary, so that of small ones only what is special
 // about them takes room.
-func example() ([]byte, error) {
+func exampleDictionary() ([]byte, error) {
 	var manifests []workv1.Manifest
 	for _, text := range strings.Split(strings.TrimSpace(exampleManifests), "\n") {
 		manifests = append(manifests, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}})
 	}
 	work := &workv1.ManifestWork{Spec: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: manifests}}}
 	work.Status.Conditions = []metav1.Condition{
-		usual(workv1.ManifestWorkConditionApplied, workv1.ManifestWorkReasonAppliedManifestWorkComplete, "All manifests are applied."),
-		usual(workv1.ManifestWorkConditionAvailable, workv1.ManifestWorkReasonResourcesAvailable, "All objects exist on the cluster."),
+		usualCondition(workv1.ManifestWorkConditionApplied, workv1.ManifestWorkReasonAppliedManifestWorkComplete, "All manifests are applied."),
+		usualCondition(workv1.ManifestWorkConditionAvailable, workv1.ManifestWorkReasonResourcesAvailable, "All objects exist on the cluster."),
 	}
 	work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
 		ResourceMeta: workv1.ManifestResourceMeta{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "default", Name: "name"},
 		Conditions: []metav1.Condition{
-			usual(workv1.ManifestConditionApplied, workv1.ManifestReasonAppliedManifestComplete, "The object matches the manifest."),
-			usual(workv1.ManifestConditionAvailable, workv1.ManifestReasonResourceAvailable, "The object exists on the cluster."),
+			usualCondition(workv1.ManifestConditionApplied, workv1.ManifestReasonAppliedManifestComplete, "The object matches the manifest."),
+			usualCondition(workv1.ManifestConditionAvailable, workv1.ManifestReasonResourceAvailable, "The object exists on the cluster."),
 		},
 	}}
 	record := workv1.AppliedManifestWorkStatus{AppliedResources: []workv1.AppliedManifestResourceMeta{{
@@ -221,7 +221,7 @@ func example() ([]byte, error) {
 	return slices.Concat(parts...), nil
 }
 
-func usual(conditionType, reason, message string) metav1.Condition {
+func usualCondition(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, ObservedGeneration: 1, Reason: reason, Message: message}
 }
 

@@ -22,9 +22,9 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-func codecOf(t testing.TB) *codec {
+func codecOf(t testing.TB) *objectCodec {
 	t.Helper()
-	p, err := newCodec()
+	p, err := newObjectCodec()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestWhatWasNotPackedHereIsAnError(t *testing.T) {
 	}
 }
 
-func cut(t *testing.T, p *codec) string {
+func cut(t *testing.T, p *objectCodec) string {
 	t.Helper()
 	work := workOf(3)
 	if err := p.compressWork(work); err != nil {
@@ -204,8 +204,8 @@ func workOf(manifests int) *workv1.ManifestWork {
 		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(raw)}})
 		m := workv1.ManifestCondition{ResourceMeta: workv1.ManifestResourceMeta{Ordinal: int32(i), Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "default", Name: name}}
 		m.Conditions = []metav1.Condition{
-			usual(workv1.ManifestConditionApplied, workv1.ManifestReasonAppliedManifestComplete, "The object matches the manifest."),
-			usual(workv1.ManifestConditionAvailable, workv1.ManifestReasonResourceAvailable, "The object exists on the cluster."),
+			usualCondition(workv1.ManifestConditionApplied, workv1.ManifestReasonAppliedManifestComplete, "The object matches the manifest."),
+			usualCondition(workv1.ManifestConditionAvailable, workv1.ManifestReasonResourceAvailable, "The object exists on the cluster."),
 		}
 		for j := range m.Conditions {
 			m.Conditions[j].LastTransitionTime = now

@@ -5,7 +5,7 @@
 // AppliedManifestWorks are compressed while they are not in use: only what is
 // needed to detect changes stays readable.
 //
-// An object is compressed when it comes into the cache. A Store, which knows its
+// An object is compressed when it comes into the cache. A ObjectStore, which knows its
 // type, is the only reader: it decompresses what it gives out, and that is
 // forgotten with its reader. Through the cache itself these types cannot be
 // read, and the client that belongs to it has to ask the server for them, so

@@ -29,7 +29,7 @@ const (
 // of them have, such as a finalizer, is there once. Decoding makes a copy of it
 // for each.
 type shrinker struct {
-	codec *codec
+	codec *objectCodec
 
 	mu    sync.Mutex
 	texts map[string]string
@@ -37,35 +37,35 @@ type shrinker struct {
 }
 
 func newShrinker() (*shrinker, error) {
-	codec, err := newCodec()
+	codec, err := newObjectCodec()
 	if err != nil {
 		return nil, fmt.Errorf("making what compresses cached objects: %w", err)
 	}
 	return &shrinker{codec: codec, texts: map[string]string{}, maps: map[string]map[string]string{}}, nil
 }
 
-// work makes a ManifestWork small. It is a transform of a cache.
-func (s *shrinker) work(obj any) (any, error) {
+// shrinkWork makes a ManifestWork small. It is a transform of a cache.
+func (s *shrinker) shrinkWork(obj any) (any, error) {
 	work, ok := obj.(*workv1.ManifestWork)
 	if !ok {
 		return obj, nil
 	}
-	s.meta(&work.ObjectMeta)
+	s.shrinkMeta(&work.ObjectMeta)
 	if err := s.codec.compressWork(work); err != nil {
 		return nil, fmt.Errorf("making a cached work small: %w", err)
 	}
 	return work, nil
 }
 
-// record makes an AppliedManifestWork small. It is a transform of a cache.
-func (s *shrinker) record(obj any) (any, error) {
+// shrinkRecord makes an AppliedManifestWork small. It is a transform of a cache.
+func (s *shrinker) shrinkRecord(obj any) (any, error) {
 	record, ok := obj.(*workv1.AppliedManifestWork)
 	if !ok {
 		return obj, nil
 	}
-	s.meta(&record.ObjectMeta)
+	s.shrinkMeta(&record.ObjectMeta)
 	s.mu.Lock()
-	s.share(&record.Spec.HubHash, &record.Spec.AgentID)
+	s.internTexts(&record.Spec.HubHash, &record.Spec.AgentID)
 	s.mu.Unlock()
 	if strings.HasSuffix(record.Name, record.Spec.ManifestWorkName) {
 		record.Spec.ManifestWorkName = record.Name[len(record.Name)-len(record.Spec.ManifestWorkName):]
@@ -76,21 +76,21 @@ func (s *shrinker) record(obj any) (any, error) {
 	return record, nil
 }
 
-func (s *shrinker) meta(meta *metav1.ObjectMeta) {
+func (s *shrinker) shrinkMeta(meta *metav1.ObjectMeta) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	meta.ManagedFields = nil
-	s.share(&meta.Namespace)
+	s.internTexts(&meta.Namespace)
 	meta.Finalizers = slices.Clone(meta.Finalizers)
 	for i := range meta.Finalizers {
-		s.share(&meta.Finalizers[i])
+		s.internTexts(&meta.Finalizers[i])
 	}
-	meta.Labels, meta.Annotations = s.shared(meta.Labels), s.shared(meta.Annotations)
+	meta.Labels, meta.Annotations = s.internMap(meta.Labels), s.internMap(meta.Annotations)
 }
 
-// shared returns a map with the same content that others have, too. A map
+// internMap returns a map with the same content that others have, too. A map
 // takes 300 bytes for its first entry.
-func (s *shrinker) shared(texts map[string]string) map[string]string {
+func (s *shrinker) internMap(texts map[string]string) map[string]string {
 	var content strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		fmt.Fprintf(&content, "%q%q", key, texts[key])
@@ -109,8 +109,8 @@ func (s *shrinker) shared(texts map[string]string) map[string]string {
 	return known
 }
 
-// share replaces texts by copies that others use already.
-func (s *shrinker) share(texts ...*string) {
+// internTexts replaces texts by copies that others use already.
+func (s *shrinker) internTexts(texts ...*string) {
 	for _, text := range texts {
 		if len(*text) == 0 || len(*text) > textBytesMax {
 			continue

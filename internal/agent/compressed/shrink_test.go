@@ -47,10 +47,10 @@ func TestCompactObjectsSayTheSame(t *testing.T) {
 	c := shrinkerOf(t)
 	work, record := decoded[workv1.ManifestWork](t, workJSON), decoded[workv1.AppliedManifestWork](t, recordJSON)
 	for range 2 { // caches may show an object again to their transform
-		if _, err := c.work(work); err != nil {
+		if _, err := c.shrinkWork(work); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.record(record); err != nil {
+		if _, err := c.shrinkRecord(record); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestCompactObjectsSayTheSame(t *testing.T) {
 	if diff := cmp.Diff(decoded[workv1.AppliedManifestWork](t, recordJSON), gotRecord); err != nil || diff != "" {
 		t.Errorf("record: %v, -want +got:\n%s", err, diff)
 	}
-	if got, err := c.work("something else"); got != "something else" || err != nil {
+	if got, err := c.shrinkWork("something else"); got != "something else" || err != nil {
 		t.Errorf("something else became %v, %v", got, err)
 	}
 }
@@ -74,7 +74,7 @@ func TestCompactObjectsShareWhatAllHave(t *testing.T) {
 	finalizers, labels := map[*byte]bool{}, map[uintptr]bool{}
 	for range 3 {
 		work := decoded[workv1.ManifestWork](t, workJSON)
-		if _, err := c.work(work); err != nil {
+		if _, err := c.shrinkWork(work); err != nil {
 			t.Fatal(err)
 		}
 		finalizers[unsafe.StringData(work.Finalizers[0])] = true
@@ -89,8 +89,8 @@ func TestTheShrinkerForgets(t *testing.T) {
 	c := shrinkerOf(t)
 	for i := range 3 * textsMax {
 		text := fmt.Sprint(i)
-		labels := c.shared(map[string]string{"number": text})
-		if c.share(&text); text != fmt.Sprint(i) || labels["number"] != text {
+		labels := c.internMap(map[string]string{"number": text})
+		if c.internTexts(&text); text != fmt.Sprint(i) || labels["number"] != text {
 			t.Fatalf("%d became %q, with %v", i, text, labels)
 		}
 	}

@@ -13,32 +13,32 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// Store reads objects of one type from a cache in which they are compressed. It
+// ObjectStore reads objects of one type from a cache in which they are compressed. It
 // is safe for concurrent use. T is a pointer.
-type Store[T client.Object] struct {
+type ObjectStore[T client.Object] struct {
 	cache      cache.Cache
 	empty      func() T
 	decompress func(T) (T, error)
 }
 
-// Works is the Store of the ManifestWorks in a cache of NewWorks.
-func Works(from cache.Cache) (*Store[*workv1.ManifestWork], error) {
+// WorkStore is the ObjectStore of the ManifestWorks in a cache of NewWorks.
+func WorkStore(from cache.Cache) (*ObjectStore[*workv1.ManifestWork], error) {
 	guarded, err := guardedOf(from)
 	if err != nil {
 		return nil, err
 	}
-	return &Store[*workv1.ManifestWork]{
+	return &ObjectStore[*workv1.ManifestWork]{
 		cache: guarded.Cache, empty: func() *workv1.ManifestWork { return &workv1.ManifestWork{} }, decompress: guarded.codec.decompressWork,
 	}, nil
 }
 
-// Records is the Store of the AppliedManifestWorks in a cache of NewRecords.
-func Records(from cache.Cache) (*Store[*workv1.AppliedManifestWork], error) {
+// RecordStore is the ObjectStore of the AppliedManifestWorks in a cache of NewRecords.
+func RecordStore(from cache.Cache) (*ObjectStore[*workv1.AppliedManifestWork], error) {
 	guarded, err := guardedOf(from)
 	if err != nil {
 		return nil, err
 	}
-	return &Store[*workv1.AppliedManifestWork]{
+	return &ObjectStore[*workv1.AppliedManifestWork]{
 		cache: guarded.Cache, empty: func() *workv1.AppliedManifestWork { return &workv1.AppliedManifestWork{} },
 		decompress: guarded.codec.decompressRecord,
 	}, nil
@@ -54,7 +54,7 @@ func guardedOf(from cache.Cache) (*guardedCache, error) {
 
 // Get returns an object as a whole. Its metadata is that of the cache: do not
 // change it.
-func (s *Store[T]) Get(ctx context.Context, key client.ObjectKey) (T, error) {
+func (s *ObjectStore[T]) Get(ctx context.Context, key client.ObjectKey) (T, error) {
 	object := s.empty()
 	if err := s.cache.Get(ctx, key, object); err != nil {
 		return object, err //nolint:wrapcheck // as a client's
@@ -62,22 +62,22 @@ func (s *Store[T]) Get(ctx context.Context, key client.ObjectKey) (T, error) {
 	return s.decompress(object)
 }
 
-// Has tells whether there is an object.
-func (s *Store[T]) Has(ctx context.Context, key client.ObjectKey) (bool, error) {
+// HasObject reports whether there is an object.
+func (s *ObjectStore[T]) HasObject(ctx context.Context, key client.ObjectKey) (bool, error) {
 	err := s.cache.Get(ctx, key, s.empty())
 	return err == nil, client.IgnoreNotFound(err) //nolint:wrapcheck // as a client's
 }
 
 // ListRecords returns all AppliedManifestWorks without what is compressed. Do not
 // change them.
-func ListRecords(ctx context.Context, records *Store[*workv1.AppliedManifestWork]) ([]workv1.AppliedManifestWork, error) {
+func ListRecords(ctx context.Context, records *ObjectStore[*workv1.AppliedManifestWork]) ([]workv1.AppliedManifestWork, error) {
 	list := &workv1.AppliedManifestWorkList{}
 	err := records.cache.List(ctx, list, client.UnsafeDisableDeepCopy)
 	return list.Items, err //nolint:wrapcheck // as a client's
 }
 
-// Informer returns what tells of changes of the objects. Those that it tells
+// ObjectInformer returns what tells of changes of the objects. Those that it tells
 // of lack what is compressed: their status, and of a ManifestWork the spec.
-func (s *Store[T]) Informer(ctx context.Context, options ...cache.InformerGetOption) (cache.Informer, error) {
+func (s *ObjectStore[T]) ObjectInformer(ctx context.Context, options ...cache.InformerGetOption) (cache.Informer, error) {
 	return s.cache.GetInformer(ctx, s.empty(), options...) //nolint:wrapcheck // as a cache's
 }

@@ -33,43 +33,43 @@ const (
 	handshakeTimeout = 10 * time.Second
 )
 
-// Hub is a way to the hub with a client certificate, and certificates that verify
+// HubTransport is a way to the hub with a client certificate, and certificates that verify
 // the hub's, which can be replaced while requests are under way: none of them
 // fails by that. It is safe for concurrent use.
-type Hub struct {
+type HubTransport struct {
 	refused func(status int)
 
 	mu       sync.RWMutex
-	endpoint Endpoint
-	current  *generation
-	draining map[*generation]*time.Timer
+	endpoint HubEndpoint
+	current  *transportGeneration
+	draining map[*transportGeneration]*time.Timer
 	closed   bool
 }
 
-// generation is the connections that were made with one certificate.
-type generation struct {
+// transportGeneration is the connections that were made with one certificate.
+type transportGeneration struct {
 	*http.Transport
 	dialer *connrotation.Dialer
 }
 
-func (g *generation) close() {
+func (g *transportGeneration) closeConnections() {
 	g.CloseIdleConnections()
 	g.dialer.CloseAll()
 }
 
-// NewHub returns a Hub without making a connection. The function refused is
+// NewHubTransport returns a HubTransport without making a connection. The function refused is
 // called with the status of each answer 401 and 403; it has to return at once
 // and may be nil.
-func NewHub(endpoint Endpoint, certificate tls.Certificate, refused func(status int)) (*Hub, error) {
-	g, err := generate(endpoint, certificate)
+func NewHubTransport(endpoint HubEndpoint, certificate tls.Certificate, refused func(status int)) (*HubTransport, error) {
+	g, err := newGeneration(endpoint, certificate)
 	if err != nil {
 		return nil, err
 	}
-	return &Hub{endpoint: endpoint, refused: refused, current: g, draining: map[*generation]*time.Timer{}}, nil
+	return &HubTransport{endpoint: endpoint, refused: refused, current: g, draining: map[*transportGeneration]*time.Timer{}}, nil
 }
 
-// generate returns connections with a certificate.
-func generate(endpoint Endpoint, certificate tls.Certificate) (*generation, error) {
+// newGeneration returns connections with a certificate.
+func newGeneration(endpoint HubEndpoint, certificate tls.Certificate) (*transportGeneration, error) {
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext)
 	transport, err := newTransport(endpoint)
 	if err != nil {
@@ -78,11 +78,11 @@ func generate(endpoint Endpoint, certificate tls.Certificate) (*generation, erro
 	transport.DialContext = dialer.DialContext
 	transport.TLSClientConfig.Certificates = []tls.Certificate{certificate}
 	utilnet.SetTransportDefaults(transport) // HTTP/2 with pings, so that a dead connection is noticed
-	return &generation{Transport: transport, dialer: dialer}, nil
+	return &transportGeneration{Transport: transport, dialer: dialer}, nil
 }
 
 // newTransport returns a transport to the endpoint without a credential.
-func newTransport(endpoint Endpoint) (*http.Transport, error) {
+func newTransport(endpoint HubEndpoint) (*http.Transport, error) {
 	transport := &http.Transport{
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, ServerName: endpoint.TLSServerName,
@@ -108,23 +108,23 @@ func newTransport(endpoint Endpoint) (*http.Transport, error) {
 	return transport, nil
 }
 
-// Config returns a configuration for clients that use this way. It has no
+// ClientConfig returns a configuration for clients that use this way. It has no
 // limit on requests.
-func (h *Hub) Config() *rest.Config {
+func (h *HubTransport) ClientConfig() *rest.Config {
 	return &rest.Config{
-		Host: h.Endpoint().Server, Transport: h, QPS: -1, UserAgent: "capstan-agent/" + version.Get(),
+		Host: h.CurrentEndpoint().Server, Transport: h, QPS: -1, UserAgent: "capstan-agent/" + version.SemanticVersion(),
 	}
 }
 
-// Endpoint returns where the way leads.
-func (h *Hub) Endpoint() Endpoint {
+// CurrentEndpoint returns where the way leads.
+func (h *HubTransport) CurrentEndpoint() HubEndpoint {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.endpoint
 }
 
 // RoundTrip implements http.RoundTripper.
-func (h *Hub) RoundTrip(request *http.Request) (*http.Response, error) {
+func (h *HubTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	h.mu.RLock()
 	g := h.current
 	h.mu.RUnlock()
@@ -137,18 +137,18 @@ func (h *Hub) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper lets client-go find the connections, to close idle ones.
-func (h *Hub) WrappedRoundTripper() http.RoundTripper {
+func (h *HubTransport) WrappedRoundTripper() http.RoundTripper {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.current.Transport
 }
 
-// Replace makes all requests from now on use the certificate, and verify the hub
+// ReplaceCertificates makes all requests from now on use the certificate, and verify the hub
 // by the CA. The connections that were made before are closed a little later.
-func (h *Hub) Replace(ca []byte, certificate tls.Certificate) error {
-	endpoint := h.Endpoint()
+func (h *HubTransport) ReplaceCertificates(ca []byte, certificate tls.Certificate) error {
+	endpoint := h.CurrentEndpoint()
 	endpoint.CA = ca
-	g, err := generate(endpoint, certificate)
+	g, err := newGeneration(endpoint, certificate)
 	if err != nil {
 		return err
 	}
@@ -164,20 +164,20 @@ func (h *Hub) Replace(ca []byte, certificate tls.Certificate) error {
 		h.mu.Lock()
 		delete(h.draining, old)
 		h.mu.Unlock()
-		old.close()
+		old.closeConnections()
 	})
 	return nil
 }
 
 // Close closes all connections.
-func (h *Hub) Close() {
+func (h *HubTransport) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
 	for g, timer := range h.draining {
 		timer.Stop()
-		g.close()
+		g.closeConnections()
 	}
 	clear(h.draining)
-	h.current.close()
+	h.current.closeConnections()
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/kubeconfig"
 )
 
-// Endpoint is how to reach the hub, whoever one is.
-type Endpoint struct {
+// HubEndpoint is how to reach the hub, whoever one is.
+type HubEndpoint struct {
 	// Entry is the name of the cluster in the kubeconfig. It has no meaning of
 	// its own; a change of it means another hub.
 	Entry string
@@ -35,14 +35,14 @@ type Endpoint struct {
 	Insecure bool
 }
 
-// Equal tells whether both are the same hub, reached and verified in the same way.
-func (e Endpoint) Equal(other Endpoint) bool {
-	return e.Same(other) && bytes.Equal(bytes.TrimSpace(e.CA), bytes.TrimSpace(other.CA))
+// Equal reports whether both are the same hub, reached and verified in the same way.
+func (e HubEndpoint) Equal(other HubEndpoint) bool {
+	return e.SameConnection(other) && bytes.Equal(bytes.TrimSpace(e.CA), bytes.TrimSpace(other.CA))
 }
 
-// Same tells whether both are the same hub, reached in the same way. It may be
+// SameConnection reports whether both are the same hub, reached in the same way. It may be
 // verified by other certificates.
-func (e Endpoint) Same(other Endpoint) bool {
+func (e HubEndpoint) SameConnection(other HubEndpoint) bool {
 	return e.Entry == other.Entry && e.Server == other.Server && e.ProxyURL == other.ProxyURL &&
 		e.TLSServerName == other.TLSServerName && e.Insecure == other.Insecure
 }
@@ -54,10 +54,10 @@ const (
 	kubeconfigNamespace = "configuration"
 )
 
-// Kubeconfig is a kubeconfig that was understood.
-type Kubeconfig struct {
+// ParsedKubeconfig is a kubeconfig that was understood.
+type ParsedKubeconfig struct {
 	// Endpoint is the server of the current context.
-	Endpoint Endpoint
+	Endpoint HubEndpoint
 	// Config is for the server and user of the current context, without a limit
 	// on requests.
 	Config *rest.Config
@@ -65,48 +65,48 @@ type Kubeconfig struct {
 
 // ParseKubeconfig understands the current context of a kubeconfig that came with
 // files; see package kubeconfig.
-func ParseKubeconfig(data []byte, files kubeconfig.Files) (Kubeconfig, error) {
-	read, err := kubeconfig.Load(data, files)
+func ParseKubeconfig(data []byte, files kubeconfig.Files) (ParsedKubeconfig, error) {
+	read, err := kubeconfig.LoadCurrentContext(data, files)
 	if err != nil {
-		return Kubeconfig{}, fmt.Errorf("the kubeconfig cannot be used: %w", err)
+		return ParsedKubeconfig{}, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
 	endpoint, err := endpointOf(read)
 	if err != nil {
-		return Kubeconfig{}, err
+		return ParsedKubeconfig{}, err
 	}
 	read.Cluster.Server = endpoint.Server
-	rc, err := read.Config()
+	rc, err := read.ClientConfig()
 	if err != nil {
-		return Kubeconfig{}, fmt.Errorf("the kubeconfig cannot be used: %w", err)
+		return ParsedKubeconfig{}, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
 	rc.QPS = -1
 	rc.Burst = 0
-	return Kubeconfig{Endpoint: endpoint, Config: rc}, nil
+	return ParsedKubeconfig{Endpoint: endpoint, Config: rc}, nil
 }
 
 // ParseEndpoint understands only where the current context of a kubeconfig
 // leads, not who one is there.
-func ParseEndpoint(data []byte, files kubeconfig.Files) (Endpoint, error) {
+func ParseEndpoint(data []byte, files kubeconfig.Files) (HubEndpoint, error) {
 	read, err := kubeconfig.LoadCluster(data, files)
 	if err != nil {
-		return Endpoint{}, fmt.Errorf("the kubeconfig cannot be used: %w", err)
+		return HubEndpoint{}, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
 	return endpointOf(read)
 }
 
-func endpointOf(read *kubeconfig.Kubeconfig) (Endpoint, error) {
+func endpointOf(read *kubeconfig.Kubeconfig) (HubEndpoint, error) {
 	cluster := read.Cluster
 	server := strings.TrimSuffix(cluster.Server, "/")
 	if server == "" {
-		return Endpoint{}, fmt.Errorf("cluster %q of the kubeconfig has no server", read.Entry)
+		return HubEndpoint{}, fmt.Errorf("cluster %q of the kubeconfig has no server", read.Entry)
 	}
 	if !strings.Contains(server, "://") {
 		server = "https://" + server
 	}
 	if u, err := url.Parse(server); err != nil || u.Host == "" {
-		return Endpoint{}, fmt.Errorf("server %q of the kubeconfig is not a URL such as https://hub.example.com:6443", cluster.Server)
+		return HubEndpoint{}, fmt.Errorf("server %q of the kubeconfig is not a URL such as https://hub.example.com:6443", cluster.Server)
 	}
-	return Endpoint{
+	return HubEndpoint{
 		Entry: read.Entry, Server: server, CA: cluster.CertificateAuthorityData, TLSServerName: cluster.TLSServerName,
 		ProxyURL: cluster.ProxyURL, Insecure: cluster.InsecureSkipTLSVerify,
 	}, nil
@@ -114,7 +114,7 @@ func endpointOf(read *kubeconfig.Kubeconfig) (Endpoint, error) {
 
 // FormatKubeconfig returns a kubeconfig for the endpoint whose client
 // certificate and key are in files beside it.
-func FormatKubeconfig(endpoint Endpoint, certFile, keyFile string) ([]byte, error) {
+func FormatKubeconfig(endpoint HubEndpoint, certFile, keyFile string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[endpoint.Entry] = &clientcmdapi.Cluster{
 		Server: endpoint.Server, CertificateAuthorityData: endpoint.CA, TLSServerName: endpoint.TLSServerName,

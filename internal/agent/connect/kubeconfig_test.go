@@ -24,7 +24,7 @@ func TestABootstrapKubeconfigDoesNotSendTheAgentsOwnFiles(t *testing.T) {
 		"a certificate": `clusters: [{name: c, cluster: {server: "https://evil.example.com", certificate-authority: ` + own + `}}], users: [{name: u, user: {token: t}}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := ParseKubeconfig([]byte(head+text), kubeconfig.KeysOf(nil)); err == nil {
+			if got, err := ParseKubeconfig([]byte(head+text), kubeconfig.SecretFiles(nil)); err == nil {
 				t.Errorf("it is taken, as %+v", got.Config)
 			}
 		})

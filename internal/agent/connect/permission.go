@@ -22,7 +22,7 @@ const (
 // PermissionPause returns how long to wait after so many questions to the hub
 // whether a permission has come that should come soon, before the next one.
 func PermissionPause(asked int) time.Duration {
-	b := backoff.Between(permissionMin, permissionMax)
+	b := backoff.ExponentialBetween(permissionMin, permissionMax)
 	b.Factor = permissionFactor
-	return backoff.After(asked, b)
+	return backoff.DelayAfter(asked, b)
 }

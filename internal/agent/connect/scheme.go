@@ -55,21 +55,21 @@ func newScheme(add ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 // discovery, and finds nothing else.
 func HubMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	addAll(mapper, certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
-	addAll(mapper, coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
-	addAll(mapper, clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
-	addAll(mapper, workv1.GroupVersion, meta.RESTScopeNamespace, "ManifestWork")
-	addAll(mapper, fleetv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterConnection")
-	addAll(mapper, configv1alpha1.GroupVersion, meta.RESTScopeRoot, "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration")
+	addKinds(mapper, certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
+	addKinds(mapper, coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
+	addKinds(mapper, clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
+	addKinds(mapper, workv1.GroupVersion, meta.RESTScopeNamespace, "ManifestWork")
+	addKinds(mapper, fleetv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterConnection")
+	addKinds(mapper, configv1alpha1.GroupVersion, meta.RESTScopeRoot, "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration")
 	return mapper
 }
 
 // HomeMapper knows the resources that agents use at home.
 func HomeMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	addAll(mapper, corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ConfigMap")
-	addAll(mapper, corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
-	addAll(mapper, coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
+	addKinds(mapper, corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ConfigMap")
+	addKinds(mapper, corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
+	addKinds(mapper, coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
 	return mapper
 }
 
@@ -77,11 +77,11 @@ func HomeMapper() meta.RESTMapper {
 // anything else when it is asked for, group by group.
 func MemberMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
 	known := meta.NewDefaultRESTMapper(nil)
-	addAll(known, corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace", "Node")
-	addAll(known, corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ConfigMap", "Pod")
-	addAll(known, clusterv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterClaim")
-	addAll(known, aboutv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterProperty")
-	addAll(known, workv1.GroupVersion, meta.RESTScopeRoot, "AppliedManifestWork")
+	addKinds(known, corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace", "Node")
+	addKinds(known, corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ConfigMap", "Pod")
+	addKinds(known, clusterv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterClaim")
+	addKinds(known, aboutv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterProperty")
+	addKinds(known, workv1.GroupVersion, meta.RESTScopeRoot, "AppliedManifestWork")
 	discovered, err := apiutil.NewDynamicRESTMapper(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("making the mapper of kinds to resources: %w", err)
@@ -89,7 +89,7 @@ func MemberMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper
 	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{known, discovered}}, nil
 }
 
-func addAll(mapper *meta.DefaultRESTMapper, gv schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
+func addKinds(mapper *meta.DefaultRESTMapper, gv schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
 	for _, kind := range kinds {
 		mapper.Add(gv.WithKind(kind), scope)
 	}

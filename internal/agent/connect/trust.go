@@ -48,7 +48,7 @@ var ErrNotPublished = errors.New("the hub publishes no authorities")
 //     behind something with a certificate of its own does not lock its agents out.
 //
 // The agent's credential is not sent, as anybody may ask.
-func PublishedCA(ctx context.Context, endpoint Endpoint, now time.Time) ([]byte, error) {
+func PublishedCA(ctx context.Context, endpoint HubEndpoint, now time.Time) ([]byte, error) {
 	if len(endpoint.CA) == 0 || endpoint.Insecure {
 		return nil, ErrNotPublished // whom to trust is not the hub's to say
 	}
@@ -60,34 +60,34 @@ func PublishedCA(ctx context.Context, endpoint Endpoint, now time.Time) ([]byte,
 	if name == "" {
 		name = server.Hostname()
 	}
-	bundle, presented, err := published(ctx, endpoint)
+	bundle, presented, err := fetchPublished(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
-	list, err := authorities(bundle)
+	list, err := parseAuthorities(bundle)
 	if err != nil {
 		return nil, fmt.Errorf("the hub at %s publishes authorities that cannot be used: %w", endpoint.Server, err)
 	}
-	if err := verify(presented, list, name, now); err != nil {
+	if err := verifyServer(presented, list, name, now); err != nil {
 		return nil, fmt.Errorf("the hub at %s publishes authorities that do not verify its own certificate: %w", endpoint.Server, err)
 	}
-	if fresh := certs.EncodeBundle(list); !Includes(endpoint.CA, fresh) || !Includes(fresh, endpoint.CA) {
+	if fresh := certs.EncodeBundle(list); !BundleIncludes(endpoint.CA, fresh) || !BundleIncludes(fresh, endpoint.CA) {
 		return fresh, nil
 	}
 	return nil, nil
 }
 
-// Includes tells whether a bundle has all certificates of another one, which has
+// BundleIncludes reports whether a bundle has all certificates of another one, which has
 // some.
-func Includes(bundle, other []byte) bool {
+func BundleIncludes(bundle, other []byte) bool {
 	have := certs.ParseBundle(bundle)
 	all := certs.ParseBundle(other)
 	return len(all) > 0 && !slices.ContainsFunc(all, func(c *x509.Certificate) bool { return !slices.ContainsFunc(have, c.Equal) })
 }
 
-// published returns the bundle that the hub publishes, and the certificates that
+// fetchPublished returns the bundle that the hub publishes, and the certificates that
 // it has shown.
-func published(ctx context.Context, endpoint Endpoint) (bundle []byte, presented []*x509.Certificate, err error) {
+func fetchPublished(ctx context.Context, endpoint HubEndpoint) (bundle []byte, presented []*x509.Certificate, err error) {
 	ctx, cancel := context.WithTimeout(ctx, publishedTimeout)
 	defer cancel()
 	transport, err := newTransport(endpoint)
@@ -100,7 +100,7 @@ func published(ctx context.Context, endpoint Endpoint) (bundle []byte, presented
 		return nil, nil, fmt.Errorf("asking the hub at %s for its authorities: %w", endpoint.Server, err)
 	}
 	request.Header.Set("Accept", "application/json")
-	request.Header.Set("User-Agent", "capstan-agent/"+version.Get())
+	request.Header.Set("User-Agent", "capstan-agent/"+version.SemanticVersion())
 	response, err := transport.RoundTrip(request) // which follows no redirect
 	if err != nil {
 		return nil, nil, fmt.Errorf("asking the hub at %s for its authorities: %w", endpoint.Server, err)
@@ -146,9 +146,9 @@ func bundleOf(body []byte) ([]byte, error) {
 	return nil, ErrNotPublished
 }
 
-// authorities reads a bundle, each certificate once. Unlike one of the user it has
+// parseAuthorities reads a bundle, each certificate once. Unlike one of the user it has
 // to be perfect: what is in use works.
-func authorities(bundle []byte) ([]*x509.Certificate, error) {
+func parseAuthorities(bundle []byte) ([]*x509.Certificate, error) {
 	var list []*x509.Certificate
 	for {
 		block, rest := pem.Decode(bundle)
@@ -178,8 +178,8 @@ func authorities(bundle []byte) ([]*x509.Certificate, error) {
 	return list, nil
 }
 
-// verify verifies the certificates that a server of the name has shown.
-func verify(presented, authorities []*x509.Certificate, name string, now time.Time) error {
+// verifyServer verifies the certificates that a server of the name has shown.
+func verifyServer(presented, authorities []*x509.Certificate, name string, now time.Time) error {
 	if len(presented) == 0 {
 		return errors.New("it has shown none")
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/longkey"
 )
 
-func authority(t *testing.T, name string) *certs.Pair {
+func authority(t *testing.T, name string) *certs.CertificatePair {
 	t.Helper()
 	pair, err := certs.NewAuthority(name, time.Now())
 	if err != nil {
@@ -34,7 +34,7 @@ func authority(t *testing.T, name string) *certs.Pair {
 }
 
 // serve starts a server with a certificate of the signer, and returns its URL.
-func serve(t *testing.T, signer *certs.Pair, answer http.HandlerFunc) string {
+func serve(t *testing.T, signer *certs.CertificatePair, answer http.HandlerFunc) string {
 	t.Helper()
 	leaf, err := certs.NewServing(signer, []string{"127.0.0.1"}, time.Now())
 	if err != nil {
@@ -77,7 +77,7 @@ func publishes(t *testing.T, bundle []byte, clusters ...string) http.HandlerFunc
 
 func TestPublishedAuthoritiesAreTakenOverIfTheyVerifyTheHub(t *testing.T) {
 	before, after, other := authority(t, "old"), authority(t, "new"), authority(t, "other")
-	join := func(pairs ...*certs.Pair) (bundle []byte) {
+	join := func(pairs ...*certs.CertificatePair) (bundle []byte) {
 		for _, p := range pairs {
 			bundle = append(bundle, p.CertPEM...)
 		}
@@ -91,7 +91,7 @@ func TestPublishedAuthoritiesAreTakenOverIfTheyVerifyTheHub(t *testing.T) {
 		many = append(many, authority(t, "one of many").CertPEM...)
 	}
 	for name, c := range map[string]struct {
-		signer *certs.Pair // of the server
+		signer *certs.CertificatePair // of the server
 		ca     []byte
 		answer http.HandlerFunc
 		want   []byte
@@ -113,7 +113,7 @@ func TestPublishedAuthoritiesAreTakenOverIfTheyVerifyTheHub(t *testing.T) {
 		"garbage":               {signer: before, ca: join(before), answer: publishes(t, []byte("garbage")), problem: "something else than certificates"},
 		"garbage at the end":    {signer: before, ca: join(before), answer: publishes(t, append(join(before, after), "garbage"...)), problem: "something else than certificates"},
 		"a key":                 {signer: before, ca: join(before), answer: publishes(t, append(join(before), after.KeyPEM...)), problem: "reading a certificate"},
-		"a key of a megabit":    {signer: before, ca: join(before), answer: publishes(t, append(join(before), longkey.Authority(t, 1<<20)...)), problem: "its RSA key has 1048576 bits"},
+		"a key of a megabit":    {signer: before, ca: join(before), answer: publishes(t, append(join(before), longkey.AuthorityPEM(t, 1<<20)...)), problem: "its RSA key has 1048576 bits"},
 		"very many":             {signer: before, ca: join(before), answer: publishes(t, many), problem: "they are 17, and may be 16"},
 		"two clusters":          {signer: before, ca: join(before), answer: publishes(t, join(before, after), "other"), problem: "has 2 clusters"},
 		"no ConfigMap":          {signer: before, ca: join(before), answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, problem: "is no ConfigMap"},
@@ -125,10 +125,10 @@ func TestPublishedAuthoritiesAreTakenOverIfTheyVerifyTheHub(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			endpoint := Endpoint{Server: serve(t, c.signer, c.answer), CA: c.ca}
+			endpoint := HubEndpoint{Server: serve(t, c.signer, c.answer), CA: c.ca}
 			got, err := PublishedCA(t.Context(), endpoint, time.Now())
-			if !slices.Equal(certs.Pins(got), certs.Pins(c.want)) {
-				t.Errorf("taken over are %v, want %v", certs.Pins(got), certs.Pins(c.want))
+			if !slices.Equal(certs.PublicKeyPins(got), certs.PublicKeyPins(c.want)) {
+				t.Errorf("taken over are %v, want %v", certs.PublicKeyPins(got), certs.PublicKeyPins(c.want))
 			}
 			switch {
 			case c.silent:
@@ -157,13 +157,13 @@ func TestAHubTakesAnotherCAOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hub, err := NewHub(Endpoint{Server: serve(t, after, ok), CA: before.CertPEM}, certificate, nil)
+	hub, err := NewHubTransport(HubEndpoint{Server: serve(t, after, ok), CA: before.CertPEM}, certificate, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer hub.Close()
 	ask := func() error {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hub.Endpoint().Server, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hub.CurrentEndpoint().Server, http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,10 +176,10 @@ func TestAHubTakesAnotherCAOver(t *testing.T) {
 	if err := ask(); err == nil {
 		t.Error("a server of an unknown authority is believed")
 	}
-	if err := hub.Replace([]byte("garbage"), certificate); err == nil {
+	if err := hub.ReplaceCertificates([]byte("garbage"), certificate); err == nil {
 		t.Error("a CA that is none is taken over")
 	}
-	if err := hub.Replace(append(slices.Clone(before.CertPEM), after.CertPEM...), certificate); err != nil {
+	if err := hub.ReplaceCertificates(append(slices.Clone(before.CertPEM), after.CertPEM...), certificate); err != nil {
 		t.Fatal(err)
 	}
 	if err := ask(); err != nil {

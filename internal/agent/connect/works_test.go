@@ -37,7 +37,7 @@ func TestNobodyTakesACompressedWorkForAnEmptyOne(t *testing.T) {
 	})
 	work := createWork(t, config)
 	hub := startHub(t, config)
-	works, err := compressed.Works(hub.GetCache())
+	works, err := compressed.WorkStore(hub.GetCache())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func startHub(t *testing.T, config *rest.Config) cluster.Cluster {
 	return hub
 }
 
-func testReadersOfWorks(t *testing.T, hub cluster.Cluster, works *compressed.Store[*workv1.ManifestWork], work *workv1.ManifestWork) {
+func testReadersOfWorks(t *testing.T, hub cluster.Cluster, works *compressed.ObjectStore[*workv1.ManifestWork], work *workv1.ManifestWork) {
 	key := client.ObjectKeyFromObject(work)
 	read := map[string]func() (*workv1.ManifestWork, error){
 		"the store": func() (*workv1.ManifestWork, error) { return works.Get(t.Context(), key) },
@@ -122,8 +122,8 @@ func testReadersOfWorks(t *testing.T, hub cluster.Cluster, works *compressed.Sto
 	}
 }
 
-func testWorksAreCompressed(t *testing.T, works *compressed.Store[*workv1.ManifestWork], name string) {
-	informer, err := works.Informer(t.Context())
+func testWorksAreCompressed(t *testing.T, works *compressed.ObjectStore[*workv1.ManifestWork], name string) {
+	informer, err := works.ObjectInformer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

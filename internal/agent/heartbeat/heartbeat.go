@@ -34,8 +34,8 @@ const (
 	jitter = 0.1
 )
 
-// Part renews the lease of each cluster.
-type Part struct {
+// LeasePart renews the lease of each cluster.
+type LeasePart struct {
 	// Clock defaults to the real one.
 	Clock clock.Clock
 	// Failed is told of a heartbeat that failed; it is tried again. May be nil.
@@ -43,12 +43,12 @@ type Part struct {
 }
 
 // Name implements fleet.Part.
-func (p *Part) Name() string { return "heartbeat" }
+func (p *LeasePart) Name() string { return "heartbeat" }
 
 // Engage implements fleet.Part.
-func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	heart := newHeart(c, p.Clock)
-	loop := fleet.NewLoop(heart.beat)
+func (p *LeasePart) Engage(ctx context.Context, c *fleet.Connection) error {
+	heart := newLeaseRenewer(c, p.Clock)
+	loop := fleet.NewLoop(heart.renewLease)
 	loop.Failed = p.Failed
 	if p.Clock != nil {
 		loop.Clock = p.Clock
@@ -58,7 +58,7 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
 	}
 	see := func(obj any) {
-		if every := durationOf(obj); heart.every.Swap(int64(every)) != int64(every) {
+		if every := heartbeatInterval(obj); heart.every.Swap(int64(every)) != int64(every) {
 			loop.Kick()
 		}
 	}
@@ -70,8 +70,8 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	return nil
 }
 
-// heart beats for one cluster.
-type heart struct {
+// leaseRenewer beats for one cluster.
+type leaseRenewer struct {
 	cluster string
 	reader  client.Reader // not cached
 	client  client.Client
@@ -82,18 +82,18 @@ type heart struct {
 	every atomic.Int64
 }
 
-func newHeart(c *fleet.Connection, clk clock.Clock) *heart {
+func newLeaseRenewer(c *fleet.Connection, clk clock.Clock) *leaseRenewer {
 	if clk == nil {
 		clk = clock.RealClock{}
 	}
-	h := &heart{cluster: string(c.Name), reader: c.Hub.GetAPIReader(), client: c.Hub.GetClient(), clock: clk}
+	h := &leaseRenewer{cluster: string(c.Name), reader: c.Hub.GetAPIReader(), client: c.Hub.GetClient(), clock: clk}
 	h.every.Store(int64(durationDefault))
 	return h
 }
 
-// beat renews the lease and returns when to do it again. The lease is read
+// renewLease renews the lease and returns when to do it again. The lease is read
 // only the first time, and after somebody else changed it.
-func (h *heart) beat(ctx context.Context) (time.Duration, error) {
+func (h *leaseRenewer) renewLease(ctx context.Context) (time.Duration, error) {
 	if h.lease == nil {
 		lease := &coordinationv1.Lease{}
 		key := client.ObjectKey{Namespace: h.cluster, Name: clusterv1.LeaseName}
@@ -115,8 +115,8 @@ func (h *heart) beat(ctx context.Context) (time.Duration, error) {
 	return wait.Jitter(time.Duration(h.every.Load()), jitter), nil
 }
 
-// durationOf returns the time between two heartbeats of a cluster.
-func durationOf(obj any) time.Duration {
+// heartbeatInterval returns the time between two heartbeats of a cluster.
+func heartbeatInterval(obj any) time.Duration {
 	mc, ok := obj.(*clusterv1.ManagedCluster)
 	if !ok || mc.Spec.LeaseDurationSeconds <= 0 {
 		return durationDefault

@@ -53,9 +53,9 @@ func leases() schema.GroupResource {
 	return schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 }
 
-func start(h *hub) (*heart, *clocktesting.FakeClock) {
+func start(h *hub) (*leaseRenewer, *clocktesting.FakeClock) {
 	clk := clocktesting.NewFakeClock(time.Unix(1000, 0))
-	beats := &heart{cluster: "c", reader: h, client: h, clock: clk}
+	beats := &leaseRenewer{cluster: "c", reader: h, client: h, clock: clk}
 	beats.every.Store(int64(durationDefault))
 	return beats, clk
 }
@@ -70,7 +70,7 @@ func TestABeatIsOneWriteOfTheTime(t *testing.T) {
 	beats, clk := start(h)
 	for n := 1; n <= 3; n++ {
 		clk.Step(time.Minute)
-		again, err := beats.beat(t.Context())
+		again, err := beats.renewLease(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,11 +90,11 @@ func TestABeatThatMeetsAnotherWriterReadsAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	h := &hub{lease: leaseOf("c"), refuse: apierrors.NewConflict(leases(), clusterv1.LeaseName, errors.New("another wrote"))}
 	beats, _ := start(h)
-	again, err := beats.beat(t.Context())
+	again, err := beats.renewLease(t.Context())
 	if err != nil || again <= 0 || again > time.Second {
 		t.Fatalf("after a conflict: again in %s, error %v; want it at once and without an error", again, err)
 	}
-	if _, err := beats.beat(t.Context()); err != nil || h.reads != 2 || h.lease.Spec.RenewTime == nil {
+	if _, err := beats.renewLease(t.Context()); err != nil || h.reads != 2 || h.lease.Spec.RenewTime == nil {
 		t.Errorf("want the lease to be read again and renewed, got %d reads, %v and error %v", h.reads, h.lease.Spec.RenewTime, err)
 	}
 }
@@ -103,14 +103,14 @@ func TestABeatThatFailsSaysWhatAndReadsAgain(t *testing.T) {
 	t.Parallel()
 	h := &hub{}
 	beats, _ := start(h)
-	if _, err := beats.beat(t.Context()); err == nil || !strings.Contains(err.Error(), "reading the lease c/"+clusterv1.LeaseName) {
+	if _, err := beats.renewLease(t.Context()); err == nil || !strings.Contains(err.Error(), "reading the lease c/"+clusterv1.LeaseName) {
 		t.Errorf("without a lease: got error %v", err)
 	}
 	h.lease, h.refuse = leaseOf("c"), errors.New("the hub is away")
-	if _, err := beats.beat(t.Context()); err == nil || !strings.Contains(err.Error(), "renewing the lease c/"+clusterv1.LeaseName+": the hub is away") {
+	if _, err := beats.renewLease(t.Context()); err == nil || !strings.Contains(err.Error(), "renewing the lease c/"+clusterv1.LeaseName+": the hub is away") {
 		t.Errorf("with a hub that refuses: got error %v", err)
 	}
-	if _, err := beats.beat(t.Context()); err != nil || h.reads != 3 {
+	if _, err := beats.renewLease(t.Context()); err != nil || h.reads != 3 {
 		t.Errorf("want the lease to be read after an error: %d reads, error %v", h.reads, err)
 	}
 }
@@ -128,7 +128,7 @@ func TestTheTimeBetweenBeatsIsThatOfTheCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := durationOf(c.object); got != c.want {
+			if got := heartbeatInterval(c.object); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})

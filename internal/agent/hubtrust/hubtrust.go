@@ -32,13 +32,13 @@ const (
 	jitter = 0.2
 )
 
-// Part follows what the hub of each connection publishes.
-type Part struct {
+// AuthorityPart follows what the hub of each connection publishes.
+type AuthorityPart struct {
 	// Endpoint returns how the hub is reached now.
-	Endpoint func() connect.Endpoint
+	Endpoint func() connect.HubEndpoint
 	// Trust is given the endpoint with the CA to use from now on. It has to return at
 	// once, and is called again until Endpoint has it.
-	Trust func(connect.Endpoint)
+	Trust func(connect.HubEndpoint)
 	// Every is the time between two looks. Defaults to ten minutes.
 	Every time.Duration
 	// Clock defaults to the real one.
@@ -47,11 +47,11 @@ type Part struct {
 }
 
 // Name implements fleet.Part.
-func (p *Part) Name() string { return "hubtrust" }
+func (p *AuthorityPart) Name() string { return "hubtrust" }
 
 // Engage implements fleet.Part.
-func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	f := &follower{part: p, every: p.Every, clock: p.Clock}
+func (p *AuthorityPart) Engage(ctx context.Context, c *fleet.Connection) error {
+	f := &authorityFollower{part: p, every: p.Every, clock: p.Clock}
 	if f.every == 0 {
 		f.every = lookEvery
 	}
@@ -61,15 +61,15 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	// A fleet that starts together, such as after an outage of its hub, has better
 	// things to ask at first.
 	f.first = f.clock.Now().Add(rand.N(f.every)) //nolint:gosec // nothing depends on it being secret
-	loop := fleet.NewLoop(f.look)
+	loop := fleet.NewLoop(f.pollAuthorities)
 	loop.Clock = f.clock
 	c.Go(func() { loop.Start(ctx) })
 	return nil
 }
 
-// follower follows one hub. Only its loop uses it.
-type follower struct {
-	part  *Part
+// authorityFollower follows one hub. Only its loop uses it.
+type authorityFollower struct {
+	part  *AuthorityPart
 	every time.Duration
 	clock clock.Clock
 	first time.Time
@@ -77,9 +77,9 @@ type follower struct {
 	told string
 }
 
-// look asks the hub once. What cannot be found out is no failure of the agent: it
+// pollAuthorities asks the hub once. What cannot be found out is no failure of the agent: it
 // goes on with what it trusts, and other parts notice a hub that does not respond.
-func (f *follower) look(ctx context.Context) (time.Duration, error) {
+func (f *authorityFollower) pollAuthorities(ctx context.Context) (time.Duration, error) {
 	if early := f.first.Sub(f.clock.Now()); early > 0 {
 		return early, nil
 	}
@@ -89,7 +89,7 @@ func (f *follower) look(ctx context.Context) (time.Duration, error) {
 		f.told = ""
 		return wait.Jitter(max(f.every, absentEvery), jitter), nil
 	}
-	f.tell(err)
+	f.logProblem(err)
 	if ca != nil {
 		endpoint.CA = ca
 		f.part.Trust(endpoint)
@@ -97,8 +97,8 @@ func (f *follower) look(ctx context.Context) (time.Duration, error) {
 	return wait.Jitter(f.every, jitter), nil
 }
 
-// tell logs a problem when it comes or changes.
-func (f *follower) tell(err error) {
+// logProblem logs a problem when it comes or changes.
+func (f *authorityFollower) logProblem(err error) {
 	problem := ""
 	if err != nil {
 		problem = err.Error()

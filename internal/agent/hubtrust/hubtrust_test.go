@@ -34,10 +34,10 @@ type hub struct {
 	mu       sync.Mutex
 	serving  tls.Certificate
 	bundle   []byte
-	endpoint connect.Endpoint
+	endpoint connect.HubEndpoint
 }
 
-func newHub(t *testing.T, signer *certs.Pair) *hub {
+func newHub(t *testing.T, signer *certs.CertificatePair) *hub {
 	h := &hub{t: t}
 	h.sign(signer)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -57,12 +57,12 @@ func newHub(t *testing.T, signer *certs.Pair) *hub {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	h.bundle = signer.CertPEM
-	h.endpoint = connect.Endpoint{Server: server.URL, CA: signer.CertPEM}
+	h.endpoint = connect.HubEndpoint{Server: server.URL, CA: signer.CertPEM}
 	return h
 }
 
 // sign gives the server a certificate of the signer.
-func (h *hub) sign(signer *certs.Pair) {
+func (h *hub) sign(signer *certs.CertificatePair) {
 	h.t.Helper()
 	leaf, err := certs.NewServing(signer, []string{"127.0.0.1"}, time.Now())
 	if err != nil {
@@ -77,7 +77,7 @@ func (h *hub) sign(signer *certs.Pair) {
 	h.serving = pair
 }
 
-func (h *hub) publish(authorities ...*certs.Pair) {
+func (h *hub) publish(authorities ...*certs.CertificatePair) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.bundle = nil
@@ -86,32 +86,32 @@ func (h *hub) publish(authorities ...*certs.Pair) {
 	}
 }
 
-func (h *hub) present() connect.Endpoint {
+func (h *hub) present() connect.HubEndpoint {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.endpoint
 }
 
-func (h *hub) trust(endpoint connect.Endpoint) {
+func (h *hub) trust(endpoint connect.HubEndpoint) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.endpoint = endpoint
 }
 
 // awaitTrust waits until the agent trusts these authorities and no others.
-func (h *hub) awaitTrust(authorities ...*certs.Pair) {
+func (h *hub) awaitTrust(authorities ...*certs.CertificatePair) {
 	h.t.Helper()
 	var bundle []byte
 	for _, a := range authorities {
 		bundle = append(bundle, a.CertPEM...)
 	}
-	want := certs.Pins(bundle)
+	want := certs.PublicKeyPins(bundle)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if slices.Equal(certs.Pins(h.present().CA), want) {
+		if slices.Equal(certs.PublicKeyPins(h.present().CA), want) {
 			return
 		}
 	}
-	h.t.Fatalf("the agent trusts %v, want %v", certs.Pins(h.present().CA), want)
+	h.t.Fatalf("the agent trusts %v, want %v", certs.PublicKeyPins(h.present().CA), want)
 }
 
 // TestAnAgentFollowsARotation goes through the stages by which a hub replaces the
@@ -126,7 +126,7 @@ func TestAnAgentFollowsARotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHub(t, before)
-	part := &Part{Endpoint: h.present, Trust: h.trust, Every: 2 * time.Millisecond, Log: logr.Discard()}
+	part := &AuthorityPart{Endpoint: h.present, Trust: h.trust, Every: 2 * time.Millisecond, Log: logr.Discard()}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	if err := part.Engage(ctx, &fleet.Connection{Name: "c1"}); err != nil {

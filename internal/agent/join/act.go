@@ -22,8 +22,8 @@ import (
 	"github.com/capstan-io/capstan/internal/server/certs"
 )
 
-// explainer says what the hub's answer to a request means for the user.
-type explainer func(what string, err error) error
+// errorExplainer says what the hub's answer to a request means for the user.
+type errorExplainer func(what string, err error) error
 
 const (
 	// verifyEngaged is the least time between two questions to the hub about the
@@ -39,16 +39,16 @@ const (
 	verifyPreparing = time.Second
 )
 
-// startOver forgets the credential for a ManagedCluster that was deleted: the hub
+// restartJoin forgets the credential for a ManagedCluster that was deleted: the hub
 // lets nobody in with it any more. The agent joins again under the same name, as
 // another agent.
-func (m *Machine) startOver(ctx context.Context) error {
+func (m *HandshakeMachine) restartJoin(ctx context.Context) error {
 	f := &m.state.facts
 	a, err := newApplication(identity{Cluster: f.Hub.Cluster, Agent: rand.String(agentNameLength)}, f.Bootstrap.Endpoint.Server)
 	if err != nil {
 		return err
 	}
-	if err := m.keep(ctx, a); err != nil {
+	if err := m.storeApplicationKey(ctx, a); err != nil {
 		return err
 	}
 	if err := emptySecret(ctx, m.options.Home, m.options.Namespace, HubSecret); err != nil {
@@ -68,9 +68,9 @@ func (m *Machine) startOver(ctx context.Context) error {
 	return nil
 }
 
-// register announces the cluster and applies for a certificate. All of it may
+// registerCluster announces the cluster and applies for a certificate. All of it may
 // have been done before.
-func (m *Machine) register(ctx context.Context) error {
+func (m *HandshakeMachine) registerCluster(ctx context.Context) error {
 	f := &m.state.facts
 	hub, err := m.state.bootstrapClient()
 	if err != nil {
@@ -87,17 +87,17 @@ func (m *Machine) register(ctx context.Context) error {
 		id.Agent = f.Application.Agent
 	}
 	server := f.Bootstrap.Endpoint.Server
-	explain := func(what string, err error) error { return byBootstrap(what, server, err) }
-	application, err := m.prepare(id, server)
+	explain := func(what string, err error) error { return explainBootstrapError(what, server, err) }
+	application, err := m.prepareApplication(id, server)
 	if err != nil {
 		return err
 	}
 	var mc *clusterv1.ManagedCluster
 	kept := false
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) { mc, err = m.announce(groupCtx, hub, id.Cluster); return err })
+	group.Go(func() (err error) { mc, err = m.ensureManagedCluster(groupCtx, hub, id.Cluster); return err })
 	group.Go(func() error {
-		err := m.keep(ctx, application)
+		err := m.storeApplicationKey(ctx, application)
 		kept = err == nil
 		return err
 	})
@@ -115,54 +115,54 @@ func (m *Machine) register(ctx context.Context) error {
 	m.state.verifies = 0
 	f.VerifyAt = time.Time{}
 	m.state.clusterVersion = mc.ResourceVersion
-	return m.apply(ctx, hub, application, explain)
+	return m.submitCSR(ctx, hub, application, explain)
 }
 
-// renew applies for the next certificate.
-func (m *Machine) renew(ctx context.Context) error {
+// renewCertificate applies for the next certificate.
+func (m *HandshakeMachine) renewCertificate(ctx context.Context) error {
 	hub, err := m.state.hubClient()
 	if err != nil {
 		return err
 	}
 	server := m.state.facts.Hub.Endpoint.Server
-	explain := func(what string, err error) error { return byHub(what, server, err) }
-	application, err := m.prepare(m.state.facts.Hub.identity, server)
+	explain := func(what string, err error) error { return explainHubError(what, server, err) }
+	application, err := m.prepareApplication(m.state.facts.Hub.identity, server)
 	if err != nil {
 		return err
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() error { return m.keep(groupCtx, application) })
-	group.Go(func() error { return checkFlood(groupCtx, hub, application, explain) })
+	group.Go(func() error { return m.storeApplicationKey(groupCtx, application) })
+	group.Go(func() error { return checkPendingCSRs(groupCtx, hub, application, explain) })
 	if err = group.Wait(); err == nil {
-		err = m.apply(ctx, hub, application, explain)
+		err = m.submitCSR(ctx, hub, application, explain)
 	}
 	if err != nil {
-		m.rotated(metav1.ConditionFalse, clusterv1.ManagedClusterReasonClientCertificateUpdateFailed, sentence(err.Error()))
+		m.setRotation(metav1.ConditionFalse, clusterv1.ManagedClusterReasonClientCertificateUpdateFailed, toSentence(err.Error()))
 	}
 	return err
 }
 
-// prepare returns the application that there is for the identity, or a new one.
-func (m *Machine) prepare(id identity, server string) (*application, error) {
+// prepareApplication returns the application that there is for the identity, or a new one.
+func (m *HandshakeMachine) prepareApplication(id identity, server string) (*application, error) {
 	if a := m.state.facts.Application; a != nil && a.identity == id && a.Server == server {
 		return a, nil
 	}
 	return newApplication(id, server)
 }
 
-// keep stores the key of an application, unless it is stored.
-func (m *Machine) keep(ctx context.Context, a *application) error {
+// storeApplicationKey stores the key of an application, unless it is stored.
+func (m *HandshakeMachine) storeApplicationKey(ctx context.Context, a *application) error {
 	if a == m.state.facts.Application {
 		return nil
 	}
 	return putSecret(ctx, m.options.Home, pendingSecret(m.options.Namespace, a))
 }
 
-// apply makes the certificate signing request of an application that is kept,
+// submitCSR makes the certificate signing request of an application that is kept,
 // unless the hub has it.
-func (m *Machine) apply(ctx context.Context, hub client.Client, a *application, explain explainer) error {
+func (m *HandshakeMachine) submitCSR(ctx context.Context, hub client.Client, a *application, explain errorExplainer) error {
 	f := &m.state.facts
-	csr, err := a.request(m.options.ExpirationSeconds)
+	csr, err := a.buildCSR(m.options.ExpirationSeconds)
 	if err != nil {
 		return err
 	}
@@ -186,16 +186,16 @@ func (m *Machine) apply(ctx context.Context, hub client.Client, a *application, 
 	if err != nil {
 		return explain(fmt.Sprintf("creating the certificate signing request %q", name), err)
 	}
-	m.options.Log.Info("The agent asks for a client certificate for the hub", "cluster", a.Cluster, "request", name, "key", a.fingerprint())
+	m.options.Log.Info("The agent asks for a client certificate for the hub", "cluster", a.Cluster, "request", name, "key", a.keyFingerprint())
 	f.Applied, f.CSR, f.CSRProblem = true, csrFactOf(name, csr), nil
 	m.state.csrVersion = csr.ResourceVersion
 	return nil
 }
 
-// store keeps the certificate that was issued and uses it from now on.
-func (m *Machine) store(ctx context.Context) error {
+// storeCertificate keeps the certificate that was issued and uses it from now on.
+func (m *HandshakeMachine) storeCertificate(ctx context.Context) error {
 	f := &m.state.facts
-	renewal := f.unusable() == ""
+	renewal := f.unusableReason() == ""
 	endpoint := f.Bootstrap.Endpoint
 	hash := f.Bootstrap.Hash
 	givenCA := ""
@@ -236,54 +236,54 @@ func (m *Machine) store(ctx context.Context) error {
 	}
 	m.options.Log.Info("The agent has a new client certificate for the hub", "cluster", cred.Cluster, "agent", cred.Agent,
 		"renewal", renewal, "validUntil", cred.NotAfter)
-	if m.state.uses(cred) {
-		if err := m.state.hub.hub.Replace(cred.Endpoint.CA, cred.Certificate); err != nil {
+	if m.state.usesTransportOf(cred) {
+		if err := m.state.hub.hub.ReplaceCertificates(cred.Endpoint.CA, cred.Certificate); err != nil {
 			return err
 		}
-		m.rotated(metav1.ConditionTrue, clusterv1.ManagedClusterReasonClientCertificateUpdated,
+		m.setRotation(metav1.ConditionTrue, clusterv1.ManagedClusterReasonClientCertificateUpdated,
 			fmt.Sprintf("The client certificate is valid until %s.", cred.NotAfter.UTC().Format(time.RFC3339)))
 	}
 	return nil
 }
 
-// note keeps with the credential, while it works, what it works for.
-func (m *Machine) note(ctx context.Context) error {
+// storeMembership keeps with the credential, while it works, what it works for.
+func (m *HandshakeMachine) storeMembership(ctx context.Context) error {
 	f := &m.state.facts
 	cred := *f.Hub
 	cred.ClusterUID = cmp.Or(cred.ClusterUID, f.Cluster.UID)
 	if f.Bootstrap.State == bootstrapPresent {
 		cred.Bootstrap = f.Bootstrap.Hash
 	}
-	return amend(ctx, m.options, m.state, &cred)
+	return updateCredential(ctx, m.options, m.state, &cred)
 }
 
-// trust keeps the CA that the hub publishes, and verifies the hub by it from now
+// trustPublishedCA keeps the CA that the hub publishes, and verifies the hub by it from now
 // on. It remembers which one the user gave, as the bootstrap kubeconfig still has
 // that.
-func (m *Machine) trust(ctx context.Context) error {
+func (m *HandshakeMachine) trustPublishedCA(ctx context.Context) error {
 	f := &m.state.facts
 	cred := *f.Hub
 	switch {
 	case f.Bootstrap.State == bootstrapPresent:
-		cred.GivenCA = hashOf(f.Bootstrap.Endpoint.CA)
+		cred.GivenCA = contentHash(f.Bootstrap.Endpoint.CA)
 	case cred.GivenCA == "":
-		cred.GivenCA = hashOf(cred.Endpoint.CA)
+		cred.GivenCA = contentHash(cred.Endpoint.CA)
 	}
 	cred.Endpoint.CA = f.PublishedCA
-	if err := amend(ctx, m.options, m.state, &cred); err != nil {
+	if err := updateCredential(ctx, m.options, m.state, &cred); err != nil {
 		return err
 	}
 	f.PublishedCA = nil
 	m.options.Log.Info("The agent verifies the hub by the authorities that the hub publishes now",
-		"hub", cred.Endpoint.Server, "authorities", certs.Pins(cred.Endpoint.CA))
-	if !m.state.uses(&cred) {
+		"hub", cred.Endpoint.Server, "authorities", certs.PublicKeyPins(cred.Endpoint.CA))
+	if !m.state.usesTransportOf(&cred) {
 		return nil
 	}
-	return m.state.hub.hub.Replace(cred.Endpoint.CA, cred.Certificate)
+	return m.state.hub.hub.ReplaceCertificates(cred.Endpoint.CA, cred.Certificate)
 }
 
-// amend stores the hub credential with something else beside its certificate.
-func amend(ctx context.Context, o Options, s *state, cred *credential) error {
+// updateCredential stores the hub credential with something else beside its certificate.
+func updateCredential(ctx context.Context, o MachineOptions, s *joinState, cred *hubCredential) error {
 	secret, err := hubSecret(o.Namespace, cred)
 	if err != nil {
 		return err
@@ -295,8 +295,8 @@ func amend(ctx context.Context, o Options, s *state, cred *credential) error {
 	return nil
 }
 
-// verify asks the hub what the hub credential may do.
-func (m *Machine) verify(ctx context.Context) error {
+// verifyCredential asks the hub what the hub credential may do.
+func (m *HandshakeMachine) verifyCredential(ctx context.Context) error {
 	f := &m.state.facts
 	f.Recheck = false
 	f.VerifyAt = f.Now.Add(m.state.verifyPause(m.watches.running[slotCluster] != nil))
@@ -309,22 +309,22 @@ func (m *Machine) verify(ctx context.Context) error {
 	err = hub.Get(ctx, client.ObjectKey{Name: f.Hub.Cluster}, mc)
 	switch {
 	case apierrors.IsUnauthorized(err):
-		m.state.strike(authRefused)
+		m.state.countRefusal(authRefused)
 		if f.Auth != authRefused {
-			m.reporter.set(reasonOf(byHub("", "", err)), sentence(byHub("asking for the ManagedCluster", f.Hub.Endpoint.Server, err).Error()))
+			m.reporter.setJoinStep(stepReasonOf(explainHubError("", "", err)), toSentence(explainHubError("asking for the ManagedCluster", f.Hub.Endpoint.Server, err).Error()))
 		}
 		return nil
 	case apierrors.IsForbidden(err):
 		if f.Engaged == nil {
 			m.state.strikes = strikesMax
 		}
-		m.state.strike(authForbidden)
+		m.state.countRefusal(authForbidden)
 		return nil
 	case apierrors.IsNotFound(err):
 		f.Auth, f.Cluster, m.state.strikes = authAdmitted, clusterFactOf(nil, f.Engaged != nil), 0
 		return nil
 	case err != nil:
-		return byHub(fmt.Sprintf("reading ManagedCluster %q", f.Hub.Cluster), f.Hub.Endpoint.Server, err)
+		return explainHubError(fmt.Sprintf("reading ManagedCluster %q", f.Hub.Cluster), f.Hub.Endpoint.Server, err)
 	}
 	f.Cluster = clusterFactOf(mc, f.Engaged != nil)
 	m.state.strikes = 0
@@ -341,10 +341,10 @@ func (m *Machine) verify(ctx context.Context) error {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return nil
 	}
-	return byHub(fmt.Sprintf("reading the lease of cluster %q", f.Hub.Cluster), f.Hub.Endpoint.Server, err)
+	return explainHubError(fmt.Sprintf("reading the lease of cluster %q", f.Hub.Cluster), f.Hub.Endpoint.Server, err)
 }
 
-func (m *Machine) engage(ctx context.Context) error {
+func (m *HandshakeMachine) engageParts(ctx context.Context) error {
 	f := &m.state.facts
 	if _, err := m.state.hubClient(); err != nil {
 		return err
@@ -359,7 +359,7 @@ func (m *Machine) engage(ctx context.Context) error {
 	return nil
 }
 
-func (m *Machine) disengage() error {
+func (m *HandshakeMachine) disengageParts() error {
 	f := &m.state.facts
 	m.options.Log.Info("The membership has ended or changes", "cluster", f.Engaged.Cluster, "hub", f.Engaged.Endpoint.Server)
 	m.options.Disengage()
@@ -371,7 +371,7 @@ func (m *Machine) disengage() error {
 	return nil
 }
 
-func (m *Machine) forget(ctx context.Context) error {
+func (m *HandshakeMachine) deletePendingKey(ctx context.Context) error {
 	if err := emptySecret(ctx, m.options.Home, m.options.Namespace, PendingSecret); err != nil {
 		return err
 	}
@@ -379,8 +379,8 @@ func (m *Machine) forget(ctx context.Context) error {
 	return nil
 }
 
-// rotated records how a renewal ended.
-func (m *Machine) rotated(status metav1.ConditionStatus, reason, message string) {
+// setRotation records how a renewal ended.
+func (m *HandshakeMachine) setRotation(status metav1.ConditionStatus, reason, message string) {
 	m.mu.Lock()
 	m.rotation = &metav1.Condition{
 		Type:   clusterv1.ManagedClusterConditionClusterCertificateRotated,

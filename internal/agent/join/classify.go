@@ -32,7 +32,7 @@ func (e *stepError) Error() string {
 
 func (e *stepError) Unwrap() error { return e.err }
 
-// isUntrusted tells whether the server's certificate is the problem.
+// isUntrusted reports whether the server's certificate is the problem.
 func isUntrusted(err error) bool {
 	var verification *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
@@ -41,10 +41,10 @@ func isUntrusted(err error) bool {
 	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &hostname) || errors.As(err, &invalid)
 }
 
-// byBootstrap says what the answer of the hub to a request with the bootstrap
+// explainBootstrapError says what the answer of the hub to a request with the bootstrap
 // kubeconfig means for the user. what is what the agent wanted, such as
 // "creating ManagedCluster x".
-func byBootstrap(what, server string, err error) error {
+func explainBootstrapError(what, server string, err error) error {
 	reason := operatorv1.JoinReasonHubUnreachable
 	message := fmt.Sprintf("%s: the hub %s is unreachable or not responding", what, server)
 	switch {
@@ -56,7 +56,7 @@ func byBootstrap(what, server string, err error) error {
 		reason = operatorv1.JoinReasonBootstrapUnauthorized
 		message = fmt.Sprintf("%s: the hub %s rejects the bootstrap credential; its token has probably expired: "+
 			"put a new one into the secret %s", what, server, BootstrapSecret)
-	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || refused(err):
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || refusedByAdmission(err):
 		reason = operatorv1.JoinReasonBootstrapForbidden
 		message = fmt.Sprintf("%s: the hub %s refused the object", what, server)
 	case apierrors.IsForbidden(err):
@@ -69,14 +69,14 @@ func byBootstrap(what, server string, err error) error {
 	return &stepError{reason: reason, message: message, err: err}
 }
 
-// refused tells whether a rule of the hub refuses the object, which no role of
+// refusedByAdmission reports whether a rule of the hub refuses the object, which no role of
 // the agent changes: the error says which.
-func refused(err error) bool {
+func refusedByAdmission(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied the request")
 }
 
-// byHub says the same of a request with the hub credential.
-func byHub(what, server string, err error) error {
+// explainHubError says the same of a request with the hub credential.
+func explainHubError(what, server string, err error) error {
 	reason := operatorv1.JoinReasonHubUnreachable
 	message := fmt.Sprintf("%s: the hub %s is unreachable or not responding", what, server)
 	switch {

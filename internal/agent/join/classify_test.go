@@ -39,13 +39,13 @@ func TestErrorsOfTheHubAreToldApart(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := reasonOf(byBootstrap("creating x", "https://hub", c.err)); got != c.byBootstrap {
+			if got := stepReasonOf(explainBootstrapError("creating x", "https://hub", c.err)); got != c.byBootstrap {
 				t.Errorf("with the bootstrap kubeconfig: %s, want %s", got, c.byBootstrap)
 			}
-			if got := reasonOf(byHub("reading x", "https://hub", c.err)); got != c.byAgent {
+			if got := stepReasonOf(explainHubError("reading x", "https://hub", c.err)); got != c.byAgent {
 				t.Errorf("with the hub credential: %s, want %s", got, c.byAgent)
 			}
-			if err := byHub("reading x", "https://hub", c.err); !errors.Is(err, c.err) {
+			if err := explainHubError("reading x", "https://hub", c.err); !errors.Is(err, c.err) {
 				t.Errorf("%v does not wrap its cause", err)
 			}
 		})
@@ -63,8 +63,8 @@ func TestARefusalByAWebhookIsNoMissingRole(t *testing.T) {
 		"RBAC":      {cause: `User "u" cannot create resource "r" in API group "g" at the cluster scope`, role: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := byBootstrap("creating x", "https://hub", apierrors.NewForbidden(resource, "n", errors.New(c.cause)))
-			if reasonOf(err) != operatorv1.JoinReasonBootstrapForbidden || !strings.Contains(err.Error(), c.cause) || strings.Contains(err.Error(), role) != c.role {
+			err := explainBootstrapError("creating x", "https://hub", apierrors.NewForbidden(resource, "n", errors.New(c.cause)))
+			if stepReasonOf(err) != operatorv1.JoinReasonBootstrapForbidden || !strings.Contains(err.Error(), c.cause) || strings.Contains(err.Error(), role) != c.role {
 				t.Errorf("the user is told %v", err)
 			}
 		})
@@ -80,19 +80,19 @@ func TestTheNameOfARequestFollowsFromItsKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	was, is := a.name(), stored.name()
+	was, is := a.requestName(), stored.requestName()
 	if was != is || len(was) != len("c1-")+csrSuffixLength {
 		t.Errorf("the request is named %q before and %q after storage", was, is)
 	}
-	csr, err := stored.request(0)
+	csr, err := stored.buildCSR(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := policy.Decide(policy.Request{
+	seen := policy.DecideRequest(policy.SigningRequest{
 		SignerName: csr.Spec.SignerName, Usages: csr.Spec.Usages, PEM: csr.Spec.Request, ClusterLabel: "c1",
-	}, policy.Cluster{}, policy.Automatic{})
-	f := facts{Application: stored, CSR: csrFact{State: csrWaiting, Name: is}}
-	if _, message := f.waitingForCSR(); seen.Key != a.fingerprint() || !strings.Contains(message, seen.Key) {
+	}, policy.ClusterFacts{}, policy.AutoApproval{})
+	f := joinFacts{Application: stored, CSR: csrFact{State: csrWaiting, Name: is}}
+	if _, message := f.waitingForCSR(); seen.Key != a.keyFingerprint() || !strings.Contains(message, seen.Key) {
 		t.Errorf("the administrator of the hub sees the key %q, and the one of the cluster: %s", seen.Key, message)
 	}
 	other, err := newApplication(a.identity, "https://hub")

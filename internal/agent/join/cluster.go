@@ -47,33 +47,33 @@ func (a Announcement) managedCluster(name, hubURL string) *clusterv1.ManagedClus
 	return mc
 }
 
-// taken tells who else has the name, or nothing if it is ours or free.
-func (a Announcement) taken(mc *clusterv1.ManagedCluster) string {
+// nameTakenBy tells who else has the name, or nothing if it is ours or free.
+func (a Announcement) nameTakenBy(mc *clusterv1.ManagedCluster) string {
 	switch theirs := mc.Annotations[clusterv1.AnnotationClusterUID]; {
 	case theirs != "" && a.UID != "" && theirs != a.UID:
 		return fmt.Sprintf("another cluster (UID of its kube-system namespace: %s) has registered as ManagedCluster %s", theirs, mc.Name)
 	case theirs != "" && theirs == a.UID:
 		return ""
 	case meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined) &&
-		heardOf(mc):
+		isHeardOf(mc):
 		return fmt.Sprintf("a live agent has joined as ManagedCluster %s, with a credential that this agent does not have", mc.Name)
 	}
 	return ""
 }
 
-// heardOf tells whether the hub hears of the cluster's agent.
-func heardOf(mc *clusterv1.ManagedCluster) bool {
+// isHeardOf reports whether the hub hears of the cluster's agent.
+func isHeardOf(mc *clusterv1.ManagedCluster) bool {
 	available := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	return available != nil && available.Status != metav1.ConditionUnknown
 }
 
-// announce makes sure that the ManagedCluster is there and is ours. It only
+// ensureManagedCluster makes sure that the ManagedCluster is there and is ours. It only
 // reads the facts.
-func (m *Machine) announce(ctx context.Context, hub client.Client, name string) (*clusterv1.ManagedCluster, error) {
+func (m *HandshakeMachine) ensureManagedCluster(ctx context.Context, hub client.Client, name string) (*clusterv1.ManagedCluster, error) {
 	mayCreate := m.state.facts.mayCreateCluster(name)
 	server := m.state.facts.Bootstrap.Endpoint.Server
 	what := fmt.Sprintf("creating ManagedCluster %q", name)
-	announcement, err := m.announcement(ctx)
+	announcement, err := m.loadAnnouncement(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (m *Machine) announce(ctx context.Context, hub client.Client, name string) 
 			return mc, nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
-			return nil, byBootstrap(what, server, err)
+			return nil, explainBootstrapError(what, server, err)
 		}
 	}
 	live := &clusterv1.ManagedCluster{}
@@ -93,20 +93,20 @@ func (m *Machine) announce(ctx context.Context, hub client.Client, name string) 
 	case apierrors.IsNotFound(err) && !mayCreate:
 		return nil, &stepError{reason: operatorv1.JoinReasonClusterDeleted, message: deletedMessage(name)}
 	case err != nil:
-		return nil, byBootstrap(fmt.Sprintf("reading ManagedCluster %q", name), server, err)
+		return nil, explainBootstrapError(fmt.Sprintf("reading ManagedCluster %q", name), server, err)
 	}
-	if who := announcement.taken(live); who != "" && !m.state.wasOurs(name) {
+	if who := announcement.nameTakenBy(live); who != "" && !m.state.wasOurs(name) {
 		return nil, &stepError{
 			reason: operatorv1.JoinReasonClusterNameTaken,
-			message: sentence(who) + " Give this cluster another name (spec.clusterName of the Klusterlet), or delete that ManagedCluster on the hub " +
+			message: toSentence(who) + " Give this cluster another name (spec.clusterName of the Klusterlet), or delete that ManagedCluster on the hub " +
 				"if its cluster is gone.",
 		}
 	}
 	return live, nil
 }
 
-// announcement returns what to announce, once it could be found out.
-func (m *Machine) announcement(ctx context.Context) (Announcement, error) {
+// loadAnnouncement returns what to announce, once it could be found out.
+func (m *HandshakeMachine) loadAnnouncement(ctx context.Context) (Announcement, error) {
 	if m.announced != nil {
 		return *m.announced, nil
 	}
@@ -124,7 +124,7 @@ func clusterFactOf(mc *clusterv1.ManagedCluster, engaged bool) clusterFact {
 	if mc == nil {
 		return clusterFact{State: clusterAbsent}
 	}
-	fact := clusterFact{State: clusterPreparing, UID: mc.UID, Agents: policy.Agents(mc.Annotations[clusterv1.AnnotationAgents])}
+	fact := clusterFact{State: clusterPreparing, UID: mc.UID, Agents: policy.AgentNames(mc.Annotations[clusterv1.AnnotationAgents])}
 	accepted := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 	switch {
 	case !mc.Spec.HubAcceptsClient:
@@ -144,22 +144,22 @@ func clusterFactOf(mc *clusterv1.ManagedCluster, engaged bool) clusterFact {
 	return fact
 }
 
-// givenAnotherBootstrap tells whether the user changed the bootstrap
+// givenAnotherBootstrap reports whether the user changed the bootstrap
 // kubeconfig after the hub credential was got.
-func (f facts) givenAnotherBootstrap() bool {
+func (f joinFacts) givenAnotherBootstrap() bool {
 	return f.Bootstrap.State == bootstrapPresent && f.Hub.Bootstrap != "" && f.Hub.Bootstrap != f.Bootstrap.Hash
 }
 
-// outlived tells whether the agent shall join again, as the hub credential is for
+// outlivedCluster reports whether the agent shall join again, as the hub credential is for
 // a ManagedCluster that was deleted: somebody gave the agent another bootstrap
 // kubeconfig since, or created another ManagedCluster, which does not count this
 // agent among its own. For which one a credential of an earlier release was issued
 // is not known: then it takes an accepted cluster and another bootstrap kubeconfig.
-func (f facts) outlived() bool {
+func (f joinFacts) outlivedCluster() bool {
 	switch {
 	case f.Cluster.State == clusterAbsent:
 		return f.givenAnotherBootstrap()
-	case f.Auth != authForbidden, f.Cluster.UID == "", f.Cluster.has(f.Hub.Agent):
+	case f.Auth != authForbidden, f.Cluster.UID == "", f.Cluster.hasAgent(f.Hub.Agent):
 		return false
 	case f.Hub.ClusterUID == "":
 		return f.Cluster.State == clusterAccepted && f.givenAnotherBootstrap()
@@ -167,25 +167,27 @@ func (f facts) outlived() bool {
 	return f.Hub.ClusterUID != f.Cluster.UID
 }
 
-// unnoted tells whether the hub credential lacks what outlived asks for: while it
+// lacksMembership reports whether the hub credential lacks what outlivedCluster asks for: while it
 // works, it is known for which ManagedCluster that is, and beside which bootstrap
 // kubeconfig.
-func (f facts) unnoted() bool {
+func (f joinFacts) lacksMembership() bool {
 	return f.Hub.ClusterUID == "" && f.Cluster.UID != "" || f.givenAnotherBootstrap()
 }
 
-// has tells whether the hub counts an agent among those of the ManagedCluster.
-func (c clusterFact) has(agent string) bool { return c.Agents.Any() || c.Agents.Has(agent) }
+// hasAgent reports whether the hub counts an agent among those of the ManagedCluster.
+func (c clusterFact) hasAgent(agent string) bool {
+	return c.Agents.HasAnyAgent() || c.Agents.HasAgent(agent)
+}
 
 // mayCreateCluster is false if the ManagedCluster of the name on this hub was
 // ours before: if it is gone, then because somebody deleted it.
-func (f facts) mayCreateCluster(name string) bool {
+func (f joinFacts) mayCreateCluster(name string) bool {
 	return f.Hub == nil || f.Hub.Cluster != name ||
 		!f.Hub.leadsTo(f.Bootstrap.Endpoint) || f.givenAnotherBootstrap()
 }
 
-// engagedOtherwise tells whether the parts are at work as another agent, or for
+// engagedOtherwise reports whether the parts are at work as another agent, or for
 // another hub, than the hub credential is for. Another CA is taken over in place.
-func (f facts) engagedOtherwise() bool {
-	return f.Engaged != nil && (f.Engaged.identity != f.Hub.identity || !f.Engaged.Endpoint.Same(f.Hub.Endpoint))
+func (f joinFacts) engagedOtherwise() bool {
+	return f.Engaged != nil && (f.Engaged.identity != f.Hub.identity || !f.Engaged.Endpoint.SameConnection(f.Hub.Endpoint))
 }

@@ -25,9 +25,9 @@ func csrFactOf(name string, csr *certificatesv1.CertificateSigningRequest) csrFa
 	for _, condition := range csr.Status.Conditions {
 		switch condition.Type {
 		case certificatesv1.CertificateDenied:
-			return csrFact{State: csrDenied, Name: name, Detail: why(condition)}
+			return csrFact{State: csrDenied, Name: name, Detail: csrConditionText(condition)}
 		case certificatesv1.CertificateFailed:
-			return csrFact{State: csrFailed, Name: name, Detail: why(condition)}
+			return csrFact{State: csrFailed, Name: name, Detail: csrConditionText(condition)}
 		case certificatesv1.CertificateApproved:
 			fact.State = csrApproved
 		}
@@ -39,17 +39,17 @@ func csrFactOf(name string, csr *certificatesv1.CertificateSigningRequest) csrFa
 	return fact
 }
 
-func why(condition certificatesv1.CertificateSigningRequestCondition) string {
+func csrConditionText(condition certificatesv1.CertificateSigningRequestCondition) string {
 	return strings.Trim(condition.Reason+": "+condition.Message, ": ")
 }
 
-// checkFlood refuses to add to many requests of this agent that wait. It is for an agent
+// checkPendingCSRs refuses to add to many requests of this agent that wait. It is for an agent
 // that has a user of its own on the hub: the requests of others, which anybody can make in
 // the name of the cluster who may ask to join, keep no agent from renewing its certificate.
 // One that joins shares its user with others, so that it cannot tell which requests are its
 // own; as it keeps the key of its request, it never makes a second one, and the hub limits
 // what comes from the user.
-func checkFlood(ctx context.Context, hub client.Client, a *application, explain explainer) error {
+func checkPendingCSRs(ctx context.Context, hub client.Client, a *application, explain errorExplainer) error {
 	cluster := a.Cluster
 	csrs := &certificatesv1.CertificateSigningRequestList{}
 	err := hub.List(ctx, csrs, client.MatchingLabels{clusterv1.LabelClusterName: cluster})
@@ -59,7 +59,7 @@ func checkFlood(ctx context.Context, hub client.Client, a *application, explain 
 	if err != nil {
 		return explain(fmt.Sprintf("listing the certificate signing requests of cluster %q", cluster), err)
 	}
-	waiting := othersOfAgent(a, csrs.Items)
+	waiting := pendingCSRsOfAgent(a, csrs.Items)
 	if len(waiting) < clusterv1.CSRsPerAgentMax {
 		return nil
 	}
@@ -70,10 +70,10 @@ func checkFlood(ctx context.Context, hub client.Client, a *application, explain 
 	}
 }
 
-// othersOfAgent returns the names of the requests that wait and that the agent of the
+// pendingCSRsOfAgent returns the names of the requests that wait and that the agent of the
 // application has made besides that one, none if the application is among them.
-func othersOfAgent(a *application, csrs []certificatesv1.CertificateSigningRequest) []string {
-	name := a.name()
+func pendingCSRsOfAgent(a *application, csrs []certificatesv1.CertificateSigningRequest) []string {
+	name := a.requestName()
 	user := clusterv1.AgentUser(a.Cluster, a.Agent)
 	var waiting []string
 	for i := range csrs {

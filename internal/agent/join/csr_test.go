@@ -44,7 +44,7 @@ func TestOthersRequestsDoNotStopARenewal(t *testing.T) {
 			}
 			var objects []client.Object
 			for i := range tc.requests {
-				request, err := own.request(0)
+				request, err := own.buildCSR(0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -55,11 +55,11 @@ func TestOthersRequestsDoNotStopARenewal(t *testing.T) {
 				objects = append(objects, request)
 			}
 			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-			err := checkFlood(t.Context(), hub, own, func(_ string, err error) error { return err })
+			err := checkPendingCSRs(t.Context(), hub, own, func(_ string, err error) error { return err })
 			switch {
 			case tc.want == "" && err != nil:
 				t.Errorf("the agent does not renew its certificate: %v", err)
-			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) || reasonOf(err) != operatorv1.JoinReasonTooManyPendingCSRs):
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) || stepReasonOf(err) != operatorv1.JoinReasonTooManyPendingCSRs):
 				t.Errorf("got error %v, want one with %q", err, tc.want)
 			}
 		})

@@ -33,7 +33,7 @@ type bootstrapFact struct {
 	State bootstrapState
 	// Problem tells what is missing or malformed, and where.
 	Problem  string
-	Endpoint connect.Endpoint
+	Endpoint connect.HubEndpoint
 	// Hash changes with the kubeconfig.
 	Hash string
 }
@@ -80,7 +80,7 @@ type clusterFact struct {
 	// UID of the ManagedCluster; empty if there is none.
 	UID types.UID
 	// Agents are those that the hub has noted for it; none if it notes none.
-	Agents policy.Agents
+	Agents policy.AgentNames
 	// Detail is what the hub says of the acceptance.
 	Detail string
 }
@@ -99,11 +99,11 @@ const (
 // engagement is the identity and hub that the parts work for.
 type engagement struct {
 	identity
-	Endpoint connect.Endpoint
+	Endpoint connect.HubEndpoint
 }
 
-// facts is everything that a decision depends on.
-type facts struct {
+// joinFacts is everything that a decision depends on.
+type joinFacts struct {
 	Now time.Time
 	// WantedName is the configured name of the cluster. May be empty.
 	WantedName string
@@ -114,7 +114,7 @@ type facts struct {
 	// HomeRead is false as long as the agent's own secrets are not read.
 	HomeRead bool
 	// Hub is the hub credential; nil if there is none.
-	Hub *credential
+	Hub *hubCredential
 	// HubProblem tells what is wrong with the secret, if it cannot be used.
 	HubProblem string
 	// Application waits for its answer; nil if there is none.
@@ -142,74 +142,74 @@ type facts struct {
 	PublishedCA []byte
 }
 
-// action is what to do next.
-type action int
+// joinAction is what to do next.
+type joinAction int
 
 const (
-	doNothing   action = iota
-	doStartOver        // forget the hub credential, whose ManagedCluster was deleted
-	doRegister         // announce the cluster and apply for a certificate, with the bootstrap kubeconfig
-	doRenew            // apply for a certificate with the hub credential
-	doStore            // keep the certificate that was issued
-	doVerify           // ask the hub what the hub credential may do
-	doNote             // note on the hub credential what it works for
-	doEngage           // start the parts
-	doDisengage        // end them
-	doForget           // delete the key of an application that was answered
-	doTrust            // verify the hub by the CA that it publishes
+	doNothing   joinAction = iota
+	doStartOver            // forget the hub credential, whose ManagedCluster was deleted
+	doRegister             // announce the cluster and apply for a certificate, with the bootstrap kubeconfig
+	doRenew                // apply for a certificate with the hub credential
+	doStore                // keep the certificate that was issued
+	doVerify               // ask the hub what the hub credential may do
+	doNote                 // note on the hub credential what it works for
+	doEngage               // start the parts
+	doDisengage            // end them
+	doForget               // delete the key of an application that was answered
+	doTrust                // verify the hub by the CA that it publishes
 )
 
-// source is the credential that something on the hub is followed with.
-type source int
+// credentialSource is the credential that something on the hub is followed with.
+type credentialSource int
 
 const (
-	followNothing source = iota
+	followNothing credentialSource = iota
 	followByBootstrap
 	followByHub
 )
 
-// decision is what to do, what to watch meanwhile, what to tell the user, and
+// joinDecision is what to do, what to watch meanwhile, what to tell the user, and
 // when to decide again at the latest.
-type decision struct {
-	Do            action
-	FollowCSR     source
-	FollowCluster source
+type joinDecision struct {
+	Do            joinAction
+	FollowCSR     credentialSource
+	FollowCluster credentialSource
 	Reason        string // empty leaves what was told before
 	Message       string
 	Again         time.Duration
 }
 
-// decide looks at the facts only.
-func decide(f facts) decision {
+// decideNext looks at the facts only.
+func decideNext(f joinFacts) joinDecision {
 	if f.Bootstrap.State == bootstrapUnknown || !f.HomeRead {
-		return decision{}
+		return joinDecision{}
 	}
-	var d decision
-	if why := f.unusable(); why != "" {
-		d = f.applyByBootstrap(why)
+	var d joinDecision
+	if why := f.unusableReason(); why != "" {
+		d = f.decideByBootstrap(why)
 	} else {
-		d = f.useHub()
+		d = f.decideWithCredential()
 	}
 	if f.Application == nil && f.Now.Before(f.ApplyAt) && (d.Do == doRegister || d.Do == doRenew) {
 		d = f.pauseApplying(d)
 	}
-	d.Again = f.again()
+	d.Again = f.timeToNextChange()
 	return d
 }
 
 // pauseApplying takes back the decision to apply for a certificate.
-func (f facts) pauseApplying(d decision) decision {
+func (f joinFacts) pauseApplying(d joinDecision) joinDecision {
 	if d.Do == doRegister {
 		d.Reason, d.Message = operatorv1.JoinReasonHubCredentialInvalid,
 			fmt.Sprintf("The hub keeps issuing certificates, but still %s. Compare the clocks of the hub and of this cluster. "+
-				"The agent retries with increasing backoff.", f.unusable())
+				"The agent retries with increasing backoff.", f.unusableReason())
 	}
 	d.Do = doNothing
 	return d
 }
 
-// unusable tells why the hub credential cannot be used, and nothing if it can.
-func (f facts) unusable() string {
+// unusableReason tells why the hub credential cannot be used, and nothing if it can.
+func (f joinFacts) unusableReason() string {
 	switch {
 	case f.HubProblem != "":
 		return f.HubProblem
@@ -228,7 +228,7 @@ func (f facts) unusable() string {
 }
 
 // clusterName returns the name to join under, or none if it is to be made up.
-func (f facts) clusterName() string {
+func (f joinFacts) clusterName() string {
 	switch {
 	case f.WantedName != "":
 		return f.WantedName
@@ -240,25 +240,25 @@ func (f facts) clusterName() string {
 	return ""
 }
 
-// applyByBootstrap is for an agent without a credential that it could use.
-func (f facts) applyByBootstrap(why string) decision {
+// decideByBootstrap is for an agent without a credential that it could use.
+func (f joinFacts) decideByBootstrap(why string) joinDecision {
 	if f.Bootstrap.State != bootstrapPresent {
 		reason := operatorv1.JoinReasonBootstrapSecretMissing
 		if f.Bootstrap.State == bootstrapMalformed {
 			reason = operatorv1.JoinReasonBootstrapSecretMalformed
 		}
-		return decision{Reason: reason, Message: fmt.Sprintf("%s; %s", f.Bootstrap.Problem, why)}
+		return joinDecision{Reason: reason, Message: fmt.Sprintf("%s; %s", f.Bootstrap.Problem, why)}
 	}
 	name := f.clusterName()
 	if name != "" {
 		if err := validateClusterName(name); err != nil {
-			return decision{Reason: operatorv1.JoinReasonClusterNameInvalid, Message: sentence(err.Error())}
+			return joinDecision{Reason: operatorv1.JoinReasonClusterNameInvalid, Message: toSentence(err.Error())}
 		}
 	}
-	if !f.applied(name, f.Bootstrap.Endpoint.Server) || f.CSR.State == csrGone || f.Cluster.State == clusterAbsent {
-		return decision{Do: doRegister}
+	if !f.hasApplied(name, f.Bootstrap.Endpoint.Server) || f.CSR.State == csrGone || f.Cluster.State == clusterAbsent {
+		return joinDecision{Do: doRegister}
 	}
-	d := decision{FollowCSR: followByBootstrap, FollowCluster: followByBootstrap}
+	d := joinDecision{FollowCSR: followByBootstrap, FollowCluster: followByBootstrap}
 	if f.CSR.State == csrIssued {
 		d.Do = doStore
 		return d
@@ -268,54 +268,54 @@ func (f facts) applyByBootstrap(why string) decision {
 		return d
 	}
 	if f.CSRProblem != nil {
-		d.Reason, d.Message = f.CSRProblem.reason, sentence(f.CSRProblem.Error())
+		d.Reason, d.Message = f.CSRProblem.reason, toSentence(f.CSRProblem.Error())
 		return d
 	}
 	if d.Reason, d.Message = f.waitingForCSR(); f.Hub != nil {
-		d.Message = sentence(why) + " " + d.Message
+		d.Message = toSentence(why) + " " + d.Message
 	}
 	return d
 }
 
-// applied tells whether our application is for the name at the server, and the
+// hasApplied reports whether our application is for the name at the server, and the
 // hub has it.
-func (f facts) applied(name, server string) bool {
+func (f joinFacts) hasApplied(name, server string) bool {
 	a := f.Application
 	return a != nil && f.Applied && (name == "" || a.Cluster == name) && a.Server == server
 }
 
-// useHub is for an agent with a credential.
-func (f facts) useHub() decision {
+// decideWithCredential is for an agent with a credential.
+func (f joinFacts) decideWithCredential() joinDecision {
 	switch {
 	case f.engagedOtherwise():
-		return decision{Do: doDisengage}
-	case f.Engaged == nil && f.outlived():
-		return decision{Do: doStartOver}
+		return joinDecision{Do: doDisengage}
+	case f.Engaged == nil && f.outlivedCluster():
+		return joinDecision{Do: doStartOver}
 	case f.Cluster.State == clusterAbsent:
-		return f.outside(operatorv1.JoinReasonClusterDeleted, deletedMessage(f.Hub.Cluster))
+		return f.decideOutside(operatorv1.JoinReasonClusterDeleted, deletedMessage(f.Hub.Cluster))
 	case f.Cluster.State == clusterDenied:
-		return f.outside(operatorv1.JoinReasonClusterDenied, deniedMessage(f.Hub.Cluster))
+		return f.decideOutside(operatorv1.JoinReasonClusterDenied, deniedMessage(f.Hub.Cluster))
 	case f.Cluster.State == clusterTwin:
-		return f.outside(operatorv1.JoinReasonClusterAlreadyJoined, twinMessage(f.Hub.Cluster, f.Cluster.Detail))
+		return f.decideOutside(operatorv1.JoinReasonClusterAlreadyJoined, twinMessage(f.Hub.Cluster, f.Cluster.Detail))
 	case f.Cluster.State == clusterWaiting:
-		return f.outside(operatorv1.JoinReasonWaitingForAcceptance, acceptMessage(f.Hub.Cluster))
+		return f.decideOutside(operatorv1.JoinReasonWaitingForAcceptance, acceptMessage(f.Hub.Cluster))
 	case f.Engaged != nil && f.Auth == authForbidden:
-		return decision{Do: doDisengage}
-	case f.Auth == authPermitted && f.unnoted():
-		return decision{Do: doNote}
+		return joinDecision{Do: doDisengage}
+	case f.Auth == authPermitted && f.lacksMembership():
+		return joinDecision{Do: doNote}
 	case f.Engaged == nil && f.Auth == authPermitted:
-		return decision{Do: doEngage}
+		return joinDecision{Do: doEngage}
 	case f.Engaged == nil:
-		return f.verify()
+		return f.decideVerification()
 	}
-	return f.member()
+	return f.decideEngaged()
 }
 
-// outside is for an agent that the hub does not let in now. Whoever may see
+// decideOutside is for an agent that the hub does not let in now. Whoever may see
 // the ManagedCluster waits for it to change.
-func (f facts) outside(reason, message string) decision {
+func (f joinFacts) decideOutside(reason, message string) joinDecision {
 	if f.Engaged != nil {
-		return decision{Do: doDisengage, Reason: reason, Message: message}
+		return joinDecision{Do: doDisengage, Reason: reason, Message: message}
 	}
 	d := f.verifyOrWait()
 	d.Reason, d.Message = reason, message
@@ -324,8 +324,8 @@ func (f facts) outside(reason, message string) decision {
 
 // verifyOrWait asks the hub when it is time to and watches the ManagedCluster
 // with whatever may.
-func (f facts) verifyOrWait() decision {
-	var d decision
+func (f joinFacts) verifyOrWait() joinDecision {
+	var d joinDecision
 	switch {
 	case f.Auth == authAdmitted || f.Auth == authPermitted:
 		d.FollowCluster = followByHub
@@ -342,9 +342,9 @@ func (f facts) verifyOrWait() decision {
 	return d
 }
 
-// verify is for an agent that seems to be accepted but has not its rights yet,
+// decideVerification is for an agent that seems to be accepted but has not its rights yet,
 // or does not know.
-func (f facts) verify() decision {
+func (f joinFacts) decideVerification() joinDecision {
 	d := f.verifyOrWait()
 	if f.Cluster.State != clusterUnknown && !f.Now.Before(f.VerifyAt) {
 		d.Do = doVerify // accepted: its rights follow soon
@@ -360,9 +360,9 @@ func (f facts) verify() decision {
 	return d
 }
 
-// member is for an agent whose parts are at work.
-func (f facts) member() decision {
-	d := decision{
+// decideEngaged is for an agent whose parts are at work.
+func (f joinFacts) decideEngaged() joinDecision {
+	d := joinDecision{
 		Reason:  operatorv1.JoinReasonJoined,
 		Message: fmt.Sprintf("The cluster has joined as %q at %s.", f.Hub.Cluster, f.Hub.Endpoint.Server),
 	}
@@ -374,7 +374,7 @@ func (f facts) member() decision {
 	case len(f.PublishedCA) > 0:
 		d.Do = doTrust
 	case f.Now.Before(f.Hub.renewAt()):
-	case !f.applied(f.Hub.Cluster, f.Hub.Endpoint.Server) || f.CSR.State == csrGone:
+	case !f.hasApplied(f.Hub.Cluster, f.Hub.Endpoint.Server) || f.CSR.State == csrGone:
 		d.Do = doRenew
 	case f.CSR.State == csrIssued:
 		d.Do = doStore
@@ -384,8 +384,8 @@ func (f facts) member() decision {
 	return d
 }
 
-// again returns the time until the facts change by time alone.
-func (f facts) again() time.Duration {
+// timeToNextChange returns the time until the facts change by time alone.
+func (f joinFacts) timeToNextChange() time.Duration {
 	again := lookAgainMax
 	times := []time.Time{f.VerifyAt, f.ApplyAt}
 	if f.Hub != nil {

@@ -5,9 +5,9 @@
 // ManagedCluster, gets a client certificate through a certificate signing
 // request, waits until the hub accepts the cluster, and renews the certificate.
 //
-// The Machine keeps a few facts, each of which comes from a watch or from the
-// answer to a request of its own. Decide looks at the facts and says what to do
-// next; it is a pure function. The Machine does that and looks again. There is
+// The HandshakeMachine keeps a few facts, each of which comes from a watch or from the
+// answer to a request of its own. decideNext looks at the facts and says what to do
+// next; it is a pure function. The HandshakeMachine does that and looks again. There is
 // no other state: killed at any moment, it finds its place again by the facts.
 //
 // # What is stored, and where

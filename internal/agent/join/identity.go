@@ -52,8 +52,8 @@ type identity struct {
 	Agent   string
 }
 
-// subject is what a certificate of the identity says.
-func (i identity) subject() pkix.Name {
+// certificateSubject is what a certificate of the identity says.
+func (i identity) certificateSubject() pkix.Name {
 	return pkix.Name{
 		CommonName:   clusterv1.AgentUser(i.Cluster, i.Agent),
 		Organization: []string{clusterv1.AgentGroup(i.Cluster), clusterv1.GroupManagedClusters},
@@ -80,10 +80,10 @@ func validateClusterName(name string) error {
 	return nil
 }
 
-// credential is a client certificate for the hub with what it is good for.
-type credential struct {
+// hubCredential is a client certificate for the hub with what it is good for.
+type hubCredential struct {
 	identity
-	Endpoint    connect.Endpoint
+	Endpoint    connect.HubEndpoint
 	Certificate tls.Certificate
 	CertPEM     []byte
 	KeyPEM      []byte
@@ -99,26 +99,26 @@ type credential struct {
 	GivenCA string
 }
 
-// leadsTo tells whether the credential is for the hub of the bootstrap kubeconfig,
+// leadsTo reports whether the credential is for the hub of the bootstrap kubeconfig,
 // verified by what that says, or by what the hub has published in its place.
-func (c *credential) leadsTo(bootstrap connect.Endpoint) bool {
-	if c.GivenCA == "" || !c.Endpoint.Same(bootstrap) {
+func (c *hubCredential) leadsTo(bootstrap connect.HubEndpoint) bool {
+	if c.GivenCA == "" || !c.Endpoint.SameConnection(bootstrap) {
 		return c.Endpoint.Equal(bootstrap)
 	}
-	return hashOf(bootstrap.CA) == c.GivenCA || connect.Includes(c.Endpoint.CA, bootstrap.CA)
+	return contentHash(bootstrap.CA) == c.GivenCA || connect.BundleIncludes(c.Endpoint.CA, bootstrap.CA)
 }
 
-// follows tells whether the hub is to be verified by what it publishes from now on.
+// shouldFollow reports whether the hub is to be verified by what it publishes from now on.
 // Of the authorities that the user gave, none is dropped because the hub publishes
 // the others only: the user may prepare for what the hub does not know yet.
-func (c *credential) follows(published connect.Endpoint) bool {
-	narrower := connect.Includes(c.Endpoint.CA, published.CA)
-	return c.Endpoint.Same(published) && !c.Endpoint.Equal(published) && (c.GivenCA != "" || !narrower)
+func (c *hubCredential) shouldFollow(published connect.HubEndpoint) bool {
+	narrower := connect.BundleIncludes(c.Endpoint.CA, published.CA)
+	return c.Endpoint.SameConnection(published) && !c.Endpoint.Equal(published) && (c.GivenCA != "" || !narrower)
 }
 
 // renewAt returns when to renew: a point that depends on the certificate only,
 // so that it outlasts restarts, and that differs between agents.
-func (c *credential) renewAt() time.Time {
+func (c *hubCredential) renewAt() time.Time {
 	sum := sha256.Sum256(c.CertPEM)
 	fraction := float64(binary.BigEndian.Uint32(sum[:4])) / (1 << 32)
 	share := renewEarliest + (renewLatest-renewEarliest)*fraction
@@ -143,12 +143,12 @@ func issuePause(n int, lifetime time.Duration) time.Duration {
 	if n <= issuedFree {
 		return 0
 	}
-	return min(backoff.After(n-issuedFree, backoff.Between(issuePauseMin, issuePauseMax)), lifetime/issuePauseShare)
+	return min(backoff.DelayAfter(n-issuedFree, backoff.ExponentialBetween(issuePauseMin, issuePauseMax)), lifetime/issuePauseShare)
 }
 
 // newCredential checks that certificate and key belong together and to an
 // agent.
-func newCredential(endpoint connect.Endpoint, certPEM, keyPEM []byte) (*credential, error) {
+func newCredential(endpoint connect.HubEndpoint, certPEM, keyPEM []byte) (*hubCredential, error) {
 	pair, err := certs.KeyPair(certPEM, keyPEM)
 	if err != nil {
 		return nil, fmt.Errorf("its certificate and key cannot be used: %w", err)
@@ -162,7 +162,7 @@ func newCredential(endpoint connect.Endpoint, certPEM, keyPEM []byte) (*credenti
 	if err != nil {
 		return nil, err
 	}
-	return &credential{
+	return &hubCredential{
 		identity: id, Endpoint: endpoint, Certificate: pair, CertPEM: certPEM, KeyPEM: keyPEM,
 		NotBefore: pair.Leaf.NotBefore, NotAfter: pair.Leaf.NotAfter,
 	}, nil
@@ -214,28 +214,28 @@ func applicationWith(id identity, server string, keyPEM []byte, key crypto.Signe
 	return &application{identity: id, Server: server, KeyPEM: keyPEM, key: key, publicKey: publicKey}, nil
 }
 
-// name of the certificate signing request. It follows from the key, so that an
+// requestName of the certificate signing request. It follows from the key, so that an
 // agent finds its request again without a list of requests.
-func (a *application) name() string {
+func (a *application) requestName() string {
 	sum := sha256.Sum256(a.publicKey)
 	return a.Cluster + "-" + hex.EncodeToString(sum[:])[:csrSuffixLength]
 }
 
-// fingerprint is by what the administrator of the hub recognizes our request: others
+// keyFingerprint is by what the administrator of the hub recognizes our request: others
 // can make one in the same name, but not with the same key.
-func (a *application) fingerprint() string { return policy.Fingerprint(a.publicKey) }
+func (a *application) keyFingerprint() string { return policy.KeyFingerprint(a.publicKey) }
 
-// request returns the object to create on the hub. Zero expirationSeconds
+// buildCSR returns the object to create on the hub. Zero expirationSeconds
 // leaves the lifetime to the signer.
-func (a *application) request(expirationSeconds int32) (*certificatesv1.CertificateSigningRequest, error) {
+func (a *application) buildCSR(expirationSeconds int32) (*certificatesv1.CertificateSigningRequest, error) {
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: a.subject(), SignatureAlgorithm: x509.ECDSAWithSHA256,
+		Subject: a.certificateSubject(), SignatureAlgorithm: x509.ECDSAWithSHA256,
 	}, a.key)
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate request for %q: %w", a.Cluster, err)
 	}
 	csr := &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: a.name(), Labels: map[string]string{clusterv1.LabelClusterName: a.Cluster}},
+		ObjectMeta: metav1.ObjectMeta{Name: a.requestName(), Labels: map[string]string{clusterv1.LabelClusterName: a.Cluster}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 			SignerName: certificatesv1.KubeAPIServerClientSignerName,
@@ -248,7 +248,7 @@ func (a *application) request(expirationSeconds int32) (*certificatesv1.Certific
 	return csr, nil
 }
 
-// isOurs tells whether a request on the hub is for our key.
+// isOurs reports whether a request on the hub is for our key.
 func (a *application) isOurs(csr *certificatesv1.CertificateSigningRequest) bool {
 	block, _ := pem.Decode(csr.Spec.Request)
 	if block == nil {
@@ -262,18 +262,18 @@ func (a *application) isOurs(csr *certificatesv1.CertificateSigningRequest) bool
 	return err == nil && bytes.Equal(a.publicKey, theirs)
 }
 
-// Expiry is when a certificate expires. It is safe for concurrent use.
-type Expiry struct{ seconds atomic.Int64 } // since 1970; 0 without one
+// CertificateExpiry is when a certificate expires. It is safe for concurrent use.
+type CertificateExpiry struct{ seconds atomic.Int64 } // since 1970; 0 without one
 
-// Time returns when the certificate expires; zero if there is none.
-func (e *Expiry) Time() time.Time {
+// ExpiryTime returns when the certificate expires; zero if there is none.
+func (e *CertificateExpiry) ExpiryTime() time.Time {
 	if seconds := e.seconds.Load(); seconds != 0 {
 		return time.Unix(seconds, 0)
 	}
 	return time.Time{}
 }
 
-func (e *Expiry) note(hub *credential) {
+func (e *CertificateExpiry) setExpiry(hub *hubCredential) {
 	if hub == nil {
 		e.seconds.Store(0)
 		return

@@ -16,11 +16,11 @@ import (
 type inbox struct {
 	kick     func() // tells the loop that there is something
 	mu       sync.Mutex
-	incoming incoming
+	incoming incomingFacts
 }
 
-// incoming is what came in since the loop looked last. Nil is nothing new.
-type incoming struct {
+// incomingFacts is what came in since the loop looked last. Nil is nothing new.
+type incomingFacts struct {
 	bootstrapSecret *seenSecret
 	hubSecret       *seenSecret
 	csr             *csrFact
@@ -29,7 +29,7 @@ type incoming struct {
 	bootstrapErr    *error
 	hubErr          *error
 	refused         bool
-	published       *connect.Endpoint
+	published       *connect.HubEndpoint
 }
 
 // seenSecret is a secret, or nil if there is none, or why that is not known.
@@ -38,15 +38,15 @@ type seenSecret struct {
 	err    error
 }
 
-func (b *inbox) see(change func(*incoming)) {
+func (b *inbox) putIncoming(change func(*incomingFacts)) {
 	b.mu.Lock()
 	change(&b.incoming)
 	b.mu.Unlock()
 	b.kick()
 }
 
-// seeBy is see by a watch. It keeps nothing once the watch has been ended.
-func (b *inbox) seeBy(watching context.Context, change func(*incoming)) {
+// putFromWatch is putIncoming by a watch. It keeps nothing once the watch has been ended.
+func (b *inbox) putFromWatch(watching context.Context, change func(*incomingFacts)) {
 	b.mu.Lock()
 	ended := watching.Err() != nil
 	if !ended {
@@ -71,17 +71,17 @@ func (b *inbox) forgetFailure(slot string) {
 	}
 }
 
-// take returns what came in and leaves nothing.
-func (b *inbox) take() incoming {
+// takeIncoming returns what came in and leaves nothing.
+func (b *inbox) takeIncoming() incomingFacts {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	in := b.incoming
-	b.incoming = incoming{}
+	b.incoming = incomingFacts{}
 	return in
 }
 
-// putBack has the hub secret looked at again, unless a newer one came in.
-func (b *inbox) putBack(seen *seenSecret) {
+// restoreHubSecret has the hub secret looked at again, unless a newer one came in.
+func (b *inbox) restoreHubSecret(seen *seenSecret) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.incoming.hubSecret == nil {

@@ -30,32 +30,32 @@ import (
 
 // intake turns what came in into facts.
 type intake struct {
-	options Options
-	state   *state
+	options MachineOptions
+	state   *joinState
 	inbox   *inbox
 }
 
-// take turns all that came in since the last time into facts.
-func (i *intake) take(ctx context.Context) error {
-	in := i.inbox.take()
+// collectFacts turns all that came in since the last time into facts.
+func (i *intake) collectFacts(ctx context.Context) error {
+	in := i.inbox.takeIncoming()
 	i.state.facts.Now = i.options.Clock.Now()
 	i.seenOnHub(in)
-	i.bootstrap(in.bootstrapSecret)
-	if hub := i.state.facts.Hub; in.published != nil && hub != nil && hub.follows(*in.published) {
+	i.readBootstrap(in.bootstrapSecret)
+	if hub := i.state.facts.Hub; in.published != nil && hub != nil && hub.shouldFollow(*in.published) {
 		i.state.facts.PublishedCA = in.published.CA
 	}
 	if in.hubSecret == nil && i.state.facts.HomeRead {
 		return nil
 	}
-	if err := i.hubSecret(ctx, in.hubSecret); err != nil {
-		i.inbox.putBack(in.hubSecret)
+	if err := i.readHubSecret(ctx, in.hubSecret); err != nil {
+		i.inbox.restoreHubSecret(in.hubSecret)
 		return err
 	}
 	return nil
 }
 
 // seenOnHub takes what was seen on the hub.
-func (i *intake) seenOnHub(in incoming) {
+func (i *intake) seenOnHub(in incomingFacts) {
 	f := &i.state.facts
 	i.seenOfRequest(in)
 	if in.cluster != nil {
@@ -78,7 +78,7 @@ func (i *intake) seenOnHub(in incoming) {
 }
 
 // seenOfRequest takes what was seen of the certificate signing request.
-func (i *intake) seenOfRequest(in incoming) {
+func (i *intake) seenOfRequest(in incomingFacts) {
 	f := &i.state.facts
 	if in.csr != nil && f.Application != nil && in.csr.Name == f.CSR.Name {
 		f.CSR = *in.csr
@@ -86,14 +86,14 @@ func (i *intake) seenOfRequest(in incoming) {
 	if in.csrProblem != nil {
 		f.CSRProblem = nil
 		if *in.csrProblem != nil {
-			errors.As(byBootstrap("watching the certificate signing request "+f.CSR.Name, f.Bootstrap.Endpoint.Server, *in.csrProblem), &f.CSRProblem)
+			errors.As(explainBootstrapError("watching the certificate signing request "+f.CSR.Name, f.Bootstrap.Endpoint.Server, *in.csrProblem), &f.CSRProblem)
 		}
 	}
 }
 
-// bootstrap takes the bootstrap kubeconfig from the secret, or from the
+// readBootstrap takes the bootstrap kubeconfig from the secret, or from the
 // file if there is no secret.
-func (i *intake) bootstrap(seen *seenSecret) {
+func (i *intake) readBootstrap(seen *seenSecret) {
 	f := &i.state.facts
 	where := fmt.Sprintf("the secret %s/%s", i.options.Namespace, BootstrapSecret)
 	if i.bootstrapStays(seen) {
@@ -103,7 +103,7 @@ func (i *intake) bootstrap(seen *seenSecret) {
 	var files kubeconfig.Files
 	inSecret := seen != nil && seen.secret != nil
 	if inSecret {
-		files = kubeconfig.KeysOf(seen.secret.Data)
+		files = kubeconfig.SecretFiles(seen.secret.Data)
 	}
 	if inSecret && data == nil {
 		f.Bootstrap = bootstrapFact{State: bootstrapMalformed, Problem: problem}
@@ -115,7 +115,7 @@ func (i *intake) bootstrap(seen *seenSecret) {
 		if data, err = readIfThere(file); err != nil {
 			problem = fmt.Sprintf("%s, and the file cannot be read: %v", problem, err)
 		}
-		files = kubeconfig.Beside(filepath.Dir(file))
+		files = kubeconfig.FolderFiles(filepath.Dir(file))
 		inSecret = false
 		where = "the file " + file
 	}
@@ -130,7 +130,7 @@ func (i *intake) bootstrap(seen *seenSecret) {
 	i.useBootstrap(data, files, where)
 }
 
-// bootstrapStays tells whether what is known of the bootstrap kubeconfig holds
+// bootstrapStays reports whether what is known of the bootstrap kubeconfig holds
 // until more is known.
 func (i *intake) bootstrapStays(seen *seenSecret) bool {
 	switch {
@@ -166,7 +166,7 @@ func readIfThere(file string) ([]byte, error) {
 	return content, err
 }
 
-// bootstrapFromSecret tells whether the secret was seen, so that no file has to
+// bootstrapFromSecret reports whether the secret was seen, so that no file has to
 // be looked at.
 func (i *intake) bootstrapFromSecret() bool {
 	return i.options.BootstrapFile == "" || i.state.bootstrapInSecret
@@ -175,7 +175,7 @@ func (i *intake) bootstrapFromSecret() bool {
 // useBootstrap takes a kubeconfig, unless it is the one in use.
 func (i *intake) useBootstrap(data []byte, files kubeconfig.Files, where string) {
 	f := &i.state.facts
-	hash := hashOf(data)
+	hash := contentHash(data)
 	if f.Bootstrap.Hash == hash {
 		return
 	}
@@ -198,9 +198,9 @@ func (i *intake) setBootstrap(access *bootstrapAccess) {
 	i.state.bootstrap = access
 }
 
-// hubSecret takes the hub credential, and at the start the application
+// readHubSecret takes the hub credential, and at the start the application
 // that waits for its answer.
-func (i *intake) hubSecret(ctx context.Context, seen *seenSecret) error {
+func (i *intake) readHubSecret(ctx context.Context, seen *seenSecret) error {
 	f := &i.state.facts
 	if seen == nil {
 		return nil // the first answer is on its way
@@ -222,7 +222,7 @@ func (i *intake) hubSecret(ctx context.Context, seen *seenSecret) error {
 			return err
 		}
 	}
-	if err := i.pending(ctx); err != nil {
+	if err := i.readPendingApplication(ctx); err != nil {
 		return err
 	}
 	i.useHubSecret(secret)
@@ -232,7 +232,7 @@ func (i *intake) hubSecret(ctx context.Context, seen *seenSecret) error {
 
 func (i *intake) useHubSecret(secret *corev1.Secret) {
 	f := &i.state.facts
-	var cred *credential
+	var cred *hubCredential
 	f.HubProblem = ""
 	if secret != nil {
 		var err error
@@ -248,8 +248,8 @@ func (i *intake) useHubSecret(secret *corev1.Secret) {
 	f.Auth = authUnknown
 	i.state.strikes = 0
 	i.state.verifies = 0
-	if cred != nil && i.state.uses(cred) {
-		if err := i.state.hub.hub.Replace(cred.Endpoint.CA, cred.Certificate); err != nil {
+	if cred != nil && i.state.usesTransportOf(cred) {
+		if err := i.state.hub.hub.ReplaceCertificates(cred.Endpoint.CA, cred.Certificate); err != nil {
 			f.HubProblem = err.Error()
 		}
 	}
@@ -260,8 +260,8 @@ func (i *intake) useHubSecret(secret *corev1.Secret) {
 	}
 }
 
-// pending reads, once, the application of a process before this one.
-func (i *intake) pending(ctx context.Context) error {
+// readPendingApplication reads, once, the application of a process before this one.
+func (i *intake) readPendingApplication(ctx context.Context) error {
 	f := &i.state.facts
 	if f.HomeRead || f.Application != nil {
 		return nil
@@ -275,6 +275,6 @@ func (i *intake) pending(ctx context.Context) error {
 		i.options.Log.Info("Ignoring the stored application for a certificate and making a new one", "problem", err.Error())
 		return nil
 	}
-	f.CSR.Name = f.Application.name()
+	f.CSR.Name = f.Application.requestName()
 	return nil
 }

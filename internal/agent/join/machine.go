@@ -28,11 +28,11 @@ type Admission struct {
 	// Cluster is the name of the ManagedCluster, Agent the agent's own.
 	Cluster, Agent string
 	// Hub is the way to the hub. Its certificate is renewed in place.
-	Hub *connect.Hub
+	Hub *connect.HubTransport
 }
 
-// Options of a Machine.
-type Options struct {
+// MachineOptions of a HandshakeMachine.
+type MachineOptions struct {
 	// Home is where the agent's own secrets are, Namespace where they are there.
 	Home      client.WithWatch
 	Namespace string
@@ -52,21 +52,21 @@ type Options struct {
 	Engage    func(ctx context.Context, admission Admission) error
 	Disengage func()
 	// Rotated is called after the certificate was renewed or could not be; see
-	// Machine.Rotation. May be nil.
+	// HandshakeMachine.RotationCondition. May be nil.
 	Rotated func()
 	// Clock defaults to the real one.
 	Clock clock.Clock
 	Log   logr.Logger
 }
 
-// Machine brings the agent into the hub and keeps it there.
-type Machine struct {
+// HandshakeMachine brings the agent into the hub and keeps it there.
+type HandshakeMachine struct {
 	// Expiry is that of the client certificate for the hub.
-	Expiry Expiry
+	Expiry CertificateExpiry
 
-	options  Options
+	options  MachineOptions
 	loop     *fleet.Loop
-	reporter *reporter
+	reporter *joinReporter
 	inbox    *inbox
 
 	mu       sync.Mutex
@@ -74,41 +74,41 @@ type Machine struct {
 
 	// group has what runs beside the loop; only the loop uses what follows.
 	group     sync.WaitGroup
-	state     *state
+	state     *joinState
 	intake    *intake
-	watches   *watches
+	watches   *joinWatches
 	announced *Announcement
 }
 
-// New returns a Machine that has not begun.
-func New(options Options) *Machine {
+// NewHandshakeMachine returns a HandshakeMachine that has not begun.
+func NewHandshakeMachine(options MachineOptions) *HandshakeMachine {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	m := &Machine{options: options}
+	m := &HandshakeMachine{options: options}
 	m.inbox = &inbox{kick: func() { m.loop.Kick() }}
-	m.state = &state{facts: facts{WantedName: options.ClusterName}, doubt: m.Doubt}
+	m.state = &joinState{facts: joinFacts{WantedName: options.ClusterName}, doubt: m.RecheckRights}
 	m.intake = &intake{options: options, state: m.state, inbox: m.inbox}
-	m.watches = &watches{options: options, state: m.state, inbox: m.inbox, group: &m.group, running: map[string]*following{}}
+	m.watches = &joinWatches{options: options, state: m.state, inbox: m.inbox, group: &m.group, running: map[string]*runningWatch{}}
 	m.reporter = newReporter(options.Home, options.Namespace, options.Clock)
-	m.loop = fleet.NewLoop(m.step)
+	m.loop = fleet.NewLoop(m.runHandshakeStep)
 	m.loop.Clock = options.Clock
 	m.loop.Failed = func(_ context.Context, err error) {
-		options.Log.Info("The agent has not joined yet and tries again", "reason", reasonOf(err), "problem", err.Error())
+		options.Log.Info("The agent has not joined yet and tries again", "reason", stepReasonOf(err), "problem", err.Error())
 	}
 	return m
 }
 
-// Run works until ctx ends, and returns when the parts have ended.
-func (m *Machine) Run(ctx context.Context) {
+// RunHandshake works until ctx ends, and returns when the parts have ended.
+func (m *HandshakeMachine) RunHandshake(ctx context.Context) {
 	defer m.group.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m.group.Go(func() { m.reporter.run(ctx) })
+	m.group.Go(func() { m.reporter.runReporter(ctx) })
 	m.watches.followHome(ctx)
 	m.loop.Start(ctx)
 	for slot := range m.watches.running {
-		m.watches.unfollow(slot)
+		m.watches.stopWatch(slot)
 	}
 	if m.state.facts.Engaged != nil {
 		m.options.Disengage()
@@ -118,53 +118,55 @@ func (m *Machine) Run(ctx context.Context) {
 	}
 }
 
-// SeeCluster tells the machine the ManagedCluster as the parts' cache has it;
+// ObserveCluster tells the machine the ManagedCluster as the parts' cache has it;
 // nil if it is gone. It returns at once.
-func (m *Machine) SeeCluster(mc *clusterv1.ManagedCluster) {
+func (m *HandshakeMachine) ObserveCluster(mc *clusterv1.ManagedCluster) {
 	fact := clusterFactOf(mc, true)
-	m.inbox.see(func(in *incoming) { in.cluster = &fact })
+	m.inbox.putIncoming(func(in *incomingFacts) { in.cluster = &fact })
 }
 
-// Doubt makes the machine ask the hub whether the agent has its rights still.
+// RecheckRights makes the machine ask the hub whether the agent has its rights still.
 // It returns at once.
-func (m *Machine) Doubt() { m.inbox.see(func(in *incoming) { in.refused = true }) }
-
-// Trust tells the machine that the hub at the endpoint publishes another CA, which
-// verifies it. It returns at once.
-func (m *Machine) Trust(endpoint connect.Endpoint) {
-	m.inbox.see(func(in *incoming) { in.published = &endpoint })
+func (m *HandshakeMachine) RecheckRights() {
+	m.inbox.putIncoming(func(in *incomingFacts) { in.refused = true })
 }
 
-// Rotation returns how the latest renewal of the certificate ended, as a
+// TrustEndpoint tells the machine that the hub at the endpoint publishes another CA, which
+// verifies it. It returns at once.
+func (m *HandshakeMachine) TrustEndpoint(endpoint connect.HubEndpoint) {
+	m.inbox.putIncoming(func(in *incomingFacts) { in.published = &endpoint })
+}
+
+// RotationCondition returns how the latest renewal of the certificate ended, as a
 // condition of the ManagedCluster, or nil if there was none.
-func (m *Machine) Rotation() *metav1.Condition {
+func (m *HandshakeMachine) RotationCondition() *metav1.Condition {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.rotation.DeepCopy()
 }
 
-// Step tells where the handshake is, as it is written for the Klusterlet.
-func (m *Machine) Step() (reason, message string) { return m.reporter.current() }
+// CurrentStep tells where the handshake is, as it is written for the Klusterlet.
+func (m *HandshakeMachine) CurrentStep() (reason, message string) { return m.reporter.currentStep() }
 
-// step is one round: look, decide, act.
-func (m *Machine) step(ctx context.Context) (time.Duration, error) {
-	if err := m.intake.take(ctx); err != nil {
+// runHandshakeStep is one round: look, decide, act.
+func (m *HandshakeMachine) runHandshakeStep(ctx context.Context) (time.Duration, error) {
+	if err := m.intake.collectFacts(ctx); err != nil {
 		m.reportError(ctx, err)
 		return 0, err
 	}
-	m.Expiry.note(m.state.facts.Hub)
-	d := decide(m.state.facts)
+	m.Expiry.setExpiry(m.state.facts.Hub)
+	d := decideNext(m.state.facts)
 	if m.options.BootstrapFile != "" && !m.state.bootstrapInSecret {
 		d.Again = min(d.Again, fileAgain)
 	}
-	m.watches.follow(ctx, d)
+	m.watches.followDecision(ctx, d)
 	if d.Reason != "" {
-		m.reporter.set(d.Reason, d.Message)
+		m.reporter.setJoinStep(d.Reason, d.Message)
 	}
 	if d.Do == doNothing {
 		return d.Again, nil
 	}
-	if err := m.perform(ctx, d.Do); err != nil {
+	if err := m.performAction(ctx, d.Do); err != nil {
 		m.reportError(ctx, err)
 		return 0, err
 	}
@@ -172,40 +174,40 @@ func (m *Machine) step(ctx context.Context) (time.Duration, error) {
 	return d.Again, nil
 }
 
-func (m *Machine) reportError(ctx context.Context, err error) {
+func (m *HandshakeMachine) reportError(ctx context.Context, err error) {
 	var step *stepError
 	if errors.As(err, &step) && ctx.Err() == nil {
-		m.reporter.set(step.reason, sentence(step.Error()))
+		m.reporter.setJoinStep(step.reason, toSentence(step.Error()))
 	}
 }
 
-func (m *Machine) perform(ctx context.Context, do action) error {
+func (m *HandshakeMachine) performAction(ctx context.Context, do joinAction) error {
 	switch do {
 	case doStartOver:
-		return m.startOver(ctx)
+		return m.restartJoin(ctx)
 	case doRegister:
-		return m.register(ctx)
+		return m.registerCluster(ctx)
 	case doRenew:
-		return m.renew(ctx)
+		return m.renewCertificate(ctx)
 	case doStore:
-		return m.store(ctx)
+		return m.storeCertificate(ctx)
 	case doNote:
-		return m.note(ctx)
+		return m.storeMembership(ctx)
 	case doVerify:
-		return m.verify(ctx)
+		return m.verifyCredential(ctx)
 	case doEngage:
-		return m.engage(ctx)
+		return m.engageParts(ctx)
 	case doDisengage:
-		return m.disengage()
+		return m.disengageParts()
 	case doForget:
-		return m.forget(ctx)
+		return m.deletePendingKey(ctx)
 	case doTrust:
-		return m.trust(ctx)
+		return m.trustPublishedCA(ctx)
 	}
 	return nil
 }
 
-func reasonOf(err error) string {
+func stepReasonOf(err error) string {
 	var step *stepError
 	if errors.As(err, &step) {
 		return step.reason

@@ -11,7 +11,7 @@ import (
 )
 
 // waitingForCSR tells what our certificate signing request waits for.
-func (f facts) waitingForCSR() (reason, message string) {
+func (f joinFacts) waitingForCSR() (reason, message string) {
 	name := f.CSR.Name
 	also := ""
 	if f.Cluster.State == clusterWaiting || f.Cluster.State == clusterUnknown {
@@ -21,11 +21,11 @@ func (f facts) waitingForCSR() (reason, message string) {
 	case csrDenied:
 		return operatorv1.JoinReasonCSRDenied, fmt.Sprintf(
 			"The hub denied the certificate signing request %s%s. To let the cluster retry, delete the request on the hub: kubectl delete csr %s",
-			name, detail(f.CSR.Detail), name)
+			name, formatDetail(f.CSR.Detail), name)
 	case csrFailed:
 		return operatorv1.JoinReasonCSRDenied, fmt.Sprintf(
 			"The hub could not sign the certificate signing request %s%s. To let the cluster retry, delete the request on the hub: kubectl delete csr %s",
-			name, detail(f.CSR.Detail), name)
+			name, formatDetail(f.CSR.Detail), name)
 	case csrApproved:
 		return operatorv1.JoinReasonWaitingForCSRApproval, fmt.Sprintf(
 			"The certificate signing request %s is approved but not signed yet: the hub's controller manager has to sign for kubernetes.io/kube-apiserver-client.%s",
@@ -33,7 +33,7 @@ func (f facts) waitingForCSR() (reason, message string) {
 	default:
 		return operatorv1.JoinReasonWaitingForCSRApproval, fmt.Sprintf(
 			"The certificate signing request %s with the key %s is waiting for approval by a hub administrator: kubectl certificate approve %s.%s",
-			name, f.Application.fingerprint(), name, also)
+			name, f.Application.keyFingerprint(), name, also)
 	}
 }
 
@@ -51,7 +51,7 @@ func deniedMessage(cluster string) string {
 }
 
 func twinMessage(cluster, hubSays string) string {
-	return fmt.Sprintf("The hub does not admit ManagedCluster %s%s.", cluster, detail(hubSays))
+	return fmt.Sprintf("The hub does not admit ManagedCluster %s%s.", cluster, formatDetail(hubSays))
 }
 
 func deletedMessage(cluster string) string {
@@ -60,19 +60,19 @@ func deletedMessage(cluster string) string {
 }
 
 func permissionsMessage(cluster, hubSays string) string {
-	return fmt.Sprintf("The hub accepted ManagedCluster %s, but its agent does not have its permissions yet%s.", cluster, detail(hubSays))
+	return fmt.Sprintf("The hub accepted ManagedCluster %s, but its agent does not have its permissions yet%s.", cluster, formatDetail(hubSays))
 }
 
-// detail appends what the hub says, if it says something.
-func detail(says string) string {
+// formatDetail appends what the hub says, if it says something.
+func formatDetail(says string) string {
 	if says = strings.TrimSuffix(strings.TrimSpace(says), "."); says == "" {
 		return ""
 	}
 	return " (" + says + ")"
 }
 
-// sentence makes an error a message for users.
-func sentence(s string) string {
+// toSentence makes an error a message for users.
+func toSentence(s string) string {
 	if s == "" {
 		return s
 	}

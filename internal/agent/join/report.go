@@ -23,38 +23,38 @@ import (
 // is written: where all goes well, only the last step is.
 const reportAfter = time.Second
 
-// reporter writes where the handshake is into a ConfigMap, when it changes.
-type reporter struct {
+// joinReporter writes where the handshake is into a ConfigMap, when it changes.
+type joinReporter struct {
 	home      client.Client
 	namespace string
 	clock     clock.Clock
 	loop      *fleet.Loop
 
 	mu    sync.Mutex
-	want  report
+	want  joinReport
 	since time.Time
 
 	written *corev1.ConfigMap // as the server has it; only the loop uses it
 }
 
-type report struct{ Reason, Message string }
+type joinReport struct{ Reason, Message string }
 
-func newReporter(home client.Client, namespace string, clk clock.Clock) *reporter {
-	r := &reporter{home: home, namespace: namespace, clock: clk}
-	r.loop = fleet.NewLoop(r.write)
+func newReporter(home client.Client, namespace string, clk clock.Clock) *joinReporter {
+	r := &joinReporter{home: home, namespace: namespace, clock: clk}
+	r.loop = fleet.NewLoop(r.writeStep)
 	r.loop.Clock = clk
 	r.loop.RetryMin = reportAfter
 	return r
 }
 
-func (r *reporter) run(ctx context.Context) { r.loop.Start(ctx) }
+func (r *joinReporter) runReporter(ctx context.Context) { r.loop.Start(ctx) }
 
-// set says where the handshake is.
-func (r *reporter) set(reason, message string) {
+// setJoinStep says where the handshake is.
+func (r *joinReporter) setJoinStep(reason, message string) {
 	r.mu.Lock()
-	changed := r.want != report{reason, message}
+	changed := r.want != joinReport{reason, message}
 	if changed {
-		r.want, r.since = report{reason, message}, r.clock.Now()
+		r.want, r.since = joinReport{reason, message}, r.clock.Now()
 	}
 	r.mu.Unlock()
 	if changed {
@@ -62,14 +62,14 @@ func (r *reporter) set(reason, message string) {
 	}
 }
 
-func (r *reporter) current() (reason, message string) {
+func (r *joinReporter) currentStep() (reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.want.Reason, r.want.Message
 }
 
-// write writes what was set, once it has lasted.
-func (r *reporter) write(ctx context.Context) (time.Duration, error) {
+// writeStep writes what was set, once it has lasted.
+func (r *joinReporter) writeStep(ctx context.Context) (time.Duration, error) {
 	r.mu.Lock()
 	want := r.want
 	lasted := r.clock.Since(r.since)
@@ -92,7 +92,7 @@ func (r *reporter) write(ctx context.Context) (time.Duration, error) {
 	}
 	data := map[string]string{operatorv1.JoinStatusReasonKey: want.Reason, operatorv1.JoinStatusMessageKey: want.Message}
 	if r.written == nil {
-		return 0, r.create(ctx, data)
+		return 0, r.createConfigMap(ctx, data)
 	}
 	if r.written.Data[operatorv1.JoinStatusReasonKey] == want.Reason && r.written.Data[operatorv1.JoinStatusMessageKey] == want.Message {
 		return 0, nil
@@ -107,7 +107,7 @@ func (r *reporter) write(ctx context.Context) (time.Duration, error) {
 	return 0, nil
 }
 
-func (r *reporter) create(ctx context.Context, data map[string]string) error {
+func (r *joinReporter) createConfigMap(ctx context.Context, data map[string]string) error {
 	created := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: operatorv1.JoinStatusConfigMap},
 		Data:       data,

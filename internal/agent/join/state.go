@@ -12,9 +12,9 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/connect"
 )
 
-// state is what the loop knows and has. Only the loop uses it.
-type state struct {
-	facts     facts
+// joinState is what the loop knows and has. Only the loop uses it.
+type joinState struct {
+	facts     joinFacts
 	bootstrap *bootstrapAccess
 	hub       *hubAccess
 	// doubt is called when the hub refuses the hub credential.
@@ -34,19 +34,19 @@ type state struct {
 // bootstrapAccess is the bootstrap kubeconfig in use.
 type bootstrapAccess struct {
 	hash   string
-	config connect.Kubeconfig
+	config connect.ParsedKubeconfig
 	client client.WithWatch // made when first needed
 }
 
 // hubAccess is the hub credential in use.
 type hubAccess struct {
 	engagement
-	hub    *connect.Hub
+	hub    *connect.HubTransport
 	client client.WithWatch
 }
 
 // bootstrapClient returns the client of the bootstrap kubeconfig.
-func (s *state) bootstrapClient() (client.WithWatch, error) {
+func (s *joinState) bootstrapClient() (client.WithWatch, error) {
 	if s.bootstrap == nil {
 		return nil, errors.New("there is no bootstrap kubeconfig")
 	}
@@ -61,17 +61,17 @@ func (s *state) bootstrapClient() (client.WithWatch, error) {
 }
 
 // hubClient returns the client of the hub credential.
-func (s *state) hubClient() (client.WithWatch, error) {
+func (s *joinState) hubClient() (client.WithWatch, error) {
 	cred := s.facts.Hub
 	want := engagement{identity: cred.identity, Endpoint: cred.Endpoint}
-	if s.uses(cred) {
+	if s.usesTransportOf(cred) {
 		return s.hub.client, nil
 	}
-	hub, err := connect.NewHub(cred.Endpoint, cred.Certificate, func(int) { s.doubt() })
+	hub, err := connect.NewHubTransport(cred.Endpoint, cred.Certificate, func(int) { s.doubt() })
 	if err != nil {
 		return nil, err
 	}
-	c, err := connect.HubClient(hub.Config())
+	c, err := connect.HubClient(hub.ClientConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -82,14 +82,14 @@ func (s *state) hubClient() (client.WithWatch, error) {
 	return c, nil
 }
 
-// uses tells whether the way to the hub is that of the credential, whose
+// usesTransportOf reports whether the way to the hub is that of the credential, whose
 // certificate and CA it can take over.
-func (s *state) uses(cred *credential) bool {
-	return s.hub != nil && s.hub.identity == cred.identity && s.hub.Endpoint.Same(cred.Endpoint)
+func (s *joinState) usesTransportOf(cred *hubCredential) bool {
+	return s.hub != nil && s.hub.identity == cred.identity && s.hub.Endpoint.SameConnection(cred.Endpoint)
 }
 
 // clientOf returns the client to follow with, and a name of the credential.
-func (s *state) clientOf(by source) (client.WithWatch, string, error) {
+func (s *joinState) clientOf(by credentialSource) (client.WithWatch, string, error) {
 	switch by {
 	case followByBootstrap:
 		c, err := s.bootstrapClient()
@@ -101,14 +101,14 @@ func (s *state) clientOf(by source) (client.WithWatch, string, error) {
 	return nil, "", nil
 }
 
-// wasOurs tells whether this agent has or had a credential for the name.
-func (s *state) wasOurs(name string) bool {
+// wasOurs reports whether this agent has or had a credential for the name.
+func (s *joinState) wasOurs(name string) bool {
 	hub := s.facts.Hub
 	return hub != nil && hub.Cluster == name && hub.Endpoint.Server == s.facts.Bootstrap.Endpoint.Server
 }
 
-// strike counts a refusal, and believes it when there are enough of them.
-func (s *state) strike(auth authFact) {
+// countRefusal counts a refusal, and believes it when there are enough of them.
+func (s *joinState) countRefusal(auth authFact) {
 	f := &s.facts
 	s.strikes++
 	if s.strikes >= strikesMax {
@@ -120,7 +120,7 @@ func (s *state) strike(auth authFact) {
 }
 
 // verifyPause returns the time until the next question.
-func (s *state) verifyPause(followsCluster bool) time.Duration {
+func (s *joinState) verifyPause(followsCluster bool) time.Duration {
 	if s.facts.Engaged != nil {
 		return verifyEngaged
 	}
@@ -133,7 +133,7 @@ func (s *state) verifyPause(followsCluster bool) time.Duration {
 
 // countIssued says when the next application may be made, after a certificate
 // was issued.
-func (s *state) countIssued(cred *credential) {
+func (s *joinState) countIssued(cred *hubCredential) {
 	now := s.facts.Now
 	if now.Sub(s.issuedAt) > issueQuiet {
 		s.issued = 0

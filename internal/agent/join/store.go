@@ -54,18 +54,18 @@ const annotationManagedCluster = "agent.open-cluster-management.io/managed-clust
 // kubeconfig in whose place its kubeconfig has the one that the hub published.
 const annotationGivenCA = "agent.open-cluster-management.io/given-ca-hash"
 
-func hashOf(data []byte) string {
+func contentHash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
 // parseHubSecret understands HubSecret. A secret without a kubeconfig, as
 // operators make one in advance, is no credential and no error.
-func parseHubSecret(secret *corev1.Secret) (*credential, error) {
+func parseHubSecret(secret *corev1.Secret) (*hubCredential, error) {
 	if len(secret.Data[KeyKubeconfig]) == 0 {
 		return nil, nil //nolint:nilnil // nothing there is not an error, see above
 	}
-	endpoint, err := connect.ParseEndpoint(secret.Data[KeyKubeconfig], kubeconfig.KeysOf(secret.Data))
+	endpoint, err := connect.ParseEndpoint(secret.Data[KeyKubeconfig], kubeconfig.SecretFiles(secret.Data))
 	if err != nil {
 		return nil, fmt.Errorf("secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
@@ -83,8 +83,8 @@ func parseHubSecret(secret *corev1.Secret) (*credential, error) {
 	return cred, nil
 }
 
-// hubSecret is the way back.
-func hubSecret(namespace string, cred *credential) (*corev1.Secret, error) {
+// readHubSecret is the way back.
+func hubSecret(namespace string, cred *hubCredential) (*corev1.Secret, error) {
 	kubeconfig, err := connect.FormatKubeconfig(cred.Endpoint, KeyCertificate, KeyPrivateKey)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func getSecret(ctx context.Context, home client.Client, namespace, name string) 
 var errNoCertificate = errors.New("the hub's response is not a certificate for this cluster")
 
 // checkIssued makes a credential of the answer to an application.
-func checkIssued(a *application, endpoint connect.Endpoint, certPEM []byte) (*credential, error) {
+func checkIssued(a *application, endpoint connect.HubEndpoint, certPEM []byte) (*hubCredential, error) {
 	cred, err := newCredential(endpoint, certPEM, a.KeyPEM)
 	if err != nil {
 		return nil, errors.Join(errNoCertificate, err)

@@ -12,7 +12,7 @@ import (
 )
 
 // endpoints returns what makes endpoints with authorities, and these.
-func endpoints(t *testing.T) (at func(names ...string) connect.Endpoint, bundles map[string][]byte) {
+func endpoints(t *testing.T) (at func(names ...string) connect.HubEndpoint, bundles map[string][]byte) {
 	t.Helper()
 	bundles = map[string][]byte{"": nil}
 	for _, name := range []string{"old", "new", "other"} {
@@ -22,8 +22,8 @@ func endpoints(t *testing.T) (at func(names ...string) connect.Endpoint, bundles
 		}
 		bundles[name] = pair.CertPEM
 	}
-	at = func(names ...string) connect.Endpoint {
-		e := connect.Endpoint{Entry: "hub", Server: "https://a"}
+	at = func(names ...string) connect.HubEndpoint {
+		e := connect.HubEndpoint{Entry: "hub", Server: "https://a"}
 		for _, name := range names {
 			e.CA = append(e.CA, bundles[name]...)
 		}
@@ -37,18 +37,18 @@ func TestACredentialLeadsToTheHubThatItFollows(t *testing.T) {
 	elsewhere := at("old")
 	elsewhere.Server = "https://b"
 	for name, c := range map[string]struct {
-		credential credential
-		bootstrap  connect.Endpoint
+		credential hubCredential
+		bootstrap  connect.HubEndpoint
 		want       bool
 	}{
-		"it has the CA that was given":              {credential{Endpoint: at("old")}, at("old"), true},
-		"another was given":                         {credential{Endpoint: at("old")}, at("other"), false},
-		"a part of it was given":                    {credential{Endpoint: at("old", "new")}, at("old"), false},
-		"it follows what was given":                 {credential{Endpoint: at("new"), GivenCA: hashOf(bundles["old"])}, at("old"), true},
-		"the new one was given since":               {credential{Endpoint: at("old", "new"), GivenCA: hashOf(bundles["old"])}, at("new"), true},
-		"it follows something else than was given":  {credential{Endpoint: at("new"), GivenCA: hashOf(bundles["old"])}, at("other"), false},
-		"it follows, and no CA was given":           {credential{Endpoint: at("new"), GivenCA: hashOf(bundles["old"])}, at(), false},
-		"it follows, and another address was given": {credential{Endpoint: at("new"), GivenCA: hashOf(bundles["old"])}, elsewhere, false},
+		"it has the CA that was given":              {hubCredential{Endpoint: at("old")}, at("old"), true},
+		"another was given":                         {hubCredential{Endpoint: at("old")}, at("other"), false},
+		"a part of it was given":                    {hubCredential{Endpoint: at("old", "new")}, at("old"), false},
+		"it follows what was given":                 {hubCredential{Endpoint: at("new"), GivenCA: contentHash(bundles["old"])}, at("old"), true},
+		"the new one was given since":               {hubCredential{Endpoint: at("old", "new"), GivenCA: contentHash(bundles["old"])}, at("new"), true},
+		"it follows something else than was given":  {hubCredential{Endpoint: at("new"), GivenCA: contentHash(bundles["old"])}, at("other"), false},
+		"it follows, and no CA was given":           {hubCredential{Endpoint: at("new"), GivenCA: contentHash(bundles["old"])}, at(), false},
+		"it follows, and another address was given": {hubCredential{Endpoint: at("new"), GivenCA: contentHash(bundles["old"])}, elsewhere, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.credential.leadsTo(c.bootstrap); got != c.want {
@@ -60,16 +60,16 @@ func TestACredentialLeadsToTheHubThatItFollows(t *testing.T) {
 
 func TestAnAgentDropsOnlyWhatTheHubHasPublished(t *testing.T) {
 	at, bundles := endpoints(t)
-	given := credential{Endpoint: at("old", "new")}
-	published := credential{Endpoint: at("old", "new"), GivenCA: hashOf(bundles["old"])}
+	given := hubCredential{Endpoint: at("old", "new")}
+	published := hubCredential{Endpoint: at("old", "new"), GivenCA: contentHash(bundles["old"])}
 	elsewhere := at("new")
 	elsewhere.Server = "https://b"
 	for name, c := range map[string]struct {
-		credential credential
-		published  connect.Endpoint
+		credential hubCredential
+		published  connect.HubEndpoint
 		want       bool
 	}{
-		"one more":                                {credential{Endpoint: at("old")}, at("old", "new"), true},
+		"one more":                                {hubCredential{Endpoint: at("old")}, at("old", "new"), true},
 		"another one in place of one":             {given, at("new", "other"), true},
 		"the same":                                {given, at("old", "new"), false},
 		"less than the user gave":                 {given, at("old"), false},
@@ -78,7 +78,7 @@ func TestAnAgentDropsOnlyWhatTheHubHasPublished(t *testing.T) {
 		"less than the user gave, another server": {given, elsewhere, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.credential.follows(c.published); got != c.want {
+			if got := c.credential.shouldFollow(c.published); got != c.want {
 				t.Errorf("follows: %t, want %t", got, c.want)
 			}
 		})

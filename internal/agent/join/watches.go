@@ -16,19 +16,19 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
-// watches are those of the agent's own secrets, and of the request and the
+// joinWatches are those of the agent's own secrets, and of the request and the
 // ManagedCluster that the latest decision asks for. What they see goes to the
 // inbox.
-type watches struct {
-	options Options
-	state   *state
+type joinWatches struct {
+	options MachineOptions
+	state   *joinState
 	inbox   *inbox
 	group   *sync.WaitGroup
-	running map[string]*following
+	running map[string]*runningWatch
 }
 
-// following is a watch that runs, and what it is for.
-type following struct {
+// runningWatch is a watch that runs, and what it is for.
+type runningWatch struct {
 	key    string
 	cancel context.CancelFunc
 }
@@ -39,22 +39,22 @@ const (
 	slotCluster = "cluster"
 )
 
-// follow makes exactly those watches run that the decision asks for.
-func (w *watches) follow(ctx context.Context, d decision) {
+// followDecision makes exactly those watches run that the decision asks for.
+func (w *joinWatches) followDecision(ctx context.Context, d joinDecision) {
 	w.followCSR(ctx, d.FollowCSR)
 	w.followCluster(ctx, d.FollowCluster)
 }
 
-func (w *watches) followCSR(ctx context.Context, by source) {
+func (w *joinWatches) followCSR(ctx context.Context, by credentialSource) {
 	hub, who, err := w.state.clientOf(by)
 	if hub == nil || err != nil {
-		w.unfollow(slotCSR)
+		w.stopWatch(slotCSR)
 		return
 	}
 	name := w.state.facts.CSR.Name
 	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	source := watch.Single(hub, csr, &certificatesv1.CertificateSigningRequestList{}, w.state.csrVersion)
-	ensureWatch(ctx, w, slotCSR, who+"/"+name, source, func(in *incoming, csr *certificatesv1.CertificateSigningRequest, err error) {
+	source := watch.SingleSource(hub, csr, &certificatesv1.CertificateSigningRequestList{}, w.state.csrVersion)
+	ensureWatch(ctx, w, slotCSR, who+"/"+name, source, func(in *incomingFacts, csr *certificatesv1.CertificateSigningRequest, err error) {
 		if in.csrProblem = &err; err == nil {
 			fact := csrFactOf(name, csr)
 			in.csr = &fact
@@ -62,16 +62,16 @@ func (w *watches) followCSR(ctx context.Context, by source) {
 	})
 }
 
-func (w *watches) followCluster(ctx context.Context, by source) {
+func (w *joinWatches) followCluster(ctx context.Context, by credentialSource) {
 	hub, who, err := w.state.clientOf(by)
 	if hub == nil || err != nil {
-		w.unfollow(slotCluster)
+		w.stopWatch(slotCluster)
 		return
 	}
 	name := w.state.facts.clusterName()
 	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	source := watch.Single(hub, mc, &clusterv1.ManagedClusterList{}, w.state.clusterVersion)
-	ensureWatch(ctx, w, slotCluster, who+"/"+name, source, func(in *incoming, mc *clusterv1.ManagedCluster, err error) {
+	source := watch.SingleSource(hub, mc, &clusterv1.ManagedClusterList{}, w.state.clusterVersion)
+	ensureWatch(ctx, w, slotCluster, who+"/"+name, source, func(in *incomingFacts, mc *clusterv1.ManagedCluster, err error) {
 		if by == followByBootstrap {
 			in.bootstrapErr = &err
 		} else {
@@ -85,37 +85,37 @@ func (w *watches) followCluster(ctx context.Context, by source) {
 }
 
 // followHome follows the agent's own secrets.
-func (w *watches) followHome(ctx context.Context) {
-	secret := func(name string, see func(*incoming, *seenSecret)) {
-		source := watch.Single(w.options.Home, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.options.Namespace, Name: name}},
+func (w *joinWatches) followHome(ctx context.Context) {
+	secret := func(name string, see func(*incomingFacts, *seenSecret)) {
+		source := watch.SingleSource(w.options.Home, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.options.Namespace, Name: name}},
 			&corev1.SecretList{}, "")
-		run := watch.Watch[*corev1.Secret]{Source: source, Clock: w.options.Clock, Handler: watch.See[*corev1.Secret](func(s *corev1.Secret, err error) {
-			w.inbox.see(func(in *incoming) { see(in, &seenSecret{secret: s, err: err}) })
+		run := watch.Watch[*corev1.Secret]{Source: source, Clock: w.options.Clock, Handler: watch.SingleHandler[*corev1.Secret](func(s *corev1.Secret, err error) {
+			w.inbox.putIncoming(func(in *incomingFacts) { see(in, &seenSecret{secret: s, err: err}) })
 		})}
-		w.group.Go(func() { run.Run(ctx) })
+		w.group.Go(func() { run.RunReflector(ctx) })
 	}
-	secret(BootstrapSecret, func(in *incoming, s *seenSecret) { in.bootstrapSecret = s })
-	secret(HubSecret, func(in *incoming, s *seenSecret) { in.hubSecret = s })
+	secret(BootstrapSecret, func(in *incomingFacts, s *seenSecret) { in.bootstrapSecret = s })
+	secret(HubSecret, func(in *incomingFacts, s *seenSecret) { in.hubSecret = s })
 }
 
 // ensureWatch starts to watch a single object in the slot, in place of another one. Tell
 // puts what is seen into the inbox.
-func ensureWatch[T client.Object](ctx context.Context, w *watches, slot, key string, source watch.Source[T], tell func(in *incoming, object T, err error)) {
+func ensureWatch[T client.Object](ctx context.Context, w *joinWatches, slot, key string, source watch.ObjectSource[T], tell func(in *incomingFacts, object T, err error)) {
 	if running := w.running[slot]; running != nil && running.key == key {
 		return
 	}
-	w.unfollow(slot)
+	w.stopWatch(slot)
 	ctx, cancel := context.WithCancel(ctx)
-	run := watch.Watch[T]{Source: source, Clock: w.options.Clock, Handler: watch.See[T](func(object T, err error) {
-		w.inbox.seeBy(ctx, func(in *incoming) { tell(in, object, err) })
+	run := watch.Watch[T]{Source: source, Clock: w.options.Clock, Handler: watch.SingleHandler[T](func(object T, err error) {
+		w.inbox.putFromWatch(ctx, func(in *incomingFacts) { tell(in, object, err) })
 	})}
-	w.running[slot] = &following{key: key, cancel: cancel}
-	w.group.Go(func() { run.Run(ctx) })
+	w.running[slot] = &runningWatch{key: key, cancel: cancel}
+	w.group.Go(func() { run.RunReflector(ctx) })
 }
 
-// unfollow ends a watch. The next one begins with what is known, and may have nothing to
+// stopWatch ends a watch. The next one begins with what is known, and may have nothing to
 // tell for hours, so what failed for the one that ends is not to be taken for its failure.
-func (w *watches) unfollow(slot string) {
+func (w *joinWatches) stopWatch(slot string) {
 	if running := w.running[slot]; running != nil {
 		running.cancel()
 		delete(w.running, slot)

@@ -57,11 +57,11 @@ func TestAFailureEndsWithItsWatch(t *testing.T) {
 				default:
 				}
 			}}
-			w := &watches{options: Options{Clock: clock.RealClock{}}, inbox: in, group: group, running: map[string]*following{}}
+			w := &joinWatches{options: MachineOptions{Clock: clock.RealClock{}}, inbox: in, group: group, running: map[string]*runningWatch{}}
 			follow := func(key string, hub client.WithWatch) {
 				csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr"}}
-				source := watch.Single(hub, csr, &certificatesv1.CertificateSigningRequestList{}, "7")
-				ensureWatch(ctx, w, slot, key, source, func(in *incoming, _ *certificatesv1.CertificateSigningRequest, err error) {
+				source := watch.SingleSource(hub, csr, &certificatesv1.CertificateSigningRequestList{}, "7")
+				ensureWatch(ctx, w, slot, key, source, func(in *incomingFacts, _ *certificatesv1.CertificateSigningRequest, err error) {
 					in.csrProblem, in.bootstrapErr, in.hubErr = &err, &err, &err
 				})
 			}
@@ -70,7 +70,7 @@ func TestAFailureEndsWithItsWatch(t *testing.T) {
 			<-told
 			follow("good", good)
 			<-good.watched
-			seen := in.take()
+			seen := in.takeIncoming()
 			if slot == slotCSR && seen.csrProblem != nil {
 				t.Errorf("the failure of the first is held against the second: %v", *seen.csrProblem)
 			}

@@ -44,22 +44,22 @@ const (
 	unwanted = "false"
 )
 
-// Part keeps the namespaces of each cluster.
-type Part struct {
+// NamespacePart keeps the namespaces of each cluster.
+type NamespacePart struct {
 	// Failed is told of what failed; it is tried again. May be nil.
 	Failed func(ctx context.Context, err error)
 }
 
 // Name implements fleet.Part.
-func (p *Part) Name() string { return "managednamespace" }
+func (p *NamespacePart) Name() string { return "managednamespace" }
 
 // Engage implements fleet.Part.
-func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	r := &reconciler{
-		cluster: string(c.Name), label: Label(c.HubHost),
+func (p *NamespacePart) Engage(ctx context.Context, c *fleet.Connection) error {
+	r := &namespaceReconciler{
+		cluster: string(c.Name), label: NamespaceLabelKey(c.HubHost),
 		hub: c.Hub.GetClient(), member: c.Spoke.GetClient(), reader: c.Spoke.GetAPIReader(),
 	}
-	loop := fleet.NewLoop(r.reconcile)
+	loop := fleet.NewLoop(r.reconcileNamespaces)
 	loop.Failed = p.Failed
 	informer, err := c.Hub.GetCache().GetInformer(ctx, &clusterv1.ManagedCluster{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -83,13 +83,13 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	return nil
 }
 
-// Label returns the key of the label that a hub's sets put on namespaces.
-func Label(hubHost string) string {
+// NamespaceLabelKey returns the key of the label that a hub's sets put on namespaces.
+func NamespaceLabelKey(hubHost string) string {
 	return clusterv1.LabelManagedNamespacePrefix + workv1.HubHash(hubHost)[:labelNameMax]
 }
 
-// reconciler creates and labels the namespaces of one cluster.
-type reconciler struct {
+// namespaceReconciler creates and labels the namespaces of one cluster.
+type namespaceReconciler struct {
 	cluster string
 	label   string
 	hub     client.Client
@@ -99,8 +99,8 @@ type reconciler struct {
 	released bool
 }
 
-// reconcile creates on the member the namespaces that the hub requests.
-func (r *reconciler) reconcile(ctx context.Context) (time.Duration, error) {
+// reconcileNamespaces creates on the member the namespaces that the hub requests.
+func (r *namespaceReconciler) reconcileNamespaces(ctx context.Context) (time.Duration, error) {
 	mc := &clusterv1.ManagedCluster{}
 	if err := r.hub.Get(ctx, client.ObjectKey{Name: r.cluster}, mc); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -115,17 +115,17 @@ func (r *reconciler) reconcile(ctx context.Context) (time.Duration, error) {
 		entry := &mc.Status.ManagedNamespaces[i]
 		err, done := want[entry.Name]
 		if !done {
-			err = r.ensure(ctx, entry.Name)
+			err = r.ensureNamespace(ctx, entry.Name)
 			want[entry.Name] = err
 			r.released = false
 		}
 		if err != nil {
 			failed = err
 		}
-		tell(entry, err)
+		setNamespaceCondition(entry, err)
 	}
 	if !r.released {
-		if err := r.release(ctx, want); err != nil {
+		if err := r.releaseUnwanted(ctx, want); err != nil {
 			failed = err
 		} else {
 			r.released = len(want) == 0
@@ -142,8 +142,8 @@ func (r *reconciler) reconcile(ctx context.Context) (time.Duration, error) {
 	return repairEvery, failed
 }
 
-// ensure makes a namespace that has the label.
-func (r *reconciler) ensure(ctx context.Context, name string) error {
+// ensureNamespace makes a namespace that has the label.
+func (r *namespaceReconciler) ensureNamespace(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{}
 	err := r.reader.Get(ctx, client.ObjectKey{Name: name}, ns)
 	switch {
@@ -161,8 +161,8 @@ func (r *reconciler) ensure(ctx context.Context, name string) error {
 	return r.setLabel(ctx, ns, wanted)
 }
 
-// release takes the mark off those namespaces that no set wants any more.
-func (r *reconciler) release(ctx context.Context, want map[string]error) error {
+// releaseUnwanted takes the mark off those namespaces that no set wants any more.
+func (r *namespaceReconciler) releaseUnwanted(ctx context.Context, want map[string]error) error {
 	list := &corev1.NamespaceList{}
 	if err := r.reader.List(ctx, list, client.MatchingLabels{r.label: wanted}); err != nil {
 		return fmt.Errorf("listing namespaces: %w", err)
@@ -178,7 +178,7 @@ func (r *reconciler) release(ctx context.Context, want map[string]error) error {
 	return nil
 }
 
-func (r *reconciler) setLabel(ctx context.Context, ns *corev1.Namespace, value string) error {
+func (r *namespaceReconciler) setLabel(ctx context.Context, ns *corev1.Namespace, value string) error {
 	before := ns.DeepCopy()
 	metav1.SetMetaDataLabel(&ns.ObjectMeta, r.label, value)
 	if err := r.member.Patch(ctx, ns, client.MergeFrom(before)); err != nil {
@@ -187,8 +187,8 @@ func (r *reconciler) setLabel(ctx context.Context, ns *corev1.Namespace, value s
 	return nil
 }
 
-// tell puts how it went into the entry.
-func tell(entry *clusterv1.ClusterSetManagedNamespaceConfig, err error) {
+// setNamespaceCondition puts how it went into the entry.
+func setNamespaceCondition(entry *clusterv1.ClusterSetManagedNamespaceConfig, err error) {
 	condition := metav1.Condition{
 		Type: clusterv1.ManagedNamespaceConditionAvailable, Status: metav1.ConditionTrue,
 		Reason: clusterv1.ManagedNamespaceReasonApplied, Message: "the namespace exists",
@@ -198,5 +198,5 @@ func tell(entry *clusterv1.ClusterSetManagedNamespaceConfig, err error) {
 		condition.Reason = clusterv1.ManagedNamespaceReasonApplyFailed
 		condition.Message = err.Error()
 	}
-	conditions.Set(&entry.Conditions, 0, condition)
+	conditions.SetCondition(&entry.Conditions, 0, condition)
 }

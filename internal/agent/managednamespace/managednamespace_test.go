@@ -28,7 +28,7 @@ func TestEachHubHasALabelThatKubernetesTakes(t *testing.T) {
 	hubs := []string{"https://hub.example.com:6443", "https://hub.example.com:6444", "", "https://" + strings.Repeat("long.", 100) + "example.com"}
 	of := map[string]string{}
 	for _, hub := range hubs {
-		label := Label(hub)
+		label := NamespaceLabelKey(hub)
 		if wrong := validation.IsQualifiedName(label); len(wrong) > 0 {
 			t.Errorf("the label of hub %q is no key: %v", hub, wrong)
 		}
@@ -47,7 +47,7 @@ const label = "clusterset.open-cluster-management.io/hub"
 // scene is a cluster of a hub.
 type scene struct {
 	*testing.T
-	reconciler
+	namespaceReconciler
 }
 
 // newScene returns a cluster with these namespaces, on which all fails that has to do
@@ -80,7 +80,7 @@ func newScene(t *testing.T, namespaces ...client.Object) *scene {
 			return c.Patch(ctx, object, patch, options...)
 		},
 	}).Build()
-	return &scene{T: t, reconciler: reconciler{cluster: "member1", label: label, hub: hub, member: member, reader: member}}
+	return &scene{T: t, namespaceReconciler: namespaceReconciler{cluster: "member1", label: label, hub: hub, member: member, reader: member}}
 }
 
 // wants has sets request namespaces, each as SET/NAMESPACE.
@@ -197,7 +197,7 @@ func TestWhatBecomesOfNamespaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, tc.has...)
 			s.wants(tc.wants...)
-			again, err := s.reconcile(t.Context())
+			again, err := s.reconcileNamespaces(t.Context())
 			if (err != nil) != tc.failed {
 				t.Errorf("error %v, want one: %t", err, tc.failed)
 			}
@@ -228,7 +228,7 @@ func TestANamespaceIsReleasedWhenItsLastSetIsGone(t *testing.T) {
 		{nil, map[string]string{"apps": "false", "tools": "false"}},
 	} {
 		s.wants(step.wants...)
-		if _, err := s.reconcile(t.Context()); err != nil {
+		if _, err := s.reconcileNamespaces(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		got := map[string]string{}
@@ -244,7 +244,7 @@ func TestANamespaceIsReleasedWhenItsLastSetIsGone(t *testing.T) {
 func TestAClusterThatTheHubDoesNotHaveIsNoError(t *testing.T) {
 	s := newScene(t, namespace("apps", label+"=true"))
 	s.cluster = "gone"
-	if again, err := s.reconcile(t.Context()); err != nil || again != 0 {
+	if again, err := s.reconcileNamespaces(t.Context()); err != nil || again != 0 {
 		t.Errorf("again after %s, error %v", again, err)
 	}
 	if got := s.namespaces()["apps"][label]; got != "true" {

@@ -14,21 +14,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Resources returns the sums over the nodes. Nodes that take no new pods have
+// SumResources returns the sums over the nodes. Nodes that take no new pods have
 // nothing to allocate.
-func Resources[Name ~string](list []corev1.Node) (capacity, allocatable map[Name]resource.Quantity) {
+func SumResources[Name ~string](list []corev1.Node) (capacity, allocatable map[Name]resource.Quantity) {
 	capacity = map[Name]resource.Quantity{}
 	allocatable = map[Name]resource.Quantity{}
 	for i := range list {
-		add(capacity, list[i].Status.Capacity)
+		addQuantities(capacity, list[i].Status.Capacity)
 		if !list[i].Spec.Unschedulable {
-			add(allocatable, list[i].Status.Allocatable)
+			addQuantities(allocatable, list[i].Status.Allocatable)
 		}
 	}
 	return capacity, allocatable
 }
 
-func add[Name ~string](sums map[Name]resource.Quantity, list corev1.ResourceList) {
+func addQuantities[Name ~string](sums map[Name]resource.Quantity, list corev1.ResourceList) {
 	for name, quantity := range list {
 		sum, ok := sums[Name(name)]
 		if !ok {
@@ -40,18 +40,18 @@ func add[Name ~string](sums map[Name]resource.Quantity, list corev1.ResourceList
 	}
 }
 
-// Ready returns how many of the nodes are ready.
-func Ready(list []corev1.Node) int {
+// CountReady returns how many of the nodes are ready.
+func CountReady(list []corev1.Node) int {
 	n := 0
 	for i := range list {
-		if ready(&list[i]) {
+		if isNodeReady(&list[i]) {
 			n++
 		}
 	}
 	return n
 }
 
-func ready(node *corev1.Node) bool {
+func isNodeReady(node *corev1.Node) bool {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			return condition.Status == corev1.ConditionTrue
@@ -67,31 +67,31 @@ const (
 	placeBytesMax = 63
 )
 
-// Place is where nodes are, and whose they are.
-type Place struct {
+// NodeTopology is where nodes are, and whose they are.
+type NodeTopology struct {
 	// Zones are those of all nodes, sorted.
 	Zones []string
 	// Region and Provider are empty if the nodes differ in them.
 	Region, Provider string
 }
 
-// PlaceOf returns where the nodes are, as far as they tell: by their labels, and
+// TopologyOf returns where the nodes are, as far as they tell: by their labels, and
 // by the schemes of their providerIDs.
-func PlaceOf(list []corev1.Node) Place {
+func TopologyOf(list []corev1.Node) NodeTopology {
 	zones := sets.New[string]()
 	regions := sets.New[string]()
 	providers := sets.New[string]()
 	for i := range list {
-		zone, region, provider := placeOf(&list[i])
-		insert(zones, zone)
-		insert(regions, region)
-		insert(providers, provider)
+		zone, region, provider := topologyOf(&list[i])
+		insertPlace(zones, zone)
+		insertPlace(regions, region)
+		insertPlace(providers, provider)
 	}
 	sorted := sets.List(zones)
-	return Place{Zones: sorted[:min(len(sorted), zonesMax)], Region: only(regions), Provider: only(providers)}
+	return NodeTopology{Zones: sorted[:min(len(sorted), zonesMax)], Region: singleName(regions), Provider: singleName(providers)}
 }
 
-func placeOf(node *corev1.Node) (zone, region, provider string) {
+func topologyOf(node *corev1.Node) (zone, region, provider string) {
 	provider, _, found := strings.Cut(node.Spec.ProviderID, "://")
 	if !found {
 		provider = ""
@@ -99,34 +99,34 @@ func placeOf(node *corev1.Node) (zone, region, provider string) {
 	return node.Labels[corev1.LabelTopologyZone], node.Labels[corev1.LabelTopologyRegion], provider
 }
 
-// insert inserts a name, if it is one.
-func insert(names sets.Set[string], name string) {
+// insertPlace inserts a name, if it is one.
+func insertPlace(names sets.Set[string], name string) {
 	if name != "" && len(name) <= placeBytesMax {
 		names.Insert(name)
 	}
 }
 
-func only(names sets.Set[string]) string {
+func singleName(names sets.Set[string]) string {
 	if len(names) != 1 {
 		return ""
 	}
 	return sets.List(names)[0]
 }
 
-// Same tells whether two states of a node make no difference to the sums and to
+// EqualForSummary reports whether two states of a node make no difference to the sums and to
 // where the nodes are. Most updates of nodes are heartbeats.
-func Same(before, after *corev1.Node) bool {
-	zone, region, provider := placeOf(before)
-	zoneAfter, regionAfter, providerAfter := placeOf(after)
-	return ready(before) == ready(after) && before.Spec.Unschedulable == after.Spec.Unschedulable &&
+func EqualForSummary(before, after *corev1.Node) bool {
+	zone, region, provider := topologyOf(before)
+	zoneAfter, regionAfter, providerAfter := topologyOf(after)
+	return isNodeReady(before) == isNodeReady(after) && before.Spec.Unschedulable == after.Spec.Unschedulable &&
 		zone == zoneAfter && region == regionAfter && provider == providerAfter &&
 		equality.Semantic.DeepEqual(before.Status.Capacity, after.Status.Capacity) &&
 		equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
 }
 
-// Slim returns what this package reads of a node. The list of images alone can
+// SlimNode returns what this package reads of a node. The list of images alone can
 // be 20 KiB per node.
-func Slim(node *corev1.Node) *corev1.Node {
+func SlimNode(node *corev1.Node) *corev1.Node {
 	slim := &corev1.Node{
 		Spec:   corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, ProviderID: node.Spec.ProviderID},
 		Status: corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable},
@@ -139,7 +139,7 @@ func Slim(node *corev1.Node) *corev1.Node {
 			metav1.SetMetaDataLabel(&slim.ObjectMeta, label, value)
 		}
 	}
-	if ready(node) {
+	if isNodeReady(node) {
 		slim.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	}
 	return slim

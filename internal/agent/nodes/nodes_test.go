@@ -39,7 +39,7 @@ func heartbeat(n *corev1.Node) {
 func TestTheSumsAreThoseOfAllNodes(t *testing.T) {
 	// A node that has not said yet what it has, and one that is broken, count too.
 	list := []corev1.Node{*node(empty), *node(nil), *node(cordoned), *node(broken)}
-	capacity, allocatable := Resources[string](list)
+	capacity, allocatable := SumResources[string](list)
 	texts := func(list map[string]resource.Quantity) map[string]string {
 		m := map[string]string{}
 		for name, quantity := range list {
@@ -53,7 +53,7 @@ func TestTheSumsAreThoseOfAllNodes(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"cpu": "3", "example.com/gpu": "2"}, texts(allocatable)); diff != "" {
 		t.Errorf("allocatable, without the cordoned one (-want +got):\n%s", diff)
 	}
-	if got := Ready(list); got != 2 {
+	if got := CountReady(list); got != 2 {
 		t.Errorf("%d nodes are ready, want 2", got)
 	}
 }
@@ -61,8 +61,8 @@ func TestTheSumsAreThoseOfAllNodes(t *testing.T) {
 func TestASlimNodeSumsUpToTheSame(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Node){"well": nil, "cordoned": cordoned, "empty": empty, "broken": broken, "placed": at("a", "eu", "aws:///1")} {
 		n := node(change)
-		slim := Slim(n)
-		if !Same(n, slim) {
+		slim := SlimNode(n)
+		if !EqualForSummary(n, slim) {
 			t.Errorf("%s: %+v became %+v", name, n, slim)
 		}
 		if len(slim.Status.Images) > 0 {
@@ -72,7 +72,7 @@ func TestASlimNodeSumsUpToTheSame(t *testing.T) {
 }
 
 func TestHeartbeatsMakeNoDifference(t *testing.T) {
-	if !Same(node(nil), node(heartbeat)) {
+	if !EqualForSummary(node(nil), node(heartbeat)) {
 		t.Error("a heartbeat makes a difference")
 	}
 	more := func(n *corev1.Node) { n.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("2")} }
@@ -80,7 +80,7 @@ func TestHeartbeatsMakeNoDifference(t *testing.T) {
 		"cordoned": cordoned, "broken": broken, "more": more,
 		"a zone": at("a", "", ""), "a region": at("", "a", ""), "a provider": at("", "", "a://1"),
 	} {
-		if Same(node(nil), node(change)) {
+		if EqualForSummary(node(nil), node(change)) {
 			t.Errorf("%s makes no difference", name)
 		}
 	}
@@ -102,18 +102,18 @@ func TestPlaceOf(t *testing.T) {
 	long := strings.Repeat("z", placeBytesMax+1)
 	for name, test := range map[string]struct {
 		nodes []func(*corev1.Node)
-		want  Place
+		want  NodeTopology
 	}{
-		"nothing is told":      {[]func(*corev1.Node){nil, at("", "", "")}, Place{}},
-		"one place":            {[]func(*corev1.Node){at("eu-b", "eu", "aws:///eu-b/i-1"), at("eu-a", "eu", "aws:///eu-a/i-2"), nil}, Place{[]string{"eu-a", "eu-b"}, "eu", "aws"}},
-		"two regions":          {[]func(*corev1.Node){at("eu-a", "eu", "aws:///1"), at("us-a", "us", "gce://2")}, Place{[]string{"eu-a", "us-a"}, "", ""}},
-		"a name without sense": {[]func(*corev1.Node){at(long, long, long+"://1"), at("", "", "i-1")}, Place{}},
+		"nothing is told":      {[]func(*corev1.Node){nil, at("", "", "")}, NodeTopology{}},
+		"one place":            {[]func(*corev1.Node){at("eu-b", "eu", "aws:///eu-b/i-1"), at("eu-a", "eu", "aws:///eu-a/i-2"), nil}, NodeTopology{[]string{"eu-a", "eu-b"}, "eu", "aws"}},
+		"two regions":          {[]func(*corev1.Node){at("eu-a", "eu", "aws:///1"), at("us-a", "us", "gce://2")}, NodeTopology{[]string{"eu-a", "us-a"}, "", ""}},
+		"a name without sense": {[]func(*corev1.Node){at(long, long, long+"://1"), at("", "", "i-1")}, NodeTopology{}},
 	} {
 		var list []corev1.Node
 		for _, change := range test.nodes {
 			list = append(list, *node(change))
 		}
-		if diff := cmp.Diff(test.want, PlaceOf(list), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(test.want, TopologyOf(list), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -121,7 +121,7 @@ func TestPlaceOf(t *testing.T) {
 	for i := range zonesMax + 1 {
 		many = append(many, *node(at(fmt.Sprintf("zone-%03d", i), "", "")))
 	}
-	if got := len(PlaceOf(many).Zones); got != zonesMax {
+	if got := len(TopologyOf(many).Zones); got != zonesMax {
 		t.Errorf("%d zones are told", got)
 	}
 }

@@ -24,13 +24,13 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/fleet"
 )
 
-// Options say what differs between agents.
-type Options struct {
+// RegistrationOptions say what differs between agents.
+type RegistrationOptions struct {
 	// Status is the part that reports the status; Spec the one that keeps what a
 	// Klusterlet says of its cluster, nil for Push clusters, which have none. Their
 	// Failed and Clock are set here.
-	Status *clusterstatus.Part
-	Spec   *clusterspec.Part
+	Status *clusterstatus.StatusPart
+	Spec   *clusterspec.SpecPart
 	// DiscoverEvery is the time between two looks at the APIs of the member.
 	// Defaults to a minute.
 	DiscoverEvery time.Duration
@@ -39,8 +39,8 @@ type Options struct {
 	Log   logr.Logger
 }
 
-// Registration returns what an agent does for registration.
-func Registration(o Options) []fleet.Part {
+// RegistrationParts returns what an agent does for registration.
+func RegistrationParts(o RegistrationOptions) []fleet.Part {
 	failed := func(part string) func(context.Context, error) {
 		return func(_ context.Context, err error) {
 			o.Log.Info("A part of the agent failed and tries again", "part", part, "problem", err.Error())
@@ -49,9 +49,9 @@ func Registration(o Options) []fleet.Part {
 	o.Status.Failed, o.Status.Clock = failed("clusterstatus"), o.Clock
 	list := []fleet.Part{
 		o.Status,
-		&clusterinfo.Part{Failed: failed("clusterinfo"), Clock: o.Clock, DiscoverEvery: o.DiscoverEvery},
-		&heartbeat.Part{Failed: failed("heartbeat"), Clock: o.Clock},
-		&managednamespace.Part{Failed: failed("managednamespace")},
+		&clusterinfo.InfoPart{Failed: failed("clusterinfo"), Clock: o.Clock, DiscoverEvery: o.DiscoverEvery},
+		&heartbeat.LeasePart{Failed: failed("heartbeat"), Clock: o.Clock},
+		&managednamespace.NamespacePart{Failed: failed("managednamespace")},
 	}
 	if o.Spec != nil {
 		o.Spec.Failed = failed("clusterspec")
@@ -63,7 +63,7 @@ func Registration(o Options) []fleet.Part {
 // NewRegistry returns a Registry of the parts that logs what cannot start yet.
 // The clock defaults to the real one.
 func NewRegistry(log logr.Logger, clk clock.Clock, list ...fleet.Part) *fleet.Registry {
-	return fleet.NewRegistry(fleet.Options{
+	return fleet.NewRegistry(fleet.RegistryOptions{
 		Parts: list, Clock: clk,
 		Failed: func(_ context.Context, name fleet.ClusterName, what string, err error) {
 			log.Info("A part of the agent cannot start yet", "cluster", name, "part", what, "problem", err.Error())

@@ -31,15 +31,15 @@ import (
 )
 
 // Workers is how many works of all Push clusters are in hand at a time, and
-// WorkersPerCluster how many of them are of one at most: see runtime.Workers. They
+// WorkersPerCluster how many of them are of one at most: see runtime.WorkerPool. They
 // wait for members most of the time, and cost little then.
 const (
 	Workers           = 512
 	WorkersPerCluster = 8
 )
 
-// Options of the agent.
-type Options struct {
+// AgentOptions of the agent.
+type AgentOptions struct {
 	// Hub is the hub that the agent runs on.
 	Hub *rest.Config
 	// HubURL is the URL of the hub that agents of Pull clusters have, for clusters
@@ -50,7 +50,7 @@ type Options struct {
 	ClaimRules clusterstatus.ClaimRules
 	// Parts are engaged for each cluster besides those of registration.
 	Parts []fleet.Part
-	Guard dial.Guard
+	Guard dial.AddressGuard
 	// MetricsPerCluster names the clusters in the metrics of connections.
 	MetricsPerCluster bool
 	// Clock says when tokens are due. Defaults to the real one, which the parts have.
@@ -60,9 +60,9 @@ type Options struct {
 
 // Agent works for all Push clusters of a hub.
 type Agent struct {
-	options  Options
+	options  AgentOptions
 	registry *fleet.Registry
-	meter    *meter
+	meter    *connectionMeter
 	// definitions are those that a member has to have.
 	definitions []*apiextensionsv1.CustomResourceDefinition
 	cache       cache.Cache
@@ -77,30 +77,30 @@ type Agent struct {
 
 	mu       sync.Mutex
 	closed   bool
-	sessions map[string]*running
+	sessions map[string]*runningSession
 	// ending are the sessions that were told to end and have not yet.
-	ending map[string]*running
+	ending map[string]*runningSession
 	// identities are who the clusters are that were let in, by UID.
 	identities map[string]string
 }
 
-// running is a session and what it follows.
-type running struct {
+// runningSession is a session and what it follows.
+type runningSession struct {
 	session *session
 	secret  string
 	cancel  context.CancelFunc
 	ended   chan struct{}
 }
 
-// New returns an agent that has not begun.
-func New(o Options) (*Agent, error) {
+// NewAgent returns an agent that has not begun.
+func NewAgent(o AgentOptions) (*Agent, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
 	if o.HubURL == "" {
 		o.HubURL = o.Hub.Host
 	}
-	a := &Agent{options: o, meter: newMeter(o.MetricsPerCluster), sessions: map[string]*running{}, ending: map[string]*running{}, identities: map[string]string{}}
+	a := &Agent{options: o, meter: newConnectionMeter(o.MetricsPerCluster), sessions: map[string]*runningSession{}, ending: map[string]*runningSession{}, identities: map[string]string{}}
 	var err error
 	if a.definitions, err = memberDefinitions(); err != nil {
 		return nil, err
@@ -125,21 +125,21 @@ func New(o Options) (*Agent, error) {
 	if a.secrets, err = connect.HomeClient(o.Hub); err != nil {
 		return nil, err
 	}
-	registration := parts.Registration(parts.Options{
-		Status: &clusterstatus.Part{Claims: true, ClaimRules: o.ClaimRules}, Log: o.Log,
+	registration := parts.RegistrationParts(parts.RegistrationOptions{
+		Status: &clusterstatus.StatusPart{Claims: true, ClaimRules: o.ClaimRules}, Log: o.Log,
 	})
 	a.registry = parts.NewRegistry(o.Log, o.Clock, append(registration, o.Parts...)...)
 	return a, nil
 }
 
-// Run works until ctx ends, and returns when everything has ended.
-func (a *Agent) Run(ctx context.Context) error {
+// RunSessions works until ctx ends, and returns when everything has ended.
+func (a *Agent) RunSessions(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer a.registry.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := a.watch(ctx); err != nil {
+	if err := a.watchConnections(ctx); err != nil {
 		return err
 	}
 	failed := make(chan error, 1)
@@ -155,17 +155,17 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// watch makes each ClusterConnection have its session, and tells sessions of changes.
-func (a *Agent) watch(ctx context.Context) error {
+// watchConnections makes each ClusterConnection have its session, and tells sessions of changes.
+func (a *Agent) watchConnections(ctx context.Context) error {
 	see := func(obj any) {
 		if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 			obj = tombstone.Obj
 		}
 		if object, ok := obj.(client.Object); ok {
-			a.see(ctx, object.GetName())
+			a.syncSession(ctx, object.GetName())
 		}
 	}
-	if err := a.cache.IndexField(ctx, &fleetv1alpha1.ClusterConnection{}, indexIdentity, byIdentity); err != nil {
+	if err := a.cache.IndexField(ctx, &fleetv1alpha1.ClusterConnection{}, indexIdentity, indexByIdentity); err != nil {
 		return fmt.Errorf("indexing ClusterConnections by %s: %w", indexIdentity, err)
 	}
 	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }, DeleteFunc: see}
@@ -183,10 +183,10 @@ func (a *Agent) watch(ctx context.Context) error {
 	return nil
 }
 
-// see begins or ends the session of a cluster, or tells it that something changed.
+// syncSession begins or ends the session of a cluster, or tells it that something changed.
 // It does not wait for one to end.
-func (a *Agent) see(ctx context.Context, name string) {
-	connection, _, err := a.read(ctx, name)
+func (a *Agent) syncSession(ctx context.Context, name string) {
+	connection, _, err := a.readCluster(ctx, name)
 	if err != nil {
 		return // the cache is stopping
 	}
@@ -210,38 +210,38 @@ func (a *Agent) see(ctx context.Context, name string) {
 		a.ending[name] = have
 	}
 	if secret != "" {
-		a.sessions[name] = a.begin(ctx, name, secret)
+		a.sessions[name] = a.startSession(ctx, name, secret)
 	}
 }
 
-// begin starts a session, after the one before has ended. Call it with the lock held.
-func (a *Agent) begin(ctx context.Context, name, secret string) *running {
+// startSession starts a session, after the one before has ended. Call it with the lock held.
+func (a *Agent) startSession(ctx context.Context, name, secret string) *runningSession {
 	before := a.ending[name]
 	ctx, cancel := context.WithCancel(ctx)
-	r := &running{session: newSession(a, name), secret: secret, cancel: cancel, ended: make(chan struct{})}
+	r := &runningSession{session: newSession(a, name), secret: secret, cancel: cancel, ended: make(chan struct{})}
 	follower := watch.Watch[*corev1.Secret]{
-		Source: watch.Single(a.secrets, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: secret}},
+		Source: watch.SingleSource(a.secrets, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: secret}},
 			&corev1.SecretList{}, ""),
-		Handler: watch.See[*corev1.Secret](r.session.seeSecret), Clock: a.options.Clock,
+		Handler: watch.SingleHandler[*corev1.Secret](r.session.seeSecret), Clock: a.options.Clock,
 	}
 	a.lives.Go(func() {
-		defer a.ended(r)
+		defer a.sessionEnded(r)
 		if before != nil {
 			<-before.ended
 		}
-		if !fleet.Synced(ctx, a.seen[0].HasSyncedChecker(), a.seen[1].HasSyncedChecker()) {
+		if !fleet.AwaitSynced(ctx, a.seen[0].HasSyncedChecker(), a.seen[1].HasSyncedChecker()) {
 			return
 		}
 		var group sync.WaitGroup
-		group.Go(func() { follower.Run(ctx) })
-		r.session.run(ctx)
+		group.Go(func() { follower.RunReflector(ctx) })
+		r.session.runSession(ctx)
 		group.Wait()
 	})
 	return r
 }
 
-// ended is called when a session has.
-func (a *Agent) ended(r *running) {
+// sessionEnded is called when a session has.
+func (a *Agent) sessionEnded(r *runningSession) {
 	close(r.ended)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -249,7 +249,7 @@ func (a *Agent) ended(r *running) {
 		delete(a.ending, r.session.name)
 	}
 	if a.sessions[r.session.name] == nil {
-		a.meter.forget(r.session.name)
+		a.meter.forgetCluster(r.session.name)
 	}
 }
 
@@ -264,8 +264,8 @@ func (a *Agent) endSessions() {
 	a.lives.Wait()
 }
 
-// read returns the ClusterConnection and the ManagedCluster, nil if there is none.
-func (a *Agent) read(ctx context.Context, name string) (*fleetv1alpha1.ClusterConnection, *clusterv1.ManagedCluster, error) {
+// readCluster returns the ClusterConnection and the ManagedCluster, nil if there is none.
+func (a *Agent) readCluster(ctx context.Context, name string) (*fleetv1alpha1.ClusterConnection, *clusterv1.ManagedCluster, error) {
 	connection := &fleetv1alpha1.ClusterConnection{}
 	cluster := &clusterv1.ManagedCluster{}
 	key := client.ObjectKey{Name: name}
@@ -282,13 +282,13 @@ func (a *Agent) read(ctx context.Context, name string) (*fleetv1alpha1.ClusterCo
 	return connection, cluster, nil
 }
 
-// engage has the parts work for the cluster of a session, anew if they do already.
-func (a *Agent) engage(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, s *session, id string) error {
+// engageCluster has the parts work for the cluster of a session, anew if they do already.
+func (a *Agent) engageCluster(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, s *session, id string) error {
 	hub, err := connect.HubCluster(rest.CopyConfig(a.options.Hub), connection.Name)
 	if err != nil {
 		return err
 	}
-	config := s.transport.Config()
+	config := s.transport.ClientConfig()
 	if err := dial.ConfirmNotFound(config, id); err != nil {
 		return err
 	}
@@ -301,9 +301,9 @@ func (a *Agent) engage(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 		Name: fleet.ClusterName(connection.Name), AgentID: string(connection.UID), HubHost: a.options.HubURL,
 		Identify: func(context.Context) (string, error) { return id, nil },
 		Hub:      hub, Spoke: member, Home: a.secrets,
-		Panicked: s.panicked,
+		Panicked: s.handlePanic,
 	}
-	if err := succession.Take(ctx, engaged); err != nil {
+	if err := succession.TakeOverConnection(ctx, engaged); err != nil {
 		return err
 	}
 	return a.registry.Engage(ctx, engaged)

@@ -24,7 +24,7 @@ import (
 func TestAStreamOfClaimsIsToldAtAPace(t *testing.T) {
 	const changes, patienceEach, most = 100, 300 * time.Millisecond, 35 // 20, one every ten seconds, and the first ones of the connection
 	l := newLab(t)
-	l.start(local(), work.Options{})
+	l.start(local(), work.PartOptions{})
 	l.join("c1")
 	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
 	scheme := runtime.NewScheme()

@@ -31,36 +31,36 @@ func memberDefinitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return definitions, nil
 }
 
-// define creates what the cluster lacks of the definitions that the parts need, with
+// ensureDefinitions creates what the cluster lacks of the definitions that the parts need, with
 // the credential of the cluster. It changes none that are there. Without a problem all
 // of them are served.
-func (a *Agent) define(ctx context.Context, name string, to *dial.Transport) dial.Problem {
-	var missing dial.Problem
+func (a *Agent) ensureDefinitions(ctx context.Context, name string, to *dial.Transport) dial.ConnectionProblem {
+	var missing dial.ConnectionProblem
 	for _, definition := range a.definitions {
-		served, err := to.Serves(ctx, resourceOf(definition))
+		served, err := to.ServesResource(ctx, resourceOf(definition))
 		if err != nil {
-			return dial.Explain(err)
+			return dial.ExplainFailure(err)
 		}
 		if served {
 			continue
 		}
-		status, err := to.Define(ctx, definition)
+		status, err := to.CreateDefinition(ctx, definition)
 		if err != nil {
-			return dial.Explain(err)
+			return dial.ExplainFailure(err)
 		}
 		if status == http.StatusCreated {
 			a.options.Log.Info("A definition was created in a Push cluster", "cluster", name, "name", definition.Name)
 		}
-		if missing.None() || status != http.StatusCreated {
-			missing = undefined(definition.Name, status)
+		if missing.IsNone() || status != http.StatusCreated {
+			missing = definitionProblem(definition.Name, status)
 		}
 	}
 	return missing
 }
 
-// undefined says what keeps a kind from being served, by the answer to the request to
+// definitionProblem says what keeps a kind from being served, by the answer to the request to
 // create its definition.
-func undefined(definition string, status int) dial.Problem {
+func definitionProblem(definition string, status int) dial.ConnectionProblem {
 	lacks := fmt.Sprintf("the cluster lacks the CustomResourceDefinition %q, without which nothing can be delivered", definition)
 	message := fmt.Sprintf("%s, and returns %d for its creation", lacks, status)
 	switch status {
@@ -72,7 +72,7 @@ func undefined(definition string, status int) dial.Problem {
 		message = lacks + ", and the account of the token may not create it (403); let it create customresourcedefinitions, " +
 			`or have an administrator of the cluster use "capstan join"`
 	}
-	return dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonDefinitionsMissing, Message: message}
+	return dial.ConnectionProblem{Reason: fleetv1alpha1.ClusterConnectionReasonDefinitionsMissing, Message: message}
 }
 
 // resourceOf returns the resource of a definition as agents read and write it.

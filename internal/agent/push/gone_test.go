@@ -20,7 +20,7 @@ import (
 func TestWhatAProxyDoesNotFindIsNotForgotten(t *testing.T) {
 	const works = 3
 	l := newLab(t)
-	l.start(local(), work.Options{})
+	l.start(local(), work.PartOptions{})
 	for cluster, c := range map[string]struct {
 		mood int32
 		says string // the reason of condition Connected meanwhile

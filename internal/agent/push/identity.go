@@ -16,50 +16,50 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
-// recognise tells whether the agent may work for the cluster that answered: it
+// verifyIdentity reports whether the agent may work for the cluster that answered: it
 // is the one that it was before, and the hub accepts it under no other name. What
 // agents of Pull clusters say of themselves does not count, only who the hub
 // holds them for.
-func (a *Agent) recognise(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, id string) (dial.Problem, error) {
-	if known := view.Of(nil, connection).Held; known != "" && known != id {
-		return dial.Problem{
+func (a *Agent) verifyIdentity(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, id string) (dial.ConnectionProblem, error) {
+	if known := view.FromCluster(nil, connection).Held; known != "" && known != id {
+		return dial.ConnectionProblem{
 			Reason:  fleetv1alpha1.ClusterConnectionReasonIdentityChanged,
 			Message: fmt.Sprintf("the cluster at the endpoint is %s, but %q is the cluster %s; if this is intended, delete the ClusterConnection and apply it again", id, connection.Name, known),
 		}, nil
 	}
-	others, err := a.held(ctx, id)
+	others, err := a.heldClusters(ctx, id)
 	if err != nil {
-		return dial.Problem{}, fmt.Errorf("looking whether another cluster than %q is %s: %w", connection.Name, id, err)
+		return dial.ConnectionProblem{}, fmt.Errorf("looking whether another cluster than %q is %s: %w", connection.Name, id, err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	other := a.identities[id]
-	if first, found := others.First(id, view.Of(nil, connection)); found {
+	if first, found := others.FirstOfIdentity(id, view.FromCluster(nil, connection)); found {
 		other = first.Name
 	}
 	if other != "" && other != connection.Name {
-		return dial.Problem{
+		return dial.ConnectionProblem{
 			Reason:  fleetv1alpha1.ClusterConnectionReasonAlreadyJoined,
 			Message: fmt.Sprintf("this cluster (%s) has already joined under the name %q; delete one of the two ManagedClusters", id, other),
 		}, nil
 	}
 	a.identities[id] = connection.Name
-	return dial.Problem{}, nil
+	return dial.ConnectionProblem{}, nil
 }
 
 // indexIdentity finds ClusterConnections by who the hub holds their clusters for.
 const indexIdentity = "identity"
 
-func byIdentity(obj client.Object) []string {
+func indexByIdentity(obj client.Object) []string {
 	connection, _ := obj.(*fleetv1alpha1.ClusterConnection)
-	if held := view.Of(nil, connection).Held; held != "" {
+	if held := view.FromCluster(nil, connection).Held; held != "" {
 		return []string{held}
 	}
 	return nil
 }
 
-// held returns the clusters that the hub holds for the one of an identity.
-func (a *Agent) held(ctx context.Context, id string) (view.Fleet, error) {
+// heldClusters returns the clusters that the hub holds for the one of an identity.
+func (a *Agent) heldClusters(ctx context.Context, id string) (view.Fleet, error) {
 	connections := &fleetv1alpha1.ClusterConnectionList{}
 	if err := a.hub.List(ctx, connections, client.MatchingFields{indexIdentity: id}, client.UnsafeDisableDeepCopy); err != nil {
 		return view.Fleet{}, fmt.Errorf("listing ClusterConnections: %w", err)
@@ -75,13 +75,13 @@ func (a *Agent) held(ctx context.Context, id string) (view.Fleet, error) {
 		if err != nil {
 			return view.Fleet{}, fmt.Errorf("reading ManagedCluster %q: %w", connection.Name, err)
 		}
-		clusters = append(clusters, view.Of(cluster, connection))
+		clusters = append(clusters, view.FromCluster(cluster, connection))
 	}
-	return view.New(clusters...), nil
+	return view.NewFleet(clusters...), nil
 }
 
-// release forgets who the cluster of a session was.
-func (a *Agent) release(name string) {
+// releaseIdentity forgets who the cluster of a session was.
+func (a *Agent) releaseIdentity(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id, owner := range a.identities {

@@ -105,12 +105,12 @@ func newLab(t *testing.T) *lab {
 }
 
 // start runs the agent until the test ends.
-func (l *lab) start(guard dial.Guard, options work.Options) {
+func (l *lab) start(guard dial.AddressGuard, options work.PartOptions) {
 	l.t.Helper()
 	options.Logger = logr.Discard()
-	works, err := work.New(options)
+	works, err := work.NewManifestWorkPart(options)
 	must(l.t, err)
-	agent, err := push.New(push.Options{
+	agent, err := push.NewAgent(push.AgentOptions{
 		Hub: l.hub.config, Guard: guard, Clock: l.clock, Log: logr.Discard(),
 		ClaimRules: clusterstatus.ClaimRules{CustomMax: 20}, Parts: append(l.parts, works),
 	})
@@ -123,7 +123,7 @@ func (l *lab) start(guard dial.Guard, options work.Options) {
 		}
 	})
 	running.Go(func() {
-		if err := agent.Run(ctx); err != nil {
+		if err := agent.RunSessions(ctx); err != nil {
 			l.t.Errorf("agent: %v", err)
 		}
 	})
@@ -131,8 +131,8 @@ func (l *lab) start(guard dial.Guard, options work.Options) {
 }
 
 // local lets the agent dial the API servers of the test.
-func local() dial.Guard {
-	return dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+func local() dial.AddressGuard {
+	return dial.AddressGuard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 }
 
 // accept makes a ManagedCluster with what the hub's controllers make for it.

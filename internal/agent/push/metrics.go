@@ -15,29 +15,29 @@ import (
 	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
-// contact is how far the agent is with a cluster.
-type contact uint32
+// contactState is how far the agent is with a cluster.
+type contactState uint32
 
 const (
-	contactPending contact = iota
+	contactPending contactState = iota
 	contactConnected
 	contactFailed
 	contactsEnd
 )
 
-func (c contact) String() string {
+func (c contactState) String() string {
 	return [contactsEnd]string{"pending", "connected", "failed"}[c]
 }
 
-// meter counts connections and why there are none. It names clusters only if it
+// connectionMeter counts connections and why there are none. It names clusters only if it
 // was asked to.
-type meter struct {
+type connectionMeter struct {
 	perCluster      bool
 	errors, delayed *prometheus.CounterVec
 }
 
-func newMeter(perCluster bool) *meter {
-	return &meter{
+func newConnectionMeter(perCluster bool) *connectionMeter {
+	return &connectionMeter{
 		perCluster: perCluster,
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capstan_push_connection_errors_total",
@@ -50,72 +50,72 @@ func newMeter(perCluster bool) *meter {
 	}
 }
 
-// label is the value of the label cluster.
-func (m *meter) label(cluster string) string {
+// clusterLabel is the value of the label cluster.
+func (m *connectionMeter) clusterLabel(cluster string) string {
 	if m.perCluster {
 		return cluster
 	}
 	return ""
 }
 
-// forget drops what names a cluster that is gone.
-func (m *meter) forget(cluster string) {
+// forgetCluster drops what names a cluster that is gone.
+func (m *connectionMeter) forgetCluster(cluster string) {
 	if m.perCluster {
 		m.errors.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
 		m.delayed.DeleteLabelValues(cluster)
 	}
 }
 
-// gauge is what the meter knows of one session.
-type gauge struct {
+// sessionGauge is what the meter knows of one session.
+type sessionGauge struct {
 	contact atomic.Uint32
 	// counted is the reason that was counted last; only the session uses it.
 	counted string
 }
 
-// failed counts an attempt that failed.
-func (s *session) failed(reason string) {
+// countFailure counts an attempt that failed.
+func (s *session) countFailure(reason string) {
 	s.gauge.counted = reason
-	s.agent.meter.errors.WithLabelValues(reason, s.agent.meter.label(s.name)).Inc()
+	s.agent.meter.errors.WithLabelValues(reason, s.agent.meter.clusterLabel(s.name)).Inc()
 }
 
-// measure notes what a pass found out.
-func (s *session) measure() {
+// measureOutcome notes what a pass found out.
+func (s *session) measureOutcome() {
 	reason := s.outcome.connected.Reason
 	if reason == fleetv1alpha1.ClusterConnectionReasonCredentialsInvalid {
 		reason = s.outcome.credentials.Reason
 	}
-	if reason != "" && !unwanted(reason) && reason != s.gauge.counted {
-		s.failed(reason)
+	if reason != "" && !isUnwanted(reason) && reason != s.gauge.counted {
+		s.countFailure(reason)
 	}
 	s.gauge.counted = reason
 	s.gauge.contact.Store(uint32(contactBy(reason, s.engaged)))
 }
 
-// unwanted tells whether a reason is no failure: the hub does not want the cluster,
+// isUnwanted reports whether a reason is no failure: the hub does not want the cluster,
 // or not yet.
-func unwanted(reason string) bool {
+func isUnwanted(reason string) bool {
 	return reason == fleetv1alpha1.ClusterConnectionReasonNotAccepted || reason == fleetv1alpha1.ClusterConnectionReasonManagedClusterMissing
 }
 
 // contactBy returns how far the agent is by why there is no connection, which is
 // empty if nothing is known to be wrong. A cluster whose answer was too large is
 // looked after all the same.
-func contactBy(reason string, engaged bool) contact {
+func contactBy(reason string, engaged bool) contactState {
 	switch {
 	case engaged && (reason == "" || reason == fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge):
 		return contactConnected
-	case reason == "" || unwanted(reason):
+	case reason == "" || isUnwanted(reason):
 		return contactPending
 	}
 	return contactFailed
 }
 
-// Collectors returns the metrics of the agent, but for those of its parts.
-func (a *Agent) Collectors() []prometheus.Collector {
+// MetricCollectors returns the metrics of the agent, but for those of its parts.
+func (a *Agent) MetricCollectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		a.meter.errors, a.meter.delayed,
-		metrics.NewComputed(metrics.Definition{
+		metrics.NewComputedGauge(metrics.Definition{
 			Name:   "capstan_push_connections",
 			Help:   "Number of Push clusters by state, of which each has one: pending (not accepted, or nothing is known yet), connected, failed. The label cluster is empty without --metrics-per-cluster.",
 			Labels: []string{"state", "cluster"},
@@ -123,12 +123,12 @@ func (a *Agent) Collectors() []prometheus.Collector {
 	}
 }
 
-func (a *Agent) countConnections(_ context.Context, set metrics.Set) error {
+func (a *Agent) countConnections(_ context.Context, set metrics.SetValue) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var counts [contactsEnd]int
 	for _, name := range slices.Sorted(maps.Keys(a.sessions)) {
-		state := contact(a.sessions[name].session.gauge.contact.Load())
+		state := contactState(a.sessions[name].session.gauge.contact.Load())
 		counts[state]++
 		if a.meter.perCluster {
 			set(1, state.String(), name)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestConnectionsAreMeasured(t *testing.T) {
-	unreachable := dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonUnreachable}
+	unreachable := dial.ConnectionProblem{Reason: fleetv1alpha1.ClusterConnectionReasonUnreachable}
 	for name, tc := range map[string]struct {
 		perCluster bool
 		want       map[string]float64
@@ -34,43 +34,43 @@ func TestConnectionsAreMeasured(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &Agent{meter: newMeter(tc.perCluster), sessions: map[string]*running{}}
+			a := &Agent{meter: newConnectionMeter(tc.perCluster), sessions: map[string]*runningSession{}}
 			begin := func(name string) *session {
 				s := &session{agent: a, name: name}
-				a.sessions[name] = &running{session: s, ended: make(chan struct{})}
+				a.sessions[name] = &runningSession{session: s, ended: make(chan struct{})}
 				return s
 			}
 			begin("new")
 			well := begin("well")
 			well.engaged = true
-			well.measure()
-			a.meter.delayed.WithLabelValues(a.meter.label("well")).Inc()
+			well.measureOutcome()
+			a.meter.delayed.WithLabelValues(a.meter.clusterLabel("well")).Inc()
 
 			shaky := begin("shaky") // one probe alone is no reason to give a cluster up
 			shaky.engaged = true
-			shaky.failed(unreachable.Reason)
-			shaky.measure()
+			shaky.countFailure(unreachable.Reason)
+			shaky.measureOutcome()
 
 			lost := begin("lost")
 			lost.engaged, lost.outcome.connected = true, unreachable
 			for range 3 {
-				lost.failed(unreachable.Reason)
-				lost.measure()
+				lost.countFailure(unreachable.Reason)
+				lost.measureOutcome()
 			}
 
 			poor := begin("poor") // nothing is tried again and again without a Secret
-			poor.suspend(dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonSecretMissing})
-			poor.measure()
-			poor.measure()
+			poor.suspendRequests(dial.ConnectionProblem{Reason: fleetv1alpha1.ClusterConnectionReasonSecretMissing})
+			poor.measureOutcome()
+			poor.measureOutcome()
 
 			gone := begin("gone")
-			a.meter.delayed.WithLabelValues(a.meter.label("gone")).Inc()
+			a.meter.delayed.WithLabelValues(a.meter.clusterLabel("gone")).Inc()
 			if tc.perCluster {
-				gone.failed(unreachable.Reason)
+				gone.countFailure(unreachable.Reason)
 			}
 			r := a.sessions["gone"]
 			delete(a.sessions, "gone")
-			a.ended(r)
+			a.sessionEnded(r)
 
 			if diff := cmp.Diff(tc.want, gather(t, a)); diff != "" {
 				t.Errorf("metrics (-want +got):\n%s", diff)
@@ -83,7 +83,7 @@ func TestConnectionsAreMeasured(t *testing.T) {
 func gather(t *testing.T, a *Agent) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	for _, collector := range a.Collectors() {
+	for _, collector := range a.MetricCollectors() {
 		if err := registry.Register(collector); err != nil {
 			t.Fatal(err)
 		}

@@ -24,9 +24,9 @@ const (
 	panicsForgotten = time.Hour
 )
 
-// panics are those of what works for one cluster. A mistake of ours that what a cluster says brings out must
+// sessionPanics are those of what works for one cluster. A mistake of ours that what a cluster says brings out must
 // not end the process, which works for all others, too.
-type panics struct {
+type sessionPanics struct {
 	happened atomic.Bool
 	// The rest is only for the session's loop: how many there were, when the last was, and until when the
 	// cluster is left alone.
@@ -34,42 +34,42 @@ type panics struct {
 	last, until time.Time
 }
 
-// panicked notes a panic of something that works for the cluster. The session ends the connection. It is safe
+// handlePanic notes a panic of something that works for the cluster. The session ends the connection. It is safe
 // for concurrent use.
-func (s *session) panicked(value any, stack []byte) {
+func (s *session) handlePanic(value any, stack []byte) {
 	s.agent.options.Log.Error(fmt.Errorf("panic: %.1000v", value), "The work for a Push cluster ends and begins again later: this is a bug",
 		"cluster", s.name, "stack", string(stack))
 	s.panics.happened.Store(true)
 	s.loop.Kick()
 }
 
-// contained is pass, whose panics end the connection of the cluster only.
-func (s *session) contained(ctx context.Context) (again time.Duration, err error) {
+// runContainedPass is reconcileSession, whose panics end the connection of the cluster only.
+func (s *session) runContainedPass(ctx context.Context) (again time.Duration, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			s.panicked(value, debug.Stack())
+			s.handlePanic(value, debug.Stack())
 		}
 	}()
-	return s.pass(ctx)
+	return s.reconcileSession(ctx)
 }
 
-// settle ends the connection after a panic. It returns for how long the cluster is still left alone.
-func (s *session) settle(now time.Time) time.Duration {
+// settleAfterPanic ends the connection after a panic. It returns for how long the cluster is still left alone.
+func (s *session) settleAfterPanic(now time.Time) time.Duration {
 	p := &s.panics
 	if p.happened.Load() {
-		s.disengage()
+		s.disengageParts()
 		p.happened.Store(false) // also what panicked while it ended
 		if now.Sub(p.last) > panicsForgotten {
 			p.count = 0
 		}
 		p.count++
 		p.last = now
-		p.until = now.Add(backoff.After(p.count, backoff.Between(afterPanicMin, afterPanicMax)))
+		p.until = now.Add(backoff.DelayAfter(p.count, backoff.ExponentialBetween(afterPanicMin, afterPanicMax)))
 		s.next = time.Time{} // it is probed at once then
 	}
 	wait := max(p.until.Sub(now), 0)
 	if wait > 0 {
-		s.outcome.connected = dial.Problem{
+		s.outcome.connected = dial.ConnectionProblem{
 			Reason:  fleetv1alpha1.ClusterConnectionReasonAgentFailed,
 			Message: "the push agent failed at something in the cluster and serves it again later; its log says at what. Report it as a bug",
 		}

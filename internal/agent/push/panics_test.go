@@ -35,7 +35,7 @@ func TestAPanicEndsTheConnectionOfOneCluster(t *testing.T) {
 	l.parts = []fleet.Part{part}
 	l.join("good")
 	l.join("bad")
-	l.start(local(), work.Options{})
+	l.start(local(), work.PartOptions{})
 	l.says("bad", connected, fleetv1alpha1.ClusterConnectionReasonAgentFailed)
 	l.work("good", "of-good")
 	l.delivered("good", "of-good")

@@ -39,7 +39,7 @@ func TestThePodsOfAPushClusterAreCounted(t *testing.T) {
 		}
 		must(t, l.member.client.Create(t.Context(), pod))
 	}
-	l.start(local(), work.Options{})
+	l.start(local(), work.PartOptions{})
 	l.join("c1")
 	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
 

@@ -33,7 +33,7 @@ const (
 func TestAPushClusterIsWorkedForThroughItsWholeLife(t *testing.T) {
 	l := newLab(t)
 	ca := l.member.config.CAData
-	l.start(local(), work.Options{})
+	l.start(local(), work.PartOptions{})
 
 	// Whatever is missing is told.
 	l.connection("c1", l.member.config.Host)
@@ -144,7 +144,7 @@ const holdersMany = push.Workers/push.WorkersPerCluster + 6
 
 func TestNoClusterSlowsAnother(t *testing.T) {
 	l := newLab(t)
-	l.start(local(), work.Options{Workers: push.Workers, WorkersPerCluster: push.WorkersPerCluster})
+	l.start(local(), work.PartOptions{Workers: push.Workers, WorkersPerCluster: push.WorkersPerCluster})
 	fronts := map[string]*front{}
 	troubled, well := []string{"hanging", "resetting", "slow"}, []string{"well", "healthy"}
 	for _, name := range slices.Concat(troubled, well) {
@@ -268,7 +268,7 @@ func (l *lab) takes(clusters []string, name string) time.Duration {
 
 func TestAnEndlessAnswerHarmsNobodyElse(t *testing.T) {
 	l := newLab(t)
-	l.start(local(), work.Options{Workers: push.Workers, WorkersPerCluster: push.WorkersPerCluster})
+	l.start(local(), work.PartOptions{Workers: push.Workers, WorkersPerCluster: push.WorkersPerCluster})
 	bad, _ := l.join("bad"), l.join("well")
 	for _, name := range []string{"bad", "well"} {
 		l.says(name, connected, fleetv1alpha1.ClusterConnectionReasonConnected)
@@ -295,7 +295,7 @@ func TestAnEndlessAnswerHarmsNobodyElse(t *testing.T) {
 
 func TestAnEndpointOfTheHubItselfIsNotDialled(t *testing.T) {
 	l := newLab(t)
-	l.start(dial.Guard{}, work.Options{})
+	l.start(dial.AddressGuard{}, work.PartOptions{})
 	front := l.front("uid")
 	l.accept("c1")
 	l.secret("c1", l.token, front.ca())

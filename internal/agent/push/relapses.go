@@ -18,24 +18,24 @@ const (
 	steady = 5 * time.Minute
 )
 
-// relapses spaces the connections of one cluster. With each of them everything is listed anew
+// reconnectBackoff spaces the connections of one cluster. With each of them everything is listed anew
 // and the hub is told, and the cluster decides how often it refuses its token for a moment and is
 // well again.
-type relapses struct {
+type reconnectBackoff struct {
 	count     int
 	connected time.Time
 }
 
-// next returns when the cluster may be connected again.
-func (r *relapses) next() time.Time {
+// nextConnect returns when the cluster may be connected again.
+func (r *reconnectBackoff) nextConnect() time.Time {
 	if r.count == 0 {
 		return time.Time{}
 	}
-	return r.connected.Add(backoff.After(r.count, backoff.Between(reconnectMin, reconnectMax)))
+	return r.connected.Add(backoff.DelayAfter(r.count, backoff.ExponentialBetween(reconnectMin, reconnectMax)))
 }
 
-// connect counts a connection.
-func (r *relapses) connect(now time.Time) {
+// countConnection counts a connection.
+func (r *reconnectBackoff) countConnection(now time.Time) {
 	if now.Sub(r.connected) >= steady {
 		r.count = 0
 	}

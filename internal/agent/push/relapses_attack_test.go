@@ -57,7 +57,7 @@ func TestAMemberResetsNoLimitByReconnecting(t *testing.T) {
 	f.behind = m
 	l.accept("c1")
 	l.secret("c1", l.token, f.ca())
-	l.start(local(), work.Options{})
+	l.start(local(), work.PartOptions{})
 	manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"a":%q}}`, strings.Repeat("x", bytes))
 	must(t, l.hub.client.Create(t.Context(), &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a"},

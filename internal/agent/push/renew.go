@@ -14,32 +14,32 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
-// renew gets a new token for the Secret if it is time to. What fails is told
+// renewToken gets a new token for the Secret if it is time to. What fails is told
 // and tried again later.
-func (s *session) renew(ctx context.Context, secret *corev1.Secret) {
+func (s *session) renewToken(ctx context.Context, secret *corev1.Secret) {
 	now := s.agent.options.Clock.Now()
-	s.renewal.Of(s.credential.Token)
-	if due := s.renewal.Due(s.credential); due.IsZero() || now.Before(due) {
+	s.renewal.ResetFor(s.credential.Token)
+	if due := s.renewal.DueAt(s.credential); due.IsZero() || now.Before(due) {
 		return
 	}
 	token, err := s.transport.RequestToken(ctx, s.credential)
 	var renewed *corev1.Secret
 	if err == nil {
-		renewed, err = s.agent.store(ctx, secret, token)
+		renewed, err = s.agent.storeToken(ctx, secret, token)
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			s.renewal.Failed(s.credential, err, now)
+			s.renewal.RecordFailure(s.credential, err, now)
 		}
 		return
 	}
-	s.renewal.Renewed(s.credential, token, now)
+	s.renewal.RecordRenewal(s.credential, token, now)
 	s.seeSecret(renewed, nil)
 }
 
-// store writes a token into the Secret, unless somebody else wrote there
+// storeToken writes a token into the Secret, unless somebody else wrote there
 // meanwhile: theirs counts.
-func (a *Agent) store(ctx context.Context, secret *corev1.Secret, token string) (*corev1.Secret, error) {
+func (a *Agent) storeToken(ctx context.Context, secret *corev1.Secret, token string) (*corev1.Secret, error) {
 	after := secret.DeepCopy()
 	after.Data[fleetv1alpha1.SecretKeyToken] = []byte(token)
 	patch := client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{})

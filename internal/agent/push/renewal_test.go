@@ -68,7 +68,7 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	l := newLab(t)
 	clock := clocktesting.NewFakeClock(time.Now())
 	l.clock = clock
-	l.start(local(), work.Options{})
+	l.start(local(), work.PartOptions{})
 	front := l.front("uid")
 	users := l.token // lives for an hour
 	l.accept("c1")

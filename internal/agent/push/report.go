@@ -17,13 +17,13 @@ import (
 // status of ClusterConnections.
 const fieldOwner = "push-agent"
 
-// conditions returns what is told of a cluster.
-func (o outcome) conditions() []metav1.Condition {
+// outcomeConditions returns what is told of a cluster.
+func (o sessionOutcome) outcomeConditions() []metav1.Condition {
 	connected := metav1.Condition{
 		Type: fleetv1alpha1.ClusterConnectionConditionConnected, Status: metav1.ConditionTrue,
 		Reason: fleetv1alpha1.ClusterConnectionReasonConnected, Message: "the API server responds, and the push agent serves the cluster",
 	}
-	if !o.connected.None() {
+	if !o.connected.IsNone() {
 		connected.Status, connected.Reason, connected.Message = metav1.ConditionFalse, o.connected.Reason, o.connected.Message
 	}
 	credentials := metav1.Condition{
@@ -31,7 +31,7 @@ func (o outcome) conditions() []metav1.Condition {
 		Reason: fleetv1alpha1.ClusterConnectionReasonAuthenticated, Message: "the cluster accepts the token",
 	}
 	switch {
-	case o.credentials.None():
+	case o.credentials.IsNone():
 	case o.credentials.Reason == fleetv1alpha1.ClusterConnectionReasonRenewalFailing:
 		credentials.Reason, credentials.Message = o.credentials.Reason, o.credentials.Message
 	default:
@@ -43,13 +43,13 @@ func (o outcome) conditions() []metav1.Condition {
 	return []metav1.Condition{connected, credentials}
 }
 
-// report writes what is known of a cluster, if that is news.
-func (a *Agent) report(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, o outcome, id string) error {
+// reportOutcome writes what is known of a cluster, if that is news.
+func (a *Agent) reportOutcome(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, o sessionOutcome, id string) error {
 	types := []string{fleetv1alpha1.ClusterConnectionConditionConnected, fleetv1alpha1.ClusterConnectionConditionCredentialsValid}
-	before := conditions.Of(connection.Status.Conditions, types...)
-	after := conditions.Of(connection.Status.Conditions, types...)
-	for _, condition := range o.conditions() {
-		conditions.Set(&after, connection.Generation, condition)
+	before := conditions.SelectByType(connection.Status.Conditions, types...)
+	after := conditions.SelectByType(connection.Status.Conditions, types...)
+	for _, condition := range o.outcomeConditions() {
+		conditions.SetCondition(&after, connection.Generation, condition)
 	}
 	if id == "" {
 		id = connection.Status.ID

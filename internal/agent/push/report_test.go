@@ -34,18 +34,18 @@ func TestAReportSaysWhichSpecItIsAbout(t *testing.T) {
 	})
 	agent := &Agent{hub: hub}
 	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "east", Generation: 1}}
-	if err := agent.report(t.Context(), connection, outcome{}, "id"); err != nil || writes != 1 {
+	if err := agent.reportOutcome(t.Context(), connection, sessionOutcome{}, "id"); err != nil || writes != 1 {
 		t.Fatalf("%d writes of what is news, %v", writes, err)
 	}
-	connection.Status.ID, connection.Status.Conditions = "id", outcome{}.conditions()
+	connection.Status.ID, connection.Status.Conditions = "id", sessionOutcome{}.outcomeConditions()
 	for i := range connection.Status.Conditions {
 		connection.Status.Conditions[i].ObservedGeneration = 1
 	}
-	if err := agent.report(t.Context(), connection, outcome{}, "id"); err != nil || writes != 1 {
+	if err := agent.reportOutcome(t.Context(), connection, sessionOutcome{}, "id"); err != nil || writes != 1 {
 		t.Errorf("%d further writes of what is known, %v", writes-1, err)
 	}
 	connection.Generation = 2
-	if err := agent.report(t.Context(), connection, outcome{}, "id"); err != nil || writes != 2 {
+	if err := agent.reportOutcome(t.Context(), connection, sessionOutcome{}, "id"); err != nil || writes != 2 {
 		t.Errorf("%d writes after a change of the spec, want one more: %v", writes, err)
 	}
 }
@@ -55,15 +55,15 @@ func TestASecretThatIsMissingIsToldWithTheOneThatIsCopied(t *testing.T) {
 	connection := &fleetv1alpha1.ClusterConnection{Cluster: &fleetv1alpha1.ClusterProjection{AwaitedSecrets: []fleetv1alpha1.AwaitedSecret{
 		{Copy: fleetv1alpha1.ImpersonatorSecretName, Message: "not this"}, {Copy: fleetv1alpha1.DefaultSecretName, Message: "create it"},
 	}}}
-	missing := dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonSecretMissing, Message: "there is none"}
-	if got, want := awaited(connection, missing).Message, "there is none, a copy of another one: create it"; got != want {
+	missing := dial.ConnectionProblem{Reason: fleetv1alpha1.ClusterConnectionReasonSecretMissing, Message: "there is none"}
+	if got, want := describeAwaited(connection, missing).Message, "there is none, a copy of another one: create it"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	expired := dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonTokenExpired, Message: "it expired"}
-	if got := awaited(connection, expired); got != expired {
+	expired := dial.ConnectionProblem{Reason: fleetv1alpha1.ClusterConnectionReasonTokenExpired, Message: "it expired"}
+	if got := describeAwaited(connection, expired); got != expired {
 		t.Errorf("a token that is there and bad: got %q", got.Message)
 	}
-	if got := awaited(&fleetv1alpha1.ClusterConnection{}, missing); got != missing {
+	if got := describeAwaited(&fleetv1alpha1.ClusterConnection{}, missing); got != missing {
 		t.Errorf("without the Cluster API: got %q", got.Message)
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 func TestWhatARestoredHubForgotStaysOnAPushCluster(t *testing.T) {
 	l := newLab(t)
-	l.start(local(), work.Options{EvictionGracePeriod: time.Millisecond})
+	l.start(local(), work.PartOptions{EvictionGracePeriod: time.Millisecond})
 	l.accept("c1")
 	l.secret("c1", l.token, l.member.config.CAData)
 	l.connection("c1", l.member.config.Host)

@@ -64,29 +64,29 @@ type session struct {
 	engaged  bool
 	failures int
 	// relapses say when the parts may work for the cluster again that was lost.
-	relapses relapses
+	relapses reconnectBackoff
 	// probed is when the last probe was, next when the next one is due.
 	probed, next time.Time
 	// outcome is what is told of the cluster; id is who it said to be.
-	outcome outcome
+	outcome sessionOutcome
 	id      string
 	// refusal is an answer that was not taken, and refused when the latest was.
 	refusal *dial.LimitError
 	refused time.Time
 	// known is false until there is something to tell.
 	known  bool
-	gauge  gauge
-	panics panics
+	gauge  sessionGauge
+	panics sessionPanics
 }
 
-// outcome is what is told of a cluster.
-type outcome struct{ connected, credentials dial.Problem }
+// sessionOutcome is what is told of a cluster.
+type sessionOutcome struct{ connected, credentials dial.ConnectionProblem }
 
 var errUnread = errors.New("it was not read yet")
 
 func newSession(a *Agent, name string) *session {
 	s := &session{agent: a, name: name, secretErr: errUnread}
-	s.loop = fleet.NewLoop(s.contained)
+	s.loop = fleet.NewLoop(s.runContainedPass)
 	s.loop.Clock = a.options.Clock
 	s.loop.Failed = func(_ context.Context, err error) {
 		a.options.Log.Info("A Push cluster cannot be looked after and is tried again", "cluster", name, "problem", err.Error())
@@ -94,10 +94,10 @@ func newSession(a *Agent, name string) *session {
 	return s
 }
 
-// run looks after the cluster until ctx ends.
-func (s *session) run(ctx context.Context) {
+// runSession looks after the cluster until ctx ends.
+func (s *session) runSession(ctx context.Context) {
 	s.loop.Start(ctx)
-	s.drop()
+	s.dropTransport()
 }
 
 // seeSecret is told of the Secret. An error of the hub does not make a token
@@ -113,27 +113,27 @@ func (s *session) seeSecret(secret *corev1.Secret, err error) {
 	s.loop.Kick()
 }
 
-// pass looks at everything that is known of the cluster, acts on it and says
+// reconcileSession looks at everything that is known of the cluster, acts on it and says
 // so. It returns when to look again.
-func (s *session) pass(ctx context.Context) (time.Duration, error) {
-	connection, cluster, err := s.agent.read(ctx, s.name)
+func (s *session) reconcileSession(ctx context.Context) (time.Duration, error) {
+	connection, cluster, err := s.agent.readCluster(ctx, s.name)
 	if err != nil || connection == nil || connection.Spec.SyncMode != fleetv1alpha1.SyncModePush {
 		return 0, err // the session is about to end
 	}
-	again, err := s.advance(ctx, connection, cluster)
+	again, err := s.advanceConnection(ctx, connection, cluster)
 	if err != nil || !s.known || ctx.Err() != nil {
 		return 0, err
 	}
-	s.measure()
-	return again, s.agent.report(ctx, connection, s.outcome, s.id)
+	s.measureOutcome()
+	return again, s.agent.reportOutcome(ctx, connection, s.outcome, s.id)
 }
 
-// advance brings the cluster one step on.
-func (s *session) advance(
+// advanceConnection brings the cluster one step on.
+func (s *session) advanceConnection(
 	ctx context.Context, connection *fleetv1alpha1.ClusterConnection, cluster *clusterv1.ManagedCluster,
 ) (again time.Duration, err error) {
-	if why := uninvited(s.name, cluster); !why.None() {
-		s.drop()
+	if why := admissionProblem(s.name, cluster); !why.IsNone() {
+		s.dropTransport()
 		s.known = true
 		s.outcome.connected = why
 		return 0, nil
@@ -148,99 +148,99 @@ func (s *session) advance(
 	}
 	s.known = true
 	found, bad := dial.ReadCredential(s.name+"/"+dial.SecretName(&connection.Spec), secret, secretErr, now)
-	if !bad.None() {
-		s.suspend(awaited(connection, bad))
+	if !bad.IsNone() {
+		s.suspendRequests(describeAwaited(connection, bad))
 		return 0, nil
 	}
-	if why := s.prepare(connection, found); !why.None() {
-		s.drop()
+	if why := s.prepareTransport(connection, found); !why.IsNone() {
+		s.dropTransport()
 		s.outcome.connected = why
 		return 0, nil
 	}
-	if alone := s.settle(now); alone > 0 {
+	if alone := s.settleAfterPanic(now); alone > 0 {
 		return alone, nil
 	}
 	wait := s.next.Sub(now)
-	if !s.serving() {
-		wait = max(wait, s.relapses.next().Sub(now))
+	if !s.isServing() {
+		wait = max(wait, s.relapses.nextConnect().Sub(now))
 	}
-	if wait <= 0 || s.due(now) {
-		if wait, err = s.look(ctx, connection); err != nil || ctx.Err() != nil {
+	if wait <= 0 || s.probeDue(now) {
+		if wait, err = s.probeCluster(ctx, connection); err != nil || ctx.Err() != nil {
 			return 0, err
 		}
 	}
-	if s.failures == 0 && s.serving() {
-		s.renew(ctx, secret)
-		s.outcome.credentials = s.renewal.Problem()
+	if s.failures == 0 && s.isServing() {
+		s.renewToken(ctx, secret)
+		s.outcome.credentials = s.renewal.LatestProblem()
 	}
-	return s.until(wait), nil
+	return s.nextWait(wait), nil
 }
 
-// awaited adds to the message about a Secret that is missing what the hub says of the
+// describeAwaited adds to the message about a Secret that is missing what the hub says of the
 // one that it waits for, of which this one is to be a copy.
-func awaited(connection *fleetv1alpha1.ClusterConnection, bad dial.Problem) dial.Problem {
-	original := projection.Awaited(connection, dial.SecretName(&connection.Spec))
+func describeAwaited(connection *fleetv1alpha1.ClusterConnection, bad dial.ConnectionProblem) dial.ConnectionProblem {
+	original := projection.AwaitedSecretFor(connection, dial.SecretName(&connection.Spec))
 	if original != nil && bad.Reason == fleetv1alpha1.ClusterConnectionReasonSecretMissing {
 		bad.Message += ", a copy of another one: " + original.Message
 	}
 	return bad
 }
 
-// uninvited says why the agent has nothing to do with a cluster.
-func uninvited(name string, cluster *clusterv1.ManagedCluster) dial.Problem {
+// admissionProblem says why the agent has nothing to do with a cluster.
+func admissionProblem(name string, cluster *clusterv1.ManagedCluster) dial.ConnectionProblem {
 	switch {
 	case cluster == nil:
-		return dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonManagedClusterMissing, Message: fmt.Sprintf("there is no ManagedCluster %q", name)}
+		return dial.ConnectionProblem{Reason: fleetv1alpha1.ClusterConnectionReasonManagedClusterMissing, Message: fmt.Sprintf("there is no ManagedCluster %q", name)}
 	case !cluster.Spec.HubAcceptsClient:
-		return dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonNotAccepted, Message: "hubAcceptsClient of the ManagedCluster is not true"}
+		return dial.ConnectionProblem{Reason: fleetv1alpha1.ClusterConnectionReasonNotAccepted, Message: "hubAcceptsClient of the ManagedCluster is not true"}
 	case !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted):
-		return dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonNotAccepted, Message: "the hub has not created the namespace and the roles of the ManagedCluster yet"}
+		return dial.ConnectionProblem{Reason: fleetv1alpha1.ClusterConnectionReasonNotAccepted, Message: "the hub has not created the namespace and the roles of the ManagedCluster yet"}
 	}
-	return dial.Problem{}
+	return dial.ConnectionProblem{}
 }
 
-// prepare makes a new transport if the cluster is to be reached in another way
+// prepareTransport makes a new transport if the cluster is to be reached in another way
 // than before, and otherwise only takes over the token. Either is probed at once.
-func (s *session) prepare(connection *fleetv1alpha1.ClusterConnection, found dial.Credential) dial.Problem {
+func (s *session) prepareTransport(connection *fleetv1alpha1.ClusterConnection, found dial.Credential) dial.ConnectionProblem {
 	wanted := dial.EndpointOf(&connection.Spec, found.CA)
 	if s.transport != nil && s.endpoint.Equal(wanted) {
 		if s.credential.Token != found.Token {
 			s.transport.SetToken(found.Token)
 			s.credential = found
 			s.next = time.Time{}
-			if !s.serving() { // somebody has mended it
-				s.relapses = relapses{}
+			if !s.isServing() { // somebody has mended it
+				s.relapses = reconnectBackoff{}
 			}
 		}
-		return dial.Problem{}
+		return dial.ConnectionProblem{}
 	}
-	transport, err := dial.New(wanted, dial.Options{
-		Guard: s.agent.options.Guard, UserAgent: "capstan-push-agent/" + version.Get(),
+	transport, err := dial.NewTransport(wanted, dial.TransportOptions{
+		Guard: s.agent.options.Guard, UserAgent: "capstan-push-agent/" + version.SemanticVersion(),
 		Doubt: func() {
 			s.doubtful.Store(true)
 			s.loop.Kick()
 		},
-		Delayed: s.agent.meter.delayed.WithLabelValues(s.agent.meter.label(s.name)).Inc,
+		Delayed: s.agent.meter.delayed.WithLabelValues(s.agent.meter.clusterLabel(s.name)).Inc,
 	})
 	if err != nil {
-		return dial.Unusable(err)
+		return dial.ExplainEndpoint(err)
 	}
-	s.drop()
+	s.dropTransport()
 	transport.SetToken(found.Token)
 	s.transport = transport
 	s.endpoint = wanted
 	s.credential = found
-	return dial.Problem{}
+	return dial.ConnectionProblem{}
 }
 
-// due tells whether a doubt is reason to probe now.
-func (s *session) due(now time.Time) bool {
+// probeDue reports whether a doubt is reason to probe now.
+func (s *session) probeDue(now time.Time) bool {
 	return s.doubtful.Load() && s.failures == 0 && now.Sub(s.probed) >= probePause
 }
 
-// until returns how long to wait: not beyond the end of the token or the time
+// nextWait returns how long to wait: not beyond the end of the token or the time
 // to renew it, and not long if there is a doubt.
-func (s *session) until(wait time.Duration) time.Duration {
+func (s *session) nextWait(wait time.Duration) time.Duration {
 	now := s.agent.options.Clock.Now()
 	if s.doubtful.Load() && s.failures == 0 {
 		wait = min(wait, probePause-now.Sub(s.probed))
@@ -248,58 +248,58 @@ func (s *session) until(wait time.Duration) time.Duration {
 	if !s.credential.Expires.IsZero() {
 		wait = min(wait, s.credential.Expires.Sub(now))
 	}
-	if due := s.renewal.Due(s.credential); due.After(now) {
+	if due := s.renewal.DueAt(s.credential); due.After(now) {
 		wait = min(wait, due.Sub(now))
 	}
 	return max(wait, time.Millisecond)
 }
 
-// serving reports whether the parts work for the cluster, and reach it.
-func (s *session) serving() bool { return s.engaged && !s.transport.Blocked() }
+// isServing reports whether the parts work for the cluster, and reach it.
+func (s *session) isServing() bool { return s.engaged && !s.transport.IsBlocked() }
 
-// look probes the cluster and draws the conclusions. It returns when to probe
+// probeCluster probes the cluster and draws the conclusions. It returns when to probe
 // again.
-func (s *session) look(ctx context.Context, connection *fleetv1alpha1.ClusterConnection) (time.Duration, error) {
+func (s *session) probeCluster(ctx context.Context, connection *fleetv1alpha1.ClusterConnection) (time.Duration, error) {
 	s.doubtful.Store(false)
-	found := s.transport.Probe(ctx)
+	found := s.transport.ProbeHealth(ctx)
 	select {
 	case <-ctx.Done(): // what was found may be that
 		return 0, nil
 	default:
 	}
-	if found.None() && !s.serving() {
+	if found.IsNone() && !s.isServing() {
 		var err error
-		if found, err = s.connect(ctx, connection); err != nil {
+		if found, err = s.connectCluster(ctx, connection); err != nil {
 			return 0, err
 		}
 	}
 	now := s.agent.options.Clock.Now()
 	s.probed = now
-	if found.None() {
+	if found.IsNone() {
 		s.failures, s.next = 0, now.Add(probeEvery)
-		s.outcome = outcome{connected: s.tooLarge(now)}
+		s.outcome = sessionOutcome{connected: s.tooLarge(now)}
 		return probeEvery, nil
 	}
 	s.failures++
-	s.failed(found.Reason)
-	wait := backoff.After(s.failures, backoff.Between(probeAgainMin, probeAgainMax))
+	s.countFailure(found.Reason)
+	wait := backoff.DelayAfter(s.failures, backoff.ExponentialBetween(probeAgainMin, probeAgainMax))
 	s.next = now.Add(wait)
 	switch {
 	case found.Reason == fleetv1alpha1.ClusterConnectionReasonUnauthorized:
-		s.suspend(found)
-	case !s.engaged || s.failures >= probesLost || s.transport.Blocked():
-		s.transport.Block(errors.New(found.Message))
+		s.suspendRequests(found)
+	case !s.engaged || s.failures >= probesLost || s.transport.IsBlocked():
+		s.transport.BlockRequests(errors.New(found.Message))
 		s.outcome.connected = found
-		if s.outcome.credentials.None() && !s.engaged {
-			s.outcome.credentials = unchecked()
+		if s.outcome.credentials.IsNone() && !s.engaged {
+			s.outcome.credentials = uncheckedProblem()
 		}
 	}
 	return wait, nil
 }
 
 // tooLarge says which answer of a cluster that is well was not taken lately.
-func (s *session) tooLarge(now time.Time) dial.Problem {
-	if latest := s.transport.Refusal(); latest != nil {
+func (s *session) tooLarge(now time.Time) dial.ConnectionProblem {
+	if latest := s.transport.TakeRefusal(); latest != nil {
 		if s.refusal == nil { // one after the other would be a write of the hub each
 			s.refusal = latest
 		}
@@ -307,80 +307,80 @@ func (s *session) tooLarge(now time.Time) dial.Problem {
 	}
 	if s.refusal == nil || now.Sub(s.refused) > refusalLasts {
 		s.refusal = nil
-		return dial.Problem{}
+		return dial.ConnectionProblem{}
 	}
-	return dial.Problem{
+	return dial.ConnectionProblem{
 		Reason:  fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge,
 		Message: "the API server is well, but " + s.refusal.Error() + "; look at what answers there",
 	}
 }
 
-func unchecked() dial.Problem {
-	return dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonNotChecked, Message: "the credential has not been checked against the cluster yet"}
+func uncheckedProblem() dial.ConnectionProblem {
+	return dial.ConnectionProblem{Reason: fleetv1alpha1.ClusterConnectionReasonNotChecked, Message: "the credential has not been checked against the cluster yet"}
 }
 
-// connect finds out who the cluster is and has the parts work for it.
-func (s *session) connect(ctx context.Context, connection *fleetv1alpha1.ClusterConnection) (dial.Problem, error) {
-	id, err := s.transport.Identify(ctx)
+// connectCluster finds out who the cluster is and has the parts work for it.
+func (s *session) connectCluster(ctx context.Context, connection *fleetv1alpha1.ClusterConnection) (dial.ConnectionProblem, error) {
+	id, err := s.transport.IdentifyCluster(ctx)
 	if err != nil {
-		return dial.Explain(err), nil
+		return dial.ExplainFailure(err), nil
 	}
-	if found, err := s.agent.recognise(ctx, connection, id); err != nil || !found.None() {
-		s.disengage()
+	if found, err := s.agent.verifyIdentity(ctx, connection, id); err != nil || !found.IsNone() {
+		s.disengageParts()
 		return found, err
 	}
-	if lacking := s.agent.define(ctx, s.name, s.transport); !lacking.None() {
+	if lacking := s.agent.ensureDefinitions(ctx, s.name, s.transport); !lacking.IsNone() {
 		if lacking.Reason == fleetv1alpha1.ClusterConnectionReasonDefinitionsMissing {
-			s.disengage()
+			s.disengageParts()
 		}
 		return lacking, nil
 	}
-	s.transport.Block(nil)
-	if err := s.agent.engage(ctx, connection, s, id); err != nil {
-		return dial.Problem{}, err
+	s.transport.BlockRequests(nil)
+	if err := s.agent.engageCluster(ctx, connection, s, id); err != nil {
+		return dial.ConnectionProblem{}, err
 	}
 	s.engaged = true
 	s.id = id
-	s.relapses.connect(s.agent.options.Clock.Now())
-	return dial.Problem{}, nil
+	s.relapses.countConnection(s.agent.options.Clock.Now())
+	return dial.ConnectionProblem{}, nil
 }
 
-// suspend sends no more requests with a credential that is bad. The parts go
+// suspendRequests sends no more requests with a credential that is bad. The parts go
 // on: they tell the hub that the cluster is not reached.
-func (s *session) suspend(why dial.Problem) {
+func (s *session) suspendRequests(why dial.ConnectionProblem) {
 	if s.transport != nil {
-		s.transport.Block(errors.New(why.Message))
+		s.transport.BlockRequests(errors.New(why.Message))
 	}
-	s.outcome = outcome{
+	s.outcome = sessionOutcome{
 		credentials: why,
-		connected:   dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonCredentialsInvalid, Message: why.Message},
+		connected:   dial.ConnectionProblem{Reason: fleetv1alpha1.ClusterConnectionReasonCredentialsInvalid, Message: why.Message},
 	}
 	if s.failures == 0 {
 		s.next = time.Time{} // the next credential is tried at once
 	}
 }
 
-// disengage ends the work of the parts.
-func (s *session) disengage() {
+// disengageParts ends the work of the parts.
+func (s *session) disengageParts() {
 	if s.engaged {
 		s.agent.registry.Disengage(fleet.ClusterName(s.name))
 		s.engaged = false
 	}
 }
 
-// drop ends everything that has to do with the present transport.
-func (s *session) drop() {
-	s.disengage()
+// dropTransport ends everything that has to do with the present transport.
+func (s *session) dropTransport() {
+	s.disengageParts()
 	if s.transport != nil {
 		s.transport.Close()
 	}
-	s.agent.release(s.name)
+	s.agent.releaseIdentity(s.name)
 	s.transport = nil
 	s.endpoint = dial.Endpoint{}
 	s.credential = dial.Credential{}
 	s.failures = 0
 	s.next = time.Time{}
 	s.probed = time.Time{}
-	s.relapses = relapses{}
-	s.refusal, s.outcome = nil, outcome{credentials: unchecked()}
+	s.relapses = reconnectBackoff{}
+	s.refusal, s.outcome = nil, sessionOutcome{credentials: uncheckedProblem()}
 }

@@ -14,23 +14,23 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limit is how much may be reported at once, and in a second after that, in bytes or whatever
+// ReportLimit is how much may be reported at once, and in a second after that, in bytes or whatever
 // else is counted. A report is paid for after it was written, by the time that passes: the first
 // one after a rest is never late.
-type Limit struct {
+type ReportLimit struct {
 	limiter *rate.Limiter
 	paid    time.Time
 }
 
-// New returns the limit of a cluster about which nothing was reported.
-func New(inASecond rate.Limit, atOnce int) *Limit {
-	return &Limit{limiter: rate.NewLimiter(inASecond, atOnce)}
+// NewReportLimit returns the limit of a cluster about which nothing was reported.
+func NewReportLimit(inASecond rate.Limit, atOnce int) *ReportLimit {
+	return &ReportLimit{limiter: rate.NewLimiter(inASecond, atOnce)}
 }
 
-// Paid returns when all that was written is paid for.
-func (l *Limit) Paid() time.Time { return l.paid }
+// PaidOffTime returns when all that was written is paid for.
+func (l *ReportLimit) PaidOffTime() time.Time { return l.paid }
 
-// Wrote counts a report that was written.
-func (l *Limit) Wrote(now time.Time, count int) {
+// CountWrite counts a report that was written.
+func (l *ReportLimit) CountWrite(now time.Time, count int) {
 	l.paid = now.Add(l.limiter.ReserveN(now, min(count, l.limiter.Burst())).DelayFrom(now))
 }

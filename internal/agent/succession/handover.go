@@ -46,9 +46,9 @@ func markMember(ctx context.Context, c *fleet.Connection) error {
 		return err
 	}
 	if c.Predecessor == "" {
-		c.Predecessor = predecessor(mark, c.AgentID)
+		c.Predecessor = formerAgent(mark, c.AgentID)
 	}
-	if c.Predecessor == "" || !handover.Take(mark, c.AgentID, c.Predecessor) {
+	if c.Predecessor == "" || !handover.RecordTakeover(mark, c.AgentID, c.Predecessor) {
 		return nil
 	}
 	if mark.ResourceVersion == "" {
@@ -65,12 +65,12 @@ func markMember(ctx context.Context, c *fleet.Connection) error {
 	return nil
 }
 
-// predecessor returns who worked for a cluster before the agent, by its mark.
-func predecessor(mark *workv1.AppliedManifestWork, agent string) string {
-	if now := handover.Agent(mark); now != agent {
+// formerAgent returns who worked for a cluster before the agent, by its mark.
+func formerAgent(mark *workv1.AppliedManifestWork, agent string) string {
+	if now := handover.CurrentAgent(mark); now != agent {
 		return now
 	}
-	if former := handover.Former(mark); len(former) > 0 {
+	if former := handover.FormerAgents(mark); len(former) > 0 {
 		return former[len(former)-1]
 	}
 	return ""
@@ -78,7 +78,7 @@ func predecessor(mark *workv1.AppliedManifestWork, agent string) string {
 
 // readMark returns the mark of the cluster, a new one if the member has none.
 func readMark(ctx context.Context, c *fleet.Connection) (*workv1.AppliedManifestWork, error) {
-	mark := handover.New(workv1.HubHash(c.HubHost), string(c.Name))
+	mark := handover.NewMark(workv1.HubHash(c.HubHost), string(c.Name))
 	err := c.Spoke.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(mark), mark)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading on the member whether another agent has taken over %q: %w", c.Name, err)
@@ -86,9 +86,9 @@ func readMark(ctx context.Context, c *fleet.Connection) (*workv1.AppliedManifest
 	return mark, nil
 }
 
-// Handover follows how the records of the agent before are taken over, and removes
+// RecordHandover follows how the records of the agent before are taken over, and removes
 // the mark on the member when that is done. It is safe for concurrent use.
-type Handover struct {
+type RecordHandover struct {
 	connection *fleet.Connection
 	hubHash    string
 
@@ -99,13 +99,13 @@ type Handover struct {
 	ended  bool
 }
 
-// NewHandover returns that of a connection.
-func NewHandover(c *fleet.Connection) *Handover {
-	return &Handover{connection: c, hubHash: workv1.HubHash(c.HubHost), left: sets.New[string](), over: make(chan struct{})}
+// NewRecordHandover returns that of a connection.
+func NewRecordHandover(c *fleet.Connection) *RecordHandover {
+	return &RecordHandover{connection: c, hubHash: workv1.HubHash(c.HubHost), left: sets.New[string](), over: make(chan struct{})}
 }
 
-// See is told of each change of a record.
-func (h *Handover) See(record *workv1.AppliedManifestWork) {
+// ObserveRecord is told of each change of a record.
+func (h *RecordHandover) ObserveRecord(record *workv1.AppliedManifestWork) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	left := record.Spec.HubHash == h.hubHash && record.Spec.AgentID == h.connection.Predecessor && record.DeletionTimestamp == nil
@@ -114,27 +114,27 @@ func (h *Handover) See(record *workv1.AppliedManifestWork) {
 	} else {
 		h.left.Delete(record.Name)
 	}
-	h.conclude()
+	h.concludeIfEmpty()
 }
 
-// Listed is told that See was told of all records that there are.
-func (h *Handover) Listed() {
+// MarkListed is told that ObserveRecord was told of all records that there are.
+func (h *RecordHandover) MarkListed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.listed = true
-	h.conclude()
+	h.concludeIfEmpty()
 }
 
-// conclude sees whether nothing is left. Call it with the lock held.
-func (h *Handover) conclude() {
+// concludeIfEmpty sees whether nothing is left. Call it with the lock held.
+func (h *RecordHandover) concludeIfEmpty() {
 	if h.listed && !h.ended && h.left.Len() == 0 {
 		h.ended = true
 		close(h.over)
 	}
 }
 
-// Run returns when the mark is removed, or ctx ends.
-func (h *Handover) Run(ctx context.Context, logger logr.Logger) {
+// RunHandover returns when the mark is removed, or ctx ends.
+func (h *RecordHandover) RunHandover(ctx context.Context, logger logr.Logger) {
 	if h.connection.Predecessor == "" {
 		return
 	}
@@ -143,22 +143,22 @@ func (h *Handover) Run(ctx context.Context, logger logr.Logger) {
 		return
 	case <-h.over:
 	}
-	for wait := backoff.Between(unmarkMin, unmarkMax); ; {
-		err := h.unmark(ctx)
+	for wait := backoff.ExponentialBetween(unmarkMin, unmarkMax); ; {
+		err := h.removeMark(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		logger.V(1).Info("Trying again to remove the mark of a handover", "cluster", h.connection.Name, "problem", err.Error())
-		if !backoff.Sleep(ctx, clock.RealClock{}, wait.Step()) {
+		if !backoff.SleepContext(ctx, clock.RealClock{}, wait.Step()) {
 			return
 		}
 	}
 }
 
-// unmark removes the mark, unless another agent has taken over meanwhile.
-func (h *Handover) unmark(ctx context.Context) error {
+// removeMark removes the mark, unless another agent has taken over meanwhile.
+func (h *RecordHandover) removeMark(ctx context.Context) error {
 	mark, err := readMark(ctx, h.connection)
-	if err != nil || mark.ResourceVersion == "" || handover.Agent(mark) != h.connection.AgentID {
+	if err != nil || mark.ResourceVersion == "" || handover.CurrentAgent(mark) != h.connection.AgentID {
 		if apierrors.IsForbidden(err) {
 			return nil
 		}

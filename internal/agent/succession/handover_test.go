@@ -22,7 +22,7 @@ func recordOf(name, hub, agent string) *workv1.AppliedManifestWork {
 }
 
 func TestAHandoverIsOverWhenNothingIsLeft(t *testing.T) {
-	h := NewHandover(&fleet.Connection{AgentID: "new", Predecessor: "old", HubHost: hubURL})
+	h := NewRecordHandover(&fleet.Connection{AgentID: "new", Predecessor: "old", HubHost: hubURL})
 	deleted := recordOf("deleted", hubURL, "old")
 	deleted.DeletionTimestamp = &metav1.Time{}
 	for _, step := range []struct {
@@ -30,13 +30,16 @@ func TestAHandoverIsOverWhenNothingIsLeft(t *testing.T) {
 		do   func()
 		over bool
 	}{
-		{"one of another hub", func() { h.See(recordOf("x", "https://other.example.com", "old")) }, false},
-		{"one of another agent", func() { h.See(recordOf("y", hubURL, "third")) }, false},
-		{"nothing is left, and not all is known", func() { h.See(recordOf("a", hubURL, "new")) }, false},
-		{"two are left", func() { h.See(recordOf("b", hubURL, "old")); h.See(recordOf("deleted", hubURL, "old")) }, false},
-		{"all are known", h.Listed, false},
-		{"one is taken over", func() { h.See(recordOf("b", hubURL, "new")) }, false},
-		{"the other one is being deleted", func() { h.See(deleted) }, true},
+		{"one of another hub", func() { h.ObserveRecord(recordOf("x", "https://other.example.com", "old")) }, false},
+		{"one of another agent", func() { h.ObserveRecord(recordOf("y", hubURL, "third")) }, false},
+		{"nothing is left, and not all is known", func() { h.ObserveRecord(recordOf("a", hubURL, "new")) }, false},
+		{"two are left", func() {
+			h.ObserveRecord(recordOf("b", hubURL, "old"))
+			h.ObserveRecord(recordOf("deleted", hubURL, "old"))
+		}, false},
+		{"all are known", h.MarkListed, false},
+		{"one is taken over", func() { h.ObserveRecord(recordOf("b", hubURL, "new")) }, false},
+		{"the other one is being deleted", func() { h.ObserveRecord(deleted) }, true},
 	} {
 		step.do()
 		if h.ended != step.over {
@@ -46,21 +49,21 @@ func TestAHandoverIsOverWhenNothingIsLeft(t *testing.T) {
 }
 
 func TestWithoutRecordsAHandoverIsOverAtOnce(t *testing.T) {
-	h := NewHandover(&fleet.Connection{AgentID: "new", Predecessor: "old", HubHost: hubURL})
-	h.Listed()
+	h := NewRecordHandover(&fleet.Connection{AgentID: "new", Predecessor: "old", HubHost: hubURL})
+	h.MarkListed()
 	if !h.ended {
 		t.Error("it waits for records that there are not")
 	}
 }
 
 func TestTheMarkTellsWhoWasBefore(t *testing.T) {
-	mark := handover.New("hash", "cluster")
-	if got := predecessor(mark, "me"); got != "" {
+	mark := handover.NewMark("hash", "cluster")
+	if got := formerAgent(mark, "me"); got != "" {
 		t.Errorf("without a mark there was %q", got)
 	}
-	handover.Take(mark, "push", "pull")
+	handover.RecordTakeover(mark, "push", "pull")
 	for agent, want := range map[string]string{"push": "pull", "pull": "push", "new": "push"} {
-		if got := predecessor(mark, agent); got != want {
+		if got := formerAgent(mark, agent); got != want {
 			t.Errorf("before %s there was %q, want %q", agent, got, want)
 		}
 	}

@@ -26,21 +26,21 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/fleet"
 )
 
-// Take makes a connection that is not engaged yet one that goes on where the
+// TakeOverConnection makes a connection that is not engaged yet one that goes on where the
 // agent before left off, and writes down that it does, on the member first: as
 // long as the hub names the agent before, it is known who that was.
-func Take(ctx context.Context, c *fleet.Connection) error {
+func TakeOverConnection(ctx context.Context, c *fleet.Connection) error {
 	ownURL := c.HubHost
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		mc := &clusterv1.ManagedCluster{}
 		if err := c.Hub.GetAPIReader().Get(ctx, client.ObjectKey{Name: string(c.Name)}, mc); err != nil {
 			return fmt.Errorf("reading which agent served ManagedCluster %q before: %w", c.Name, err)
 		}
-		c.HubHost, c.Predecessor = inherit(mc, ownURL, c.AgentID)
+		c.HubHost, c.Predecessor = inheritHubURL(mc, ownURL, c.AgentID)
 		if err := markMember(ctx, c); err != nil {
 			return err
 		}
-		if !sign(mc, c.HubHost, c.AgentID) {
+		if !signCluster(mc, c.HubHost, c.AgentID) {
 			return nil
 		}
 		err := c.Hub.GetClient().Update(ctx, mc)
@@ -54,12 +54,12 @@ func Take(ctx context.Context, c *fleet.Connection) error {
 	})
 }
 
-// inherit returns the URL of the hub to go by, and the ID of the agent that
+// inheritHubURL returns the URL of the hub to go by, and the ID of the agent that
 // worked for the cluster before; empty if that was this one, or none. A cluster
 // that has never joined has had no agent: what is noted there is from whoever made
 // the object, as each holder of a bootstrap token may, and could be the URL and the
 // agent of another hub, whose records on the member would be taken over.
-func inherit(mc *clusterv1.ManagedCluster, url, agent string) (hubURL, predecessor string) {
+func inheritHubURL(mc *clusterv1.ManagedCluster, url, agent string) (hubURL, predecessor string) {
 	if !meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
 		return url, ""
 	}
@@ -72,8 +72,8 @@ func inherit(mc *clusterv1.ManagedCluster, url, agent string) (hubURL, predecess
 	return url, predecessor
 }
 
-// sign notes the agent and tells whether that is news.
-func sign(mc *clusterv1.ManagedCluster, url, agent string) bool {
+// signCluster notes the agent and tells whether that is news.
+func signCluster(mc *clusterv1.ManagedCluster, url, agent string) bool {
 	if mc.Annotations[fleetv1alpha1.AnnotationHubURL] == url && mc.Annotations[fleetv1alpha1.AnnotationAgentID] == agent {
 		return false
 	}
@@ -82,8 +82,8 @@ func sign(mc *clusterv1.ManagedCluster, url, agent string) bool {
 	return true
 }
 
-// Succeeded tells whether an agent of another ID works for the cluster now.
-func Succeeded(mc *clusterv1.ManagedCluster, agent string) bool {
+// HasSuccessor reports whether an agent of another ID works for the cluster now.
+func HasSuccessor(mc *clusterv1.ManagedCluster, agent string) bool {
 	now := mc.Annotations[fleetv1alpha1.AnnotationAgentID]
 	return now != "" && now != agent
 }

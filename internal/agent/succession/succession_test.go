@@ -52,17 +52,17 @@ func TestAnAgentGoesOnWhereTheOneBeforeLeftOff(t *testing.T) {
 			if c.joined {
 				mc.Status.Conditions = []metav1.Condition{{Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue}}
 			}
-			url, predecessor := inherit(mc, inside, "me")
+			url, predecessor := inheritHubURL(mc, inside, "me")
 			if url != c.url || predecessor != c.predecessor {
 				t.Errorf("%s: URL %q, predecessor %q; want %q, %q", c.reason, url, predecessor, c.url, c.predecessor)
 			}
-			if Succeeded(mc, "me") != (c.predecessor != "" || c.doubted) {
-				t.Errorf("%s: Succeeded is %t", c.reason, Succeeded(mc, "me"))
+			if HasSuccessor(mc, "me") != (c.predecessor != "" || c.doubted) {
+				t.Errorf("%s: Succeeded is %t", c.reason, HasSuccessor(mc, "me"))
 			}
-			if news := sign(mc, url, "me"); news != c.news {
+			if news := signCluster(mc, url, "me"); news != c.news {
 				t.Errorf("%s: writing it down is news: %t, want %t", c.reason, news, c.news)
 			}
-			if after, _ := inherit(mc, inside, "me"); after != url || Succeeded(mc, "me") {
+			if after, _ := inheritHubURL(mc, inside, "me"); after != url || HasSuccessor(mc, "me") {
 				t.Errorf("%s: after it was written down, the URL is %q", c.reason, after)
 			}
 		})

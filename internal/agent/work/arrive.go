@@ -16,38 +16,38 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
-// arrivals makes works come again when definitions and namespaces come or go
+// arrivalWatcher makes works come again when definitions and namespaces come or go
 // that they wait for. It watches these only as long as a work waits. Where the
 // agent may not watch them, works come again by their retries.
-type arrivals struct {
+type arrivalWatcher struct {
 	ctx    context.Context // the connection's
 	client metadata.Interface
 	run    func(func())
 	again  func(work string)
 
 	mu      sync.Mutex
-	waiting map[string]lack     // by work
-	arrived map[string]struct{} // works for which something came since they waited last
-	uses    watch.Uses[schema.GroupVersionResource]
+	waiting map[string]unmetNeeds // by work
+	arrived map[string]struct{}   // works for which something came since they waited last
+	uses    watch.UseCounter[schema.GroupVersionResource]
 	cancel  map[schema.GroupVersionResource]context.CancelFunc
 }
 
-// lack is what a work waits for: groups of definitions, and names of namespaces.
-type lack struct {
+// unmetNeeds is what a work waits for: groups of definitions, and names of namespaces.
+type unmetNeeds struct {
 	groups, namespaces map[string]struct{}
 }
 
-func newArrivals(ctx context.Context, client metadata.Interface, run func(func()), again func(work string)) *arrivals {
-	return &arrivals{
+func newArrivalWatcher(ctx context.Context, client metadata.Interface, run func(func()), again func(work string)) *arrivalWatcher {
+	return &arrivalWatcher{
 		ctx: ctx, client: client, run: run, again: again,
-		waiting: map[string]lack{}, arrived: map[string]struct{}{}, cancel: map[schema.GroupVersionResource]context.CancelFunc{},
+		waiting: map[string]unmetNeeds{}, arrived: map[string]struct{}{}, cancel: map[schema.GroupVersionResource]context.CancelFunc{},
 	}
 }
 
-// wait notes what a work waits for now, which may be nothing. It tells whether
+// waitForMissing notes what a work waits for now, which may be nothing. It tells whether
 // something came since it was called last: a definition is served a moment
 // after the last event about it, so that is a time to look often.
-func (a *arrivals) wait(work string, what lack) (arrived bool) {
+func (a *arrivalWatcher) waitForMissing(work string, what unmetNeeds) (arrived bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, arrived = a.arrived[work]
@@ -58,14 +58,14 @@ func (a *arrivals) wait(work string, what lack) (arrived bool) {
 	}
 	var kinds []schema.GroupVersionResource
 	if len(what.groups) > 0 {
-		kinds = append(kinds, definitions())
+		kinds = append(kinds, definitionResource())
 	}
 	if len(what.namespaces) > 0 {
-		kinds = append(kinds, namespaces())
+		kinds = append(kinds, namespaceResource())
 	}
-	first, last := a.uses.Use(work, kinds...)
+	first, last := a.uses.SetUses(work, kinds...)
 	for _, kind := range first {
-		a.watch(kind)
+		a.watchKind(kind)
 	}
 	for _, kind := range last {
 		a.cancel[kind]()
@@ -74,54 +74,54 @@ func (a *arrivals) wait(work string, what lack) (arrived bool) {
 	return arrived
 }
 
-func definitions() schema.GroupVersionResource {
+func definitionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }
 
-func namespaces() schema.GroupVersionResource {
+func namespaceResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 }
 
-// watch begins to watch a kind, until it is canceled.
-func (a *arrivals) watch(kind schema.GroupVersionResource) {
+// watchKind begins to watch a kind, until it is canceled.
+func (a *arrivalWatcher) watchKind(kind schema.GroupVersionResource) {
 	ctx, cancel := context.WithCancel(a.ctx)
 	a.cancel[kind] = cancel
 	run := watch.Watch[*metav1.PartialObjectMetadata]{
-		Source:  watch.Identities(a.client, kind, watch.Selector{}),
-		Handler: &arrivalsOf{arrivals: a, resource: kind.Resource},
+		Source:  watch.IdentitySource(a.client, kind, watch.ObjectSelector{}),
+		Handler: &kindArrivals{arrivals: a, resource: kind.Resource},
 	}
-	a.run(func() { run.Run(dial.Reduced(ctx)) })
+	a.run(func() { run.RunReflector(dial.ReducedContext(ctx)) })
 }
 
-// arrivalsOf tells of what comes and goes of one kind.
-type arrivalsOf struct {
-	arrivals *arrivals
+// kindArrivals tells of what comes and goes of one kind.
+type kindArrivals struct {
+	arrivals *arrivalWatcher
 	resource string
 }
 
 // Replace tells of all that there is.
-func (a *arrivalsOf) Replace(found []*metav1.PartialObjectMetadata, _ string) {
+func (a *kindArrivals) Replace(found []*metav1.PartialObjectMetadata, _ string) {
 	for _, object := range found {
 		a.Update(object)
 	}
 }
 
 // Update tells of what came or changed.
-func (a *arrivalsOf) Update(object *metav1.PartialObjectMetadata) {
-	a.arrivals.came(a.resource, object.Name)
+func (a *kindArrivals) Update(object *metav1.PartialObjectMetadata) {
+	a.arrivals.notifyArrival(a.resource, object.Name)
 }
 
 // Delete tells of what is gone: a namespace that was on its way out may be made anew.
-func (a *arrivalsOf) Delete(object *metav1.PartialObjectMetadata) { a.Update(object) }
+func (a *kindArrivals) Delete(object *metav1.PartialObjectMetadata) { a.Update(object) }
 
 // Bookmark tells nothing.
-func (a *arrivalsOf) Bookmark(string) {}
+func (a *kindArrivals) Bookmark(string) {}
 
 // Failed tells nothing: works come again by their retries.
-func (a *arrivalsOf) Failed(error) {}
+func (a *kindArrivals) Failed(error) {}
 
-// came makes the works come again that wait for a definition or a namespace.
-func (a *arrivals) came(resource, name string) {
+// notifyArrival makes the works come again that wait for a definition or a namespace.
+func (a *arrivalWatcher) notifyArrival(resource, name string) {
 	_, group, _ := strings.Cut(name, ".")
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -35,48 +35,48 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply/declared"
 )
 
-// cluster is what the part has for one connection: nothing in it outlives that but reports.
-type cluster struct {
+// engagedCluster is what the part has for one connection: nothing in it outlives that but reports.
+type engagedCluster struct {
 	ctx        context.Context // the connection's; ends passes that are under way
 	connection *fleet.Connection
-	options    *Options
-	meter      *meter
+	options    *PartOptions
+	meter      *deliveryMeter
 	queue      workqueue.TypedRateLimitingInterface[Request]
 
-	slots     *runtime.Slots
-	waiters   runtime.Waiters
-	leaving   runtime.Leaving
-	denials   runtime.Denials
-	postponed runtime.Postponed // works whose records are to be listed
-	arrivals  *arrivals
-	handover  *succession.Handover
-	forgotten *forgotten.Keeper
+	slots     *runtime.ClusterSlots
+	waiters   runtime.ObjectWaiters
+	leaving   runtime.LeavingOwners
+	denials   runtime.ExecutorDenials
+	postponed runtime.PostponedWorks // works whose records are to be listed
+	arrivals  *arrivalWatcher
+	handover  *succession.RecordHandover
+	forgotten *forgotten.MissingWorksKeeper
 	// interpreted is what users of the hub say.
-	interpreted interpreted
+	interpreted interpretedWorks
 
-	works     *runtime.Works
+	works     *runtime.HubWorks
 	ledger    *ledger.Ledger
-	finder    plan.Finder
-	guard     *executor.Guard
+	finder    plan.KindFinder
+	guard     *executor.PermissionGuard
 	inventory *inventory.Inventory
 	deliverer *deliver.Deliverer
-	remover   *removal.Remover
-	observer  *observe.Observer
-	reports   *throttle.Reports
+	remover   *removal.ObjectRemover
+	observer  *observe.MemberObserver
+	reports   *throttle.ReportThrottle
 
 	mu       sync.Mutex
-	memories map[string]*memory // by work, or by record if there is no work
+	memories map[string]*passMemory // by work, or by record if there is no work
 }
 
-// memory is what is remembered of a work from pass to pass. Only the pass that
+// passMemory is what is remembered of a work from pass to pass. Only the pass that
 // is under way uses it, but for what says otherwise.
-type memory struct {
+type passMemory struct {
 	plan     *plan.Plan
-	retries  runtime.Retries
+	retries  runtime.RetryBackoff
 	work     runtime.WorkMemory
-	record   ledger.Memory
-	observed observe.Memory
-	reports  *throttle.Memory
+	record   ledger.RecordMemory
+	observed observe.ObservationMemory
+	reports  *throttle.ReportMemory
 	// leavingSince is when the deletion was first seen.
 	leavingSince time.Time
 	// deleting says that the work was deleted: what is under way may stop, and
@@ -86,16 +86,16 @@ type memory struct {
 	// state is what the work is counted as, and times are since when it waits.
 	// Both are safe for concurrent use.
 	state atomic.Uint32
-	times times
+	times latencyTimes
 }
 
-// clients are those that a cluster needs beside the ones of its connection.
-type clients struct {
+// clusterClients are those that a cluster needs beside the ones of its connection.
+type clusterClients struct {
 	hub, spoke metadata.Interface
 	discovery  *discovery.DiscoveryClient
 }
 
-func newClients(c *fleet.Connection) (made clients, err error) {
+func newClusterClients(c *fleet.Connection) (made clusterClients, err error) {
 	config := c.Spoke.GetConfig()
 	spoke := c.Spoke.GetHTTPClient()
 	if made.spoke, err = metadata.NewForConfigAndClient(config, spoke); err != nil {
@@ -110,81 +110,81 @@ func newClients(c *fleet.Connection) (made clients, err error) {
 	return made, nil
 }
 
-// newCluster returns what the part has for a connection until ctx ends.
-func newCluster(ctx context.Context, c *fleet.Connection, p *Part) (*cluster, error) {
+// newEngagedCluster returns what the part has for a connection until ctx ends.
+func newEngagedCluster(ctx context.Context, c *fleet.Connection, p *ManifestWorkPart) (*engagedCluster, error) {
 	options := &p.options
-	clients, err := newClients(c)
+	clients, err := newClusterClients(c)
 	if err != nil {
 		return nil, err
 	}
-	works, err := compressed.Works(c.Hub.GetCache())
+	works, err := compressed.WorkStore(c.Hub.GetCache())
 	if err != nil {
 		return nil, fmt.Errorf("reading the works of cluster %q: %w", c.Name, err)
 	}
-	records, err := compressed.Records(c.Spoke.GetCache())
+	records, err := compressed.RecordStore(c.Spoke.GetCache())
 	if err != nil {
 		return nil, fmt.Errorf("reading the records of cluster %q: %w", c.Name, err)
 	}
-	s := &cluster{ctx: ctx, connection: c, options: options, memories: map[string]*memory{}, handover: succession.NewHandover(c)}
-	s.slots = p.workers.Slots(func(request Request) { s.queue.Add(request) })
-	s.arrivals = newArrivals(ctx, clients.spoke, c.Go, func(work string) { s.queue.Add(s.request(work)) })
-	s.works = &runtime.Works{
+	s := &engagedCluster{ctx: ctx, connection: c, options: options, memories: map[string]*passMemory{}, handover: succession.NewRecordHandover(c)}
+	s.slots = p.workers.SlotsFor(func(request Request) { s.queue.Add(request) })
+	s.arrivals = newArrivalWatcher(ctx, clients.spoke, c.Go, func(work string) { s.queue.Add(s.workRequest(work)) })
+	s.works = &runtime.HubWorks{
 		Cached: works, Client: c.Hub.GetClient(), Reader: c.Hub.GetAPIReader(), Metadata: clients.hub, Namespace: string(c.Name),
 	}
-	s.inventory = inventory.New(inventory.Options{
+	s.inventory = inventory.NewInventory(inventory.WatchOptions{
 		Client: clients.spoke, Go: c.Go, Changed: s.objectChanged, TypeChanged: s.typeChanged,
 	})
-	s.guard, err = executor.New(ctx, executor.Options{
+	s.guard, err = executor.NewPermissionGuard(ctx, executor.GuardOptions{
 		Config: c.Spoke.GetConfig(), Client: c.Spoke.GetHTTPClient(), Clock: options.Clock, Parallel: reviewsPerMember,
 		Keep: options.KeepExecutorDecisions, Go: c.Go, Changed: s.permissionsChanged,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watching the permissions of executors of cluster %q: %w", c.Name, err)
 	}
-	kinds := apply.NewKinds(clients.discovery.ServerResourcesForGroupVersion, options.Clock)
+	kinds := apply.NewKindResolver(clients.discovery.ServerResourcesForGroupVersion, options.Clock)
 	member, err := apply.NewMember(apply.MemberOptions{
 		Config: c.Spoke.GetConfig(), Client: c.Spoke.GetHTTPClient(), Parallel: writesPerMember, Memory: p.memory, Cluster: string(c.Name),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cluster %q: %w", c.Name, err)
 	}
-	s.finder = plan.Finder{Find: kinds.Find, Rules: &p.rules, Kinds: options.Interpreter}
-	s.ledger = ledger.New(ledger.Options{
+	s.finder = plan.KindFinder{Find: kinds.FindResource, Rules: &p.rules, Kinds: options.Interpreter}
+	s.ledger = ledger.NewLedger(ledger.RecordLedgerOptions{
 		Life: ctx, Cached: records, Client: c.Spoke.GetClient(), Reader: c.Spoke.GetAPIReader(),
 		Inventory: s.inventory, Member: member, Clock: options.Clock,
 		HubHost: c.HubHost, AgentID: c.AgentID, Predecessor: c.Predecessor,
-		Busy: s.busy, ListDelay: options.ListDelay, Postponed: s.postponed.Add,
+		Busy: s.isQueueBusy, ListDelay: options.ListDelay, Postponed: s.postponed.PostponeWork,
 	})
 	s.deliverer = &deliver.Deliverer{
 		Inventory: s.inventory, Member: member, Kinds: kinds, Ledger: s.ledger, Clock: options.Clock,
-		Declared: declared.New(clients.discovery.RESTClient(), options.Clock, p.memory, string(c.Name)), Parallel: writesPerWork, ReadInterval: options.StatusSyncInterval,
+		Declared: declared.NewSchemaFields(clients.discovery.RESTClient(), options.Clock, p.memory, string(c.Name)), Parallel: writesPerWork, ReadInterval: options.StatusSyncInterval,
 	}
-	s.remover = &removal.Remover{
-		Inventory: s.inventory, Member: member, Kinds: kinds, Clock: options.Clock, Parallel: writesPerMember, Leaving: s.leaving.Set,
+	s.remover = &removal.ObjectRemover{
+		Inventory: s.inventory, Member: member, Kinds: kinds, Clock: options.Clock, Parallel: writesPerMember, Leaving: s.leaving.SetLeaving,
 	}
-	s.observer = &observe.Observer{
+	s.observer = &observe.MemberObserver{
 		Life: ctx, Inventory: s.inventory, Member: member, Clock: options.Clock,
 		Feedback: options.Feedback, Interval: options.StatusSyncInterval, Parallel: writesPerWork,
 		Objects: inventory.NewObjectWatcher(inventory.ObjectWatcherOptions{
 			Client: clients.spoke, Go: c.Go, Max: options.MaxFeedbackWatch, Changed: s.unmanagedChanged,
 		}),
 	}
-	s.forgotten, err = forgotten.New(ctx, forgotten.Options{
-		Connection: c, Orphans: s.orphans, Log: options.Logger,
+	s.forgotten, err = forgotten.NewMissingWorksKeeper(ctx, forgotten.KeeperOptions{
+		Connection: c, Orphans: s.orphanedRecords, Log: options.Logger,
 		Again: func(record *workv1.AppliedManifestWork) { s.queue.Add(s.requestOf(record)) },
 	})
 	return s, err
 }
 
-// customize begins to ask the users of the hub what they say of kinds.
-func (s *cluster) customize(hubs *interpreters.Hubs) {
-	s.interpreted.join(s.ctx, hubs, s.connection, func(work string) { s.queue.Add(s.request(work)) })
-	s.finder.Bound, s.finder.Said = s.interpreted.hub.Chain(s.options.Interpreter), s.interpreted.hub.Said
+// joinInterpreters begins to ask the users of the hub what they say of kinds.
+func (s *engagedCluster) joinInterpreters(hubs *interpreters.HubRegistry) {
+	s.interpreted.joinHubs(s.ctx, hubs, s.connection, func(work string) { s.queue.Add(s.workRequest(work)) })
+	s.finder.Bound, s.finder.Said = s.interpreted.hub.InterpreterChain(s.options.Interpreter), s.interpreted.hub.RevisionOf
 	s.deliverer.Interpret = s.finder.Bound
 }
 
-// orphans returns our records whose works the hub does not have.
-func (s *cluster) orphans(ctx context.Context) (orphans []*workv1.AppliedManifestWork, err error) {
+// orphanedRecords returns our records whose works the hub does not have.
+func (s *engagedCluster) orphanedRecords(ctx context.Context) (orphans []*workv1.AppliedManifestWork, err error) {
 	records, err := compressed.ListRecords(ctx, s.ledger.Cached)
 	if err != nil {
 		return nil, fmt.Errorf("listing the records of cluster %q: %w", s.connection.Name, err)
@@ -192,11 +192,11 @@ func (s *cluster) orphans(ctx context.Context) (orphans []*workv1.AppliedManifes
 	for i := range records {
 		record := &records[i]
 		there := false
-		if !s.ledger.Cares(record) || record.DeletionTimestamp != nil {
+		if !s.ledger.GovernsRecord(record) || record.DeletionTimestamp != nil {
 			continue
 		}
-		if work, ofHub := s.ledger.SubjectOf(record); ofHub {
-			there, err = s.works.Cached.Has(ctx, client.ObjectKey{Namespace: string(s.connection.Name), Name: work})
+		if work, ofHub := s.ledger.SubjectWorkOf(record); ofHub {
+			there, err = s.works.Cached.HasObject(ctx, client.ObjectKey{Namespace: string(s.connection.Name), Name: work})
 			if err != nil {
 				return nil, fmt.Errorf("looking for the work of appliedmanifestwork %q: %w", record.Name, err)
 			}
@@ -208,77 +208,77 @@ func (s *cluster) orphans(ctx context.Context) (orphans []*workv1.AppliedManifes
 	return orphans, nil
 }
 
-// request returns what to look at for a work.
-func (s *cluster) request(work string) Request {
+// workRequest returns what to look at for a work.
+func (s *engagedCluster) workRequest(work string) Request {
 	return Request{Cluster: s.connection.Name, Work: work}
 }
 
 // requestFor returns what to look at when something of the record changed.
-func (s *cluster) requestFor(record string) Request {
-	if work, ok := s.ledger.Subject(record); ok {
-		return s.request(work)
+func (s *engagedCluster) requestFor(record string) Request {
+	if work, ok := s.ledger.SubjectWork(record); ok {
+		return s.workRequest(work)
 	}
 	return Request{Cluster: s.connection.Name, Applied: record}
 }
 
 // requestOf returns what to look at when a record changed, which may be a keeper.
-func (s *cluster) requestOf(record *workv1.AppliedManifestWork) Request {
-	if work, ok := s.ledger.SubjectOf(record); ok {
-		return s.request(work)
+func (s *engagedCluster) requestOf(record *workv1.AppliedManifestWork) Request {
+	if work, ok := s.ledger.SubjectWorkOf(record); ok {
+		return s.workRequest(work)
 	}
 	return Request{Cluster: s.connection.Name, Applied: record.Name}
 }
 
-// memory returns what is remembered of a request's work.
-func (s *cluster) memory(request Request) *memory {
+// memoryOf returns what is remembered of a request's work.
+func (s *engagedCluster) memoryOf(request Request) *passMemory {
 	name := cmp.Or(request.Work, request.Applied)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, ok := s.memories[name]
 	if !ok {
-		m = &memory{reports: s.reports.Memory(name)}
+		m = &passMemory{reports: s.reports.MemoryOf(name)}
 		s.memories[name] = m
 	}
 	return m
 }
 
-// remembered returns what is remembered of a request's work, nil if nothing is.
-func (s *cluster) remembered(request Request) *memory {
+// existingMemory returns what is remembered of a request's work, nil if nothing is.
+func (s *engagedCluster) existingMemory(request Request) *passMemory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.memories[cmp.Or(request.Work, request.Applied)]
 }
 
-// forget drops what is remembered of a work that is gone, and of its record.
-func (s *cluster) forget(work string) {
-	s.observer.Forget(work)
-	s.arrivals.wait(work, lack{})
-	s.denials.Forget(work)
-	s.waiters.Forget(work)
-	s.interpreted.use(work, nil)
-	s.reports.Forget(work)
+// forgetWork drops what is remembered of a work that is gone, and of its record.
+func (s *engagedCluster) forgetWork(work string) {
+	s.observer.ForgetWork(work)
+	s.arrivals.waitForMissing(work, unmetNeeds{})
+	s.denials.ForgetWork(work)
+	s.waiters.ForgetWork(work)
+	s.interpreted.useKinds(work, nil)
+	s.reports.ForgetWork(work)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.memories, work)
 }
 
-// busy tells whether many works wait, of whatever cluster.
-func (s *cluster) busy() bool { return s.queue.Len() > waitingFew }
+// isQueueBusy reports whether many works wait, of whatever cluster.
+func (s *engagedCluster) isQueueBusy() bool { return s.queue.Len() > waitingFew }
 
-// catchUp brings back one of the works that can wait, once few wait, after a
+// requeuePostponed brings back one of the works that can wait, once few wait, after a
 // pass of a work is over.
-func (s *cluster) catchUp(over string) {
-	s.postponed.Done(over)
-	if s.busy() {
+func (s *engagedCluster) requeuePostponed(over string) {
+	s.postponed.MarkDone(over)
+	if s.isQueueBusy() {
 		return
 	}
-	if work, ok := s.postponed.Take(); ok {
-		s.queue.Add(s.request(work))
+	if work, ok := s.postponed.TakeNext(); ok {
+		s.queue.Add(s.workRequest(work))
 	}
 }
 
-// bind returns a context that ends with the connection, too.
-func (s *cluster) bind(ctx context.Context) (context.Context, context.CancelFunc) {
+// bindContext returns a context that ends with the connection, too.
+func (s *engagedCluster) bindContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.ctx, cancel)
 	return ctx, func() { stop(); cancel() }

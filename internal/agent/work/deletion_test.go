@@ -219,7 +219,7 @@ func testDeletionInterrupts(s *scene) {
 
 func testDeletedTwice(s *scene) {
 	begun := make(chan struct{}, 1)
-	s.start(agentOptions{part: Options{Workers: 1}, wrap: func(rt http.RoundTripper) http.RoundTripper {
+	s.start(agentOptions{part: PartOptions{Workers: 1}, wrap: func(rt http.RoundTripper) http.RoundTripper {
 		return &hanging{RoundTripper: rt, object: "hangs", begun: begun}
 	}})
 	work := s.work("w", s.configMap("a", "1"))
@@ -413,7 +413,7 @@ func (c shifted) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 // earlier or later for that.
 func clockOff(by time.Duration) func(*scene) {
 	return func(s *scene) {
-		first := s.start(agentOptions{part: Options{Clock: shifted{by: by}}})
+		first := s.start(agentOptions{part: PartOptions{Clock: shifted{by: by}}})
 		s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
 		s.create(s.work("v", s.configMap("c", "1")))
 		s.condition("w", "Applied", metav1.ConditionTrue)
@@ -430,7 +430,7 @@ func clockOff(by time.Duration) func(*scene) {
 		first.stop()
 		s.change("v", func(w *workv1.ManifestWork) { w.Finalizers = nil })
 		s.delete("v")
-		s.start(agentOptions{part: Options{Clock: shifted{by: by}, EvictionGracePeriod: 2 * time.Second}})
+		s.start(agentOptions{part: PartOptions{Clock: shifted{by: by}, EvictionGracePeriod: 2 * time.Second}})
 		s.eventually("the grace period has begun", func() error {
 			records, err := s.records()
 			if err == nil && (len(records) != 1 || records[0].Status.EvictionStartTime == nil) {

@@ -16,32 +16,32 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
-// run watches the works on the hub and their records on the member until ctx
+// watchWorks watches the works on the hub and their records on the member until ctx
 // ends.
-func (s *cluster) run(ctx context.Context) {
-	watcher := runtime.Watcher{
+func (s *engagedCluster) watchWorks(ctx context.Context) {
+	watcher := runtime.WorkWatcher{
 		Connection: s.connection, Logger: s.options.Logger, Works: s.works.Cached, Records: s.ledger.Cached,
-		Work: s.workChanged, Record: s.recordChanged, RecordsListed: func() { s.handover.Listed(); s.forgotten.Listed() },
+		Work: s.workChanged, Record: s.recordChanged, RecordsListed: func() { s.handover.MarkListed(); s.forgotten.MarkListed() },
 	}
-	s.connection.Go(func() { s.handover.Run(ctx, s.options.Logger) })
-	watcher.Run(ctx)
+	s.connection.Go(func() { s.handover.RunHandover(ctx, s.options.Logger) })
+	watcher.WatchWorks(ctx)
 }
 
 // workChanged is called for each change of a work; before is nil for a new one.
-func (s *cluster) workChanged(before, work *workv1.ManifestWork) {
+func (s *engagedCluster) workChanged(before, work *workv1.ManifestWork) {
 	if work.Namespace != string(s.connection.Name) {
 		return
 	}
 	if before == nil {
-		s.forgotten.Changed()
-		s.interpreted.need(work)
+		s.forgotten.NotifyChanged()
+		s.interpreted.requireInterpreters(work)
 	}
-	m := s.memory(s.request(work.Name))
+	m := s.memoryOf(s.workRequest(work.Name))
 	m.state.CompareAndSwap(uint32(stateNone), uint32(statePending))
-	if suspended(work) {
-		m.times.spec.end()
-	} else if before == nil || before.Generation != work.Generation || suspended(before) {
-		m.times.spec.begin(s.options.Clock.Now())
+	if isSuspended(work) {
+		m.times.spec.takeStart()
+	} else if before == nil || before.Generation != work.Generation || isSuspended(before) {
+		m.times.spec.markStart(s.options.Clock.Now())
 		if before != nil {
 			m.state.Store(uint32(statePending))
 		}
@@ -53,23 +53,23 @@ func (s *cluster) workChanged(before, work *workv1.ManifestWork) {
 	if interrupt := m.interrupt.Load(); interrupt != nil && work.DeletionTimestamp != nil {
 		(*interrupt)() // a request may hang, and nobody wants what it does any more
 	}
-	if before == nil || !m.work.Wrote(before, work) {
-		s.queue.Add(s.request(work.Name))
+	if before == nil || !m.work.IsOwnWrite(before, work) {
+		s.queue.Add(s.workRequest(work.Name))
 	}
 }
 
 // recordChanged is called for each change of a record; before is nil for a
 // new one or one that is gone.
-func (s *cluster) recordChanged(before, record *workv1.AppliedManifestWork) {
-	if !s.ledger.Concerns(record) {
+func (s *engagedCluster) recordChanged(before, record *workv1.AppliedManifestWork) {
+	if !s.ledger.ConcernsRecord(record) {
 		return
 	}
-	s.handover.See(record)
+	s.handover.ObserveRecord(record)
 	if before == nil {
-		s.forgotten.Changed()
+		s.forgotten.NotifyChanged()
 	}
 	request := s.requestOf(record)
-	s.memory(request).record.Seen(record)
+	s.memoryOf(request).record.ObserveRecord(record)
 	if before != nil && before.UID == record.UID &&
 		before.DeletionTimestamp.Equal(record.DeletionTimestamp) && slices.Equal(before.Finalizers, record.Finalizers) &&
 		before.Annotations[workv1.AnnotationClaimedBy] == record.Annotations[workv1.AnnotationClaimedBy] &&
@@ -81,57 +81,57 @@ func (s *cluster) recordChanged(before, record *workv1.AppliedManifestWork) {
 }
 
 // objectChanged is called by the inventory.
-func (s *cluster) objectChanged(change inventory.Change) {
+func (s *engagedCluster) objectChanged(change inventory.ObjectChange) {
 	if change.Minor {
 		for _, owner := range change.Owners {
-			s.observe(s.requestFor(owner.Name), change.Object)
+			s.requeueObserver(s.requestFor(owner.Name), change.Object)
 		}
 		return
 	}
 	for _, owner := range change.Owners {
-		if change.Gone && s.leaving.Has(owner.UID) && s.inventory.Owns(owner.UID) > 0 {
+		if change.Gone && s.leaving.IsLeaving(owner.UID) && s.inventory.CountOwned(owner.UID) > 0 {
 			continue
 		}
 		request := s.requestFor(owner.Name)
-		switch m := s.remembered(request); {
+		switch m := s.existingMemory(request); {
 		case m != nil:
-			m.times.member.begin(s.options.Clock.Now())
-		case !s.ledger.Has(owner.Name):
+			m.times.member.markStart(s.options.Clock.Now())
+		case !s.ledger.HasRecord(owner.Name):
 			continue // a name that the member has made up: the queue is that of all clusters
 		}
 		s.queue.Add(request)
 	}
-	for _, work := range s.waiters.Take(change.Object) {
-		s.queue.Add(s.request(work))
+	for _, work := range s.waiters.TakeWaiters(change.Object) {
+		s.queue.Add(s.workRequest(work))
 	}
 	if change.Object.Resource == "customresourcedefinitions" {
-		s.arrivals.came(change.Object.Resource, change.Object.Name)
+		s.arrivals.notifyArrival(change.Object.Resource, change.Object.Name)
 	}
 }
 
 // unmanagedChanged is called for objects that works only read.
-func (s *cluster) unmanagedChanged(object apply.Object, works []string) {
+func (s *engagedCluster) unmanagedChanged(object apply.ObjectRef, works []string) {
 	for _, work := range works {
-		s.observe(s.request(work), object)
+		s.requeueObserver(s.workRequest(work), object)
 	}
 }
 
-// observe makes a work come again if it observes the object that changed, as
+// requeueObserver makes a work come again if it observes the object that changed, as
 // soon as its pace allows.
-func (s *cluster) observe(request Request, object apply.Object) {
-	m := s.remembered(request)
+func (s *engagedCluster) requeueObserver(request Request, object apply.ObjectRef) {
+	m := s.existingMemory(request)
 	now := s.options.Clock.Now()
 	if m == nil {
 		return
 	}
-	if wait, observes := m.observed.Wait(object, now); observes {
-		m.times.member.begin(now)
+	if wait, observes := m.observed.ChangeDelay(object, now); observes {
+		m.times.member.markStart(now)
 		s.queue.AddAfter(request, wait)
 	}
 }
 
 // typeChanged is called by the inventory, whose users are records.
-func (s *cluster) typeChanged(_ schema.GroupResource, records []string) {
+func (s *engagedCluster) typeChanged(_ schema.GroupResource, records []string) {
 	for _, record := range records {
 		s.queue.Add(s.requestFor(record))
 	}
@@ -139,15 +139,15 @@ func (s *cluster) typeChanged(_ schema.GroupResource, records []string) {
 
 // permissionsChanged makes the works come again soon whose executor lacked a
 // permission.
-func (s *cluster) permissionsChanged() {
-	works, after := s.denials.Restart()
+func (s *engagedCluster) permissionsChanged() {
+	works, after := s.denials.RetryAll()
 	for _, work := range works {
-		s.queue.AddAfter(s.request(work), after)
+		s.queue.AddAfter(s.workRequest(work), after)
 	}
 }
 
-// interruptible returns a context that ends when the work is deleted.
-func (m *memory) interruptible(ctx context.Context) (context.Context, func()) {
+// interruptibleContext returns a context that ends when the work is deleted.
+func (m *passMemory) interruptibleContext(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	m.interrupt.Store(&cancel)
 	return ctx, func() { m.interrupt.Store(nil); cancel() }

@@ -40,7 +40,7 @@ func testEvictionOrphans(s *scene) {
 		s.change(name, func(w *workv1.ManifestWork) { w.Finalizers = nil })
 		s.delete(name)
 	}
-	s.start(agentOptions{part: Options{EvictionGracePeriod: time.Millisecond}})
+	s.start(agentOptions{part: PartOptions{EvictionGracePeriod: time.Millisecond}})
 	s.hasNot("drop-1")
 	s.hasNot("drop-2")
 	for _, name := range []string{"keep-1", "keep-2"} {

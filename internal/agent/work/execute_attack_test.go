@@ -44,7 +44,7 @@ func testExecutorQuiet(s *scene) {
 func testExecutorKept(s *scene) {
 	s.allowHere("", "configmaps", everyVerb...)
 	count := &atomic.Int64{}
-	s.start(agentOptions{wrap: counting(count), part: Options{KeepExecutorDecisions: true}})
+	s.start(agentOptions{wrap: counting(count), part: PartOptions{KeepExecutorDecisions: true}})
 	s.create(s.as(s.work("w", s.configMap("a", "0"))))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	value, asked := 0, int64(-1)

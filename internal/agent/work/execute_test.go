@@ -78,7 +78,7 @@ func (s *scene) allowHere(group, resource string, verbs ...string) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: resource},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.ns(), Name: "robot"}},
 	})
-	env.WaitAllowed(s.t.Context(), s.t, s.config, env.ServiceAccount(s.ns(), "robot"), s.ns(), rule, true)
+	env.WaitAllowed(s.t.Context(), s.t, s.config, env.ServiceAccountReview(s.ns(), "robot"), s.ns(), rule, true)
 }
 
 // allowEverywhere gives the executor a right in the whole member.
@@ -90,7 +90,7 @@ func (s *scene) allowEverywhere(name string, rules ...rbacv1.PolicyRule) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: s.cluster + name},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.ns(), Name: "robot"}},
 	})
-	env.WaitAllowed(s.t.Context(), s.t, s.config, env.ServiceAccount(s.ns(), "robot"), s.ns(), rules[0], true)
+	env.WaitAllowed(s.t.Context(), s.t, s.config, env.ServiceAccountReview(s.ns(), "robot"), s.ns(), rules[0], true)
 }
 
 func (s *scene) revoke(resource string) {
@@ -196,7 +196,7 @@ func testExecutorNamed(s *scene) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "named"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:serviceaccounts:" + s.ns()}},
 	})
-	env.WaitAllowed(s.t.Context(), s.t, s.config, env.ServiceAccount(s.ns(), "robot"), s.ns(), rule, true)
+	env.WaitAllowed(s.t.Context(), s.t, s.config, env.ServiceAccountReview(s.ns(), "robot"), s.ns(), rule, true)
 	s.start(agentOptions{})
 	s.create(s.as(s.work("w", s.configMap("a", "1"), s.configMap("b", "1"))))
 	work := s.condition("w", "Applied", metav1.ConditionFalse)

@@ -99,7 +99,7 @@ func (s *scene) create(object client.Object) {
 // agent is a running agent.
 type agent struct {
 	stop func()
-	part *Part
+	part *ManifestWorkPart
 }
 
 // agentOptions change an agent.
@@ -109,7 +109,7 @@ type agentOptions struct {
 	hub     string
 	agentID string
 	cluster string // the namespace on the hub, that of the scene by default
-	part    Options
+	part    PartOptions
 }
 
 // start runs an agent for the cluster until the test ends or it is stopped.
@@ -138,7 +138,7 @@ func (s *scene) start(options agentOptions) *agent {
 	}
 	options.part.Logger = logr.Discard()
 	options.part.ListDelay = cmp.Or(options.part.ListDelay, time.Millisecond)
-	part, err := New(options.part)
+	part, err := NewManifestWorkPart(options.part)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func (s *scene) start(options agentOptions) *agent {
 		options.agentID = "agent-of-" + s.cluster
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())
-	registry := fleet.NewRegistry(fleet.Options{Parts: []fleet.Part{part}})
+	registry := fleet.NewRegistry(fleet.RegistryOptions{Parts: []fleet.Part{part}})
 	ended := make(chan error, 1)
 	go func() { ended <- part.Start(ctx) }()
 	if err := registry.Engage(ctx, &fleet.Connection{

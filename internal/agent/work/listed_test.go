@@ -71,7 +71,7 @@ func (e *eavesdropper) note() error {
 // as clients do that want to know what there is.
 func testListedFirst(s *scene) {
 	ear := &eavesdropper{s: s}
-	s.start(agentOptions{wrap: ear.wrap, part: Options{ListDelay: DefaultListDelay}})
+	s.start(agentOptions{wrap: ear.wrap, part: PartOptions{ListDelay: DefaultListDelay}})
 	role := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":%q}}`
 	scaler := `{"apiVersion":"autoscaling/%s","kind":"HorizontalPodAutoscaler","metadata":{"name":"%s","namespace":%q},` +
 		`"spec":{"maxReplicas":1,"scaleTargetRef":{"kind":"Deployment","name":"d","apiVersion":"apps/v1"}}}`

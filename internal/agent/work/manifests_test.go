@@ -411,7 +411,7 @@ func (s *scene) expire(work, name string, ordinal int) {
 			return err
 		}
 		for _, m := range w.Status.ResourceStatus.Manifests {
-			if int(m.ResourceMeta.Ordinal) == ordinal && plan.Complete(m.Conditions, w.Generation) {
+			if int(m.ResourceMeta.Ordinal) == ordinal && plan.IsConditionComplete(m.Conditions, w.Generation) {
 				return nil
 			}
 		}

@@ -17,12 +17,12 @@ import (
 	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
-// state is what capstan_works counts a work as.
-type state uint32
+// workState is what capstan_works counts a work as.
+type workState uint32
 
 // A work without a state is not counted: there is only a record of it.
 const (
-	stateNone state = iota
+	stateNone workState = iota
 	statePending
 	stateApplied
 	stateAvailable
@@ -32,17 +32,17 @@ const (
 	statesEnd
 )
 
-func (s state) String() string {
+func (s workState) String() string {
 	return [statesEnd]string{"", "pending", "applied", "available", "failed", "suspended", "deleting"}[s]
 }
 
 // stateOf returns what a work is after a pass, by its status as the pass left it.
-func stateOf(work *workv1.ManifestWork, status *workv1.ManifestWorkStatus) state {
+func stateOf(work *workv1.ManifestWork, status *workv1.ManifestWorkStatus) workState {
 	applied := meta.FindStatusCondition(status.Conditions, workv1.ManifestWorkConditionApplied)
 	switch {
 	case work.DeletionTimestamp != nil:
 		return stateDeleting
-	case suspended(work):
+	case isSuspended(work):
 		return stateSuspended
 	case applied == nil || applied.ObservedGeneration != work.Generation:
 		return statePending
@@ -54,21 +54,21 @@ func stateOf(work *workv1.ManifestWork, status *workv1.ManifestWorkStatus) state
 	return stateApplied
 }
 
-// moment is a time that something waits since; zero is none. It is safe for
+// waitStart is a time that something waits since; zero is none. It is safe for
 // concurrent use.
-type moment struct{ nanos atomic.Int64 }
+type waitStart struct{ nanos atomic.Int64 }
 
-// begin notes the time, unless something waits for longer.
-func (m *moment) begin(now time.Time) { m.nanos.CompareAndSwap(0, now.UnixNano()) }
+// markStart notes the time, unless something waits for longer.
+func (m *waitStart) markStart(now time.Time) { m.nanos.CompareAndSwap(0, now.UnixNano()) }
 
-// end returns since when something waits, and forgets it.
-func (m *moment) end() (since time.Time, waits bool) {
+// takeStart returns since when something waits, and forgets it.
+func (m *waitStart) takeStart() (since time.Time, waits bool) {
 	nanos := m.nanos.Swap(0)
 	return time.Unix(0, nanos), nanos != 0
 }
 
-// meter measures deliveries, of whatever cluster and work.
-type meter struct {
+// deliveryMeter measures deliveries, of whatever cluster and work.
+type deliveryMeter struct {
 	clock       clock.PassiveClock
 	applied     prometheus.Histogram
 	reported    prometheus.Histogram
@@ -76,21 +76,21 @@ type meter struct {
 	delayed     prometheus.Counter
 }
 
-// latencies are buckets from 10 ms to 11 minutes.
-func latencies() []float64 { return prometheus.ExponentialBuckets(0.01, 2, 17) }
+// latencyBuckets are buckets from 10 ms to 11 minutes.
+func latencyBuckets() []float64 { return prometheus.ExponentialBuckets(0.01, 2, 17) }
 
-func newMeter(clk clock.PassiveClock) *meter {
-	return &meter{
+func newDeliveryMeter(clk clock.PassiveClock) *deliveryMeter {
+	return &deliveryMeter{
 		clock: clk,
 		applied: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "capstan_work_apply_latency_seconds",
 			Help:    "Time from when the agent saw a change of a ManifestWork until all of its objects were applied.",
-			Buckets: latencies(),
+			Buckets: latencyBuckets(),
 		}),
 		reported: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "capstan_work_status_latency_seconds",
 			Help:    "Time from when objects were applied, or changed on the member, until the hub had the status of the ManifestWork.",
-			Buckets: latencies(),
+			Buckets: latencyBuckets(),
 		}),
 		corrections: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "capstan_work_drift_corrections_total",
@@ -103,16 +103,16 @@ func newMeter(clk clock.PassiveClock) *meter {
 	}
 }
 
-// times are since when a work waits for what is measured.
-type times struct {
+// latencyTimes are since when a work waits for what is measured.
+type latencyTimes struct {
 	// spec is when a change of the work was seen that is not applied yet.
-	spec moment
+	spec waitStart
 	// member is when something changed on the member that the hub was not told yet.
-	member moment
+	member waitStart
 }
 
-// measured are the times of one pass.
-type measured struct {
+// passTimes are the times of one pass.
+type passTimes struct {
 	// member is when the earliest change on the member was that the pass tells of;
 	// zero if there is none, or the hub was told.
 	member time.Time
@@ -120,33 +120,33 @@ type measured struct {
 	applied time.Time
 }
 
-// begin takes up what the pass is going to tell the hub.
-func (t *times) begin() (m measured) {
-	if since, waits := t.member.end(); waits {
+// beginPass takes up what the pass is going to tell the hub.
+func (t *latencyTimes) beginPass() (m passTimes) {
+	if since, waits := t.member.takeStart(); waits {
 		m.member = since
 	}
 	return m
 }
 
 // giveBack keeps what a pass did not tell.
-func (t *times) giveBack(m measured) {
+func (t *latencyTimes) giveBack(m passTimes) {
 	if !m.member.IsZero() {
-		t.member.begin(m.member)
+		t.member.markStart(m.member)
 	}
 }
 
-// news are what a work is by the status that it had and by the one that the hub has
+// statusChange are what a work is by the status that it had and by the one that the hub has
 // now, which was written if they differ in anything.
-type news struct {
-	before, after state
+type statusChange struct {
+	before, after workState
 	written       bool
 }
 
-// told is called when the hub has the status that a pass found.
-func (m *meter) told(t *times, pass *measured, n news) {
-	if delivered(n.after) && !pass.applied.IsZero() {
+// observeLatencies is called when the hub has the status that a pass found.
+func (m *deliveryMeter) observeLatencies(t *latencyTimes, pass *passTimes, n statusChange) {
+	if isDelivered(n.after) && !pass.applied.IsZero() {
 		// A work that had been applied when the agent started is no news.
-		if since, waits := t.spec.end(); waits && !delivered(n.before) {
+		if since, waits := t.spec.takeStart(); waits && !isDelivered(n.before) {
 			m.applied.Observe(pass.applied.Sub(since).Seconds())
 		}
 	}
@@ -159,16 +159,16 @@ func (m *meter) told(t *times, pass *measured, n news) {
 	}
 }
 
-func delivered(s state) bool { return s == stateApplied || s == stateAvailable }
+func isDelivered(s workState) bool { return s == stateApplied || s == stateAvailable }
 
-// Collectors returns the metrics of the part.
-func (p *Part) Collectors() []prometheus.Collector {
+// MetricCollectors returns the metrics of the part.
+func (p *ManifestWorkPart) MetricCollectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "capstan_work_queue_depth",
 			Help: "ManifestWorks that wait for the agent, of all clusters that it works for.",
-		}, p.depth),
-		metrics.NewComputed(metrics.Definition{
+		}, p.queueDepth),
+		metrics.NewComputedGauge(metrics.Definition{
 			Name:   "capstan_works",
 			Help:   "Number of ManifestWorks of the agent by state, of which each has one: pending (not looked at yet in this generation), failed (not all objects could be applied), applied (but not available), available, suspended, deleting.",
 			Labels: []string{"state"},
@@ -177,8 +177,8 @@ func (p *Part) Collectors() []prometheus.Collector {
 	}
 }
 
-// depth is 0 before the part starts.
-func (p *Part) depth() float64 {
+// queueDepth is 0 before the part starts.
+func (p *ManifestWorkPart) queueDepth() float64 {
 	p.mu.Lock()
 	queue := p.queue
 	p.mu.Unlock()
@@ -190,9 +190,9 @@ func (p *Part) depth() float64 {
 
 // countWorks counts what is remembered of the works, since the cache has them
 // compressed.
-func (p *Part) countWorks(_ context.Context, set metrics.Set) error {
+func (p *ManifestWorkPart) countWorks(_ context.Context, set metrics.SetValue) error {
 	p.mu.Lock()
-	clusters := make([]*cluster, 0, len(p.clusters))
+	clusters := make([]*engagedCluster, 0, len(p.clusters))
 	for _, s := range p.clusters {
 		clusters = append(clusters, s)
 	}

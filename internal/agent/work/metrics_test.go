@@ -21,7 +21,7 @@ import (
 )
 
 func TestTheDepthOfTheQueueIsAMetric(t *testing.T) {
-	part, err := New(Options{Logger: logr.Discard()})
+	part, err := NewManifestWorkPart(PartOptions{Logger: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,30 +96,30 @@ func TestLatenciesBeginWithTheEarliestChange(t *testing.T) {
 		clk.SetTime(time.Unix(second, 0))
 		return clk.Now()
 	}
-	m, waiting := newMeter(clk), &times{}
-	waiting.spec.begin(at(1000))
-	waiting.spec.begin(at(1003)) // changed again before anything was applied
+	m, waiting := newDeliveryMeter(clk), &latencyTimes{}
+	waiting.spec.markStart(at(1000))
+	waiting.spec.markStart(at(1003)) // changed again before anything was applied
 
-	pass := waiting.begin()
+	pass := waiting.beginPass()
 	pass.applied = at(1004)
-	m.told(waiting, &pass, news{before: statePending, after: stateFailed, written: true})
+	m.observeLatencies(waiting, &pass, statusChange{before: statePending, after: stateFailed, written: true})
 	pass.applied = at(1010)
 	at(1012)
-	m.told(waiting, &pass, news{before: stateFailed, after: stateAvailable, written: true})
+	m.observeLatencies(waiting, &pass, statusChange{before: stateFailed, after: stateAvailable, written: true})
 	expectSum(t, m.applied, 10)
 	expectSum(t, m.reported, 2)
 
-	waiting.member.begin(at(1020))
-	failed := waiting.begin() // a pass that cannot tell
+	waiting.member.markStart(at(1020))
+	failed := waiting.beginPass() // a pass that cannot tell
 	waiting.giveBack(failed)
-	pass = waiting.begin()
+	pass = waiting.beginPass()
 	pass.applied = at(1021)
 	at(1025)
-	m.told(waiting, &pass, news{before: stateAvailable, after: stateAvailable, written: true})
+	m.observeLatencies(waiting, &pass, statusChange{before: stateAvailable, after: stateAvailable, written: true})
 	waiting.giveBack(pass)
 	expectSum(t, m.applied, 10)
 	expectSum(t, m.reported, 7)
-	if again := waiting.begin(); !again.member.IsZero() {
+	if again := waiting.beginPass(); !again.member.IsZero() {
 		t.Errorf("what was told waits since %s", again.member)
 	}
 }
@@ -140,10 +140,10 @@ func expectSum(t *testing.T, histogram prometheus.Histogram, want float64) {
 
 // gather returns the values of the part's metrics by name, and state if there is
 // one; of histograms the number of what was observed.
-func gather(t testing.TB, part *Part) map[string]float64 {
+func gather(t testing.TB, part *ManifestWorkPart) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	for _, collector := range part.Collectors() {
+	for _, collector := range part.MetricCollectors() {
 		if err := registry.Register(collector); err != nil {
 			t.Fatal(err)
 		}

@@ -162,7 +162,7 @@ func testHubMove(s *scene) {
 	}
 	uid, generation := d.GetUID(), d.GetGeneration()
 	first.stop()
-	s.start(agentOptions{hub: "https://elsewhere", part: Options{EvictionGracePeriod: time.Second}})
+	s.start(agentOptions{hub: "https://elsewhere", part: PartOptions{EvictionGracePeriod: time.Second}})
 	record := s.record(2) // the old one goes
 	s.same(a, record)
 	if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
@@ -182,7 +182,7 @@ func testHubBack(s *scene) {
 	a := s.has("a", "1")
 	record := s.record(1)
 	first.stop()
-	other := s.start(agentOptions{hub: "https://elsewhere-with-nothing", part: Options{EvictionGracePeriod: time.Hour}, cluster: "none"})
+	other := s.start(agentOptions{hub: "https://elsewhere-with-nothing", part: PartOptions{EvictionGracePeriod: time.Hour}, cluster: "none"})
 	s.eventually("the grace period begins", func() error {
 		if s.record(1).Status.EvictionStartTime == nil {
 			return errors.New("it has not begun")

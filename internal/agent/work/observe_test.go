@@ -64,7 +64,7 @@ const (
 
 // seldom is an agent that polls less often than a test is patient.
 func seldom() agentOptions {
-	return agentOptions{part: Options{StatusSyncInterval: 10 * patience}}
+	return agentOptions{part: PartOptions{StatusSyncInterval: 10 * patience}}
 }
 
 // triple is a Deployment of three replicas.
@@ -244,7 +244,7 @@ func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func testFeedbackMissing(s *scene) {
 	options := seldom()
-	options.part.Feedback = feedback.Options{RawJSON: true}
+	options.part.Feedback = feedback.ValueOptions{RawJSON: true}
 	s.start(options)
 	s.create(asks(s.work("w", s.configMap("c", strings.Repeat("x", 2000)), s.triple("d")), "ConfigMap", workv1.ManifestConfigOption{
 		FeedbackRules: paths("none", ".status.phase", "labels", ".metadata.labels", "all", ".data", "kind", ".kind"),
@@ -445,7 +445,7 @@ func (s *scene) readOnly(scrape workv1.FeedbackScrapeType) {
 }
 
 func testReadOnlyPolled(s *scene) {
-	s.start(agentOptions{part: Options{StatusSyncInterval: 100 * time.Millisecond, MaxFeedbackWatch: -1}})
+	s.start(agentOptions{part: PartOptions{StatusSyncInterval: 100 * time.Millisecond, MaxFeedbackWatch: -1}})
 	s.readOnly(workv1.FeedbackScrapeTypeWatch) // which is not possible, so polled
 }
 

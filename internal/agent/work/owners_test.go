@@ -24,8 +24,8 @@ func TestOwnersThatNobodyKnowsAreNotQueued(t *testing.T) {
 	agent := s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "1")))
 	s.condition("w", workv1.ManifestWorkConditionApplied, metav1.ConditionTrue)
-	cluster := agent.part.cluster(fleet.ClusterName(s.cluster))
-	change := inventory.Change{Object: apply.Object{Resource: "configmaps", Namespace: s.ns(), Name: "a"}}
+	cluster := agent.part.clusterOf(fleet.ClusterName(s.cluster))
+	change := inventory.ObjectChange{Object: apply.ObjectRef{Resource: "configmaps", Namespace: s.ns(), Name: "a"}}
 	const many = 50_000
 	for i := range many {
 		name := fmt.Sprintf("nobody-%d", i)

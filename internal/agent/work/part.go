@@ -32,7 +32,7 @@ import (
 	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
-// Defaults of Options, and limits that have no option.
+// Defaults of PartOptions, and limits that have no option.
 const (
 	// DefaultWorkers is how many works are in hand at a time.
 	DefaultWorkers = 16
@@ -62,8 +62,8 @@ const (
 	reviewsPerMember = 32
 )
 
-// Options of a Part.
-type Options struct {
+// PartOptions of a ManifestWorkPart.
+type PartOptions struct {
 	Logger logr.Logger
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
@@ -91,7 +91,7 @@ type Options struct {
 	// Interpreter knows kinds. Defaults to what Capstan knows by itself.
 	Interpreter interpret.Chain
 	// Feedback is how fields are reported.
-	Feedback feedback.Options
+	Feedback feedback.ValueOptions
 	// MaxFeedbackWatch is how many objects with updateStrategy ReadOnly are watched
 	// for feedbackScrapeType Watch, in each cluster. The others are read every
 	// StatusSyncInterval. Defaults to DefaultMaxFeedbackWatch; less than 0 is none.
@@ -100,42 +100,42 @@ type Options struct {
 	Tracer *tracing.Tracer
 	// WebhookGuard says at which addresses webhooks of interpreters may be called. Nil
 	// lets all be: an agent in a cluster is no way into the hub.
-	WebhookGuard *dial.Guard
+	WebhookGuard *dial.AddressGuard
 	// Health reports the health of the objects of all works, not only of those
 	// that ask for it.
 	Health bool
 }
 
 // Request names something to look at.
-type Request = runtime.Request
+type Request = runtime.WorkRequest
 
-// Part is the fleet.Part for works. Start has to be called for it to work.
-type Part struct {
-	options    Options
+// ManifestWorkPart is the fleet.Part for works. Start has to be called for it to work.
+type ManifestWorkPart struct {
+	options    PartOptions
 	controller controller.TypedController[Request]
-	workers    *runtime.Workers
-	meter      *meter
+	workers    *runtime.WorkerPool
+	meter      *deliveryMeter
 	// memory is what answers of all clusters take while they are decoded.
 	memory *decoding.Memory
 
 	mu       sync.Mutex
-	clusters map[fleet.ClusterName]*cluster
+	clusters map[fleet.ClusterName]*engagedCluster
 	queue    workqueue.TypedRateLimitingInterface[Request] // nil before Start
 	// rules are shared between works that have the same, of whatever cluster, and what
 	// users of a hub say between all of its clusters.
-	rules rules.Cache
-	hubs  *interpreters.Hubs
+	rules rules.RuleSetCache
+	hubs  *interpreters.HubRegistry
 	// reports are the limits of clusters, which outlive their connections.
-	reports fleet.Kept[*throttle.Reports]
+	reports fleet.KeptState[*throttle.ReportThrottle]
 }
 
-// New returns the part.
-func New(options Options) (*Part, error) {
+// NewManifestWorkPart returns the part.
+func NewManifestWorkPart(options PartOptions) (*ManifestWorkPart, error) {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
 	if options.Interpreter == nil {
-		options.Interpreter = shipped.Chain()
+		options.Interpreter = shipped.BuiltinChain()
 	}
 	options.Workers = cmp.Or(options.Workers, DefaultWorkers)
 	options.WorkersPerCluster = cmp.Or(options.WorkersPerCluster, options.Workers)
@@ -143,10 +143,10 @@ func New(options Options) (*Part, error) {
 	options.ListDelay = cmp.Or(options.ListDelay, DefaultListDelay)
 	options.MaxFeedbackWatch = cmp.Or(options.MaxFeedbackWatch, DefaultMaxFeedbackWatch)
 	options.EvictionGracePeriod = cmp.Or(options.EvictionGracePeriod, DefaultEvictionGracePeriod)
-	p := &Part{
-		options: options, clusters: map[fleet.ClusterName]*cluster{},
-		workers: runtime.NewWorkers(options.Workers, options.WorkersPerCluster), meter: newMeter(options.Clock), memory: decoding.NewMemory(options.Clock),
-		hubs: interpreters.New(options.Logger, options.Clock, options.WebhookGuard),
+	p := &ManifestWorkPart{
+		options: options, clusters: map[fleet.ClusterName]*engagedCluster{},
+		workers: runtime.NewWorkerPool(options.Workers, options.WorkersPerCluster), meter: newDeliveryMeter(options.Clock), memory: decoding.NewMemory(options.Clock),
+		hubs: interpreters.NewHubRegistry(options.Logger, options.Clock, options.WebhookGuard),
 	}
 	anyName := true
 	c, err := controller.NewTypedUnmanaged("work", controller.TypedOptions[Request]{
@@ -172,11 +172,11 @@ func New(options Options) (*Part, error) {
 }
 
 // Name is part of fleet.Part.
-func (p *Part) Name() string { return "work" }
+func (p *ManifestWorkPart) Name() string { return "work" }
 
 // Start works for the clusters that are engaged until ctx ends. Clusters can
 // be engaged before and after it is called.
-func (p *Part) Start(ctx context.Context) error {
+func (p *ManifestWorkPart) Start(ctx context.Context) error {
 	if err := p.controller.Start(ctx); err != nil {
 		return fmt.Errorf("working on manifestworks: %w", err)
 	}
@@ -184,19 +184,19 @@ func (p *Part) Start(ctx context.Context) error {
 }
 
 // NeedLeaderElection tells a manager that only the leader works.
-func (p *Part) NeedLeaderElection() bool { return true }
+func (p *ManifestWorkPart) NeedLeaderElection() bool { return true }
 
 // Engage is part of fleet.Part.
-func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	s, err := newCluster(ctx, c, p)
+func (p *ManifestWorkPart) Engage(ctx context.Context, c *fleet.Connection) error {
+	s, err := newEngagedCluster(ctx, c, p)
 	if err != nil {
 		return err
 	}
-	s.reports = p.reports.Of(ctx, p.options.Clock, c.Name, func() *throttle.Reports { return throttle.NewReports(p.options.Clock) })
+	s.reports = p.reports.StateOf(ctx, p.options.Clock, c.Name, func() *throttle.ReportThrottle { return throttle.NewReportThrottle(p.options.Clock) })
 	s.reports.ForgetUnused()
 	s.meter = p.meter
 	s.deliverer.Corrected = p.meter.corrections.Inc
-	recorder := events.NewRecorder(c.Hub.GetEventRecorder(reporter)).Logged(p.options.Logger)
+	recorder := events.NewRecorder(c.Hub.GetEventRecorder(reporter)).WithLogger(p.options.Logger)
 	s.deliverer.Adopted = func(work *workv1.ManifestWork, note string) {
 		recorder.Eventf(work, nil, corev1.EventTypeNormal, "ObjectAdopted", "Adopt", "%s", note)
 	}
@@ -216,22 +216,22 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 		case <-ctx.Done():
 			return
 		}
-		s.customize(p.hubs)
-		defer s.interpreted.leave()
-		p.set(s)
-		defer p.unset(s)
-		s.run(ctx)
+		s.joinInterpreters(p.hubs)
+		defer s.interpreted.leaveHub()
+		p.addCluster(s)
+		defer p.removeCluster(s)
+		s.watchWorks(ctx)
 	})
 	return nil
 }
 
-func (p *Part) set(s *cluster) {
+func (p *ManifestWorkPart) addCluster(s *engagedCluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clusters[s.connection.Name] = s
 }
 
-func (p *Part) unset(s *cluster) {
+func (p *ManifestWorkPart) removeCluster(s *engagedCluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.clusters[s.connection.Name] == s {
@@ -239,7 +239,7 @@ func (p *Part) unset(s *cluster) {
 	}
 }
 
-func (p *Part) cluster(name fleet.ClusterName) *cluster {
+func (p *ManifestWorkPart) clusterOf(name fleet.ClusterName) *engagedCluster {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.clusters[name]

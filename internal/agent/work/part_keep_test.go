@@ -77,7 +77,7 @@ func testCreateOnly(s *scene) {
 }
 
 func testReadOnly(s *scene) {
-	s.start(agentOptions{part: Options{StatusSyncInterval: 50 * time.Millisecond}})
+	s.start(agentOptions{part: PartOptions{StatusSyncInterval: 50 * time.Millisecond}})
 	s.create(withStrategy(s.work("w", s.configMap("r", "1")), "r", workv1.UpdateStrategyTypeReadOnly))
 	s.condition("w", "Applied", metav1.ConditionTrue)
 	s.condition("w", "Available", metav1.ConditionFalse)
@@ -163,7 +163,7 @@ func testEviction(s *scene) {
 	// The agent moves to another hub, which has a work v but no w.
 	s.change("w", func(w *workv1.ManifestWork) { w.Finalizers = nil })
 	s.delete("w")
-	s.start(agentOptions{hub: "https://elsewhere", part: Options{EvictionGracePeriod: 1500 * time.Millisecond}})
+	s.start(agentOptions{hub: "https://elsewhere", part: PartOptions{EvictionGracePeriod: 1500 * time.Millisecond}})
 	s.eventually("the object has two records", func() error {
 		cm, _, err := s.value("b")
 		if err == nil && len(cm.OwnerReferences) != 2 {

@@ -40,53 +40,53 @@ const (
 // errDeleted ends a pass whose work was deleted meanwhile.
 var errDeleted = errors.New("the work was deleted")
 
-// pass is one walk over a work.
-type pass struct {
-	cluster *cluster
-	memory  *memory
+// workPass is one walk over a work.
+type workPass struct {
+	cluster *engagedCluster
+	memory  *passMemory
 	name    string
 	// work is as the hub has it, which others use, too; nil if it is gone.
 	work *workv1.ManifestWork
 	// status is a copy of the work's to change.
 	status workv1.ManifestWorkStatus
 	// record is the AppliedManifestWork of the work.
-	record *ledger.Record
+	record *ledger.AppliedRecord
 	// keeper is nil if a record was asked for by name.
-	keeper *ledger.Keeper
+	keeper *ledger.RecordKeeper
 
 	plan     *plan.Plan
 	delivery *deliver.Delivery
 	// removed is what came of what the work does not want any more.
-	removed removal.Result
+	removed removal.RemoveResult
 	// again is when to come back if nothing happens; zero is never.
 	again    time.Duration
-	measured measured
+	measured passTimes
 	// span is that of the delivery, if it is traced.
 	span *tracing.Span
 }
 
-// phase is a step of a pass over a work that is to be applied.
-type phase func(*pass, context.Context) error
+// passPhase is a step of a pass over a work that is to be applied.
+type passPhase func(*workPass, context.Context) error
 
 // Reconcile makes one work real on its member, or removes it, and reports.
-func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result, error) {
-	s := p.cluster(request.Cluster)
-	if s == nil || !s.slots.Enter(request) { // comes again with the connection, or when another is done
+func (p *ManifestWorkPart) Reconcile(ctx context.Context, request Request) (reconcile.Result, error) {
+	s := p.clusterOf(request.Cluster)
+	if s == nil || !s.slots.AcquireSlot(request) { // comes again with the connection, or when another is done
 		return reconcile.Result{}, nil
 	}
-	defer s.catchUp(request.Work)
-	defer s.slots.Leave()
-	ctx, cancel := s.bind(ctx)
+	defer s.requeuePostponed(request.Work)
+	defer s.slots.ReleaseSlot()
+	ctx, cancel := s.bindContext(ctx)
 	defer cancel()
 
-	this, err := s.open(ctx, request)
+	this, err := s.openPass(ctx, request)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	this.measured = this.memory.times.begin()
-	walking, span := traced(ctx, this)
-	err = this.walk(walking)
-	span.End(err)
+	this.measured = this.memory.times.beginPass()
+	walking, span := traceDelivery(ctx, this)
+	err = this.reconcileWork(walking)
+	span.EndSpan(err)
 	this.memory.times.giveBack(this.measured)
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errDeleted):
@@ -100,98 +100,98 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 	return reconcile.Result{RequeueAfter: this.again}, nil
 }
 
-// open reads what a pass is about.
-func (s *cluster) open(ctx context.Context, request Request) (*pass, error) {
-	this := &pass{cluster: s, memory: s.memory(request), name: request.Work}
+// openPass reads what a pass is about.
+func (s *engagedCluster) openPass(ctx context.Context, request Request) (*workPass, error) {
+	this := &workPass{cluster: s, memory: s.memoryOf(request), name: request.Work}
 	var err error
 	if request.Work == "" {
 		this.name = request.Applied
 		this.record, err = s.ledger.OpenNamed(ctx, &this.memory.record, request.Applied)
 		return this, err
 	}
-	if this.work, err = s.works.Read(ctx, request.Work, &this.memory.work); err != nil {
+	if this.work, err = s.works.ReadWork(ctx, request.Work, &this.memory.work); err != nil {
 		return nil, err
 	}
 	if this.work != nil {
 		this.status = *this.work.Status.DeepCopy()
 	}
-	if this.record, err = s.ledger.Open(ctx, &this.memory.record, request.Work); err != nil {
+	if this.record, err = s.ledger.OpenRecord(ctx, &this.memory.record, request.Work); err != nil {
 		return nil, err
 	}
 	this.keeper, err = s.ledger.OpenKeeper(ctx, &this.memory.record, request.Work)
 	return this, err
 }
 
-// walk does what there is to do.
-func (p *pass) walk(ctx context.Context) error {
+// reconcileWork does what there is to do.
+func (p *workPass) reconcileWork(ctx context.Context) error {
 	switch {
 	case p.work == nil:
 		return p.withoutWork(ctx)
-	case p.record.Claims().Made():
-		return p.record.Claims().Deny(ctx)
-	case p.record.Claims().Foreign():
-		return p.claim(ctx)
+	case p.record.Claims().IsClaimed():
+		return p.record.Claims().DenyClaim(ctx)
+	case p.record.Claims().IsForeign():
+		return p.claimRecord(ctx)
 	case p.work.DeletionTimestamp != nil:
-		return p.finalize(ctx)
-	case !p.cluster.interpreted.ready(p.work):
+		return p.finalizeWork(ctx)
+	case !p.cluster.interpreted.interpretersReady(p.work):
 		return nil
-	case suspended(p.work):
-		return p.suspend(ctx)
-	case p.record.Deleted():
-		return p.renew(ctx)
+	case isSuspended(p.work):
+		return p.suspendWork(ctx)
+	case p.record.IsDeleted():
+		return p.renewRecord(ctx)
 	case !runtime.HasFinalizer(p.work):
 		return p.cluster.works.AddFinalizer(ctx, p.work) // which starts the next pass
 	default:
-		return p.deliver(ctx)
+		return p.deliverWork(ctx)
 	}
 }
 
-// deliver makes the work real, phase by phase.
-func (p *pass) deliver(ctx context.Context) error {
-	for _, phase := range []phase{
-		(*pass).prepare, (*pass).note, applyTraced, (*pass).prune, (*pass).emptyKeeper, (*pass).observe, concludeTraced,
+// deliverWork makes the work real, phase by phase.
+func (p *workPass) deliverWork(ctx context.Context) error {
+	for _, phase := range []passPhase{
+		(*workPass).preparePlan, (*workPass).ensureRecord, applyTraced, (*workPass).pruneObjects, (*workPass).emptyKeeper, (*workPass).observeObjects, concludeTraced,
 	} {
 		if err := phase(p, ctx); err != nil {
 			return err
 		}
 	}
-	p.memory.plan = p.plan.Rest(p.cluster.options.Clock.Now())
+	p.memory.plan = p.plan.CompactPlan(p.cluster.options.Clock.Now())
 	return nil
 }
 
-// prepare reads the manifests and finds the resources of their kinds.
-func (p *pass) prepare(context.Context) error {
+// preparePlan reads the manifests and finds the resources of their kinds.
+func (p *workPass) preparePlan(context.Context) error {
 	var isNew bool
-	if p.plan, isNew = plan.For(p.work, p.memory.plan, plan.Options{Health: p.cluster.options.Health}); isNew {
-		p.cluster.denials.Forget(p.name) // it is tried at once
+	if p.plan, isNew = plan.ForManifestWork(p.work, p.memory.plan, plan.HealthOptions{Health: p.cluster.options.Health}); isNew {
+		p.cluster.denials.ForgetWork(p.name) // it is tried at once
 	}
 	p.memory.plan = p.plan
 	p.memory.leavingSince = time.Time{}
 	p.delivery = &deliver.Delivery{
-		Deliverer: p.cluster.deliverer, Work: p.work, Plan: p.plan, Record: p.record, Budget: budget.New(p.cluster.options.Clock),
+		Deliverer: p.cluster.deliverer, Work: p.work, Plan: p.plan, Record: p.record, Budget: budget.NewBudget(p.cluster.options.Clock),
 	}
 	if p.plan.Executor != nil {
-		p.delivery.Session = p.cluster.guard.Session(*p.plan.Executor)
+		p.delivery.Session = p.cluster.guard.NewSession(*p.plan.Executor)
 	}
-	p.cluster.interpreted.use(p.name, p.plan.Kinds())
-	p.plan.Begin()
-	p.plan.Resolve(p.plan.Items, p.work, p.cluster.finder)
+	p.cluster.interpreted.useKinds(p.name, p.plan.CustomizableKinds())
+	p.plan.ResetOutcomes()
+	p.plan.ResolveItems(p.plan.Items, p.work, p.cluster.finder)
 	return nil
 }
 
-// note makes sure that what is going to be applied is found again.
-func (p *pass) note(ctx context.Context) error {
-	return p.record.Ensure(ctx, p.plan.Types(), p.work)
+// ensureRecord makes sure that what is going to be applied is found again.
+func (p *workPass) ensureRecord(ctx context.Context) error {
+	return p.record.EnsureRecord(ctx, p.plan.OwnedTypes(), p.work)
 }
 
-// apply brings the objects to the member, class by class. What became of each
+// applyWaves brings the objects to the member, class by class. What became of each
 // is in its outcome; only a record that cannot be written is an error.
-func (p *pass) apply(ctx context.Context) error {
+func (p *workPass) applyWaves(ctx context.Context) error {
 	for i, wave := range p.plan.Waves {
 		if i > 0 {
 			// An earlier wave may have brought the definitions of this one's kinds.
-			p.plan.Resolve(wave, p.work, p.cluster.finder)
-			if err := p.note(ctx); err != nil {
+			p.plan.ResolveItems(wave, p.work, p.cluster.finder)
+			if err := p.ensureRecord(ctx); err != nil {
 				return err
 			}
 		}
@@ -206,25 +206,25 @@ func (p *pass) apply(ctx context.Context) error {
 		}
 	}
 	p.measured.applied = p.cluster.options.Clock.Now()
-	p.retry() //nolint:contextcheck // what it waits for is watched for longer than the pass
+	p.scheduleRetry() //nolint:contextcheck // what it waits for is watched for longer than the pass
 	return nil
 }
 
 // applyWave brings the items of a wave to the member. If the work is deleted
 // meanwhile, requests that are under way are cut off, as they may hang: what
 // they bring all the same is owned by the record, and found or collected.
-func (p *pass) applyWave(ctx context.Context, wave []*plan.Item) error {
-	ctx, done := p.memory.interruptible(ctx)
+func (p *workPass) applyWave(ctx context.Context, wave []*plan.ManifestItem) error {
+	ctx, done := p.memory.interruptibleContext(ctx)
 	defer done()
-	return p.delivery.Wave(ctx, wave, p.memory.deleting.Load)
+	return p.delivery.DeliverWave(ctx, wave, p.memory.deleting.Load)
 }
 
-// retry decides when to come back for what did not succeed.
-func (p *pass) retry() {
+// scheduleRetry decides when to come back for what did not succeed.
+func (p *workPass) scheduleRetry() {
 	passing := false
 	denied := false
 	for _, it := range p.plan.Items {
-		p.comeBack(it.Outcome.Again)
+		p.requeueAfter(it.Outcome.Again)
 		switch {
 		case it.Refused != nil: // until the work changes
 		case it.Outcome.Denied: // in its own time
@@ -233,71 +233,71 @@ func (p *pass) retry() {
 		case it.Outcome.Problem.Trouble == apply.TroublePassing, it.Outcome.Problem.Trouble == apply.TroubleRaced:
 			passing = true
 		case it.Outcome.Problem.Trouble == apply.TroubleConflict:
-			p.cluster.waiters.Add(p.name, it.Object)
-			p.comeBack(refusedRetry)
+			p.cluster.waiters.AddWaiter(p.name, it.Object)
+			p.requeueAfter(refusedRetry)
 			if p.delivery.ChangedSince(it) {
-				p.comeBack(conflictRetry) // it changed before we waited for that
+				p.requeueAfter(conflictRetry) // it changed before we waited for that
 			}
 		default:
-			p.comeBack(refusedRetry)
+			p.requeueAfter(refusedRetry)
 		}
 	}
-	missing := p.plan.Missing()
-	if p.cluster.arrivals.wait(p.name, lack{groups: missing.Groups, namespaces: missing.Namespaces}) {
-		p.memory.retries.Restart()
+	missing := p.plan.MissingDependencies()
+	if p.cluster.arrivals.waitForMissing(p.name, unmetNeeds{groups: missing.Groups, namespaces: missing.Namespaces}) {
+		p.memory.retries.ResetFailures()
 	}
 	if denied {
-		p.comeBack(p.cluster.denials.Add(p.name))
+		p.requeueAfter(p.cluster.denials.CountDenial(p.name))
 	} else {
-		p.cluster.denials.Forget(p.name)
+		p.cluster.denials.ForgetWork(p.name)
 	}
 	if !passing {
-		p.memory.retries.End()
+		p.memory.retries.ClearRetries()
 		return
 	}
-	p.comeBack(p.memory.retries.Next(p.cluster.options.Clock.Now(), missing.Own))
+	p.requeueAfter(p.memory.retries.NextRetry(p.cluster.options.Clock.Now(), missing.Own))
 }
 
-// prune lets go of the objects that the work does not have any more.
-func (p *pass) prune(ctx context.Context) (err error) {
-	p.removed, err = p.cluster.remover.Remove(ctx, removal.Job{Record: p.record, Fates: p.plan.Fates()})
-	p.comeBack(p.removed.Again)
+// pruneObjects lets go of the objects that the work does not have any more.
+func (p *workPass) pruneObjects(ctx context.Context) (err error) {
+	p.removed, err = p.cluster.remover.RemoveObjects(ctx, removal.RemoveJob{Record: p.record, Fates: p.plan.ObjectFates()})
+	p.requeueAfter(p.removed.Again)
 	return err
 }
 
-// observe reads the objects that the work asks something about.
-func (p *pass) observe(ctx context.Context) error {
-	again, err := p.cluster.observer.Observe(ctx, observe.Work{
+// observeObjects reads the objects that the work asks something about.
+func (p *workPass) observeObjects(ctx context.Context) error {
+	again, err := p.cluster.observer.ObserveWork(ctx, observe.ObservedWork{
 		Name: p.name, Plan: p.plan, Session: p.delivery.Session, Budget: p.delivery.Budget, Memory: &p.memory.observed,
 	})
-	p.comeBack(again)
+	p.requeueAfter(again)
 	return err
 }
 
-// conclude lists the objects in the record before the hub hears of them, so
+// concludeDelivery lists the objects in the record before the hub hears of them, so
 // that whoever reads Applied=True finds them there. If the list cannot be
 // written, the hub hears all the same.
-func (p *pass) conclude(ctx context.Context) error {
-	err := p.list(ctx)
+func (p *workPass) concludeDelivery(ctx context.Context) error {
+	err := p.writeAppliedResources(ctx)
 	if apierrors.IsConflict(err) {
 		return err // and soon again
 	}
-	return errors.Join(err, p.report(ctx))
+	return errors.Join(err, p.reportStatus(ctx))
 }
 
-// report writes what became of the manifests, with one request.
-func (p *pass) report(ctx context.Context) error {
-	if p.memory.retries.Quiet(p.cluster.options.Clock.Now(), p.plan.Missing().Own) > 0 {
+// reportStatus writes what became of the manifests, with one request.
+func (p *workPass) reportStatus(ctx context.Context) error {
+	if p.memory.retries.QuietPeriod(p.cluster.options.Clock.Now(), p.plan.MissingDependencies().Own) > 0 {
 		return nil
 	}
 	for {
 		now := p.cluster.options.Clock.Now()
-		p.resume()
-		p.comeBack(report.Compose(report.Outcomes{
-			Work: p.work, Plan: p.plan, Leftovers: p.removed.Leftovers, List: p.appliedResources().Note(), Now: now,
+		p.resumeDispatching()
+		p.requeueAfter(report.ComposeStatus(report.PassOutcomes{
+			Work: p.work, Plan: p.plan, Leftovers: p.removed.Leftovers, List: p.appliedResources().ShortageNote(), Now: now,
 		}, &p.status))
 		err := p.writeStatus(ctx)
-		if err == nil || !report.Refused(err, p.plan, &p.status, now) {
+		if err == nil || !report.ReduceAfterRefusal(err, p.plan, &p.status, now) {
 			return err
 		}
 		p.status = *p.work.Status.DeepCopy()
@@ -306,44 +306,44 @@ func (p *pass) report(ctx context.Context) error {
 
 // writeStatus tells the hub the status. If much was written about the work, what is known when
 // its turn comes is told then.
-func (p *pass) writeStatus(ctx context.Context) error {
+func (p *workPass) writeStatus(ctx context.Context) error {
 	reports, memory := p.cluster.reports, p.memory.reports
-	if wait := reports.Wait(memory, p.work); wait > 0 && !equality.Semantic.DeepEqual(&p.work.Status, &p.status) {
+	if wait := reports.WaitBeforeReport(memory, p.work); wait > 0 && !equality.Semantic.DeepEqual(&p.work.Status, &p.status) {
 		p.cluster.meter.delayed.Inc()
-		p.comeBack(wait)
+		p.requeueAfter(wait)
 		return nil
 	}
 	written, err := p.cluster.works.WriteStatus(ctx, p.work, &p.status, &p.memory.work)
 	if written {
-		reports.Wrote(memory, p.work, &p.status)
+		reports.CountReport(memory, p.work, &p.status)
 	}
 	if err == nil {
 		before := stateOf(p.work, &p.work.Status)
 		after := stateOf(p.work, &p.status)
 		p.memory.state.Store(uint32(after))
-		p.cluster.meter.told(&p.memory.times, &p.measured, news{before: before, after: after, written: written})
+		p.cluster.meter.observeLatencies(&p.memory.times, &p.measured, statusChange{before: before, after: after, written: written})
 	}
 	return err
 }
 
-// list writes which objects there are into the record.
-func (p *pass) list(ctx context.Context) error {
+// writeAppliedResources writes which objects there are into the record.
+func (p *workPass) writeAppliedResources(ctx context.Context) error {
 	again, err := p.appliedResources().Write(ctx, len(p.removed.Leftovers) > 0)
-	p.comeBack(again)
+	p.requeueAfter(again)
 	return err
 }
 
 // appliedResources is the list of what the record has.
-func (p *pass) appliedResources() *ledger.List {
-	list := p.record.List(p.plan)
+func (p *workPass) appliedResources() *ledger.AppliedList {
+	list := p.record.AppliedList(p.plan)
 	list.Gone = p.removed.Gone
 	applied := meta.FindStatusCondition(p.work.Status.Conditions, workv1.ManifestWorkConditionApplied)
 	list.Heard = applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == p.work.Generation
 	return list
 }
 
-// comeBack makes the pass come again after the time, or earlier.
-func (p *pass) comeBack(after time.Duration) {
+// requeueAfter makes the pass come again after the time, or earlier.
+func (p *workPass) requeueAfter(after time.Duration) {
 	if after > 0 && (p.again == 0 || after < p.again) {
 		p.again = after
 	}

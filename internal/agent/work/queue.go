@@ -10,8 +10,8 @@ import (
 
 // newQueue returns the queue of the controller. It has no name: a queue with one
 // wakes twice a second for its metrics, which is half of what an idle agent would
-// cost. Its depth, which says how much there is to do, is one of the part's Collectors.
-func (p *Part) newQueue(
+// cost. Its depth, which says how much there is to do, is one of the part's MetricCollectors.
+func (p *ManifestWorkPart) newQueue(
 	_ string, limiter workqueue.TypedRateLimiter[Request],
 ) workqueue.TypedRateLimitingInterface[Request] {
 	const unnamed = ""

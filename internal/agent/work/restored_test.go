@@ -24,7 +24,7 @@ import (
 // testRestored plays a hub that was restored: works vanish that nobody deleted,
 // and what those brought that came after the snapshot stays.
 func testRestored(s *scene) {
-	quick := agentOptions{part: Options{EvictionGracePeriod: time.Millisecond}}
+	quick := agentOptions{part: PartOptions{EvictionGracePeriod: time.Millisecond}}
 	agent := s.start(quick)
 	deliver := func(names ...string) {
 		for _, name := range names {
@@ -39,7 +39,7 @@ func testRestored(s *scene) {
 	uid := s.has("again", "1").UID
 	agent.stop()
 	s.vanish("before", "kept", "again", "old")
-	s.publish(restored.Range{After: snapshot, Until: s.version()}.String())
+	s.publish(restored.VersionRange{After: snapshot, Until: s.version()}.String())
 
 	agent = s.start(quick)
 	s.missing(metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubRestored, `3 ManifestWorks ("again", "kept", "old")`)

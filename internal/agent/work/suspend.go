@@ -16,17 +16,17 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/conditions"
 )
 
-// suspended tells whether somebody wants nothing of the work to be written to the
+// isSuspended reports whether somebody wants nothing of the work to be written to the
 // member.
-func suspended(work *workv1.ManifestWork) bool {
+func isSuspended(work *workv1.ManifestWork) bool {
 	return work.Annotations[workv1.AnnotationSuspendDispatching] == "true"
 }
 
-// suspend says that the work waits. What is on the member stays as it is; of
+// suspendWork says that the work waits. What is on the member stays as it is; of
 // what a binding sent, it is reported all the same what becomes of it.
-func (p *pass) suspend(ctx context.Context) error {
+func (p *workPass) suspendWork(ctx context.Context) error {
 	if plan.OfBinding(p.work) && p.record.Exists() {
-		if err := look(ctx, p); err != nil {
+		if err := observeSuspended(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -35,28 +35,28 @@ func (p *pass) suspend(ctx context.Context) error {
 	return p.writeStatus(ctx)
 }
 
-// look observes the objects of a work of which nothing is applied.
-func look(ctx context.Context, p *pass) error {
-	p.record.Watch(ledger.TypesOf(p.record.Object()))
-	if err := p.prepare(ctx); err != nil {
+// observeSuspended observes the objects of a work of which nothing is applied.
+func observeSuspended(ctx context.Context, p *workPass) error {
+	p.record.WatchTypes(ledger.TypesOf(p.record.Object()))
+	if err := p.preparePlan(ctx); err != nil {
 		return err
 	}
-	if err := p.observe(ctx); err != nil {
+	if err := p.observeObjects(ctx); err != nil {
 		return err
 	}
-	p.comeBack(report.ComposeSuspended(report.Outcomes{Work: p.work, Plan: p.plan, Now: p.cluster.options.Clock.Now()}, &p.status))
+	p.requeueAfter(report.ComposeSuspended(report.PassOutcomes{Work: p.work, Plan: p.plan, Now: p.cluster.options.Clock.Now()}, &p.status))
 	return nil
 }
 
-// resume says that a work goes on that was suspended.
-func (p *pass) resume() {
+// resumeDispatching says that a work goes on that was suspended.
+func (p *workPass) resumeDispatching() {
 	if meta.FindStatusCondition(p.status.Conditions, workv1.ManifestWorkConditionDispatching) != nil {
 		p.setDispatching(metav1.ConditionTrue, workv1.ManifestWorkReasonDispatching, "The work is brought to the cluster.")
 	}
 }
 
-func (p *pass) setDispatching(status metav1.ConditionStatus, reason, message string) {
-	conditions.Set(&p.status.Conditions, p.work.Generation, metav1.Condition{
+func (p *workPass) setDispatching(status metav1.ConditionStatus, reason, message string) {
+	conditions.SetCondition(&p.status.Conditions, p.work.Generation, metav1.Condition{
 		Type: workv1.ManifestWorkConditionDispatching, Status: status, Reason: reason, Message: message,
 	})
 }

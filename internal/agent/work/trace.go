@@ -12,9 +12,9 @@ import (
 	"github.com/capstan-io/capstan/internal/server/tracing"
 )
 
-// traced begins the span of a pass that delivers a work which the hub has not heard
+// traceDelivery begins the span of a pass that delivers a work which the hub has not heard
 // of yet, in this generation. Other passes are in no trace.
-func traced(ctx context.Context, p *pass) (context.Context, *tracing.Span) {
+func traceDelivery(ctx context.Context, p *workPass) (context.Context, *tracing.Span) {
 	tracer := p.cluster.options.Tracer
 	if tracer == nil || p.work == nil || p.work.DeletionTimestamp != nil {
 		return ctx, nil
@@ -23,26 +23,26 @@ func traced(ctx context.Context, p *pass) (context.Context, *tracing.Span) {
 	if applied != nil && applied.ObservedGeneration == p.work.Generation {
 		return ctx, nil
 	}
-	ctx, p.span = tracer.Of(ctx, tracing.SpanDeliver, p.work)
+	ctx, p.span = tracer.StartWorkSpan(ctx, tracing.SpanDeliver, p.work)
 	return ctx, p.span
 }
 
-// applyTraced is apply, as a part of the trace.
-func applyTraced(p *pass, ctx context.Context) error {
-	return within(ctx, p, tracing.SpanApply, (*pass).apply)
+// applyTraced is applyWaves, as a part of the trace.
+func applyTraced(p *workPass, ctx context.Context) error {
+	return withinSpan(ctx, p, tracing.SpanApply, (*workPass).applyWaves)
 }
 
-// concludeTraced is conclude, as a part of the trace.
-func concludeTraced(p *pass, ctx context.Context) error {
-	return within(ctx, p, tracing.SpanReport, (*pass).conclude)
+// concludeTraced is concludeDelivery, as a part of the trace.
+func concludeTraced(p *workPass, ctx context.Context) error {
+	return withinSpan(ctx, p, tracing.SpanReport, (*workPass).concludeDelivery)
 }
 
-func within(ctx context.Context, p *pass, name string, of phase) error {
+func withinSpan(ctx context.Context, p *workPass, name string, of passPhase) error {
 	if p.span == nil {
 		return of(p, ctx)
 	}
-	ctx, span := p.cluster.options.Tracer.Start(ctx, name)
+	ctx, span := p.cluster.options.Tracer.StartSpan(ctx, name)
 	err := of(p, ctx)
-	span.End(err)
+	span.EndSpan(err)
 	return err
 }

@@ -23,7 +23,7 @@ func TestADeliveryIsPartOfTheTraceOfTheHub(t *testing.T) {
 	const name, id, parent = "traced", "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	s := newLab(t).scene(t, name)
 	spans := tracetest.NewInMemoryExporter()
-	s.start(agentOptions{part: Options{Tracer: tracing.New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)))}})
+	s.start(agentOptions{part: PartOptions{Tracer: tracing.NewTracer(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)))}})
 	work := s.work("whole", fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":%q,"name":"settings"},"data":{"key":"value"}}`, s.ns()))
 	metav1.SetMetaDataAnnotation(&work.ObjectMeta, fleetv1alpha1.AnnotationTraceparent, "00-"+id+"-"+parent+"-01")
 	s.create(work)

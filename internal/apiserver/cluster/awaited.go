@@ -37,22 +37,22 @@ const (
 // copySecrets copies the Secrets that a Cluster begins to refer to and that are not
 // in the namespace of the cluster, where its connection uses them. It returns those
 // to wait for. Whether the user may read them was reviewed before.
-func (w *writer) copySecrets(ctx context.Context, before, after *v1alpha1.Cluster, dryRun []string) ([]fleetv1alpha1.AwaitedSecret, error) {
+func (w *clusterWriter) copySecrets(ctx context.Context, before, after *v1alpha1.Cluster, dryRun []string) ([]fleetv1alpha1.AwaitedSecret, error) {
 	var missing []fleetv1alpha1.AwaitedSecret
-	for _, ref := range secretcopy.References(before, after) {
-		data, found, err := w.secrets.Read(ctx, after.Name, ref)
+	for _, ref := range secretcopy.BegunReferences(before, after) {
+		data, found, err := w.secrets.ReadSource(ctx, after.Name, ref)
 		switch {
 		case err != nil:
 			return nil, err //nolint:wrapcheck // it is about the Cluster already
 		case !found:
-			awaited, ok := w.awaitedOf(ctx, after.Name, ref)
+			awaited, ok := w.newAwaitedSecret(ctx, after.Name, ref)
 			if !ok {
-				return nil, w.secrets.Missing(after.Name, ref) //nolint:wrapcheck // it is about the Cluster already
+				return nil, w.secrets.MissingError(after.Name, ref) //nolint:wrapcheck // it is about the Cluster already
 			}
 			warning.AddWarning(ctx, "", "spec."+ref.Field+": "+awaited.Message)
 			missing = append(missing, awaited)
 		case len(dryRun) == 0:
-			if err := w.secrets.Write(ctx, after.Name, ref, data); err != nil {
+			if err := w.secrets.WriteCopy(ctx, after.Name, ref, data); err != nil {
 				return nil, err //nolint:wrapcheck // it is about the Cluster already
 			}
 		}
@@ -60,11 +60,11 @@ func (w *writer) copySecrets(ctx context.Context, before, after *v1alpha1.Cluste
 	return missing, nil
 }
 
-// awaitedOf returns what is recorded of a Secret that is waited for, false if it
+// newAwaitedSecret returns what is recorded of a Secret that is waited for, false if it
 // must not be.
-func (w *writer) awaitedOf(ctx context.Context, cluster string, ref secretcopy.Reference) (fleetv1alpha1.AwaitedSecret, bool) {
+func (w *clusterWriter) newAwaitedSecret(ctx context.Context, cluster string, ref secretcopy.CopyReference) (fleetv1alpha1.AwaitedSecret, bool) {
 	who, ok := request.UserFrom(ctx)
-	if !ok || !w.loop.Room(cluster) {
+	if !ok || !w.loop.HasRoomFor(cluster) {
 		return fleetv1alpha1.AwaitedSecret{}, false
 	}
 	requester := fleetv1alpha1.Requester{Username: who.GetName(), UID: who.GetUID(), Groups: who.GetGroups(), Extra: who.GetExtra()}
@@ -72,30 +72,30 @@ func (w *writer) awaitedOf(ctx context.Context, cluster string, ref secretcopy.R
 	if err != nil || len(encoded) > requesterBytesMax {
 		return fleetv1alpha1.AwaitedSecret{}, false
 	}
-	return fleetv1alpha1.AwaitedSecret{Copy: ref.To, Requester: requester, RequestedAt: metav1.NewTime(w.clock.Now()), Message: notYet(ref)}, true
+	return fleetv1alpha1.AwaitedSecret{Copy: ref.To, Requester: requester, RequestedAt: metav1.NewTime(w.clock.Now()), Message: notYetMessage(ref)}, true
 }
 
-// await records what a Cluster waits for now, in memory, among what it begins to
+// recordAwaited records what a Cluster waits for now, in memory, among what it begins to
 // refer to.
-func await(connection *fleetv1alpha1.ClusterConnection, begun []secretcopy.Reference, missing []fleetv1alpha1.AwaitedSecret) {
+func recordAwaited(connection *fleetv1alpha1.ClusterConnection, begun []secretcopy.CopyReference, missing []fleetv1alpha1.AwaitedSecret) {
 	kept := slices.DeleteFunc(slices.Clone(connection.Cluster.AwaitedSecrets), func(earlier fleetv1alpha1.AwaitedSecret) bool {
-		return slices.ContainsFunc(begun, func(ref secretcopy.Reference) bool { return ref.To == earlier.Copy })
+		return slices.ContainsFunc(begun, func(ref secretcopy.CopyReference) bool { return ref.To == earlier.Copy })
 	})
 	connection.Cluster.AwaitedSecrets = slices.Concat(kept, missing)
 }
 
-// watchOver has the Secrets that a Cluster waits for copied later. It is to be called
+// watchAwaitedSecrets has the Secrets that a Cluster waits for copied later. It is to be called
 // once that is stored.
-func (w *writer) watchOver(connection *fleetv1alpha1.ClusterConnection, dryRun []string) {
+func (w *clusterWriter) watchAwaitedSecrets(connection *fleetv1alpha1.ClusterConnection, dryRun []string) {
 	if len(dryRun) == 0 && len(connection.Cluster.AwaitedSecrets) > 0 {
-		w.loop.Add(connection.Name)
+		w.loop.AddWaiting(connection.Name)
 	}
 }
 
-// Waiting implements secretcopy.Clusters.
-func (w *writer) Waiting(ctx context.Context, take func(string)) error {
+// Waiting implements secretcopy.WaitingClusters.
+func (w *clusterWriter) Waiting(ctx context.Context, take func(string)) error {
 	_, err := w.hub.connections.List(ctx, metav1.ListOptions{ResourceVersion: "0"}, func(connection *fleetv1alpha1.ClusterConnection) {
-		if w.waits(connection) {
+		if w.isWaiting(connection) {
 			take(connection.Name)
 		}
 	})
@@ -105,50 +105,50 @@ func (w *writer) Waiting(ctx context.Context, take func(string)) error {
 	return nil
 }
 
-// waits reports whether there is something to look for.
-func (w *writer) waits(connection *fleetv1alpha1.ClusterConnection) bool {
+// isWaiting reports whether there is something to look for.
+func (w *clusterWriter) isWaiting(connection *fleetv1alpha1.ClusterConnection) bool {
 	return connection.Cluster != nil && connection.Cluster.DeletionTimestamp.IsZero() && slices.ContainsFunc(connection.Cluster.AwaitedSecrets,
-		func(awaited fleetv1alpha1.AwaitedSecret) bool { return !w.late(awaited) })
+		func(awaited fleetv1alpha1.AwaitedSecret) bool { return !w.isTooLate(awaited) })
 }
 
-// late reports whether a Secret that exists now comes too late.
-func (w *writer) late(awaited fleetv1alpha1.AwaitedSecret) bool {
+// isTooLate reports whether a Secret that exists now comes too late.
+func (w *clusterWriter) isTooLate(awaited fleetv1alpha1.AwaitedSecret) bool {
 	return w.clock.Now().Sub(awaited.RequestedAt.Time) > awaitedTimeMax
 }
 
-// CopyAwaited implements secretcopy.Clusters. A copy counts once the record of it is
+// CopyAwaited implements secretcopy.WaitingClusters. A copy counts once the record of it is
 // removed from the ClusterConnection as it was read: if somebody wrote to that in
 // between, and be it another reference, all is done again, so that the copy is that
 // of the Secret in the reference.
-func (w *writer) CopyAwaited(ctx context.Context, name string) (bool, error) {
+func (w *clusterWriter) CopyAwaited(ctx context.Context, name string) (bool, error) {
 	written := map[string]bool{}
 	for range retriesMax {
-		connection, err := w.present(ctx, name)
+		connection, err := w.presentConnection(ctx, name)
 		if err != nil || connection == nil {
 			return false, err
 		}
 		before := connection.Cluster.DeepCopy()
-		if err := w.copyTo(ctx, connection, written); err != nil {
+		if err := w.copyAwaitedSecrets(ctx, connection, written); err != nil {
 			return true, err
 		}
 		if len(written) == 0 && equality.Semantic.DeepEqual(before, connection.Cluster) {
-			return w.waits(connection), nil
+			return w.isWaiting(connection), nil
 		}
 		stored, err := w.hub.connections.Update(ctx, connection, metav1.UpdateOptions{FieldManager: fieldManager})
 		switch {
 		case apierrors.IsConflict(err):
 		case err != nil:
-			return true, problem(err, name)
+			return true, translateHubError(err, name)
 		default:
-			return w.waits(stored), nil
+			return w.isWaiting(stored), nil
 		}
 	}
-	return true, conflict(name)
+	return true, conflictError(name)
 }
 
-// present returns the ClusterConnection of a cluster, nil if the cluster is gone, or
+// presentConnection returns the ClusterConnection of a cluster, nil if the cluster is gone, or
 // about to go, or another one of the name.
-func (w *writer) present(ctx context.Context, name string) (*fleetv1alpha1.ClusterConnection, error) {
+func (w *clusterWriter) presentConnection(ctx context.Context, name string) (*fleetv1alpha1.ClusterConnection, error) {
 	connection, err := w.hub.connections.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, unlessNotFound(err, name)
@@ -167,19 +167,19 @@ func unlessNotFound(err error, name string) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return problem(err, name)
+	return translateHubError(err, name)
 }
 
-// copyTo copies what a Cluster waits for and what was written for it before, and
+// copyAwaitedSecrets copies what a Cluster waits for and what was written for it before, and
 // changes in memory what it waits for still.
-func (w *writer) copyTo(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, written map[string]bool) error {
+func (w *clusterWriter) copyAwaitedSecrets(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, written map[string]bool) error {
 	var left []fleetv1alpha1.AwaitedSecret
-	for _, ref := range secretcopy.References(&v1alpha1.Cluster{}, translate.Cluster(connection)) {
-		awaited := projection.Awaited(connection, ref.To)
+	for _, ref := range secretcopy.BegunReferences(&v1alpha1.Cluster{}, translate.ClusterFromConnection(connection)) {
+		awaited := projection.AwaitedSecretFor(connection, ref.To)
 		if awaited == nil && !written[ref.To] {
 			continue
 		}
-		why, err := w.copyOne(ctx, connection.Name, ref, awaited)
+		why, err := w.copyAwaitedSecret(ctx, connection.Name, ref, awaited)
 		if err != nil {
 			return err
 		}
@@ -195,22 +195,22 @@ func (w *writer) copyTo(ctx context.Context, connection *fleetv1alpha1.ClusterCo
 	return nil
 }
 
-// copyOne copies a Secret, if whoever asked for that may read it. It returns why it
+// copyAwaitedSecret copies a Secret, if whoever asked for that may read it. It returns why it
 // does not: what somebody has to do.
-func (w *writer) copyOne(ctx context.Context, cluster string, ref secretcopy.Reference, awaited *fleetv1alpha1.AwaitedSecret) (string, error) {
-	if awaited != nil && w.late(*awaited) {
-		return fmt.Sprintf("Secret %s was not created within a day, so it is not copied any more: remove the reference, and write it again", ref.Source()), nil
+func (w *clusterWriter) copyAwaitedSecret(ctx context.Context, cluster string, ref secretcopy.CopyReference, awaited *fleetv1alpha1.AwaitedSecret) (string, error) {
+	if awaited != nil && w.isTooLate(*awaited) {
+		return fmt.Sprintf("Secret %s was not created within a day, so it is not copied any more: remove the reference, and write it again", ref.SourceName()), nil
 	}
-	data, found, err := w.readFor(ctx, cluster, ref, awaited)
+	data, found, err := w.readForRequester(ctx, cluster, ref, awaited)
 	if err == nil && !found {
-		return notYet(ref), nil
+		return notYetMessage(ref), nil
 	}
 	if err == nil {
-		err = w.secrets.Write(ctx, cluster, ref, data)
+		err = w.secrets.WriteCopy(ctx, cluster, ref, data)
 	}
 	switch {
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
-		return fmt.Sprintf("Secret %s is not copied: %v", ref.Source(), err), nil
+		return fmt.Sprintf("Secret %s is not copied: %v", ref.SourceName(), err), nil
 	case err != nil:
 		return "", err
 	}
@@ -218,10 +218,10 @@ func (w *writer) copyOne(ctx context.Context, cluster string, ref secretcopy.Ref
 	return "", nil
 }
 
-// readFor reads a Secret for whoever asked for its copy; nil is that the reference
+// readForRequester reads a Secret for whoever asked for its copy; nil is that the reference
 // was reviewed when it was written.
-func (w *writer) readFor(
-	ctx context.Context, cluster string, ref secretcopy.Reference, awaited *fleetv1alpha1.AwaitedSecret,
+func (w *clusterWriter) readForRequester(
+	ctx context.Context, cluster string, ref secretcopy.CopyReference, awaited *fleetv1alpha1.AwaitedSecret,
 ) (map[string][]byte, bool, error) {
 	if awaited != nil {
 		who := awaited.Requester
@@ -230,10 +230,10 @@ func (w *writer) readFor(
 			return nil, false, err
 		}
 	}
-	return w.secrets.Read(ctx, cluster, ref) //nolint:wrapcheck // it is about the Cluster already
+	return w.secrets.ReadSource(ctx, cluster, ref) //nolint:wrapcheck // it is about the Cluster already
 }
 
-// notYet says that a Secret does not exist, and what to do.
-func notYet(ref secretcopy.Reference) string {
-	return fmt.Sprintf("Secret %s does not exist yet: create it with the key token, and the hub copies it within %s", ref.Source(), secretcopy.LookMax)
+// notYetMessage says that a Secret does not exist, and what to do.
+func notYetMessage(ref secretcopy.CopyReference) string {
+	return fmt.Sprintf("Secret %s does not exist yet: create it with the key token, and the hub copies it within %s", ref.SourceName(), secretcopy.LookMax)
 }

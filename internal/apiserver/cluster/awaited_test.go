@@ -24,7 +24,7 @@ import (
 // racing is the one ClusterConnection of a hub, whose first write loses against
 // another one.
 type racing struct {
-	connections
+	connectionStore
 	stored *fleetv1alpha1.ClusterConnection
 	// other is that write; it is nil once it was made.
 	other func(*fleetv1alpha1.ClusterConnection)
@@ -38,14 +38,14 @@ func (r *racing) Update(_ context.Context, c *fleetv1alpha1.ClusterConnection, _
 	if r.other != nil {
 		r.other(r.stored)
 		r.other = nil
-		return nil, conflict(c.Name)
+		return nil, conflictError(c.Name)
 	}
 	r.stored = c.DeepCopy()
 	return c, nil
 }
 
 // member is the ManagedCluster of the cluster.
-type member struct{ managedClusters }
+type member struct{ managedClusterStore }
 
 func (member) Get(context.Context, string, metav1.GetOptions) (*clusterv1.ManagedCluster, error) {
 	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "u"}}, nil
@@ -83,10 +83,10 @@ func TestACopyThatIsOvertakenIsMadeAnew(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			w := &writer{
-				hub:     &hub{connections: &racing{stored: stored, other: test.other}, clusters: member{}},
-				secrets: secretcopy.Copier{Core: core, View: shown(), FieldManager: fieldManager},
-				rights: rights{reviewer: access.Func(func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, string, error) {
+			w := &clusterWriter{
+				hub:     &hubStore{connections: &racing{stored: stored, other: test.other}, clusters: member{}},
+				secrets: secretcopy.SecretCopier{Core: core, View: clusterView(), FieldManager: fieldManager},
+				rights: requesterRights{reviewer: access.ReviewerFunc(func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, string, error) {
 					return true, "", nil
 				})},
 				clock: clocktesting.NewFakePassiveClock(now),

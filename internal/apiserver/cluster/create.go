@@ -36,16 +36,16 @@ func (s *Storage) Create(ctx context.Context, obj runtime.Object, validate rest.
 		}
 	}
 	if len(o.DryRun) == 0 { // nothing is left half made by what the hub does not take
-		if _, err := s.createOnce(ctx, cluster, []string{metav1.DryRunAll}); err != nil {
+		if _, err := s.createWithRetries(ctx, cluster, []string{metav1.DryRunAll}); err != nil {
 			return nil, err
 		}
 	}
-	return s.createOnce(ctx, cluster, o.DryRun)
+	return s.createWithRetries(ctx, cluster, o.DryRun)
 }
 
-func (s *Storage) createOnce(ctx context.Context, cluster *v1alpha1.Cluster, dryRun []string) (runtime.Object, error) {
+func (s *Storage) createWithRetries(ctx context.Context, cluster *v1alpha1.Cluster, dryRun []string) (runtime.Object, error) {
 	for attempt := 1; ; attempt++ {
-		created, err := s.writer.create(ctx, cluster.DeepCopy(), dryRun)
+		created, err := s.writer.createCluster(ctx, cluster.DeepCopy(), dryRun)
 		if apierrors.IsConflict(err) && attempt < retriesMax {
 			continue
 		}

@@ -24,26 +24,26 @@ import (
 	fleetview "github.com/capstan-io/capstan/internal/cluster/view"
 )
 
-// create checks all of a new Cluster before it writes any of it.
-func (w *writer) create(ctx context.Context, cluster *v1alpha1.Cluster, dryRun []string) (*v1alpha1.Cluster, error) {
-	connection, mc, err := w.free(ctx, cluster.Name)
+// createCluster checks all of a new Cluster before it writes any of it.
+func (w *clusterWriter) createCluster(ctx context.Context, cluster *v1alpha1.Cluster, dryRun []string) (*v1alpha1.Cluster, error) {
+	connection, mc, err := w.connectionForCreate(ctx, cluster.Name)
 	if err != nil {
 		return nil, err
 	}
 	before := &v1alpha1.Cluster{}
 	if mc != nil {
-		projection.Refresh(connection, mc)
+		projection.RefreshMirror(connection, mc)
 		warnOfInheriting(ctx, mc)
-		inherit(cluster, connection)
-		before = translate.Cluster(connection)
+		inheritLabelsAndTaints(cluster, connection)
+		before = translate.ClusterFromConnection(connection)
 	}
 	if err := w.rights.mayCreate(ctx, before, cluster, connection); err != nil {
 		return nil, err
 	}
 	if mc == nil {
-		mc, err = w.declare(ctx, cluster, dryRun)
+		mc, err = w.createManagedCluster(ctx, cluster, dryRun)
 	} else {
-		err = w.try(ctx, connection, translate.Difference(before, cluster))
+		err = w.dryRunChange(ctx, connection, translate.IntentDifference(before, cluster))
 	}
 	if err != nil {
 		return nil, err
@@ -52,19 +52,19 @@ func (w *writer) create(ctx context.Context, cluster *v1alpha1.Cluster, dryRun [
 	if err != nil {
 		return nil, err
 	}
-	projection.Refresh(connection, mc)
+	projection.RefreshMirror(connection, mc)
 	id := w.newID()
 	cluster.Generation = max(connection.Cluster.Generation, 1)
-	if err := translate.Store(connection, cluster, id); err != nil {
+	if err := translate.StoreCluster(connection, cluster, id); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	await(connection, secretcopy.References(&v1alpha1.Cluster{}, cluster), missing)
-	translate.Accept(connection, id)
-	return w.write(ctx, connection, dryRun)
+	recordAwaited(connection, secretcopy.BegunReferences(&v1alpha1.Cluster{}, cluster), missing)
+	translate.AcceptCluster(connection, id)
+	return w.writeNewConnection(ctx, connection, dryRun)
 }
 
-// write stores the ClusterConnection of a new Cluster, which may be there already.
-func (w *writer) write(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, dryRun []string) (*v1alpha1.Cluster, error) {
+// writeNewConnection stores the ClusterConnection of a new Cluster, which may be there already.
+func (w *clusterWriter) writeNewConnection(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, dryRun []string) (*v1alpha1.Cluster, error) {
 	var stored *fleetv1alpha1.ClusterConnection
 	var err error
 	if connection.ResourceVersion == "" {
@@ -73,18 +73,18 @@ func (w *writer) write(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 		stored, err = w.hub.connections.Update(ctx, connection, metav1.UpdateOptions{DryRun: dryRun, FieldManager: fieldManager})
 	}
 	if apierrors.IsAlreadyExists(err) {
-		return nil, conflict(connection.Name) // the hub made the connection of its ManagedCluster meanwhile
+		return nil, conflictError(connection.Name) // the hub made the connection of its ManagedCluster meanwhile
 	}
 	if err != nil {
-		return nil, problem(err, connection.Name)
+		return nil, translateHubError(err, connection.Name)
 	}
-	w.watchOver(stored, dryRun)
-	return translate.Cluster(stored), nil
+	w.watchAwaitedSecrets(stored, dryRun)
+	return translate.ClusterFromConnection(stored), nil
 }
 
-// inherit adds the labels and taints of the ManagedCluster that a new Cluster
+// inheritLabelsAndTaints adds the labels and taints of the ManagedCluster that a new Cluster
 // takes over: those that it does not have itself stay.
-func inherit(cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) {
+func inheritLabelsAndTaints(cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) {
 	labels := maps.Clone(connection.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -113,18 +113,18 @@ func warnOfInheriting(ctx context.Context, mc *clusterv1.ManagedCluster) {
 	}
 }
 
-// free returns the ClusterConnection that a new Cluster is to have, which may be
+// connectionForCreate returns the ClusterConnection that a new Cluster is to have, which may be
 // new as well, and its ManagedCluster, nil if there is none. It fails if there is
 // such a Cluster already.
-func (w *writer) free(ctx context.Context, name string) (*fleetv1alpha1.ClusterConnection, *clusterv1.ManagedCluster, error) {
+func (w *clusterWriter) connectionForCreate(ctx context.Context, name string) (*fleetv1alpha1.ClusterConnection, *clusterv1.ManagedCluster, error) {
 	connection, err := w.hub.connections.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		connection = &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	case err != nil:
-		return nil, nil, problem(err, name)
-	case taken(connection.Cluster):
-		return nil, nil, apierrors.NewAlreadyExists(resource(), name)
+		return nil, nil, translateHubError(err, name)
+	case isNameTaken(connection.Cluster):
+		return nil, nil, apierrors.NewAlreadyExists(clusterResource(), name)
 	}
 	mc, err := w.hub.clusters.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -132,28 +132,28 @@ func (w *writer) free(ctx context.Context, name string) (*fleetv1alpha1.ClusterC
 		connection.Cluster = nil // that of an earlier one
 		return connection, nil, nil
 	case err != nil:
-		return nil, nil, problem(err, name)
+		return nil, nil, translateHubError(err, name)
 	case mc.DeletionTimestamp != nil || mc.Spec.HubAcceptsClient:
-		return nil, nil, apierrors.NewAlreadyExists(resource(), name)
+		return nil, nil, apierrors.NewAlreadyExists(clusterResource(), name)
 	}
 	return connection, mc, nil
 }
 
-// taken tells whether somebody accepted the cluster, or deletes it.
-func taken(c *fleetv1alpha1.ClusterProjection) bool {
+// isNameTaken reports whether somebody accepted the cluster, or deletes it.
+func isNameTaken(c *fleetv1alpha1.ClusterProjection) bool {
 	return c != nil && (c.Accepted || c.DeletionTimestamp != nil || c.Intent != nil && (c.Intent.Accept || c.Intent.Delete))
 }
 
-// declare creates the ManagedCluster of a new Cluster. It is not accepted yet.
-func (w *writer) declare(ctx context.Context, cluster *v1alpha1.Cluster, dryRun []string) (*clusterv1.ManagedCluster, error) {
+// createManagedCluster creates the ManagedCluster of a new Cluster. It is not accepted yet.
+func (w *clusterWriter) createManagedCluster(ctx context.Context, cluster *v1alpha1.Cluster, dryRun []string) (*clusterv1.ManagedCluster, error) {
 	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name}}
-	projection.Complete(mc, &fleetv1alpha1.ClusterIntent{Labels: cluster.Labels, Taints: cluster.Spec.Taints})
+	projection.CompleteIntent(mc, &fleetv1alpha1.ClusterIntent{Labels: cluster.Labels, Taints: cluster.Spec.Taints})
 	created, err := w.hub.clusters.Create(ctx, mc, metav1.CreateOptions{DryRun: dryRun, FieldManager: fieldManager})
 	if apierrors.IsAlreadyExists(err) {
-		return nil, conflict(cluster.Name)
+		return nil, conflictError(cluster.Name)
 	}
 	if err != nil {
-		return nil, problem(err, cluster.Name)
+		return nil, translateHubError(err, cluster.Name)
 	}
 	return created, nil
 }

@@ -23,7 +23,7 @@ func (s *Storage) Delete(ctx context.Context, name string, validate rest.Validat
 		o = &metav1.DeleteOptions{}
 	}
 	for attempt := 1; ; attempt++ {
-		deleted, err := s.remove(ctx, name, validate, o)
+		deleted, err := s.deleteOnce(ctx, name, validate, o)
 		versioned := o.Preconditions != nil && o.Preconditions.ResourceVersion != nil
 		if apierrors.IsConflict(err) && attempt < retriesMax && !versioned {
 			continue
@@ -35,12 +35,12 @@ func (s *Storage) Delete(ctx context.Context, name string, validate rest.Validat
 	}
 }
 
-func (s *Storage) remove(ctx context.Context, name string, validate rest.ValidateObjectFunc, o *metav1.DeleteOptions) (*v1alpha1.Cluster, error) {
-	connection, err := s.connection(ctx, name, metav1.GetOptions{})
+func (s *Storage) deleteOnce(ctx context.Context, name string, validate rest.ValidateObjectFunc, o *metav1.DeleteOptions) (*v1alpha1.Cluster, error) {
+	connection, err := s.getConnection(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	cluster := translate.Cluster(connection)
+	cluster := translate.ClusterFromConnection(connection)
 	if err := checkPreconditions(o.Preconditions, cluster); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (s *Storage) remove(ctx context.Context, name string, validate rest.Validat
 	}
 	now := metav1.NewTime(s.strategy.clock.Now()).Rfc3339Copy()
 	cluster.DeletionTimestamp = &now
-	return s.writer.store(ctx, connection, cluster, o.DryRun)
+	return s.writer.storeCluster(ctx, connection, cluster, o.DryRun)
 }
 
 // DeleteCollection implements rest.CollectionDeleter.

@@ -19,8 +19,8 @@ import (
 	"github.com/capstan-io/capstan/internal/apiserver/stored"
 )
 
-// connections are the ClusterConnections of the hub.
-type connections interface {
+// connectionStore are the ClusterConnections of the hub.
+type connectionStore interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*fleetv1alpha1.ClusterConnection, error)
 	List(ctx context.Context, o metav1.ListOptions, take func(*fleetv1alpha1.ClusterConnection)) (metav1.ListMeta, error)
 	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
@@ -29,20 +29,20 @@ type connections interface {
 	UpdateStatus(ctx context.Context, c *fleetv1alpha1.ClusterConnection, o metav1.UpdateOptions) (*fleetv1alpha1.ClusterConnection, error)
 }
 
-// managedClusters are the ManagedClusters of the hub.
-type managedClusters interface {
+// managedClusterStore are the ManagedClusters of the hub.
+type managedClusterStore interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*clusterv1.ManagedCluster, error)
 	Create(ctx context.Context, c *clusterv1.ManagedCluster, o metav1.CreateOptions) (*clusterv1.ManagedCluster, error)
 	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (*clusterv1.ManagedCluster, error)
 }
 
-// hub is what the hub stores. Nothing of it is cached.
-type hub struct {
-	connections connections
-	clusters    managedClusters
+// hubStore is what the hub stores. Nothing of it is cached.
+type hubStore struct {
+	connections connectionStore
+	clusters    managedClusterStore
 }
 
-func newHub(config *rest.Config) (*hub, error) {
+func newHubStore(config *rest.Config) (*hubStore, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, fleetv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -50,16 +50,16 @@ func newHub(config *rest.Config) (*hub, error) {
 		}
 	}
 	parameters := runtime.NewParameterCodec(scheme)
-	fleetClient, err := stored.Client(config, fleetv1alpha1.GroupVersion, scheme)
+	fleetClient, err := stored.NewHubClient(config, fleetv1alpha1.GroupVersion, scheme)
 	if err != nil {
 		return nil, err
 	}
-	clusterClient, err := stored.Client(config, clusterv1.GroupVersion, scheme)
+	clusterClient, err := stored.NewHubClient(config, clusterv1.GroupVersion, scheme)
 	if err != nil {
 		return nil, err
 	}
-	return &hub{
-		connections: stored.NewResource[fleetv1alpha1.ClusterConnection](fleetClient, parameters, "clusterconnections", ""),
+	return &hubStore{
+		connections: stored.NewHubResource[fleetv1alpha1.ClusterConnection](fleetClient, parameters, "clusterconnections", ""),
 		clusters: gentype.NewClient("managedclusters", clusterClient, parameters, "",
 			func() *clusterv1.ManagedCluster { return &clusterv1.ManagedCluster{} }),
 	}, nil

@@ -15,29 +15,31 @@ import (
 	"github.com/capstan-io/capstan/internal/apiserver/stored"
 )
 
-// shown is what Clusters are made of.
-func shown() stored.View {
-	return stored.View{
-		Shown: stored.Kind{Group: v1alpha1.GroupName, Resource: "clusters", Kind: "Cluster"},
-		Stored: []stored.Kind{
+// clusterView is what Clusters are made of.
+func clusterView() stored.ProjectedView {
+	return stored.ProjectedView{
+		Shown: stored.ResourceKind{Group: v1alpha1.GroupName, Resource: "clusters", Kind: "Cluster"},
+		Stored: []stored.ResourceKind{
 			{Group: fleetv1alpha1.GroupName, Resource: "clusterconnections", Kind: "ClusterConnection"},
 			{Group: clusterv1.GroupName, Resource: "managedclusters", Kind: "ManagedCluster"},
 		},
 	}
 }
 
-func resource() schema.GroupResource { return shown().Resource() }
+func clusterResource() schema.GroupResource { return clusterView().GroupResource() }
 
-func kind() schema.GroupKind { return v1alpha1.GroupVersion.WithKind("Cluster").GroupKind() }
+func clusterKind() schema.GroupKind { return v1alpha1.GroupVersion.WithKind("Cluster").GroupKind() }
 
-func notFound(name string) error { return shown().NotFound(name) }
+func notFoundError(name string) error { return clusterView().NotFoundError(name) }
 
-func conflict(name string) error { return shown().Conflict(name) }
+func conflictError(name string) error { return clusterView().ConflictError(name) }
 
-func forbidden(name string, err error) error { return apierrors.NewForbidden(resource(), name, err) }
+func forbiddenError(name string, err error) error {
+	return apierrors.NewForbidden(clusterResource(), name, err)
+}
 
-// problem returns what the hub says about a ClusterConnection or a ManagedCluster
+// translateHubError returns what the hub says about a ClusterConnection or a ManagedCluster
 // as what it means for the Cluster.
-func problem(err error, name string) error { return shown().Problem(err, name) }
+func translateHubError(err error, name string) error { return clusterView().TranslateError(err, name) }
 
 func errNoCluster(obj any) error { return fmt.Errorf("expected a Cluster, got %T", obj) }

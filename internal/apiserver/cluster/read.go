@@ -18,76 +18,76 @@ import (
 	"github.com/capstan-io/capstan/internal/apiserver/stored"
 )
 
-// reader reads Clusters.
-type reader struct{ connections connections }
+// clusterReader reads Clusters.
+type clusterReader struct{ connections connectionStore }
 
-// connection returns the ClusterConnection of a Cluster.
-func (r reader) connection(ctx context.Context, name string, o metav1.GetOptions) (*fleetv1alpha1.ClusterConnection, error) {
+// getConnection returns the ClusterConnection of a Cluster.
+func (r clusterReader) getConnection(ctx context.Context, name string, o metav1.GetOptions) (*fleetv1alpha1.ClusterConnection, error) {
 	connection, err := r.connections.Get(ctx, name, o)
 	if err != nil {
-		return nil, problem(err, name)
+		return nil, translateHubError(err, name)
 	}
 	if connection.Cluster == nil {
-		return nil, notFound(name)
+		return nil, notFoundError(name)
 	}
 	return connection, nil
 }
 
 // Get implements rest.Getter. Without a resource version the hub answers with
 // what is stored, so "not found" is true.
-func (r reader) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
-	connection, err := r.connection(ctx, name, *o)
+func (r clusterReader) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
+	connection, err := r.getConnection(ctx, name, *o)
 	if err != nil {
 		return nil, err
 	}
-	return translate.Cluster(connection), nil
+	return translate.ClusterFromConnection(connection), nil
 }
 
 // List implements rest.Lister. Versions, pages and selectors are the hub's; a
 // page may be shorter than its limit by ClusterConnections of no ManagedCluster.
-func (r reader) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
-	options, err := stored.ListOptions(o)
+func (r clusterReader) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
+	options, err := stored.HubListOptions(o)
 	if err != nil {
 		return nil, err
 	}
 	list := &v1alpha1.ClusterList{Items: []v1alpha1.Cluster{}}
 	list.ListMeta, err = r.connections.List(ctx, options, func(from *fleetv1alpha1.ClusterConnection) {
-		if cluster := translate.Cluster(from); cluster != nil {
+		if cluster := translate.ClusterFromConnection(from); cluster != nil {
 			list.Items = append(list.Items, *cluster)
 		}
 	})
 	if err != nil {
-		return nil, problem(err, "")
+		return nil, translateHubError(err, "")
 	}
 	return list, nil
 }
 
 // Watch implements rest.Watcher.
-func (r reader) Watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
-	options, err := stored.ListOptions(o)
+func (r clusterReader) Watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
+	options, err := stored.HubListOptions(o)
 	if err != nil {
 		return nil, err
 	}
 	options.Watch = true
 	events, err := r.connections.Watch(ctx, options)
 	if err != nil {
-		return nil, problem(err, "")
+		return nil, translateHubError(err, "")
 	}
-	view := &view{hidden: sets.New[string]()}
-	return watch.Filter(events, view.see), nil
+	view := &watchView{hidden: sets.New[string]()}
+	return watch.Filter(events, view.translateEvent), nil
 }
 
-// view is what one watcher sees. It knows by name which ClusterConnections are no
+// watchView is what one watcher sees. It knows by name which ClusterConnections are no
 // Clusters, so that one which becomes a Cluster is added for the watcher.
-type view struct{ hidden sets.Set[string] }
+type watchView struct{ hidden sets.Set[string] }
 
-// see returns an event of a ClusterConnection as one of its Cluster, and whether
+// translateEvent returns an event of a ClusterConnection as one of its Cluster, and whether
 // there is one.
-func (v *view) see(event watch.Event) (watch.Event, bool) {
+func (v *watchView) translateEvent(event watch.Event) (watch.Event, bool) {
 	connection, ok := event.Object.(*fleetv1alpha1.ClusterConnection)
 	if !ok {
 		if status, failed := event.Object.(*metav1.Status); failed {
-			event.Object = shown().Describe(status)
+			event.Object = clusterView().TranslateStatus(status)
 		}
 		return event, true
 	}
@@ -98,9 +98,9 @@ func (v *view) see(event watch.Event) (watch.Event, bool) {
 		}
 		return event, true
 	}
-	cluster := translate.Cluster(connection)
+	cluster := translate.ClusterFromConnection(connection)
 	if cluster == nil {
-		return v.hide(event, connection)
+		return v.hideEvent(event, connection)
 	}
 	if v.hidden.Has(connection.Name) {
 		v.hidden.Delete(connection.Name)
@@ -112,9 +112,9 @@ func (v *view) see(event watch.Event) (watch.Event, bool) {
 	return event, true
 }
 
-// hide says that a Cluster is gone when its ClusterConnection stops being one.
+// hideEvent says that a Cluster is gone when its ClusterConnection stops being one.
 // Whether it was one is not known if the watch began later.
-func (v *view) hide(event watch.Event, connection *fleetv1alpha1.ClusterConnection) (watch.Event, bool) {
+func (v *watchView) hideEvent(event watch.Event, connection *fleetv1alpha1.ClusterConnection) (watch.Event, bool) {
 	known := v.hidden.Has(connection.Name)
 	if event.Type == watch.Deleted {
 		v.hidden.Delete(connection.Name)

@@ -20,17 +20,17 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/access"
 )
 
-// rights decides whether the user may do by way of a Cluster what the account of
+// requesterRights decides whether the user may do by way of a Cluster what the account of
 // this program can do: to be allowed to write Clusters is not enough for it.
-type rights struct{ reviewer access.Reviewer }
+type requesterRights struct{ reviewer access.Reviewer }
 
 // mayCreate requires the right to accept the cluster, besides those for what the
 // Cluster says. Before is what was there of it.
-func (r rights) mayCreate(ctx context.Context, before, cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) error {
+func (r requesterRights) mayCreate(ctx context.Context, before, cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) error {
 	accept := authorizationv1.ResourceAttributes{
 		Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "accept", Verb: "update", Name: cluster.Name,
 	}
-	if err := r.require(ctx, cluster.Name, "a Cluster that is created is accepted by the hub, which", accept); err != nil {
+	if err := r.requireRight(ctx, cluster.Name, "a Cluster that is created is accepted by the hub, which", accept); err != nil {
 		return err
 	}
 	if set := cluster.Labels[clusterv1.LabelClusterSet]; set != clusterv1.DefaultClusterSet && set == before.Labels[clusterv1.LabelClusterSet] {
@@ -44,7 +44,7 @@ func (r rights) mayCreate(ctx context.Context, before, cluster *v1alpha1.Cluster
 }
 
 // mayUpdate requires the rights for what changes.
-func (r rights) mayUpdate(ctx context.Context, before, after *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) error {
+func (r requesterRights) mayUpdate(ctx context.Context, before, after *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) error {
 	if err := r.mayJoin(ctx, before, after); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (r rights) mayUpdate(ctx context.Context, before, after *v1alpha1.Cluster, 
 }
 
 // mayJoin requires the right to join both sets between which a cluster moves.
-func (r rights) mayJoin(ctx context.Context, before, after *v1alpha1.Cluster) error {
+func (r requesterRights) mayJoin(ctx context.Context, before, after *v1alpha1.Cluster) error {
 	from := before.Labels[clusterv1.LabelClusterSet]
 	to := after.Labels[clusterv1.LabelClusterSet]
 	if from == to {
@@ -65,7 +65,7 @@ func (r rights) mayJoin(ctx context.Context, before, after *v1alpha1.Cluster) er
 		what := authorizationv1.ResourceAttributes{
 			Group: clusterv1.GroupName, Resource: "managedclustersets", Subresource: "join", Verb: "create", Name: set,
 		}
-		if err := r.require(ctx, after.Name, fmt.Sprintf("adding the cluster to the set %q or removing it (label %s)", set, clusterv1.LabelClusterSet), what); err != nil {
+		if err := r.requireRight(ctx, after.Name, fmt.Sprintf("adding the cluster to the set %q or removing it (label %s)", set, clusterv1.LabelClusterSet), what); err != nil {
 			return err
 		}
 	}
@@ -75,15 +75,15 @@ func (r rights) mayJoin(ctx context.Context, before, after *v1alpha1.Cluster) er
 // mayConnect requires the right to read each Secret that the change would send
 // somewhere else, or would begin to use: otherwise whoever may write Clusters
 // could have any token sent to a server of theirs.
-func (r rights) mayConnect(ctx context.Context, before, after *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) error {
-	moved := movesTo(&before.Spec, &after.Spec)
+func (r requesterRights) mayConnect(ctx context.Context, before, after *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) error {
+	moved := movesCredentials(&before.Spec, &after.Spec)
 	for _, s := range []struct {
 		field         string
 		before, after *v1alpha1.LocalSecretReference
 		// used is the Secret in the namespace of the cluster that is sent already.
 		used string
 	}{
-		{"secretRef", before.Spec.SecretRef, sent(after), translate.LocalSecret(connection)},
+		{"secretRef", before.Spec.SecretRef, sentSecretRef(after), translate.LocalSecret(connection)},
 		{"impersonatorSecretRef", before.Spec.ImpersonatorSecretRef, after.Spec.ImpersonatorSecretRef, localName(connection.Spec.ImpersonatorSecretRef)},
 	} {
 		if s.after == nil {
@@ -103,9 +103,9 @@ func (r rights) mayConnect(ctx context.Context, before, after *v1alpha1.Cluster,
 	return nil
 }
 
-// sent returns the Secret that is sent to a cluster: without a reference, that of
+// sentSecretRef returns the Secret that is sent to a cluster: without a reference, that of
 // a Push cluster is the default.
-func sent(cluster *v1alpha1.Cluster) *v1alpha1.LocalSecretReference {
+func sentSecretRef(cluster *v1alpha1.Cluster) *v1alpha1.LocalSecretReference {
 	if cluster.Spec.SecretRef == nil && cluster.Spec.SyncMode == v1alpha1.Push {
 		return &v1alpha1.LocalSecretReference{Namespace: cluster.Name, Name: fleetv1alpha1.DefaultSecretName}
 	}
@@ -119,21 +119,21 @@ func localName(ref *fleetv1alpha1.SecretReference) string {
 	return ref.Name
 }
 
-// movesTo tells whether credentials would go somewhere else, or to somebody in
+// movesCredentials reports whether credentials would go somewhere else, or to somebody in
 // between.
-func movesTo(before, after *v1alpha1.ClusterSpec) bool {
+func movesCredentials(before, after *v1alpha1.ClusterSpec) bool {
 	return before.APIEndpoint != after.APIEndpoint || before.ProxyURL != after.ProxyURL ||
 		!maps.Equal(before.ProxyHeader, after.ProxyHeader) || before.InsecureSkipTLSVerification != after.InsecureSkipTLSVerification
 }
 
-func (r rights) mayRead(ctx context.Context, cluster, why string, secret v1alpha1.LocalSecretReference) error {
-	return r.require(ctx, cluster, why, authorizationv1.ResourceAttributes{
+func (r requesterRights) mayRead(ctx context.Context, cluster, why string, secret v1alpha1.LocalSecretReference) error {
+	return r.requireRight(ctx, cluster, why, authorizationv1.ResourceAttributes{
 		Resource: "secrets", Verb: "get", Namespace: secret.Namespace, Name: secret.Name,
 	})
 }
 
-// require refuses the request unless its user has a right.
-func (r rights) require(ctx context.Context, cluster, why string, what authorizationv1.ResourceAttributes) error {
+// requireRight refuses the request unless its user has a right.
+func (r requesterRights) requireRight(ctx context.Context, cluster, why string, what authorizationv1.ResourceAttributes) error {
 	requester, ok := request.UserFrom(ctx)
 	if !ok {
 		return apierrors.NewInternalError(fmt.Errorf("the request for Cluster %q has no user", cluster))
@@ -145,7 +145,7 @@ func (r rights) require(ctx context.Context, cluster, why string, what authoriza
 		}
 		user.Extra[key] = values
 	}
-	may, reason, err := r.reviewer.May(ctx, user, what)
+	may, reason, err := r.reviewer.IsAllowed(ctx, user, what)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -155,5 +155,5 @@ func (r rights) require(ctx context.Context, cluster, why string, what authoriza
 	if reason != "" {
 		reason = " (" + reason + ")"
 	}
-	return forbidden(cluster, fmt.Errorf("%s requires a permission that user %q does not have: %s%s", why, user.Username, access.Describe(what), reason))
+	return forbiddenError(cluster, fmt.Errorf("%s requires a permission that user %q does not have: %s%s", why, user.Username, access.DescribePermission(what), reason))
 }

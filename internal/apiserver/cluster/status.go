@@ -51,16 +51,16 @@ func (s *StatusStorage) Update(
 	validate rest.ValidateObjectUpdateFunc, _ bool, o *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
 	for attempt := 1; ; attempt++ {
-		connection, err := s.clusters.connection(ctx, name, metav1.GetOptions{})
+		connection, err := s.clusters.getConnection(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, false, err
 		}
-		before := translate.Cluster(connection)
-		conditions, err := s.updated(ctx, change, validate, before)
+		before := translate.ClusterFromConnection(connection)
+		conditions, err := s.updatedConditions(ctx, change, validate, before)
 		if err != nil {
 			return nil, false, err
 		}
-		all := translate.Conditions(connection, conditions)
+		all := translate.MergeConditions(connection, conditions)
 		if equality.Semantic.DeepEqual(all, connection.Status.Conditions) {
 			return before, false, nil
 		}
@@ -70,15 +70,15 @@ func (s *StatusStorage) Update(
 			continue
 		}
 		if err != nil {
-			return nil, false, problem(err, name)
+			return nil, false, translateHubError(err, name)
 		}
-		return translate.Cluster(stored), false, nil
+		return translate.ClusterFromConnection(stored), false, nil
 	}
 }
 
-// updated returns the conditions that a write of the status has. It fails if the
+// updatedConditions returns the conditions that a write of the status has. It fails if the
 // user wrote it of another version.
-func (s *StatusStorage) updated(
+func (s *StatusStorage) updatedConditions(
 	ctx context.Context, change rest.UpdatedObjectInfo, validate rest.ValidateObjectUpdateFunc, before *v1alpha1.Cluster,
 ) ([]metav1.Condition, error) {
 	if err := checkPreconditions(change.Preconditions(), before); err != nil {
@@ -93,15 +93,15 @@ func (s *StatusStorage) updated(
 		return nil, apierrors.NewBadRequest(errNoCluster(obj).Error())
 	}
 	if written.ResourceVersion != "" && written.ResourceVersion != before.ResourceVersion {
-		return nil, conflict(before.Name)
+		return nil, conflictError(before.Name)
 	}
-	for _, ignored := range translate.Ignored(before, written) {
+	for _, ignored := range translate.IgnoredStatusPaths(before, written) {
 		warning.AddWarning(ctx, "", ignored+" is not written: the hub says it by what the agent of the cluster reports; write a condition of a type of your own")
 	}
 	after := before.DeepCopy()
 	after.Status.Conditions = written.Status.Conditions
-	if problems := validation.Conditions(after.Status.Conditions); len(problems) > 0 {
-		return nil, apierrors.NewInvalid(kind(), before.Name, problems)
+	if problems := validation.ValidateConditions(after.Status.Conditions); len(problems) > 0 {
+		return nil, apierrors.NewInvalid(clusterKind(), before.Name, problems)
 	}
 	return after.Status.Conditions, validateAll(ctx, validate, after, before)
 }

@@ -31,9 +31,9 @@ var (
 	_ rest.ResetFieldsStrategy  = &StatusStorage{}
 )
 
-// AddToScheme makes Clusters known as what is served and as what requests are
+// AddClustersToScheme makes Clusters known as what is served and as what requests are
 // decoded into: both are the same type.
-func AddToScheme(scheme *runtime.Scheme) error {
+func AddClustersToScheme(scheme *runtime.Scheme) error {
 	internal := schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal}
 	scheme.AddKnownTypes(internal, &v1alpha1.Cluster{}, &v1alpha1.ClusterList{})
 	return v1alpha1.AddToScheme(scheme)
@@ -41,24 +41,24 @@ func AddToScheme(scheme *runtime.Scheme) error {
 
 // Storage serves clusters.
 type Storage struct {
-	reader
-	printer
-	writer   *writer
-	strategy strategy
+	clusterReader
+	clusterPrinter
+	writer   *clusterWriter
+	strategy clusterStrategy
 }
 
-// Options is what Storage needs.
-type Options struct {
+// StorageOptions is what Storage needs.
+type StorageOptions struct {
 	// Hub is the API server whose ClusterConnections are served.
 	Hub *clientrest.Config
-	// Scheme knows Cluster, by AddToScheme.
+	// Scheme knows Cluster, by AddClustersToScheme.
 	Scheme *runtime.Scheme
 	Clock  clock.Clock
 }
 
 // NewStorage returns the storage of clusters and of clusters/status.
-func NewStorage(o Options) (*Storage, *StatusStorage, error) {
-	h, err := newHub(o.Hub)
+func NewStorage(o StorageOptions) (*Storage, *StatusStorage, error) {
+	h, err := newHubStore(o.Hub)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -67,24 +67,24 @@ func NewStorage(o Options) (*Storage, *StatusStorage, error) {
 		return nil, nil, fmt.Errorf("set up the client of the hub: %w", err)
 	}
 	s := &Storage{
-		reader:   reader{connections: h.connections},
-		printer:  printer{clock: o.Clock},
-		strategy: newStrategy(o.Scheme, o.Clock),
-		writer: &writer{
+		clusterReader:  clusterReader{connections: h.connections},
+		clusterPrinter: clusterPrinter{clock: o.Clock},
+		strategy:       newClusterStrategy(o.Scheme, o.Clock),
+		writer: &clusterWriter{
 			hub:     h,
-			secrets: secretcopy.Copier{Core: core, View: shown(), FieldManager: fieldManager},
-			rights:  rights{reviewer: access.New(core.AuthorizationV1().SubjectAccessReviews())},
+			secrets: secretcopy.SecretCopier{Core: core, View: clusterView(), FieldManager: fieldManager},
+			rights:  requesterRights{reviewer: access.NewAccessReviewer(core.AuthorizationV1().SubjectAccessReviews())},
 			newID:   func() string { return string(uuid.NewUUID()) },
 			clock:   o.Clock,
 		},
 	}
-	s.writer.loop = secretcopy.NewLoop(s.writer, o.Clock)
+	s.writer.loop = secretcopy.NewCopyLoop(s.writer, o.Clock)
 	return s, &StatusStorage{clusters: s}, nil
 }
 
 // CopyAwaitedSecrets copies Secrets that Clusters refer to and that do not exist
 // yet, as soon as they do, until ctx ends.
-func (s *Storage) CopyAwaitedSecrets(ctx context.Context) { s.writer.loop.Run(ctx) }
+func (s *Storage) CopyAwaitedSecrets(ctx context.Context) { s.writer.loop.RunCopyLoop(ctx) }
 
 // New implements rest.Storage.
 func (s *Storage) New() runtime.Object { return &v1alpha1.Cluster{} }

@@ -20,30 +20,30 @@ import (
 	"github.com/capstan-io/capstan/internal/apiserver/cluster/validation"
 )
 
-var _ rest.RESTCreateUpdateStrategy = strategy{}
+var _ rest.RESTCreateUpdateStrategy = clusterStrategy{}
 
-// strategy is what becomes of a Cluster between the request and the validation.
-type strategy struct {
+// clusterStrategy is what becomes of a Cluster between the request and the validation.
+type clusterStrategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	clock clock.PassiveClock
 }
 
-func newStrategy(typer runtime.ObjectTyper, clock clock.PassiveClock) strategy {
-	return strategy{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator, clock: clock}
+func newClusterStrategy(typer runtime.ObjectTyper, clock clock.PassiveClock) clusterStrategy {
+	return clusterStrategy{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator, clock: clock}
 }
 
 // NamespaceScoped implements rest.RESTCreateUpdateStrategy.
-func (strategy) NamespaceScoped() bool { return false }
+func (clusterStrategy) NamespaceScoped() bool { return false }
 
 // AllowCreateOnUpdate implements rest.RESTCreateUpdateStrategy.
-func (strategy) AllowCreateOnUpdate(context.Context) bool { return false }
+func (clusterStrategy) AllowCreateOnUpdate(context.Context) bool { return false }
 
 // AllowUnconditionalUpdate implements rest.RESTCreateUpdateStrategy.
-func (strategy) AllowUnconditionalUpdate(context.Context) bool { return true }
+func (clusterStrategy) AllowUnconditionalUpdate(context.Context) bool { return true }
 
 // PrepareForCreate sets the defaults.
-func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+func (s clusterStrategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	cluster, ok := obj.(*v1alpha1.Cluster)
 	if !ok {
 		return
@@ -56,12 +56,12 @@ func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	if len(cluster.Spec.ResourceModels) == 0 {
 		cluster.Spec.ResourceModels = translate.DefaultModels()
 	}
-	s.prepare(cluster, nil)
+	s.normalizeAndDate(cluster, nil)
 }
 
 // PrepareForUpdate keeps what a write of the spec does not change, and counts
 // changes of the spec.
-func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (s clusterStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	cluster, ok := obj.(*v1alpha1.Cluster)
 	before, isCluster := old.(*v1alpha1.Cluster)
 	if !ok || !isCluster {
@@ -77,22 +77,22 @@ func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	if before.DeletionTimestamp == nil && len(cluster.Finalizers) == 0 {
 		cluster.Finalizers = before.Finalizers // the hub has them while the Cluster is not deleted
 	}
-	s.prepare(cluster, before.Spec.Taints)
+	s.normalizeAndDate(cluster, before.Spec.Taints)
 	if translate.SpecChanged(before, cluster) {
 		cluster.Generation++
 	}
 }
 
-func (s strategy) prepare(cluster *v1alpha1.Cluster, before []corev1.Taint) {
-	translate.Normalize(cluster)
+func (s clusterStrategy) normalizeAndDate(cluster *v1alpha1.Cluster, before []corev1.Taint) {
+	translate.NormalizeZones(cluster)
 	for i := range cluster.Spec.Taints {
-		s.date(&cluster.Spec.Taints[i], before)
+		s.dateTaint(&cluster.Spec.Taints[i], before)
 	}
 }
 
-// date sets the time at which a taint was added: that of the same taint before,
+// dateTaint sets the time at which a taint was added: that of the same taint before,
 // and now for one that moves workloads away. The hub dates the others.
-func (s strategy) date(t *corev1.Taint, before []corev1.Taint) {
+func (s clusterStrategy) dateTaint(t *corev1.Taint, before []corev1.Taint) {
 	at := slices.IndexFunc(before, func(b corev1.Taint) bool { return b.Key == t.Key && b.Effect == t.Effect && b.Value == t.Value })
 	switch {
 	case at >= 0:
@@ -106,35 +106,35 @@ func (s strategy) date(t *corev1.Taint, before []corev1.Taint) {
 }
 
 // Validate implements rest.RESTCreateStrategy.
-func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+func (clusterStrategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	cluster, ok := obj.(*v1alpha1.Cluster)
 	if !ok {
 		return field.ErrorList{field.InternalError(field.NewPath(""), errNoCluster(obj))}
 	}
-	return validation.Create(cluster)
+	return validation.ValidateClusterCreate(cluster)
 }
 
 // ValidateUpdate implements rest.RESTUpdateStrategy.
-func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+func (clusterStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	cluster, ok := obj.(*v1alpha1.Cluster)
 	before, isCluster := old.(*v1alpha1.Cluster)
 	if !ok || !isCluster {
 		return field.ErrorList{field.InternalError(field.NewPath(""), errNoCluster(obj))}
 	}
-	return validation.Update(cluster, before)
+	return validation.ValidateClusterUpdate(cluster, before)
 }
 
 // WarningsOnCreate implements rest.RESTCreateStrategy.
-func (strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
-	return warnings(obj)
+func (clusterStrategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+	return insecureWarnings(obj)
 }
 
 // WarningsOnUpdate implements rest.RESTUpdateStrategy.
-func (strategy) WarningsOnUpdate(_ context.Context, obj, _ runtime.Object) []string {
-	return warnings(obj)
+func (clusterStrategy) WarningsOnUpdate(_ context.Context, obj, _ runtime.Object) []string {
+	return insecureWarnings(obj)
 }
 
-func warnings(obj runtime.Object) []string {
+func insecureWarnings(obj runtime.Object) []string {
 	if cluster, ok := obj.(*v1alpha1.Cluster); ok && cluster.Spec.InsecureSkipTLSVerification {
 		return []string{"spec.insecureSkipTLSVerification: whoever is between the hub and the cluster can steal the token"}
 	}
@@ -142,4 +142,4 @@ func warnings(obj runtime.Object) []string {
 }
 
 // Canonicalize implements rest.RESTCreateUpdateStrategy.
-func (strategy) Canonicalize(runtime.Object) {}
+func (clusterStrategy) Canonicalize(runtime.Object) {}

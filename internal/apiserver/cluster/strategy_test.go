@@ -25,7 +25,7 @@ func TestAnUpdateKeepsTheIDThatTheHubHasLearned(t *testing.T) {
 		"it is that of another":   {learned: "one", written: "two", want: "two", refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStrategy(nil, clock.RealClock{})
+			s := newClusterStrategy(nil, clock.RealClock{})
 			before, after := clusterWithID(c.learned), clusterWithID(c.written)
 			s.PrepareForUpdate(t.Context(), after, before)
 			if after.Spec.ID != c.want {

@@ -17,7 +17,7 @@ import (
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 )
 
-func columns() []metav1.TableColumnDefinition {
+func clusterColumns() []metav1.TableColumnDefinition {
 	const wide = 1
 	return []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: "Name of the cluster."},
@@ -33,26 +33,26 @@ func columns() []metav1.TableColumnDefinition {
 	}
 }
 
-// printer shows Clusters as a table.
-type printer struct{ clock clock.PassiveClock }
+// clusterPrinter shows Clusters as a table.
+type clusterPrinter struct{ clock clock.PassiveClock }
 
 // ConvertToTable implements rest.TableConvertor, with Karmada's columns.
-func (p printer) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
+func (p clusterPrinter) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
 	table := &metav1.Table{}
 	if o, ok := options.(*metav1.TableOptions); !ok || o == nil || !o.NoHeaders {
-		table.ColumnDefinitions = columns()
+		table.ColumnDefinitions = clusterColumns()
 	}
 	switch o := object.(type) {
 	case *v1alpha1.Cluster:
 		table.ResourceVersion = o.ResourceVersion
-		table.Rows = []metav1.TableRow{p.row(o)}
+		table.Rows = []metav1.TableRow{p.clusterRow(o)}
 	case *v1alpha1.ClusterList:
 		table.ResourceVersion = o.ResourceVersion
 		table.Continue = o.Continue
 		table.RemainingItemCount = o.RemainingItemCount
 		table.Rows = make([]metav1.TableRow, 0, len(o.Items))
 		for i := range o.Items {
-			table.Rows = append(table.Rows, p.row(&o.Items[i]))
+			table.Rows = append(table.Rows, p.clusterRow(&o.Items[i]))
 		}
 	default:
 		return nil, fmt.Errorf("a table shows Clusters, and not %T", object)
@@ -60,7 +60,7 @@ func (p printer) ConvertToTable(_ context.Context, object, options runtime.Objec
 	return table, nil
 }
 
-func (p printer) row(c *v1alpha1.Cluster) metav1.TableRow {
+func (p clusterPrinter) clusterRow(c *v1alpha1.Cluster) metav1.TableRow {
 	ready := "Unknown"
 	if condition := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterConditionReady); condition != nil {
 		ready = string(condition.Status)

@@ -29,7 +29,7 @@ func (s *Storage) Update(
 	validateUpdate rest.ValidateObjectUpdateFunc, mayCreate bool, o *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
 	for attempt := 1; ; attempt++ {
-		connection, err := s.connection(ctx, name, metav1.GetOptions{})
+		connection, err := s.getConnection(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) && mayCreate {
 			created, err := s.createByUpdate(ctx, change, validateCreate, o)
 			return created, err == nil, err
@@ -37,8 +37,8 @@ func (s *Storage) Update(
 		if err != nil {
 			return nil, false, err
 		}
-		before := translate.Cluster(connection)
-		after, err := s.updated(ctx, change, connection, before)
+		before := translate.ClusterFromConnection(connection)
+		after, err := s.updatedCluster(ctx, change, connection, before)
 		if err == nil {
 			err = validateAll(ctx, validateUpdate, after, before)
 		}
@@ -48,7 +48,7 @@ func (s *Storage) Update(
 		if equality.Semantic.DeepEqual(before, after) {
 			return before, false, nil
 		}
-		stored, err := s.writer.store(ctx, connection, after, o.DryRun)
+		stored, err := s.writer.storeCluster(ctx, connection, after, o.DryRun)
 		if apierrors.IsConflict(err) && attempt < retriesMax {
 			continue
 		}
@@ -70,9 +70,9 @@ func (s *Storage) createByUpdate(
 	return s.Create(ctx, obj, validate, &metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
 }
 
-// updated returns what a Cluster becomes. It fails if the user wrote it of another
+// updatedCluster returns what a Cluster becomes. It fails if the user wrote it of another
 // version; what a patch says of none is of the one that it is applied to.
-func (s *Storage) updated(
+func (s *Storage) updatedCluster(
 	ctx context.Context, change rest.UpdatedObjectInfo, connection *fleetv1alpha1.ClusterConnection, before *v1alpha1.Cluster,
 ) (*v1alpha1.Cluster, error) {
 	if err := checkPreconditions(change.Preconditions(), before); err != nil {
@@ -87,11 +87,11 @@ func (s *Storage) updated(
 		return nil, apierrors.NewBadRequest(errNoCluster(obj).Error())
 	}
 	if after.ResourceVersion != "" && after.ResourceVersion != before.ResourceVersion {
-		return nil, conflict(before.Name)
+		return nil, conflictError(before.Name)
 	}
 	after.ResourceVersion = before.ResourceVersion
 	after.TypeMeta = before.TypeMeta
-	translate.Locate(after, connection)
+	translate.LocateCluster(after, connection)
 	return after, rest.BeforeUpdate(s.strategy, ctx, after, before)
 }
 
@@ -107,9 +107,9 @@ func checkPreconditions(p *metav1.Preconditions, cluster *v1alpha1.Cluster) erro
 	case p == nil:
 		return nil
 	case p.UID != nil && *p.UID != cluster.UID:
-		return apierrors.NewConflict(resource(), cluster.Name, fmt.Errorf("the UID in the precondition (%s) is not that of the Cluster (%s)", *p.UID, cluster.UID))
+		return apierrors.NewConflict(clusterResource(), cluster.Name, fmt.Errorf("the UID in the precondition (%s) is not that of the Cluster (%s)", *p.UID, cluster.UID))
 	case p.ResourceVersion != nil && *p.ResourceVersion != cluster.ResourceVersion:
-		return apierrors.NewConflict(resource(), cluster.Name,
+		return apierrors.NewConflict(clusterResource(), cluster.Name,
 			fmt.Errorf("the resource version in the precondition (%s) is not that of the Cluster (%s)", *p.ResourceVersion, cluster.ResourceVersion))
 	default:
 		return nil

@@ -22,69 +22,69 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/projection"
 )
 
-// writer writes to the hub what becomes of a Cluster.
-type writer struct {
-	hub     *hub
-	secrets secretcopy.Copier
-	rights  rights
+// clusterWriter writes to the hub what becomes of a Cluster.
+type clusterWriter struct {
+	hub     *hubStore
+	secrets secretcopy.SecretCopier
+	rights  requesterRights
 	// newID returns a new id for an intent.
 	newID func() string
 	clock clock.PassiveClock
 	// loop looks at the Clusters whose Secrets do not exist yet.
-	loop *secretcopy.Loop
+	loop *secretcopy.CopyLoop
 }
 
-// store is the story of a write: may the user do that, would the ManagedCluster
+// storeCluster is the story of a write: may the user do that, would the ManagedCluster
 // take it, are the Secrets where they are needed or waited for, and then the one write.
-func (w *writer) store(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, cluster *v1alpha1.Cluster, dryRun []string) (*v1alpha1.Cluster, error) {
-	before := translate.Cluster(connection)
+func (w *clusterWriter) storeCluster(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, cluster *v1alpha1.Cluster, dryRun []string) (*v1alpha1.Cluster, error) {
+	before := translate.ClusterFromConnection(connection)
 	if err := w.rights.mayUpdate(ctx, before, cluster, connection); err != nil {
 		return nil, err
 	}
-	if err := w.try(ctx, connection, translate.Difference(before, cluster)); err != nil {
+	if err := w.dryRunChange(ctx, connection, translate.IntentDifference(before, cluster)); err != nil {
 		return nil, err
 	}
-	if err := translate.Store(connection, cluster, w.newID()); err != nil {
+	if err := translate.StoreCluster(connection, cluster, w.newID()); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	begun := secretcopy.References(before, cluster)
+	begun := secretcopy.BegunReferences(before, cluster)
 	if len(begun) > 0 { // none is written for a Cluster that the hub does not take
 		if _, err := w.hub.connections.Update(ctx, connection, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager}); err != nil {
-			return nil, problem(err, cluster.Name)
+			return nil, translateHubError(err, cluster.Name)
 		}
 	}
 	missing, err := w.copySecrets(ctx, before, cluster, dryRun)
 	if err != nil {
 		return nil, err
 	}
-	await(connection, begun, missing)
+	recordAwaited(connection, begun, missing)
 	stored, err := w.hub.connections.Update(ctx, connection, metav1.UpdateOptions{DryRun: dryRun, FieldManager: fieldManager})
 	if err != nil {
-		return nil, problem(err, cluster.Name)
+		return nil, translateHubError(err, cluster.Name)
 	}
-	w.watchOver(stored, dryRun)
-	return translate.Cluster(stored), nil
+	w.watchAwaitedSecrets(stored, dryRun)
+	return translate.ClusterFromConnection(stored), nil
 }
 
 // fieldManager is that of this program on the hub.
 const fieldManager = "capstan-apiserver"
 
-// try asks the hub whether the ManagedCluster would take a change of its labels
+// dryRunChange asks the hub whether the ManagedCluster would take a change of its labels
 // and taints, so that the user hears what is wrong with it. An intent that the
 // hub has completed already is dropped from the connection, but for a deletion,
 // which comes last: what it says must not be done again.
-func (w *writer) try(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, change fleetv1alpha1.ClusterIntent) error {
+func (w *clusterWriter) dryRunChange(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, change fleetv1alpha1.ClusterIntent) error {
 	if equality.Semantic.DeepEqual(change, fleetv1alpha1.ClusterIntent{}) {
 		return nil
 	}
 	mc, err := w.hub.clusters.Get(ctx, connection.Name, metav1.GetOptions{})
 	if err != nil {
-		return problem(err, connection.Name)
+		return translateHubError(err, connection.Name)
 	}
 	if mc.UID != connection.Cluster.UID {
-		return conflict(connection.Name)
+		return conflictError(connection.Name)
 	}
-	if earlier := connection.Cluster.Intent; earlier != nil && projection.Completed(mc, earlier) {
+	if earlier := connection.Cluster.Intent; earlier != nil && projection.IntentCompleted(mc, earlier) {
 		connection.Cluster.Intent = &fleetv1alpha1.ClusterIntent{Delete: earlier.Delete, Force: earlier.Force}
 	}
 	if len(change.Labels)+len(change.RemovedLabels)+len(change.Taints)+len(change.RemovedTaints) == 0 {
@@ -98,15 +98,15 @@ func (w *writer) try(ctx context.Context, connection *fleetv1alpha1.ClusterConne
 	switch {
 	case err == nil:
 		return nil
-	case w.raced(ctx, mc):
-		return conflict(connection.Name) // the hub refused what was made of an earlier state
+	case w.changedSinceRead(ctx, mc):
+		return conflictError(connection.Name) // the hub refused what was made of an earlier state
 	default:
-		return problem(err, connection.Name)
+		return translateHubError(err, connection.Name)
 	}
 }
 
-// raced tells whether the ManagedCluster has changed since it was read.
-func (w *writer) raced(ctx context.Context, read *clusterv1.ManagedCluster) bool {
+// changedSinceRead reports whether the ManagedCluster has changed since it was read.
+func (w *clusterWriter) changedSinceRead(ctx context.Context, read *clusterv1.ManagedCluster) bool {
 	now, err := w.hub.clusters.Get(ctx, read.Name, metav1.GetOptions{})
 	return err == nil && now.ResourceVersion != read.ResourceVersion
 }
@@ -114,7 +114,7 @@ func (w *writer) raced(ctx context.Context, read *clusterv1.ManagedCluster) bool
 // managedClusterPatch returns the merge patch that changes labels and taints of a
 // ManagedCluster, and of no other one of its name.
 func managedClusterPatch(mc *clusterv1.ManagedCluster, change fleetv1alpha1.ClusterIntent) ([]byte, error) {
-	projection.Complete(mc, &fleetv1alpha1.ClusterIntent{Taints: change.Taints, RemovedTaints: change.RemovedTaints})
+	projection.CompleteIntent(mc, &fleetv1alpha1.ClusterIntent{Taints: change.Taints, RemovedTaints: change.RemovedTaints})
 	labels := map[string]any{}
 	for _, key := range change.RemovedLabels {
 		labels[key] = nil

@@ -9,16 +9,16 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Definitions describes all types that are served: those that are generated,
+// ServedDefinitions describes all types that are served: those that are generated,
 // and Taint, the only one of group core: generating that whole group would be
 // more than everything else together.
-func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+func ServedDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	definitions := GetOpenAPIDefinitions(ref)
-	definitions["k8s.io/api/core/v1.Taint"] = taint(ref)
+	definitions["k8s.io/api/core/v1.Taint"] = taintDefinition(ref)
 	return definitions
 }
 
-func taint(ref common.ReferenceCallback) common.OpenAPIDefinition {
+func taintDefinition(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	text := func(description string) spec.Schema {
 		return *spec.StringProperty().WithDescription(description)
 	}

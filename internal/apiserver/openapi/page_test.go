@@ -50,7 +50,7 @@ func TestThePagesHaveTheFieldsOfTheTypes(t *testing.T) {
 		if !begins || !ends {
 			t.Fatalf("%s has no place for the table of fields: it needs the lines %q and %q", p.path, fieldsBegin, fieldsEnd)
 		}
-		definitions := openapi.Definitions(spec.MustCreateRef)
+		definitions := openapi.ServedDefinitions(spec.MustCreateRef)
 		rows := []string{"", "| Field | Type | Meaning |", "|---|---|---|"}
 		for _, part := range []string{"spec", "status"} {
 			rows = append(rows, fields(definitions, part, definitions[p.model].Schema.Properties[part])...)

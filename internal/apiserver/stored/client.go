@@ -16,12 +16,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// impatient passes on that the hub asks to come back later: whoever asked decides
+// noRetryTransport passes on that the hub asks to come back later: whoever asked decides
 // whether to, and nobody waits here in the meantime.
-type impatient struct{ next http.RoundTripper }
+type noRetryTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (i impatient) RoundTrip(r *http.Request) (*http.Response, error) {
+func (i noRetryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := i.next.RoundTrip(r)
 	if err == nil {
 		response.Header.Del("Retry-After") // client-go tries again if it is there; it is in the body as well
@@ -29,11 +29,11 @@ func (i impatient) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err //nolint:wrapcheck // it is that of the request, to which it adds nothing
 }
 
-// Client returns a client of what the hub stores of a version of a group, whose
+// NewHubClient returns a client of what the hub stores of a version of a group, whose
 // types the scheme knows.
-func Client(config *rest.Config, version schema.GroupVersion, scheme *runtime.Scheme) (*rest.RESTClient, error) {
+func NewHubClient(config *rest.Config, version schema.GroupVersion, scheme *runtime.Scheme) (*rest.RESTClient, error) {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return impatient{next: next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return noRetryTransport{next: next} })
 	config.GroupVersion = &version
 	config.APIPath = "/apis"
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
@@ -44,8 +44,8 @@ func Client(config *rest.Config, version schema.GroupVersion, scheme *runtime.Sc
 	return client, nil
 }
 
-// ListOptions returns the options as the hub takes them.
-func ListOptions(o *internalversion.ListOptions) (metav1.ListOptions, error) {
+// HubListOptions returns the options as the hub takes them.
+func HubListOptions(o *internalversion.ListOptions) (metav1.ListOptions, error) {
 	options := metav1.ListOptions{}
 	if o == nil {
 		return options, nil

@@ -14,23 +14,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// object is a pointer to T, which is the type of stored objects.
-type object[T any] interface {
+// storedObject is a pointer to T, which is the type of stored objects.
+type storedObject[T any] interface {
 	*T
 	runtime.Object
 	metav1.Object
 }
 
-// Resource reads and writes the objects of a resource of the hub.
-type Resource[T any, O object[T]] struct {
+// HubResource reads and writes the objects of a resource of the hub.
+type HubResource[T any, O storedObject[T]] struct {
 	*gentype.Client[O]
 	lists func() *rest.Request
 	codec runtime.ParameterCodec
 }
 
-// NewResource returns the objects of a resource, in one namespace or, for "", all.
-func NewResource[T any, O object[T]](client rest.Interface, codec runtime.ParameterCodec, resource, namespace string) *Resource[T, O] {
-	return &Resource[T, O]{
+// NewHubResource returns the objects of a resource, in one namespace or, for "", all.
+func NewHubResource[T any, O storedObject[T]](client rest.Interface, codec runtime.ParameterCodec, resource, namespace string) *HubResource[T, O] {
+	return &HubResource[T, O]{
 		Client: gentype.NewClient(resource, client, codec, namespace, func() O { return new(T) }),
 		lists: func() *rest.Request {
 			return client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource)
@@ -42,7 +42,7 @@ func NewResource[T any, O object[T]](client rest.Interface, codec runtime.Parame
 // List gives each object of a list to take as soon as it is there, while the hub
 // still encodes those behind it. So the list is never whole in memory as it was
 // stored. An error means that what was taken is not all.
-func (r *Resource[T, O]) List(ctx context.Context, o metav1.ListOptions, take func(O)) (metav1.ListMeta, error) {
+func (r *HubResource[T, O]) List(ctx context.Context, o metav1.ListOptions, take func(O)) (metav1.ListMeta, error) {
 	var meta metav1.ListMeta
 	body, err := r.lists().VersionedParams(&o, r.codec).Stream(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *Resource[T, O]) List(ctx context.Context, o metav1.ListOptions, take fu
 	defer func() { _ = body.Close() }() // it was only read
 
 	decoder := json.NewDecoder(body)
-	if err := open(decoder, '{'); err != nil {
+	if err := readOpeningDelim(decoder, '{'); err != nil {
 		return meta, err
 	}
 	for decoder.More() {
@@ -63,7 +63,7 @@ func (r *Resource[T, O]) List(ctx context.Context, o metav1.ListOptions, take fu
 		case "metadata":
 			err = decoder.Decode(&meta)
 		case "items":
-			err = items[T](decoder, take)
+			err = decodeItems[T](decoder, take)
 		default:
 			err = decoder.Decode(&json.RawMessage{})
 		}
@@ -77,9 +77,9 @@ func (r *Resource[T, O]) List(ctx context.Context, o metav1.ListOptions, take fu
 	return meta, nil
 }
 
-// items decodes the items of a list.
-func items[T any, O object[T]](decoder *json.Decoder, take func(O)) error {
-	if err := open(decoder, '['); err != nil {
+// decodeItems decodes the items of a list.
+func decodeItems[T any, O storedObject[T]](decoder *json.Decoder, take func(O)) error {
+	if err := readOpeningDelim(decoder, '['); err != nil {
 		return err
 	}
 	for decoder.More() {
@@ -93,8 +93,8 @@ func items[T any, O object[T]](decoder *json.Decoder, take func(O)) error {
 	return err //nolint:wrapcheck // List does
 }
 
-// open reads the beginning of an object or of a list.
-func open(decoder *json.Decoder, with json.Delim) error {
+// readOpeningDelim reads the beginning of an object or of a list.
+func readOpeningDelim(decoder *json.Decoder, with json.Delim) error {
 	token, err := decoder.Token()
 	if err != nil {
 		return cutOff(err)

@@ -87,12 +87,12 @@ func list(t *testing.T, write func(w http.ResponseWriter)) ([]string, metav1.Lis
 	if err := workv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	client, err := stored.Client(&rest.Config{Host: server.URL}, workv1.GroupVersion, scheme)
+	client, err := stored.NewHubClient(&rest.Config{Host: server.URL}, workv1.GroupVersion, scheme)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
-	works := stored.NewResource[workv1.ManifestWork](client, runtime.NewParameterCodec(scheme), "manifestworks", "one")
+	works := stored.NewHubResource[workv1.ManifestWork](client, runtime.NewParameterCodec(scheme), "manifestworks", "one")
 	got, err := works.List(t.Context(), metav1.ListOptions{Limit: 2}, func(w *workv1.ManifestWork) { names = append(names, w.Name) })
 	return names, got, err //nolint:wrapcheck // it is looked at
 }

@@ -15,47 +15,49 @@ import (
 // errModified is what Kubernetes says about a lost race.
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// Kind is a kind with the resource of its objects.
-type Kind struct{ Group, Resource, Kind string }
+// ResourceKind is a kind with the resource of its objects.
+type ResourceKind struct{ Group, Resource, Kind string }
 
-// View is a kind that is not stored, and the kinds that it is made of.
-type View struct {
-	Shown  Kind
-	Stored []Kind
+// ProjectedView is a kind that is not stored, and the kinds that it is made of.
+type ProjectedView struct {
+	Shown  ResourceKind
+	Stored []ResourceKind
 }
 
-// Resource returns what is shown.
-func (v View) Resource() schema.GroupResource {
+// GroupResource returns what is shown.
+func (v ProjectedView) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: v.Shown.Group, Resource: v.Shown.Resource}
 }
 
-// NotFound returns that there is no object of the name.
-func (v View) NotFound(name string) error { return apierrors.NewNotFound(v.Resource(), name) }
-
-// Conflict returns that somebody else wrote in between.
-func (v View) Conflict(name string) error {
-	return apierrors.NewConflict(v.Resource(), name, errModified)
+// NotFoundError returns that there is no object of the name.
+func (v ProjectedView) NotFoundError(name string) error {
+	return apierrors.NewNotFound(v.GroupResource(), name)
 }
 
-// Problem returns what the hub says about a stored object as what it means for the
+// ConflictError returns that somebody else wrote in between.
+func (v ProjectedView) ConflictError(name string) error {
+	return apierrors.NewConflict(v.GroupResource(), name, errModified)
+}
+
+// TranslateError returns what the hub says about a stored object as what it means for the
 // one that is shown. An error that is not the hub's is that the hub does not
 // respond.
-func (v View) Problem(err error, name string) error {
+func (v ProjectedView) TranslateError(err error, name string) error {
 	var status apierrors.APIStatus
 	switch {
 	case !errors.As(err, &status):
 		return apierrors.NewServiceUnavailable("the hub's API server does not respond: " + err.Error())
 	case apierrors.IsNotFound(err):
-		return v.NotFound(name)
+		return v.NotFoundError(name)
 	case apierrors.IsConflict(err):
-		return v.Conflict(name)
+		return v.ConflictError(name)
 	}
 	is := status.Status()
-	return &apierrors.StatusError{ErrStatus: *v.Describe(&is)}
+	return &apierrors.StatusError{ErrStatus: *v.TranslateStatus(&is)}
 }
 
-// Describe names what is shown where the hub names what is stored.
-func (v View) Describe(status *metav1.Status) *metav1.Status {
+// TranslateStatus names what is shown where the hub names what is stored.
+func (v ProjectedView) TranslateStatus(status *metav1.Status) *metav1.Status {
 	status = status.DeepCopy()
 	for _, kind := range v.Stored {
 		status.Message = strings.NewReplacer(

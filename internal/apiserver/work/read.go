@@ -22,11 +22,11 @@ import (
 	"github.com/capstan-io/capstan/internal/apiserver/stored"
 )
 
-// shown is what Works are made of.
-func shown() stored.View {
-	return stored.View{
-		Shown:  stored.Kind{Group: v1alpha1.GroupName, Resource: "works", Kind: "Work"},
-		Stored: []stored.Kind{{Group: workv1.GroupName, Resource: "manifestworks", Kind: "ManifestWork"}},
+// workView is what Works are made of.
+func workView() stored.ProjectedView {
+	return stored.ProjectedView{
+		Shown:  stored.ResourceKind{Group: v1alpha1.GroupName, Resource: "works", Kind: "Work"},
+		Stored: []stored.ResourceKind{{Group: workv1.GroupName, Resource: "manifestworks", Kind: "ManifestWork"}},
 	}
 }
 
@@ -38,39 +38,39 @@ type manifestWorks interface {
 	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, o metav1.PatchOptions, subresources ...string) (*workv1.ManifestWork, error)
 }
 
-// reader reads Works. Nothing is cached.
-type reader struct {
+// workReader reads Works. Nothing is cached.
+type workReader struct {
 	in func(namespace string) manifestWorks
 }
 
 // Get implements rest.Getter.
-func (r reader) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
-	from, err := r.stored(ctx, name, *o)
+func (r workReader) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
+	from, err := r.getManifestWork(ctx, name, *o)
 	if err != nil {
 		return nil, err
 	}
 	return workOf(from), nil
 }
 
-// stored returns the ManifestWork of a Work.
-func (r reader) stored(ctx context.Context, name string, o metav1.GetOptions) (*workv1.ManifestWork, error) {
-	cluster := clusterOf(request.NamespaceValue(ctx))
+// getManifestWork returns the ManifestWork of a Work.
+func (r workReader) getManifestWork(ctx context.Context, name string, o metav1.GetOptions) (*workv1.ManifestWork, error) {
+	cluster := clusterOfNamespace(request.NamespaceValue(ctx))
 	if cluster == "" {
-		return nil, shown().NotFound(name)
+		return nil, workView().NotFoundError(name)
 	}
 	from, err := r.in(cluster).Get(ctx, name, o)
 	if err != nil {
-		return nil, shown().Problem(err, name)
+		return nil, workView().TranslateError(err, name)
 	}
 	if !ofBinding(from) {
-		return nil, shown().NotFound(name)
+		return nil, workView().NotFoundError(name)
 	}
 	return from, nil
 }
 
 // List implements rest.Lister. Versions, pages and selectors are the hub's.
-func (r reader) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
-	namespace, options, err := selected(ctx, o)
+func (r workReader) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
+	namespace, options, err := hubListOptions(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -79,28 +79,28 @@ func (r reader) List(ctx context.Context, o *internalversion.ListOptions) (runti
 		list.Items = append(list.Items, *workOf(from))
 	})
 	if err != nil {
-		return nil, shown().Problem(err, "")
+		return nil, workView().TranslateError(err, "")
 	}
 	return list, nil
 }
 
 // Watch implements rest.Watcher. One whose label goes is deleted for the watcher:
 // the hub sees to that.
-func (r reader) Watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
-	namespace, options, err := selected(ctx, o)
+func (r workReader) Watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
+	namespace, options, err := hubListOptions(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	options.Watch = true
 	events, err := r.in(namespace).Watch(ctx, options)
 	if err != nil {
-		return nil, shown().Problem(err, "")
+		return nil, workView().TranslateError(err, "")
 	}
-	return watch.Filter(events, see), nil
+	return watch.Filter(events, translateEvent), nil
 }
 
-// see returns an event of a ManifestWork as one of its Work.
-func see(event watch.Event) (watch.Event, bool) {
+// translateEvent returns an event of a ManifestWork as one of its Work.
+func translateEvent(event watch.Event) (watch.Event, bool) {
 	switch object := event.Object.(type) {
 	case *workv1.ManifestWork:
 		if event.Type == watch.Bookmark {
@@ -112,17 +112,17 @@ func see(event watch.Event) (watch.Event, bool) {
 		}
 		event.Object = workOf(object)
 	case *metav1.Status:
-		event.Object = shown().Describe(object)
+		event.Object = workView().TranslateStatus(object)
 	}
 	return event, true
 }
 
-// selected returns the namespace of the hub to read from, and what to read there:
+// hubListOptions returns the namespace of the hub to read from, and what to read there:
 // the ManifestWorks of bindings. In a namespace that is of no cluster there are
 // none, which it is for the hub to say, in its own version.
-func selected(ctx context.Context, o *internalversion.ListOptions) (namespace string, options metav1.ListOptions, err error) {
+func hubListOptions(ctx context.Context, o *internalversion.ListOptions) (namespace string, options metav1.ListOptions, err error) {
 	namespace = request.NamespaceValue(ctx)
-	cluster := clusterOf(namespace)
+	cluster := clusterOfNamespace(namespace)
 	some := namespace == "" || cluster != ""
 	if cluster != "" {
 		namespace = cluster
@@ -131,18 +131,18 @@ func selected(ctx context.Context, o *internalversion.ListOptions) (namespace st
 	if o != nil {
 		wanted = o.DeepCopy()
 	}
-	if wanted.LabelSelector, err = ofBindings(wanted.LabelSelector, some); err != nil {
+	if wanted.LabelSelector, err = narrowToBindings(wanted.LabelSelector, some); err != nil {
 		return "", options, err
 	}
-	if wanted.FieldSelector, err = onHub(wanted.FieldSelector); err != nil {
+	if wanted.FieldSelector, err = hubFieldSelector(wanted.FieldSelector); err != nil {
 		return "", options, err
 	}
-	options, err = stored.ListOptions(wanted)
+	options, err = stored.HubListOptions(wanted)
 	return namespace, options, err
 }
 
-// ofBindings narrows a selector to ManifestWorks of bindings, or to nothing.
-func ofBindings(selector labels.Selector, some bool) (labels.Selector, error) {
+// narrowToBindings narrows a selector to ManifestWorks of bindings, or to nothing.
+func narrowToBindings(selector labels.Selector, some bool) (labels.Selector, error) {
 	if selector == nil {
 		selector = labels.NewSelector()
 	}
@@ -160,15 +160,15 @@ func ofBindings(selector labels.Selector, some bool) (labels.Selector, error) {
 	return selector, nil
 }
 
-// onHub returns a selector of Works as one of ManifestWorks: these are in other
+// hubFieldSelector returns a selector of Works as one of ManifestWorks: these are in other
 // namespaces. None is in the namespace "", which stands for those of no cluster.
-func onHub(selector fields.Selector) (fields.Selector, error) {
+func hubFieldSelector(selector fields.Selector) (fields.Selector, error) {
 	if selector == nil {
 		return nil, nil
 	}
 	there, err := selector.Transform(func(field, value string) (string, string, error) {
 		if field == "metadata.namespace" {
-			value = clusterOf(value)
+			value = clusterOfNamespace(value)
 		}
 		return field, value, nil
 	})

@@ -29,9 +29,9 @@ var (
 	_ rest.CategoriesProvider   = &Storage{}
 )
 
-// AddToScheme makes Works known as what is served and as what requests are
+// AddWorksToScheme makes Works known as what is served and as what requests are
 // decoded into: both are the same type.
-func AddToScheme(scheme *runtime.Scheme) error {
+func AddWorksToScheme(scheme *runtime.Scheme) error {
 	internal := schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal}
 	scheme.AddKnownTypes(internal, &v1alpha1.Work{}, &v1alpha1.WorkList{})
 	return v1alpha1.AddToScheme(scheme)
@@ -39,8 +39,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 
 // Storage serves works.
 type Storage struct {
-	suspender
-	printer
+	workSuspender
+	workPrinter
 }
 
 // NewStorage returns the storage of works, which are ManifestWorks of the hub.
@@ -49,15 +49,15 @@ func NewStorage(hub *clientrest.Config, clock clock.PassiveClock) (*Storage, err
 	if err := workv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("set up the types of the hub: %w", err)
 	}
-	client, err := stored.Client(hub, workv1.GroupVersion, scheme)
+	client, err := stored.NewHubClient(hub, workv1.GroupVersion, scheme)
 	if err != nil {
 		return nil, err
 	}
 	parameters := runtime.NewParameterCodec(scheme)
-	read := reader{in: func(namespace string) manifestWorks {
-		return stored.NewResource[workv1.ManifestWork](client, parameters, "manifestworks", namespace)
+	read := workReader{in: func(namespace string) manifestWorks {
+		return stored.NewHubResource[workv1.ManifestWork](client, parameters, "manifestworks", namespace)
 	}}
-	return &Storage{suspender: suspender{read}, printer: printer{clock: clock}}, nil
+	return &Storage{workSuspender: workSuspender{read}, workPrinter: workPrinter{clock: clock}}, nil
 }
 
 // New implements rest.Storage.

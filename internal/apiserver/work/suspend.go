@@ -30,26 +30,26 @@ const (
 	fieldManager = "capstan-apiserver"
 )
 
-// suspender suspends Works and lets them go on. It is all that can be written.
-type suspender struct{ reader }
+// workSuspender suspends Works and lets them go on. It is all that can be written.
+type workSuspender struct{ workReader }
 
 // Update implements rest.Updater. Patches come here, too.
-func (s suspender) Update(
+func (s workSuspender) Update(
 	ctx context.Context, name string, change rest.UpdatedObjectInfo, _ rest.ValidateObjectFunc,
 	validate rest.ValidateObjectUpdateFunc, _ bool, o *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
 	for attempt := 1; ; attempt++ {
-		from, err := s.stored(ctx, name, metav1.GetOptions{})
+		from, err := s.getManifestWork(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, false, err
 		}
 		before := workOf(from)
-		after, err := updated(ctx, change, before)
+		after, err := updatedWork(ctx, change, before)
 		if err == nil && validate != nil {
 			err = validate(ctx, after.DeepCopy(), before.DeepCopy())
 		}
 		if err == nil {
-			err = mayChange(before, after)
+			err = checkOnlySuspension(before, after)
 		}
 		if err != nil {
 			return nil, false, err
@@ -57,7 +57,7 @@ func (s suspender) Update(
 		if equality.Semantic.DeepEqual(before.Spec.SuspendDispatching, after.Spec.SuspendDispatching) {
 			return before, false, nil
 		}
-		stored, err := s.store(ctx, from, after.Spec.SuspendDispatching, o.DryRun)
+		stored, err := s.patchSuspension(ctx, from, after.Spec.SuspendDispatching, o.DryRun)
 		if apierrors.IsConflict(err) && attempt < retriesMax {
 			continue
 		}
@@ -68,12 +68,12 @@ func (s suspender) Update(
 	}
 }
 
-// updated returns what a Work becomes. It fails if the user wrote it of another
+// updatedWork returns what a Work becomes. It fails if the user wrote it of another
 // version, or another object of the name.
-func updated(ctx context.Context, change rest.UpdatedObjectInfo, before *v1alpha1.Work) (*v1alpha1.Work, error) {
+func updatedWork(ctx context.Context, change rest.UpdatedObjectInfo, before *v1alpha1.Work) (*v1alpha1.Work, error) {
 	if p := change.Preconditions(); p != nil &&
 		(p.UID != nil && *p.UID != before.UID || p.ResourceVersion != nil && *p.ResourceVersion != before.ResourceVersion) {
-		return nil, shown().Conflict(before.Name)
+		return nil, workView().ConflictError(before.Name)
 	}
 	object, err := change.UpdatedObject(ctx, before.DeepCopy())
 	if err != nil {
@@ -84,14 +84,14 @@ func updated(ctx context.Context, change rest.UpdatedObjectInfo, before *v1alpha
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%T is no Work", object))
 	}
 	if after.ResourceVersion != "" && after.ResourceVersion != before.ResourceVersion || after.UID != before.UID {
-		return nil, shown().Conflict(before.Name)
+		return nil, workView().ConflictError(before.Name)
 	}
 	return after, nil
 }
 
-// mayChange returns an error if anything but spec.suspendDispatching changes. The
+// checkOnlySuspension returns an error if anything but spec.suspendDispatching changes. The
 // status is the agent's, and ignored as in every update that is not one of it.
-func mayChange(before, after *v1alpha1.Work) error {
+func checkOnlySuspension(before, after *v1alpha1.Work) error {
 	var problems field.ErrorList
 	refuse := func(path *field.Path) {
 		problems = append(problems, field.Forbidden(path, "only spec.suspendDispatching of a Work can be changed; change what the Work is made of instead"))
@@ -117,9 +117,9 @@ func mayChange(before, after *v1alpha1.Work) error {
 	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("Work").GroupKind(), before.Name, problems)
 }
 
-// store writes the field to the ManifestWork that was read, which keeps it as an
+// patchSuspension writes the field to the ManifestWork that was read, which keeps it as an
 // annotation.
-func (s suspender) store(ctx context.Context, from *workv1.ManifestWork, suspends *bool, dryRun []string) (*workv1.ManifestWork, error) {
+func (s workSuspender) patchSuspension(ctx context.Context, from *workv1.ManifestWork, suspends *bool, dryRun []string) (*workv1.ManifestWork, error) {
 	var value any // null removes it
 	if suspends != nil {
 		value = strconv.FormatBool(*suspends)
@@ -130,10 +130,10 @@ func (s suspender) store(ctx context.Context, from *workv1.ManifestWork, suspend
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("encode the change of ManifestWork %q: %w", from.Name, err))
 	}
-	stored, err := s.in(clusterOf(request.NamespaceValue(ctx))).
+	stored, err := s.in(clusterOfNamespace(request.NamespaceValue(ctx))).
 		Patch(ctx, from.Name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dryRun, FieldManager: fieldManager})
 	if err != nil {
-		return nil, shown().Problem(err, from.Name)
+		return nil, workView().TranslateError(err, from.Name)
 	}
 	return stored, nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 )
 
-func columns() []metav1.TableColumnDefinition {
+func workColumns() []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: "Name of the Work."},
 		{Name: "Workload-Kind", Type: "string", Description: "Kind of the first object."},
@@ -26,26 +26,26 @@ func columns() []metav1.TableColumnDefinition {
 	}
 }
 
-// printer shows Works as a table.
-type printer struct{ clock clock.PassiveClock }
+// workPrinter shows Works as a table.
+type workPrinter struct{ clock clock.PassiveClock }
 
 // ConvertToTable implements rest.TableConvertor, with Karmada's columns.
-func (p printer) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
+func (p workPrinter) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
 	table := &metav1.Table{}
 	if o, ok := options.(*metav1.TableOptions); !ok || o == nil || !o.NoHeaders {
-		table.ColumnDefinitions = columns()
+		table.ColumnDefinitions = workColumns()
 	}
 	switch o := object.(type) {
 	case *v1alpha1.Work:
 		table.ResourceVersion = o.ResourceVersion
-		table.Rows = []metav1.TableRow{p.row(o)}
+		table.Rows = []metav1.TableRow{p.workRow(o)}
 	case *v1alpha1.WorkList:
 		table.ResourceVersion = o.ResourceVersion
 		table.Continue = o.Continue
 		table.RemainingItemCount = o.RemainingItemCount
 		table.Rows = make([]metav1.TableRow, 0, len(o.Items))
 		for i := range o.Items {
-			table.Rows = append(table.Rows, p.row(&o.Items[i]))
+			table.Rows = append(table.Rows, p.workRow(&o.Items[i]))
 		}
 	default:
 		return nil, fmt.Errorf("a table shows Works, and not %T", object)
@@ -53,7 +53,7 @@ func (p printer) ConvertToTable(_ context.Context, object, options runtime.Objec
 	return table, nil
 }
 
-func (p printer) row(w *v1alpha1.Work) metav1.TableRow {
+func (p workPrinter) workRow(w *v1alpha1.Work) metav1.TableRow {
 	applied := ""
 	if condition := meta.FindStatusCondition(w.Status.Conditions, v1alpha1.WorkConditionApplied); condition != nil {
 		applied = string(condition.Status)

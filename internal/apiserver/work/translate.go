@@ -18,9 +18,9 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/karmadauid"
 )
 
-// clusterOf returns the cluster whose Works are in a namespace, "" if there can be
+// clusterOfNamespace returns the cluster whose Works are in a namespace, "" if there can be
 // none.
-func clusterOf(namespace string) (cluster string) {
+func clusterOfNamespace(namespace string) (cluster string) {
 	cluster, ok := strings.CutPrefix(namespace, v1alpha1.NamespacePrefix)
 	if !ok {
 		return ""
@@ -28,7 +28,7 @@ func clusterOf(namespace string) (cluster string) {
 	return cluster
 }
 
-// ofBinding tells whether a binding made the ManifestWork.
+// ofBinding reports whether a binding made the ManifestWork.
 func ofBinding(from *workv1.ManifestWork) bool {
 	_, is := from.Labels[v1alpha1.LabelPermanentID]
 	return is
@@ -40,14 +40,14 @@ func typeMeta() metav1.TypeMeta {
 
 // workOf returns the Work that a ManifestWork shows as.
 func workOf(from *workv1.ManifestWork) *v1alpha1.Work {
-	return &v1alpha1.Work{TypeMeta: typeMeta(), ObjectMeta: objectMeta(from), Spec: spec(from), Status: status(from)}
+	return &v1alpha1.Work{TypeMeta: typeMeta(), ObjectMeta: workObjectMeta(from), Spec: workSpec(from), Status: workStatus(from)}
 }
 
-func objectMeta(from *workv1.ManifestWork) metav1.ObjectMeta {
+func workObjectMeta(from *workv1.ManifestWork) metav1.ObjectMeta {
 	o := metav1.ObjectMeta{
 		Namespace:                  v1alpha1.NamespacePrefix + from.Namespace,
 		Name:                       from.Name,
-		UID:                        karmadauid.Work(from.UID),
+		UID:                        karmadauid.WorkUID(from.UID),
 		ResourceVersion:            from.ResourceVersion,
 		Generation:                 from.Generation,
 		CreationTimestamp:          from.CreationTimestamp,
@@ -62,7 +62,7 @@ func objectMeta(from *workv1.ManifestWork) metav1.ObjectMeta {
 	return o
 }
 
-func spec(from *workv1.ManifestWork) v1alpha1.WorkSpec {
+func workSpec(from *workv1.ManifestWork) v1alpha1.WorkSpec {
 	to := v1alpha1.WorkSpec{}
 	for i := range from.Spec.Workload.Manifests {
 		to.Workload.Manifests = append(to.Workload.Manifests, runtime.RawExtension{Raw: slices.Clone(from.Spec.Workload.Manifests[i].Raw)})
@@ -78,7 +78,7 @@ func spec(from *workv1.ManifestWork) v1alpha1.WorkSpec {
 	return to
 }
 
-func status(from *workv1.ManifestWork) v1alpha1.WorkStatus {
+func workStatus(from *workv1.ManifestWork) v1alpha1.WorkStatus {
 	to := v1alpha1.WorkStatus{}
 	if applied := meta.FindStatusCondition(from.Status.Conditions, workv1.ManifestWorkConditionApplied); applied != nil {
 		to.Conditions = []metav1.Condition{{
@@ -89,7 +89,7 @@ func status(from *workv1.ManifestWork) v1alpha1.WorkStatus {
 			to.Conditions[0].Reason = v1alpha1.WorkReasonAppliedSuccessful
 		}
 	}
-	if dispatching := dispatching(from, len(to.Conditions) > 0); dispatching != nil {
+	if dispatching := dispatchingCondition(from, len(to.Conditions) > 0); dispatching != nil {
 		to.Conditions = append(to.Conditions, *dispatching)
 	}
 	for i := range from.Status.ResourceStatus.Manifests {
@@ -98,9 +98,9 @@ func status(from *workv1.ManifestWork) v1alpha1.WorkStatus {
 	return to
 }
 
-// dispatching returns what the agent says about that; about a work that was never
+// dispatchingCondition returns what the agent says about that; about a work that was never
 // suspended it says nothing, but brings it to the cluster.
-func dispatching(from *workv1.ManifestWork, reported bool) *metav1.Condition {
+func dispatchingCondition(from *workv1.ManifestWork, reported bool) *metav1.Condition {
 	said := meta.FindStatusCondition(from.Status.Conditions, workv1.ManifestWorkConditionDispatching)
 	switch {
 	case said != nil && said.Status == metav1.ConditionFalse:
@@ -141,7 +141,7 @@ func manifestStatus(from *workv1.ManifestCondition) v1alpha1.ManifestStatus {
 	return to
 }
 
-// isObject tells whether text is an object in JSON. Agents write it, and anything
+// isObject reports whether text is an object in JSON. Agents write it, and anything
 // else would make the answers invalid that it is in, those with Works of other
 // clusters among them.
 func isObject(text string) bool {

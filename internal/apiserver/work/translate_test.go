@@ -162,7 +162,7 @@ func TestNamespacesOfNoClusterHaveNoWorks(t *testing.T) {
 		"karmada-es-member1": "member1", "karmada-es-": "", "default": "", "karmada-es": "", "member1": "", "": "",
 		"karmada-es-karmada-es-a": "karmada-es-a",
 	} {
-		if got := clusterOf(namespace); got != want {
+		if got := clusterOfNamespace(namespace); got != want {
 			t.Errorf("namespace %q is that of cluster %q, want %q", namespace, got, want)
 		}
 	}

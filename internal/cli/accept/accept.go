@@ -40,8 +40,8 @@ const (
 	lookEvery = time.Second
 )
 
-// accepting is one call of "accept".
-type accepting struct {
+// acceptCommand is one call of "accept".
+type acceptCommand struct {
 	session *hub.Session
 	// read sees what is there, write changes it, or not in a dry run.
 	read, write client.Client
@@ -53,9 +53,9 @@ type accepting struct {
 	timeout time.Duration
 }
 
-// NewAccept returns the command "accept".
-func NewAccept(session *hub.Session) *cobra.Command {
-	a := &accepting{session: session}
+// NewAcceptCommand returns the command "accept".
+func NewAcceptCommand(session *hub.Session) *cobra.Command {
+	a := &acceptCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "accept NAME...",
 		Short: "Accept clusters that ask to join",
@@ -80,8 +80,8 @@ func NewAccept(session *hub.Session) *cobra.Command {
   # Show what would be done
   capstan accept member1 member2 --dry-run=client`,
 		Args:              args.Some("the name of the cluster"),
-		ValidArgsFunction: complete.Clusters(session),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args) },
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.acceptClusters(cmd.Context(), args) },
 	}
 	cmd.Flags().BoolVar(&a.wait, "wait", false, "Wait for the request if there is none yet, and until the cluster is ready")
 	cmd.Flags().DurationVar(&a.timeout, "timeout", defaultTimeout, "How long --wait waits for each cluster")
@@ -91,21 +91,21 @@ func NewAccept(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-func (a *accepting) run(ctx context.Context, names []string) error {
-	if err := a.mode.Check(); err != nil {
+func (a *acceptCommand) acceptClusters(ctx context.Context, names []string) error {
+	if err := a.mode.ValidateMode(); err != nil {
 		return err
 	}
 	if a.chosen != "" && len(names) != 1 {
 		return exit.UsageError("--request names the request of one cluster, and there are %d clusters", len(names))
 	}
-	c, err := a.session.Connect()
+	c, err := a.session.ConnectHub()
 	if err != nil {
 		return err
 	}
-	a.read, a.write = c, a.mode.Client(c)
+	a.read, a.write = c, a.mode.WrapClient(c)
 	var failed []error
 	for _, name := range names {
-		err := a.session.Explain(a.one(ctx, name))
+		err := a.session.ExplainError(a.acceptCluster(ctx, name))
 		if exit.Code(err) == exit.NoHub || ctx.Err() != nil {
 			return err
 		}
@@ -114,12 +114,12 @@ func (a *accepting) run(ctx context.Context, names []string) error {
 	return errors.Join(failed...)
 }
 
-// one accepts one cluster.
-func (a *accepting) one(ctx context.Context, name string) error {
+// acceptCluster accepts one cluster.
+func (a *acceptCommand) acceptCluster(ctx context.Context, name string) error {
 	// Only waiting ends with the timeout; a request under way then is not cut off.
 	patience, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	p, err := a.plan(ctx, patience, name)
+	p, err := a.awaitAcceptancePlan(ctx, patience, name)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (a *accepting) one(ctx context.Context, name string) error {
 		}
 		p.doubts = append(p.doubts, doubtsOfLabels(p.cluster)...)
 	}
-	if err := a.resolve(name, p.doubts); err != nil {
+	if err := a.confirmDoubts(name, p.doubts); err != nil {
 		return err
 	}
 	if err := a.approveAll(ctx, p.approve); err != nil {
@@ -145,7 +145,7 @@ func (a *accepting) one(ctx context.Context, name string) error {
 		if err := a.changeToPull(ctx, p.pull); err != nil {
 			return fmt.Errorf("make cluster %q a Pull cluster: %w", name, err)
 		}
-		a.say("clusterconnection.fleet.capstan.io/%s changed to Pull", name)
+		a.printChange("clusterconnection.fleet.capstan.io/%s changed to Pull", name)
 		fmt.Fprintf(a.session.ErrOut, "The account of the hub stays in the cluster, until \"capstan unregister %s\". To take its rights now, in the cluster: kubectl delete clusterrolebinding,clusterrole -l %s=%s\n",
 			name, fleetv1alpha1.LabelPushCluster, name)
 	}
@@ -153,23 +153,23 @@ func (a *accepting) one(ctx context.Context, name string) error {
 		if err := setAccepted(ctx, a.mode, a.write, p.cluster, true); err != nil {
 			return fmt.Errorf("accept cluster %q: %w", name, err)
 		}
-		a.say("managedcluster.cluster.open-cluster-management.io/%s accepted", name)
+		a.printChange("managedcluster.cluster.open-cluster-management.io/%s accepted", name)
 	}
-	if a.wait && a.mode.Changes() {
+	if a.wait && a.mode.MakesChanges() {
 		return a.untilReady(ctx, patience, name, len(p.approve) == 0)
 	}
 	return nil
 }
 
-// resolve shows what the user has to look at, and asks whether it is right.
-func (a *accepting) resolve(cluster string, doubts []string) error {
+// confirmDoubts shows what the user has to look at, and asks whether it is right.
+func (a *acceptCommand) confirmDoubts(cluster string, doubts []string) error {
 	for _, doubt := range doubts {
 		fmt.Fprintln(a.session.ErrOut, doubt)
 	}
-	if len(doubts) == 0 || a.yes || !a.mode.Changes() {
+	if len(doubts) == 0 || a.yes || !a.mode.MakesChanges() {
 		return nil
 	}
-	yes, asked := a.session.Ask(fmt.Sprintf("Is this right for cluster %q?", cluster))
+	yes, asked := a.session.AskYesNo(fmt.Sprintf("Is this right for cluster %q?", cluster))
 	switch {
 	case !asked:
 		return exit.Next(fmt.Errorf("nothing is approved or accepted for cluster %q: there is no terminal to ask whether this is right", cluster),
@@ -182,7 +182,7 @@ func (a *accepting) resolve(cluster string, doubts []string) error {
 
 // warnOfTakingBack shows, before the cluster is accepted, that its name is that of a
 // namespace from which policies send: an accepted cluster's namespace is its own.
-func (a *accepting) warnOfTakingBack(ctx context.Context, cluster string) error {
+func (a *acceptCommand) warnOfTakingBack(ctx context.Context, cluster string) error {
 	bindings := &workv1alpha2.ResourceBindingList{}
 	switch err := a.read.List(ctx, bindings, client.InNamespace(cluster), client.Limit(1)); {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), meta.IsNoMatchError(err):
@@ -196,27 +196,27 @@ func (a *accepting) warnOfTakingBack(ctx context.Context, cluster string) error 
 	return nil
 }
 
-func (a *accepting) approveAll(ctx context.Context, all []requests.Ready) error {
+func (a *acceptCommand) approveAll(ctx context.Context, all []requests.ReadyRequest) error {
 	for _, ready := range all {
 		fmt.Fprintf(a.session.ErrOut, "Approving %s\n", whoAsks(ready, a.session.Clock.Now()))
-		if err := a.approve(ctx, ready.Request); err != nil {
+		if err := a.approveRequest(ctx, ready.Request); err != nil {
 			return fmt.Errorf("approve the request %q: %w", ready.Request.Name, err)
 		}
-		a.say("certificatesigningrequest.certificates.k8s.io/%s approved", ready.Request.Name)
+		a.printChange("certificatesigningrequest.certificates.k8s.io/%s approved", ready.Request.Name)
 	}
 	return nil
 }
 
-func (a *accepting) say(format string, args ...any) {
+func (a *acceptCommand) printChange(format string, args ...any) {
 	fmt.Fprintf(a.session.Out, format+a.mode.Suffix()+"\n", args...)
 }
 
-// plan finds out what is to be done. With --wait it waits for the cluster and
+// awaitAcceptancePlan finds out what is to be done. With --wait it waits for the cluster and
 // its request.
-func (a *accepting) plan(ctx, patience context.Context, name string) (plan, error) {
+func (a *acceptCommand) awaitAcceptancePlan(ctx, patience context.Context, name string) (acceptancePlan, error) {
 	told := false
 	for {
-		p, err := a.look(ctx, name)
+		p, err := a.readAcceptancePlan(ctx, name)
 		if !a.wait || !errors.Is(err, errNoRequest) {
 			if told && a.chosen == "" && len(p.doubts) == 0 {
 				p.doubts = p.doubtsOfUnknown(a.session.Clock.Now())
@@ -228,7 +228,7 @@ func (a *accepting) plan(ctx, patience context.Context, name string) (plan, erro
 			fmt.Fprintf(a.session.ErrOut, "Waiting for cluster %q to ask for a certificate ...\n", name)
 		}
 		if sleep(patience, lookEvery) != nil {
-			return plan{}, exit.WaitedTooShort(ctx, err)
+			return acceptancePlan{}, exit.WaitedTooShort(ctx, err)
 		}
 	}
 }
@@ -245,19 +245,19 @@ func sleep(ctx context.Context, duration time.Duration) error {
 	}
 }
 
-func (a *accepting) look(ctx context.Context, name string) (plan, error) {
-	f := facts{cluster: &clusterv1.ManagedCluster{}, chosen: a.chosen, now: a.session.Clock.Now()}
+func (a *acceptCommand) readAcceptancePlan(ctx context.Context, name string) (acceptancePlan, error) {
+	f := acceptanceFacts{cluster: &clusterv1.ManagedCluster{}, chosen: a.chosen, now: a.session.Clock.Now()}
 	err := a.read.Get(ctx, client.ObjectKey{Name: name}, f.cluster)
-	if apierrors.IsNotFound(err) && hub.Served(err) {
-		return plan{}, exit.Next(fmt.Errorf("there is no cluster %q: %w", name, errNoRequest),
+	if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
+		return acceptancePlan{}, exit.Next(fmt.Errorf("there is no cluster %q: %w", name, errNoRequest),
 			"\"capstan get clusters\" lists those that have asked to join. \"capstan accept %s --wait\" waits for this one.", name)
 	}
 	if err != nil {
-		return plan{}, err
+		return acceptancePlan{}, err
 	}
 	all := &certificatesv1.CertificateSigningRequestList{}
 	if err := a.read.List(ctx, all, client.MatchingLabels{clusterv1.LabelClusterName: name}); err != nil {
-		return plan{}, err
+		return acceptancePlan{}, err
 	}
 	f.requests = requests.Sort(name, all.Items)
 	connection := &fleetv1alpha1.ClusterConnection{}
@@ -265,23 +265,23 @@ func (a *accepting) look(ctx context.Context, name string) (plan, error) {
 	case err == nil:
 		f.connection = connection
 	case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
-		return plan{}, err
+		return acceptancePlan{}, err
 	}
-	p, err := decide(f)
+	p, err := decideAcceptance(f)
 	p.refused = f.requests.Refused
 	return p, err
 }
 
-func (a *accepting) approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest) error {
-	return conclude(ctx, a.mode, a.read, a.write, request, certificatesv1.CertificateSigningRequestCondition{
+func (a *acceptCommand) approveRequest(ctx context.Context, request *certificatesv1.CertificateSigningRequest) error {
+	return setRequestCondition(ctx, a.mode, a.read, a.write, request, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "CapstanAccept",
 		Message: "approved by an administrator with \"capstan accept\"",
 	})
 }
 
-// conclude decides about a request that was judged. One that somebody else has changed
+// setRequestCondition decides about a request that was judged. One that somebody else has changed
 // meanwhile is read again; its content cannot change, but another one may be in its place.
-func conclude(
+func setRequestCondition(
 	ctx context.Context, mode dryrun.Mode, read, write client.Client, judged *certificatesv1.CertificateSigningRequest,
 	condition certificatesv1.CertificateSigningRequestCondition,
 ) error {
@@ -293,7 +293,7 @@ func conclude(
 		if err := read.Get(ctx, client.ObjectKeyFromObject(judged), request); err != nil {
 			return err
 		}
-		if request.UID != judged.UID || !requests.Pending(request) {
+		if request.UID != judged.UID || !requests.IsPending(request) {
 			return exit.Next(errors.New("it was approved, denied or replaced in the meantime"), "Run the command again.")
 		}
 		request.Status.Conditions = append(request.Status.Conditions, condition)
@@ -303,7 +303,7 @@ func conclude(
 
 // changeToPull takes the rights for a cluster from the push agent, and gives them
 // to the agent that calls the hub.
-func (a *accepting) changeToPull(ctx context.Context, connection *fleetv1alpha1.ClusterConnection) error {
+func (a *acceptCommand) changeToPull(ctx context.Context, connection *fleetv1alpha1.ClusterConnection) error {
 	if a.mode.Skips() {
 		return nil
 	}
@@ -313,23 +313,23 @@ func (a *accepting) changeToPull(ctx context.Context, connection *fleetv1alpha1.
 // untilReady waits until the cluster is ready. An agent that asks while we wait is
 // accepted, too, if the user knows its key: what was approved before it asked may be of another one, from
 // when the cluster was here before.
-func (a *accepting) untilReady(ctx, patience context.Context, name string, mayAsk bool) error {
+func (a *acceptCommand) untilReady(ctx, patience context.Context, name string, mayAsk bool) error {
 	for {
 		cluster := &clusterv1.ManagedCluster{}
 		if err := a.read.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
 			return fmt.Errorf("wait for cluster %q: %w", name, err)
 		}
-		state := health.Cluster(cluster)
+		state := health.ClusterReadiness(cluster)
 		if state.Ready == metav1.ConditionTrue {
 			fmt.Fprintf(a.session.Out, "cluster(%s) is joined successfully\n", name)
 			return nil
 		}
 		if mayAsk {
-			p, err := a.look(ctx, name)
+			p, err := a.readAcceptancePlan(ctx, name)
 			if err != nil && !errors.Is(err, errNoRequest) {
 				return err
 			}
-			if err := a.resolve(name, p.doubtsOfUnknown(a.session.Clock.Now())); err != nil {
+			if err := a.confirmDoubts(name, p.doubtsOfUnknown(a.session.Clock.Now())); err != nil {
 				return err
 			}
 			if err := a.approveAll(ctx, p.approve); err != nil {

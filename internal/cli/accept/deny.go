@@ -25,8 +25,8 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/requests"
 )
 
-// denying is one call of "deny".
-type denying struct {
+// denyCommand is one call of "deny".
+type denyCommand struct {
 	session     *hub.Session
 	read, write client.Client
 	mode        dryrun.Mode
@@ -34,9 +34,9 @@ type denying struct {
 	revoke bool
 }
 
-// NewDeny returns the command "deny".
-func NewDeny(session *hub.Session) *cobra.Command {
-	d := &denying{session: session}
+// NewDenyCommand returns the command "deny".
+func NewDenyCommand(session *hub.Session) *cobra.Command {
+	d := &denyCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "deny NAME...",
 		Short: "Deny clusters, or revoke their acceptance",
@@ -54,26 +54,26 @@ func NewDeny(session *hub.Session) *cobra.Command {
   # Let the hub check whether it would work
   capstan deny member1 --dry-run=server`,
 		Args:              args.Some("the name of the cluster"),
-		ValidArgsFunction: complete.Clusters(session),
-		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return d.denyClusters(cmd.Context(), args) },
 	}
 	cmd.Flags().BoolVar(&d.revoke, "revoke", false, "Revoke the acceptance of clusters that are accepted")
 	d.mode.AddFlag(cmd)
 	return cmd
 }
 
-func (d *denying) run(ctx context.Context, names []string) error {
-	if err := d.mode.Check(); err != nil {
+func (d *denyCommand) denyClusters(ctx context.Context, names []string) error {
+	if err := d.mode.ValidateMode(); err != nil {
 		return err
 	}
-	c, err := d.session.Connect()
+	c, err := d.session.ConnectHub()
 	if err != nil {
 		return err
 	}
-	d.read, d.write = c, d.mode.Client(c)
+	d.read, d.write = c, d.mode.WrapClient(c)
 	var failed []error
 	for _, name := range names {
-		err := d.session.Explain(d.one(ctx, name))
+		err := d.session.ExplainError(d.denyCluster(ctx, name))
 		if exit.Code(err) == exit.NoHub || ctx.Err() != nil {
 			return err
 		}
@@ -82,11 +82,11 @@ func (d *denying) run(ctx context.Context, names []string) error {
 	return errors.Join(failed...)
 }
 
-// one denies one cluster. Its acceptance goes first: that takes away rights.
-func (d *denying) one(ctx context.Context, name string) error {
+// denyCluster denies one cluster. Its acceptance goes first: that takes away rights.
+func (d *denyCommand) denyCluster(ctx context.Context, name string) error {
 	cluster := &clusterv1.ManagedCluster{}
 	err := d.read.Get(ctx, client.ObjectKey{Name: name}, cluster)
-	missing := apierrors.IsNotFound(err) && hub.Served(err)
+	missing := apierrors.IsNotFound(err) && hub.IsKindServed(err)
 	if err != nil && !missing {
 		return err
 	}
@@ -95,7 +95,7 @@ func (d *denying) one(ctx context.Context, name string) error {
 		return err
 	}
 	waiting := slices.DeleteFunc(all.Items, func(r certificatesv1.CertificateSigningRequest) bool {
-		return !requests.Pending(&r) || !requests.Ours(&r)
+		return !requests.IsPending(&r) || !requests.IsAgentRequest(&r)
 	})
 	if cluster.Spec.HubAcceptsClient && !d.revoke {
 		return needsRevoke(name, waiting)
@@ -110,7 +110,7 @@ func (d *denying) one(ctx context.Context, name string) error {
 	}
 	for i := range waiting {
 		request := &waiting[i]
-		if err := d.deny(ctx, request); err != nil {
+		if err := d.denyRequest(ctx, request); err != nil {
 			return fmt.Errorf("deny the request %q: %w", request.Name, err)
 		}
 		fmt.Fprintf(d.session.Out, "certificatesigningrequest.certificates.k8s.io/%s denied%s\n", request.Name, d.mode.Suffix())
@@ -140,8 +140,8 @@ func needsRevoke(cluster string, waiting []certificatesv1.CertificateSigningRequ
 		cluster), "%s", next)
 }
 
-func (d *denying) deny(ctx context.Context, request *certificatesv1.CertificateSigningRequest) error {
-	return conclude(ctx, d.mode, d.read, d.write, request, certificatesv1.CertificateSigningRequestCondition{
+func (d *denyCommand) denyRequest(ctx context.Context, request *certificatesv1.CertificateSigningRequest) error {
+	return setRequestCondition(ctx, d.mode, d.read, d.write, request, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: "CapstanDeny",
 		Message: "denied by an administrator with \"capstan deny\"",
 	})

@@ -39,9 +39,9 @@ func TestARequestDoesNotGetAClusterRevoked(t *testing.T) {
 			cluster.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "agent", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: clusterv1.GroupVersion.String(), FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
 			hubClient := fakeHub(t, cluster, request).Build()
 			session := hub.NewSession(genericiooptions.NewTestIOStreamsDiscard(), clock.RealClock{})
-			d := &denying{session: session, read: hubClient, write: hubClient, revoke: c.revoke}
-			err := d.one(t.Context(), "c1")
-			if (err != nil) != c.wantError || err != nil && !strings.Contains(exit.Text(err), "kubectl certificate deny c1-junk") {
+			d := &denyCommand{session: session, read: hubClient, write: hubClient, revoke: c.revoke}
+			err := d.denyCluster(t.Context(), "c1")
+			if (err != nil) != c.wantError || err != nil && !strings.Contains(exit.FormatError(err), "kubectl certificate deny c1-junk") {
 				t.Errorf("the administrator is told: %v", err)
 			}
 			if err := hubClient.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {

@@ -121,15 +121,15 @@ func TestWhatAJoinerHasChosenIsNotAcceptedUnseen(t *testing.T) {
 				c := hubThatLetsIn(t, objects, late, &approved)
 				var out bytes.Buffer
 				session := hub.NewSession(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &out}, clock.RealClock{})
-				a := &accepting{session: session, read: c, write: c, wait: tc.late, timeout: 10 * time.Minute, chosen: tc.chosen, yes: yes}
+				a := &acceptCommand{session: session, read: c, write: c, wait: tc.late, timeout: 10 * time.Minute, chosen: tc.chosen, yes: yes}
 				a.mode.AddFlag(&cobra.Command{})
-				err := a.one(t.Context(), "c1")
+				err := a.acceptCluster(t.Context(), "c1")
 				for _, part := range tc.want {
 					if !strings.Contains(out.String(), part) {
 						t.Errorf("%q is not in what it says:\n%s", part, &out)
 					}
 				}
-				asked := err != nil && strings.Contains(exit.Text(err), "there is no terminal to ask")
+				asked := err != nil && strings.Contains(exit.FormatError(err), "there is no terminal to ask")
 				if wants := len(tc.want) > 0 && !yes; asked != wants || (approved > 0) == wants {
 					t.Errorf("asked: %t, %d requests approved (%v); it says:\n%s", asked, approved, err, &out)
 				}

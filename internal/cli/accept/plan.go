@@ -22,24 +22,24 @@ import (
 // errNoRequest is that there is nothing to approve yet; waiting may help.
 var errNoRequest = errors.New("its agent has not requested a certificate yet")
 
-// facts is what the acceptance of a cluster depends on.
-type facts struct {
+// acceptanceFacts is what the acceptance of a cluster depends on.
+type acceptanceFacts struct {
 	cluster    *clusterv1.ManagedCluster
 	connection *fleetv1alpha1.ClusterConnection
-	requests   requests.Sorted
+	requests   requests.SortedRequests
 	// chosen is the name of the request that the user wants to be approved, or
 	// nothing if there should be no choice.
 	chosen string
 	now    time.Time
 }
 
-// plan is what accepting a cluster takes.
-type plan struct {
+// acceptancePlan is what accepting a cluster takes.
+type acceptancePlan struct {
 	cluster *clusterv1.ManagedCluster
 	// approve are the requests to approve, all of the same key.
-	approve []requests.Ready
+	approve []requests.ReadyRequest
 	// refused are requests that must not be approved.
-	refused []requests.Refused
+	refused []requests.RefusedRequest
 	// accept says whether the cluster is to be accepted, too.
 	accept bool
 	// pull is what the hub calls the cluster by, if that is to call the hub from now on.
@@ -48,13 +48,13 @@ type plan struct {
 	doubts []string
 }
 
-// decide returns what is to be done to accept a cluster, or why it should not
+// decideAcceptance returns what is to be done to accept a cluster, or why it should not
 // be. It depends on nothing but the facts.
-func decide(f facts) (plan, error) {
+func decideAcceptance(f acceptanceFacts) (acceptancePlan, error) {
 	name := f.cluster.Name
-	p := plan{cluster: f.cluster, accept: !f.cluster.Spec.HubAcceptsClient}
+	p := acceptancePlan{cluster: f.cluster, accept: !f.cluster.Spec.HubAcceptsClient}
 	if !f.cluster.DeletionTimestamp.IsZero() {
-		return plan{}, exit.Next(fmt.Errorf("cluster %q is being deleted", name), "Wait until it is gone; \"capstan describe cluster %s\" says what it waits for.", name)
+		return acceptancePlan{}, exit.Next(fmt.Errorf("cluster %q is being deleted", name), "Wait until it is gone; \"capstan describe cluster %s\" says what it waits for.", name)
 	}
 	if f.chosen != "" {
 		return f.withChosen(p)
@@ -62,31 +62,31 @@ func decide(f facts) (plan, error) {
 	if len(f.requests.Ready) == 0 {
 		return p, f.withoutRequest()
 	}
-	if agents := f.agents(); len(agents) > 1 {
-		return plan{}, exit.Next(fmt.Errorf("%d different agents ask to be cluster %q:\n%s", len(agents), name, f.list()),
+	if agents := f.distinctAgents(); len(agents) > 1 {
+		return acceptancePlan{}, exit.Next(fmt.Errorf("%d different agents ask to be cluster %q:\n%s", len(agents), name, f.formatRequests()),
 			"Only one can be right: the one with the key that \"kubectl describe klusterlet\" shows on the cluster. Approve it with \"capstan accept %s --request NAME\", and deny the others with \"kubectl certificate deny\".", name)
 	}
-	if f.pushed() {
-		return plan{}, exit.Next(fmt.Errorf("cluster %q is a Push cluster, and an agent asks to join under its name:\n%s", name, f.list()),
+	if f.usesPushMode() {
+		return acceptancePlan{}, exit.Next(fmt.Errorf("cluster %q is a Push cluster, and an agent asks to join under its name:\n%s", name, f.formatRequests()),
 			"To make it a Pull cluster, run \"capstan accept %s --request NAME\": what was delivered to it stays. If not, deny the request with \"kubectl certificate deny NAME\".", name)
 	}
-	if f.alive() {
-		return plan{}, exit.Next(fmt.Errorf("cluster %q has a working agent, and another one asks to join under its name:\n%s", name, f.list()),
+	if f.isAgentAlive() {
+		return acceptancePlan{}, exit.Next(fmt.Errorf("cluster %q has a working agent, and another one asks to join under its name:\n%s", name, f.formatRequests()),
 			"If that is right, approve it with \"capstan accept %s --request NAME\"; if not, deny it with \"kubectl certificate deny NAME\".", name)
 	}
 	p.approve = f.requests.Ready
-	if f.joined() {
+	if f.hasJoined() {
 		p.doubts = p.doubtsOfUnknown(f.now)
 	}
 	return p, nil
 }
 
 // withChosen is for a user who says which request is the right one.
-func (f facts) withChosen(p plan) (plan, error) {
+func (f acceptanceFacts) withChosen(p acceptancePlan) (acceptancePlan, error) {
 	for _, ready := range f.requests.Ready {
 		if ready.Request.Name == f.chosen {
 			p.approve = append(p.approve, ready)
-			if f.pushed() {
+			if f.usesPushMode() {
 				p.pull = f.connection
 			}
 			p.doubts = f.doubtsOf(ready)
@@ -95,18 +95,18 @@ func (f facts) withChosen(p plan) (plan, error) {
 	}
 	for _, refused := range f.requests.Refused {
 		if refused.Request.Name == f.chosen {
-			return plan{}, exit.Next(fmt.Errorf("request %q must not be approved: %s", f.chosen, refused.Why), "Deny it with \"kubectl certificate deny %s\".", f.chosen)
+			return acceptancePlan{}, exit.Next(fmt.Errorf("request %q must not be approved: %s", f.chosen, refused.Why), "Deny it with \"kubectl certificate deny %s\".", f.chosen)
 		}
 	}
-	return plan{}, exit.Next(fmt.Errorf("cluster %q has no request %q that waits for approval", f.cluster.Name, f.chosen),
+	return acceptancePlan{}, exit.Next(fmt.Errorf("cluster %q has no request %q that waits for approval", f.cluster.Name, f.chosen),
 		"\"capstan describe cluster %s\" lists those that wait.", f.cluster.Name)
 }
 
 // doubtsOf returns what else is to be said of a request that the user has chosen: what
 // acceptance without a choice would have stopped at.
-func (f facts) doubtsOf(chosen requests.Ready) []string {
+func (f acceptanceFacts) doubtsOf(chosen requests.ReadyRequest) []string {
 	var doubts []string
-	if f.alive() && !f.pushed() {
+	if f.isAgentAlive() && !f.usesPushMode() {
 		doubts = append(doubts, fmt.Sprintf("Cluster %q has a working agent, and the request is for another one, which gets the same permissions: %s", f.cluster.Name, whoAsks(chosen, f.now)))
 	}
 	var others []string
@@ -125,7 +125,7 @@ func (f facts) doubtsOf(chosen requests.Ready) []string {
 // doubtsOfUnknown returns what is to be said of requests that came while the command waited
 // for one, or for a cluster whose agent is not heard of any more: whoever asks, or asks
 // first, is not known to be the right one.
-func (p plan) doubtsOfUnknown(now time.Time) []string {
+func (p acceptancePlan) doubtsOfUnknown(now time.Time) []string {
 	var doubts []string
 	for _, ready := range p.approve {
 		doubts = append(doubts, fmt.Sprintf("Whoever has a bootstrap token can ask to be cluster %q; the right one has the key that \"kubectl describe klusterlet\" shows on the cluster. This one asks: %s",
@@ -146,10 +146,10 @@ func doubtsOfLabels(cluster *clusterv1.ManagedCluster) []string {
 
 // withoutRequest returns why the cluster should not be accepted although, or
 // because, there is nothing to approve.
-func (f facts) withoutRequest() error {
+func (f acceptanceFacts) withoutRequest() error {
 	switch {
 	case f.cluster.Spec.HubAcceptsClient,
-		f.pushed(), // it needs no certificate
+		f.usesPushMode(), // it needs no certificate
 		len(f.requests.Approved) > 0, len(f.requests.Renewals) > 0,
 		meta.IsStatusConditionTrue(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined):
 		return nil
@@ -166,14 +166,14 @@ func (f facts) withoutRequest() error {
 	}
 }
 
-// pushed tells whether the hub calls the cluster.
-func (f facts) pushed() bool {
+// usesPushMode reports whether the hub calls the cluster.
+func (f acceptanceFacts) usesPushMode() bool {
 	return f.connection != nil && f.connection.Spec.SyncMode == fleetv1alpha1.SyncModePush
 }
 
-// agents returns who asks: the names, the keys, and by whom. Names alone do not tell
+// distinctAgents returns who asks: the names, the keys, and by whom. Names alone do not tell
 // agents apart, as whoever may ask can copy those of a request that waits.
-func (f facts) agents() map[string]bool {
+func (f acceptanceFacts) distinctAgents() map[string]bool {
 	agents := map[string]bool{}
 	for _, ready := range f.requests.Ready {
 		agents[strings.Join([]string{ready.Agent, ready.Key, ready.Request.Spec.Username}, " ")] = true
@@ -181,19 +181,19 @@ func (f facts) agents() map[string]bool {
 	return agents
 }
 
-// alive tells whether the cluster has an agent that the hub hears of.
-func (f facts) alive() bool {
+// isAgentAlive reports whether the cluster has an agent that the hub hears of.
+func (f acceptanceFacts) isAgentAlive() bool {
 	available := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
-	return f.joined() && available != nil && available.Status != "Unknown"
+	return f.hasJoined() && available != nil && available.Status != "Unknown"
 }
 
-// joined tells whether the cluster is accepted, and an agent has joined as it before.
-func (f facts) joined() bool {
+// hasJoined reports whether the cluster is accepted, and an agent has joined as it before.
+func (f acceptanceFacts) hasJoined() bool {
 	return f.cluster.Spec.HubAcceptsClient && meta.IsStatusConditionTrue(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
 }
 
-// list lists the requests that could be approved.
-func (f facts) list() string {
+// formatRequests lists the requests that could be approved.
+func (f acceptanceFacts) formatRequests() string {
 	var lines []string
 	for _, ready := range f.requests.Ready {
 		lines = append(lines, "  "+whoAsks(ready, f.now))
@@ -202,7 +202,7 @@ func (f facts) list() string {
 }
 
 // whoAsks says all by which an administrator recognizes a request.
-func whoAsks(ready requests.Ready, now time.Time) string {
+func whoAsks(ready requests.ReadyRequest, now time.Time) string {
 	return fmt.Sprintf("%s: agent %s with the key %s, requested by %s %s ago", ready.Request.Name, ready.Agent, ready.Key,
 		ready.Request.Spec.Username, duration.HumanDuration(now.Sub(ready.Request.CreationTimestamp.Time)))
 }

@@ -19,24 +19,24 @@ import (
 // TestAPushClusterBecomesPullOnlyIfTheUserSaysSo: a request alone, which any
 // bootstrap token can make, must not take a cluster from the push agent.
 func TestAPushClusterBecomesPullOnlyIfTheUserSaysSo(t *testing.T) {
-	f := facts{cluster: &clusterv1.ManagedCluster{}, connection: &fleetv1alpha1.ClusterConnection{}}
+	f := acceptanceFacts{cluster: &clusterv1.ManagedCluster{}, connection: &fleetv1alpha1.ClusterConnection{}}
 	f.cluster.Name, f.cluster.Spec.HubAcceptsClient = "east", true
 	f.connection.Spec.SyncMode = fleetv1alpha1.SyncModePush
 	request := &certificatesv1.CertificateSigningRequest{}
 	request.Name = "east-1"
-	f.requests.Ready = []requests.Ready{{Request: request, Agent: "a"}}
+	f.requests.Ready = []requests.ReadyRequest{{Request: request, Agent: "a"}}
 
-	_, err := decide(f)
-	if text := exit.Text(err); !strings.Contains(text, "--request NAME") || !strings.Contains(text, "Pull") {
+	_, err := decideAcceptance(f)
+	if text := exit.FormatError(err); !strings.Contains(text, "--request NAME") || !strings.Contains(text, "Pull") {
 		t.Errorf("without a choice: %s", text)
 	}
 	f.chosen = "east-1"
-	p, err := decide(f)
+	p, err := decideAcceptance(f)
 	if err != nil || p.pull != f.connection || len(p.approve) != 1 || p.accept {
 		t.Errorf("the request is chosen, and the plan is %+v (%v)", p, err)
 	}
 	f.connection.Spec.SyncMode = fleetv1alpha1.SyncModePull
-	if p, err = decide(f); err != nil || p.pull != nil {
+	if p, err = decideAcceptance(f); err != nil || p.pull != nil {
 		t.Errorf("a Pull cluster has nothing to change, and the plan is %+v (%v)", p, err)
 	}
 }
@@ -47,8 +47,8 @@ func TestACopiedRequestIsNotApproved(t *testing.T) {
 	agents, strangers := asks(t, "c1-agent", "c1"), asks(t, "c1-stranger", "c1")
 	again := agents.DeepCopy()
 	again.Name = "c1-again"
-	sorted := func(all ...*certificatesv1.CertificateSigningRequest) facts {
-		f := facts{cluster: &clusterv1.ManagedCluster{}, now: time.Now()}
+	sorted := func(all ...*certificatesv1.CertificateSigningRequest) acceptanceFacts {
+		f := acceptanceFacts{cluster: &clusterv1.ManagedCluster{}, now: time.Now()}
 		f.cluster.Name = "c1"
 		var items []certificatesv1.CertificateSigningRequest
 		for _, request := range all {
@@ -59,20 +59,20 @@ func TestACopiedRequestIsNotApproved(t *testing.T) {
 	}
 
 	f := sorted(agents, strangers)
-	p, err := decide(f)
+	p, err := decideAcceptance(f)
 	if err == nil || len(p.approve) > 0 {
 		t.Fatalf("two keys ask, and %d requests are to be approved", len(p.approve))
 	}
 	for _, ready := range f.requests.Ready {
-		if text := exit.Text(err); ready.Key == "" || !strings.Contains(text, whoAsks(ready, f.now)) {
+		if text := exit.FormatError(err); ready.Key == "" || !strings.Contains(text, whoAsks(ready, f.now)) {
 			t.Errorf("%s with the key %q is not told apart: %s", ready.Request.Name, ready.Key, text)
 		}
 	}
 	f.chosen = agents.Name
-	if p, err = decide(f); err != nil || len(p.approve) != 1 || p.approve[0].Request.Name != agents.Name {
+	if p, err = decideAcceptance(f); err != nil || len(p.approve) != 1 || p.approve[0].Request.Name != agents.Name {
 		t.Errorf("one is chosen, and the plan is %+v (%v)", p, err)
 	}
-	if p, err = decide(sorted(agents, again)); err != nil || len(p.approve) != 2 {
+	if p, err = decideAcceptance(sorted(agents, again)); err != nil || len(p.approve) != 2 {
 		t.Errorf("one key asks twice, and the plan is %+v (%v)", p, err)
 	}
 }
@@ -83,8 +83,8 @@ func TestARequestInThePlaceOfAnotherIsNotApproved(t *testing.T) {
 	seen, other := asks(t, "c1-agent", "c1"), asks(t, "c1-agent", "c1")
 	seen.UID, other.UID = "seen", "other"
 	c := fakeHub(t, other).Build()
-	a := &accepting{read: c, write: c}
-	if err := a.approve(t.Context(), seen); err == nil {
+	a := &acceptCommand{read: c, write: c}
+	if err := a.approveRequest(t.Context(), seen); err == nil {
 		t.Error("a request was approved that nobody has looked at")
 	}
 }

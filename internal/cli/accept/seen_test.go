@@ -55,7 +55,7 @@ func TestWhatWasReplacedIsLeftAlone(t *testing.T) {
 		"a cluster to make a Pull cluster": {
 			object: pushed,
 			change: func(seen client.Object) error {
-				return (&accepting{write: c}).changeToPull(t.Context(), seen.(*fleetv1alpha1.ClusterConnection))
+				return (&acceptCommand{write: c}).changeToPull(t.Context(), seen.(*fleetv1alpha1.ClusterConnection))
 			},
 			changed: func(now client.Object) bool {
 				return now.(*fleetv1alpha1.ClusterConnection).Spec.SyncMode == fleetv1alpha1.SyncModePull
@@ -80,8 +80,8 @@ func TestWhatWasReplacedIsLeftAlone(t *testing.T) {
 			switch {
 			case err == nil:
 				t.Error("another one is there, and the user is told nothing")
-			case !strings.Contains(exit.Text(err), "replaced in the meantime"), !strings.Contains(exit.Text(err), "Run the command again"):
-				t.Errorf("another one is there, and the user is told: %s", exit.Text(err))
+			case !strings.Contains(exit.FormatError(err), "replaced in the meantime"), !strings.Contains(exit.FormatError(err), "Run the command again"):
+				t.Errorf("another one is there, and the user is told: %s", exit.FormatError(err))
 			}
 			read := func() client.Object {
 				if err := c.Get(t.Context(), client.ObjectKeyFromObject(now), now); err != nil {

@@ -20,9 +20,9 @@ import (
 // byLabel is how a cluster gets into a set that it names itself.
 const byLabel = "by its label " + clusterv1.LabelClusterSet
 
-// entry is a ManagedClusterSet that a cluster is in once it is accepted, and what
+// clusterSetMembership is a ManagedClusterSet that a cluster is in once it is accepted, and what
 // that means.
-type entry struct {
+type clusterSetMembership struct {
 	set string
 	// by says which labels put it there.
 	by string
@@ -33,21 +33,21 @@ type entry struct {
 	bound, made []string
 }
 
-// entries returns the sets that the cluster asks to be in by its labels, which
+// clusterSetMemberships returns the sets that the cluster asks to be in by its labels, which
 // whoever asks to join chooses. The sets that every cluster is in do not count.
-func entries(cluster *clusterv1.ManagedCluster, sets []clusterv1beta2.ManagedClusterSet, bindings []clusterv1beta2.ManagedClusterSetBinding) ([]entry, error) {
+func clusterSetMemberships(cluster *clusterv1.ManagedCluster, sets []clusterv1beta2.ManagedClusterSet, bindings []clusterv1beta2.ManagedClusterSetBinding) ([]clusterSetMembership, error) {
 	own := cluster.Labels[clusterv1.LabelClusterSet]
-	var found []entry
+	var found []clusterSetMembership
 	for i := range sets {
 		set := &sets[i]
-		by, matches, err := matching(cluster, set)
+		by, matches, err := matchClusterSet(cluster, set)
 		if err != nil {
 			return nil, err
 		}
 		if !matches {
 			continue
 		}
-		e := entry{set: set.Name, by: by}
+		e := clusterSetMembership{set: set.Name, by: by}
 		for _, namespace := range set.Spec.ManagedNamespaces {
 			e.made = append(e.made, namespace.Name)
 		}
@@ -59,14 +59,14 @@ func entries(cluster *clusterv1.ManagedCluster, sets []clusterv1beta2.ManagedClu
 		slices.Sort(e.bound)
 		found = append(found, e)
 	}
-	if own != "" && own != clusterv1.DefaultClusterSet && !slices.ContainsFunc(found, func(e entry) bool { return e.set == own }) {
-		found = append(found, entry{set: own, by: byLabel, missing: true})
+	if own != "" && own != clusterv1.DefaultClusterSet && !slices.ContainsFunc(found, func(e clusterSetMembership) bool { return e.set == own }) {
+		found = append(found, clusterSetMembership{set: own, by: byLabel, missing: true})
 	}
 	return found, nil
 }
 
-// matching tells whether the cluster is in the set, and by which labels.
-func matching(cluster *clusterv1.ManagedCluster, set *clusterv1beta2.ManagedClusterSet) (by string, matches bool, err error) {
+// matchClusterSet reports whether the cluster is in the set, and by which labels.
+func matchClusterSet(cluster *clusterv1.ManagedCluster, set *clusterv1beta2.ManagedClusterSet) (by string, matches bool, err error) {
 	if set.Name == clusterv1.DefaultClusterSet || set.Name == clusterv1.GlobalClusterSet {
 		return "", false, nil
 	}
@@ -84,7 +84,7 @@ func matching(cluster *clusterv1.ManagedCluster, set *clusterv1beta2.ManagedClus
 }
 
 // String says what acceptance into the set means.
-func (e entry) String() string {
+func (e clusterSetMembership) String() string {
 	text := fmt.Sprintf("ManagedClusterSet %q (%s)", e.set, e.by)
 	switch {
 	case e.unknown:
@@ -103,8 +103,8 @@ func (e entry) String() string {
 }
 
 // tellSets shows, before the cluster is accepted, which sets it asks to be in.
-func (a *accepting) tellSets(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	found, err := a.entries(ctx, cluster)
+func (a *acceptCommand) tellSets(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+	found, err := a.readSetMemberships(ctx, cluster)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -115,7 +115,7 @@ func (a *accepting) tellSets(ctx context.Context, cluster *clusterv1.ManagedClus
 	return nil
 }
 
-func (a *accepting) entries(ctx context.Context, cluster *clusterv1.ManagedCluster) ([]entry, error) {
+func (a *acceptCommand) readSetMemberships(ctx context.Context, cluster *clusterv1.ManagedCluster) ([]clusterSetMembership, error) {
 	sets := &clusterv1beta2.ManagedClusterSetList{}
 	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
 	err := a.read.List(ctx, sets)
@@ -124,12 +124,12 @@ func (a *accepting) entries(ctx context.Context, cluster *clusterv1.ManagedClust
 	}
 	if apierrors.IsForbidden(err) {
 		if own := cluster.Labels[clusterv1.LabelClusterSet]; own != "" {
-			return []entry{{set: own, by: byLabel, unknown: true}}, nil
+			return []clusterSetMembership{{set: own, by: byLabel, unknown: true}}, nil
 		}
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find out which sets cluster %q asks to be in: %w", cluster.Name, err)
 	}
-	return entries(cluster, sets.Items, bindings.Items)
+	return clusterSetMemberships(cluster, sets.Items, bindings.Items)
 }

@@ -60,7 +60,7 @@ func TestWhatTheLabelsOfAClusterGetIt(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			found, err := entries(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}, sets, bindings)
+			found, err := clusterSetMemberships(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}, sets, bindings)
 			if err != nil {
 				t.Fatal(err)
 			}

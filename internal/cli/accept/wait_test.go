@@ -33,7 +33,7 @@ import (
 // asks is a request of an agent of the cluster.
 func asks(t *testing.T, name, cluster string, conditions ...certificatesv1.CertificateSigningRequestCondition) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
-	request, _ := agentrequest.New(t, cluster, "agent")
+	request, _ := agentrequest.NewRequest(t, cluster, "agent")
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.LabelClusterName: cluster}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -87,8 +87,8 @@ func TestAnAgentThatAsksWhileWeWaitIsAccepted(t *testing.T) {
 	}
 	var out bytes.Buffer
 	session := hub.NewSession(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &out}, clock.RealClock{})
-	a := &accepting{session: session, read: c, write: c, wait: true, timeout: time.Minute}
-	if err := a.one(t.Context(), "c1"); err != nil {
+	a := &acceptCommand{session: session, read: c, write: c, wait: true, timeout: time.Minute}
+	if err := a.acceptCluster(t.Context(), "c1"); err != nil {
 		t.Fatalf("%v; said:\n%s", err, &out)
 	}
 }
@@ -102,8 +102,8 @@ func TestAcceptWarnsOfWhatItTakesBack(t *testing.T) {
 		c := fakeHub(t, cluster, request, sent).Build()
 		var out bytes.Buffer
 		session := hub.NewSession(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &out}, clock.RealClock{})
-		a := &accepting{session: session, read: c, write: c, timeout: time.Minute}
-		if err := a.one(t.Context(), "team-a"); err != nil {
+		a := &acceptCommand{session: session, read: c, write: c, timeout: time.Minute}
+		if err := a.acceptCluster(t.Context(), "team-a"); err != nil {
 			t.Fatal(err)
 		}
 		before, _, _ := strings.Cut(out.String(), "Approving")

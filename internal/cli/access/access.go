@@ -31,8 +31,8 @@ import (
 // that one which is not there is told about before the user gives up.
 const dialTimeout = 10 * time.Second
 
-// Words are what messages say about a cluster.
-type Words struct {
+// MessageWords are what messages say about a cluster.
+type MessageWords struct {
 	// Cluster is what the cluster is to the user, such as "the hub".
 	Cluster string
 	// Kubeconfig, Context and Server are the flags that lead to it, with their
@@ -48,9 +48,9 @@ type Words struct {
 	Code int
 }
 
-// Access is how to reach one cluster.
-type Access struct {
-	words  Words
+// ClusterAccess is how to reach one cluster.
+type ClusterAccess struct {
+	words  MessageWords
 	flags  *genericclioptions.ConfigFlags
 	errOut io.Writer
 	// context and server say where this leads to, for messages.
@@ -59,14 +59,14 @@ type Access struct {
 	clusterName     string
 }
 
-// New returns the access that the flags lead to. Flags that are nil have their
+// NewClusterAccess returns the access that the flags lead to. Flags that are nil have their
 // default. Warnings of the API server go to errOut.
-func New(words Words, flags *genericclioptions.ConfigFlags, errOut io.Writer) *Access {
-	return &Access{words: words, flags: flags, errOut: errOut}
+func NewClusterAccess(words MessageWords, flags *genericclioptions.ConfigFlags, errOut io.Writer) *ClusterAccess {
+	return &ClusterAccess{words: words, flags: flags, errOut: errOut}
 }
 
-// Contexts returns the names of the contexts of the kubeconfig, sorted.
-func (a *Access) Contexts() []string {
+// ListContexts returns the names of the contexts of the kubeconfig, sorted.
+func (a *ClusterAccess) ListContexts() []string {
 	raw, err := a.flags.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
 		return nil
@@ -74,9 +74,9 @@ func (a *Access) Contexts() []string {
 	return contextNames(raw)
 }
 
-// Where says which cluster this is about, for people: its address and its
+// DescribeTarget says which cluster this is about, for people: its address and its
 // context, as far as they are known.
-func (a *Access) Where() string {
+func (a *ClusterAccess) DescribeTarget() string {
 	switch {
 	case a.context != "" && a.server != "":
 		return fmt.Sprintf("%s (context %q)", a.server, a.context)
@@ -87,30 +87,30 @@ func (a *Access) Where() string {
 	}
 }
 
-// Server returns the address of the cluster, once Config was called.
-func (a *Access) Server() string { return a.server }
+// ServerAddress returns the address of the cluster, once LoadRESTConfig was called.
+func (a *ClusterAccess) ServerAddress() string { return a.server }
 
-// Entry returns what the kubeconfig says about the cluster itself, once Config
+// KubeconfigEntry returns what the kubeconfig says about the cluster itself, once LoadRESTConfig
 // was called.
-func (a *Access) Entry() clientcmdapi.Cluster { return a.entry }
+func (a *ClusterAccess) KubeconfigEntry() clientcmdapi.Cluster { return a.entry }
 
-// ClusterName returns what the kubeconfig calls the cluster, once Config was
+// ClusterName returns what the kubeconfig calls the cluster, once LoadRESTConfig was
 // called; nothing if it leads there without a context.
-func (a *Access) ClusterName() string { return a.clusterName }
+func (a *ClusterAccess) ClusterName() string { return a.clusterName }
 
-// Config returns how to reach the cluster. It does not send a request.
-func (a *Access) Config() (*rest.Config, error) {
+// LoadRESTConfig returns how to reach the cluster. It does not send a request.
+func (a *ClusterAccess) LoadRESTConfig() (*rest.Config, error) {
 	loader := a.flags.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()
 	if err != nil {
-		return nil, a.fail(fmt.Errorf("read the kubeconfig: %w", err), "Name a kubeconfig that can be read by %s or $KUBECONFIG.", a.words.Kubeconfig)
+		return nil, a.unreachableError(fmt.Errorf("read the kubeconfig: %w", err), "Name a kubeconfig that can be read by %s or $KUBECONFIG.", a.words.Kubeconfig)
 	}
-	if err := a.choose(raw); err != nil {
+	if err := a.checkContext(raw); err != nil {
 		return nil, err
 	}
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, a.fail(fmt.Errorf("use context %q of the kubeconfig: %w", a.context, err),
+		return nil, a.unreachableError(fmt.Errorf("use context %q of the kubeconfig: %w", a.context, err),
 			"Look at it with \"kubectl config view\", and fix it with \"kubectl config set-context\" or choose another one by %s.", a.words.Context)
 	}
 	if _, err := url.Parse(config.Host); err != nil || config.Host == "" {
@@ -118,10 +118,10 @@ func (a *Access) Config() (*rest.Config, error) {
 		if a.words.Server != "" {
 			next = fmt.Sprintf("Fix it with \"kubectl config set-cluster\", or give the address by %s.", a.words.Server)
 		}
-		return nil, a.fail(fmt.Errorf("context %q of the kubeconfig has no valid server: %q", a.context, config.Host), "%s", next)
+		return nil, a.unreachableError(fmt.Errorf("context %q of the kubeconfig has no valid server: %q", a.context, config.Host), "%s", next)
 	}
 	a.server = config.Host
-	config.UserAgent = "capstan/" + version.Get()
+	config.UserAgent = "capstan/" + version.SemanticVersion()
 	config.QPS = -1 // the API server says itself when it is too much
 	config.WarningHandlerWithContext = warnings{a.errOut}
 	if config.Dial == nil {
@@ -130,9 +130,9 @@ func (a *Access) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// choose checks that it is clear which cluster is meant. Without that clientcmd
+// checkContext checks that it is clear which cluster is meant. Without that clientcmd
 // falls back to localhost, whose refusal helps nobody.
-func (a *Access) choose(raw clientcmdapi.Config) error {
+func (a *ClusterAccess) checkContext(raw clientcmdapi.Config) error {
 	a.context = raw.CurrentContext
 	if given := ptr.Deref(a.flags.Context, ""); given != "" {
 		a.context = given
@@ -141,33 +141,33 @@ func (a *Access) choose(raw clientcmdapi.Config) error {
 	switch {
 	case a.context != "":
 		if raw.Contexts[a.context] == nil && len(names) == 0 {
-			return a.fail(fmt.Errorf("the kubeconfig has no context %q, and no other one", a.context), "%s", a.words.Missing)
+			return a.unreachableError(fmt.Errorf("the kubeconfig has no context %q, and no other one", a.context), "%s", a.words.Missing)
 		}
 		if raw.Contexts[a.context] == nil {
-			return a.fail(fmt.Errorf("the kubeconfig has no context %q", a.context), "It has: %s. Choose one of them by %s.", strings.Join(names, ", "), a.words.Context)
+			return a.unreachableError(fmt.Errorf("the kubeconfig has no context %q", a.context), "It has: %s. Choose one of them by %s.", strings.Join(names, ", "), a.words.Context)
 		}
-		return a.whole(raw)
+		return a.checkContextEntries(raw)
 	case ptr.Deref(a.flags.APIServer, "") != "":
 		return nil
 	case len(names) > 0:
-		return a.fail(fmt.Errorf("the kubeconfig has no current context, so it does not say which cluster is %s", a.words.Cluster),
+		return a.unreachableError(fmt.Errorf("the kubeconfig has no current context, so it does not say which cluster is %s", a.words.Cluster),
 			"Choose %s by %s %s, or for good by \"kubectl config use-context\".", a.words.Cluster, a.words.Context, strings.Join(names, ", "+a.words.Context+" "))
 	case a.inCluster():
 		return nil
 	default:
-		return a.fail(fmt.Errorf("there is no kubeconfig, so it is not known where %s is", a.words.Cluster), "%s", a.words.Missing)
+		return a.unreachableError(fmt.Errorf("there is no kubeconfig, so it is not known where %s is", a.words.Cluster), "%s", a.words.Missing)
 	}
 }
 
-// whole checks that what the context refers to is there.
-func (a *Access) whole(raw clientcmdapi.Config) error {
+// checkContextEntries checks that what the context refers to is there.
+func (a *ClusterAccess) checkContextEntries(raw clientcmdapi.Config) error {
 	chosen := raw.Contexts[a.context]
 	next := fmt.Sprintf("Look at it with \"kubectl config view\", and fix it or choose another context with %s.", a.words.Context)
 	if raw.Clusters[chosen.Cluster] == nil && ptr.Deref(a.flags.APIServer, "") == "" {
-		return a.fail(fmt.Errorf("context %q of the kubeconfig is about cluster %q, which is not in it", a.context, chosen.Cluster), "%s", next)
+		return a.unreachableError(fmt.Errorf("context %q of the kubeconfig is about cluster %q, which is not in it", a.context, chosen.Cluster), "%s", next)
 	}
 	if raw.AuthInfos[chosen.AuthInfo] == nil && chosen.AuthInfo != "" {
-		return a.fail(fmt.Errorf("context %q of the kubeconfig is about user %q, who is not in it", a.context, chosen.AuthInfo), "%s", next)
+		return a.unreachableError(fmt.Errorf("context %q of the kubeconfig is about user %q, who is not in it", a.context, chosen.AuthInfo), "%s", next)
 	}
 	if entry := raw.Clusters[chosen.Cluster]; entry != nil {
 		a.entry = *entry
@@ -185,14 +185,14 @@ func contextNames(raw clientcmdapi.Config) []string {
 	return names
 }
 
-// inCluster tells whether capstan runs in a pod, whose ServiceAccount stands in
+// inCluster reports whether capstan runs in a pod, whose ServiceAccount stands in
 // for a kubeconfig.
-func (a *Access) inCluster() bool {
+func (a *ClusterAccess) inCluster() bool {
 	return os.Getenv("KUBERNETES_SERVICE_HOST") != "" && os.Getenv("KUBECONFIG") == "" && ptr.Deref(a.flags.KubeConfig, "") == ""
 }
 
-// fail returns an error of a cluster that cannot be asked.
-func (a *Access) fail(err error, next string, args ...any) error {
+// unreachableError returns an error of a cluster that cannot be asked.
+func (a *ClusterAccess) unreachableError(err error, next string, args ...any) error {
 	return &exit.Error{Err: err, Next: fmt.Sprintf(next, args...), Code: a.words.Code}
 }
 

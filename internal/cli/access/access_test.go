@@ -39,11 +39,11 @@ func kubeconfig(t *testing.T, change func(*clientcmdapi.Config)) string {
 }
 
 // access returns the access of a user outside of any cluster, with these flags.
-func access(t *testing.T, path, context, server string) *Access {
+func access(t *testing.T, path, context, server string) *ClusterAccess {
 	t.Helper()
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	return New(hubWords(), &genericclioptions.ConfigFlags{KubeConfig: &path, Context: &context, APIServer: &server}, io.Discard)
+	return NewClusterAccess(hubWords(), &genericclioptions.ConfigFlags{KubeConfig: &path, Context: &context, APIServer: &server}, io.Discard)
 }
 
 func TestItIsNeverGuessedWhichClusterIsMeant(t *testing.T) {
@@ -66,7 +66,7 @@ func TestItIsNeverGuessedWhichClusterIsMeant(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := access(t, kubeconfig(t, tc.change), tc.context, tc.server).Config()
+			_, err := access(t, kubeconfig(t, tc.change), tc.context, tc.server).LoadRESTConfig()
 			if err == nil {
 				t.Fatal("a cluster was found")
 			}
@@ -96,14 +96,14 @@ func TestWhereAKubeconfigLeads(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			a := access(t, kubeconfig(t, tc.change), tc.context, tc.server)
-			if before := a.Where(); before != "the hub" {
+			if before := a.DescribeTarget(); before != "the hub" {
 				t.Errorf("before it is known, it is %q", before)
 			}
-			config, err := a.Config()
+			config, err := a.LoadRESTConfig()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, place{a.Where(), a.Server(), a.Entry().Server, a.ClusterName()}); diff != "" || config.Host != a.Server() {
+			if diff := cmp.Diff(tc.want, place{a.DescribeTarget(), a.ServerAddress(), a.KubeconfigEntry().Server, a.ClusterName()}); diff != "" || config.Host != a.ServerAddress() {
 				t.Errorf("it leads to %s, -want +got:\n%s", config.Host, diff)
 			}
 			if !strings.HasPrefix(config.UserAgent, "capstan/") || config.QPS >= 0 {
@@ -121,10 +121,10 @@ func TestAFileThatCannotBeReadIsToldOf(t *testing.T) {
 	for name, path := range map[string]string{"no kubeconfig": broken, "not there": broken + "-not"} {
 		t.Run(name, func(t *testing.T) {
 			a := access(t, path, "", "")
-			if got := a.Contexts(); got != nil {
+			if got := a.ListContexts(); got != nil {
 				t.Errorf("it has contexts %q", got)
 			}
-			_, err := a.Config()
+			_, err := a.LoadRESTConfig()
 			if err == nil {
 				t.Fatal("a cluster was found")
 			}
@@ -134,7 +134,7 @@ func TestAFileThatCannotBeReadIsToldOf(t *testing.T) {
 }
 
 func TestContextsAreSorted(t *testing.T) {
-	if diff := cmp.Diff([]string{"one", "two"}, access(t, kubeconfig(t, nil), "", "").Contexts()); diff != "" {
+	if diff := cmp.Diff([]string{"one", "two"}, access(t, kubeconfig(t, nil), "", "").ListContexts()); diff != "" {
 		t.Errorf("contexts, -want +got:\n%s", diff)
 	}
 }
@@ -154,7 +154,7 @@ func TestAPodNeedsNoKubeconfig(t *testing.T) {
 			a := access(t, tc.flag, "", "")
 			t.Setenv("KUBERNETES_SERVICE_HOST", tc.host)
 			t.Setenv("KUBECONFIG", tc.variable)
-			if err := a.choose(*clientcmdapi.NewConfig()); (err == nil) != tc.want {
+			if err := a.checkContext(*clientcmdapi.NewConfig()); (err == nil) != tc.want {
 				t.Errorf("error %v, want the cluster of the pod: %t", err, tc.want)
 			}
 		})

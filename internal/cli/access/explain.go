@@ -19,9 +19,9 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/exit"
 )
 
-// Explain adds to an error of a request what it means and the next step. An
+// ExplainError adds to an error of a request what it means and the next step. An
 // error that has a next step already, or none that is known, stays as it is.
-func (a *Access) Explain(err error) error {
+func (a *ClusterAccess) ExplainError(err error) error {
 	var known *exit.Error
 	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
 		return err
@@ -33,19 +33,19 @@ func (a *Access) Explain(err error) error {
 }
 
 // explainAnswer is for what the API server said.
-func (a *Access) explainAnswer(err error, status metav1.Status) error {
+func (a *ClusterAccess) explainAnswer(err error, status metav1.Status) error {
 	switch {
 	case notServed(status) && a.words.Kinds != "":
-		return a.fail(fmt.Errorf("%s %s", a.Where(), a.words.Kinds), "%s", a.words.Other)
+		return a.unreachableError(fmt.Errorf("%s %s", a.DescribeTarget(), a.words.Kinds), "%s", a.words.Other)
 	case apierrors.IsUnauthorized(err):
-		return a.fail(fmt.Errorf("%s refuses the credentials of the kubeconfig", a.Where()),
+		return a.unreachableError(fmt.Errorf("%s refuses the credentials of the kubeconfig", a.DescribeTarget()),
 			"They may have expired or belong to another cluster: get a new kubeconfig of %s, or choose another context with %s.", a.words.Cluster, a.words.Context)
 	case apierrors.IsForbidden(err):
 		return exit.Next(err, "Ask an administrator of %s for this permission, or use a kubeconfig that has it. \"kubectl auth whoami\" tells who you are there.", a.words.Cluster)
 	case apierrors.IsConflict(err):
 		return exit.Next(err, "Somebody changed it at the same moment. Run the command again.")
 	case apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err):
-		return exit.Next(err, "%s is too busy or only starting. Run the command again in a moment.", sentence(a.words.Cluster))
+		return exit.Next(err, "%s is too busy or only starting. Run the command again in a moment.", capitalizeFirst(a.words.Cluster))
 	case strings.Contains(status.Message, "failed calling webhook"):
 		return exit.Next(err, "%s", a.words.Webhooks)
 	default:
@@ -53,10 +53,10 @@ func (a *Access) explainAnswer(err error, status metav1.Status) error {
 	}
 }
 
-// sentence returns the text as the beginning of a sentence.
-func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+// capitalizeFirst returns the text as the beginning of a sentence.
+func capitalizeFirst(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// notServed tells whether the API server does not know the resource at all, as
+// notServed reports whether the API server does not know the resource at all, as
 // opposed to one object of it.
 func notServed(status metav1.Status) bool {
 	if status.Reason != metav1.StatusReasonNotFound {
@@ -67,7 +67,7 @@ func notServed(status metav1.Status) bool {
 }
 
 // explainConnection is for what kept the API server from saying anything.
-func (a *Access) explainConnection(err error) error {
+func (a *ClusterAccess) explainConnection(err error) error {
 	var (
 		unknownCA x509.UnknownAuthorityError
 		hostname  x509.HostnameError
@@ -80,32 +80,32 @@ func (a *Access) explainConnection(err error) error {
 	isRequest := errors.As(err, &request)
 	switch {
 	case strings.Contains(err.Error(), "getting credentials: exec"):
-		return a.fail(fmt.Errorf("the kubeconfig gets its credentials from a program, and that failed: %w", cause(err)),
+		return a.unreachableError(fmt.Errorf("the kubeconfig gets its credentials from a program, and that failed: %w", stripURLError(err)),
 			"Run \"kubectl get --raw /version\" with the same kubeconfig. If it fails as well, install the program or log in with it.")
 	case errors.As(err, &unknownCA):
-		return a.fail(fmt.Errorf("%s shows a certificate that the CA of the kubeconfig has not signed", a.Where()),
+		return a.unreachableError(fmt.Errorf("%s shows a certificate that the CA of the kubeconfig has not signed", a.DescribeTarget()),
 			"The kubeconfig is of another cluster, or the CA of %s has changed: get a new kubeconfig.", a.words.Cluster)
 	case errors.As(err, &hostname):
-		return a.fail(fmt.Errorf("the certificate of %s is not for this address: %w", a.Where(), hostname), "Use an address that it is for%s.", a.inKubeconfig())
+		return a.unreachableError(fmt.Errorf("the certificate of %s is not for this address: %w", a.DescribeTarget(), hostname), "Use an address that it is for%s.", a.inKubeconfig())
 	case errors.As(err, &invalid):
-		return a.fail(fmt.Errorf("the certificate of %s is not valid: %w", a.Where(), invalid), "If it has expired, renew it on %s; otherwise look at the clock of this machine.", a.words.Cluster)
+		return a.unreachableError(fmt.Errorf("the certificate of %s is not valid: %w", a.DescribeTarget(), invalid), "If it has expired, renew it on %s; otherwise look at the clock of this machine.", a.words.Cluster)
 	case errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return a.fail(fmt.Errorf("%s does not speak TLS", a.Where()), "Fix the address in the kubeconfig: it is probably the wrong port.")
+		return a.unreachableError(fmt.Errorf("%s does not speak TLS", a.DescribeTarget()), "Fix the address in the kubeconfig: it is probably the wrong port.")
 	case errors.As(err, &dns):
-		return a.fail(fmt.Errorf("the name of %s does not resolve: %w", a.Where(), dns), "Look at the address in the kubeconfig and at the DNS of this machine.")
+		return a.unreachableError(fmt.Errorf("the name of %s does not resolve: %w", a.DescribeTarget(), dns), "Look at the address in the kubeconfig and at the DNS of this machine.")
 	case errors.As(err, &operation):
-		return a.fail(fmt.Errorf("cannot reach %s: %w", a.Where(), operation), "Check that %s is running and reachable from this machine, or choose another context with %s.", a.words.Cluster, a.words.Context)
+		return a.unreachableError(fmt.Errorf("cannot reach %s: %w", a.DescribeTarget(), operation), "Check that %s is running and reachable from this machine, or choose another context with %s.", a.words.Cluster, a.words.Context)
 	case isRequest && request.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return a.fail(fmt.Errorf("%s does not answer in time: %w", a.Where(), cause(err)), "%s", a.words.Slow)
+		return a.unreachableError(fmt.Errorf("%s does not answer in time: %w", a.DescribeTarget(), stripURLError(err)), "%s", a.words.Slow)
 	case isRequest:
-		return a.fail(fmt.Errorf("cannot ask %s: %w", a.Where(), request.Err), "Check that %s is healthy: \"kubectl get --raw /readyz\".", a.words.Cluster)
+		return a.unreachableError(fmt.Errorf("cannot ask %s: %w", a.DescribeTarget(), request.Err), "Check that %s is healthy: \"kubectl get --raw /readyz\".", a.words.Cluster)
 	default:
 		return err
 	}
 }
 
-// cause leaves away the method and address of a request, which the message has.
-func cause(err error) error {
+// stripURLError leaves away the method and address of a request, which the message has.
+func stripURLError(err error) error {
 	var request *url.Error
 	if errors.As(err, &request) {
 		return request.Err
@@ -114,16 +114,16 @@ func cause(err error) error {
 }
 
 // inKubeconfig says where the address of a cluster is given.
-func (a *Access) inKubeconfig() string {
+func (a *ClusterAccess) inKubeconfig() string {
 	if a.words.Server != "" {
 		return ", by " + a.words.Server + " or in the kubeconfig"
 	}
 	return ", in the kubeconfig"
 }
 
-// Served tells whether an answer "not found" is about one object, and not about
+// IsKindServed reports whether an answer "not found" is about one object, and not about
 // a kind that the API server does not know.
-func Served(err error) bool {
+func IsKindServed(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return !errors.As(err, &status) || !notServed(status.Status())
 }

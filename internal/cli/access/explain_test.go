@@ -27,16 +27,16 @@ import (
 const address = "https://hub.example.com:6443"
 
 // hubWords are those of a hub, whose next steps can be told apart.
-func hubWords() Words {
-	return Words{
+func hubWords() MessageWords {
+	return MessageWords{
 		Cluster: "the hub", Kubeconfig: "--kubeconfig", Context: "--context", Server: "--server",
 		Missing: "NEXT: give one", Slow: "NEXT: be patient", Webhooks: "NEXT: look at webhooks", Kinds: "is no hub", Other: "NEXT: choose another", Code: exit.NoHub,
 	}
 }
 
 // memberWords are those of a cluster of which nothing is known but that it is one.
-func memberWords() Words {
-	return Words{Cluster: "the member", Kubeconfig: "--member-kubeconfig", Context: "--member-context", Slow: "NEXT: be patient", Webhooks: "NEXT: look at webhooks", Code: exit.NoMember}
+func memberWords() MessageWords {
+	return MessageWords{Cluster: "the member", Kubeconfig: "--member-kubeconfig", Context: "--member-context", Slow: "NEXT: be patient", Webhooks: "NEXT: look at webhooks", Code: exit.NoMember}
 }
 
 // request returns the error that a client gets whose request fails for a reason.
@@ -72,7 +72,7 @@ func TestAnAnswerLeadsToTheNextStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// Whoever asked has said what for.
 			asked := fmt.Errorf("reading: %w", tc.err)
-			check(t, (&Access{words: hubWords(), server: address}).Explain(asked), tc.err, tc.text, tc.next, tc.code)
+			check(t, (&ClusterAccess{words: hubWords(), server: address}).ExplainError(asked), tc.err, tc.text, tc.next, tc.code)
 			next, code, text := tc.next, tc.code, tc.text
 			if tc.memberIs != "" {
 				next = strings.TrimPrefix(tc.memberIs, "-")
@@ -83,7 +83,7 @@ func TestAnAnswerLeadsToTheNextStep(t *testing.T) {
 			if tc.memberIs == "-" {
 				text, code = "", exit.Failed
 			}
-			check(t, (&Access{words: memberWords(), server: address}).Explain(asked), tc.err, text, next, code)
+			check(t, (&ClusterAccess{words: memberWords(), server: address}).ExplainError(asked), tc.err, text, next, code)
 		})
 	}
 }
@@ -130,7 +130,7 @@ func TestWhatKeepsAClusterFromAnsweringIsNamed(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := (&Access{words: hubWords(), server: address}).Explain(fmt.Errorf("reading: %w", tc.err))
+			got := (&ClusterAccess{words: hubWords(), server: address}).ExplainError(fmt.Errorf("reading: %w", tc.err))
 			check(t, got, tc.err, tc.text, tc.next, exit.NoHub)
 			if strings.Contains(got.Error(), "/api") {
 				t.Errorf("it says %q, want no path that the user did not ask for", got)
@@ -148,7 +148,7 @@ func TestWhatIsExplainedOrCannotBeStays(t *testing.T) {
 		"no error of a request":      errors.New("a file is not there"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := (&Access{words: hubWords()}).Explain(err); got != err { //nolint:errorlint // the very same
+			if got := (&ClusterAccess{words: hubWords()}).ExplainError(err); got != err { //nolint:errorlint // the very same
 				t.Errorf("got %v, want what it was", got)
 			}
 		})
@@ -156,7 +156,7 @@ func TestWhatIsExplainedOrCannotBeStays(t *testing.T) {
 }
 
 func TestTheAddressOfAClusterWithoutAFlagIsInItsKubeconfig(t *testing.T) {
-	got := (&Access{words: memberWords()}).Explain(request(x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"a"}}, Host: "b"}))
+	got := (&ClusterAccess{words: memberWords()}).ExplainError(request(x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"a"}}, Host: "b"}))
 	var known *exit.Error
 	if want := "Use an address that it is for, in the kubeconfig."; !errors.As(got, &known) || known.Next != want {
 		t.Errorf("the next step is in %+v, want %q", got, want)
@@ -183,7 +183,7 @@ func TestWhetherAKindIsServed(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Served(tc.err); got != tc.want {
+			if got := IsKindServed(tc.err); got != tc.want {
 				t.Errorf("served: got %t, want %t", got, tc.want)
 			}
 		})

@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Missing returns those of the rights that the user of the client does not have.
-func Missing(ctx context.Context, c client.Client, rights ...authorizationv1.ResourceAttributes) ([]authorizationv1.ResourceAttributes, error) {
+// MissingRights returns those of the rights that the user of the client does not have.
+func MissingRights(ctx context.Context, c client.Client, rights ...authorizationv1.ResourceAttributes) ([]authorizationv1.ResourceAttributes, error) {
 	var missing []authorizationv1.ResourceAttributes
 	for _, right := range rights {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
 		if err := c.Create(ctx, review); err != nil {
-			return nil, fmt.Errorf("find out whether you may %s: %w", Describe(right), err)
+			return nil, fmt.Errorf("find out whether you may %s: %w", DescribeRight(right), err)
 		}
 		if !review.Status.Allowed {
 			missing = append(missing, right)
@@ -27,8 +27,8 @@ func Missing(ctx context.Context, c client.Client, rights ...authorizationv1.Res
 	return missing, nil
 }
 
-// Describe puts a right into words, as an administrator has to grant it.
-func Describe(right authorizationv1.ResourceAttributes) string {
+// DescribeRight puts a right into words, as an administrator has to grant it.
+func DescribeRight(right authorizationv1.ResourceAttributes) string {
 	resource := right.Resource
 	if right.Subresource != "" {
 		resource += "/" + right.Subresource

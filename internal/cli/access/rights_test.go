@@ -28,7 +28,7 @@ func TestARightInWords(t *testing.T) {
 		"* *.*":                                        {Verb: "*", Resource: "*", Group: "*"},
 		`use signers.certificates.k8s.io "a.io/\"x\""`: {Verb: "use", Resource: "signers", Group: "certificates.k8s.io", Name: `a.io/"x"`},
 	} {
-		if got := Describe(right); got != want {
+		if got := DescribeRight(right); got != want {
 			t.Errorf("%+v is %q, want %q", right, got, want)
 		}
 	}
@@ -65,7 +65,7 @@ func TestOnlyRightsThatAreNotGivenAreMissing(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Missing(t.Context(), c, tc.rights...)
+			got, err := MissingRights(t.Context(), c, tc.rights...)
 			if (err != nil) != (tc.wrong != "") || err != nil && (!errors.Is(err, unreachable) || !strings.Contains(err.Error(), tc.wrong)) {
 				t.Errorf("error %v, want one about %q", err, tc.wrong)
 			}

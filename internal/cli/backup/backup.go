@@ -28,9 +28,9 @@ import (
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
-// New returns the command "backup".
-func New(session *hub.Session) *cobra.Command {
-	b := &backup{session: session}
+// NewBackupCommand returns the command "backup".
+func NewBackupCommand(session *hub.Session) *cobra.Command {
+	b := &backupCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "backup",
 		Short: "Back up a dedicated hub into an encrypted file",
@@ -52,7 +52,7 @@ func New(session *hub.Session) *cobra.Command {
   capstan backup check --identity key.txt -f fleet.backup`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context()) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return b.runBackup(cmd.Context()) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&b.name, "name", install.DedicatedName, "Name of the dedicated hub")
@@ -73,21 +73,21 @@ const (
 	flagForce      = "force"
 )
 
-// backup is one as the user wants it.
-type backup struct {
+// backupCommand is one as the user wants it.
+type backupCommand struct {
 	session         *hub.Session
 	name, namespace string
 	recipients      []string
 	passphrase      string
-	file            file
+	file            backupFile
 }
 
-func (b *backup) run(ctx context.Context) error {
+func (b *backupCommand) runBackup(ctx context.Context) error {
 	recipients, err := b.encryptFor()
 	if err != nil {
 		return err
 	}
-	if err := b.file.free(); err != nil {
+	if err := b.file.checkWritable(); err != nil {
 		return err
 	}
 	key := install.DedicatedKey(b.name)
@@ -96,17 +96,17 @@ func (b *backup) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	steps := progress.New(b.session.ErrOut)
-	found := Contents{}
-	err = steps.Do("Reading the keys of the hub "+b.name, func() (err error) {
-		found, err = gather(ctx, host, cp)
+	steps := progress.NewStepPrinter(b.session.ErrOut)
+	found := ArchiveContents{}
+	err = steps.RunStep("Reading the keys of the hub "+b.name, func() (err error) {
+		found, err = gatherContents(ctx, host, cp)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	w := writing{recipients: recipients, contents: found, steps: steps}
-	err = steps.Do("Copying its etcd to "+b.file.path, func() error { return b.fetch(ctx, host, &w) })
+	w := backupWriter{recipients: recipients, contents: found, steps: steps}
+	err = steps.RunStep("Copying its etcd to "+b.file.path, func() error { return b.fetchBackup(ctx, host, &w) })
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (b *backup) run(ctx context.Context) error {
 }
 
 // encryptFor returns who can read the file.
-func (b *backup) encryptFor() ([]age.Recipient, error) {
+func (b *backupCommand) encryptFor() ([]age.Recipient, error) {
 	switch {
 	case b.file.path == "":
 		return nil, exit.UsageError("--%s is missing: the file to write", flagFile)
@@ -127,7 +127,7 @@ func (b *backup) encryptFor() ([]age.Recipient, error) {
 		if err != nil {
 			return nil, err
 		}
-		recipient, err := passphrase.Recipient()
+		recipient, err := passphrase.NewRecipient()
 		return []age.Recipient{recipient}, err
 	}
 	recipients, err := archive.ParseRecipients(b.recipients)
@@ -137,17 +137,17 @@ func (b *backup) encryptFor() ([]age.Recipient, error) {
 	return recipients, nil
 }
 
-// fetch connects to etcd and writes the file.
-func (b *backup) fetch(ctx context.Context, host client.Client, w *writing) error {
-	member, err := ReadyPod(ctx, host, w.contents.Names(), manifests.Etcd)
+// fetchBackup connects to etcd and writes the file.
+func (b *backupCommand) fetchBackup(ctx context.Context, host client.Client, w *backupWriter) error {
+	member, err := ReadyPod(ctx, host, w.contents.PlaneNames(), manifests.Etcd)
 	if err != nil {
 		return err
 	}
-	config, err := b.session.Config()
+	config, err := b.session.LoadRESTConfig()
 	if err != nil {
 		return err
 	}
-	connection, err := portforward.To(ctx, config, member, manifests.EtcdClientPort)
+	connection, err := portforward.ForwardPort(ctx, config, member, manifests.EtcdClientPort)
 	if err != nil {
 		return fmt.Errorf("connect to etcd in Pod %q: %w", member, err)
 	}
@@ -156,30 +156,30 @@ func (b *backup) fetch(ctx context.Context, host client.Client, w *writing) erro
 	if err != nil {
 		return err
 	}
-	w.etcd = etcd.NewClient(etcdHost, connection.Dial, identity)
+	w.etcd = etcd.NewMemberClient(etcdHost, connection.Dial, identity)
 	defer w.etcd.Close()
 	w.manifest.Created = b.session.Clock.Now().UTC()
-	return b.file.write(func(to io.Writer) error { return w.write(ctx, to) })
+	return b.file.writeAtomically(func(to io.Writer) error { return w.writeArchive(ctx, to) })
 }
 
-// writing is an archive that is being written.
-type writing struct {
+// backupWriter is an archive that is being written.
+type backupWriter struct {
 	recipients []age.Recipient
-	contents   Contents
-	etcd       *etcd.Client
-	steps      *progress.Steps
+	contents   ArchiveContents
+	etcd       *etcd.MemberClient
+	steps      *progress.StepPrinter
 
 	manifest archive.Manifest
 	size     int64
 }
 
-func (w *writing) write(ctx context.Context, to io.Writer) error {
-	revision, err := w.etcd.Revision(ctx)
+func (w *backupWriter) writeArchive(ctx context.Context, to io.Writer) error {
+	revision, err := w.etcd.CurrentRevision(ctx)
 	if err != nil {
 		return err
 	}
 	cp := w.contents.Plane
-	w.manifest.CreatedBy = version.Get()
+	w.manifest.CreatedBy = version.SemanticVersion()
 	w.manifest.Hub = cp.Name
 	w.manifest.Namespace = cp.Namespace
 	w.manifest.KubernetesVersion = cmp.Or(cp.Status.Version, cp.Spec.Version)
@@ -188,42 +188,42 @@ func (w *writing) write(ctx context.Context, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	entries, err := w.contents.entries()
+	entries, err := w.contents.archiveEntries()
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if err := out.Add(e.name, int64(len(e.text)), bytes.NewReader(e.text)); err != nil {
+		if err := out.AddEntry(e.name, int64(len(e.text)), bytes.NewReader(e.text)); err != nil {
 			return err
 		}
 	}
-	if err := w.snapshot(ctx, out); err != nil {
+	if err := w.addSnapshot(ctx, out); err != nil {
 		return err
 	}
 	return out.Close()
 }
 
-func (w *writing) snapshot(ctx context.Context, out *archive.Writer) error {
-	snapshot, err := w.etcd.Snapshot(ctx)
+func (w *backupWriter) addSnapshot(ctx context.Context, out *archive.Writer) error {
+	snapshot, err := w.etcd.OpenSnapshot(ctx)
 	if err != nil {
 		return err
 	}
 	defer snapshot.Close() //nolint:errcheck // it was read to its end, or there is another error
 	w.size = snapshot.Size
-	return out.Add(snapshotEntry, snapshot.Size, Counted(snapshot, snapshot.Size, w.tell))
+	return out.AddEntry(snapshotEntry, snapshot.Size, NewProgressReader(snapshot, snapshot.Size, w.reportProgress))
 }
 
-func (w *writing) tell(percent int64) {
-	w.steps.Waits("%d %% of %s", percent, Mebibytes(w.size))
+func (w *backupWriter) reportProgress(percent int64) {
+	w.steps.ShowWaiting("%d %% of %s", percent, Mebibytes(w.size))
 }
 
-// Counted returns a reader that tells how many percent of the size were read, in
+// NewProgressReader returns a reader that tells how many percent of the size were read, in
 // steps.
-func Counted(from io.Reader, size int64, tell func(percent int64)) io.Reader {
-	return &counted{Reader: from, size: size, tell: tell}
+func NewProgressReader(from io.Reader, size int64, tell func(percent int64)) io.Reader {
+	return &progressReader{Reader: from, size: size, tell: tell}
 }
 
-type counted struct {
+type progressReader struct {
 	io.Reader
 	read, size, told int64
 	tell             func(percent int64)
@@ -234,7 +234,7 @@ const (
 	percentAll  = 100
 )
 
-func (c *counted) Read(p []byte) (int, error) {
+func (c *progressReader) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.read += int64(n)
 	if percent := c.read * percentAll / max(c.size, 1); percent >= c.told+percentStep {

@@ -65,7 +65,7 @@ func hostWith(t *testing.T, objects ...client.Object) client.Client {
 func TestWhatIsGatheredIsWhatIsReadFromTheArchive(t *testing.T) {
 	cp := testPlane(nil)
 	found, entries := gathered(t, cp)
-	got, err := read(archived(t, entries...))
+	got, err := readContents(archived(t, entries...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,28 +92,28 @@ func TestAnArchiveWithoutAnEntryIsRefused(t *testing.T) {
 	_, all := gathered(t, testPlane(nil))
 	for i := range all {
 		lacks := slices.Concat(all[:i], all[i+1:])
-		if _, err := read(archived(t, lacks...)); err == nil || !strings.Contains(err.Error(), "it has no "+all[i].name) {
+		if _, err := readContents(archived(t, lacks...)); err == nil || !strings.Contains(err.Error(), "it has no "+all[i].name) {
 			t.Errorf("an archive without %s is read, with the error %v", all[i].name, err)
 		}
 	}
 }
 
 // gathered returns the contents of a hub, and the entries of its archive.
-func gathered(t *testing.T, cp *fleetv1alpha1.ControlPlane) (Contents, []entry) {
+func gathered(t *testing.T, cp *fleetv1alpha1.ControlPlane) (ArchiveContents, []archiveEntry) {
 	t.Helper()
-	found, err := gather(t.Context(), hostWith(t, testSecrets(cp)...), cp)
+	found, err := gatherContents(t.Context(), hostWith(t, testSecrets(cp)...), cp)
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := found.entries()
+	entries, err := found.archiveEntries()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found, append(entries, entry{name: snapshotEntry, text: []byte("database")})
+	return found, append(entries, archiveEntry{name: snapshotEntry, text: []byte("database")})
 }
 
 // archived returns the entries as an archive has them.
-func archived(t *testing.T, entries ...entry) *archive.Archive {
+func archived(t *testing.T, entries ...archiveEntry) *archive.Archive {
 	t.Helper()
 	key, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -125,14 +125,14 @@ func archived(t *testing.T, entries ...entry) *archive.Archive {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if err := w.Add(e.name, int64(len(e.text)), bytes.NewReader(e.text)); err != nil {
+		if err := w.AddEntry(e.name, int64(len(e.text)), bytes.NewReader(e.text)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	a, err := archive.Open(bytes.NewReader(file.Bytes()), int64(file.Len()), key)
+	a, err := archive.OpenArchive(bytes.NewReader(file.Bytes()), int64(file.Len()), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,8 +154,8 @@ func TestAHubThatCannotBeBackedUpSaysWhy(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := gather(t.Context(), hostWith(t, c.secrets...), c.cp)
-			if err == nil || !strings.Contains(exit.Text(err), c.want) {
+			_, err := gatherContents(t.Context(), hostWith(t, c.secrets...), c.cp)
+			if err == nil || !strings.Contains(exit.FormatError(err), c.want) {
 				t.Errorf("the error is %v, want one with %q", err, c.want)
 			}
 		})
@@ -164,58 +164,58 @@ func TestAHubThatCannotBeBackedUpSaysWhy(t *testing.T) {
 
 func TestOnlyAMemberThatIsReadyIsAsked(t *testing.T) {
 	cp := testPlane(nil)
-	c := Contents{Plane: cp}
+	c := ArchiveContents{Plane: cp}
 	pod := func(name string, ready corev1.ConditionStatus) *corev1.Pod {
 		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: cp.Namespace, Name: name, Labels: c.Names().PodLabels(manifests.Etcd)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: cp.Namespace, Name: name, Labels: c.PlaneNames().PodLabels(manifests.Etcd)},
 			Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
 		}
 	}
 	other := pod("fleet-apiserver-0", corev1.ConditionTrue)
-	other.Labels = c.Names().PodLabels(manifests.APIServer)
+	other.Labels = c.PlaneNames().PodLabels(manifests.APIServer)
 	unready := []client.Object{other, pod("fleet-etcd-0", corev1.ConditionFalse), pod("fleet-etcd-1", corev1.ConditionUnknown)}
-	if _, err := ReadyPod(t.Context(), hostWith(t, unready...), c.Names(), manifests.Etcd); err == nil || !strings.Contains(err.Error(), "is ready, of 2 pods") {
+	if _, err := ReadyPod(t.Context(), hostWith(t, unready...), c.PlaneNames(), manifests.Etcd); err == nil || !strings.Contains(err.Error(), "is ready, of 2 pods") {
 		t.Errorf("without a member that is ready, the error is %v", err)
 	}
-	got, err := ReadyPod(t.Context(), hostWith(t, append(unready, pod("fleet-etcd-2", corev1.ConditionTrue))...), c.Names(), manifests.Etcd)
+	got, err := ReadyPod(t.Context(), hostWith(t, append(unready, pod("fleet-etcd-2", corev1.ConditionTrue))...), c.PlaneNames(), manifests.Etcd)
 	if err != nil || got.Name != "fleet-etcd-2" {
 		t.Errorf("got %q and the error %v", got, err)
 	}
 }
 
 func TestAFileIsThereWholeOrNotAtAll(t *testing.T) {
-	f := file{path: filepath.Join(t.TempDir(), "a.backup")}
-	if err := f.write(putting("half", errors.New("etcd has gone"))); err == nil {
+	f := backupFile{path: filepath.Join(t.TempDir(), "a.backup")}
+	if err := f.writeAtomically(putting("half", errors.New("etcd has gone"))); err == nil {
 		t.Error("an error got lost")
 	}
 	expectFile(t, f, "")
-	if err := f.write(putting("first", nil)); err != nil {
+	if err := f.writeAtomically(putting("first", nil)); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(f.path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is for others, too: %v (error %v)", info, err)
 	}
-	if err := f.write(putting("second", nil)); err == nil {
+	if err := f.writeAtomically(putting("second", nil)); err == nil {
 		t.Error("the file was replaced although nobody said so")
 	}
 	expectFile(t, f, "first")
 }
 
 func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
-	f := file{path: filepath.Join(t.TempDir(), "a.backup"), overwrite: true}
-	if err := f.write(putting("first", nil)); err != nil {
+	f := backupFile{path: filepath.Join(t.TempDir(), "a.backup"), overwrite: true}
+	if err := f.writeAtomically(putting("first", nil)); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.write(putting("half", errors.New("etcd has gone"))); err == nil {
+	if err := f.writeAtomically(putting("half", errors.New("etcd has gone"))); err == nil {
 		t.Error("an error got lost")
 	}
 	expectFile(t, f, "first")
-	if err := f.write(putting("second", nil)); err != nil {
+	if err := f.writeAtomically(putting("second", nil)); err != nil {
 		t.Fatal(err)
 	}
 	expectFile(t, f, "second")
-	folder := file{path: filepath.Dir(f.path), overwrite: true}
-	if err := folder.free(); err == nil || !strings.Contains(err.Error(), "no file that could be replaced") {
+	folder := backupFile{path: filepath.Dir(f.path), overwrite: true}
+	if err := folder.checkWritable(); err == nil || !strings.Contains(err.Error(), "no file that could be replaced") {
 		t.Errorf("a folder may be replaced: %v", err)
 	}
 }
@@ -229,7 +229,7 @@ func putting(text string, err error) func(io.Writer) error {
 }
 
 // expectFile expects the file with the text, or none, and nothing next to it.
-func expectFile(t *testing.T, f file, want string) {
+func expectFile(t *testing.T, f backupFile, want string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(f.path))
 	if err != nil {

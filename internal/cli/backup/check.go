@@ -12,11 +12,11 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 )
 
-// check is of a file.
-type check struct{ source Source }
+// checkCommand is of a file.
+type checkCommand struct{ source ArchiveSource }
 
 func newCheck(session *hub.Session) *cobra.Command {
-	c := &check{}
+	c := &checkCommand{}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check that a backup is complete, and show what it is of",
@@ -29,14 +29,14 @@ func newCheck(session *hub.Session) *cobra.Command {
   capstan backup check --passphrase-file passphrase.txt -f fleet.backup`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(*cobra.Command, []string) error { return c.run(session) },
+		RunE:              func(*cobra.Command, []string) error { return c.checkBackup(session) },
 	}
 	c.source.AddFlags(cmd.Flags(), "File to check")
 	return cmd
 }
 
-func (c *check) run(session *hub.Session) error {
-	b, err := c.source.Open()
+func (c *checkCommand) checkBackup(session *hub.Session) error {
+	b, err := c.source.OpenBackup()
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c *check) run(session *hub.Session) error {
 	fmt.Fprintf(session.Out, "Hub:                 %s (ControlPlane %s/%s)\n", m.Hub, m.Namespace, m.Hub)
 	fmt.Fprintf(session.Out, "Created:             %s, by capstan %s\n", m.Created.Format(time.RFC3339), m.CreatedBy)
 	fmt.Fprintf(session.Out, "Kubernetes Version:  %s\n", m.KubernetesVersion)
-	fmt.Fprintf(session.Out, "etcd:                revision %d, %s\n", m.EtcdRevision, Mebibytes(b.Snapshot().Size()))
+	fmt.Fprintf(session.Out, "etcd:                revision %d, %s\n", m.EtcdRevision, Mebibytes(b.EtcdSnapshot().Size()))
 	fmt.Fprintf(session.Out, "Secrets:             %d\n", len(b.Secrets))
 	fmt.Fprintf(session.Out, "\n%s is complete\n", c.source.Path)
 	return nil

@@ -27,29 +27,29 @@ const (
 	snapshotEntry = "etcd.snapshot"
 )
 
-// Contents are what an archive has besides the snapshot.
-type Contents struct {
+// ArchiveContents are what an archive has besides the snapshot.
+type ArchiveContents struct {
 	Plane   *fleetv1alpha1.ControlPlane
 	Secrets map[string]*corev1.Secret
 }
 
-// Names are those of what the operator makes for it.
-func (c Contents) Names() manifests.Plane {
+// PlaneNames are those of what the operator makes for it.
+func (c ArchiveContents) PlaneNames() manifests.Plane {
 	return manifests.Plane{Name: c.Plane.Name, Namespace: c.Plane.Namespace, Spec: c.Plane.Spec}
 }
 
-// gather reads them from the host.
-func gather(ctx context.Context, host client.Reader, cp *fleetv1alpha1.ControlPlane) (Contents, error) {
-	c := Contents{Plane: cp, Secrets: map[string]*corev1.Secret{}}
+// gatherContents reads them from the host.
+func gatherContents(ctx context.Context, host client.Reader, cp *fleetv1alpha1.ControlPlane) (ArchiveContents, error) {
+	c := ArchiveContents{Plane: cp, Secrets: map[string]*corev1.Secret{}}
 	switch {
 	case !cp.DeletionTimestamp.IsZero():
 		return c, fmt.Errorf("the dedicated hub %q is just being removed", cp.Name)
 	case cp.Spec.Etcd.Managed == nil:
 		return c, exit.Next(fmt.Errorf("the dedicated hub %q stores its objects in an etcd that the hub does not run", cp.Name),
 			"Back up that etcd by its own means, such as \"etcdctl snapshot save\", and with it these Secrets in namespace %q, without which it cannot be read: %v.",
-			cp.Namespace, c.Names().KeptSecrets())
+			cp.Namespace, c.PlaneNames().KeptSecrets())
 	}
-	for _, name := range c.Names().KeptSecrets() {
+	for _, name := range c.PlaneNames().KeptSecrets() {
 		key := client.ObjectKey{Namespace: cp.Namespace, Name: name}
 		secret := &corev1.Secret{}
 		switch err := host.Get(ctx, key, secret); {
@@ -64,26 +64,26 @@ func gather(ctx context.Context, host client.Reader, cp *fleetv1alpha1.ControlPl
 	return c, nil
 }
 
-type entry struct {
+type archiveEntry struct {
 	name string
 	text []byte
 }
 
-// entries returns the contents as they are in the archive: what the user or the
+// archiveEntries returns the contents as they are in the archive: what the user or the
 // operator has written, and nothing that only the host knows.
-func (c Contents) entries() ([]entry, error) {
-	cp := &fleetv1alpha1.ControlPlane{ObjectMeta: written(c.Plane), Spec: c.Plane.Spec}
+func (c ArchiveContents) archiveEntries() ([]archiveEntry, error) {
+	cp := &fleetv1alpha1.ControlPlane{ObjectMeta: writtenMetadata(c.Plane), Spec: c.Plane.Spec}
 	cp.SetGroupVersionKind(fleetv1alpha1.GroupVersion.WithKind("ControlPlane"))
-	first, err := encode(planeEntry, cp)
+	first, err := encodeEntry(planeEntry, cp)
 	if err != nil {
 		return nil, err
 	}
-	all := []entry{first}
-	for _, name := range c.Names().KeptSecrets() {
+	all := []archiveEntry{first}
+	for _, name := range c.PlaneNames().KeptSecrets() {
 		secret := c.Secrets[name]
-		kept := &corev1.Secret{ObjectMeta: written(secret), Type: secret.Type, Data: secret.Data}
+		kept := &corev1.Secret{ObjectMeta: writtenMetadata(secret), Type: secret.Type, Data: secret.Data}
 		kept.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		e, err := encode(fmt.Sprintf(secretEntry, name), kept)
+		e, err := encodeEntry(fmt.Sprintf(secretEntry, name), kept)
 		if err != nil {
 			return nil, err
 		}
@@ -92,39 +92,39 @@ func (c Contents) entries() ([]entry, error) {
 	return all, nil
 }
 
-func written(object client.Object) metav1.ObjectMeta {
+func writtenMetadata(object client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName(), Labels: object.GetLabels()}
 }
 
-func encode(name string, object any) (entry, error) {
+func encodeEntry(name string, object any) (archiveEntry, error) {
 	text, err := json.MarshalIndent(object, "", "  ")
 	if err != nil {
-		return entry{}, fmt.Errorf("encoding %s for the archive: %w", name, err)
+		return archiveEntry{}, fmt.Errorf("encoding %s for the archive: %w", name, err)
 	}
-	return entry{name: name, text: append(text, '\n')}, nil
+	return archiveEntry{name: name, text: append(text, '\n')}, nil
 }
 
-// read reads the contents of an archive. It has to have all that a hub needs.
-func read(a *archive.Archive) (Contents, error) {
-	c := Contents{Plane: &fleetv1alpha1.ControlPlane{}, Secrets: map[string]*corev1.Secret{}}
-	if err := decode(a, planeEntry, c.Plane); err != nil {
+// readContents reads the contents of an archive. It has to have all that a hub needs.
+func readContents(a *archive.Archive) (ArchiveContents, error) {
+	c := ArchiveContents{Plane: &fleetv1alpha1.ControlPlane{}, Secrets: map[string]*corev1.Secret{}}
+	if err := decodeEntry(a, planeEntry, c.Plane); err != nil {
 		return c, err
 	}
-	for _, name := range c.Names().KeptSecrets() {
+	for _, name := range c.PlaneNames().KeptSecrets() {
 		secret := &corev1.Secret{}
-		if err := decode(a, fmt.Sprintf(secretEntry, name), secret); err != nil {
+		if err := decodeEntry(a, fmt.Sprintf(secretEntry, name), secret); err != nil {
 			return c, err
 		}
 		c.Secrets[name] = secret
 	}
-	if a.Content(snapshotEntry) == nil {
+	if a.EntryContent(snapshotEntry) == nil {
 		return c, fmt.Errorf("it has no %s", snapshotEntry)
 	}
 	return c, nil
 }
 
-func decode(a *archive.Archive, name string, into any) error {
-	content := a.Content(name)
+func decodeEntry(a *archive.Archive, name string, into any) error {
+	content := a.EntryContent(name)
 	if content == nil {
 		return fmt.Errorf("it has no %s", name)
 	}

@@ -52,8 +52,8 @@ func ReadyPod(ctx context.Context, host client.Reader, plane manifests.Plane, co
 
 // etcdIdentity makes a certificate for etcd, in memory, with the key of etcd's
 // authority: whoever may read that may do so anyway.
-func (c Contents) etcdIdentity(now time.Time) (*tls.Config, error) {
-	name := c.Names().Of(manifests.EtcdAuthority)
+func (c ArchiveContents) etcdIdentity(now time.Time) (*tls.Config, error) {
+	name := c.PlaneNames().ResourceName(manifests.EtcdAuthority)
 	data := c.Secrets[name].Data
 	authority, err := certs.ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/exit"
 )
 
-// file is one that is there whole or not at all, and for its owner only.
-type file struct {
+// backupFile is one that is there whole or not at all, and for its owner only.
+type backupFile struct {
 	path      string
 	overwrite bool
 }
 
-// free tells whether the file may be written.
-func (f file) free() error {
+// checkWritable reports whether the file may be written.
+func (f backupFile) checkWritable() error {
 	info, err := os.Lstat(f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -36,8 +36,8 @@ func (f file) free() error {
 	return nil
 }
 
-// write writes the file. Until it is complete, it has another name next to it.
-func (f file) write(content func(io.Writer) error) error {
+// writeAtomically writes the file. Until it is complete, it has another name next to it.
+func (f backupFile) writeAtomically(content func(io.Writer) error) error {
 	temporary, err := os.CreateTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+".*") // with mode 0600
 	if err != nil {
 		return fmt.Errorf("create the file: %w", err)
@@ -46,7 +46,7 @@ func (f file) write(content func(io.Writer) error) error {
 		return errors.Join(err, os.Remove(temporary.Name()))
 	}
 	// Somebody may have made one in the meantime.
-	if err := f.free(); err != nil {
+	if err := f.checkWritable(); err != nil {
 		return errors.Join(err, os.Remove(temporary.Name()))
 	}
 	if err := os.Rename(temporary.Name(), f.path); err != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/capstan-io/capstan/internal/controlplane/archive"
 )
 
-// Source is a backup as the user names it.
-type Source struct {
+// ArchiveSource is a backup as the user names it.
+type ArchiveSource struct {
 	Path string
 
 	identity, passphrase string
 }
 
 // AddFlags adds the flags that name a backup, and what opens it.
-func (s *Source) AddFlags(flags *pflag.FlagSet, usage string) {
+func (s *ArchiveSource) AddFlags(flags *pflag.FlagSet, usage string) {
 	flags.StringVarP(&s.Path, flagFile, "f", "", usage)
 	flags.StringVar(&s.identity, flagIdentity, "", "File with the private key of age, as age-keygen writes it")
 	flags.StringVar(&s.passphrase, flagPassphrase, "", "File with the passphrase, instead of a key")
@@ -33,20 +33,20 @@ func (s *Source) AddFlags(flags *pflag.FlagSet, usage string) {
 // Backup is one that was verified whole.
 type Backup struct {
 	*archive.Archive
-	Contents
+	ArchiveContents
 
 	file *os.File
 }
 
-// Snapshot is that of etcd.
-func (b *Backup) Snapshot() *io.SectionReader { return b.Content(snapshotEntry) }
+// EtcdSnapshot is that of etcd.
+func (b *Backup) EtcdSnapshot() *io.SectionReader { return b.EntryContent(snapshotEntry) }
 
 // Close closes the file. It was only read.
 func (b *Backup) Close() { _ = b.file.Close() }
 
-// Open reads the backup to its end, and returns it if it is as it was written and
+// OpenBackup reads the backup to its end, and returns it if it is as it was written and
 // has all that a hub needs.
-func (s *Source) Open() (*Backup, error) {
+func (s *ArchiveSource) OpenBackup() (*Backup, error) {
 	identities, err := s.decryptBy()
 	if err != nil {
 		return nil, err
@@ -55,27 +55,27 @@ func (s *Source) Open() (*Backup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the backup: %w", err)
 	}
-	b, err := s.read(file, identities)
+	b, err := s.readBackup(file, identities)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s cannot be used: %w", s.Path, err), file.Close())
 	}
 	return b, nil
 }
 
-func (s *Source) read(file *os.File, identities []age.Identity) (*Backup, error) {
+func (s *ArchiveSource) readBackup(file *os.File, identities []age.Identity) (*Backup, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the file
 	}
-	a, err := archive.Open(file, info.Size(), identities...)
+	a, err := archive.OpenArchive(file, info.Size(), identities...)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // Open does
 	}
-	contents, err := read(a)
-	return &Backup{Archive: a, Contents: contents, file: file}, err
+	contents, err := readContents(a)
+	return &Backup{Archive: a, ArchiveContents: contents, file: file}, err
 }
 
-func (s *Source) decryptBy() ([]age.Identity, error) {
+func (s *ArchiveSource) decryptBy() ([]age.Identity, error) {
 	switch {
 	case s.Path == "":
 		return nil, exit.UsageError("--%s is missing: the file of the backup", flagFile)
@@ -88,6 +88,6 @@ func (s *Source) decryptBy() ([]age.Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	identity, err := passphrase.Identity()
+	identity, err := passphrase.NewIdentity()
 	return []age.Identity{identity}, err
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/install"
 )
 
-// New returns the command "certs".
-func New(session *hub.Session) *cobra.Command {
+// NewCertsCommand returns the command "certs".
+func NewCertsCommand(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "certs",
 		Short: "Show, renew and rotate the certificates and keys of a dedicated hub",
@@ -30,17 +30,17 @@ func New(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-// plane is the control plane that a command is about.
-type plane struct {
+// planeFlags is the control plane that a command is about.
+type planeFlags struct {
 	session *hub.Session
 	name    string
 }
 
-func (p *plane) addFlags(flags *pflag.FlagSet) {
+func (p *planeFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.name, "name", install.DedicatedName, "Name of the dedicated hub")
 }
 
-// find returns the control plane, and a client for its host.
-func (p *plane) find(ctx context.Context) (client.Client, *fleetv1alpha1.ControlPlane, error) {
+// findControlPlane returns the control plane, and a client for its host.
+func (p *planeFlags) findControlPlane(ctx context.Context) (client.Client, *fleetv1alpha1.ControlPlane, error) {
 	return install.FindDedicated(ctx, p.session, install.DedicatedKey(p.name))
 }

@@ -49,7 +49,7 @@ func TestWhatExpiresFirstIsAtTheTop(t *testing.T) {
 		{"hub-apiserver", "2026-01-31T00:00:00Z", "30d", "no"},
 		{"hub-serving-ca", "2035-12-30T00:00:00Z", "10y", "yes"},
 	}
-	if diff := cmp.Diff(want, rows(byExpiry(dedicatedHub().Status.Certificates), now())); diff != "" {
+	if diff := cmp.Diff(want, certificateRows(byExpiry(dedicatedHub().Status.Certificates), now())); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -85,7 +85,7 @@ func TestOnlyWhatTheOperatorHasSignedIsRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := renew(t.Context(), install.Waiter{Client: c, Timeout: time.Minute}, secrets); err != nil {
+	if err := renewSecrets(t.Context(), install.Waiter{Client: c, Timeout: time.Minute}, secrets); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{

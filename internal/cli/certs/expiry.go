@@ -23,7 +23,7 @@ import (
 const formatJSON = "json"
 
 func newExpiry(session *hub.Session) *cobra.Command {
-	p := &plane{session: session}
+	p := &planeFlags{session: session}
 	output := ""
 	cmd := &cobra.Command{
 		Use:   "expiry",
@@ -41,7 +41,7 @@ func newExpiry(session *hub.Session) *cobra.Command {
 			if output != "" && output != formatJSON {
 				return exit.UsageError("--output: there is no format %q; there is %s", output, formatJSON)
 			}
-			_, cp, err := p.find(cmd.Context())
+			_, cp, err := p.findControlPlane(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ func newExpiry(session *hub.Session) *cobra.Command {
 			if output == formatJSON {
 				return printJSON(session, certificates)
 			}
-			fmt.Fprint(session.Out, columns.Text(rows(certificates, session.Clock.Now())))
+			fmt.Fprint(session.Out, columns.FormatTable(certificateRows(certificates, session.Clock.Now())))
 			return nil
 		},
 	}
@@ -70,8 +70,8 @@ func byExpiry(certificates []fleetv1alpha1.ControlPlaneCertificate) []fleetv1alp
 	return sorted
 }
 
-// rows are those of the table.
-func rows(certificates []fleetv1alpha1.ControlPlaneCertificate, now time.Time) [][]string {
+// certificateRows are those of the table.
+func certificateRows(certificates []fleetv1alpha1.ControlPlaneCertificate, now time.Time) [][]string {
 	table := [][]string{{"CERTIFICATE", "EXPIRES", "LEFT", "AUTHORITY"}}
 	for _, c := range certificates {
 		left := "expired"

@@ -27,7 +27,7 @@ import (
 const defaultTimeout = 3 * time.Minute
 
 func newRenew(session *hub.Session) *cobra.Command {
-	p := &plane{session: session}
+	p := &planeFlags{session: session}
 	timeout := defaultTimeout
 	cmd := &cobra.Command{
 		Use:   "renew [CERTIFICATE...]",
@@ -42,7 +42,7 @@ func newRenew(session *hub.Session) *cobra.Command {
   capstan certs renew --name fleet fleet-apiserver`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			c, cp, err := p.find(cmd.Context())
+			c, cp, err := p.findControlPlane(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -53,9 +53,9 @@ func newRenew(session *hub.Session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			steps := progress.New(session.ErrOut)
-			waiter := install.Waiter{Client: c, Timeout: timeout, Note: func(text string) { steps.Waits("%s", text) }}
-			err = steps.Do(fmt.Sprintf("Renewing certificates, %d in all", len(secrets)), func() error { return renew(cmd.Context(), waiter, secrets) })
+			steps := progress.NewStepPrinter(session.ErrOut)
+			waiter := install.Waiter{Client: c, Timeout: timeout, Note: func(text string) { steps.ShowWaiting("%s", text) }}
+			err = steps.RunStep(fmt.Sprintf("Renewing certificates, %d in all", len(secrets)), func() error { return renewSecrets(cmd.Context(), waiter, secrets) })
 			if err != nil {
 				return err
 			}
@@ -96,9 +96,9 @@ func renewable(ctx context.Context, c client.Reader, cp *fleetv1alpha1.ControlPl
 	return secrets, nil
 }
 
-// renew deletes the Secrets, which pods go on using until there are others, and
+// renewSecrets deletes the Secrets, which pods go on using until there are others, and
 // waits until the operator has made those.
-func renew(ctx context.Context, w install.Waiter, secrets []corev1.Secret) error {
+func renewSecrets(ctx context.Context, w install.Waiter, secrets []corev1.Secret) error {
 	for i := range secrets {
 		err := w.Client.Delete(ctx, &secrets[i], client.Preconditions{UID: &secrets[i].UID})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
@@ -107,9 +107,9 @@ func renew(ctx context.Context, w install.Waiter, secrets []corev1.Secret) error
 	}
 	for i := range secrets {
 		key := client.ObjectKeyFromObject(&secrets[i])
-		err := w.Until(ctx, fmt.Sprintf("the new certificate in Secret %q", key), "Look at the operator: \"kubectl -n open-cluster-management logs deployment/control-plane\".",
+		err := w.PollUntil(ctx, fmt.Sprintf("the new certificate in Secret %q", key), "Look at the operator: \"kubectl -n open-cluster-management logs deployment/control-plane\".",
 			func(ctx context.Context) (done bool, why string, err error) {
-				return renewed(ctx, w.Client, key, secrets[i].UID)
+				return checkSecretRenewed(ctx, w.Client, key, secrets[i].UID)
 			})
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func renew(ctx context.Context, w install.Waiter, secrets []corev1.Secret) error
 	return nil
 }
 
-func renewed(ctx context.Context, c client.Reader, key client.ObjectKey, old types.UID) (done bool, why string, err error) {
+func checkSecretRenewed(ctx context.Context, c client.Reader, key client.ObjectKey, old types.UID) (done bool, why string, err error) {
 	now := &corev1.Secret{}
 	if err := c.Get(ctx, key, now); client.IgnoreNotFound(err) != nil {
 		return false, "", fmt.Errorf("read the Secret %q: %w", key, err)

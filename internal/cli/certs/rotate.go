@@ -24,8 +24,8 @@ import (
 // restart once in each stage.
 const rotateTimeout = 30 * time.Minute
 
-// subject is something that can be rotated.
-type subject struct {
+// rotationSubject is something that can be rotated.
+type rotationSubject struct {
 	// name is that of the field in spec.rotation and in the status.
 	name string
 	// flag and value choose it, and title is what people are told of.
@@ -43,9 +43,9 @@ const (
 	servingAuthority = "servingAuthority"
 )
 
-// subjects returns all of them, in the order in which they are rotated.
-func subjects() []subject {
-	return []subject{
+// rotationSubjects returns all of them, in the order in which they are rotated.
+func rotationSubjects() []rotationSubject {
+	return []rotationSubject{
 		{
 			"etcdAuthority", flagAuthority, "etcd", "the authority of etcd",
 			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.EtcdAuthority },
@@ -73,23 +73,23 @@ func subjects() []subject {
 	}
 }
 
-// choice is what the user wants to have rotated.
-type choice struct {
+// rotationChoice is what the user wants to have rotated.
+type rotationChoice struct {
 	authorities, keys []string
 	all               bool
 	// without are clusters that are not waited for.
 	without []string
 }
 
-// request is what is asked of the operator.
-type request struct {
-	subjects []subject
+// rotationRequest is what is asked of the operator.
+type rotationRequest struct {
+	subjects []rotationSubject
 	without  []string
 }
 
 func newRotate(session *hub.Session) *cobra.Command {
-	p := &plane{session: session}
-	wanted := choice{}
+	p := &planeFlags{session: session}
+	wanted := rotationChoice{}
 	timeout := rotateTimeout
 	cmd := &cobra.Command{
 		Use:   "rotate (--authority NAME | --keys NAME | --all)",
@@ -115,15 +115,15 @@ func newRotate(session *hub.Session) *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			chosen, err := wanted.subjects()
+			chosen, err := wanted.chosenSubjects()
 			if err != nil {
 				return err
 			}
-			c, cp, err := p.find(cmd.Context())
+			c, cp, err := p.findControlPlane(cmd.Context())
 			if err != nil {
 				return err
 			}
-			asked := request{possible(chosen, cp, wanted.all), wanted.without}
+			asked := rotationRequest{filterRotatable(chosen, cp, wanted.all), wanted.without}
 			return rotate(cmd.Context(), session, install.Waiter{Client: c, Timeout: timeout}, cp, asked)
 		},
 	}
@@ -139,7 +139,7 @@ func newRotate(session *hub.Session) *cobra.Command {
 
 func valuesOf(flag string) []string {
 	var values []string
-	for _, s := range subjects() {
+	for _, s := range rotationSubjects() {
 		if s.flag == flag {
 			values = append(values, s.value)
 		}
@@ -147,8 +147,8 @@ func valuesOf(flag string) []string {
 	return values
 }
 
-// subjects returns what the flags choose.
-func (w choice) subjects() ([]subject, error) {
+// chosenSubjects returns what the flags choose.
+func (w rotationChoice) chosenSubjects() ([]rotationSubject, error) {
 	given := map[string][]string{flagAuthority: w.authorities, flagKeys: w.keys}
 	for _, flag := range []string{flagAuthority, flagKeys} {
 		for _, value := range given[flag] {
@@ -157,39 +157,39 @@ func (w choice) subjects() ([]subject, error) {
 			}
 		}
 	}
-	chosen := slices.DeleteFunc(subjects(), func(s subject) bool { return !w.all && !slices.Contains(given[s.flag], s.value) })
+	chosen := slices.DeleteFunc(rotationSubjects(), func(s rotationSubject) bool { return !w.all && !slices.Contains(given[s.flag], s.value) })
 	switch {
 	case len(chosen) == 0:
 		return nil, exit.UsageError("choose what to rotate by --authority, --keys or --all")
 	case w.all && len(w.authorities)+len(w.keys) > 0:
 		return nil, exit.UsageError("--all cannot be combined with --authority and --keys")
-	case len(w.without) > 0 && !slices.ContainsFunc(chosen, func(s subject) bool { return s.name == servingAuthority }):
+	case len(w.without) > 0 && !slices.ContainsFunc(chosen, func(s rotationSubject) bool { return s.name == servingAuthority }):
 		return nil, exit.UsageError("--%s is for --%s serving: nothing else waits for clusters", flagWithout, flagAuthority)
 	}
 	return chosen, nil
 }
 
-// possible leaves out of all what this control plane does not have, and what has
+// filterRotatable leaves out of all what this control plane does not have, and what has
 // just been replaced: the old one is still accepted.
-func possible(chosen []subject, cp *fleetv1alpha1.ControlPlane, all bool) []subject {
-	return slices.DeleteFunc(chosen, func(s subject) bool {
-		state := stateOf(cp, s.name)
+func filterRotatable(chosen []rotationSubject, cp *fleetv1alpha1.ControlPlane, all bool) []rotationSubject {
+	return slices.DeleteFunc(chosen, func(s rotationSubject) bool {
+		state := rotationStatusOf(cp, s.name)
 		return all && (s.value == "etcd" && cp.Spec.Etcd.Managed == nil || state != nil && state.Stage == fleetv1alpha1.RotationWait)
 	})
 }
 
 // rotate asks the operator for the rotations, and waits for them.
-func rotate(ctx context.Context, session *hub.Session, w install.Waiter, cp *fleetv1alpha1.ControlPlane, asked request) error {
-	if err := begin(ctx, w.Client, cp, asked, session.Clock.Now().UTC().Format(time.RFC3339)); err != nil {
+func rotate(ctx context.Context, session *hub.Session, w install.Waiter, cp *fleetv1alpha1.ControlPlane, asked rotationRequest) error {
+	if err := requestRotation(ctx, w.Client, cp, asked, session.Clock.Now().UTC().Format(time.RFC3339)); err != nil {
 		return err
 	}
-	steps := progress.New(session.ErrOut)
-	w.Note = func(text string) { steps.Waits("%s", text) }
+	steps := progress.NewStepPrinter(session.ErrOut)
+	w.Note = func(text string) { steps.ShowWaiting("%s", text) }
 	var last []string
 	for _, s := range asked.subjects {
 		state := fleetv1alpha1.ControlPlaneRotationStatus{}
-		err := steps.Do("Rotating "+s.title, func() (err error) {
-			state, err = finished(ctx, w, client.ObjectKeyFromObject(cp), s, *s.token(&cp.Spec.Rotation))
+		err := steps.RunStep("Rotating "+s.title, func() (err error) {
+			state, err = awaitRotation(ctx, w, client.ObjectKeyFromObject(cp), s, *s.token(&cp.Spec.Rotation))
 			return err
 		})
 		if err != nil {
@@ -209,19 +209,19 @@ func rotate(ctx context.Context, session *hub.Session, w install.Waiter, cp *fle
 	return nil
 }
 
-// begin writes the token of the rotations into the spec. One that waits for
+// requestRotation writes the token of the rotations into the spec. One that waits for
 // clusters is told which ones not to wait for.
-func begin(ctx context.Context, c client.Client, cp *fleetv1alpha1.ControlPlane, asked request, token string) error {
+func requestRotation(ctx context.Context, c client.Client, cp *fleetv1alpha1.ControlPlane, asked rotationRequest, token string) error {
 	if !cp.DeletionTimestamp.IsZero() {
 		return fmt.Errorf("the dedicated hub %q is just being removed", cp.Name)
 	}
 	before := cp.DeepCopy()
 	wanted := &cp.Spec.Rotation
 	for _, s := range asked.subjects {
-		state := stateOf(cp, s.name)
+		state := rotationStatusOf(cp, s.name)
 		underWay := state != nil && state.Stage != fleetv1alpha1.RotationComplete
 		if s.name == servingAuthority && underWay && len(asked.without) > 0 {
-			wanted.ServingAuthorityWithout = union(wanted.ServingAuthorityWithout, asked.without)
+			wanted.ServingAuthorityWithout = sortedUnion(wanted.ServingAuthorityWithout, asked.without)
 			continue
 		}
 		if underWay {
@@ -233,7 +233,7 @@ func begin(ctx context.Context, c client.Client, cp *fleetv1alpha1.ControlPlane,
 		}
 		*s.token(wanted) = token
 		if s.name == servingAuthority {
-			wanted.ServingAuthorityWithout = union(nil, asked.without)
+			wanted.ServingAuthorityWithout = sortedUnion(nil, asked.without)
 		}
 	}
 	if err := c.Patch(ctx, cp, client.MergeFrom(before)); err != nil {
@@ -242,23 +242,23 @@ func begin(ctx context.Context, c client.Client, cp *fleetv1alpha1.ControlPlane,
 	return nil
 }
 
-// union returns what is in either list, sorted.
-func union(a, b []string) []string {
+// sortedUnion returns what is in either list, sorted.
+func sortedUnion(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// finished waits until the rotation is complete, or waits for others.
-func finished(ctx context.Context, w install.Waiter, key client.ObjectKey, s subject, token string) (fleetv1alpha1.ControlPlaneRotationStatus, error) {
+// awaitRotation waits until the rotation is complete, or waits for others.
+func awaitRotation(ctx context.Context, w install.Waiter, key client.ObjectKey, s rotationSubject, token string) (fleetv1alpha1.ControlPlaneRotationStatus, error) {
 	found := fleetv1alpha1.ControlPlaneRotationStatus{}
-	err := w.Until(ctx, "the rotation of "+s.title, "Look at status.rotations of the ControlPlane, and at its condition Degraded. The operator continues meanwhile.",
+	err := w.PollUntil(ctx, "the rotation of "+s.title, "Look at status.rotations of the ControlPlane, and at its condition Degraded. The operator continues meanwhile.",
 		func(ctx context.Context) (done bool, why string, err error) {
 			cp := &fleetv1alpha1.ControlPlane{}
 			if err := w.Client.Get(ctx, key, cp); err != nil {
 				return false, "", fmt.Errorf("read ControlPlane %q: %w", key, err)
 			}
-			state := stateOf(cp, s.name)
+			state := rotationStatusOf(cp, s.name)
 			if state == nil || state.Token != token {
 				return false, "the operator looks every minute, and does one after the other", nil
 			}
@@ -269,7 +269,7 @@ func finished(ctx context.Context, w install.Waiter, key client.ObjectKey, s sub
 	return found, err
 }
 
-func stateOf(cp *fleetv1alpha1.ControlPlane, name string) *fleetv1alpha1.ControlPlaneRotationStatus {
+func rotationStatusOf(cp *fleetv1alpha1.ControlPlane, name string) *fleetv1alpha1.ControlPlaneRotationStatus {
 	for n := range cp.Status.Rotations {
 		if cp.Status.Rotations[n].Name == name {
 			return &cp.Status.Rotations[n]

@@ -25,21 +25,21 @@ import (
 
 func TestWhatIsRotatedIsChosenByFlags(t *testing.T) {
 	for name, c := range map[string]struct {
-		choice choice
+		choice rotationChoice
 		want   string
 		err    string
 	}{
-		"one authority":      {choice: choice{authorities: []string{"client"}}, want: "clientAuthority"},
-		"in their order":     {choice: choice{keys: []string{"encryption"}, authorities: []string{"client", "etcd"}}, want: "etcdAuthority clientAuthority encryptionKeys"},
-		"all":                {choice: choice{all: true}, want: "etcdAuthority frontProxyAuthority clientAuthority serviceAccountKeys encryptionKeys servingAuthority"},
+		"one authority":      {choice: rotationChoice{authorities: []string{"client"}}, want: "clientAuthority"},
+		"in their order":     {choice: rotationChoice{keys: []string{"encryption"}, authorities: []string{"client", "etcd"}}, want: "etcdAuthority clientAuthority encryptionKeys"},
+		"all":                {choice: rotationChoice{all: true}, want: "etcdAuthority frontProxyAuthority clientAuthority serviceAccountKeys encryptionKeys servingAuthority"},
 		"nothing":            {err: "choose what to rotate by --authority, --keys or --all"},
-		"both":               {choice: choice{all: true, keys: []string{"encryption"}}, err: "--all cannot be combined"},
-		"an unknown one":     {choice: choice{keys: []string{"etcd"}}, err: `--keys: there is no "etcd"; there are service-account, encryption`},
-		"that of the server": {choice: choice{authorities: []string{"serving"}, without: []string{"c1"}}, want: "servingAuthority"},
-		"without a cluster":  {choice: choice{authorities: []string{"client"}, without: []string{"c1"}}, err: "--without is for --authority serving"},
+		"both":               {choice: rotationChoice{all: true, keys: []string{"encryption"}}, err: "--all cannot be combined"},
+		"an unknown one":     {choice: rotationChoice{keys: []string{"etcd"}}, err: `--keys: there is no "etcd"; there are service-account, encryption`},
+		"that of the server": {choice: rotationChoice{authorities: []string{"serving"}, without: []string{"c1"}}, want: "servingAuthority"},
+		"without a cluster":  {choice: rotationChoice{authorities: []string{"client"}, without: []string{"c1"}}, err: "--without is for --authority serving"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			chosen, err := c.choice.subjects()
+			chosen, err := c.choice.chosenSubjects()
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("got %v, want an error with %q", err, c.err)
@@ -72,7 +72,7 @@ func rotating(t *testing.T, cp *fleetv1alpha1.ControlPlane) client.Client {
 					return err
 				}
 				cp := o.(*fleetv1alpha1.ControlPlane)
-				for _, s := range subjects() {
+				for _, s := range rotationSubjects() {
 					state := fleetv1alpha1.ControlPlaneRotationStatus{Name: s.name, Token: *s.token(&cp.Spec.Rotation), Stage: fleetv1alpha1.RotationComplete}
 					if s.value == "client" {
 						state.Stage, state.Message = fleetv1alpha1.RotationWait, "the old one is trusted until then"
@@ -90,13 +90,13 @@ func TestRotationsAreAskedForAndWaitedFor(t *testing.T) {
 	cp := dedicatedHub()
 	cp.Spec.Rotation.EtcdAuthority = "earlier"
 	c := rotating(t, cp)
-	chosen, err := choice{authorities: []string{"client"}, keys: []string{"encryption"}}.subjects()
+	chosen, err := rotationChoice{authorities: []string{"client"}, keys: []string{"encryption"}}.chosenSubjects()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out, errOut bytes.Buffer
 	session := hub.NewSession(genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, clocktesting.NewFakePassiveClock(now()))
-	if err := rotate(t.Context(), session, install.Waiter{Client: c, Timeout: time.Minute}, cp, request{subjects: chosen}); err != nil {
+	if err := rotate(t.Context(), session, install.Waiter{Client: c, Timeout: time.Minute}, cp, rotationRequest{subjects: chosen}); err != nil {
 		t.Fatal(err)
 	}
 	got := &fleetv1alpha1.ControlPlane{}
@@ -120,22 +120,22 @@ func TestRotationsAreAskedForAndWaitedFor(t *testing.T) {
 func TestARotationThatIsUnderWayIsNotBegunAgain(t *testing.T) {
 	cp := dedicatedHub()
 	cp.Status.Rotations = []fleetv1alpha1.ControlPlaneRotationStatus{{Name: "clientAuthority", Token: "earlier", Stage: fleetv1alpha1.RotationWait}}
-	chosen, err := choice{authorities: []string{"client"}}.subjects()
+	chosen, err := rotationChoice{authorities: []string{"client"}}.chosenSubjects()
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = begin(t.Context(), rotating(t, cp), cp, request{subjects: chosen}, "now")
+	err = requestRotation(t.Context(), rotating(t, cp), cp, rotationRequest{subjects: chosen}, "now")
 	if err == nil || !strings.Contains(err.Error(), "the authority of clients is being rotated already, since earlier: stage Wait") {
 		t.Errorf("got %v, want a refusal", err)
 	}
-	left := possible(subjects(), cp, true)
-	if len(left) != len(subjects())-2 {
+	left := filterRotatable(rotationSubjects(), cp, true)
+	if len(left) != len(rotationSubjects())-2 {
 		t.Errorf("of all, %d are rotated; want neither the authority of clients nor that of an etcd that is not there", len(left))
 	}
 }
 
 func TestClustersAreLeftBehind(t *testing.T) {
-	chosen, err := choice{authorities: []string{"serving"}}.subjects()
+	chosen, err := rotationChoice{authorities: []string{"serving"}}.chosenSubjects()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestClustersAreLeftBehind(t *testing.T) {
 			cp := dedicatedHub()
 			cp.Spec.Rotation.ServingAuthority, cp.Spec.Rotation.ServingAuthorityWithout = "earlier", []string{"c1"}
 			cp.Status.Rotations = state(c.stage)
-			err := begin(t.Context(), rotating(t, cp), cp, request{chosen, c.without}, "now")
+			err := requestRotation(t.Context(), rotating(t, cp), cp, rotationRequest{chosen, c.without}, "now")
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("got %v, want an error with %q", err, c.err)

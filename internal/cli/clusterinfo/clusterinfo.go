@@ -50,13 +50,13 @@ func Publish(ctx context.Context, c client.Client, config *rest.Config, token st
 	isNew := apierrors.IsNotFound(err)
 	switch {
 	case isNew:
-		if err = describe(info, config); err != nil {
+		if err = fillClusterInfo(info, config); err != nil {
 			return err
 		}
 	case err != nil:
 		return fmt.Errorf("read ConfigMap kube-public/cluster-info: %w", err)
 	}
-	if _, err := discovery.Published(info.Data[api.KubeConfigKey]); err != nil {
+	if _, err := discovery.ParsePublishedCluster(info.Data[api.KubeConfigKey]); err != nil {
 		return fmt.Errorf("ConfigMap kube-public/cluster-info: %w", err)
 	}
 	before := info.DeepCopy()
@@ -65,7 +65,7 @@ func Publish(ctx context.Context, c client.Client, config *rest.Config, token st
 		return fmt.Errorf("sign with the token: %w", err)
 	}
 	if isNew {
-		err = create(ctx, c, info, everybodyReads(), bindEverybody())
+		err = createMissing(ctx, c, info, everybodyReads(), bindEverybody())
 	} else {
 		err = c.Patch(ctx, info, client.MergeFrom(before))
 	}
@@ -75,15 +75,15 @@ func Publish(ctx context.Context, c client.Client, config *rest.Config, token st
 	return nil
 }
 
-// marks tell what is made here from what kubeadm has made, so that it can be
+// capstanLabels tell what is made here from what kubeadm has made, so that it can be
 // removed with the hub.
-func marks() map[string]string {
+func capstanLabels() map[string]string {
 	return map[string]string{operatorv1.LabelPartOf: operatorv1.PartOfCapstan}
 }
 
-// describe puts the address and CA of the hub into the ConfigMap.
-func describe(info *corev1.ConfigMap, config *rest.Config) error {
-	ca, err := Bundle(config)
+// fillClusterInfo puts the address and CA of the hub into the ConfigMap.
+func fillClusterInfo(info *corev1.ConfigMap, config *rest.Config) error {
+	ca, err := TrustedCABundle(config)
 	if err != nil {
 		return err
 	}
@@ -96,13 +96,13 @@ func describe(info *corev1.ConfigMap, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
 	}
-	info.Labels = marks()
+	info.Labels = capstanLabels()
 	info.Data = map[string]string{api.KubeConfigKey: string(text)}
 	return nil
 }
 
-// create creates the objects, but those that are there.
-func create(ctx context.Context, c client.Client, objects ...client.Object) error {
+// createMissing creates the objects, but those that are there.
+func createMissing(ctx context.Context, c client.Client, objects ...client.Object) error {
 	for _, object := range objects {
 		if err := c.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create %s in namespace %s: %w", object.GetName(), object.GetNamespace(), err)
@@ -111,9 +111,9 @@ func create(ctx context.Context, c client.Client, objects ...client.Object) erro
 	return nil
 }
 
-// Bundle returns the CA that a configuration trusts, PEM encoded; nothing if it is
+// TrustedCABundle returns the CA that a configuration trusts, PEM encoded; nothing if it is
 // one of those that the system trusts.
-func Bundle(config *rest.Config) ([]byte, error) {
+func TrustedCABundle(config *rest.Config) ([]byte, error) {
 	if len(config.CAData) > 0 || config.CAFile == "" {
 		return config.CAData, nil
 	}
@@ -126,7 +126,7 @@ func Bundle(config *rest.Config) ([]byte, error) {
 
 func everybodyReads() *rbacv1.Role {
 	return &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: readers, Labels: marks()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: readers, Labels: capstanLabels()},
 		Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{api.ConfigMapClusterInfo}, Verbs: []string{"get"},
 		}},
@@ -135,7 +135,7 @@ func everybodyReads() *rbacv1.Role {
 
 func bindEverybody() *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: readers, Labels: marks()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: readers, Labels: capstanLabels()},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: readers},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: anonymous}},
 	}

@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns the rows, each column as wide as it needs to be. Each row is one line,
+// FormatTable returns the rows, each column as wide as it needs to be. Each row is one line,
 // whatever its cells have.
-func Text(rows [][]string) string { return text(rows, "", 3) }
+func FormatTable(rows [][]string) string { return formatRows(rows, "", 3) }
 
-// Section returns the rows as Text does, for a place below a heading.
-func Section(rows [][]string) string { return text(rows, "  ", 2) }
+// FormatSection returns the rows as FormatTable does, for a place below a heading.
+func FormatSection(rows [][]string) string { return formatRows(rows, "  ", 2) }
 
 // OneLine returns a text without the white space by which it would look like several, or
 // like another column: clusters say of themselves what they like.
@@ -27,8 +27,8 @@ func OneLine(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// text returns the rows with an indent, and so many spaces between two columns.
-func text(rows [][]string, indent string, gap int) string {
+// formatRows returns the rows with an indent, and so many spaces between two columns.
+func formatRows(rows [][]string, indent string, gap int) string {
 	var widths []int
 	for _, cells := range rows {
 		for i, cell := range cells {

@@ -7,7 +7,7 @@ import "testing"
 
 func TestColumnsAreAsWideAsTheirCharacters(t *testing.T) {
 	want := "NAME     READY\n├─ one   yes\ntwo\n"
-	if got := Text([][]string{{"NAME", "READY"}, {"├─ one", "yes"}, {"two", ""}}); got != want {
+	if got := FormatTable([][]string{{"NAME", "READY"}, {"├─ one", "yes"}, {"two", ""}}); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
@@ -16,10 +16,10 @@ func TestColumnsAreAsWideAsTheirCharacters(t *testing.T) {
 // column.
 func TestRowsAreLines(t *testing.T) {
 	rows := [][]string{{"NAME", "READY"}, {"one", "no: it is\n\ttwo\ryes"}, {"  three", "yes"}}
-	if got, want := Text(rows), "NAME      READY\none       no: it is two yes\n  three   yes\n"; got != want {
+	if got, want := FormatTable(rows), "NAME      READY\none       no: it is two yes\n  three   yes\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if got, want := Section(rows), "  NAME     READY\n  one      no: it is two yes\n    three  yes\n"; got != want {
+	if got, want := FormatSection(rows), "  NAME     READY\n  one      no: it is two yes\n    three  yes\n"; got != want {
 		t.Errorf("below a heading, got\n%swant\n%s", got, want)
 	}
 }

@@ -27,44 +27,44 @@ const (
 	namesMax = 500
 )
 
-// Func is what cobra asks for how to go on.
-type Func = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
+// CompletionFunc is what cobra asks for how to go on.
+type CompletionFunc = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
 
-// Flags lets the flags of all commands be completed.
-func Flags(root *cobra.Command, session *hub.Session) {
+// RegisterFlagCompletions lets the flags of all commands be completed.
+func RegisterFlagCompletions(root *cobra.Command, session *hub.Session) {
 	contexts := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return session.Contexts(), cobra.ShellCompDirectiveNoFileComp
+		return session.ListContexts(), cobra.ShellCompDirectiveNoFileComp
 	}
 	// The flag is there and has no other function: there is no error to expect.
 	_ = root.RegisterFlagCompletionFunc("context", contexts)
 }
 
 // MemberContexts lets the flag for the context of a member be completed.
-func MemberContexts(cmd *cobra.Command, flags *member.Flags) {
+func MemberContexts(cmd *cobra.Command, flags *member.KubeconfigFlags) {
 	contexts := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return flags.Contexts(), cobra.ShellCompDirectiveNoFileComp
+		return flags.ListContexts(), cobra.ShellCompDirectiveNoFileComp
 	}
 	// The flag is there and has no other function: there is no error to expect.
 	_ = cmd.RegisterFlagCompletionFunc(member.FlagContext, contexts)
 }
 
-// Clusters completes arguments that are names of clusters.
-func Clusters(session *hub.Session) Func {
+// ClusterNamesCompletion completes arguments that are names of clusters.
+func ClusterNamesCompletion(session *hub.Session) CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var names []string
 		list := &clusterv1.ManagedClusterList{}
-		if ask(cmd, session, list) {
+		if listForCompletion(cmd, session, list) {
 			for i := range list.Items {
 				names = append(names, list.Items[i].Name)
 			}
 		}
-		return without(names, args), cobra.ShellCompDirectiveNoFileComp
+		return excludeArgs(names, args), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// Cluster completes one argument that is the name of a cluster.
-func Cluster(session *hub.Session) Func {
-	several := Clusters(session)
+// ClusterNameCompletion completes one argument that is the name of a cluster.
+func ClusterNameCompletion(session *hub.Session) CompletionFunc {
+	several := ClusterNamesCompletion(session)
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -73,56 +73,56 @@ func Cluster(session *hub.Session) Func {
 	}
 }
 
-// Works completes arguments that are names of works in the namespace that the
+// WorkNamesCompletion completes arguments that are names of works in the namespace that the
 // function returns.
-func Works(session *hub.Session, namespace func() string) Func {
+func WorkNamesCompletion(session *hub.Session, namespace func() string) CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var names []string
 		list := &workv1.ManifestWorkList{}
-		if ask(cmd, session, list, client.InNamespace(namespace())) {
+		if listForCompletion(cmd, session, list, client.InNamespace(namespace())) {
 			for i := range list.Items {
 				names = append(names, list.Items[i].Name)
 			}
 		}
-		return without(names, args), cobra.ShellCompDirectiveNoFileComp
+		return excludeArgs(names, args), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// Placements completes an argument that is the name of a Placement in the
+// PlacementNameCompletion completes an argument that is the name of a Placement in the
 // namespace that the function returns.
-func Placements(session *hub.Session, namespace func() string) Func {
+func PlacementNameCompletion(session *hub.Session, namespace func() string) CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var names []string
 		list := &clusterv1beta1.PlacementList{}
-		if len(args) == 0 && ask(cmd, session, list, client.InNamespace(namespace())) {
+		if len(args) == 0 && listForCompletion(cmd, session, list, client.InNamespace(namespace())) {
 			for i := range list.Items {
 				names = append(names, list.Items[i].Name)
 			}
 		}
-		return without(names, args), cobra.ShellCompDirectiveNoFileComp
+		return excludeArgs(names, args), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // PlacementNamespaces completes a flag that is a namespace with Placements.
-func PlacementNamespaces(session *hub.Session) Func {
+func PlacementNamespaces(session *hub.Session) CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var names []string
 		list := &clusterv1beta1.PlacementList{}
-		if ask(cmd, session, list) {
+		if listForCompletion(cmd, session, list) {
 			for i := range list.Items {
 				names = append(names, list.Items[i].Namespace)
 			}
 		}
-		return without(names, nil), cobra.ShellCompDirectiveNoFileComp
+		return excludeArgs(names, nil), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// Names completes arguments that are names which the function finds.
-func Names(session *hub.Session, find func(context.Context, client.Client) ([]string, error)) Func {
+// NamesCompletion completes arguments that are names which the function finds.
+func NamesCompletion(session *hub.Session, find func(context.Context, client.Client) ([]string, error)) CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 		defer cancel()
-		c, err := session.Connect()
+		c, err := session.ConnectHub()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -130,20 +130,20 @@ func Names(session *hub.Session, find func(context.Context, client.Client) ([]st
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return without(names, args), cobra.ShellCompDirectiveNoFileComp
+		return excludeArgs(names, args), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// ask lists what is there. A shell that completes a line has no place for
+// listForCompletion lists what is there. A shell that completes a line has no place for
 // errors, so there are no names then.
-func ask(cmd *cobra.Command, session *hub.Session, list client.ObjectList, options ...client.ListOption) bool {
+func listForCompletion(cmd *cobra.Command, session *hub.Session, list client.ObjectList, options ...client.ListOption) bool {
 	ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 	defer cancel()
-	c, err := session.Connect()
+	c, err := session.ConnectHub()
 	return err == nil && c.List(ctx, list, append(options, client.Limit(namesMax))...) == nil
 }
 
-func without(names, args []string) []string {
+func excludeArgs(names, args []string) []string {
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) })
 	slices.Sort(names)
 	return slices.Compact(names)

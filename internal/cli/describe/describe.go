@@ -29,8 +29,8 @@ import (
 // eventsMax is the number of events that are fetched, and shown, at most.
 const eventsMax = 50
 
-// New returns the command "describe".
-func New(session *hub.Session) *cobra.Command {
+// NewDescribeCommand returns the command "describe".
+func NewDescribeCommand(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe",
 		Short: "Show everything that the hub knows about a cluster",
@@ -43,21 +43,21 @@ func New(session *hub.Session) *cobra.Command {
 			"conditions, taints, resources, claims, works, certificate requests that wait for approval, and events.",
 		Example:           `  capstan describe cluster member1`,
 		Args:              args.Some("the name of the cluster"),
-		ValidArgsFunction: complete.Clusters(session),
-		RunE:              func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), session, args) },
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return describeClusters(cmd.Context(), session, args) },
 	})
 	return cmd
 }
 
-func run(ctx context.Context, session *hub.Session, names []string) error {
-	c, err := session.Connect()
+func describeClusters(ctx context.Context, session *hub.Session, names []string) error {
+	c, err := session.ConnectHub()
 	if err != nil {
 		return err
 	}
 	var missing []error
 	for i, name := range names {
-		v, err := gather(ctx, c, name)
-		if apierrors.IsNotFound(err) && hub.Served(err) {
+		v, err := gatherClusterView(ctx, c, name)
+		if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
 			missing = append(missing, exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are."))
 			continue
 		}
@@ -67,15 +67,15 @@ func run(ctx context.Context, session *hub.Session, names []string) error {
 		if i > 0 {
 			fmt.Fprint(session.Out, "\n\n")
 		}
-		if err := v.print(session.Out, session.Clock); err != nil {
+		if err := v.printDescription(session.Out, session.Clock); err != nil {
 			return fmt.Errorf("print cluster %q: %w", name, err)
 		}
 	}
 	return errors.Join(missing...)
 }
 
-// view is what is told about a cluster.
-type view struct {
+// clusterView is what is told about a cluster.
+type clusterView struct {
 	cluster    *clusterv1.ManagedCluster
 	connection *fleetv1alpha1.ClusterConnection
 	lease      *coordinationv1.Lease
@@ -86,10 +86,10 @@ type view struct {
 	unread map[string]error
 }
 
-// gather reads what there is to tell. Only the cluster itself has to be
+// gatherClusterView reads what there is to tell. Only the cluster itself has to be
 // readable; a user who may not read the rest is told so in its place.
-func gather(ctx context.Context, c client.Client, name string) (*view, error) {
-	v := &view{cluster: &clusterv1.ManagedCluster{}, unread: map[string]error{}}
+func gatherClusterView(ctx context.Context, c client.Client, name string) (*clusterView, error) {
+	v := &clusterView{cluster: &clusterv1.ManagedCluster{}, unread: map[string]error{}}
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, v.cluster); err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ type page struct {
 	table [][]string
 }
 
-func (v *view) print(to io.Writer, c clock.PassiveClock) error {
+func (v *clusterView) printDescription(to io.Writer, c clock.PassiveClock) error {
 	p := &page{clock: c}
 	v.printSummary(p)
 	v.printConditions(p)
@@ -62,8 +62,8 @@ func (v *view) print(to io.Writer, c clock.PassiveClock) error {
 	return err
 }
 
-// line ends the table before it and prints a label with its value.
-func (p *page) line(label, value string) {
+// printField ends the table before it and prints a label with its value.
+func (p *page) printField(label, value string) {
 	p.flush()
 	if label != "" {
 		label += ":"
@@ -71,16 +71,16 @@ func (p *page) line(label, value string) {
 	fmt.Fprintf(p, "%-*s%s\n", labelWidth, label, orNone(columns.OneLine(value)))
 }
 
-// row adds a row to the table of a section.
-func (p *page) row(cells ...string) { p.table = append(p.table, cells) }
+// addTableRow adds a row to the table of a section.
+func (p *page) addTableRow(cells ...string) { p.table = append(p.table, cells) }
 
 // flush prints the table.
 func (p *page) flush() {
-	fmt.Fprint(p, columns.Section(p.table))
+	fmt.Fprint(p, columns.FormatSection(p.table))
 	p.table = nil
 }
 
-func (p *page) ago(t time.Time) string {
+func (p *page) formatAge(t time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"
 	}
@@ -90,23 +90,23 @@ func (p *page) ago(t time.Time) string {
 // pairs prints a map, a line for each pair.
 func (p *page) pairs(label string, pairs map[string]string) {
 	if len(pairs) == 0 {
-		p.line(label, "")
+		p.printField(label, "")
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
-		p.line(label, key+"="+pairs[key])
+		p.printField(label, key+"="+pairs[key])
 		label = ""
 	}
 }
 
-// section prints the heading of a section, and tells whether it has anything.
-func (v *view) section(p *page, label string, entries int) bool {
+// printSectionHeading prints the heading of a section, and tells whether it has anything.
+func (v *clusterView) printSectionHeading(p *page, label string, entries int) bool {
 	switch err := v.unread[label]; {
 	case err != nil:
-		p.line(label, fmt.Sprintf("<cannot be read: %v>", err))
+		p.printField(label, fmt.Sprintf("<cannot be read: %v>", err))
 		return false
 	case entries == 0:
-		p.line(label, "")
+		p.printField(label, "")
 		return false
 	}
 	p.flush()
@@ -114,28 +114,28 @@ func (v *view) section(p *page, label string, entries int) bool {
 	return true
 }
 
-func (v *view) printSummary(p *page) {
-	f := fleet.Of(v.cluster, v.connection)
-	state := health.Cluster(v.cluster)
-	p.line("Name", v.cluster.Name)
+func (v *clusterView) printSummary(p *page) {
+	f := fleet.FromCluster(v.cluster, v.connection)
+	state := health.ClusterReadiness(v.cluster)
+	p.printField("Name", v.cluster.Name)
 	p.pairs("Labels", v.cluster.Labels)
 	p.pairs("Annotations", v.cluster.Annotations)
-	p.line("Created", p.ago(v.cluster.CreationTimestamp.Time)+" ago")
-	p.line("Ready", string(state.Ready))
+	p.printField("Created", p.formatAge(v.cluster.CreationTimestamp.Time)+" ago")
+	p.printField("Ready", string(state.Ready))
 	if state.Ready != metav1.ConditionTrue {
-		p.line("  Because", state.Reason+": "+state.Message)
+		p.printField("  Because", state.Reason+": "+state.Message)
 	}
-	p.line("Accepted", fmt.Sprint(v.cluster.Spec.HubAcceptsClient))
-	p.line("Mode", string(f.Mode))
-	p.line("Kubernetes", f.Version)
-	p.line("Provider", byWhom(f.Provider, f.Reported.Provider))
-	p.line("Region", byWhom(f.Region, f.Reported.Region))
-	p.line("Zones", byWhom(strings.Join(f.Zones, ","), f.Reported.Zones))
-	p.line("Endpoint", strings.Join(f.Endpoints, ","))
-	p.line("Identity", f.Identity())
-	p.line("Nodes", nodes(f))
-	p.line("APIs", apis(f))
-	p.line(sectionHeartbeat, v.heartbeat(p))
+	p.printField("Accepted", fmt.Sprint(v.cluster.Spec.HubAcceptsClient))
+	p.printField("Mode", string(f.Mode))
+	p.printField("Kubernetes", f.Version)
+	p.printField("Provider", byWhom(f.Provider, f.Reported.Provider))
+	p.printField("Region", byWhom(f.Region, f.Reported.Region))
+	p.printField("Zones", byWhom(strings.Join(f.Zones, ","), f.Reported.Zones))
+	p.printField("Endpoint", strings.Join(f.Endpoints, ","))
+	p.printField("Identity", f.KnownIdentity())
+	p.printField("Nodes", formatNodes(f))
+	p.printField("APIs", formatAPIs(f))
+	p.printField(sectionHeartbeat, v.heartbeat(p))
 }
 
 // byWhom marks what the hub knows from the cluster alone.
@@ -146,21 +146,21 @@ func byWhom(value string, reported bool) string {
 	return value
 }
 
-func nodes(f fleet.Cluster) string {
+func formatNodes(f fleet.Cluster) string {
 	if f.Nodes == nil {
 		return ""
 	}
 	return fmt.Sprintf("%d, of which %d are ready", f.Nodes.Total, f.Nodes.Ready)
 }
 
-func apis(f fleet.Cluster) string {
+func formatAPIs(f fleet.Cluster) string {
 	if f.GroupVersions == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d resources in %d groups and versions", f.Resources, f.GroupVersions)
 }
 
-func (v *view) heartbeat(p *page) string {
+func (v *clusterView) heartbeat(p *page) string {
 	every := fmt.Sprintf("expected every %ds", v.cluster.Spec.LeaseDurationSeconds)
 	switch err := v.unread[sectionHeartbeat]; {
 	case err != nil:
@@ -168,18 +168,18 @@ func (v *view) heartbeat(p *page) string {
 	case v.lease == nil || v.lease.Spec.RenewTime == nil:
 		return ""
 	}
-	return fmt.Sprintf("%s ago, %s", p.ago(v.lease.Spec.RenewTime.Time), every)
+	return fmt.Sprintf("%s ago, %s", p.formatAge(v.lease.Spec.RenewTime.Time), every)
 }
 
-func (v *view) printConditions(p *page) {
-	if v.section(p, "Conditions", len(v.cluster.Status.Conditions)) {
-		p.conditions(v.cluster.Status.Conditions)
+func (v *clusterView) printConditions(p *page) {
+	if v.printSectionHeading(p, "Conditions", len(v.cluster.Status.Conditions)) {
+		p.printConditionRows(v.cluster.Status.Conditions)
 	}
 }
 
 // printConnection prints how hub and cluster reach each other, if that is said
 // anywhere.
-func (v *view) printConnection(p *page) {
+func (v *clusterView) printConnection(p *page) {
 	if v.connection == nil && v.unread[sectionConnection] == nil {
 		return
 	}
@@ -187,21 +187,21 @@ func (v *view) printConnection(p *page) {
 	if v.connection != nil {
 		entries = len(v.connection.Status.Conditions)
 	}
-	if v.section(p, sectionConnection, entries) {
-		p.conditions(v.connection.Status.Conditions)
+	if v.printSectionHeading(p, sectionConnection, entries) {
+		p.printConditionRows(v.connection.Status.Conditions)
 	}
 }
 
-func (p *page) conditions(conditions []metav1.Condition) {
-	p.row("Type", "Status", "Since", "Reason", "Message")
-	p.row("----", "------", "-----", "------", "-------")
-	for _, c := range health.Sorted(conditions) {
-		p.row(c.Type, string(c.Status), p.ago(c.LastTransitionTime.Time), c.Reason, c.Message)
+func (p *page) printConditionRows(conditions []metav1.Condition) {
+	p.addTableRow("Type", "Status", "Since", "Reason", "Message")
+	p.addTableRow("----", "------", "-----", "------", "-------")
+	for _, c := range health.SortConditions(conditions) {
+		p.addTableRow(c.Type, string(c.Status), p.formatAge(c.LastTransitionTime.Time), c.Reason, c.Message)
 	}
 }
 
-func (v *view) printTaints(p *page) {
-	if !v.section(p, "Taints", len(v.cluster.Spec.Taints)) {
+func (v *clusterView) printTaints(p *page) {
+	if !v.printSectionHeading(p, "Taints", len(v.cluster.Spec.Taints)) {
 		return
 	}
 	for _, t := range v.cluster.Spec.Taints {
@@ -211,32 +211,32 @@ func (v *view) printTaints(p *page) {
 			text = t.Key + "=" + t.Value + ":" + string(t.Effect)
 		}
 		if !t.TimeAdded.IsZero() {
-			added = "added " + p.ago(t.TimeAdded.Time) + " ago"
+			added = "added " + p.formatAge(t.TimeAdded.Time) + " ago"
 		}
-		p.row(text, added)
+		p.addTableRow(text, added)
 	}
 }
 
-func (v *view) printResources(p *page) {
-	if !v.section(p, "Resources", len(v.cluster.Status.Capacity)) {
+func (v *clusterView) printResources(p *page) {
+	if !v.printSectionHeading(p, "Resources", len(v.cluster.Status.Capacity)) {
 		return
 	}
-	p.row("Resource", "Capacity", "Allocatable")
-	p.row("--------", "--------", "-----------")
+	p.addTableRow("Resource", "Capacity", "Allocatable")
+	p.addTableRow("--------", "--------", "-----------")
 	for _, name := range slices.Sorted(maps.Keys(v.cluster.Status.Capacity)) {
 		capacity := v.cluster.Status.Capacity[name]
 		allocatable := "<none>"
 		if amount, ok := v.cluster.Status.Allocatable[name]; ok {
 			allocatable = amount.String()
 		}
-		p.row(string(name), capacity.String(), allocatable)
+		p.addTableRow(string(name), capacity.String(), allocatable)
 	}
 }
 
-func (v *view) printClaims(p *page) {
-	claims := fleet.Claims(v.cluster)
+func (v *clusterView) printClaims(p *page) {
+	claims := fleet.ClaimsOf(v.cluster)
 	pinned := fleet.PinnedClaims(v.cluster)
-	if !v.section(p, "Claims", len(claims)) {
+	if !v.printSectionHeading(p, "Claims", len(claims)) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(claims)) {
@@ -244,59 +244,59 @@ func (v *view) printClaims(p *page) {
 		if _, ok := pinned[name]; ok {
 			by = "pinned by the hub"
 		}
-		p.row(name+":", claims[name], by)
+		p.addTableRow(name+":", claims[name], by)
 	}
 }
 
-func (v *view) printWorks(p *page) {
-	if !v.section(p, sectionWorks, len(v.works)) {
+func (v *clusterView) printWorks(p *page) {
+	if !v.printSectionHeading(p, sectionWorks, len(v.works)) {
 		return
 	}
 	works := slices.Clone(v.works)
-	p.row("Name", "Objects", "Ready", "Age", "Because")
-	p.row("----", "-------", "-----", "---", "-------")
+	p.addTableRow("Name", "Objects", "Ready", "Age", "Because")
+	p.addTableRow("----", "-------", "-----", "---", "-------")
 	for i := range works {
-		state := health.Work(&works[i])
+		state := health.WorkReadiness(&works[i])
 		because := ""
 		if state.Ready != metav1.ConditionTrue {
 			because = state.Reason + ": " + state.Message
 		}
-		p.row(works[i].Name, fmt.Sprint(len(works[i].Spec.Workload.Manifests)), string(state.Ready), p.ago(works[i].CreationTimestamp.Time), because)
+		p.addTableRow(works[i].Name, fmt.Sprint(len(works[i].Spec.Workload.Manifests)), string(state.Ready), p.formatAge(works[i].CreationTimestamp.Time), because)
 	}
 }
 
-func (v *view) printRequests(p *page) {
+func (v *clusterView) printRequests(p *page) {
 	pending := slices.DeleteFunc(slices.Clone(v.requests), func(r certificatesv1.CertificateSigningRequest) bool {
-		return !requests.Pending(&r)
+		return !requests.IsPending(&r)
 	})
-	if !v.section(p, sectionRequests, len(pending)) {
+	if !v.printSectionHeading(p, sectionRequests, len(pending)) {
 		return
 	}
 	keys := map[string]string{}
 	for _, ready := range requests.Sort(v.cluster.Name, v.requests).Ready {
 		keys[ready.Request.Name] = ready.Key
 	}
-	p.row("Name", "Age", "Requested By", "Key")
-	p.row("----", "---", "------------", "---")
+	p.addTableRow("Name", "Age", "Requested By", "Key")
+	p.addTableRow("----", "---", "------------", "---")
 	for i := range pending {
-		p.row(pending[i].Name, p.ago(pending[i].CreationTimestamp.Time), pending[i].Spec.Username, orNone(keys[pending[i].Name]))
+		p.addTableRow(pending[i].Name, p.formatAge(pending[i].CreationTimestamp.Time), pending[i].Spec.Username, orNone(keys[pending[i].Name]))
 	}
 	p.flush()
 	fmt.Fprintln(p, "  The right one has the key that \"kubectl describe klusterlet\" shows on the cluster.")
 }
 
-func (v *view) printEvents(p *page) {
-	if !v.section(p, sectionEvents, len(v.events)) {
+func (v *clusterView) printEvents(p *page) {
+	if !v.printSectionHeading(p, sectionEvents, len(v.events)) {
 		return
 	}
 	events := slices.Clone(v.events)
 	slices.SortStableFunc(events, func(a, b corev1.Event) int {
 		return cmp.Or(hub.LastSeen(&a).Compare(hub.LastSeen(&b)), cmp.Compare(a.Name, b.Name))
 	})
-	p.row("Type", "Reason", "Age", "From", "Message")
-	p.row("----", "------", "---", "----", "-------")
+	p.addTableRow("Type", "Reason", "Age", "From", "Message")
+	p.addTableRow("----", "------", "---", "----", "-------")
 	for _, e := range events {
-		p.row(e.Type, e.Reason, p.ago(hub.LastSeen(&e)), cmp.Or(e.ReportingController, e.Source.Component), e.Message)
+		p.addTableRow(e.Type, e.Reason, p.formatAge(hub.LastSeen(&e)), cmp.Or(e.ReportingController, e.Source.Component), e.Message)
 	}
 }
 

@@ -58,19 +58,19 @@ func cluster(change func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
 func TestEverySectionSaysWhatItHas(t *testing.T) {
 	t.Parallel()
 	forbidden := errors.New("no right")
-	sections := map[string]func(*view, *page){
-		"Conditions": (*view).printConditions, sectionConnection: (*view).printConnection, "Taints": (*view).printTaints, "Resources": (*view).printResources,
-		"Claims": (*view).printClaims, sectionWorks: (*view).printWorks, sectionRequests: (*view).printRequests, sectionEvents: (*view).printEvents,
+	sections := map[string]func(*clusterView, *page){
+		"Conditions": (*clusterView).printConditions, sectionConnection: (*clusterView).printConnection, "Taints": (*clusterView).printTaints, "Resources": (*clusterView).printResources,
+		"Claims": (*clusterView).printClaims, sectionWorks: (*clusterView).printWorks, sectionRequests: (*clusterView).printRequests, sectionEvents: (*clusterView).printEvents,
 	}
 	for section, printed := range sections {
 		none := []string{section + ": <none>"}
 		if section == sectionConnection { // nobody says anywhere how the two reach each other
 			none = nil
 		}
-		if diff := cmp.Diff(none, lines(t, func(p *page) { printed(&view{cluster: cluster(nil)}, p) })); diff != "" {
+		if diff := cmp.Diff(none, lines(t, func(p *page) { printed(&clusterView{cluster: cluster(nil)}, p) })); diff != "" {
 			t.Errorf("%s of nothing (-want +got):\n%s", section, diff)
 		}
-		unread := &view{cluster: cluster(nil), unread: map[string]error{section: forbidden}}
+		unread := &clusterView{cluster: cluster(nil), unread: map[string]error{section: forbidden}}
 		if diff := cmp.Diff([]string{section + ": <cannot be read: no right>"}, lines(t, func(p *page) { printed(unread, p) })); diff != "" {
 			t.Errorf("%s that may not be read (-want +got):\n%s", section, diff)
 		}
@@ -84,14 +84,14 @@ func TestTheHeartbeat(t *testing.T) {
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: at}}
 	}
 	for name, v := range map[string]struct {
-		view view
+		view clusterView
 		want string
 	}{
-		"beats":                {view{cluster: c, lease: lease(&metav1.MicroTime{Time: ago(30).Time})}, "30s ago, expected every 60s"},
-		"has never beaten":     {view{cluster: c, lease: lease(nil)}, ""},
-		"is not there":         {view{cluster: c}, ""},
-		"has no time":          {view{cluster: c, lease: lease(&metav1.MicroTime{})}, "<unknown> ago, expected every 60s"},
-		"may not be looked at": {view{cluster: c, unread: map[string]error{sectionHeartbeat: errors.New("no right")}}, "<cannot be read: no right>"},
+		"beats":                {clusterView{cluster: c, lease: lease(&metav1.MicroTime{Time: ago(30).Time})}, "30s ago, expected every 60s"},
+		"has never beaten":     {clusterView{cluster: c, lease: lease(nil)}, ""},
+		"is not there":         {clusterView{cluster: c}, ""},
+		"has no time":          {clusterView{cluster: c, lease: lease(&metav1.MicroTime{})}, "<unknown> ago, expected every 60s"},
+		"may not be looked at": {clusterView{cluster: c, unread: map[string]error{sectionHeartbeat: errors.New("no right")}}, "<cannot be read: no right>"},
 	} {
 		if got := v.view.heartbeat(&page{clock: clocktesting.NewFakePassiveClock(now)}); got != v.want {
 			t.Errorf("the heartbeat %s: %q, not %q", name, got, v.want)
@@ -102,7 +102,7 @@ func TestTheHeartbeat(t *testing.T) {
 // TestTheSummary says why a cluster is not ready, and which facts are the cluster's own word.
 func TestTheSummary(t *testing.T) {
 	t.Parallel()
-	all := lines(t, (&view{
+	all := lines(t, (&clusterView{
 		cluster: cluster(func(c *clusterv1.ManagedCluster) {
 			c.Labels = map[string]string{"b": "2", "a": "1"}
 			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "zone.open-cluster-management.io", Value: "z1,z2"}}
@@ -126,7 +126,7 @@ func TestTheSummary(t *testing.T) {
 
 func TestTaintsResourcesAndClaims(t *testing.T) {
 	t.Parallel()
-	v := &view{cluster: cluster(func(c *clusterv1.ManagedCluster) {
+	v := &clusterView{cluster: cluster(func(c *clusterv1.ManagedCluster) {
 		c.Annotations = map[string]string{fleetv1alpha1.AnnotationPinnedClaims: `{"b":"hub"}`}
 		c.Spec.Taints = []clusterv1.Taint{{Key: "gpu", Value: "a", Effect: "NoSelect", TimeAdded: ago(60)}, {Key: "old", Effect: "NoSelect"}}
 		c.Status.Capacity = clusterv1.ResourceList{"memory": resource.MustParse("4Gi"), "cpu": resource.MustParse("8")}
@@ -147,7 +147,7 @@ func TestTaintsResourcesAndClaims(t *testing.T) {
 // recognizes an agent.
 func TestOnlyARequestThatMayBeApprovedHasAKey(t *testing.T) {
 	t.Parallel()
-	asks, public := agentrequest.New(t, "east", "one")
+	asks, public := agentrequest.NewRequest(t, "east", "one")
 	request := func(name string, usage certificatesv1.KeyUsage, conditions ...certificatesv1.RequestConditionType) certificatesv1.CertificateSigningRequest {
 		r := certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: ago(60), Labels: map[string]string{clusterv1.LabelClusterName: "east"}}}
 		r.Spec.Username, r.Spec.SignerName, r.Spec.Usages = "someone", certificatesv1.KubeAPIServerClientSignerName, []certificatesv1.KeyUsage{usage}
@@ -158,12 +158,12 @@ func TestOnlyARequestThatMayBeApprovedHasAKey(t *testing.T) {
 		return r
 	}
 	const client = certificatesv1.UsageClientAuth
-	v := &view{cluster: cluster(nil), requests: []certificatesv1.CertificateSigningRequest{
+	v := &clusterView{cluster: cluster(nil), requests: []certificatesv1.CertificateSigningRequest{
 		request("approved", client, certificatesv1.CertificateApproved), request("odd", certificatesv1.UsageServerAuth), request("well", client),
 		request("denied", client, certificatesv1.CertificateDenied), request("failed", client, certificatesv1.CertificateFailed),
 	}}
 	want := []string{
-		"Certificate Requests:", "Name Age Requested By Key", "---- --- ------------ ---", "odd 60s someone <none>", "well 60s someone " + policy.Fingerprint(public),
+		"Certificate Requests:", "Name Age Requested By Key", "---- --- ------------ ---", "odd 60s someone <none>", "well 60s someone " + policy.KeyFingerprint(public),
 		`The right one has the key that "kubectl describe klusterlet" shows on the cluster.`,
 	}
 	if diff := cmp.Diff(want, lines(t, v.printRequests)); diff != "" {
@@ -180,7 +180,7 @@ func TestTheLatestEventComesLast(t *testing.T) {
 		change(&e)
 		return e
 	}
-	v := &view{cluster: cluster(nil), events: []corev1.Event{
+	v := &clusterView{cluster: cluster(nil), events: []corev1.Event{
 		event("C", func(e *corev1.Event) { e.Message = "a\nb" }),
 		event("B", func(e *corev1.Event) {
 			e.EventTime, e.ReportingController, e.Source.Component = metav1.MicroTime(ago(30)), "new", "old"
@@ -212,7 +212,7 @@ func TestAWorkSaysWhyItIsNotReady(t *testing.T) {
 	for _, kind := range []string{workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable} {
 		well.Status.Conditions = append(well.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, ObservedGeneration: 1})
 	}
-	got := lines(t, (&view{cluster: cluster(nil), works: []workv1.ManifestWork{work, well}}).printWorks)
+	got := lines(t, (&clusterView{cluster: cluster(nil), works: []workv1.ManifestWork{work, well}}).printWorks)
 	if len(got) != 5 || !strings.HasPrefix(got[3], "web 2 Unknown 60s NotSeen: ") || got[4] != "well 2 True 60s" {
 		t.Errorf("the works are told as:\n%s", strings.Join(got, "\n"))
 	}
@@ -222,10 +222,10 @@ func TestAWorkSaysWhyItIsNotReady(t *testing.T) {
 func TestColumnsAreAsWideAsTheyNeedToBe(t *testing.T) {
 	t.Parallel()
 	p := &page{}
-	p.row("Zürich", "a")
-	p.row("Berlin", "", "c")
-	p.line("Next", "")
-	p.row("x", "y")
+	p.addTableRow("Zürich", "a")
+	p.addTableRow("Berlin", "", "c")
+	p.printField("Next", "")
+	p.addTableRow("x", "y")
 	p.flush()
 	if diff := cmp.Diff("  Zürich  a\n  Berlin     c\nNext:                 <none>\n  x  y\n", p.String()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -64,10 +64,10 @@ type Hub struct {
 	Unpinned []string
 }
 
-// Find asks the hub. Its errors have the next step.
-func Find(ctx context.Context, r Request) (*Hub, error) {
+// DiscoverHub asks the hub. Its errors have the next step.
+func DiscoverHub(ctx context.Context, r Request) (*Hub, error) {
 	hub := &Hub{Server: "https://" + r.Address}
-	kubeconfig, err := r.signed(ctx, hub)
+	kubeconfig, err := r.fetchSignedKubeconfig(ctx, hub)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func Find(ctx context.Context, r Request) (*Hub, error) {
 		return nil, exit.Next(fmt.Errorf("the hub at %s publishes a kubeconfig that cannot be used: %w", r.Address, err), "Tell an administrator of the hub: it is in ConfigMap kube-public/cluster-info.")
 	}
 	if hub.CA = bundle; len(r.Pins) > 0 {
-		if hub.CA, hub.Unpinned, err = r.Pins.trusted(bundle); err != nil {
+		if hub.CA, hub.Unpinned, err = r.Pins.selectPinned(bundle); err != nil {
 			return nil, fmt.Errorf("the hub at %s publishes a CA that cannot be used: %w", r.Address, err)
 		}
 		if len(hub.CA) == 0 {
@@ -86,9 +86,9 @@ func Find(ctx context.Context, r Request) (*Hub, error) {
 	}
 	// What was read before could be trusted because of the signature; that this
 	// address is the hub's is only seen by its certificate.
-	again, err := read(ctx, &rest.Config{Host: hub.Server, TLSClientConfig: rest.TLSClientConfig{CAData: hub.CA}})
+	again, err := readClusterInfo(ctx, &rest.Config{Host: hub.Server, TLSClientConfig: rest.TLSClientConfig{CAData: hub.CA}})
 	if err != nil {
-		return nil, explain(r.Address, err)
+		return nil, explainError(r.Address, err)
 	}
 	if again.Data[api.KubeConfigKey] != kubeconfig {
 		return nil, exit.Next(fmt.Errorf("the hub at %s says two different things about itself, without and with its certificate verified", r.Address),
@@ -97,17 +97,17 @@ func Find(ctx context.Context, r Request) (*Hub, error) {
 	return hub, nil
 }
 
-// signed returns the kubeconfig that the hub publishes once it is signed with
+// fetchSignedKubeconfig returns the kubeconfig that the hub publishes once it is signed with
 // the token.
-func (r Request) signed(ctx context.Context, hub *Hub) (string, error) {
+func (r Request) fetchSignedKubeconfig(ctx context.Context, hub *Hub) (string, error) {
 	id, secret, _ := strings.Cut(r.Token, ".")
 	patience, cancel := context.WithTimeout(ctx, signatureTimeout)
 	defer cancel()
 	for {
 		// Nothing secret is sent, and what comes back counts only if it is signed.
-		info, err := read(ctx, &rest.Config{Host: hub.Server, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+		info, err := readClusterInfo(ctx, &rest.Config{Host: hub.Server, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 		if err != nil {
-			return "", explain(r.Address, err)
+			return "", explainError(r.Address, err)
 		}
 		kubeconfig := info.Data[api.KubeConfigKey]
 		signature := info.Data[api.JWSSignatureKeyPrefix+id]
@@ -130,8 +130,8 @@ func (r Request) signed(ctx context.Context, hub *Hub) (string, error) {
 	}
 }
 
-func read(ctx context.Context, config *rest.Config) (*corev1.ConfigMap, error) {
-	config.Timeout, config.UserAgent = requestTimeout, "capstan/"+version.Get()
+func readClusterInfo(ctx context.Context, config *rest.Config) (*corev1.ConfigMap, error) {
+	config.Timeout, config.UserAgent = requestTimeout, "capstan/"+version.SemanticVersion()
 	client, err := corev1client.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the connection to %s: %w", config.Host, err)
@@ -141,15 +141,15 @@ func read(ctx context.Context, config *rest.Config) (*corev1.ConfigMap, error) {
 
 // bundleOf returns the CA bundle of a kubeconfig that is published.
 func bundleOf(kubeconfig string) ([]byte, error) {
-	entry, err := Published(kubeconfig)
+	entry, err := ParsePublishedCluster(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	return entry.CertificateAuthorityData, nil
 }
 
-// Published returns the one cluster of a kubeconfig that a hub publishes.
-func Published(kubeconfig string) (*clientcmdapi.Cluster, error) {
+// ParsePublishedCluster returns the one cluster of a kubeconfig that a hub publishes.
+func ParsePublishedCluster(kubeconfig string) (*clientcmdapi.Cluster, error) {
 	config, err := clientcmd.Load([]byte(kubeconfig))
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
@@ -162,8 +162,8 @@ func Published(kubeconfig string) (*clientcmdapi.Cluster, error) {
 	return nil, errors.New("it does not have one cluster with a CA")
 }
 
-// explain adds what an error of a request means.
-func explain(address string, err error) error {
+// explainError adds what an error of a request means.
+func explainError(address string, err error) error {
 	var (
 		unknownCA x509.UnknownAuthorityError
 		hostname  x509.HostnameError

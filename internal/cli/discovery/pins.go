@@ -35,17 +35,17 @@ func ParsePins(hashes []string) (Pins, error) {
 	return pins, nil
 }
 
-// Hashes returns the hashes of the public keys of all certificates of a PEM
+// PublicKeyHashes returns the hashes of the public keys of all certificates of a PEM
 // encoded bundle, in its order, each once. They are those of kubeadm.
-func Hashes(bundle []byte) ([]string, error) {
-	certificates, err := parse(bundle)
+func PublicKeyHashes(bundle []byte) ([]string, error) {
+	certificates, err := parseCertificates(bundle)
 	if err != nil {
 		return nil, err
 	}
 	var hashes []string
 	seen := map[string]bool{}
 	for _, certificate := range certificates {
-		if hash := certs.Pin(certificate); !seen[hash] {
+		if hash := certs.PublicKeyPin(certificate); !seen[hash] {
 			seen[hash] = true
 			hashes = append(hashes, hash)
 		}
@@ -53,7 +53,7 @@ func Hashes(bundle []byte) ([]string, error) {
 	return hashes, nil
 }
 
-func parse(bundle []byte) ([]*x509.Certificate, error) {
+func parseCertificates(bundle []byte) ([]*x509.Certificate, error) {
 	var certificates []*x509.Certificate
 	for {
 		var block *pem.Block
@@ -75,17 +75,17 @@ func parse(bundle []byte) ([]*x509.Certificate, error) {
 	return certificates, nil
 }
 
-// trusted returns the part of a bundle that is pinned, and the hashes of the
+// selectPinned returns the part of a bundle that is pinned, and the hashes of the
 // others. A certificate that comes along with a pinned one is not trusted for
 // that: whoever holds the token could have added it.
-func (p Pins) trusted(bundle []byte) (pinned []byte, others []string, err error) {
-	certificates, err := parse(bundle)
+func (p Pins) selectPinned(bundle []byte) (pinned []byte, others []string, err error) {
+	certificates, err := parseCertificates(bundle)
 	if err != nil {
 		return nil, nil, err
 	}
 	var kept bytes.Buffer
 	for _, certificate := range certificates {
-		if hash := certs.Pin(certificate); !p[hash] {
+		if hash := certs.PublicKeyPin(certificate); !p[hash] {
 			others = append(others, hash)
 			continue
 		}

@@ -33,7 +33,7 @@ func newCA(t *testing.T) []byte {
 
 func hashesOf(t *testing.T, bundle []byte) []string {
 	t.Helper()
-	hashes, err := Hashes(bundle)
+	hashes, err := PublicKeyHashes(bundle)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestOnlyPinnedCertificatesAreTrusted(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			trusted, others, err := pins.trusted(c.bundle)
+			trusted, others, err := pins.selectPinned(c.bundle)
 			if err != nil || !bytes.Equal(trusted, c.want) || !cmp.Equal(others, c.others) {
 				t.Errorf("%s: got %q and %v (%v), want %q and %v", c.reason, trusted, others, err, c.want, c.others)
 			}
@@ -76,7 +76,7 @@ func TestHashesAreThoseOfAllCertificates(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for _, bundle := range []string{"", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"} {
-		if _, err := Hashes([]byte(bundle)); err == nil {
+		if _, err := PublicKeyHashes([]byte(bundle)); err == nil {
 			t.Errorf("%q has hashes", bundle)
 		}
 	}

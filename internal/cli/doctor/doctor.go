@@ -27,18 +27,18 @@ import (
 // patience is how long everything together may take, whoever does not answer.
 const patience = 9 * time.Second
 
-// doctor is one call of the command.
-type doctor struct {
+// doctorCommand is one call of the command.
+type doctorCommand struct {
 	session *hub.Session
-	member  member.Flags
+	member  member.KubeconfigFlags
 	output  string
 	// limit ends what the doctor waits for: it is its patience.
 	limit func(context.Context) (context.Context, context.CancelFunc)
 }
 
-// New returns the command "doctor".
-func New(session *hub.Session) *cobra.Command {
-	d := &doctor{session: session, limit: func(ctx context.Context) (context.Context, context.CancelFunc) {
+// NewDoctorCommand returns the command "doctor".
+func NewDoctorCommand(session *hub.Session) *cobra.Command {
+	d := &doctorCommand{session: session, limit: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithTimeout(ctx, patience)
 	}}
 	cmd := &cobra.Command{
@@ -62,15 +62,15 @@ func New(session *hub.Session) *cobra.Command {
   # For a script
   capstan doctor member1 -o json`,
 		Args:              args.AtMostOne("the name of the cluster"),
-		ValidArgsFunction: complete.Clusters(session),
-		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return d.runDoctor(cmd.Context(), args) },
 	}
 	d.member.AddFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&d.output, "output", "o", "", "Output format. One of: (json, yaml)")
 	return cmd
 }
 
-func (d *doctor) run(ctx context.Context, args []string) error {
+func (d *doctorCommand) runDoctor(ctx context.Context, args []string) error {
 	switch {
 	case d.output != "" && d.output != "json" && d.output != "yaml":
 		return exit.UsageError("--output: there is no format %q; there are json and yaml", d.output)
@@ -79,12 +79,12 @@ func (d *doctor) run(ctx context.Context, args []string) error {
 	}
 	limited, cancel := d.limit(ctx)
 	defer cancel()
-	var r *report
+	var r *doctorReport
 	var err error
 	if len(args) == 0 {
-		r, err = d.fleet(limited)
+		r, err = d.diagnoseFleet(limited)
 	} else {
-		r, err = d.cluster(limited, args[0])
+		r, err = d.diagnoseCluster(limited, args[0])
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -92,58 +92,58 @@ func (d *doctor) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.print(d.session.Out, d.output); err != nil {
+	if err := r.printReport(d.session.Out, d.output); err != nil {
 		return fmt.Errorf("print the report: %w", err)
 	}
-	return r.verdict()
+	return r.exitError()
 }
 
-// fleet looks at the hub and, by what the hub knows, at all clusters, and then at
+// diagnoseFleet looks at the hub and, by what the hub knows, at all clusters, and then at
 // what chooses them.
-func (d *doctor) fleet(ctx context.Context) (*report, error) {
-	settings, err := d.session.Config()
+func (d *doctorCommand) diagnoseFleet(ctx context.Context) (*doctorReport, error) {
+	settings, err := d.session.LoadRESTConfig()
 	if err != nil {
 		return nil, err
 	}
 	var about evidence.Evidence
-	var clusters evidence.Reading[[]*evidence.Cluster]
-	err = both(
-		func() (err error) { about.Hub, err = d.hub(ctx, settings); return err },
+	var clusters evidence.Reading[[]*evidence.ClusterEvidence]
+	err = runParallel(
+		func() (err error) { about.Hub, err = d.gatherHubEvidence(ctx, settings); return err },
 		func() (err error) { clusters, err = evidence.GatherFleet(ctx, settings); return err },
 		func() error { return about.GatherPlacements(ctx, settings) },
 	)
 	if err != nil {
 		return nil, err
 	}
-	r := newReport(about.Hub.Server, diagnosis.Hub(&about))
+	r := newReport(about.Hub.Server, diagnosis.DiagnoseHub(&about))
 	if !isHub(about.Hub) {
 		return r, nil
 	}
 	if clusters.Err != nil {
-		return nil, d.session.Explain(fmt.Errorf("list the clusters: %w", clusters.Err))
+		return nil, d.session.ExplainError(fmt.Errorf("list the clusters: %w", clusters.Err))
 	}
 	for _, c := range clusters.Value {
-		r.glance(c, diagnosis.Glance(&evidence.Evidence{Hub: about.Hub, Cluster: c}))
+		r.addClusterLine(c, diagnosis.DiagnoseClusterFromLists(&evidence.Evidence{Hub: about.Hub, Cluster: c}))
 	}
-	r.add(diagnosis.Placements(&about))
+	r.addSteps(diagnosis.DiagnosePlacements(&about))
 	return r, nil
 }
 
-// cluster looks at the hub, one cluster and, if it was given, the member.
-func (d *doctor) cluster(ctx context.Context, name string) (*report, error) {
-	settings, err := d.session.Config()
+// diagnoseCluster looks at the hub, one cluster and, if it was given, the member.
+func (d *doctorCommand) diagnoseCluster(ctx context.Context, name string) (*doctorReport, error) {
+	settings, err := d.session.LoadRESTConfig()
 	if err != nil {
 		return nil, err
 	}
 	var connected *member.Member
 	if d.member.Given() {
-		if connected, err = d.member.Connect(d.session.ErrOut); err != nil {
+		if connected, err = d.member.ConnectMember(d.session.ErrOut); err != nil {
 			return nil, err
 		}
 	}
 	var about evidence.Evidence
-	err = both(
-		func() (err error) { about.Hub, err = d.hub(ctx, settings); return err },
+	err = runParallel(
+		func() (err error) { about.Hub, err = d.gatherHubEvidence(ctx, settings); return err },
 		func() (err error) { about.Cluster, err = evidence.GatherCluster(ctx, settings, name); return err },
 		func() (err error) {
 			if connected == nil {
@@ -157,31 +157,33 @@ func (d *doctor) cluster(ctx context.Context, name string) (*report, error) {
 		return nil, err
 	}
 	if about.Member != nil {
-		about.Member.UID.Err = connected.Explain(about.Member.UID.Err)
+		about.Member.UID.Err = connected.ExplainError(about.Member.UID.Err)
 	}
-	steps := diagnosis.Hub(&about)
+	steps := diagnosis.DiagnoseHub(&about)
 	if isHub(about.Hub) {
-		steps = append(steps, diagnosis.Cluster(&about)...)
+		steps = append(steps, diagnosis.DiagnoseCluster(&about)...)
 	}
 	r := newReport(about.Hub.Server, steps)
-	r.of(about.Cluster, about.Member != nil)
+	r.setCluster(about.Cluster, about.Member != nil)
 	return r, nil
 }
 
-// hub gathers about the hub, and explains why it does not answer.
-func (d *doctor) hub(ctx context.Context, settings *rest.Config) (*evidence.Hub, error) {
+// gatherHubEvidence gathers about the hub, and explains why it does not answer.
+func (d *doctorCommand) gatherHubEvidence(ctx context.Context, settings *rest.Config) (*evidence.HubEvidence, error) {
 	h, err := evidence.GatherHub(ctx, settings, d.session.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
-	h.Version.Err = d.session.Explain(h.Version.Err)
+	h.Version.Err = d.session.ExplainError(h.Version.Err)
 	return h, nil
 }
 
-func isHub(h *evidence.Hub) bool { return h.Version.Found && (h.KnownKinds > 0 || h.KindsErr != nil) }
+func isHub(h *evidence.HubEvidence) bool {
+	return h.Version.Found && (h.KnownKinds > 0 || h.KindsErr != nil)
+}
 
-// both does all tasks at the same time and returns all their errors.
-func both(tasks ...func() error) error {
+// runParallel does all tasks at the same time and returns all their errors.
+func runParallel(tasks ...func() error) error {
 	results := make(chan error, len(tasks))
 	for _, task := range tasks {
 		go func() { results <- task() }()

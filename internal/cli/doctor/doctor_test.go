@@ -59,7 +59,7 @@ func TestTheDoctorWaitsForNobody(t *testing.T) {
 	t.Setenv("KUBECONFIG", file)
 	var out bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
-	d := &doctor{session: hub.NewSession(streams, testingclock.NewFakePassiveClock(time.Unix(0, 0)))}
+	d := &doctorCommand{session: hub.NewSession(streams, testingclock.NewFakePassiveClock(time.Unix(0, 0)))}
 	d.limit = func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return late{Context: ctx, since: impatient}, func() {}
 	}
@@ -68,7 +68,7 @@ func TestTheDoctorWaitsForNobody(t *testing.T) {
 	if err := flags.Parse([]string{"--cluster-kubeconfig", file}); err != nil {
 		t.Fatal(err)
 	}
-	err := d.run(t.Context(), []string{"member1"})
+	err := d.runDoctor(t.Context(), []string{"member1"})
 	if exit.Code(err) == exit.OK {
 		t.Error("it found nothing wrong")
 	}

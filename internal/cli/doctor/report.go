@@ -18,8 +18,8 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
-// report is what the command prints. Its fields are stable.
-type report struct {
+// doctorReport is what the command prints. Its fields are stable.
+type doctorReport struct {
 	Hub     string `json:"hub"`
 	Cluster string `json:"cluster,omitempty"`
 	// Mode is Pull or Push.
@@ -28,7 +28,7 @@ type report struct {
 	// what matters could be.
 	Healthy bool `json:"healthy"`
 	// RootCause is the first finding that is broken.
-	RootCause *cause           `json:"rootCause,omitempty"`
+	RootCause *rootCause       `json:"rootCause,omitempty"`
 	Steps     []diagnosis.Step `json:"steps"`
 	// Clusters have a line each, if no cluster was named.
 	Clusters []line `json:"clusters,omitempty"`
@@ -37,8 +37,8 @@ type report struct {
 	memberSeen bool
 }
 
-// cause is a finding with the step that it is of.
-type cause struct {
+// rootCause is a finding with the step that it is of.
+type rootCause struct {
 	Step  string `json:"step"`
 	title string
 	diagnosis.Finding
@@ -49,47 +49,47 @@ type line struct {
 	Name  string          `json:"name"`
 	Mode  string          `json:"mode,omitempty"`
 	State diagnosis.State `json:"state"`
-	First *cause          `json:"first,omitempty"`
+	First *rootCause      `json:"first,omitempty"`
 }
 
-func newReport(hub string, steps []diagnosis.Step) *report {
-	r := &report{Hub: hub, Healthy: true, Steps: steps}
-	if step, finding, broken := diagnosis.Root(steps); broken {
+func newReport(hub string, steps []diagnosis.Step) *doctorReport {
+	r := &doctorReport{Hub: hub, Healthy: true, Steps: steps}
+	if step, finding, broken := diagnosis.FindRootCause(steps); broken {
 		r.Healthy = false
-		r.RootCause = &cause{Step: step.Name, title: step.Title, Finding: finding}
+		r.RootCause = &rootCause{Step: step.Name, title: step.Title, Finding: finding}
 	}
-	if _, _, blind := diagnosis.Blind(steps); blind {
+	if _, _, blind := diagnosis.FindBlindSpot(steps); blind {
 		r.Healthy = false
 	}
 	return r
 }
 
-// add adds steps that come after all clusters: one of them is the root cause only
+// addSteps adds steps that come after all clusters: one of them is the root cause only
 // if the clusters are well.
-func (r *report) add(steps []diagnosis.Step) {
+func (r *doctorReport) addSteps(steps []diagnosis.Step) {
 	r.Steps = append(r.Steps, steps...)
-	step, finding, broken := diagnosis.Root(steps)
+	step, finding, broken := diagnosis.FindRootCause(steps)
 	if broken && r.Healthy {
-		r.RootCause = &cause{Step: step.Name, title: step.Title, Finding: finding}
+		r.RootCause = &rootCause{Step: step.Name, title: step.Title, Finding: finding}
 	}
 	r.Healthy = r.Healthy && !broken
 }
 
-// of says which cluster the report is about.
-func (r *report) of(c *evidence.Cluster, memberSeen bool) {
-	r.Cluster, r.Mode, r.memberSeen = c.Name, mode(c), memberSeen
+// setCluster says which cluster the report is about.
+func (r *doctorReport) setCluster(c *evidence.ClusterEvidence, memberSeen bool) {
+	r.Cluster, r.Mode, r.memberSeen = c.Name, connectionMode(c), memberSeen
 }
 
-func mode(c *evidence.Cluster) string {
+func connectionMode(c *evidence.ClusterEvidence) string {
 	if !c.Managed.Found || c.Connection.Err != nil {
 		return ""
 	}
-	return string(view.Of(c.Managed.Value, c.Connection.Value).Mode)
+	return string(view.FromCluster(c.Managed.Value, c.Connection.Value).Mode)
 }
 
-// glance adds a line for a cluster: what is broken, else what is odd.
-func (r *report) glance(c *evidence.Cluster, steps []diagnosis.Step) {
-	l := line{Name: c.Name, Mode: mode(c), State: diagnosis.OK}
+// addClusterLine adds a line for a cluster: what is broken, else what is odd.
+func (r *doctorReport) addClusterLine(c *evidence.ClusterEvidence, steps []diagnosis.Step) {
+	l := line{Name: c.Name, Mode: connectionMode(c), State: diagnosis.OK}
 	for _, state := range []diagnosis.State{diagnosis.Broken, diagnosis.Odd, diagnosis.Unseen} {
 		if first := firstOf(steps, state); first != nil {
 			l.State = state
@@ -103,19 +103,19 @@ func (r *report) glance(c *evidence.Cluster, steps []diagnosis.Step) {
 	}
 }
 
-func firstOf(steps []diagnosis.Step, state diagnosis.State) *cause {
+func firstOf(steps []diagnosis.Step, state diagnosis.State) *rootCause {
 	for _, s := range steps {
 		for _, f := range s.Findings {
 			if f.State == state {
-				return &cause{Step: s.Name, title: s.Title, Finding: f}
+				return &rootCause{Step: s.Name, title: s.Title, Finding: f}
 			}
 		}
 	}
 	return nil
 }
 
-// verdict is the error that the command ends with: the root cause.
-func (r *report) verdict() error {
+// exitError is the error that the command ends with: the root cause.
+func (r *doctorReport) exitError() error {
 	if r.RootCause != nil {
 		code := exit.Failed
 		if r.RootCause.Step == "hub/api" || r.RootCause.Reason == "NoHub" {
@@ -141,7 +141,7 @@ func (r *report) verdict() error {
 		return exit.Next(fmt.Errorf("the hub is well, and something is broken with %d of %d clusters", broken, len(r.Clusters)),
 			"\"capstan doctor %s\" tells all steps of one, with --cluster-kubeconfig also those in the member.", first)
 	}
-	if step, finding, blind := diagnosis.Blind(r.Steps); blind {
+	if step, finding, blind := diagnosis.FindBlindSpot(r.Steps); blind {
 		code := exit.Failed
 		if strings.HasPrefix(step.Name, diagnosis.OnMember) {
 			code = exit.NoMember
@@ -151,7 +151,7 @@ func (r *report) verdict() error {
 	return nil
 }
 
-func (r *report) print(to io.Writer, format string) error {
+func (r *doctorReport) printReport(to io.Writer, format string) error {
 	var text []byte
 	var err error
 	switch format {
@@ -161,7 +161,7 @@ func (r *report) print(to io.Writer, format string) error {
 	case "yaml":
 		text, err = sigsyaml.Marshal(r)
 	default:
-		text = []byte(r.text())
+		text = []byte(r.formatReport())
 	}
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (r *report) print(to io.Writer, format string) error {
 // placeWidth is the number of characters for the place of a step.
 const placeWidth = len(diagnosis.OnCluster) + 2
 
-func (r *report) text() string {
+func (r *doctorReport) formatReport() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "hub %s\n", r.Hub)
 	if r.Cluster != "" && r.Mode != "" {
@@ -183,16 +183,16 @@ func (r *report) text() string {
 	}
 	for _, s := range r.Steps {
 		place, _, _ := strings.Cut(s.Name, "/")
-		fmt.Fprintf(&b, "%s %-*s%s\n", mark(s.State), placeWidth, place, s.Title)
+		fmt.Fprintf(&b, "%s %-*s%s\n", stateMark(s.State), placeWidth, place, s.Title)
 		for _, f := range s.Findings {
 			indent := strings.Repeat(" ", placeWidth+4)
-			fmt.Fprintf(&b, "%s%s\n", indent, sentence(s.State, f))
+			fmt.Fprintf(&b, "%s%s\n", indent, formatFinding(s.State, f))
 			if f.Next != "" {
 				fmt.Fprintf(&b, "%s→ %s\n", indent, columns.OneLine(f.Next))
 			}
 		}
 	}
-	r.clusters(&b)
+	r.printClusterLines(&b)
 	if r.Cluster != "" && !r.memberSeen {
 		fmt.Fprintln(&b, "The member itself was not looked at: give its kubeconfig by --cluster-kubeconfig.")
 	}
@@ -205,14 +205,14 @@ func (r *report) text() string {
 	return b.String()
 }
 
-// clusters prints a line for each cluster.
-func (r *report) clusters(b *strings.Builder) {
+// printClusterLines prints a line for each cluster.
+func (r *doctorReport) printClusterLines(b *strings.Builder) {
 	width := 0
 	for _, l := range r.Clusters {
 		width = max(width, len(l.Name))
 	}
 	for _, l := range r.Clusters {
-		text := fmt.Sprintf("%s cluster %-*s %-4s", mark(l.State), width, l.Name, l.Mode)
+		text := fmt.Sprintf("%s cluster %-*s %-4s", stateMark(l.State), width, l.Name, l.Mode)
 		if l.First != nil {
 			text += "  " + l.First.Reason + ": " + columns.OneLine(l.First.Cause)
 		}
@@ -220,19 +220,19 @@ func (r *report) clusters(b *strings.Builder) {
 	}
 }
 
-// sentence says what a finding is, with its own mark where the step has others.
-func sentence(of diagnosis.State, f diagnosis.Finding) string {
+// formatFinding says what a finding is, with its own mark where the step has others.
+func formatFinding(of diagnosis.State, f diagnosis.Finding) string {
 	text := columns.OneLine(f.Cause)
 	if f.Object != "" {
 		text = f.Object + ": " + text
 	}
 	if f.State != of {
-		text = mark(f.State) + " " + text
+		text = stateMark(f.State) + " " + text
 	}
 	return text
 }
 
-func mark(s diagnosis.State) string {
+func stateMark(s diagnosis.State) string {
 	switch s {
 	case diagnosis.OK:
 		return "✓"

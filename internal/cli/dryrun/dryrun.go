@@ -36,8 +36,8 @@ func (m *Mode) AddBareFlag(cmd *cobra.Command) {
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = local
 }
 
-// Check returns an error for a value that makes no sense.
-func (m *Mode) Check() error {
+// ValidateMode returns an error for a value that makes no sense.
+func (m *Mode) ValidateMode() error {
 	switch m.value {
 	case none, local, server:
 		return nil
@@ -48,14 +48,14 @@ func (m *Mode) Check() error {
 	}
 }
 
-// Skips tells whether nothing is to be sent to the hub.
+// Skips reports whether nothing is to be sent to the hub.
 func (m *Mode) Skips() bool { return m.value == local }
 
-// Changes tells whether what the command says really happens.
-func (m *Mode) Changes() bool { return m.value == none }
+// MakesChanges reports whether what the command says really happens.
+func (m *Mode) MakesChanges() bool { return m.value == none }
 
-// Client returns a client whose changes the hub only checks, if that was asked for.
-func (m *Mode) Client(c client.WithWatch) client.Client {
+// WrapClient returns a client whose changes the hub only checks, if that was asked for.
+func (m *Mode) WrapClient(c client.WithWatch) client.Client {
 	if m.value == server {
 		return client.NewDryRunClient(c)
 	}

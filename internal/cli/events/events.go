@@ -34,16 +34,16 @@ import (
 // after an hour.
 const eventsMax = 500
 
-// call is one call of the command.
-type call struct {
+// eventsCommand is one call of the command.
+type eventsCommand struct {
 	session  *hub.Session
 	warnings bool
 	format   output.Format
 }
 
-// New returns the command "events".
-func New(session *hub.Session) *cobra.Command {
-	c := &call{session: session}
+// NewEventsCommand returns the command "events".
+func NewEventsCommand(session *hub.Session) *cobra.Command {
+	c := &eventsCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "events CLUSTER",
 		Short: "List what has happened to a cluster",
@@ -55,8 +55,8 @@ func New(session *hub.Session) *cobra.Command {
   # Only what went wrong
   capstan events member1 --warnings`,
 		Args:              args.One("the name of the cluster"),
-		ValidArgsFunction: complete.Clusters(session),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.listEvents(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().BoolVar(&c.warnings, "warnings", false, "Only Events of type Warning")
 	c.format.AddFlag(cmd)
@@ -75,53 +75,53 @@ type event struct {
 	Message string      `json:"message"`
 }
 
-// place is where Events are that are about a cluster.
-type place struct {
+// eventSource is where Events are that are about a cluster.
+type eventSource struct {
 	title   string
 	options []client.ListOption
 }
 
-// places are all of them.
-func places(cluster string) []place {
-	all := []place{
+// eventSources are all of them.
+func eventSources(cluster string) []eventSource {
+	all := []eventSource{
 		{"Events of namespace " + cluster, []client.ListOption{client.InNamespace(cluster)}},
 		{"Events of namespace " + karmadaworkv1alpha1.NamespacePrefix + cluster, []client.ListOption{client.InNamespace(karmadaworkv1alpha1.NamespacePrefix + cluster)}},
 	}
 	for _, kind := range []string{"ManagedCluster", "ClusterConnection", "Cluster"} {
-		all = append(all, place{"Events about " + kind + "s", hub.EventsAbout(kind, cluster, metav1.NamespaceDefault)})
+		all = append(all, eventSource{"Events about " + kind + "s", hub.EventsAbout(kind, cluster, metav1.NamespaceDefault)})
 	}
 	return all
 }
 
-func (c *call) run(ctx context.Context, cluster string) error {
-	if err := c.format.Check(); err != nil {
+func (c *eventsCommand) listEvents(ctx context.Context, cluster string) error {
+	if err := c.format.CheckFormat(); err != nil {
 		return err
 	}
-	hubClient, err := c.session.Connect()
+	hubClient, err := c.session.ConnectHub()
 	if err != nil {
 		return err
 	}
 	err = hubClient.Get(ctx, client.ObjectKey{Name: cluster}, &clusterv1.ManagedCluster{})
-	gone := apierrors.IsNotFound(err) && hub.Served(err)
+	gone := apierrors.IsNotFound(err) && hub.IsKindServed(err)
 	if err != nil && !gone && !apierrors.IsForbidden(err) {
 		return err
 	}
-	found, remarks, err := c.read(ctx, hubClient, cluster)
+	found, remarks, err := c.readEvents(ctx, hubClient, cluster)
 	if err != nil {
 		return err
 	}
 	if gone && len(found) == 0 {
 		return exit.Next(fmt.Errorf("there is no cluster %q, and no Event is about it", cluster), "\"capstan get clusters\" lists those that there are.")
 	}
-	if err := c.format.Print(c.session.Out, found, func() string { return c.text(found) }); err != nil {
+	if err := c.format.Print(c.session.Out, found, func() string { return c.formatEvents(found) }); err != nil {
 		return err
 	}
-	c.remark(c.session.ErrOut, cluster, len(found), remarks)
+	c.printRemarks(c.session.ErrOut, cluster, len(found), remarks)
 	return nil
 }
 
-// remark says what is not in the list.
-func (c *call) remark(to io.Writer, cluster string, found int, remarks []string) {
+// printRemarks says what is not in the list.
+func (c *eventsCommand) printRemarks(to io.Writer, cluster string, found int, remarks []string) {
 	if found == 0 && len(remarks) == 0 {
 		fmt.Fprintf(to, "No events of cluster %s found: the hub forgets them after an hour. \"capstan describe cluster %s\" tells how it is.\n", cluster, cluster)
 	}
@@ -130,11 +130,11 @@ func (c *call) remark(to io.Writer, cluster string, found int, remarks []string)
 	}
 }
 
-// read reads the Events of all places, each once, and orders them by time.
-func (c *call) read(ctx context.Context, from client.Client, cluster string) (found []event, remarks []string, err error) {
+// readEvents reads the Events of all places, each once, and orders them by time.
+func (c *eventsCommand) readEvents(ctx context.Context, from client.Client, cluster string) (found []event, remarks []string, err error) {
 	seen := map[types.UID]bool{}
 	found = []event{}
-	for _, p := range places(cluster) {
+	for _, p := range eventSources(cluster) {
 		list := &corev1.EventList{}
 		err := from.List(ctx, list, append(p.options, client.Limit(eventsMax))...)
 		if apierrors.IsForbidden(err) {
@@ -150,7 +150,7 @@ func (c *call) read(ctx context.Context, from client.Client, cluster string) (fo
 				continue
 			}
 			seen[e.UID] = true
-			found = append(found, told(e))
+			found = append(found, newEventRecord(e))
 		}
 		if list.Continue != "" {
 			remarks = append(remarks, fmt.Sprintf("There are more than %d %s: \"kubectl get events\" lists all.", eventsMax, p.title))
@@ -162,7 +162,7 @@ func (c *call) read(ctx context.Context, from client.Client, cluster string) (fo
 	return found, remarks, nil
 }
 
-func told(e *corev1.Event) event {
+func newEventRecord(e *corev1.Event) event {
 	t := event{
 		Last: metav1.NewTime(hub.LastSeen(e)), Count: e.Count, Type: e.Type, Reason: e.Reason, Object: e.InvolvedObject.Kind + " " + e.InvolvedObject.Name,
 		From: cmp.Or(e.ReportingController, e.Source.Component), Message: strings.Join(strings.Fields(e.Message), " "),
@@ -176,7 +176,7 @@ func told(e *corev1.Event) event {
 	return t
 }
 
-func (c *call) text(found []event) string {
+func (c *eventsCommand) formatEvents(found []event) string {
 	if len(found) == 0 {
 		return ""
 	}
@@ -188,5 +188,5 @@ func (c *call) text(found []event) string {
 		}
 		rows = append(rows, []string{seen, e.Type, e.Reason, e.Object, e.From, e.Message})
 	}
-	return columns.Text(rows)
+	return columns.FormatTable(rows)
 }

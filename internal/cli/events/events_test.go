@@ -45,7 +45,7 @@ func TestWhatIsToldOfAnEvent(t *testing.T) {
 		"a series counts":                   {corev1.Event{Series: &corev1.EventSeries{Count: 7}}, event{Object: " ", Count: 7}},
 		"a series that counts less":         {corev1.Event{Count: 9, Series: &corev1.EventSeries{Count: 7}}, event{Object: " ", Count: 9}},
 	} {
-		if diff := cmp.Diff(c.want, told(&c.event)); diff != "" {
+		if diff := cmp.Diff(c.want, newEventRecord(&c.event)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -111,7 +111,7 @@ func TestTheEventsOfAllPlaces(t *testing.T) {
 			remarks: []string{"There are more than 500 Events of namespace karmada-es-a: \"kubectl get events\" lists all."},
 		},
 	} {
-		found, remarks, err := (&call{warnings: c.warnings}).read(t.Context(), &asked{answers: c.answers}, "a")
+		found, remarks, err := (&eventsCommand{warnings: c.warnings}).readEvents(t.Context(), &asked{answers: c.answers}, "a")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -124,15 +124,15 @@ func TestTheEventsOfAllPlaces(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if _, _, err := (&call{}).read(t.Context(), &asked{answers: []answer{listed("", late), {err: broken}}}, "a"); !errors.Is(err, broken) {
+	if _, _, err := (&eventsCommand{}).readEvents(t.Context(), &asked{answers: []answer{listed("", late), {err: broken}}}, "a"); !errors.Is(err, broken) {
 		t.Errorf("a hub that does not answer gives %v", err)
 	}
 }
 
 func TestTheTableOfEvents(t *testing.T) {
 	t.Parallel()
-	c := &call{session: hub.NewSession(genericiooptions.NewTestIOStreamsDiscard(), clocktesting.NewFakePassiveClock(at(1000)))}
-	got := c.text([]event{
+	c := &eventsCommand{session: hub.NewSession(genericiooptions.NewTestIOStreamsDiscard(), clocktesting.NewFakePassiveClock(at(1000)))}
+	got := c.formatEvents([]event{
 		{Last: metav1.Time{Time: at(910)}, Type: "Normal", Reason: "Joined", Object: "ManagedCluster a", From: "agent", Count: 1, Message: "it is here"},
 		{Last: metav1.Time{Time: at(990)}, Type: "Warning", Reason: "Bad", Object: "ManifestWork a/web", Count: 3},
 	})
@@ -143,7 +143,7 @@ func TestTheTableOfEvents(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := c.text([]event{}); got != "" {
+	if got := c.formatEvents([]event{}); got != "" {
 		t.Errorf("of no Events there is %q", got)
 	}
 }

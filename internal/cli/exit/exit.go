@@ -66,8 +66,8 @@ func Next(err error, format string, args ...any) error {
 // errors with different codes it is Failed.
 func Code(err error) int {
 	codes := map[int]bool{}
-	for _, e := range split(err) {
-		codes[code(e)] = true
+	for _, e := range splitErrors(err) {
+		codes[singleErrorCode(e)] = true
 	}
 	switch {
 	case err == nil:
@@ -81,7 +81,7 @@ func Code(err error) int {
 	return Failed
 }
 
-func code(err error) int {
+func singleErrorCode(err error) int {
 	var known *Error
 	switch {
 	case errors.As(err, &known) && known.Code != 0:
@@ -93,11 +93,11 @@ func code(err error) int {
 	}
 }
 
-// Text returns what to tell the user about an error: what went wrong, and on
+// FormatError returns what to tell the user about an error: what went wrong, and on
 // the lines below it the next step; one after the other if there are several.
-func Text(err error) string {
+func FormatError(err error) string {
 	text := ""
-	for _, e := range split(err) {
+	for _, e := range splitErrors(err) {
 		text += "error: " + e.Error() + "\n"
 		var known *Error
 		if errors.As(e, &known) && known.Next != "" {
@@ -107,15 +107,15 @@ func Text(err error) string {
 	return text
 }
 
-// split returns the errors that errors.Join has put together.
-func split(err error) []error {
+// splitErrors returns the errors that errors.Join has put together.
+func splitErrors(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}
 	var all []error
 	for _, e := range joined.Unwrap() {
-		all = append(all, split(e)...)
+		all = append(all, splitErrors(e)...)
 	}
 	return all
 }

@@ -39,7 +39,7 @@ func TestCodesAndTexts(t *testing.T) {
 		if got := exit.Code(c.err); got != c.code {
 			t.Errorf("%s: the code is %d, want %d", name, got, c.code)
 		}
-		if got := exit.Text(c.err); got != c.text {
+		if got := exit.FormatError(c.err); got != c.text {
 			t.Errorf("%s: the text is %q, want %q", name, got, c.text)
 		}
 	}
@@ -57,7 +57,7 @@ func TestAWaitThatWasTooShort(t *testing.T) {
 	cancel()
 	notYet := &exit.Error{Err: errors.New("cluster c1 has not joined"), Next: "Look at it.", Code: exit.NoMember}
 	err := exit.WaitedTooShort(t.Context(), notYet)
-	if got, want := exit.Text(err), "error: waited long enough: cluster c1 has not joined\nLook at it.\n"; got != want || exit.Code(err) != exit.TimedOut {
+	if got, want := exit.FormatError(err), "error: waited long enough: cluster c1 has not joined\nLook at it.\n"; got != want || exit.Code(err) != exit.TimedOut {
 		t.Errorf("it gives %q and code %d, want %q and %d", got, exit.Code(err), want, exit.TimedOut)
 	}
 	if err := exit.WaitedTooShort(ended, notYet); exit.Code(err) != exit.Interrupted {

@@ -28,8 +28,8 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
-// New returns the command "explain".
-func New(session *hub.Session) *cobra.Command {
+// NewExplainCommand returns the command "explain".
+func NewExplainCommand(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
 		Short: "Say which clusters are chosen, and why",
@@ -39,16 +39,16 @@ func New(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-// explanation is one call of the command.
-type explanation struct {
+// explainCommand is one call of the command.
+type explainCommand struct {
 	session   *hub.Session
 	namespace string
 	cluster   string
-	output    output
+	output    outputFormat
 }
 
 func newPlacement(session *hub.Session) *cobra.Command {
-	e := &explanation{session: session}
+	e := &explainCommand{session: session}
 	cmd := &cobra.Command{
 		Use:     "placement NAME [-n NAMESPACE]",
 		Aliases: []string{"placements"},
@@ -66,71 +66,71 @@ func newPlacement(session *hub.Session) *cobra.Command {
   # For a script
   capstan explain placement web -n team-a -o json`,
 		Args:              args.One("the name of the Placement"),
-		ValidArgsFunction: complete.Placements(session, func() string { return session.NamespaceOf(e.namespace) }),
-		RunE:              func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0]) },
+		ValidArgsFunction: complete.PlacementNameCompletion(session, func() string { return session.NamespaceOf(e.namespace) }),
+		RunE:              func(cmd *cobra.Command, args []string) error { return e.explainPlacement(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().StringVarP(&e.namespace, "namespace", "n", "", "Namespace of the Placement (default: that of the kubeconfig's context)")
 	cmd.Flags().StringVar(&e.cluster, "cluster", "", "Say everything about this cluster")
 	e.output.addFlag(cmd)
 	// The flags are there and have no other function: there is no error to expect.
 	_ = cmd.RegisterFlagCompletionFunc("namespace", complete.PlacementNamespaces(session))
-	_ = cmd.RegisterFlagCompletionFunc("cluster", complete.Clusters(session))
+	_ = cmd.RegisterFlagCompletionFunc("cluster", complete.ClusterNamesCompletion(session))
 	return cmd
 }
 
-func (e *explanation) run(ctx context.Context, name string) error {
-	if err := e.output.check(); err != nil {
+func (e *explainCommand) explainPlacement(ctx context.Context, name string) error {
+	if err := e.output.checkFormat(); err != nil {
 		return err
 	}
-	c, err := e.session.Connect()
+	c, err := e.session.ConnectHub()
 	if err != nil {
 		return err
 	}
 	namespace := e.session.NamespaceOf(e.namespace)
 	p := &clusterv1beta1.Placement{}
 	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, p)
-	if apierrors.IsNotFound(err) && hub.Served(err) {
+	if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
 		return exit.Next(fmt.Errorf("there is no placement %q in namespace %q", name, namespace), "\"capstan get placements -A\" lists those that there are.")
 	}
 	if err != nil {
 		return err
 	}
-	state, err := fleet.Read(ctx, c, namespace, fleet.NeedsOf(p))
+	state, err := fleet.ReadNamespaceState(ctx, c, namespace, fleet.NeedsOf(p))
 	if err != nil {
 		return err
 	}
-	o, result := decide(p, state, placement.Decided(p, state.Decisions), e.session.Clock.Now())
-	o.Notes = append(o.Notes, held(p)...)
-	if !o.Difference.none() {
-		o.Notes = append(o.Notes, behind(p, o))
+	o, result := evaluatePlacement(p, state, placement.ChoicesFromDecisions(p, state.Decisions), e.session.Clock.Now())
+	o.Notes = append(o.Notes, holdReasons(p)...)
+	if !o.Difference.isEmpty() {
+		o.Notes = append(o.Notes, staleDecisionReason(p, o))
 	}
 	if e.cluster != "" {
-		if err := e.single(o, result, state); err != nil {
+		if err := e.selectVerdict(o, result, state); err != nil {
 			return err
 		}
 	}
-	return e.output.print(e.session, o, func() string { return e.text(o) })
+	return e.output.printFormatted(e.session, o, func() string { return e.formatOutcome(o) })
 }
 
-// single leaves only the verdict on the cluster that was asked for, with all
+// selectVerdict leaves only the verdict on the cluster that was asked for, with all
 // that there is to tell.
-func (e *explanation) single(o *outcome, result scheduler.Result, state *fleet.State) error {
-	c, found := state.Clusters.Cluster(e.cluster)
+func (e *explainCommand) selectVerdict(o *placementOutcome, result scheduler.ScheduleResult, state *fleet.NamespaceState) error {
+	c, found := state.Clusters.ClusterNamed(e.cluster)
 	if !found {
 		return exit.Next(fmt.Errorf("there is no cluster %q", e.cluster), "\"capstan get clusters\" lists those that there are.")
 	}
 	for _, v := range o.Clusters {
 		if v.Name == e.cluster {
-			v.examine(result, c)
-			o.Clusters = []verdict{v}
+			v.addDetails(result, c)
+			o.Clusters = []clusterVerdict{v}
 			return nil
 		}
 	}
 	return nil
 }
 
-// held says what keeps the decisions of a Placement as they are.
-func held(p *clusterv1beta1.Placement) []string {
+// holdReasons says what keeps the decisions of a Placement as they are.
+func holdReasons(p *clusterv1beta1.Placement) []string {
 	switch {
 	case !p.DeletionTimestamp.IsZero():
 		return []string{"The placement is being deleted: its decisions stay as they are until it is gone."}
@@ -141,15 +141,15 @@ func held(p *clusterv1beta1.Placement) []string {
 	}
 }
 
-// behind says why the decision that is written may be another one.
-func behind(p *clusterv1beta1.Placement, o *outcome) string {
+// staleDecisionReason says why the decision that is written may be another one.
+func staleDecisionReason(p *clusterv1beta1.Placement, o *placementOutcome) string {
 	seen := false
 	for _, kind := range []string{clusterv1beta1.PlacementConditionSatisfied, clusterv1beta1.PlacementConditionMisconfigured} {
 		c := meta.FindStatusCondition(p.Status.Conditions, kind)
 		seen = seen || c != nil && c.ObservedGeneration >= p.Generation
 	}
 	switch {
-	case len(held(p)) > 0:
+	case len(holdReasons(p)) > 0:
 		return "This is what would be chosen otherwise."
 	case !seen:
 		return "The hub's placement controller has not looked at the latest change of the placement yet: \"capstan doctor\" tells whether it runs."

@@ -53,22 +53,22 @@ func readManifest(files []string, in io.Reader, namespace string) (*manifest, er
 		return nil, err
 	}
 	for _, file := range all {
-		content, err := read(file, in)
+		content, err := readInput(file, in)
 		if err != nil {
 			return nil, err
 		}
-		if err := r.file(file, content); err != nil {
+		if err := r.readDocuments(file, content); err != nil {
 			return nil, err
 		}
 	}
 	if len(m.placements)+len(m.others) == 0 {
-		return nil, nothing()
+		return nil, nothingToPlanError()
 	}
 	return m, nil
 }
 
-// nothing is the error for files that nothing can be said of.
-func nothing() error {
+// nothingToPlanError is the error for files that nothing can be said of.
+func nothingToPlanError() error {
 	return exit.Next(errors.New("there is nothing to plan in what -f names"), "Name files with Placements, policies, or objects that policies send to clusters.")
 }
 
@@ -94,7 +94,7 @@ func expand(names []string) ([]string, error) {
 	return files, nil
 }
 
-func read(file string, in io.Reader) ([]byte, error) {
+func readInput(file string, in io.Reader) ([]byte, error) {
 	if file == standardInput {
 		content, err := io.ReadAll(in)
 		if err != nil {
@@ -117,7 +117,7 @@ type manifestReader struct {
 	decoder   runtime.Decoder
 }
 
-func (r manifestReader) file(name string, content []byte) error {
+func (r manifestReader) readDocuments(name string, content []byte) error {
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	for n := 1; ; n++ {
 		document, err := documents.Read()
@@ -129,7 +129,7 @@ func (r manifestReader) file(name string, content []byte) error {
 			text, err = sigsyaml.YAMLToJSONStrict(document)
 		}
 		if err == nil && string(text) != "null" {
-			err = r.add(text)
+			err = r.addObject(text)
 		}
 		if err != nil {
 			return fmt.Errorf("%s, document %d: %w", name, n, err)
@@ -137,12 +137,12 @@ func (r manifestReader) file(name string, content []byte) error {
 	}
 }
 
-// add adds an object.
-func (r manifestReader) add(text []byte) error {
+// addObject adds an object.
+func (r manifestReader) addObject(text []byte) error {
 	object, _, err := r.decoder.Decode(text, nil, nil)
 	switch {
 	case runtime.IsNotRegisteredError(err):
-		return r.other(text)
+		return r.addUntyped(text)
 	case err != nil:
 		return err
 	}
@@ -168,17 +168,17 @@ func (r manifestReader) add(text []byte) error {
 		r.sets = append(r.sets, *object)
 	case *corev1.List:
 		for i := range object.Items {
-			if err := r.add(object.Items[i].Raw); err != nil {
+			if err := r.addObject(object.Items[i].Raw); err != nil {
 				return err
 			}
 		}
 	default:
-		return r.other(text)
+		return r.addUntyped(text)
 	}
 	return nil
 }
 
-func (r manifestReader) other(text []byte) error {
+func (r manifestReader) addUntyped(text []byte) error {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(text); err != nil {
 		return err

@@ -19,8 +19,8 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
-// outcome is what a Placement chooses. Its fields are stable.
-type outcome struct {
+// placementOutcome is what a Placement chooses. Its fields are stable.
+type placementOutcome struct {
 	Namespace string      `json:"namespace"`
 	Placement string      `json:"placement"`
 	AsOf      metav1.Time `json:"asOf"`
@@ -34,10 +34,10 @@ type outcome struct {
 	Conditions []condition `json:"conditions"`
 	Chosen     int         `json:"chosen"`
 	// Wanted is missing if all clusters are.
-	Wanted   *int      `json:"wanted,omitempty"`
-	Clusters []verdict `json:"clusters"`
+	Wanted   *int             `json:"wanted,omitempty"`
+	Clusters []clusterVerdict `json:"clusters"`
 	// Difference is what the decisions would have to change.
-	Difference difference `json:"difference"`
+	Difference decisionDifference `json:"difference"`
 	// Again is when time alone may change the outcome.
 	Again *metav1.Time `json:"again,omitempty"`
 	// Notes say what else matters, and Unread what could not be read.
@@ -53,8 +53,8 @@ type condition struct {
 	Message string                 `json:"message"`
 }
 
-// verdict is what becomes of a cluster.
-type verdict struct {
+// clusterVerdict is what becomes of a cluster.
+type clusterVerdict struct {
 	Name   string `json:"name"`
 	Chosen bool   `json:"chosen"`
 	// Group is the number of the group of a chosen cluster, from 0.
@@ -67,8 +67,8 @@ type verdict struct {
 	RefusedBy string  `json:"refusedBy,omitempty"`
 	Reason    string  `json:"reason"`
 	// Filters and Taints are told of one cluster only.
-	Filters []check `json:"filters,omitempty"`
-	Taints  []taint `json:"taints,omitempty"`
+	Filters []filterCheck `json:"filters,omitempty"`
+	Taints  []taint       `json:"taints,omitempty"`
 }
 
 // score is what a prioritizer gives a cluster.
@@ -78,8 +78,8 @@ type score struct {
 	Score       int32  `json:"score"`
 }
 
-// check is what a filter says about a cluster.
-type check struct {
+// filterCheck is what a filter says about a cluster.
+type filterCheck struct {
 	Filter     string   `json:"filter"`
 	Passed     bool     `json:"passed"`
 	Objections []string `json:"objections,omitempty"`
@@ -91,29 +91,29 @@ type taint struct {
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// difference is between the decisions that are written and those of an outcome.
-type difference struct {
+// decisionDifference is between the decisions that are written and those of an outcome.
+type decisionDifference struct {
 	Add    []string `json:"add,omitempty"`
 	Remove []string `json:"remove,omitempty"`
 	// Move are clusters that get into another group.
 	Move []string `json:"move,omitempty"`
 }
 
-func (d difference) none() bool { return len(d.Add)+len(d.Remove)+len(d.Move) == 0 }
+func (d decisionDifference) isEmpty() bool { return len(d.Add)+len(d.Remove)+len(d.Move) == 0 }
 
-// decide finds out what a Placement chooses, given what it has chosen before. It
+// evaluatePlacement finds out what a Placement chooses, given what it has chosen before. It
 // also returns the result, which is empty if the spec has mistakes.
-func decide(p *clusterv1beta1.Placement, s *fleet.State, before []placement.Choice, now time.Time) (*outcome, scheduler.Result) {
-	bound, problems := s.Bound()
-	o := &outcome{Namespace: p.Namespace, Placement: p.Name, AsOf: metav1.NewTime(now), Notes: problems, Unread: s.Unread, Clusters: []verdict{}}
+func evaluatePlacement(p *clusterv1beta1.Placement, s *fleet.NamespaceState, before []placement.ClusterChoice, now time.Time) (*placementOutcome, scheduler.ScheduleResult) {
+	bound, problems := s.BoundSets()
+	o := &placementOutcome{Namespace: p.Namespace, Placement: p.Name, AsOf: metav1.NewTime(now), Notes: problems, Unread: s.Unread, Clusters: []clusterVerdict{}}
 	names := []string{}
 	for _, choice := range before {
 		names = append(names, choice.Cluster)
 	}
-	request, mistakes := placement.Compile(p, bound)
-	var result scheduler.Result
+	request, mistakes := placement.CompilePlacement(p, bound)
+	var result scheduler.ScheduleResult
 	if len(mistakes) == 0 {
-		result = scheduler.Schedule(s.Clusters, request.Request, names, now)
+		result = scheduler.ScheduleClusters(s.Clusters, request.ClusterRequest, names, now)
 	}
 	if result.Exhausted { // nothing is decided, as with a mistake in the spec
 		mistakes = field.ErrorList{result.Problem}
@@ -122,23 +122,23 @@ func decide(p *clusterv1beta1.Placement, s *fleet.State, before []placement.Choi
 		for _, mistake := range mistakes {
 			o.Mistakes = append(o.Mistakes, mistake.Error())
 		}
-		o.Conditions = []condition{conditionOf(placement.Misconfigured(mistakes))}
+		o.Conditions = []condition{conditionOf(placement.MisconfiguredCondition(mistakes))}
 		o.Stays = names
-		return o, scheduler.Result{}
+		return o, scheduler.ScheduleResult{}
 	}
-	o.Conditions = []condition{conditionOf(placement.Satisfied(result, request.NoSets))}
+	o.Conditions = []condition{conditionOf(placement.SatisfiedCondition(result, request.NoSets))}
 	if result.Problem != nil {
 		o.Mistakes = []string{result.Problem.Error()}
-		o.Conditions = append(o.Conditions, conditionOf(placement.Misconfigured(append(mistakes, result.Problem))))
+		o.Conditions = append(o.Conditions, conditionOf(placement.MisconfiguredCondition(append(mistakes, result.Problem))))
 	}
-	if wanted, limited := request.Wants(); limited {
+	if wanted, limited := request.WantedClusters(); limited {
 		o.Wanted = &wanted
 	}
 	if !result.After.IsZero() {
 		o.Again = new(metav1.NewTime(result.After))
 	}
-	after := choices(request.Grouping.Divide(s.Clusters, result.Targets))
-	o.Chosen, o.Difference = len(after), compare(before, after)
+	after := groupChoices(request.Grouping.DivideTargets(s.Clusters, result.Targets))
+	o.Chosen, o.Difference = len(after), compareChoices(before, after)
 	o.Clusters = verdicts(result, after)
 	return o, result
 }
@@ -147,31 +147,31 @@ func conditionOf(c metav1.Condition) condition {
 	return condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
 }
 
-// choices returns what groups say, in the order of the clusters' names.
-func choices(groups []scheduler.Group) []placement.Choice {
-	var all []placement.Choice
+// groupChoices returns what groups say, in the order of the clusters' names.
+func groupChoices(groups []scheduler.DecisionGroup) []placement.ClusterChoice {
+	var all []placement.ClusterChoice
 	for n, group := range groups {
 		for _, cluster := range group.Clusters {
-			all = append(all, placement.Choice{Cluster: cluster, Group: n, GroupName: group.Name})
+			all = append(all, placement.ClusterChoice{Cluster: cluster, Group: n, GroupName: group.Name})
 		}
 	}
-	slices.SortFunc(all, func(a, b placement.Choice) int { return strings.Compare(a.Cluster, b.Cluster) })
+	slices.SortFunc(all, func(a, b placement.ClusterChoice) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return all
 }
 
-// find returns the choice of a cluster; both lists are in the order of names.
-func find(all []placement.Choice, cluster string) (placement.Choice, bool) {
-	n, found := slices.BinarySearchFunc(all, cluster, func(c placement.Choice, name string) int { return strings.Compare(c.Cluster, name) })
+// findChoice returns the choice of a cluster; both lists are in the order of names.
+func findChoice(all []placement.ClusterChoice, cluster string) (placement.ClusterChoice, bool) {
+	n, found := slices.BinarySearchFunc(all, cluster, func(c placement.ClusterChoice, name string) int { return strings.Compare(c.Cluster, name) })
 	if !found {
-		return placement.Choice{}, false
+		return placement.ClusterChoice{}, false
 	}
 	return all[n], true
 }
 
-func compare(before, after []placement.Choice) difference {
-	var d difference
+func compareChoices(before, after []placement.ClusterChoice) decisionDifference {
+	var d decisionDifference
 	for _, now := range after {
-		switch was, had := find(before, now.Cluster); {
+		switch was, had := findChoice(before, now.Cluster); {
 		case !had:
 			d.Add = append(d.Add, now.Cluster)
 		case was != now:
@@ -179,7 +179,7 @@ func compare(before, after []placement.Choice) difference {
 		}
 	}
 	for _, was := range before {
-		if _, stays := find(after, was.Cluster); !stays {
+		if _, stays := findChoice(after, was.Cluster); !stays {
 			d.Remove = append(d.Remove, was.Cluster)
 		}
 	}
@@ -189,20 +189,20 @@ func compare(before, after []placement.Choice) difference {
 // verdicts returns what becomes of each cluster: those that are chosen come
 // first, by their groups, then the others by their rank. Those that are in none
 // of the sets come last.
-func verdicts(result scheduler.Result, chosen []placement.Choice) []verdict {
-	all := []verdict{}
-	for v := range result.Verdicts() {
+func verdicts(result scheduler.ScheduleResult, chosen []placement.ClusterChoice) []clusterVerdict {
+	all := []clusterVerdict{}
+	for v := range result.ClusterVerdicts() {
 		all = append(all, verdictOf(v, chosen))
 	}
-	slices.SortStableFunc(all, func(a, b verdict) int {
-		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(groupOf(a), groupOf(b)), cmp.Compare(a.Rank, b.Rank))
+	slices.SortStableFunc(all, func(a, b clusterVerdict) int {
+		return cmp.Or(cmp.Compare(verdictOrder(a), verdictOrder(b)), cmp.Compare(groupOf(a), groupOf(b)), cmp.Compare(a.Rank, b.Rank))
 	})
 	return all
 }
 
-func verdictOf(v scheduler.Verdict, chosen []placement.Choice) verdict {
-	told := verdict{Name: v.Cluster, Chosen: v.Chosen, Rank: v.Rank, RefusedBy: v.RefusedBy, Reason: v.Reason}
-	if choice, found := find(chosen, v.Cluster); found {
+func verdictOf(v scheduler.ClusterVerdict, chosen []placement.ClusterChoice) clusterVerdict {
+	told := clusterVerdict{Name: v.Cluster, Chosen: v.Chosen, Rank: v.Rank, RefusedBy: v.RefusedBy, Reason: v.Reason}
+	if choice, found := findChoice(chosen, v.Cluster); found {
 		told.Group = &choice.Group
 		told.GroupName = choice.GroupName
 	}
@@ -215,8 +215,8 @@ func verdictOf(v scheduler.Verdict, chosen []placement.Choice) verdict {
 	return told
 }
 
-// place is where in the list a cluster comes.
-func place(v verdict) int {
+// verdictOrder is where in the list a cluster comes.
+func verdictOrder(v clusterVerdict) int {
 	switch {
 	case v.Chosen:
 		return 0
@@ -229,17 +229,17 @@ func place(v verdict) int {
 	}
 }
 
-func groupOf(v verdict) int {
+func groupOf(v clusterVerdict) int {
 	if v.Group == nil {
 		return 0
 	}
 	return *v.Group
 }
 
-// examine adds to a verdict all that there is to tell about one cluster.
-func (v *verdict) examine(result scheduler.Result, c view.Cluster) {
-	for _, found := range result.Checks(c.Name) {
-		v.Filters = append(v.Filters, check{Filter: found.Filter, Passed: len(found.Objections) == 0, Objections: found.Objections})
+// addDetails adds to a verdict all that there is to tell about one cluster.
+func (v *clusterVerdict) addDetails(result scheduler.ScheduleResult, c view.Cluster) {
+	for _, found := range result.FilterChecks(c.Name) {
+		v.Filters = append(v.Filters, filterCheck{Filter: found.Filter, Passed: len(found.Objections) == 0, Objections: found.Objections})
 	}
 	for _, t := range c.Taints {
 		told := taint{Taint: t.String()}

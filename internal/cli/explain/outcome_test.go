@@ -22,13 +22,13 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // state is a namespace with all clusters.
-func state(clusters ...view.Cluster) *fleet.State {
+func state(clusters ...view.Cluster) *fleet.NamespaceState {
 	all := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
 	all.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
 		SelectorType: clusterv1beta2.SelectorTypeLabelSelector, LabelSelector: &metav1.LabelSelector{},
 	}
-	return &fleet.State{
-		Clusters: view.New(clusters...), Sets: map[string]*clusterv1beta2.ManagedClusterSet{"all": all},
+	return &fleet.NamespaceState{
+		Clusters: view.NewFleet(clusters...), Sets: map[string]*clusterv1beta2.ManagedClusterSet{"all": all},
 		Bindings: []clusterv1beta2.ManagedClusterSetBinding{{Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "all"}}},
 	}
 }
@@ -38,14 +38,14 @@ func TestTheDifferenceToWhatIsWritten(t *testing.T) {
 	p.Spec.DecisionStrategy.GroupStrategy.DecisionGroups = []clusterv1beta1.DecisionGroup{{
 		GroupName: "canary", ClusterSelector: clusterv1beta1.GroupClusterSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}}},
 	}}
-	before := []placement.Choice{{Cluster: "a", Group: 0}, {Cluster: "b", Group: 1}, {Cluster: "gone", Group: 1}}
-	o, _ := decide(p, state(view.Cluster{Name: "a", Labels: map[string]string{"canary": "yes"}}, view.Cluster{Name: "b"}, view.Cluster{Name: "c"}), before, noon)
-	want := difference{Add: []string{"c"}, Remove: []string{"gone"}, Move: []string{"a"}}
+	before := []placement.ClusterChoice{{Cluster: "a", Group: 0}, {Cluster: "b", Group: 1}, {Cluster: "gone", Group: 1}}
+	o, _ := evaluatePlacement(p, state(view.Cluster{Name: "a", Labels: map[string]string{"canary": "yes"}}, view.Cluster{Name: "b"}, view.Cluster{Name: "c"}), before, noon)
+	want := decisionDifference{Add: []string{"c"}, Remove: []string{"gone"}, Move: []string{"a"}}
 	if diff := cmp.Diff(want, o.Difference); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	var rows []string
-	for _, row := range o.changes()[1:] {
+	for _, row := range o.changeRows()[1:] {
 		rows = append(rows, strings.Join(row, "|"))
 	}
 	wantRows := []string{"~|a|0 canary|200|", "|b|1|200|", "+|c|1|100|", "-|gone|||it is not there any more"}
@@ -56,9 +56,9 @@ func TestTheDifferenceToWhatIsWritten(t *testing.T) {
 
 func TestAMistakeLeavesWhatIsChosen(t *testing.T) {
 	p := &clusterv1beta1.Placement{Spec: clusterv1beta1.PlacementSpec{NumberOfClusters: new(int32(-1))}}
-	o, _ := decide(p, state(view.Cluster{Name: "a"}), []placement.Choice{{Cluster: "b"}}, noon)
-	if len(o.Mistakes) == 0 || !strings.Contains(o.Mistakes[0], "spec.numberOfClusters") || !o.Difference.none() || !strings.Contains(o.headline(), "what is chosen stays: b") {
-		t.Errorf("the outcome is %+v: %s", o, o.headline())
+	o, _ := evaluatePlacement(p, state(view.Cluster{Name: "a"}), []placement.ClusterChoice{{Cluster: "b"}}, noon)
+	if len(o.Mistakes) == 0 || !strings.Contains(o.Mistakes[0], "spec.numberOfClusters") || !o.Difference.isEmpty() || !strings.Contains(o.formatHeadline(), "what is chosen stays: b") {
+		t.Errorf("the outcome is %+v: %s", o, o.formatHeadline())
 	}
 }
 
@@ -71,16 +71,16 @@ func TestWhatCostsTooMuchForTheFleetLeavesWhatIsChosen(t *testing.T) {
 	for i := range 110 {
 		clusters = append(clusters, view.Cluster{Name: fmt.Sprintf("c%03d", i)})
 	}
-	o, _ := decide(p, state(clusters...), []placement.Choice{{Cluster: "c109"}}, noon)
-	if len(o.Mistakes) != 1 || !strings.Contains(o.Mistakes[0], "cost more than") || !o.Difference.none() || !strings.Contains(o.headline(), "what is chosen stays: c109") {
-		t.Errorf("the outcome is %+v: %s", o, o.headline())
+	o, _ := evaluatePlacement(p, state(clusters...), []placement.ClusterChoice{{Cluster: "c109"}}, noon)
+	if len(o.Mistakes) != 1 || !strings.Contains(o.Mistakes[0], "cost more than") || !o.Difference.isEmpty() || !strings.Contains(o.formatHeadline(), "what is chosen stays: c109") {
+		t.Errorf("the outcome is %+v: %s", o, o.formatHeadline())
 	}
 }
 
 func TestWhenTimeAloneChangesTheOutcome(t *testing.T) {
 	p := &clusterv1beta1.Placement{Spec: clusterv1beta1.PlacementSpec{Tolerations: []clusterv1beta1.Toleration{{Key: "gpu", Operator: "Exists", TolerationSeconds: new(int64(60))}}}}
 	gpu := view.Taint{Key: "gpu", Effect: view.NoSelect, Since: noon.Add(-20 * time.Second)}
-	o, _ := decide(p, state(view.Cluster{Name: "a", Taints: []view.Taint{gpu}}), nil, noon)
+	o, _ := evaluatePlacement(p, state(view.Cluster{Name: "a", Taints: []view.Taint{gpu}}), nil, noon)
 	var text strings.Builder
 	o.printNotes(&text, noon)
 	if want := "In 40s a toleration or a score ends"; !strings.Contains(text.String(), want) {
@@ -103,7 +103,7 @@ func TestWhyTheDecisionIsAnotherOne(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := behind(&tc.placement, &outcome{Unread: tc.unread}); !strings.Contains(got, tc.want) {
+			if got := staleDecisionReason(&tc.placement, &placementOutcome{Unread: tc.unread}); !strings.Contains(got, tc.want) {
 				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
 			}
 		})

@@ -35,21 +35,21 @@ type placementTrial struct {
 }
 
 func tryPlacement(ctx context.Context, c client.Client, written *unstructured.Unstructured) (*placementTrial, error) {
-	tried, err := trial.Of(ctx, c, written)
+	tried, err := trial.DryRunApply(ctx, c, written)
 	if err != nil {
 		return nil, err
 	}
 	t := &placementTrial{note: tried.Note}
 	if tried.Now != nil {
-		if t.live, err = typed(tried.Now); err != nil {
+		if t.live, err = decodePlacement(tried.Now); err != nil {
 			return nil, err
 		}
 	}
-	t.placement, err = typed(tried.Then)
+	t.placement, err = decodePlacement(tried.Then)
 	return t, err
 }
 
-func typed(object *unstructured.Unstructured) (*clusterv1beta1.Placement, error) {
+func decodePlacement(object *unstructured.Unstructured) (*clusterv1beta1.Placement, error) {
 	p := &clusterv1beta1.Placement{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, p); err != nil {
 		return nil, fmt.Errorf("decode placement %s/%s: %w", object.GetNamespace(), object.GetName(), err)
@@ -57,13 +57,13 @@ func typed(object *unstructured.Unstructured) (*clusterv1beta1.Placement, error)
 	return p, nil
 }
 
-// placements finds out what the Placements would choose. failed are the answers
+// planPlacements finds out what the Placements would choose. failed are the answers
 // for those that the hub does not take, and those with mistakes.
-func (p *plan) placements(ctx context.Context) (outcomes []*outcome, failed []error, err error) {
+func (p *planCommand) planPlacements(ctx context.Context) (outcomes []*placementOutcome, failed []error, err error) {
 	if len(p.manifest.placements) == 0 {
 		return nil, nil, nil
 	}
-	if p.client, err = p.session.Connect(); err != nil {
+	if p.client, err = p.session.ConnectHub(); err != nil {
 		return nil, nil, err
 	}
 	trials, failed, err := p.tryAll(ctx)
@@ -74,7 +74,7 @@ func (p *plan) placements(ctx context.Context) (outcomes []*outcome, failed []er
 		return nil, nil, err
 	}
 	for _, t := range trials {
-		o := p.outcome(t)
+		o := p.evaluateTrial(t)
 		if len(o.Mistakes) > 0 {
 			failed = append(failed, &exit.Error{
 				Err: fmt.Errorf("placement %s/%s has mistakes", o.Namespace, o.Placement), Next: "Mend the fields in the file.",
@@ -87,7 +87,7 @@ func (p *plan) placements(ctx context.Context) (outcomes []*outcome, failed []er
 
 // tryAll lets the hub check all Placements. failed are the answers for those that
 // it does not take.
-func (p *plan) tryAll(ctx context.Context) (trials []*placementTrial, failed []error, err error) {
+func (p *planCommand) tryAll(ctx context.Context) (trials []*placementTrial, failed []error, err error) {
 	for _, written := range p.manifest.placements {
 		t, err := tryPlacement(ctx, p.client, written)
 		switch {
@@ -103,13 +103,13 @@ func (p *plan) tryAll(ctx context.Context) (trials []*placementTrial, failed []e
 }
 
 // readStates reads the state of each namespace once, whatever its placements need.
-func (p *plan) readStates(ctx context.Context, trials []*placementTrial) error {
+func (p *planCommand) readStates(ctx context.Context, trials []*placementTrial) error {
 	needs := map[string]fleet.Needs{}
 	for _, t := range trials {
-		needs[t.placement.Namespace] = needs[t.placement.Namespace].With(fleet.NeedsOf(t.placement))
+		needs[t.placement.Namespace] = needs[t.placement.Namespace].MergeNeeds(fleet.NeedsOf(t.placement))
 	}
 	for namespace, needed := range needs {
-		state, err := fleet.Read(ctx, p.client, namespace, needed)
+		state, err := fleet.ReadNamespaceState(ctx, p.client, namespace, needed)
 		if err != nil {
 			return err
 		}
@@ -121,14 +121,14 @@ func (p *plan) readStates(ctx context.Context, trials []*placementTrial) error {
 	return nil
 }
 
-// outcome finds out what a Placement would choose.
-func (p *plan) outcome(t *placementTrial) *outcome {
+// evaluateTrial finds out what a Placement would choose.
+func (p *planCommand) evaluateTrial(t *placementTrial) *placementOutcome {
 	state := p.states[t.placement.Namespace]
-	var before []placement.Choice
+	var before []placement.ClusterChoice
 	if t.live != nil {
-		before = placement.Decided(t.live, state.Decisions)
+		before = placement.ChoicesFromDecisions(t.live, state.Decisions)
 	}
-	o, _ := decide(t.placement, state, before, p.session.Clock.Now())
+	o, _ := evaluatePlacement(t.placement, state, before, p.session.Clock.Now())
 	switch {
 	case t.live == nil:
 		o.Change = trial.New
@@ -137,7 +137,7 @@ func (p *plan) outcome(t *placementTrial) *outcome {
 	default:
 		o.Change = trial.Changed
 	}
-	o.Notes = append(o.Notes, held(t.placement)...)
+	o.Notes = append(o.Notes, holdReasons(t.placement)...)
 	if t.note != "" {
 		o.Notes = append(o.Notes, t.note)
 	}
@@ -145,7 +145,7 @@ func (p *plan) outcome(t *placementTrial) *outcome {
 }
 
 // overlay puts the sets and bindings of the files into the state of a namespace.
-func (m *manifest) overlay(ctx context.Context, c client.Client, namespace string, s *fleet.State) error {
+func (m *manifest) overlay(ctx context.Context, c client.Client, namespace string, s *fleet.NamespaceState) error {
 	for _, binding := range m.bindings {
 		if binding.Namespace != namespace {
 			continue
@@ -159,16 +159,16 @@ func (m *manifest) overlay(ctx context.Context, c client.Client, namespace strin
 }
 
 // printPlan prints what is below the headline.
-func (o *outcome) printPlan(to io.Writer, now time.Time) {
+func (o *placementOutcome) printPlan(to io.Writer, now time.Time) {
 	o.printProblems(to)
-	if rows := o.changes(); len(rows) > 1 {
-		fmt.Fprint(to, columns.Text(rows))
+	if rows := o.changeRows(); len(rows) > 1 {
+		fmt.Fprint(to, columns.FormatTable(rows))
 	}
 	o.printNotes(to, now)
 }
 
-// changes returns a line for each cluster that is chosen or would not be any more.
-func (o *outcome) changes() [][]string {
+// changeRows returns a line for each cluster that is chosen or would not be any more.
+func (o *placementOutcome) changeRows() [][]string {
 	rows := [][]string{{"", "CLUSTER", "GROUP", "SCORE", "REASON"}}
 	known := map[string]bool{}
 	for _, v := range o.Clusters {

@@ -19,24 +19,24 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 )
 
-// plan is one call of the command.
-type plan struct {
+// planCommand is one call of the command.
+type planCommand struct {
 	session   *hub.Session
 	files     []string
 	namespace string
 	diff      bool
 	gone      bool
-	output    output
+	output    outputFormat
 
 	client   client.Client
 	manifest *manifest
 	// states are those of the namespaces, with what the files say.
-	states map[string]*fleet.State
+	states map[string]*fleet.NamespaceState
 }
 
-// NewPlan returns the command "plan".
-func NewPlan(session *hub.Session) *cobra.Command {
-	p := &plan{session: session, states: map[string]*fleet.State{}}
+// NewPlanCommand returns the command "plan".
+func NewPlanCommand(session *hub.Session) *cobra.Command {
+	p := &planCommand{session: session, states: map[string]*fleet.NamespaceState{}}
 	cmd := &cobra.Command{
 		Use:   "plan -f FILE...",
 		Short: "Say what would be different in which clusters if files were applied",
@@ -65,7 +65,7 @@ func NewPlan(session *hub.Session) *cobra.Command {
   capstan plan -f policy.yaml -o json`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return p.runPlan(cmd.Context()) },
 	}
 	cmd.Flags().StringArrayVarP(&p.files, "filename", "f", nil, "File or folder with what would be applied, or - for the standard input; may be given several times")
 	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "Namespace of objects that do not name one (default: that of the kubeconfig's context)")
@@ -77,8 +77,8 @@ func NewPlan(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-func (p *plan) run(ctx context.Context) error {
-	if err := p.output.check(); err != nil {
+func (p *planCommand) runPlan(ctx context.Context) error {
+	if err := p.output.checkFormat(); err != nil {
 		return err
 	}
 	if len(p.files) == 0 {
@@ -91,11 +91,11 @@ func (p *plan) run(ctx context.Context) error {
 	if p.gone && len(p.manifest.placements) > 0 {
 		return exit.UsageError("--delete plans the deletion of policies, and the files have a Placement: leave it out")
 	}
-	outcomes, failed, err := p.placements(ctx)
+	outcomes, failed, err := p.planPlacements(ctx)
 	if err != nil {
 		return err
 	}
-	objects, refused, err := p.objects(ctx)
+	objects, refused, err := p.planObjects(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,19 +105,19 @@ func (p *plan) run(ctx context.Context) error {
 		items = append([]any{outcomes[i]}, items...)
 	}
 	if len(items)+len(failed) == 0 {
-		return nothing()
+		return nothingToPlanError()
 	}
 	if len(items) > 0 {
-		if err := p.output.print(p.session, items, func() string { return p.text(outcomes, objects) }); err != nil {
+		if err := p.output.printFormatted(p.session, items, func() string { return p.formatPlan(outcomes, objects) }); err != nil {
 			return err
 		}
 	}
-	return errors.Join(append(failed, objects.Problem())...)
+	return errors.Join(append(failed, objects.CheckProblems())...)
 }
 
-// objects finds out what would become of objects that policies send to clusters.
+// planObjects finds out what would become of objects that policies send to clusters.
 // failed are the answers for those that the hub does not take.
-func (p *plan) objects(ctx context.Context) (found *preview.Preview, failed []error, err error) {
+func (p *planCommand) planObjects(ctx context.Context) (found *preview.Preview, failed []error, err error) {
 	if len(p.manifest.others) == 0 {
 		return &preview.Preview{}, nil, nil
 	}
@@ -129,18 +129,18 @@ func (p *plan) objects(ctx context.Context) (found *preview.Preview, failed []er
 		Client: kinds.Client, Namespace: p.session.NamespaceOf(p.namespace), At: p.session.Clock.Now(),
 		Beside: len(p.manifest.placements) > 0, Diff: p.diff, Delete: p.gone,
 	}
-	return r.Read(ctx, p.manifest.others)
+	return r.ReadPreview(ctx, p.manifest.others)
 }
 
-func (p *plan) text(outcomes []*outcome, objects *preview.Preview) string {
+func (p *planCommand) formatPlan(outcomes []*placementOutcome, objects *preview.Preview) string {
 	var parts []string
 	for _, o := range outcomes {
 		var b strings.Builder
-		fmt.Fprintf(&b, "Placement %s/%s (%s), as of now: %s\n", o.Namespace, o.Placement, o.Change, o.headline())
+		fmt.Fprintf(&b, "Placement %s/%s (%s), as of now: %s\n", o.Namespace, o.Placement, o.Change, o.formatHeadline())
 		o.printPlan(&b, p.session.Clock.Now())
 		parts = append(parts, b.String())
 	}
-	if text := objects.Text(); text != "" {
+	if text := objects.FormatText(); text != "" {
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, "\n")

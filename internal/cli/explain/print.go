@@ -22,24 +22,24 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 )
 
-// output is the format that a command prints.
-type output string
+// outputFormat is the format that a command prints.
+type outputFormat string
 
-func (f *output) addFlag(cmd *cobra.Command) {
+func (f *outputFormat) addFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP((*string)(f), "output", "o", "", "Output format. One of: (json, yaml)")
 	// The flag is there and has no other function: there is no error to expect.
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-func (f output) check() error {
+func (f outputFormat) checkFormat() error {
 	if f != "" && f != "json" && f != "yaml" {
 		return exit.UsageError("--output: there is no format %q; there are json and yaml", string(f))
 	}
 	return nil
 }
 
-// print prints what was found, or the text without a format.
-func (f output) print(session *hub.Session, found any, text func() string) error {
+// printFormatted prints what was found, or the text without a format.
+func (f outputFormat) printFormatted(session *hub.Session, found any, text func() string) error {
 	var printed []byte
 	var err error
 	switch f {
@@ -60,23 +60,23 @@ func (f output) print(session *hub.Session, found any, text func() string) error
 	return nil
 }
 
-func (e *explanation) text(o *outcome) string {
+func (e *explainCommand) formatOutcome(o *placementOutcome) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Placement %s/%s, as of now: %s\n", o.Namespace, o.Placement, o.headline())
+	fmt.Fprintf(&b, "Placement %s/%s, as of now: %s\n", o.Namespace, o.Placement, o.formatHeadline())
 	o.printProblems(&b)
 	switch {
 	case e.cluster != "" && len(o.Clusters) == 1:
-		o.Clusters[0].print(&b, func(t time.Time) string { return duration.HumanDuration(e.session.Clock.Since(t)) })
+		o.Clusters[0].printVerdict(&b, func(t time.Time) string { return duration.HumanDuration(e.session.Clock.Since(t)) })
 	case len(o.Clusters) > 0:
-		b.WriteString(columns.Text(o.rows()))
+		b.WriteString(columns.FormatTable(o.verdictRows()))
 	}
 	o.printDifference(&b)
 	o.printNotes(&b, e.session.Clock.Now())
 	return b.String()
 }
 
-// headline is the sum of it all.
-func (o *outcome) headline() string {
+// formatHeadline is the sum of it all.
+func (o *placementOutcome) formatHeadline() string {
 	if i := slices.IndexFunc(o.Conditions, func(c condition) bool { return c.Type == clusterv1beta1.PlacementConditionSatisfied }); i >= 0 {
 		return o.Conditions[i].Message
 	}
@@ -88,7 +88,7 @@ func (o *outcome) headline() string {
 }
 
 // printProblems prints the conditions that are not as they should be.
-func (o *outcome) printProblems(to io.Writer) {
+func (o *placementOutcome) printProblems(to io.Writer) {
 	for _, c := range o.Conditions {
 		switch {
 		case c.Type == clusterv1beta1.PlacementConditionSatisfied && c.Status != metav1.ConditionTrue:
@@ -102,8 +102,8 @@ func (o *outcome) printProblems(to io.Writer) {
 	}
 }
 
-// rows returns a line for each cluster.
-func (o *outcome) rows() [][]string {
+// verdictRows returns a line for each cluster.
+func (o *placementOutcome) verdictRows() [][]string {
 	rows := [][]string{{"CLUSTER", "CHOSEN", "GROUP", "RANK", "SCORE", "REASON"}}
 	for _, v := range o.Clusters {
 		row := []string{v.Name, yesNo(v.Chosen), v.groupCell(), "", "", v.Reason}
@@ -119,7 +119,7 @@ func (o *outcome) rows() [][]string {
 }
 
 // groupCell is the number of the group, with its name if it has one.
-func (v verdict) groupCell() string {
+func (v clusterVerdict) groupCell() string {
 	if v.Group == nil {
 		return ""
 	}
@@ -133,8 +133,8 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-// print prints all that there is to tell about one cluster.
-func (v verdict) print(to io.Writer, age func(time.Time) string) {
+// printVerdict prints all that there is to tell about one cluster.
+func (v clusterVerdict) printVerdict(to io.Writer, age func(time.Time) string) {
 	if v.Chosen {
 		fmt.Fprintf(to, "Cluster %s is chosen, group %s\n\n", v.Name, v.groupCell())
 	} else {
@@ -152,13 +152,13 @@ func (v verdict) print(to io.Writer, age func(time.Time) string) {
 			rows = append(rows, row)
 		}
 	}
-	fmt.Fprint(to, columns.Text(rows))
+	fmt.Fprint(to, columns.FormatTable(rows))
 	if v.Rank > 0 {
 		rows = [][]string{{"PRIORITIZER", "WEIGHT", "SCORE", "WEIGHTED"}}
 		for _, s := range v.Scores {
 			rows = append(rows, []string{s.Prioritizer, fmt.Sprint(s.Weight), fmt.Sprint(s.Score), fmt.Sprint(int64(s.Weight) * int64(s.Score))})
 		}
-		fmt.Fprintf(to, "\n%sIts score is %d, its rank %d\n", columns.Text(rows), *v.Score, v.Rank)
+		fmt.Fprintf(to, "\n%sIts score is %d, its rank %d\n", columns.FormatTable(rows), *v.Score, v.Rank)
 	}
 	if len(v.Taints) > 0 {
 		fmt.Fprintln(to)
@@ -173,8 +173,8 @@ func (v verdict) print(to io.Writer, age func(time.Time) string) {
 }
 
 // printDifference says what of the decisions that are written is different.
-func (o *outcome) printDifference(to io.Writer) {
-	if o.Difference.none() {
+func (o *placementOutcome) printDifference(to io.Writer) {
+	if o.Difference.isEmpty() {
 		return
 	}
 	var parts []string
@@ -189,7 +189,7 @@ func (o *outcome) printDifference(to io.Writer) {
 	fmt.Fprintf(to, "The decision that is written is another one. The difference to it: %s\n", strings.Join(parts, " "))
 }
 
-func (o *outcome) printNotes(to io.Writer, now time.Time) {
+func (o *placementOutcome) printNotes(to io.Writer, now time.Time) {
 	for _, note := range o.Notes {
 		fmt.Fprintln(to, note)
 	}

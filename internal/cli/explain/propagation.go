@@ -31,7 +31,7 @@ type propagation struct {
 	session   *hub.Session
 	namespace string
 	cluster   string
-	output    output
+	output    outputFormat
 }
 
 // addObjects makes explain itself the command for all kinds that have none of
@@ -64,8 +64,8 @@ func addObjects(explain *cobra.Command, session *hub.Session) {
 		if err != nil {
 			return err
 		}
-		return p.run(cmd.Context(), func(ctx context.Context, kinds *hub.Kinds) (*trace.Facts, error) {
-			return p.object(ctx, kinds, kind, name)
+		return p.explainPropagation(cmd.Context(), func(ctx context.Context, kinds *hub.Kinds) (*trace.ObjectFacts, error) {
+			return p.readObjectFacts(ctx, kinds, kind, name)
 		})
 	}
 	p.addFlags(explain)
@@ -76,7 +76,7 @@ func (p *propagation) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.cluster, "cluster", "", "Say everything about this cluster")
 	p.output.addFlag(cmd)
 	// The flag is there and has no other function: there is no error to expect.
-	_ = cmd.RegisterFlagCompletionFunc("cluster", complete.Clusters(p.session))
+	_ = cmd.RegisterFlagCompletionFunc("cluster", complete.ClusterNamesCompletion(p.session))
 }
 
 func newBinding(session *hub.Session) *cobra.Command {
@@ -89,8 +89,8 @@ func newBinding(session *hub.Session) *cobra.Command {
 		Example: `  capstan explain binding web-deployment -n shop`,
 		Args:    args.One("the name of the binding"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.run(cmd.Context(), func(ctx context.Context, kinds *hub.Kinds) (*trace.Facts, error) {
-				return p.binding(ctx, kinds, session.NamespaceOf(p.namespace), args[0])
+			return p.explainPropagation(cmd.Context(), func(ctx context.Context, kinds *hub.Kinds) (*trace.ObjectFacts, error) {
+				return p.readBindingFacts(ctx, kinds, session.NamespaceOf(p.namespace), args[0])
 			})
 		},
 	}
@@ -108,15 +108,15 @@ func newClusterBinding(session *hub.Session) *cobra.Command {
 		Example: `  capstan explain clusterbinding reader-clusterrole`,
 		Args:    args.One("the name of the binding"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.run(cmd.Context(), func(ctx context.Context, kinds *hub.Kinds) (*trace.Facts, error) {
-				return p.binding(ctx, kinds, "", args[0])
+			return p.explainPropagation(cmd.Context(), func(ctx context.Context, kinds *hub.Kinds) (*trace.ObjectFacts, error) {
+				return p.readBindingFacts(ctx, kinds, "", args[0])
 			})
 		},
 	}
 	cmd.Flags().StringVar(&p.cluster, "cluster", "", "Say everything about this cluster")
 	p.output.addFlag(cmd)
 	// The flag is there and has no other function: there is no error to expect.
-	_ = cmd.RegisterFlagCompletionFunc("cluster", complete.Clusters(session))
+	_ = cmd.RegisterFlagCompletionFunc("cluster", complete.ClusterNamesCompletion(session))
 	return cmd
 }
 
@@ -135,8 +135,8 @@ func kindAndName(args []string) (kind, name string, err error) {
 	return kind, name, nil
 }
 
-func (p *propagation) run(ctx context.Context, read func(context.Context, *hub.Kinds) (*trace.Facts, error)) error {
-	if err := p.output.check(); err != nil {
+func (p *propagation) explainPropagation(ctx context.Context, read func(context.Context, *hub.Kinds) (*trace.ObjectFacts, error)) error {
+	if err := p.output.checkFormat(); err != nil {
 		return err
 	}
 	kinds, err := p.session.ConnectAny()
@@ -147,21 +147,21 @@ func (p *propagation) run(ctx context.Context, read func(context.Context, *hub.K
 	if err != nil {
 		return err
 	}
-	t := trace.Of(facts, p.session.Clock.Now())
-	if p.cluster != "" && !t.Single(p.cluster) {
+	t := trace.BuildTrace(facts, p.session.Clock.Now())
+	if p.cluster != "" && !t.SelectCluster(p.cluster) {
 		return exit.Next(fmt.Errorf("there is nothing to say of cluster %q: it is not chosen, and has no work of the object", p.cluster), "\"capstan get clusters\" lists the clusters that there are.")
 	}
-	return p.output.print(p.session, t, func() string {
+	return p.output.printFormatted(p.session, t, func() string {
 		if p.cluster != "" {
-			return t.Text() + t.Detail()
+			return t.FormatText() + t.FormatDetail()
 		}
-		return t.Text()
+		return t.FormatText()
 	})
 }
 
-// object reads what there is to know about an object.
-func (p *propagation) object(ctx context.Context, kinds *hub.Kinds, kindName, name string) (*trace.Facts, error) {
-	mapping, err := kinds.Find(kindName)
+// readObjectFacts reads what there is to know about an object.
+func (p *propagation) readObjectFacts(ctx context.Context, kinds *hub.Kinds, kindName, name string) (*trace.ObjectFacts, error) {
+	mapping, err := kinds.FindMapping(kindName)
 	if err != nil {
 		return nil, err
 	}
@@ -169,25 +169,25 @@ func (p *propagation) object(ctx context.Context, kinds *hub.Kinds, kindName, na
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		namespace = p.session.NamespaceOf(p.namespace)
 	}
-	facts, err := trace.Reader{Client: kinds.Client, Now: p.session.Clock.Now}.Object(ctx, mapping.GroupVersionKind, namespace, name)
-	return facts, absent(err, strings.ToLower(mapping.GroupVersionKind.Kind), namespace, name, mapping.Resource.GroupResource().String())
+	facts, err := trace.Reader{Client: kinds.Client, Now: p.session.Clock.Now}.ReadObject(ctx, mapping.GroupVersionKind, namespace, name)
+	return facts, explainAbsent(err, strings.ToLower(mapping.GroupVersionKind.Kind), namespace, name, mapping.Resource.GroupResource().String())
 }
 
-// binding reads what there is to know about a binding.
-func (p *propagation) binding(ctx context.Context, kinds *hub.Kinds, namespace, name string) (*trace.Facts, error) {
-	facts, err := trace.Reader{Client: kinds.Client, Now: p.session.Clock.Now}.Binding(ctx, namespace, name)
+// readBindingFacts reads what there is to know about a binding.
+func (p *propagation) readBindingFacts(ctx context.Context, kinds *hub.Kinds, namespace, name string) (*trace.ObjectFacts, error) {
+	facts, err := trace.Reader{Client: kinds.Client, Now: p.session.Clock.Now}.ReadBinding(ctx, namespace, name)
 	title := titleBinding
 	resource := "resourcebindings"
 	if namespace == "" {
 		title = titleClusterBinding
 		resource = "clusterresourcebindings"
 	}
-	return facts, absent(err, title, namespace, name, resource)
+	return facts, explainAbsent(err, title, namespace, name, resource)
 }
 
-// absent explains that there is no such object.
-func absent(err error, title, namespace, name, resource string) error {
-	if !apierrors.IsNotFound(err) || !hub.Served(err) {
+// explainAbsent explains that there is no such object.
+func explainAbsent(err error, title, namespace, name, resource string) error {
+	if !apierrors.IsNotFound(err) || !hub.IsKindServed(err) {
 		return err
 	}
 	if namespace == "" {

@@ -48,13 +48,13 @@ func NeedsOf(p *clusterv1beta1.Placement) Needs {
 	return needs
 }
 
-// With returns what matters to either.
-func (n Needs) With(other Needs) Needs {
+// MergeNeeds returns what matters to either.
+func (n Needs) MergeNeeds(other Needs) Needs {
 	return Needs{Scores: n.Scores || other.Scores, Counts: n.Counts || other.Counts}
 }
 
-// State is what clusters are chosen by in one namespace.
-type State struct {
+// NamespaceState is what clusters are chosen by in one namespace.
+type NamespaceState struct {
 	Clusters view.Fleet
 	// Bindings are those of the namespace whose sets may be read, and Sets these.
 	Bindings []clusterv1beta2.ManagedClusterSetBinding
@@ -65,15 +65,15 @@ type State struct {
 	Unread []string
 }
 
-// Read reads the state of a namespace. Clusters and bindings have to be
+// ReadNamespaceState reads the state of a namespace. Clusters and bindings have to be
 // readable; what else is not is named in the state.
-func Read(ctx context.Context, c client.Client, namespace string, needs Needs) (*State, error) {
-	s := &State{Sets: map[string]*clusterv1beta2.ManagedClusterSet{}}
-	clusters, err := hub.List(ctx, c, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
+func ReadNamespaceState(ctx context.Context, c client.Client, namespace string, needs Needs) (*NamespaceState, error) {
+	s := &NamespaceState{Sets: map[string]*clusterv1beta2.ManagedClusterSet{}}
+	clusters, err := hub.ListAllPages(ctx, c, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
 	if err != nil {
 		return nil, err
 	}
-	bindings, err := hub.List(ctx, c,
+	bindings, err := hub.ListAllPages(ctx, c,
 		func(l *clusterv1beta2.ManagedClusterSetBindingList) []clusterv1beta2.ManagedClusterSetBinding {
 			return l.Items
 		}, client.InNamespace(namespace))
@@ -94,17 +94,17 @@ func Read(ctx context.Context, c client.Client, namespace string, needs Needs) (
 	}
 	known := make([]view.Cluster, 0, len(clusters))
 	for i := range clusters {
-		cluster := view.Of(&clusters[i], nil)
+		cluster := view.FromCluster(&clusters[i], nil)
 		cluster.Decisions, cluster.Scores = counts[cluster.Name], scores[cluster.Name]
 		known = append(known, cluster)
 	}
-	s.Clusters = view.New(known...)
+	s.Clusters = view.NewFleet(known...)
 	return s, nil
 }
 
 // ReadSets reads those sets that are bound and not known yet. One that is not
 // there is left out.
-func (s *State) ReadSets(ctx context.Context, c client.Client) error {
+func (s *NamespaceState) ReadSets(ctx context.Context, c client.Client) error {
 	var known []clusterv1beta2.ManagedClusterSetBinding
 	for i := range s.Bindings {
 		name := s.Bindings[i].Spec.ClusterSet
@@ -118,7 +118,7 @@ func (s *State) ReadSets(ctx context.Context, c client.Client) error {
 		case err == nil:
 			s.Sets[name] = set
 		case !apierrors.IsNotFound(err):
-			if err := s.unread(err, "ManagedClusterSet "+name, "its clusters do not count here"); err != nil {
+			if err := s.recordUnread(err, "ManagedClusterSet "+name, "its clusters do not count here"); err != nil {
 				return err
 			}
 			continue
@@ -131,23 +131,23 @@ func (s *State) ReadSets(ctx context.Context, c client.Client) error {
 
 // readDecisions reads the decisions of the namespace, and returns how many
 // decisions of all namespaces list each cluster.
-func (s *State) readDecisions(ctx context.Context, c client.Client, namespace string, everywhere bool) (map[string]int, error) {
+func (s *NamespaceState) readDecisions(ctx context.Context, c client.Client, namespace string, everywhere bool) (map[string]int, error) {
 	items := func(l *clusterv1beta1.PlacementDecisionList) []clusterv1beta1.PlacementDecision { return l.Items }
 	var decisions []clusterv1beta1.PlacementDecision
 	var err error
 	if everywhere {
-		decisions, err = hub.List(ctx, c, items)
+		decisions, err = hub.ListAllPages(ctx, c, items)
 		if err != nil {
 			everywhere = false
-			if err := s.unread(err, "PlacementDecisions of other namespaces", "Balance counts only those of namespace "+namespace+" here"); err != nil {
+			if err := s.recordUnread(err, "PlacementDecisions of other namespaces", "Balance counts only those of namespace "+namespace+" here"); err != nil {
 				return nil, err
 			}
 		}
 	}
 	if !everywhere {
-		decisions, err = hub.List(ctx, c, items, client.InNamespace(namespace))
+		decisions, err = hub.ListAllPages(ctx, c, items, client.InNamespace(namespace))
 		if err != nil {
-			return nil, s.unread(err, "PlacementDecisions", "this is what would be chosen if nothing were chosen yet")
+			return nil, s.recordUnread(err, "PlacementDecisions", "this is what would be chosen if nothing were chosen yet")
 		}
 	}
 	counts := map[string]int{}
@@ -163,14 +163,14 @@ func (s *State) readDecisions(ctx context.Context, c client.Client, namespace st
 }
 
 // readScores returns the scores of add-ons by the names of the clusters.
-func (s *State) readScores(ctx context.Context, c client.Client, needed bool) (map[string]map[view.ScoreName]view.Score, error) {
+func (s *NamespaceState) readScores(ctx context.Context, c client.Client, needed bool) (map[string]map[view.ScoreName]view.Score, error) {
 	if !needed {
 		return nil, nil
 	}
-	list, err := hub.List(ctx, c,
+	list, err := hub.ListAllPages(ctx, c,
 		func(l *clusterv1alpha1.AddOnPlacementScoreList) []clusterv1alpha1.AddOnPlacementScore { return l.Items })
 	if err != nil {
-		return nil, s.unread(err, "AddOnPlacementScores", "the scores of add-ons are 0 here")
+		return nil, s.recordUnread(err, "AddOnPlacementScores", "the scores of add-ons are 0 here")
 	}
 	scores := map[string]map[view.ScoreName]view.Score{}
 	for i := range list {
@@ -183,8 +183,8 @@ func (s *State) readScores(ctx context.Context, c client.Client, needed bool) (m
 	return scores, nil
 }
 
-// unread notes that the user may not read something. Other errors are returned.
-func (s *State) unread(err error, what, consequence string) error {
+// recordUnread notes that the user may not read something. Other errors are returned.
+func (s *NamespaceState) recordUnread(err error, what, consequence string) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -192,9 +192,9 @@ func (s *State) unread(err error, what, consequence string) error {
 	return nil
 }
 
-// Bound returns the sets that are bound to the namespace, and what is wrong with
+// BoundSets returns the sets that are bound to the namespace, and what is wrong with
 // bindings that do not count.
-func (s *State) Bound() (bound []scheduler.Set, problems []string) {
+func (s *NamespaceState) BoundSets() (bound []scheduler.ClusterSet, problems []string) {
 	for i := range s.Bindings {
 		binding := &s.Bindings[i]
 		set, found := s.Sets[binding.Spec.ClusterSet]
@@ -207,7 +207,7 @@ func (s *State) Bound() (bound []scheduler.Set, problems []string) {
 			problems = append(problems, fmt.Sprintf("ManagedClusterSetBinding %s does not count: %v", binding.Name, err))
 			continue
 		}
-		bound = append(bound, scheduler.Set{Name: set.Name, Clusters: selector})
+		bound = append(bound, scheduler.ClusterSet{Name: set.Name, Clusters: selector})
 	}
 	return bound, problems
 }

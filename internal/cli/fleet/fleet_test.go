@@ -79,15 +79,15 @@ func readableHub(t *testing.T, forbids func(object runtime.Object, namespace str
 }
 
 func TestReadAll(t *testing.T) {
-	s, err := Read(t.Context(), readableHub(t, func(runtime.Object, string) bool { return false }), "team-a", Needs{Scores: true, Counts: true})
+	s, err := ReadNamespaceState(t.Context(), readableHub(t, func(runtime.Object, string) bool { return false }), "team-a", Needs{Scores: true, Counts: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _ := s.Clusters.Cluster("a")
+	c, _ := s.Clusters.ClusterNamed("a")
 	if c.Decisions != 2 || c.Scores[view.ScoreName{Resource: "load", Score: "free"}].Value != 7 || len(s.Unread) > 0 || len(s.Decisions) != 1 {
 		t.Errorf("the state is %+v with cluster %+v", s, c)
 	}
-	bound, problems := s.Bound()
+	bound, problems := s.BoundSets()
 	if len(bound) != 1 || bound[0].Name != "apps" || len(problems) != 1 || !strings.Contains(problems[0], "\"gone\" was not found") {
 		t.Errorf("bound are %+v, with problems %q", bound, problems)
 	}
@@ -125,18 +125,18 @@ func TestWhatMayNotBeReadIsNamed(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s, err := Read(t.Context(), readableHub(t, tc.forbids), "team-a", Needs{Scores: true, Counts: true})
+			s, err := ReadNamespaceState(t.Context(), readableHub(t, tc.forbids), "team-a", Needs{Scores: true, Counts: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, _ := s.Clusters.Cluster("a")
+			c, _ := s.Clusters.ClusterNamed("a")
 			matches := slices.EqualFunc(tc.want, s.Unread, func(want, got string) bool { return strings.HasPrefix(got, want) })
 			if !matches || c.Decisions != tc.counts {
 				t.Errorf("unread is %q, want %q; the cluster is chosen %d times, want %d", s.Unread, tc.want, c.Decisions, tc.counts)
 			}
 		})
 	}
-	_, err := Read(t.Context(), readableHub(t, func(o runtime.Object, _ string) bool { _, is := o.(*clusterv1.ManagedClusterList); return is }), "team-a", Needs{})
+	_, err := ReadNamespaceState(t.Context(), readableHub(t, func(o runtime.Object, _ string) bool { _, is := o.(*clusterv1.ManagedClusterList); return is }), "team-a", Needs{})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("without the clusters there is nothing to tell, but the error is %v", err)
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 func newClusters(session *hub.Session) *cobra.Command {
-	l := &listing{session: session, kind: clusterv1.GroupVersion.WithKind("ManagedCluster"), resource: "clusters"}
+	l := &listCommand{session: session, kind: clusterv1.GroupVersion.WithKind("ManagedCluster"), resource: "clusters"}
 	l.table = l.clusterTable
 	cmd := &cobra.Command{
 		Use:     "clusters [NAME...]",
@@ -45,14 +45,14 @@ func newClusters(session *hub.Session) *cobra.Command {
 
   # One cluster, as it is on the hub
   capstan get clusters member1 -o yaml`,
-		ValidArgsFunction: complete.Clusters(session),
-		RunE:              func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), "", args) },
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return l.runList(cmd.Context(), "", args) },
 	}
 	l.addFlags(cmd)
 	return cmd
 }
 
-func (l *listing) clusterTable(ctx context.Context, c client.Client, objects []unstructured.Unstructured) (*metav1.Table, error) {
+func (l *listCommand) clusterTable(ctx context.Context, c client.Client, objects []unstructured.Unstructured) (*metav1.Table, error) {
 	const wide = 1
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name"},
@@ -67,34 +67,34 @@ func (l *listing) clusterTable(ctx context.Context, c client.Client, objects []u
 		{Name: "Endpoint", Type: "string", Priority: wide},
 		{Name: "Reason", Type: "string", Priority: wide},
 	}}
-	connections, err := hub.Connections(ctx, c)
+	connections, err := hub.ConnectionsByName(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	for _, object := range objects {
-		cluster, err := decode[clusterv1.ManagedCluster](object)
+		cluster, err := decodeObject[clusterv1.ManagedCluster](object)
 		if err != nil {
 			return nil, err
 		}
-		f := view.Of(cluster, connections[cluster.Name])
-		state := health.Cluster(cluster)
+		f := view.FromCluster(cluster, connections[cluster.Name])
+		state := health.ClusterReadiness(cluster)
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
-			cluster.Name, orNone(f.Version), string(f.Mode), string(state.Ready), l.age(cluster.CreationTimestamp),
-			nodes(f.Nodes), orNone(strings.Join(f.Zones, ",")), orNone(f.Region), orNone(f.Provider), orNone(strings.Join(f.Endpoints, ",")), orNone(state.Reason),
+			cluster.Name, orNone(f.Version), string(f.Mode), string(state.Ready), l.formatAge(cluster.CreationTimestamp),
+			formatNodeCount(f.Nodes), orNone(strings.Join(f.Zones, ",")), orNone(f.Region), orNone(f.Provider), orNone(strings.Join(f.Endpoints, ",")), orNone(state.Reason),
 		}})
 	}
 	return table, nil
 }
 
-// nodes is how many nodes are ready, and how many there are.
-func nodes(summary *view.Nodes) string {
+// formatNodeCount is how many nodes are ready, and how many there are.
+func formatNodeCount(summary *view.Nodes) string {
 	if summary == nil {
 		return orNone("")
 	}
 	return fmt.Sprintf("%d/%d", summary.Ready, summary.Total)
 }
 
-// age is how long ago something was, as kubectl says it.
-func (l *listing) age(since metav1.Time) string {
+// formatAge is how long ago something was, as kubectl says it.
+func (l *listCommand) formatAge(since metav1.Time) string {
 	return duration.HumanDuration(l.session.Clock.Since(since.Time))
 }

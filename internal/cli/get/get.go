@@ -32,8 +32,8 @@ import (
 // pageSize is the number of objects that one request for a list asks for.
 const pageSize = 500
 
-// New returns the command "get".
-func New(session *hub.Session) *cobra.Command {
+// NewGetCommand returns the command "get".
+func NewGetCommand(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
 		Short: "List clusters, works or placements, or objects on the hub and in clusters",
@@ -43,8 +43,8 @@ func New(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-// listing is what the lists have in common.
-type listing struct {
+// listCommand is what the lists have in common.
+type listCommand struct {
 	session   *hub.Session
 	selector  string
 	noHeaders bool
@@ -61,7 +61,7 @@ type listing struct {
 	table func(context.Context, client.Client, []unstructured.Unstructured) (*metav1.Table, error)
 }
 
-func (l *listing) addFlags(cmd *cobra.Command) {
+func (l *listCommand) addFlags(cmd *cobra.Command) {
 	l.printing = genericclioptions.NewPrintFlags("")
 	l.printing.OutputFormat = &l.output
 	l.printing.JSONYamlPrintFlags.AddFlags(cmd)
@@ -78,8 +78,8 @@ func (l *listing) addFlags(cmd *cobra.Command) {
 	})
 }
 
-// run prints the objects of these names, or all if there is none.
-func (l *listing) run(ctx context.Context, namespace string, names []string) error {
+// runList prints the objects of these names, or all if there is none.
+func (l *listCommand) runList(ctx context.Context, namespace string, names []string) error {
 	selector, err := labels.Parse(l.selector)
 	if err != nil {
 		return exit.UsageError("--selector: %w", err)
@@ -91,15 +91,15 @@ func (l *listing) run(ctx context.Context, namespace string, names []string) err
 	if err != nil {
 		return err
 	}
-	c, err := l.session.Connect()
+	c, err := l.session.ConnectHub()
 	if err != nil {
 		return err
 	}
 	options := &client.ListOptions{Namespace: namespace, LabelSelector: selector, Limit: pageSize}
 	if l.watch {
-		return l.follow(ctx, c, names, options)
+		return l.followObjects(ctx, c, names, options)
 	}
-	objects, missing, err := l.fetch(ctx, c, names, options)
+	objects, missing, err := l.fetchObjects(ctx, c, names, options)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (l *listing) run(ctx context.Context, namespace string, names []string) err
 		if err != nil {
 			return fmt.Errorf("print %s: %w", l.resource, err)
 		}
-	} else if err := l.print(printer, objects, len(names) == 1); err != nil {
+	} else if err := l.printObjects(printer, objects, len(names) == 1); err != nil {
 		return fmt.Errorf("print %s: %w", l.resource, err)
 	}
 	if len(objects) == 0 && len(names) == 0 && l.isTable() {
@@ -122,7 +122,7 @@ func (l *listing) run(ctx context.Context, namespace string, names []string) err
 }
 
 // sayNone says that there is nothing, where a table would be.
-func (l *listing) sayNone(namespace string) {
+func (l *listCommand) sayNone(namespace string) {
 	if namespace != "" {
 		fmt.Fprintf(l.session.ErrOut, "No %s found %s %s.\n", l.resource, l.within, namespace)
 		return
@@ -130,9 +130,9 @@ func (l *listing) sayNone(namespace string) {
 	fmt.Fprintf(l.session.ErrOut, "No %s found.\n", l.resource)
 }
 
-func (l *listing) isTable() bool { return l.output == "" || l.output == "wide" }
+func (l *listCommand) isTable() bool { return l.output == "" || l.output == "wide" }
 
-func (l *listing) printer() (printers.ResourcePrinter, error) {
+func (l *listCommand) printer() (printers.ResourcePrinter, error) {
 	if l.isTable() {
 		return printers.NewTablePrinter(printers.PrintOptions{NoHeaders: l.noHeaders, Wide: l.output == "wide"}), nil
 	}
@@ -157,17 +157,17 @@ func printYAML(object runtime.Object, to io.Writer) error {
 	return err //nolint:wrapcheck // who prints says what
 }
 
-// fetch returns the objects in the order of their namespaces and names, or in
+// fetchObjects returns the objects in the order of their namespaces and names, or in
 // that of the names given, and an error for each name that does not exist.
-func (l *listing) fetch(
+func (l *listCommand) fetchObjects(
 	ctx context.Context, c client.Client, names []string, options *client.ListOptions,
 ) (objects []unstructured.Unstructured, missing []error, err error) {
 	for _, name := range names {
 		object := unstructured.Unstructured{}
 		object.SetGroupVersionKind(l.kind)
 		err := c.Get(ctx, client.ObjectKey{Namespace: options.Namespace, Name: name}, &object)
-		if apierrors.IsNotFound(err) && hub.Served(err) {
-			missing = append(missing, l.missing(options.Namespace, name))
+		if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
+			missing = append(missing, l.missingError(options.Namespace, name))
 			continue
 		}
 		if err != nil {
@@ -195,7 +195,7 @@ func (l *listing) fetch(
 	return objects, nil, nil
 }
 
-func (l *listing) missing(namespace, name string) error {
+func (l *listCommand) missingError(namespace, name string) error {
 	one := strings.TrimSuffix(l.resource, "s")
 	if namespace != "" {
 		return exit.Next(fmt.Errorf("there is no %s %q %s %q", one, name, l.within, namespace), "\"capstan get %s -n %s\" lists those that there are.", l.resource, namespace)
@@ -203,9 +203,9 @@ func (l *listing) missing(namespace, name string) error {
 	return exit.Next(fmt.Errorf("there is no %s %q", one, name), "\"capstan get %s\" lists those that there are.", l.resource)
 }
 
-// print prints the objects themselves: one alone if it was asked for by its
+// printObjects prints the objects themselves: one alone if it was asked for by its
 // name, else a list.
-func (l *listing) print(printer printers.ResourcePrinter, objects []unstructured.Unstructured, alone bool) error {
+func (l *listCommand) printObjects(printer printers.ResourcePrinter, objects []unstructured.Unstructured, alone bool) error {
 	if alone {
 		if len(objects) == 0 {
 			return nil
@@ -218,8 +218,8 @@ func (l *listing) print(printer printers.ResourcePrinter, objects []unstructured
 	return printer.PrintObj(list, l.session.Out)
 }
 
-// decode fills a typed object from what the API server sent.
-func decode[T any](object unstructured.Unstructured) (*T, error) {
+// decodeObject fills a typed object from what the API server sent.
+func decodeObject[T any](object unstructured.Unstructured) (*T, error) {
 	into := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
 		return nil, fmt.Errorf("decode %s %s: %w", object.GetKind(), object.GetName(), err)

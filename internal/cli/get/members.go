@@ -45,8 +45,8 @@ const (
 	unreadable = "The status is left out, as what the cluster reports is no JSON, or nested too deeply."
 )
 
-// row is an object on the hub or in a cluster, in the form that scripts read.
-type row struct {
+// objectRow is an object on the hub or in a cluster, in the form that scripts read.
+type objectRow struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	// Cluster is that of the object, or <hub>.
@@ -60,31 +60,31 @@ type row struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-func (r row) brief() string { return health.Brief(r.Status) }
+func (r objectRow) briefStatus() string { return health.BriefStatus(r.Status) }
 
-// place has the row of the hub first.
-func (r row) place() int {
+// rowOrder has the row of the hub first.
+func (r objectRow) rowOrder() int {
 	if r.Cluster == onHub {
 		return 0
 	}
 	return 1
 }
 
-// reading is what is read for a list.
-type reading struct {
-	*objects
+// objectReading is what is read for a list.
+type objectReading struct {
+	*objectsCommand
 
 	client client.Client
-	rows   []row
+	rows   []objectRow
 	// selected are the names of objects of the hub that have the labels.
 	selected map[client.ObjectKey]bool
 	unread   []string
 }
 
-// read reads the objects of the hub, and what it knows of those in clusters.
-func (r *reading) read(ctx context.Context) error {
+// readRows reads the objects of the hub, and what it knows of those in clusters.
+func (r *objectReading) readRows(ctx context.Context) error {
 	if r.scope != scopeMembers || !r.labels.Empty() {
-		if err := r.hub(ctx); err != nil {
+		if err := r.readHubObjects(ctx); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (r *reading) read(ctx context.Context) error {
 	if r.scope == scopeMembers {
 		r.rows = nil
 	}
-	for _, step := range []func(context.Context) error{r.known, r.bindings, r.works} {
+	for _, step := range []func(context.Context) error{r.checkClustersExist, r.readBindings, r.readWorks} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -102,8 +102,8 @@ func (r *reading) read(ctx context.Context) error {
 	return nil
 }
 
-// hub reads the objects of the hub.
-func (r *reading) hub(ctx context.Context) error {
+// readHubObjects reads the objects of the hub.
+func (r *objectReading) readHubObjects(ctx context.Context) error {
 	r.selected = map[client.ObjectKey]bool{}
 	add := func(object *unstructured.Unstructured) {
 		created := object.GetCreationTimestamp()
@@ -112,7 +112,7 @@ func (r *reading) hub(ctx context.Context) error {
 			status = nil
 		}
 		r.selected[client.ObjectKeyFromObject(object)] = true
-		r.rows = append(r.rows, row{Namespace: object.GetNamespace(), Name: object.GetName(), Cluster: onHub, Adoption: unknown, Status: status, Created: &created})
+		r.rows = append(r.rows, objectRow{Namespace: object.GetNamespace(), Name: object.GetName(), Cluster: onHub, Adoption: unknown, Status: status, Created: &created})
 	}
 	for _, name := range r.names {
 		object := &unstructured.Unstructured{}
@@ -131,11 +131,11 @@ func (r *reading) hub(ctx context.Context) error {
 	return hub.VisitObjects(ctx, r.client, r.mapping.GroupVersionKind, add, client.InNamespace(r.namespace), client.MatchingLabelsSelector{Selector: r.labels})
 }
 
-// known finds out whether there are the clusters that are named.
-func (r *reading) known(ctx context.Context) error {
+// checkClustersExist finds out whether there are the clusters that are named.
+func (r *objectReading) checkClustersExist(ctx context.Context) error {
 	for _, name := range r.clusters {
 		err := r.client.Get(ctx, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})
-		if apierrors.IsNotFound(err) && hub.Served(err) {
+		if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
 			return exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are.")
 		}
 		if err != nil && !apierrors.IsForbidden(err) {
@@ -145,15 +145,15 @@ func (r *reading) known(ctx context.Context) error {
 	return nil
 }
 
-// wants tells whether an object of a cluster is asked for.
-func (r *reading) wants(kind schema.GroupKind, namespace, name, cluster string) bool {
+// isWanted reports whether an object of a cluster is asked for.
+func (r *objectReading) isWanted(kind schema.GroupKind, namespace, name, cluster string) bool {
 	return kind == r.mapping.GroupVersionKind.GroupKind() && (r.namespace == "" || r.namespace == namespace) &&
 		(len(r.names) == 0 || slices.Contains(r.names, name)) && (len(r.clusters) == 0 || slices.Contains(r.clusters, cluster))
 }
 
-// forbidden notes that the user may not read something. A hub without policies has
+// recordForbidden notes that the user may not read something. A hub without policies has
 // no bindings. Other errors are returned.
-func (r *reading) forbidden(err error, what, consequence string) error {
+func (r *objectReading) recordForbidden(err error, what, consequence string) error {
 	switch {
 	case apierrors.IsForbidden(err):
 		r.unread = append(r.unread, fmt.Sprintf("%s (%s)", what, consequence))
@@ -165,27 +165,27 @@ func (r *reading) forbidden(err error, what, consequence string) error {
 	}
 }
 
-// bindings reads what has become of objects that policies send.
-func (r *reading) bindings(ctx context.Context) error {
+// readBindings reads what has become of objects that policies send.
+func (r *objectReading) readBindings(ctx context.Context) error {
 	add := func(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) {
-		r.binding(spec, status)
+		r.addBindingRows(spec, status)
 	}
 	if r.mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		some, err := hub.List(ctx, r.client, func(l *workv1alpha2.ResourceBindingList) []workv1alpha2.ResourceBinding { return l.Items }, client.InNamespace(r.namespace))
+		some, err := hub.ListAllPages(ctx, r.client, func(l *workv1alpha2.ResourceBindingList) []workv1alpha2.ResourceBinding { return l.Items }, client.InNamespace(r.namespace))
 		for i := range some {
 			add(&some[i].Spec, &some[i].Status)
 		}
-		return r.forbidden(err, "ResourceBindings", "objects that policies send are not listed")
+		return r.recordForbidden(err, "ResourceBindings", "objects that policies send are not listed")
 	}
-	all, err := hub.List(ctx, r.client, func(l *workv1alpha2.ClusterResourceBindingList) []workv1alpha2.ClusterResourceBinding { return l.Items })
+	all, err := hub.ListAllPages(ctx, r.client, func(l *workv1alpha2.ClusterResourceBindingList) []workv1alpha2.ClusterResourceBinding { return l.Items })
 	for i := range all {
 		add(&all[i].Spec, &all[i].Status)
 	}
-	return r.forbidden(err, "ClusterResourceBindings", "objects that policies send are not listed")
+	return r.recordForbidden(err, "ClusterResourceBindings", "objects that policies send are not listed")
 }
 
-// binding adds a row for each cluster of a binding.
-func (r *reading) binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) {
+// addBindingRows adds a row for each cluster of a binding.
+func (r *objectReading) addBindingRows(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) {
 	of := spec.Resource
 	kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind).GroupKind()
 	if !r.labels.Empty() && !r.selected[client.ObjectKey{Namespace: of.Namespace, Name: of.Name}] {
@@ -204,10 +204,10 @@ func (r *reading) binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1
 		reported[item.ClusterName] = item
 	}
 	for cluster, item := range reported {
-		if !r.wants(kind, of.Namespace, of.Name, cluster) {
+		if !r.isWanted(kind, of.Namespace, of.Name, cluster) {
 			continue
 		}
-		told := row{Namespace: of.Namespace, Name: of.Name, Cluster: cluster, Adoption: adoption(item.Applied, item.AppliedMessage), Health: string(item.Health), Reason: item.AppliedMessage}
+		told := objectRow{Namespace: of.Namespace, Name: of.Name, Cluster: cluster, Adoption: adoption(item.Applied, item.AppliedMessage), Health: string(item.Health), Reason: item.AppliedMessage}
 		if item.Status != nil {
 			told.Status = item.Status.Raw
 		}
@@ -215,7 +215,7 @@ func (r *reading) binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1
 	}
 }
 
-// adoption tells whether an object in a cluster is managed from the hub.
+// adoption reports whether an object in a cluster is managed from the hub.
 func adoption(applied bool, message string) string {
 	switch {
 	case applied:
@@ -227,8 +227,8 @@ func adoption(applied bool, message string) string {
 	}
 }
 
-// works reads what has become of objects that somebody sends without a policy.
-func (r *reading) works(ctx context.Context) error {
+// readWorks reads what has become of objects that somebody sends without a policy.
+func (r *objectReading) readWorks(ctx context.Context) error {
 	namespaces := r.clusters
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
@@ -238,17 +238,17 @@ func (r *reading) works(ctx context.Context) error {
 		return fmt.Errorf("select works: %w", err)
 	}
 	for _, namespace := range namespaces {
-		found, err := hub.List(ctx, r.client, func(l *workv1.ManifestWorkList) []workv1.ManifestWork { return l.Items },
+		found, err := hub.ListAllPages(ctx, r.client, func(l *workv1.ManifestWorkList) []workv1.ManifestWork { return l.Items },
 			client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: notOfBindings})
 		what := "ManifestWorks"
 		if namespace != "" {
 			what += " of cluster " + namespace
 		}
-		if err := r.forbidden(err, what, "objects that are sent without a policy are not listed"); err != nil {
+		if err := r.recordForbidden(err, what, "objects that are sent without a policy are not listed"); err != nil {
 			return err
 		}
 		for i := range found {
-			if err := r.work(&found[i]); err != nil {
+			if err := r.addWorkRows(&found[i]); err != nil {
 				return err
 			}
 		}
@@ -256,28 +256,28 @@ func (r *reading) works(ctx context.Context) error {
 	return nil
 }
 
-// work adds a row for each object of a work.
-func (r *reading) work(work *workv1.ManifestWork) error {
+// addWorkRows adds a row for each object of a work.
+func (r *objectReading) addWorkRows(work *workv1.ManifestWork) error {
 	for i, manifest := range work.Spec.Workload.Manifests {
 		object := &metav1.PartialObjectMetadata{}
 		if err := json.Unmarshal(manifest.Raw, object); err != nil {
 			return fmt.Errorf("decode manifest %d of work %s of cluster %s: %w", i, work.Name, work.Namespace, err)
 		}
-		if !r.wants(object.GroupVersionKind().GroupKind(), object.Namespace, object.Name, work.Namespace) || !r.labels.Matches(labels.Set(object.Labels)) {
+		if !r.isWanted(object.GroupVersionKind().GroupKind(), object.Namespace, object.Name, work.Namespace) || !r.labels.Matches(labels.Set(object.Labels)) {
 			continue
 		}
-		told := row{Namespace: object.Namespace, Name: object.Name, Cluster: work.Namespace, Adoption: unknown}
+		told := objectRow{Namespace: object.Namespace, Name: object.Name, Cluster: work.Namespace, Adoption: unknown}
 		at := slices.IndexFunc(work.Status.ResourceStatus.Manifests, func(m workv1.ManifestCondition) bool { return int(m.ResourceMeta.Ordinal) == i })
 		if at >= 0 {
-			told.reported(&work.Status.ResourceStatus.Manifests[at])
+			told.setReported(&work.Status.ResourceStatus.Manifests[at])
 		}
 		r.rows = append(r.rows, told)
 	}
 	return nil
 }
 
-// reported notes what the agent says of an object.
-func (r *row) reported(m *workv1.ManifestCondition) {
+// setReported notes what the agent says of an object.
+func (r *objectRow) setReported(m *workv1.ManifestCondition) {
 	if applied := meta.FindStatusCondition(m.Conditions, workv1.ManifestConditionApplied); applied != nil {
 		r.Adoption = adoption(applied.Status == metav1.ConditionTrue, applied.Message)
 		if applied.Status != metav1.ConditionTrue {
@@ -314,7 +314,7 @@ func (r *row) reported(m *workv1.ManifestCondition) {
 // anybody from reading of other clusters.
 func readStatus(text string) json.RawMessage {
 	var status any
-	if err := utiljson.Unmarshal([]byte(text), &status); err != nil || depth(status) > depthMax {
+	if err := utiljson.Unmarshal([]byte(text), &status); err != nil || valueDepth(status) > depthMax {
 		return nil
 	}
 	// Written anew, it has nothing that only some readers of JSON take.
@@ -325,17 +325,17 @@ func readStatus(text string) json.RawMessage {
 	return raw
 }
 
-// depth is how many objects and lists of a value are within each other.
-func depth(value any) int {
+// valueDepth is how many objects and lists of a value are within each other.
+func valueDepth(value any) int {
 	deepest := 0
 	switch value := value.(type) {
 	case map[string]any:
 		for _, field := range value {
-			deepest = max(deepest, depth(field))
+			deepest = max(deepest, valueDepth(field))
 		}
 	case []any:
 		for _, item := range value {
-			deepest = max(deepest, depth(item))
+			deepest = max(deepest, valueDepth(item))
 		}
 	default:
 		return 0
@@ -343,11 +343,11 @@ func depth(value any) int {
 	return deepest + 1
 }
 
-// sorted returns the rows by namespace, name and cluster, that of the hub first.
-func (r *reading) sorted() []row {
-	rows := append([]row{}, r.rows...)
-	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.place(), b.place()), cmp.Compare(a.Cluster, b.Cluster))
+// sortedRows returns the rows by namespace, name and cluster, that of the hub first.
+func (r *objectReading) sortedRows() []objectRow {
+	rows := append([]objectRow{}, r.rows...)
+	slices.SortFunc(rows, func(a, b objectRow) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.rowOrder(), b.rowOrder()), cmp.Compare(a.Cluster, b.Cluster))
 	})
 	return rows
 }

@@ -53,13 +53,13 @@ func TestWhatOneClusterReportsKeepsNobodyFromReadingTheOthers(t *testing.T) {
 			t.Run(format+" "+name, func(t *testing.T) {
 				var printed bytes.Buffer
 				session := hub.NewSession(genericiooptions.IOStreams{Out: &printed, ErrOut: &bytes.Buffer{}}, clocktesting.NewFakePassiveClock(metav1.Now().Time))
-				r := &reading{objects: &objects{session: session, scope: scopeMembers, output: format, mapping: deployments, labels: labels.Everything()}}
+				r := &objectReading{objectsCommand: &objectsCommand{session: session, scope: scopeMembers, output: format, mapping: deployments, labels: labels.Everything()}}
 				for _, work := range []*workv1.ManifestWork{workReporting("bad", status), workReporting(good, `{"replicas":2}`)} {
-					if err := r.work(work); err != nil {
+					if err := r.addWorkRows(work); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if err := r.tell(r); err != nil {
+				if err := r.reportRows(r); err != nil {
 					t.Fatalf("what one cluster reports ends the command: %v", err)
 				}
 				var read struct {

@@ -37,8 +37,8 @@ func scopes() []string { return []string{scopeHub, scopeMembers, scopeAll} }
 // onHub is the cluster of the rows of the hub. No cluster can have this name.
 const onHub = "<hub>"
 
-// objects is one call of the command for objects of any kind.
-type objects struct {
+// objectsCommand is one call of the command for objects of any kind.
+type objectsCommand struct {
 	session   *hub.Session
 	scope     string
 	clusters  []string
@@ -56,7 +56,7 @@ type objects struct {
 
 // addObjects makes get itself the command for all kinds that have none of their own.
 func addObjects(get *cobra.Command, session *hub.Session) {
-	o := &objects{session: session}
+	o := &objectsCommand{session: session}
 	get.Use = "get KIND [NAME...] [-s karmada|members|all]"
 	get.Long = "Lists objects of any kind: those on the hub, and with -s members or -s all those that it has sent to clusters, whether by policies or in " +
 		"works. Members are not asked: of an object in a cluster, the table has what the cluster has reported to the hub. \"-\" is what the hub does not know, " +
@@ -83,7 +83,7 @@ func addObjects(get *cobra.Command, session *hub.Session) {
 		if len(o.clusters) > 0 && !cmd.Flags().Changed("operation-scope") {
 			o.scope = scopeMembers
 		}
-		return o.run(cmd.Context(), args)
+		return o.runGetObjects(cmd.Context(), args)
 	}
 	session.AddServerFlag(get.Flags())
 	flags := get.Flags()
@@ -96,15 +96,15 @@ func addObjects(get *cobra.Command, session *hub.Session) {
 	flags.StringVarP(&o.output, "output", "o", "", "Output format. One of: ("+strings.Join(objectFormats(), ", ")+")")
 	// The flags are there and have no other function: there is no error to expect.
 	_ = get.RegisterFlagCompletionFunc("operation-scope", cobra.FixedCompletions(scopes(), cobra.ShellCompDirectiveNoFileComp))
-	_ = get.RegisterFlagCompletionFunc("clusters", complete.Clusters(session))
+	_ = get.RegisterFlagCompletionFunc("clusters", complete.ClusterNamesCompletion(session))
 	_ = get.RegisterFlagCompletionFunc("namespace", complete.PlacementNamespaces(session))
 	_ = get.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(objectFormats(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 func objectFormats() []string { return []string{"wide", "json", "yaml", "name"} }
 
-// check finds out whether the flags make sense.
-func (o *objects) check() error {
+// checkFlags finds out whether the flags make sense.
+func (o *objectsCommand) checkFlags() error {
 	switch {
 	case !slices.Contains(scopes(), o.scope):
 		return exit.UsageError("--operation-scope: there is no scope %q; there are %s. The address of the hub's API server is --server here", o.scope, strings.Join(scopes(), ", "))
@@ -141,20 +141,20 @@ func kindAndNames(args []string) (kind string, names []string, err error) {
 	return kind, names, nil
 }
 
-func (o *objects) run(ctx context.Context, args []string) error {
+func (o *objectsCommand) runGetObjects(ctx context.Context, args []string) error {
 	kind, names, err := kindAndNames(args)
 	if err != nil {
 		return err
 	}
 	o.names = names
-	if err := o.check(); err != nil {
+	if err := o.checkFlags(); err != nil {
 		return err
 	}
 	kinds, err := o.session.ConnectAny()
 	if err != nil {
 		return err
 	}
-	if o.mapping, err = kinds.Find(kind); err != nil {
+	if o.mapping, err = kinds.FindMapping(kind); err != nil {
 		return err
 	}
 	switch {
@@ -163,19 +163,19 @@ func (o *objects) run(ctx context.Context, args []string) error {
 			return exit.UsageError("%s are in no namespace: leave out -n", o.mapping.Resource.Resource)
 		}
 	case !o.all:
-		o.namespace = cmp.Or(o.namespace, o.session.Namespace(), metav1.NamespaceDefault)
+		o.namespace = cmp.Or(o.namespace, o.session.ContextNamespace(), metav1.NamespaceDefault)
 	}
-	r := &reading{objects: o, client: kinds.Client}
-	if err := r.read(ctx); err != nil {
+	r := &objectReading{objectsCommand: o, client: kinds.Client}
+	if err := r.readRows(ctx); err != nil {
 		return err
 	}
-	return o.tell(r)
+	return o.reportRows(r)
 }
 
-// tell prints what was found, and says what is not known.
-func (o *objects) tell(r *reading) error {
-	rows := r.sorted()
-	if err := o.print(rows); err != nil {
+// reportRows prints what was found, and says what is not known.
+func (o *objectsCommand) reportRows(r *objectReading) error {
+	rows := r.sortedRows()
+	if err := o.printRows(rows); err != nil {
 		return err
 	}
 	if len(rows) == 0 && len(o.names) == 0 && (o.output == "" || o.output == "wide") {
@@ -189,14 +189,14 @@ func (o *objects) tell(r *reading) error {
 	}
 	var missing []error
 	for _, name := range o.names {
-		if !slices.ContainsFunc(rows, func(r row) bool { return r.Name == name }) {
-			missing = append(missing, o.missing(name))
+		if !slices.ContainsFunc(rows, func(r objectRow) bool { return r.Name == name }) {
+			missing = append(missing, o.missingError(name))
 		}
 	}
 	return errors.Join(missing...)
 }
 
-func (o *objects) missing(name string) error {
+func (o *objectsCommand) missingError(name string) error {
 	kind := strings.ToLower(o.mapping.GroupVersionKind.Kind)
 	where := "on the hub"
 	next := fmt.Sprintf("capstan get %s", o.mapping.Resource.GroupResource())
@@ -214,7 +214,7 @@ func (o *objects) missing(name string) error {
 	return exit.Next(fmt.Errorf("there is no %s %q %s", kind, name, where), "%q lists those that there are.", next)
 }
 
-func (o *objects) print(rows []row) error {
+func (o *objectsCommand) printRows(rows []objectRow) error {
 	switch o.output {
 	case "json", "yaml":
 		return output.Format(o.output).Print(o.session.Out, map[string]any{"items": rows}, nil)
@@ -227,29 +227,29 @@ func (o *objects) print(rows []row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := io.WriteString(o.session.Out, columns.Text(o.table(rows)))
+	_, err := io.WriteString(o.session.Out, columns.FormatTable(o.tableLines(rows)))
 	return err
 }
 
-// table has a line for each row.
-func (o *objects) table(rows []row) [][]string {
+// tableLines has a line for each row.
+func (o *objectsCommand) tableLines(rows []objectRow) [][]string {
 	var lines [][]string
 	if !o.noHeaders {
-		lines = append(lines, o.cells("NAMESPACE", "NAME", "CLUSTER", "ADOPTION", "STATUS", "HEALTH", "AGE", "REASON"))
+		lines = append(lines, o.selectCells("NAMESPACE", "NAME", "CLUSTER", "ADOPTION", "STATUS", "HEALTH", "AGE", "REASON"))
 	}
 	for _, r := range rows {
 		age := unknown
 		if r.Created != nil {
 			age = duration.HumanDuration(o.session.Clock.Since(r.Created.Time))
 		}
-		lines = append(lines, o.cells(r.Namespace, r.Name, r.Cluster, r.Adoption, cmp.Or(r.brief(), unknown), cmp.Or(r.Health, unknown), age,
+		lines = append(lines, o.selectCells(r.Namespace, r.Name, r.Cluster, r.Adoption, cmp.Or(r.briefStatus(), unknown), cmp.Or(r.Health, unknown), age,
 			cmp.Or(strings.Join(strings.Fields(r.Reason), " "), unknown)))
 	}
 	return lines
 }
 
-// cells leaves out what is not asked for.
-func (o *objects) cells(namespace, name, cluster, adoption, status, health, age, reason string) []string {
+// selectCells leaves out what is not asked for.
+func (o *objectsCommand) selectCells(namespace, name, cluster, adoption, status, health, age, reason string) []string {
 	cells := []string{name, cluster, adoption, status, health, age}
 	if o.namespace == "" && o.mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		cells = append([]string{namespace}, cells...)

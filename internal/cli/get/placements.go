@@ -20,12 +20,12 @@ import (
 )
 
 func newPlacements(session *hub.Session) *cobra.Command {
-	l := &listing{session: session, kind: clusterv1beta1.GroupVersion.WithKind("Placement"), resource: "placements", within: "in namespace"}
+	l := &listCommand{session: session, kind: clusterv1beta1.GroupVersion.WithKind("Placement"), resource: "placements", within: "in namespace"}
 	var namespace string
 	var all bool
 	given := func() string {
 		if namespace == "" {
-			return session.Namespace()
+			return session.ContextNamespace()
 		}
 		return namespace
 	}
@@ -41,7 +41,7 @@ func newPlacements(session *hub.Session) *cobra.Command {
 
   # Those of a namespace
   capstan get placements -n team-a`,
-		ValidArgsFunction: complete.Placements(session, given),
+		ValidArgsFunction: complete.PlacementNameCompletion(session, given),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all && cmd.Flags().Changed("namespace") {
 				return exit.UsageError("--namespace and --all-namespaces cannot be given together")
@@ -56,7 +56,7 @@ func newPlacements(session *hub.Session) *cobra.Command {
 			l.table = func(_ context.Context, _ client.Client, objects []unstructured.Unstructured) (*metav1.Table, error) {
 				return l.placementTable(objects, in == "")
 			}
-			return l.run(cmd.Context(), in, args)
+			return l.runList(cmd.Context(), in, args)
 		},
 	}
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "Namespace whose placements to list")
@@ -67,7 +67,7 @@ func newPlacements(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-func (l *listing) placementTable(objects []unstructured.Unstructured, withNamespace bool) (*metav1.Table, error) {
+func (l *listCommand) placementTable(objects []unstructured.Unstructured, withNamespace bool) (*metav1.Table, error) {
 	const wide = 1
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Namespace", Type: "string"},
@@ -79,17 +79,17 @@ func (l *listing) placementTable(objects []unstructured.Unstructured, withNamesp
 		{Name: "Reason", Type: "string", Priority: wide},
 	}}
 	for _, object := range objects {
-		p, err := decode[clusterv1beta1.Placement](object)
+		p, err := decodeObject[clusterv1beta1.Placement](object)
 		if err != nil {
 			return nil, err
 		}
-		state := health.Placement(p)
+		state := health.PlacementReadiness(p)
 		wanted := "all"
 		if p.Spec.NumberOfClusters != nil {
 			wanted = fmt.Sprint(*p.Spec.NumberOfClusters)
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
-			p.Namespace, p.Name, int64(p.Status.NumberOfSelectedClusters), wanted, string(state.Ready), l.age(p.CreationTimestamp), orNone(state.Reason),
+			p.Namespace, p.Name, int64(p.Status.NumberOfSelectedClusters), wanted, string(state.Ready), l.formatAge(p.CreationTimestamp), orNone(state.Reason),
 		}})
 	}
 	if !withNamespace {

@@ -24,9 +24,9 @@ import (
 // batchMax is how many changes that have come together are shown together.
 const batchMax = 500
 
-// watching shows objects, and then each of them again whenever it changes.
-type watching struct {
-	*listing
+// watchPrinter shows objects, and then each of them again whenever it changes.
+type watchPrinter struct {
+	*listCommand
 	client client.WithWatch
 	// columns are as wide below as they were above.
 	columns interface {
@@ -35,8 +35,8 @@ type watching struct {
 	}
 }
 
-// follow shows what is there and then what changes, until the context ends.
-func (l *listing) follow(ctx context.Context, c client.WithWatch, names []string, options *client.ListOptions) error {
+// followObjects shows what is there and then what changes, until the context ends.
+func (l *listCommand) followObjects(ctx context.Context, c client.WithWatch, names []string, options *client.ListOptions) error {
 	if len(names) > 1 {
 		return exit.UsageError("--watch shows all %s, or one of them", l.resource)
 	}
@@ -50,10 +50,10 @@ func (l *listing) follow(ctx context.Context, c client.WithWatch, names []string
 		return err
 	}
 	if len(names) == 1 && len(list.Items) == 0 {
-		return l.missing(options.Namespace, names[0])
+		return l.missingError(options.Namespace, names[0])
 	}
-	w := &watching{listing: l, client: c, columns: printers.GetNewTabWriter(l.session.Out)}
-	if err := w.show(ctx, list.Items, l.noHeaders); err != nil {
+	w := &watchPrinter{listCommand: l, client: c, columns: printers.GetNewTabWriter(l.session.Out)}
+	if err := w.printChanges(ctx, list.Items, l.noHeaders); err != nil {
 		return err
 	}
 	changes, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), watcher{client: c, list: list, options: options})
@@ -61,15 +61,15 @@ func (l *listing) follow(ctx context.Context, c client.WithWatch, names []string
 		return fmt.Errorf("watch %s: %w", l.resource, err)
 	}
 	defer changes.Stop()
-	return w.changes(ctx, changes.ResultChan())
+	return w.followChanges(ctx, changes.ResultChan())
 }
 
-// changes shows what changes. That the user has seen enough is no error.
-func (w *watching) changes(ctx context.Context, events <-chan watch.Event) error {
+// followChanges shows what changes. That the user has seen enough is no error.
+func (w *watchPrinter) followChanges(ctx context.Context, events <-chan watch.Event) error {
 	for ctx.Err() == nil {
-		objects, err := next(ctx, events)
+		objects, err := nextChanges(ctx, events)
 		if err == nil {
-			err = w.show(ctx, objects, true)
+			err = w.printChanges(ctx, objects, true)
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
@@ -81,8 +81,8 @@ func (w *watching) changes(ctx context.Context, events <-chan watch.Event) error
 // errEnded is for a watch that the API server cannot go on with.
 var errEnded = errors.New("the hub cannot tell any more what has changed since the last line")
 
-// next waits for a change, and returns it with those that have come with it.
-func next(ctx context.Context, events <-chan watch.Event) ([]unstructured.Unstructured, error) {
+// nextChanges waits for a change, and returns it with those that have come with it.
+func nextChanges(ctx context.Context, events <-chan watch.Event) ([]unstructured.Unstructured, error) {
 	var event watch.Event
 	var open bool
 	select {
@@ -113,9 +113,9 @@ func next(ctx context.Context, events <-chan watch.Event) ([]unstructured.Unstru
 	}
 }
 
-// show prints objects: a table without headings below the first one, or each
+// printChanges prints objects: a table without headings below the first one, or each
 // object by itself.
-func (w *watching) show(ctx context.Context, objects []unstructured.Unstructured, noHeaders bool) error {
+func (w *watchPrinter) printChanges(ctx context.Context, objects []unstructured.Unstructured, noHeaders bool) error {
 	if w.isTable() {
 		table, err := w.table(ctx, w.client, objects)
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 )
 
 func newWorks(session *hub.Session) *cobra.Command {
-	l := &listing{session: session, kind: workv1.GroupVersion.WithKind("ManifestWork"), resource: "works", within: "of cluster"}
+	l := &listCommand{session: session, kind: workv1.GroupVersion.WithKind("ManifestWork"), resource: "works", within: "of cluster"}
 	var namespace string
 	var all bool
 	cmd := &cobra.Command{
@@ -36,7 +36,7 @@ func newWorks(session *hub.Session) *cobra.Command {
 
   # The works of one cluster, and why one is not ready
   capstan get works -n member1 -o wide`,
-		ValidArgsFunction: complete.Works(session, func() string { return namespace }),
+		ValidArgsFunction: complete.WorkNamesCompletion(session, func() string { return namespace }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case all && cmd.Flags().Changed("namespace"):
@@ -44,7 +44,7 @@ func newWorks(session *hub.Session) *cobra.Command {
 			case all:
 				namespace = ""
 			case namespace == "":
-				namespace = session.Namespace()
+				namespace = session.ContextNamespace()
 			}
 			if namespace == "" && len(args) > 0 {
 				return exit.UsageError("a work is named within its cluster: add -n CLUSTER")
@@ -52,18 +52,18 @@ func newWorks(session *hub.Session) *cobra.Command {
 			l.table = func(_ context.Context, _ client.Client, objects []unstructured.Unstructured) (*metav1.Table, error) {
 				return l.workTable(objects, namespace == "")
 			}
-			return l.run(cmd.Context(), namespace, args)
+			return l.runList(cmd.Context(), namespace, args)
 		},
 	}
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "Cluster whose works to list")
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "List the works of all clusters")
 	l.addFlags(cmd)
 	// The flag is there and has no other function: there is no error to expect.
-	_ = cmd.RegisterFlagCompletionFunc("namespace", complete.Clusters(session))
+	_ = cmd.RegisterFlagCompletionFunc("namespace", complete.ClusterNamesCompletion(session))
 	return cmd
 }
 
-func (l *listing) workTable(objects []unstructured.Unstructured, withCluster bool) (*metav1.Table, error) {
+func (l *listCommand) workTable(objects []unstructured.Unstructured, withCluster bool) (*metav1.Table, error) {
 	const wide = 1
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Cluster", Type: "string"},
@@ -76,16 +76,16 @@ func (l *listing) workTable(objects []unstructured.Unstructured, withCluster boo
 		{Name: "Reason", Type: "string", Priority: wide},
 	}}
 	for _, object := range objects {
-		work, err := decode[workv1.ManifestWork](object)
+		work, err := decodeObject[workv1.ManifestWork](object)
 		if err != nil {
 			return nil, err
 		}
-		state := health.Work(work)
+		state := health.WorkReadiness(work)
 		total := len(work.Spec.Workload.Manifests)
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
 			work.Namespace, work.Name, int64(total),
-			share(work, workv1.ManifestConditionApplied), share(work, workv1.ManifestConditionAvailable),
-			string(state.Ready), l.age(work.CreationTimestamp), orNone(state.Reason),
+			conditionShare(work, workv1.ManifestConditionApplied), conditionShare(work, workv1.ManifestConditionAvailable),
+			string(state.Ready), l.formatAge(work.CreationTimestamp), orNone(state.Reason),
 		}})
 	}
 	if !withCluster {
@@ -94,8 +94,8 @@ func (l *listing) workTable(objects []unstructured.Unstructured, withCluster boo
 	return table, nil
 }
 
-// share is how many of the objects of a work have a condition.
-func share(work *workv1.ManifestWork, condition string) string {
+// conditionShare is how many of the objects of a work have a condition.
+func conditionShare(work *workv1.ManifestWork, condition string) string {
 	count := 0
 	for _, object := range work.Status.ResourceStatus.Manifests {
 		if meta.IsStatusConditionTrue(object.Conditions, condition) {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Brief says in few words what the status of an object is, as far as it is of a
+// BriefStatus says in few words what the status of an object is, as far as it is of a
 // usual shape.
-func Brief(raw json.RawMessage) string {
+func BriefStatus(raw json.RawMessage) string {
 	var status struct {
 		Phase                               string
 		Replicas, ReadyReplicas             *int64

@@ -42,149 +42,149 @@ const (
 	OutOfDate = "OutOfDate"
 )
 
-// State says how something is.
-type State struct {
+// ReadinessState says how something is.
+type ReadinessState struct {
 	// Ready is True, False or Unknown.
 	Ready metav1.ConditionStatus
 	// Reason and Message say why it is not True. Both are empty if it is.
 	Reason, Message string
 }
 
-var ready = State{Ready: metav1.ConditionTrue}
+var ready = ReadinessState{Ready: metav1.ConditionTrue}
 
-// Cluster says how a cluster is: it is ready if the hub has accepted it, its
+// ClusterReadiness says how a cluster is: it is ready if the hub has accepted it, its
 // agent has joined and says that its API server is well.
-func Cluster(cluster *clusterv1.ManagedCluster) State {
+func ClusterReadiness(cluster *clusterv1.ManagedCluster) ReadinessState {
 	find := func(kind string) *metav1.Condition { return meta.FindStatusCondition(cluster.Status.Conditions, kind) }
 	accepted := find(clusterv1.ManagedClusterConditionHubAccepted)
 	available := find(clusterv1.ManagedClusterConditionAvailable)
 	switch {
 	case !cluster.DeletionTimestamp.IsZero():
-		return deleting(find(clusterv1.ManagedClusterConditionDeleting))
+		return deletingState(find(clusterv1.ManagedClusterConditionDeleting))
 	case !cluster.Spec.HubAcceptsClient && accepted != nil && (accepted.Status == metav1.ConditionTrue || accepted.Reason == Denied):
-		return State{metav1.ConditionFalse, Denied, fmt.Sprintf("an administrator of the hub denied it; \"capstan accept %s\" lets it in again", cluster.Name)}
+		return ReadinessState{metav1.ConditionFalse, Denied, fmt.Sprintf("an administrator of the hub denied it; \"capstan accept %s\" lets it in again", cluster.Name)}
 	case !cluster.Spec.HubAcceptsClient:
-		return State{metav1.ConditionFalse, WaitingForAcceptance, fmt.Sprintf("\"capstan accept %s\" lets it in", cluster.Name)}
+		return ReadinessState{metav1.ConditionFalse, WaitingForAcceptance, fmt.Sprintf("\"capstan accept %s\" lets it in", cluster.Name)}
 	case accepted == nil:
-		return State{metav1.ConditionUnknown, AcceptancePending, "the hub's registration controller has not acted on the acceptance yet"}
+		return ReadinessState{metav1.ConditionUnknown, AcceptancePending, "the hub's registration controller has not acted on the acceptance yet"}
 	case accepted.Status != metav1.ConditionTrue:
-		return of(accepted)
+		return conditionReadiness(accepted)
 	case !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined):
-		return State{metav1.ConditionFalse, WaitingForAgent, "no agent has joined as this cluster yet"}
+		return ReadinessState{metav1.ConditionFalse, WaitingForAgent, "no agent has joined as this cluster yet"}
 	case available == nil:
-		return State{metav1.ConditionUnknown, NoReport, "its agent has not said yet how it is"}
+		return ReadinessState{metav1.ConditionUnknown, NoReport, "its agent has not said yet how it is"}
 	case available.Status != metav1.ConditionTrue:
-		return of(available)
+		return conditionReadiness(available)
 	}
 	return ready
 }
 
-// Work says how a work is: it is ready if its agent has seen the latest change,
+// WorkReadiness says how a work is: it is ready if its agent has seen the latest change,
 // all of its objects are applied and exist, and none is known to be on its way
 // or broken.
-func Work(work *workv1.ManifestWork) State {
+func WorkReadiness(work *workv1.ManifestWork) ReadinessState {
 	conditions := work.Status.Conditions
 	if !work.DeletionTimestamp.IsZero() {
-		return deleting(meta.FindStatusCondition(conditions, workv1.ManifestWorkConditionDeleting))
+		return deletingState(meta.FindStatusCondition(conditions, workv1.ManifestWorkConditionDeleting))
 	}
 	applied := meta.FindStatusCondition(conditions, workv1.ManifestWorkConditionApplied)
 	switch {
 	case applied == nil:
-		return State{metav1.ConditionUnknown, NotSeen, "the agent of the cluster has not looked at it yet"}
+		return ReadinessState{metav1.ConditionUnknown, NotSeen, "the agent of the cluster has not looked at it yet"}
 	case applied.ObservedGeneration < work.Generation:
-		return State{metav1.ConditionUnknown, OutOfDate, "the agent of the cluster has not looked at the latest change yet"}
+		return ReadinessState{metav1.ConditionUnknown, OutOfDate, "the agent of the cluster has not looked at the latest change yet"}
 	}
-	return parts(conditions)
+	return conditionsReadiness(conditions)
 }
 
-// Placement says how a placement is: it is ready if the placement controller has
+// PlacementReadiness says how a placement is: it is ready if the placement controller has
 // seen the latest change, the spec has no mistake, and as many clusters are
 // chosen as are wanted.
-func Placement(p *clusterv1beta1.Placement) State {
+func PlacementReadiness(p *clusterv1beta1.Placement) ReadinessState {
 	if !p.DeletionTimestamp.IsZero() {
-		return deleting(nil)
+		return deletingState(nil)
 	}
 	satisfied := meta.FindStatusCondition(p.Status.Conditions, clusterv1beta1.PlacementConditionSatisfied)
 	misconfigured := meta.FindStatusCondition(p.Status.Conditions, clusterv1beta1.PlacementConditionMisconfigured)
 	switch {
 	case misconfigured != nil && misconfigured.Status == metav1.ConditionTrue && misconfigured.ObservedGeneration >= p.Generation:
-		return State{metav1.ConditionFalse, misconfigured.Reason, misconfigured.Message}
+		return ReadinessState{metav1.ConditionFalse, misconfigured.Reason, misconfigured.Message}
 	case satisfied == nil:
-		return State{metav1.ConditionUnknown, NotSeen, "the placement controller of the hub has not looked at it yet"}
+		return ReadinessState{metav1.ConditionUnknown, NotSeen, "the placement controller of the hub has not looked at it yet"}
 	case satisfied.ObservedGeneration < p.Generation:
-		return State{metav1.ConditionUnknown, OutOfDate, "the placement controller of the hub has not looked at the latest change yet"}
+		return ReadinessState{metav1.ConditionUnknown, OutOfDate, "the placement controller of the hub has not looked at the latest change yet"}
 	case satisfied.Status != metav1.ConditionTrue:
-		return of(satisfied)
+		return conditionReadiness(satisfied)
 	}
 	return ready
 }
 
-// ReplicaSet says how a ManifestWorkReplicaSet is: it is ready if its placements
+// ReplicaSetReadiness says how a ManifestWorkReplicaSet is: it is ready if its placements
 // choose clusters, and all of these have succeeded with the current template.
-func ReplicaSet(set *workv1alpha1.ManifestWorkReplicaSet) State {
+func ReplicaSetReadiness(set *workv1alpha1.ManifestWorkReplicaSet) ReadinessState {
 	if !set.DeletionTimestamp.IsZero() {
-		return deleting(nil)
+		return deletingState(nil)
 	}
 	for _, kind := range []string{workv1alpha1.ConditionPlacementVerified, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ConditionManifestworkApplied} {
 		c := meta.FindStatusCondition(set.Status.Conditions, kind)
 		switch {
 		case c == nil && len(set.Status.Conditions) == 0:
-			return State{metav1.ConditionUnknown, NotSeen, "the work controller of the hub has not looked at it yet"}
+			return ReadinessState{metav1.ConditionUnknown, NotSeen, "the work controller of the hub has not looked at it yet"}
 		case c == nil: // another one says why
 		case c.ObservedGeneration < set.Generation:
-			return State{metav1.ConditionUnknown, OutOfDate, "the work controller of the hub has not looked at the latest change yet"}
+			return ReadinessState{metav1.ConditionUnknown, OutOfDate, "the work controller of the hub has not looked at the latest change yet"}
 		case c.Status != metav1.ConditionTrue:
-			return of(c)
+			return conditionReadiness(c)
 		}
 	}
 	return ready
 }
 
-// Object says how one object of a work is.
-func Object(conditions []metav1.Condition) State {
+// ObjectReadiness says how one object of a work is.
+func ObjectReadiness(conditions []metav1.Condition) ReadinessState {
 	if len(conditions) == 0 {
-		return State{metav1.ConditionUnknown, NotSeen, "the agent of the cluster has not looked at it yet"}
+		return ReadinessState{metav1.ConditionUnknown, NotSeen, "the agent of the cluster has not looked at it yet"}
 	}
-	return parts(conditions)
+	return conditionsReadiness(conditions)
 }
 
-// parts is for the conditions that works and their objects have alike.
-func parts(conditions []metav1.Condition) State {
+// conditionsReadiness is for the conditions that works and their objects have alike.
+func conditionsReadiness(conditions []metav1.Condition) ReadinessState {
 	for _, kind := range []string{workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable} {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
-			return of(c)
+			return conditionReadiness(c)
 		}
 	}
 	for _, kind := range []string{workv1.ManifestWorkConditionDegraded, workv1.ManifestWorkConditionProgressing} {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
-			return State{metav1.ConditionFalse, c.Reason, c.Message}
+			return ReadinessState{metav1.ConditionFalse, c.Reason, c.Message}
 		}
 	}
 	return ready
 }
 
-func of(condition *metav1.Condition) State {
-	return State{Ready: condition.Status, Reason: condition.Reason, Message: condition.Message}
+func conditionReadiness(condition *metav1.Condition) ReadinessState {
+	return ReadinessState{Ready: condition.Status, Reason: condition.Reason, Message: condition.Message}
 }
 
-func deleting(condition *metav1.Condition) State {
-	state := State{metav1.ConditionFalse, Deleting, "it is being deleted"}
+func deletingState(condition *metav1.Condition) ReadinessState {
+	state := ReadinessState{metav1.ConditionFalse, Deleting, "it is being deleted"}
 	if condition != nil && condition.Message != "" {
 		state.Message = condition.Message
 	}
 	return state
 }
 
-// kind is what is known about a condition type: its place in lists, and the
+// conditionKind is what is known about a condition type: its place in lists, and the
 // status that is fine.
-type kind struct {
+type conditionKind struct {
 	place int
 	fine  metav1.ConditionStatus
 }
 
 // wellKnown has the condition types of ManagedCluster, ManifestWork with its
 // objects, Placement and ManifestWorkReplicaSet, in the order in which things happen.
-func wellKnown() map[string]kind {
+func wellKnown() map[string]conditionKind {
 	types := []string{
 		clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable,
 		clusterv1.ManagedClusterConditionClockSynced, clusterv1.ManagedClusterConditionClusterCertificateRotated,
@@ -195,26 +195,26 @@ func wellKnown() map[string]kind {
 		clusterv1beta1.PlacementConditionSatisfied, clusterv1beta1.PlacementConditionMisconfigured,
 		workv1alpha1.ConditionPlacementVerified, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ConditionManifestworkApplied,
 	}
-	kinds := map[string]kind{}
+	kinds := map[string]conditionKind{}
 	for i, t := range types {
-		kinds[t] = kind{place: i, fine: metav1.ConditionTrue}
+		kinds[t] = conditionKind{place: i, fine: metav1.ConditionTrue}
 	}
 	for _, t := range []string{
 		workv1.ManifestWorkConditionProgressing, workv1.ManifestWorkConditionDegraded, clusterv1beta1.PlacementConditionMisconfigured,
 		clusterv1.ManagedClusterConditionWorksMissing,
 	} {
-		kinds[t] = kind{place: kinds[t].place, fine: metav1.ConditionFalse}
+		kinds[t] = conditionKind{place: kinds[t].place, fine: metav1.ConditionFalse}
 	}
 	// Neither status is fine or not: what is complete, and why something is
 	// deleted, is for the user to judge.
-	kinds[workv1.ManifestWorkConditionComplete] = kind{place: kinds[workv1.ManifestWorkConditionComplete].place}
-	kinds[workv1.ManifestWorkConditionDeleting] = kind{place: kinds[workv1.ManifestWorkConditionDeleting].place}
+	kinds[workv1.ManifestWorkConditionComplete] = conditionKind{place: kinds[workv1.ManifestWorkConditionComplete].place}
+	kinds[workv1.ManifestWorkConditionDeleting] = conditionKind{place: kinds[workv1.ManifestWorkConditionDeleting].place}
 	return kinds
 }
 
-// Sorted returns the conditions in the order in which things happen; those of
+// SortConditions returns the conditions in the order in which things happen; those of
 // types that are not known come last, by name.
-func Sorted(conditions []metav1.Condition) []metav1.Condition {
+func SortConditions(conditions []metav1.Condition) []metav1.Condition {
 	known := wellKnown()
 	place := func(c metav1.Condition) int {
 		if k, ok := known[c.Type]; ok {
@@ -229,10 +229,10 @@ func Sorted(conditions []metav1.Condition) []metav1.Condition {
 	return sorted
 }
 
-// Fine tells whether the condition has the status that it should have. Of types
+// IsConditionFine reports whether the condition has the status that it should have. Of types
 // that are not known, and of those whose status is for the user to judge, it
 // returns false.
-func Fine(condition metav1.Condition) bool {
+func IsConditionFine(condition metav1.Condition) bool {
 	k, ok := wellKnown()[condition.Type]
 	return ok && k.fine == condition.Status
 }

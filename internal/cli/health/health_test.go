@@ -77,7 +77,7 @@ func TestCluster(t *testing.T) {
 			if c.deleted {
 				cluster.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 			}
-			check(t, c.reason, health.Cluster(cluster), c.want, c.because)
+			check(t, c.reason, health.ClusterReadiness(cluster), c.want, c.because)
 		})
 	}
 }
@@ -127,12 +127,12 @@ func TestWork(t *testing.T) {
 			if c.deleted {
 				work.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 			}
-			check(t, c.reason, health.Work(work), c.want, c.because)
+			check(t, c.reason, health.WorkReadiness(work), c.want, c.because)
 		})
 	}
 }
 
-func check(t *testing.T, reason string, got health.State, want metav1.ConditionStatus, because string) {
+func check(t *testing.T, reason string, got health.ReadinessState, want metav1.ConditionStatus, because string) {
 	t.Helper()
 	if got.Ready != want || got.Reason != because {
 		t.Errorf("%s: got %+v, want %s because %q", reason, got, want, because)
@@ -144,7 +144,7 @@ func check(t *testing.T, reason string, got health.State, want metav1.ConditionS
 
 func TestConditionsAreInTheOrderInWhichThingsHappen(t *testing.T) {
 	var got []string
-	for _, c := range health.Sorted([]metav1.Condition{{Type: "Zebra"}, {Type: "Degraded"}, {Type: "Ape"}, {Type: "Available"}, {Type: "Applied"}}) {
+	for _, c := range health.SortConditions([]metav1.Condition{{Type: "Zebra"}, {Type: "Degraded"}, {Type: "Ape"}, {Type: "Available"}, {Type: "Applied"}}) {
 		got = append(got, c.Type)
 	}
 	if diff := cmp.Diff([]string{"Applied", "Available", "Degraded", "Ape", "Zebra"}, got); diff != "" {
@@ -164,7 +164,7 @@ func TestFineKnowsWhichStatusIsGood(t *testing.T) {
 		{Type: "WorksMissing", Status: metav1.ConditionTrue}:  false,
 		{Type: "Mine", Status: metav1.ConditionTrue}:          false,
 	} {
-		if got := health.Fine(condition); got != want {
+		if got := health.IsConditionFine(condition); got != want {
 			t.Errorf("%s=%s: got %t, want %t", condition.Type, condition.Status, got, want)
 		}
 	}
@@ -194,7 +194,7 @@ func TestPlacement(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: clusterv1beta1.PlacementStatus{Conditions: c.conditions}}
-			if got := health.Placement(p); got.Ready != c.want || got.Reason != c.because {
+			if got := health.PlacementReadiness(p); got.Ready != c.want || got.Reason != c.because {
 				t.Errorf("%s: got %+v, want %s because of %q", c.reason, got, c.want, c.because)
 			}
 		})
@@ -224,7 +224,7 @@ func TestReplicaSet(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: workv1alpha1.ManifestWorkReplicaSetStatus{Conditions: c.conditions}}
-			if got := health.ReplicaSet(set); got.Ready != c.want || got.Reason != c.because {
+			if got := health.ReplicaSetReadiness(set); got.Ready != c.want || got.Reason != c.because {
 				t.Errorf("%s: got %+v, want %s because of %q", c.reason, got, c.want, c.because)
 			}
 		})

@@ -38,10 +38,10 @@ func ListConnections(ctx context.Context, c client.Client) (*fleetv1alpha1.Clust
 	}
 }
 
-// Connections returns the ClusterConnections by the names of their clusters, as
+// ConnectionsByName returns the ClusterConnections by the names of their clusters, as
 // ListConnections does. A hub that has none, and a user who may not read them,
 // get along without.
-func Connections(ctx context.Context, c client.Client) (map[string]*fleetv1alpha1.ClusterConnection, error) {
+func ConnectionsByName(ctx context.Context, c client.Client) (map[string]*fleetv1alpha1.ClusterConnection, error) {
 	list, err := ListConnections(ctx, c)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, nil

@@ -45,7 +45,7 @@ func (p *pages) List(_ context.Context, into client.ObjectList, options ...clien
 
 func TestConnectionsOfALargeFleetAreReadInPages(t *testing.T) {
 	p := &pages{total: 2*connectionsPerPage + 1}
-	all, err := Connections(t.Context(), p)
+	all, err := ConnectionsByName(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func GiveUp(ctx context.Context, c client.Client, name string, after time.Durati
 	if err == nil && !cluster.DeletionTimestamp.IsZero() {
 		before := cluster.DeepCopy()
 		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, clusterv1.AnnotationDetachDeadline, after.String())
-		cluster.Spec.LeaseDurationSeconds = hasty(cluster.Spec.LeaseDurationSeconds)
+		cluster.Spec.LeaseDurationSeconds = hastyLeaseSeconds(cluster.Spec.LeaseDurationSeconds)
 		err = c.Patch(ctx, cluster, client.MergeFrom(before))
 	}
 	if client.IgnoreNotFound(err) != nil {
@@ -43,10 +43,10 @@ func GiveUp(ctx context.Context, c client.Client, name string, after time.Durati
 	return nil
 }
 
-// hasty is a fourth of the time between two heartbeats. Five times that is more
+// hastyLeaseSeconds is a fourth of the time between two heartbeats. Five times that is more
 // than the whole of it, so that an agent which is alive, and has not heard of the
 // change yet, is not late.
-func hasty(seconds int32) int32 {
+func hastyLeaseSeconds(seconds int32) int32 {
 	if seconds <= 0 {
 		seconds = leaseSecondsDefault
 	}

@@ -67,7 +67,7 @@ func TestOnlyAClusterThatIsBeingDeletedIsGivenUp(t *testing.T) {
 func TestHurryLeavesAnAgentTheTimeOfOneHeartbeat(t *testing.T) {
 	const missed, jitter = 5, 1.1
 	for before, want := range map[int32]int32{0: 15, 60: 15, 300: 75, 61: 15, 40: 15, 20: 15, 15: 15, 5: 5, 1: 1} {
-		got := hasty(before)
+		got := hastyLeaseSeconds(before)
 		if got != want {
 			t.Errorf("of %d s it makes %d s, want %d s", before, got, want)
 		}

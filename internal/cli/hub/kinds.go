@@ -30,7 +30,7 @@ type Kinds struct {
 // ConnectAny returns the kinds that the hub serves. The hub is asked for them
 // when they are needed first.
 func (s *Session) ConnectAny() (*Kinds, error) {
-	config, err := s.Config()
+	config, err := s.LoadRESTConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -40,20 +40,20 @@ func (s *Session) ConnectAny() (*Kinds, error) {
 	}
 	served, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("prepare the connection to %s: %w", s.Where(), err)
+		return nil, fmt.Errorf("prepare the connection to %s: %w", s.DescribeTarget(), err)
 	}
 	cached := memory.NewMemCacheClient(served)
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil)
 	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
-		return nil, fmt.Errorf("prepare the connection to %s: %w", s.Where(), err)
+		return nil, fmt.Errorf("prepare the connection to %s: %w", s.DescribeTarget(), err)
 	}
 	return &Kinds{Client: c, mapper: mapper}, nil
 }
 
-// Find returns the kind that a user calls by a name as kubectl takes it, such as
+// FindMapping returns the kind that a user calls by a name as kubectl takes it, such as
 // deployment, deploy, Deployment, deployments.apps or deployments.v1.apps.
-func (k *Kinds) Find(name string) (*meta.RESTMapping, error) {
+func (k *Kinds) FindMapping(name string) (*meta.RESTMapping, error) {
 	full, partial := schema.ParseResourceArg(strings.ToLower(name))
 	var found []schema.GroupVersionResource
 	var err error
@@ -72,7 +72,7 @@ func (k *Kinds) Find(name string) (*meta.RESTMapping, error) {
 	if ambiguous := (*meta.AmbiguousResourceError)(nil); err != nil && !errors.As(err, &ambiguous) {
 		return nil, err
 	}
-	resource, err := single(name, partial.Group, found)
+	resource, err := singleResource(name, partial.Group, found)
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +93,9 @@ func notServed(name string) error {
 	return exit.Next(fmt.Errorf("the hub serves no kind %q", name), "\"kubectl api-resources\" lists those that it serves.")
 }
 
-// single returns the resource that is meant, if that is clear. The one of
+// singleResource returns the resource that is meant, if that is clear. The one of
 // Kubernetes itself needs no group.
-func single(name, group string, found []schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+func singleResource(name, group string, found []schema.GroupVersionResource) (schema.GroupVersionResource, error) {
 	var all []string
 	for _, resource := range found {
 		if resource.Group == "" {

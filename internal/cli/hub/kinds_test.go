@@ -47,7 +47,7 @@ func TestFindKind(t *testing.T) {
 		"":                             `error: the hub serves no kind ""`,
 		"..":                           `error: the hub serves no kind ".."`,
 	} {
-		mapping, err := kinds.Find(name)
+		mapping, err := kinds.FindMapping(name)
 		got := fmt.Sprintf("error: %v", err)
 		if err == nil {
 			got = mapping.GroupVersionKind.String()

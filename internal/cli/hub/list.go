@@ -15,8 +15,8 @@ import (
 // pageSize is the number of objects that one request for a list asks for.
 const pageSize = 500
 
-// List reads a list page by page.
-func List[T any, L interface {
+// ListAllPages reads a list page by page.
+func ListAllPages[T any, L interface {
 	client.ObjectList
 	*S
 }, S any](ctx context.Context, c client.Client, items func(L) []T, options ...client.ListOption) ([]T, error) {

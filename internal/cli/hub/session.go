@@ -34,7 +34,7 @@ type Session struct {
 	Clock clock.PassiveClock
 
 	flags  *genericclioptions.ConfigFlags
-	access *access.Access
+	access *access.ClusterAccess
 }
 
 // NewSession returns a session that is not connected yet.
@@ -48,12 +48,12 @@ func NewSession(streams genericiooptions.IOStreams, c clock.PassiveClock) *Sessi
 		ImpersonateGroup: ptr.To([]string{}),
 		Timeout:          ptr.To("0"),
 	}
-	return &Session{IOStreams: streams, Clock: c, flags: flags, access: access.New(words(), flags, streams.ErrOut)}
+	return &Session{IOStreams: streams, Clock: c, flags: flags, access: access.NewClusterAccess(hubMessageWords(), flags, streams.ErrOut)}
 }
 
-// Ask asks the user a question that is answered by yes or no; no answer is a no. Without a
+// AskYesNo asks the user a question that is answered by yes or no; no answer is a no. Without a
 // terminal there is nobody to ask.
-func (s *Session) Ask(question string) (yes, asked bool) {
+func (s *Session) AskYesNo(question string) (yes, asked bool) {
 	in, isFile := s.In.(*os.File)
 	if !isFile || !term.IsTerminal(int(in.Fd())) {
 		return false, false
@@ -63,9 +63,9 @@ func (s *Session) Ask(question string) (yes, asked bool) {
 	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))), true
 }
 
-// words are what messages say about the hub.
-func words() access.Words {
-	return access.Words{
+// hubMessageWords are what messages say about the hub.
+func hubMessageWords() access.MessageWords {
+	return access.MessageWords{
 		Cluster: "the hub", Kubeconfig: "--kubeconfig", Context: "--context", Server: "--server",
 		Missing:  "Give the kubeconfig of the hub by --kubeconfig FILE or $KUBECONFIG; the default is ~/.kube/config. Without a hub yet, make a cluster one: see docs/cli.md.",
 		Slow:     "Try again, with more time by --request-timeout.",
@@ -92,8 +92,8 @@ func (s *Session) AddServerFlag(flags *pflag.FlagSet) {
 	flags.StringVar(s.flags.APIServer, "server", "", "Address of the hub's API server, instead of the one in the kubeconfig; -s is --operation-scope here")
 }
 
-// Aliases maps the flags of other tools for the same thing to ours.
-func Aliases(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+// NormalizeFlagAliases maps the flags of other tools for the same thing to ours.
+func NormalizeFlagAliases(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	switch name {
 	case "karmada-context":
 		name = "context"
@@ -105,30 +105,30 @@ func Aliases(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// Flags returns the flags that tell how to reach a cluster, for commands to
+// ConfigFlags returns the flags that tell how to reach a cluster, for commands to
 // which this cluster is not the hub.
-func (s *Session) Flags() *genericclioptions.ConfigFlags { return s.flags }
+func (s *Session) ConfigFlags() *genericclioptions.ConfigFlags { return s.flags }
 
-// Contexts returns the names of the contexts of the kubeconfig, sorted.
-func (s *Session) Contexts() []string { return s.access.Contexts() }
+// ListContexts returns the names of the contexts of the kubeconfig, sorted.
+func (s *Session) ListContexts() []string { return s.access.ListContexts() }
 
-// Where says which hub the session is about, for people: its context and
+// DescribeTarget says which hub the session is about, for people: its context and
 // address, as far as they are known.
-func (s *Session) Where() string { return s.access.Where() }
+func (s *Session) DescribeTarget() string { return s.access.DescribeTarget() }
 
-// Server returns the address of the hub, once the session is connected.
-func (s *Session) Server() string { return s.access.Server() }
+// ServerAddress returns the address of the hub, once the session is connected.
+func (s *Session) ServerAddress() string { return s.access.ServerAddress() }
 
-// Config returns how to reach the hub.
-func (s *Session) Config() (*rest.Config, error) { return s.access.Config() }
+// LoadRESTConfig returns how to reach the hub.
+func (s *Session) LoadRESTConfig() (*rest.Config, error) { return s.access.LoadRESTConfig() }
 
-// Explain adds to an error of a request what it means and the next step. An
+// ExplainError adds to an error of a request what it means and the next step. An
 // error that has a next step already, or none that is known, stays as it is.
-func (s *Session) Explain(err error) error { return s.access.Explain(err) }
+func (s *Session) ExplainError(err error) error { return s.access.ExplainError(err) }
 
-// Connect returns a client for the hub. It does not send a request yet.
-func (s *Session) Connect() (client.WithWatch, error) {
-	config, err := s.Config()
+// ConnectHub returns a client for the hub. It does not send a request yet.
+func (s *Session) ConnectHub() (client.WithWatch, error) {
+	config, err := s.LoadRESTConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -138,13 +138,13 @@ func (s *Session) Connect() (client.WithWatch, error) {
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: newMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("prepare the connection to %s: %w", s.Where(), err)
+		return nil, fmt.Errorf("prepare the connection to %s: %w", s.DescribeTarget(), err)
 	}
 	return c, nil
 }
 
-// Namespace returns the namespace that the context sets, or nothing.
-func (s *Session) Namespace() string {
+// ContextNamespace returns the namespace that the context sets, or nothing.
+func (s *Session) ContextNamespace() string {
 	raw, err := s.flags.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
 		return ""
@@ -158,9 +158,9 @@ func (s *Session) Namespace() string {
 // NamespaceOf returns the namespace that is meant as kubectl means it: the given
 // one, that of the context, or "default".
 func (s *Session) NamespaceOf(given string) string {
-	return cmp.Or(given, s.Namespace(), metav1.NamespaceDefault)
+	return cmp.Or(given, s.ContextNamespace(), metav1.NamespaceDefault)
 }
 
-// Served tells whether an answer "not found" is about one object, and not about
+// IsKindServed reports whether an answer "not found" is about one object, and not about
 // a kind that the hub does not know.
-func Served(err error) bool { return access.Served(err) }
+func IsKindServed(err error) bool { return access.IsKindServed(err) }

@@ -69,21 +69,21 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	return c, nil
 }
 
-// Apply writes the objects in order by server-side apply. It takes over fields
+// ApplyObjects writes the objects in order by server-side apply. It takes over fields
 // that others have set to other values; what it does not set stays.
-func Apply(ctx context.Context, c client.Client, objects ...*unstructured.Unstructured) error {
+func ApplyObjects(ctx context.Context, c client.Client, objects ...*unstructured.Unstructured) error {
 	for _, object := range objects {
 		// The answer of the server goes into what is sent.
 		sent := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
 		if err := c.Apply(ctx, sent, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
-			return fmt.Errorf("install %s: %w", describe(object), err)
+			return fmt.Errorf("install %s: %w", describeObject(object), err)
 		}
 	}
 	return nil
 }
 
-// describe names an object for people.
-func describe(object client.Object) string {
+// describeObject names an object for people.
+func describeObject(object client.Object) string {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	if object.GetNamespace() == "" {
 		return fmt.Sprintf("%s %q", kind, object.GetName())

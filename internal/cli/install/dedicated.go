@@ -19,7 +19,7 @@ import (
 // FindDedicated returns the control plane of a dedicated hub, and a client for
 // its host, which is the cluster of the session.
 func FindDedicated(ctx context.Context, session *hub.Session, key client.ObjectKey) (client.Client, *fleetv1alpha1.ControlPlane, error) {
-	config, err := session.Config()
+	config, err := session.LoadRESTConfig()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,7 +30,7 @@ func FindDedicated(ctx context.Context, session *hub.Session, key client.ObjectK
 	cp := &fleetv1alpha1.ControlPlane{}
 	switch err := c.Get(ctx, key, cp); {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return nil, nil, exit.Next(fmt.Errorf("%s has no dedicated hub %q", session.Where(), key.Name),
+		return nil, nil, exit.Next(fmt.Errorf("%s has no dedicated hub %q", session.DescribeTarget(), key.Name),
 			"\"kubectl get controlplanes -A\" on its host lists those that there are. Choose the host by --context and the hub by --name.")
 	case err != nil:
 		return nil, nil, fmt.Errorf("read ControlPlane %q: %w", key, err)

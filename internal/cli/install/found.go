@@ -60,26 +60,26 @@ func InstallerOf(object metav1.Object) Installer {
 	}
 }
 
-// Definition returns the definition of the kind that the operator works for, or
+// ReadDefinition returns the definition of the kind that the operator works for, or
 // nil if there is none.
-func (o Operator) Definition(ctx context.Context, c client.Reader) (*metav1.PartialObjectMetadata, error) {
-	return definition(ctx, c, o.CRD())
+func (o Operator) ReadDefinition(ctx context.Context, c client.Reader) (*metav1.PartialObjectMetadata, error) {
+	return getDefinition(ctx, c, o.CRD())
 }
 
-// Release returns the release of the operator that has installed what it works
+// InstalledRelease returns the release of the operator that has installed what it works
 // for, and nothing as long as none has.
-func (o Operator) Release(ctx context.Context, c client.Reader) (string, error) {
+func (o Operator) InstalledRelease(ctx context.Context, c client.Reader) (string, error) {
 	if o.installs == "" {
 		return "", nil
 	}
-	installed, err := definition(ctx, c, o.installs)
+	installed, err := getDefinition(ctx, c, o.installs)
 	if err != nil || installed == nil {
 		return "", err
 	}
 	return installed.Annotations[operatorv1.AnnotationCRDVersion], nil
 }
 
-func definition(ctx context.Context, c client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
+func getDefinition(ctx context.Context, c client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(definitionKind())
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, found); apierrors.IsNotFound(err) {
@@ -94,12 +94,12 @@ func definition(ctx context.Context, c client.Reader, name string) (*metav1.Part
 type Component struct {
 	Key   client.ObjectKey
 	Image string
-	state state
+	state waitState
 }
 
-// Components returns the Deployments that the operator has made, in the order of
+// ListComponents returns the Deployments that the operator has made, in the order of
 // their names.
-func (o Operator) Components(ctx context.Context, c client.Reader) ([]Component, error) {
+func (o Operator) ListComponents(ctx context.Context, c client.Reader) ([]Component, error) {
 	list := &appsv1.DeploymentList{}
 	if err := c.List(ctx, list, client.HasLabels{o.label}); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("list the Deployments that operator %q has made: %w", o.name, err)
@@ -108,7 +108,7 @@ func (o Operator) Components(ctx context.Context, c client.Reader) ([]Component,
 	for i := range list.Items {
 		deployment := &list.Items[i]
 		components = append(components, Component{
-			Key: client.ObjectKeyFromObject(deployment), Image: OptionsOf(deployment).Image, state: rollout(deployment),
+			Key: client.ObjectKeyFromObject(deployment), Image: OptionsOf(deployment).Image, state: rolloutState(deployment),
 		})
 	}
 	slices.SortFunc(components, func(a, b Component) int {
@@ -117,23 +117,23 @@ func (o Operator) Components(ctx context.Context, c client.Reader) ([]Component,
 	return components, nil
 }
 
-// Components waits until all that the operator has made runs, and nothing of it
+// AwaitComponents waits until all that the operator has made runs, and nothing of it
 // with the former image.
-func (w Waiter) Components(ctx context.Context, o Operator, former string) error {
+func (w Waiter) AwaitComponents(ctx context.Context, o Operator, former string) error {
 	next := "Nothing has to be undone: the same command goes on from there. \"kubectl get pods -A\" tells more."
-	return w.until(ctx, "what the operator "+o.name+" has installed", next, func(ctx context.Context) (state, error) {
-		components, err := o.Components(ctx, w.Client)
+	return w.pollState(ctx, "what the operator "+o.name+" has installed", next, func(ctx context.Context) (waitState, error) {
+		components, err := o.ListComponents(ctx, w.Client)
 		if err != nil {
-			return state{}, err
+			return waitState{}, err
 		}
 		for _, c := range components {
 			switch {
 			case former != "" && c.Image == former:
-				return state{why: fmt.Sprintf("%s has the former image", c.Key)}, nil
+				return waitState{why: fmt.Sprintf("%s has the former image", c.Key)}, nil
 			case !c.state.done:
-				return w.withPods(ctx, state{why: fmt.Sprintf("%s: %s", c.Key, c.state.why)}, c.Key.Namespace, nil)
+				return w.withPods(ctx, waitState{why: fmt.Sprintf("%s: %s", c.Key, c.state.why)}, c.Key.Namespace, nil)
 			}
 		}
-		return state{done: true}, nil
+		return waitState{done: true}, nil
 	})
 }

@@ -26,16 +26,16 @@ type cluster struct {
 	wait Waiter
 }
 
-func (c *cluster) install(t *testing.T, operator Operator, options Options) {
+func (c *cluster) install(t *testing.T, operator Operator, options OperatorOptions) {
 	t.Helper()
-	objects, err := operator.Objects(options)
+	objects, err := operator.RenderObjects(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Apply(t.Context(), c, objects...); err != nil {
+	if err := ApplyObjects(t.Context(), c, objects...); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.wait.Established(t.Context(), operator.CRD()); err != nil {
+	if err := c.wait.AwaitEstablished(t.Context(), operator.CRD()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -47,8 +47,8 @@ func TestOperatorIsInstalledAndRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &cluster{WithWatch: connected, wait: Waiter{Client: connected, Timeout: patience}}
-	c.install(t, ClusterManagerOperator(), Options{Image: "example.com/i:1"})
-	c.install(t, ClusterManagerOperator(), Options{Image: "example.com/i:2", Replicas: 2}) // now it is a change
+	c.install(t, ClusterManagerOperator(), OperatorOptions{Image: "example.com/i:1"})
+	c.install(t, ClusterManagerOperator(), OperatorOptions{Image: "example.com/i:2", Replicas: 2}) // now it is a change
 	t.Run("it is as it was asked for, and ours", c.testInstalled)
 	t.Run("it is waited for", c.testWait)
 	t.Run("it is removed, but not while it is needed", c.testRemoval)
@@ -77,9 +77,9 @@ func (c *cluster) operator(t *testing.T) *appsv1.Deployment {
 }
 
 func (c *cluster) testWait(t *testing.T) {
-	key := ClusterManagerOperator().Key()
+	key := ClusterManagerOperator().DeploymentKey()
 	short := Waiter{Client: c, Timeout: time.Millisecond}
-	err := short.Deployment(t.Context(), key)
+	err := short.AwaitDeployment(t.Context(), key)
 	if exit.Code(err) != exit.TimedOut || !strings.Contains(err.Error(), `Deployment "open-cluster-management/cluster-manager"`) {
 		t.Errorf("nothing runs, and the wait for it ended with %v", err)
 	}
@@ -89,30 +89,30 @@ func (c *cluster) testWait(t *testing.T) {
 	if err := c.Status().Update(t.Context(), deployment); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.wait.Deployment(t.Context(), key); err != nil {
+	if err := c.wait.AwaitDeployment(t.Context(), key); err != nil {
 		t.Error(err)
 	}
 }
 
 func (c *cluster) testRemoval(t *testing.T) {
-	hub, err := ClusterManager(ClusterManagerName, operatorv1.ClusterManagerSpec{})
+	hub, err := ClusterManagerObject(ClusterManagerName, operatorv1.ClusterManagerSpec{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Apply(t.Context(), c, hub); err != nil {
+	if err := ApplyObjects(t.Context(), c, hub); err != nil {
 		t.Fatal(err)
 	}
 	operator := ClusterManagerOperator()
-	if err := operator.Remove(t.Context(), c, c.wait); err == nil || !strings.Contains(err.Error(), "still ClusterManager cluster-manager") {
+	if err := operator.RemoveOperator(t.Context(), c, c.wait); err == nil || !strings.Contains(err.Error(), "still ClusterManager cluster-manager") {
 		t.Errorf("an operator that is needed was removed: %v", err)
 	}
-	if err := Delete(t.Context(), c, hub); err != nil {
+	if err := DeleteObject(t.Context(), c, hub); err != nil {
 		t.Fatal(err)
 	}
 	// Nothing ends a namespace here; the other operator keeps it.
-	c.install(t, KlusterletOperator(), Options{})
+	c.install(t, KlusterletOperator(), OperatorOptions{})
 	for range 2 { // the second time there is nothing to do
-		if err := operator.Remove(t.Context(), c, c.wait); err != nil {
+		if err := operator.RemoveOperator(t.Context(), c, c.wait); err != nil {
 			t.Fatal(err)
 		}
 	}

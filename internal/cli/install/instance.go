@@ -23,15 +23,15 @@ const (
 	KlusterletName     = "klusterlet"
 )
 
-// ClusterManager returns the object that makes a cluster a hub. Only what is set
+// ClusterManagerObject returns the object that makes a cluster a hub. Only what is set
 // in the spec is in it, so that applying it leaves alone what others have set.
-func ClusterManager(name string, spec operatorv1.ClusterManagerSpec) (*unstructured.Unstructured, error) {
-	return instance(ClusterManagerOperator(), name, &spec)
+func ClusterManagerObject(name string, spec operatorv1.ClusterManagerSpec) (*unstructured.Unstructured, error) {
+	return operatorInstance(ClusterManagerOperator(), name, &spec)
 }
 
-// Klusterlet returns the object that makes a cluster a member, likewise.
-func Klusterlet(name string, spec operatorv1.KlusterletSpec) (*unstructured.Unstructured, error) {
-	return instance(KlusterletOperator(), name, &spec)
+// KlusterletObject returns the object that makes a cluster a member, likewise.
+func KlusterletObject(name string, spec operatorv1.KlusterletSpec) (*unstructured.Unstructured, error) {
+	return operatorInstance(KlusterletOperator(), name, &spec)
 }
 
 // DedicatedName is what a dedicated hub is called if nobody says otherwise.
@@ -43,10 +43,10 @@ func DedicatedKey(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: name + "-control-plane", Name: name}
 }
 
-// ControlPlane returns the object that makes the API server of a dedicated hub,
+// ControlPlaneObject returns the object that makes the API server of a dedicated hub,
 // likewise.
-func ControlPlane(key client.ObjectKey, spec fleetv1alpha1.ControlPlaneSpec) (*unstructured.Unstructured, error) {
-	object, err := instance(ControlPlaneOperator(), key.Name, &spec)
+func ControlPlaneObject(key client.ObjectKey, spec fleetv1alpha1.ControlPlaneSpec) (*unstructured.Unstructured, error) {
+	object, err := operatorInstance(ControlPlaneOperator(), key.Name, &spec)
 	if err != nil {
 		return nil, err
 	}
@@ -54,28 +54,28 @@ func ControlPlane(key client.ObjectKey, spec fleetv1alpha1.ControlPlaneSpec) (*u
 	return object, nil
 }
 
-func instance(operator Operator, name string, spec any) (*unstructured.Unstructured, error) {
+func operatorInstance(operator Operator, name string, spec any) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
 	if err != nil {
 		return nil, fmt.Errorf("render %s %q: %w", operator.kind.Kind, name, err)
 	}
-	object := &unstructured.Unstructured{Object: map[string]any{"spec": compact(content)}}
-	object.SetGroupVersionKind(operator.Kind())
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": pruneUnset(content)}}
+	object.SetGroupVersionKind(operator.InstanceKind())
 	object.SetName(name)
-	object.SetLabels(Marks())
+	object.SetLabels(CapstanLabels())
 	return object, nil
 }
 
-// Marks are the labels of everything that is installed.
-func Marks() map[string]string {
+// CapstanLabels are the labels of everything that is installed.
+func CapstanLabels() map[string]string {
 	return map[string]string{operatorv1.LabelPartOf: operatorv1.PartOfCapstan}
 }
 
-// compact leaves away what is not set: Go writes a struct without content as an
+// pruneUnset leaves away what is not set: Go writes a struct without content as an
 // empty object.
-func compact(object map[string]any) map[string]any {
+func pruneUnset(object map[string]any) map[string]any {
 	for key, value := range object {
-		if child, ok := value.(map[string]any); ok && len(compact(child)) == 0 {
+		if child, ok := value.(map[string]any); ok && len(pruneUnset(child)) == 0 {
 			delete(object, key)
 		}
 		if value == nil || value == "" {
@@ -88,15 +88,15 @@ func compact(object map[string]any) map[string]any {
 // BootstrapSecret returns the namespace of agents, and the Secret in it with the
 // kubeconfig that they register with.
 func BootstrapSecret(namespace string, kubeconfig []byte) ([]*unstructured.Unstructured, error) {
-	return Encode(
-		corev1ac.Namespace(namespace).WithLabels(Marks()),
-		corev1ac.Secret(operatorv1.BootstrapHubKubeConfigSecret, namespace).WithLabels(Marks()).
+	return EncodeObjects(
+		corev1ac.Namespace(namespace).WithLabels(CapstanLabels()),
+		corev1ac.Secret(operatorv1.BootstrapHubKubeConfigSecret, namespace).WithLabels(CapstanLabels()).
 			WithType(corev1.SecretTypeOpaque).WithData(map[string][]byte{operatorv1.KubeConfigKey: kubeconfig}),
 	)
 }
 
-// Encode returns what applies the configurations, in their order.
-func Encode(configurations ...runtime.ApplyConfiguration) ([]*unstructured.Unstructured, error) {
+// EncodeObjects returns what applies the configurations, in their order.
+func EncodeObjects(configurations ...runtime.ApplyConfiguration) ([]*unstructured.Unstructured, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(configurations))
 	for _, configuration := range configurations {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)

@@ -80,13 +80,13 @@ func ControlPlaneOperator() Operator {
 	}
 }
 
-// Key is the name and namespace of the operator's Deployment.
-func (o Operator) Key() client.ObjectKey {
+// DeploymentKey is the name and namespace of the operator's Deployment.
+func (o Operator) DeploymentKey() client.ObjectKey {
 	return client.ObjectKey{Namespace: operatorv1.DefaultOperatorNamespace, Name: o.name}
 }
 
-// Kind is the kind of the objects that the operator works for.
-func (o Operator) Kind() schema.GroupVersionKind { return o.kind }
+// InstanceKind is the kind of the objects that the operator works for.
+func (o Operator) InstanceKind() schema.GroupVersionKind { return o.kind }
 
 // CRD is the name of the definition of this kind.
 func (o Operator) CRD() string { return strings.ToLower(o.kind.Kind) + "s." + o.kind.Group }
@@ -95,14 +95,14 @@ func definitionKind() schema.GroupVersionKind {
 	return apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 }
 
-// others are the operators that may be in the same namespace.
-func (o Operator) others() []Operator {
+// otherOperators are the operators that may be in the same namespace.
+func (o Operator) otherOperators() []Operator {
 	all := []Operator{ClusterManagerOperator(), KlusterletOperator(), ControlPlaneOperator()}
 	return slices.DeleteFunc(all, func(other Operator) bool { return other == o })
 }
 
-// Options are what an installation of an operator may differ in.
-type Options struct {
+// OperatorOptions are what an installation of an operator may differ in.
+type OperatorOptions struct {
 	// Image of the operator and of what it installs. Default: that of this release.
 	Image string
 	// Replicas is the number of pods of the operator. Default: 1.
@@ -122,10 +122,10 @@ const ByRegister = "capstan-register"
 // annotationInstalledBy is where the Deployment of an operator has InstalledBy.
 const annotationInstalledBy = "fleet.capstan.io/installed-by"
 
-// Objects returns what installs the operator, in the order in which to apply
+// RenderObjects returns what installs the operator, in the order in which to apply
 // it: what `make deploy-hub-operator` and `make deploy-spoke-operator` apply for
 // the same image.
-func (o Operator) Objects(options Options) ([]*unstructured.Unstructured, error) {
+func (o Operator) RenderObjects(options OperatorOptions) ([]*unstructured.Unstructured, error) {
 	if err := checkImage(options.Image); err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (o Operator) Objects(options Options) ([]*unstructured.Unstructured, error)
 		if object.GetKind() != "Deployment" {
 			continue
 		}
-		if objects[i], err = o.deployment(object, options); err != nil {
+		if objects[i], err = o.renderDeployment(object, options); err != nil {
 			return nil, fmt.Errorf("render the Deployment of operator %q: %w", o.name, err)
 		}
 	}
@@ -154,13 +154,13 @@ func checkImage(image string) error {
 	return exit.UsageError("%q is not the name of an image: one looks like registry.example.com/capstan:0.1.0", image)
 }
 
-// deployment returns the Deployment of the manifests with the options in it.
-func (o Operator) deployment(object *unstructured.Unstructured, options Options) (*unstructured.Unstructured, error) {
+// renderDeployment returns the Deployment of the manifests with the options in it.
+func (o Operator) renderDeployment(object *unstructured.Unstructured, options OperatorOptions) (*unstructured.Unstructured, error) {
 	deployment := &appsv1ac.DeploymentApplyConfiguration{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
 		return nil, err
 	}
-	image := cmp.Or(options.Image, version.Image())
+	image := cmp.Or(options.Image, version.ImageReference())
 	container := &deployment.Spec.Template.Spec.Containers[0]
 	container.WithImage(image)
 	for i := range container.Env {
@@ -185,8 +185,8 @@ func (o Operator) deployment(object *unstructured.Unstructured, options Options)
 }
 
 // OptionsOf returns the options that a Deployment of the operator has.
-func OptionsOf(deployment *appsv1.Deployment) Options {
-	options := Options{InstalledBy: deployment.Annotations[annotationInstalledBy]}
+func OptionsOf(deployment *appsv1.Deployment) OperatorOptions {
+	options := OperatorOptions{InstalledBy: deployment.Annotations[annotationInstalledBy]}
 	if deployment.Spec.Replicas != nil {
 		options.Replicas = *deployment.Spec.Replicas
 	}

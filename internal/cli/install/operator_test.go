@@ -70,7 +70,7 @@ func TestCommandsInstallWhatMakeInstalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const image = "registry.example.com/some/capstan:9.8.7"
-			objects, err := c.operator.Objects(Options{Image: image})
+			objects, err := c.operator.RenderObjects(OperatorOptions{Image: image})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,13 +121,13 @@ func documents(t *testing.T, text []byte) []*unstructured.Unstructured {
 func byName(objects []*unstructured.Unstructured) map[string]any {
 	named := map[string]any{}
 	for _, object := range objects {
-		named[describe(object)] = object.Object
+		named[describeObject(object)] = object.Object
 	}
 	return named
 }
 
 func TestOptionsAreInTheDeploymentAndReadFromIt(t *testing.T) {
-	want := Options{Image: "example.com/i:1", Replicas: 3, ComponentReplicas: 2, InstalledBy: ByRegister}
+	want := OperatorOptions{Image: "example.com/i:1", Replicas: 3, ComponentReplicas: 2, InstalledBy: ByRegister}
 	deployment := deploymentOf(t, ClusterManagerOperator(), want)
 	if diff := cmp.Diff(want, OptionsOf(deployment)); diff != "" {
 		t.Errorf("what was rendered is read as something else (-want +got):\n%s", diff)
@@ -136,18 +136,18 @@ func TestOptionsAreInTheDeploymentAndReadFromIt(t *testing.T) {
 	if diff := cmp.Diff([]string{"/registration-operator", "hub", "--deployment-replicas=2"}, container.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
-	if OptionsOf(deploymentOf(t, ClusterManagerOperator(), Options{})).Image == "" {
+	if OptionsOf(deploymentOf(t, ClusterManagerOperator(), OperatorOptions{})).Image == "" {
 		t.Error("without an option there is no image")
 	}
 	want.ComponentReplicas = 0
-	if diff := cmp.Diff(want, OptionsOf(deploymentOf(t, KlusterletOperator(), Options{Image: want.Image, Replicas: 3, ComponentReplicas: 2, InstalledBy: ByRegister}))); diff != "" {
+	if diff := cmp.Diff(want, OptionsOf(deploymentOf(t, KlusterletOperator(), OperatorOptions{Image: want.Image, Replicas: 3, ComponentReplicas: 2, InstalledBy: ByRegister}))); diff != "" {
 		t.Errorf("the operator of a member got a flag that it does not know (-want +got):\n%s", diff)
 	}
 }
 
-func deploymentOf(t *testing.T, operator Operator, options Options) *appsv1.Deployment {
+func deploymentOf(t *testing.T, operator Operator, options OperatorOptions) *appsv1.Deployment {
 	t.Helper()
-	objects, err := operator.Objects(options)
+	objects, err := operator.RenderObjects(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,13 +164,13 @@ func deploymentOf(t *testing.T, operator Operator, options Options) *appsv1.Depl
 }
 
 func TestInstancesHaveOnlyWhatIsSet(t *testing.T) {
-	hub, err := ClusterManager(ClusterManagerName, operatorv1.ClusterManagerSpec{
+	hub, err := ClusterManagerObject(ClusterManagerName, operatorv1.ClusterManagerSpec{
 		RegistrationConfiguration: &operatorv1.RegistrationHubConfiguration{AutoApproveUsers: []string{"me"}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	member, err := Klusterlet("k", operatorv1.KlusterletSpec{
+	member, err := KlusterletObject("k", operatorv1.KlusterletSpec{
 		ClusterName: "c", Namespace: "open-cluster-management-x", DeployOption: operatorv1.KlusterletDeployOption{Mode: operatorv1.InstallModeSingleton},
 	})
 	if err != nil {
@@ -199,7 +199,7 @@ func TestAnImageThatCannotBeOneIsRefused(t *testing.T) {
 		"": true, "capstan": true, "quay.io/capstan-io/capstan:0.1.0": true, "[::1]:5000/capstan@sha256:" + strings.Repeat("0", 64): true,
 		":0.1.0": false, "my image": false, "-x": false, "/capstan": false, "capstan\n": false,
 	} {
-		_, err := KlusterletOperator().Objects(Options{Image: image})
+		_, err := KlusterletOperator().RenderObjects(OperatorOptions{Image: image})
 		if good != (err == nil) || err != nil && exit.Code(err) != exit.Usage {
 			t.Errorf("image %q: %v", image, err)
 		}

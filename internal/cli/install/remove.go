@@ -35,11 +35,11 @@ func (o Operator) Instances(ctx context.Context, c client.Reader) ([]string, err
 	return names, nil
 }
 
-// Remove removes what installs the operator, and waits until it is gone. The
+// RemoveOperator removes what installs the operator, and waits until it is gone. The
 // namespace stays while another operator is in it. It refuses as long as there
 // is an object that the operator would have to clean up after: without it, that
 // object would never go.
-func (o Operator) Remove(ctx context.Context, c client.Client, w Waiter) error {
+func (o Operator) RemoveOperator(ctx context.Context, c client.Client, w Waiter) error {
 	instances, err := o.Instances(ctx, w.Client)
 	if err != nil {
 		return err
@@ -48,31 +48,31 @@ func (o Operator) Remove(ctx context.Context, c client.Client, w Waiter) error {
 		return exit.Next(fmt.Errorf("the operator %q has to stay: there is still %s %s", o.name, o.kind.Kind, strings.Join(instances, ", ")),
 			"Delete it first, and wait until its operator has cleaned up.")
 	}
-	objects, err := o.own(ctx, w.Client)
+	objects, err := o.ownObjects(ctx, w.Client)
 	if err != nil {
 		return err
 	}
 	for _, object := range objects {
-		if err := Delete(ctx, c, object); err != nil {
+		if err := DeleteObject(ctx, c, object); err != nil {
 			return err
 		}
 	}
 	for _, object := range objects {
-		if err := w.Gone(ctx, object); err != nil {
+		if err := w.AwaitGone(ctx, object); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// own returns what installs this operator only, in the order in which to remove
+// ownObjects returns what installs this operator only, in the order in which to remove
 // it: without the namespace while another operator is in it.
-func (o Operator) own(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, error) {
-	objects, err := o.Objects(Options{})
+func (o Operator) ownObjects(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, error) {
+	objects, err := o.RenderObjects(OperatorOptions{})
 	if err != nil {
 		return nil, err
 	}
-	for _, other := range o.others() {
+	for _, other := range o.otherOperators() {
 		shared, err := other.Installed(ctx, c)
 		if err != nil {
 			return nil, err
@@ -85,10 +85,10 @@ func (o Operator) own(ctx context.Context, c client.Reader) ([]*unstructured.Uns
 	return objects, nil
 }
 
-// Leftovers tells whether anything is there that installs this operator, of what
+// Leftovers reports whether anything is there that installs this operator, of what
 // Capstan has installed.
 func (o Operator) Leftovers(ctx context.Context, c client.Reader) (bool, error) {
-	objects, err := o.own(ctx, c)
+	objects, err := o.ownObjects(ctx, c)
 	if err != nil {
 		return false, err
 	}
@@ -97,7 +97,7 @@ func (o Operator) Leftovers(ctx context.Context, c client.Reader) (bool, error) 
 		live.SetGroupVersionKind(object.GroupVersionKind())
 		err := c.Get(ctx, client.ObjectKeyFromObject(object), live)
 		if client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("read %s: %w", describe(object), err)
+			return false, fmt.Errorf("read %s: %w", describeObject(object), err)
 		}
 		if err == nil && InstallerOf(live) == ByCapstan {
 			return true, nil
@@ -109,19 +109,19 @@ func (o Operator) Leftovers(ctx context.Context, c client.Reader) (bool, error) 
 // Installed returns the Deployment of the operator, or nil if there is none.
 func (o Operator) Installed(ctx context.Context, c client.Reader) (*appsv1.Deployment, error) {
 	deployment := &appsv1.Deployment{}
-	if err := c.Get(ctx, o.Key(), deployment); apierrors.IsNotFound(err) {
+	if err := c.Get(ctx, o.DeploymentKey(), deployment); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("read the Deployment %q: %w", o.Key(), err)
+		return nil, fmt.Errorf("read the Deployment %q: %w", o.DeploymentKey(), err)
 	}
 	return deployment, nil
 }
 
-// Delete deletes an object, if it is there, and what belongs to it.
-func Delete(ctx context.Context, c client.Client, object client.Object) error {
+// DeleteObject deletes an object, if it is there, and what belongs to it.
+func DeleteObject(ctx context.Context, c client.Client, object client.Object) error {
 	err := c.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete %s: %w", describe(object), err)
+		return fmt.Errorf("delete %s: %w", describeObject(object), err)
 	}
 	return nil
 }

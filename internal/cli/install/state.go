@@ -23,8 +23,8 @@ import (
 // troublesMax is how many different reasons of pods are told.
 const troublesMax = 3
 
-// rollout tells how far a Deployment is.
-func rollout(d *appsv1.Deployment) state {
+// rolloutState tells how far a Deployment is.
+func rolloutState(d *appsv1.Deployment) waitState {
 	wanted := int32(1)
 	if d.Spec.Replicas != nil {
 		wanted = *d.Spec.Replicas
@@ -32,9 +32,9 @@ func rollout(d *appsv1.Deployment) state {
 	status := d.Status
 	switch {
 	case status.ObservedGeneration < d.Generation:
-		return state{why: "the controller manager of the cluster has not seen it yet"}
+		return waitState{why: "the controller manager of the cluster has not seen it yet"}
 	case status.UpdatedReplicas < wanted || status.AvailableReplicas < wanted:
-		s := state{why: fmt.Sprintf("%d of %d pods run", min(status.UpdatedReplicas, status.AvailableReplicas), wanted)}
+		s := waitState{why: fmt.Sprintf("%d of %d pods run", min(status.UpdatedReplicas, status.AvailableReplicas), wanted)}
 		for _, c := range status.Conditions {
 			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
 				s.why += ": " + c.Message
@@ -42,14 +42,14 @@ func rollout(d *appsv1.Deployment) state {
 		}
 		return s
 	case status.Replicas > status.UpdatedReplicas:
-		return state{why: "pods of the former state are still there"}
+		return waitState{why: "pods of the former state are still there"}
 	default:
-		return state{done: true}
+		return waitState{done: true}
 	}
 }
 
 // hubState tells how far a hub is.
-func hubState(cm *operatorv1.ClusterManager) state {
+func hubState(cm *operatorv1.ClusterManager) waitState {
 	return conditionState(cm.Generation, cm.Status.ObservedGeneration, cm.Status.Conditions, []wanted{
 		{operatorv1.ClusterManagerConditionApplied, metav1.ConditionTrue},
 		{operatorv1.ClusterManagerConditionProgressing, metav1.ConditionFalse},
@@ -100,7 +100,7 @@ func stuckFor(reason string) time.Duration {
 
 // controlPlaneState tells how far a control plane is, and whether its operator has
 // explained why it does not get on.
-func controlPlaneState(cp *fleetv1alpha1.ControlPlane) (s state, explained bool) {
+func controlPlaneState(cp *fleetv1alpha1.ControlPlane) (s waitState, explained bool) {
 	conditions := cp.Status.Conditions
 	s = conditionState(cp.Generation, cp.Status.ObservedGeneration, conditions, []wanted{
 		{fleetv1alpha1.ControlPlaneConditionAvailable, metav1.ConditionTrue},
@@ -108,16 +108,16 @@ func controlPlaneState(cp *fleetv1alpha1.ControlPlane) (s state, explained bool)
 	})
 	wrong := meta.FindStatusCondition(conditions, fleetv1alpha1.ControlPlaneConditionDegraded)
 	if wrong != nil && wrong.Status == metav1.ConditionTrue && wrong.ObservedGeneration >= cp.Generation && (!s.done || mistakes[wrong.Reason]) {
-		return state{why: fmt.Sprintf("%s: %s", wrong.Reason, wrong.Message), stuck: stuckFor(wrong.Reason)}, wrong.Reason != fleetv1alpha1.ControlPlaneReasonPodsNotReady
+		return waitState{why: fmt.Sprintf("%s: %s", wrong.Reason, wrong.Message), stuck: stuckFor(wrong.Reason)}, wrong.Reason != fleetv1alpha1.ControlPlaneReasonPodsNotReady
 	}
 	if s.done && cp.Status.Endpoint == "" {
-		return state{why: "its API servers do not have a certificate for their address yet"}, false
+		return waitState{why: "its API servers do not have a certificate for their address yet"}, false
 	}
 	return s, false
 }
 
 // agentState tells how far the agents of a member are.
-func agentState(k *operatorv1.Klusterlet) state {
+func agentState(k *operatorv1.Klusterlet) waitState {
 	return conditionState(k.Generation, k.Status.ObservedGeneration, k.Status.Conditions, []wanted{
 		{operatorv1.KlusterletConditionApplied, metav1.ConditionTrue},
 		{operatorv1.KlusterletConditionAvailable, metav1.ConditionTrue},
@@ -130,26 +130,26 @@ type wanted struct {
 	status    metav1.ConditionStatus
 }
 
-func conditionState(generation, observed int64, conditions []metav1.Condition, all []wanted) state {
+func conditionState(generation, observed int64, conditions []metav1.Condition, all []wanted) waitState {
 	if paused := meta.FindStatusCondition(conditions, operatorv1.ClusterManagerConditionPaused); paused != nil {
-		return state{why: paused.Message}
+		return waitState{why: paused.Message}
 	}
 	for _, w := range all {
 		c := meta.FindStatusCondition(conditions, w.condition)
 		if c != nil && c.Status != w.status && c.ObservedGeneration >= generation {
-			return state{why: fmt.Sprintf("%s: %s", c.Reason, c.Message)}
+			return waitState{why: fmt.Sprintf("%s: %s", c.Reason, c.Message)}
 		}
 		if c == nil {
-			return state{why: "its operator has not begun with it yet"}
+			return waitState{why: "its operator has not begun with it yet"}
 		}
 		if c.Status != w.status {
-			return state{why: "its operator has not seen the latest change yet"}
+			return waitState{why: "its operator has not seen the latest change yet"}
 		}
 	}
 	if observed < generation {
-		return state{why: "its operator has not seen the latest change yet"}
+		return waitState{why: "its operator has not seen the latest change yet"}
 	}
-	return state{done: true}
+	return waitState{done: true}
 }
 
 // troubleOf tells why pods do not run: each reason once, of those that do not
@@ -195,8 +195,8 @@ func podTrouble(pod *corev1.Pod) string {
 	return ""
 }
 
-// remaining tells why an object that is being deleted is still there.
-func remaining(object *unstructured.Unstructured) string {
+// remainingReason tells why an object that is being deleted is still there.
+func remainingReason(object *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	var told []string
 	for _, entry := range conditions {

@@ -43,7 +43,7 @@ func TestRolloutIsDoneWhenAllPodsAreOfThePresentState(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := rollout(c.deployment); got.done != (c.why == "") || !strings.Contains(got.why, c.why) {
+			if got := rolloutState(c.deployment); got.done != (c.why == "") || !strings.Contains(got.why, c.why) {
 				t.Errorf("got %+v, want done %t with %q", got, c.why == "", c.why)
 			}
 		})
@@ -167,13 +167,13 @@ func TestNobodyWaitsForWhatNeedsSomebody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hiccup, fails = 30 * time.Second, 2 * time.Minute
 		began := time.Now()
-		err := Waiter{Timeout: time.Hour}.until(t.Context(), "it", "Repair it.", func(context.Context) (state, error) {
+		err := Waiter{Timeout: time.Hour}.pollState(t.Context(), "it", "Repair it.", func(context.Context) (waitState, error) {
 			if since := time.Since(began); since < hiccup || since > fails {
-				return state{why: "a container crashes", stuck: podsFail}, nil
+				return waitState{why: "a container crashes", stuck: podsFail}, nil
 			}
-			return state{why: "it starts"}, nil
+			return waitState{why: "it starts"}, nil
 		})
-		if exit.Code(err) != exit.Failed || !strings.Contains(exit.Text(err), "a container crashes\nRepair it.") {
+		if exit.Code(err) != exit.Failed || !strings.Contains(exit.FormatError(err), "a container crashes\nRepair it.") {
 			t.Errorf("the wait ended with %v", err)
 		}
 		if took := time.Since(began); took < fails+podsFail || took > fails+podsFail+2*lookEvery+time.Second {
@@ -234,7 +234,7 @@ func TestWhatKeepsAnObjectIsTold(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := remaining(c.object); got != c.want {
+			if got := remainingReason(c.object); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

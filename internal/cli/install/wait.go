@@ -38,8 +38,8 @@ type Waiter struct {
 	Note func(text string)
 }
 
-// state is how far something is that is waited for.
-type state struct {
+// waitState is how far something is that is waited for.
+type waitState struct {
 	done bool
 	// stuck is how long it may be like this until nobody waits for it any longer, as
 	// it does not get on unless somebody does something; zero if it does.
@@ -48,9 +48,9 @@ type state struct {
 	why string
 }
 
-// until looks until the state is done. An error of a look that may pass is a
+// pollState looks until the state is done. An error of a look that may pass is a
 // reason to wait, too: an API server may be restarted meanwhile.
-func (w Waiter) until(ctx context.Context, what, next string, look func(context.Context) (state, error)) error {
+func (w Waiter) pollState(ctx context.Context, what, next string, look func(context.Context) (waitState, error)) error {
 	patience, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	last := ""
@@ -63,7 +63,7 @@ func (w Waiter) until(ctx context.Context, what, next string, look func(context.
 		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 			return fmt.Errorf("wait for %s: %w", what, err)
 		case err != nil:
-			s = state{why: err.Error()}
+			s = waitState{why: err.Error()}
 		case s.done:
 			return nil
 		}
@@ -92,45 +92,45 @@ func (w Waiter) until(ctx context.Context, what, next string, look func(context.
 	}
 }
 
-// Until waits for something that the caller looks at. An error of a look that may
+// PollUntil waits for something that the caller looks at. An error of a look that may
 // pass is a reason to wait, too. The next step is for who gives up.
-func (w Waiter) Until(
+func (w Waiter) PollUntil(
 	ctx context.Context, what, next string, look func(context.Context) (done bool, why string, err error),
 ) error {
-	return w.until(ctx, what, next, func(ctx context.Context) (state, error) {
+	return w.pollState(ctx, what, next, func(ctx context.Context) (waitState, error) {
 		done, why, err := look(ctx)
-		return state{done: done, why: why}, err
+		return waitState{done: done, why: why}, err
 	})
 }
 
-// Established waits until the API server knows the kind of a definition.
-func (w Waiter) Established(ctx context.Context, name string) error {
+// AwaitEstablished waits until the API server knows the kind of a definition.
+func (w Waiter) AwaitEstablished(ctx context.Context, name string) error {
 	next := fmt.Sprintf("%q shows details.", "kubectl describe customresourcedefinition "+name)
-	return w.until(ctx, fmt.Sprintf("the definition %q", name), next, func(ctx context.Context) (state, error) {
+	return w.pollState(ctx, fmt.Sprintf("the definition %q", name), next, func(ctx context.Context) (waitState, error) {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, definition); err != nil {
-			return state{}, err
+			return waitState{}, err
 		}
 		for _, condition := range definition.Status.Conditions {
 			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-				return state{done: true}, nil
+				return waitState{done: true}, nil
 			}
 		}
-		return state{why: "the API server does not serve it yet"}, nil
+		return waitState{why: "the API server does not serve it yet"}, nil
 	})
 }
 
-// Deployment waits until all pods of a Deployment are of its present state and
+// AwaitDeployment waits until all pods of a Deployment are of its present state and
 // available.
-func (w Waiter) Deployment(ctx context.Context, key client.ObjectKey) error {
+func (w Waiter) AwaitDeployment(ctx context.Context, key client.ObjectKey) error {
 	next := fmt.Sprintf("Run the same command again to continue. %q shows details.",
 		fmt.Sprintf("kubectl -n %s describe pods", key.Namespace))
-	return w.until(ctx, fmt.Sprintf("the Deployment %q", key), next, func(ctx context.Context) (state, error) {
+	return w.pollState(ctx, fmt.Sprintf("the Deployment %q", key), next, func(ctx context.Context) (waitState, error) {
 		deployment := &appsv1.Deployment{}
 		if err := w.Client.Get(ctx, key, deployment); err != nil {
-			return state{}, err
+			return waitState{}, err
 		}
-		s := rollout(deployment)
+		s := rolloutState(deployment)
 		if s.done {
 			return s, nil
 		}
@@ -138,13 +138,13 @@ func (w Waiter) Deployment(ctx context.Context, key client.ObjectKey) error {
 	})
 }
 
-// ClusterManager waits until the hub of a ClusterManager works.
-func (w Waiter) ClusterManager(ctx context.Context, name string) error {
+// AwaitClusterManager waits until the hub of a ClusterManager works.
+func (w Waiter) AwaitClusterManager(ctx context.Context, name string) error {
 	next := fmt.Sprintf("Run the same command again to continue. %q shows details.", "kubectl describe clustermanager "+name)
-	return w.until(ctx, fmt.Sprintf("ClusterManager %q", name), next, func(ctx context.Context) (state, error) {
+	return w.pollState(ctx, fmt.Sprintf("ClusterManager %q", name), next, func(ctx context.Context) (waitState, error) {
 		cm := &operatorv1.ClusterManager{}
 		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, cm); err != nil {
-			return state{}, err
+			return waitState{}, err
 		}
 		s := hubState(cm)
 		if s.done {
@@ -155,15 +155,15 @@ func (w Waiter) ClusterManager(ctx context.Context, name string) error {
 	})
 }
 
-// ControlPlane waits until the API server of a ControlPlane works and its
+// AwaitControlPlane waits until the API server of a ControlPlane works and its
 // kubeconfig is written.
-func (w Waiter) ControlPlane(ctx context.Context, key client.ObjectKey) error {
+func (w Waiter) AwaitControlPlane(ctx context.Context, key client.ObjectKey) error {
 	next := fmt.Sprintf("Run the same command again to continue. %q shows details.",
 		fmt.Sprintf("kubectl -n %s describe controlplane %s", key.Namespace, key.Name))
-	return w.until(ctx, fmt.Sprintf("ControlPlane %q", key), next, func(ctx context.Context) (state, error) {
+	return w.pollState(ctx, fmt.Sprintf("ControlPlane %q", key), next, func(ctx context.Context) (waitState, error) {
 		cp := &fleetv1alpha1.ControlPlane{}
 		if err := w.Client.Get(ctx, key, cp); err != nil {
-			return state{}, err
+			return waitState{}, err
 		}
 		s, explained := controlPlaneState(cp)
 		if s.done || explained {
@@ -173,14 +173,14 @@ func (w Waiter) ControlPlane(ctx context.Context, key client.ObjectKey) error {
 	})
 }
 
-// Klusterlet waits until the agents of a Klusterlet run. Whether they have
+// AwaitKlusterlet waits until the agents of a Klusterlet run. Whether they have
 // joined is up to the hub.
-func (w Waiter) Klusterlet(ctx context.Context, name string) error {
+func (w Waiter) AwaitKlusterlet(ctx context.Context, name string) error {
 	next := fmt.Sprintf("Run the same command again to continue. %q shows details.", "kubectl describe klusterlet "+name)
-	return w.until(ctx, fmt.Sprintf("Klusterlet %q", name), next, func(ctx context.Context) (state, error) {
+	return w.pollState(ctx, fmt.Sprintf("Klusterlet %q", name), next, func(ctx context.Context) (waitState, error) {
 		k := &operatorv1.Klusterlet{}
 		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, k); err != nil {
-			return state{}, err
+			return waitState{}, err
 		}
 		s := agentState(k)
 		if s.done {
@@ -192,7 +192,7 @@ func (w Waiter) Klusterlet(ctx context.Context, name string) error {
 
 // withPods adds to a state why the pods do not run, as far as the user may see
 // them. While the operator itself does not run, that is the reason.
-func (w Waiter) withPods(ctx context.Context, s state, namespace string, selector client.MatchingLabels) (state, error) {
+func (w Waiter) withPods(ctx context.Context, s waitState, namespace string, selector client.MatchingLabels) (waitState, error) {
 	for _, place := range []string{namespace, operatorv1.DefaultOperatorNamespace} {
 		options := []client.ListOption{client.InNamespace(place)}
 		if selector != nil {
@@ -210,20 +210,20 @@ func (w Waiter) withPods(ctx context.Context, s state, namespace string, selecto
 	return s, nil
 }
 
-// Gone waits until an object that was deleted is gone.
-func (w Waiter) Gone(ctx context.Context, object client.Object) error {
+// AwaitGone waits until an object that was deleted is gone.
+func (w Waiter) AwaitGone(ctx context.Context, object client.Object) error {
 	kind := object.GetObjectKind().GroupVersionKind()
 	next := strings.TrimSpace("Run the same command again to continue. " + w.Hint)
-	return w.until(ctx, "the end of "+describe(object), next, func(ctx context.Context) (state, error) {
+	return w.pollState(ctx, "the end of "+describeObject(object), next, func(ctx context.Context) (waitState, error) {
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(kind)
 		err := w.Client.Get(ctx, client.ObjectKeyFromObject(object), live)
 		if apierrors.IsNotFound(err) {
-			return state{done: true}, nil
+			return waitState{done: true}, nil
 		}
 		if err != nil {
-			return state{}, err
+			return waitState{}, err
 		}
-		return state{why: remaining(live)}, nil
+		return waitState{why: remainingReason(live)}, nil
 	})
 }

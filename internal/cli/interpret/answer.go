@@ -22,27 +22,27 @@ import (
 // itself knows of a kind is known without it.
 const hubPatience = 5 * time.Second
 
-// answered runs an operation.
-func (o *options) answered(ctx context.Context, session *hub.Session, operation interpreters.Operation) error {
-	in, err := o.input(session.In)
+// runOperation runs an operation.
+func (o *interpretOptions) runOperation(ctx context.Context, session *hub.Session, operation interpreters.Operation) error {
+	in, err := o.readOperationInput(session.In)
 	if err != nil {
 		return err
 	}
-	if err := in.Missing(operation); err != nil {
+	if err := in.CheckInput(operation); err != nil {
 		return exit.UsageError("%w", err)
 	}
-	known, err := o.known(ctx, session)
+	known, err := o.readInterpreters(ctx, session)
 	if err != nil {
 		return err
 	}
-	result, err := known.Run(operation, in)
+	result, err := known.RunOperation(operation, in)
 	about := in.Desired
 	if about == nil {
 		about = in.Observed
 	}
 	switch {
 	case len(o.files) > 0 && len(result.By) == 0, errors.Is(err, interpreters.ErrNobody):
-		return o.nobody(operation, about)
+		return o.nobodyAnswersError(operation, about)
 	case errors.Is(err, interpreters.ErrWebhook):
 		return exit.Next(err, "With -f, scripts of files answer instead.")
 	case err != nil:
@@ -55,24 +55,24 @@ func (o *options) answered(ctx context.Context, session *hub.Session, operation 
 		}
 		fmt.Fprintf(session.ErrOut, "%s, by %s:\n", operation, by)
 	}
-	return o.format.Print(session.Out, result, func() string { return answer(result) })
+	return o.format.Print(session.Out, result, func() string { return formatAnswer(result) })
 }
 
-// known returns who answers: the scripts of the files, or else those who do so on
+// readInterpreters returns who answers: the scripts of the files, or else those who do so on
 // the hub.
-func (o *options) known(ctx context.Context, session *hub.Session) (*interpreters.Known, error) {
+func (o *interpretOptions) readInterpreters(ctx context.Context, session *hub.Session) (*interpreters.KnownInterpreters, error) {
 	if len(o.files) > 0 {
 		all, err := o.customizations(session.In)
 		if err != nil {
 			return nil, err
 		}
-		return interpreters.Of(all, session.Clock.Now, false), nil //nolint:contextcheck // scripts run later, and have a time limit of their own
+		return interpreters.NewKnownInterpreters(all, session.Clock.Now, false), nil //nolint:contextcheck // scripts run later, and have a time limit of their own
 	}
 	ctx, cancel := context.WithTimeout(ctx, hubPatience)
 	defer cancel()
-	c, err := session.Connect()
+	c, err := session.ConnectHub()
 	if err == nil {
-		known, unread, failed := interpreters.Read(ctx, c, session.Clock.Now)
+		known, unread, failed := interpreters.ReadInterpreters(ctx, c, session.Clock.Now)
 		if unread != "" {
 			fmt.Fprintf(session.ErrOut, "You may not read %s.\n", unread)
 		}
@@ -81,12 +81,12 @@ func (o *options) known(ctx context.Context, session *hub.Session) (*interpreter
 		}
 		err = failed
 	}
-	fmt.Fprintf(session.ErrOut, "The customizations of the hub are not known, and do not count here: %v\n", session.Explain(err))
-	return interpreters.Of(nil, session.Clock.Now, true), nil //nolint:contextcheck // scripts run later, and have a time limit of their own
+	fmt.Fprintf(session.ErrOut, "The customizations of the hub are not known, and do not count here: %v\n", session.ExplainError(err))
+	return interpreters.NewKnownInterpreters(nil, session.Clock.Now, true), nil //nolint:contextcheck // scripts run later, and have a time limit of their own
 }
 
-// nobody is the error of an operation that nobody answers.
-func (o *options) nobody(operation interpreters.Operation, about *unstructured.Unstructured) error {
+// nobodyAnswersError is the error of an operation that nobody answers.
+func (o *interpretOptions) nobodyAnswersError(operation interpreters.Operation, about *unstructured.Unstructured) error {
 	kind := fmt.Sprintf("%s of %s", about.GetKind(), about.GetAPIVersion())
 	if len(o.files) == 0 {
 		return exit.Next(fmt.Errorf("nobody answers %s for %s", operation, kind),
@@ -96,8 +96,8 @@ func (o *options) nobody(operation interpreters.Operation, about *unstructured.U
 		"spec.target has to be the apiVersion and the kind of the object. Without -f, you see who answers on the hub.")
 }
 
-// answer returns a result for people.
-func answer(r *interpreters.Result) string {
+// formatAnswer returns a result for people.
+func formatAnswer(r *interpreters.Result) string {
 	var value any
 	switch r.Operation {
 	case interpreters.InterpretReplica:

@@ -19,8 +19,8 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/lua"
 )
 
-// verdict is what is said of a customization, in the form that scripts read.
-type verdict struct {
+// customizationVerdict is what is said of a customization, in the form that scripts read.
+type customizationVerdict struct {
 	Name       string `json:"name"`
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -39,8 +39,8 @@ type script struct {
 	Message string `json:"message,omitempty"`
 }
 
-// checked checks the customizations of the files.
-func (o *options) checked(session *hub.Session) error {
+// checkCustomizations checks the customizations of the files.
+func (o *interpretOptions) checkCustomizations(session *hub.Session) error {
 	if len(o.files) == 0 {
 		return exit.UsageError("name the file with the customizations, by -f")
 	}
@@ -48,29 +48,29 @@ func (o *options) checked(session *hub.Session) error {
 	if err != nil {
 		return err
 	}
-	verdicts := make([]verdict, 0, len(all))
+	verdicts := make([]customizationVerdict, 0, len(all))
 	for i := range all {
-		verdicts = append(verdicts, judge(&all[i], append(all[:i:i], all[i+1:]...)))
+		verdicts = append(verdicts, checkCustomization(&all[i], append(all[:i:i], all[i+1:]...)))
 	}
-	if err := o.format.Print(session.Out, verdicts, func() string { return text(verdicts) }); err != nil {
+	if err := o.format.Print(session.Out, verdicts, func() string { return formatVerdicts(verdicts) }); err != nil {
 		return err
 	}
 	wrong := 0
 	for _, v := range verdicts {
-		wrong += v.wrong()
+		wrong += v.countMistakes()
 	}
 	if wrong > 0 {
-		return exit.Next(errors.New(count(wrong, "mistake")), "Mend what is said of each. \"capstan interpret --show-doc\" tells what the functions get and return.")
+		return exit.Next(errors.New(countNoun(wrong, "mistake")), "Mend what is said of each. \"capstan interpret --show-doc\" tells what the functions get and return.")
 	}
 	return nil
 }
 
-// judge says what is right and wrong with a customization.
-func judge(c *configv1alpha1.ResourceInterpreterCustomization, others []configv1alpha1.ResourceInterpreterCustomization) verdict {
-	v := verdict{Name: c.Name, APIVersion: c.Spec.Target.APIVersion, Kind: c.Spec.Target.Kind, Scripts: []script{}}
+// checkCustomization says what is right and wrong with a customization.
+func checkCustomization(c *configv1alpha1.ResourceInterpreterCustomization, others []configv1alpha1.ResourceInterpreterCustomization) customizationVerdict {
+	v := customizationVerdict{Name: c.Name, APIVersion: c.Spec.Target.APIVersion, Kind: c.Spec.Target.Kind, Scripts: []script{}}
 	add := func(format string, args ...any) { v.Problems = append(v.Problems, fmt.Sprintf(format, args...)) }
 	target := field.NewPath("spec", "target")
-	scripts := customized.Of(c).Scripts
+	scripts := customized.LuaCustomizationOf(c).Scripts
 	switch {
 	case c.Name == "":
 		add("metadata.name: Required value: it needs a name")
@@ -81,16 +81,16 @@ func judge(c *configv1alpha1.ResourceInterpreterCustomization, others []configv1
 	case len(scripts) == 0:
 		add("spec.customizations: Required value: it has no script")
 	}
-	for _, conflict := range customized.Conflicts(c, others) {
+	for _, conflict := range customized.ScriptConflicts(c, others) {
 		add("%s", conflict.Error())
 	}
-	for _, operation := range lua.Operations() {
+	for _, operation := range lua.AllOperations() {
 		source, has := scripts[operation]
 		if !has {
 			continue
 		}
 		s := script{Field: fmt.Sprintf("spec.customizations.%s.luaScript", operation), Operation: interpreters.OfScript(operation), OK: true}
-		if _, err := lua.Compile(string(operation), operation.Function(), source); err != nil {
+		if _, err := lua.CompileScript(string(operation), operation.FunctionName(), source); err != nil {
 			s.OK, s.Message = false, err.Error()
 			if wrong := (*lua.CompileError)(nil); errors.As(err, &wrong) {
 				s.Line = wrong.Line
@@ -102,8 +102,8 @@ func judge(c *configv1alpha1.ResourceInterpreterCustomization, others []configv1
 	return v
 }
 
-// wrong is how many mistakes there are.
-func (v verdict) wrong() int {
+// countMistakes is how many mistakes there are.
+func (v customizationVerdict) countMistakes() int {
 	wrong := len(v.Problems)
 	for _, s := range v.Scripts {
 		if !s.OK {
@@ -113,16 +113,16 @@ func (v verdict) wrong() int {
 	return wrong
 }
 
-// text returns verdicts for people.
-func text(all []verdict) string {
+// formatVerdicts returns verdicts for people.
+func formatVerdicts(all []customizationVerdict) string {
 	var b strings.Builder
 	for i, v := range all {
 		if i > 0 {
 			fmt.Fprintln(&b)
 		}
 		state := "it is right"
-		if n := v.wrong(); n > 0 {
-			state = count(n, "mistake")
+		if n := v.countMistakes(); n > 0 {
+			state = countNoun(n, "mistake")
 		}
 		fmt.Fprintf(&b, "ResourceInterpreterCustomization %s, for %s of %s: %s\n", v.Name, v.Kind, v.APIVersion, state)
 		var rows [][]string
@@ -139,13 +139,13 @@ func text(all []verdict) string {
 			}
 			rows = append(rows, row)
 		}
-		b.WriteString(columns.Text(rows))
+		b.WriteString(columns.FormatTable(rows))
 	}
 	return b.String()
 }
 
-// count is a number of things.
-func count(n int, thing string) string {
+// countNoun is a number of things.
+func countNoun(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}

@@ -67,7 +67,7 @@ func TestWhatTheUserHasWritten(t *testing.T) {
 			[]string{"spec.customizations.retention: Forbidden", "spec.customizations.retention.luaScript: it has no function Retain", "spec.customizations.healthInterpretation.luaScript: line 3: "},
 		},
 	} {
-		after, wrong := parsed([]byte(c.written), &before, others)
+		after, wrong := parseEdited([]byte(c.written), &before, others)
 		if len(wrong) != len(c.wrong) {
 			t.Errorf("%s: %q is wrong, not %q", name, wrong, c.wrong)
 			continue
@@ -88,7 +88,7 @@ func TestWhatTheUserHasWritten(t *testing.T) {
 func TestRemarksAreNotTheUsers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ content, want string }{
-		"remarks":                {string(heading([]string{"one", "", "# two"})) + "a: b\n", "a: b\n"},
+		"remarks":                {string(commentLines([]string{"one", "", "# two"})) + "a: b\n", "a: b\n"},
 		"a comment of a script":  {"# one\na: |\n# not at the top\n  # of the user\n", "a: |\n# not at the top\n  # of the user\n"},
 		"no remarks":             {"a: b", "a: b"},
 		"only remarks":           {"# one\n#", ""},
@@ -104,30 +104,30 @@ func TestRemarksAreNotTheUsers(t *testing.T) {
 func TestOneThingIsAskedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		options options
+		options interpretOptions
 		want    bool
 	}{
-		"nothing":                  {options{}, false},
-		"a check":                  {options{check: true}, true},
-		"an edit":                  {options{edit: true}, true},
-		"an operation":             {options{operation: "Retain"}, true},
-		"a check and an edit":      {options{check: true, edit: true}, false},
-		"an edit and an operation": {options{edit: true, operation: "Retain"}, false},
-		"all":                      {options{check: true, edit: true, doc: true, operation: "Retain"}, false},
+		"nothing":                  {interpretOptions{}, false},
+		"a check":                  {interpretOptions{check: true}, true},
+		"an edit":                  {interpretOptions{edit: true}, true},
+		"an operation":             {interpretOptions{operation: "Retain"}, true},
+		"a check and an edit":      {interpretOptions{check: true, edit: true}, false},
+		"an edit and an operation": {interpretOptions{edit: true, operation: "Retain"}, false},
+		"all":                      {interpretOptions{check: true, edit: true, doc: true, operation: "Retain"}, false},
 	} {
-		if got := c.options.only(); got != c.want {
+		if got := c.options.isSingleAction(); got != c.want {
 			t.Errorf("%s: one thing is %t", name, got)
 		}
 	}
 	for name, c := range map[string]struct {
-		options options
+		options interpretOptions
 		wrong   bool
 	}{
-		"files":                         {options{files: []string{"a", "a"}, desired: "b", observed: "b"}, false},
-		"the standard input":            {options{files: []string{"a", "-"}}, false},
-		"twice in a flag":               {options{files: []string{"-", "-"}}, true},
-		"once in two flags":             {options{desired: "-", observed: "-"}, true},
-		"for scripts and what is there": {options{files: []string{"-"}, status: "-"}, true},
+		"files":                         {interpretOptions{files: []string{"a", "a"}, desired: "b", observed: "b"}, false},
+		"the standard input":            {interpretOptions{files: []string{"a", "-"}}, false},
+		"twice in a flag":               {interpretOptions{files: []string{"-", "-"}}, true},
+		"once in two flags":             {interpretOptions{desired: "-", observed: "-"}, true},
+		"for scripts and what is there": {interpretOptions{files: []string{"-"}, status: "-"}, true},
 	} {
 		var usage *exit.Error
 		if got := errors.As(c.options.oneStandardInput(), &usage) && usage.Code == exit.Usage; got != c.wrong {
@@ -143,7 +143,7 @@ func TestEveryOperationIsDocumented(t *testing.T) {
 	var documented []string
 	for _, d := range operationDocs() {
 		documented = append(documented, string(d.Operation))
-		if _, err := lua.Compile(string(d.Operation), d.Function, d.Example); err != nil {
+		if _, err := lua.CompileScript(string(d.Operation), d.Function, d.Example); err != nil {
 			t.Errorf("the example of %s: %v", d.Operation, err)
 		}
 		var takes []string
@@ -154,11 +154,11 @@ func TestEveryOperationIsDocumented(t *testing.T) {
 		if len(head) != 2 || head[1] != strings.Join(takes, ", ") {
 			t.Errorf("the example of %s takes %q, not %q", d.Operation, head, takes)
 		}
-		if diff := cmp.Diff([]doc{d}, docs(d.Operation)); diff != "" {
+		if diff := cmp.Diff([]functionDoc{d}, functionDocs(d.Operation)); diff != "" {
 			t.Errorf("of %s alone (-want +got):\n%s", d.Operation, diff)
 		}
 	}
-	if diff := cmp.Diff(interpreters.Operations(), documented); diff != "" {
+	if diff := cmp.Diff(interpreters.OperationNames(), documented); diff != "" {
 		t.Errorf("the operations (-there +documented):\n%s", diff)
 	}
 }
@@ -177,7 +177,7 @@ func TestTheNameOfWhatIsEdited(t *testing.T) {
 		"by one without":     {files: []string{"-"}, file: strings.Replace(fmt.Sprintf(ric, "a", ""), "{name: a}", "{}", 1)},
 	} {
 		session := &hub.Session{IOStreams: genericiooptions.IOStreams{In: strings.NewReader(c.file)}}
-		got, err := (&options{files: c.files}).name(session, c.args)
+		got, err := (&interpretOptions{files: c.files}).nameToEdit(session, c.args)
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%s: it is %q (%v)", name, got, err)
 		}

@@ -30,13 +30,13 @@ const remark = "# "
 // errNothing ends an edit that changes nothing.
 var errNothing = errors.New("nothing was changed")
 
-// edited has the user edit a customization of the hub.
-func (o *options) edited(ctx context.Context, session *hub.Session, args []string) error {
-	name, err := o.name(session, args)
+// editCustomization has the user edit a customization of the hub.
+func (o *interpretOptions) editCustomization(ctx context.Context, session *hub.Session, args []string) error {
+	name, err := o.nameToEdit(session, args)
 	if err != nil {
 		return err
 	}
-	c, err := session.Connect()
+	c, err := session.ConnectHub()
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (o *options) edited(ctx context.Context, session *hub.Session, args []strin
 	if err != nil && !apierrors.IsForbidden(err) { // the hub refuses conflicts in any case
 		return err
 	}
-	after, err := o.rewritten(ctx, session, before, others)
+	after, err := o.editUntilValid(ctx, session, before, others)
 	if errors.Is(err, errNothing) {
 		fmt.Fprintln(session.Out, "Edit cancelled, no changes made.")
 		return nil
@@ -62,14 +62,14 @@ func (o *options) edited(ctx context.Context, session *hub.Session, args []strin
 		return err
 	}
 	if err := c.Update(ctx, after); err != nil {
-		return o.refused(err, name, after)
+		return o.saveRefused(err, name, after)
 	}
 	fmt.Fprintf(session.Out, "resourceinterpretercustomization.config.karmada.io/%s edited\n", name)
 	return nil
 }
 
-// name returns the name of the customization to edit.
-func (o *options) name(session *hub.Session, args []string) (string, error) {
+// nameToEdit returns the name of the customization to edit.
+func (o *interpretOptions) nameToEdit(session *hub.Session, args []string) (string, error) {
 	if len(args) == 1 && len(o.files) == 0 {
 		return args[0], nil
 	}
@@ -86,8 +86,8 @@ func (o *options) name(session *hub.Session, args []string) (string, error) {
 	return all[0].Name, nil
 }
 
-// rewritten has the user write a customization, again and again until it is right.
-func (o *options) rewritten(
+// editUntilValid has the user write a customization, again and again until it is right.
+func (o *interpretOptions) editUntilValid(
 	ctx context.Context, session *hub.Session, before *configv1alpha1.ResourceInterpreterCustomization, others []configv1alpha1.ResourceInterpreterCustomization,
 ) (*configv1alpha1.ResourceInterpreterCustomization, error) {
 	shown := before.DeepCopy()
@@ -100,7 +100,7 @@ func (o *options) rewritten(
 	original := given
 	why := []string{"Edit the customization. Lines that begin with # are left out, and an empty file changes nothing."}
 	for {
-		made, err := edit(ctx, session, append(heading(why), given...))
+		made, err := runEditor(ctx, session, append(commentLines(why), given...))
 		if err != nil {
 			return nil, err
 		}
@@ -108,19 +108,19 @@ func (o *options) rewritten(
 		if len(bytes.TrimSpace(written)) == 0 || bytes.Equal(written, original) {
 			return nil, errNothing
 		}
-		after, wrong := parsed(written, before, others)
+		after, wrong := parseEdited(written, before, others)
 		if len(wrong) == 0 {
 			return after, nil
 		}
 		if bytes.Equal(written, given) { // the user has given up
-			return nil, o.kept(written, errors.New(strings.Join(wrong, "\n")))
+			return nil, o.saveUnwritten(written, errors.New(strings.Join(wrong, "\n")))
 		}
 		given, why = written, append([]string{"It was not written:"}, wrong...)
 	}
 }
 
-// parsed reads what the user has written, and says what is wrong with it.
-func parsed(
+// parseEdited reads what the user has written, and says what is wrong with it.
+func parseEdited(
 	written []byte, before *configv1alpha1.ResourceInterpreterCustomization, others []configv1alpha1.ResourceInterpreterCustomization,
 ) (after *configv1alpha1.ResourceInterpreterCustomization, wrong []string) {
 	after = &configv1alpha1.ResourceInterpreterCustomization{}
@@ -131,7 +131,7 @@ func parsed(
 		wrong = append(wrong, fmt.Sprintf("metadata.name: it is %q, and cannot be changed", before.Name))
 		after.Name = before.Name // or it would be in conflict with itself
 	}
-	v := judge(after, others)
+	v := checkCustomization(after, others)
 	wrong = append(wrong, v.Problems...)
 	for _, s := range v.Scripts {
 		switch {
@@ -144,7 +144,7 @@ func parsed(
 	return after, wrong
 }
 
-func heading(lines []string) []byte {
+func commentLines(lines []string) []byte {
 	var b bytes.Buffer
 	for _, line := range lines {
 		fmt.Fprintln(&b, remark+line)
@@ -160,8 +160,8 @@ func withoutHeading(content []byte) []byte {
 	return content
 }
 
-// edit has the user edit a file.
-func edit(ctx context.Context, session *hub.Session, content []byte) (made []byte, err error) {
+// runEditor has the user edit a file.
+func runEditor(ctx context.Context, session *hub.Session, content []byte) (made []byte, err error) {
 	file, err := os.CreateTemp("", "capstan-*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("create a file to edit: %w", err)
@@ -183,8 +183,8 @@ func edit(ctx context.Context, session *hub.Session, content []byte) (made []byt
 	return os.ReadFile(file.Name())
 }
 
-// kept saves what the user has written, so that it is not lost.
-func (o *options) kept(written []byte, why error) error {
+// saveUnwritten saves what the user has written, so that it is not lost.
+func (o *interpretOptions) saveUnwritten(written []byte, why error) error {
 	file, err := os.CreateTemp("", "capstan-kept-*.yaml")
 	if err != nil {
 		return errors.Join(why, err)
@@ -196,8 +196,8 @@ func (o *options) kept(written []byte, why error) error {
 	return exit.Next(fmt.Errorf("nothing was written to the hub: %w", why), "What you have written is in %s: \"capstan interpret -f %s --check\" checks it.", file.Name(), file.Name())
 }
 
-// refused keeps what the hub does not take.
-func (o *options) refused(err error, name string, after *configv1alpha1.ResourceInterpreterCustomization) error {
+// saveRefused keeps what the hub does not take.
+func (o *interpretOptions) saveRefused(err error, name string, after *configv1alpha1.ResourceInterpreterCustomization) error {
 	if apierrors.IsConflict(err) {
 		err = fmt.Errorf("somebody else has changed ResourceInterpreterCustomization %q meanwhile: edit it again: %w", name, err)
 	}
@@ -205,5 +205,5 @@ func (o *options) refused(err error, name string, after *configv1alpha1.Resource
 	if encoding != nil {
 		return errors.Join(err, encoding)
 	}
-	return o.kept(written, err)
+	return o.saveUnwritten(written, err)
 }

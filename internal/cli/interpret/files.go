@@ -31,9 +31,9 @@ const (
 	fileMaxBytes = 16 << 20
 )
 
-// documents returns the documents of a file in YAML or JSON.
-func documents(file string, in io.Reader) ([][]byte, error) {
-	content, err := read(file, in)
+// readDocuments returns the documents of a file in YAML or JSON.
+func readDocuments(file string, in io.Reader) ([][]byte, error) {
+	content, err := readInput(file, in)
 	if err != nil {
 		return nil, err
 	}
@@ -45,11 +45,11 @@ func documents(file string, in io.Reader) ([][]byte, error) {
 			return all, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", called(file), err)
+			return nil, fmt.Errorf("%s: %w", inputName(file), err)
 		}
 		var something any
 		if err := sigsyaml.Unmarshal(document, &something); err != nil {
-			return nil, exit.Next(fmt.Errorf("%s: %w", called(file), err), "Give a file in YAML or JSON.")
+			return nil, exit.Next(fmt.Errorf("%s: %w", inputName(file), err), "Give a file in YAML or JSON.")
 		}
 		if something != nil {
 			all = append(all, document)
@@ -57,7 +57,7 @@ func documents(file string, in io.Reader) ([][]byte, error) {
 	}
 }
 
-func read(file string, in io.Reader) ([]byte, error) {
+func readInput(file string, in io.Reader) ([]byte, error) {
 	if file != standardInput {
 		opened, err := os.Open(file) //nolint:gosec // the user names the file
 		if err != nil {
@@ -68,16 +68,16 @@ func read(file string, in io.Reader) ([]byte, error) {
 	}
 	content, err := io.ReadAll(io.LimitReader(in, fileMaxBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", called(file), err)
+		return nil, fmt.Errorf("read %s: %w", inputName(file), err)
 	}
 	if len(content) > fileMaxBytes {
-		return nil, fmt.Errorf("%s has more than %d MiB", called(file), fileMaxBytes>>20)
+		return nil, fmt.Errorf("%s has more than %d MiB", inputName(file), fileMaxBytes>>20)
 	}
 	return content, nil
 }
 
-// called is what messages call a file.
-func called(file string) string {
+// inputName is what messages call a file.
+func inputName(file string) string {
 	if file == standardInput {
 		return "the standard input"
 	}
@@ -85,22 +85,22 @@ func called(file string) string {
 }
 
 // customizations reads those of the files.
-func (o *options) customizations(in io.Reader) ([]configv1alpha1.ResourceInterpreterCustomization, error) {
+func (o *interpretOptions) customizations(in io.Reader) ([]configv1alpha1.ResourceInterpreterCustomization, error) {
 	kind := configv1alpha1.GroupVersion.WithKind("ResourceInterpreterCustomization")
 	var all []configv1alpha1.ResourceInterpreterCustomization
 	for _, file := range o.files {
-		written, err := documents(file, in)
+		written, err := readDocuments(file, in)
 		if err != nil {
 			return nil, err
 		}
-		for _, document := range unlisted(written) {
+		for _, document := range flattenLists(written) {
 			c := configv1alpha1.ResourceInterpreterCustomization{}
 			if err := sigsyaml.Unmarshal(document, &c.TypeMeta); err != nil || c.GroupVersionKind() != kind {
-				return nil, exit.Next(fmt.Errorf("%s has something else than a ResourceInterpreterCustomization of %s", called(file), configv1alpha1.GroupVersion),
+				return nil, exit.Next(fmt.Errorf("%s has something else than a ResourceInterpreterCustomization of %s", inputName(file), configv1alpha1.GroupVersion),
 					"Give customizations by -f, and objects by --desired-file or --observed-file.")
 			}
 			if err := sigsyaml.UnmarshalStrict(document, &c); err != nil {
-				return nil, exit.Next(fmt.Errorf("%s: %w", called(file), err), "\"capstan interpret --show-doc\" lists the fields that there are.")
+				return nil, exit.Next(fmt.Errorf("%s: %w", inputName(file), err), "\"capstan interpret --show-doc\" lists the fields that there are.")
 			}
 			all = append(all, c)
 		}
@@ -111,8 +111,8 @@ func (o *options) customizations(in io.Reader) ([]configv1alpha1.ResourceInterpr
 	return all, nil
 }
 
-// unlisted has the items of lists in their places, which kubectl prints.
-func unlisted(documents [][]byte) [][]byte {
+// flattenLists has the items of lists in their places, which kubectl prints.
+func flattenLists(documents [][]byte) [][]byte {
 	var all [][]byte
 	for _, document := range documents {
 		var list struct {
@@ -130,31 +130,31 @@ func unlisted(documents [][]byte) [][]byte {
 	return all
 }
 
-// object reads the only object of a file; none if no file is named.
-func object(file string, in io.Reader) (*unstructured.Unstructured, error) {
+// readObject reads the only object of a file; none if no file is named.
+func readObject(file string, in io.Reader) (*unstructured.Unstructured, error) {
 	if file == "" {
 		return nil, nil //nolint:nilnil // documented
 	}
-	all, err := documents(file, in)
+	all, err := readDocuments(file, in)
 	if err != nil {
 		return nil, err
 	}
 	if len(all) != 1 {
-		return nil, exit.Next(fmt.Errorf("%s has %d objects", called(file), len(all)), "An operation is about one object: give a file with that.")
+		return nil, exit.Next(fmt.Errorf("%s has %d objects", inputName(file), len(all)), "An operation is about one object: give a file with that.")
 	}
 	content := map[string]any{}
-	if err := decode(all[0], &content); err != nil {
-		return nil, exit.Next(fmt.Errorf("%s is no object: %w", called(file), err), "Give the object as \"kubectl get -o yaml\" prints it.")
+	if err := decodeYAML(all[0], &content); err != nil {
+		return nil, exit.Next(fmt.Errorf("%s is no object: %w", inputName(file), err), "Give the object as \"kubectl get -o yaml\" prints it.")
 	}
 	o := &unstructured.Unstructured{Object: content}
 	if o.GetAPIVersion() == "" || o.GetKind() == "" {
-		return nil, exit.Next(fmt.Errorf("the object of %s has no apiVersion or no kind", called(file)), "They tell who interprets it.")
+		return nil, exit.Next(fmt.Errorf("the object of %s has no apiVersion or no kind", inputName(file)), "They tell who interprets it.")
 	}
 	return o, nil
 }
 
-// decode decodes YAML with numbers as the API machinery has them.
-func decode(document []byte, into any) error {
+// decodeYAML decodes YAML with numbers as the API machinery has them.
+func decodeYAML(document []byte, into any) error {
 	content, err := sigsyaml.YAMLToJSON(document)
 	if err != nil {
 		return err
@@ -162,8 +162,8 @@ func decode(document []byte, into any) error {
 	return utiljson.Unmarshal(content, into)
 }
 
-// report is what a cluster reports of its object, as a binding has it.
-type report struct {
+// clusterReport is what a cluster reports of its object, as a binding has it.
+type clusterReport struct {
 	ClusterName    string         `json:"clusterName"`
 	Status         map[string]any `json:"status,omitempty"`
 	Applied        bool           `json:"applied,omitempty"`
@@ -171,65 +171,65 @@ type report struct {
 	Health         string         `json:"health,omitempty"`
 }
 
-// items reads what clusters report: a list, one after the other, or a binding.
-func items(file string, in io.Reader) ([]core.Item, error) {
+// readItems reads what clusters report: a list, one after the other, or a binding.
+func readItems(file string, in io.Reader) ([]core.ClusterItem, error) {
 	if file == "" {
 		return nil, nil
 	}
-	all, err := documents(file, in)
+	all, err := readDocuments(file, in)
 	if err != nil {
 		return nil, err
 	}
-	found := []core.Item{}
+	found := []core.ClusterItem{}
 	for _, document := range all {
-		reports, err := reports(document)
+		reports, err := decodeReports(document)
 		if err != nil {
-			return nil, exit.Next(fmt.Errorf("%s: %w", called(file), err), "An item is {clusterName, status, applied, appliedMessage, health}, as in status.aggregatedStatus of a binding.")
+			return nil, exit.Next(fmt.Errorf("%s: %w", inputName(file), err), "An item is {clusterName, status, applied, appliedMessage, health}, as in status.aggregatedStatus of a binding.")
 		}
 		for _, r := range reports {
 			if r.ClusterName == "" {
-				return nil, exit.Next(fmt.Errorf("%s: an item has no clusterName", called(file)), "An item is {clusterName, status, applied, appliedMessage, health}, as in status.aggregatedStatus of a binding.")
+				return nil, exit.Next(fmt.Errorf("%s: an item has no clusterName", inputName(file)), "An item is {clusterName, status, applied, appliedMessage, health}, as in status.aggregatedStatus of a binding.")
 			}
-			found = append(found, core.Item{Cluster: r.ClusterName, Status: r.Status, Applied: r.Applied, Message: r.AppliedMessage, Health: r.Health})
+			found = append(found, core.ClusterItem{Cluster: r.ClusterName, Status: r.Status, Applied: r.Applied, Message: r.AppliedMessage, Health: r.Health})
 		}
 	}
 	return found, nil
 }
 
-// reports reads a document with items.
-func reports(document []byte) ([]report, error) {
+// decodeReports reads a document with items.
+func decodeReports(document []byte) ([]clusterReport, error) {
 	var some any
-	if err := decode(document, &some); err != nil {
+	if err := decodeYAML(document, &some); err != nil {
 		return nil, err
 	}
 	if _, is := some.([]any); is {
-		var list []report
-		return list, decode(document, &list)
+		var list []clusterReport
+		return list, decodeYAML(document, &list)
 	}
 	var binding struct {
 		Kind   string `json:"kind"`
 		Status struct {
-			AggregatedStatus []report `json:"aggregatedStatus"`
+			AggregatedStatus []clusterReport `json:"aggregatedStatus"`
 		} `json:"status"`
 	}
-	if err := decode(document, &binding); err == nil && (binding.Kind == "ResourceBinding" || binding.Kind == "ClusterResourceBinding") {
+	if err := decodeYAML(document, &binding); err == nil && (binding.Kind == "ResourceBinding" || binding.Kind == "ClusterResourceBinding") {
 		return binding.Status.AggregatedStatus, nil
 	}
-	one := make([]report, 1)
-	return one, decode(document, &one[0])
+	one := make([]clusterReport, 1)
+	return one, decodeYAML(document, &one[0])
 }
 
-// input reads what an operation is about.
-func (o *options) input(in io.Reader) (interpreters.Input, error) {
-	var given interpreters.Input
+// readOperationInput reads what an operation is about.
+func (o *interpretOptions) readOperationInput(in io.Reader) (interpreters.OperationInput, error) {
+	var given interpreters.OperationInput
 	var err error
-	if given.Desired, err = object(o.desired, in); err != nil {
+	if given.Desired, err = readObject(o.desired, in); err != nil {
 		return given, err
 	}
-	if given.Observed, err = object(o.observed, in); err != nil {
+	if given.Observed, err = readObject(o.observed, in); err != nil {
 		return given, err
 	}
-	if given.Items, err = items(o.status, in); err != nil {
+	if given.Items, err = readItems(o.status, in); err != nil {
 		return given, err
 	}
 	if o.saysReplicas {

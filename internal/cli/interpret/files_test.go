@@ -16,7 +16,7 @@ import (
 // ric is a customization of Workloads, without what it customizes.
 const ric = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: %s}\nspec: {target: {apiVersion: example.com/v1, kind: Workload}, customizations: {%s}}\n"
 
-// failed tells whether an error is the one that is wanted, which is none if that is "".
+// failed reports whether an error is the one that is wanted, which is none if that is "".
 func failed(t *testing.T, name string, err error, want string) bool {
 	t.Helper()
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -53,7 +53,7 @@ func TestTheCustomizationsOfAFile(t *testing.T) {
 		"a text":                       {file: "text", error: "has something else"},
 		"more than an object can have": {file: strings.Repeat("#", 16<<20+1), error: "the standard input has more than 16 MiB"},
 	} {
-		all, err := (&options{files: []string{"-"}}).customizations(strings.NewReader(c.file))
+		all, err := (&interpretOptions{files: []string{"-"}}).customizations(strings.NewReader(c.file))
 		if failed(t, name, err, c.error) {
 			continue
 		}
@@ -99,13 +99,13 @@ func TestTheObjectOfAFile(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if got, err := object("", strings.NewReader("text")); got != nil || err != nil {
+	if got, err := readObject("", strings.NewReader("text")); got != nil || err != nil {
 		t.Errorf("of no file there is %v (%v)", got, err)
 	}
 }
 
 func objectOf(file string) (map[string]any, error) {
-	o, err := object(standardInput, strings.NewReader(file))
+	o, err := readObject(standardInput, strings.NewReader(file))
 	if err != nil {
 		return nil, err
 	}
@@ -114,28 +114,28 @@ func objectOf(file string) (map[string]any, error) {
 
 func TestWhatClustersReportInAFile(t *testing.T) {
 	t.Parallel()
-	a := core.Item{Cluster: "a", Status: map[string]any{"ready": int64(1)}, Applied: true, Message: "well", Health: "Healthy"}
+	a := core.ClusterItem{Cluster: "a", Status: map[string]any{"ready": int64(1)}, Applied: true, Message: "well", Health: "Healthy"}
 	const full = "{clusterName: a, status: {ready: 1}, applied: true, appliedMessage: well, health: Healthy}"
 	for name, c := range map[string]struct {
 		file  string
-		want  []core.Item
+		want  []core.ClusterItem
 		error string
 	}{
-		"one":                              {file: full, want: []core.Item{a}},
-		"one after the other":              {file: full + "\n---\n{clusterName: b}\n", want: []core.Item{a, {Cluster: "b"}}},
-		"a list":                           {file: "[{clusterName: b}, " + full + "]", want: []core.Item{{Cluster: "b"}, a}},
-		"an empty list":                    {file: "[]", want: []core.Item{}},
-		"an empty file":                    {file: "", want: []core.Item{}},
-		"a binding":                        {file: "kind: ResourceBinding\nstatus: {aggregatedStatus: [" + full + "]}", want: []core.Item{a}},
-		"a binding of a cluster's objects": {file: "kind: ClusterResourceBinding\nstatus: {aggregatedStatus: [" + full + "]}", want: []core.Item{a}},
-		"a binding that has no report yet": {file: "kind: ResourceBinding\nstatus: {}", want: []core.Item{}},
+		"one":                              {file: full, want: []core.ClusterItem{a}},
+		"one after the other":              {file: full + "\n---\n{clusterName: b}\n", want: []core.ClusterItem{a, {Cluster: "b"}}},
+		"a list":                           {file: "[{clusterName: b}, " + full + "]", want: []core.ClusterItem{{Cluster: "b"}, a}},
+		"an empty list":                    {file: "[]", want: []core.ClusterItem{}},
+		"an empty file":                    {file: "", want: []core.ClusterItem{}},
+		"a binding":                        {file: "kind: ResourceBinding\nstatus: {aggregatedStatus: [" + full + "]}", want: []core.ClusterItem{a}},
+		"a binding of a cluster's objects": {file: "kind: ClusterResourceBinding\nstatus: {aggregatedStatus: [" + full + "]}", want: []core.ClusterItem{a}},
+		"a binding that has no report yet": {file: "kind: ResourceBinding\nstatus: {}", want: []core.ClusterItem{}},
 		"another kind":                     {file: "kind: Deployment\nstatus: {aggregatedStatus: [" + full + "]}", error: "an item has no clusterName"},
 		"no cluster":                       {file: "[{applied: true}]", error: "the standard input: an item has no clusterName"},
 		"null":                             {file: "[null]", error: "an item has no clusterName"},
 		"a status that is none":            {file: "[{clusterName: a, status: text}]", error: "the standard input: "},
 		"a text":                           {file: "text", error: "the standard input: "},
 	} {
-		got, err := items(standardInput, strings.NewReader(c.file))
+		got, err := readItems(standardInput, strings.NewReader(c.file))
 		if failed(t, name, err, c.error) {
 			continue
 		}
@@ -143,7 +143,7 @@ func TestWhatClustersReportInAFile(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if got, err := items("", strings.NewReader(full)); got != nil || err != nil {
+	if got, err := readItems("", strings.NewReader(full)); got != nil || err != nil {
 		t.Errorf("of no file there is %v (%v)", got, err)
 	}
 }

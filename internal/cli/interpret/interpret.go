@@ -21,8 +21,8 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/output"
 )
 
-// options are the flags.
-type options struct {
+// interpretOptions are the flags.
+type interpretOptions struct {
 	files []string
 	// What is to be done: one of them.
 	check, edit, doc bool
@@ -34,9 +34,9 @@ type options struct {
 	format                    output.Format
 }
 
-// New returns the command "interpret".
-func New(session *hub.Session) *cobra.Command {
-	o := &options{}
+// NewInterpretCommand returns the command "interpret".
+func NewInterpretCommand(session *hub.Session) *cobra.Command {
+	o := &interpretOptions{}
 	cmd := &cobra.Command{
 		Use:   "interpret [NAME] [-f FILE] (--check | --operation OPERATION | --edit | --show-doc)",
 		Short: "Check, try and edit scripts that say what the objects of a kind mean",
@@ -45,7 +45,7 @@ func New(session *hub.Session) *cobra.Command {
 			"prints the answer. With -f, the scripts of the files answer, and no hub is needed. Without -f, those answer that do so on the hub: its " +
 			"customizations, and what Capstan knows of the kind. --edit opens a customization of the hub in an editor ($KUBE_EDITOR, $EDITOR or vi), and " +
 			"writes it only if its scripts compile. --show-doc tells what the function of each operation gets and returns.\n\n" +
-			"The operations are " + strings.Join(interpreters.Operations(), ", ") + ".",
+			"The operations are " + strings.Join(interpreters.OperationNames(), ", ") + ".",
 		Example: `  # Do the scripts compile?
   capstan interpret -f customization.yaml --check
 
@@ -73,13 +73,13 @@ func New(session *hub.Session) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.saysReplicas = cmd.Flags().Changed("desired-replica")
-			return o.run(cmd.Context(), session, args)
+			return o.runInterpret(cmd.Context(), session, args)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&o.files, "filename", "f", nil, "File with customizations, or - for the standard input; may be given several times")
 	flags.BoolVar(&o.check, "check", false, "Compile the scripts of the files, and say what is wrong with them")
-	flags.StringVar(&o.operation, "operation", "", "Operation to run. One of: ("+strings.Join(interpreters.Operations(), ", ")+")")
+	flags.StringVar(&o.operation, "operation", "", "Operation to run. One of: ("+strings.Join(interpreters.OperationNames(), ", ")+")")
 	flags.BoolVar(&o.edit, "edit", false, "Edit a customization of the hub")
 	flags.BoolVar(&o.doc, "show-doc", false, "Tell what the function of each operation gets and returns; with --operation, of that one")
 	flags.StringVar(&o.desired, "desired-file", "", "File with the object as the hub has it, or -")
@@ -88,41 +88,41 @@ func New(session *hub.Session) *cobra.Command {
 	flags.Int32Var(&o.replicas, "desired-replica", 0, "How many replicas the object is to have")
 	o.format.AddFlag(cmd)
 	// The flag is there and has no other function: there is no error to expect.
-	_ = cmd.RegisterFlagCompletionFunc("operation", cobra.FixedCompletions(interpreters.Operations(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("operation", cobra.FixedCompletions(interpreters.OperationNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// run does what is asked for.
-func (o *options) run(ctx context.Context, session *hub.Session, args []string) error {
-	if err := o.format.Check(); err != nil {
+// runInterpret does what is asked for.
+func (o *interpretOptions) runInterpret(ctx context.Context, session *hub.Session, args []string) error {
+	if err := o.format.CheckFormat(); err != nil {
 		return err
 	}
 	if len(args) > 0 && !o.edit {
 		return exit.UsageError("NAME is for --edit: a customization of the hub")
 	}
-	operation, known := interpreters.Parse(o.operation)
+	operation, known := interpreters.ParseOperation(o.operation)
 	if o.operation != "" && !known {
-		return exit.UsageError("--operation: there is no operation %q; there are %s", o.operation, strings.Join(interpreters.Operations(), ", "))
+		return exit.UsageError("--operation: there is no operation %q; there are %s", o.operation, strings.Join(interpreters.OperationNames(), ", "))
 	}
 	if err := o.oneStandardInput(); err != nil {
 		return err
 	}
 	switch {
 	case o.doc && !o.check && !o.edit:
-		return o.format.Print(session.Out, docs(operation), func() string { return docText(operation) })
-	case !o.only():
+		return o.format.Print(session.Out, functionDocs(operation), func() string { return docText(operation) })
+	case !o.isSingleAction():
 		return &exit.Error{Err: errors.New("say what to do, by one of --check, --operation, --edit and --show-doc"), Code: exit.Usage, Next: "See \"capstan interpret --help\"."}
 	case o.check:
-		return o.checked(session)
+		return o.checkCustomizations(session)
 	case o.edit:
-		return o.edited(ctx, session, args)
+		return o.editCustomization(ctx, session, args)
 	default:
-		return o.answered(ctx, session, operation)
+		return o.runOperation(ctx, session, operation)
 	}
 }
 
-// only tells whether one thing is asked for.
-func (o *options) only() bool {
+// isSingleAction reports whether one thing is asked for.
+func (o *interpretOptions) isSingleAction() bool {
 	asked := 0
 	for _, one := range []bool{o.check, o.edit, o.doc, o.operation != ""} {
 		if one {
@@ -133,7 +133,7 @@ func (o *options) only() bool {
 }
 
 // oneStandardInput finds out whether the standard input is read only once.
-func (o *options) oneStandardInput() error {
+func (o *interpretOptions) oneStandardInput() error {
 	given := slices.DeleteFunc(append(slices.Clone(o.files), o.desired, o.observed, o.status), func(file string) bool { return file != standardInput })
 	if len(given) > 1 {
 		return exit.UsageError("the standard input is one file: give - only once")

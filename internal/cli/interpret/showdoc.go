@@ -18,8 +18,8 @@ type parameter struct {
 	Meaning string `json:"meaning"`
 }
 
-// doc is what there is to know of a function.
-type doc struct {
+// functionDoc is what there is to know of a function.
+type functionDoc struct {
 	// Operation is empty for a function of the library.
 	Operation interpreters.Operation `json:"operation,omitempty"`
 	// Field is that of a customization.
@@ -32,79 +32,79 @@ type doc struct {
 }
 
 // What several functions take.
-func desired() parameter {
+func desiredParameter() parameter {
 	return parameter{"desiredObj", "object", "the object as the hub has it"}
 }
 
-func observed() parameter {
+func observedParameter() parameter {
 	return parameter{"observedObj", "object", "the object as it is in the cluster, with its status"}
 }
 
-// of completes what is known of an operation.
-func of(operation interpreters.Operation, d doc) doc {
+// completeDoc completes what is known of an operation.
+func completeDoc(operation interpreters.Operation, d functionDoc) functionDoc {
 	script := operation.Script()
-	d.Operation, d.Field, d.Function = operation, fmt.Sprintf("spec.customizations.%s.luaScript", script), script.Function()
+	d.Operation, d.Field, d.Function = operation, fmt.Sprintf("spec.customizations.%s.luaScript", script), script.FunctionName()
 	return d
 }
 
-// docs are those of all functions, or that of an operation.
-func docs(only interpreters.Operation) []doc {
+// functionDocs are those of all functions, or that of an operation.
+func functionDocs(only interpreters.Operation) []functionDoc {
 	all := append(operationDocs(), libraryDocs()...)
 	if only == "" {
 		return all
 	}
 	for _, d := range all {
 		if d.Operation == only {
-			return []doc{d}
+			return []functionDoc{d}
 		}
 	}
 	return nil
 }
 
-func operationDocs() []doc {
+func operationDocs() []functionDoc {
 	const requirements = "{resourceRequest = {cpu = \"500m\", …}, nodeClaim = {nodeSelector = {…}, tolerations = {…}, hardNodeAffinity = {…}}, priorityClassName = \"…\"}; nil is nothing"
-	return []doc{
-		of(interpreters.InterpretReplica, doc{
-			Meaning: "how many pods the object asks for, and what each of them needs", Takes: []parameter{desired()},
+	return []functionDoc{
+		completeDoc(interpreters.InterpretReplica, functionDoc{
+			Meaning: "how many pods the object asks for, and what each of them needs", Takes: []parameter{desiredParameter()},
 			Returns: []parameter{{"replicas", "whole number", "how many pods"}, {"requirements", "table or nil", requirements}},
 			Example: "local kube = require(\"kube\")\nfunction GetReplicas(desiredObj)\n  return desiredObj.spec.workers or 1, kube.accuratePodRequirements(desiredObj.spec.template)\nend",
 		}),
-		of(interpreters.InterpretComponent, doc{
-			Meaning: "the parts of the object that have pods of their own", Takes: []parameter{desired()},
+		completeDoc(interpreters.InterpretComponent, functionDoc{
+			Meaning: "the parts of the object that have pods of their own", Takes: []parameter{desiredParameter()},
 			Returns: []parameter{{"components", "list", "of {name = \"worker\", replicas = 3, replicaRequirements = …}, the last one as in GetReplicas"}},
 			Example: "function GetComponents(desiredObj)\n  return {{name = \"head\", replicas = 1}, {name = \"worker\", replicas = desiredObj.spec.workers}}\nend",
 		}),
-		of(interpreters.ReviseReplica, doc{
-			Meaning: "the object with another number of pods", Takes: []parameter{desired(), {"desiredReplica", "whole number", "how many pods it is to have"}},
+		completeDoc(interpreters.ReviseReplica, functionDoc{
+			Meaning: "the object with another number of pods", Takes: []parameter{desiredParameter(), {"desiredReplica", "whole number", "how many pods it is to have"}},
 			Returns: []parameter{{"object", "object", "the object with that number"}},
 			Example: "function ReviseReplica(desiredObj, desiredReplica)\n  desiredObj.spec.workers = desiredReplica\n  return desiredObj\nend",
 		}),
-		of(interpreters.Retain, doc{
-			Meaning: "what to apply, where the cluster decides a part of the object itself", Takes: []parameter{desired(), observed()},
+		completeDoc(interpreters.Retain, functionDoc{
+			Meaning: "what to apply, where the cluster decides a part of the object itself", Takes: []parameter{desiredParameter(), observedParameter()},
 			Returns: []parameter{{"object", "object", "the object to apply"}},
 			Example: "function Retain(desiredObj, observedObj)\n  desiredObj.spec.paused = observedObj.spec.paused\n  return desiredObj\nend",
 		}),
-		of(interpreters.InterpretStatus, doc{
-			Meaning: "what of the status is reported to the hub", Takes: []parameter{observed()},
+		completeDoc(interpreters.InterpretStatus, functionDoc{
+			Meaning: "what of the status is reported to the hub", Takes: []parameter{observedParameter()},
 			Returns: []parameter{{"status", "table or nil", "what is reported; nil is nothing"}},
 			Example: "function ReflectStatus(observedObj)\n  return {ready = observedObj.status.ready}\nend",
 		}),
-		of(interpreters.AggregateStatus, doc{
+		completeDoc(interpreters.AggregateStatus, functionDoc{
 			Meaning: "the sum of what clusters report",
-			Takes: []parameter{desired(), {
+			Takes: []parameter{desiredParameter(), {
 				"statusItems", "list",
 				"of {clusterName, status, applied, appliedMessage, health}; status is what InterpretStatus has reported, and health is Healthy, Unhealthy or Unknown",
 			}},
 			Returns: []parameter{{"object", "object", "the object with its status; the rest does not matter"}},
 			Example: "function AggregateStatus(desiredObj, statusItems)\n  local ready = 0\n  for _, item in ipairs(statusItems) do\n    if item.status ~= nil then ready = ready + (item.status.ready or 0) end\n  end\n  desiredObj.status = {ready = ready}\n  return desiredObj\nend",
 		}),
-		of(interpreters.InterpretHealth, doc{
-			Meaning: "whether the object does what it is for", Takes: []parameter{observed()},
+		completeDoc(interpreters.InterpretHealth, functionDoc{
+			Meaning: "whether the object does what it is for", Takes: []parameter{observedParameter()},
 			Returns: []parameter{{"healthy", "boolean", "true is Healthy, false Unhealthy"}},
 			Example: "function InterpretHealth(observedObj)\n  return observedObj.status ~= nil and observedObj.status.phase == \"Running\"\nend",
 		}),
-		of(interpreters.InterpretDependency, doc{
-			Meaning: "the objects that the object needs beside it", Takes: []parameter{desired()},
+		completeDoc(interpreters.InterpretDependency, functionDoc{
+			Meaning: "the objects that the object needs beside it", Takes: []parameter{desiredParameter()},
 			Returns: []parameter{{"dependencies", "list", "of {apiVersion, kind, namespace, name}, or with labelSelector instead of name"}},
 			Example: "local kube = require(\"kube\")\nfunction GetDependencies(desiredObj)\n  return kube.getPodDependencies(desiredObj.spec.template, desiredObj.metadata.namespace)\nend",
 		}),
@@ -112,9 +112,9 @@ func operationDocs() []doc {
 }
 
 // libraryDocs are those of library kube.
-func libraryDocs() []doc {
+func libraryDocs() []functionDoc {
 	template := parameter{"podTemplate", "table", "a pod template: {metadata = …, spec = …}"}
-	return []doc{
+	return []functionDoc{
 		{
 			Function: "kube.accuratePodRequirements", Meaning: "what each pod of a template needs of a node, as the scheduler counts it", Takes: []parameter{template},
 			Returns: []parameter{{"requirements", "table or nil", "as GetReplicas returns it; nil is nothing"}},
@@ -138,7 +138,7 @@ func libraryDocs() []doc {
 // docText is what there is to know for people.
 func docText(only interpreters.Operation) string {
 	var b strings.Builder
-	for i, d := range docs(only) {
+	for i, d := range functionDocs(only) {
 		if i > 0 {
 			fmt.Fprintln(&b)
 		}
@@ -162,7 +162,7 @@ func docText(only interpreters.Operation) string {
 		for _, p := range d.Returns {
 			rows = append(rows, []string{"  returns", p.Name, p.Type, p.Meaning})
 		}
-		b.WriteString(columns.Text(rows))
+		b.WriteString(columns.FormatTable(rows))
 		for line := range strings.Lines(d.Example) {
 			b.WriteString("      " + line)
 		}

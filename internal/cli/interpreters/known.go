@@ -58,8 +58,8 @@ func (s Source) String() string {
 	return "Capstan (" + s.Layer + ")"
 }
 
-// Sources says who answers what.
-func Sources(all []Source) string {
+// FormatSources says who answers what.
+func FormatSources(all []Source) string {
 	told := make([]string, 0, len(all))
 	for _, s := range all {
 		names := make([]string, 0, len(s.Operations))
@@ -77,8 +77,8 @@ type layer struct {
 	layer  interpret.Layer
 }
 
-// Known are all who say what objects mean, in the order in which they are asked.
-type Known struct {
+// KnownInterpreters are all who say what objects mean, in the order in which they are asked.
+type KnownInterpreters struct {
 	// layers has one for each customization, since who says something has a name.
 	layers []layer
 	// chain asks all but webhooks: they are the hub's, which may reach where the user
@@ -89,45 +89,45 @@ type Known struct {
 // shippedWithCapstan are the layers that come with Capstan. All hubs have them.
 func shippedWithCapstan() []layer {
 	return []layer{
-		{Source{Layer: layerShipped}, shipped.New()},
-		{Source{Layer: layerNative}, native.New()},
+		{Source{Layer: layerShipped}, shipped.NewThirdPartyKinds()},
+		{Source{Layer: layerNative}, native.NewKubernetesKinds()},
 	}
 }
 
-// Of returns the customizations and, with what comes with Capstan, all others.
-func Of(customizations []configv1alpha1.ResourceInterpreterCustomization, now func() time.Time, others bool) *Known {
-	k := scripts(customizations, now)
+// NewKnownInterpreters returns the customizations and, with what comes with Capstan, all others.
+func NewKnownInterpreters(customizations []configv1alpha1.ResourceInterpreterCustomization, now func() time.Time, others bool) *KnownInterpreters {
+	k := newFromCustomizations(customizations, now)
 	if others {
-		k.rest(nil)
+		k.addFallbackLayers(nil)
 	}
 	return k
 }
 
-// scripts returns the customizations.
-func scripts(customizations []configv1alpha1.ResourceInterpreterCustomization, now func() time.Time) *Known {
-	k := &Known{}
-	machine := lua.New(now)
+// newFromCustomizations returns the customizations.
+func newFromCustomizations(customizations []configv1alpha1.ResourceInterpreterCustomization, now func() time.Time) *KnownInterpreters {
+	k := &KnownInterpreters{}
+	machine := lua.NewMachine(now)
 	all := make([]lua.Customization, 0, len(customizations))
 	for i := range customizations {
 		if !customizations[i].DeletionTimestamp.IsZero() {
 			continue
 		}
-		c := customized.Of(&customizations[i])
+		c := customized.LuaCustomizationOf(&customizations[i])
 		all = append(all, c)
-		k.layers = append(k.layers, layer{Source{Layer: layerCustomization, Name: c.Name}, machine.Layer([]lua.Customization{c})})
+		k.layers = append(k.layers, layer{Source{Layer: layerCustomization, Name: c.Name}, machine.NewLayer([]lua.Customization{c})})
 	}
 	slices.SortStableFunc(k.layers, func(a, b layer) int { return cmp.Compare(a.source.Name, b.source.Name) })
-	k.chain = interpret.Chain{machine.Layer(all)}
+	k.chain = interpret.Chain{machine.NewLayer(all)}
 	return k
 }
 
-// rest adds those that are asked after customizations.
-func (k *Known) rest(webhooks []configv1alpha1.ResourceInterpreterWebhookConfiguration) {
+// addFallbackLayers adds those that are asked after customizations.
+func (k *KnownInterpreters) addFallbackLayers(webhooks []configv1alpha1.ResourceInterpreterWebhookConfiguration) {
 	slices.SortFunc(webhooks, func(a, b configv1alpha1.ResourceInterpreterWebhookConfiguration) int {
 		return cmp.Compare(a.Name, b.Name)
 	})
 	for i := range webhooks {
-		k.layers = append(k.layers, layer{Source{Layer: layerWebhook, Name: webhooks[i].Name}, webhook.New(webhooks[i:i+1], noLines{})})
+		k.layers = append(k.layers, layer{Source{Layer: layerWebhook, Name: webhooks[i].Name}, webhook.NewWebhooks(webhooks[i:i+1], noLines{})})
 	}
 	for _, l := range shippedWithCapstan() {
 		k.layers, k.chain = append(k.layers, l), append(k.chain, l.layer)
@@ -138,27 +138,27 @@ func (k *Known) rest(webhooks []configv1alpha1.ResourceInterpreterWebhookConfigu
 type noLines struct{}
 
 // Lines is part of webhook.Caller.
-func (noLines) Lines(targets []callout.Target) []*callout.Line {
-	return make([]*callout.Line, len(targets))
+func (noLines) Lines(targets []callout.Target) []*callout.ServerLine {
+	return make([]*callout.ServerLine, len(targets))
 }
 
-// Read reads who says something on the hub. If the user may not, unread says so, as
+// ReadInterpreters reads who says something on the hub. If the user may not, unread says so, as
 // the object of "You may not read", and it does not count. A hub without the kinds
 // has none.
-func Read(ctx context.Context, c client.Client, now func() time.Time) (k *Known, unread string, err error) {
+func ReadInterpreters(ctx context.Context, c client.Client, now func() time.Time) (k *KnownInterpreters, unread string, err error) {
 	all, err := Customizations(ctx, c)
 	hidden := apierrors.IsForbidden(err)
 	if err != nil && !hidden {
 		return nil, "", err
 	}
-	webhooks, err := hub.List(ctx, c, func(l *configv1alpha1.ResourceInterpreterWebhookConfigurationList) []configv1alpha1.ResourceInterpreterWebhookConfiguration {
+	webhooks, err := hub.ListAllPages(ctx, c, func(l *configv1alpha1.ResourceInterpreterWebhookConfigurationList) []configv1alpha1.ResourceInterpreterWebhookConfiguration {
 		return l.Items
 	})
-	if err != nil && !apierrors.IsForbidden(err) && !absent(err) {
+	if err != nil && !apierrors.IsForbidden(err) && !isKindAbsent(err) {
 		return nil, "", err
 	}
-	k = scripts(all, now) //nolint:contextcheck // scripts run later, and have a time limit of their own
-	k.rest(webhooks)
+	k = newFromCustomizations(all, now) //nolint:contextcheck // scripts run later, and have a time limit of their own
+	k.addFallbackLayers(webhooks)
 	switch unseen := apierrors.IsForbidden(err); {
 	case hidden && unseen:
 		unread = "ResourceInterpreterCustomizations and ResourceInterpreterWebhookConfigurations"
@@ -172,32 +172,32 @@ func Read(ctx context.Context, c client.Client, now func() time.Time) (k *Known,
 	return k, unread + " (kinds are interpreted here as without them)", nil
 }
 
-// absent tells whether the hub does not serve a kind.
-func absent(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+// isKindAbsent reports whether the hub does not serve a kind.
+func isKindAbsent(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // Customizations are those of the hub.
 func Customizations(ctx context.Context, c client.Client) ([]configv1alpha1.ResourceInterpreterCustomization, error) {
-	all, err := hub.List(ctx, c, func(l *configv1alpha1.ResourceInterpreterCustomizationList) []configv1alpha1.ResourceInterpreterCustomization {
+	all, err := hub.ListAllPages(ctx, c, func(l *configv1alpha1.ResourceInterpreterCustomizationList) []configv1alpha1.ResourceInterpreterCustomization {
 		return l.Items
 	})
-	if absent(err) {
+	if isKindAbsent(err) {
 		return nil, nil
 	}
 	return all, err
 }
 
 // Chain is what interprets objects.
-func (k *Known) Chain() interpret.Chain { return k.chain }
+func (k *KnownInterpreters) Chain() interpret.Chain { return k.chain }
 
-// By returns who answers the operations of a kind. What nobody answers follows from
+// SourcesFor returns who answers the operations of a kind. What nobody answers follows from
 // conventions of all kinds.
-func (k *Known) By(kind schema.GroupVersionKind) []Source {
+func (k *KnownInterpreters) SourcesFor(kind schema.GroupVersionKind) []Source {
 	var all []Source
 	taken := map[Operation]bool{}
 	for _, l := range k.layers {
 		known := l.layer.Operations(kind)
 		source := l.source
-		for _, d := range definitions() {
+		for _, d := range operationDefinitions() {
 			// What an object depends on all customizations say together.
 			shared := d.operation == InterpretDependency && source.Layer == layerCustomization
 			if d.has(known) && (!taken[d.operation] || shared) {
@@ -214,10 +214,10 @@ func (k *Known) By(kind schema.GroupVersionKind) []Source {
 	return all
 }
 
-// webhook returns the configuration of the webhook that answers an operation of a
+// answeringWebhook returns the configuration of the webhook that answers an operation of a
 // kind on the hub, "" if it is none.
-func (k *Known) webhook(o Operation, kind schema.GroupVersionKind) string {
-	for _, source := range k.By(kind) {
+func (k *KnownInterpreters) answeringWebhook(o Operation, kind schema.GroupVersionKind) string {
+	for _, source := range k.SourcesFor(kind) {
 		if source.Layer == layerWebhook && slices.Contains(source.Operations, o) {
 			return source.Name
 		}
@@ -225,13 +225,13 @@ func (k *Known) webhook(o Operation, kind schema.GroupVersionKind) string {
 	return ""
 }
 
-// Unasked says which of the operations webhooks answer on the hub, whom nobody asks
+// UnaskedNote says which of the operations webhooks answer on the hub, whom nobody asks
 // here: what follows from the answers is told as without them. It is "" if there are
 // none.
-func (k *Known) Unasked(kind schema.GroupVersionKind, operations ...Operation) string {
+func (k *KnownInterpreters) UnaskedNote(kind schema.GroupVersionKind, operations ...Operation) string {
 	var all []string
 	for _, o := range operations {
-		if name := k.webhook(o, kind); name != "" {
+		if name := k.answeringWebhook(o, kind); name != "" {
 			all = append(all, fmt.Sprintf("%s (ResourceInterpreterWebhookConfiguration %s)", o, name))
 		}
 	}

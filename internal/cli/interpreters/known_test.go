@@ -36,7 +36,7 @@ func TestWhoAnswers(t *testing.T) {
 	along := &configv1alpha1.LuaRule{LuaScript: "function GetDependencies(o) return {} end"}
 	deleting := customization("c", configv1alpha1.CustomizationRules{ReplicaResource: health})
 	deleting.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
-	known := interpreters.Of([]configv1alpha1.ResourceInterpreterCustomization{
+	known := interpreters.NewKnownInterpreters([]configv1alpha1.ResourceInterpreterCustomization{
 		customization("b", configv1alpha1.CustomizationRules{HealthInterpretation: health, DependencyInterpretation: along}),
 		customization("a", configv1alpha1.CustomizationRules{HealthInterpretation: health, DependencyInterpretation: along}),
 		deleting,
@@ -45,17 +45,17 @@ func TestWhoAnswers(t *testing.T) {
 	want := "ResourceInterpreterCustomization a: InterpretHealth, InterpretDependency; " +
 		"ResourceInterpreterCustomization b: InterpretDependency; " +
 		"Capstan (native): InterpretReplica, ReviseReplica, AggregateStatus"
-	if diff := cmp.Diff(want, interpreters.Sources(known.By(deployments))); diff != "" {
+	if diff := cmp.Diff(want, interpreters.FormatSources(known.SourcesFor(deployments))); diff != "" {
 		t.Error(diff)
 	}
-	if other := known.By(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}); other != nil {
+	if other := known.SourcesFor(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}); other != nil {
 		t.Errorf("somebody knows a kind that nobody knows: %v", other)
 	}
 }
 
 func TestWhatCapstanItselfAnswers(t *testing.T) {
 	t.Parallel()
-	known := interpreters.Of(nil, time.Now, true)
+	known := interpreters.NewKnownInterpreters(nil, time.Now, true)
 	claim := func(volume string, phase string) *unstructured.Unstructured {
 		o := map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": map[string]any{"name": "data"}, "spec": map[string]any{}}
 		if volume != "" {
@@ -68,28 +68,28 @@ func TestWhatCapstanItselfAnswers(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		operation interpreters.Operation
-		in        interpreters.Input
+		in        interpreters.OperationInput
 		got       func(*interpreters.Result) any
 		want      any
 	}{
 		"what is not in the manifest stays out of it": {
-			operation: interpreters.Retain, in: interpreters.Input{Desired: claim("", ""), Observed: claim("v1", "")},
+			operation: interpreters.Retain, in: interpreters.OperationInput{Desired: claim("", ""), Observed: claim("v1", "")},
 			got: func(r *interpreters.Result) any { return r.Object["spec"] }, want: map[string]any{},
 		},
 		"the volume is the cluster's": {
-			operation: interpreters.Retain, in: interpreters.Input{Desired: claim("v2", ""), Observed: claim("v1", "")},
+			operation: interpreters.Retain, in: interpreters.OperationInput{Desired: claim("v2", ""), Observed: claim("v1", "")},
 			got: func(r *interpreters.Result) any { return r.Object["spec"] }, want: map[string]any{"volumeName": "v1"},
 		},
 		"a status without a rule is reported as it is": {
-			operation: interpreters.InterpretStatus, in: interpreters.Input{Observed: claim("", "Bound")},
+			operation: interpreters.InterpretStatus, in: interpreters.OperationInput{Observed: claim("", "Bound")},
 			got: func(r *interpreters.Result) any { return r.Status }, want: map[string]any{"phase": "Bound"},
 		},
 		"a verdict": {
-			operation: interpreters.InterpretHealth, in: interpreters.Input{Observed: claim("", "Lost")},
+			operation: interpreters.InterpretHealth, in: interpreters.OperationInput{Observed: claim("", "Lost")},
 			got: func(r *interpreters.Result) any { return r.Health }, want: interpret.Unhealthy,
 		},
 		"the sum of statuses": {
-			operation: interpreters.AggregateStatus, in: interpreters.Input{Desired: claim("", ""), Items: []interpret.Item{
+			operation: interpreters.AggregateStatus, in: interpreters.OperationInput{Desired: claim("", ""), Items: []interpret.ClusterItem{
 				{Cluster: "a", Status: map[string]any{"phase": "Bound"}, Applied: true}, {Cluster: "b", Status: map[string]any{"phase": "Pending"}, Applied: true},
 			}},
 			got: func(r *interpreters.Result) any { return r.Status }, want: map[string]any{"phase": "Pending"},
@@ -97,7 +97,7 @@ func TestWhatCapstanItselfAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := known.Run(c.operation, c.in)
+			result, err := known.RunOperation(c.operation, c.in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,22 +127,22 @@ func TestWebhooksAreNamedAndNotAsked(t *testing.T) {
 		}},
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&mine, hook).Build()
-	known, unread, err := interpreters.Read(t.Context(), hub, time.Now)
+	known, unread, err := interpreters.ReadInterpreters(t.Context(), hub, time.Now)
 	if err != nil || unread != "" {
 		t.Fatal(unread, err)
 	}
 	deployments := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	want := "ResourceInterpreterCustomization mine: InterpretHealth; ResourceInterpreterWebhookConfiguration hook: InterpretReplica; " +
 		"Capstan (native): ReviseReplica, AggregateStatus, InterpretDependency"
-	if diff := cmp.Diff(want, interpreters.Sources(known.By(deployments))); diff != "" {
+	if diff := cmp.Diff(want, interpreters.FormatSources(known.SourcesFor(deployments))); diff != "" {
 		t.Error(diff)
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(deployments)
-	if _, err := known.Run(interpreters.InterpretReplica, interpreters.Input{Desired: object}); !errors.Is(err, interpreters.ErrWebhook) {
+	if _, err := known.RunOperation(interpreters.InterpretReplica, interpreters.OperationInput{Desired: object}); !errors.Is(err, interpreters.ErrWebhook) {
 		t.Errorf("the webhook was asked, or another answers: %v", err)
 	}
-	if text := known.Unasked(deployments, interpreters.InterpretReplica, interpreters.ReviseReplica); text != "The hub asks a webhook for InterpretReplica "+
+	if text := known.UnaskedNote(deployments, interpreters.InterpretReplica, interpreters.ReviseReplica); text != "The hub asks a webhook for InterpretReplica "+
 		"(ResourceInterpreterWebhookConfiguration hook) of Deployment, which is not asked here: this is as without it." {
 		t.Error(text)
 	}

@@ -25,53 +25,53 @@ const (
 	InterpretDependency Operation = "InterpretDependency"
 )
 
-// takes is what an operation is about.
-type takes int
+// inputShape is what an operation is about.
+type inputShape int
 
 const (
-	takesObject takes = iota
+	takesObject inputShape = iota
 	takesObjectAndReplicas
 	takesObjectAndItems
 	takesBoth
 )
 
-// definition is an operation.
-type definition struct {
+// operationDefinition is an operation.
+type operationDefinition struct {
 	operation Operation
 	// script is that of a customization.
 	script lua.Operation
-	takes  takes
-	// has tells whether somebody answers it.
+	takes  inputShape
+	// has reports whether somebody answers it.
 	has func(interpret.Operations) bool
-	run func(interpret.Chain, Input, *Result) error
+	run func(interpret.Chain, OperationInput, *Result) error
 }
 
-// definitions are all operations, in their order.
-func definitions() []definition {
-	return []definition{
-		{InterpretReplica, lua.ReplicaResource, takesObject, func(o interpret.Operations) bool { return o.Replicas != nil || o.Custom.Replicas != nil }, replicas},
-		{InterpretComponent, lua.ComponentResource, takesObject, func(o interpret.Operations) bool { return o.Components != nil || o.Custom.Components != nil }, components},
-		{ReviseReplica, lua.ReplicaRevision, takesObjectAndReplicas, func(o interpret.Operations) bool { return o.Revise != nil || o.Custom.Revise != nil }, revise},
-		{Retain, lua.Retention, takesBoth, func(o interpret.Operations) bool { return o.Retained != nil || o.Custom.Retain != nil }, retain},
+// operationDefinitions are all operations, in their order.
+func operationDefinitions() []operationDefinition {
+	return []operationDefinition{
+		{InterpretReplica, lua.ReplicaResource, takesObject, func(o interpret.Operations) bool { return o.Replicas != nil || o.Custom.Replicas != nil }, interpretReplicas},
+		{InterpretComponent, lua.ComponentResource, takesObject, func(o interpret.Operations) bool { return o.Components != nil || o.Custom.Components != nil }, interpretComponents},
+		{ReviseReplica, lua.ReplicaRevision, takesObjectAndReplicas, func(o interpret.Operations) bool { return o.Revise != nil || o.Custom.Revise != nil }, reviseReplicas},
+		{Retain, lua.Retention, takesBoth, func(o interpret.Operations) bool { return o.Retained != nil || o.Custom.Retain != nil }, retainFields},
 		{InterpretStatus, lua.StatusReflection, takesObject, func(o interpret.Operations) bool { return o.Reflect != nil || o.Custom.Reflect != nil }, reflectStatus},
 		{AggregateStatus, lua.StatusAggregation, takesObjectAndItems, func(o interpret.Operations) bool { return o.Aggregate != nil || o.Custom.Aggregate != nil }, aggregateStatus},
-		{InterpretHealth, lua.HealthInterpretation, takesObject, func(o interpret.Operations) bool { return o.Verdict != nil || o.Custom.Verdict != nil }, verdict},
-		{InterpretDependency, lua.DependencyInterpretation, takesObject, func(o interpret.Operations) bool { return o.Dependencies != nil || o.Custom.Dependencies != nil }, dependencies},
+		{InterpretHealth, lua.HealthInterpretation, takesObject, func(o interpret.Operations) bool { return o.Verdict != nil || o.Custom.Verdict != nil }, interpretHealth},
+		{InterpretDependency, lua.DependencyInterpretation, takesObject, func(o interpret.Operations) bool { return o.Dependencies != nil || o.Custom.Dependencies != nil }, interpretDependencies},
 	}
 }
 
-// Operations are the names of all operations, in their order.
-func Operations() []string {
+// OperationNames are the names of all operations, in their order.
+func OperationNames() []string {
 	var all []string
-	for _, d := range definitions() {
+	for _, d := range operationDefinitions() {
 		all = append(all, string(d.operation))
 	}
 	return all
 }
 
-// Parse returns the operation of a name, however its letters are written.
-func Parse(name string) (Operation, bool) {
-	for _, d := range definitions() {
+// ParseOperation returns the operation of a name, however its letters are written.
+func ParseOperation(name string) (Operation, bool) {
+	for _, d := range operationDefinitions() {
 		if strings.EqualFold(string(d.operation), name) {
 			return d.operation, true
 		}
@@ -80,11 +80,11 @@ func Parse(name string) (Operation, bool) {
 }
 
 // Script returns the script of a customization that answers the operation.
-func (o Operation) Script() lua.Operation { return o.definition().script }
+func (o Operation) Script() lua.Operation { return o.findDefinition().script }
 
 // OfScript returns the operation that a script answers.
 func OfScript(script lua.Operation) Operation {
-	for _, d := range definitions() {
+	for _, d := range operationDefinitions() {
 		if d.script == script {
 			return d.operation
 		}
@@ -92,12 +92,12 @@ func OfScript(script lua.Operation) Operation {
 	return ""
 }
 
-// definition is that of an operation that Parse knows.
-func (o Operation) definition() definition {
-	for _, d := range definitions() {
+// findDefinition is that of an operation that ParseOperation knows.
+func (o Operation) findDefinition() operationDefinition {
+	for _, d := range operationDefinitions() {
 		if d.operation == o {
 			return d
 		}
 	}
-	return definition{}
+	return operationDefinition{}
 }

@@ -19,19 +19,19 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
 
-// Input is what an operation is about.
-type Input struct {
+// OperationInput is what an operation is about.
+type OperationInput struct {
 	// Desired is the object as the hub has it, and Observed as a cluster has it; nil
 	// is none. Most operations are about one of them, whichever it is.
 	Desired, Observed *unstructured.Unstructured
 	// Items are what clusters report.
-	Items []interpret.Item
+	Items []interpret.ClusterItem
 	// Replicas is how many there are to be; nil is not said.
 	Replicas *int32
 }
 
-// object is the only object.
-func (i Input) object() *unstructured.Unstructured {
+// onlyObject is the only object.
+func (i OperationInput) onlyObject() *unstructured.Unstructured {
 	if i.Observed != nil {
 		return i.Observed
 	}
@@ -64,10 +64,10 @@ type Dependency struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
-// Missing says what an operation lacks, or is given and has no use for. It is nil if
+// CheckInput says what an operation lacks, or is given and has no use for. It is nil if
 // the input is right.
-func (i Input) Missing(o Operation) error {
-	d := o.definition()
+func (i OperationInput) CheckInput(o Operation) error {
+	d := o.findDefinition()
 	switch {
 	case d.takes == takesBoth && (i.Desired == nil || i.Observed == nil):
 		return fmt.Errorf("%s needs --desired-file, the object of the hub, and --observed-file, the one in the cluster", o)
@@ -88,32 +88,32 @@ var ErrNobody = errors.New("nobody answers it")
 // ErrWebhook is the error of an operation that a webhook of the hub answers.
 var ErrWebhook = errors.New("a webhook of the hub answers it, which is not asked here")
 
-// Run answers an operation. An error is that of the one who answers, or one of
+// RunOperation answers an operation. An error is that of the one who answers, or one of
 // ErrNobody and ErrWebhook.
-func (k *Known) Run(o Operation, in Input) (*Result, error) {
+func (k *KnownInterpreters) RunOperation(o Operation, in OperationInput) (*Result, error) {
 	result := &Result{Operation: o, By: []string{}}
-	kind := in.object().GroupVersionKind()
-	for _, source := range k.By(kind) {
+	kind := in.onlyObject().GroupVersionKind()
+	for _, source := range k.SourcesFor(kind) {
 		if slices.Contains(source.Operations, o) {
 			result.By = append(result.By, source.String())
 		}
 	}
-	if name := k.webhook(o, kind); name != "" {
+	if name := k.answeringWebhook(o, kind); name != "" {
 		return result, fmt.Errorf("ResourceInterpreterWebhookConfiguration %s, %s: %w", name, o, ErrWebhook)
 	}
-	return result, o.definition().run(k.chain, in, result)
+	return result, o.findDefinition().run(k.chain, in, result)
 }
 
-func replicas(chain interpret.Chain, in Input, r *Result) error {
-	count, needs, has, err := chain.Replicas(in.object())
+func interpretReplicas(chain interpret.Chain, in OperationInput, r *Result) error {
+	count, needs, has, err := chain.GetReplicas(in.onlyObject())
 	if err == nil && !has {
 		return ErrNobody
 	}
-	r.Replicas, r.Requirements = &count, requirements(needs)
+	r.Replicas, r.Requirements = &count, replicaRequirements(needs)
 	return err
 }
 
-func requirements(needs *interpret.Requirements) *workv1alpha2.ReplicaRequirements {
+func replicaRequirements(needs *interpret.Requirements) *workv1alpha2.ReplicaRequirements {
 	if needs == nil {
 		return nil
 	}
@@ -124,14 +124,14 @@ func requirements(needs *interpret.Requirements) *workv1alpha2.ReplicaRequiremen
 	return told
 }
 
-func components(chain interpret.Chain, in Input, r *Result) error {
-	parts, has, err := chain.Components(in.object())
+func interpretComponents(chain interpret.Chain, in OperationInput, r *Result) error {
+	parts, has, err := chain.GetComponents(in.onlyObject())
 	if err == nil && !has {
 		return ErrNobody
 	}
 	for _, part := range parts {
 		told := workv1alpha2.Component{Name: part.Name, Replicas: part.Replicas}
-		if needs := requirements(part.Needs); needs != nil {
+		if needs := replicaRequirements(part.Needs); needs != nil {
 			told.ReplicaRequirements = &workv1alpha2.ComponentReplicaRequirements{
 				NodeClaim: needs.NodeClaim, ResourceRequest: needs.ResourceRequest, PriorityClassName: needs.PriorityClassName,
 			}
@@ -141,11 +141,11 @@ func components(chain interpret.Chain, in Input, r *Result) error {
 	return err
 }
 
-func revise(chain interpret.Chain, in Input, r *Result) error {
-	if known := chain.Operations(in.object().GroupVersionKind()); known.Revise == nil && known.Custom.Revise == nil {
+func reviseReplicas(chain interpret.Chain, in OperationInput, r *Result) error {
+	if known := chain.Operations(in.onlyObject().GroupVersionKind()); known.Revise == nil && known.Custom.Revise == nil {
 		return ErrNobody
 	}
-	revised, err := chain.Revise(in.object(), *in.Replicas)
+	revised, err := chain.ReviseReplicas(in.onlyObject(), *in.Replicas)
 	if err != nil {
 		return err
 	}
@@ -153,9 +153,9 @@ func revise(chain interpret.Chain, in Input, r *Result) error {
 	return nil
 }
 
-// retain returns what is applied. Of kinds without a script, it has the fields that
+// retainFields returns what is applied. Of kinds without a script, it has the fields that
 // are the cluster's as they are there.
-func retain(chain interpret.Chain, in Input, r *Result) error {
+func retainFields(chain interpret.Chain, in OperationInput, r *Result) error {
 	known := chain.Operations(in.Desired.GroupVersionKind())
 	if known.Custom.Retain != nil {
 		object, err := known.Custom.Retain(in.Desired.Object, in.Observed.Object)
@@ -163,7 +163,7 @@ func retain(chain interpret.Chain, in Input, r *Result) error {
 		return err
 	}
 	r.Object = runtime.DeepCopyJSON(in.Desired.Object)
-	for _, path := range chain.Retained(in.Desired) {
+	for _, path := range chain.RetainedFieldPaths(in.Desired) {
 		if fields.Get(r.Object, path...) == nil {
 			continue // apply leaves alone what it is not given
 		}
@@ -176,8 +176,8 @@ func retain(chain interpret.Chain, in Input, r *Result) error {
 	return nil
 }
 
-func reflectStatus(chain interpret.Chain, in Input, r *Result) (err error) {
-	object := in.object()
+func reflectStatus(chain interpret.Chain, in OperationInput, r *Result) (err error) {
+	object := in.onlyObject()
 	switch known := chain.Operations(object.GroupVersionKind()); {
 	case known.Custom.Reflect != nil:
 		r.Status, err = known.Custom.Reflect(object.Object)
@@ -189,28 +189,28 @@ func reflectStatus(chain interpret.Chain, in Input, r *Result) (err error) {
 	return err
 }
 
-func aggregateStatus(chain interpret.Chain, in Input, r *Result) (err error) {
-	object := in.object()
+func aggregateStatus(chain interpret.Chain, in OperationInput, r *Result) (err error) {
+	object := in.onlyObject()
 	switch known := chain.Operations(object.GroupVersionKind()); {
 	case known.Custom.Aggregate != nil:
 		r.Status, err = known.Custom.Aggregate(object.Object, in.Items)
 	case known.Aggregate != nil:
 		r.Status = known.Aggregate(object.Object, in.Items)
 	default:
-		r.Status = aggregate.Usual(object.Object, in.Items, aggregate.Rules{})
+		r.Status = aggregate.MergeUsualStatus(object.Object, in.Items, aggregate.AggregationRules{})
 	}
 	return err
 }
 
-func verdict(chain interpret.Chain, in Input, r *Result) (err error) {
-	object := in.object()
+func interpretHealth(chain interpret.Chain, in OperationInput, r *Result) (err error) {
+	object := in.onlyObject()
 	switch known := chain.Operations(object.GroupVersionKind()); {
 	case known.Custom.Verdict != nil:
 		r.Health, err = known.Custom.Verdict(object.Object)
 	case known.Verdict != nil:
 		r.Health = known.Verdict(object.Object)
 	default:
-		judged := chain.Health(object).Status
+		judged := chain.AssessHealth(object).Status
 		r.Health = interpret.VerdictIf(judged != health.Degraded)
 		if judged == health.Unknown {
 			r.Health = interpret.Unknown
@@ -219,9 +219,9 @@ func verdict(chain interpret.Chain, in Input, r *Result) (err error) {
 	return err
 }
 
-func dependencies(chain interpret.Chain, in Input, r *Result) error {
-	found, err := chain.Dependencies(in.object())
-	if err == nil && !chain.Depends(in.object().GroupVersionKind()) {
+func interpretDependencies(chain interpret.Chain, in OperationInput, r *Result) error {
+	found, err := chain.GetDependencies(in.onlyObject())
+	if err == nil && !chain.MayHaveDependencies(in.onlyObject().GroupVersionKind()) {
 		return ErrNobody
 	}
 	for _, d := range found {

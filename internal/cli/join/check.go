@@ -24,23 +24,23 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/takeover"
 )
 
-// check finds out all that can keep the join from working, before anything is
+// checkJoin finds out all that can keep the join from working, before anything is
 // changed on either side.
-func (j *join) check(ctx context.Context) error {
+func (j *joinRun) checkJoin(ctx context.Context) error {
 	known, err := readFleet(ctx, j.hub)
 	if err != nil {
 		return err
 	}
-	if err := managed(ctx, j.hub); err != nil {
+	if err := checkHubManaged(ctx, j.hub); err != nil {
 		return err
 	}
 	if j.identity, err = j.there.Identify(ctx); err != nil {
 		return err
 	}
-	if j.plan, err = decide(known, j.name, j.identity.UID, j.asRegistered); err != nil {
+	if j.plan, err = decideJoin(known, j.name, j.identity.UID, j.asRegistered); err != nil {
 		return err
 	}
-	route, warning, err := newRoute(j.there.Config, j.there.Entry(), j.joinOptions.route)
+	route, warning, err := newRoute(j.there.Config, j.there.KubeconfigEntry(), j.joinOptions.route)
 	if err != nil {
 		return err
 	}
@@ -52,32 +52,32 @@ func (j *join) check(ctx context.Context) error {
 		return err
 	}
 	j.push.Role = j.role
-	if err := permitted(ctx, j.hub, "on the hub", j.hubRights()...); err != nil {
+	if err := checkRights(ctx, j.hub, "on the hub", j.hubRights()...); err != nil {
 		return err
 	}
-	if err := permitted(ctx, j.there.Client, "in the member", append(j.push.Rights(), takeover.Right())...); err != nil {
-		return j.there.Explain(err)
+	if err := checkRights(ctx, j.there.Client, "in the member", append(j.push.RequiredRights(), takeover.ListRecordsRight())...); err != nil {
+		return j.there.ExplainError(err)
 	}
 	if j.mode.Skips() {
 		return nil
 	}
-	if err := j.rehearse(ctx); err != nil {
+	if err := j.dryRunOnHub(ctx); err != nil {
 		return err
 	}
-	return j.there.Explain(j.push.Rehearse(ctx, j.there.Client))
+	return j.there.ExplainError(j.push.DryRunInstall(ctx, j.there.Client))
 }
 
 // readFleet reads what the hub knows about its clusters.
-func readFleet(ctx context.Context, c client.Client) (fleet, error) {
+func readFleet(ctx context.Context, c client.Client) (hubFleet, error) {
 	clusters := &clusterv1.ManagedClusterList{}
 	if err := c.List(ctx, clusters); err != nil {
-		return fleet{}, err
+		return hubFleet{}, err
 	}
 	connections, err := hub.ListConnections(ctx, c)
 	if err != nil {
-		return fleet{}, err
+		return hubFleet{}, err
 	}
-	f := fleet{clusters: map[string]*clusterv1.ManagedCluster{}, connections: map[string]*fleetv1alpha1.ClusterConnection{}}
+	f := hubFleet{clusters: map[string]*clusterv1.ManagedCluster{}, connections: map[string]*fleetv1alpha1.ClusterConnection{}}
 	for i := range clusters.Items {
 		f.clusters[clusters.Items[i].Name] = &clusters.Items[i]
 	}
@@ -87,14 +87,14 @@ func readFleet(ctx context.Context, c client.Client) (fleet, error) {
 	return f, nil
 }
 
-// managed returns an error if nothing works on the hub. A hub whose components
+// checkHubManaged returns an error if nothing works on the hub. A hub whose components
 // run elsewhere has no ClusterManager, and not even the kind; whoever may not
 // read it goes without the check.
-func managed(ctx context.Context, c client.Client) error {
+func checkHubManaged(ctx context.Context, c client.Client) error {
 	list := &operatorv1.ClusterManagerList{}
 	err := c.List(ctx, list)
 	switch {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err) && !hub.Served(err), meta.IsNoMatchError(err):
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err) && !hub.IsKindServed(err), meta.IsNoMatchError(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("find out how the hub is installed: %w", err)
@@ -104,22 +104,22 @@ func managed(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// permitted returns an error with all rights that the user lacks.
-func permitted(ctx context.Context, c client.Client, where string, rights ...authorizationv1.ResourceAttributes) error {
-	missing, err := access.Missing(ctx, c, rights...)
+// checkRights returns an error with all rights that the user lacks.
+func checkRights(ctx context.Context, c client.Client, where string, rights ...authorizationv1.ResourceAttributes) error {
+	missing, err := access.MissingRights(ctx, c, rights...)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
 	var lines []string
 	for _, right := range missing {
-		lines = append(lines, "  "+access.Describe(right))
+		lines = append(lines, "  "+access.DescribeRight(right))
 	}
 	return exit.Next(fmt.Errorf("you lack rights %s, without which the cluster cannot join:\n%s", where, strings.Join(lines, "\n")),
 		"Use a kubeconfig of somebody who has them, or ask an administrator for them.")
 }
 
 // hubRights are what joining takes on the hub.
-func (j *join) hubRights() []authorizationv1.ResourceAttributes {
+func (j *joinRun) hubRights() []authorizationv1.ResourceAttributes {
 	var rights []authorizationv1.ResourceAttributes
 	if j.plan.cluster == nil {
 		rights = append(rights, authorizationv1.ResourceAttributes{Group: clusterv1.GroupName, Resource: "managedclusters", Verb: "create"})
@@ -140,8 +140,8 @@ func (j *join) hubRights() []authorizationv1.ResourceAttributes {
 	return rights
 }
 
-// rehearse lets the hub check what will be written there.
-func (j *join) rehearse(ctx context.Context) error {
+// dryRunOnHub lets the hub check what will be written there.
+func (j *joinRun) dryRunOnHub(ctx context.Context) error {
 	dry := client.NewDryRunClient(j.hub)
-	return errors.Join(j.accept(ctx, dry), j.connect(ctx, dry))
+	return errors.Join(j.acceptCluster(ctx, dry), j.applyConnection(ctx, dry))
 }

@@ -27,10 +27,10 @@ const namesMax = 10
 
 // detach deletes the ManagedCluster and waits until the hub has let it go, which
 // it does when the works are gone from the cluster.
-func (u *unjoin) detach(ctx context.Context) error {
+func (u *unjoinRun) detach(ctx context.Context) error {
 	patience, cancel := context.WithTimeout(ctx, u.wait)
 	defer cancel()
-	delivered, err := u.works(ctx)
+	delivered, err := u.listWorks(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,15 +58,15 @@ func (u *unjoin) detach(ctx context.Context) error {
 		}
 		reached = meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 		says := deletionOf(cluster)
-		u.steps.Waits("%s", says)
-		if pause(patience) != nil {
-			return exit.WaitedTooShort(ctx, u.stuck(says, reached))
+		u.steps.ShowWaiting("%s", says)
+		if pausePoll(patience) != nil {
+			return exit.WaitedTooShort(ctx, u.stillLeavingError(says, reached))
 		}
 	}
 }
 
-// stuck is the error for a cluster that does not go in time.
-func (u *unjoin) stuck(says string, reached bool) error {
+// stillLeavingError is the error for a cluster that does not go in time.
+func (u *unjoinRun) stillLeavingError(says string, reached bool) error {
 	err := fmt.Errorf("cluster %q is still leaving: %s", u.name, says)
 	if reached || u.force {
 		return exit.Next(err, "The hub continues in the background. Run the command again to wait longer; \"capstan tree %s\" shows the works that are left.", u.name)
@@ -83,8 +83,8 @@ func deletionOf(cluster *clusterv1.ManagedCluster) string {
 	return "the hub's registration controller has not acted on it yet"
 }
 
-// works returns the names of the works of the cluster, sorted.
-func (u *unjoin) works(ctx context.Context) ([]string, error) {
+// listWorks returns the names of the works of the cluster, sorted.
+func (u *unjoinRun) listWorks(ctx context.Context) ([]string, error) {
 	list := &workv1.ManifestWorkList{}
 	if err := u.hub.List(ctx, list, client.InNamespace(u.name)); err != nil {
 		return nil, fmt.Errorf("see what was delivered to cluster %q: %w", u.name, err)

@@ -49,7 +49,7 @@ const (
 
 // joinOptions are the flags of "join".
 type joinOptions struct {
-	member    member.Flags
+	member    member.KubeconfigFlags
 	mode      dryrun.Mode
 	namespace string
 	role      string
@@ -67,8 +67,8 @@ type place struct {
 	zones            []string
 }
 
-// NewJoin returns the command "join".
-func NewJoin(session *hub.Session) *cobra.Command {
+// NewJoinCommand returns the command "join".
+func NewJoinCommand(session *hub.Session) *cobra.Command {
 	o := &joinOptions{}
 	cmd := &cobra.Command{
 		Use:   "join NAME",
@@ -94,14 +94,14 @@ func NewJoin(session *hub.Session) *cobra.Command {
 		Args:              args.One("the name of the cluster"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.mode.Check(); err != nil {
+			if err := o.mode.ValidateMode(); err != nil {
 				return err
 			}
 			j, err := newJoin(session, o, args[0])
 			if err != nil {
 				return err
 			}
-			return j.run(cmd.Context())
+			return j.runJoin(cmd.Context())
 		},
 	}
 	o.member.AddFlags(cmd.Flags())
@@ -122,20 +122,20 @@ func NewJoin(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-// join is one join under way.
-type join struct {
+// joinRun is one join under way.
+type joinRun struct {
 	*joinOptions
 	session *hub.Session
 	name    string
-	steps   *progress.Steps
+	steps   *progress.StepPrinter
 	// hub and there are the two sides, as this user.
 	hub   client.Client
 	there *member.Member
 
 	// What the first step finds out.
 	identity member.Identity
-	push     member.Push
-	plan     plan
+	push     member.PushInstallation
+	plan     joinPlan
 	route    route
 	warnings []string
 	// token is that of the hub's account in the member.
@@ -146,33 +146,33 @@ type join struct {
 	handedOver bool
 }
 
-func newJoin(session *hub.Session, o *joinOptions, name string) (*join, error) {
+func newJoin(session *hub.Session, o *joinOptions, name string) (*joinRun, error) {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return nil, exit.UsageError("%q cannot be the name of a cluster: %s", name, strings.Join(problems, "; "))
 	}
-	j := &join{joinOptions: o, session: session, name: name, steps: progress.New(session.ErrOut)}
-	c, err := session.Connect()
+	j := &joinRun{joinOptions: o, session: session, name: name, steps: progress.NewStepPrinter(session.ErrOut)}
+	c, err := session.ConnectHub()
 	if err != nil {
 		return nil, err
 	}
 	j.hub = c
-	if j.there, err = o.member.Connect(session.ErrOut); err != nil {
+	if j.there, err = o.member.ConnectMember(session.ErrOut); err != nil {
 		return nil, err
 	}
 	return j, nil
 }
 
-// run is the story of a join. Each step can be repeated, and each leaves what a
+// runJoin is the story of a join. Each step can be repeated, and each leaves what a
 // later join, or "unjoin", finds again.
-func (j *join) run(ctx context.Context) error {
-	if err := j.steps.Do("Checking the hub and the member", func() error { return j.check(ctx) }); err != nil {
+func (j *joinRun) runJoin(ctx context.Context) error {
+	if err := j.steps.RunStep("Checking the hub and the member", func() error { return j.checkJoin(ctx) }); err != nil {
 		return err
 	}
 	for _, warning := range j.warnings {
 		fmt.Fprintln(j.session.ErrOut, "Warning: "+warning)
 	}
-	if !j.mode.Changes() {
-		return j.say(ctx)
+	if !j.mode.MakesChanges() {
+		return j.printDryRun(ctx)
 	}
 	patience, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
@@ -180,56 +180,56 @@ func (j *join) run(ctx context.Context) error {
 		text string
 		do   func() error
 	}{
-		{"Giving the hub access to the member", func() error { return j.there.Explain(j.equip(ctx, patience)) }},
-		{"Accepting the cluster", func() error { return j.register(ctx, patience) }},
-		{"Waiting for the hub to connect to the cluster", func() error { return j.await(ctx, patience) }},
+		{"Giving the hub access to the member", func() error { return j.there.ExplainError(j.equipMember(ctx, patience)) }},
+		{"Accepting the cluster", func() error { return j.registerCluster(ctx, patience) }},
+		{"Waiting for the hub to connect to the cluster", func() error { return j.awaitReady(ctx, patience) }},
 	}
 	if !j.wait {
 		steps = steps[:len(steps)-1]
 	}
 	for _, step := range steps {
-		if err := j.steps.Do(step.text, step.do); err != nil {
-			return j.undone(ctx, err)
+		if err := j.steps.RunStep(step.text, step.do); err != nil {
+			return j.explainUndo(ctx, err)
 		}
 	}
 	if j.wait {
 		if err := j.takeOver(ctx, patience); err != nil {
-			return j.undone(ctx, err)
+			return j.explainUndo(ctx, err)
 		}
 	}
-	j.tell()
+	j.printResult()
 	return nil
 }
 
-// equip installs what the hub needs in the member, and gets the first token.
-func (j *join) equip(ctx, patience context.Context) error {
+// equipMember installs what the hub needs in the member, and gets the first token.
+func (j *joinRun) equipMember(ctx, patience context.Context) error {
 	if err := j.untilFree(ctx, patience); err != nil {
 		return err
 	}
-	if err := j.push.Install(ctx, j.there.Client); err != nil {
+	if err := j.push.InstallInMember(ctx, j.there.Client); err != nil {
 		return err
 	}
 	var err error
-	j.token, err = j.push.Token(ctx, j.there.Client)
+	j.token, err = j.push.RequestToken(ctx, j.there.Client)
 	return err
 }
 
-// undone says how to go on after an error in the middle of a join.
-func (j *join) undone(ctx context.Context, err error) error {
-	err = j.session.Explain(err)
+// explainUndo says how to go on after an error in the middle of a join.
+func (j *joinRun) explainUndo(ctx context.Context, err error) error {
+	err = j.session.ExplainError(err)
 	var known *exit.Error
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	again := fmt.Sprintf("The same command goes on from here; \"capstan unjoin %s %s\" undoes what is done so far.", j.name, j.member.Describe())
+	again := fmt.Sprintf("The same command goes on from here; \"capstan unjoin %s %s\" undoes what is done so far.", j.name, j.member.DescribeFlags())
 	if !errors.As(err, &known) {
 		return exit.Next(err, "%s", again)
 	}
 	return &exit.Error{Err: known.Err, Next: known.Next + "\n" + again, Code: known.Code}
 }
 
-// tell says what has become of the cluster.
-func (j *join) tell() {
+// printResult says what has become of the cluster.
+func (j *joinRun) printResult() {
 	out := j.session.Out
 	if !j.wait {
 		fmt.Fprintf(out, "cluster(%s) is registered; \"capstan get clusters %[1]s\" tells when it is ready\n", j.name)

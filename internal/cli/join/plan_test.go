@@ -110,13 +110,13 @@ func TestWhoMayHaveAName(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := decide(fleet{clusters: c.clusters, connections: c.connections}, "member1", ours, c.asRegistered)
+			got, err := decideJoin(hubFleet{clusters: c.clusters, connections: c.connections}, "member1", ours, c.asRegistered)
 			if (err != nil) != (len(c.refused) > 0) {
 				t.Fatalf("%s: error %v", c.reason, err)
 			}
 			for _, want := range c.refused {
-				if !strings.Contains(exit.Text(err), want) {
-					t.Errorf("%s: %q is not in the error:\n%s", c.reason, want, exit.Text(err))
+				if !strings.Contains(exit.FormatError(err), want) {
+					t.Errorf("%s: %q is not in the error:\n%s", c.reason, want, exit.FormatError(err))
 				}
 			}
 			if (got.cluster != nil) != c.there || got.wasPull != c.wasPull {

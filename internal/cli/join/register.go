@@ -23,12 +23,12 @@ import (
 	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
-// register writes the three objects of a Push cluster on the hub. The
+// registerCluster writes the three objects of a Push cluster on the hub. The
 // ClusterConnection comes before the acceptance, so that the hub never takes the
 // cluster for one with an agent of its own; and where the cluster has a
 // namespace already, the credential comes first of all, so that a cluster which
 // changes from Pull to Push is without an agent for a moment only.
-func (j *join) register(ctx, patience context.Context) error {
+func (j *joinRun) registerCluster(ctx, patience context.Context) error {
 	ready, _, err := j.namespaceReady(ctx)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (j *join) register(ctx, patience context.Context) error {
 			return err
 		}
 	}
-	if err := errors.Join(j.connect(ctx, j.hub), j.accept(ctx, j.hub)); err != nil {
+	if err := errors.Join(j.applyConnection(ctx, j.hub), j.acceptCluster(ctx, j.hub)); err != nil {
 		return err
 	}
 	if ready {
@@ -50,8 +50,8 @@ func (j *join) register(ctx, patience context.Context) error {
 	return j.storeCredential(ctx)
 }
 
-// connect writes the ClusterConnection.
-func (j *join) connect(ctx context.Context, c client.Client) error {
+// applyConnection writes the ClusterConnection.
+func (j *joinRun) applyConnection(ctx context.Context, c client.Client) error {
 	connection := &fleetv1alpha1.ClusterConnection{
 		ObjectMeta: metav1.ObjectMeta{Name: j.name},
 		Spec: fleetv1alpha1.ClusterConnectionSpec{
@@ -74,8 +74,8 @@ func (j *join) connect(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// accept makes the ManagedCluster, or accepts the one that is there.
-func (j *join) accept(ctx context.Context, c client.Client) error {
+// acceptCluster makes the ManagedCluster, or accepts the one that is there.
+func (j *joinRun) acceptCluster(ctx context.Context, c client.Client) error {
 	if j.plan.cluster != nil && j.plan.cluster.Spec.HubAcceptsClient {
 		return nil
 	}
@@ -96,22 +96,22 @@ func (j *join) accept(ctx context.Context, c client.Client) error {
 }
 
 // storeCredential writes the Secret with the token.
-func (j *join) storeCredential(ctx context.Context) error {
-	m := render.Meta{Namespace: j.name, Name: fleetv1alpha1.DefaultSecretName, Labels: map[string]string{clusterv1.LabelClusterName: j.name}}
+func (j *joinRun) storeCredential(ctx context.Context) error {
+	m := render.ResourceMeta{Namespace: j.name, Name: fleetv1alpha1.DefaultSecretName, Labels: map[string]string{clusterv1.LabelClusterName: j.name}}
 	data := map[string][]byte{fleetv1alpha1.SecretKeyToken: []byte(j.token)}
 	if len(j.route.ca) > 0 {
 		data[fleetv1alpha1.SecretKeyCABundle] = j.route.ca
 	}
-	err := j.hub.Apply(ctx, render.Secret(m, corev1.SecretTypeOpaque, data), client.FieldOwner(member.FieldOwner), client.ForceOwnership)
+	err := j.hub.Apply(ctx, render.SecretOfType(m, corev1.SecretTypeOpaque, data), client.FieldOwner(member.FieldOwner), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("write the credential for the cluster (Secret %q): %w", j.name+"/"+m.Name, err)
 	}
 	return nil
 }
 
-// namespaceReady tells whether the hub has the namespace of the cluster, or what
+// namespaceReady reports whether the hub has the namespace of the cluster, or what
 // the hub says about the cluster instead.
-func (j *join) namespaceReady(ctx context.Context) (ready bool, says string, err error) {
+func (j *joinRun) namespaceReady(ctx context.Context) (ready bool, says string, err error) {
 	cluster := &clusterv1.ManagedCluster{}
 	err = j.hub.Get(ctx, client.ObjectKey{Name: j.name}, cluster)
 	if apierrors.IsNotFound(err) {
@@ -127,14 +127,14 @@ func (j *join) namespaceReady(ctx context.Context) (ready bool, says string, err
 	return cluster.Spec.HubAcceptsClient && accepted.Status == metav1.ConditionTrue, accepted.Message, nil
 }
 
-func (j *join) untilNamespace(ctx, patience context.Context) error {
+func (j *joinRun) untilNamespace(ctx, patience context.Context) error {
 	for {
 		ready, says, err := j.namespaceReady(ctx)
 		if err != nil || ready {
 			return err
 		}
-		j.steps.Waits("%s", says)
-		if pause(patience) != nil {
+		j.steps.ShowWaiting("%s", says)
+		if pausePoll(patience) != nil {
 			return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("the hub does not give cluster %q a namespace: %s", j.name, says),
 				"Look at its controllers: \"kubectl get pods -n open-cluster-management-hub\" and \"kubectl describe clustermanager\"."))
 		}

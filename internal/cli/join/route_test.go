@@ -70,7 +70,7 @@ func TestHowTheHubReachesTheMember(t *testing.T) {
 			got, warning, err := newRoute(&c.config, clientcmdapi.Cluster{ProxyURL: c.proxy}, c.want)
 			said := ""
 			if err != nil {
-				said = exit.Text(err)
+				said = exit.FormatError(err)
 			}
 			if (err != nil) != (c.refused != "") || !strings.Contains(said, c.refused) || strings.Contains(said, "secret@") {
 				t.Fatalf("%s: %q", c.reason, said)

@@ -14,21 +14,21 @@ import (
 	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
-// say prints what a join would do.
-func (j *join) say(ctx context.Context) error {
-	definitions, err := member.Definitions(ctx, j.there.Client)
+// printDryRun prints what a join would do.
+func (j *joinRun) printDryRun(ctx context.Context) error {
+	definitions, err := member.AgentDefinitions(ctx, j.there.Client)
 	if err != nil {
-		return j.there.Explain(err)
+		return j.there.ExplainError(err)
 	}
-	objects, err := j.push.Objects()
+	objects, err := j.push.RenderObjects()
 	if err != nil {
 		return err
 	}
 	line := func(format string, args ...any) {
 		fmt.Fprintf(j.session.Out, format+j.mode.Suffix()+"\n", args...)
 	}
-	for _, object := range slices.Concat([]render.Object{j.push.Container()}, definitions, objects) {
-		u, err := render.Unstructured(object)
+	for _, object := range slices.Concat([]render.Object{j.push.NamespaceObject()}, definitions, objects) {
+		u, err := render.ToUnstructured(object)
 		if err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func (j *join) say(ctx context.Context) error {
 	}
 	former, err := j.push.FormerRoles(ctx, j.there.Client)
 	if err != nil {
-		return j.there.Explain(err)
+		return j.there.ExplainError(err)
 	}
 	for i := range former {
 		line("clusterrolebinding/%s deleted in the member", former[i].Name)
@@ -52,8 +52,8 @@ func (j *join) say(ctx context.Context) error {
 	return nil
 }
 
-// say prints what an unjoin would do.
-func (u *unjoin) say() {
+// printDryRun prints what an unjoin would do.
+func (u *unjoinRun) printDryRun() {
 	line := func(format string, args ...any) {
 		fmt.Fprintf(u.session.Out, format+u.mode.Suffix()+"\n", args...)
 	}

@@ -30,14 +30,14 @@ const unjoinWait = time.Minute
 
 // unjoinOptions are the flags of "unjoin".
 type unjoinOptions struct {
-	member member.Flags
+	member member.KubeconfigFlags
 	mode   dryrun.Mode
 	force  bool
 	wait   time.Duration
 }
 
-// NewUnjoin returns the command "unjoin".
-func NewUnjoin(session *hub.Session) *cobra.Command {
+// NewUnjoinCommand returns the command "unjoin".
+func NewUnjoinCommand(session *hub.Session) *cobra.Command {
 	o := &unjoinOptions{}
 	cmd := &cobra.Command{
 		Use:   "unjoin NAME",
@@ -54,16 +54,16 @@ func NewUnjoin(session *hub.Session) *cobra.Command {
   # Show what would be done
   capstan unjoin member1 --dry-run=client`,
 		Args:              args.One("the name of the cluster"),
-		ValidArgsFunction: complete.Cluster(session),
+		ValidArgsFunction: complete.ClusterNameCompletion(session),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.mode.Check(); err != nil {
+			if err := o.mode.ValidateMode(); err != nil {
 				return err
 			}
 			u, err := newUnjoin(session, o, args[0])
 			if err != nil {
 				return err
 			}
-			return u.run(cmd.Context())
+			return u.runUnjoin(cmd.Context())
 		},
 	}
 	o.member.AddFlags(cmd.Flags())
@@ -74,12 +74,12 @@ func NewUnjoin(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-// unjoin is one unjoin under way.
-type unjoin struct {
+// unjoinRun is one unjoin under way.
+type unjoinRun struct {
 	*unjoinOptions
 	session *hub.Session
 	name    string
-	steps   *progress.Steps
+	steps   *progress.StepPrinter
 	hub     client.Client
 	// there is the member, nil if the user gave none.
 	there *member.Member
@@ -87,63 +87,63 @@ type unjoin struct {
 	// What the first step finds out; each may be nil or empty.
 	cluster    *clusterv1.ManagedCluster
 	connection *fleetv1alpha1.ClusterConnection
-	push       member.Push
+	push       member.PushInstallation
 	remains    []metav1.PartialObjectMetadata
 	// leftBehind are the works that the hub gave up.
 	leftBehind []string
 }
 
-func newUnjoin(session *hub.Session, o *unjoinOptions, name string) (*unjoin, error) {
-	u := &unjoin{unjoinOptions: o, session: session, name: name, steps: progress.New(session.ErrOut)}
-	c, err := session.Connect()
+func newUnjoin(session *hub.Session, o *unjoinOptions, name string) (*unjoinRun, error) {
+	u := &unjoinRun{unjoinOptions: o, session: session, name: name, steps: progress.NewStepPrinter(session.ErrOut)}
+	c, err := session.ConnectHub()
 	if err != nil {
 		return nil, err
 	}
 	u.hub = c
 	if o.member.Given() {
-		u.there, err = o.member.Connect(session.ErrOut)
+		u.there, err = o.member.ConnectMember(session.ErrOut)
 	}
 	return u, err
 }
 
-// run is the story of an unjoin. What is not there any more is no error, if
+// runUnjoin is the story of an unjoin. What is not there any more is no error, if
 // anything is.
-func (u *unjoin) run(ctx context.Context) error {
-	if err := u.steps.Do("Checking the hub and the member", func() error { return u.check(ctx) }); err != nil {
+func (u *unjoinRun) runUnjoin(ctx context.Context) error {
+	if err := u.steps.RunStep("Checking the hub and the member", func() error { return u.checkUnjoin(ctx) }); err != nil {
 		return err
 	}
 	if u.cluster == nil && u.connection == nil && len(u.remains) == 0 {
 		return exit.Next(fmt.Errorf("there is no cluster %q", u.name), "\"capstan get clusters\" lists those that there are.")
 	}
-	if !u.mode.Changes() {
-		u.say()
+	if !u.mode.MakesChanges() {
+		u.printDryRun()
 		return nil
 	}
 	if u.cluster != nil {
-		if err := u.steps.Do("Removing what was delivered to the cluster", func() error { return u.detach(ctx) }); err != nil {
+		if err := u.steps.RunStep("Removing what was delivered to the cluster", func() error { return u.detach(ctx) }); err != nil {
 			return err
 		}
 	}
-	if err := u.steps.Do("Removing the cluster from the hub", func() error { return u.forget(ctx) }); err != nil {
+	if err := u.steps.RunStep("Removing the cluster from the hub", func() error { return u.forgetCluster(ctx) }); err != nil {
 		return err
 	}
 	if u.there != nil {
-		if err := u.steps.Do("Removing what the hub had in the member", func() error { return u.clean(ctx) }); err != nil {
+		if err := u.steps.RunStep("Removing what the hub had in the member", func() error { return u.cleanMember(ctx) }); err != nil {
 			return err
 		}
 	}
-	u.tell()
+	u.printResult()
 	return nil
 }
 
-// check finds out what is there, and whether the right cluster is meant.
-func (u *unjoin) check(ctx context.Context) error {
+// checkUnjoin finds out what is there, and whether the right cluster is meant.
+func (u *unjoinRun) checkUnjoin(ctx context.Context) error {
 	known, err := readFleet(ctx, u.hub)
 	if err != nil {
 		return err
 	}
 	u.cluster, u.connection = known.clusters[u.name], known.connections[u.name]
-	if u.cluster != nil && view.Of(u.cluster, u.connection).Mode == view.Pull {
+	if u.cluster != nil && view.FromCluster(u.cluster, u.connection).Mode == view.Pull {
 		return exit.Next(fmt.Errorf("cluster %q has an agent of its own (Pull)", u.name), "Remove it with \"capstan unregister %s\".", u.name)
 	}
 	if u.there == nil {
@@ -153,19 +153,19 @@ func (u *unjoin) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if id := view.Of(u.cluster, u.connection).Identity(); id != "" && id != identity.UID {
+	if id := view.FromCluster(u.cluster, u.connection).KnownIdentity(); id != "" && id != identity.UID {
 		return exit.Next(fmt.Errorf("the kubeconfig leads to the cluster %s, but %q is the cluster %s", identity.UID, u.name, id),
 			"Give the kubeconfig or the context of %q.", u.name)
 	}
 	if u.push, err = member.PushOf(ctx, u.hub, u.name, ""); err != nil {
 		return err
 	}
-	u.remains, err = u.push.Remains(ctx, u.there.Client)
-	return u.there.Explain(err)
+	u.remains, err = u.push.ListRemains(ctx, u.there.Client)
+	return u.there.ExplainError(err)
 }
 
-// forget removes from the hub what is left of the cluster there.
-func (u *unjoin) forget(ctx context.Context) error {
+// forgetCluster removes from the hub what is left of the cluster there.
+func (u *unjoinRun) forgetCluster(ctx context.Context) error {
 	secret := secretOf(u.name)
 	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: u.name}}
 	var failed []error
@@ -177,18 +177,18 @@ func (u *unjoin) forget(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// clean removes what the hub had in the member. What there is was looked for
+// cleanMember removes what the hub had in the member. What there is was looked for
 // before the works were removed, so it is looked for again.
-func (u *unjoin) clean(ctx context.Context) error {
-	remains, err := u.push.Remains(ctx, u.there.Client)
+func (u *unjoinRun) cleanMember(ctx context.Context) error {
+	remains, err := u.push.ListRemains(ctx, u.there.Client)
 	if err == nil {
-		err = member.Remove(ctx, u.there.Client, remains)
+		err = member.RemoveRemains(ctx, u.there.Client, remains)
 	}
-	return exit.Next(u.there.Explain(err), "The cluster has left the hub. The same command goes on with what is left in the member.")
+	return exit.Next(u.there.ExplainError(err), "The cluster has left the hub. The same command goes on with what is left in the member.")
 }
 
-// tell says what has become of the cluster, and what is still there.
-func (u *unjoin) tell() {
+// printResult says what has become of the cluster, and what is still there.
+func (u *unjoinRun) printResult() {
 	out := u.session.Out
 	fmt.Fprintf(out, "cluster(%s) is unjoined successfully\n", u.name)
 	if len(u.leftBehind) > 0 {

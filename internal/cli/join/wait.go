@@ -25,30 +25,30 @@ import (
 // until a join gives up: the first may find what was said before the join.
 const surelyLooks = 10
 
-// state is how far a cluster is on its way.
-type state struct {
+// joinState is how far a cluster is on its way.
+type joinState struct {
 	done bool
 	// reason and message say what is missing.
 	reason, message string
 }
 
 // progressOf tells how far the cluster is, by what the hub says about it.
-func progressOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) state {
+func progressOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) joinState {
 	connected := meta.FindStatusCondition(connection.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected)
 	switch {
 	case connected == nil:
-		return state{message: "the push agent of the hub is starting"}
+		return joinState{message: "the push agent of the hub is starting"}
 	case connected.ObservedGeneration < connection.Generation:
-		return state{message: "the push agent of the hub has not looked at it yet"}
+		return joinState{message: "the push agent of the hub has not looked at it yet"}
 	case connected.Status != metav1.ConditionTrue:
-		return state{reason: connected.Reason, message: connected.Message}
+		return joinState{reason: connected.Reason, message: connected.Message}
 	}
-	ready := health.Cluster(cluster)
-	return state{done: ready.Ready == metav1.ConditionTrue, message: ready.Message}
+	ready := health.ClusterReadiness(cluster)
+	return joinState{done: ready.Ready == metav1.ConditionTrue, message: ready.Message}
 }
 
-// hopeless returns the next step for what waiting does not mend, or nothing.
-func hopeless(reason string) string {
+// hopelessNextStep returns the next step for what waiting does not mend, or nothing.
+func hopelessNextStep(reason string) string {
 	switch reason {
 	case fleetv1alpha1.ClusterConnectionReasonForbiddenAddress:
 		return "Give its address as seen from the hub by --" + flagEndpoint + ". If the address is right, an administrator of the hub can allow it with --allowed-networks of the push agent."
@@ -63,75 +63,75 @@ func hopeless(reason string) string {
 }
 
 // untilFree waits until nothing is left in the member of an earlier join.
-func (j *join) untilFree(ctx, patience context.Context) error {
+func (j *joinRun) untilFree(ctx, patience context.Context) error {
 	for {
-		ending, err := j.push.Ending(ctx, j.there.Client)
+		ending, err := j.push.IsNamespaceEnding(ctx, j.there.Client)
 		if err != nil || !ending {
 			return err
 		}
-		j.steps.Waits("its namespace %q is being deleted", j.push.Namespace)
-		if pause(patience) != nil {
+		j.steps.ShowWaiting("its namespace %q is being deleted", j.push.Namespace)
+		if pausePoll(patience) != nil {
 			return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("the namespace %q of the member is still being deleted", j.push.Namespace),
 				"\"kubectl describe namespace %s\" in the member shows what blocks it; --%s selects another one.", j.push.Namespace, flagNamespace))
 		}
 	}
 }
 
-// await waits until the hub is connected with the cluster, and it is ready.
-func (j *join) await(ctx, patience context.Context) error {
+// awaitReady waits until the hub is connected with the cluster, and it is ready.
+func (j *joinRun) awaitReady(ctx, patience context.Context) error {
 	sure := 0
 	for {
-		now, err := j.look(ctx)
+		now, err := j.readJoinState(ctx)
 		if err != nil || now.done {
 			return err
 		}
-		j.steps.Waits("%s", now.message)
-		next := hopeless(now.reason)
+		j.steps.ShowWaiting("%s", now.message)
+		next := hopelessNextStep(now.reason)
 		if next == "" {
 			sure = 0
 		} else if sure++; sure == surelyLooks {
 			return exit.Next(fmt.Errorf("the hub cannot connect to cluster %q: %s", j.name, now.message), "%s", next)
 		}
-		if pause(patience) != nil {
+		if pausePoll(patience) != nil {
 			return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("cluster %q is accepted, but not ready: %s", j.name, now.message),
 				"\"capstan describe cluster %s\" tells more. The push agent is the Deployment cluster-manager-push-agent in namespace open-cluster-management-hub.", j.name))
 		}
 	}
 }
 
-func (j *join) look(ctx context.Context) (state, error) {
+func (j *joinRun) readJoinState(ctx context.Context) (joinState, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	connection := &fleetv1alpha1.ClusterConnection{}
 	key := client.ObjectKey{Name: j.name}
 	err := errors.Join(j.hub.Get(ctx, key, cluster), j.hub.Get(ctx, key, connection))
 	if apierrors.IsNotFound(err) {
-		return state{}, exit.Next(fmt.Errorf("cluster %q was removed from the hub in the meantime", j.name), "Run the command again if that was a mistake.")
+		return joinState{}, exit.Next(fmt.Errorf("cluster %q was removed from the hub in the meantime", j.name), "Run the command again if that was a mistake.")
 	}
 	if err != nil {
-		return state{}, fmt.Errorf("see how cluster %q is: %w", j.name, err)
+		return joinState{}, fmt.Errorf("see how cluster %q is: %w", j.name, err)
 	}
 	return progressOf(cluster, connection), nil
 }
 
 // takeOver waits until the hub has taken over all that the cluster's own agent
 // has delivered. Before that, the Klusterlet must not go.
-func (j *join) takeOver(ctx, patience context.Context) error {
+func (j *joinRun) takeOver(ctx, patience context.Context) error {
 	agent, err := j.newAgent(ctx)
 	if err != nil {
 		return err
 	}
 	look := func() (err error) {
-		j.count, err = agent.Look(ctx, j.there.Client)
-		return j.there.Explain(err)
+		j.count, err = agent.CountRecords(ctx, j.there.Client)
+		return j.there.ExplainError(err)
 	}
-	if err := look(); err != nil || j.count.Done() {
+	if err := look(); err != nil || j.count.IsDone() {
 		return err
 	}
 	j.handedOver = true
-	return j.steps.Do("Taking over the works of the cluster", func() error {
-		for !j.count.Done() {
-			j.steps.Waits("%s", j.count)
-			if pause(patience) != nil {
+	return j.steps.RunStep("Taking over the works of the cluster", func() error {
+		for !j.count.IsDone() {
+			j.steps.ShowWaiting("%s", j.count)
+			if pausePoll(patience) != nil {
 				return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("cluster %q is ready, but only %s", j.name, j.count),
 					"Keep the Klusterlet in the member: deleting it deletes what is not taken over. Run the command again to wait longer; "+
 						"\"capstan get works -n %s\" shows which works are stuck.", j.name))
@@ -145,7 +145,7 @@ func (j *join) takeOver(ctx, patience context.Context) error {
 }
 
 // newAgent returns who works for the cluster now.
-func (j *join) newAgent(ctx context.Context) (takeover.Agent, error) {
+func (j *joinRun) newAgent(ctx context.Context) (takeover.Agent, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	connection := &fleetv1alpha1.ClusterConnection{}
 	key := client.ObjectKey{Name: j.name}
@@ -155,8 +155,8 @@ func (j *join) newAgent(ctx context.Context) (takeover.Agent, error) {
 	return takeover.Agent{ID: string(connection.UID), HubURL: cluster.Annotations[fleetv1alpha1.AnnotationHubURL]}, nil
 }
 
-// pause waits until it is time to look again, or until the context ends.
-func pause(ctx context.Context) error {
+// pausePoll waits until it is time to look again, or until the context ends.
+func pausePoll(ctx context.Context) error {
 	timer := time.NewTimer(lookEvery)
 	defer timer.Stop()
 	select {

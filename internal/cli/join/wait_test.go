@@ -61,7 +61,7 @@ func TestHowFarAClusterIs(t *testing.T) {
 					ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: fleetv1alpha1.ClusterConnectionStatus{Conditions: c.connection},
 				},
 			)
-			if got.done != c.done || !strings.Contains(got.message, c.says) || (hopeless(got.reason) != "") != c.hopeless {
+			if got.done != c.done || !strings.Contains(got.message, c.says) || (hopelessNextStep(got.reason) != "") != c.hopeless {
 				t.Errorf("%s: got %+v", c.reason, got)
 			}
 		})

@@ -13,9 +13,9 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 )
 
-// NewCordon returns the command "cordon".
-func NewCordon(session *hub.Session) *cobra.Command {
-	c := &change{session: session}
+// NewCordonCommand returns the command "cordon".
+func NewCordonCommand(session *hub.Session) *cobra.Command {
+	c := &clusterChange{session: session}
 	cmd := &cobra.Command{
 		Use:   "cordon NAME...",
 		Short: "Mark clusters as unschedulable",
@@ -25,9 +25,9 @@ func NewCordon(session *hub.Session) *cobra.Command {
 
   # All clusters of a region
   capstan cordon -l region=eu-west-1`,
-		ValidArgsFunction: complete.Clusters(session),
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.run(cmd.Context(), args, func(cluster *clusterv1.ManagedCluster) (string, error) {
+			return c.editClusters(cmd.Context(), args, func(cluster *clusterv1.ManagedCluster) (string, error) {
 				if isCordoned(cluster) {
 					return cluster.Name + " cluster already cordoned", nil
 				}
@@ -41,17 +41,17 @@ func NewCordon(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-// NewUncordon returns the command "uncordon".
-func NewUncordon(session *hub.Session) *cobra.Command {
-	c := &change{session: session}
+// NewUncordonCommand returns the command "uncordon".
+func NewUncordonCommand(session *hub.Session) *cobra.Command {
+	c := &clusterChange{session: session}
 	cmd := &cobra.Command{
 		Use:               "uncordon NAME...",
 		Short:             "Mark clusters as schedulable",
 		Long:              "Lets new workloads come to clusters again: removes the taint " + clusterv1.TaintUnschedulable + ".",
 		Example:           `  capstan uncordon member1`,
-		ValidArgsFunction: complete.Clusters(session),
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.run(cmd.Context(), args, func(cluster *clusterv1.ManagedCluster) (string, error) {
+			return c.editClusters(cmd.Context(), args, func(cluster *clusterv1.ManagedCluster) (string, error) {
 				if !isCordoned(cluster) {
 					return cluster.Name + " cluster already uncordoned", nil
 				}

@@ -15,9 +15,9 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/exit"
 )
 
-// split separates names of clusters from the changes to them: a change has an
+// splitNamesAndChanges separates names of clusters from the changes to them: a change has an
 // equals sign, a colon, or a hyphen at its end, which no name has.
-func split(args []string) (names, changes []string, err error) {
+func splitNamesAndChanges(args []string) (names, changes []string, err error) {
 	if len(args) > 0 && slices.Contains([]string{"cluster", "clusters", "managedcluster", "managedclusters", "mcl"}, args[0]) {
 		args = args[1:]
 	}
@@ -88,14 +88,14 @@ func editTaints(taints []clusterv1.Taint, changes []taintChange, overwrite bool)
 		at := slices.IndexFunc(edited, same)
 		switch {
 		case change.remove && at < 0:
-			return nil, fmt.Errorf("taint %q not found", spell(change.taint))
+			return nil, fmt.Errorf("taint %q not found", formatTaint(change.taint))
 		case change.remove:
 			edited = slices.DeleteFunc(edited, same)
 		case at < 0:
 			edited = append(edited, change.taint)
 		case edited[at].Value == change.taint.Value:
 		case !overwrite:
-			return nil, exit.Next(fmt.Errorf("it has the taint %q already", spell(edited[at])), "Add --overwrite to replace its value.")
+			return nil, exit.Next(fmt.Errorf("it has the taint %q already", formatTaint(edited[at])), "Add --overwrite to replace its value.")
 		default:
 			edited[at].Value = change.taint.Value
 		}
@@ -103,8 +103,8 @@ func editTaints(taints []clusterv1.Taint, changes []taintChange, overwrite bool)
 	return edited, nil
 }
 
-// spell writes a taint as it is written on the command line.
-func spell(taint clusterv1.Taint) string {
+// formatTaint writes a taint as it is written on the command line.
+func formatTaint(taint clusterv1.Taint) string {
 	text := taint.Key
 	if taint.Value != "" {
 		text += "=" + taint.Value

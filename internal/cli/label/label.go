@@ -24,34 +24,34 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 )
 
-// change is a change that a command makes to each of some clusters.
-type change struct {
+// clusterChange is a change that a command makes to each of some clusters.
+type clusterChange struct {
 	session  *hub.Session
 	mode     dryrun.Mode
 	selector string
 	all      bool
 }
 
-func (c *change) addFlags(cmd *cobra.Command) {
+func (c *clusterChange) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&c.selector, "selector", "l", "", "Labels of the clusters to change, instead of their names, such as env=prod")
 	cmd.Flags().BoolVar(&c.all, "all", false, "Change all clusters")
 	c.mode.AddFlag(cmd)
 }
 
-// edit changes a cluster in memory and returns what to say: that it is changed,
+// clusterEdit changes a cluster in memory and returns what to say: that it is changed,
 // or why not. It is called again if somebody else changed the cluster meanwhile.
-type edit func(*clusterv1.ManagedCluster) (said string, err error)
+type clusterEdit func(*clusterv1.ManagedCluster) (said string, err error)
 
-// run makes the change to the clusters of these names, or to those selected.
-func (c *change) run(ctx context.Context, names []string, do edit) error {
-	if err := c.mode.Check(); err != nil {
+// editClusters makes the change to the clusters of these names, or to those selected.
+func (c *clusterChange) editClusters(ctx context.Context, names []string, do clusterEdit) error {
+	if err := c.mode.ValidateMode(); err != nil {
 		return err
 	}
 	selector, err := c.parseSelector(names)
 	if err != nil {
 		return err
 	}
-	connection, err := c.session.Connect()
+	connection, err := c.session.ConnectHub()
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (c *change) run(ctx context.Context, names []string, do edit) error {
 	}
 	var failed []error
 	for _, name := range names {
-		err := c.session.Explain(c.one(ctx, connection, c.mode.Client(connection), name, do))
+		err := c.session.ExplainError(c.editCluster(ctx, connection, c.mode.WrapClient(connection), name, do))
 		if exit.Code(err) == exit.NoHub || ctx.Err() != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (c *change) run(ctx context.Context, names []string, do edit) error {
 
 // parseSelector returns what --selector says, and refuses clusters that are
 // chosen in several ways or in none.
-func (c *change) parseSelector(names []string) (labels.Selector, error) {
+func (c *clusterChange) parseSelector(names []string) (labels.Selector, error) {
 	selector, err := labels.Parse(c.selector)
 	switch {
 	case err != nil:
@@ -94,13 +94,13 @@ func (c *change) parseSelector(names []string) (labels.Selector, error) {
 	return selector, nil
 }
 
-// one changes one cluster. The hub writes taints, too: the change is made to
+// editCluster changes one cluster. The hub writes taints, too: the change is made to
 // what was read and to nothing else, or made again.
-func (c *change) one(ctx context.Context, read, write client.Client, name string, do edit) error {
+func (c *clusterChange) editCluster(ctx context.Context, read, write client.Client, name string, do clusterEdit) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		cluster := &clusterv1.ManagedCluster{}
 		err := read.Get(ctx, client.ObjectKey{Name: name}, cluster)
-		if apierrors.IsNotFound(err) && hub.Served(err) {
+		if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
 			return exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are.")
 		}
 		if err != nil {

@@ -91,8 +91,8 @@ func TestATaintThatTheHubSetsMeanwhileStays(t *testing.T) {
 		},
 	})
 	session := hub.NewSession(genericiooptions.NewTestIOStreamsDiscard(), testingclock.NewFakePassiveClock(time.Time{}))
-	c := &change{session: session}
-	err := c.one(t.Context(), raced, raced, "member1", func(cluster *clusterv1.ManagedCluster) (string, error) {
+	c := &clusterChange{session: session}
+	err := c.editCluster(t.Context(), raced, raced, "member1", func(cluster *clusterv1.ManagedCluster) (string, error) {
 		cluster.Spec.Taints = append(cluster.Spec.Taints, clusterv1.Taint{Key: "mine", Effect: clusterv1.TaintEffectNoSelect})
 		return "tainted", nil
 	})

@@ -19,9 +19,9 @@ import (
 // resource is what kubectl, too, calls clusters in its answers.
 const resource = "managedcluster.cluster.open-cluster-management.io/"
 
-// NewTaint returns the command "taint".
-func NewTaint(session *hub.Session) *cobra.Command {
-	c := &change{session: session}
+// NewTaintCommand returns the command "taint".
+func NewTaintCommand(session *hub.Session) *cobra.Command {
+	c := &clusterChange{session: session}
 	var overwrite bool
 	cmd := &cobra.Command{
 		Use:   "taint clusters NAME... KEY[=VALUE]:EFFECT... KEY[:EFFECT]-...",
@@ -39,9 +39,9 @@ func NewTaint(session *hub.Session) *cobra.Command {
   # Remove the taint with this effect, or all taints with this key
   capstan taint clusters member1 dedicated:NoSelect-
   capstan taint clusters member1 dedicated-`,
-		ValidArgsFunction: complete.Clusters(session),
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			names, texts, err := split(args)
+			names, texts, err := splitNamesAndChanges(args)
 			if err != nil {
 				return err
 			}
@@ -55,9 +55,9 @@ func NewTaint(session *hub.Session) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				changes, done = append(changes, parsed), verb(done, parsed.remove)
+				changes, done = append(changes, parsed), taintVerb(done, parsed.remove)
 			}
-			return c.run(cmd.Context(), names, func(cluster *clusterv1.ManagedCluster) (string, error) {
+			return c.editClusters(cmd.Context(), names, func(cluster *clusterv1.ManagedCluster) (string, error) {
 				taints, err := editTaints(cluster.Spec.Taints, changes, overwrite)
 				if err != nil {
 					return "", err
@@ -73,8 +73,8 @@ func NewTaint(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-// verb is what was done, after another change besides those before.
-func verb(before string, remove bool) string {
+// taintVerb is what was done, after another change besides those before.
+func taintVerb(before string, remove bool) string {
 	now := "tainted"
 	if remove {
 		now = "untainted"
@@ -85,9 +85,9 @@ func verb(before string, remove bool) string {
 	return now
 }
 
-// NewLabel returns the command "label".
-func NewLabel(session *hub.Session) *cobra.Command {
-	c := &change{session: session}
+// NewLabelCommand returns the command "label".
+func NewLabelCommand(session *hub.Session) *cobra.Command {
+	c := &clusterChange{session: session}
 	var overwrite, list bool
 	cmd := &cobra.Command{
 		Use:   "label clusters NAME... KEY=VALUE... KEY-...",
@@ -102,9 +102,9 @@ func NewLabel(session *hub.Session) *cobra.Command {
 
   # Show its labels
   capstan label clusters member1 --list`,
-		ValidArgsFunction: complete.Clusters(session),
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			names, texts, err := split(args)
+			names, texts, err := splitNamesAndChanges(args)
 			if err != nil {
 				return err
 			}
@@ -115,8 +115,8 @@ func NewLabel(session *hub.Session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.run(cmd.Context(), names, func(cluster *clusterv1.ManagedCluster) (string, error) {
-				return label(cluster, changes, overwrite, list)
+			return c.editClusters(cmd.Context(), names, func(cluster *clusterv1.ManagedCluster) (string, error) {
+				return labelCluster(cluster, changes, overwrite, list)
 			})
 		},
 	}
@@ -126,7 +126,7 @@ func NewLabel(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-func label(cluster *clusterv1.ManagedCluster, changes labelChanges, overwrite, list bool) (string, error) {
+func labelCluster(cluster *clusterv1.ManagedCluster, changes labelChanges, overwrite, list bool) (string, error) {
 	edited, err := editLabels(cluster.Labels, changes, overwrite)
 	if err != nil {
 		return "", err

@@ -30,11 +30,11 @@ import (
 // FieldOwner owns what is installed in a member for the push agent.
 const FieldOwner = "capstan-join"
 
-// rolesFirst is how many of Objects are roles of the whole member.
+// rolesFirst is how many of RenderObjects are roles of the whole member.
 const rolesFirst = 3
 
-// Rights returns what a user needs in the member to install and remove this.
-func (p Push) Rights() []authorizationv1.ResourceAttributes {
+// RequiredRights returns what a user needs in the member to install and remove this.
+func (p PushInstallation) RequiredRights() []authorizationv1.ResourceAttributes {
 	var rights []authorizationv1.ResourceAttributes
 	add := func(group, resource, namespace string) {
 		for _, verb := range []string{"get", "create", "patch", "delete"} {
@@ -54,26 +54,26 @@ func (p Push) Rights() []authorizationv1.ResourceAttributes {
 	})
 }
 
-// Rehearse finds out whether Install would work, as far as that can be said
+// DryRunInstall finds out whether InstallInMember would work, as far as that can be said
 // without changing anything.
-func (p Push) Rehearse(ctx context.Context, c client.Client) error {
-	if err := p.unclaimed(ctx, c); err != nil {
+func (p PushInstallation) DryRunInstall(ctx context.Context, c client.Client) error {
+	if err := p.checkUnclaimed(ctx, c); err != nil {
 		return err
 	}
-	if err := p.chosen(ctx, c); err != nil {
+	if err := p.checkRoleExists(ctx, c); err != nil {
 		return err
 	}
-	objects, err := p.Objects()
+	objects, err := p.RenderObjects()
 	if err != nil {
 		return err
 	}
 	// Whoever makes a role needs all the rights in it, or the right to escalate.
 	_, err = render.NewApplier(client.NewDryRunClient(c), c, FieldOwner).Apply(ctx, objects[:rolesFirst]...)
-	return grantable(err)
+	return explainGrantError(err)
 }
 
-// chosen returns an error if the member has not got the role that the user has chosen.
-func (p Push) chosen(ctx context.Context, c client.Client) error {
+// checkRoleExists returns an error if the member has not got the role that the user has chosen.
+func (p PushInstallation) checkRoleExists(ctx context.Context, c client.Client) error {
 	if p.Role == "" {
 		return nil
 	}
@@ -89,67 +89,67 @@ func (p Push) chosen(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// grantable explains an error of making roles.
-func grantable(err error) error {
+// explainGrantError explains an error of making roles.
+func explainGrantError(err error) error {
 	if apierrors.IsForbidden(err) {
 		return exit.Next(err, "Use a kubeconfig of somebody who has these rights in the member, as an administrator of the cluster (role cluster-admin) has.")
 	}
 	return err
 }
 
-// Install applies everything that the push agent needs in the member, and takes away the role that
+// InstallInMember applies everything that the push agent needs in the member, and takes away the role that
 // the user chose before, if another one or none is chosen now. It can be repeated.
-func (p Push) Install(ctx context.Context, c client.Client) error {
-	if err := p.unclaimed(ctx, c); err != nil {
+func (p PushInstallation) InstallInMember(ctx context.Context, c client.Client) error {
+	if err := p.checkUnclaimed(ctx, c); err != nil {
 		return err
 	}
 	applier := render.NewApplier(c, c, FieldOwner)
-	namespace, err := p.container(ctx, c)
+	namespace, err := p.readNamespace(ctx, c)
 	if err != nil {
 		return err
 	}
 	if namespace == nil {
-		if _, err := applier.Apply(ctx, p.Container()); err != nil {
+		if _, err := applier.Apply(ctx, p.NamespaceObject()); err != nil {
 			return err
 		}
 	}
-	definitions, err := Definitions(ctx, c)
+	definitions, err := AgentDefinitions(ctx, c)
 	if err != nil {
 		return err
 	}
-	objects, err := p.Objects()
+	objects, err := p.RenderObjects()
 	if err != nil {
 		return err
 	}
 	if _, err = applier.Apply(ctx, append(definitions, objects...)...); err != nil {
-		return grantable(err)
+		return explainGrantError(err)
 	}
 	former, err := p.FormerRoles(ctx, c)
 	if err != nil {
 		return err
 	}
-	return Remove(ctx, c, former)
+	return RemoveRemains(ctx, c, former)
 }
 
 // FormerRoles returns the bindings of the roles that the user chose before, and not now. They have our
 // labels and our name, so another binding of the same account, which somebody else made, stays.
-func (p Push) FormerRoles(ctx context.Context, c client.Client) ([]metav1.PartialObjectMetadata, error) {
-	found, err := list(ctx, c, rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), client.MatchingLabels(p.Labels()))
+func (p PushInstallation) FormerRoles(ctx context.Context, c client.Client) ([]metav1.PartialObjectMetadata, error) {
+	found, err := listMetadata(ctx, c, rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), client.MatchingLabels(p.Labels()))
 	return slices.DeleteFunc(found, func(binding metav1.PartialObjectMetadata) bool {
 		role, is := strings.CutPrefix(binding.Name, p.objectName(roleSuffix))
 		return !is || role == p.Role
 	}), err
 }
 
-// Ending tells whether the namespace is being deleted, as after the cluster has
+// IsNamespaceEnding reports whether the namespace is being deleted, as after the cluster has
 // left; nothing can be installed before it is gone.
-func (p Push) Ending(ctx context.Context, c client.Client) (bool, error) {
-	namespace, err := p.container(ctx, c)
+func (p PushInstallation) IsNamespaceEnding(ctx context.Context, c client.Client) (bool, error) {
+	namespace, err := p.readNamespace(ctx, c)
 	return namespace != nil && !namespace.DeletionTimestamp.IsZero(), err
 }
 
-// container returns the namespace, or nil if there is none.
-func (p Push) container(ctx context.Context, c client.Client) (*corev1.Namespace, error) {
+// readNamespace returns the namespace, or nil if there is none.
+func (p PushInstallation) readNamespace(ctx context.Context, c client.Client) (*corev1.Namespace, error) {
 	namespace := &corev1.Namespace{}
 	err := c.Get(ctx, client.ObjectKey{Name: p.Namespace}, namespace)
 	if apierrors.IsNotFound(err) {
@@ -161,9 +161,9 @@ func (p Push) container(ctx context.Context, c client.Client) (*corev1.Namespace
 	return namespace, nil
 }
 
-// unclaimed returns an error if the account is that of another hub, or nobody
+// checkUnclaimed returns an error if the account is that of another hub, or nobody
 // knows whose.
-func (p Push) unclaimed(ctx context.Context, c client.Client) error {
+func (p PushInstallation) checkUnclaimed(ctx context.Context, c client.Client) error {
 	account := &corev1.ServiceAccount{}
 	name := p.Account().Name
 	err := c.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: name}, account)
@@ -179,16 +179,16 @@ func (p Push) unclaimed(ctx context.Context, c client.Client) error {
 		"Choose another namespace for this hub by --cluster-namespace, or remove the cluster from the other hub first.")
 }
 
-// Definitions returns those of the kinds that the agent needs in the member. One
+// AgentDefinitions returns those of the kinds that the agent needs in the member. One
 // that the operator of a Klusterlet looks after is left to it.
-func Definitions(ctx context.Context, c client.Client) ([]render.Object, error) {
+func AgentDefinitions(ctx context.Context, c client.Client) ([]render.Object, error) {
 	crds, err := config.SpokeCRDs()
 	if err != nil {
 		return nil, err
 	}
 	var objects []render.Object
 	for _, crd := range crds {
-		live, err := definition(ctx, c, crd.Name)
+		live, err := readDefinition(ctx, c, crd.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -210,8 +210,8 @@ func Definitions(ctx context.Context, c client.Client) ([]render.Object, error) 
 	return objects, nil
 }
 
-// definition returns the metadata of a definition in the member, or nil.
-func definition(ctx context.Context, c client.Client, name string) (*metav1.PartialObjectMetadata, error) {
+// readDefinition returns the metadata of a definition in the member, or nil.
+func readDefinition(ctx context.Context, c client.Client, name string) (*metav1.PartialObjectMetadata, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(definitionKind())
 	err := c.Get(ctx, client.ObjectKey{Name: name}, live)

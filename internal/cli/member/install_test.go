@@ -22,11 +22,11 @@ func TestAnotherRoleTakesThePlaceOfTheFormerOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	push := Push{Cluster: "member1", Hub: "1234", Namespace: "capstan-cluster", Role: "cluster-admin"}
-	other := Push{Cluster: "member2", Hub: "1234", Namespace: "capstan-cluster", Role: "cluster-admin"}
-	install := func(p Push) {
+	push := PushInstallation{Cluster: "member1", Hub: "1234", Namespace: "capstan-cluster", Role: "cluster-admin"}
+	other := PushInstallation{Cluster: "member2", Hub: "1234", Namespace: "capstan-cluster", Role: "cluster-admin"}
+	install := func(p PushInstallation) {
 		t.Helper()
-		if err := p.Install(t.Context(), c); err != nil {
+		if err := p.InstallInMember(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestAnotherRoleTakesThePlaceOfTheFormerOne(t *testing.T) {
 
 // boundRoles are the ClusterRoleBindings of the account of a cluster by name, with the roles that they
 // bind: those that join makes for roles that were chosen, and those that were made by hand.
-func boundRoles(p Push, chosen ...string) map[string]string {
+func boundRoles(p PushInstallation, chosen ...string) map[string]string {
 	before := "capstan:" + p.Namespace + ":" + p.Cluster + ":"
 	bound := map[string]string{"by-hand": "admin", before + "role:admin": "admin", before + "admin": "admin"}
 	for _, suffix := range []string{"agent", "execution", "aggregate"} {

@@ -42,20 +42,20 @@ const (
 	FlagContext    = "cluster-context"
 )
 
-// Flags are the flags that tell how to reach a member.
-type Flags struct{ kubeconfig, context string }
+// KubeconfigFlags are the flags that tell how to reach a member.
+type KubeconfigFlags struct{ kubeconfig, context string }
 
 // AddFlags adds the flags.
-func (f *Flags) AddFlags(flags *pflag.FlagSet) {
+func (f *KubeconfigFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, FlagKubeconfig, "", "Path of the kubeconfig of the member (default with --cluster-context: $KUBECONFIG, or ~/.kube/config)")
 	flags.StringVar(&f.context, FlagContext, "", "Context of the member in that kubeconfig (default: its current context)")
 }
 
-// Given tells whether the user has named a member.
-func (f *Flags) Given() bool { return f.kubeconfig != "" || f.context != "" }
+// Given reports whether the user has named a member.
+func (f *KubeconfigFlags) Given() bool { return f.kubeconfig != "" || f.context != "" }
 
-// Describe returns the flags as the user would type them again, or what to type.
-func (f *Flags) Describe() string {
+// DescribeFlags returns the flags as the user would type them again, or what to type.
+func (f *KubeconfigFlags) DescribeFlags() string {
 	text := ""
 	if f.kubeconfig != "" {
 		text += " --" + FlagKubeconfig + " " + f.kubeconfig
@@ -69,16 +69,16 @@ func (f *Flags) Describe() string {
 	return text[1:]
 }
 
-// Contexts returns the names of the contexts of the kubeconfig, sorted.
-func (f *Flags) Contexts() []string { return f.access(io.Discard).Contexts() }
+// ListContexts returns the names of the contexts of the kubeconfig, sorted.
+func (f *KubeconfigFlags) ListContexts() []string { return f.newAccess(io.Discard).ListContexts() }
 
-func (f *Flags) access(errOut io.Writer) *access.Access {
-	return access.New(words(), &genericclioptions.ConfigFlags{KubeConfig: &f.kubeconfig, Context: &f.context}, errOut)
+func (f *KubeconfigFlags) newAccess(errOut io.Writer) *access.ClusterAccess {
+	return access.NewClusterAccess(memberMessageWords(), &genericclioptions.ConfigFlags{KubeConfig: &f.kubeconfig, Context: &f.context}, errOut)
 }
 
-// words are what messages say about a member.
-func words() access.Words {
-	return access.Words{
+// memberMessageWords are what messages say about a member.
+func memberMessageWords() access.MessageWords {
+	return access.MessageWords{
 		Cluster: "the member", Kubeconfig: "--" + FlagKubeconfig, Context: "--" + FlagContext,
 		Missing:  "Give the kubeconfig of the member by --cluster-kubeconfig FILE.",
 		Slow:     "See whether the member is well, and try again.",
@@ -89,7 +89,7 @@ func words() access.Words {
 
 // Member is a cluster that a kubeconfig leads to.
 type Member struct {
-	*access.Access
+	*access.ClusterAccess
 	// Config is how to reach it from here.
 	Config *rest.Config
 	// Client knows the kinds that Capstan installs in a member, and finds out
@@ -97,31 +97,31 @@ type Member struct {
 	Client client.WithWatch
 }
 
-// Connect returns the member that the flags lead to. It does not send a request
+// ConnectMember returns the member that the flags lead to. It does not send a request
 // yet. Without flags there is an error: a member is never guessed. Warnings of
 // its API server go to errOut.
-func (f *Flags) Connect(errOut io.Writer) (*Member, error) {
+func (f *KubeconfigFlags) ConnectMember(errOut io.Writer) (*Member, error) {
 	if !f.Given() {
 		return nil, exit.UsageError("it is not said which cluster is the member: give --%s, --%s or both", FlagKubeconfig, FlagContext)
 	}
-	return connect(f.access(errOut))
+	return newMember(f.newAccess(errOut))
 }
 
 // InUse returns the member that the kubeconfig in use leads to, as which a
 // command takes it whose hub is given otherwise.
 func InUse(flags *genericclioptions.ConfigFlags, errOut io.Writer) (*Member, error) {
-	said := words()
+	said := memberMessageWords()
 	said.Kubeconfig = "--kubeconfig"
 	said.Context = "--context"
 	said.Server = "--server"
 	said.Missing = "Give the kubeconfig of the member by --kubeconfig FILE or $KUBECONFIG; the default is ~/.kube/config."
-	return connect(access.New(said, flags, errOut))
+	return newMember(access.NewClusterAccess(said, flags, errOut))
 }
 
-func connect(a *access.Access) (*Member, error) {
-	m := &Member{Access: a}
+func newMember(a *access.ClusterAccess) (*Member, error) {
+	m := &Member{ClusterAccess: a}
 	var err error
-	if m.Config, err = m.Access.Config(); err != nil {
+	if m.Config, err = m.LoadRESTConfig(); err != nil {
 		return nil, err
 	}
 	m.Config.Timeout = requestTimeout
@@ -130,7 +130,7 @@ func connect(a *access.Access) (*Member, error) {
 		return nil, err
 	}
 	if m.Client, err = client.NewWithWatch(m.Config, client.Options{Scheme: scheme}); err != nil {
-		return nil, m.Explain(fmt.Errorf("prepare the connection to %s: %w", m.Where(), err))
+		return nil, m.ExplainError(fmt.Errorf("prepare the connection to %s: %w", m.DescribeTarget(), err))
 	}
 	return m, nil
 }
@@ -160,15 +160,15 @@ type Identity struct {
 func (m *Member) Identify(ctx context.Context) (Identity, error) {
 	system := &corev1.Namespace{}
 	if err := m.Client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
-		return Identity{}, m.Explain(fmt.Errorf("find out which cluster %s is: %w", m.Where(), err))
+		return Identity{}, m.ExplainError(fmt.Errorf("find out which cluster %s is: %w", m.DescribeTarget(), err))
 	}
 	found, err := discovery.NewDiscoveryClientForConfig(m.Config)
 	if err != nil {
-		return Identity{}, fmt.Errorf("prepare the connection to %s: %w", m.Where(), err)
+		return Identity{}, fmt.Errorf("prepare the connection to %s: %w", m.DescribeTarget(), err)
 	}
 	version, err := found.ServerVersion()
 	if err != nil {
-		return Identity{}, m.Explain(fmt.Errorf("find out the version of %s: %w", m.Where(), err))
+		return Identity{}, m.ExplainError(fmt.Errorf("find out the version of %s: %w", m.DescribeTarget(), err))
 	}
 	return Identity{UID: string(system.UID), Version: version.GitVersion}, nil
 }

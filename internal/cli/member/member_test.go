@@ -67,8 +67,8 @@ func kubeconfig(server *httptest.Server) *clientcmdapi.Config {
 	return c
 }
 
-func identify(ctx context.Context, f *Flags) (Identity, error) {
-	m, err := f.Connect(io.Discard)
+func identify(ctx context.Context, f *KubeconfigFlags) (Identity, error) {
+	m, err := f.ConnectMember(io.Discard)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -80,7 +80,7 @@ func TestIdentify(t *testing.T) {
 	if err := clientcmd.WriteToFile(*kubeconfig(apiServer(t, nil)), file); err != nil {
 		t.Fatal(err)
 	}
-	got, err := identify(t.Context(), &Flags{kubeconfig: file})
+	got, err := identify(t.Context(), &KubeconfigFlags{kubeconfig: file})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestMistakes(t *testing.T) {
 			if c.change != nil {
 				c.change(config)
 			}
-			f := &Flags{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), context: c.context}
+			f := &KubeconfigFlags{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), context: c.context}
 			if err := clientcmd.WriteToFile(*config, f.kubeconfig); err != nil {
 				t.Fatal(err)
 			}
@@ -156,8 +156,8 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("%s: exit code %d, want %d", c.reason, got, c.code)
 			}
 			for _, want := range c.want {
-				if !strings.Contains(exit.Text(err), want) {
-					t.Errorf("%s: %q is not in the error:\n%s", c.reason, want, exit.Text(err))
+				if !strings.Contains(exit.FormatError(err), want) {
+					t.Errorf("%s: %q is not in the error:\n%s", c.reason, want, exit.FormatError(err))
 				}
 			}
 		})
@@ -166,8 +166,8 @@ func TestMistakes(t *testing.T) {
 
 func TestNoMemberIsGuessed(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-	_, err := new(Flags).Connect(io.Discard)
-	if exit.Code(err) != exit.Usage || !strings.Contains(exit.Text(err), "--cluster-kubeconfig") {
-		t.Errorf("without flags: exit code %d: %s", exit.Code(err), exit.Text(err))
+	_, err := new(KubeconfigFlags).ConnectMember(io.Discard)
+	if exit.Code(err) != exit.Usage || !strings.Contains(exit.FormatError(err), "--cluster-kubeconfig") {
+		t.Errorf("without flags: exit code %d: %s", exit.Code(err), exit.FormatError(err))
 	}
 }

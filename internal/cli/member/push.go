@@ -27,8 +27,8 @@ import (
 // member allows less. The push agent renews it long before.
 const tokenSeconds = 7 * 24 * 60 * 60
 
-// Push is what the push agent of a hub has in a member.
-type Push struct {
+// PushInstallation is what the push agent of a hub has in a member.
+type PushInstallation struct {
 	// Cluster is the name of the cluster on the hub.
 	Cluster string
 	// Hub is the UID of the namespace kube-system of the hub.
@@ -42,42 +42,44 @@ type Push struct {
 
 // PushOf returns what a hub has in a member for one of its clusters. The
 // namespace may be empty for who only wants to find it.
-func PushOf(ctx context.Context, hub client.Reader, cluster, namespace string) (Push, error) {
+func PushOf(ctx context.Context, hub client.Reader, cluster, namespace string) (PushInstallation, error) {
 	system := &corev1.Namespace{}
 	if err := hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
-		return Push{}, fmt.Errorf("find out which cluster the hub is: %w", err)
+		return PushInstallation{}, fmt.Errorf("find out which cluster the hub is: %w", err)
 	}
-	return Push{Cluster: cluster, Hub: string(system.UID), Namespace: namespace}, nil
+	return PushInstallation{Cluster: cluster, Hub: string(system.UID), Namespace: namespace}, nil
 }
 
 // Account returns the ServiceAccount that the push agent works as.
-func (p Push) Account() rbacv1.Subject {
-	return render.Account(p.Namespace, fleetv1alpha1.MemberAccountPrefix+p.Cluster)
+func (p PushInstallation) Account() rbacv1.Subject {
+	return render.AccountSubject(p.Namespace, fleetv1alpha1.MemberAccountPrefix+p.Cluster)
 }
 
 // Labels are on all objects but the namespace, and on no others.
-func (p Push) Labels() map[string]string {
+func (p PushInstallation) Labels() map[string]string {
 	return map[string]string{fleetv1alpha1.LabelPushCluster: p.Cluster, fleetv1alpha1.LabelPushHub: p.Hub}
 }
 
-// Container returns the namespace of the ServiceAccount.
-func (p Push) Container() render.Object {
-	return render.Namespace(render.Meta{Name: p.Namespace, Labels: map[string]string{fleetv1alpha1.LabelPushCluster: ""}})
+// NamespaceObject returns the namespace of the ServiceAccount.
+func (p PushInstallation) NamespaceObject() render.Object {
+	return render.Namespace(render.ResourceMeta{Name: p.Namespace, Labels: map[string]string{fleetv1alpha1.LabelPushCluster: ""}})
 }
 
-// Objects returns what is in the member besides the namespace and the
+// RenderObjects returns what is in the member besides the namespace and the
 // definitions (config.SpokeCRDs), in the order in which it is applied: the
 // ServiceAccount, the rights of the agents of a Pull cluster, and the right to
 // its own tokens. The roles, which an administrator may lack the rights for,
 // come before what depends on them.
-func (p Push) Objects() ([]render.Object, error) {
+func (p PushInstallation) RenderObjects() ([]render.Object, error) {
 	agent, err := agentRules()
 	if err != nil {
 		return nil, err
 	}
 	account := p.Account()
-	named := func(suffix string) render.Meta { return render.Meta{Name: p.objectName(suffix), Labels: p.Labels()} }
-	token := render.Meta{Name: account.Name + ":token", Namespace: p.Namespace, Labels: p.Labels()}
+	named := func(suffix string) render.ResourceMeta {
+		return render.ResourceMeta{Name: p.objectName(suffix), Labels: p.Labels()}
+	}
+	token := render.ResourceMeta{Name: account.Name + ":token", Namespace: p.Namespace, Labels: p.Labels()}
 	selector := metav1ac.LabelSelector().WithMatchLabels(map[string]string{operatorv1.LabelAggregateToWork: "true"})
 	objects := []render.Object{
 		render.ClusterRole(named("agent"), agent),
@@ -85,7 +87,7 @@ func (p Push) Objects() ([]render.Object, error) {
 		// Without rules: these are filled in by Kubernetes.
 		rbacv1ac.ClusterRole(named("aggregate").Name).WithLabels(p.Labels()).
 			WithAggregationRule(rbacv1ac.AggregationRule().WithClusterRoleSelectors(selector)),
-		render.ServiceAccount(render.Meta{Name: account.Name, Namespace: p.Namespace, Labels: p.Labels()}),
+		render.ServiceAccount(render.ResourceMeta{Name: account.Name, Namespace: p.Namespace, Labels: p.Labels()}),
 		render.ClusterRoleBinding(named("agent"), named("agent").Name, account),
 		render.ClusterRoleBinding(named("execution"), named("execution").Name, account),
 		render.ClusterRoleBinding(named("aggregate"), named("aggregate").Name, account),
@@ -106,7 +108,7 @@ const roleSuffix = "role:"
 
 // objectName returns the name of an object of the whole member. Neither a namespace nor a cluster has
 // a colon in its name.
-func (p Push) objectName(suffix string) string {
+func (p PushInstallation) objectName(suffix string) string {
 	return fmt.Sprintf("capstan:%s:%s:%s", p.Namespace, p.Cluster, suffix)
 }
 
@@ -123,8 +125,8 @@ func agentRules() ([]rbacv1.PolicyRule, error) {
 	return all, nil
 }
 
-// Token asks the member for a token of the ServiceAccount, which has to be there.
-func (p Push) Token(ctx context.Context, c client.Client) (string, error) {
+// RequestToken asks the member for a token of the ServiceAccount, which has to be there.
+func (p PushInstallation) RequestToken(ctx context.Context, c client.Client) (string, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Account().Name}}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)}}
 	if err := c.SubResource("token").Create(ctx, account, request); err != nil {

@@ -15,14 +15,14 @@ import (
 )
 
 func TestWhatAPushClusterHas(t *testing.T) {
-	p := Push{Cluster: "member1", Hub: "1234", Namespace: "capstan-cluster"}
-	objects, err := p.Objects()
+	p := PushInstallation{Cluster: "member1", Hub: "1234", Namespace: "capstan-cluster"}
+	objects, err := p.RenderObjects()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, object := range objects {
-		u, err := render.Unstructured(object)
+		u, err := render.ToUnstructured(object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,17 +59,17 @@ func TestWhatAPushClusterHas(t *testing.T) {
 
 // TestAPushClusterMayHaveOneMoreRole has the user name a role.
 func TestAPushClusterMayHaveOneMoreRole(t *testing.T) {
-	p := Push{Cluster: "member1", Hub: "1234", Namespace: "capstan-cluster"}
-	objects, err := p.Objects()
+	p := PushInstallation{Cluster: "member1", Hub: "1234", Namespace: "capstan-cluster"}
+	objects, err := p.RenderObjects()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Role = "cluster-admin"
-	with, err := p.Objects()
+	with, err := p.RenderObjects()
 	if err != nil || len(with) != len(objects)+1 {
 		t.Fatalf("with a role there are %d objects and not one more than %d, error %v", len(with), len(objects), err)
 	}
-	u, err := render.Unstructured(with[len(objects)])
+	u, err := render.ToUnstructured(with[len(objects)])
 	if err != nil {
 		t.Fatal(err)
 	}

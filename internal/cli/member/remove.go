@@ -27,45 +27,45 @@ func definitionKind() schema.GroupVersionKind {
 	return apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 }
 
-// Remains returns what there is in the member for the push agent, in the order
+// ListRemains returns what there is in the member for the push agent, in the order
 // in which to remove it: rights first, and the account after its namespace, which
 // is known by it. The namespace belongs to it if nobody else has an account there,
 // and a definition if it has no objects and no Klusterlet needs it. What is being
 // deleted already does not count.
-func (p Push) Remains(ctx context.Context, c client.Client) ([]metav1.PartialObjectMetadata, error) {
+func (p PushInstallation) ListRemains(ctx context.Context, c client.Client) ([]metav1.PartialObjectMetadata, error) {
 	var rights []metav1.PartialObjectMetadata
 	for _, kind := range []schema.GroupVersionKind{
 		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
 		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), rbacv1.SchemeGroupVersion.WithKind("Role"),
 	} {
-		found, err := list(ctx, c, kind, client.MatchingLabels(p.Labels()))
+		found, err := listMetadata(ctx, c, kind, client.MatchingLabels(p.Labels()))
 		if err != nil {
 			return nil, err
 		}
 		rights = append(rights, found...)
 	}
-	accounts, err := list(ctx, c, corev1.SchemeGroupVersion.WithKind("ServiceAccount"), client.MatchingLabels(p.Labels()))
+	accounts, err := listMetadata(ctx, c, corev1.SchemeGroupVersion.WithKind("ServiceAccount"), client.MatchingLabels(p.Labels()))
 	if err != nil {
 		return nil, err
 	}
-	namespaces, err := p.unused(ctx, c, accounts)
+	namespaces, err := p.unusedNamespaces(ctx, c, accounts)
 	if err != nil {
 		return nil, err
 	}
-	definitions, err := spare(ctx, c, accounts)
+	definitions, err := spareDefinitions(ctx, c, accounts)
 	all := slices.Concat(rights, namespaces, accounts, definitions)
 	return slices.DeleteFunc(all, func(object metav1.PartialObjectMetadata) bool { return !object.DeletionTimestamp.IsZero() }), err
 }
 
-// unused returns the namespaces made for push agents in which the account of the cluster is, and
+// unusedNamespaces returns the namespaces made for push agents in which the account of the cluster is, and
 // none but those that are to be removed. The label alone proves nothing: who may label a
 // namespace may not for that reason delete it.
-func (p Push) unused(ctx context.Context, c client.Client, removed []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
-	namespaces, err := list(ctx, c, corev1.SchemeGroupVersion.WithKind("Namespace"), client.HasLabels{fleetv1alpha1.LabelPushCluster})
+func (p PushInstallation) unusedNamespaces(ctx context.Context, c client.Client, removed []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
+	namespaces, err := listMetadata(ctx, c, corev1.SchemeGroupVersion.WithKind("Namespace"), client.HasLabels{fleetv1alpha1.LabelPushCluster})
 	if err != nil {
 		return nil, err
 	}
-	left, err := others(ctx, c, removed)
+	left, err := otherAccounts(ctx, c, removed)
 	if err != nil {
 		return nil, err
 	}
@@ -76,19 +76,19 @@ func (p Push) unused(ctx context.Context, c client.Client, removed []metav1.Part
 	}), nil
 }
 
-// others returns the accounts of push agents that are not to be removed.
-func others(ctx context.Context, c client.Client, removed []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
+// otherAccounts returns the accounts of push agents that are not to be removed.
+func otherAccounts(ctx context.Context, c client.Client, removed []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
 	uids := map[types.UID]bool{}
 	for i := range removed {
 		uids[removed[i].UID] = true
 	}
-	accounts, err := list(ctx, c, corev1.SchemeGroupVersion.WithKind("ServiceAccount"), client.HasLabels{fleetv1alpha1.LabelPushCluster})
+	accounts, err := listMetadata(ctx, c, corev1.SchemeGroupVersion.WithKind("ServiceAccount"), client.HasLabels{fleetv1alpha1.LabelPushCluster})
 	return slices.DeleteFunc(accounts, func(a metav1.PartialObjectMetadata) bool { return uids[a.UID] }), err
 }
 
-// spare returns the definitions made for push agents that nobody needs.
-func spare(ctx context.Context, c client.Client, removed []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
-	accounts, err := others(ctx, c, removed)
+// spareDefinitions returns the definitions made for push agents that nobody needs.
+func spareDefinitions(ctx context.Context, c client.Client, removed []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
+	accounts, err := otherAccounts(ctx, c, removed)
 	if err != nil || len(accounts) > 0 {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func spare(ctx context.Context, c client.Client, removed []metav1.PartialObjectM
 	}
 	var definitions []metav1.PartialObjectMetadata
 	for _, crd := range crds {
-		live, err := definition(ctx, c, crd.Name)
+		live, err := readDefinition(ctx, c, crd.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func spare(ctx context.Context, c client.Client, removed []metav1.PartialObjectM
 		if !made || live.Annotations[operatorv1.AnnotationCRDVersion] != "" {
 			continue
 		}
-		objects, err := list(ctx, c, schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.Kind}, client.Limit(1))
+		objects, err := listMetadata(ctx, c, schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.Kind}, client.Limit(1))
 		if err != nil {
 			return nil, err
 		}
@@ -120,9 +120,9 @@ func spare(ctx context.Context, c client.Client, removed []metav1.PartialObjectM
 	return definitions, nil
 }
 
-// list returns the metadata of objects, with their kind. A kind that is not
+// listMetadata returns the metadata of objects, with their kind. A kind that is not
 // known has none.
-func list(ctx context.Context, c client.Client, kind schema.GroupVersionKind, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+func listMetadata(ctx context.Context, c client.Client, kind schema.GroupVersionKind, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	found := &metav1.PartialObjectMetadataList{}
 	found.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	err := c.List(ctx, found, options...)
@@ -138,9 +138,9 @@ func list(ctx context.Context, c client.Client, kind schema.GroupVersionKind, op
 	return found.Items, nil
 }
 
-// Remove deletes what remains, in this order. It does not wait for a namespace
+// RemoveRemains deletes what remains, in this order. It does not wait for a namespace
 // to be empty.
-func Remove(ctx context.Context, c client.Client, remains []metav1.PartialObjectMetadata) error {
+func RemoveRemains(ctx context.Context, c client.Client, remains []metav1.PartialObjectMetadata) error {
 	for i := range remains {
 		object := &remains[i]
 		err := c.Delete(ctx, object, client.Preconditions{UID: &object.UID})

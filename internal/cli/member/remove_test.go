@@ -20,7 +20,7 @@ import (
 // TestALabelDoesNotGetANamespaceDeleted has people in the member who may label namespaces, and
 // make accounts, and lose none by that when the cluster leaves.
 func TestALabelDoesNotGetANamespaceDeleted(t *testing.T) {
-	push := Push{Cluster: "member1", Hub: "1234", Namespace: "capstan-cluster"}
+	push := PushInstallation{Cluster: "member1", Hub: "1234", Namespace: "capstan-cluster"}
 	namespace := func(name string) client.Object {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{fleetv1alpha1.LabelPushCluster: ""}}}
 	}
@@ -28,7 +28,7 @@ func TestALabelDoesNotGetANamespaceDeleted(t *testing.T) {
 		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: name, UID: types.UID(place + "/" + name), Labels: labels}}
 	}
 	ours := account("capstan-cluster", push.Account().Name, push.Labels())
-	others := Push{Cluster: "member2", Hub: "1234"}
+	others := PushInstallation{Cluster: "member2", Hub: "1234"}
 	for name, test := range map[string]struct {
 		has  []client.Object
 		want []string
@@ -51,7 +51,7 @@ func TestALabelDoesNotGetANamespaceDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(test.has...).Build()
-			remains, err := push.Remains(t.Context(), c)
+			remains, err := push.ListRemains(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -62,7 +62,7 @@ func begunBytes(text []byte) int {
 
 // EscapeText returns a text as Escaped writes it.
 func EscapeText(text string) string {
-	if strings.IndexFunc(text, controls) < 0 {
+	if strings.IndexFunc(text, isControlRune) < 0 {
 		return text
 	}
 	var escaped strings.Builder
@@ -71,7 +71,7 @@ func EscapeText(text string) string {
 		switch {
 		case r == utf8.RuneError && size == 1: // no text: C1 in Latin-1, for one
 			fmt.Fprintf(&escaped, `\u00%02x`, text[i])
-		case controls(r):
+		case isControlRune(r):
 			fmt.Fprintf(&escaped, `\u%04x`, r)
 		default:
 			escaped.WriteRune(r)
@@ -80,10 +80,10 @@ func EscapeText(text string) string {
 	return escaped.String()
 }
 
-// controls tells whether a terminal does something else with a character than show it:
+// isControlRune reports whether a terminal does something else with a character than show it:
 // those of ECMA-48 (C0, DEL and C1), and those by which Unicode turns the direction of
 // the text (UAX #9).
-func controls(r rune) bool {
+func isControlRune(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
 		return false

@@ -32,8 +32,8 @@ func (f *Format) AddFlag(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asJSON, asYAML}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Check returns an error for a format that there is not.
-func (f Format) Check() error {
+// CheckFormat returns an error for a format that there is not.
+func (f Format) CheckFormat() error {
 	if f != "" && f != asJSON && f != asYAML {
 		return exit.UsageError("--output: there is no format %q; there are json and yaml", string(f))
 	}

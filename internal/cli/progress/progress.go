@@ -19,8 +19,8 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/output"
 )
 
-// Steps shows steps, one after the other. It is not safe for concurrent use.
-type Steps struct {
+// StepPrinter shows steps, one after the other. It is not safe for concurrent use.
+type StepPrinter struct {
 	// out is where texts are written, and terminal where what moves the cursor is.
 	out, terminal io.Writer
 	// columns returns how wide the terminal is now, or 0 if that is not known; it
@@ -30,18 +30,18 @@ type Steps struct {
 	step, waits string
 }
 
-// New returns Steps that are shown on out. The terminal may be behind an
+// NewStepPrinter returns StepPrinter that are shown on out. The terminal may be behind an
 // output.Escaped.
-func New(out io.Writer) *Steps {
-	s := &Steps{out: out, terminal: output.Unescaped(out)}
+func NewStepPrinter(out io.Writer) *StepPrinter {
+	s := &StepPrinter{out: out, terminal: output.Unescaped(out)}
 	if file, isFile := s.terminal.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
-		s.columns = func() int { return width(int(file.Fd())) }
+		s.columns = func() int { return terminalWidth(int(file.Fd())) }
 	}
 	return s
 }
 
-// width returns how many columns a terminal has, or 0 if it does not tell.
-func width(terminal int) int {
+// terminalWidth returns how many columns a terminal has, or 0 if it does not tell.
+func terminalWidth(terminal int) int {
 	columns, _, err := term.GetSize(terminal)
 	if err != nil {
 		return 0
@@ -49,36 +49,36 @@ func width(terminal int) int {
 	return columns
 }
 
-// Do shows a step while do runs, and how it ended. The error of do is returned
+// RunStep shows a step while do runs, and how it ended. The error of do is returned
 // as it is; it is not shown.
-func (s *Steps) Do(step string, do func() error) error {
+func (s *StepPrinter) RunStep(step string, do func() error) error {
 	s.step = step
 	s.waits = ""
-	s.show("•", s.step+"  ...", false)
+	s.showLine("•", s.step+"  ...", false)
 	err := do()
 	mark := "✓"
 	if err != nil {
 		mark = "✗"
 	}
-	s.show(mark, s.step, true)
+	s.showLine(mark, s.step, true)
 	s.step = ""
 	s.waits = ""
 	return err
 }
 
-// Waits shows what the step under way waits for; nothing if that is as before or
+// ShowWaiting shows what the step under way waits for; nothing if that is as before or
 // no step is under way.
-func (s *Steps) Waits(format string, args ...any) {
+func (s *StepPrinter) ShowWaiting(format string, args ...any) {
 	waits := fmt.Sprintf(format, args...)
 	if s.step == "" || waits == s.waits {
 		return
 	}
 	s.waits = waits
-	s.show("•", s.step+"  ... "+waits, false)
+	s.showLine("•", s.step+"  ... "+waits, false)
 }
 
-// show writes a line, over the one before if that was not the last of its step.
-func (s *Steps) show(mark, text string, last bool) {
+// showLine writes a line, over the one before if that was not the last of its step.
+func (s *StepPrinter) showLine(mark, text string, last bool) {
 	const (
 		begin     = "\r"
 		clearRest = "\x1b[K"
@@ -88,23 +88,23 @@ func (s *Steps) show(mark, text string, last bool) {
 	case s.columns == nil:
 		fmt.Fprintln(s.out, line)
 	case last:
-		s.over(begin, line, clearRest+"\n")
+		s.overwriteLine(begin, line, clearRest+"\n")
 	default:
-		s.over(begin, cut(output.EscapeText(line), s.columns()), clearRest)
+		s.overwriteLine(begin, truncateLine(output.EscapeText(line), s.columns()), clearRest)
 	}
 }
 
-// over writes a line between what moves the cursor.
-func (s *Steps) over(before, line, after string) {
+// overwriteLine writes a line between what moves the cursor.
+func (s *StepPrinter) overwriteLine(before, line, after string) {
 	fmt.Fprint(s.terminal, before)
 	fmt.Fprint(s.out, line)
 	fmt.Fprint(s.terminal, after)
 }
 
-// cut shortens a line that is written over: of one that continues on the next
+// truncateLine shortens a line that is written over: of one that continues on the next
 // row of the terminal, only that row could be. The last column stays free, as
 // some terminals go on to the next row once it is taken.
-func cut(line string, columns int) string {
+func truncateLine(line string, columns int) string {
 	const more = "…"
 	if columns <= 0 || utf8.RuneCountInString(line) < columns {
 		return line

@@ -40,21 +40,21 @@ func TestSteps(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			steps := New(output.Escape(&out))
+			steps := NewStepPrinter(output.Escape(&out))
 			if c.terminal {
 				steps.columns = func() int { return c.columns }
 			}
-			steps.Waits("nothing, as no step is under way")
-			err := steps.Do("Cook", func() error {
-				steps.Waits("the water is %s", "cold")
-				steps.Waits("the water is %s", "cold")
+			steps.ShowWaiting("nothing, as no step is under way")
+			err := steps.RunStep("Cook", func() error {
+				steps.ShowWaiting("the water is %s", "cold")
+				steps.ShowWaiting("the water is %s", "cold")
 				return nil
 			})
 			if err != nil {
 				t.Errorf("a step that went well has the error %v", err)
 			}
 			burnt := errors.New("burnt")
-			if err := steps.Do("Eat", func() error { return burnt }); !errors.Is(err, burnt) {
+			if err := steps.RunStep("Eat", func() error { return burnt }); !errors.Is(err, burnt) {
 				t.Errorf("the error of a step is %v, want %v", err, burnt)
 			}
 			if diff := cmp.Diff(c.want, out.String()); diff != "" {

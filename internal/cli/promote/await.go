@@ -20,40 +20,40 @@ import (
 // lookEvery is how often a command that waits looks.
 const lookEvery = 500 * time.Millisecond
 
-// readable is a Binding that a client knows.
-type readable interface {
+// readableBinding is a Binding that a client knows.
+type readableBinding interface {
 	workv1alpha2.Binding
 	client.Object
 }
 
-// await waits until the object in the cluster is the hub's, and makes sure that it
+// awaitTakenOver waits until the object in the cluster is the hub's, and makes sure that it
 // is the same one as before.
-func (p *promotion) await(ctx, patience context.Context) error {
+func (p *promotionRun) awaitTakenOver(ctx, patience context.Context) error {
 	for {
-		applied, missing, err := p.applied(ctx)
+		applied, missing, err := p.isApplied(ctx)
 		if err != nil {
 			return err
 		}
 		if applied {
-			return p.compare(ctx)
+			return p.checkSameObject(ctx)
 		}
-		p.steps.Waits("%s", missing)
+		p.steps.ShowWaiting("%s", missing)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-patience.Done():
-			return timedOut(context.Cause(patience), fmt.Sprintf("The hub goes on by itself; \"%s\" tells what it waits for.", p.explain()),
-				"%s is on the hub, and its copy in cluster %s is not the hub's yet: %s", p.title(), p.cluster, missing)
+			return timedOut(context.Cause(patience), fmt.Sprintf("The hub goes on by itself; \"%s\" tells what it waits for.", p.followUpCommand()),
+				"%s is on the hub, and its copy in cluster %s is not the hub's yet: %s", p.promotedObjectName(), p.cluster, missing)
 		case <-time.After(lookEvery):
 		}
 	}
 }
 
-// applied tells whether the binding says that the cluster has the object, or what is
+// isApplied reports whether the binding says that the cluster has the object, or what is
 // missing.
-func (p *promotion) applied(ctx context.Context) (is bool, missing string, err error) {
+func (p *promotionRun) isApplied(ctx context.Context) (is bool, missing string, err error) {
 	for _, name := range claims.BindingNames(p.kind.GroupVersionKind, p.name) {
-		var b readable = &workv1alpha2.ResourceBinding{}
+		var b readableBinding = &workv1alpha2.ResourceBinding{}
 		if p.namespace == "" {
 			b = &workv1alpha2.ClusterResourceBinding{}
 		}
@@ -78,14 +78,14 @@ func (p *promotion) applied(ctx context.Context) (is bool, missing string, err e
 	return false, "the policy has not claimed it yet", nil
 }
 
-// compare makes sure that the object in the cluster is the one that was there.
-func (p *promotion) compare(ctx context.Context) error {
-	now := object(p.kind.GroupVersionKind)
+// checkSameObject makes sure that the object in the cluster is the one that was there.
+func (p *promotionRun) checkSameObject(ctx context.Context) error {
+	now := emptyObject(p.kind.GroupVersionKind)
 	if err := p.there.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: p.name}, now); err != nil {
-		return p.there.Explain(fmt.Errorf("read %s from cluster %s: %w", p.title(), p.cluster, err))
+		return p.there.ExplainError(fmt.Errorf("read %s from cluster %s: %w", p.promotedObjectName(), p.cluster, err))
 	}
 	if now.GetUID() != p.uid {
-		return exit.Next(fmt.Errorf("%s in cluster %s is another object than before: its UID was %s and is %s", p.title(), p.cluster, p.uid, now.GetUID()),
+		return exit.Next(fmt.Errorf("%s in cluster %s is another object than before: its UID was %s and is %s", p.promotedObjectName(), p.cluster, p.uid, now.GetUID()),
 			"Somebody deleted it meanwhile; the hub has created it again.")
 	}
 	return nil

@@ -26,20 +26,20 @@ import (
 // dependenciesMax is how many objects come along at most.
 const dependenciesMax = 200
 
-// same tells whether two objects are the same but for what their API servers and
+// equalContent reports whether two objects are the same but for what their API servers and
 // controllers wrote.
-func same(chain interpret.Chain, a, b *unstructured.Unstructured) bool {
+func equalContent(chain interpret.Chain, a, b *unstructured.Unstructured) bool {
 	content := func(o *unstructured.Unstructured) map[string]any {
-		pruned := template(chain, o)
+		pruned := pruneTemplate(chain, o)
 		unstructured.RemoveNestedField(pruned.Object, "metadata")
 		return pruned.Object
 	}
 	return equality.Semantic.DeepEqual(content(a), content(b))
 }
 
-// decide makes the policy a part of the plan, and finds out whether it would get
+// planPolicy makes the policy a part of the plan, and finds out whether it would get
 // the object.
-func (p *promotion) decide(ctx context.Context) error {
+func (p *promotionRun) planPolicy(ctx context.Context) error {
 	if !p.policy {
 		return nil
 	}
@@ -52,23 +52,23 @@ func (p *promotion) decide(ctx context.Context) error {
 	p.plan.policy = &unstructured.Unstructured{Object: content}
 	p.plan.policy.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind(kind))
 	p.plan.objects = append(p.plan.objects, p.plan.policy)
-	found := object(p.plan.policy.GroupVersionKind())
+	found := emptyObject(p.plan.policy.GroupVersionKind())
 	err = p.reads.Get(ctx, client.ObjectKeyFromObject(p.plan.policy), found)
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return err
-	case found.GetDeletionTimestamp() != nil || !sends(found, p.plan.policy):
-		return exit.Next(fmt.Errorf("%s %s is on the hub already, and is about something else", kind, spelled(found)), "Choose another name by --policy-name.")
+	case found.GetDeletionTimestamp() != nil || !isSamePolicy(found, p.plan.policy):
+		return exit.Next(fmt.Errorf("%s %s is on the hub already, and is about something else", kind, parenthesizedName(found)), "Choose another name by --policy-name.")
 	default:
 		p.plan.there[p.plan.policy] = true
 	}
-	return p.contend(ctx, policy)
+	return p.checkContenders(ctx, policy)
 }
 
-// sends tells whether a policy of the hub is the wanted one, with what the hub has
+// isSamePolicy reports whether a policy of the hub is the wanted one, with what the hub has
 // filled in.
-func sends(found, wanted *unstructured.Unstructured) bool {
+func isSamePolicy(found, wanted *unstructured.Unstructured) bool {
 	for _, path := range [][]string{{"spec", "resourceSelectors"}, {"spec", "placement", "clusterAffinity"}, {"spec", "conflictResolution"}, {"spec", "propagateDeps"}} {
 		is, _, _ := unstructured.NestedFieldNoCopy(found.Object, path...)
 		want, _, _ := unstructured.NestedFieldNoCopy(wanted.Object, path...)
@@ -80,7 +80,7 @@ func sends(found, wanted *unstructured.Unstructured) bool {
 }
 
 // newPolicy returns the policy that sends the object to the cluster.
-func (p *promotion) newPolicy() (policy policyv1alpha1.Policy, kind string) {
+func (p *promotionRun) newPolicy() (policy policyv1alpha1.Policy, kind string) {
 	usual := claims.BindingNames(p.kind.GroupVersionKind, p.name)[0]
 	version, objectKind := p.kind.GroupVersionKind.ToAPIVersionAndKind()
 	spec := policyv1alpha1.PropagationSpec{
@@ -97,11 +97,11 @@ func (p *promotion) newPolicy() (policy policyv1alpha1.Policy, kind string) {
 	return &policyv1alpha1.PropagationPolicy{ObjectMeta: about, Spec: spec}, "PropagationPolicy"
 }
 
-// contend finds out whether another policy would get the object.
-func (p *promotion) contend(ctx context.Context, mine policyv1alpha1.Policy) error {
+// checkContenders finds out whether another policy would get the object.
+func (p *promotionRun) checkContenders(ctx context.Context, mine policyv1alpha1.Policy) error {
 	all := []policyv1alpha1.Policy{mine}
 	if p.namespace != "" {
-		own, err := hub.List(ctx, p.reads, func(l *policyv1alpha1.PropagationPolicyList) []policyv1alpha1.PropagationPolicy { return l.Items }, client.InNamespace(p.namespace))
+		own, err := hub.ListAllPages(ctx, p.reads, func(l *policyv1alpha1.PropagationPolicyList) []policyv1alpha1.PropagationPolicy { return l.Items }, client.InNamespace(p.namespace))
 		if err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}
@@ -111,7 +111,7 @@ func (p *promotion) contend(ctx context.Context, mine policyv1alpha1.Policy) err
 			}
 		}
 	}
-	wide, err := hub.List(ctx, p.reads, func(l *policyv1alpha1.ClusterPropagationPolicyList) []policyv1alpha1.ClusterPropagationPolicy {
+	wide, err := hub.ListAllPages(ctx, p.reads, func(l *policyv1alpha1.ClusterPropagationPolicyList) []policyv1alpha1.ClusterPropagationPolicy {
 		return l.Items
 	})
 	if err != nil && !apierrors.IsForbidden(err) {
@@ -123,48 +123,48 @@ func (p *promotion) contend(ctx context.Context, mine policyv1alpha1.Policy) err
 		}
 	}
 	var selections claims.Selections
-	if winner := selections.Choose(p.plan.template, p.plan.template, all, false); winner != nil && winner != mine {
-		return exit.Next(fmt.Errorf("%s would claim %s", claims.Name(winner), p.title()),
+	if winner := selections.ChoosePolicy(p.plan.template, p.plan.template, all, false); winner != nil && winner != mine {
+		return exit.Next(fmt.Errorf("%s would claim %s", claims.PolicyDisplayName(winner), p.promotedObjectName()),
 			"It would go where that policy says. Take it out of that policy, or add cluster %s there, with conflictResolution: Overwrite, and use --auto-create-policy=false.", p.cluster)
 	}
 	return nil
 }
 
-// gather makes what the object refers to a part of the plan, and what that refers
+// planDependencies makes what the object refers to a part of the plan, and what that refers
 // to in turn.
-func (p *promotion) gather(ctx context.Context) error {
+func (p *promotionRun) planDependencies(ctx context.Context) error {
 	known := map[string]bool{}
 	var along []*unstructured.Unstructured
 	for queue := []*unstructured.Unstructured{p.plan.template}; len(queue) > 0; queue = queue[1:] {
-		dependencies, err := p.chain.Dependencies(queue[0])
+		dependencies, err := p.chain.GetDependencies(queue[0])
 		if err != nil {
-			return exit.Next(fmt.Errorf("what %s %s refers to is not known: %w", queue[0].GetKind(), spelled(queue[0]), err),
+			return exit.Next(fmt.Errorf("what %s %s refers to is not known: %w", queue[0].GetKind(), parenthesizedName(queue[0]), err),
 				"\"capstan interpret NAME --edit\" mends the script on the hub. Without --dependencies, the object is promoted alone.")
 		}
 		for _, needed := range dependencies {
 			if needed.Namespace != p.namespace {
 				continue // nor are dependencies sent along from another namespace
 			}
-			found, err := p.read(ctx, needed)
+			found, err := p.readDependency(ctx, needed)
 			if err != nil {
 				return err
 			}
 			for _, one := range found {
-				if err := p.answers(one, schema.FromAPIVersionAndKind(needed.APIVersion, needed.Kind), needed.Namespace, needed.Name); err != nil {
+				if err := p.checkAnswer(one, schema.FromAPIVersionAndKind(needed.APIVersion, needed.Kind), needed.Namespace, needed.Name); err != nil {
 					return err
 				}
-				key := one.GroupVersionKind().String() + " " + spelled(one)
-				if known[key] || stays(one) {
+				key := one.GroupVersionKind().String() + " " + parenthesizedName(one)
+				if known[key] || staysInCluster(one) {
 					continue
 				}
 				if known[key] = true; len(known) > dependenciesMax {
-					return fmt.Errorf("%s refers to more than %d objects", p.title(), dependenciesMax)
+					return fmt.Errorf("%s refers to more than %d objects", p.promotedObjectName(), dependenciesMax)
 				}
-				if err := p.effects.refuse(one.GroupVersionKind(), one.GetKind()+" "+spelled(one)); err != nil {
+				if err := p.effects.refuseEffect(one.GroupVersionKind(), one.GetKind()+" "+parenthesizedName(one)); err != nil {
 					return err
 				}
-				here := template(p.chain, one)
-				if err := p.beside(ctx, here); err != nil {
+				here := pruneTemplate(p.chain, one)
+				if err := p.checkDependencyOnHub(ctx, here); err != nil {
 					return err
 				}
 				along, queue = append(along, here), append(queue, here)
@@ -180,28 +180,28 @@ func (p *promotion) gather(ctx context.Context) error {
 	return nil
 }
 
-// read reads what an object refers to from the cluster. What is not there is none.
-func (p *promotion) read(ctx context.Context, needed interpret.Dependency) ([]*unstructured.Unstructured, error) {
+// readDependency reads what an object refers to from the cluster. What is not there is none.
+func (p *promotionRun) readDependency(ctx context.Context, needed interpret.Dependency) ([]*unstructured.Unstructured, error) {
 	kind := schema.FromAPIVersionAndKind(needed.APIVersion, needed.Kind)
 	if needed.Name != "" {
-		one := object(kind)
+		one := emptyObject(kind)
 		err := p.there.Client.Get(ctx, client.ObjectKey{Namespace: needed.Namespace, Name: needed.Name}, one)
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
 		if err != nil {
-			return nil, p.there.Explain(fmt.Errorf("read %s %s/%s from cluster %s: %w", needed.Kind, needed.Namespace, needed.Name, p.cluster, err))
+			return nil, p.there.ExplainError(fmt.Errorf("read %s %s/%s from cluster %s: %w", needed.Kind, needed.Namespace, needed.Name, p.cluster, err))
 		}
 		return []*unstructured.Unstructured{one}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(needed.Selector)
 	if err != nil {
-		return nil, fmt.Errorf("read what %s refers to: %w", p.title(), err)
+		return nil, fmt.Errorf("read what %s refers to: %w", p.promotedObjectName(), err)
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := p.there.Client.List(ctx, list, client.InNamespace(needed.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, p.there.Explain(fmt.Errorf("list %s of namespace %s in cluster %s: %w", needed.Kind, needed.Namespace, p.cluster, err))
+		return nil, p.there.ExplainError(fmt.Errorf("list %s of namespace %s in cluster %s: %w", needed.Kind, needed.Namespace, p.cluster, err))
 	}
 	found := make([]*unstructured.Unstructured, 0, len(list.Items))
 	for i := range list.Items {
@@ -210,8 +210,8 @@ func (p *promotion) read(ctx context.Context, needed interpret.Dependency) ([]*u
 	return found, nil
 }
 
-// stays tells whether each cluster has its own of what an object refers to.
-func stays(o *unstructured.Unstructured) bool {
+// staysInCluster reports whether each cluster has its own of what an object refers to.
+func staysInCluster(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {
 	case "ServiceAccount":
 		return o.GetName() == "default"
@@ -224,17 +224,17 @@ func stays(o *unstructured.Unstructured) bool {
 	}
 }
 
-// beside finds out whether what the object refers to is on the hub already.
-func (p *promotion) beside(ctx context.Context, one *unstructured.Unstructured) error {
-	found := object(one.GroupVersionKind())
+// checkDependencyOnHub finds out whether what the object refers to is on the hub already.
+func (p *promotionRun) checkDependencyOnHub(ctx context.Context, one *unstructured.Unstructured) error {
+	found := emptyObject(one.GroupVersionKind())
 	err := p.reads.Get(ctx, client.ObjectKeyFromObject(one), found)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return err
-	case !same(p.chain, one, found):
-		return exit.Next(fmt.Errorf("%s %s, which %s refers to, is on the hub already, and another one than in cluster %s", one.GetKind(), spelled(one), p.title(), p.cluster),
+	case !equalContent(p.chain, one, found):
+		return exit.Next(fmt.Errorf("%s %s, which %s refers to, is on the hub already, and another one than in cluster %s", one.GetKind(), parenthesizedName(one), p.promotedObjectName(), p.cluster),
 			"Promoting it would change the one in the cluster: make them equal, or promote without --dependencies.")
 	}
 	p.plan.there[one] = true

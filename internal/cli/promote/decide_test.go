@@ -38,7 +38,7 @@ func TestKindAndName(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	p := &promotion{options: &options{cluster: "member1"}}
+	p := &promotionRun{promoteOptions: &promoteOptions{cluster: "member1"}}
 	secret := schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	for name, c := range map[string]struct {
 		live *unstructured.Unstructured
@@ -53,7 +53,7 @@ func TestAnswers(t *testing.T) {
 		"another namespace":   {one("v1", "Secret", "keys", inKubeSystem), "keys", `in namespace "kube-system"`},
 		"one of another list": {one("v1", "Secret", "keys", inKubeSystem), "", `in namespace "kube-system"`},
 	} {
-		err := p.answers(c.live, secret, "shop", c.name)
+		err := p.checkAnswer(c.live, secret, "shop", c.name)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
@@ -89,7 +89,7 @@ func TestStays(t *testing.T) {
 		"what another object owns":   {one("v1", "PersistentVolumeClaim", "data", owned(false)), false},
 		"what has a type and no key": {one("example.com/v1", "Thing", "a", of("bootstrap.kubernetes.io/token")), false},
 	} {
-		if got := stays(c.object); got != c.want {
+		if got := staysInCluster(c.object); got != c.want {
 			t.Errorf("%s: stays is %t", name, got)
 		}
 	}
@@ -97,7 +97,7 @@ func TestStays(t *testing.T) {
 
 // TestSame compares the object in a cluster with the one of its name on the hub.
 func TestSame(t *testing.T) {
-	chain := interpret.Chain{native.New()}
+	chain := interpret.Chain{native.NewKubernetesKinds()}
 	with := func(replicas int64, more func(map[string]any)) *unstructured.Unstructured {
 		return one("apps/v1", "Deployment", "web", func(o map[string]any) {
 			o["spec"] = map[string]any{"replicas": replicas}
@@ -112,10 +112,10 @@ func TestSame(t *testing.T) {
 		metadata["uid"], metadata["resourceVersion"] = "1", "2"
 		metadata["annotations"] = map[string]any{"deployment.kubernetes.io/revision": "3"}
 	})
-	if !same(chain, running, with(1, nil)) {
+	if !equalContent(chain, running, with(1, nil)) {
 		t.Error("what the API server and controllers wrote makes it another one")
 	}
-	if same(chain, running, with(2, nil)) {
+	if equalContent(chain, running, with(2, nil)) {
 		t.Error("with other replicas it is the same")
 	}
 }

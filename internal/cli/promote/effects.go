@@ -18,9 +18,9 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 )
 
-// inert makes sure that the hub does nothing itself with the object but to send it. It is
+// checkInertOnHub makes sure that the hub does nothing itself with the object but to send it. It is
 // created as somebody in the cluster has written it, who may do nothing on the hub.
-func (p *promotion) inert(ctx context.Context) error {
+func (p *promotionRun) checkInertOnHub(ctx context.Context) error {
 	nodes := &metav1.PartialObjectMetadataList{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	switch err := p.reads.List(ctx, nodes, client.Limit(1)); {
@@ -36,7 +36,7 @@ func (p *promotion) inert(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.effects.refuse(p.kind.GroupVersionKind, p.title())
+	return p.effects.refuseEffect(p.kind.GroupVersionKind, p.promotedObjectName())
 }
 
 // labelsOnHub returns the labels on the hub of the namespace of an object or, if it has none, its own.
@@ -61,15 +61,15 @@ type effects struct {
 	cluster, namespace string
 }
 
-// refuse refuses what would take effect on the hub as it does in the cluster.
-func (e effects) refuse(kind schema.GroupVersionKind, title string) error {
+// refuseEffect refuses what would take effect on the hub as it does in the cluster.
+func (e effects) refuseEffect(kind schema.GroupVersionKind, title string) error {
 	const next = "Look at it in the cluster first, and create it on the hub yourself if it shall have that effect there, too."
 	switch {
 	case kind.Group == rbacv1.GroupName:
 		return exit.Next(fmt.Errorf("%s would grant on the hub what somebody in cluster %s has written: it is not promoted", title, e.cluster), next)
-	case !e.hub.Serves(kind.GroupKind(), e.labels):
+	case !e.hub.ServesKind(kind.GroupKind(), e.labels):
 		return exit.Next(fmt.Errorf("%s would take effect on the hub as in cluster %s: it is not promoted", title, e.cluster),
-			"%s.\n%s", scope.Refusal(kind.Kind, e.namespace), next)
+			"%s.\n%s", scope.RefusalReason(kind.Kind, e.namespace), next)
 	}
 	return nil
 }

@@ -40,19 +40,19 @@ func TestWhatTakesEffectOnTheHubIsNotPromoted(t *testing.T) {
 		"a role in a place of templates": {role, []client.Object{node, templates}, "would grant on the hub"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &promotion{
-				options: &options{cluster: "member1", namespace: "shop"}, name: "web", kind: &meta.RESTMapping{GroupVersionKind: c.kind},
+			p := &promotionRun{
+				promoteOptions: &promoteOptions{cluster: "member1", namespace: "shop"}, name: "web", kind: &meta.RESTMapping{GroupVersionKind: c.kind},
 				reads: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(c.hub...).Build(),
 			}
-			err := p.inert(t.Context())
+			err := p.checkInertOnHub(t.Context())
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
 	}
-	p := &promotion{options: &options{cluster: "member1"}, name: "web", kind: &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}}}
+	p := &promotionRun{promoteOptions: &promoteOptions{cluster: "member1"}, name: "web", kind: &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}}}
 	p.reads = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(node).Build()
-	if err := p.inert(t.Context()); err == nil {
+	if err := p.checkInertOnHub(t.Context()); err == nil {
 		t.Error("the labels that an object has in the cluster count on the hub, too")
 	}
 }

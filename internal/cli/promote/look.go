@@ -30,8 +30,8 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
-// unserved says what to do if the hub has no such kind.
-func (p *promotion) unserved(ctx context.Context, name string, err error) error {
+// unservedKindError says what to do if the hub has no such kind.
+func (p *promotionRun) unservedKindError(ctx context.Context, name string, err error) error {
 	var known *exit.Error
 	if !errors.As(err, &known) || strings.Contains(err.Error(), "may be any of") {
 		return err
@@ -48,8 +48,8 @@ func (p *promotion) unserved(ctx context.Context, name string, err error) error 
 		"To promote a kind that only the cluster has, install its definition on the hub first: \"kubectl get crd %s -o yaml\" in the cluster shows it. %s", plural, known.Next)}
 }
 
-// propagates finds out whether the hub sends objects to clusters at all.
-func (p *promotion) propagates(ctx context.Context) error {
+// checkPropagation finds out whether the hub sends objects to clusters at all.
+func (p *promotionRun) checkPropagation(ctx context.Context) error {
 	policies := schema.GroupKind{Group: policyv1alpha1.GroupName, Kind: "PropagationPolicy"}
 	_, err := p.reads.RESTMapper().RESTMapping(policies)
 	if meta.IsNoMatchError(err) {
@@ -62,7 +62,7 @@ func (p *promotion) propagates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if why := claims.Reserved(p.kind.GroupVersionKind.GroupKind(), &metav1.ObjectMeta{Namespace: p.namespace, Name: p.name}, own); why != "" {
+	if why := claims.ReservedReason(p.kind.GroupVersionKind.GroupKind(), &metav1.ObjectMeta{Namespace: p.namespace, Name: p.name}, own); why != "" {
 		return errors.New(why)
 	}
 	return nil
@@ -70,7 +70,7 @@ func (p *promotion) propagates(ctx context.Context) error {
 
 // namedAsNamespace returns the cluster that has the name of the object's namespace, as
 // that may be the cluster's; nothing if there is none.
-func (p *promotion) namedAsNamespace(ctx context.Context) (view.Fleet, error) {
+func (p *promotionRun) namedAsNamespace(ctx context.Context) (view.Fleet, error) {
 	if p.namespace == "" {
 		return view.Fleet{}, nil
 	}
@@ -79,15 +79,15 @@ func (p *promotion) namedAsNamespace(ctx context.Context) (view.Fleet, error) {
 	if apierrors.IsNotFound(err) {
 		return view.Fleet{}, nil
 	}
-	return view.New(view.Of(cluster, nil)), err
+	return view.NewFleet(view.FromCluster(cluster, nil)), err
 }
 
-// identify finds out whether the kubeconfig leads to the cluster.
-func (p *promotion) identify(ctx context.Context) error {
+// checkIdentity finds out whether the kubeconfig leads to the cluster.
+func (p *promotionRun) checkIdentity(ctx context.Context) error {
 	cluster := &clusterv1.ManagedCluster{}
 	connection := &fleetv1alpha1.ClusterConnection{}
 	err := p.reads.Get(ctx, client.ObjectKey{Name: p.cluster}, cluster)
-	if apierrors.IsNotFound(err) && hub.Served(err) {
+	if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
 		return exit.Next(fmt.Errorf("there is no cluster %q", p.cluster), "\"capstan get clusters\" lists those that there are.")
 	}
 	if err != nil {
@@ -100,88 +100,88 @@ func (p *promotion) identify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if id := view.Of(cluster, connection).Identity(); id != "" && id != identity.UID {
+	if id := view.FromCluster(cluster, connection).KnownIdentity(); id != "" && id != identity.UID {
 		return exit.Next(fmt.Errorf("the kubeconfig leads to the cluster %s, but %q is the cluster %s", identity.UID, p.cluster, id),
 			"Give the kubeconfig or the context of %q.", p.cluster)
 	}
 	return nil
 }
 
-// interpret reads who says what objects mean on the hub: what they refer to.
-func (p *promotion) interpret(ctx context.Context) error {
-	known, unread, err := interpreters.Read(ctx, p.reads, p.session.Clock.Now)
+// readInterpreters reads who says what objects mean on the hub: what they refer to.
+func (p *promotionRun) readInterpreters(ctx context.Context) error {
+	known, unread, err := interpreters.ReadInterpreters(ctx, p.reads, p.session.Clock.Now)
 	if err != nil {
 		return err
 	}
 	if p.chain = known.Chain(); unread != "" && p.dependencies {
 		fmt.Fprintf(p.session.ErrOut, "You may not read %s.\n", unread)
 	}
-	if text := known.Unasked(p.kind.GroupVersionKind, interpreters.InterpretDependency); text != "" && p.dependencies {
+	if text := known.UnaskedNote(p.kind.GroupVersionKind, interpreters.InterpretDependency); text != "" && p.dependencies {
 		fmt.Fprintln(p.session.ErrOut, text)
 	}
 	return nil
 }
 
-// object returns an empty object of a kind.
-func object(kind schema.GroupVersionKind) *unstructured.Unstructured {
+// emptyObject returns an empty object of a kind.
+func emptyObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(kind)
 	return o
 }
 
-// title is the object as people call it.
-func (p *promotion) title() string {
+// promotedObjectName is the object as people call it.
+func (p *promotionRun) promotedObjectName() string {
 	if p.namespace == "" {
 		return p.kind.GroupVersionKind.Kind + " " + p.name
 	}
 	return p.kind.GroupVersionKind.Kind + " " + p.namespace + "/" + p.name
 }
 
-// take reads the object from the cluster.
-func (p *promotion) take(ctx context.Context) error {
-	live := object(p.kind.GroupVersionKind)
+// readFromCluster reads the object from the cluster.
+func (p *promotionRun) readFromCluster(ctx context.Context) error {
+	live := emptyObject(p.kind.GroupVersionKind)
 	err := p.there.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: p.name}, live)
 	switch {
 	case meta.IsNoMatchError(err):
 		return exit.Next(fmt.Errorf("cluster %s does not serve %s", p.cluster, p.kind.GroupVersionKind), "The hub has the kind in this version: the cluster needs it in the same one.")
 	case apierrors.IsNotFound(err):
-		return exit.Next(fmt.Errorf("there is no %s in cluster %s", p.title(), p.cluster), "\"kubectl get %s -A\" in the cluster lists those that there are.", p.kind.Resource.GroupResource())
+		return exit.Next(fmt.Errorf("there is no %s in cluster %s", p.promotedObjectName(), p.cluster), "\"kubectl get %s -A\" in the cluster lists those that there are.", p.kind.Resource.GroupResource())
 	case err != nil:
-		return p.there.Explain(fmt.Errorf("read %s from cluster %s: %w", p.title(), p.cluster, err))
+		return p.there.ExplainError(fmt.Errorf("read %s from cluster %s: %w", p.promotedObjectName(), p.cluster, err))
 	case live.GetDeletionTimestamp() != nil:
-		return fmt.Errorf("%s is being deleted in cluster %s", p.title(), p.cluster)
+		return fmt.Errorf("%s is being deleted in cluster %s", p.promotedObjectName(), p.cluster)
 	}
-	if err := p.answers(live, p.kind.GroupVersionKind, p.namespace, p.name); err != nil {
+	if err := p.checkAnswer(live, p.kind.GroupVersionKind, p.namespace, p.name); err != nil {
 		return err
 	}
 	if kind := secretType(live); kind != "" {
-		return exit.Next(fmt.Errorf("%s is a Secret of type %s: on the hub, Kubernetes would make a credential for the hub of it", p.title(), kind),
+		return exit.Next(fmt.Errorf("%s is a Secret of type %s: on the hub, Kubernetes would make a credential for the hub of it", p.promotedObjectName(), kind),
 			"Create what it is for on the hub instead.")
 	}
 	if owner := metav1.GetControllerOf(live); owner != nil {
-		return exit.Next(fmt.Errorf("%s is made by %s %s in cluster %s", p.title(), owner.Kind, owner.Name, p.cluster), "Promote that instead.")
+		return exit.Next(fmt.Errorf("%s is made by %s %s in cluster %s", p.promotedObjectName(), owner.Kind, owner.Name, p.cluster), "Promote that instead.")
 	}
 	if live.GetLabels()[workv1alpha2.LabelManaged] == "true" {
 		annotations := live.GetAnnotations()
-		return exit.Next(fmt.Errorf("%s is promoted already: cluster %s gets it from a hub, by Work %s/%s", p.title(), p.cluster,
+		return exit.Next(fmt.Errorf("%s is promoted already: cluster %s gets it from a hub, by Work %s/%s", p.promotedObjectName(), p.cluster,
 			annotations[workv1alpha2.AnnotationWorkNamespace], annotations[workv1alpha2.AnnotationWorkName]),
-			"\"%s\" on that hub says why it is there.", p.explain())
+			"\"%s\" on that hub says why it is there.", p.followUpCommand())
 	}
 	for _, owner := range live.GetOwnerReferences() {
 		if owner.Kind == "AppliedManifestWork" {
-			return exit.Next(fmt.Errorf("%s in cluster %s is delivered by a ManifestWork (%s)", p.title(), p.cluster, owner.Name),
+			return exit.Next(fmt.Errorf("%s in cluster %s is delivered by a ManifestWork (%s)", p.promotedObjectName(), p.cluster, owner.Name),
 				"Take it out of that work first, with deleteOption.propagationPolicy: Orphan, so that it stays.")
 		}
 	}
 	p.uid = live.GetUID()
-	p.plan = plan{template: template(p.chain, live), there: map[*unstructured.Unstructured]bool{}}
+	p.plan = promotionPlan{template: pruneTemplate(p.chain, live), there: map[*unstructured.Unstructured]bool{}}
 	return nil
 }
 
-// answers checks that an object which the cluster has sent is what it was asked for: it
+// checkAnswer checks that an object which the cluster has sent is what it was asked for: it
 // is created on the hub with the rights of whoever promotes, and a cluster is not to
 // choose what. A list is asked for by an empty name.
-func (p *promotion) answers(live *unstructured.Unstructured, kind schema.GroupVersionKind, namespace, name string) error {
+func (p *promotionRun) checkAnswer(live *unstructured.Unstructured, kind schema.GroupVersionKind, namespace, name string) error {
 	if live.GroupVersionKind() == kind && live.GetNamespace() == namespace && (name == "" || live.GetName() == name) {
 		return nil
 	}
@@ -201,8 +201,8 @@ func secretType(o *unstructured.Unstructured) string {
 	return ""
 }
 
-// explain is the command that follows the object.
-func (p *promotion) explain() string {
+// followUpCommand is the command that follows the object.
+func (p *promotionRun) followUpCommand() string {
 	text := fmt.Sprintf("capstan explain %s %s", p.kind.Resource.GroupResource(), p.name)
 	if p.namespace != "" {
 		text += " -n " + p.namespace
@@ -210,9 +210,9 @@ func (p *promotion) explain() string {
 	return text
 }
 
-// template returns an object of a cluster as it is on the hub.
-func template(chain interpret.Chain, live *unstructured.Unstructured) *unstructured.Unstructured {
-	pruned := chain.Prune(live)
+// pruneTemplate returns an object of a cluster as it is on the hub.
+func pruneTemplate(chain interpret.Chain, live *unstructured.Unstructured) *unstructured.Unstructured {
+	pruned := chain.PruneObject(live)
 	annotations := pruned.GetAnnotations()
 	for _, own := range []string{corev1.LastAppliedConfigAnnotation, "deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation"} {
 		delete(annotations, own)
@@ -226,21 +226,21 @@ func template(chain interpret.Chain, live *unstructured.Unstructured) *unstructu
 
 // onHub finds out whether the object is on the hub already, and whether it may be
 // taken for that.
-func (p *promotion) onHub(ctx context.Context) error {
-	found := object(p.kind.GroupVersionKind)
+func (p *promotionRun) onHub(ctx context.Context) error {
+	found := emptyObject(p.kind.GroupVersionKind)
 	err := p.reads.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: p.name}, found)
 	if apierrors.IsNotFound(err) {
-		return p.space(ctx)
+		return p.planNamespace(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	if claims.Claimed(found) {
-		return exit.Next(fmt.Errorf("%s is on the hub already, and %s claims it", p.title(), claimant(found)),
-			"If it is the same object, add cluster %s to that policy, with conflictResolution: Overwrite: that promotes it. \"%s\" tells where it is.", p.cluster, p.explain())
+	if claims.HasClaimMarks(found) {
+		return exit.Next(fmt.Errorf("%s is on the hub already, and %s claims it", p.promotedObjectName(), claimingPolicy(found)),
+			"If it is the same object, add cluster %s to that policy, with conflictResolution: Overwrite: that promotes it. \"%s\" tells where it is.", p.cluster, p.followUpCommand())
 	}
-	if !same(p.chain, p.plan.template, found) {
-		return exit.Next(fmt.Errorf("%s is on the hub already, and another one than in cluster %s", p.title(), p.cluster),
+	if !equalContent(p.chain, p.plan.template, found) {
+		return exit.Next(fmt.Errorf("%s is on the hub already, and another one than in cluster %s", p.promotedObjectName(), p.cluster),
 			"Promoting it would change what runs in the cluster: make them equal, or delete the one on the hub, which no policy sends anywhere.")
 	}
 	p.plan.there[p.plan.template] = true
@@ -248,8 +248,8 @@ func (p *promotion) onHub(ctx context.Context) error {
 	return nil
 }
 
-// claimant names the policy that claims an object.
-func claimant(object client.Object) string {
+// claimingPolicy names the policy that claims an object.
+func claimingPolicy(object client.Object) string {
 	annotations := object.GetAnnotations()
 	if name := annotations[policyv1alpha1.AnnotationPropagationPolicyName]; name != "" {
 		return "PropagationPolicy " + annotations[policyv1alpha1.AnnotationPropagationPolicyNamespace] + "/" + name
@@ -257,8 +257,8 @@ func claimant(object client.Object) string {
 	return "ClusterPropagationPolicy " + annotations[policyv1alpha1.AnnotationClusterPropagationPolicyName]
 }
 
-// space makes the namespace of the object a part of the plan, unless the hub has it.
-func (p *promotion) space(ctx context.Context) error {
+// planNamespace makes the namespace of the object a part of the plan, unless the hub has it.
+func (p *promotionRun) planNamespace(ctx context.Context) error {
 	defer func() { p.plan.objects = append(p.plan.objects, p.plan.template) }()
 	if p.namespace == "" {
 		return nil
@@ -270,7 +270,7 @@ func (p *promotion) space(ctx context.Context) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	namespace := object(kind)
+	namespace := emptyObject(kind)
 	namespace.SetName(p.namespace)
 	p.plan.objects = append(p.plan.objects, namespace)
 	return nil

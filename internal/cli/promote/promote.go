@@ -31,9 +31,9 @@ import (
 // defaultTimeout is how long the command waits until the cluster is the hub's.
 const defaultTimeout = 2 * time.Minute
 
-// options are the flags.
-type options struct {
-	member       member.Flags
+// promoteOptions are the flags.
+type promoteOptions struct {
+	member       member.KubeconfigFlags
 	cluster      string
 	namespace    string
 	dependencies bool
@@ -45,9 +45,9 @@ type options struct {
 	timeout      time.Duration
 }
 
-// New returns the command "promote".
-func New(session *hub.Session) *cobra.Command {
-	o := &options{}
+// NewPromoteCommand returns the command "promote".
+func NewPromoteCommand(session *hub.Session) *cobra.Command {
+	o := &promoteOptions{}
 	cmd := &cobra.Command{
 		Use:   "promote KIND NAME -C CLUSTER",
 		Short: "Let the hub take over what runs in a cluster already, without restarting it",
@@ -71,7 +71,7 @@ func New(session *hub.Session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.run(cmd.Context(), kind)
+			return p.runPromotion(cmd.Context(), kind)
 		},
 	}
 	flags := cmd.Flags()
@@ -87,7 +87,7 @@ func New(session *hub.Session) *cobra.Command {
 	o.format.AddFlag(cmd)
 	complete.MemberContexts(cmd, &o.member)
 	// The flags are there and have no other function: there is no error to expect.
-	_ = cmd.RegisterFlagCompletionFunc("cluster", complete.Clusters(session))
+	_ = cmd.RegisterFlagCompletionFunc("cluster", complete.ClusterNamesCompletion(session))
 	_ = cmd.RegisterFlagCompletionFunc("namespace", complete.PlacementNamespaces(session))
 	return cmd
 }
@@ -107,13 +107,13 @@ func kindAndName(args []string) (kind, name string, err error) {
 	return kind, name, nil
 }
 
-// promotion is one call of the command.
-type promotion struct {
-	*options
+// promotionRun is one call of the command.
+type promotionRun struct {
+	*promoteOptions
 
 	session *hub.Session
 	name    string
-	steps   *progress.Steps
+	steps   *progress.StepPrinter
 	// there is the member, and reads and writes are those of the hub, of any kind.
 	there  *member.Member
 	reads  client.Client
@@ -125,11 +125,11 @@ type promotion struct {
 	kind    *meta.RESTMapping
 	uid     types.UID // of the object in the member
 	effects effects
-	plan    plan
+	plan    promotionPlan
 }
 
-func newPromotion(session *hub.Session, o *options, name string) (*promotion, error) {
-	for _, check := range []func() error{o.mode.Check, o.format.Check} {
+func newPromotion(session *hub.Session, o *promoteOptions, name string) (*promotionRun, error) {
+	for _, check := range []func() error{o.mode.ValidateMode, o.format.CheckFormat} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -140,72 +140,72 @@ func newPromotion(session *hub.Session, o *options, name string) (*promotion, er
 	case o.policyName != "" && !o.policy:
 		return nil, exit.UsageError("--policy-name is the name of a policy that --auto-create-policy=false does not create: leave out one of them")
 	}
-	p := &promotion{options: o, session: session, name: name, steps: progress.New(session.ErrOut)}
+	p := &promotionRun{promoteOptions: o, session: session, name: name, steps: progress.NewStepPrinter(session.ErrOut)}
 	var err error
-	p.there, err = o.member.Connect(session.ErrOut)
+	p.there, err = o.member.ConnectMember(session.ErrOut)
 	return p, err
 }
 
-// run is the story of a promotion. It can be repeated after an interruption.
-func (p *promotion) run(ctx context.Context, kind string) error {
-	if err := p.steps.Do("Looking at the object on the hub and in the cluster", func() error { return p.look(ctx, kind) }); err != nil {
+// runPromotion is the story of a promotion. It can be repeated after an interruption.
+func (p *promotionRun) runPromotion(ctx context.Context, kind string) error {
+	if err := p.steps.RunStep("Looking at the object on the hub and in the cluster", func() error { return p.planPromotion(ctx, kind) }); err != nil {
 		return err
 	}
 	if !p.mode.Skips() {
-		if err := p.steps.Do("Creating it on the hub", func() error { return p.create(ctx) }); err != nil {
+		if err := p.steps.RunStep("Creating it on the hub", func() error { return p.createPlanned(ctx) }); err != nil {
 			return err
 		}
 	}
-	if p.mode.Changes() && p.policy && p.wait {
+	if p.mode.MakesChanges() && p.policy && p.wait {
 		patience, cancel := context.WithTimeout(ctx, p.timeout)
 		defer cancel()
-		if err := p.steps.Do("Waiting until the object in the cluster is the hub's", func() error { return p.await(ctx, patience) }); err != nil {
+		if err := p.steps.RunStep("Waiting until the object in the cluster is the hub's", func() error { return p.awaitTakenOver(ctx, patience) }); err != nil {
 			return err
 		}
 	}
-	return p.format.Print(p.session.Out, p.plan.list(), p.text)
+	return p.format.Print(p.session.Out, p.plan.kubernetesList(), p.formatResult)
 }
 
-// look finds out what is to be done, and what speaks against it.
-func (p *promotion) look(ctx context.Context, kindName string) error {
+// planPromotion finds out what is to be done, and what speaks against it.
+func (p *promotionRun) planPromotion(ctx context.Context, kindName string) error {
 	kinds, err := p.session.ConnectAny()
 	if err != nil {
 		return err
 	}
 	p.reads = kinds.Client
 	p.writes = kinds.Client
-	if !p.mode.Changes() {
+	if !p.mode.MakesChanges() {
 		p.writes = client.NewDryRunClient(kinds.Client)
 	}
-	if p.kind, err = kinds.Find(kindName); err != nil {
-		return p.unserved(ctx, kindName, err)
+	if p.kind, err = kinds.FindMapping(kindName); err != nil {
+		return p.unservedKindError(ctx, kindName, err)
 	}
 	if p.kind.Scope.Name() == meta.RESTScopeNameNamespace {
 		p.namespace = p.session.NamespaceOf(p.namespace)
 	} else {
 		p.namespace = ""
 	}
-	for _, step := range []func(context.Context) error{p.propagates, p.inert, p.identify, p.interpret, p.take, p.onHub, p.decide} {
+	for _, step := range []func(context.Context) error{p.checkPropagation, p.checkInertOnHub, p.checkIdentity, p.readInterpreters, p.readFromCluster, p.onHub, p.planPolicy} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
 	if p.dependencies {
-		return p.gather(ctx)
+		return p.planDependencies(ctx)
 	}
 	return nil
 }
 
-// spelled returns the object as users of Karmada see it, (NAMESPACE/NAME).
-func spelled(object client.Object) string {
+// parenthesizedName returns the object as users of Karmada see it, (NAMESPACE/NAME).
+func parenthesizedName(object client.Object) string {
 	if object.GetNamespace() == "" {
 		return "(" + object.GetName() + ")"
 	}
 	return "(" + object.GetNamespace() + "/" + object.GetName() + ")"
 }
 
-// text returns what has been done, in the words that users of Karmada look for.
-func (p *promotion) text() string {
+// formatResult returns what has been done, in the words that users of Karmada look for.
+func (p *promotionRun) formatResult() string {
 	var b strings.Builder
 	suffix := p.mode.Suffix()
 	for _, object := range p.plan.objects {
@@ -220,23 +220,23 @@ func (p *promotion) text() string {
 		if p.plan.there[object] {
 			state = "is there already"
 		}
-		fmt.Fprintf(&b, "%s %s %s%s\n", what, spelled(object), state, suffix)
+		fmt.Fprintf(&b, "%s %s %s%s\n", what, parenthesizedName(object), state, suffix)
 	}
-	fmt.Fprintf(&b, "Resource %q%s is promoted successfully%s\n", p.kind.Resource.Resource, spelled(p.plan.template), suffix)
+	fmt.Fprintf(&b, "Resource %q%s is promoted successfully%s\n", p.kind.Resource.Resource, parenthesizedName(p.plan.template), suffix)
 	if !p.policy {
 		fmt.Fprintln(&b, "No policy was created: until one sends it to the cluster, with conflictResolution Overwrite, the hub does nothing.")
 	}
 	return b.String()
 }
 
-// create creates on the hub what is not there.
-func (p *promotion) create(ctx context.Context) error {
+// createPlanned creates on the hub what is not there.
+func (p *promotionRun) createPlanned(ctx context.Context) error {
 	made := map[string]bool{}
 	for _, object := range p.plan.objects {
 		if p.plan.there[object] {
 			continue
 		}
-		if !p.mode.Changes() && made[object.GetNamespace()] {
+		if !p.mode.MakesChanges() && made[object.GetNamespace()] {
 			continue // a dry run makes no namespace, so nothing can be tried there
 		}
 		if object.GetKind() == "Namespace" {
@@ -244,14 +244,14 @@ func (p *promotion) create(ctx context.Context) error {
 		}
 		written := object.DeepCopy()
 		if err := p.writes.Create(ctx, written); err != nil {
-			return fmt.Errorf("create %s %s on the hub: %w", object.GetKind(), spelled(object), err)
+			return fmt.Errorf("create %s %s on the hub: %w", object.GetKind(), parenthesizedName(object), err)
 		}
 	}
 	return nil
 }
 
-// plan is what is to be on the hub.
-type plan struct {
+// promotionPlan is what is to be on the hub.
+type promotionPlan struct {
 	// objects are all of them in the order in which they are created: the namespace,
 	// what the object refers to, the object itself and the policy.
 	objects  []*unstructured.Unstructured
@@ -261,8 +261,8 @@ type plan struct {
 	there map[*unstructured.Unstructured]bool
 }
 
-// list returns the objects in the form that kubectl takes.
-func (p plan) list() map[string]any {
+// kubernetesList returns the objects in the form that kubectl takes.
+func (p promotionPlan) kubernetesList() map[string]any {
 	items := make([]any, 0, len(p.objects))
 	for _, object := range p.objects {
 		items = append(items, object.Object)

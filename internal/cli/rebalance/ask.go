@@ -25,14 +25,14 @@ const (
 	lookEvery = 500 * time.Millisecond
 )
 
-// ask creates the rebalancer.
-func (c *call) ask(ctx context.Context, to client.Client, workloads []*workload) (*appsv1alpha1.WorkloadRebalancer, error) {
+// createRebalancer creates the rebalancer.
+func (c *rebalanceCommand) createRebalancer(ctx context.Context, to client.Client, workloads []*boundWorkload) (*appsv1alpha1.WorkloadRebalancer, error) {
 	r := &appsv1alpha1.WorkloadRebalancer{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "capstan-"},
 		Spec:       appsv1alpha1.WorkloadRebalancerSpec{TTLSecondsAfterFinished: new(int32(keepSeconds))},
 	}
 	for _, w := range workloads {
-		r.Spec.Workloads = append(r.Spec.Workloads, w.reference())
+		r.Spec.Workloads = append(r.Spec.Workloads, w.objectReference())
 	}
 	return r, to.Create(ctx, r)
 }
@@ -40,7 +40,7 @@ func (c *call) ask(ctx context.Context, to client.Client, workloads []*workload)
 // askInTime creates the rebalancer in a second after those in which the clusters
 // were chosen last: the hub's times are that exact, and what was chosen in the
 // second in which it is asked for counts as done.
-func (c *call) askInTime(ctx, patience context.Context, workloads []*workload) (*appsv1alpha1.WorkloadRebalancer, error) {
+func (c *rebalanceCommand) askInTime(ctx, patience context.Context, workloads []*boundWorkload) (*appsv1alpha1.WorkloadRebalancer, error) {
 	var last time.Time
 	for _, w := range workloads {
 		if t := w.binding.BindingStatus().LastScheduledTime; t != nil && t.After(last) {
@@ -48,23 +48,23 @@ func (c *call) askInTime(ctx, patience context.Context, workloads []*workload) (
 		}
 	}
 	for {
-		r, err := c.ask(ctx, c.client, workloads)
+		r, err := c.createRebalancer(ctx, c.client, workloads)
 		if err != nil || r.CreationTimestamp.After(last) {
 			return r, err
 		}
 		if err := c.client.Delete(ctx, r); client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
-		c.steps.Waits("the clusters have just been chosen")
-		if err := pause(ctx, patience); err != nil {
+		c.steps.ShowWaiting("the clusters have just been chosen")
+		if err := pausePoll(ctx, patience); err != nil {
 			return nil, timedOut(err, "the hub says that the clusters were chosen at %s, which is not over yet", last.Format(time.RFC3339))
 		}
 	}
 }
 
-// await waits until the clusters of an object are chosen as they were asked for,
+// awaitScheduled waits until the clusters of an object are chosen as they were asked for,
 // and returns its binding.
-func (c *call) await(ctx, patience context.Context, w *workload, since time.Time) (readable, error) {
+func (c *rebalanceCommand) awaitScheduled(ctx, patience context.Context, w *boundWorkload, since time.Time) (readableBinding, error) {
 	for {
 		b, err := bindingOf(ctx, c.reader, w)
 		if err != nil {
@@ -83,15 +83,15 @@ func (c *call) await(ctx, patience context.Context, w *workload, since time.Time
 			return nil, exit.Next(fmt.Errorf("%s stays where it is: %s (%s)", w, scheduled.Message, scheduled.Reason),
 				"The hub tries again by itself when clusters change.")
 		}
-		c.steps.Waits("%s: the hub has not chosen yet", w)
-		if err := pause(ctx, patience); err != nil {
+		c.steps.ShowWaiting("%s: the hub has not chosen yet", w)
+		if err := pausePoll(ctx, patience); err != nil {
 			return nil, timedOut(err, "the clusters of %s are not chosen yet", w)
 		}
 	}
 }
 
-// pause waits for a moment, unless the time is over.
-func pause(ctx, patience context.Context) error {
+// pausePoll waits for a moment, unless the time is over.
+func pausePoll(ctx, patience context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

@@ -24,26 +24,26 @@ const (
 	changed = "changed"
 )
 
-// Report is what becomes of the objects, in the form that scripts read.
-type Report struct {
+// WorkloadsReport is what becomes of the objects, in the form that scripts read.
+type WorkloadsReport struct {
 	// Expected says that it is what would become of them, and not what has.
 	Expected bool `json:"expected,omitempty"`
 	// Rebalancer is the WorkloadRebalancer that asks for it.
-	Rebalancer string     `json:"rebalancer,omitempty"`
-	Workloads  []Workload `json:"workloads"`
+	Rebalancer string          `json:"rebalancer,omitempty"`
+	Workloads  []WorkloadMoves `json:"workloads"`
 	// Unread says what the user may not read.
 	Unread []string `json:"unread,omitempty"`
 }
 
-// Workload is what becomes of an object.
-type Workload struct {
+// WorkloadMoves is what becomes of an object.
+type WorkloadMoves struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 	// Moves is how many replicas go to another cluster.
-	Moves    int64     `json:"moves"`
-	Clusters []Cluster `json:"clusters"`
+	Moves    int64           `json:"moves"`
+	Clusters []ClusterChange `json:"clusters"`
 	// Problem says why no clusters can be chosen.
 	Problem string   `json:"problem,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
@@ -53,8 +53,8 @@ type Workload struct {
 	scales           bool
 }
 
-// Cluster is what becomes of an object in a cluster.
-type Cluster struct {
+// ClusterChange is what becomes of an object in a cluster.
+type ClusterChange struct {
 	Name string `json:"name"`
 	// Change is gained, lost, changed or unchanged.
 	Change string `json:"change"`
@@ -71,17 +71,17 @@ type forecasts struct {
 	assumed map[string]view.Amounts
 }
 
-// of says what would become of an object.
-func (f *forecasts) of(w *workload) Workload {
+// forecastWorkload says what would become of an object.
+func (f *forecasts) forecastWorkload(w *boundWorkload) WorkloadMoves {
 	spec := w.binding.BindingSpec()
 	before := w.binding.BindingSpec().Clusters
-	told := compared(w, before, before)
+	told := compareDecisions(w, before, before)
 	told.hindered, told.remedy = hindrance(w)
 	switch {
 	case told.hindered != "":
 		told.Notes = append(told.Notes, "It would not be rebalanced: "+told.hindered+".")
 		return told
-	case !binding.Ours(w.binding):
+	case !binding.IsScheduledByUs(w.binding):
 		told.Notes = append(told.Notes, fmt.Sprintf("The clusters are chosen by scheduler %q, which is not part of the hub.", spec.SchedulerName))
 		return told
 	case f.fleet == nil:
@@ -90,10 +90,10 @@ func (f *forecasts) of(w *workload) Workload {
 	state := binding.StateOf(w.binding)
 	state.Fresh = true
 	state.Assumed = f.assumed
-	decision := binding.Decide(*f.fleet, state.Input, f.at)
-	if decision.Chosen() {
-		f.take(before, decision.Clusters, state.Footprint())
-		told = compared(w, before, decision.Clusters)
+	decision := binding.DecidePlacement(*f.fleet, state.PlacementInput, f.at)
+	if decision.ClustersChosen() {
+		f.assumeTaken(before, decision.Clusters, state.Footprint())
+		told = compareDecisions(w, before, decision.Clusters)
 	}
 	if !decision.Scheduled {
 		told.Problem = fmt.Sprintf("%s (%s)", strings.TrimRight(decision.Message, "."), decision.Reason)
@@ -109,7 +109,7 @@ func (f *forecasts) of(w *workload) Workload {
 
 // hindrance says what keeps the hub from choosing clusters when it is asked, "" if
 // nothing does, and what to do about it.
-func hindrance(w *workload) (why, remedy string) {
+func hindrance(w *boundWorkload) (why, remedy string) {
 	spec := w.binding.BindingSpec()
 	switch {
 	case spec.Placement == nil:
@@ -125,14 +125,14 @@ func duplicated(p *policyv1alpha1.Placement) bool {
 	return p == nil || p.ReplicaScheduling == nil || p.ReplicaScheduling.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDuplicated
 }
 
-// take assumes that an object takes the room of what it would have more.
-func (f *forecasts) take(before, after []workv1alpha2.TargetCluster, takes binding.Footprint) {
+// assumeTaken assumes that an object takes the room of what it would have more.
+func (f *forecasts) assumeTaken(before, after []workv1alpha2.TargetCluster, takes binding.Footprint) {
 	had := map[string]workv1alpha2.TargetCluster{}
 	for _, target := range before {
 		had[target.Name] = target
 	}
 	for _, target := range after {
-		for name, amount := range takes.More(target, had[target.Name]) {
+		for name, amount := range takes.AdditionalAmounts(target, had[target.Name]) {
 			if f.assumed == nil {
 				f.assumed = map[string]view.Amounts{}
 			}
@@ -144,16 +144,16 @@ func (f *forecasts) take(before, after []workv1alpha2.TargetCluster, takes bindi
 	}
 }
 
-// outcome says what has become of an object.
-func outcome(w *workload, after readable) Workload {
-	return compared(w, w.binding.BindingSpec().Clusters, after.BindingSpec().Clusters)
+// actualMoves says what has become of an object.
+func actualMoves(w *boundWorkload, after readableBinding) WorkloadMoves {
+	return compareDecisions(w, w.binding.BindingSpec().Clusters, after.BindingSpec().Clusters)
 }
 
-// compared says what is different between two decisions.
-func compared(w *workload, before, after []workv1alpha2.TargetCluster) Workload {
+// compareDecisions says what is different between two decisions.
+func compareDecisions(w *boundWorkload, before, after []workv1alpha2.TargetCluster) WorkloadMoves {
 	version, kind := w.kind.ToAPIVersionAndKind()
-	told := Workload{
-		APIVersion: version, Kind: kind, Namespace: w.namespace, Name: w.name, Clusters: []Cluster{},
+	told := WorkloadMoves{
+		APIVersion: version, Kind: kind, Namespace: w.namespace, Name: w.name, Clusters: []ClusterChange{},
 		scales: w.binding.BindingSpec().Replicas > 0,
 	}
 	was := replicasOf(before)
@@ -161,7 +161,7 @@ func compared(w *workload, before, after []workv1alpha2.TargetCluster) Workload 
 	names := maps.Clone(was)
 	maps.Copy(names, is)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		c := Cluster{Name: name, Change: same, Before: was[name], After: is[name]}
+		c := ClusterChange{Name: name, Change: same, Before: was[name], After: is[name]}
 		_, had := was[name]
 		_, has := is[name]
 		switch {

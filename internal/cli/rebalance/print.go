@@ -10,11 +10,11 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/columns"
 )
 
-// text returns what there is to say, for people.
-func (r *Report) text(suffix string) string {
+// formatReport returns what there is to say, for people.
+func (r *WorkloadsReport) formatReport(suffix string) string {
 	var parts []string
 	for _, w := range r.Workloads {
-		parts = append(parts, w.text(r))
+		parts = append(parts, w.formatWorkload(r))
 	}
 	var b strings.Builder
 	for _, what := range r.Unread {
@@ -32,18 +32,18 @@ func (r *Report) text(suffix string) string {
 	return strings.Join(parts, "\n")
 }
 
-func (w Workload) text(r *Report) string {
+func (w WorkloadMoves) formatWorkload(r *WorkloadsReport) string {
 	var b strings.Builder
 	name := w.Name
 	if w.Namespace != "" {
 		name = w.Namespace + "/" + name
 	}
-	fmt.Fprintf(&b, "%s %s: %s\n", w.Kind, name, w.headline(r))
+	fmt.Fprintf(&b, "%s %s: %s\n", w.Kind, name, w.formatHeadline(r))
 	if w.Problem != "" {
 		fmt.Fprintf(&b, "! %s\n", w.Problem)
 	}
 	if len(w.Clusters) > 0 {
-		b.WriteString(columns.Text(w.table()))
+		b.WriteString(columns.FormatTable(w.clusterRows()))
 	}
 	for _, note := range w.Notes {
 		fmt.Fprintln(&b, note)
@@ -51,8 +51,8 @@ func (w Workload) text(r *Report) string {
 	return b.String()
 }
 
-// headline is the sum of it all.
-func (w Workload) headline(r *Report) string {
+// formatHeadline is the sum of it all.
+func (w WorkloadMoves) formatHeadline(r *WorkloadsReport) string {
 	come := 0
 	leave := 0
 	for _, c := range w.Clusters {
@@ -63,10 +63,10 @@ func (w Workload) headline(r *Report) string {
 			leave++
 		}
 	}
-	verb := pick(r.Expected, "would move", "moved")
+	verb := chooseText(r.Expected, "would move", "moved")
 	switch {
 	case w.Problem != "" && w.Moves == 0 && come+leave == 0:
-		return "it " + pick(r.Expected, "would stay", "stays") + " where it is"
+		return "it " + chooseText(r.Expected, "would stay", "stays") + " where it is"
 	case w.Moves == 0 && come+leave == 0:
 		return "nothing " + verb
 	case w.scales:
@@ -74,14 +74,14 @@ func (w Workload) headline(r *Report) string {
 		if w.Moves == 1 {
 			text = "1 replica " + verb
 		}
-		return text + clusters(come, leave)
+		return text + formatClusterCounts(come, leave)
 	default:
-		return "it " + verb + clusters(come, leave)
+		return "it " + verb + formatClusterCounts(come, leave)
 	}
 }
 
-// clusters says how many of them come and go.
-func clusters(come, leave int) string {
+// formatClusterCounts says how many of them come and go.
+func formatClusterCounts(come, leave int) string {
 	var parts []string
 	for _, each := range []struct {
 		n    int
@@ -99,13 +99,13 @@ func clusters(come, leave int) string {
 	return "; " + strings.Join(parts, ", ")
 }
 
-func (w Workload) table() [][]string {
+func (w WorkloadMoves) clusterRows() [][]string {
 	rows := [][]string{{"", "CLUSTER"}}
 	if w.scales {
 		rows[0] = append(rows[0], "REPLICAS")
 	}
 	for _, c := range w.Clusters {
-		row := []string{sign(c.Change), c.Name}
+		row := []string{changeSign(c.Change), c.Name}
 		switch {
 		case !w.scales:
 		case c.Before == c.After:
@@ -118,7 +118,7 @@ func (w Workload) table() [][]string {
 	return rows
 }
 
-func sign(change string) string {
+func changeSign(change string) string {
 	switch change {
 	case gained:
 		return "+"
@@ -131,7 +131,7 @@ func sign(change string) string {
 	}
 }
 
-func pick(is bool, one, other string) string {
+func chooseText(is bool, one, other string) string {
 	if is {
 		return one
 	}

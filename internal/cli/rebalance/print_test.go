@@ -16,10 +16,10 @@ import (
 type targets = []workv1alpha2.TargetCluster
 
 // web returns a Deployment with its binding.
-func web(replicas int32, clusters ...workv1alpha2.TargetCluster) *workload {
+func web(replicas int32, clusters ...workv1alpha2.TargetCluster) *boundWorkload {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Spec.Replicas, b.Spec.Clusters, b.Spec.Placement = replicas, clusters, &policyv1alpha1.Placement{}
-	return &workload{kind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, namespace: "shop", name: "web", binding: b}
+	return &boundWorkload{kind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, namespace: "shop", name: "web", binding: b}
 }
 
 func TestWhatBecomesOfAnObject(t *testing.T) {
@@ -48,9 +48,9 @@ func TestWhatBecomesOfAnObject(t *testing.T) {
 			want: "it would stay where it is",
 		},
 	} {
-		told := compared(web(c.replicas, c.before...), c.before, c.after)
+		told := compareDecisions(web(c.replicas, c.before...), c.before, c.after)
 		told.Problem = c.problem
-		if got := told.headline(&Report{Expected: c.expected}); told.Moves != c.moves || got != c.want {
+		if got := told.formatHeadline(&WorkloadsReport{Expected: c.expected}); told.Moves != c.moves || got != c.want {
 			t.Errorf("%s: %d replicas move, and it says %q; want %d and %q", name, told.Moves, got, c.moves, c.want)
 		}
 	}
@@ -58,9 +58,9 @@ func TestWhatBecomesOfAnObject(t *testing.T) {
 
 func TestClustersAreCompared(t *testing.T) {
 	t.Parallel()
-	told := compared(web(9), targets{{Name: "c", Replicas: 1}, {Name: "a", Replicas: 4}, {Name: "b", Replicas: 2}}, targets{{Name: "b", Replicas: 2}, {Name: "c", Replicas: 5}, {Name: "d"}})
+	told := compareDecisions(web(9), targets{{Name: "c", Replicas: 1}, {Name: "a", Replicas: 4}, {Name: "b", Replicas: 2}}, targets{{Name: "b", Replicas: 2}, {Name: "c", Replicas: 5}, {Name: "d"}})
 	want := [][]string{{"", "CLUSTER", "REPLICAS"}, {"-", "a", "4 -> 0"}, {"", "b", "2"}, {"~", "c", "1 -> 5"}, {"+", "d", "0"}}
-	if diff := cmp.Diff(want, told.table()); diff != "" {
+	if diff := cmp.Diff(want, told.clusterRows()); diff != "" {
 		t.Errorf("the table (-want +got):\n%s", diff)
 	}
 	if told.APIVersion != "apps/v1" || told.Kind != "Deployment" || told.Namespace != "shop" || told.Name != "web" {
@@ -71,25 +71,25 @@ func TestClustersAreCompared(t *testing.T) {
 func TestTheReportAsText(t *testing.T) {
 	t.Parallel()
 	before, after := targets{{Name: "a", Replicas: 2}}, targets{{Name: "b", Replicas: 2}}
-	moved := compared(web(2, before...), before, after)
+	moved := compareDecisions(web(2, before...), before, after)
 	moved.Notes = []string{"A note."}
-	stays := Workload{Kind: "ConfigMap", Name: "settings", Problem: "no cluster fits (NoClusterFit)"}
+	stays := WorkloadMoves{Kind: "ConfigMap", Name: "settings", Problem: "no cluster fits (NoClusterFit)"}
 	for name, c := range map[string]struct {
-		report Report
+		report WorkloadsReport
 		suffix string
 		want   string
 	}{
 		"what has become of it": {
-			report: Report{Workloads: []Workload{moved}, Rebalancer: "capstan-x"},
+			report: WorkloadsReport{Workloads: []WorkloadMoves{moved}, Rebalancer: "capstan-x"},
 			want: "Deployment shop/web: 2 replicas moved; 1 cluster gained, 1 cluster lost\n    CLUSTER   REPLICAS\n-   a         2 -> 0\n+   b         0 -> 2\nA note.\n" +
 				"\nworkloadrebalancer.apps.karmada.io/capstan-x created\n",
 		},
 		"what would": {
-			report: Report{Workloads: []Workload{stays}, Expected: true, Unread: []string{"clusters"}}, suffix: " (dry run)",
+			report: WorkloadsReport{Workloads: []WorkloadMoves{stays}, Expected: true, Unread: []string{"clusters"}}, suffix: " (dry run)",
 			want: "ConfigMap settings: it would stay where it is\n! no cluster fits (NoClusterFit)\n\nYou may not read clusters.\nNothing has been changed (dry run).\n",
 		},
 	} {
-		if diff := cmp.Diff(c.want, c.report.text(c.suffix)); diff != "" {
+		if diff := cmp.Diff(c.want, c.report.formatReport(c.suffix)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -103,15 +103,15 @@ func TestWhatHindersTheHub(t *testing.T) {
 	attached, held := web(1), web(1)
 	attached.binding.BindingSpec().Placement = nil
 	held.binding.BindingSpec().Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
-	for w, want := range map[*workload]string{attached: "it goes where the objects are that refer to it", held: "suspension.scheduling of its binding is set"} {
-		told := (&forecasts{}).of(w)
+	for w, want := range map[*boundWorkload]string{attached: "it goes where the objects are that refer to it", held: "suspension.scheduling of its binding is set"} {
+		told := (&forecasts{}).forecastWorkload(w)
 		if diff := cmp.Diff([]string{"It would not be rebalanced: " + want + "."}, told.Notes); diff != "" || told.remedy == "" {
 			t.Errorf("remedy %q, notes (-want +got):\n%s", told.remedy, diff)
 		}
 	}
 	foreign := web(1)
 	foreign.binding.BindingSpec().SchedulerName = "volcano"
-	if told := (&forecasts{}).of(foreign); len(told.Notes) != 1 || told.Notes[0] != `The clusters are chosen by scheduler "volcano", which is not part of the hub.` {
+	if told := (&forecasts{}).forecastWorkload(foreign); len(told.Notes) != 1 || told.Notes[0] != `The clusters are chosen by scheduler "volcano", which is not part of the hub.` {
 		t.Errorf("of another scheduler it notes %q", told.Notes)
 	}
 }

@@ -23,40 +23,40 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
-// readable is a Binding that a client knows.
-type readable interface {
+// readableBinding is a Binding that a client knows.
+type readableBinding interface {
 	workv1alpha2.Binding
 	client.Object
 }
 
-// workload is an object of the hub with its binding.
-type workload struct {
+// boundWorkload is an object of the hub with its binding.
+type boundWorkload struct {
 	kind            schema.GroupVersionKind
 	namespace, name string
-	binding         readable
+	binding         readableBinding
 }
 
 // String returns the object as people call it, such as Deployment shop/web.
-func (w *workload) String() string {
+func (w *boundWorkload) String() string {
 	if w.namespace == "" {
 		return w.kind.Kind + " " + w.name
 	}
 	return w.kind.Kind + " " + w.namespace + "/" + w.name
 }
 
-func (w *workload) reference() appsv1alpha1.ObjectReference {
+func (w *boundWorkload) objectReference() appsv1alpha1.ObjectReference {
 	version, kind := w.kind.ToAPIVersionAndKind()
 	return appsv1alpha1.ObjectReference{APIVersion: version, Kind: kind, Namespace: w.namespace, Name: w.name}
 }
 
-// find reads the bindings of the objects.
-func (c *call) find(ctx context.Context, kindName string, names []string) ([]*workload, error) {
+// findWorkloads reads the bindings of the objects.
+func (c *rebalanceCommand) findWorkloads(ctx context.Context, kindName string, names []string) ([]*boundWorkload, error) {
 	kinds, err := c.session.ConnectAny()
 	if err != nil {
 		return nil, err
 	}
 	c.reader = kinds.Client
-	if c.client, err = c.session.Connect(); err != nil {
+	if c.client, err = c.session.ConnectHub(); err != nil {
 		return nil, err
 	}
 	rebalancers := schema.GroupKind{Group: appsv1alpha1.GroupName, Kind: "WorkloadRebalancer"}
@@ -65,13 +65,13 @@ func (c *call) find(ctx context.Context, kindName string, names []string) ([]*wo
 	} else if err != nil {
 		return nil, err
 	}
-	mapping, err := kinds.Find(kindName)
+	mapping, err := kinds.FindMapping(kindName)
 	if err != nil {
 		return nil, err
 	}
-	found := make([]*workload, 0, len(names))
+	found := make([]*boundWorkload, 0, len(names))
 	for _, name := range names {
-		w := &workload{kind: mapping.GroupVersionKind, name: name}
+		w := &boundWorkload{kind: mapping.GroupVersionKind, name: name}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			w.namespace = c.session.NamespaceOf(c.namespace)
 		}
@@ -79,7 +79,7 @@ func (c *call) find(ctx context.Context, kindName string, names []string) ([]*wo
 			return nil, err
 		}
 		if w.binding == nil {
-			return nil, absent(ctx, c.reader, w)
+			return nil, explainAbsent(ctx, c.reader, w)
 		}
 		found = append(found, w)
 	}
@@ -88,14 +88,14 @@ func (c *call) find(ctx context.Context, kindName string, names []string) ([]*wo
 
 // bindingOf reads the binding of an object by the names that it may have; nil is
 // none.
-func bindingOf(ctx context.Context, c client.Reader, w *workload) (readable, error) {
+func bindingOf(ctx context.Context, c client.Reader, w *boundWorkload) (readableBinding, error) {
 	for _, name := range claims.BindingNames(w.kind, w.name) {
-		var b readable = &workv1alpha2.ResourceBinding{}
+		var b readableBinding = &workv1alpha2.ResourceBinding{}
 		if w.namespace == "" {
 			b = &workv1alpha2.ClusterResourceBinding{}
 		}
 		err := c.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, b)
-		if apierrors.IsNotFound(err) && hub.Served(err) {
+		if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
 			continue
 		}
 		if err != nil {
@@ -110,8 +110,8 @@ func bindingOf(ctx context.Context, c client.Reader, w *workload) (readable, err
 	return nil, nil //nolint:nilnil // documented
 }
 
-// absent explains that an object has no binding.
-func absent(ctx context.Context, c client.Reader, w *workload) error {
+// explainAbsent explains that an object has no binding.
+func explainAbsent(ctx context.Context, c client.Reader, w *boundWorkload) error {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(w.kind)
 	kind := strings.ToLower(w.kind.Kind)
@@ -126,23 +126,23 @@ func absent(ctx context.Context, c client.Reader, w *workload) error {
 	return exit.Next(fmt.Errorf("%s has no binding: no policy sends it to clusters", w), "\"capstan explain %s %s%s\" tells why.", kind, w.name, where)
 }
 
-// clusters reads the fleet as far as the user may.
-func (c *call) clusters(ctx context.Context) (fleet *view.Fleet, unread []string, err error) {
-	clusters, err := hub.List(ctx, c.client, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
+// readFleet reads the fleet as far as the user may.
+func (c *rebalanceCommand) readFleet(ctx context.Context) (fleet *view.Fleet, unread []string, err error) {
+	clusters, err := hub.ListAllPages(ctx, c.client, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
 	if apierrors.IsForbidden(err) {
 		return nil, []string{"ManagedClusters (which clusters would be chosen is not told here)"}, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	connections, err := hub.Connections(ctx, c.client)
+	connections, err := hub.ConnectionsByName(ctx, c.client)
 	if err != nil {
 		return nil, nil, err
 	}
 	all := make([]view.Cluster, 0, len(clusters))
 	for i := range clusters {
-		all = append(all, view.Whole(&clusters[i], connections[clusters[i].Name]))
+		all = append(all, view.FromClusterWithRoom(&clusters[i], connections[clusters[i].Name]))
 	}
-	whole := view.New(all...)
+	whole := view.NewFleet(all...)
 	return &whole, nil, nil
 }

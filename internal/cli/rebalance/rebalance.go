@@ -27,8 +27,8 @@ import (
 // many others wait.
 const defaultTimeout = 2 * time.Minute
 
-// call is one call of the command.
-type call struct {
+// rebalanceCommand is one call of the command.
+type rebalanceCommand struct {
 	session   *hub.Session
 	namespace string
 	mode      dryrun.Mode
@@ -39,12 +39,12 @@ type call struct {
 	// reader knows all kinds of the hub; client writes.
 	reader client.Reader
 	client client.WithWatch
-	steps  *progress.Steps
+	steps  *progress.StepPrinter
 }
 
-// New returns the command "rebalance".
-func New(session *hub.Session) *cobra.Command {
-	c := &call{session: session}
+// NewRebalanceCommand returns the command "rebalance".
+func NewRebalanceCommand(session *hub.Session) *cobra.Command {
+	c := &rebalanceCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "rebalance KIND NAME... [-n NAMESPACE]",
 		Short: "Choose the clusters of objects anew, to use new clusters and freed capacity",
@@ -67,7 +67,7 @@ func New(session *hub.Session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.run(cmd.Context(), kind, names)
+			return c.runRebalance(cmd.Context(), kind, names)
 		},
 	}
 	flags := cmd.Flags()
@@ -96,52 +96,52 @@ func kindAndNames(args []string) (kind string, names []string, err error) {
 	return args[0], args[1:], nil
 }
 
-func (c *call) run(ctx context.Context, kind string, names []string) error {
-	if err := c.format.Check(); err != nil {
+func (c *rebalanceCommand) runRebalance(ctx context.Context, kind string, names []string) error {
+	if err := c.format.CheckFormat(); err != nil {
 		return err
 	}
-	if err := c.mode.Check(); err != nil {
+	if err := c.mode.ValidateMode(); err != nil {
 		return err
 	}
-	c.steps = progress.New(c.session.ErrOut)
-	workloads, err := c.find(ctx, kind, names)
+	c.steps = progress.NewStepPrinter(c.session.ErrOut)
+	workloads, err := c.findWorkloads(ctx, kind, names)
 	if err != nil {
 		return err
 	}
-	fleet, unread, err := c.clusters(ctx)
+	fleet, unread, err := c.readFleet(ctx)
 	if err != nil {
 		return err
 	}
 	forecasts := forecasts{fleet: fleet, at: c.session.Clock.Now()}
-	r := &Report{Expected: true, Unread: unread, Workloads: make([]Workload, 0, len(workloads))}
+	r := &WorkloadsReport{Expected: true, Unread: unread, Workloads: make([]WorkloadMoves, 0, len(workloads))}
 	for _, w := range workloads {
-		forecast := forecasts.of(w)
-		if forecast.hindered != "" && c.mode.Changes() {
+		forecast := forecasts.forecastWorkload(w)
+		if forecast.hindered != "" && c.mode.MakesChanges() {
 			return exit.Next(fmt.Errorf("%s would not be rebalanced: %s", w, forecast.hindered), "%s", forecast.remedy)
 		}
 		r.Workloads = append(r.Workloads, forecast)
 	}
 	switch {
 	case c.mode.Skips():
-	case !c.mode.Changes():
-		if _, err := c.ask(ctx, c.mode.Client(c.client), workloads); err != nil {
+	case !c.mode.MakesChanges():
+		if _, err := c.createRebalancer(ctx, c.mode.WrapClient(c.client), workloads); err != nil {
 			return err
 		}
 	default:
-		if err := c.move(ctx, workloads, r); err != nil {
+		if err := c.moveWorkloads(ctx, workloads, r); err != nil {
 			return err
 		}
 	}
-	return c.format.Print(c.session.Out, r, func() string { return r.text(c.mode.Suffix()) })
+	return c.format.Print(c.session.Out, r, func() string { return r.formatReport(c.mode.Suffix()) })
 }
 
-// move has the clusters chosen anew, and makes the report say what has become of
+// moveWorkloads has the clusters chosen anew, and makes the report say what has become of
 // that.
-func (c *call) move(ctx context.Context, workloads []*workload, r *Report) error {
+func (c *rebalanceCommand) moveWorkloads(ctx context.Context, workloads []*boundWorkload, r *WorkloadsReport) error {
 	patience, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	var asked *appsv1alpha1.WorkloadRebalancer
-	err := c.steps.Do("Asking for new clusters", func() (err error) {
+	err := c.steps.RunStep("Asking for new clusters", func() (err error) {
 		asked, err = c.askInTime(ctx, patience, workloads)
 		return err
 	})
@@ -154,13 +154,13 @@ func (c *call) move(ctx context.Context, workloads []*workload, r *Report) error
 	}
 	r.Workloads = r.Workloads[:0]
 	r.Expected = false
-	return c.steps.Do("Waiting until the clusters are chosen", func() error {
+	return c.steps.RunStep("Waiting until the clusters are chosen", func() error {
 		for _, w := range workloads {
-			after, err := c.await(ctx, patience, w, asked.CreationTimestamp.Time)
+			after, err := c.awaitScheduled(ctx, patience, w, asked.CreationTimestamp.Time)
 			if err != nil {
 				return err
 			}
-			r.Workloads = append(r.Workloads, outcome(w, after))
+			r.Workloads = append(r.Workloads, actualMoves(w, after))
 		}
 		return nil
 	})

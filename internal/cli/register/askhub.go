@@ -39,10 +39,10 @@ var errUnknownToken = errors.New("the hub does not take the token")
 
 // askHub returns a client for the hub that has the token, once the hub takes
 // it for what it is needed for.
-func (r *registering) askHub(ctx context.Context, j *joining) (client.Client, error) {
+func (r *registerCommand) askHub(ctx context.Context, j *joinFacts) (client.Client, error) {
 	config := &rest.Config{
 		Host: j.hub.Server, BearerToken: r.token, TLSClientConfig: rest.TLSClientConfig{CAData: j.hub.CA},
-		Timeout: requestTimeout, UserAgent: "capstan/" + version.Get(),
+		Timeout: requestTimeout, UserAgent: "capstan/" + version.SemanticVersion(),
 	}
 	asks, err := newHubClient(config)
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *registering) askHub(ctx context.Context, j *joining) (client.Client, er
 	} else if err != nil {
 		return nil, fmt.Errorf("ask the hub at %s who the token is for: %w", r.address, err)
 	}
-	if bounds := boundtoken.Of(self.Status.UserInfo.Username, self.Status.UserInfo.Groups); !bounds.Allow(j.name) {
+	if bounds := boundtoken.BoundsOf(self.Status.UserInfo.Username, self.Status.UserInfo.Groups); !bounds.AllowsCluster(j.name) {
 		return nil, exit.Next(fmt.Errorf("the token is not for a cluster of the name %q; it is bound to: %s", j.name, bounds),
 			"Give the cluster such a name by --cluster-name, or get another token.")
 	}
@@ -93,7 +93,7 @@ func newHubClient(config *rest.Config) (client.Client, error) {
 }
 
 // checkHub returns why the hub has no place for the cluster.
-func (r *registering) checkHub(ctx context.Context, j *joining, uid string) error {
+func (r *registerCommand) checkHub(ctx context.Context, j *joinFacts, uid string) error {
 	cluster := &clusterv1.ManagedCluster{}
 	err := j.asks.Get(ctx, client.ObjectKey{Name: j.name}, cluster)
 	switch {
@@ -102,7 +102,7 @@ func (r *registering) checkHub(ctx context.Context, j *joining, uid string) erro
 			return err
 		}
 		j.hubURL = cluster.Annotations[fleetv1alpha1.AnnotationHubURL]
-	case apierrors.IsNotFound(err) && !hub.Served(err):
+	case apierrors.IsNotFound(err) && !hub.IsKindServed(err):
 		return &exit.Error{
 			Err:  fmt.Errorf("%s is no hub of Capstan: it does not know the kinds of one", r.address),
 			Next: "Is it the address of the hub? If the hub is only being installed, wait until its ClusterManager is Applied.", Code: exit.NoHub,
@@ -117,7 +117,7 @@ func (r *registering) checkHub(ctx context.Context, j *joining, uid string) erro
 		return fmt.Errorf("ask the hub at %s for its clusters: %w", r.address, err)
 	}
 	for i := range all.Items {
-		other := view.Of(&all.Items[i], nil)
+		other := view.FromCluster(&all.Items[i], nil)
 		switch {
 		case other.Name == j.name || other.Claimed != uid:
 		case !other.OwnsNamespace(): // whoever may ask to join can say that
@@ -132,7 +132,7 @@ func (r *registering) checkHub(ctx context.Context, j *joining, uid string) erro
 
 // checkName returns why the name is not free for the cluster with the UID.
 func checkName(cluster *clusterv1.ManagedCluster, uid string) error {
-	known := view.Of(cluster, nil).Claimed
+	known := view.FromCluster(cluster, nil).Claimed
 	switch {
 	case !cluster.DeletionTimestamp.IsZero():
 		return exit.Next(fmt.Errorf("the hub is about to forget a cluster of the name %q", cluster.Name), "Wait until it is gone, or choose another name by --cluster-name.")
@@ -143,7 +143,7 @@ func checkName(cluster *clusterv1.ManagedCluster, uid string) error {
 }
 
 // bootstrapKubeconfig returns what the agent asks the hub with.
-func (r *registering) bootstrapKubeconfig(j *joining) ([]byte, error) {
+func (r *registerCommand) bootstrapKubeconfig(j *joinFacts) ([]byte, error) {
 	c := clientcmdapi.NewConfig()
 	c.Clusters["hub"] = &clientcmdapi.Cluster{Server: j.hub.Server, CertificateAuthorityData: j.hub.CA}
 	c.AuthInfos["bootstrap"] = &clientcmdapi.AuthInfo{Token: r.token}

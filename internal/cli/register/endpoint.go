@@ -17,28 +17,28 @@ const flagEndpoint = "cluster-endpoint"
 
 // checkEndpoint returns an error for an address that the hub would not show.
 func checkEndpoint(given string) error {
-	if given == "" || shown(given) {
+	if given == "" || isShownAddress(given) {
 		return nil
 	}
 	return exit.UsageError("--%s: %q is not the address of a cluster: one looks like https://member.example.com:6443", flagEndpoint, given)
 }
 
-// shown tells whether the hub shows an address.
-func shown(address string) bool {
+// isShownAddress reports whether the hub shows an address.
+func isShownAddress(address string) bool {
 	parsed, err := url.Parse(address)
 	return err == nil && parsed.Scheme == "https" && parsed.Hostname() != "" && parsed.User == nil && parsed.RawQuery == "" && parsed.Fragment == ""
 }
 
-// endpoint returns the address of the member that the agent reports: the given one,
+// memberEndpoint returns the address of the member that the agent reports: the given one,
 // or that in its kubeconfig unless it leads somewhere else from other machines. A
 // remark says so.
-func endpoint(given, server string) (address, remark string) {
+func memberEndpoint(given, server string) (address, remark string) {
 	if given != "" {
 		return strings.TrimSuffix(given, "/"), ""
 	}
 	server = strings.TrimSuffix(server, "/")
 	why := "not one that the hub shows"
-	if shown(server) {
+	if isShownAddress(server) {
 		parsed, err := url.Parse(server)
 		if err == nil {
 			why = member.LocalAddress(parsed.Hostname())
@@ -51,8 +51,8 @@ func endpoint(given, server string) (address, remark string) {
 		"Its address as seen from elsewhere can be given by --%s.", server, why, flagEndpoint)
 }
 
-// addresses are what the agent reports as the addresses of the member.
-func addresses(endpoint string) []operatorv1.ServerURL {
+// serverURLs are what the agent reports as the addresses of the member.
+func serverURLs(endpoint string) []operatorv1.ServerURL {
 	if endpoint == "" {
 		return nil
 	}

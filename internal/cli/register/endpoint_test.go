@@ -19,7 +19,7 @@ func TestEndpoint(t *testing.T) {
 		"no TLS":                     {"", "http://member.example.com", "", "not one that the hub shows"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, remark := endpoint(test.given, test.server)
+			got, remark := memberEndpoint(test.given, test.server)
 			if got != test.want || !strings.Contains(remark, test.remark) || (remark == "") != (test.remark == "") {
 				t.Errorf("got %q and remark %q, want %q and one with %q", got, remark, test.want, test.remark)
 			}

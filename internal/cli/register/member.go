@@ -24,16 +24,16 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/takeover"
 )
 
-// install installs the operator and the agent. Each write may find what it
+// installAgent installs the operator and the agent. Each write may find what it
 // writes there already.
-func (r *registering) install(ctx context.Context, j *joining) error {
-	r.step("Waiting the necessary secret and RBAC")
+func (r *registerCommand) installAgent(ctx context.Context, j *joinFacts) error {
+	r.announceStep("Waiting the necessary secret and RBAC")
 	operator := install.KlusterletOperator()
 	if err := r.installOperator(ctx, operator); err != nil {
 		return err
 	}
-	w := r.waiter()
-	if err := w.Established(ctx, operator.CRD()); err != nil {
+	w := r.newWaiter()
+	if err := w.AwaitEstablished(ctx, operator.CRD()); err != nil {
 		return err
 	}
 	if err := r.untilSettled(ctx, w); err != nil {
@@ -50,16 +50,16 @@ func (r *registering) install(ctx context.Context, j *joining) error {
 	if objects, err = r.withoutForeign(ctx, objects); err != nil {
 		return err
 	}
-	agent, err := install.Klusterlet(install.KlusterletName, r.klusterlet(j))
+	agent, err := install.KlusterletObject(install.KlusterletName, r.klusterletSpec(j))
 	if err != nil {
 		return err
 	}
-	return install.Apply(ctx, r.client, append(objects, agent)...)
+	return install.ApplyObjects(ctx, r.client, append(objects, agent)...)
 }
 
 // untilSettled waits until the namespace of an agent that was removed a moment
 // ago is gone: what is written into it would go with it.
-func (r *registering) untilSettled(ctx context.Context, w install.Waiter) error {
+func (r *registerCommand) untilSettled(ctx context.Context, w install.Waiter) error {
 	namespace := &corev1.Namespace{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: r.namespace}, namespace); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the namespace %q: %w", r.namespace, err)
@@ -68,13 +68,13 @@ func (r *registering) untilSettled(ctx context.Context, w install.Waiter) error 
 		return nil
 	}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	return w.Gone(ctx, namespace)
+	return w.AwaitGone(ctx, namespace)
 }
 
-// klusterlet is what the agent is to be.
-func (r *registering) klusterlet(j *joining) operatorv1.KlusterletSpec {
+// klusterletSpec is what the agent is to be.
+func (r *registerCommand) klusterletSpec(j *joinFacts) operatorv1.KlusterletSpec {
 	spec := operatorv1.KlusterletSpec{
-		ClusterName: j.name, Namespace: r.namespace, ExternalServerURLs: addresses(j.endpoint),
+		ClusterName: j.name, Namespace: r.namespace, ExternalServerURLs: serverURLs(j.endpoint),
 		DeployOption: operatorv1.KlusterletDeployOption{Mode: operatorv1.InstallMode(r.agents)},
 	}
 	if r.certificateSeconds > 0 {
@@ -85,7 +85,7 @@ func (r *registering) klusterlet(j *joining) operatorv1.KlusterletSpec {
 
 // withoutForeign leaves out a namespace that somebody else made: what carries
 // our label, "unregister" removes.
-func (r *registering) withoutForeign(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (r *registerCommand) withoutForeign(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	namespace := &corev1.Namespace{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: r.namespace}, namespace)
 	switch {
@@ -99,40 +99,40 @@ func (r *registering) withoutForeign(ctx context.Context, objects []*unstructure
 
 // installOperator installs the operator, unless somebody else has: then it is
 // left as it is.
-func (r *registering) installOperator(ctx context.Context, operator install.Operator) error {
+func (r *registerCommand) installOperator(ctx context.Context, operator install.Operator) error {
 	installed, err := operator.Installed(ctx, r.client)
 	if err != nil {
 		return err
 	}
-	options := install.Options{Image: r.image, InstalledBy: install.ByRegister}
+	options := install.OperatorOptions{Image: r.image, InstalledBy: install.ByRegister}
 	if installed != nil {
 		found := install.OptionsOf(installed)
 		if found.InstalledBy != install.ByRegister {
-			fmt.Fprintf(r.session.ErrOut, "The operator %q is there already and stays as it is.\n", operator.Key())
+			fmt.Fprintf(r.session.ErrOut, "The operator %q is there already and stays as it is.\n", operator.DeploymentKey())
 			return nil
 		}
 		options.Image = cmp.Or(r.image, found.Image)
 	}
-	objects, err := operator.Objects(options)
+	objects, err := operator.RenderObjects(options)
 	if err != nil {
 		return err
 	}
-	return install.Apply(ctx, r.client, objects...)
+	return install.ApplyObjects(ctx, r.client, objects...)
 }
 
 // untilJoined waits until the hub has let the agent in and hears of it.
-func (r *registering) untilJoined(ctx context.Context, j *joining) error {
-	w := r.waiter()
-	r.step("Waiting klusterlet Deployment")
-	if err := w.Deployment(ctx, install.KlusterletOperator().Key()); err != nil {
+func (r *registerCommand) untilJoined(ctx context.Context, j *joinFacts) error {
+	w := r.newWaiter()
+	r.announceStep("Waiting klusterlet Deployment")
+	if err := w.AwaitDeployment(ctx, install.KlusterletOperator().DeploymentKey()); err != nil {
 		return err
 	}
-	r.step("Waiting to perform the TLS Bootstrap")
+	r.announceStep("Waiting to perform the TLS Bootstrap")
 	if err := r.untilLetIn(ctx, j); err != nil {
 		return err
 	}
-	r.step("Waiting to check cluster exists")
-	if err := w.Klusterlet(ctx, install.KlusterletName); err != nil {
+	r.announceStep("Waiting to check cluster exists")
+	if err := w.AwaitKlusterlet(ctx, install.KlusterletName); err != nil {
 		return err
 	}
 	if err := r.untilReady(ctx, j); err != nil {
@@ -142,12 +142,12 @@ func (r *registering) untilJoined(ctx context.Context, j *joining) error {
 }
 
 // untilLetIn waits until the agent has its certificate and the hub takes it.
-func (r *registering) untilLetIn(ctx context.Context, j *joining) error {
+func (r *registerCommand) untilLetIn(ctx context.Context, j *joinFacts) error {
 	var final error
 	next := fmt.Sprintf("The agent keeps asking, and the same command continues to wait. %q shows details.",
 		"kubectl describe klusterlet "+install.KlusterletName)
 	looks := 0
-	err := r.waiter().Until(ctx, fmt.Sprintf("cluster %q to be accepted", j.name), next, func(ctx context.Context) (bool, string, error) {
+	err := r.newWaiter().PollUntil(ctx, fmt.Sprintf("cluster %q to be accepted", j.name), next, func(ctx context.Context) (bool, string, error) {
 		agent := &operatorv1.Klusterlet{}
 		if err := r.client.Get(ctx, client.ObjectKey{Name: install.KlusterletName}, agent); err != nil {
 			return false, "", err
@@ -192,9 +192,9 @@ func joinState(agent *operatorv1.Klusterlet, name string) (joined bool, why stri
 
 // untilReady waits until the hub says that the cluster is ready. It is asked with
 // the token; if that has expired meanwhile, the agent's word has to do.
-func (r *registering) untilReady(ctx context.Context, j *joining) error {
+func (r *registerCommand) untilReady(ctx context.Context, j *joinFacts) error {
 	next := fmt.Sprintf("On the hub, %q shows details.", "capstan describe cluster "+j.name)
-	return r.waiter().Until(ctx, fmt.Sprintf("the hub to see cluster %q ready", j.name), next, func(ctx context.Context) (bool, string, error) {
+	return r.newWaiter().PollUntil(ctx, fmt.Sprintf("the hub to see cluster %q ready", j.name), next, func(ctx context.Context) (bool, string, error) {
 		cluster := &clusterv1.ManagedCluster{}
 		err := j.asks.Get(ctx, client.ObjectKey{Name: j.name}, cluster)
 		if apierrors.IsUnauthorized(err) {
@@ -203,28 +203,28 @@ func (r *registering) untilReady(ctx context.Context, j *joining) error {
 		if err != nil {
 			return false, "", err
 		}
-		state := health.Cluster(cluster)
+		state := health.ClusterReadiness(cluster)
 		return state.Ready == metav1.ConditionTrue, fmt.Sprintf("%s: %s", state.Reason, state.Message), nil
 	})
 }
 
 // untilTakenOver waits until the agent has taken over all that an agent of this
 // cluster has delivered before, as that of the hub of a Push cluster.
-func (r *registering) untilTakenOver(ctx context.Context, j *joining) error {
+func (r *registerCommand) untilTakenOver(ctx context.Context, j *joinFacts) error {
 	klusterlet := &operatorv1.Klusterlet{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: install.KlusterletName}, klusterlet); err != nil {
 		return fmt.Errorf("read Klusterlet %q: %w", install.KlusterletName, err)
 	}
 	agent := takeover.Agent{ID: string(klusterlet.UID), HubURL: j.hubURL}
-	count, err := agent.Look(ctx, r.member.Client)
-	if err != nil || count.Done() {
+	count, err := agent.CountRecords(ctx, r.member.Client)
+	if err != nil || count.IsDone() {
 		return err
 	}
-	r.step("Waiting to take over what was delivered to the cluster")
+	r.announceStep("Waiting to take over what was delivered to the cluster")
 	next := fmt.Sprintf("Keep what the hub has in the member until then: run the same command again to wait longer. On the hub, %q shows which works are stuck.",
 		"capstan get works -n "+j.name)
-	return r.waiter().Until(ctx, "the agent to take over all works", next, func(ctx context.Context) (bool, string, error) {
-		count, err := agent.Look(ctx, r.member.Client)
-		return err == nil && count.Done(), count.String(), err
+	return r.newWaiter().PollUntil(ctx, "the agent to take over all works", next, func(ctx context.Context) (bool, string, error) {
+		count, err := agent.CountRecords(ctx, r.member.Client)
+		return err == nil && count.IsDone(), count.String(), err
 	})
 }

@@ -23,8 +23,8 @@ import (
 	klusterlet "github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
-// joining is what the checks found out, and what the installation needs.
-type joining struct {
+// joinFacts is what the checks found out, and what the installation needs.
+type joinFacts struct {
 	// name is that of the member on the hub.
 	name string
 	hub  *discovery.Hub
@@ -38,39 +38,39 @@ type joining struct {
 }
 
 // preflight checks all that can be known before anything is changed.
-func (r *registering) preflight(ctx context.Context) (*joining, error) {
+func (r *registerCommand) preflight(ctx context.Context) (*joinFacts, error) {
 	who, err := r.member.Identify(ctx)
 	if err != nil {
 		return nil, err
 	}
-	name, err := nameOf(r.name, r.member.ClusterName())
+	name, err := memberName(r.name, r.member.ClusterName())
 	if err != nil {
 		return nil, err
 	}
-	if err := r.member.Explain(r.mayInstall(ctx)); err != nil {
+	if err := r.member.ExplainError(r.mayInstall(ctx)); err != nil {
 		return nil, err
 	}
 	pins, err := discovery.ParsePins(r.hashes)
 	if err != nil {
 		return nil, exit.UsageError("--discovery-token-ca-cert-hash: %w", err)
 	}
-	found, err := discovery.Find(ctx, discovery.Request{Address: r.address, Token: r.token, Pins: pins})
+	found, err := discovery.DiscoverHub(ctx, discovery.Request{Address: r.address, Token: r.token, Pins: pins})
 	if err != nil {
 		return nil, err
 	}
 	for _, hash := range found.Unpinned {
 		fmt.Fprintf(r.session.ErrOut, "Warning: the hub has a further CA, %s, which is not trusted, as its hash is not given\n", hash)
 	}
-	members, err := r.members(ctx)
+	members, err := r.listMemberships(ctx)
 	if err != nil {
-		return nil, r.member.Explain(err)
+		return nil, r.member.ExplainError(err)
 	}
 	if err := checkMember(members, membership{klusterlet: install.KlusterletName, cluster: name, hub: found.Server}); err != nil {
 		return nil, err
 	}
-	j := &joining{name: name, hub: found}
+	j := &joinFacts{name: name, hub: found}
 	var remark string
-	if j.endpoint, remark = endpoint(r.endpoint, r.member.Config.Host); remark != "" {
+	if j.endpoint, remark = memberEndpoint(r.endpoint, r.member.Config.Host); remark != "" {
 		fmt.Fprintln(r.session.ErrOut, remark)
 	}
 	if j.asks, err = r.askHub(ctx, j); err != nil {
@@ -79,8 +79,8 @@ func (r *registering) preflight(ctx context.Context) (*joining, error) {
 	return j, r.checkHub(ctx, j, who.UID)
 }
 
-// needs are the rights in the member without which there is no use in beginning.
-func needs(namespace string) []authorizationv1.ResourceAttributes {
+// requiredRights are the rights in the member without which there is no use in beginning.
+func requiredRights(namespace string) []authorizationv1.ResourceAttributes {
 	const rbac = "rbac.authorization.k8s.io"
 	return []authorizationv1.ResourceAttributes{
 		{Verb: "create", Resource: "namespaces"},
@@ -95,17 +95,17 @@ func needs(namespace string) []authorizationv1.ResourceAttributes {
 }
 
 // mayInstall returns which of the rights in the member the user lacks.
-func (r *registering) mayInstall(ctx context.Context) error {
+func (r *registerCommand) mayInstall(ctx context.Context) error {
 	reviews, err := authorizationclient.NewForConfig(r.member.Config)
 	if err != nil {
-		return fmt.Errorf("prepare the connection to %s: %w", r.member.Where(), err)
+		return fmt.Errorf("prepare the connection to %s: %w", r.member.DescribeTarget(), err)
 	}
 	var missing []string
-	for _, need := range needs(r.namespace) {
+	for _, need := range requiredRights(r.namespace) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &need}}
 		answer, err := reviews.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
-			return fmt.Errorf("ask %s what you may do there: %w", r.member.Where(), err)
+			return fmt.Errorf("ask %s what you may do there: %w", r.member.DescribeTarget(), err)
 		}
 		if !answer.Status.Allowed {
 			missing = append(missing, need.Verb+" "+strings.Trim(need.Resource+"."+need.Group, "."))
@@ -114,7 +114,7 @@ func (r *registering) mayInstall(ctx context.Context) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return exit.Next(fmt.Errorf("you may not install the agent on %s: you lack the rights to %s", r.member.Where(), strings.Join(missing, ", ")),
+	return exit.Next(fmt.Errorf("you may not install the agent on %s: you lack the rights to %s", r.member.DescribeTarget(), strings.Join(missing, ", ")),
 		"Use a kubeconfig of the member that has them; the role cluster-admin does.")
 }
 
@@ -126,9 +126,9 @@ type membership struct {
 	deleting bool
 }
 
-// members returns what the cluster is a member of already. Agents that it hosts
+// listMemberships returns what the cluster is a member of already. Agents that it hosts
 // for other clusters do not count.
-func (r *registering) members(ctx context.Context) ([]membership, error) {
+func (r *registerCommand) listMemberships(ctx context.Context) ([]membership, error) {
 	list := &operatorv1.KlusterletList{}
 	if err := r.client.List(ctx, list); apierrors.IsNotFound(err) {
 		return nil, nil // the kind is not there either
@@ -138,7 +138,7 @@ func (r *registering) members(ctx context.Context) ([]membership, error) {
 	var members []membership
 	for i := range list.Items {
 		k := &list.Items[i]
-		if klusterlet.Hosted(k) {
+		if klusterlet.IsHostedMode(k) {
 			continue
 		}
 		server, err := hubOf(ctx, r.client, klusterlet.AgentNamespace(k))

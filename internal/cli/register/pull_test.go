@@ -25,7 +25,7 @@ func TestNameOf(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := nameOf(c.wanted, c.entry)
+			got, err := memberName(c.wanted, c.entry)
 			if got != c.want || (err != nil) != (c.want == "") {
 				t.Errorf("got %q (%v), want %q", got, err, c.want)
 			}

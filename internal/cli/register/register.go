@@ -39,8 +39,8 @@ const defaultTimeout = 5 * time.Minute
 // takes a request for.
 const certificateSecondsMin = 600
 
-// registering is one call of "register".
-type registering struct {
+// registerCommand is one call of "register".
+type registerCommand struct {
 	session *hub.Session
 	mode    dryrun.Mode
 	// What the flags say.
@@ -56,9 +56,9 @@ type registering struct {
 	client client.Client
 }
 
-// NewRegister returns the command "register".
-func NewRegister(session *hub.Session) *cobra.Command {
-	r := &registering{session: session}
+// NewRegisterCommand returns the command "register".
+func NewRegisterCommand(session *hub.Session) *cobra.Command {
+	r := &registerCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "register HOST:PORT --token TOKEN --discovery-token-ca-cert-hash HASH",
 		Short: "Join this cluster to a hub that it dials (Pull)",
@@ -78,11 +78,11 @@ func NewRegister(session *hub.Session) *cobra.Command {
 		Args:              args.One("the address of the hub"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := r.check(args[0]); err != nil {
+			if err := r.checkArguments(args[0]); err != nil {
 				return err
 			}
 			r.tellWithoutEffect(cmd.Flags())
-			return r.run(cmd.Context())
+			return r.runRegister(cmd.Context())
 		},
 	}
 	cmd.Flags().StringVar(&r.token, "token", "", "Bootstrap token of the hub")
@@ -120,7 +120,7 @@ func addWithoutEffect(flags *pflag.FlagSet) {
 }
 
 // tellWithoutEffect tells about such flags.
-func (r *registering) tellWithoutEffect(flags *pflag.FlagSet) {
+func (r *registerCommand) tellWithoutEffect(flags *pflag.FlagSet) {
 	all := withoutEffect()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if flags.Changed(name) {
@@ -129,9 +129,9 @@ func (r *registering) tellWithoutEffect(flags *pflag.FlagSet) {
 	}
 }
 
-// check returns an error for arguments that make no sense.
-func (r *registering) check(address string) error {
-	if err := r.mode.Check(); err != nil {
+// checkArguments returns an error for arguments that make no sense.
+func (r *registerCommand) checkArguments(address string) error {
+	if err := r.mode.ValidateMode(); err != nil {
 		return err
 	}
 	r.address = strings.TrimSuffix(strings.TrimPrefix(address, "https://"), "/")
@@ -159,7 +159,7 @@ func (r *registering) check(address string) error {
 }
 
 // checkTrust checks what the hub and the member trust each other by.
-func (r *registering) checkTrust() error {
+func (r *registerCommand) checkTrust() error {
 	switch {
 	case r.token == "":
 		return exit.UsageError("--token is missing: \"capstan token create --print-register-command\" on the hub prints what to type")
@@ -175,9 +175,9 @@ func (r *registering) checkTrust() error {
 	return nil
 }
 
-func (r *registering) run(ctx context.Context) error {
+func (r *registerCommand) runRegister(ctx context.Context) error {
 	var err error
-	if r.member, err = member.InUse(r.session.Flags(), r.session.ErrOut); err != nil {
+	if r.member, err = member.InUse(r.session.ConfigFlags(), r.session.ErrOut); err != nil {
 		return err
 	}
 	if r.client, err = install.NewClient(r.member.Config); err != nil {
@@ -189,35 +189,37 @@ func (r *registering) run(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintln(r.session.Out, "[preflight] All pre-flight checks were passed")
-	if !r.mode.Changes() {
+	if !r.mode.MakesChanges() {
 		fmt.Fprintf(r.session.Out, "cluster(%s) would join the hub at %s%s\n", joining.name, r.address, r.mode.Suffix())
 		return nil
 	}
-	if err := r.member.Explain(r.install(ctx, joining)); err != nil {
+	if err := r.member.ExplainError(r.installAgent(ctx, joining)); err != nil {
 		return err
 	}
 	if !r.wait {
 		fmt.Fprintf(r.session.ErrOut, "The agent asks the hub now. On the hub, accept it: capstan accept %s\n", joining.name)
 		return nil
 	}
-	if err := r.member.Explain(r.untilJoined(ctx, joining)); err != nil {
+	if err := r.member.ExplainError(r.untilJoined(ctx, joining)); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.session.Out, "cluster(%s) is joined successfully\n", joining.name)
 	return nil
 }
 
-// step tells which step begins.
-func (r *registering) step(text string) { fmt.Fprintln(r.session.Out, "[klusterlet-start] "+text) }
+// announceStep tells which step begins.
+func (r *registerCommand) announceStep(text string) {
+	fmt.Fprintln(r.session.Out, "[klusterlet-start] "+text)
+}
 
-// waiter waits with the user's patience, and tells for what.
-func (r *registering) waiter() install.Waiter {
+// newWaiter waits with the user's patience, and tells for what.
+func (r *registerCommand) newWaiter() install.Waiter {
 	return install.Waiter{Client: r.client, Timeout: r.timeout, Note: func(text string) { fmt.Fprintf(r.session.ErrOut, " • %s\n", text) }}
 }
 
-// nameOf returns the name of the member on the hub: that which the user wants,
+// memberName returns the name of the member on the hub: that which the user wants,
 // or that which the kubeconfig has for it, made a DNS label.
-func nameOf(wanted, entry string) (string, error) {
+func memberName(wanted, entry string) (string, error) {
 	const nameBytesMax = validation.DNS1123LabelMaxLength
 	label := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {

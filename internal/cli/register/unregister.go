@@ -32,11 +32,11 @@ import (
 	klusterlet "github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
-// leaving is one call of "unregister".
-type leaving struct {
+// unregisterCommand is one call of "unregister".
+type unregisterCommand struct {
 	session *hub.Session
 	mode    dryrun.Mode
-	flags   member.Flags
+	flags   member.KubeconfigFlags
 	wait    time.Duration
 	force   bool
 
@@ -47,9 +47,9 @@ type leaving struct {
 	agent *operatorv1.Klusterlet
 }
 
-// NewUnregister returns the command "unregister".
-func NewUnregister(session *hub.Session) *cobra.Command {
-	l := &leaving{session: session}
+// NewUnregisterCommand returns the command "unregister".
+func NewUnregisterCommand(session *hub.Session) *cobra.Command {
+	l := &unregisterCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "unregister NAME",
 		Short: "Remove a Pull cluster from the hub",
@@ -69,8 +69,8 @@ func NewUnregister(session *hub.Session) *cobra.Command {
   # A cluster that is gone for good
   capstan unregister member1 --force`,
 		Args:              args.One("the name of the cluster"),
-		ValidArgsFunction: complete.Clusters(session),
-		RunE:              func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), args[0]) },
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return l.runUnregister(cmd.Context(), args[0]) },
 	}
 	l.flags.AddFlags(cmd.Flags())
 	cmd.Flags().DurationVar(&l.wait, "wait", defaultTimeout, "How long each step may take")
@@ -79,12 +79,12 @@ func NewUnregister(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-func (l *leaving) run(ctx context.Context, name string) error {
-	if err := l.mode.Check(); err != nil {
+func (l *unregisterCommand) runUnregister(ctx context.Context, name string) error {
+	if err := l.mode.ValidateMode(); err != nil {
 		return err
 	}
 	var err error
-	if l.hub, err = l.session.Connect(); err != nil {
+	if l.hub, err = l.session.ConnectHub(); err != nil {
 		return err
 	}
 	cluster, err := l.findCluster(ctx, name)
@@ -105,22 +105,22 @@ func (l *leaving) run(ctx context.Context, name string) error {
 		}
 	}
 	if l.member != nil {
-		if err := l.member.Explain(l.cleanMember(ctx, name)); err != nil {
+		if err := l.member.ExplainError(l.cleanMember(ctx, name)); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintf(l.session.Out, "cluster(%s) is unregistered successfully%s\n", name, l.mode.Suffix())
 	if l.member == nil {
-		fmt.Fprintf(l.session.ErrOut, "Its agent stays in the member. To remove it, too: capstan unregister %s %s\n", name, l.flags.Describe())
+		fmt.Fprintf(l.session.ErrOut, "Its agent stays in the member. To remove it, too: capstan unregister %s %s\n", name, l.flags.DescribeFlags())
 	}
 	return nil
 }
 
 // findCluster returns what the hub knows of the cluster, nil if it knows nothing.
-func (l *leaving) findCluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
+func (l *unregisterCommand) findCluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	err := l.hub.Get(ctx, client.ObjectKey{Name: name}, cluster)
-	if apierrors.IsNotFound(err) && hub.Served(err) {
+	if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -138,17 +138,17 @@ func (l *leaving) findCluster(ctx context.Context, name string) (*clusterv1.Mana
 }
 
 // findMember connects with the member and makes sure that it is the right one.
-func (l *leaving) findMember(ctx context.Context, name string, cluster *clusterv1.ManagedCluster) error {
+func (l *unregisterCommand) findMember(ctx context.Context, name string, cluster *clusterv1.ManagedCluster) error {
 	var err error
-	if l.member, err = l.flags.Connect(l.session.ErrOut); err != nil {
+	if l.member, err = l.flags.ConnectMember(l.session.ErrOut); err != nil {
 		return err
 	}
 	who, err := l.member.Identify(ctx)
 	if err != nil {
 		return err
 	}
-	if known := view.Of(cluster, nil).Claimed; known != "" && known != who.UID {
-		return exit.Next(fmt.Errorf("%s is another cluster than the one that the hub knows as %q", l.member.Where(), name),
+	if known := view.FromCluster(cluster, nil).Claimed; known != "" && known != who.UID {
+		return exit.Next(fmt.Errorf("%s is another cluster than the one that the hub knows as %q", l.member.DescribeTarget(), name),
 			"Choose the right member by --cluster-kubeconfig and --cluster-context.")
 	}
 	if l.client, err = install.NewClient(l.member.Config); err != nil {
@@ -158,17 +158,17 @@ func (l *leaving) findMember(ctx context.Context, name string, cluster *clusterv
 	if err := l.client.List(ctx, list); apierrors.IsNotFound(err) {
 		return nil // the kind is not there either
 	} else if err != nil {
-		return l.member.Explain(fmt.Errorf("list Klusterlets: %w", err))
+		return l.member.ExplainError(fmt.Errorf("list Klusterlets: %w", err))
 	}
 	var others []error
 	for i := range list.Items {
 		k := &list.Items[i]
 		switch {
-		case klusterlet.Hosted(k):
+		case klusterlet.IsHostedMode(k):
 		case k.Spec.ClusterName == name:
 			l.agent = k
 		default:
-			others = append(others, fmt.Errorf("%s is cluster %q of its hub, not %q", l.member.Where(), k.Spec.ClusterName, name))
+			others = append(others, fmt.Errorf("%s is cluster %q of its hub, not %q", l.member.DescribeTarget(), k.Spec.ClusterName, name))
 		}
 	}
 	if l.agent == nil && len(others) > 0 {
@@ -179,22 +179,22 @@ func (l *leaving) findMember(ctx context.Context, name string, cluster *clusterv
 
 // leaveHub lets the hub forget the cluster. The hub waits meanwhile until the
 // agent has removed what works have delivered.
-func (l *leaving) leaveHub(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+func (l *unregisterCommand) leaveHub(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	name := cluster.Name
 	if !l.mode.Skips() {
-		if err := l.forget(ctx, cluster); err != nil {
+		if err := l.deleteFromHub(ctx, cluster); err != nil {
 			return err
 		}
 	}
-	l.say("managedcluster.cluster.open-cluster-management.io/%s deleted", name)
-	if !l.mode.Changes() {
+	l.printChange("managedcluster.cluster.open-cluster-management.io/%s deleted", name)
+	if !l.mode.MakesChanges() {
 		return nil
 	}
 	next := "Nothing has to be undone: the same command goes on from there."
 	if !l.force {
 		next += fmt.Sprintf(" If the member does not come back: capstan unregister %s --force", name)
 	}
-	return l.waiter(l.hub).Until(ctx, fmt.Sprintf("the hub to forget cluster %q", name), next, func(ctx context.Context) (bool, string, error) {
+	return l.newWaiter(l.hub).PollUntil(ctx, fmt.Sprintf("the hub to forget cluster %q", name), next, func(ctx context.Context) (bool, string, error) {
 		err := l.hub.Get(ctx, client.ObjectKey{Name: name}, cluster)
 		if apierrors.IsNotFound(err) {
 			return true, "", nil
@@ -209,9 +209,9 @@ func (l *leaving) leaveHub(ctx context.Context, cluster *clusterv1.ManagedCluste
 	})
 }
 
-// forget deletes a cluster on the hub.
-func (l *leaving) forget(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	write := l.mode.Client(l.hub)
+// deleteFromHub deletes a cluster on the hub.
+func (l *unregisterCommand) deleteFromHub(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+	write := l.mode.WrapClient(l.hub)
 	if err := write.Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete cluster %q on the hub: %w", cluster.Name, err)
 	}
@@ -223,24 +223,24 @@ func (l *leaving) forget(ctx context.Context, cluster *clusterv1.ManagedCluster)
 
 // cleanMember removes from the member what "register" installed there, and what
 // the hub had there if the cluster was a Push cluster before.
-func (l *leaving) cleanMember(ctx context.Context, name string) error {
+func (l *unregisterCommand) cleanMember(ctx context.Context, name string) error {
 	operator := install.KlusterletOperator()
-	w := l.waiter(l.client)
+	w := l.newWaiter(l.client)
 	namespace := operatorv1.DefaultAgentNamespace
 	if l.agent != nil {
 		namespace = klusterlet.AgentNamespace(l.agent)
-		l.agent.SetGroupVersionKind(operator.Kind())
-		if l.mode.Changes() {
-			if err := install.Delete(ctx, l.client, l.agent); err != nil {
+		l.agent.SetGroupVersionKind(operator.InstanceKind())
+		if l.mode.MakesChanges() {
+			if err := install.DeleteObject(ctx, l.client, l.agent); err != nil {
 				return err
 			}
-			if err := w.Gone(ctx, l.agent); err != nil {
+			if err := w.AwaitGone(ctx, l.agent); err != nil {
 				return err
 			}
 		}
-		l.say("klusterlet.operator.open-cluster-management.io/%s deleted", l.agent.Name)
+		l.printChange("klusterlet.operator.open-cluster-management.io/%s deleted", l.agent.Name)
 	}
-	if err := l.removeOperator(ctx, operator, w); err != nil || !l.mode.Changes() {
+	if err := l.removeOperator(ctx, operator, w); err != nil || !l.mode.MakesChanges() {
 		return err
 	}
 	if err := l.removeNamespace(ctx, namespace, w); err != nil {
@@ -254,25 +254,25 @@ func (l *leaving) cleanMember(ctx context.Context, name string) error {
 
 // removePush removes the account that the hub had in the member, with all of its
 // rights.
-func (l *leaving) removePush(ctx context.Context, name string) error {
+func (l *unregisterCommand) removePush(ctx context.Context, name string) error {
 	push, err := member.PushOf(ctx, l.hub, name, "")
 	if err != nil {
 		return err
 	}
-	remains, err := push.Remains(ctx, l.member.Client)
+	remains, err := push.ListRemains(ctx, l.member.Client)
 	if err != nil || len(remains) == 0 {
 		return err
 	}
-	if err := member.Remove(ctx, l.member.Client, remains); err != nil {
+	if err := member.RemoveRemains(ctx, l.member.Client, remains); err != nil {
 		return err
 	}
-	l.say("account of the hub deleted")
+	l.printChange("account of the hub deleted")
 	return nil
 }
 
 // nameLeftovers tells which definitions stay: others may have objects of these
 // kinds, which would go with them.
-func (l *leaving) nameLeftovers(ctx context.Context) error {
+func (l *unregisterCommand) nameLeftovers(ctx context.Context) error {
 	definitions, err := config.SpokeCRDs()
 	if err != nil {
 		return err
@@ -294,7 +294,7 @@ func (l *leaving) nameLeftovers(ctx context.Context) error {
 
 // removeOperator removes the operator if "register" installed it and no
 // Klusterlet needs it any more.
-func (l *leaving) removeOperator(ctx context.Context, operator install.Operator, w install.Waiter) error {
+func (l *unregisterCommand) removeOperator(ctx context.Context, operator install.Operator, w install.Waiter) error {
 	installed, err := operator.Installed(ctx, l.client)
 	if err != nil || installed == nil {
 		return err
@@ -304,24 +304,24 @@ func (l *leaving) removeOperator(ctx context.Context, operator install.Operator,
 	case err != nil:
 		return err
 	case install.OptionsOf(installed).InstalledBy != install.ByRegister:
-		fmt.Fprintf(l.session.ErrOut, "The operator %q stays, as \"capstan register\" has not installed it.\n", operator.Key())
+		fmt.Fprintf(l.session.ErrOut, "The operator %q stays, as \"capstan register\" has not installed it.\n", operator.DeploymentKey())
 		return nil
-	case len(instances) > 0 && l.mode.Changes():
-		fmt.Fprintf(l.session.ErrOut, "The operator %q stays, as it is needed for Klusterlet %v.\n", operator.Key(), instances)
+	case len(instances) > 0 && l.mode.MakesChanges():
+		fmt.Fprintf(l.session.ErrOut, "The operator %q stays, as it is needed for Klusterlet %v.\n", operator.DeploymentKey(), instances)
 		return nil
 	}
-	if l.mode.Changes() {
-		if err := operator.Remove(ctx, l.client, w); err != nil {
+	if l.mode.MakesChanges() {
+		if err := operator.RemoveOperator(ctx, l.client, w); err != nil {
 			return err
 		}
 	}
-	l.say("operator %s deleted", operator.Key())
+	l.printChange("operator %s deleted", operator.DeploymentKey())
 	return nil
 }
 
 // removeNamespace removes the namespace of the agent, if an installation that
 // was interrupted made it and no operator came to take care of it.
-func (l *leaving) removeNamespace(ctx context.Context, name string, w install.Waiter) error {
+func (l *unregisterCommand) removeNamespace(ctx context.Context, name string, w install.Waiter) error {
 	namespace := &corev1.Namespace{}
 	err := l.client.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if apierrors.IsNotFound(err) {
@@ -335,20 +335,20 @@ func (l *leaving) removeNamespace(ctx context.Context, name string, w install.Wa
 		return nil
 	}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := install.Delete(ctx, l.client, namespace); err != nil {
+	if err := install.DeleteObject(ctx, l.client, namespace); err != nil {
 		return err
 	}
-	if err := w.Gone(ctx, namespace); err != nil {
+	if err := w.AwaitGone(ctx, namespace); err != nil {
 		return err
 	}
-	l.say("namespace/%s deleted", name)
+	l.printChange("namespace/%s deleted", name)
 	return nil
 }
 
-func (l *leaving) say(format string, args ...any) {
+func (l *unregisterCommand) printChange(format string, args ...any) {
 	fmt.Fprintf(l.session.Out, format+l.mode.Suffix()+"\n", args...)
 }
 
-func (l *leaving) waiter(c client.Client) install.Waiter {
+func (l *unregisterCommand) newWaiter(c client.Client) install.Waiter {
 	return install.Waiter{Client: c, Timeout: l.wait, Note: func(text string) { fmt.Fprintf(l.session.ErrOut, " • %s\n", text) }}
 }

@@ -21,29 +21,29 @@ import (
 // do with the acceptance of a cluster.
 const labelAddOn = "open-cluster-management.io/addon-name"
 
-// Ready is a request that may be approved.
-type Ready struct {
+// ReadyRequest is a request that may be approved.
+type ReadyRequest struct {
 	Request *certificatesv1.CertificateSigningRequest
 	// Agent is the name of the agent that it is for, Key the fingerprint of its public
 	// key. Whoever may ask can choose any name, so that only the key tells agents apart.
 	Agent, Key string
 }
 
-// Refused is a request that must not be approved.
-type Refused struct {
+// RefusedRequest is a request that must not be approved.
+type RefusedRequest struct {
 	Request *certificatesv1.CertificateSigningRequest
 	// Why is a sentence for the administrator.
 	Why string
 }
 
-// Sorted are the requests of one cluster that matter for its acceptance. All are
+// SortedRequests are the requests of one cluster that matter for its acceptance. All are
 // in the order of their age, the oldest first.
-type Sorted struct {
+type SortedRequests struct {
 	// Ready wait for an administrator, and are in order.
-	Ready []Ready
+	Ready []ReadyRequest
 	// Refused wait, too, but ask for something else than the certificate of one
 	// agent of this cluster, or are not from who they say.
-	Refused []Refused
+	Refused []RefusedRequest
 	// Renewals wait for the hub, which approves them by itself.
 	Renewals []*certificatesv1.CertificateSigningRequest
 	// Approved have been approved before.
@@ -51,8 +51,8 @@ type Sorted struct {
 }
 
 // Sort sorts the requests that carry the label of the cluster.
-func Sort(cluster string, all []certificatesv1.CertificateSigningRequest) Sorted {
-	var sorted Sorted
+func Sort(cluster string, all []certificatesv1.CertificateSigningRequest) SortedRequests {
+	var sorted SortedRequests
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b certificatesv1.CertificateSigningRequest) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -61,56 +61,56 @@ func Sort(cluster string, all []certificatesv1.CertificateSigningRequest) Sorted
 		request := &all[i]
 		switch {
 		case request.Labels[clusterv1.LabelClusterName] != cluster:
-		case has(request, certificatesv1.CertificateApproved):
+		case hasCondition(request, certificatesv1.CertificateApproved):
 			sorted.Approved = append(sorted.Approved, request)
-		case Pending(request):
-			sorted.pending(cluster, request)
+		case IsPending(request):
+			sorted.sortPending(cluster, request)
 		}
 	}
 	return sorted
 }
 
-func (s *Sorted) pending(cluster string, request *certificatesv1.CertificateSigningRequest) {
+func (s *SortedRequests) sortPending(cluster string, request *certificatesv1.CertificateSigningRequest) {
 	// The administrator is about to accept the cluster, so it is judged as if
 	// that had happened.
-	decision := policy.Decide(policy.Request{
+	decision := policy.DecideRequest(policy.SigningRequest{
 		SignerName: request.Spec.SignerName, Usages: request.Spec.Usages,
 		Username: request.Spec.Username, Groups: request.Spec.Groups, PEM: request.Spec.Request,
 		ClusterLabel: cluster, AddOnLabel: request.Labels[labelAddOn],
-	}, policy.Cluster{Exists: true, Accepted: true}, policy.Automatic{})
+	}, policy.ClusterFacts{Exists: true, Accepted: true}, policy.AutoApproval{})
 	switch decision.Verdict {
 	case policy.Leave:
-		s.Ready = append(s.Ready, Ready{Request: request, Agent: decision.Agent, Key: decision.Key})
+		s.Ready = append(s.Ready, ReadyRequest{Request: request, Agent: decision.Agent, Key: decision.Key})
 	case policy.Approve:
-		s.approvable(request, decision)
+		s.sortApprovable(request, decision)
 	case policy.Refuse, policy.Wait:
-		s.Refused = append(s.Refused, Refused{Request: request, Why: decision.Message})
+		s.Refused = append(s.Refused, RefusedRequest{Request: request, Why: decision.Message})
 	case policy.Ignore:
 	}
 }
 
-// approvable sorts a request that the hub approves by itself. A first one that
+// sortApprovable sorts a request that the hub approves by itself. A first one that
 // still waits was left to the administrator for a reason that the hub knows.
-func (s *Sorted) approvable(request *certificatesv1.CertificateSigningRequest, decision policy.Decision) {
+func (s *SortedRequests) sortApprovable(request *certificatesv1.CertificateSigningRequest, decision policy.RequestDecision) {
 	if decision.Kind == policy.Renewal {
 		s.Renewals = append(s.Renewals, request)
 		return
 	}
-	s.Ready = append(s.Ready, Ready{Request: request, Agent: decision.Agent, Key: decision.Key})
+	s.Ready = append(s.Ready, ReadyRequest{Request: request, Agent: decision.Agent, Key: decision.Key})
 }
 
-// Ours tells whether the request is one of an agent for its certificate on the
+// IsAgentRequest reports whether the request is one of an agent for its certificate on the
 // hub, and not one of an add-on or for another signer.
-func Ours(request *certificatesv1.CertificateSigningRequest) bool {
+func IsAgentRequest(request *certificatesv1.CertificateSigningRequest) bool {
 	return request.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName && request.Labels[labelAddOn] == ""
 }
 
-// Pending tells whether nobody has decided about the request yet.
-func Pending(request *certificatesv1.CertificateSigningRequest) bool {
-	return !has(request, certificatesv1.CertificateApproved) && !has(request, certificatesv1.CertificateDenied) &&
-		!has(request, certificatesv1.CertificateFailed)
+// IsPending reports whether nobody has decided about the request yet.
+func IsPending(request *certificatesv1.CertificateSigningRequest) bool {
+	return !hasCondition(request, certificatesv1.CertificateApproved) && !hasCondition(request, certificatesv1.CertificateDenied) &&
+		!hasCondition(request, certificatesv1.CertificateFailed)
 }
 
-func has(request *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {
+func hasCondition(request *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {
 	return slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind })
 }

@@ -22,8 +22,8 @@ const addOn = "open-cluster-management.io/addon-name"
 // asked returns a request in PEM for agent one of the cluster, and the fingerprint of its key.
 func asked(t *testing.T, cluster string) (request []byte, key string) {
 	t.Helper()
-	request, public := agentrequest.New(t, cluster, "one")
-	return request, policy.Fingerprint(public)
+	request, public := agentrequest.NewRequest(t, cluster, "one")
+	return request, policy.KeyFingerprint(public)
 }
 
 // first is the first request of an agent of east, which is in order; changed by the function.
@@ -61,12 +61,12 @@ func renewing(cluster string) func(*certificatesv1.CertificateSigningRequest) {
 }
 
 // places returns where a request of the name is.
-func places(sorted requests.Sorted, name string) []string {
+func places(sorted requests.SortedRequests, name string) []string {
 	var found []string
 	is := func(r *certificatesv1.CertificateSigningRequest) bool { return r.Name == name }
 	for place, there := range map[string]bool{
-		"ready":    slices.ContainsFunc(sorted.Ready, func(r requests.Ready) bool { return is(r.Request) }),
-		"refused":  slices.ContainsFunc(sorted.Refused, func(r requests.Refused) bool { return is(r.Request) && r.Why != "" }),
+		"ready":    slices.ContainsFunc(sorted.Ready, func(r requests.ReadyRequest) bool { return is(r.Request) }),
+		"refused":  slices.ContainsFunc(sorted.Refused, func(r requests.RefusedRequest) bool { return is(r.Request) && r.Why != "" }),
 		"renewal":  slices.ContainsFunc(sorted.Renewals, is),
 		"approved": slices.ContainsFunc(sorted.Approved, is),
 	} {
@@ -150,7 +150,7 @@ func TestOnlyTheRequestOfAnAgentIsOurs(t *testing.T) {
 		r, _ := first(t, "it", func(r *certificatesv1.CertificateSigningRequest) {
 			r.Spec.SignerName, r.Labels[addOn] = c.signer, c.addOn
 		})
-		if got := requests.Ours(&r); got != c.want {
+		if got := requests.IsAgentRequest(&r); got != c.want {
 			t.Errorf("%s: ours is %t", name, got)
 		}
 	}

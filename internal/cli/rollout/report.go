@@ -14,8 +14,8 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
-// Report is how far a rollout is. Its fields are stable.
-type Report struct {
+// StatusReport is how far a rollout is. Its fields are stable.
+type StatusReport struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	// Change is what the command has done.
@@ -38,7 +38,7 @@ type Report struct {
 	Next string `json:"next,omitempty"`
 }
 
-func (r *Report) fill(of object) {
+func (r *StatusReport) fillStatus(of rolloutObject) {
 	spec := of.RolloutSpec()
 	status := of.RolloutStatus()
 	if p := spec.Policy; p != nil {
@@ -62,12 +62,12 @@ func (r *Report) fill(of object) {
 		r.Message = c.Message
 	}
 	if !r.Outdated {
-		r.Next = next(r.Reason, of)
+		r.Next = nextStep(r.Reason, of)
 	}
 }
 
-// next says what to do about a rollout that does not go on by itself.
-func next(reason string, of object) string {
+// nextStep says what to do about a rollout that does not go on by itself.
+func nextStep(reason string, of rolloutObject) string {
 	where := of.GetName()
 	if of.GetNamespace() != "" {
 		where += " -n " + of.GetNamespace()
@@ -86,8 +86,8 @@ func next(reason string, of object) string {
 	}
 }
 
-// text returns the report for people.
-func (r *Report) text() string {
+// formatReport returns the report for people.
+func (r *StatusReport) formatReport() string {
 	var b strings.Builder
 	name := r.Name
 	if r.Namespace != "" {
@@ -106,7 +106,7 @@ func (r *Report) text() string {
 		if r.Group != "" {
 			group = "group " + r.Group
 		}
-		fmt.Fprintf(&b, "Stage %s (%s), %s\n", r.Stage, group, objects(r.Objects))
+		fmt.Fprintf(&b, "Stage %s (%s), %s\n", r.Stage, group, formatObjectCount(r.Objects))
 		c := r.Clusters
 		fmt.Fprintf(&b, "Clusters: %d, of which %d have the change: %d healthy, %d progressing, %d failed\n", c.Total, c.Updated, c.Healthy, c.Progressing, c.Failed)
 	}
@@ -118,13 +118,13 @@ func (r *Report) text() string {
 	return b.String()
 }
 
-func objects(n int32) string {
+func formatObjectCount(n int32) string {
 	if n == 1 {
 		return "1 object"
 	}
 	return fmt.Sprintf("%d objects", n)
 }
 
-func is(conditions []metav1.Condition, condition string) bool {
+func isConditionTrue(conditions []metav1.Condition, condition string) bool {
 	return meta.IsStatusConditionTrue(conditions, condition)
 }

@@ -38,9 +38,9 @@ func TestTheReportSaysWhatToDo(t *testing.T) {
 			"Change what is sent; \"capstan rollout resume web -n shop\" rolls the same out once more.\n",
 		fleetv1alpha1.PropagationRolloutReasonRollingOut: "Rollout shop/web of policy web: revision 3, RollingOut\n" + head,
 	} {
-		r := &Report{Namespace: "shop", Name: "web"}
-		r.fill(rollout(reason, metav1.ConditionFalse))
-		if diff := cmp.Diff(want, r.text()); diff != "" {
+		r := &StatusReport{Namespace: "shop", Name: "web"}
+		r.fillStatus(rollout(reason, metav1.ConditionFalse))
+		if diff := cmp.Diff(want, r.formatReport()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", reason, diff)
 		}
 	}

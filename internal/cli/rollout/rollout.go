@@ -24,22 +24,22 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/output"
 )
 
-// call is one call of a command.
-type call struct {
+// rolloutCommand is one call of a command.
+type rolloutCommand struct {
 	session   *hub.Session
 	namespace string
 	wide      bool // it is a ClusterPropagationRollout
 	format    output.Format
 }
 
-// object is a rollout that clients know.
-type object interface {
+// rolloutObject is a rollout that clients know.
+type rolloutObject interface {
 	fleetv1alpha1.Rollout
 	client.Object
 }
 
-// New returns the command "rollout".
-func New(session *hub.Session) *cobra.Command {
+// NewRolloutCommand returns the command "rollout".
+func NewRolloutCommand(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout COMMAND",
 		Short: "Look at staged rollouts of policies and objects, pause, resume and undo them",
@@ -58,8 +58,8 @@ func New(session *hub.Session) *cobra.Command {
 }
 
 func newStatus(session *hub.Session) *cobra.Command {
-	c := &call{session: session}
-	return c.command(&cobra.Command{
+	c := &rolloutCommand{session: session}
+	return c.completeCommand(&cobra.Command{
 		Use:   "status NAME [-n NAMESPACE]",
 		Short: "Say how far a rollout is, and why it does not go on",
 		Long: "Says whose turn it is, how many clusters have the latest change and how they are with it, and what to do if the rollout has stopped. " +
@@ -72,13 +72,13 @@ func newStatus(session *hub.Session) *cobra.Command {
 }
 
 func newPause(session *hub.Session) *cobra.Command {
-	c := &call{session: session}
-	return c.command(&cobra.Command{
+	c := &rolloutCommand{session: session}
+	return c.completeCommand(&cobra.Command{
 		Use:     "pause NAME [-n NAMESPACE]",
 		Short:   "Keep changes from clusters that do not have them yet",
 		Long:    "Sets spec.paused of a rollout. Clusters that have a change keep it, and scaling goes on.",
 		Example: `  capstan rollout pause web -n shop`,
-	}, func(r object) (string, error) {
+	}, func(r rolloutObject) (string, error) {
 		if r.RolloutSpec().Paused {
 			return "already paused", nil
 		}
@@ -88,13 +88,13 @@ func newPause(session *hub.Session) *cobra.Command {
 }
 
 func newResume(session *hub.Session) *cobra.Command {
-	c := &call{session: session}
-	return c.command(&cobra.Command{
+	c := &rolloutCommand{session: session}
+	return c.completeCommand(&cobra.Command{
 		Use:     "resume NAME [-n NAMESPACE]",
 		Short:   "Let a rollout go on that is paused or undone",
 		Long:    "Takes spec.paused and spec.undo of a rollout back: the latest change goes to the clusters that do not have it, group by group.",
 		Example: `  capstan rollout resume web -n shop`,
-	}, func(r object) (string, error) {
+	}, func(r rolloutObject) (string, error) {
 		spec := r.RolloutSpec()
 		if !spec.Paused && spec.Undo == nil {
 			return "neither paused nor undone", nil
@@ -106,8 +106,8 @@ func newResume(session *hub.Session) *cobra.Command {
 }
 
 func newUndo(session *hub.Session) *cobra.Command {
-	c := &call{session: session}
-	return c.command(&cobra.Command{
+	c := &rolloutCommand{session: session}
+	return c.completeCommand(&cobra.Command{
 		Use:   "undo NAME [-n NAMESPACE]",
 		Short: "Take a change back that has not reached all clusters",
 		Long: "Sets spec.undo of a rollout: clusters that have the latest change get at once what all clusters had last. The objects and policies on " +
@@ -117,7 +117,7 @@ func newUndo(session *hub.Session) *cobra.Command {
 	}, undo)
 }
 
-func undo(r object) (string, error) {
+func undo(r rolloutObject) (string, error) {
 	spec := r.RolloutSpec()
 	status := r.RolloutStatus()
 	switch {
@@ -125,19 +125,19 @@ func undo(r object) (string, error) {
 		return "", exit.Next(errors.New("nothing has been rolled out yet"), "\"capstan rollout status %s\" says why.", r.GetName())
 	case spec.Undo != nil && *spec.Undo >= status.Revision:
 		return "spec.undo says so already", nil
-	case is(status.Conditions, fleetv1alpha1.PropagationRolloutConditionComplete):
+	case isConditionTrue(status.Conditions, fleetv1alpha1.PropagationRolloutConditionComplete):
 		return "", exit.Next(errors.New("all clusters have the latest change: there is nothing to undo"), "Change the object or the policy instead; that is rolled out in turn.")
 	}
 	spec.Undo = new(status.Revision)
 	return fmt.Sprintf("revision %d is taken back where clusters had something before", status.Revision), nil
 }
 
-// command completes a command that changes a rollout, or only says how it is if
+// completeCommand completes a command that changes a rollout, or only says how it is if
 // change is nil.
-func (c *call) command(cmd *cobra.Command, change func(object) (string, error)) *cobra.Command {
+func (c *rolloutCommand) completeCommand(cmd *cobra.Command, change func(rolloutObject) (string, error)) *cobra.Command {
 	cmd.Args = args.One("the name of the rollout")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0], change) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.runRollout(cmd.Context(), args[0], change) }
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "Namespace of the rollout (default: that of the kubeconfig's context)")
 	cmd.Flags().BoolVar(&c.wide, "cluster-scoped", false, "It is a ClusterPropagationRollout")
 	c.format.AddFlag(cmd)
@@ -146,8 +146,8 @@ func (c *call) command(cmd *cobra.Command, change func(object) (string, error)) 
 	return cmd
 }
 
-func (c *call) run(ctx context.Context, name string, change func(object) (string, error)) error {
-	if err := c.format.Check(); err != nil {
+func (c *rolloutCommand) runRollout(ctx context.Context, name string, change func(rolloutObject) (string, error)) error {
+	if err := c.format.CheckFormat(); err != nil {
 		return err
 	}
 	if c.wide && c.namespace != "" {
@@ -158,20 +158,20 @@ func (c *call) run(ctx context.Context, name string, change func(object) (string
 		return err
 	}
 	to := kinds.Client
-	r := object(&fleetv1alpha1.PropagationRollout{})
+	r := rolloutObject(&fleetv1alpha1.PropagationRollout{})
 	key := client.ObjectKey{Namespace: c.namespace, Name: name}
 	switch {
 	case c.wide:
 		r = &fleetv1alpha1.ClusterPropagationRollout{}
 	case key.Namespace == "":
-		key.Namespace = cmp.Or(c.session.Namespace(), metav1.NamespaceDefault)
+		key.Namespace = cmp.Or(c.session.ContextNamespace(), metav1.NamespaceDefault)
 	}
 	if err := to.Get(ctx, key, r); err != nil {
-		return c.absent(err, key)
+		return c.explainAbsent(err, key)
 	}
-	report := &Report{Namespace: key.Namespace, Name: name}
+	report := &StatusReport{Namespace: key.Namespace, Name: name}
 	if change != nil {
-		before := r.DeepCopyObject().(object) //nolint:forcetypeassert // it is one
+		before := r.DeepCopyObject().(rolloutObject) //nolint:forcetypeassert // it is one
 		if report.Change, err = change(r); err != nil {
 			return err
 		}
@@ -179,14 +179,14 @@ func (c *call) run(ctx context.Context, name string, change func(object) (string
 			return fmt.Errorf("changing the rollout %q: %w", name, err)
 		}
 	}
-	report.fill(r)
-	return c.format.Print(c.session.Out, report, report.text)
+	report.fillStatus(r)
+	return c.format.Print(c.session.Out, report, report.formatReport)
 }
 
-// absent explains that a rollout cannot be read.
-func (c *call) absent(err error, key client.ObjectKey) error {
+// explainAbsent explains that a rollout cannot be read.
+func (c *rolloutCommand) explainAbsent(err error, key client.ObjectKey) error {
 	switch {
-	case !apierrors.IsNotFound(err) || !hub.Served(err):
+	case !apierrors.IsNotFound(err) || !hub.IsKindServed(err):
 		return err
 	case c.wide:
 		return exit.Next(fmt.Errorf("there is no ClusterPropagationRollout %q", key.Name), "\"kubectl get clusterpropagationrollouts\" lists those that there are.")

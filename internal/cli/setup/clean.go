@@ -36,8 +36,8 @@ const (
 	namesMax = 10
 )
 
-// cleaning is one call of "clean".
-type cleaning struct {
+// cleanCommand is one call of "clean".
+type cleanCommand struct {
 	session     *hub.Session
 	mode        dryrun.Mode
 	allClusters bool
@@ -47,12 +47,12 @@ type cleaning struct {
 	// isDedicated asks for the removal of a dedicated hub; deleteData includes what
 	// it has stored.
 	isDedicated, deleteData bool
-	dedicated               dedication
+	dedicated               dedicatedHub
 }
 
-// NewClean returns the command "clean".
-func NewClean(session *hub.Session) *cobra.Command {
-	c := &cleaning{session: session}
+// NewCleanCommand returns the command "clean".
+func NewCleanCommand(session *hub.Session) *cobra.Command {
+	c := &cleanCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove the hub from a cluster",
@@ -87,7 +87,7 @@ func NewClean(session *hub.Session) *cobra.Command {
 				return exit.UsageError("--%s needs --%s", name, flagDedicated)
 			}
 		}
-		return c.run(cmd.Context())
+		return c.runClean(cmd.Context())
 	}
 	flags.BoolVar(&c.isDedicated, flagDedicated, false, "Remove a dedicated hub from its host")
 	flags.StringVar(&c.dedicated.name, flagName, install.DedicatedName, "Name of the dedicated hub")
@@ -101,8 +101,8 @@ func NewClean(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-func (c *cleaning) run(ctx context.Context) error {
-	if err := c.mode.Check(); err != nil {
+func (c *cleanCommand) runClean(ctx context.Context) error {
+	if err := c.mode.ValidateMode(); err != nil {
 		return err
 	}
 	if err := c.mayBeDedicated(); err != nil {
@@ -113,13 +113,13 @@ func (c *cleaning) run(ctx context.Context) error {
 		return err
 	}
 	if c.isDedicated {
-		return c.session.Explain(c.cleanDedicated(ctx, s))
+		return c.session.ExplainError(c.cleanDedicated(ctx, s))
 	}
-	return c.session.Explain(c.clean(ctx, s))
+	return c.session.ExplainError(c.cleanHub(ctx, s))
 }
 
-func (c *cleaning) clean(ctx context.Context, s *site) error {
-	found, err := look(ctx, s.read, install.ClusterManagerOperator())
+func (c *cleanCommand) cleanHub(ctx context.Context, s *clusterSite) error {
+	found, err := readSituation(ctx, s.read, install.ClusterManagerOperator())
 	if err != nil {
 		return err
 	}
@@ -142,28 +142,28 @@ func (c *cleaning) clean(ctx context.Context, s *site) error {
 	if err != nil {
 		return err
 	}
-	r := removing{site: s, waits: s.waiter()}
-	if !found.there() {
-		fmt.Fprintf(s.out, "%s is no hub\n", c.session.Where())
+	r := removalRun{site: s, waits: s.newWaiter()}
+	if !found.isPresent() {
+		fmt.Fprintf(s.out, "%s is no hub\n", c.session.DescribeTarget())
 	}
-	r.remove(ctx, removal{
+	r.removeObjects(ctx, removal{
 		step: "Letting clusters leave", objects: managedClusters(clusters), after: c.giveUp(s),
 		hint: "--force gives up clusters that the hub does not hear of.",
 	})
-	r.remove(ctx, removal{step: "Removing the hub", objects: clusterManagers(found)})
+	r.removeObjects(ctx, removal{step: "Removing the hub", objects: clusterManagers(found)})
 	if hosted := found.hosted(); len(hosted) > 0 {
-		fmt.Fprintf(s.out, "The operator stays for hubs elsewhere: ClusterManager %s. \"capstan clean --dedicated --name NAME\" removes dedicated ones.\n", some(hosted))
+		fmt.Fprintf(s.out, "The operator stays for hubs elsewhere: ClusterManager %s. \"capstan clean --dedicated --name NAME\" removes dedicated ones.\n", formatFirstNames(hosted))
 	} else {
-		r.operator(ctx, found)
+		r.removeOperator(ctx, found)
 	}
-	r.remove(ctx, removal{step: "Removing bootstrap tokens", objects: tokens, before: unpublish(s)})
-	r.remove(ctx, removal{step: "Removing what members verify the hub by", objects: published})
-	r.remove(ctx, removal{step: "Removing the namespaces of clusters", objects: namespaces})
-	if r.err != nil || !c.mode.Changes() {
+	r.removeObjects(ctx, removal{step: "Removing bootstrap tokens", objects: tokens, before: unpublish(s)})
+	r.removeObjects(ctx, removal{step: "Removing what members verify the hub by", objects: published})
+	r.removeObjects(ctx, removal{step: "Removing the namespaces of clusters", objects: namespaces})
+	if r.err != nil || !c.mode.MakesChanges() {
 		return r.err
 	}
-	if found.there() {
-		fmt.Fprintf(s.out, "%s is no longer a hub\n", c.session.Where())
+	if found.isPresent() {
+		fmt.Fprintf(s.out, "%s is no longer a hub\n", c.session.DescribeTarget())
 	}
 	if !c.namespaces && len(clusters) > 0 {
 		fmt.Fprintf(s.out, "The namespaces of the clusters stay; \"kubectl delete namespaces -l %s\" deletes them with all that is in them.\n", clusterv1.LabelClusterName)
@@ -171,11 +171,13 @@ func (c *cleaning) clean(ctx context.Context, s *site) error {
 	return nil
 }
 
-// there tells whether anything of a hub is on the cluster.
-func (s situation) there() bool { return s.deployment != nil || len(s.hubs) > 0 || s.leftovers }
+// isPresent reports whether anything of a hub is on the cluster.
+func (s operatorSituation) isPresent() bool {
+	return s.deployment != nil || len(s.hubs) > 0 || s.leftovers
+}
 
 // hosted returns the names of the ClusterManagers whose hub is another cluster.
-func (s situation) hosted() []string {
+func (s operatorSituation) hosted() []string {
 	var names []string
 	for i := range s.hubs {
 		if s.hubs[i].Spec.DeployOption.Mode == operatorv1.InstallModeHosted {
@@ -186,12 +188,12 @@ func (s situation) hosted() []string {
 }
 
 // mayClean returns why the hub cannot be removed as it is.
-func (c *cleaning) mayClean(found situation, clusters []string) error {
-	if err := found.foreign(c.force); err != nil {
+func (c *cleanCommand) mayClean(found operatorSituation, clusters []string) error {
+	if err := found.checkForeign(c.force); err != nil {
 		return err
 	}
 	if len(clusters) > 0 && !c.allClusters {
-		return exit.Next(fmt.Errorf("the hub still has clusters, %d in all: %s", len(clusters), some(clusters)),
+		return exit.Next(fmt.Errorf("the hub still has clusters, %d in all: %s", len(clusters), formatFirstNames(clusters)),
 			"Remove Pull clusters with \"capstan unregister NAME\" and Push clusters with \"capstan unjoin NAME\"; \"capstan get clusters\" shows the mode. Or remove all with --all-clusters.")
 	}
 	if found.deployment == nil && (len(found.hubs) > 0 || len(clusters) > 0) {
@@ -201,7 +203,7 @@ func (c *cleaning) mayClean(found situation, clusters []string) error {
 	return nil
 }
 
-func some(names []string) string {
+func formatFirstNames(names []string) string {
 	if len(names) > namesMax {
 		return strings.Join(names[:namesMax], ", ") + ", …"
 	}
@@ -209,7 +211,7 @@ func some(names []string) string {
 }
 
 // giveUp lets the hub give up clusters that are silent, if that was asked for.
-func (c *cleaning) giveUp(s *site) func(context.Context, client.Object) error {
+func (c *cleanCommand) giveUp(s *clusterSite) func(context.Context, client.Object) error {
 	if !c.force {
 		return nil
 	}
@@ -244,7 +246,7 @@ func bootstrapTokens(ctx context.Context, c client.Reader) ([]client.Object, err
 	for i := range list.Items {
 		groups := strings.Split(string(list.Items[i].Data[api.BootstrapTokenExtraGroupsKey]), ",")
 		if slices.Contains(groups, clusterv1.GroupBootstrappers) {
-			tokens = append(tokens, reference(corev1.SchemeGroupVersion.WithKind("Secret"), metav1.NamespaceSystem, list.Items[i].Name))
+			tokens = append(tokens, objectReference(corev1.SchemeGroupVersion.WithKind("Secret"), metav1.NamespaceSystem, list.Items[i].Name))
 		}
 	}
 	return tokens, nil
@@ -252,7 +254,7 @@ func bootstrapTokens(ctx context.Context, c client.Reader) ([]client.Object, err
 
 // unpublish takes the signature of a token out of what tells members how to
 // verify the hub.
-func unpublish(s *site) func(context.Context, client.Object) error {
+func unpublish(s *clusterSite) func(context.Context, client.Object) error {
 	return func(ctx context.Context, secret client.Object) error {
 		return clusterinfo.Unpublish(ctx, s.write, strings.TrimPrefix(secret.GetName(), api.BootstrapTokenSecretPrefix))
 	}
@@ -272,7 +274,7 @@ func publishedByUs(ctx context.Context, c client.Reader) ([]client.Object, error
 			return nil, fmt.Errorf("list what is published in namespace %s: %w", metav1.NamespacePublic, err)
 		}
 		for i := range list.Items {
-			objects = append(objects, reference(kind, metav1.NamespacePublic, list.Items[i].Name))
+			objects = append(objects, objectReference(kind, metav1.NamespacePublic, list.Items[i].Name))
 		}
 	}
 	return objects, nil
@@ -280,7 +282,7 @@ func publishedByUs(ctx context.Context, c client.Reader) ([]client.Object, error
 
 // clusterNamespaces returns the namespaces that the hub has made for clusters,
 // if they are to be deleted.
-func (c *cleaning) clusterNamespaces(ctx context.Context, r client.Reader) ([]client.Object, error) {
+func (c *cleanCommand) clusterNamespaces(ctx context.Context, r client.Reader) ([]client.Object, error) {
 	if !c.namespaces {
 		return nil, nil
 	}
@@ -291,7 +293,7 @@ func (c *cleaning) clusterNamespaces(ctx context.Context, r client.Reader) ([]cl
 	var namespaces []client.Object
 	for i := range list.Items {
 		if n := list.Items[i].Name; n == list.Items[i].Labels[clusterv1.LabelClusterName] {
-			namespaces = append(namespaces, reference(corev1.SchemeGroupVersion.WithKind("Namespace"), "", n))
+			namespaces = append(namespaces, objectReference(corev1.SchemeGroupVersion.WithKind("Namespace"), "", n))
 		}
 	}
 	return namespaces, nil

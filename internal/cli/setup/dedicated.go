@@ -45,9 +45,9 @@ const (
 
 var dnsLabel = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
 
-// dedication is a dedicated hub as the user wants it: an API server of its own,
+// dedicatedHub is a dedicated hub as the user wants it: an API server of its own,
 // which runs as pods on the cluster of the session, the host.
-type dedication struct {
+type dedicatedHub struct {
 	name    string
 	context string
 
@@ -64,7 +64,7 @@ type dedication struct {
 
 // addFlags adds the flags that a dedicated hub has in addition, and returns
 // their names.
-func (d *dedication) addFlags(cmd *cobra.Command) []string {
+func (d *dedicatedHub) addFlags(cmd *cobra.Command) []string {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.StringVar(&d.name, flagName, install.DedicatedName, "Name of the dedicated hub on its host: of its ControlPlane, its ClusterManager and their namespaces")
 	flags.StringVar(&d.context, flagHubContext, "", "Context for the dedicated hub in the kubeconfig (default: its name)")
@@ -82,8 +82,8 @@ func (d *dedication) addFlags(cmd *cobra.Command) []string {
 	return added
 }
 
-// check returns what of the command line makes no sense.
-func (d *dedication) check() error {
+// checkFlags returns what of the command line makes no sense.
+func (d *dedicatedHub) checkFlags() error {
 	switch {
 	case len(d.name) > nameMax:
 		return exit.UsageError("--name: %q has %d characters, and can have %d at most", d.name, len(d.name), nameMax)
@@ -103,10 +103,10 @@ func (d *dedication) check() error {
 	return nil
 }
 
-func (d *dedication) key() client.ObjectKey { return install.DedicatedKey(d.name) }
+func (d *dedicatedHub) controlPlaneKey() client.ObjectKey { return install.DedicatedKey(d.name) }
 
 // contextName is the name of the hub's context in the kubeconfig.
-func (d *dedication) contextName() string {
+func (d *dedicatedHub) contextName() string {
 	if d.context != "" {
 		return d.context
 	}
@@ -115,7 +115,7 @@ func (d *dedication) contextName() string {
 
 // controlPlane returns the spec of the control plane: as it is, if there is one,
 // with what the user has given. given tells which flags were.
-func (d *dedication) controlPlane(live *fleetv1alpha1.ControlPlane, given func(flag string) bool) fleetv1alpha1.ControlPlaneSpec {
+func (d *dedicatedHub) controlPlane(live *fleetv1alpha1.ControlPlane, given func(flag string) bool) fleetv1alpha1.ControlPlaneSpec {
 	spec := fleetv1alpha1.ControlPlaneSpec{}
 	if live != nil {
 		spec = *live.Spec.DeepCopy()
@@ -138,13 +138,13 @@ func (d *dedication) controlPlane(live *fleetv1alpha1.ControlPlane, given func(f
 	if len(d.names) > 0 {
 		spec.Service.ExternalNames = d.names
 	}
-	d.etcd(live, &spec)
+	d.setEtcd(live, &spec)
 	return spec
 }
 
-// etcd sets where the control plane stores its objects. The number of members
+// setEtcd sets where the control plane stores its objects. The number of members
 // cannot be changed, so only a new one gets several.
-func (d *dedication) etcd(live *fleetv1alpha1.ControlPlane, spec *fleetv1alpha1.ControlPlaneSpec) {
+func (d *dedicatedHub) setEtcd(live *fleetv1alpha1.ControlPlane, spec *fleetv1alpha1.ControlPlaneSpec) {
 	if len(d.endpoints) > 0 {
 		if spec.Etcd.External == nil {
 			spec.Etcd.External = &fleetv1alpha1.ControlPlaneExternalEtcd{}
@@ -167,9 +167,9 @@ func (d *dedication) etcd(live *fleetv1alpha1.ControlPlane, spec *fleetv1alpha1.
 	}
 }
 
-// hub returns the spec of the hub on the control plane. Its webhooks run on the
+// hostedHubSpec returns the spec of the hub on the control plane. Its webhooks run on the
 // host as the API server does, which reaches them by Services.
-func (d *dedication) hub(gates, users []string) (operatorv1.ClusterManagerSpec, error) {
+func (d *dedicatedHub) hostedHubSpec(gates, users []string) (operatorv1.ClusterManagerSpec, error) {
 	gates = slices.Clone(gates)
 	for _, wanted := range []features.Gate{features.AggregatedAPI, features.Propagation, features.NamespaceSyncAll, features.KarmadaEvents} {
 		chosen := func(gate string) bool { return strings.HasPrefix(gate, string(wanted)+"=") }
@@ -184,8 +184,8 @@ func (d *dedication) hub(gates, users []string) (operatorv1.ClusterManagerSpec, 
 	spec.DeployOption = operatorv1.ClusterManagerDeployOption{
 		Mode: operatorv1.InstallModeHosted,
 		Hosted: &operatorv1.HostedClusterManagerConfiguration{
-			RegistrationWebhookConfiguration: d.webhook(registrationWebhook),
-			WorkWebhookConfiguration:         d.webhook(workWebhook),
+			RegistrationWebhookConfiguration: d.webhookConfiguration(registrationWebhook),
+			WorkWebhookConfiguration:         d.webhookConfiguration(workWebhook),
 		},
 	}
 	return spec, nil
@@ -201,6 +201,6 @@ const (
 	webhookTargetPort = 9443
 )
 
-func (d *dedication) webhook(service string) operatorv1.HostedWebhookConfiguration {
+func (d *dedicatedHub) webhookConfiguration(service string) operatorv1.HostedWebhookConfiguration {
 	return operatorv1.HostedWebhookConfiguration{Address: fmt.Sprintf("%s.%s.svc", service, d.name), Port: webhookPort}
 }

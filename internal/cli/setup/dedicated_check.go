@@ -21,34 +21,34 @@ import (
 	"github.com/capstan-io/capstan/internal/server/version"
 )
 
-// host is what of a dedicated hub is on its host.
-type host struct {
+// hostState is what of a dedicated hub is on its host.
+type hostState struct {
 	// hub and controlPlane are the operators.
-	hub, controlPlane situation
+	hub, controlPlane operatorSituation
 	// live is the control plane, nil if there is none.
 	live *fleetv1alpha1.ControlPlane
 }
 
 // survey finds out what of the hub is on the host.
-func (d *dedication) survey(ctx context.Context, c client.Reader) (h host, err error) {
-	if h.hub, err = look(ctx, c, install.ClusterManagerOperator()); err != nil {
+func (d *dedicatedHub) survey(ctx context.Context, c client.Reader) (h hostState, err error) {
+	if h.hub, err = readSituation(ctx, c, install.ClusterManagerOperator()); err != nil {
 		return h, err
 	}
-	if h.controlPlane, err = look(ctx, c, install.ControlPlaneOperator()); err != nil {
+	if h.controlPlane, err = readSituation(ctx, c, install.ControlPlaneOperator()); err != nil {
 		return h, err
 	}
 	live := &fleetv1alpha1.ControlPlane{}
-	switch err := c.Get(ctx, d.key(), live); {
+	switch err := c.Get(ctx, d.controlPlaneKey(), live); {
 	case err == nil:
 		h.live = live
 	case !apierrors.IsNotFound(err):
-		return h, fmt.Errorf("read ControlPlane %q: %w", d.key(), err)
+		return h, fmt.Errorf("read ControlPlane %q: %w", d.controlPlaneKey(), err)
 	}
 	return h, nil
 }
 
-// endpoint is where the hub is reached; empty if that is not known yet.
-func (h host) endpoint() string {
+// hubEndpoint is where the hub is reached; empty if that is not known yet.
+func (h hostState) hubEndpoint() string {
 	if h.live == nil {
 		return ""
 	}
@@ -56,14 +56,14 @@ func (h host) endpoint() string {
 }
 
 // mayMake returns why the hub cannot be made on the host as it is.
-func (d *dedication) mayMake(ctx context.Context, c client.Reader, h host, force bool) error {
-	for _, operator := range []situation{h.hub, h.controlPlane} {
-		if err := operator.foreign(force); err != nil {
+func (d *dedicatedHub) mayMake(ctx context.Context, c client.Reader, h hostState, force bool) error {
+	for _, operator := range []operatorSituation{h.hub, h.controlPlane} {
+		if err := operator.checkForeign(force); err != nil {
 			return err
 		}
 	}
 	if h.hub.deployment != nil {
-		if err := h.hub.sameRelease(version.Get()); err != nil {
+		if err := h.hub.sameRelease(version.SemanticVersion()); err != nil {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ func (d *dedication) mayMake(ctx context.Context, c client.Reader, h host, force
 			return err
 		}
 	}
-	for namespace, operator := range map[string]install.Operator{d.name: h.hub.operator, d.key().Namespace: h.controlPlane.operator} {
+	for namespace, operator := range map[string]install.Operator{d.name: h.hub.operator, d.controlPlaneKey().Namespace: h.controlPlane.operator} {
 		if err := d.namespaceFree(ctx, c, namespace, operator); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (d *dedication) mayMake(ctx context.Context, c client.Reader, h host, force
 }
 
 // nameFree looks for objects of the name of the hub that are none of it.
-func (d *dedication) nameFree(h host) error {
+func (d *dedicatedHub) nameFree(h hostState) error {
 	removed := func(what string) error {
 		return exit.Next(fmt.Errorf("the hub is just being removed: %s %q is being deleted", what, d.name),
 			"\"capstan clean --dedicated --name %s\" waits for that to finish, and shows what it is waiting for.", d.name)
@@ -115,7 +115,7 @@ func (d *dedication) nameFree(h host) error {
 }
 
 // namespaceFree looks whether a namespace is somebody else's.
-func (d *dedication) namespaceFree(ctx context.Context, c client.Reader, name string, operator install.Operator) error {
+func (d *dedicatedHub) namespaceFree(ctx context.Context, c client.Reader, name string, operator install.Operator) error {
 	namespace := &corev1.Namespace{}
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, namespace); apierrors.IsNotFound(err) {
 		return nil
@@ -125,9 +125,9 @@ func (d *dedication) namespaceFree(ctx context.Context, c client.Reader, name st
 	switch by := namespace.Labels[operatorv1.LabelOperatedBy]; {
 	case !namespace.DeletionTimestamp.IsZero():
 		return exit.Next(fmt.Errorf("the namespace %q is just being deleted", name), "Run the same command again when it is gone.")
-	case by == operator.Key().Name:
+	case by == operator.DeploymentKey().Name:
 		return nil
-	case by == "" && name == d.key().Namespace && len(d.endpoints) > 0:
+	case by == "" && name == d.controlPlaneKey().Namespace && len(d.endpoints) > 0:
 		return nil // Somebody had to put the credential for etcd there.
 	default:
 		return exit.Next(fmt.Errorf("there is a namespace %q already, which is not of a dedicated hub", name), "Choose another name by --%s.", flagName)
@@ -136,7 +136,7 @@ func (d *dedication) namespaceFree(ctx context.Context, c client.Reader, name st
 
 // portFree looks whether another Service has the port. Who may not see all
 // Services learns it from the operator.
-func (d *dedication) portFree(ctx context.Context, c client.Reader) error {
+func (d *dedicatedHub) portFree(ctx context.Context, c client.Reader) error {
 	if d.nodePort == 0 {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (d *dedication) portFree(ctx context.Context, c client.Reader) error {
 	}
 	for i := range services.Items {
 		service := &services.Items[i]
-		if service.Namespace == d.key().Namespace && service.Labels[fleetv1alpha1.LabelControlPlane] == d.name {
+		if service.Namespace == d.controlPlaneKey().Namespace && service.Labels[fleetv1alpha1.LabelControlPlane] == d.name {
 			continue
 		}
 		for _, port := range service.Spec.Ports {
@@ -162,7 +162,7 @@ func (d *dedication) portFree(ctx context.Context, c client.Reader) error {
 }
 
 // storageThere looks for the StorageClass of etcd.
-func (d *dedication) storageThere(ctx context.Context, c client.Reader) error {
+func (d *dedicatedHub) storageThere(ctx context.Context, c client.Reader) error {
 	classes := &storagev1.StorageClassList{}
 	if err := c.List(ctx, classes); apierrors.IsForbidden(err) {
 		return nil
@@ -193,8 +193,8 @@ func (d *dedication) storageThere(ctx context.Context, c client.Reader) error {
 const defaultClass = "storageclass.kubernetes.io/is-default-class"
 
 // credentialUsable looks at the credential for an etcd elsewhere.
-func (d *dedication) credentialUsable(ctx context.Context, c client.Reader) error {
-	key := client.ObjectKey{Namespace: d.key().Namespace, Name: d.etcdSecret}
+func (d *dedicatedHub) credentialUsable(ctx context.Context, c client.Reader) error {
+	key := client.ObjectKey{Namespace: d.controlPlaneKey().Namespace, Name: d.etcdSecret}
 	next := fmt.Sprintf("Make it, and run the same command again:\n"+
 		"  kubectl create namespace %[1]s\n"+
 		"  kubectl -n %[1]s create secret generic %[2]s --from-file=ca.crt --from-file=tls.crt --from-file=tls.key", key.Namespace, key.Name)
@@ -209,7 +209,7 @@ func (d *dedication) credentialUsable(ctx context.Context, c client.Reader) erro
 			return exit.Next(fmt.Errorf("the Secret %q with the credential for etcd has no key %s", key, file), "%s", next)
 		}
 	}
-	expires := expiry(secret.Data[corev1.TLSCertKey])
+	expires := certificateExpiry(secret.Data[corev1.TLSCertKey])
 	switch {
 	case expires.IsZero():
 		return exit.Next(fmt.Errorf("the Secret %q has no certificate in key %s", key, corev1.TLSCertKey), "%s", next)

@@ -21,7 +21,7 @@ import (
 )
 
 // mayBeDedicated returns what of the command line makes no sense.
-func (c *cleaning) mayBeDedicated() error {
+func (c *cleanCommand) mayBeDedicated() error {
 	switch {
 	case !c.isDedicated:
 		return nil
@@ -36,35 +36,35 @@ func (c *cleaning) mayBeDedicated() error {
 
 // cleanDedicated removes a dedicated hub from its host: its clusters, the hub,
 // its control plane, and the operators that are of no use any more.
-func (c *cleaning) cleanDedicated(ctx context.Context, s *site) error {
+func (c *cleanCommand) cleanDedicated(ctx context.Context, s *clusterSite) error {
 	d := &c.dedicated
 	found, err := d.survey(ctx, s.read)
 	if err != nil {
 		return err
 	}
-	for _, operator := range []situation{found.hub, found.controlPlane} {
-		if err := operator.foreign(c.force); err != nil {
+	for _, operator := range []operatorSituation{found.hub, found.controlPlane} {
+		if err := operator.checkForeign(c.force); err != nil {
 			return err
 		}
 	}
-	places, err := d.there(ctx, s.read)
+	places, err := d.listNamespaces(ctx, s.read)
 	if err != nil {
 		return err
 	}
 	if found.live == nil && !d.hasHub(found) && len(places) == 0 {
-		fmt.Fprintf(s.out, "%s has no dedicated hub %q\n", c.session.Where(), d.name)
+		fmt.Fprintf(s.out, "%s has no dedicated hub %q\n", c.session.DescribeTarget(), d.name)
 		return c.removeOperators(ctx, s)
 	}
 	hub, clusters, err := c.dedicatedClusters(ctx, found)
 	if err != nil {
 		return err
 	}
-	if c.mode.Changes() {
+	if c.mode.MakesChanges() {
 		c.askForData(found)
 	}
 	if hub != nil {
-		leaving := removing{site: hub, waits: hub.waiter()}
-		leaving.remove(ctx, removal{
+		leaving := removalRun{site: hub, waits: hub.newWaiter()}
+		leaving.removeObjects(ctx, removal{
 			step: "Letting clusters leave", objects: managedClusters(clusters), after: c.giveUp(hub),
 			hint: "--force gives up clusters that the hub does not hear of.",
 		})
@@ -75,28 +75,28 @@ func (c *cleaning) cleanDedicated(ctx context.Context, s *site) error {
 	if err := c.removeDedicated(ctx, s, found, places); err != nil {
 		return err
 	}
-	return c.forget(s, found)
+	return c.forgetContext(s, found)
 }
 
-// hasHub tells whether the host has the ClusterManager of the hub.
-func (d *dedication) hasHub(found host) bool {
+// hasHub reports whether the host has the ClusterManager of the hub.
+func (d *dedicatedHub) hasHub(found hostState) bool {
 	return slices.ContainsFunc(found.hub.hubs, func(cm operatorv1.ClusterManager) bool {
 		return cm.Name == d.name && cm.Spec.DeployOption.Mode == operatorv1.InstallModeHosted
 	})
 }
 
-// there returns the namespaces of the hub that are on the host.
-func (d *dedication) there(ctx context.Context, c client.Reader) ([]client.Object, error) {
+// listNamespaces returns the namespaces of the hub that are on the host.
+func (d *dedicatedHub) listNamespaces(ctx context.Context, c client.Reader) ([]client.Object, error) {
 	var places []client.Object
-	for name, operator := range map[string]install.Operator{d.name: install.ClusterManagerOperator(), d.key().Namespace: install.ControlPlaneOperator()} {
+	for name, operator := range map[string]install.Operator{d.name: install.ClusterManagerOperator(), d.controlPlaneKey().Namespace: install.ControlPlaneOperator()} {
 		namespace := &corev1.Namespace{}
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, namespace); apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
 			return nil, fmt.Errorf("read the namespace %q: %w", name, err)
 		}
-		if namespace.Labels[operatorv1.LabelOperatedBy] == operator.Key().Name {
-			places = append(places, reference(corev1.SchemeGroupVersion.WithKind("Namespace"), "", name))
+		if namespace.Labels[operatorv1.LabelOperatedBy] == operator.DeploymentKey().Name {
+			places = append(places, objectReference(corev1.SchemeGroupVersion.WithKind("Namespace"), "", name))
 		}
 	}
 	return places, nil
@@ -104,9 +104,9 @@ func (d *dedication) there(ctx context.Context, c client.Reader) ([]client.Objec
 
 // dedicatedClusters returns the hub as a site, and its clusters. It is nil if the
 // hub does not answer and is removed all the same.
-func (c *cleaning) dedicatedClusters(ctx context.Context, found host) (*site, []string, error) {
+func (c *cleanCommand) dedicatedClusters(ctx context.Context, found hostState) (*clusterSite, []string, error) {
 	d := &c.dedicated
-	if found.live == nil || found.endpoint() == "" || !d.hasHub(found) {
+	if found.live == nil || found.hubEndpoint() == "" || !d.hasHub(found) {
 		return nil, nil, nil // It never worked, or is nearly gone.
 	}
 	hub, clusters, err := c.askHub(ctx, found)
@@ -118,19 +118,19 @@ func (c *cleaning) dedicatedClusters(ctx context.Context, found host) (*site, []
 		return nil, nil, exit.Next(fmt.Errorf("ask the hub for its clusters: %w", err), "Repair the hub, or remove it with --force: its clusters then keep what was delivered to them.")
 	}
 	if len(clusters) > 0 && !c.allClusters {
-		return nil, nil, exit.Next(fmt.Errorf("the hub still has clusters, %d in all: %s", len(clusters), some(clusters)),
+		return nil, nil, exit.Next(fmt.Errorf("the hub still has clusters, %d in all: %s", len(clusters), formatFirstNames(clusters)),
 			"Remove Pull clusters with \"capstan unregister NAME\" and Push clusters with \"capstan unjoin NAME\"; \"capstan get clusters --context %s\" shows the mode. Or remove all with --all-clusters.", d.contextName())
 	}
 	return hub, clusters, nil
 }
 
 // askHub asks the hub itself, as its administrator.
-func (c *cleaning) askHub(ctx context.Context, found host) (*site, []string, error) {
+func (c *cleanCommand) askHub(ctx context.Context, found hostState) (*clusterSite, []string, error) {
 	s, err := openSite(c.session, c.mode, c.timeout)
 	if err != nil {
 		return nil, nil, err
 	}
-	content, err := c.dedicated.kubeconfig(ctx, s.read)
+	content, err := c.dedicated.readKubeconfig(ctx, s.read)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,7 +138,7 @@ func (c *cleaning) askHub(ctx context.Context, found host) (*site, []string, err
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the kubeconfig of the hub: %w", err)
 	}
-	config.Host = found.endpoint()
+	config.Host = found.hubEndpoint()
 	config.Timeout = askTimeout
 	hub, err := newSite(config, c.session, c.mode, c.timeout)
 	if err != nil {
@@ -150,35 +150,35 @@ func (c *cleaning) askHub(ctx context.Context, found host) (*site, []string, err
 
 // askForData asks, on a terminal, whether what the hub has stored is deleted as
 // well. Nobody to ask, or an etcd of somebody else, means that it stays.
-func (c *cleaning) askForData(found host) {
+func (c *cleanCommand) askForData(found hostState) {
 	if c.deleteData || found.live == nil || found.live.Spec.Etcd.External != nil {
 		return
 	}
-	c.deleteData, _ = c.session.Ask(fmt.Sprintf("Also delete everything that the hub %q has stored? It cannot be brought back.", c.dedicated.name))
+	c.deleteData, _ = c.session.AskYesNo(fmt.Sprintf("Also delete everything that the hub %q has stored? It cannot be brought back.", c.dedicated.name))
 }
 
 // removeDedicated removes the hub and its control plane from the host.
-func (c *cleaning) removeDedicated(ctx context.Context, s *site, found host, places []client.Object) error {
+func (c *cleanCommand) removeDedicated(ctx context.Context, s *clusterSite, found hostState, places []client.Object) error {
 	d := &c.dedicated
-	r := removing{site: s, waits: s.waiter()}
+	r := removalRun{site: s, waits: s.newWaiter()}
 	if d.hasHub(found) {
-		r.remove(ctx, removal{step: "Removing the hub " + d.name, objects: []client.Object{reference(found.hub.operator.Kind(), "", d.name)}})
+		r.removeObjects(ctx, removal{step: "Removing the hub " + d.name, objects: []client.Object{objectReference(found.hub.operator.InstanceKind(), "", d.name)}})
 	}
 	if found.live != nil {
-		r.remove(ctx, removal{
+		r.removeObjects(ctx, removal{
 			step:    "Removing the control plane " + d.name,
-			objects: []client.Object{reference(found.controlPlane.operator.Kind(), d.key().Namespace, d.name)},
+			objects: []client.Object{objectReference(found.controlPlane.operator.InstanceKind(), d.controlPlaneKey().Namespace, d.name)},
 			before:  c.setDeletionPolicy(s, found.live),
 		})
 	}
 	for _, place := range places {
-		if place.GetName() == d.key().Namespace && !c.deleteData {
-			r.remove(ctx, removal{step: "Removing the permissions of its operator", objects: []client.Object{
-				reference(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), d.key().Namespace, fleetv1alpha1.ControlPlaneOperator),
+		if place.GetName() == d.controlPlaneKey().Namespace && !c.deleteData {
+			r.removeObjects(ctx, removal{step: "Removing the permissions of its operator", objects: []client.Object{
+				objectReference(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), d.controlPlaneKey().Namespace, fleetv1alpha1.ControlPlaneOperator),
 			}})
 			continue
 		}
-		r.remove(ctx, removal{step: "Removing the namespace " + place.GetName(), objects: []client.Object{place}})
+		r.removeObjects(ctx, removal{step: "Removing the namespace " + place.GetName(), objects: []client.Object{place}})
 	}
 	if r.err != nil {
 		return r.err
@@ -187,7 +187,7 @@ func (c *cleaning) removeDedicated(ctx context.Context, s *site, found host, pla
 }
 
 // setDeletionPolicy tells the operator what becomes of the data.
-func (c *cleaning) setDeletionPolicy(s *site, live *fleetv1alpha1.ControlPlane) func(context.Context, client.Object) error {
+func (c *cleanCommand) setDeletionPolicy(s *clusterSite, live *fleetv1alpha1.ControlPlane) func(context.Context, client.Object) error {
 	policy := fleetv1alpha1.DeletionPolicyRetain
 	if c.deleteData {
 		policy = fleetv1alpha1.DeletionPolicyDelete
@@ -202,10 +202,10 @@ func (c *cleaning) setDeletionPolicy(s *site, live *fleetv1alpha1.ControlPlane) 
 }
 
 // removeOperators removes the operators that nothing on the host needs any more.
-func (c *cleaning) removeOperators(ctx context.Context, s *site) error {
-	r := removing{site: s, waits: s.waiter()}
+func (c *cleanCommand) removeOperators(ctx context.Context, s *clusterSite) error {
+	r := removalRun{site: s, waits: s.newWaiter()}
 	for _, operator := range []install.Operator{install.ControlPlaneOperator(), install.ClusterManagerOperator()} {
-		now, err := look(ctx, s.read, operator)
+		now, err := readSituation(ctx, s.read, operator)
 		if err != nil {
 			return err
 		}
@@ -214,25 +214,25 @@ func (c *cleaning) removeOperators(ctx context.Context, s *site) error {
 			return err
 		}
 		if len(needed) == 0 {
-			r.operator(ctx, now)
+			r.removeOperator(ctx, now)
 		}
 	}
 	return r.err
 }
 
-// forget removes the context of the hub from the kubeconfig, and says what stays.
-func (c *cleaning) forget(s *site, found host) error {
+// forgetContext removes the context of the hub from the kubeconfig, and says what stays.
+func (c *cleanCommand) forgetContext(s *clusterSite, found hostState) error {
 	d := &c.dedicated
-	if !c.mode.Changes() {
+	if !c.mode.MakesChanges() {
 		return nil
 	}
-	fmt.Fprintf(s.out, "%s no longer hosts the hub %q\n", c.session.Where(), d.name)
+	fmt.Fprintf(s.out, "%s no longer hosts the hub %q\n", c.session.DescribeTarget(), d.name)
 	if found.live != nil && !c.deleteData && found.live.Spec.Etcd.Managed != nil {
 		fmt.Fprintf(s.out, "What it has stored stays in namespace %[1]s, with the keys to read it. \"capstan init --dedicated --name %[2]s\" goes on with it; \"kubectl delete namespace %[1]s\" deletes it.\n",
-			d.key().Namespace, d.name)
+			d.controlPlaneKey().Namespace, d.name)
 	}
-	kubeconfig := hubContext{files: c.session.Flags().ToRawKubeConfigLoader().ConfigAccess(), name: d.contextName()}
-	removed, err := kubeconfig.remove(found.endpoint())
+	kubeconfig := hubContext{files: c.session.ConfigFlags().ToRawKubeConfigLoader().ConfigAccess(), name: d.contextName()}
+	removed, err := kubeconfig.removeContext(found.hubEndpoint())
 	if removed {
 		fmt.Fprintf(s.out, "context %q removed from the kubeconfig\n", kubeconfig.name)
 	}

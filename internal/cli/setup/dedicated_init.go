@@ -22,60 +22,60 @@ import (
 )
 
 // runDedicated makes a dedicated hub.
-func (m *making) runDedicated(ctx context.Context) error {
+func (m *initCommand) runDedicated(ctx context.Context) error {
 	d := &m.dedicated
 	d.replicas = m.replicas
-	if err := d.check(); err != nil {
+	if err := d.checkFlags(); err != nil {
 		return err
 	}
 	if !m.wait {
 		return exit.UsageError("--wait=false is for shared hubs: what a dedicated hub is made of needs one another")
 	}
-	hub, err := d.hub(m.gates, m.users)
+	hub, err := d.hostedHubSpec(m.gates, m.users)
 	if err != nil {
 		return err
 	}
 	if m.output != "" {
-		options := install.Options{Image: m.image}
-		objects, err := d.objects(operatorOptions{options, options}, d.controlPlane(nil, m.given), hub)
+		options := install.OperatorOptions{Image: m.image}
+		objects, err := d.renderObjects(operatorOptions{options, options}, d.controlPlane(nil, m.given), hub)
 		if err != nil {
 			return err
 		}
-		return printYAML(m.session.Out, objects.all())
+		return printYAML(m.session.Out, objects.allObjects())
 	}
 	s, err := openSite(m.session, m.mode, m.timeout)
 	if err != nil {
 		return err
 	}
-	return m.session.Explain(m.installDedicated(ctx, s, hub))
+	return m.session.ExplainError(m.installDedicated(ctx, s, hub))
 }
 
 // installDedicated makes the hub step by step; what there is already stays.
-func (m *making) installDedicated(ctx context.Context, s *site, hub operatorv1.ClusterManagerSpec) error {
+func (m *initCommand) installDedicated(ctx context.Context, s *clusterSite, hub operatorv1.ClusterManagerSpec) error {
 	d := &m.dedicated
-	kubeconfig := hubContext{files: m.session.Flags().ToRawKubeConfigLoader().ConfigAccess(), name: d.contextName()}
-	var before host
+	kubeconfig := hubContext{files: m.session.ConfigFlags().ToRawKubeConfigLoader().ConfigAccess(), name: d.contextName()}
+	var before hostState
 	var objects dedicatedObjects
-	err := s.steps.Do("Checking the host", func() (err error) {
+	err := s.steps.RunStep("Checking the host", func() (err error) {
 		if before, err = d.survey(ctx, s.read); err != nil {
 			return err
 		}
 		if err := d.mayMake(ctx, s.read, before, m.force); err != nil {
 			return err
 		}
-		if err := kubeconfig.free(before.endpoint()); err != nil {
+		if err := kubeconfig.checkNameFree(before.hubEndpoint()); err != nil {
 			return err
 		}
-		if objects, err = d.objects(before.options(m.image), d.controlPlane(before.live, m.given), hub); err != nil {
+		if objects, err = d.renderObjects(before.currentOptions(m.image), d.controlPlane(before.live, m.given), hub); err != nil {
 			return err
 		}
-		return s.preflight(ctx, objects.all())
+		return s.preflight(ctx, objects.allObjects())
 	})
 	if err != nil {
 		return err
 	}
-	if !m.mode.Changes() {
-		return s.rehearse(ctx, objects.all())
+	if !m.mode.MakesChanges() {
+		return s.dryRunObjects(ctx, objects.allObjects())
 	}
 	if err := s.putOperator(ctx, before.controlPlane.operator, objects.controlPlaneOperator, true); err != nil {
 		return err
@@ -83,21 +83,21 @@ func (m *making) installDedicated(ctx context.Context, s *site, hub operatorv1.C
 	if err := s.putOperator(ctx, before.hub.operator, objects.hubOperator, true); err != nil {
 		return err
 	}
-	if err := d.start(ctx, s, objects); err != nil {
+	if err := d.startHub(ctx, s, objects); err != nil {
 		return err
 	}
-	if err := m.connect(ctx, s, kubeconfig); err != nil {
+	if err := m.writeHubContext(ctx, s, kubeconfig); err != nil {
 		return err
 	}
-	fmt.Fprint(m.session.Out, nextSteps(kubeconfig.name, serves(hub, features.AggregatedAPI)))
+	fmt.Fprint(m.session.Out, nextSteps(kubeconfig.name, hasFeature(hub, features.AggregatedAPI)))
 	return nil
 }
 
-// options returns those of the operators: as they are, with the image if one is
+// currentOptions returns those of the operators: as they are, with the image if one is
 // given. Both may have been there before, for other hubs.
-func (h host) options(image string) operatorOptions {
-	of := func(s situation) install.Options {
-		options := install.Options{}
+func (h hostState) currentOptions(image string) operatorOptions {
+	of := func(s operatorSituation) install.OperatorOptions {
+		options := install.OperatorOptions{}
 		if s.deployment != nil {
 			options = install.OptionsOf(s.deployment)
 		}
@@ -107,40 +107,40 @@ func (h host) options(image string) operatorOptions {
 	return operatorOptions{controlPlane: of(h.controlPlane), hub: of(h.hub)}
 }
 
-// start makes the control plane and then the hub on it, and waits for both.
-func (d *dedication) start(ctx context.Context, s *site, objects dedicatedObjects) error {
-	err := s.steps.Do("Starting the control plane "+d.name, func() error {
-		if err := install.Apply(ctx, s.write, objects.controlPlane...); err != nil {
+// startHub makes the control plane and then the hub on it, and waits for both.
+func (d *dedicatedHub) startHub(ctx context.Context, s *clusterSite, objects dedicatedObjects) error {
+	err := s.steps.RunStep("Starting the control plane "+d.name, func() error {
+		if err := install.ApplyObjects(ctx, s.write, objects.controlPlane...); err != nil {
 			return err
 		}
-		return s.waiter().ControlPlane(ctx, d.key())
+		return s.newWaiter().AwaitControlPlane(ctx, d.controlPlaneKey())
 	})
 	if err != nil {
 		return err
 	}
-	return s.steps.Do("Starting the hub "+d.name, func() error {
-		if err := install.Apply(ctx, s.write, objects.hub...); err != nil {
+	return s.steps.RunStep("Starting the hub "+d.name, func() error {
+		if err := install.ApplyObjects(ctx, s.write, objects.hub...); err != nil {
 			return err
 		}
-		return s.waiter().ClusterManager(ctx, d.name)
+		return s.newWaiter().AwaitClusterManager(ctx, d.name)
 	})
 }
 
-// connect writes the context of the hub into the kubeconfig, and says where the hub
+// writeHubContext writes the context of the hub into the kubeconfig, and says where the hub
 // is.
-func (m *making) connect(ctx context.Context, s *site, kubeconfig hubContext) error {
+func (m *initCommand) writeHubContext(ctx context.Context, s *clusterSite, kubeconfig hubContext) error {
 	d := &m.dedicated
 	cp := &fleetv1alpha1.ControlPlane{}
 	var expires time.Time
-	err := s.steps.Do(fmt.Sprintf("Writing the context %s into the kubeconfig", kubeconfig.name), func() error {
-		if err := s.read.Get(ctx, d.key(), cp); err != nil {
-			return fmt.Errorf("read ControlPlane %q: %w", d.key(), err)
+	err := s.steps.RunStep(fmt.Sprintf("Writing the context %s into the kubeconfig", kubeconfig.name), func() error {
+		if err := s.read.Get(ctx, d.controlPlaneKey(), cp); err != nil {
+			return fmt.Errorf("read ControlPlane %q: %w", d.controlPlaneKey(), err)
 		}
-		content, err := d.kubeconfig(ctx, s.read)
+		content, err := d.readKubeconfig(ctx, s.read)
 		if err != nil {
 			return err
 		}
-		expires, err = kubeconfig.write(cp.Status.Endpoint, content)
+		expires, err = kubeconfig.writeContext(cp.Status.Endpoint, content)
 		return err
 	})
 	if err != nil {
@@ -150,8 +150,8 @@ func (m *making) connect(ctx context.Context, s *site, kubeconfig hubContext) er
 	return nil
 }
 
-// kubeconfig returns that of the hub's administrator, which its operator writes.
-func (d *dedication) kubeconfig(ctx context.Context, c client.Reader) ([]byte, error) {
+// readKubeconfig returns that of the hub's administrator, which its operator writes.
+func (d *dedicatedHub) readKubeconfig(ctx context.Context, c client.Reader) ([]byte, error) {
 	key := client.ObjectKey{Namespace: d.name, Name: operatorv1.ExternalHubKubeConfigSecret}
 	secret := &corev1.Secret{}
 	if err := c.Get(ctx, key, secret); err != nil {
@@ -161,9 +161,9 @@ func (d *dedication) kubeconfig(ctx context.Context, c client.Reader) ([]byte, e
 }
 
 // sayDedicated tells where the new hub is.
-func (m *making) sayDedicated(cp *fleetv1alpha1.ControlPlane, name string, expires time.Time) {
+func (m *initCommand) sayDedicated(cp *fleetv1alpha1.ControlPlane, name string, expires time.Time) {
 	out := m.session.Out
-	fmt.Fprintf(out, "\nThe dedicated hub %q is ready at %s (Kubernetes %s); it runs on %s.\n", cp.Name, cp.Status.Endpoint, cp.Status.Version, m.session.Where())
+	fmt.Fprintf(out, "\nThe dedicated hub %q is ready at %s (Kubernetes %s); it runs on %s.\n", cp.Name, cp.Status.Endpoint, cp.Status.Version, m.session.DescribeTarget())
 	if !expires.IsZero() {
 		fmt.Fprintf(out, "The credential in context %q is valid until %s; the same command again renews it.\n", name, expires.UTC().Format(time.DateOnly))
 	}
@@ -172,9 +172,9 @@ func (m *making) sayDedicated(cp *fleetv1alpha1.ControlPlane, name string, expir
 	}
 }
 
-// serves tells whether a hub that is made of a spec has a feature that is off
+// hasFeature reports whether a hub that is made of a spec has a feature that is off
 // unless it is turned on.
-func serves(hub operatorv1.ClusterManagerSpec, gate features.Gate) bool {
+func hasFeature(hub operatorv1.ClusterManagerSpec, gate features.Gate) bool {
 	on := operatorv1.FeatureGate{Feature: string(gate), Mode: operatorv1.FeatureGateModeEnable}
 	return hub.RegistrationConfiguration != nil && slices.Contains(hub.RegistrationConfiguration.FeatureGates, on)
 }

@@ -19,11 +19,11 @@ func TestTheNextStepsAreThoseThatTheHubHas(t *testing.T) {
 		"without the Cluster API": {[]string{"AggregatedAPI=false"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hub, err := wished(nil).hub(c.gates, nil)
+			hub, err := wished(nil).hostedHubSpec(c.gates, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := nextSteps("fleet", serves(hub, features.AggregatedAPI))
+			said := nextSteps("fleet", hasFeature(hub, features.AggregatedAPI))
 			for command, want := range map[string]bool{
 				"capstan token create --context fleet --print-register-command": true,
 				"capstan get clusters --context fleet":                          true,

@@ -27,7 +27,7 @@ type dedicatedObjects struct {
 	hub []*unstructured.Unstructured
 }
 
-func (o dedicatedObjects) all() []*unstructured.Unstructured {
+func (o dedicatedObjects) allObjects() []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, some := range [][]*unstructured.Unstructured{o.controlPlaneOperator, o.hubOperator, o.controlPlane, o.hub} {
 		all = append(all, some...)
@@ -36,50 +36,50 @@ func (o dedicatedObjects) all() []*unstructured.Unstructured {
 }
 
 // operatorOptions are those of the two operators.
-type operatorOptions struct{ controlPlane, hub install.Options }
+type operatorOptions struct{ controlPlane, hub install.OperatorOptions }
 
-// objects returns what makes the dedicated hub.
-func (d *dedication) objects(options operatorOptions, cp fleetv1alpha1.ControlPlaneSpec, hub operatorv1.ClusterManagerSpec) (o dedicatedObjects, err error) {
-	if o.controlPlaneOperator, err = install.ControlPlaneOperator().Objects(options.controlPlane); err != nil {
+// renderObjects returns what makes the dedicated hub.
+func (d *dedicatedHub) renderObjects(options operatorOptions, cp fleetv1alpha1.ControlPlaneSpec, hub operatorv1.ClusterManagerSpec) (o dedicatedObjects, err error) {
+	if o.controlPlaneOperator, err = install.ControlPlaneOperator().RenderObjects(options.controlPlane); err != nil {
 		return o, err
 	}
-	if o.hubOperator, err = install.ClusterManagerOperator().Objects(options.hub); err != nil {
+	if o.hubOperator, err = install.ClusterManagerOperator().RenderObjects(options.hub); err != nil {
 		return o, err
 	}
-	if o.controlPlane, err = d.places(); err != nil {
+	if o.controlPlane, err = d.namespaceObjects(); err != nil {
 		return o, err
 	}
-	instance, err := install.ControlPlane(d.key(), cp)
+	instance, err := install.ControlPlaneObject(d.controlPlaneKey(), cp)
 	if err != nil {
 		return o, err
 	}
 	o.controlPlane = append(o.controlPlane, instance)
-	if o.hub, err = d.services(); err != nil {
+	if o.hub, err = d.webhookServices(); err != nil {
 		return o, err
 	}
-	if instance, err = install.ClusterManager(d.name, hub); err != nil {
+	if instance, err = install.ClusterManagerObject(d.name, hub); err != nil {
 		return o, err
 	}
 	o.hub = append(o.hub, instance)
 	return o, nil
 }
 
-// places are the namespaces of the control plane and of the hub's components,
+// namespaceObjects are the namespaces of the control plane and of the hub's components,
 // each for its operator, and what lets the operator of the control plane work there.
-func (d *dedication) places() ([]*unstructured.Unstructured, error) {
+func (d *dedicatedHub) namespaceObjects() ([]*unstructured.Unstructured, error) {
 	namespace := func(name, operator string) *corev1ac.NamespaceApplyConfiguration {
-		return corev1ac.Namespace(name).WithLabels(install.Marks()).WithLabels(map[string]string{operatorv1.LabelOperatedBy: operator})
+		return corev1ac.Namespace(name).WithLabels(install.CapstanLabels()).WithLabels(map[string]string{operatorv1.LabelOperatedBy: operator})
 	}
 	allow := func(name, namespace, role string) *rbacv1ac.RoleBindingApplyConfiguration {
-		operator := install.ControlPlaneOperator().Key()
-		return rbacv1ac.RoleBinding(name, namespace).WithLabels(install.Marks()).
+		operator := install.ControlPlaneOperator().DeploymentKey()
+		return rbacv1ac.RoleBinding(name, namespace).WithLabels(install.CapstanLabels()).
 			WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(role)).
 			WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(operator.Namespace).WithName(operator.Name))
 	}
-	return install.Encode(
-		namespace(d.key().Namespace, fleetv1alpha1.ControlPlaneOperator).WithLabels(map[string]string{labelPodSecurity: "restricted"}),
-		allow(fleetv1alpha1.ControlPlaneOperator, d.key().Namespace, fleetv1alpha1.ControlPlaneNamespaceRole),
-		namespace(d.name, install.ClusterManagerOperator().Key().Name),
+	return install.EncodeObjects(
+		namespace(d.controlPlaneKey().Namespace, fleetv1alpha1.ControlPlaneOperator).WithLabels(map[string]string{labelPodSecurity: "restricted"}),
+		allow(fleetv1alpha1.ControlPlaneOperator, d.controlPlaneKey().Namespace, fleetv1alpha1.ControlPlaneNamespaceRole),
+		namespace(d.name, install.ClusterManagerOperator().DeploymentKey().Name),
 		allow(kubeconfigBinding, d.name, fleetv1alpha1.ControlPlaneKubeconfigRole),
 	)
 }
@@ -91,12 +91,12 @@ const (
 	kubeconfigBinding = "control-plane-kubeconfig"
 )
 
-// services lead the API server to the webhooks of the hub.
-func (d *dedication) services() ([]*unstructured.Unstructured, error) {
+// webhookServices lead the API server to the webhooks of the hub.
+func (d *dedicatedHub) webhookServices() ([]*unstructured.Unstructured, error) {
 	service := func(name string) *corev1ac.ServiceApplyConfiguration {
-		return corev1ac.Service(name, d.name).WithLabels(install.Marks()).WithSpec(corev1ac.ServiceSpec().
+		return corev1ac.Service(name, d.name).WithLabels(install.CapstanLabels()).WithSpec(corev1ac.ServiceSpec().
 			WithSelector(map[string]string{"app": d.name + "-" + name}).
 			WithPorts(corev1ac.ServicePort().WithPort(webhookPort).WithTargetPort(intstr.FromInt32(webhookTargetPort))))
 	}
-	return install.Encode(service(registrationWebhook), service(workWebhook))
+	return install.EncodeObjects(service(registrationWebhook), service(workWebhook))
 }

@@ -39,8 +39,8 @@ import (
 	clustermanager "github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
-func wished(change func(*dedication)) *dedication {
-	d := &dedication{name: "hub", serviceType: "NodePort"}
+func wished(change func(*dedicatedHub)) *dedicatedHub {
+	d := &dedicatedHub{name: "hub", serviceType: "NodePort"}
 	if change != nil {
 		change(d)
 	}
@@ -63,9 +63,9 @@ func certificate(t *testing.T, expires time.Time) []byte {
 }
 
 func TestWhatMakesNoSenseForADedicatedHubIsRefused(t *testing.T) {
-	named := func(name string) func(*dedication) { return func(d *dedication) { d.name = name } }
+	named := func(name string) func(*dedicatedHub) { return func(d *dedicatedHub) { d.name = name } }
 	cases := map[string]struct {
-		change func(*dedication)
+		change func(*dedicatedHub)
 		want   string // empty if it makes sense
 	}{
 		"the defaults":             {nil, ""},
@@ -75,17 +75,17 @@ func TestWhatMakesNoSenseForADedicatedHubIsRefused(t *testing.T) {
 		"the hub's namespace":      {named("open-cluster-management-hub"), "has another purpose"},
 		"capital letters":          {named("Hub"), "lower case letters"},
 		"a digit first":            {named("1hub"), "begins with a letter"},
-		"etcd without its secret":  {func(d *dedication) { d.endpoints = []string{"https://e:2379"} }, "belong together"},
-		"a secret without an etcd": {func(d *dedication) { d.etcdSecret = "etcd" }, "belong together"},
-		"an etcd and a class": {func(d *dedication) {
+		"etcd without its secret":  {func(d *dedicatedHub) { d.endpoints = []string{"https://e:2379"} }, "belong together"},
+		"a secret without an etcd": {func(d *dedicatedHub) { d.etcdSecret = "etcd" }, "belong together"},
+		"an etcd and a class": {func(d *dedicatedHub) {
 			d.endpoints, d.etcdSecret, d.storageClass = []string{"https://e:2379"}, "etcd", "fast"
 		}, "not for --external-etcd"},
-		"a type that is none": {func(d *dedication) { d.serviceType = "ExternalName" }, `there is no "ExternalName"`},
-		"a port of no node":   {func(d *dedication) { d.serviceType, d.nodePort = "ClusterIP", 30000 }, "needs --service-type NodePort"},
+		"a type that is none": {func(d *dedicatedHub) { d.serviceType = "ExternalName" }, `there is no "ExternalName"`},
+		"a port of no node":   {func(d *dedicatedHub) { d.serviceType, d.nodePort = "ClusterIP", 30000 }, "needs --service-type NodePort"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := wished(c.change).check()
+			err := wished(c.change).checkFlags()
 			expect(t, err, c.want)
 			if err != nil && exit.Code(err) != exit.Usage {
 				t.Errorf("exit code %d, want that of usage", exit.Code(err))
@@ -96,19 +96,19 @@ func TestWhatMakesNoSenseForADedicatedHubIsRefused(t *testing.T) {
 
 func TestLabelsOfPodsHaveRoomForTheLongestName(t *testing.T) {
 	const labelMax = 63
-	d := wished(func(d *dedication) { d.name = strings.Repeat("a", nameMax) })
-	spec, err := d.hub(nil, nil)
+	d := wished(func(d *dedicatedHub) { d.name = strings.Repeat("a", nameMax) })
+	spec, err := d.hostedHubSpec(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	longest := 0
-	for _, component := range clustermanager.Components(clustermanager.Hub{Name: d.name, Spec: spec}) {
+	for _, component := range clustermanager.HubComponents(clustermanager.Hub{Name: d.name, Spec: spec}) {
 		longest = max(longest, len(component.Workload.App))
 	}
 	if longest != labelMax {
 		t.Errorf("the longest label has %d characters, and can have %d", longest, labelMax)
 	}
-	if place := d.key().Namespace; len(place) > labelMax {
+	if place := d.controlPlaneKey().Namespace; len(place) > labelMax {
 		t.Errorf("the name of namespace %q has %d characters", place, len(place))
 	}
 }
@@ -117,7 +117,7 @@ func TestAControlPlaneKeepsWhatIsNotGivenAgain(t *testing.T) {
 	given := func(flags ...string) func(string) bool {
 		return func(name string) bool { return strings.Contains(strings.Join(flags, " "), name) }
 	}
-	first := wished(func(d *dedication) { d.replicas, d.storageClass, d.nodePort = 3, "fast", 30000 }).controlPlane(nil, given())
+	first := wished(func(d *dedicatedHub) { d.replicas, d.storageClass, d.nodePort = 3, "fast", 30000 }).controlPlane(nil, given())
 	want := fleetv1alpha1.ControlPlaneSpec{
 		Replicas: 3,
 		Service:  fleetv1alpha1.ControlPlaneService{Type: "NodePort", NodePort: 30000},
@@ -133,11 +133,11 @@ func TestAControlPlaneKeepsWhatIsNotGivenAgain(t *testing.T) {
 		t.Errorf("nothing is given again (-want +got):\n%s", diff)
 	}
 	want.Replicas, want.Service.Type, want.Version = 5, "LoadBalancer", "v1.37.0"
-	again := wished(func(d *dedication) { d.replicas, d.serviceType, d.version = 5, "LoadBalancer", "v1.37.0" })
+	again := wished(func(d *dedicatedHub) { d.replicas, d.serviceType, d.version = 5, "LoadBalancer", "v1.37.0" })
 	if diff := cmp.Diff(want, again.controlPlane(live, given("service-type"))); diff != "" {
 		t.Errorf("something is given (-want +got):\n%s", diff)
 	}
-	elsewhere := wished(func(d *dedication) { d.endpoints, d.etcdSecret = []string{"https://e:2379"}, "etcd" }).controlPlane(nil, given())
+	elsewhere := wished(func(d *dedicatedHub) { d.endpoints, d.etcdSecret = []string{"https://e:2379"}, "etcd" }).controlPlane(nil, given())
 	if e := elsewhere.Etcd; e.Managed != nil || e.External == nil || e.External.SecretRef.Name != "etcd" {
 		t.Errorf("an etcd elsewhere is %+v", e)
 	}
@@ -145,7 +145,7 @@ func TestAControlPlaneKeepsWhatIsNotGivenAgain(t *testing.T) {
 
 func TestTheHubOfAControlPlaneIsHosted(t *testing.T) {
 	d := wished(nil)
-	spec, err := d.hub([]string{"StrictBootstrap=true"}, nil)
+	spec, err := d.hostedHubSpec([]string{"StrictBootstrap=true"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestTheHubOfAControlPlaneIsHosted(t *testing.T) {
 			t.Errorf("placement is %+v, want the gate %s on", spec.PlacementConfiguration, gate)
 		}
 	}
-	if spec, err = d.hub([]string{"AggregatedAPI=false"}, nil); err != nil || spec.RegistrationConfiguration.FeatureGates[0].Mode != operatorv1.FeatureGateModeDisable {
+	if spec, err = d.hostedHubSpec([]string{"AggregatedAPI=false"}, nil); err != nil || spec.RegistrationConfiguration.FeatureGates[0].Mode != operatorv1.FeatureGateModeDisable {
 		t.Errorf("a gate that was turned off is on (%v)", err)
 	}
 }
@@ -179,10 +179,10 @@ func TestHostsThatCannotHaveTheHubSaySo(t *testing.T) {
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{NodePort: 30000}}},
 	}
 	standard := class("standard", "true")
-	port := func(d *dedication) { d.nodePort = 30000 }
-	version := func(v string) func(*dedication) { return func(d *dedication) { d.version = v } }
+	port := func(d *dedicatedHub) { d.nodePort = 30000 }
+	version := func(v string) func(*dedicatedHub) { return func(d *dedicatedHub) { d.version = v } }
 	cases := map[string]struct {
-		change func(*dedication)
+		change func(*dedicatedHub)
 		there  []client.Object
 		hubs   []operatorv1.ClusterManager
 		// present is the version of the control plane that is there.
@@ -194,7 +194,7 @@ func TestHostsThatCannotHaveTheHubSaySo(t *testing.T) {
 		"another hosted hub":         {there: []client.Object{standard}, hubs: []operatorv1.ClusterManager{hubNamed("other", "Hosted")}},
 		"no storage":                 {want: "there is no default StorageClass, and no other one"},
 		"no default":                 {there: []client.Object{class("slow", "false")}, want: "there is no default StorageClass; there is: slow"},
-		"a class that is not there":  {change: func(d *dedication) { d.storageClass = "fast" }, there: []client.Object{standard}, want: `no StorageClass "fast"; there is: standard`},
+		"a class that is not there":  {change: func(d *dedicatedHub) { d.storageClass = "fast" }, there: []client.Object{standard}, want: `no StorageClass "fast"; there is: standard`},
 		"a namespace of its name":    {there: []client.Object{standard, labelled("hub", "a", "b")}, want: `a namespace "hub" already`},
 		"that of its control plane":  {there: []client.Object{standard, labelled("hub-control-plane", "a", "b")}, want: `a namespace "hub-control-plane" already`},
 		"it is a hub of this name":   {there: []client.Object{standard}, hubs: []operatorv1.ClusterManager{hubNamed("hub", "Default")}, want: "makes the host itself a hub"},
@@ -205,9 +205,9 @@ func TestHostsThatCannotHaveTheHubSaySo(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			found := host{
-				hub:          situation{operator: install.ClusterManagerOperator(), hubs: c.hubs},
-				controlPlane: situation{operator: install.ControlPlaneOperator()},
+			found := hostState{
+				hub:          operatorSituation{operator: install.ClusterManagerOperator(), hubs: c.hubs},
+				controlPlane: operatorSituation{operator: install.ControlPlaneOperator()},
 			}
 			if c.present != "" {
 				found.live = &fleetv1alpha1.ControlPlane{Status: fleetv1alpha1.ControlPlaneStatus{Version: c.present}}
@@ -238,7 +238,7 @@ func TestTheCredentialOfAnEtcdElsewhereIsLookedAt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithRuntimeObjects(c.there...).Build()
-			d := wished(func(d *dedication) { d.endpoints, d.etcdSecret = []string{"https://e:2379"}, "etcd" })
+			d := wished(func(d *dedicatedHub) { d.endpoints, d.etcdSecret = []string{"https://e:2379"}, "etcd" })
 			expect(t, d.credentialUsable(t.Context(), stored), c.want)
 		})
 	}
@@ -272,8 +272,8 @@ func writtenContext(t *testing.T) (hubContext, func() *clientcmdapi.Config) {
 	}
 	h := hubContext{files: &clientcmd.PathOptions{GlobalFile: file, LoadingRules: &clientcmd.ClientConfigLoadingRules{ExplicitPath: file}}, name: "hub"}
 	for range 2 {
-		expect(t, h.free(endpoint), "")
-		if expires, err := h.write(endpoint, content); err != nil || time.Until(expires) > time.Hour {
+		expect(t, h.checkNameFree(endpoint), "")
+		if expires, err := h.writeContext(endpoint, content); err != nil || time.Until(expires) > time.Hour {
 			t.Fatalf("written until %s: %v", expires, err)
 		}
 	}
@@ -292,16 +292,16 @@ func TestTheContextOfAHubIsWrittenBesideTheOthers(t *testing.T) {
 	if c := config.Clusters["hub"]; config.CurrentContext != "host" || c == nil || c.Server != endpoint || string(c.CertificateAuthorityData) != "ca" {
 		t.Errorf("the kubeconfig has the current context %q and the cluster %+v", config.CurrentContext, c)
 	}
-	expect(t, h.free("https://192.0.2.8:30000"), "has a cluster \"hub\" already, at "+endpoint)
-	expect(t, hubContext{files: h.files, name: "host"}.free(""), "has a cluster \"host\" already")
+	expect(t, h.checkNameFree("https://192.0.2.8:30000"), "has a cluster \"hub\" already, at "+endpoint)
+	expect(t, hubContext{files: h.files, name: "host"}.checkNameFree(""), "has a cluster \"host\" already")
 }
 
 func TestTheContextOfAHubIsRemovedAlone(t *testing.T) {
 	h, read := writtenContext(t)
-	if removed, err := h.remove("https://192.0.2.8:30000"); removed || err != nil {
+	if removed, err := h.removeContext("https://192.0.2.8:30000"); removed || err != nil {
 		t.Errorf("the context of another hub is removed: %t, %v", removed, err)
 	}
-	if removed, err := h.remove(endpoint); !removed || err != nil {
+	if removed, err := h.removeContext(endpoint); !removed || err != nil {
 		t.Errorf("the context is removed: %t, %v", removed, err)
 	}
 	if config := read(); len(config.Contexts) != 1 || len(config.Clusters) != 1 || len(config.AuthInfos) != 1 {
@@ -313,11 +313,11 @@ func TestTheContextOfAHubIsRemovedAlone(t *testing.T) {
 // does. The sample spells out what the control plane has by default.
 func TestTheSampleIsWhatCapstanMakes(t *testing.T) {
 	d := wished(nil)
-	spec, err := d.hub(nil, nil)
+	spec, err := d.hostedHubSpec(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := d.objects(operatorOptions{}, d.controlPlane(nil, func(string) bool { return false }), spec)
+	made, err := d.renderObjects(operatorOptions{}, d.controlPlane(nil, func(string) bool { return false }), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +390,7 @@ func TestDataAreDeletedOnlyIfThatIsWanted(t *testing.T) {
 	}{{"Retain", false, "Retain"}, {"Retain", true, "Delete"}, {"Delete", true, "Delete"}, {"Delete", false, "Retain"}} {
 		live := managed(c.policy)
 		stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()
-		if set := (&cleaning{deleteData: c.delete}).setDeletionPolicy(&site{write: stored}, live); set != nil {
+		if set := (&cleanCommand{deleteData: c.delete}).setDeletionPolicy(&clusterSite{write: stored}, live); set != nil {
 			if err := set(t.Context(), live); err != nil {
 				t.Fatal(err)
 			}
@@ -402,7 +402,7 @@ func TestDataAreDeletedOnlyIfThatIsWanted(t *testing.T) {
 	}
 	external := managed("Retain")
 	external.Spec.Etcd = fleetv1alpha1.ControlPlaneEtcd{External: &fleetv1alpha1.ControlPlaneExternalEtcd{}}
-	if (&cleaning{deleteData: true}).setDeletionPolicy(&site{}, external) != nil {
+	if (&cleanCommand{deleteData: true}).setDeletionPolicy(&clusterSite{}, external) != nil {
 		t.Error("an etcd of somebody else gets a deletion policy")
 	}
 }

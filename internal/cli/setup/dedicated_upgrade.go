@@ -21,22 +21,22 @@ import (
 // upgradeHost upgrades the operator of the API servers of dedicated hubs, if the
 // cluster hosts some, and waits until they serve again. Their version of
 // Kubernetes stays.
-func (u *upgrading) upgradeHost(ctx context.Context, s *site) error {
-	found, err := look(ctx, s.read, install.ControlPlaneOperator())
+func (u *upgradeCommand) upgradeHost(ctx context.Context, s *clusterSite) error {
+	found, err := readSituation(ctx, s.read, install.ControlPlaneOperator())
 	if err != nil || found.deployment == nil {
 		return err
 	}
-	if err := found.foreign(u.force); err != nil {
+	if err := found.checkForeign(u.force); err != nil {
 		return err
 	}
 	options := install.OptionsOf(found.deployment)
-	options.Image = cmp.Or(u.image, version.Image())
-	objects, err := found.operator.Objects(options)
+	options.Image = cmp.Or(u.image, version.ImageReference())
+	objects, err := found.operator.RenderObjects(options)
 	if err != nil {
 		return err
 	}
-	if !u.mode.Changes() {
-		return s.rehearse(ctx, objects)
+	if !u.mode.MakesChanges() {
+		return s.dryRunObjects(ctx, objects)
 	}
 	if err := s.putOperator(ctx, found.operator, objects, true); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (u *upgrading) upgradeHost(ctx context.Context, s *site) error {
 	}
 	for i := range planes.Items {
 		key := client.ObjectKeyFromObject(&planes.Items[i])
-		err := s.steps.Do("Checking the control plane "+key.Name, func() error { return s.waiter().ControlPlane(ctx, key) })
+		err := s.steps.RunStep("Checking the control plane "+key.Name, func() error { return s.newWaiter().AwaitControlPlane(ctx, key) })
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (u *upgrading) upgradeHost(ctx context.Context, s *site) error {
 
 // upgradeKubernetes brings a dedicated hub to another version of Kubernetes, and
 // waits until it runs that.
-func (u *upgrading) upgradeKubernetes(ctx context.Context, s *site) error {
+func (u *upgradeCommand) upgradeKubernetes(ctx context.Context, s *clusterSite) error {
 	key := install.DedicatedKey(u.name)
 	_, cp, err := install.FindDedicated(ctx, u.session, key)
 	if err != nil {
@@ -81,8 +81,8 @@ func (u *upgrading) upgradeKubernetes(ctx context.Context, s *site) error {
 			return fmt.Errorf("set the version of ControlPlane %q: %w", key, err)
 		}
 	}
-	if u.mode.Changes() {
-		err := s.steps.Do("Upgrading the API servers, and then the controller managers, of "+cp.Name, func() error { return s.upgraded(ctx, key, u.kubernetes) })
+	if u.mode.MakesChanges() {
+		err := s.steps.RunStep("Upgrading the API servers, and then the controller managers, of "+cp.Name, func() error { return s.awaitKubernetes(ctx, key, u.kubernetes) })
 		if err != nil {
 			return err
 		}
@@ -91,10 +91,10 @@ func (u *upgrading) upgradeKubernetes(ctx context.Context, s *site) error {
 	return nil
 }
 
-// upgraded waits until all of a control plane is of a version of Kubernetes.
-func (s *site) upgraded(ctx context.Context, key client.ObjectKey, wanted string) error {
+// awaitKubernetes waits until all of a control plane is of a version of Kubernetes.
+func (s *clusterSite) awaitKubernetes(ctx context.Context, key client.ObjectKey, wanted string) error {
 	next := fmt.Sprintf("The operator continues. \"kubectl -n %s describe controlplane %s\" shows details.", key.Namespace, key.Name)
-	err := s.waiter().Until(ctx, "Kubernetes "+wanted, next, func(ctx context.Context) (done bool, why string, err error) {
+	err := s.newWaiter().PollUntil(ctx, "Kubernetes "+wanted, next, func(ctx context.Context) (done bool, why string, err error) {
 		cp := &fleetv1alpha1.ControlPlane{}
 		if err := s.read.Get(ctx, key, cp); err != nil {
 			return false, "", fmt.Errorf("read ControlPlane %q: %w", key, err)
@@ -110,7 +110,7 @@ func (s *site) upgraded(ctx context.Context, key client.ObjectKey, wanted string
 	if err != nil {
 		return err
 	}
-	return s.waiter().ControlPlane(ctx, key)
+	return s.newWaiter().AwaitControlPlane(ctx, key)
 }
 
 // versionPossible returns why a control plane cannot be brought to a version of

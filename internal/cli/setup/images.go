@@ -33,22 +33,22 @@ func imageFields(ctx context.Context, c client.Reader, operator install.Operator
 	var fields []imageField
 	for _, name := range names {
 		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(operator.Kind())
+		object.SetGroupVersionKind(operator.InstanceKind())
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
-			return nil, fmt.Errorf("read %s %q: %w", operator.Kind().Kind, name, err)
+			return nil, fmt.Errorf("read %s %q: %w", operator.InstanceKind().Kind, name, err)
 		}
 		spec, _, _ := unstructured.NestedMap(object.Object, "spec")
 		for _, field := range slices.Sorted(maps.Keys(spec)) {
 			if strings.HasSuffix(strings.ToLower(field), "imagepullspec") && spec[field] == image {
-				fields = append(fields, imageField{reference(operator.Kind(), "", name), field})
+				fields = append(fields, imageField{objectReference(operator.InstanceKind(), "", name), field})
 			}
 		}
 	}
 	return fields, nil
 }
 
-// set writes the field.
-func (f imageField) set(ctx context.Context, c client.Client, image string) error {
+// setImage writes the field.
+func (f imageField) setImage(ctx context.Context, c client.Client, image string) error {
 	patch := fmt.Appendf(nil, `{"spec":{%q:%q}}`, f.name, image)
 	if err := c.Patch(ctx, f.object, client.RawPatch("application/merge-patch+json", patch), client.FieldOwner(install.FieldOwner)); err != nil {
 		return fmt.Errorf("set %s of %s %q: %w", f.name, f.object.GetObjectKind().GroupVersionKind().Kind, f.object.GetName(), err)

@@ -23,8 +23,8 @@ import (
 // defaultTimeout is how long a step may take: an image may have to be pulled.
 const defaultTimeout = 5 * time.Minute
 
-// making is one call of "init".
-type making struct {
+// initCommand is one call of "init".
+type initCommand struct {
 	session  *hub.Session
 	mode     dryrun.Mode
 	image    string
@@ -37,13 +37,13 @@ type making struct {
 	force    bool
 	// isDedicated asks for a dedicated hub, and given tells which flags were given.
 	isDedicated bool
-	dedicated   dedication
+	dedicated   dedicatedHub
 	given       func(flag string) bool
 }
 
-// NewInit returns the command "init".
-func NewInit(session *hub.Session) *cobra.Command {
-	m := &making{session: session}
+// NewInitCommand returns the command "init".
+func NewInitCommand(session *hub.Session) *cobra.Command {
+	m := &initCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Turn a cluster into a hub",
@@ -82,7 +82,7 @@ func NewInit(session *hub.Session) *cobra.Command {
 				return exit.UsageError("--%s needs --%s", name, flagDedicated)
 			}
 		}
-		return m.run(cmd.Context())
+		return m.runInit(cmd.Context())
 	}
 	flags.StringVar(&m.image, "image", "", "Image of Capstan (default: the installed one, otherwise that of this release of capstan)")
 	flags.Int32Var(&m.replicas, "replicas", 0, "Number of pods of the operator and of each component of the hub (default: 1 for the operator; 3 for each component if the control plane has several nodes, otherwise 1); with --dedicated, of API servers (default: 1), and with more than one there are 3 members of etcd")
@@ -96,8 +96,8 @@ func NewInit(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-func (m *making) run(ctx context.Context) error {
-	if err := m.mode.Check(); err != nil {
+func (m *initCommand) runInit(ctx context.Context) error {
+	if err := m.mode.ValidateMode(); err != nil {
 		return err
 	}
 	if m.replicas < 0 {
@@ -114,7 +114,7 @@ func (m *making) run(ctx context.Context) error {
 		return err
 	}
 	if m.output != "" {
-		objects, err := m.objects(m.image, spec)
+		objects, err := m.renderHubObjects(m.image, spec)
 		if err != nil {
 			return err
 		}
@@ -124,38 +124,38 @@ func (m *making) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.session.Explain(m.install(ctx, s, spec))
+	return m.session.ExplainError(m.installHub(ctx, s, spec))
 }
 
-// objects are what makes a cluster a hub, in the order in which to apply them;
+// renderHubObjects are what makes a cluster a hub, in the order in which to apply them;
 // the ClusterManager is the last.
-func (m *making) objects(image string, spec operatorv1.ClusterManagerSpec) ([]*unstructured.Unstructured, error) {
-	objects, err := install.ClusterManagerOperator().Objects(install.Options{Image: image, Replicas: m.replicas, ComponentReplicas: m.replicas})
+func (m *initCommand) renderHubObjects(image string, spec operatorv1.ClusterManagerSpec) ([]*unstructured.Unstructured, error) {
+	objects, err := install.ClusterManagerOperator().RenderObjects(install.OperatorOptions{Image: image, Replicas: m.replicas, ComponentReplicas: m.replicas})
 	if err != nil {
 		return nil, err
 	}
-	instance, err := install.ClusterManager(install.ClusterManagerName, spec)
+	instance, err := install.ClusterManagerObject(install.ClusterManagerName, spec)
 	if err != nil {
 		return nil, err
 	}
 	return append(objects, instance), nil
 }
 
-func (m *making) install(ctx context.Context, s *site, spec operatorv1.ClusterManagerSpec) error {
-	before := situation{}
+func (m *initCommand) installHub(ctx context.Context, s *clusterSite, spec operatorv1.ClusterManagerSpec) error {
+	before := operatorSituation{}
 	var objects []*unstructured.Unstructured
-	err := s.steps.Do("Checking the cluster", func() (err error) {
-		if before, err = look(ctx, s.read, install.ClusterManagerOperator()); err != nil {
+	err := s.steps.RunStep("Checking the cluster", func() (err error) {
+		if before, err = readSituation(ctx, s.read, install.ClusterManagerOperator()); err != nil {
 			return err
 		}
-		if err := before.mayInit(m.force, version.Get()); err != nil {
+		if err := before.mayInit(m.force, version.SemanticVersion()); err != nil {
 			return err
 		}
-		image := before.image()
+		image := before.operatorImage()
 		if before.installer() != install.ByCapstan {
 			image = ""
 		}
-		if objects, err = m.objects(cmp.Or(m.image, image), spec); err != nil {
+		if objects, err = m.renderHubObjects(cmp.Or(m.image, image), spec); err != nil {
 			return err
 		}
 		return s.preflight(ctx, objects)
@@ -163,24 +163,24 @@ func (m *making) install(ctx context.Context, s *site, spec operatorv1.ClusterMa
 	if err != nil {
 		return err
 	}
-	if !m.mode.Changes() {
-		return s.rehearse(ctx, objects)
+	if !m.mode.MakesChanges() {
+		return s.dryRunObjects(ctx, objects)
 	}
 	operator := objects[:len(objects)-1]
 	instance := objects[len(objects)-1]
 	if err := s.putOperator(ctx, before.operator, operator, m.wait); err != nil {
 		return err
 	}
-	err = s.steps.Do("Creating the ClusterManager", func() error { return install.Apply(ctx, s.write, instance) })
+	err = s.steps.RunStep("Creating the ClusterManager", func() error { return install.ApplyObjects(ctx, s.write, instance) })
 	if err != nil {
 		return err
 	}
 	if m.wait {
-		err = s.steps.Do("Starting the hub", func() error {
-			if err := s.waiter().ClusterManager(ctx, install.ClusterManagerName); err != nil {
+		err = s.steps.RunStep("Starting the hub", func() error {
+			if err := s.newWaiter().AwaitClusterManager(ctx, install.ClusterManagerName); err != nil {
 				return err
 			}
-			return s.waiter().Components(ctx, before.operator, "")
+			return s.newWaiter().AwaitComponents(ctx, before.operator, "")
 		})
 		if err != nil {
 			return err
@@ -191,7 +191,7 @@ func (m *making) install(ctx context.Context, s *site, spec operatorv1.ClusterMa
 }
 
 // sayNext tells what to do with the new hub.
-func (m *making) sayNext() {
+func (m *initCommand) sayNext() {
 	ready := "is a hub"
 	if !m.wait {
 		ready = "becomes a hub: \"kubectl get clustermanager\" tells when it is one"
@@ -204,12 +204,12 @@ Let clusters join:
   capstan join NAME --cluster-kubeconfig FILE          # for clusters that the hub calls
 See them:
   capstan get clusters
-`, m.session.Where(), ready)
+`, m.session.DescribeTarget(), ready)
 }
 
 // mayInit returns why a cluster cannot be made a hub as it is.
-func (s situation) mayInit(force bool, release string) error {
-	if err := s.foreign(force); err != nil {
+func (s operatorSituation) mayInit(force bool, release string) error {
+	if err := s.checkForeign(force); err != nil {
 		return err
 	}
 	if err := s.sameRelease(release); err != nil {
@@ -230,12 +230,12 @@ func (s situation) mayInit(force bool, release string) error {
 }
 
 // sameRelease returns an error if a hub of another release is there.
-func (s situation) sameRelease(release string) error {
+func (s operatorSituation) sameRelease(release string) error {
 	if s.installer() != install.ByCapstan || s.release == "" || s.release == release {
 		return nil
 	}
 	word := "\"capstan upgrade\" brings it to this release."
-	if older(release, s.release) {
+	if isOlderRelease(release, s.release) {
 		word = "Use capstan of that release, or a newer one."
 	}
 	return exit.Next(fmt.Errorf("there is a hub of release %s already, and this is capstan %s", s.release, release), "%s", word)

@@ -24,9 +24,9 @@ type hubContext struct {
 	name  string
 }
 
-// free returns an error if the name stands for something else than the hub that
+// checkNameFree returns an error if the name stands for something else than the hub that
 // was found at the endpoint; an empty one stands for a hub that is only being made.
-func (h hubContext) free(endpoint string) error {
+func (h hubContext) checkNameFree(endpoint string) error {
 	config, err := h.files.GetStartingConfig()
 	if err != nil {
 		return fmt.Errorf("read the kubeconfig: %w", err)
@@ -44,9 +44,9 @@ func (h hubContext) free(endpoint string) error {
 	return nil
 }
 
-// write writes the context: what the kubeconfig says, at the endpoint. It returns
+// writeContext writes the context: what the kubeconfig says, at the endpoint. It returns
 // until when the certificate in it is valid.
-func (h hubContext) write(endpoint string, kubeconfig []byte) (time.Time, error) {
+func (h hubContext) writeContext(endpoint string, kubeconfig []byte) (time.Time, error) {
 	source, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the kubeconfig of the hub: %w", err)
@@ -70,11 +70,11 @@ func (h hubContext) write(endpoint string, kubeconfig []byte) (time.Time, error)
 	if err := clientcmd.ModifyConfig(h.files, *config, false); err != nil {
 		return time.Time{}, fmt.Errorf("write context %q into the kubeconfig: %w", h.name, err)
 	}
-	return expiry(user.ClientCertificateData), nil
+	return certificateExpiry(user.ClientCertificateData), nil
 }
 
-// remove removes the context if it leads to the endpoint, and tells whether it did.
-func (h hubContext) remove(endpoint string) (bool, error) {
+// removeContext removes the context if it leads to the endpoint, and tells whether it did.
+func (h hubContext) removeContext(endpoint string) (bool, error) {
 	config, err := h.files.GetStartingConfig()
 	if err != nil {
 		return false, fmt.Errorf("read the kubeconfig: %w", err)
@@ -94,8 +94,8 @@ func (h hubContext) remove(endpoint string) (bool, error) {
 	return true, nil
 }
 
-// expiry returns until when the first certificate is valid; zero if there is none.
-func expiry(certificates []byte) time.Time {
+// certificateExpiry returns until when the first certificate is valid; zero if there is none.
+func certificateExpiry(certificates []byte) time.Time {
 	block, _ := pem.Decode(bytes.TrimSpace(certificates))
 	if block == nil {
 		return time.Time{}

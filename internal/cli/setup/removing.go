@@ -28,30 +28,30 @@ type removal struct {
 	hint string
 }
 
-// removing removes things step by step, until one fails.
-type removing struct {
-	site  *site
+// removalRun removes things step by step, until one fails.
+type removalRun struct {
+	site  *clusterSite
 	waits install.Waiter
 	err   error
 }
 
-// remove removes the objects at once, and waits until they are gone.
-func (r *removing) remove(ctx context.Context, m removal) {
+// removeObjects removes the objects at once, and waits until they are gone.
+func (r *removalRun) removeObjects(ctx context.Context, m removal) {
 	if r.err != nil || len(m.objects) == 0 {
 		return
 	}
-	if !r.site.mode.Changes() {
-		r.rehearse(ctx, m.objects)
+	if !r.site.mode.MakesChanges() {
+		r.dryRunRemoval(ctx, m.objects)
 		return
 	}
-	r.err = r.site.steps.Do(m.step, func() error {
+	r.err = r.site.steps.RunStep(m.step, func() error {
 		for _, object := range m.objects {
 			if m.before != nil {
 				if err := m.before(ctx, object); err != nil {
 					return fmt.Errorf("prepare the removal of %s: %w", object.GetName(), err)
 				}
 			}
-			if err := install.Delete(ctx, r.site.write, object); err != nil {
+			if err := install.DeleteObject(ctx, r.site.write, object); err != nil {
 				return err
 			}
 			if m.after != nil {
@@ -64,9 +64,9 @@ func (r *removing) remove(ctx context.Context, m removal) {
 			waits := r.waits
 			waits.Hint = m.hint
 			waits.Note = func(why string) {
-				r.site.steps.Waits("%d left; %s: %s", len(m.objects)-i, object.GetName(), why)
+				r.site.steps.ShowWaiting("%d left; %s: %s", len(m.objects)-i, object.GetName(), why)
 			}
-			if err := waits.Gone(ctx, object); err != nil {
+			if err := waits.AwaitGone(ctx, object); err != nil {
 				return err
 			}
 		}
@@ -74,11 +74,11 @@ func (r *removing) remove(ctx context.Context, m removal) {
 	})
 }
 
-// rehearse says what would be removed.
-func (r *removing) rehearse(ctx context.Context, objects []client.Object) {
+// dryRunRemoval says what would be removed.
+func (r *removalRun) dryRunRemoval(ctx context.Context, objects []client.Object) {
 	for _, object := range objects {
 		if !r.site.mode.Skips() {
-			if r.err = install.Delete(ctx, r.site.write, object); r.err != nil {
+			if r.err = install.DeleteObject(ctx, r.site.write, object); r.err != nil {
 				return
 			}
 		}
@@ -87,26 +87,26 @@ func (r *removing) rehearse(ctx context.Context, objects []client.Object) {
 	}
 }
 
-// operator removes the operator, and with it the definition that it works for.
-func (r *removing) operator(ctx context.Context, found situation) {
-	if r.err != nil || !found.there() {
+// removeOperator removes the operator, and with it the definition that it works for.
+func (r *removalRun) removeOperator(ctx context.Context, found operatorSituation) {
+	if r.err != nil || !found.isPresent() {
 		return
 	}
-	if !r.site.mode.Changes() {
-		objects, err := found.operator.Objects(install.Options{})
+	if !r.site.mode.MakesChanges() {
+		objects, err := found.operator.RenderObjects(install.OperatorOptions{})
 		r.err = err
 		for _, object := range objects {
-			r.rehearse(ctx, []client.Object{object})
+			r.dryRunRemoval(ctx, []client.Object{object})
 		}
 		return
 	}
-	r.err = r.site.steps.Do("Removing the operator "+found.operator.Key().Name, func() error {
-		return found.operator.Remove(ctx, r.site.write, r.waits)
+	r.err = r.site.steps.RunStep("Removing the operator "+found.operator.DeploymentKey().Name, func() error {
+		return found.operator.RemoveOperator(ctx, r.site.write, r.waits)
 	})
 }
 
-// reference is an object of which only is known what it is.
-func reference(kind schema.GroupVersionKind, namespace, name string) client.Object {
+// objectReference is an object of which only is known what it is.
+func objectReference(kind schema.GroupVersionKind, namespace, name string) client.Object {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	object.SetGroupVersionKind(kind)
 	return object
@@ -115,19 +115,19 @@ func reference(kind schema.GroupVersionKind, namespace, name string) client.Obje
 func managedClusters(names []string) []client.Object {
 	objects := make([]client.Object, 0, len(names))
 	for _, name := range names {
-		objects = append(objects, reference(clusterv1.GroupVersion.WithKind("ManagedCluster"), "", name))
+		objects = append(objects, objectReference(clusterv1.GroupVersion.WithKind("ManagedCluster"), "", name))
 	}
 	return objects
 }
 
 // clusterManagers are those whose hub is the cluster itself.
-func clusterManagers(found situation) []client.Object {
+func clusterManagers(found operatorSituation) []client.Object {
 	objects := make([]client.Object, 0, len(found.hubs))
 	for i := range found.hubs {
 		if found.hubs[i].Spec.DeployOption.Mode == operatorv1.InstallModeHosted {
 			continue
 		}
-		objects = append(objects, reference(operatorv1.GroupVersion.WithKind("ClusterManager"), "", found.hubs[i].Name))
+		objects = append(objects, objectReference(operatorv1.GroupVersion.WithKind("ClusterManager"), "", found.hubs[i].Name))
 	}
 	return objects
 }

@@ -42,7 +42,7 @@ func expect(t *testing.T, err error, want string) {
 	t.Helper()
 	text := ""
 	if err != nil {
-		text = exit.Text(err)
+		text = exit.FormatError(err)
 	}
 	if (err == nil) != (want == "") || !strings.Contains(text, want) {
 		t.Errorf("got %q, want %q", text, want)
@@ -57,23 +57,23 @@ func TestHubsAreMadeWhereThereIsNone(t *testing.T) {
 	deleted.DeletionTimestamp = &metav1.Time{}
 	*deleted.DeletionTimestamp = metav1.Now()
 	cases := map[string]struct {
-		found situation
+		found operatorSituation
 		force bool
 		want  string // empty if it may be made
 	}{
-		"nothing is there":                 {found: situation{}},
-		"an earlier try was stopped":       {found: situation{deployment: ours}},
-		"the same release":                 {found: situation{deployment: ours, release: "1.2.0", hubs: []operatorv1.ClusterManager{hubNamed("cluster-manager", "Default")}}},
-		"an older one":                     {found: situation{deployment: ours, release: "1.1.0"}, want: "capstan upgrade"},
-		"a newer one":                      {found: situation{deployment: ours, release: "1.10.0"}, want: "Use capstan of that release"},
-		"somebody else's operator":         {found: situation{deployment: others}, want: "which Capstan has not installed"},
-		"it is to be replaced":             {found: situation{deployment: others}, force: true},
-		"an operator in another namespace": {found: situation{definition: &metav1.PartialObjectMetadata{}}, want: "which Capstan has not installed"},
-		"OLM's":                            {found: situation{deployment: deployment("olm.owner", "x")}, force: true, want: "installed by OLM"},
-		"Helm's":                           {found: situation{deployment: ofHelm}, force: true, want: "installed by Helm"},
-		"a hub of another name":            {found: situation{deployment: ours, hubs: []operatorv1.ClusterManager{hubNamed("mine", "Default")}}, want: `ClusterManager "mine"`},
-		"hubs elsewhere":                   {found: situation{deployment: ours, hubs: []operatorv1.ClusterManager{hubNamed("mine", "Hosted")}}},
-		"a hub that is being removed":      {found: situation{deployment: ours, hubs: []operatorv1.ClusterManager{deleted}}, want: "just being removed"},
+		"nothing is there":                 {found: operatorSituation{}},
+		"an earlier try was stopped":       {found: operatorSituation{deployment: ours}},
+		"the same release":                 {found: operatorSituation{deployment: ours, release: "1.2.0", hubs: []operatorv1.ClusterManager{hubNamed("cluster-manager", "Default")}}},
+		"an older one":                     {found: operatorSituation{deployment: ours, release: "1.1.0"}, want: "capstan upgrade"},
+		"a newer one":                      {found: operatorSituation{deployment: ours, release: "1.10.0"}, want: "Use capstan of that release"},
+		"somebody else's operator":         {found: operatorSituation{deployment: others}, want: "which Capstan has not installed"},
+		"it is to be replaced":             {found: operatorSituation{deployment: others}, force: true},
+		"an operator in another namespace": {found: operatorSituation{definition: &metav1.PartialObjectMetadata{}}, want: "which Capstan has not installed"},
+		"OLM's":                            {found: operatorSituation{deployment: deployment("olm.owner", "x")}, force: true, want: "installed by OLM"},
+		"Helm's":                           {found: operatorSituation{deployment: ofHelm}, force: true, want: "installed by Helm"},
+		"a hub of another name":            {found: operatorSituation{deployment: ours, hubs: []operatorv1.ClusterManager{hubNamed("mine", "Default")}}, want: `ClusterManager "mine"`},
+		"hubs elsewhere":                   {found: operatorSituation{deployment: ours, hubs: []operatorv1.ClusterManager{hubNamed("mine", "Hosted")}}},
+		"a hub that is being removed":      {found: operatorSituation{deployment: ours, hubs: []operatorv1.ClusterManager{deleted}}, want: "just being removed"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestUpgradesGoForward(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			found := situation{operator: install.ClusterManagerOperator(), release: c.from, deployment: deployment(operatorv1.LabelPartOf, operatorv1.PartOfCapstan)}
+			found := operatorSituation{operator: install.ClusterManagerOperator(), release: c.from, deployment: deployment(operatorv1.LabelPartOf, operatorv1.PartOfCapstan)}
 			expect(t, found.mayUpgrade(c.force, c.to), c.want)
 		})
 	}
@@ -107,7 +107,7 @@ func TestUpgradesGoForward(t *testing.T) {
 
 func TestReleaseOfAnImageIsItsTag(t *testing.T) {
 	for image, want := range map[string]string{
-		"":                               version.Get(),
+		"":                               version.SemanticVersion(),
 		"example.com/capstan:1.2.3":      "1.2.3",
 		"example.com/capstan:v1.2.3":     "1.2.3",
 		"example.com/capstan:latest":     "",
@@ -123,17 +123,17 @@ func TestReleaseOfAnImageIsItsTag(t *testing.T) {
 func TestHubsAreRemovedOnlyWithoutClusters(t *testing.T) {
 	ours := deployment(operatorv1.LabelPartOf, operatorv1.PartOfCapstan)
 	cases := map[string]struct {
-		found    situation
+		found    operatorSituation
 		clusters []string
-		flags    cleaning
+		flags    cleanCommand
 		want     string // empty if it may be removed
 	}{
-		"no clusters":                     {found: situation{deployment: ours}},
-		"clusters":                        {found: situation{deployment: ours}, clusters: []string{"a", "b"}, want: "2 in all: a, b"},
-		"clusters that shall leave":       {found: situation{deployment: ours}, clusters: []string{"a"}, flags: cleaning{allClusters: true}},
-		"nobody who could remove a hub":   {found: situation{hubs: []operatorv1.ClusterManager{hubNamed("x", "Default")}}, want: "no operator"},
-		"nobody who could let them leave": {clusters: []string{"a"}, flags: cleaning{allClusters: true}, want: "no operator"},
-		"somebody else's":                 {found: situation{deployment: deployment("app", "x")}, want: "which Capstan has not installed"},
+		"no clusters":                     {found: operatorSituation{deployment: ours}},
+		"clusters":                        {found: operatorSituation{deployment: ours}, clusters: []string{"a", "b"}, want: "2 in all: a, b"},
+		"clusters that shall leave":       {found: operatorSituation{deployment: ours}, clusters: []string{"a"}, flags: cleanCommand{allClusters: true}},
+		"nobody who could remove a hub":   {found: operatorSituation{hubs: []operatorv1.ClusterManager{hubNamed("x", "Default")}}, want: "no operator"},
+		"nobody who could let them leave": {clusters: []string{"a"}, flags: cleanCommand{allClusters: true}, want: "no operator"},
+		"somebody else's":                 {found: operatorSituation{deployment: deployment("app", "x")}, want: "which Capstan has not installed"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -173,12 +173,12 @@ func TestOldKubernetesIsRefused(t *testing.T) {
 // TestEverythingIsPrintedForGitOps needs no cluster, and neither does the command.
 func TestEverythingIsPrintedForGitOps(t *testing.T) {
 	var out bytes.Buffer
-	cmd := NewInit(hub.NewSession(genericiooptions.IOStreams{Out: &out, ErrOut: &out}, clock.RealClock{}))
+	cmd := NewInitCommand(hub.NewSession(genericiooptions.IOStreams{Out: &out, ErrOut: &out}, clock.RealClock{}))
 	cmd.SetArgs([]string{"-o", "yaml", "--image", "example.com/i:1", "--replicas", "3"})
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want, err := (&making{replicas: 3}).objects("example.com/i:1", operatorv1.ClusterManagerSpec{})
+	want, err := (&initCommand{replicas: 3}).renderHubObjects("example.com/i:1", operatorv1.ClusterManagerSpec{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,45 +27,45 @@ import (
 	"github.com/capstan-io/capstan/internal/server/version"
 )
 
-// site is a cluster that something is installed on or removed from.
-type site struct {
+// clusterSite is a cluster that something is installed on or removed from.
+type clusterSite struct {
 	config *rest.Config
 	// read sees what is there, write changes it, or not in a dry run.
 	read    client.WithWatch
 	write   client.Client
 	mode    dryrun.Mode
 	timeout time.Duration
-	steps   *progress.Steps
+	steps   *progress.StepPrinter
 	out     io.Writer
 }
 
 // openSite returns the cluster of the session. It does not send a request yet.
-func openSite(session *hub.Session, mode dryrun.Mode, timeout time.Duration) (*site, error) {
-	config, err := session.Config()
+func openSite(session *hub.Session, mode dryrun.Mode, timeout time.Duration) (*clusterSite, error) {
+	config, err := session.LoadRESTConfig()
 	if err != nil {
 		return nil, err
 	}
 	return newSite(config, session, mode, timeout)
 }
 
-func newSite(config *rest.Config, session *hub.Session, mode dryrun.Mode, timeout time.Duration) (*site, error) {
+func newSite(config *rest.Config, session *hub.Session, mode dryrun.Mode, timeout time.Duration) (*clusterSite, error) {
 	c, err := install.NewClient(config)
 	if err != nil {
 		return nil, err
 	}
-	return &site{
-		config: config, read: c, write: mode.Client(c), mode: mode, timeout: timeout,
-		steps: progress.New(session.ErrOut), out: session.Out,
+	return &clusterSite{
+		config: config, read: c, write: mode.WrapClient(c), mode: mode, timeout: timeout,
+		steps: progress.NewStepPrinter(session.ErrOut), out: session.Out,
 	}, nil
 }
 
-func (s *site) waiter() install.Waiter {
-	return install.Waiter{Client: s.read, Timeout: s.timeout, Note: func(text string) { s.steps.Waits("%s", text) }}
+func (s *clusterSite) newWaiter() install.Waiter {
+	return install.Waiter{Client: s.read, Timeout: s.timeout, Note: func(text string) { s.steps.ShowWaiting("%s", text) }}
 }
 
 // preflight finds out, before anything is changed, whether the objects can be
 // installed.
-func (s *site) preflight(ctx context.Context, objects []*unstructured.Unstructured) error {
+func (s *clusterSite) preflight(ctx context.Context, objects []*unstructured.Unstructured) error {
 	found, err := discovery.NewDiscoveryClientForConfig(s.config)
 	if err != nil {
 		return fmt.Errorf("prepare the connection to %s: %w", s.config.Host, err)
@@ -90,7 +90,7 @@ func (s *site) preflight(ctx context.Context, objects []*unstructured.Unstructur
 		if object.GetKind() != "ClusterRole" {
 			continue
 		}
-		if err := install.Apply(ctx, client.NewDryRunClient(s.read), object); err != nil {
+		if err := install.ApplyObjects(ctx, client.NewDryRunClient(s.read), object); err != nil {
 			return err
 		}
 	}
@@ -109,7 +109,7 @@ func checkKubernetes(running string) error {
 }
 
 // missingRights returns what the user may not do and has to.
-func (s *site) missingRights(ctx context.Context, objects []*unstructured.Unstructured) ([]string, error) {
+func (s *clusterSite) missingRights(ctx context.Context, objects []*unstructured.Unstructured) ([]string, error) {
 	var missing []string
 	asked := map[authorizationv1.ResourceAttributes]bool{}
 	for _, object := range objects {
@@ -138,9 +138,9 @@ func (s *site) missingRights(ctx context.Context, objects []*unstructured.Unstru
 	return missing, nil
 }
 
-// rehearse says what would be applied, and lets the API server check it if that
+// dryRunObjects says what would be applied, and lets the API server check it if that
 // was asked for.
-func (s *site) rehearse(ctx context.Context, objects []*unstructured.Unstructured) error {
+func (s *clusterSite) dryRunObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		kind := object.GroupVersionKind()
 		mapping, err := s.read.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
@@ -149,7 +149,7 @@ func (s *site) rehearse(ctx context.Context, objects []*unstructured.Unstructure
 		}
 		unchecked := ""
 		if !s.mode.Skips() {
-			err := install.Apply(ctx, s.write, object)
+			err := install.ApplyObjects(ctx, s.write, object)
 			switch {
 			case apierrors.IsNotFound(err):
 				unchecked = ", not checked: its namespace or its kind is only being installed"
@@ -166,16 +166,16 @@ func (s *site) rehearse(ctx context.Context, objects []*unstructured.Unstructure
 func singular(resource string) string { return strings.TrimSuffix(resource, "s") }
 
 // putOperator installs an operator and waits until it runs.
-func (s *site) putOperator(ctx context.Context, operator install.Operator, objects []*unstructured.Unstructured, wait bool) error {
-	err := s.steps.Do("Installing the operator "+operator.Key().Name, func() error { return install.Apply(ctx, s.write, objects...) })
+func (s *clusterSite) putOperator(ctx context.Context, operator install.Operator, objects []*unstructured.Unstructured, wait bool) error {
+	err := s.steps.RunStep("Installing the operator "+operator.DeploymentKey().Name, func() error { return install.ApplyObjects(ctx, s.write, objects...) })
 	if err != nil {
 		return err
 	}
-	return s.steps.Do("Starting the operator "+operator.Key().Name, func() error {
-		if err := s.waiter().Established(ctx, operator.CRD()); err != nil || !wait {
+	return s.steps.RunStep("Starting the operator "+operator.DeploymentKey().Name, func() error {
+		if err := s.newWaiter().AwaitEstablished(ctx, operator.CRD()); err != nil || !wait {
 			return err
 		}
-		return s.waiter().Deployment(ctx, operator.Key())
+		return s.newWaiter().AwaitDeployment(ctx, operator.DeploymentKey())
 	})
 }
 

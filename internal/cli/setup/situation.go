@@ -20,8 +20,8 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/install"
 )
 
-// situation is what of an operator is on a cluster.
-type situation struct {
+// operatorSituation is what of an operator is on a cluster.
+type operatorSituation struct {
 	operator install.Operator
 	// deployment is that of the operator, nil if there is none.
 	deployment *appsv1.Deployment
@@ -35,20 +35,20 @@ type situation struct {
 	hubs []operatorv1.ClusterManager
 }
 
-// look finds out what is on a cluster.
-func look(ctx context.Context, c client.Reader, operator install.Operator) (situation, error) {
-	s := situation{operator: operator}
+// readSituation finds out what is on a cluster.
+func readSituation(ctx context.Context, c client.Reader, operator install.Operator) (operatorSituation, error) {
+	s := operatorSituation{operator: operator}
 	var err error
 	if s.deployment, err = operator.Installed(ctx, c); err != nil {
 		return s, err
 	}
-	if s.definition, err = operator.Definition(ctx, c); err != nil {
+	if s.definition, err = operator.ReadDefinition(ctx, c); err != nil {
 		return s, err
 	}
 	if s.leftovers, err = operator.Leftovers(ctx, c); err != nil {
 		return s, err
 	}
-	if s.release, err = operator.Release(ctx, c); err != nil {
+	if s.release, err = operator.InstalledRelease(ctx, c); err != nil {
 		return s, err
 	}
 	hubs := &operatorv1.ClusterManagerList{}
@@ -61,7 +61,7 @@ func look(ctx context.Context, c client.Reader, operator install.Operator) (situ
 
 // installer is who has installed what there is; Capstan if there is nothing. An
 // operator may be in another namespace, and then its definition tells.
-func (s situation) installer() install.Installer {
+func (s operatorSituation) installer() install.Installer {
 	switch {
 	case s.deployment != nil:
 		return install.InstallerOf(s.deployment)
@@ -72,43 +72,43 @@ func (s situation) installer() install.Installer {
 	}
 }
 
-// what names what there is, for people.
-func (s situation) what() string {
+// describeInstalled names what there is, for people.
+func (s operatorSituation) describeInstalled() string {
 	if s.deployment != nil {
-		return fmt.Sprintf("an operator %q with the image %s", s.operator.Key(), s.image())
+		return fmt.Sprintf("an operator %q with the image %s", s.operator.DeploymentKey(), s.operatorImage())
 	}
 	return fmt.Sprintf("a definition %q", s.operator.CRD())
 }
 
-// image is that of the operator, if there is one.
-func (s situation) image() string {
+// operatorImage is that of the operator, if there is one.
+func (s operatorSituation) operatorImage() string {
 	if s.deployment == nil {
 		return ""
 	}
 	return install.OptionsOf(s.deployment).Image
 }
 
-// foreign returns an error if the operator is not Capstan's to change, which
+// checkForeign returns an error if the operator is not Capstan's to change, which
 // force allows for those that nobody else changes back.
-func (s situation) foreign(force bool) error {
+func (s operatorSituation) checkForeign(force bool) error {
 	switch by := s.installer(); {
 	case by == install.ByOLM:
-		return exit.Next(fmt.Errorf("there is %s, installed by OLM, which undoes what others change", s.what()),
+		return exit.Next(fmt.Errorf("there is %s, installed by OLM, which undoes what others change", s.describeInstalled()),
 			"Change it by its Subscription. A ClusterManager for it is at the end of what \"capstan init -o yaml\" prints.")
 	case by == install.ByHelm:
-		return exit.Next(fmt.Errorf("there is %s, installed by Helm, which sets back what others change", s.what()),
+		return exit.Next(fmt.Errorf("there is %s, installed by Helm, which sets back what others change", s.describeInstalled()),
 			"Change it with \"helm upgrade\", and remove it with \"helm uninstall\"; \"helm list -A\" shows the release.")
 	case by == install.ByOther && !force:
-		return exit.Next(fmt.Errorf("there is %s already, which Capstan has not installed", s.what()),
+		return exit.Next(fmt.Errorf("there is %s already, which Capstan has not installed", s.describeInstalled()),
 			"Probably this is a hub or member of OCM. Choose another cluster with --context, or let Capstan take its place with --force: the clusters and works in it stay.")
 	default:
 		return nil
 	}
 }
 
-// older tells whether a release is older than another one. Of what is no release
+// isOlderRelease reports whether a release is older than another one. Of what is no release
 // nothing is known.
-func older(release, than string) bool {
+func isOlderRelease(release, than string) bool {
 	a, err := utilversion.ParseSemantic(release)
 	if err != nil {
 		return false

@@ -32,9 +32,9 @@ func hubSpec(gates, users []string) (operatorv1.ClusterManagerSpec, error) {
 	if len(users) > 0 && !changed[string(features.ManagedClusterAutoApproval)] {
 		return operatorv1.ClusterManagerSpec{}, exit.UsageError("--auto-approve-users needs the feature gate %s, which --feature-gates turns off", features.ManagedClusterAutoApproval)
 	}
-	registration := features.Names(features.HubRegistration)
-	work := features.Names(features.HubWork)
-	placement := features.Names(features.HubPlacement)
+	registration := features.GateNames(features.HubRegistration)
+	work := features.GateNames(features.HubWork)
+	placement := features.GateNames(features.HubPlacement)
 	spec := operatorv1.ClusterManagerSpec{}
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		gate := operatorv1.FeatureGate{Feature: name, Mode: operatorv1.FeatureGateModeDisable}

@@ -22,10 +22,10 @@ import (
 	"github.com/capstan-io/capstan/internal/server/version"
 )
 
-// upgrading is one call of "upgrade".
-type upgrading struct {
+// upgradeCommand is one call of "upgrade".
+type upgradeCommand struct {
 	session *hub.Session
-	member  member.Flags
+	member  member.KubeconfigFlags
 	mode    dryrun.Mode
 	image   string
 	timeout time.Duration
@@ -35,9 +35,9 @@ type upgrading struct {
 	name, kubernetes string
 }
 
-// NewUpgrade returns the command "upgrade".
-func NewUpgrade(session *hub.Session) *cobra.Command {
-	u := &upgrading{session: session}
+// NewUpgradeCommand returns the command "upgrade".
+func NewUpgradeCommand(session *hub.Session) *cobra.Command {
+	u := &upgradeCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "upgrade",
 		Short: "Upgrade a hub or a member to this release",
@@ -62,10 +62,10 @@ func NewUpgrade(session *hub.Session) *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := u.check(cmd.Flags().Changed); err != nil {
+			if err := u.checkFlags(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			return u.run(cmd.Context())
+			return u.runUpgrade(cmd.Context())
 		},
 	}
 	flags := cmd.Flags()
@@ -79,14 +79,14 @@ func NewUpgrade(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-// check returns what of the command line makes no sense. given tells which flags
+// checkFlags returns what of the command line makes no sense. given tells which flags
 // there are.
-func (u *upgrading) check(given func(flag string) bool) error {
+func (u *upgradeCommand) checkFlags(given func(flag string) bool) error {
 	if !given(flagKubernetes) {
 		if given(flagName) {
 			return exit.UsageError("--%s needs --%s", flagName, flagKubernetes)
 		}
-		return u.mode.Check()
+		return u.mode.ValidateMode()
 	}
 	if u.kubernetes == "" {
 		return exit.UsageError("--%s needs a version, such as %s", flagKubernetes, fleetv1alpha1.DefaultKubernetesVersion)
@@ -99,12 +99,12 @@ func (u *upgrading) check(given func(flag string) bool) error {
 	if u.member.Given() {
 		return exit.UsageError("--%s is for dedicated hubs; choose the host of one by --context", flagKubernetes)
 	}
-	return u.mode.Check()
+	return u.mode.ValidateMode()
 }
 
-func (u *upgrading) run(ctx context.Context) error {
+func (u *upgradeCommand) runUpgrade(ctx context.Context) error {
 	if u.member.Given() {
-		m, err := u.member.Connect(u.session.ErrOut)
+		m, err := u.member.ConnectMember(u.session.ErrOut)
 		if err != nil {
 			return err
 		}
@@ -112,86 +112,86 @@ func (u *upgrading) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return m.Explain(u.upgrade(ctx, s, install.KlusterletOperator(), m.Where()))
+		return m.ExplainError(u.upgradeOperator(ctx, s, install.KlusterletOperator(), m.DescribeTarget()))
 	}
 	s, err := openSite(u.session, u.mode, u.timeout)
 	if err != nil {
 		return err
 	}
 	if u.kubernetes != "" {
-		return u.session.Explain(u.upgradeKubernetes(ctx, s))
+		return u.session.ExplainError(u.upgradeKubernetes(ctx, s))
 	}
-	if err := u.upgrade(ctx, s, install.ClusterManagerOperator(), u.session.Where()); err != nil {
-		return u.session.Explain(err)
+	if err := u.upgradeOperator(ctx, s, install.ClusterManagerOperator(), u.session.DescribeTarget()); err != nil {
+		return u.session.ExplainError(err)
 	}
-	return u.session.Explain(u.upgradeHost(ctx, s))
+	return u.session.ExplainError(u.upgradeHost(ctx, s))
 }
 
-func (u *upgrading) upgrade(ctx context.Context, s *site, operator install.Operator, where string) error {
-	before, err := look(ctx, s.read, operator)
+func (u *upgradeCommand) upgradeOperator(ctx context.Context, s *clusterSite, operator install.Operator, where string) error {
+	before, err := readSituation(ctx, s.read, operator)
 	if err != nil {
 		return err
 	}
 	if before.deployment == nil {
-		return exit.Next(fmt.Errorf("%s has no operator %q to upgrade", where, operator.Key().Name), "%s", missingNext(operator))
+		return exit.Next(fmt.Errorf("%s has no operator %q to upgrade", where, operator.DeploymentKey().Name), "%s", missingNext(operator))
 	}
-	image := cmp.Or(u.image, version.Image())
+	image := cmp.Or(u.image, version.ImageReference())
 	to := targetRelease(u.image, image)
 	if err := before.mayUpgrade(u.force, to); err != nil {
 		return err
 	}
 	options := install.OptionsOf(before.deployment)
 	options.Image = image
-	objects, err := operator.Objects(options)
+	objects, err := operator.RenderObjects(options)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "%s: from %s to %s\n", where, releaseText(before.release, before.image()), releaseText(to, image))
-	pinned, err := imageFields(ctx, s.read, operator, before.image())
+	fmt.Fprintf(s.out, "%s: from %s to %s\n", where, releaseText(before.release, before.operatorImage()), releaseText(to, image))
+	pinned, err := imageFields(ctx, s.read, operator, before.operatorImage())
 	if err != nil {
 		return err
 	}
-	if !u.mode.Changes() {
-		return s.rehearse(ctx, objects)
+	if !u.mode.MakesChanges() {
+		return s.dryRunObjects(ctx, objects)
 	}
-	former, err := operator.Components(ctx, s.read)
+	former, err := operator.ListComponents(ctx, s.read)
 	if err != nil {
 		return err
 	}
-	if err := s.steps.Do("Checking the cluster", func() error { return s.preflight(ctx, objects) }); err != nil {
+	if err := s.steps.RunStep("Checking the cluster", func() error { return s.preflight(ctx, objects) }); err != nil {
 		return err
 	}
 	if err := s.putOperator(ctx, operator, objects, true); err != nil {
 		return err
 	}
-	err = s.steps.Do("Upgrading what it has installed", func() error { return u.follow(ctx, s, before, image, pinned) })
+	err = s.steps.RunStep("Upgrading what it has installed", func() error { return u.awaitUpgrade(ctx, s, before, image, pinned) })
 	if err != nil {
 		return err
 	}
-	return report(ctx, s, before, image, former)
+	return reportUpgrade(ctx, s, before, image, former)
 }
 
-// follow waits until everything runs with the new image.
-func (u *upgrading) follow(ctx context.Context, s *site, before situation, image string, pinned []imageField) error {
+// awaitUpgrade waits until everything runs with the new image.
+func (u *upgradeCommand) awaitUpgrade(ctx context.Context, s *clusterSite, before operatorSituation, image string, pinned []imageField) error {
 	for _, field := range pinned {
-		if err := field.set(ctx, s.write, image); err != nil {
+		if err := field.setImage(ctx, s.write, image); err != nil {
 			return err
 		}
 	}
-	former := before.image()
+	former := before.operatorImage()
 	if former == image {
 		former = ""
 	}
-	if err := s.waiter().Components(ctx, before.operator, former); err != nil {
+	if err := s.newWaiter().AwaitComponents(ctx, before.operator, former); err != nil {
 		return err
 	}
 	names, err := before.operator.Instances(ctx, s.read)
 	if err != nil {
 		return err
 	}
-	wait := s.waiter().ClusterManager
+	wait := s.newWaiter().AwaitClusterManager
 	if before.operator == install.KlusterletOperator() {
-		wait = s.waiter().Klusterlet
+		wait = s.newWaiter().AwaitKlusterlet
 	}
 	for _, name := range names {
 		if err := wait(ctx, name); err != nil {
@@ -201,18 +201,18 @@ func (u *upgrading) follow(ctx context.Context, s *site, before situation, image
 	return nil
 }
 
-// report says what has changed.
-func report(ctx context.Context, s *site, before situation, image string, former []install.Component) error {
-	now, err := before.operator.Components(ctx, s.read)
+// reportUpgrade says what has changed.
+func reportUpgrade(ctx context.Context, s *clusterSite, before operatorSituation, image string, former []install.Component) error {
+	now, err := before.operator.ListComponents(ctx, s.read)
 	if err != nil {
 		return err
 	}
-	images := map[client.ObjectKey]string{before.operator.Key(): before.image()}
+	images := map[client.ObjectKey]string{before.operator.DeploymentKey(): before.operatorImage()}
 	for _, c := range former {
 		images[c.Key] = c.Image
 	}
 	changed := false
-	for _, c := range append([]install.Component{{Key: before.operator.Key(), Image: image}}, now...) {
+	for _, c := range append([]install.Component{{Key: before.operator.DeploymentKey(), Image: image}}, now...) {
 		was, known := images[c.Key]
 		if was == c.Image {
 			continue
@@ -230,11 +230,11 @@ func report(ctx context.Context, s *site, before situation, image string, former
 }
 
 // mayUpgrade returns why an operator cannot be brought to the release.
-func (s situation) mayUpgrade(force bool, to string) error {
-	if err := s.foreign(force); err != nil {
+func (s operatorSituation) mayUpgrade(force bool, to string) error {
+	if err := s.checkForeign(force); err != nil {
 		return err
 	}
-	if !force && older(to, s.release) {
+	if !force && isOlderRelease(to, s.release) {
 		return exit.Next(fmt.Errorf("release %s is older than what is there: %s", to, s.release),
 			"Use capstan of release %s or newer. --force goes back, with definitions and roles: what only the newer release knows is not served then.", s.release)
 	}
@@ -251,11 +251,11 @@ func missingNext(operator install.Operator) string {
 // targetRelease is the release that an image has: that of capstan itself, or
 // what the tag of another image says if that looks like a release.
 func targetRelease(given, image string) string {
-	if given == "" || given == version.Image() {
-		return version.Get()
+	if given == "" || given == version.ImageReference() {
+		return version.SemanticVersion()
 	}
 	tag := image[strings.LastIndex(image, ":")+1:]
-	if strings.ContainsAny(tag, "/@") || !older("0.0.0", strings.TrimPrefix(tag, "v")) {
+	if strings.ContainsAny(tag, "/@") || !isOlderRelease("0.0.0", strings.TrimPrefix(tag, "v")) {
 		return ""
 	}
 	return strings.TrimPrefix(tag, "v")

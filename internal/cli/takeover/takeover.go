@@ -40,22 +40,22 @@ type Count struct {
 	Foreign int
 }
 
-// Done tells whether nothing is left to take over.
-func (c Count) Done() bool { return c.Left == 0 }
+// IsDone reports whether nothing is left to take over.
+func (c Count) IsDone() bool { return c.Left == 0 }
 
 // String says how far the agent is.
 func (c Count) String() string {
 	return fmt.Sprintf("%d of %d AppliedManifestWorks are taken over", c.Taken, c.Taken+c.Left)
 }
 
-// Right is what a user needs in the member to count.
-func Right() authorizationv1.ResourceAttributes {
+// ListRecordsRight is what a user needs in the member to count.
+func ListRecordsRight() authorizationv1.ResourceAttributes {
 	return authorizationv1.ResourceAttributes{Group: workv1.GroupName, Resource: "appliedmanifestworks", Verb: "list"}
 }
 
-// Look counts the AppliedManifestWorks of the member. A member that does not know
+// CountRecords counts the AppliedManifestWorks of the member. A member that does not know
 // the kind has none.
-func (a Agent) Look(ctx context.Context, member client.Reader) (Count, error) {
+func (a Agent) CountRecords(ctx context.Context, member client.Reader) (Count, error) {
 	var count Count
 	next := ""
 	for {
@@ -69,7 +69,7 @@ func (a Agent) Look(ctx context.Context, member client.Reader) (Count, error) {
 		}
 		for i := range page.Items {
 			if record := &page.Items[i]; !handover.IsMark(record) {
-				a.add(&count, &record.Spec)
+				a.countRecord(&count, &record.Spec)
 			}
 		}
 		if next = page.Continue; next == "" {
@@ -78,8 +78,8 @@ func (a Agent) Look(ctx context.Context, member client.Reader) (Count, error) {
 	}
 }
 
-// add counts one record.
-func (a Agent) add(count *Count, record *workv1.AppliedManifestWorkSpec) {
+// countRecord counts one record.
+func (a Agent) countRecord(count *Count, record *workv1.AppliedManifestWorkSpec) {
 	switch {
 	case record.AgentID == a.ID:
 		count.Taken++

@@ -47,13 +47,13 @@ func TestWhatIsLeftToTakeOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got Count
 			for i := range c.records {
-				Agent{ID: "new", HubURL: c.hubURL}.add(&got, &c.records[i])
+				Agent{ID: "new", HubURL: c.hubURL}.countRecord(&got, &c.records[i])
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
-			if got.Done() != (c.want.Left == 0) || got.String() != c.says {
-				t.Errorf("%s: done is %t, and it says %q", c.reason, got.Done(), got)
+			if got.IsDone() != (c.want.Left == 0) || got.String() != c.says {
+				t.Errorf("%s: done is %t, and it says %q", c.reason, got.IsDone(), got)
 			}
 		})
 	}

@@ -43,8 +43,8 @@ const (
 // clusterManagerApp is how OCM's tools label what belongs to a hub.
 const clusterManagerApp = "cluster-manager"
 
-// creating is one call of "token create".
-type creating struct {
+// createCommand is one call of "token create".
+type createCommand struct {
 	session     *hub.Session
 	mode        dryrun.Mode
 	ttl         time.Duration
@@ -60,7 +60,7 @@ type creating struct {
 }
 
 func newCreate(session *hub.Session) *cobra.Command {
-	c := &creating{session: session}
+	c := &createCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "create [TOKEN]",
 		Short: "Create a bootstrap token",
@@ -90,7 +90,7 @@ func newCreate(session *hub.Session) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.program = cmd.Root().CommandPath()
-			return c.run(cmd.Context(), args)
+			return c.runTokenCreate(cmd.Context(), args)
 		},
 	}
 	cmd.Flags().DurationVar(&c.ttl, "ttl", defaultTTL, "How long the token is valid, such as 1h; 0 is forever")
@@ -105,9 +105,9 @@ func newCreate(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-// check returns an error for flags that make no sense.
-func (c *creating) check() error {
-	if err := c.mode.Check(); err != nil {
+// checkFlags returns an error for flags that make no sense.
+func (c *createCommand) checkFlags() error {
+	if err := c.mode.ValidateMode(); err != nil {
 		return err
 	}
 	if c.ttl < 0 || c.ttl > 0 && c.ttl < time.Second {
@@ -127,15 +127,15 @@ func (c *creating) check() error {
 	if c.command && len(c.usages) < len(api.KnownTokenUsages) {
 		return exit.UsageError("--usages: to register a cluster takes a token for %s", strings.Join(api.KnownTokenUsages, " and "))
 	}
-	return c.bind()
+	return c.bindGroups()
 }
 
-// bind adds the groups that bind the token.
-func (c *creating) bind() error {
+// bindGroups adds the groups that bind the token.
+func (c *createCommand) bindGroups() error {
 	if len(c.names) == 0 && !c.autoAccept {
 		return nil
 	}
-	groups, err := boundtoken.Groups(c.names, c.autoAccept)
+	groups, err := boundtoken.TokenGroups(c.names, c.autoAccept)
 	if err != nil && len(c.names) == 0 {
 		return exit.UsageError("--auto-accept needs --cluster-name: %w", err)
 	}
@@ -150,28 +150,28 @@ func (c *creating) bind() error {
 	return nil
 }
 
-func (c *creating) run(ctx context.Context, args []string) error {
-	if err := c.check(); err != nil {
+func (c *createCommand) runTokenCreate(ctx context.Context, args []string) error {
+	if err := c.checkFlags(); err != nil {
 		return err
 	}
-	token, err := chosen(args)
+	token, err := chooseToken(args)
 	if err != nil {
 		return err
 	}
-	config, err := c.session.Config()
+	config, err := c.session.LoadRESTConfig()
 	if err != nil {
 		return err
 	}
-	printed, err := c.form(config)
+	printed, err := c.outputRenderer(config)
 	if err != nil {
 		return err
 	}
-	connection, err := c.session.Connect()
+	connection, err := c.session.ConnectHub()
 	if err != nil {
 		return err
 	}
 	if !c.mode.Skips() {
-		if err := c.make(ctx, c.mode.Client(connection), config, token); err != nil {
+		if err := c.createTokenOnHub(ctx, c.mode.WrapClient(connection), config, token); err != nil {
 			return err
 		}
 	}
@@ -182,16 +182,16 @@ func (c *creating) run(ctx context.Context, args []string) error {
 	if _, err = c.session.Out.Write(text); err != nil {
 		return err
 	}
-	if c.joins() && c.mode.Changes() {
-		fmt.Fprintln(c.session.ErrOut, c.limits(ctx, connection))
+	if c.allowsJoin() && c.mode.MakesChanges() {
+		fmt.Fprintln(c.session.ErrOut, c.describeLimits(ctx, connection))
 	}
 	return nil
 }
 
-// make makes the token on the hub.
-func (c *creating) make(ctx context.Context, hub client.Client, config *rest.Config, token string) error {
+// createTokenOnHub makes the token on the hub.
+func (c *createCommand) createTokenOnHub(ctx context.Context, hub client.Client, config *rest.Config, token string) error {
 	id, _, _ := strings.Cut(token, ".")
-	if err := hub.Create(ctx, c.secret(token)); apierrors.IsAlreadyExists(err) {
+	if err := hub.Create(ctx, c.tokenSecret(token)); apierrors.IsAlreadyExists(err) {
 		return exit.Next(fmt.Errorf("there is a bootstrap token %q already", id), "Choose another one, or delete it with \"capstan token delete %s\".", id)
 	} else if err != nil {
 		return fmt.Errorf("create a bootstrap token: %w", err)
@@ -211,8 +211,8 @@ func (c *creating) make(ctx context.Context, hub client.Client, config *rest.Con
 	}
 }
 
-// chosen returns the token that the user gives, or a random one.
-func chosen(args []string) (string, error) {
+// chooseToken returns the token that the user gives, or a random one.
+func chooseToken(args []string) (string, error) {
 	if len(args) == 0 {
 		token, err := util.GenerateBootstrapToken()
 		if err != nil {
@@ -226,8 +226,8 @@ func chosen(args []string) (string, error) {
 	return args[0], nil
 }
 
-// secret is what the API server authenticates the token by.
-func (c *creating) secret(token string) *corev1.Secret {
+// tokenSecret is what the API server authenticates the token by.
+func (c *createCommand) tokenSecret(token string) *corev1.Secret {
 	id, value, _ := strings.Cut(token, ".")
 	data := map[string]string{
 		api.BootstrapTokenIDKey: id, api.BootstrapTokenSecretKey: value, api.BootstrapTokenExtraGroupsKey: strings.Join(c.groups, ","),
@@ -242,16 +242,16 @@ func (c *creating) secret(token string) *corev1.Secret {
 		data[api.BootstrapTokenExpirationKey] = c.session.Clock.Now().Add(c.ttl).UTC().Format(time.RFC3339)
 	}
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: util.BootstrapTokenSecretName(id), Labels: c.labels()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: util.BootstrapTokenSecretName(id), Labels: c.tokenLabels()},
 		Type:       api.SecretTypeBootstrapToken, StringData: data,
 	}
 }
 
-// labels let "clusteradm get token --use-bootstrap-token" find the token, which
+// tokenLabels let "clusteradm get token --use-bootstrap-token" find the token, which
 // takes the newest with the label of its hub, if a cluster can ask to join with
 // it under any name.
-func (c *creating) labels() map[string]string {
-	if !c.joins() || len(c.names) > 0 {
+func (c *createCommand) tokenLabels() map[string]string {
+	if !c.allowsJoin() || len(c.names) > 0 {
 		return nil
 	}
 	return map[string]string{render.AppLabel: clusterManagerApp}

@@ -16,18 +16,18 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
-// joins tells whether a cluster can ask to join with the token.
-func (c *creating) joins() bool {
+// allowsJoin reports whether a cluster can ask to join with the token.
+func (c *createCommand) allowsJoin() bool {
 	return slices.Contains(c.groups, clusterv1.GroupBootstrappers) && slices.Contains(c.usages, authentication)
 }
 
-// limits says what one can do with the token: which clusters may ask to join,
+// describeLimits says what one can do with the token: which clusters may ask to join,
 // until when, who lets them in, and how many may wait for that.
-func (c *creating) limits(ctx context.Context, hub client.Client) string {
+func (c *createCommand) describeLimits(ctx context.Context, hub client.Client) string {
 	who := "Any cluster"
 	they := "it"
 	switch {
-	case c.exact() && len(c.names) == 1:
+	case c.hasExactNames() && len(c.names) == 1:
 		who = "Cluster " + c.names[0]
 	case len(c.names) > 0:
 		who = "Clusters " + strings.Join(c.names, ", ")
@@ -44,7 +44,7 @@ func (c *creating) limits(ctx context.Context, hub client.Client) string {
 	text := fmt.Sprintf("%s may ask to join with this token %s; %s.", who, until, accepts)
 	limit, known := unacceptedLimit(ctx, hub)
 	switch {
-	case limit == 0 || c.exact() && len(c.names) <= limit:
+	case limit == 0 || c.hasExactNames() && len(c.names) <= limit:
 	case known:
 		text += fmt.Sprintf(" Up to %d clusters may wait for acceptance at a time.", limit)
 	default:
@@ -53,8 +53,8 @@ func (c *creating) limits(ctx context.Context, hub client.Client) string {
 	return text
 }
 
-// exact tells whether the token is for clusters of certain names only.
-func (c *creating) exact() bool {
+// hasExactNames reports whether the token is for clusters of certain names only.
+func (c *createCommand) hasExactNames() bool {
 	return len(c.names) > 0 && !slices.ContainsFunc(c.names, func(name string) bool { return strings.Contains(name, "*") })
 }
 

@@ -25,14 +25,14 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/exit"
 )
 
-// form returns the function that makes the text to print, once the token is
+// outputRenderer returns the function that makes the text to print, once the token is
 // there. What cannot be printed is an error before that.
-func (c *creating) form(config *rest.Config) (func(context.Context, client.Client, string) ([]byte, error), error) {
+func (c *createCommand) outputRenderer(config *rest.Config) (func(context.Context, client.Client, string) ([]byte, error), error) {
 	switch {
 	case c.kubeconfig:
-		ca, err := verified(config)
+		ca, err := verifiedCA(config)
 		return func(_ context.Context, _ client.Client, token string) ([]byte, error) {
-			return kubeconfig(config, ca, token)
+			return bootstrapKubeconfig(config, ca, token)
 		}, err
 	case c.command:
 		address, err := addressOf(config.Host)
@@ -42,7 +42,7 @@ func (c *creating) form(config *rest.Config) (func(context.Context, client.Clien
 		if host, _, _ := net.SplitHostPort(address); host == "localhost" || net.ParseIP(host).IsLoopback() {
 			fmt.Fprintln(c.session.ErrOut, "Warning: by this address a machine reaches itself. Give the address at which members reach the hub by --server.")
 		}
-		ca, err := verified(config)
+		ca, err := verifiedCA(config)
 		return func(ctx context.Context, hub client.Client, token string) ([]byte, error) {
 			return c.registerCommand(ctx, hub, address, ca, token)
 		}, err
@@ -71,11 +71,11 @@ func addressOf(server string) (string, error) {
 
 // registerCommand returns what to type where the kubeconfig of the member is.
 // The CA is that which the hub publishes; in a dry run, which would publish it.
-func (c *creating) registerCommand(ctx context.Context, hub client.Client, address string, ca []byte, token string) ([]byte, error) {
+func (c *createCommand) registerCommand(ctx context.Context, hub client.Client, address string, ca []byte, token string) ([]byte, error) {
 	info := &corev1.ConfigMap{}
 	err := hub.Get(ctx, client.ObjectKey{Namespace: metav1.NamespacePublic, Name: api.ConfigMapClusterInfo}, info)
 	if err == nil {
-		entry, err := discovery.Published(info.Data[api.KubeConfigKey])
+		entry, err := discovery.ParsePublishedCluster(info.Data[api.KubeConfigKey])
 		if err != nil {
 			return nil, fmt.Errorf("ConfigMap kube-public/cluster-info: %w", err)
 		}
@@ -83,7 +83,7 @@ func (c *creating) registerCommand(ctx context.Context, hub client.Client, addre
 	} else if !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read ConfigMap kube-public/cluster-info: %w", err)
 	}
-	hashes, err := discovery.Hashes(ca)
+	hashes, err := discovery.PublicKeyHashes(ca)
 	if err != nil {
 		return nil, fmt.Errorf("the CA of the hub: %w", err)
 	}
@@ -97,18 +97,18 @@ func (c *creating) registerCommand(ctx context.Context, hub client.Client, addre
 	return []byte(text + "\n"), nil
 }
 
-// verified returns the CA of a hub whose certificate is verified.
-func verified(config *rest.Config) ([]byte, error) {
+// verifiedCA returns the CA of a hub whose certificate is verified.
+func verifiedCA(config *rest.Config) ([]byte, error) {
 	if config.Insecure {
 		return nil, exit.Next(errors.New("the kubeconfig does not verify the certificate of the hub, and agents have to"),
 			"Use a kubeconfig with the CA of the hub, without insecure-skip-tls-verify.")
 	}
-	return clusterinfo.Bundle(config)
+	return clusterinfo.TrustedCABundle(config)
 }
 
-// kubeconfig returns a kubeconfig of the hub with the token and nothing of the
+// bootstrapKubeconfig returns a kubeconfig of the hub with the token and nothing of the
 // credentials in use.
-func kubeconfig(config *rest.Config, ca []byte, token string) ([]byte, error) {
+func bootstrapKubeconfig(config *rest.Config, ca []byte, token string) ([]byte, error) {
 	c := clientcmdapi.NewConfig()
 	c.Clusters["hub"] = &clientcmdapi.Cluster{Server: config.Host, TLSServerName: config.ServerName, CertificateAuthorityData: ca}
 	c.AuthInfos["bootstrap"] = &clientcmdapi.AuthInfo{Token: token}

@@ -33,8 +33,8 @@ import (
 	"github.com/capstan-io/capstan/internal/registration/boundtoken"
 )
 
-// New returns the command "token".
-func New(session *hub.Session) *cobra.Command {
+// NewTokenCommand returns the command "token".
+func NewTokenCommand(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Create, list and delete the tokens with which clusters ask to join",
@@ -54,11 +54,11 @@ func newList(session *hub.Session) *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := session.Connect()
+			c, err := session.ConnectHub()
 			if err != nil {
 				return err
 			}
-			secrets, err := fetch(cmd.Context(), c)
+			secrets, err := listTokenSecrets(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func newList(session *hub.Session) *cobra.Command {
 				fmt.Fprintln(session.ErrOut, "No tokens found.")
 				return nil
 			}
-			if err := printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table(secrets, session.Clock.Now()), session.Out); err != nil {
+			if err := printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(tokenTable(secrets, session.Clock.Now()), session.Out); err != nil {
 				return fmt.Errorf("print tokens: %w", err)
 			}
 			return nil
@@ -74,8 +74,8 @@ func newList(session *hub.Session) *cobra.Command {
 	}
 }
 
-// fetch returns the Secrets of bootstrap tokens in the order of their names.
-func fetch(ctx context.Context, c client.Client) ([]corev1.Secret, error) {
+// listTokenSecrets returns the Secrets of bootstrap tokens in the order of their names.
+func listTokenSecrets(ctx context.Context, c client.Client) ([]corev1.Secret, error) {
 	list := &corev1.SecretList{}
 	err := c.List(ctx, list, client.InNamespace(metav1.NamespaceSystem), client.MatchingFields{"type": string(api.SecretTypeBootstrapToken)})
 	if err != nil {
@@ -85,8 +85,8 @@ func fetch(ctx context.Context, c client.Client) ([]corev1.Secret, error) {
 	return list.Items, nil
 }
 
-// table is the table of the tokens.
-func table(secrets []corev1.Secret, now time.Time) *metav1.Table {
+// tokenTable is the table of the tokens.
+func tokenTable(secrets []corev1.Secret, now time.Time) *metav1.Table {
 	t := &metav1.Table{}
 	for _, name := range []string{"Token", "TTL", "Expires", "Usages", "Description", "Extra-Groups", "Clusters", "Acceptance"} {
 		t.ColumnDefinitions = append(t.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
@@ -100,7 +100,7 @@ func table(secrets []corev1.Secret, now time.Time) *metav1.Table {
 				usages = append(usages, usage)
 			}
 		}
-		clusters, acceptance := bounds(data(api.BootstrapTokenIDKey), data(api.BootstrapTokenExtraGroupsKey))
+		clusters, acceptance := tokenBounds(data(api.BootstrapTokenIDKey), data(api.BootstrapTokenExtraGroupsKey))
 		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{
 			util.TokenFromIDAndSecret(data(api.BootstrapTokenIDKey), data(api.BootstrapTokenSecretKey)), ttl, expires,
 			orNone(strings.Join(usages, ",")), orNone(data(api.BootstrapTokenDescriptionKey)), orNone(data(api.BootstrapTokenExtraGroupsKey)),
@@ -110,10 +110,10 @@ func table(secrets []corev1.Secret, now time.Time) *metav1.Table {
 	return t
 }
 
-// bounds says which clusters may ask to join with a token, and who lets them in.
-func bounds(id, groups string) (clusters, acceptance string) {
+// tokenBounds says which clusters may ask to join with a token, and who lets them in.
+func tokenBounds(id, groups string) (clusters, acceptance string) {
 	all := strings.Split(groups, ",")
-	bounds := boundtoken.Of(api.BootstrapUserPrefix+id, all)
+	bounds := boundtoken.BoundsOf(api.BootstrapUserPrefix+id, all)
 	switch {
 	case !slices.Contains(all, clusterv1.GroupBootstrappers):
 		return "<none>", "<none>"
@@ -122,10 +122,10 @@ func bounds(id, groups string) (clusters, acceptance string) {
 	default:
 		acceptance = "manual"
 	}
-	if !bounds.Bound() {
+	if !bounds.IsBound() {
 		return "<any>", acceptance
 	}
-	return orNone(strings.Join(bounds.Patterns(), ",")), acceptance
+	return orNone(strings.Join(bounds.ClusterPatterns(), ",")), acceptance
 }
 
 // validity says how long a token is valid, and until when.
@@ -164,14 +164,14 @@ func newDelete(session *hub.Session) *cobra.Command {
 				return errors.New("the token is missing")
 			}
 			for _, arg := range args {
-				if _, err := id(arg); err != nil {
+				if _, err := parseTokenID(arg); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
-		ValidArgsFunction: complete.Names(session, func(ctx context.Context, c client.Client) ([]string, error) {
-			secrets, err := fetch(ctx, c)
+		ValidArgsFunction: complete.NamesCompletion(session, func(ctx context.Context, c client.Client) ([]string, error) {
+			secrets, err := listTokenSecrets(ctx, c)
 			var ids []string
 			for i := range secrets {
 				ids = append(ids, string(secrets[i].Data[api.BootstrapTokenIDKey]))
@@ -179,16 +179,16 @@ func newDelete(session *hub.Session) *cobra.Command {
 			return ids, err
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := mode.Check(); err != nil {
+			if err := mode.ValidateMode(); err != nil {
 				return err
 			}
-			c, err := session.Connect()
+			c, err := session.ConnectHub()
 			if err != nil {
 				return err
 			}
 			var failed []error
 			for _, arg := range args {
-				failed = append(failed, session.Explain(remove(cmd.Context(), session, mode, mode.Client(c), arg)))
+				failed = append(failed, session.ExplainError(deleteToken(cmd.Context(), session, mode, mode.WrapClient(c), arg)))
 			}
 			return errors.Join(failed...)
 		},
@@ -197,8 +197,8 @@ func newDelete(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-// id returns the part of a token that is no secret.
-func id(token string) (string, error) {
+// parseTokenID returns the part of a token that is no secret.
+func parseTokenID(token string) (string, error) {
 	id, _, whole := strings.Cut(token, ".")
 	if !util.IsValidBootstrapTokenID(id) || whole && !util.IsValidBootstrapToken(token) {
 		return "", fmt.Errorf("%q is not a token: one looks like abcdef.0123456789abcdef, and its name like abcdef", token)
@@ -206,8 +206,8 @@ func id(token string) (string, error) {
 	return id, nil
 }
 
-func remove(ctx context.Context, session *hub.Session, mode *dryrun.Mode, c client.Client, token string) error {
-	id, err := id(token)
+func deleteToken(ctx context.Context, session *hub.Session, mode *dryrun.Mode, c client.Client, token string) error {
+	id, err := parseTokenID(token)
 	if err != nil {
 		return err
 	}

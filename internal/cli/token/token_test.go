@@ -30,8 +30,8 @@ const (
 func now() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 // create returns what "token create" is called with.
-func create(change func(*creating)) *creating {
-	c := &creating{
+func create(change func(*createCommand)) *createCommand {
+	c := &createCommand{
 		session: hub.NewSession(genericiooptions.IOStreams{}, clocktesting.NewFakePassiveClock(now())),
 		ttl:     day, groups: []string{clusterv1.GroupBootstrappers}, usages: []string{"signing", "authentication"},
 	}
@@ -59,32 +59,32 @@ func TestWhatATokenIs(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		change func(*creating)
+		change func(*createCommand)
 		want   map[string]string
 		refuse string
 	}{
-		"as it comes":     {reason: "it lets any cluster ask, for a day", change: func(*creating) {}, want: plain},
-		"for ever":        {reason: "the token cleaner leaves it alone", change: func(c *creating) { c.ttl = 0 }, want: with(map[string]string{"expiration": ""})},
-		"described":       {reason: "people tell it apart", change: func(c *creating) { c.description = "for member1" }, want: with(map[string]string{"description": "for member1"})},
-		"one usage":       {reason: "it verifies no hub", change: func(c *creating) { c.usages = []string{"authentication"} }, want: with(map[string]string{"usage-bootstrap-signing": ""})},
-		"bound":           {reason: "no other name can be had with it", change: func(c *creating) { c.names = []string{"edge-1"} }, want: with(map[string]string{"auth-extra-groups": "system:bootstrappers:managedcluster,system:bootstrappers:managedcluster:name:edge-1"})},
-		"in the past":     {reason: "it would be deleted at once", change: func(c *creating) { c.ttl = -time.Hour }, refuse: "--ttl"},
-		"a foreign group": {reason: "the API server would not put it in there", change: func(c *creating) { c.groups = []string{"system:masters"} }, refuse: "--groups"},
-		"an odd usage":    {reason: "there are two", change: func(c *creating) { c.usages = []string{"joining"} }, refuse: "--usages"},
+		"as it comes":     {reason: "it lets any cluster ask, for a day", change: func(*createCommand) {}, want: plain},
+		"for ever":        {reason: "the token cleaner leaves it alone", change: func(c *createCommand) { c.ttl = 0 }, want: with(map[string]string{"expiration": ""})},
+		"described":       {reason: "people tell it apart", change: func(c *createCommand) { c.description = "for member1" }, want: with(map[string]string{"description": "for member1"})},
+		"one usage":       {reason: "it verifies no hub", change: func(c *createCommand) { c.usages = []string{"authentication"} }, want: with(map[string]string{"usage-bootstrap-signing": ""})},
+		"bound":           {reason: "no other name can be had with it", change: func(c *createCommand) { c.names = []string{"edge-1"} }, want: with(map[string]string{"auth-extra-groups": "system:bootstrappers:managedcluster,system:bootstrappers:managedcluster:name:edge-1"})},
+		"in the past":     {reason: "it would be deleted at once", change: func(c *createCommand) { c.ttl = -time.Hour }, refuse: "--ttl"},
+		"a foreign group": {reason: "the API server would not put it in there", change: func(c *createCommand) { c.groups = []string{"system:masters"} }, refuse: "--groups"},
+		"an odd usage":    {reason: "there are two", change: func(c *createCommand) { c.usages = []string{"joining"} }, refuse: "--usages"},
 		"accepted for any name": {
-			reason: "whoever finds it could take every name", change: func(c *creating) { c.autoAccept = true }, refuse: "--auto-accept needs --cluster-name",
+			reason: "whoever finds it could take every name", change: func(c *createCommand) { c.autoAccept = true }, refuse: "--auto-accept needs --cluster-name",
 		},
-		"a name that no cluster has": {reason: "nobody could use it", change: func(c *creating) { c.names = []string{"Edge_1"} }, refuse: "--cluster-name"},
-		"both to print":              {reason: "scripts read one of them", change: func(c *creating) { c.command, c.kubeconfig = true, true }, refuse: "give one of them"},
+		"a name that no cluster has": {reason: "nobody could use it", change: func(c *createCommand) { c.names = []string{"Edge_1"} }, refuse: "--cluster-name"},
+		"both to print":              {reason: "scripts read one of them", change: func(c *createCommand) { c.command, c.kubeconfig = true, true }, refuse: "give one of them"},
 		"to register without signing": {
 			reason: "the member could not verify the hub", refuse: "takes a token for",
-			change: func(c *creating) { c.command, c.usages = true, []string{"authentication"} },
+			change: func(c *createCommand) { c.command, c.usages = true, []string{"authentication"} },
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			creating := create(c.change)
-			err := creating.check()
+			err := creating.checkFlags()
 			if c.refuse != "" {
 				if err == nil || !strings.Contains(err.Error(), c.refuse) {
 					t.Errorf("%s: the error is %v, want one about %s", c.reason, err, c.refuse)
@@ -94,7 +94,7 @@ func TestWhatATokenIs(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.reason, err)
 			}
-			secret := creating.secret(anyToken)
+			secret := creating.tokenSecret(anyToken)
 			if diff := cmp.Diff(c.want, secret.StringData); diff != "" || secret.Namespace != "kube-system" || secret.Name != "bootstrap-token-abcdef" {
 				t.Errorf("%s: Secret %s/%s (-want +got):\n%s", c.reason, secret.Namespace, secret.Name, diff)
 			}
@@ -115,7 +115,7 @@ func TestWhatATokenIsLimitedTo(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		hub    *operatorv1.ClusterManager
-		change func(*creating)
+		change func(*createCommand)
 		want   string
 	}{
 		"any cluster": {
@@ -124,7 +124,7 @@ func TestWhatATokenIsLimitedTo(t *testing.T) {
 		},
 		"a limit of the hub": {
 			reason: "the annotation says so", hub: manager("50", operatorv1.InstallModeDefault),
-			change: func(c *creating) { c.ttl, c.names, c.autoAccept = 0, []string{"edge-*", "member1"}, true },
+			change: func(c *createCommand) { c.ttl, c.names, c.autoAccept = 0, []string{"edge-*", "member1"}, true },
 			want: "Clusters edge-*, member1 may ask to join with this token forever; the hub accepts them automatically. " +
 				"Up to 50 clusters may wait for acceptance at a time.",
 		},
@@ -134,12 +134,12 @@ func TestWhatATokenIsLimitedTo(t *testing.T) {
 		},
 		"one name": {
 			reason: "there is one cluster of a name", hub: manager("", operatorv1.InstallModeDefault),
-			change: func(c *creating) { c.names = []string{"member1"} },
+			change: func(c *createCommand) { c.names = []string{"member1"} },
 			want:   "Cluster member1" + until + "an administrator accepts it.",
 		},
 		"more names than may wait": {
 			reason: "not all of them can ask at once", hub: manager("1", operatorv1.InstallModeDefault),
-			change: func(c *creating) { c.names = []string{"a", "b"} },
+			change: func(c *createCommand) { c.names = []string{"a", "b"} },
 			want:   "Clusters a, b" + until + "an administrator accepts them. Up to 1 clusters may wait for acceptance at a time.",
 		},
 		"no number": {
@@ -158,10 +158,10 @@ func TestWhatATokenIsLimitedTo(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.change == nil {
-				c.change = func(*creating) {}
+				c.change = func(*createCommand) {}
 			}
 			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.hub).Build()
-			if diff := cmp.Diff(c.want, create(c.change).limits(t.Context(), hub)); diff != "" {
+			if diff := cmp.Diff(c.want, create(c.change).describeLimits(t.Context(), hub)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
 		})
@@ -212,7 +212,7 @@ func TestTheListOfTokens(t *testing.T) {
 			for key, value := range c.data {
 				secret.Data[key] = []byte(value)
 			}
-			rows := table([]corev1.Secret{secret}, now()).Rows
+			rows := tokenTable([]corev1.Secret{secret}, now()).Rows
 			if diff := cmp.Diff(c.want, rows[0].Cells); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
@@ -222,19 +222,19 @@ func TestTheListOfTokens(t *testing.T) {
 
 func TestWhichTokenIsMeant(t *testing.T) {
 	for text, want := range map[string]string{anyToken: "abcdef", "abcdef": "abcdef", "abcdef.": "", "abc": "", anyToken + "0": "", "": ""} {
-		got, err := id(text)
+		got, err := parseTokenID(text)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q is token %q with the error %v, want %q", text, got, err, want)
 		}
 	}
-	first, err := chosen(nil)
+	first, err := chooseToken(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := chosen(nil); err != nil || first == second {
+	if second, err := chooseToken(nil); err != nil || first == second {
 		t.Errorf("two tokens by chance are %q and %q (%v)", first, second, err)
 	}
-	if _, err := chosen([]string{"abcdef"}); err == nil {
+	if _, err := chooseToken([]string{"abcdef"}); err == nil {
 		t.Error("half a token can be made")
 	}
 }

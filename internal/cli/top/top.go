@@ -37,15 +37,15 @@ import (
 // unknown is what the hub does not know.
 const unknown = "-"
 
-// New returns the command "top".
-func New(session *hub.Session) *cobra.Command {
+// NewTopCommand returns the command "top".
+func NewTopCommand(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{Use: "top", Short: "Show how full clusters are"}
 	cmd.AddCommand(newClusters(session))
 	return cmd
 }
 
-// call is one call of the command.
-type call struct {
+// topCommand is one call of the command.
+type topCommand struct {
 	session  *hub.Session
 	selector string
 	sortBy   string
@@ -53,7 +53,7 @@ type call struct {
 }
 
 func newClusters(session *hub.Session) *cobra.Command {
-	c := &call{session: session}
+	c := &topCommand{session: session}
 	cmd := &cobra.Command{
 		Use:     "clusters [NAME...]",
 		Aliases: []string{"cluster"},
@@ -68,21 +68,21 @@ func newClusters(session *hub.Session) *cobra.Command {
 
   # For a script
   capstan top clusters -l env=prod -o json`,
-		ValidArgsFunction: complete.Clusters(session),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.runTop(cmd.Context(), args) },
 	}
 	cmd.Flags().StringVarP(&c.selector, "selector", "l", "", "Labels that clusters must have, such as env=prod,tier!=test")
-	cmd.Flags().StringVar(&c.sortBy, "sort-by", "name", "Order of the clusters. One of: ("+strings.Join(orders(), ", ")+"); the fullest or the most silent first")
+	cmd.Flags().StringVar(&c.sortBy, "sort-by", "name", "Order of the clusters. One of: ("+strings.Join(sortOrders(), ", ")+"); the fullest or the most silent first")
 	c.format.AddFlag(cmd)
 	// The flag is there and has no other function: there is no error to expect.
-	_ = cmd.RegisterFlagCompletionFunc("sort-by", cobra.FixedCompletions(orders(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("sort-by", cobra.FixedCompletions(sortOrders(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func orders() []string { return []string{"name", "cpu", "memory", "pods", "heartbeat"} }
+func sortOrders() []string { return []string{"name", "cpu", "memory", "pods", "heartbeat"} }
 
-// amount is how much of something a cluster has, and how much of it is requested.
-type amount struct {
+// resourceAmount is how much of something a cluster has, and how much of it is requested.
+type resourceAmount struct {
 	Requested   *resource.Quantity `json:"requested,omitempty"`
 	Allocatable *resource.Quantity `json:"allocatable,omitempty"`
 	Capacity    *resource.Quantity `json:"capacity,omitempty"`
@@ -90,36 +90,36 @@ type amount struct {
 	Percent *int64 `json:"percent,omitempty"`
 }
 
-// usage is what there is to tell about a cluster.
-type usage struct {
-	Name       string `json:"name"`
-	Ready      string `json:"ready"`
-	NodesReady *int   `json:"nodesReady,omitempty"`
-	Nodes      *int   `json:"nodes,omitempty"`
-	CPU        amount `json:"cpu"`
-	Memory     amount `json:"memory"`
-	Pods       amount `json:"pods"`
+// clusterUsage is what there is to tell about a cluster.
+type clusterUsage struct {
+	Name       string         `json:"name"`
+	Ready      string         `json:"ready"`
+	NodesReady *int           `json:"nodesReady,omitempty"`
+	Nodes      *int           `json:"nodes,omitempty"`
+	CPU        resourceAmount `json:"cpu"`
+	Memory     resourceAmount `json:"memory"`
+	Pods       resourceAmount `json:"pods"`
 	// Heartbeat is when the agent last gave a sign of life.
 	Heartbeat *metav1.Time `json:"heartbeat,omitempty"`
 }
 
-func (c *call) run(ctx context.Context, names []string) error {
-	selector, err := c.check(names)
+func (c *topCommand) runTop(ctx context.Context, names []string) error {
+	selector, err := c.checkFlags(names)
 	if err != nil {
 		return err
 	}
-	all, unread, err := c.read(ctx, names, selector)
+	all, unread, err := c.readUsage(ctx, names, selector)
 	if err != nil {
 		return err
 	}
 	var missing []error
 	for _, name := range names {
-		if !slices.ContainsFunc(all, func(u usage) bool { return u.Name == name }) {
+		if !slices.ContainsFunc(all, func(u clusterUsage) bool { return u.Name == name }) {
 			missing = append(missing, exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are."))
 		}
 	}
-	slices.SortFunc(all, c.order)
-	if err := c.format.Print(c.session.Out, all, func() string { return c.text(all) }); err != nil {
+	slices.SortFunc(all, c.compareUsage)
+	if err := c.format.Print(c.session.Out, all, func() string { return c.formatUsage(all) }); err != nil {
 		return err
 	}
 	if len(all) == 0 && len(names) == 0 {
@@ -131,13 +131,13 @@ func (c *call) run(ctx context.Context, names []string) error {
 	return errors.Join(missing...)
 }
 
-// check finds out whether the command line makes sense.
-func (c *call) check(names []string) (labels.Selector, error) {
-	if err := c.format.Check(); err != nil {
+// checkFlags finds out whether the command line makes sense.
+func (c *topCommand) checkFlags(names []string) (labels.Selector, error) {
+	if err := c.format.CheckFormat(); err != nil {
 		return nil, err
 	}
-	if !slices.Contains(orders(), c.sortBy) {
-		return nil, exit.UsageError("--sort-by: there is no order %q; there are %s", c.sortBy, strings.Join(orders(), ", "))
+	if !slices.Contains(sortOrders(), c.sortBy) {
+		return nil, exit.UsageError("--sort-by: there is no order %q; there are %s", c.sortBy, strings.Join(sortOrders(), ", "))
 	}
 	if len(names) > 0 && c.selector != "" {
 		return nil, exit.UsageError("names and --selector cannot be given together")
@@ -149,18 +149,18 @@ func (c *call) check(names []string) (labels.Selector, error) {
 	return selector, nil
 }
 
-// read reads what the hub knows of the clusters, or of those that are named.
-func (c *call) read(ctx context.Context, names []string, selector labels.Selector) (all []usage, unread string, err error) {
-	hubClient, err := c.session.Connect()
+// readUsage reads what the hub knows of the clusters, or of those that are named.
+func (c *topCommand) readUsage(ctx context.Context, names []string, selector labels.Selector) (all []clusterUsage, unread string, err error) {
+	hubClient, err := c.session.ConnectHub()
 	if err != nil {
 		return nil, "", err
 	}
-	clusters, err := hub.List(ctx, hubClient, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items },
+	clusters, err := hub.ListAllPages(ctx, hubClient, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items },
 		client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return nil, "", err
 	}
-	connections, err := hub.Connections(ctx, hubClient)
+	connections, err := hub.ConnectionsByName(ctx, hubClient)
 	if err != nil {
 		return nil, "", err
 	}
@@ -168,7 +168,7 @@ func (c *call) read(ctx context.Context, names []string, selector labels.Selecto
 	if err != nil {
 		return nil, "", err
 	}
-	all = []usage{}
+	all = []clusterUsage{}
 	for i := range clusters {
 		if cluster := &clusters[i]; len(names) == 0 || slices.Contains(names, cluster.Name) {
 			all = append(all, usageOf(cluster, connections[cluster.Name], beats[cluster.Name]))
@@ -179,7 +179,7 @@ func (c *call) read(ctx context.Context, names []string, selector labels.Selecto
 
 // heartbeats returns when agents last gave a sign of life, by the names of clusters.
 func heartbeats(ctx context.Context, c client.Client) (beats map[string]*metav1.Time, unread string, err error) {
-	leases, err := hub.List(ctx, c, func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items }, client.MatchingFields{"metadata.name": clusterv1.LeaseName})
+	leases, err := hub.ListAllPages(ctx, c, func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items }, client.MatchingFields{"metadata.name": clusterv1.LeaseName})
 	if apierrors.IsForbidden(err) {
 		return nil, "Leases (heartbeats are not told)", nil
 	}
@@ -192,21 +192,21 @@ func heartbeats(ctx context.Context, c client.Client) (beats map[string]*metav1.
 	return beats, "", err
 }
 
-func usageOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection, beat *metav1.Time) usage {
-	u := usage{Name: cluster.Name, Ready: string(health.Cluster(cluster).Ready), Heartbeat: beat}
-	if nodes := view.Of(cluster, connection).Nodes; nodes != nil {
+func usageOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection, beat *metav1.Time) clusterUsage {
+	u := clusterUsage{Name: cluster.Name, Ready: string(health.ClusterReadiness(cluster).Ready), Heartbeat: beat}
+	if nodes := view.FromCluster(cluster, connection).Nodes; nodes != nil {
 		u.NodesReady = &nodes.Ready
 		u.Nodes = &nodes.Total
 	}
-	for name, into := range map[corev1.ResourceName]*amount{corev1.ResourceCPU: &u.CPU, corev1.ResourceMemory: &u.Memory, corev1.ResourcePods: &u.Pods} {
+	for name, into := range map[corev1.ResourceName]*resourceAmount{corev1.ResourceCPU: &u.CPU, corev1.ResourceMemory: &u.Memory, corev1.ResourcePods: &u.Pods} {
 		*into = amountOf(cluster, connection, name)
 	}
 	return u
 }
 
 // amountOf prefers what a ClusterConnection says: it has what is requested, too.
-func amountOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection, name corev1.ResourceName) amount {
-	var a amount
+func amountOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection, name corev1.ResourceName) resourceAmount {
+	var a resourceAmount
 	if quantity, has := cluster.Status.Allocatable[clusterv1.ResourceName(name)]; has {
 		a.Allocatable = &quantity
 	}
@@ -237,11 +237,11 @@ func amountOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.Clust
 	return a
 }
 
-// order compares two clusters: those that nothing is known of come last.
-func (c *call) order(a, b usage) int {
-	full := func(x, y amount) int {
+// compareUsage compares two clusters: those that nothing is known of come last.
+func (c *topCommand) compareUsage(a, b clusterUsage) int {
+	full := func(x, y resourceAmount) int {
 		if x.Percent == nil || y.Percent == nil {
-			return cmp.Compare(boolean(x.Percent == nil), boolean(y.Percent == nil))
+			return cmp.Compare(boolToInt(x.Percent == nil), boolToInt(y.Percent == nil))
 		}
 		return cmp.Compare(*y.Percent, *x.Percent)
 	}
@@ -254,26 +254,26 @@ func (c *call) order(a, b usage) int {
 	case "pods":
 		first = full(a.Pods, b.Pods)
 	case "heartbeat": // the most silent first, and before them those that were never heard of
-		first = beaten(a.Heartbeat).Compare(beaten(b.Heartbeat))
+		first = timeOrZero(a.Heartbeat).Compare(timeOrZero(b.Heartbeat))
 	}
 	return cmp.Or(first, cmp.Compare(a.Name, b.Name))
 }
 
-func boolean(is bool) int {
+func boolToInt(is bool) int {
 	if is {
 		return 1
 	}
 	return 0
 }
 
-func beaten(at *metav1.Time) time.Time {
+func timeOrZero(at *metav1.Time) time.Time {
 	if at == nil {
 		return time.Time{}
 	}
 	return at.Time
 }
 
-func (c *call) text(all []usage) string {
+func (c *topCommand) formatUsage(all []clusterUsage) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -287,13 +287,13 @@ func (c *call) text(all []usage) string {
 		if u.Heartbeat != nil {
 			beat = duration.HumanDuration(c.session.Clock.Since(u.Heartbeat.Time)) + " ago"
 		}
-		rows = append(rows, []string{u.Name, u.Ready, nodes, u.CPU.text(), u.CPU.share(), u.Memory.text(), u.Memory.share(), u.Pods.text(), beat})
+		rows = append(rows, []string{u.Name, u.Ready, nodes, u.CPU.formatAmount(), u.CPU.formatPercent(), u.Memory.formatAmount(), u.Memory.formatPercent(), u.Pods.formatAmount(), beat})
 	}
-	return columns.Text(rows)
+	return columns.FormatTable(rows)
 }
 
-// text is what is requested of what is allocatable.
-func (a amount) text() string {
+// formatAmount is what is requested of what is allocatable.
+func (a resourceAmount) formatAmount() string {
 	if a.Requested == nil && a.Allocatable == nil {
 		return unknown
 	}
@@ -306,7 +306,7 @@ func (a amount) text() string {
 	return value(a.Requested) + "/" + value(a.Allocatable)
 }
 
-func (a amount) share() string {
+func (a resourceAmount) formatPercent() string {
 	if a.Percent == nil {
 		return unknown
 	}

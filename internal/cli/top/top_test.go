@@ -63,8 +63,8 @@ func TestHowFullAClusterIs(t *testing.T) {
 		}
 		before := connection.DeepCopy()
 		a := amountOf(cluster, connection, corev1.ResourceCPU)
-		if a.text() != c.text || a.share() != c.share {
-			t.Errorf("%s: %s and %s, not %s and %s", name, a.text(), a.share(), c.text, c.share)
+		if a.formatAmount() != c.text || a.formatPercent() != c.share {
+			t.Errorf("%s: %s and %s, not %s and %s", name, a.formatAmount(), a.formatPercent(), c.text, c.share)
 		}
 		if diff := cmp.Diff(before, connection); diff != "" {
 			t.Errorf("%s: what the agent reports changes (-before +after):\n%s", name, diff)
@@ -73,14 +73,14 @@ func TestHowFullAClusterIs(t *testing.T) {
 }
 
 // shares has percents; less than 0 is one that is not known.
-func shares(name string, cpu, memory, pods int64, heartbeat *metav1.Time) usage {
-	share := func(percent int64) amount {
+func shares(name string, cpu, memory, pods int64, heartbeat *metav1.Time) clusterUsage {
+	share := func(percent int64) resourceAmount {
 		if percent < 0 {
-			return amount{}
+			return resourceAmount{}
 		}
-		return amount{Percent: &percent}
+		return resourceAmount{Percent: &percent}
 	}
-	return usage{Name: name, CPU: share(cpu), Memory: share(memory), Pods: share(pods), Heartbeat: heartbeat}
+	return clusterUsage{Name: name, CPU: share(cpu), Memory: share(memory), Pods: share(pods), Heartbeat: heartbeat}
 }
 
 // TestTheOrderOfClusters: the fullest and the most silent come first, those that nothing is
@@ -89,7 +89,7 @@ func shares(name string, cpu, memory, pods int64, heartbeat *metav1.Time) usage 
 func TestTheOrderOfClusters(t *testing.T) {
 	t.Parallel()
 	early, late := &metav1.Time{Time: time.Unix(100, 0)}, &metav1.Time{Time: time.Unix(200, 0)}
-	all := []usage{shares("a", 50, -1, 9, late), shares("b", -1, 70, 100, nil), shares("c", 50, 0, 80, early), shares("d", 90, 5, -1, early), shares("e", -1, -1, 9, nil)}
+	all := []clusterUsage{shares("a", 50, -1, 9, late), shares("b", -1, 70, 100, nil), shares("c", 50, 0, 80, early), shares("d", 90, 5, -1, early), shares("e", -1, -1, 9, nil)}
 	for sortBy, want := range map[string][]string{
 		"name":      {"a", "b", "c", "d", "e"},
 		"cpu":       {"d", "a", "c", "b", "e"},
@@ -99,7 +99,7 @@ func TestTheOrderOfClusters(t *testing.T) {
 	} {
 		for turn := range all {
 			listed := slices.Concat(all[turn:], all[:turn])
-			slices.SortFunc(listed, (&call{sortBy: sortBy}).order)
+			slices.SortFunc(listed, (&topCommand{sortBy: sortBy}).compareUsage)
 			var got []string
 			for _, u := range listed {
 				got = append(got, u.Name)
@@ -108,7 +108,7 @@ func TestTheOrderOfClusters(t *testing.T) {
 				t.Errorf("by %s (-want +got):\n%s", sortBy, diff)
 			}
 		}
-		if !slices.Contains(orders(), sortBy) {
+		if !slices.Contains(sortOrders(), sortBy) {
 			t.Errorf("%s is no order that the command offers", sortBy)
 		}
 	}
@@ -117,21 +117,21 @@ func TestTheOrderOfClusters(t *testing.T) {
 func TestTheTableOfClusters(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
-	c := &call{session: hub.NewSession(genericiooptions.NewTestIOStreamsDiscard(), clocktesting.NewFakePassiveClock(now))}
+	c := &topCommand{session: hub.NewSession(genericiooptions.NewTestIOStreamsDiscard(), clocktesting.NewFakePassiveClock(now))}
 	quantity := func(text string) *resource.Quantity { return ptr.To(resource.MustParse(text)) }
-	full := usage{
+	full := clusterUsage{
 		Name: "north", Ready: "True", NodesReady: ptr.To(0), Nodes: ptr.To(3), Heartbeat: &metav1.Time{Time: now.Add(-90 * time.Second)},
-		CPU:    amount{Requested: quantity("7750m"), Allocatable: quantity("11"), Percent: ptr.To[int64](70)},
-		Memory: amount{Requested: quantity("13Gi"), Allocatable: quantity("44Gi"), Percent: ptr.To[int64](0)}, Pods: amount{Requested: quantity("63"), Allocatable: quantity("330")},
+		CPU:    resourceAmount{Requested: quantity("7750m"), Allocatable: quantity("11"), Percent: ptr.To[int64](70)},
+		Memory: resourceAmount{Requested: quantity("13Gi"), Allocatable: quantity("44Gi"), Percent: ptr.To[int64](0)}, Pods: resourceAmount{Requested: quantity("63"), Allocatable: quantity("330")},
 	}
 	want := "" +
 		"NAME    READY     NODES   CPU        CPU%   MEMORY      MEMORY%   PODS     HEARTBEAT\n" +
 		"north   True      0/3     7750m/11   70%    13Gi/44Gi   0%        63/330   90s ago\n" +
 		"south   Unknown   -       -          -      -           -         -        -\n"
-	if diff := cmp.Diff(want, c.text([]usage{full, {Name: "south", Ready: "Unknown"}})); diff != "" {
+	if diff := cmp.Diff(want, c.formatUsage([]clusterUsage{full, {Name: "south", Ready: "Unknown"}})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := c.text([]usage{}); got != "" {
+	if got := c.formatUsage([]clusterUsage{}); got != "" {
 		t.Errorf("of no clusters there is %q", got)
 	}
 }
@@ -139,19 +139,19 @@ func TestTheTableOfClusters(t *testing.T) {
 func TestACommandLineThatMakesNoSense(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		call  call
+		call  topCommand
 		names []string
 		wrong bool
 	}{
-		"all clusters":               {call: call{sortBy: "name"}},
-		"some by name":               {call: call{sortBy: "cpu"}, names: []string{"a", "b"}},
-		"some by labels":             {call: call{sortBy: "name", selector: "env in (prod,test),tier!=db"}},
-		"some by both":               {call: call{sortBy: "name", selector: "env=prod"}, names: []string{"a"}, wrong: true},
-		"labels that are no such":    {call: call{sortBy: "name", selector: "env==="}, wrong: true},
-		"an order that there is not": {call: call{sortBy: "CPU"}, wrong: true},
-		"no order":                   {call: call{sortBy: ""}, wrong: true},
+		"all clusters":               {call: topCommand{sortBy: "name"}},
+		"some by name":               {call: topCommand{sortBy: "cpu"}, names: []string{"a", "b"}},
+		"some by labels":             {call: topCommand{sortBy: "name", selector: "env in (prod,test),tier!=db"}},
+		"some by both":               {call: topCommand{sortBy: "name", selector: "env=prod"}, names: []string{"a"}, wrong: true},
+		"labels that are no such":    {call: topCommand{sortBy: "name", selector: "env==="}, wrong: true},
+		"an order that there is not": {call: topCommand{sortBy: "CPU"}, wrong: true},
+		"no order":                   {call: topCommand{sortBy: ""}, wrong: true},
 	} {
-		_, err := c.call.check(c.names)
+		_, err := c.call.checkFlags(c.names)
 		var wrong *exit.Error
 		if got := errors.As(err, &wrong) && wrong.Code == exit.Usage; got != c.wrong || (err != nil) != c.wrong {
 			t.Errorf("%s: wrong is %t (%v)", name, got, err)

@@ -19,7 +19,7 @@ func TestTheTreeIsInTheSameOrderHoweverThingsCome(t *testing.T) {
 	clusters := []clusterv1.ManagedCluster{{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, {ObjectMeta: metav1.ObjectMeta{Name: "a"}}}
 	works := []workv1.ManifestWork{work("z", "stray"), work("b", "two"), work("y", "stray"), work("b", "one"), work("a", "one")}
 	want := []string{"├─ cluster a", "│  └─ work one", "├─ cluster b", "│  ├─ work one", "│  └─ work two", "├─ namespace y", "│  └─ work stray", "└─ namespace z", "   └─ work stray"}
-	if diff := cmp.Diff(want, names(build(clusters, works))); diff != "" {
+	if diff := cmp.Diff(want, names(buildTree(clusters, works))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -52,9 +52,9 @@ func work(namespace, name string) workv1.ManifestWork {
 	return workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-func names(nodes []node) []string {
+func names(nodes []treeNode) []string {
 	var all []string
-	for _, r := range rows(nodes, "", func(time.Time) string { return "" }) {
+	for _, r := range treeRows(nodes, "", func(time.Time) string { return "" }) {
 		all = append(all, r.name)
 	}
 	return all

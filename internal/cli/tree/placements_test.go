@@ -37,10 +37,10 @@ func TestPlacementsHaveTheirOwnDecisionsInOrder(t *testing.T) {
 		w.Labels = map[string]string{workv1.LabelManifestWorkReplicaSet: set, workv1.LabelPlacementName: placement}
 		return w
 	}
-	all := choosing{placements: placements, decisions: []clusterv1beta1.PlacementDecision{
+	all := placementSources{placements: placements, decisions: []clusterv1beta1.PlacementDecision{
 		decision("web-decision-10", "web", "1", "c"), decision("web-decision-2", "web", "0", "a", "gone"), decision("web-decision-3", "other", "0", "b"),
 	}, sets: []workv1alpha1.ManifestWorkReplicaSet{{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "shop"}}}}
-	nodes := all.nodes([]clusterv1.ManagedCluster{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "c"}}},
+	nodes := all.placementNodes([]clusterv1.ManagedCluster{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "c"}}},
 		[]workv1.ManifestWork{made("a", "shop", "apps.shop", "web"), made("a", "other", "other.shop", "web"), made("c", "cart", "apps.cart", "empty"), work("c", "own")})
 	want := []string{
 		"├─ placement apps/empty", "├─ placement apps/web", "│  ├─ decision web-decision-2 (group 0)", "│  │  ├─ cluster a", "│  │  │  └─ work shop",

@@ -29,8 +29,8 @@ import (
 // may have half a megabyte.
 const pageSize = 100
 
-// New returns the command "tree".
-func New(session *hub.Session) *cobra.Command {
+// NewTreeCommand returns the command "tree".
+func NewTreeCommand(session *hub.Session) *cobra.Command {
 	var problems bool
 	cmd := &cobra.Command{
 		Use:   "tree [CLUSTER...]",
@@ -48,44 +48,44 @@ func New(session *hub.Session) *cobra.Command {
 
   # Only what is not ready
   capstan tree --unready`,
-		ValidArgsFunction: complete.Clusters(session),
-		RunE:              func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), session, args, problems) },
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return runTree(cmd.Context(), session, args, problems) },
 	}
 	cmd.Flags().BoolVar(&problems, "unready", false, "Show only what is not ready")
 	return cmd
 }
 
-func run(ctx context.Context, session *hub.Session, names []string, problems bool) error {
-	c, err := session.Connect()
+func runTree(ctx context.Context, session *hub.Session, names []string, problems bool) error {
+	c, err := session.ConnectHub()
 	if err != nil {
 		return err
 	}
-	clusters, works, missing, err := fetch(ctx, c, names)
+	clusters, works, missing, err := fetchClusters(ctx, c, names)
 	if err != nil {
 		return err
 	}
-	nodes := build(clusters, works)
-	title := fmt.Sprintf("hub %s (%s)", session.Server(), counts(nodes))
+	nodes := buildTree(clusters, works)
+	title := fmt.Sprintf("hub %s (%s)", session.ServerAddress(), summarizeCounts(nodes))
 	if len(names) == 0 {
-		all, err := fetchChoosing(ctx, c)
+		all, err := fetchPlacementSources(ctx, c)
 		if err != nil {
-			missing = append(missing, fmt.Errorf("placements and replica sets are not shown: %w", session.Explain(err)))
+			missing = append(missing, fmt.Errorf("placements and replica sets are not shown: %w", session.ExplainError(err)))
 		}
-		nodes = append(nodes, all.nodes(clusters, works)...)
+		nodes = append(nodes, all.placementNodes(clusters, works)...)
 	}
 	if problems {
 		nodes = unready(nodes)
 	}
-	lines := rows(nodes, "", func(t time.Time) string { return duration.HumanDuration(session.Clock.Since(t)) })
-	if err := write(session.Out, title, lines); err != nil {
+	lines := treeRows(nodes, "", func(t time.Time) string { return duration.HumanDuration(session.Clock.Since(t)) })
+	if err := writeTree(session.Out, title, lines); err != nil {
 		return fmt.Errorf("print the tree: %w", err)
 	}
 	return errors.Join(missing...)
 }
 
-// fetch returns the clusters of these names, or all, with their works, and an
+// fetchClusters returns the clusters of these names, or all, with their works, and an
 // error for each name that does not exist.
-func fetch(ctx context.Context, c client.Client, names []string) (
+func fetchClusters(ctx context.Context, c client.Client, names []string) (
 	clusters []clusterv1.ManagedCluster, works []workv1.ManifestWork, missing []error, err error,
 ) {
 	if len(names) == 0 {
@@ -99,7 +99,7 @@ func fetch(ctx context.Context, c client.Client, names []string) (
 	for _, name := range names {
 		cluster := clusterv1.ManagedCluster{}
 		err := c.Get(ctx, client.ObjectKey{Name: name}, &cluster)
-		if apierrors.IsNotFound(err) && hub.Served(err) {
+		if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
 			missing = append(missing, exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are."))
 			continue
 		}
@@ -131,15 +131,15 @@ func worksIn(ctx context.Context, c client.Client, namespace string) ([]workv1.M
 	}
 }
 
-// write prints the lines below the title.
-func write(to io.Writer, title string, lines []row) error {
+// writeTree prints the lines below the title.
+func writeTree(to io.Writer, title string, lines []treeRow) error {
 	text := title + "\n"
 	if len(lines) > 0 {
 		table := [][]string{{"NAME", "READY", "AGE", "CONDITIONS", "WHY"}}
 		for _, l := range lines {
 			table = append(table, []string{l.name, l.ready, l.age, l.conditions, l.why})
 		}
-		text += columns.Text(table)
+		text += columns.FormatTable(table)
 	}
 	_, err := io.WriteString(to, text)
 	return err

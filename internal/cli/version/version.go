@@ -31,8 +31,8 @@ import (
 // capstan itself is known without it, so nobody should wait long.
 const hubPatience = 5 * time.Second
 
-// versions is what the command prints.
-type versions struct {
+// versionReport is what the command prints.
+type versionReport struct {
 	Client     string `json:"client"`
 	Hub        string `json:"hub,omitempty"`
 	Kubernetes string `json:"kubernetes,omitempty"`
@@ -50,8 +50,8 @@ const (
 	different comparison = "notComparable"
 )
 
-// New returns the command "version".
-func New(session *hub.Session) *cobra.Command {
+// NewVersionCommand returns the command "version".
+func NewVersionCommand(session *hub.Session) *cobra.Command {
 	var clientOnly, check bool
 	var output string
 	cmd := &cobra.Command{
@@ -77,17 +77,17 @@ func New(session *hub.Session) *cobra.Command {
 			if check && clientOnly {
 				return exit.UsageError("--check compares with the hub, which --client does not contact: leave out one of them")
 			}
-			v := versions{Client: version.Get()}
+			v := versionReport{Client: version.SemanticVersion()}
 			if check {
-				return v.check(cmd.Context(), session, output)
+				return v.checkRelease(cmd.Context(), session, output)
 			}
 			if !clientOnly {
-				if err := v.ask(cmd.Context(), session); err != nil {
-					err = session.Explain(err)
+				if err := v.askHub(cmd.Context(), session); err != nil {
+					err = session.ExplainError(err)
 					defer func() { fmt.Fprintf(session.ErrOut, "The version of the hub is not known: %v\n", err) }()
 				}
 			}
-			return v.print(session, output)
+			return v.printVersions(session, output)
 		},
 	}
 	cmd.Flags().BoolVar(&clientOnly, "client", false, "Do not contact the hub")
@@ -96,13 +96,13 @@ func New(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-// check compares capstan with the hub.
-func (v *versions) check(ctx context.Context, session *hub.Session, output string) error {
-	if err := v.ask(ctx, session); err != nil {
-		return fmt.Errorf("the version of the hub is not known: %w", session.Explain(err))
+// checkRelease compares capstan with the hub.
+func (v *versionReport) checkRelease(ctx context.Context, session *hub.Session, output string) error {
+	if err := v.askHub(ctx, session); err != nil {
+		return fmt.Errorf("the version of the hub is not known: %w", session.ExplainError(err))
 	}
-	v.Check = compare(v.Client, v.Hub)
-	if err := v.print(session, output); err != nil {
+	v.Check = compareReleases(v.Client, v.Hub)
+	if err := v.printVersions(session, output); err != nil {
 		return err
 	}
 	switch v.Check {
@@ -120,8 +120,8 @@ func (v *versions) check(ctx context.Context, session *hub.Session, output strin
 	}
 }
 
-// compare compares two versions.
-func compare(client, hub string) comparison {
+// compareReleases compares two versions.
+func compareReleases(client, hub string) comparison {
 	if client == hub {
 		return equal
 	}
@@ -142,18 +142,18 @@ func compare(client, hub string) comparison {
 	}
 }
 
-// ask asks the hub. What it learned before an error is kept.
-func (v *versions) ask(ctx context.Context, session *hub.Session) error {
+// askHub asks the hub. What it learned before an error is kept.
+func (v *versionReport) askHub(ctx context.Context, session *hub.Session) error {
 	ctx, cancel := context.WithTimeout(ctx, hubPatience)
 	defer cancel()
-	config, err := session.Config()
+	config, err := session.LoadRESTConfig()
 	if err != nil {
 		return err
 	}
-	if v.Kubernetes, err = kubernetes(ctx, config); err != nil {
+	if v.Kubernetes, err = kubernetesVersion(ctx, config); err != nil {
 		return err
 	}
-	c, err := session.Connect()
+	c, err := session.ConnectHub()
 	if err != nil {
 		return err
 	}
@@ -162,18 +162,18 @@ func (v *versions) ask(ctx context.Context, session *hub.Session) error {
 	definition := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
 	err = c.Get(ctx, client.ObjectKey{Name: "managedclusters." + clusterv1.GroupName}, definition)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s is no hub of Capstan", session.Where())
+		return fmt.Errorf("%s is no hub of Capstan", session.DescribeTarget())
 	}
 	if err != nil {
 		return err
 	}
 	if v.Hub = definition.Annotations[operatorv1.AnnotationCRDVersion]; v.Hub == "" {
-		return fmt.Errorf("%s is a hub, but not installed by Capstan's operator", session.Where())
+		return fmt.Errorf("%s is a hub, but not installed by Capstan's operator", session.DescribeTarget())
 	}
 	return nil
 }
 
-func kubernetes(ctx context.Context, config *rest.Config) (string, error) {
+func kubernetesVersion(ctx context.Context, config *rest.Config) (string, error) {
 	c, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return "", fmt.Errorf("prepare the connection: %w", err)
@@ -189,7 +189,7 @@ func kubernetes(ctx context.Context, config *rest.Config) (string, error) {
 	return info.GitVersion, nil
 }
 
-func (v *versions) print(session *hub.Session, output string) error {
+func (v *versionReport) printVersions(session *hub.Session, output string) error {
 	var text []byte
 	var err error
 	switch output {

@@ -10,11 +10,11 @@ func TestCompare(t *testing.T) {
 	for hub, want := range map[string]comparison{
 		"1.2.3": equal, "1.2.3+dirty": equal, "1.2.2": hubOlder, "1.2.3-rc.1": hubOlder, "1.10.0": hubNewer, "latest": different, "": different,
 	} {
-		if got := compare("1.2.3", hub); got != want {
+		if got := compareReleases("1.2.3", hub); got != want {
 			t.Errorf("hub %q: %s, want %s", hub, got, want)
 		}
 	}
-	if got := compare("latest", "1.2.3"); got != different {
+	if got := compareReleases("latest", "1.2.3"); got != different {
 		t.Errorf("a client of no release: %s", got)
 	}
 }

@@ -43,9 +43,9 @@ type requirement struct {
 	negated bool
 }
 
-// Compile checks a ClusterAffinity and prepares it; nil selects every cluster.
+// CompileAffinity checks a ClusterAffinity and prepares it; nil selects every cluster.
 // Every error is the user's, and is about the field below path that it names.
-func Compile(affinity *policyv1alpha1.ClusterAffinity, path *field.Path) (Affinity, field.ErrorList) {
+func CompileAffinity(affinity *policyv1alpha1.ClusterAffinity, path *field.Path) (Affinity, field.ErrorList) {
 	if affinity == nil {
 		return Affinity{}, nil
 	}
@@ -64,7 +64,7 @@ func Compile(affinity *policyv1alpha1.ClusterAffinity, path *field.Path) (Affini
 	}
 	if affinity.FieldSelector != nil {
 		for i, e := range affinity.FieldSelector.MatchExpressions {
-			problems = append(problems, check(e, path.Child("fieldSelector", "matchExpressions").Index(i))...)
+			problems = append(problems, checkRequirement(e, path.Child("fieldSelector", "matchExpressions").Index(i))...)
 			compiled.fields = append(compiled.fields, requirement{
 				key: e.Key, values: e.Values, negated: e.Operator == corev1.NodeSelectorOpNotIn,
 			})
@@ -73,7 +73,7 @@ func Compile(affinity *policyv1alpha1.ClusterAffinity, path *field.Path) (Affini
 	return compiled, problems
 }
 
-func check(e corev1.NodeSelectorRequirement, path *field.Path) field.ErrorList {
+func checkRequirement(e corev1.NodeSelectorRequirement, path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	if keys := []string{keyProvider, keyRegion, keyZone}; !slices.Contains(keys, e.Key) {
 		problems = append(problems, field.NotSupported(path.Child("key"), e.Key, keys))
@@ -87,71 +87,71 @@ func check(e corev1.NodeSelectorRequirement, path *field.Path) field.ErrorList {
 	return problems
 }
 
-// Matches tells whether a ClusterAffinity selects a cluster; nil selects every
-// cluster. To ask about many clusters, Compile it once.
-func Matches(affinity *policyv1alpha1.ClusterAffinity, cluster *view.Cluster) (bool, error) {
-	compiled, problems := Compile(affinity, nil)
+// MatchesCluster reports whether a ClusterAffinity selects a cluster; nil selects every
+// cluster. To ask about many clusters, CompileAffinity it once.
+func MatchesCluster(affinity *policyv1alpha1.ClusterAffinity, cluster *view.Cluster) (bool, error) {
+	compiled, problems := CompileAffinity(affinity, nil)
 	if err := problems.ToAggregate(); err != nil {
 		return false, err
 	}
-	return compiled.Matches(cluster), nil
+	return compiled.SelectsCluster(cluster), nil
 }
 
-// Matches tells whether the affinity selects a cluster.
-func (a Affinity) Matches(cluster *view.Cluster) bool {
-	if has(a.excluded, cluster.Name) || len(a.names) > 0 && !has(a.names, cluster.Name) {
+// SelectsCluster reports whether the affinity selects a cluster.
+func (a Affinity) SelectsCluster(cluster *view.Cluster) bool {
+	if containsSorted(a.excluded, cluster.Name) || len(a.names) > 0 && !containsSorted(a.names, cluster.Name) {
 		return false
 	}
 	if a.labels != nil && !a.labels.Matches(labels.Set(cluster.Labels)) {
 		return false
 	}
 	for _, r := range a.fields {
-		if !r.met(cluster) {
+		if !r.isMetBy(cluster) {
 			return false
 		}
 	}
 	return true
 }
 
-// Objection says why the affinity does not select a cluster, such as "its
+// ExplainMismatch says why the affinity does not select a cluster, such as "its
 // region is \"eu\", not one of us". It is "" if the affinity selects it. What the hub
 // knows from the cluster alone is called the cluster's own word.
-func (a Affinity) Objection(cluster *view.Cluster) string {
-	if has(a.excluded, cluster.Name) {
+func (a Affinity) ExplainMismatch(cluster *view.Cluster) string {
+	if containsSorted(a.excluded, cluster.Name) {
 		return "it is excluded by name"
 	}
-	if len(a.names) > 0 && !has(a.names, cluster.Name) {
-		return "its name is not one of " + listed(a.names)
+	if len(a.names) > 0 && !containsSorted(a.names, cluster.Name) {
+		return "its name is not one of " + listFirstValues(a.names)
 	}
 	if a.labels != nil && !a.labels.Matches(labels.Set(cluster.Labels)) {
 		return fmt.Sprintf("its labels do not match %q", a.labels)
 	}
 	for _, r := range a.fields {
-		if !r.met(cluster) {
-			return r.objection(cluster)
+		if !r.isMetBy(cluster) {
+			return r.explainUnmet(cluster)
 		}
 	}
 	return ""
 }
 
-// listed returns the first of some values: what it is part of is said of each cluster, and
+// listFirstValues returns the first of some values: what it is part of is said of each cluster, and
 // their author writes as many as he likes.
-func listed(values []string) string {
+func listFirstValues(values []string) string {
 	if more := len(values) - valuesTold; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(values[:valuesTold], ", "), more)
 	}
 	return strings.Join(values, ", ")
 }
 
-func has(sorted []string, name string) bool {
+func containsSorted(sorted []string, name string) bool {
 	_, found := slices.BinarySearch(sorted, name)
 	return found
 }
 
-// met says of a cluster in several zones that it is in each of them: In is met
+// isMetBy says of a cluster in several zones that it is in each of them: In is met
 // if one of them is in the list, NotIn if none is. A cluster whose field is not
 // known is in none.
-func (r requirement) met(cluster *view.Cluster) bool {
+func (r requirement) isMetBy(cluster *view.Cluster) bool {
 	among := false
 	switch r.key {
 	case keyProvider:
@@ -164,7 +164,7 @@ func (r requirement) met(cluster *view.Cluster) bool {
 	return among != r.negated
 }
 
-func (r requirement) objection(cluster *view.Cluster) string {
+func (r requirement) explainUnmet(cluster *view.Cluster) string {
 	is := map[string]string{keyProvider: cluster.Provider, keyRegion: cluster.Region, keyZone: strings.Join(cluster.Zones, ",")}[r.key]
 	reported := map[string]bool{keyProvider: cluster.Reported.Provider, keyRegion: cluster.Reported.Region, keyZone: cluster.Reported.Zones}[r.key]
 	by := ""
@@ -177,6 +177,6 @@ func (r requirement) objection(cluster *view.Cluster) string {
 	case r.negated:
 		return fmt.Sprintf("its %s is %q%s", r.key, is, by)
 	default:
-		return fmt.Sprintf("its %s is %q%s, not one of %s", r.key, is, by, listed(r.values))
+		return fmt.Sprintf("its %s is %q%s, not one of %s", r.key, is, by, listFirstValues(r.values))
 	}
 }

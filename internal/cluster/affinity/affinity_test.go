@@ -62,14 +62,14 @@ func TestMatches(t *testing.T) {
 		"all have to be met":      {where(is("provider", in, "acme"), is("zone", notIn, "us-1"), is("region", in, "us")), paris, `its region is "eu", not one of us`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			compiled, problems := Compile(test.affinity, nil)
+			compiled, problems := CompileAffinity(test.affinity, nil)
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			if got := compiled.Objection(test.cluster); got != test.want {
+			if got := compiled.ExplainMismatch(test.cluster); got != test.want {
 				t.Errorf("objection: %q, want %q", got, test.want)
 			}
-			matches, err := Matches(test.affinity, test.cluster)
+			matches, err := MatchesCluster(test.affinity, test.cluster)
 			if err != nil || matches != (test.want == "") {
 				t.Errorf("matches: %v, %v", matches, err)
 			}
@@ -86,10 +86,10 @@ func TestMistakesNameTheirField(t *testing.T) {
 		`spec.x.fieldSelector.matchExpressions[0].operator: Unsupported value: "Exists": supported values: "In", "NotIn"`:           where(is("zone", "Exists", "a")),
 		"spec.x.fieldSelector.matchExpressions[0].values: Required value":                                                           where(is("zone", "In")),
 	} {
-		if _, problems := Compile(affinity, field.NewPath("spec", "x")); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), want) {
+		if _, problems := CompileAffinity(affinity, field.NewPath("spec", "x")); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), want) {
 			t.Errorf("got %v, want %s", problems, want)
 		}
-		if matches, err := Matches(affinity, &view.Cluster{Name: "paris", Zones: []string{"a"}}); matches || err == nil {
+		if matches, err := MatchesCluster(affinity, &view.Cluster{Name: "paris", Zones: []string{"a"}}); matches || err == nil {
 			t.Errorf("%s: matches: %v, %v", want, matches, err)
 		}
 	}
@@ -102,12 +102,12 @@ func TestAnObjectionNamesAFew(t *testing.T) {
 	for i := range 100 {
 		names = append(names, fmt.Sprintf("c%02d", i))
 	}
-	compiled, problems := Compile(&policyv1alpha1.ClusterAffinity{ClusterNames: names}, field.NewPath("spec"))
+	compiled, problems := CompileAffinity(&policyv1alpha1.ClusterAffinity{ClusterNames: names}, field.NewPath("spec"))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	const want = "its name is not one of c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 90 more"
-	if got := compiled.Objection(&view.Cluster{Name: "paris"}); got != want {
+	if got := compiled.ExplainMismatch(&view.Cluster{Name: "paris"}); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

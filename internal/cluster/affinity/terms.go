@@ -55,7 +55,7 @@ func CheckTargets(spec *policyv1alpha1.OverrideSpec, path *field.Path) field.Err
 }
 
 func checkTermCount(path *field.Path, terms int) field.ErrorList {
-	problems := labelselector.Check(path, terms)
+	problems := labelselector.CheckTerms(path, terms)
 	for _, problem := range problems {
 		problem.Detail += fmt.Sprintf("; %d names of clusters count as one", namesATerm)
 	}
@@ -71,7 +71,7 @@ func termsOf(a *policyv1alpha1.ClusterAffinity) int {
 	if a == nil {
 		return 0
 	}
-	terms := labelselector.Terms(a.LabelSelector)
+	terms := labelselector.CountTerms(a.LabelSelector)
 	if a.FieldSelector != nil {
 		for _, e := range a.FieldSelector.MatchExpressions {
 			terms += len(e.Values)

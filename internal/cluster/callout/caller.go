@@ -35,31 +35,31 @@ const (
 	soon = 5 * time.Second
 )
 
-// Options are what a Caller works with.
-type Options struct {
+// CallerOptions are what a Caller works with.
+type CallerOptions struct {
 	Clock clock.PassiveClock
 	// Resolve finds Services. Nil is that Services cannot be called.
-	Resolve Resolve
+	Resolve ResolveFunc
 	// Guard says which addresses may be dialled. Nil lets all be.
-	Guard *dial.Guard
+	Guard *dial.AddressGuard
 }
 
 // Caller calls servers. It is safe for concurrent use.
 type Caller struct {
-	Options
+	CallerOptions
 
 	// ctx ends all calls when it ends: that of the process, as who calls has none.
 	ctx context.Context
 	end context.CancelFunc
 
 	mu    sync.Mutex
-	lines map[string]*Line
+	lines map[string]*ServerLine
 }
 
-// New returns a caller.
-func New(o Options) *Caller {
+// NewCaller returns a caller.
+func NewCaller(o CallerOptions) *Caller {
 	ctx, end := context.WithCancel(context.Background())
-	return &Caller{Options: o, ctx: ctx, end: end, lines: map[string]*Line{}}
+	return &Caller{CallerOptions: o, ctx: ctx, end: end, lines: map[string]*ServerLine{}}
 }
 
 // Start ends all calls when ctx ends. It implements manager.Runnable.
@@ -72,16 +72,16 @@ func (c *Caller) Start(ctx context.Context) error {
 // Lines returns the lines to all servers that are called, in the order of the
 // targets. One to a target that is as before is the same, and those to others are
 // closed.
-func (c *Caller) Lines(targets []Target) []*Line {
+func (c *Caller) Lines(targets []Target) []*ServerLine {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.lines
-	lines := make([]*Line, 0, len(targets))
-	c.lines = map[string]*Line{}
+	lines := make([]*ServerLine, 0, len(targets))
+	c.lines = map[string]*ServerLine{}
 	for _, target := range targets {
 		line := before[target.Name]
-		if line == nil || !line.target.same(target) {
-			line = c.open(target)
+		if line == nil || !line.target.isSameTarget(target) {
+			line = c.openLine(target)
 		}
 		c.lines[target.Name] = line
 		lines = append(lines, line)
@@ -94,20 +94,20 @@ func (c *Caller) Lines(targets []Target) []*Line {
 	return lines
 }
 
-func (c *Caller) open(target Target) *Line {
-	line := &Line{caller: c, target: target, slots: make(chan struct{}, callsMax), client: &http.Client{}}
+func (c *Caller) openLine(target Target) *ServerLine {
+	line := &ServerLine{caller: c, target: target, slots: make(chan struct{}, callsMax), client: &http.Client{}}
 	line.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	transport, err := target.transport(c.Options)
+	transport, err := target.newTransport(c.CallerOptions)
 	if err == nil {
 		line.client.Transport = transport
-		_, err = target.checked()
+		_, err = target.checkedURL()
 	}
 	line.unusable = err
 	return line
 }
 
-// Line is what leads to one server.
-type Line struct {
+// ServerLine is what leads to one server.
+type ServerLine struct {
 	caller *Caller
 	target Target
 	client *http.Client
@@ -119,7 +119,7 @@ type Line struct {
 	mu sync.Mutex
 	// failures are how often the server failed in a row, the last time by problem.
 	failures int
-	problem  *refusal
+	problem  *callRefusalError
 	// until is how long it is left alone, and trying says that a call finds out
 	// whether it is back.
 	until  time.Time
@@ -127,20 +127,20 @@ type Line struct {
 }
 
 // Target is whom it leads to.
-func (l *Line) Target() Target { return l.target }
+func (l *ServerLine) Target() Target { return l.target }
 
-// Post sends a document and returns the answer. An error is an *Error.
-func (l *Line) Post(document []byte) ([]byte, error) {
+// PostDocument sends a document and returns the answer. An error is an *Error.
+func (l *ServerLine) PostDocument(document []byte) ([]byte, error) {
 	if l.unusable != nil {
 		return nil, &Error{Problem: l.unusable.Error(), Remedy: "Correct clientConfig: it needs a url that can be called from where the objects are.", again: longest}
 	}
-	tries, wait := l.enter()
+	tries, wait := l.checkAvailable()
 	if wait != nil {
 		return nil, wait
 	}
-	if !l.slot() {
+	if !l.acquireCallSlot() {
 		if tries {
-			l.leave()
+			l.releaseTry()
 		}
 		return nil, &Error{
 			Problem: fmt.Sprintf("%d calls to it are in progress already", callsMax), Remedy: "Make it faster.", again: soon,
@@ -148,19 +148,19 @@ func (l *Line) Post(document []byte) ([]byte, error) {
 	}
 	defer func() { <-l.slots }()
 	if !tries { // it may have failed while the call waited
-		if _, wait = l.enter(); wait != nil {
+		if _, wait = l.checkAvailable(); wait != nil {
 			return nil, wait
 		}
 	}
 	ctx, cancel := context.WithTimeout(l.caller.ctx, l.target.Timeout)
 	defer cancel()
-	answer, err := l.send(ctx, document)
-	return answer, l.settle(err)
+	answer, err := l.sendDocument(ctx, document)
+	return answer, l.recordOutcome(err)
 }
 
-// enter tells who calls a server that is left alone why, and when to call again. Tries
+// checkAvailable tells who calls a server that is left alone why, and when to call again. Tries
 // is that the call finds out whether the server is back.
-func (l *Line) enter() (tries bool, wait *Error) {
+func (l *ServerLine) checkAvailable() (tries bool, wait *Error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failures == 0 {
@@ -174,15 +174,15 @@ func (l *Line) enter() (tries bool, wait *Error) {
 	return false, &Error{Problem: l.problem.problem, Remedy: l.problem.remedy, again: max(left, soon)}
 }
 
-// leave takes back that a call finds out whether the server is back.
-func (l *Line) leave() {
+// releaseTry takes back that a call finds out whether the server is back.
+func (l *ServerLine) releaseTry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.trying = false
 }
 
-// slot waits for a place among the calls in progress.
-func (l *Line) slot() bool {
+// acquireCallSlot waits for a place among the calls in progress.
+func (l *ServerLine) acquireCallSlot() bool {
 	select {
 	case l.slots <- struct{}{}:
 		return true
@@ -198,9 +198,9 @@ func (l *Line) slot() bool {
 	}
 }
 
-// send sends a document and reads the answer.
-func (l *Line) send(ctx context.Context, document []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.target.where(), bytes.NewReader(document))
+// sendDocument sends a document and reads the answer.
+func (l *ServerLine) sendDocument(ctx context.Context, document []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.target.callURL(), bytes.NewReader(document))
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (l *Line) send(ctx context.Context, document []byte) ([]byte, error) {
 	}
 	defer response.Body.Close() //nolint:errcheck // it was read
 	if response.StatusCode != http.StatusOK {
-		return nil, statusOf(response.StatusCode)
+		return nil, statusRefusal(response.StatusCode)
 	}
 	answer, err := io.ReadAll(io.LimitReader(response.Body, answerMax+1))
 	switch {
@@ -221,23 +221,23 @@ func (l *Line) send(ctx context.Context, document []byte) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case len(answer) > answerMax:
-		return nil, &refusal{problem: fmt.Sprintf("its answer is larger than %d bytes", answerMax), remedy: "Let it answer with less.", here: true}
+		return nil, &callRefusalError{problem: fmt.Sprintf("its answer is larger than %d bytes", answerMax), remedy: "Let it answer with less.", here: true}
 	}
 	return answer, nil
 }
 
-// statusOf says what is wrong with an answer that has another status than 200.
-func statusOf(code int) error {
+// statusRefusal says what is wrong with an answer that has another status than 200.
+func statusRefusal(code int) error {
 	remedy := "Check the path in clientConfig, and what the webhook logs."
 	if code >= http.StatusMultipleChoices && code < http.StatusBadRequest {
 		remedy = "Redirects are not followed: set clientConfig to where the webhook is."
 	}
 	away := code == http.StatusBadGateway || code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout || code == http.StatusTooManyRequests
-	return &refusal{problem: fmt.Sprintf("it answers with status %d, want 200", code), remedy: remedy, here: !away}
+	return &callRefusalError{problem: fmt.Sprintf("it answers with status %d, want 200", code), remedy: remedy, here: !away}
 }
 
-// settle remembers how a call ended, and returns what to tell of it.
-func (l *Line) settle(err error) error {
+// recordOutcome remembers how a call ended, and returns what to tell of it.
+func (l *ServerLine) recordOutcome(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.trying = false
@@ -246,7 +246,7 @@ func (l *Line) settle(err error) error {
 		l.problem = nil
 		return nil
 	}
-	problem := explain(err, l.target)
+	problem := explainFailure(err, l.target)
 	if problem.here {
 		l.failures = 0
 		l.problem = nil
@@ -258,7 +258,7 @@ func (l *Line) settle(err error) error {
 	now := l.caller.Clock.Now()
 	if l.failures == 0 || !now.Before(l.until) { // those that began together fail together, and count once
 		l.failures++
-		l.until = now.Add(backoff.After(l.failures, backoff.Between(shortest, longest)))
+		l.until = now.Add(backoff.DelayAfter(l.failures, backoff.ExponentialBetween(shortest, longest)))
 	}
 	l.problem = problem
 	return &Error{Problem: problem.problem, Remedy: problem.remedy, again: max(l.until.Sub(now), soon)}

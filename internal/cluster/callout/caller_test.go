@@ -37,10 +37,10 @@ func serve(t *testing.T, handler http.HandlerFunc) (*httptest.Server, Target) {
 	return server, Target{Name: "a/b", URL: server.URL + "/interpret", CABundle: bundle, Timeout: 10 * time.Second}
 }
 
-func caller(t *testing.T, resolve Resolve) (*Caller, *clocktesting.FakeClock) {
+func caller(t *testing.T, resolve ResolveFunc) (*Caller, *clocktesting.FakeClock) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Now())
-	c := New(Options{Clock: clock, Resolve: resolve})
+	c := NewCaller(CallerOptions{Clock: clock, Resolve: resolve})
 	t.Cleanup(c.end)
 	return c, clock
 }
@@ -85,7 +85,7 @@ func TestWhatIsWrongWithAServer(t *testing.T) {
 		"another CA":          {handler: echo, target: func(to *Target) { to.CABundle = otherCA(t) }, want: "not signed by a CA in clientConfig.caBundle", remedy: "Set caBundle"},
 		"no CA":               {handler: echo, target: func(to *Target) { to.CABundle = nil }, want: "signed by a CA that the system does not trust", remedy: "Set clientConfig.caBundle"},
 		"no CA in the bundle": {handler: echo, target: func(to *Target) { to.CABundle = []byte("x") }, want: "caBundle contains no certificate"},
-		"a CA of a megabit":   {handler: echo, target: func(to *Target) { to.CABundle = longkey.Authority(t, 1<<20) }, want: "caBundle contains a certificate, of \"long\", that cannot be used"},
+		"a CA of a megabit":   {handler: echo, target: func(to *Target) { to.CABundle = longkey.AuthorityPEM(t, 1<<20) }, want: "caBundle contains a certificate, of \"long\", that cannot be used"},
 		"another name":        {handler: echo, target: func(to *Target) { to.URL = strings.Replace(to.URL, "127.0.0.1", "localhost", 1) }, want: `its certificate is not for "localhost"`},
 		"nobody listens":      {target: func(to *Target) { to.URL = "https://" + closed.Addr().String() }, want: "the connection was refused", remedy: "Check that it runs"},
 		"no such name":        {target: func(to *Target) { to.URL = "https://nowhere.invalid" }, want: `the name "nowhere.invalid" does not resolve`},
@@ -99,7 +99,7 @@ func TestWhatIsWrongWithAServer(t *testing.T) {
 				c.target(&target)
 			}
 			calls, _ := caller(t, nil)
-			answer, err := calls.Lines([]Target{target})[0].Post([]byte("question"))
+			answer, err := calls.Lines([]Target{target})[0].PostDocument([]byte("question"))
 			switch {
 			case c.want != "":
 				checkProblem(t, err, c.want, c.remedy)
@@ -128,28 +128,28 @@ func (cutOff) RoundTrip(r *http.Request) (*http.Response, error) {
 // name, and as a Service.
 func TestWhatMeansTheCallerItselfIsNotCalled(t *testing.T) {
 	server, target := serve(t, echo)
-	resolve := func(context.Context, Service) (string, error) { return server.Listener.Addr().String(), nil }
+	resolve := func(context.Context, ServiceRef) (string, error) { return server.Listener.Addr().String(), nil }
 	byName, asService := target, target
 	byName.URL = strings.Replace(target.URL, "127.0.0.1", "localhost", 1)
-	asService.URL, asService.Service = "", &Service{Namespace: "shop", Name: "interpreter", Port: 443}
+	asService.URL, asService.Service = "", &ServiceRef{Namespace: "shop", Name: "interpreter", Port: 443}
 	for name, to := range map[string]Target{"address": target, "name": byName, "service": asService} {
 		t.Run(name, func(t *testing.T) {
-			by := New(Options{Clock: clocktesting.NewFakeClock(time.Now()), Resolve: resolve, Guard: &dial.Guard{}})
+			by := NewCaller(CallerOptions{Clock: clocktesting.NewFakeClock(time.Now()), Resolve: resolve, Guard: &dial.AddressGuard{}})
 			t.Cleanup(by.end)
-			_, err := by.Lines([]Target{to})[0].Post([]byte("a"))
+			_, err := by.Lines([]Target{to})[0].PostDocument([]byte("a"))
 			checkProblem(t, err, "is not called: it is a loopback address", "--allowed-networks")
 		})
 	}
-	allowing := New(Options{Clock: clocktesting.NewFakeClock(time.Now()), Guard: &dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
+	allowing := NewCaller(CallerOptions{Clock: clocktesting.NewFakeClock(time.Now()), Guard: &dial.AddressGuard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
 	t.Cleanup(allowing.end)
-	if _, err := allowing.Lines([]Target{target})[0].Post([]byte("a")); err != nil {
+	if _, err := allowing.Lines([]Target{target})[0].PostDocument([]byte("a")); err != nil {
 		t.Errorf("a server whose network is allowed is not called: %v", err)
 	}
 }
 
 func TestAProxyIsNotSentWhereNothingMayBeDialled(t *testing.T) {
 	proxy := &url.URL{Scheme: "http", Host: "proxy.example.com"}
-	choose := guarded(func(*http.Request) (*url.URL, error) { return proxy, nil }, dial.Guard{})
+	choose := guardProxy(func(*http.Request) (*url.URL, error) { return proxy, nil }, dial.AddressGuard{})
 	for to, want := range map[string]bool{"https://169.254.169.254/": false, "https://[fe80::1]:8443/": false, "https://203.0.113.7/": true, "https://example.com/": true} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, nil)
 		if err != nil {
@@ -165,7 +165,7 @@ func TestAnAnswerThatTheTimeoutCutsOffIsNone(t *testing.T) {
 	by, _ := caller(t, nil)
 	line := by.Lines([]Target{{Name: "a", URL: "https://example.com", Timeout: 50 * time.Millisecond}})[0]
 	line.client.Transport = cutOff{}
-	answer, err := line.Post(nil)
+	answer, err := line.PostDocument(nil)
 	checkProblem(t, err, "it has not answered within 50ms", "raise timeoutSeconds")
 	if answer != nil {
 		t.Errorf("half an answer is taken: %q", answer)
@@ -178,7 +178,7 @@ func checkProblem(t *testing.T, err error, want, remedy string) {
 	switch {
 	case !errors.As(err, &problem) || !strings.Contains(problem.Problem, want) || !strings.Contains(problem.Remedy, remedy):
 		t.Errorf("got %v (%+v), want %q and %q", err, problem, want, remedy)
-	case problem.Remedy == "" || problem.Again() <= 0:
+	case problem.Remedy == "" || problem.RetryAfter() <= 0:
 		t.Errorf("nobody knows what to do, or when to call again: %+v", problem)
 	}
 }
@@ -209,7 +209,7 @@ func TestAServerThatIsAwayIsLeftAlone(t *testing.T) {
 	away.Store(true)
 	post := func(want int32, well bool) string {
 		t.Helper()
-		_, err := line.Post([]byte("a"))
+		_, err := line.PostDocument([]byte("a"))
 		if (err == nil) != well || calls.Load() != want {
 			t.Fatalf("got %v after %d calls, want success: %t, after %d", err, calls.Load(), well, want)
 		}
@@ -259,15 +259,15 @@ func TestOneCallFindsOutWhetherAServerIsBack(t *testing.T) {
 	})
 	by, clock := caller(t, nil)
 	line := by.Lines([]Target{target})[0]
-	if _, err := line.Post(nil); err == nil {
+	if _, err := line.PostDocument(nil); err == nil {
 		t.Fatal("it answers")
 	}
 	failing.Store(false)
 	clock.Step(time.Second)
 	done := make(chan error)
-	go func() { _, err := line.Post(nil); done <- err }()
+	go func() { _, err := line.PostDocument(nil); done <- err }()
 	<-asked
-	if _, err := line.Post(nil); err == nil || !strings.Contains(err.Error(), "status 502") {
+	if _, err := line.PostDocument(nil); err == nil || !strings.Contains(err.Error(), "status 502") {
 		t.Errorf("got %v, want what was wrong before", err)
 	}
 	close(answer)
@@ -284,7 +284,7 @@ func TestCallsInProgressAreLimited(t *testing.T) {
 	for range callsMax {
 		line.slots <- struct{}{}
 	}
-	if _, err := line.Post(nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d calls to it are in progress", callsMax)) {
+	if _, err := line.PostDocument(nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d calls to it are in progress", callsMax)) {
 		t.Errorf("one more: %v", err)
 	}
 }
@@ -306,7 +306,7 @@ func TestCallsOfABurstWait(t *testing.T) {
 	var all sync.WaitGroup
 	for range rounds * callsMax {
 		all.Go(func() {
-			if _, err := line.Post([]byte("a")); err != nil {
+			if _, err := line.PostDocument([]byte("a")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -332,7 +332,7 @@ func TestTheTimeOfACallBeginsWithIt(t *testing.T) {
 		line.slots <- struct{}{}
 	}
 	time.AfterFunc(most*6/10, func() { <-line.slots })
-	if _, err := line.Post([]byte("a")); err != nil {
+	if _, err := line.PostDocument([]byte("a")); err != nil {
 		t.Error(err)
 	}
 }
@@ -352,7 +352,7 @@ func TestCallsThatWaitFailWithTheOthers(t *testing.T) {
 	line := by.Lines([]Target{target})[0]
 	var all sync.WaitGroup
 	post := func() {
-		if _, err := line.Post([]byte("a")); err == nil || !strings.Contains(err.Error(), "status 503") {
+		if _, err := line.PostDocument([]byte("a")); err == nil || !strings.Contains(err.Error(), "status 503") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -384,7 +384,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	by, _ := caller(t, nil)
 	target := Target{Name: "a", URL: server.URL, Timeout: time.Minute, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
 	for range 20 {
-		if _, err := by.Lines([]Target{target})[0].Post([]byte("a")); err != nil {
+		if _, err := by.Lines([]Target{target})[0].PostDocument([]byte("a")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -395,21 +395,21 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 
 func TestServicesAreCalledByTheirName(t *testing.T) {
 	server, target := serve(t, echo)
-	target.URL, target.Service, target.Path = "", &Service{Namespace: "shop", Name: "interpreter", Port: 8443}, "/workloads"
-	by, _ := caller(t, func(_ context.Context, s Service) (string, error) {
+	target.URL, target.Service, target.Path = "", &ServiceRef{Namespace: "shop", Name: "interpreter", Port: 8443}, "/workloads"
+	by, _ := caller(t, func(_ context.Context, s ServiceRef) (string, error) {
 		if s != *target.Service {
 			t.Errorf("asked for %+v", s)
 		}
 		return server.Listener.Addr().String(), nil
 	})
 	// The certificate of the server is for other names.
-	_, err := by.Lines([]Target{target})[0].Post([]byte("a"))
+	_, err := by.Lines([]Target{target})[0].PostDocument([]byte("a"))
 	if err == nil || err.Error() != `its certificate is not for "interpreter.shop.svc"` {
 		t.Errorf("got %v", err)
 	}
 	target.Name = "c"
-	broken, _ := caller(t, func(context.Context, Service) (string, error) { return "", errors.New("no answer") })
-	if _, err := broken.Lines([]Target{target})[0].Post(nil); err == nil || err.Error() != "the Service cannot be read: no answer" {
+	broken, _ := caller(t, func(context.Context, ServiceRef) (string, error) { return "", errors.New("no answer") })
+	if _, err := broken.Lines([]Target{target})[0].PostDocument(nil); err == nil || err.Error() != "the Service cannot be read: no answer" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -421,7 +421,7 @@ func TestCallsEndWithTheProcess(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	go func() { _ = by.Start(ctx) }()
 	done := make(chan error)
-	go func() { _, err := by.Lines([]Target{target})[0].Post([]byte("a")); done <- err }()
+	go func() { _, err := by.Lines([]Target{target})[0].PostDocument([]byte("a")); done <- err }()
 	<-asked
 	end()
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "this process ends") {

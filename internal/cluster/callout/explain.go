@@ -29,24 +29,26 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Problem }
 
-// Again is when to call again.
-func (e *Error) Again() time.Duration { return e.again }
+// RetryAfter is when to call again.
+func (e *Error) RetryAfter() time.Duration { return e.again }
 
-// refusal is what is wrong, and what to do.
-type refusal struct {
+// callRefusalError is what is wrong, and what to do.
+type callRefusalError struct {
 	problem, remedy string
 	// here says that the server is there, and only this call went wrong.
 	here bool
 }
 
-func (r *refusal) Error() string { return r.problem }
+func (r *callRefusalError) Error() string { return r.problem }
 
-func refused(problem, remedy string) *refusal { return &refusal{problem: problem, remedy: remedy} }
+func newRefusal(problem, remedy string) *callRefusalError {
+	return &callRefusalError{problem: problem, remedy: remedy}
+}
 
-// explain says why a request failed, and what to do.
-func explain(err error, t Target) *refusal {
+// explainFailure says why a request failed, and what to do.
+func explainFailure(err error, t Target) *callRefusalError {
 	var (
-		known     *refusal
+		known     *callRefusalError
 		resolve   *resolveError
 		forbidden *dial.ForbiddenAddressError
 		dns       *net.DNSError
@@ -54,35 +56,35 @@ func explain(err error, t Target) *refusal {
 		network   net.Error
 		number    syscall.Errno
 	)
-	if distrusted := distrust(err, t); distrusted != nil {
+	if distrusted := explainDistrust(err, t); distrusted != nil {
 		return distrusted
 	}
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &resolve):
-		return refused(fmt.Sprintf("the Service cannot be read: %v", resolve.error), "Check that the hub's API server works.")
+		return newRefusal(fmt.Sprintf("the Service cannot be read: %v", resolve.error), "Check that the hub's API server works.")
 	case errors.As(err, &forbidden):
-		return refused(fmt.Sprintf("its address %s is not called: it is %s", forbidden.Address, forbidden.Why),
+		return newRefusal(fmt.Sprintf("its address %s is not called: it is %s", forbidden.Address, forbidden.Why),
 			"Serve it at another address, or allow this one with --allowed-networks of what calls it: the propagation controller, and the push agent.")
 	case errors.As(err, &dns):
-		return refused(fmt.Sprintf("the name %q does not resolve", dns.Name), "Check clientConfig, and that the Service exists if it is one.")
+		return newRefusal(fmt.Sprintf("the name %q does not resolve", dns.Name), "Check clientConfig, and that the Service exists if it is one.")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		return refused(fmt.Sprintf("it has not answered within %s", t.Timeout), "Check that it works, make it faster, or raise timeoutSeconds.")
+		return newRefusal(fmt.Sprintf("it has not answered within %s", t.Timeout), "Check that it works, make it faster, or raise timeoutSeconds.")
 	case errors.Is(err, context.Canceled):
-		return refused("the call was ended, as this process ends", "Nothing: it is called again.")
+		return newRefusal("the call was ended, as this process ends", "Nothing: it is called again.")
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		return refused("it does not speak TLS", "Let it serve HTTPS at the port that clientConfig names.")
+		return newRefusal("it does not speak TLS", "Let it serve HTTPS at the port that clientConfig names.")
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return refused("the connection was refused", "Check that it runs, and the port in clientConfig.")
+		return newRefusal("the connection was refused", "Check that it runs, and the port in clientConfig.")
 	case errors.As(err, &number):
-		return refused("it cannot be reached: "+number.Error(), "Check that it runs, and the network between.")
+		return newRefusal("it cannot be reached: "+number.Error(), "Check that it runs, and the network between.")
 	}
-	return refused("the connection broke: "+innermost(err), "Check that it runs and speaks HTTPS.")
+	return newRefusal("the connection broke: "+innermostMessage(err), "Check that it runs and speaks HTTPS.")
 }
 
-// distrust says why a certificate is not trusted; nil if that is not the problem.
-func distrust(err error, t Target) *refusal {
+// explainDistrust says why a certificate is not trusted; nil if that is not the problem.
+func explainDistrust(err error, t Target) *callRefusalError {
 	var (
 		authority x509.UnknownAuthorityError
 		hostname  x509.HostnameError
@@ -91,26 +93,26 @@ func distrust(err error, t Target) *refusal {
 	)
 	switch {
 	case errors.As(err, &authority) && len(t.CABundle) == 0:
-		return refused("its certificate is signed by a CA that the system does not trust",
+		return newRefusal("its certificate is signed by a CA that the system does not trust",
 			"Set clientConfig.caBundle to the certificate of that CA.")
 	case errors.As(err, &authority):
-		return refused("its certificate is not signed by a CA in clientConfig.caBundle",
+		return newRefusal("its certificate is not signed by a CA in clientConfig.caBundle",
 			"Set caBundle to the certificate of the CA that issues the webhook's certificate.")
 	case errors.As(err, &hostname):
-		return refused(fmt.Sprintf("its certificate is not for %q", hostname.Host),
+		return newRefusal(fmt.Sprintf("its certificate is not for %q", hostname.Host),
 			"Give it a certificate for this name.")
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return refused("its certificate has expired, or is not valid yet", "Renew it, and compare the clocks.")
+		return newRefusal("its certificate has expired, or is not valid yet", "Renew it, and compare the clocks.")
 	case errors.As(err, &invalid):
-		return refused("its certificate is not valid: "+invalid.Error(), "Give it another one.")
+		return newRefusal("its certificate is not valid: "+invalid.Error(), "Give it another one.")
 	case errors.As(err, &verify):
-		return refused("its certificate cannot be verified: "+verify.Err.Error(), "Give it another one, or correct clientConfig.caBundle.")
+		return newRefusal("its certificate cannot be verified: "+verify.Err.Error(), "Give it another one, or correct clientConfig.caBundle.")
 	}
 	return nil
 }
 
-// innermost returns what an error says without addresses and URLs.
-func innermost(err error) string {
+// innermostMessage returns what an error says without addresses and URLs.
+func innermostMessage(err error) string {
 	var (
 		request *url.Error
 		network *net.OpError

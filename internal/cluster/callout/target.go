@@ -29,14 +29,14 @@ const (
 	headersMax = 64 << 10
 )
 
-// Service is a Service of the hub.
-type Service struct {
+// ServiceRef is a Service of the hub.
+type ServiceRef struct {
 	Namespace, Name string
 	Port            int32
 }
 
-// Host is the name that the certificate of the Service is for.
-func (s Service) Host() string { return s.Name + "." + s.Namespace + ".svc" }
+// CertificateHost is the name that the certificate of the Service is for.
+func (s ServiceRef) CertificateHost() string { return s.Name + "." + s.Namespace + ".svc" }
 
 // Target is a server. It has either URL or Service.
 type Target struct {
@@ -44,7 +44,7 @@ type Target struct {
 	Name string
 	URL  string
 	// Service is called at Path.
-	Service *Service
+	Service *ServiceRef
 	Path    string
 	// CABundle verifies its certificate; the CAs of the system do if it is empty.
 	CABundle []byte
@@ -52,26 +52,26 @@ type Target struct {
 	Timeout time.Duration
 }
 
-// same tells whether two targets are called in the same way.
-func (t Target) same(other Target) bool {
+// isSameTarget reports whether two targets are called in the same way.
+func (t Target) isSameTarget(other Target) bool {
 	sameService := t.Service == other.Service || t.Service != nil && other.Service != nil && *t.Service == *other.Service
 	return t.Name == other.Name && t.URL == other.URL && sameService && t.Path == other.Path &&
 		t.Timeout == other.Timeout && bytes.Equal(t.CABundle, other.CABundle)
 }
 
-// where is the URL of the target.
-func (t Target) where() string {
+// callURL is the URL of the target.
+func (t Target) callURL() string {
 	if t.Service == nil {
 		return t.URL
 	}
-	return (&url.URL{Scheme: "https", Host: net.JoinHostPort(t.Service.Host(), strconv.Itoa(int(t.Service.Port))), Path: t.Path}).String()
+	return (&url.URL{Scheme: "https", Host: net.JoinHostPort(t.Service.CertificateHost(), strconv.Itoa(int(t.Service.Port))), Path: t.Path}).String()
 }
 
-// Resolve returns the address at which a Service can be reached, as host:port.
-type Resolve func(context.Context, Service) (address string, err error)
+// ResolveFunc returns the address at which a Service can be reached, as host:port.
+type ResolveFunc func(context.Context, ServiceRef) (address string, err error)
 
-// transport returns what sends requests to the target.
-func (t Target) transport(o Options) (*http.Transport, error) {
+// newTransport returns what sends requests to the target.
+func (t Target) newTransport(o CallerOptions) (*http.Transport, error) {
 	trusted := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(t.CABundle) > 0 {
 		pool, err := certs.NewPool(t.CABundle)
@@ -83,8 +83,8 @@ func (t Target) transport(o Options) (*http.Transport, error) {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	proxy := http.ProxyFromEnvironment
 	if o.Guard != nil {
-		dialer.Control = o.Guard.Control
-		proxy = guarded(proxy, *o.Guard)
+		dialer.Control = o.Guard.ControlDial
+		proxy = guardProxy(proxy, *o.Guard)
 	}
 	transport := &http.Transport{
 		Proxy:       proxy,
@@ -108,13 +108,13 @@ func (t Target) transport(o Options) (*http.Transport, error) {
 	return transport, nil
 }
 
-// guarded returns a choice of proxies that sends nothing to an address by a proxy that
+// guardProxy returns a choice of proxies that sends nothing to an address by a proxy that
 // must not be dialled without one. Of a name, only the proxy learns the address.
-func guarded(choose func(*http.Request) (*url.URL, error), by dial.Guard) func(*http.Request) (*url.URL, error) {
+func guardProxy(choose func(*http.Request) (*url.URL, error), by dial.AddressGuard) func(*http.Request) (*url.URL, error) {
 	return func(r *http.Request) (*url.URL, error) {
 		proxy, err := choose(r)
 		if address, is := netip.ParseAddr(r.URL.Hostname()); proxy != nil && is == nil {
-			if err := by.Check(address); err != nil {
+			if err := by.CheckAddress(address); err != nil {
 				return nil, err
 			}
 		}
@@ -127,9 +127,9 @@ type resolveError struct{ error }
 
 func (e *resolveError) Unwrap() error { return e.error }
 
-// checked returns the URL of a target, if it is one that may be called.
-func (t Target) checked() (*url.URL, error) {
-	parsed, err := url.Parse(t.where())
+// checkedURL returns the URL of a target, if it is one that may be called.
+func (t Target) checkedURL() (*url.URL, error) {
+	parsed, err := url.Parse(t.callURL())
 	switch {
 	case err != nil:
 		return nil, errors.New("its URL cannot be read")

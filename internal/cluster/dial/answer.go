@@ -30,7 +30,7 @@ type limiter struct {
 	// send sends a request without limits.
 	send   func(*http.Request) (*http.Response, error)
 	budget budget
-	meter  *meter
+	meter  *decodeMeter
 	// timeMax is how long a request of a kind may take.
 	timeMax func(requestKind) time.Duration
 	// refused is told of an answer that no API server gives.
@@ -41,54 +41,54 @@ func newLimiter(send func(*http.Request) (*http.Response, error), refused func(*
 	return &limiter{send: send, refused: refused, timeMax: requestKind.timeMax, budget: budget{clock: clock.RealClock{}}, meter: newMeter(clock.RealClock{})}
 }
 
-// follow says that a client follows what it asks for, if that is a collection, until
+// followRequest says that a client follows what it asks for, if that is a collection, until
 // the function is called that it returns.
-func (l *limiter) follow(request *http.Request) (end func()) {
-	if kind := kindOf(request); kind != kindList && kind != kindWatch {
+func (l *limiter) followRequest(request *http.Request) (end func()) {
+	if kind := requestKindOf(request); kind != kindList && kind != kindWatch {
 		return func() {}
 	}
-	return l.budget.follow(collectionOf(request))
+	return l.budget.followCollection(collectionOf(request))
 }
 
-// exchange sends a request of a client within its limits. It calls end when the
+// sendLimited sends a request of a client within its limits. It calls end when the
 // answer is closed.
-func (l *limiter) exchange(request *http.Request, end func()) (*http.Response, error) {
-	if err := l.meter.wait(request); err != nil {
+func (l *limiter) sendLimited(request *http.Request, end func()) (*http.Response, error) {
+	if err := l.meter.awaitCredit(request); err != nil {
 		if request.Body != nil {
 			_ = request.Body.Close() // nothing was read of it
 		}
 		return nil, err
 	}
-	kind := kindOf(request)
+	kind := requestKindOf(request)
 	collection := collectionOf(request)
 	anew := beginsAnew(request, kind)
 	switch {
 	case anew:
-		l.budget.renew(collection)
-	case kind == kindWatch && l.budget.worn(collection):
+		l.budget.beginList(collection)
+	case kind == kindWatch && l.budget.needsList(collection):
 		end()
-		return expired(request), nil
+		return expiredResponse(request), nil
 	case goesOn(request, kind):
-		l.budget.settle(collection)
+		l.budget.completeList(collection)
 	}
 	limit := l.timeMax(kind)
-	ctx, cancel := context.WithTimeoutCause(request.Context(), limit, tooMany(request, "%s", limit))
+	ctx, cancel := context.WithTimeoutCause(request.Context(), limit, newLimitError(request, "%s", limit))
 	limited := request.Clone(ctx)
 	if kind != kindWatch && limited.Header.Get("Accept-Encoding") == "" {
 		limited.Header.Set("Accept-Encoding", "gzip")
 	}
-	limited.Header.Set("Accept", inJSON(limited.Header.Get("Accept")))
+	limited.Header.Set("Accept", acceptJSONOnly(limited.Header.Get("Accept")))
 	response, err := l.send(limited)
 	if err != nil {
-		err = inTime(ctx, err)
+		err = timeLimitError(ctx, err)
 		cancel()
 		return nil, err
 	}
-	a := &answer{
+	a := &limitedAnswer{
 		request: limited, kind: kind, collection: collection, listing: anew, reduced: isReduced(request.Context()), budget: &l.budget, meter: l.meter,
 		from: response.Body, cancel: cancel, end: end, refused: l.refused,
 	}
-	if err := a.open(response); err != nil {
+	if err := a.wrapBody(response); err != nil {
 		_ = a.Close()
 		return nil, err
 	}
@@ -98,9 +98,9 @@ func (l *limiter) exchange(request *http.Request, end func()) (*http.Response, e
 // aroundItems are the braces and brackets around each item of a list.
 const aroundItems = len("{[")
 
-// inJSON returns what a client takes, without protobuf and CBOR: elements can be counted in
+// acceptJSONOnly returns what a client takes, without protobuf and CBOR: elements can be counted in
 // JSON only.
-func inJSON(accept string) string {
+func acceptJSONOnly(accept string) string {
 	var taken []string
 	for kind := range strings.SplitSeq(accept, ",") {
 		if !strings.Contains(kind, "protobuf") && !strings.Contains(kind, "cbor") {
@@ -110,8 +110,8 @@ func inJSON(accept string) string {
 	return cmp.Or(strings.Join(taken, ","), "application/json")
 }
 
-// inTime says which limit of time made a request fail, if one did.
-func inTime(ctx context.Context, err error) error {
+// timeLimitError says which limit of time made a request fail, if one did.
+func timeLimitError(ctx context.Context, err error) error {
 	var limit *LimitError
 	if !errors.Is(err, io.EOF) && errors.As(context.Cause(ctx), &limit) {
 		return limit
@@ -119,9 +119,9 @@ func inTime(ctx context.Context, err error) error {
 	return err
 }
 
-// expired answers a watch as an API server does that does not know what was
+// expiredResponse answers a watch as an API server does that does not know what was
 // before: the client lists anew.
-func expired(request *http.Request) *http.Response {
+func expiredResponse(request *http.Request) *http.Response {
 	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"the collection has to be listed again"}`
 	return &http.Response{
 		Status: "410 Gone", StatusCode: http.StatusGone, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
@@ -129,13 +129,13 @@ func expired(request *http.Request) *http.Response {
 	}
 }
 
-// answer is the body of a response within the limits of its request.
-type answer struct {
+// limitedAnswer is the body of a response within the limits of its request.
+type limitedAnswer struct {
 	request    *http.Request
 	kind       requestKind
 	collection string
 	budget     *budget
-	meter      *meter
+	meter      *decodeMeter
 	from       io.ReadCloser
 	cancel     context.CancelFunc
 	end        func() // of following the collection
@@ -150,20 +150,20 @@ type answer struct {
 	// received counts what came, decoded what is left of it without compression.
 	received int64
 	decoded  atomic.Int64
-	reader   io.Reader // nil before the first byte if it is compressed
-	frames   *frames   // events of a watch, items of a list
+	reader   io.Reader     // nil before the first byte if it is compressed
+	frames   *frameScanner // events of a watch, items of a list
 	// quantities are looked at before a client parses them, whatever was asked for: it
 	// makes of an answer what that says that it is.
 	quantities *quantity.Scanner
-	complete   *finder // of a watch: what ends the list that it begins with
-	sent       int64   // of a watch: how many bytes it has sent
+	complete   *textFinder // of a watch: what ends the list that it begins with
+	sent       int64       // of a watch: how many bytes it has sent
 }
 
 // errRedirect says that a cluster wanted to have something else asked: at another host,
 // which would get the token, or with the limits of another request.
 var errRedirect = errors.New("the API server redirects; redirects are not followed")
 
-func redirects(response *http.Response) bool {
+func isRedirect(response *http.Response) bool {
 	switch response.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		return true
@@ -172,23 +172,23 @@ func redirects(response *http.Response) bool {
 	}
 }
 
-// counted tells whether the elements of a response are counted before a client makes
+// isCountable reports whether the elements of a response are counted before a client makes
 // something of them: it is JSON, or a text, of which clients make nothing. They would read
 // protobuf and YAML.
-func counted(response *http.Response) bool {
+func isCountable(response *http.Response) bool {
 	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	return err == nil && (media == runtime.ContentTypeJSON || media == "text/plain" || media == "text/html")
 }
 
-// open makes the answer the body of the response.
-func (a *answer) open(response *http.Response) error {
+// wrapBody makes the answer the body of the response.
+func (a *limitedAnswer) wrapBody(response *http.Response) error {
 	if response.Header.Get("Content-Type") == "" { // a client would read it as what it sends
 		response.Header.Set("Content-Type", runtime.ContentTypeJSON)
 	}
 	switch {
-	case redirects(response):
+	case isRedirect(response):
 		return errRedirect
-	case !counted(response):
+	case !isCountable(response):
 		return fmt.Errorf("the response to %s %s is of type %q, which was not requested", a.request.Method, a.request.URL.Path, response.Header.Get("Content-Type"))
 	}
 	switch encoding := response.Header.Get("Content-Encoding"); {
@@ -206,12 +206,12 @@ func (a *answer) open(response *http.Response) error {
 	if err != nil {
 		return err
 	}
-	a.frames, a.quantities = &frames{}, quantity.NewScanner(places)
+	a.frames, a.quantities = &frameScanner{}, quantity.NewScanner(places)
 	switch {
 	case a.kind == kindList:
 		a.frames.around = aroundItems
 	case a.kind == kindWatch && response.StatusCode == http.StatusOK:
-		a.complete = &finder{text: metav1.InitialEventsAnnotationKey}
+		a.complete = &textFinder{text: metav1.InitialEventsAnnotationKey}
 	}
 	shortenWait(response.Header)
 	response.Body = a
@@ -219,22 +219,22 @@ func (a *answer) open(response *http.Response) error {
 }
 
 // receiver reads what comes, within the limit of that.
-type receiver struct{ *answer }
+type receiver struct{ *limitedAnswer }
 
 // Read implements io.Reader.
 func (r receiver) Read(into []byte) (int, error) {
 	n, err := r.from.Read(into)
 	r.received += int64(n)
 	if limit := r.kind.bytesMax(); limit > 0 && r.received > limit {
-		return 0, r.refuse("%d bytes, compressed or not", limit)
+		return 0, r.refuseAnswer("%d bytes, compressed or not", limit)
 	}
 	return n, err
 }
 
-// refuse returns that the answer is more than is taken, and tells the transport, unless the client
+// refuseAnswer returns that the answer is more than is taken, and tells the transport, unless the client
 // asks for less then.
-func (a *answer) refuse(format string, limit any) error {
-	err := tooMany(a.request, format, limit)
+func (a *limitedAnswer) refuseAnswer(format string, limit any) error {
+	err := newLimitError(a.request, format, limit)
 	if !a.reduced || !severalOnAPage(a.request) {
 		a.refused(err)
 	}
@@ -244,39 +244,39 @@ func (a *answer) refuse(format string, limit any) error {
 // severalOnAPage reports whether a request is for a page of a list with more than one object.
 func severalOnAPage(request *http.Request) bool {
 	objects, err := strconv.Atoi(request.URL.Query().Get("limit"))
-	return err == nil && objects > 1 && kindOf(request) == kindList
+	return err == nil && objects > 1 && requestKindOf(request) == kindList
 }
 
 // Read implements io.Reader.
-func (a *answer) Read(into []byte) (int, error) {
+func (a *limitedAnswer) Read(into []byte) (int, error) {
 	if a.kind == kindWatch { // others were waited for before they were sent
-		if err := a.meter.wait(a.request); err != nil {
+		if err := a.meter.awaitCredit(a.request); err != nil {
 			return 0, err
 		}
 	}
 	if a.reader == nil {
 		unzip, err := gzip.NewReader(receiver{a})
 		if err != nil {
-			return 0, inTime(a.request.Context(), err)
+			return 0, timeLimitError(a.request.Context(), err)
 		}
 		a.reader = unzip
 	}
 	n, err := a.reader.Read(into)
-	a.meter.spend(n)
-	if limit := a.account(into[:n]); limit != nil {
+	a.meter.spendBytes(n)
+	if limit := a.accountRead(into[:n]); limit != nil {
 		return 0, limit
 	}
-	if costly := a.quantities.Scan(into[:n]); costly != nil {
+	if costly := a.quantities.ScanBytes(into[:n]); costly != nil {
 		return 0, fmt.Errorf("the response to %s %s was rejected: %w", a.request.Method, a.request.URL.Path, costly)
 	}
 	if err != nil {
-		err = inTime(a.request.Context(), err)
+		err = timeLimitError(a.request.Context(), err)
 	}
 	return n, err
 }
 
-// account counts what was read. It returns an error if that is too much.
-func (a *answer) account(data []byte) error {
+// accountRead counts what was read. It returns an error if that is too much.
+func (a *limitedAnswer) accountRead(data []byte) error {
 	if a.complete != nil {
 		return a.accountEvents(data)
 	}
@@ -286,18 +286,18 @@ func (a *answer) account(data []byte) error {
 	}
 	decoded := a.decoded.Add(int64(len(data)))
 	switch {
-	case !a.budget.buffer(int64(len(data))):
-		return a.refuse("the %d bytes that answers of one cluster may have at a time", int64(bufferedBytesMax))
+	case !a.budget.addBuffered(int64(len(data))):
+		return a.refuseAnswer("the %d bytes that answers of one cluster may have at a time", int64(bufferedBytesMax))
 	case decoded > limit:
-		return a.refuse("%d bytes", limit)
+		return a.refuseAnswer("%d bytes", limit)
 	}
 	return a.accountItems(data, decoded)
 }
 
 // accountItems counts the items of a list, and the elements of any. Few bytes of each are
 // a lot of memory.
-func (a *answer) accountItems(data []byte, decoded int64) error {
-	items, _ := a.frames.scan(data)
+func (a *limitedAnswer) accountItems(data []byte, decoded int64) error {
+	items, _ := a.frames.scanFrames(data)
 	switch {
 	case a.frames.tooDense(decoded):
 		return a.refuseElements()
@@ -307,12 +307,12 @@ func (a *answer) accountItems(data []byte, decoded int64) error {
 	return nil
 }
 
-func (a *answer) refuseElements() error {
-	return a.refuse("one element of a list for each %d bytes", bytesPerElement)
+func (a *limitedAnswer) refuseElements() error {
+	return a.refuseAnswer("one element of a list for each %d bytes", bytesPerElement)
 }
 
 // amountOf returns what a client may keep of objects that ended in the data.
-func (a *answer) amountOf(objects int, data []byte) amount {
+func (a *limitedAnswer) amountOf(objects int, data []byte) amount {
 	kept := len(data)
 	if a.reduced {
 		kept = (kept + reducedTo - 1) / reducedTo
@@ -320,39 +320,39 @@ func (a *answer) amountOf(objects int, data []byte) amount {
 	return amount{objects: objects, bytes: int64(kept)}
 }
 
-func (a *answer) accountList(more amount) error {
-	if exceeded := a.budget.list(a.collection, more); exceeded != "" {
-		return a.refuse("%s", exceeded)
+func (a *limitedAnswer) accountList(more amount) error {
+	if exceeded := a.budget.addListed(a.collection, more); exceeded != "" {
+		return a.refuseAnswer("%s", exceeded)
 	}
 	return nil
 }
 
 // accountEvents counts the events of a watch. All that is there, if it begins with
 // that, is a list.
-func (a *answer) accountEvents(data []byte) error {
-	events, biggest := a.frames.scan(data)
+func (a *limitedAnswer) accountEvents(data []byte) error {
+	events, biggest := a.frames.scanFrames(data)
 	switch a.sent += int64(len(data)); {
 	case biggest > objectBytesMax:
-		return a.refuse("the %d bytes that an event may have", int64(objectBytesMax))
+		return a.refuseAnswer("the %d bytes that an event may have", int64(objectBytesMax))
 	case a.frames.tooDense(a.sent):
 		return a.refuseElements()
 	}
 	more := a.amountOf(events, data)
 	if a.listing {
-		a.listing = !a.complete.in(data)
+		a.listing = !a.complete.foundIn(data)
 		return a.accountList(more)
 	}
-	if !a.budget.add(a.collection, more) { // a busy cluster does that, too
-		return tooMany(a.request, "%s", "what may change before the objects are listed again")
+	if !a.budget.addWatched(a.collection, more) { // a busy cluster does that, too
+		return newLimitError(a.request, "%s", "what may change before the objects are listed again")
 	}
 	return nil
 }
 
 // Close implements io.Closer.
-func (a *answer) Close() error {
+func (a *limitedAnswer) Close() error {
 	err := a.from.Close()
 	a.cancel()
 	a.end()
-	a.budget.buffer(-a.decoded.Swap(0))
+	a.budget.addBuffered(-a.decoded.Swap(0))
 	return err
 }

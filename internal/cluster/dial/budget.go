@@ -31,34 +31,34 @@ type budget struct {
 
 	mu       sync.Mutex
 	buffered int64
-	shares   map[string]*share
+	shares   map[string]*collectionShare
 	// held is the sum over all shares.
-	held told
+	held toldTotals
 }
 
-// share is what clients hold of a collection.
-type share struct {
+// collectionShare is what clients hold of a collection.
+type collectionShare struct {
 	// told is what they were told since they last began to list.
-	told told
+	told toldTotals
 	// before is what they were told until then. They hold it until they have all of
 	// the new list, which a member may never let them have.
-	before told
+	before toldTotals
 	// answers is how many of it are open, and closed when the last one was closed.
 	answers int
 	closed  time.Time
 }
 
-// held returns what counts of the share. While a list replaces another it is the
+// heldTotals returns what counts of the share. While a list replaces another it is the
 // bigger one: those of a healthy cluster are alike, and must not count twice.
-func (s *share) held() told { return s.told.atLeast(s.before) }
+func (s *collectionShare) heldTotals() toldTotals { return s.told.atLeast(s.before) }
 
-// follow says that a client asks for a collection, which counts from now on, and
+// followCollection says that a client asks for a collection, which counts from now on, and
 // for a while after the function that it returns is called at the end of the answer.
-func (b *budget) follow(collection string) (end func()) {
+func (b *budget) followCollection(collection string) (end func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.forget()
-	s := b.share(collection)
+	b.forgetUnfollowed()
+	s := b.shareOf(collection)
 	s.answers++
 	return sync.OnceFunc(func() {
 		b.mu.Lock()
@@ -68,62 +68,62 @@ func (b *budget) follow(collection string) (end func()) {
 	})
 }
 
-// forget drops the shares of collections that nobody follows any more.
-func (b *budget) forget() {
+// forgetUnfollowed drops the shares of collections that nobody follows any more.
+func (b *budget) forgetUnfollowed() {
 	for collection, s := range b.shares {
 		if s.answers == 0 && b.clock.Since(s.closed) >= followedFor {
-			b.held = b.held.minus(s.held())
+			b.held = b.held.minus(s.heldTotals())
 			delete(b.shares, collection)
 		}
 	}
 }
 
-func (b *budget) share(collection string) *share {
+func (b *budget) shareOf(collection string) *collectionShare {
 	s, ok := b.shares[collection]
 	if !ok {
-		s = &share{}
+		s = &collectionShare{}
 		if b.shares == nil {
-			b.shares = map[string]*share{}
+			b.shares = map[string]*collectionShare{}
 		}
 		b.shares[collection] = s
 	}
 	return s
 }
 
-// change sets what was told of a share.
-func (b *budget) change(s *share, now, before told) {
-	b.held = b.held.minus(s.held())
+// changeShare sets what was told of a share.
+func (b *budget) changeShare(s *collectionShare, now, before toldTotals) {
+	b.held = b.held.minus(s.heldTotals())
 	s.told = now
 	s.before = before
-	b.held = b.held.plus(s.held())
+	b.held = b.held.plus(s.heldTotals())
 }
 
-// renew says that a client begins to list a collection.
-func (b *budget) renew(collection string) {
+// beginList says that a client begins to list a collection.
+func (b *budget) beginList(collection string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.share(collection)
-	b.change(s, told{}, s.held())
+	s := b.shareOf(collection)
+	b.changeShare(s, toldTotals{}, s.heldTotals())
 }
 
-// settle says that a client has all of the list that it began last, and so holds
+// completeList says that a client has all of the list that it began last, and so holds
 // nothing of those before.
-func (b *budget) settle(collection string) {
+func (b *budget) completeList(collection string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.share(collection)
-	b.change(s, s.told, told{})
+	s := b.shareOf(collection)
+	b.changeShare(s, s.told, toldTotals{})
 }
 
-// list adds what was listed of a collection. It returns what may be listed if that
+// addListed adds what was listed of a collection. It returns what may be listed if that
 // is more; the client then holds nothing of the list.
-func (b *budget) list(collection string, more amount) (exceeded string) {
+func (b *budget) addListed(collection string, more amount) (exceeded string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.share(collection)
+	s := b.shareOf(collection)
 	now := s.told
 	now.listed = now.listed.plus(more)
-	b.change(s, now, s.before)
+	b.changeShare(s, now, s.before)
 	switch {
 	case now.listed.objects > eventsMax || now.listed.bytes > listBytesMax:
 		exceeded = fmt.Sprintf("what a list may have, %d bytes and %d objects", int64(listBytesMax), eventsMax)
@@ -135,35 +135,35 @@ func (b *budget) list(collection string, more amount) (exceeded string) {
 		return ""
 	}
 	now.listed = amount{}
-	b.change(s, now, s.before)
+	b.changeShare(s, now, s.before)
 	return exceeded
 }
 
-// add adds what a watch told of a collection that was listed before, and tells
+// addWatched adds what a watch told of a collection that was listed before, and tells
 // whether there is room for more.
-func (b *budget) add(collection string, more amount) (room bool) {
+func (b *budget) addWatched(collection string, more amount) (room bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.share(collection)
+	s := b.shareOf(collection)
 	now := s.told
 	now.since = now.since.plus(more)
-	b.change(s, now, s.before)
+	b.changeShare(s, now, s.before)
 	return !b.mustList(s)
 }
 
-// worn tells whether watches told so much of a collection that it has to be listed
+// needsList reports whether watches told so much of a collection that it has to be listed
 // before more is taken.
-func (b *budget) worn(collection string) bool {
+func (b *budget) needsList(collection string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.mustList(b.share(collection))
+	return b.mustList(b.shareOf(collection))
 }
 
-// mustList tells whether a collection had its share of events, or all of them
+// mustList reports whether a collection had its share of events, or all of them
 // together had more than theirs and it is worth to list this one: it has at least
 // an equal part of what may come, and listing costs no more than its events did.
 // So all together cannot have more than twice that and the lists.
-func (b *budget) mustList(s *share) bool {
+func (b *budget) mustList(s *collectionShare) bool {
 	since := s.told.since
 	listed := s.told.listed
 	n := len(b.shares)
@@ -178,9 +178,9 @@ func (b *budget) mustList(s *share) bool {
 	return false
 }
 
-// buffer adds what is being read of an answer, and tells whether there is room
+// addBuffered adds what is being read of an answer, and tells whether there is room
 // for it. A negative number gives it back.
-func (b *budget) buffer(bytes int64) (room bool) {
+func (b *budget) addBuffered(bytes int64) (room bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.buffered += bytes
@@ -201,38 +201,42 @@ func (a amount) atLeast(b amount) amount {
 	return amount{max(a.objects, b.objects), max(a.bytes, b.bytes)}
 }
 
-// told is what was told of a collection, or of several: what was listed, and what
+// toldTotals is what was told of a collection, or of several: what was listed, and what
 // came since in watches that go on from there.
-type told struct{ listed, since amount }
+type toldTotals struct{ listed, since amount }
 
-func (t told) plus(u told) told { return told{t.listed.plus(u.listed), t.since.plus(u.since)} }
-
-func (t told) minus(u told) told { return told{t.listed.minus(u.listed), t.since.minus(u.since)} }
-
-// atLeast returns the bigger of each amount.
-func (t told) atLeast(u told) told {
-	return told{t.listed.atLeast(u.listed), t.since.atLeast(u.since)}
+func (t toldTotals) plus(u toldTotals) toldTotals {
+	return toldTotals{t.listed.plus(u.listed), t.since.plus(u.since)}
 }
 
-// meter spreads over time what is decoded of one member, which may answer every request with as
+func (t toldTotals) minus(u toldTotals) toldTotals {
+	return toldTotals{t.listed.minus(u.listed), t.since.minus(u.since)}
+}
+
+// atLeast returns the bigger of each amount.
+func (t toldTotals) atLeast(u toldTotals) toldTotals {
+	return toldTotals{t.listed.atLeast(u.listed), t.since.atLeast(u.since)}
+}
+
+// decodeMeter spreads over time what is decoded of one member, which may answer every request with as
 // much as is taken. What was read is paid for by the time that passes then: nothing is cut off,
 // and requests wait while there is a debt. It is safe for concurrent use.
-type meter struct {
+type decodeMeter struct {
 	clock clock.Clock
 	limit *rate.Limiter
 	// delayed is told of a request that waits, or whose answer does.
 	delayed func(*LimitError)
 }
 
-func newMeter(clk clock.Clock) *meter {
-	return &meter{clock: clk, limit: rate.NewLimiter(decodedRate, decodedBurst), delayed: func(*LimitError) {}}
+func newMeter(clk clock.Clock) *decodeMeter {
+	return &decodeMeter{clock: clk, limit: rate.NewLimiter(decodedRate, decodedBurst), delayed: func(*LimitError) {}}
 }
 
-// spend counts bytes that were read.
-func (m *meter) spend(bytes int) { m.limit.ReserveN(m.clock.Now(), bytes) }
+// spendBytes counts bytes that were read.
+func (m *decodeMeter) spendBytes(bytes int) { m.limit.ReserveN(m.clock.Now(), bytes) }
 
-// wait returns when nothing is owed, or with an error when the request ends.
-func (m *meter) wait(request *http.Request) error {
+// awaitCredit returns when nothing is owed, or with an error when the request ends.
+func (m *decodeMeter) awaitCredit(request *http.Request) error {
 	ctx := request.Context()
 	for told := false; ; told = true {
 		owed := -m.limit.TokensAt(m.clock.Now())
@@ -250,7 +254,7 @@ func (m *meter) wait(request *http.Request) error {
 		case <-timer.C():
 		case <-ctx.Done():
 			timer.Stop()
-			return inTime(ctx, context.Cause(ctx))
+			return timeLimitError(ctx, context.Cause(ctx))
 		}
 	}
 }

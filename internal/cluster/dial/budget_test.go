@@ -60,7 +60,7 @@ func (f *follower) watches(collection int) error {
 	return err
 }
 
-// isSentToList tells whether a watch of the collection is answered that it has
+// isSentToList reports whether a watch of the collection is answered that it has
 // to be listed first.
 func (f *follower) isSentToList(collection int) bool {
 	f.t.Helper()
@@ -100,7 +100,7 @@ func TestManyCollectionsTogetherHaveALimit(t *testing.T) {
 			if listed != fit {
 				t.Fatalf("%d collections of %d bytes each were taken from one member, want %d", listed, len(list), fit)
 			}
-			if !strings.Contains(refused.Limit, "in total") || f.Refusal() == nil {
+			if !strings.Contains(refused.Limit, "in total") || f.TakeRefusal() == nil {
 				t.Errorf("the condition does not say which limit was exceeded: %v", refused)
 			}
 			for i := range listed { // one that replaces what was there takes nothing from the others
@@ -135,11 +135,11 @@ func TestACollectionThatNobodyFollowsCountsForAShortWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.clock.Step(followedFor - time.Second)
-	f.Block(errors.New("down"))
+	f.BlockRequests(errors.New("down"))
 	if _, err := f.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, f.url+pathOf(1), nil)); err == nil { //nolint:bodyclose // there is none
 		t.Fatal("a request was sent though the cluster does not respond")
 	}
-	f.Block(nil)
+	f.BlockRequests(nil)
 	if err := f.lists(fit); err == nil {
 		t.Fatal("what a client holds that is about to ask again does not count")
 	}
@@ -230,7 +230,7 @@ func TestABusyMemberIsListedAgainAndGoesOn(t *testing.T) {
 	if most := 2*allObjectsMax + eventsMax; f.limits.budget.held.since.objects > most {
 		t.Errorf("clients may hold %d objects of events, want %d at the most", f.limits.budget.held.since.objects, most)
 	}
-	if refused := f.Refusal(); refused != nil {
+	if refused := f.TakeRefusal(); refused != nil {
 		t.Errorf("a busy cluster is told to answer too much: %v", refused)
 	}
 }
@@ -273,10 +273,10 @@ func TestAFinderFindsATextHoweverItIsCut(t *testing.T) {
 	for _, whole := range []string{"abab!", "xxababab!x", "ab abab!"} {
 		for cut := range len(whole) {
 			for next := cut; next < len(whole); next++ {
-				f := &finder{text: text}
+				f := &textFinder{text: text}
 				found := 0
 				for _, piece := range []string{whole[:cut], whole[cut:next], whole[next:]} {
-					if f.in([]byte(piece)) {
+					if f.foundIn([]byte(piece)) {
 						found++
 					}
 				}
@@ -286,7 +286,7 @@ func TestAFinderFindsATextHoweverItIsCut(t *testing.T) {
 			}
 		}
 	}
-	if (&finder{text: text}).in([]byte("abab?")) {
+	if (&textFinder{text: text}).foundIn([]byte("abab?")) {
 		t.Error("found what is not there")
 	}
 }
@@ -299,21 +299,21 @@ func TestSharesAddUp(t *testing.T) {
 		clients.Go(func() {
 			collection := pathOf(i % 5)
 			for range 500 {
-				end := b.follow(collection)
-				b.renew(collection)
-				b.list(collection, amount{objects: 3, bytes: 300})
-				b.settle(collection)
-				b.add(collection, amount{objects: 1, bytes: 100})
-				b.worn(collection)
+				end := b.followCollection(collection)
+				b.beginList(collection)
+				b.addListed(collection, amount{objects: 3, bytes: 300})
+				b.completeList(collection)
+				b.addWatched(collection, amount{objects: 1, bytes: 100})
+				b.needsList(collection)
 				end()
 				end() // bodies may be closed twice
 			}
 		})
 	}
 	clients.Wait()
-	var sum told
+	var sum toldTotals
 	for collection, s := range b.shares {
-		sum = sum.plus(s.held())
+		sum = sum.plus(s.heldTotals())
 		if s.answers != 0 {
 			t.Errorf("%d answers of %s are open, want none", s.answers, collection)
 		}
@@ -335,7 +335,7 @@ func TestAListOfWhichLittleIsKeptMayHaveMoreBytes(t *testing.T) {
 	})
 	list := func(query string) (refused *LimitError) {
 		t.Helper()
-		request := httptest.NewRequestWithContext(Reduced(t.Context()), http.MethodGet, f.url+pathOf(0)+query, nil)
+		request := httptest.NewRequestWithContext(ReducedContext(t.Context()), http.MethodGet, f.url+pathOf(0)+query, nil)
 		response, err := f.RoundTrip(request)
 		if err != nil {
 			t.Fatal(err)

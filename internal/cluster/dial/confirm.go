@@ -42,15 +42,15 @@ func ConfirmNotFound(config *rest.Config, id string) error {
 		return fmt.Errorf("understanding the address %q of the cluster: %w", config.Host, err)
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &confirming{next: next, url: base.JoinPath(identityPath), id: id, turn: make(chan struct{}, 1)}
+		return &confirmingTransport{next: next, url: base.JoinPath(identityPath), id: id, turn: make(chan struct{}, 1)}
 	})
 	return nil
 }
 
-// Identity returns the UID of the namespace kube-system of a cluster, or "" if its
+// ReadIdentity returns the UID of the namespace kube-system of a cluster, or "" if its
 // API server does not let us ask. An answer of something that stands in front of
 // the API server is an error.
-func Identity(ctx context.Context, config *rest.Config) (string, error) {
+func ReadIdentity(ctx context.Context, config *rest.Config) (string, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return "", fmt.Errorf("understanding the address %q of the cluster: %w", config.Host, err)
@@ -59,14 +59,14 @@ func Identity(ctx context.Context, config *rest.Config) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("connecting to the cluster %s: %w", config.Host, err)
 	}
-	cluster := &confirming{next: transport, url: base.JoinPath(identityPath)}
-	err = cluster.identify(ctx, "")
+	cluster := &confirmingTransport{next: transport, url: base.JoinPath(identityPath)}
+	err = cluster.verifyIdentity(ctx, "")
 	return cluster.id, err
 }
 
-// confirming is a transport that confirms a 404. All who wait for that share one
+// confirmingTransport is a transport that confirms a 404. All who wait for that share one
 // request, if it was sent after their own was answered.
-type confirming struct {
+type confirmingTransport struct {
 	next http.RoundTripper
 	url  *url.URL
 
@@ -80,12 +80,12 @@ type confirming struct {
 // RoundTrip implements http.RoundTripper. An answer 404 that is not in the words of
 // an API server may be that of something that went away before the cluster was
 // asked who it is: so the request is repeated.
-func (c *confirming) RoundTrip(request *http.Request) (*http.Response, error) {
+func (c *confirmingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := c.next.RoundTrip(request)
 	if err != nil || response.StatusCode != http.StatusNotFound {
 		return response, err
 	}
-	if err := c.confirm(request); err != nil {
+	if err := c.confirmIdentity(request); err != nil {
 		_ = response.Body.Close() // nobody wants to know what it says
 		return nil, fmt.Errorf("ignoring the response 404: %w", err)
 	}
@@ -93,14 +93,14 @@ func (c *confirming) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, nil
 	}
 	_ = response.Body.Close()
-	again, err := repeated(request)
+	again, err := repeatRequest(request)
 	if err != nil {
 		return nil, fmt.Errorf("ignoring the response 404, which is not in the words of an API server: %w", err)
 	}
 	return c.next.RoundTrip(again)
 }
 
-// isStatus tells whether a response is in the words of an API server. What was
+// isStatus reports whether a response is in the words of an API server. What was
 // read of it can be read again.
 func isStatus(response *http.Response) bool {
 	content, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
@@ -113,7 +113,7 @@ func isStatus(response *http.Response) bool {
 	case runtime.ContentTypeJSON:
 		start, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
 		response.Body = readAgain{Reader: io.MultiReader(bytes.NewReader(start), response.Body), Closer: response.Body}
-		var answer object
+		var answer answerObject
 		return err == nil && json.Unmarshal(start, &answer) == nil && answer.Kind == "Status"
 	default:
 		return false
@@ -126,8 +126,8 @@ type readAgain struct {
 	io.Closer
 }
 
-// repeated returns a request that can be sent after another of the same content.
-func repeated(request *http.Request) (*http.Request, error) {
+// repeatRequest returns a request that can be sent after another of the same content.
+func repeatRequest(request *http.Request) (*http.Request, error) {
 	again := request.Clone(request.Context())
 	if request.Body == nil || request.Body == http.NoBody {
 		return again, nil
@@ -144,11 +144,11 @@ func repeated(request *http.Request) (*http.Request, error) {
 }
 
 // WrappedRoundTripper lets client-go find the connections, to close idle ones.
-func (c *confirming) WrappedRoundTripper() http.RoundTripper { return c.next }
+func (c *confirmingTransport) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// confirm returns an error unless the cluster proves who it is after this was
+// confirmIdentity returns an error unless the cluster proves who it is after this was
 // called.
-func (c *confirming) confirm(request *http.Request) error {
+func (c *confirmingTransport) confirmIdentity(request *http.Request) error {
 	ctx := request.Context()
 	before := c.started.Load()
 	select {
@@ -160,7 +160,7 @@ func (c *confirming) confirm(request *http.Request) error {
 	if c.started.Load() > before {
 		return c.problem // of a request that was sent meanwhile
 	}
-	problem := c.identify(ctx, request.Header.Get("Authorization"))
+	problem := c.verifyIdentity(ctx, request.Header.Get("Authorization"))
 	if ctx.Err() != nil {
 		return ctx.Err() // says nothing about the cluster, so nobody else gets to hear it
 	}
@@ -169,8 +169,8 @@ func (c *confirming) confirm(request *http.Request) error {
 	return problem
 }
 
-// identify asks who the cluster is and compares that with who it has to be.
-func (c *confirming) identify(ctx context.Context, authorization string) error {
+// verifyIdentity asks who the cluster is and compares that with who it has to be.
+func (c *confirmingTransport) verifyIdentity(ctx context.Context, authorization string) error {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url.String(), nil)
@@ -199,8 +199,8 @@ func (c *confirming) identify(ctx context.Context, authorization string) error {
 	return nil
 }
 
-// object is what all answers of API servers say of themselves.
-type object struct {
+// answerObject is what all answers of API servers say of themselves.
+type answerObject struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
 		UID string `json:"uid"`
@@ -213,7 +213,7 @@ func identityIn(response *http.Response) (string, error) {
 	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusForbidden {
 		return "", fmt.Errorf("the server that responds has no namespace kube-system (%d), so it is not a healthy API server", response.StatusCode)
 	}
-	var answer object
+	var answer answerObject
 	err := json.NewDecoder(io.LimitReader(response.Body, answerBytesMax)).Decode(&answer)
 	switch {
 	case err == nil && response.StatusCode == http.StatusForbidden && answer.Kind == "Status":

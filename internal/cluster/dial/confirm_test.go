@@ -227,8 +227,8 @@ func TestOnlyAnAPIServerIsWell(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			server, ca := member(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(c.status) })
-			found := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal()).Probe(t.Context())
-			if found.None() != c.well {
+			found := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal()).ProbeHealth(t.Context())
+			if found.IsNone() != c.well {
 				t.Errorf("%s: found %v, want well=%t", c.reason, found, c.well)
 			}
 		})

@@ -33,8 +33,8 @@ type Credential struct {
 	Account types.NamespacedName
 }
 
-// Life returns how long the token is valid in all.
-func (c Credential) Life() time.Duration { return c.Expires.Sub(c.Issued) }
+// TokenLifetime returns how long the token is valid in all.
+func (c Credential) TokenLifetime() time.Duration { return c.Expires.Sub(c.Issued) }
 
 // SecretName returns the name of the Secret for a cluster.
 func SecretName(spec *fleetv1alpha1.ClusterConnectionSpec) string {
@@ -46,33 +46,33 @@ func SecretName(spec *fleetv1alpha1.ClusterConnectionSpec) string {
 
 // ReadCredential returns the credential in the Secret that key names in messages, or what is wrong with it.
 // The error is that of reading the Secret; a nil Secret without one is missing.
-func ReadCredential(key string, secret *corev1.Secret, err error, now time.Time) (Credential, Problem) {
+func ReadCredential(key string, secret *corev1.Secret, err error, now time.Time) (Credential, ConnectionProblem) {
 	switch {
 	case apierrors.IsForbidden(err):
-		return Credential{}, Problem{
+		return Credential{}, ConnectionProblem{
 			fleetv1alpha1.ClusterConnectionReasonSecretForbidden,
 			fmt.Sprintf("the push agent may not read the Secret %s: grant it get, list and watch, or use the name %q", key, fleetv1alpha1.DefaultSecretName),
 		}
 	case err != nil:
-		return Credential{}, Problem{fleetv1alpha1.ClusterConnectionReasonNotChecked, fmt.Sprintf("reading the Secret %s failed: %v", key, err)}
+		return Credential{}, ConnectionProblem{fleetv1alpha1.ClusterConnectionReasonNotChecked, fmt.Sprintf("reading the Secret %s failed: %v", key, err)}
 	case secret == nil:
-		return Credential{}, Problem{fleetv1alpha1.ClusterConnectionReasonSecretMissing, fmt.Sprintf("there is no Secret %s", key)}
+		return Credential{}, ConnectionProblem{fleetv1alpha1.ClusterConnectionReasonSecretMissing, fmt.Sprintf("there is no Secret %s", key)}
 	}
 	c := Credential{Token: strings.TrimSpace(string(secret.Data[fleetv1alpha1.SecretKeyToken])), CA: secret.Data[fleetv1alpha1.SecretKeyCABundle]}
 	if c.Token == "" || strings.ContainsAny(c.Token, "\r\n") {
-		return Credential{}, Problem{
+		return Credential{}, ConnectionProblem{
 			fleetv1alpha1.ClusterConnectionReasonSecretMissing,
 			fmt.Sprintf("the Secret %s has no single-line token under key %q", key, fleetv1alpha1.SecretKeyToken),
 		}
 	}
 	c.readClaims()
 	if !c.Expires.IsZero() && !now.Before(c.Expires) {
-		return Credential{}, Problem{
+		return Credential{}, ConnectionProblem{
 			fleetv1alpha1.ClusterConnectionReasonTokenExpired,
 			fmt.Sprintf("the token in the Secret %s expired at %s; replace it", key, c.Expires.UTC().Format(time.RFC3339)),
 		}
 	}
-	return c, Problem{}
+	return c, ConnectionProblem{}
 }
 
 // readClaims takes out of the token what it says of itself. It is not verified:

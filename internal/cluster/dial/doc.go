@@ -5,7 +5,7 @@
 // address, through which proxy, with which certificates and token, and with
 // which limits on responses.
 //
-// Where to dial and what is answered are said by others. So the Guard looks at
+// Where to dial and what is answered are said by others. So the AddressGuard looks at
 // each address right before it is dialled, after names were resolved, and a
 // Transport leads to one host only, and follows no redirect: what was asked for
 // decides how much of the answer is read.

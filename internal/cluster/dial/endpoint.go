@@ -41,21 +41,21 @@ func EndpointOf(spec *fleetv1alpha1.ClusterConnectionSpec, ca []byte) Endpoint {
 	}
 }
 
-// Equal tells whether both lead to the same place in the same way.
+// Equal reports whether both lead to the same place in the same way.
 func (e Endpoint) Equal(other Endpoint) bool {
 	return e.URL == other.URL && e.Proxy == other.Proxy && e.Insecure == other.Insecure &&
 		maps.Equal(e.ProxyHeader, other.ProxyHeader) && bytes.Equal(e.CA, other.CA)
 }
 
-// base returns the URL if it may be dialled. A host name is resolved and looked
+// baseURL returns the URL if it may be dialled. A host name is resolved and looked
 // at when it is dialled.
-func (e Endpoint) base(guard Guard) (*url.URL, error) {
+func (e Endpoint) baseURL(guard AddressGuard) (*url.URL, error) {
 	base, err := url.Parse(e.URL)
 	if err != nil || base.Scheme != "https" || base.Hostname() == "" || base.User != nil {
 		return nil, fmt.Errorf("spec.apiEndpoint %q is not a URL such as https://member.example.com:6443", e.URL)
 	}
 	if address, err := netip.ParseAddr(base.Hostname()); err == nil {
-		if err := guard.Check(address); err != nil { // a proxy would dial it for us
+		if err := guard.CheckAddress(address); err != nil { // a proxy would dial it for us
 			return nil, err
 		}
 	}

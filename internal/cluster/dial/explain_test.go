@@ -18,12 +18,12 @@ func TestAClusterThatResetsRequestsIsToldOfInTheSameWordsEachTime(t *testing.T) 
 		server.StartTLS()
 		t.Cleanup(server.Close)
 		transport := transportTo(t, Endpoint{URL: server.URL, Insecure: true}, toLocal())
-		first := transport.Probe(t.Context())
+		first := transport.ProbeHealth(t.Context())
 		if first.Reason != fleetv1alpha1.ClusterConnectionReasonUnreachable {
 			t.Errorf("HTTP/2 %t: found %v, want Unreachable", http2, first)
 		}
 		for range 3 {
-			if again := transport.Probe(t.Context()); again != first {
+			if again := transport.ProbeHealth(t.Context()); again != first {
 				t.Errorf("HTTP/2 %t: found %v, and before %v", http2, again, first)
 			}
 		}

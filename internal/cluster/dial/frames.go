@@ -11,9 +11,9 @@ import (
 // depthsKnown is up to which depth it is known whether a list is open there.
 const depthsKnown = 64
 
-// frames finds the events in what a watch sends, or the items of a list, in JSON, piece
+// frameScanner finds the events in what a watch sends, or the items of a list, in JSON, piece
 // by piece, without understanding them.
-type frames struct {
+type frameScanner struct {
 	// around is how many braces and brackets are around each item; 0 is for events.
 	around int
 	// size is how many bytes there are of the event that is being sent.
@@ -28,9 +28,9 @@ type frames struct {
 	elements int64
 }
 
-// scan takes in the next bytes and returns how many events ended in them, and the
+// scanFrames takes in the next bytes and returns how many events ended in them, and the
 // size of the biggest that began in them or before.
-func (f *frames) scan(data []byte) (events int, biggest int64) {
+func (f *frameScanner) scanFrames(data []byte) (events int, biggest int64) {
 	for _, b := range data {
 		f.size++
 		switch {
@@ -42,10 +42,10 @@ func (f *frames) scan(data []byte) (events int, biggest int64) {
 		case b == '"':
 			f.inText = true
 		case b == '{' || b == '[':
-			f.open(b == '[')
-			events += f.begin()
+			f.openContainer(b == '[')
+			events += f.beginElement()
 		case b == ',':
-			events += f.begin()
+			events += f.beginElement()
 		case b == '}' || b == ']':
 			f.depth = max(0, f.depth-1)
 			if f.depth == 0 && f.around == 0 {
@@ -57,8 +57,8 @@ func (f *frames) scan(data []byte) (events int, biggest int64) {
 	return events, max(biggest, f.size)
 }
 
-// open notes that a list or an object begins.
-func (f *frames) open(list bool) {
+// openContainer notes that a list or an object begins.
+func (f *frameScanner) openContainer(list bool) {
 	f.lists &^= 1 << f.depth
 	if list {
 		f.lists |= 1 << f.depth
@@ -66,9 +66,9 @@ func (f *frames) open(list bool) {
 	f.depth++
 }
 
-// begin counts the element of a list that may begin here: behind the bracket of a list,
+// beginElement counts the element of a list that may begin here: behind the bracket of a list,
 // or a comma. Far inside, everything is one. It returns how many items begin.
-func (f *frames) begin() (items int) {
+func (f *frameScanner) beginElement() (items int) {
 	if f.depth == 0 || f.depth <= depthsKnown && f.lists&(1<<(f.depth-1)) == 0 {
 		return 0
 	}
@@ -79,19 +79,21 @@ func (f *frames) begin() (items int) {
 	return 0
 }
 
-// tooDense tells whether there are more elements than in so many bytes of an answer of
+// tooDense reports whether there are more elements than in so many bytes of an answer of
 // an API server.
-func (f *frames) tooDense(bytes int64) bool { return f.elements > elementsMin+bytes/bytesPerElement }
+func (f *frameScanner) tooDense(bytes int64) bool {
+	return f.elements > elementsMin+bytes/bytesPerElement
+}
 
-// finder finds a text in what comes piece by piece.
-type finder struct {
+// textFinder finds a text in what comes piece by piece.
+type textFinder struct {
 	text string
 	// tail is the end of what came, as the text may begin in it.
 	tail string
 }
 
-// in takes in the next bytes and tells whether the text ends in them.
-func (f *finder) in(data []byte) bool {
+// foundIn takes in the next bytes and tells whether the text ends in them.
+func (f *textFinder) foundIn(data []byte) bool {
 	n := len(f.text) - 1
 	seam := f.tail + string(data[:min(n, len(data))])
 	found := strings.Contains(seam, f.text) || bytes.Contains(data, []byte(f.text))

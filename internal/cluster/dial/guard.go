@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Guard keeps the hub from being made to dial itself. The zero value forbids
+// AddressGuard keeps the hub from being made to dial itself. The zero value forbids
 // addresses that mean this host or this link.
-type Guard struct {
+type AddressGuard struct {
 	// Forbidden are networks that nothing may be dialled in, such as that of the
 	// hub's Services.
 	Forbidden []netip.Prefix
@@ -35,10 +35,10 @@ func nat64() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0, 0x64, 0xff, 0x9b}), 96)
 }
 
-// Check returns a ForbiddenAddressError if the address must not be dialled.
-func (g Guard) Check(address netip.Addr) error {
+// CheckAddress returns a ForbiddenAddressError if the address must not be dialled.
+func (g AddressGuard) CheckAddress(address netip.Addr) error {
 	address = address.WithZone("").Unmap()
-	if within(g.Allowed, address) {
+	if isInNetworks(g.Allowed, address) {
 		return nil
 	}
 	inner := address
@@ -53,22 +53,22 @@ func (g Guard) Check(address netip.Addr) error {
 		return &ForbiddenAddressError{address, "a link-local address"}
 	case inner.IsUnspecified(), inner.IsMulticast(), inner == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return &ForbiddenAddressError{address, "not that of a host"}
-	case within(g.Forbidden, inner), within(g.Forbidden, address):
+	case isInNetworks(g.Forbidden, inner), isInNetworks(g.Forbidden, address):
 		return &ForbiddenAddressError{address, "in a network of the hub"}
 	}
 	return nil
 }
 
-// Control is that of a net.Dialer: it is called with each address before it is dialled.
-func (g Guard) Control(_, address string, _ syscall.RawConn) error {
+// ControlDial is that of a net.Dialer: it is called with each address before it is dialled.
+func (g AddressGuard) ControlDial(_, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("understanding the address %q: %w", address, err)
 	}
-	return g.Check(target.Addr())
+	return g.CheckAddress(target.Addr())
 }
 
-func within(networks []netip.Prefix, address netip.Addr) bool {
+func isInNetworks(networks []netip.Prefix, address netip.Addr) bool {
 	for _, network := range networks {
 		if network.Contains(address) {
 			return true

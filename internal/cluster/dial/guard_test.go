@@ -10,7 +10,7 @@ import (
 )
 
 func TestTheGuardKeepsTheHubFromDiallingItself(t *testing.T) {
-	guard := Guard{
+	guard := AddressGuard{
 		Forbidden: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("fd00:10::/108")},
 		Allowed:   []netip.Prefix{netip.MustParsePrefix("10.96.7.7/32")},
 	}
@@ -38,7 +38,7 @@ func TestTheGuardKeepsTheHubFromDiallingItself(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := guard.Check(netip.MustParseAddr(c.address))
+			err := guard.CheckAddress(netip.MustParseAddr(c.address))
 			var forbidden *ForbiddenAddressError
 			if refused := errors.As(err, &forbidden); refused != c.refused {
 				t.Errorf("%s: got %v, want refused=%t", c.reason, err, c.refused)

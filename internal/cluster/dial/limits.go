@@ -78,24 +78,28 @@ const (
 
 type reducedKey struct{}
 
-// Reduced returns a context for lists and watches of which the client keeps a
+// ReducedContext returns a context for lists and watches of which the client keeps a
 // small part of each object, and drops the others' bytes as they arrive. Answers
 // to such requests may have more of them. A page with several objects that is too much is
 // requested again with fewer: the client alone is told of it.
-func Reduced(ctx context.Context) context.Context { return context.WithValue(ctx, reducedKey{}, true) }
+func ReducedContext(ctx context.Context) context.Context {
+	return context.WithValue(ctx, reducedKey{}, true)
+}
 
 func isReduced(ctx context.Context) bool { return ctx.Value(reducedKey{}) != nil }
 
 type pagedKey struct{}
 
-// Paged returns a context for lists of which the client drops each page before it
+// PagedContext returns a context for lists of which the client drops each page before it
 // asks for the next: each may have as much as a list.
-func Paged(ctx context.Context) context.Context { return context.WithValue(ctx, pagedKey{}, true) }
+func PagedContext(ctx context.Context) context.Context {
+	return context.WithValue(ctx, pagedKey{}, true)
+}
 
 func isPaged(ctx context.Context) bool { return ctx.Value(pagedKey{}) != nil }
 
-// kindOf returns what a request is for.
-func kindOf(request *http.Request) requestKind {
+// requestKindOf returns what a request is for.
+func requestKindOf(request *http.Request) requestKind {
 	if request.Method != http.MethodGet {
 		return kindObject
 	}
@@ -144,7 +148,7 @@ func collectionOf(request *http.Request) string {
 	return request.URL.Path + "?" + query.Get("labelSelector") + "&" + query.Get("fieldSelector")
 }
 
-// beginsAnew tells whether the answer replaces what is held of the collection.
+// beginsAnew reports whether the answer replaces what is held of the collection.
 func beginsAnew(request *http.Request, kind requestKind) bool {
 	query := request.URL.Query()
 	switch kind {
@@ -157,7 +161,7 @@ func beginsAnew(request *http.Request, kind requestKind) bool {
 	}
 }
 
-// goesOn tells whether the answer goes on from a list that the client has all of. A
+// goesOn reports whether the answer goes on from a list that the client has all of. A
 // member cannot say so: only the client knows what it has.
 func goesOn(request *http.Request, kind requestKind) bool {
 	return kind == kindWatch && !beginsAnew(request, kind) && request.URL.Query().Get("resourceVersion") != ""
@@ -216,7 +220,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the response to %s was rejected: it exceeds %s", e.Request, e.Limit)
 }
 
-func tooMany(request *http.Request, format string, limit any) *LimitError {
+func newLimitError(request *http.Request, format string, limit any) *LimitError {
 	return &LimitError{Request: request.Method + " " + request.URL.Path, Limit: fmt.Sprintf(format, limit)}
 }
 
@@ -226,20 +230,20 @@ func tooMany(request *http.Request, format string, limit any) *LimitError {
 // It says nothing about addresses.
 func LimitAnswers(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &limited{next: next, limits: newLimiter(next.RoundTrip, func(*LimitError) {})} // who asks is told
+		return &limitedTransport{next: next, limits: newLimiter(next.RoundTrip, func(*LimitError) {})} // who asks is told
 	})
 }
 
-// limited is a transport with limits on answers.
-type limited struct {
+// limitedTransport is a transport with limits on answers.
+type limitedTransport struct {
 	next   http.RoundTripper
 	limits *limiter
 }
 
 // RoundTrip implements http.RoundTripper.
-func (l *limited) RoundTrip(request *http.Request) (*http.Response, error) {
-	end := l.limits.follow(request)
-	response, err := l.limits.exchange(request, end)
+func (l *limitedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	end := l.limits.followRequest(request)
+	response, err := l.limits.sendLimited(request, end)
 	if err != nil {
 		end()
 	}
@@ -247,4 +251,4 @@ func (l *limited) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper lets client-go find the connections, to close idle ones.
-func (l *limited) WrappedRoundTripper() http.RoundTripper { return l.next }
+func (l *limitedTransport) WrappedRoundTripper() http.RoundTripper { return l.next }

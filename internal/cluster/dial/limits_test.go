@@ -348,7 +348,7 @@ func TestEachRequestHasAKind(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			request := httptest.NewRequestWithContext(t.Context(), c.method, "https://member"+c.path, nil)
-			if got := kindOf(request); got != c.want {
+			if got := requestKindOf(request); got != c.want {
 				t.Errorf("%s %s is of kind %d, want %d", c.method, c.path, got, c.want)
 			}
 		})
@@ -365,8 +365,8 @@ func TestElementsAreThoseOfLists(t *testing.T) {
 		`{"a":[{"b":{"c":null}},{"d":[null]}]}`:  3,
 		strings.Repeat(`{"a":`, 100):             36, // it does not matter where they are beyond 64
 	} {
-		f := &frames{}
-		if f.scan([]byte(text)); f.elements != want {
+		f := &frameScanner{}
+		if f.scanFrames([]byte(text)); f.elements != want {
 			t.Errorf("%s has %d elements, want %d", text, f.elements, want)
 		}
 	}
@@ -379,8 +379,8 @@ func TestItemsAreThoseOfTheList(t *testing.T) {
 		`{"items":[{},null,0,"a,b",true,[[],{}]]}`:                     6,
 		`{"items":null}`: 0,
 	} {
-		f := &frames{around: aroundItems}
-		if items, _ := f.scan([]byte(text)); items != want {
+		f := &frameScanner{around: aroundItems}
+		if items, _ := f.scanFrames([]byte(text)); items != want {
 			t.Errorf("%s has %d items, want %d", text, items, want)
 		}
 	}
@@ -390,11 +390,11 @@ func TestEventsAreFoundHoweverTheyAreCut(t *testing.T) {
 	texts := []string{`{"type":"ADDED","object":{"a":["}{",{"b":"\\\"]"}]}}`, "{}", `{"x":"\\"}`, `{"y":[[],[{}]]}`}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		f, stream := &frames{}, strings.Join(texts, "\n")
+		f, stream := &frameScanner{}, strings.Join(texts, "\n")
 		found, biggest := 0, int64(0)
 		for len(stream) > 0 {
 			n := 1 + random.IntN(len(stream))
-			events, size := f.scan([]byte(stream[:n]))
+			events, size := f.scanFrames([]byte(stream[:n]))
 			found, biggest, stream = found+events, max(biggest, size), stream[n:]
 		}
 		if diff := cmp.Diff([]int{len(texts), len(texts[0])}, []int{found, int(biggest)}); diff != "" {
@@ -432,7 +432,7 @@ func TestPagesThatAreDroppedCountAlone(t *testing.T) {
 	server, ca := member(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(page) })
 	transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
 	for _, query := range []string{"?limit=500", "?limit=500&continue=a", "?limit=500&continue=b", "?limit=500&continue=c"} {
-		request, err := http.NewRequestWithContext(Paged(t.Context()), http.MethodGet, server.URL+listPath+query, nil)
+		request, err := http.NewRequestWithContext(PagedContext(t.Context()), http.MethodGet, server.URL+listPath+query, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

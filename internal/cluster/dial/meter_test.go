@@ -23,7 +23,7 @@ type talker struct {
 	*testing.T
 
 	clock   *clocktesting.FakeClock
-	client  *limited
+	client  *limitedTransport
 	delayed []*LimitError
 }
 
@@ -33,7 +33,7 @@ func newTalker(t *testing.T, clk *clocktesting.FakeClock) *talker {
 	event := `{"type":"MODIFIED","object":"` + strings.Repeat(" ", 2<<20) + `"}`
 	answer := func(request *http.Request) (*http.Response, error) {
 		text := strings.Repeat(" ", objectBytesMax)
-		if kindOf(request) == kindWatch {
+		if requestKindOf(request) == kindWatch {
 			text = strings.Repeat(event, 4)
 		}
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
@@ -42,7 +42,7 @@ func newTalker(t *testing.T, clk *clocktesting.FakeClock) *talker {
 	limits.meter = newMeter(clk)
 	limits.meter.limit = rate.NewLimiter(decodedRate, 1<<20)
 	limits.meter.delayed = func(err *LimitError) { member.delayed = append(member.delayed, err) }
-	member.client = &limited{limits: limits}
+	member.client = &limitedTransport{limits: limits}
 	return member
 }
 

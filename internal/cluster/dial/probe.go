@@ -26,42 +26,42 @@ const (
 	answerBytesMax = 64 << 10
 )
 
-// Probe asks the API server whether it is well, also while requests are blocked.
+// ProbeHealth asks the API server whether it is well, also while requests are blocked.
 // A server that does not let us ask is up, and knows the token; any other answer
 // is not that of an API server that is well.
-func (t *Transport) Probe(ctx context.Context) Problem {
-	status, _, err := t.get(ctx, "livez")
+func (t *Transport) ProbeHealth(ctx context.Context) ConnectionProblem {
+	status, _, err := t.getPath(ctx, "livez")
 	switch {
 	case err != nil:
-		return Explain(err)
+		return ExplainFailure(err)
 	case status == http.StatusUnauthorized:
-		return Problem{
+		return ConnectionProblem{
 			fleetv1alpha1.ClusterConnectionReasonUnauthorized,
 			"the cluster rejects the token (401); put a new one into the Secret",
 		}
 	case (status < http.StatusOK || status >= http.StatusMultipleChoices) && status != http.StatusForbidden:
-		return Problem{fleetv1alpha1.ClusterConnectionReasonUnreachable, fmt.Sprintf("the API server's health check returns %d", status)}
+		return ConnectionProblem{fleetv1alpha1.ClusterConnectionReasonUnreachable, fmt.Sprintf("the API server's health check returns %d", status)}
 	}
-	return Problem{}
+	return ConnectionProblem{}
 }
 
-// Identify returns the UID of the namespace kube-system, which tells the cluster
+// IdentifyCluster returns the UID of the namespace kube-system, which tells the cluster
 // from all others, also while requests are blocked.
-func (t *Transport) Identify(ctx context.Context) (string, error) {
+func (t *Transport) IdentifyCluster(ctx context.Context) (string, error) {
 	var namespace struct {
 		Metadata struct {
 			UID string `json:"uid"`
 		} `json:"metadata"`
 	}
-	err := t.read(ctx, identityPath, &namespace)
+	err := t.readJSON(ctx, identityPath, &namespace)
 	return namespace.Metadata.UID, err
 }
 
-// Serves returns whether the API server serves a resource, also while requests are
+// ServesResource returns whether the API server serves a resource, also while requests are
 // blocked.
-func (t *Transport) Serves(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
+func (t *Transport) ServesResource(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
 	path := "apis/" + resource.Group + "/" + resource.Version
-	status, body, err := t.get(ctx, path)
+	status, body, err := t.getPath(ctx, path)
 	switch {
 	case err != nil:
 		return false, err
@@ -86,20 +86,20 @@ func (t *Transport) Serves(ctx context.Context, resource schema.GroupVersionReso
 	return false, nil
 }
 
-// Define asks the API server to create a CustomResourceDefinition, also while requests
+// CreateDefinition asks the API server to create a CustomResourceDefinition, also while requests
 // are blocked, and returns the HTTP status of its answer.
-func (t *Transport) Define(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) (status int, err error) {
+func (t *Transport) CreateDefinition(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) (status int, err error) {
 	body, err := json.Marshal(definition)
 	if err != nil {
 		return 0, fmt.Errorf("encoding the definition %q: %w", definition.Name, err)
 	}
-	status, _, err = t.ask(ctx, http.MethodPost, "apis/"+apiextensionsv1.SchemeGroupVersion.String()+"/customresourcedefinitions", body)
+	status, _, err = t.sendOwnRequest(ctx, http.MethodPost, "apis/"+apiextensionsv1.SchemeGroupVersion.String()+"/customresourcedefinitions", body)
 	return status, err
 }
 
-// read decodes an answer; one other than 200 is an error.
-func (t *Transport) read(ctx context.Context, path string, into any) error {
-	status, body, err := t.get(ctx, path)
+// readJSON decodes an answer; one other than 200 is an error.
+func (t *Transport) readJSON(ctx context.Context, path string, into any) error {
+	status, body, err := t.getPath(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -112,12 +112,12 @@ func (t *Transport) read(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-func (t *Transport) get(ctx context.Context, path string) (status int, body []byte, err error) {
-	return t.ask(ctx, http.MethodGet, path, nil)
+func (t *Transport) getPath(ctx context.Context, path string) (status int, body []byte, err error) {
+	return t.sendOwnRequest(ctx, http.MethodGet, path, nil)
 }
 
-// ask sends one request of our own, with a body in JSON or none.
-func (t *Transport) ask(ctx context.Context, method, path string, what []byte) (status int, body []byte, err error) {
+// sendOwnRequest sends one request of our own, with a body in JSON or none.
+func (t *Transport) sendOwnRequest(ctx context.Context, method, path string, what []byte) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, t.base.JoinPath(path).String(), bytes.NewReader(what))
@@ -128,7 +128,7 @@ func (t *Transport) ask(ctx context.Context, method, path string, what []byte) (
 		request.Header.Set("Content-Type", "application/json")
 	}
 	request.Header.Set("Accept", "application/json")
-	response, err := t.send(request)
+	response, err := t.sendWithToken(request)
 	if err != nil {
 		return 0, nil, err
 	}

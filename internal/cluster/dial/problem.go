@@ -18,25 +18,25 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
-// Problem is why something does not work, as conditions of a ClusterConnection
+// ConnectionProblem is why something does not work, as conditions of a ClusterConnection
 // tell it. The zero value is that it works.
-type Problem struct{ Reason, Message string }
+type ConnectionProblem struct{ Reason, Message string }
 
-// None tells whether there is no problem.
-func (p Problem) None() bool { return p.Reason == "" }
+// IsNone reports whether there is no problem.
+func (p ConnectionProblem) IsNone() bool { return p.Reason == "" }
 
-// Unusable says what is wrong with an endpoint that New refused.
-func Unusable(err error) Problem {
+// ExplainEndpoint says what is wrong with an endpoint that NewTransport refused.
+func ExplainEndpoint(err error) ConnectionProblem {
 	var forbidden *ForbiddenAddressError
 	if errors.As(err, &forbidden) {
-		return Problem{fleetv1alpha1.ClusterConnectionReasonForbiddenAddress, err.Error()}
+		return ConnectionProblem{fleetv1alpha1.ClusterConnectionReasonForbiddenAddress, err.Error()}
 	}
-	return Problem{fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint, err.Error()}
+	return ConnectionProblem{fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint, err.Error()}
 }
 
-// Explain says why a request failed, in words that do not change from one
+// ExplainFailure says why a request failed, in words that do not change from one
 // attempt to the next: no ports or streams of ours, no times.
-func Explain(err error) Problem {
+func ExplainFailure(err error) ConnectionProblem {
 	var (
 		forbidden *ForbiddenAddressError
 		untrusted *tls.CertificateVerificationError
@@ -47,14 +47,14 @@ func Explain(err error) Problem {
 		stream    http2.StreamError
 		away      http2.GoAwayError
 	)
-	unreachable := func(text string) Problem {
-		return Problem{fleetv1alpha1.ClusterConnectionReasonUnreachable, "the API server is unreachable: " + text}
+	unreachable := func(text string) ConnectionProblem {
+		return ConnectionProblem{fleetv1alpha1.ClusterConnectionReasonUnreachable, "the API server is unreachable: " + text}
 	}
 	switch {
 	case errors.As(err, &forbidden):
-		return Problem{fleetv1alpha1.ClusterConnectionReasonForbiddenAddress, forbidden.Error()}
+		return ConnectionProblem{fleetv1alpha1.ClusterConnectionReasonForbiddenAddress, forbidden.Error()}
 	case errors.As(err, &untrusted):
-		return Problem{
+		return ConnectionProblem{
 			fleetv1alpha1.ClusterConnectionReasonUntrusted,
 			"the certificate of the API server is not trusted: " + untrusted.Err.Error() + "; caBundle in the Secret has to verify it",
 		}

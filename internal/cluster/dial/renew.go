@@ -44,52 +44,52 @@ type Renewal struct {
 	// next is when the next attempt may be at the earliest.
 	next time.Time
 	// problem is why the latest attempt failed.
-	problem Problem
+	problem ConnectionProblem
 }
 
-// Of forgets what was about another token.
-func (r *Renewal) Of(token string) {
+// ResetFor forgets what was about another token.
+func (r *Renewal) ResetFor(token string) {
 	if r.token != token {
 		*r = Renewal{token: token}
 	}
 }
 
-// Due returns when the credential is to be renewed; zero if it never is.
-func (r *Renewal) Due(c Credential) time.Time {
+// DueAt returns when the credential is to be renewed; zero if it never is.
+func (r *Renewal) DueAt(c Credential) time.Time {
 	if c.Account.Name == "" {
 		return time.Time{}
 	}
-	at := c.Expires.Add(-c.Life() / renewPart)
+	at := c.Expires.Add(-c.TokenLifetime() / renewPart)
 	if r.next.After(at) {
 		return r.next
 	}
 	return at
 }
 
-// Failed notes why an attempt failed and when the next one is due.
-func (r *Renewal) Failed(c Credential, why error, now time.Time) {
+// RecordFailure notes why an attempt failed and when the next one is due.
+func (r *Renewal) RecordFailure(c Credential, why error, now time.Time) {
 	r.failures++
-	r.next = now.Add(backoff.After(r.failures, backoff.Between(renewAgainMin, renewAgainMax)))
-	r.problem = Problem{
+	r.next = now.Add(backoff.DelayAfter(r.failures, backoff.ExponentialBetween(renewAgainMin, renewAgainMax)))
+	r.problem = ConnectionProblem{
 		fleetv1alpha1.ClusterConnectionReasonRenewalFailing,
 		fmt.Sprintf("the token is valid until %s, but cannot be renewed: %v; fix this, or put a new token into the Secret before then",
 			c.Expires.UTC().Format(time.RFC3339), why),
 	}
 }
 
-// Renewed notes that there is a new token in the place of the credential's.
-func (r *Renewal) Renewed(c Credential, token string, now time.Time) {
-	*r = Renewal{token: token, next: now.Add(max(c.Life()/renewedPart, renewIntervalMin))}
+// RecordRenewal notes that there is a new token in the place of the credential's.
+func (r *Renewal) RecordRenewal(c Credential, token string, now time.Time) {
+	*r = Renewal{token: token, next: now.Add(max(c.TokenLifetime()/renewedPart, renewIntervalMin))}
 }
 
-// Problem returns why the latest attempt failed.
-func (r *Renewal) Problem() Problem { return r.problem }
+// LatestProblem returns why the latest attempt failed.
+func (r *Renewal) LatestProblem() ConnectionProblem { return r.problem }
 
 // RequestToken asks the cluster for a token of the credential's ServiceAccount
 // with as long a life, also while requests are blocked.
 func (t *Transport) RequestToken(ctx context.Context, c Credential) (string, error) {
 	account := c.Account
-	seconds := int64(max(c.Life(), tokenLifeMin) / time.Second)
+	seconds := int64(max(c.TokenLifetime(), tokenLifeMin) / time.Second)
 	request, err := json.Marshal(&authenticationv1.TokenRequest{
 		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
 		Spec:     authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
@@ -98,10 +98,10 @@ func (t *Transport) RequestToken(ctx context.Context, c Credential) (string, err
 		return "", fmt.Errorf("encoding a TokenRequest: %w", err)
 	}
 	path := fmt.Sprintf("api/v1/namespaces/%s/serviceaccounts/%s/token", account.Namespace, account.Name)
-	status, body, err := t.ask(ctx, http.MethodPost, path, request)
+	status, body, err := t.sendOwnRequest(ctx, http.MethodPost, path, request)
 	switch {
 	case err != nil:
-		return "", errors.New(Explain(err).Message)
+		return "", errors.New(ExplainFailure(err).Message)
 	case status == http.StatusForbidden:
 		return "", fmt.Errorf("the cluster returns 403; the ServiceAccount %s needs create on serviceaccounts/token for itself", account)
 	case status == http.StatusNotFound:

@@ -41,7 +41,7 @@ func TestATokenIsRenewedWhenAThirdOfItsLifeIsLeft(t *testing.T) {
 			if c.due != 0 {
 				want = time.Unix(c.due, 0)
 			}
-			if due := (&Renewal{}).Due(got); !due.Equal(want) {
+			if due := (&Renewal{}).DueAt(got); !due.Equal(want) {
 				t.Errorf("%s: it is renewed at %s, want %s", c.reason, due, want)
 			}
 			if diff := cmp.Diff(c.account, got.Account); diff != "" {
@@ -57,13 +57,13 @@ func TestRenewalThatFailsIsTriedLessAndLessOften(t *testing.T) {
 		Token: "one", Issued: start, Expires: start.Add(7 * 24 * time.Hour), Account: types.NamespacedName{Namespace: "n", Name: "a"},
 	}
 	r := Renewal{}
-	r.Of(c.Token)
-	now := r.Due(c)
+	r.ResetFor(c.Token)
+	now := r.DueAt(c)
 	var waits []time.Duration
 	for range 9 {
-		r.Failed(c, errors.New("why"), now)
-		waits = append(waits, r.Due(c).Sub(now))
-		now = r.Due(c)
+		r.RecordFailure(c, errors.New("why"), now)
+		waits = append(waits, r.DueAt(c).Sub(now))
+		now = r.DueAt(c)
 	}
 	s := time.Second
 	if diff := cmp.Diff([]time.Duration{10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 320 * s, 600 * s, 600 * s, 600 * s}, waits); diff != "" {
@@ -72,8 +72,8 @@ func TestRenewalThatFailsIsTriedLessAndLessOften(t *testing.T) {
 	if !strings.Contains(r.problem.Message, "why") || !strings.Contains(r.problem.Message, "1970-01-19T13:46:40Z") {
 		t.Errorf("the message tells neither why nor until when: %s", r.problem.Message)
 	}
-	r.Of("another")
-	if diff := cmp.Diff(Renewal{token: "another"}, r, cmp.AllowUnexported(Renewal{}, Problem{})); diff != "" {
+	r.ResetFor("another")
+	if diff := cmp.Diff(Renewal{token: "another"}, r, cmp.AllowUnexported(Renewal{}, ConnectionProblem{})); diff != "" {
 		t.Errorf("what is left of it for another token (-want +got):\n%s", diff)
 	}
 }
@@ -88,14 +88,14 @@ func TestTokensOfSecondsAreNotRenewedAllTheTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, c, now := Renewal{}, tokenOf("0", life, start), start
 			for i := range 5 {
-				r.Of(c.Token)
-				due := r.Due(c)
+				r.ResetFor(c.Token)
+				due := r.DueAt(c)
 				if i > 0 && due.Sub(now) < renewIntervalMin {
 					t.Fatalf("token %d is renewed %s after the one before, want at least %s", i, due.Sub(now), renewIntervalMin)
 				}
 				now = due
 				c = tokenOf(string(rune('1'+i)), life, now)
-				r.Renewed(tokenOf("before", life, now), c.Token, now)
+				r.RecordRenewal(tokenOf("before", life, now), c.Token, now)
 			}
 		})
 	}

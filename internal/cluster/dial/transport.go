@@ -42,9 +42,9 @@ type Transport struct {
 	doubt, delayed func()
 }
 
-// Options of a Transport.
-type Options struct {
-	Guard Guard
+// TransportOptions of a Transport.
+type TransportOptions struct {
+	Guard AddressGuard
 	// UserAgent is who the API server is told to be asked by.
 	UserAgent string
 	// Doubt is called when a request failed in a way that makes the cluster or the
@@ -55,9 +55,9 @@ type Options struct {
 	Delayed func()
 }
 
-// New returns a Transport without dialling. It has no token.
-func New(endpoint Endpoint, o Options) (*Transport, error) {
-	base, err := endpoint.base(o.Guard)
+// NewTransport returns a Transport without dialling. It has no token.
+func NewTransport(endpoint Endpoint, o TransportOptions) (*Transport, error) {
+	base, err := endpoint.baseURL(o.Guard)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func New(endpoint Endpoint, o Options) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: o.Guard.Control}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: o.Guard.ControlDial}
 	transport := &http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: handshakeTimeout,
 		ResponseHeaderTimeout: answerTimeout, MaxIdleConnsPerHost: 2,
@@ -76,8 +76,8 @@ func New(endpoint Endpoint, o Options) (*Transport, error) {
 	}
 	utilnet.SetTransportDefaults(transport) // HTTP/2 with pings, so that a dead connection is noticed
 	t := &Transport{base: base, transport: transport, userAgent: o.UserAgent, doubt: o.Doubt, delayed: o.Delayed}
-	t.limits = newLimiter(t.send, t.refuse)
-	t.limits.meter.delayed = t.delay
+	t.limits = newLimiter(t.sendWithToken, t.recordRefusal)
+	t.limits.meter.delayed = t.recordDelay
 	t.SetToken("")
 	return t, nil
 }
@@ -85,9 +85,9 @@ func New(endpoint Endpoint, o Options) (*Transport, error) {
 // SetToken makes requests go with the token from now on.
 func (t *Transport) SetToken(token string) { t.token.Store(&token) }
 
-// Block makes all requests fail with the error, but those of Probe, Identify and
+// BlockRequests makes all requests fail with the error, but those of ProbeHealth, IdentifyCluster and
 // RequestToken; nil ends that.
-func (t *Transport) Block(why error) {
+func (t *Transport) BlockRequests(why error) {
 	if why == nil {
 		t.blocked.Store(nil)
 		return
@@ -95,36 +95,36 @@ func (t *Transport) Block(why error) {
 	t.blocked.Store(&why)
 }
 
-// Blocked tells whether requests fail because of Block.
-func (t *Transport) Blocked() bool { return t.blocked.Load() != nil }
+// IsBlocked reports whether requests fail because of BlockRequests.
+func (t *Transport) IsBlocked() bool { return t.blocked.Load() != nil }
 
-// Refusal returns which answer was not taken since it was called last, or not at once, nil if all
+// TakeRefusal returns which answer was not taken since it was called last, or not at once, nil if all
 // were: one that had more bytes or objects than those of an API server have.
-func (t *Transport) Refusal() *LimitError { return t.refusal.Swap(nil) }
+func (t *Transport) TakeRefusal() *LimitError { return t.refusal.Swap(nil) }
 
-// refuse notes an answer that is not taken.
-func (t *Transport) refuse(err *LimitError) {
+// recordRefusal notes an answer that is not taken.
+func (t *Transport) recordRefusal(err *LimitError) {
 	t.refusal.Store(err)
 	t.doubt()
 }
 
-// delay notes an answer that is taken later.
-func (t *Transport) delay(err *LimitError) {
+// recordDelay notes an answer that is taken later.
+func (t *Transport) recordDelay(err *LimitError) {
 	t.refusal.Store(err)
 	if t.delayed != nil {
 		t.delayed()
 	}
 }
 
-// Config returns a configuration for clients that use this transport. It has no
+// ClientConfig returns a configuration for clients that use this transport. It has no
 // limit on requests.
-func (t *Transport) Config() *rest.Config {
+func (t *Transport) ClientConfig() *rest.Config {
 	return &rest.Config{Host: t.base.String(), Transport: t, QPS: -1, UserAgent: t.userAgent}
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	end := t.limits.follow(request) // whatever becomes of it: clients that ask again hold what they have
+	end := t.limits.followRequest(request) // whatever becomes of it: clients that ask again hold what they have
 	if why := t.blocked.Load(); why != nil {
 		end()
 		if request.Body != nil {
@@ -132,7 +132,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, *why
 	}
-	response, err := t.limits.exchange(request, end)
+	response, err := t.limits.sendLimited(request, end)
 	if err != nil {
 		end()
 	}
@@ -147,9 +147,9 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 // the hub and get the token.
 var errElsewhere = errors.New("the request is for another host than that of the cluster")
 
-// send sends a request with the token, which it adds to it, and to the cluster
+// sendWithToken sends a request with the token, which it adds to it, and to the cluster
 // only.
-func (t *Transport) send(request *http.Request) (*http.Response, error) {
+func (t *Transport) sendWithToken(request *http.Request) (*http.Response, error) {
 	if request.URL.Host != t.base.Host || request.URL.Scheme != t.base.Scheme {
 		if request.Body != nil {
 			_ = request.Body.Close() // nothing was read of it

@@ -31,11 +31,13 @@ func member(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, ca
 	return server, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
-func toLocal() Guard { return Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}} }
+func toLocal() AddressGuard {
+	return AddressGuard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+}
 
-func transportTo(t *testing.T, to Endpoint, guard Guard) *Transport {
+func transportTo(t *testing.T, to Endpoint, guard AddressGuard) *Transport {
 	t.Helper()
-	transport, err := New(to, Options{Guard: guard, Doubt: func() {}})
+	transport, err := NewTransport(to, TransportOptions{Guard: guard, Doubt: func() {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +102,11 @@ func TestABlockedTransportSendsProbesOnly(t *testing.T) {
 		}
 	})
 	transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
-	if found := transport.Probe(t.Context()); found.Reason != fleetv1alpha1.ClusterConnectionReasonUnauthorized {
+	if found := transport.ProbeHealth(t.Context()); found.Reason != fleetv1alpha1.ClusterConnectionReasonUnauthorized {
 		t.Errorf("the probe with a bad token finds %v, want Unauthorized", found)
 	}
 	why := errors.New("why")
-	transport.Block(why)
+	transport.BlockRequests(why)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -113,10 +115,10 @@ func TestABlockedTransportSendsProbesOnly(t *testing.T) {
 		t.Errorf("a request on a blocked transport: %v, want %v", err, why)
 	}
 	transport.SetToken("renewed")
-	if found := transport.Probe(t.Context()); !found.None() {
+	if found := transport.ProbeHealth(t.Context()); !found.IsNone() {
 		t.Errorf("the probe with the new token finds %v", found)
 	}
-	transport.Block(nil)
+	transport.BlockRequests(nil)
 	response, err := transport.RoundTrip(request)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +149,7 @@ func TestEachKindOfProxyLeadsToTheMember(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			header.Store(nil)
 			transport := transportTo(t, Endpoint{URL: server.URL, CA: ca, Proxy: c.proxy, ProxyHeader: c.header}, toLocal())
-			if found := transport.Probe(t.Context()); !found.None() {
+			if found := transport.ProbeHealth(t.Context()); !found.IsNone() {
 				t.Fatalf("the member is not reached: %v", found)
 			}
 			if c.header == nil {
@@ -165,13 +167,13 @@ func TestEachKindOfProxyLeadsToTheMember(t *testing.T) {
 			}
 		})
 		t.Run(name+" in a forbidden place", func(t *testing.T) {
-			transport := transportTo(t, Endpoint{URL: "https://member.example.com", CA: ca, Proxy: c.proxy}, Guard{})
-			if found := transport.Probe(t.Context()); found.Reason != fleetv1alpha1.ClusterConnectionReasonForbiddenAddress {
+			transport := transportTo(t, Endpoint{URL: "https://member.example.com", CA: ca, Proxy: c.proxy}, AddressGuard{})
+			if found := transport.ProbeHealth(t.Context()); found.Reason != fleetv1alpha1.ClusterConnectionReasonForbiddenAddress {
 				t.Errorf("found %v, want ForbiddenAddress", found)
 			}
 		})
 	}
-	if _, err := New(Endpoint{URL: "https://169.254.169.254", Proxy: plain.URL}, Options{Guard: toLocal(), Doubt: func() {}}); err == nil {
+	if _, err := NewTransport(Endpoint{URL: "https://169.254.169.254", Proxy: plain.URL}, TransportOptions{Guard: toLocal(), Doubt: func() {}}); err == nil {
 		t.Error("a proxy may be asked for an address that must not be dialled")
 	}
 }
@@ -237,21 +239,21 @@ func socks(t *testing.T) (address string) {
 
 func TestWhoGivesCertificatesDoesNotSkipTheCheck(t *testing.T) {
 	_, ca := member(t, func(http.ResponseWriter, *http.Request) {})
-	_, err := New(Endpoint{URL: "https://member.example.com", CA: ca, Insecure: true}, Options{Guard: Guard{}, Doubt: func() {}})
+	_, err := NewTransport(Endpoint{URL: "https://member.example.com", CA: ca, Insecure: true}, TransportOptions{Guard: AddressGuard{}, Doubt: func() {}})
 	if err == nil || !strings.Contains(err.Error(), "caBundle") || !strings.Contains(err.Error(), "insecureSkipTLSVerification") {
 		t.Errorf("got error %v, want one that names both", err)
 	}
-	if found := Unusable(err); found.Reason != fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint {
+	if found := ExplainEndpoint(err); found.Reason != fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint {
 		t.Errorf("it is told as %v, want InvalidEndpoint", found)
 	}
 }
 
 func TestAnAuthorityOfAMegabitIsNotUsed(t *testing.T) {
-	_, err := New(Endpoint{URL: "https://member.example.com", CA: longkey.Authority(t, 1<<20)}, Options{Guard: Guard{}, Doubt: func() {}})
+	_, err := NewTransport(Endpoint{URL: "https://member.example.com", CA: longkey.AuthorityPEM(t, 1<<20)}, TransportOptions{Guard: AddressGuard{}, Doubt: func() {}})
 	if err == nil {
 		t.Fatal("it is used")
 	}
-	if !strings.Contains(err.Error(), "caBundle of the Secret contains a certificate") || Unusable(err).Reason != fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint {
-		t.Errorf("got error %v, told as %v", err, Unusable(err))
+	if !strings.Contains(err.Error(), "caBundle of the Secret contains a certificate") || ExplainEndpoint(err).Reason != fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint {
+		t.Errorf("got error %v, told as %v", err, ExplainEndpoint(err))
 	}
 }

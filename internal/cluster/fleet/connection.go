@@ -52,8 +52,8 @@ type Connection struct {
 	running sync.WaitGroup
 }
 
-// Identity calls Identify.
-func (c *Connection) Identity(ctx context.Context) (string, error) {
+// ReadIdentity calls Identify.
+func (c *Connection) ReadIdentity(ctx context.Context) (string, error) {
 	if c.Identify == nil {
 		return "", nil
 	}
@@ -84,16 +84,16 @@ func (c *Connection) Go(run func()) {
 // at all if ctx ends before.
 func (c *Connection) GoSynced(ctx context.Context, run func(), synced toolscache.DoneChecker) {
 	c.Go(func() {
-		if Synced(ctx, synced) {
+		if AwaitSynced(ctx, synced) {
 			run()
 		}
 	})
 }
 
-// Synced returns true as soon as the informers or handlers have been told of
+// AwaitSynced returns true as soon as the informers or handlers have been told of
 // everything that there was, and false when ctx ended before. Caches start at
 // the same time as the parts, so a read before that may fail.
-func Synced(ctx context.Context, checkers ...toolscache.DoneChecker) bool {
+func AwaitSynced(ctx context.Context, checkers ...toolscache.DoneChecker) bool {
 	for _, checker := range checkers {
 		select {
 		case <-ctx.Done():

@@ -62,7 +62,7 @@ func receive[T any](t *testing.T, from <-chan T, what string) T {
 func TestANewConnectionEndsTheOldOneFirst(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	p := newPart(0)
-	r := NewRegistry(Options{Parts: []Part{p}})
+	r := NewRegistry(RegistryOptions{Parts: []Part{p}})
 	first, second := &Connection{Name: "c1", HubHost: "a"}, &Connection{Name: "c1", HubHost: "b"}
 	if err := r.Engage(t.Context(), first); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestANewConnectionEndsTheOldOneFirst(t *testing.T) {
 func TestAPanicIsToldToWhoMadeTheConnection(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	told := make(chan any, 1)
-	r := NewRegistry(Options{Parts: []Part{newPart(0)}})
+	r := NewRegistry(RegistryOptions{Parts: []Part{newPart(0)}})
 	c := &Connection{Name: "c1", Panicked: func(value any, stack []byte) {
 		if !strings.Contains(string(stack), "fleet_test.go") {
 			t.Errorf("the stack is %s", stack)
@@ -113,7 +113,7 @@ func TestAPartThatFailsIsTriedAgainAndShowsInTheCheck(t *testing.T) {
 	p := newPart(2)
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
 	failed := make(chan error, 10)
-	r := NewRegistry(Options{
+	r := NewRegistry(RegistryOptions{
 		Parts: []Part{p}, Clock: clk,
 		Failed: func(_ context.Context, _ ClusterName, _ string, err error) { failed <- err },
 	})
@@ -123,18 +123,18 @@ func TestAPartThatFailsIsTriedAgainAndShowsInTheCheck(t *testing.T) {
 	}
 	for _, wait := range []time.Duration{RetryAfterMin, 2 * RetryAfterMin} {
 		_ = receive(t, failed, "a failure")
-		if err := r.Check("c1"); err == nil || !strings.Contains(err.Error(), "probe: no luck") {
+		if err := r.CheckEngaged("c1"); err == nil || !strings.Contains(err.Error(), "probe: no luck") {
 			t.Errorf("Check: %v, want it to name the part and its error", err)
 		}
 		awaitWaiter(t, clk)
 		clk.Step(wait)
 	}
 	receive(t, p.engaged, "the engagement after two failures")
-	awaitTrue(t, "the check to pass", func() bool { return r.Check("c1") == nil })
+	awaitTrue(t, "the check to pass", func() bool { return r.CheckEngaged("c1") == nil })
 }
 
 func TestOnlyClustersOfThisProcessAreEngaged(t *testing.T) {
-	r := NewRegistry(Options{Owns: func(name ClusterName) bool { return name == "mine" }})
+	r := NewRegistry(RegistryOptions{Owns: func(name ClusterName) bool { return name == "mine" }})
 	defer r.Close()
 	if err := r.Engage(t.Context(), &Connection{Name: "other"}); !errors.Is(err, ErrNotOwned) {
 		t.Errorf("Engage of a cluster of another process: %v, want ErrNotOwned", err)
@@ -142,10 +142,10 @@ func TestOnlyClustersOfThisProcessAreEngaged(t *testing.T) {
 	if err := r.Engage(t.Context(), &Connection{Name: "mine"}); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]ClusterName{"mine"}, r.Clusters()); diff != "" {
+	if diff := cmp.Diff([]ClusterName{"mine"}, r.EngagedClusters()); diff != "" {
 		t.Errorf("clusters (-want +got):\n%s", diff)
 	}
-	if err := r.Check("other"); err == nil {
+	if err := r.CheckEngaged("other"); err == nil {
 		t.Error("Check of a cluster that is not engaged: no error")
 	}
 }

@@ -11,29 +11,29 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// keptFor is how long Kept has what is of a cluster that is not connected any more. What limits
+// keptFor is how long KeptState has what is of a cluster that is not connected any more. What limits
 // allow meanwhile is more than what they would allow at once if they began anew.
 const keptFor = time.Hour
 
-// Kept has what a part must not forget of a cluster when one connection ends and another comes,
+// KeptState has what a part must not forget of a cluster when one connection ends and another comes,
 // such as what limits count: a member decides how often that happens. The zero value is ready for
 // use; it is safe for concurrent use.
-type Kept[T any] struct {
+type KeptState[T any] struct {
 	mu       sync.Mutex
-	clusters map[ClusterName]*kept[T]
+	clusters map[ClusterName]*keptEntry[T]
 }
 
-// kept is what there is of one cluster.
-type kept[T any] struct {
+// keptEntry is what there is of one cluster.
+type keptEntry[T any] struct {
 	value T
 	// users is how many connections use it, and left when the last of them ended.
 	users int
 	left  time.Time
 }
 
-// Of returns what there is of a cluster, made anew if there is nothing. It is not forgotten before
+// StateOf returns what there is of a cluster, made anew if there is nothing. It is not forgotten before
 // ctx, which is the life of the connection, ended.
-func (k *Kept[T]) Of(ctx context.Context, clk clock.PassiveClock, name ClusterName, anew func() T) T {
+func (k *KeptState[T]) StateOf(ctx context.Context, clk clock.PassiveClock, name ClusterName, anew func() T) T {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for other, has := range k.clusters {
@@ -44,9 +44,9 @@ func (k *Kept[T]) Of(ctx context.Context, clk clock.PassiveClock, name ClusterNa
 	found := k.clusters[name]
 	if found == nil {
 		if k.clusters == nil {
-			k.clusters = map[ClusterName]*kept[T]{}
+			k.clusters = map[ClusterName]*keptEntry[T]{}
 		}
-		found = &kept[T]{value: anew()}
+		found = &keptEntry[T]{value: anew()}
 		k.clusters[name] = found
 	}
 	found.users++

@@ -15,10 +15,10 @@ import (
 // TestAReconnectForgetsNothing has clusters that are connected again and again.
 func TestAReconnectForgetsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all Kept[*int]
+		var all KeptState[*int]
 		connect := func(name ClusterName) (*int, context.CancelFunc) {
 			ctx, end := context.WithCancel(t.Context())
-			return all.Of(ctx, clock.RealClock{}, name, func() *int { return new(int) }), func() { end(); synctest.Wait() }
+			return all.StateOf(ctx, clock.RealClock{}, name, func() *int { return new(int) }), func() { end(); synctest.Wait() }
 		}
 		first, end := connect("a")
 		time.Sleep(2 * keptFor)

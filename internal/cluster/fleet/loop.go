@@ -54,28 +54,28 @@ func (l *Loop) Kick() {
 // Start calls the function at once, and again as Loop says, until ctx ends. A
 // kick cuts short the wait after an error too.
 func (l *Loop) Start(ctx context.Context) {
-	retry := backoff.Between(l.RetryMin, l.RetryMax)
+	retry := backoff.ExponentialBetween(l.RetryMin, l.RetryMax)
 	for ctx.Err() == nil {
 		again, err := l.Run(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil {
-			retry = backoff.Between(l.RetryMin, l.RetryMax)
+			retry = backoff.ExponentialBetween(l.RetryMin, l.RetryMax)
 		} else {
 			if l.Failed != nil {
 				l.Failed(ctx, err)
 			}
 			again = retry.Step()
 		}
-		if !l.wait(ctx, again) {
+		if !l.awaitNextCall(ctx, again) {
 			return
 		}
 	}
 }
 
-// wait returns true when it is time for the next call, false when ctx ended.
-func (l *Loop) wait(ctx context.Context, again time.Duration) bool {
+// awaitNextCall returns true when it is time for the next call, false when ctx ended.
+func (l *Loop) awaitNextCall(ctx context.Context, again time.Duration) bool {
 	var due <-chan time.Time // nil blocks for ever
 	if again > 0 {
 		timer := l.Clock.NewTimer(again)
@@ -113,8 +113,8 @@ type Kicks struct {
 	loops map[*Loop]struct{}
 }
 
-// Add adds a loop until ctx ends.
-func (k *Kicks) Add(ctx context.Context, loop *Loop) {
+// AddLoop adds a loop until ctx ends.
+func (k *Kicks) AddLoop(ctx context.Context, loop *Loop) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.loops == nil {
@@ -128,8 +128,8 @@ func (k *Kicks) Add(ctx context.Context, loop *Loop) {
 	})
 }
 
-// Kick kicks all loops.
-func (k *Kicks) Kick() {
+// KickAll kicks all loops.
+func (k *Kicks) KickAll() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for loop := range k.loops {

@@ -24,15 +24,15 @@ const (
 	RetryAfterMax = time.Minute
 )
 
-// Options of a Registry.
-type Options struct {
+// RegistryOptions of a Registry.
+type RegistryOptions struct {
 	// Parts to engage for each connection. Their names differ.
 	Parts []Part
 	// Owns says whether this process works for a cluster, for agents that share
 	// a fleet. Defaults to all clusters.
 	Owns func(ClusterName) bool
 	// Failed is told of a part or a cache that failed. It has to return soon. A
-	// part is tried again. Defaults to telling nobody; Check tells it too.
+	// part is tried again. Defaults to telling nobody; CheckEngaged tells it too.
 	Failed func(ctx context.Context, name ClusterName, what string, err error)
 	// Clock defaults to the real one.
 	Clock clock.Clock
@@ -41,7 +41,7 @@ type Options struct {
 // Registry holds the connections of this process and engages the parts for
 // each. It is safe for concurrent use.
 type Registry struct {
-	options Options
+	options RegistryOptions
 
 	mu      sync.Mutex
 	closed  bool
@@ -63,7 +63,7 @@ var errNotYet = errors.New("has not started yet")
 var ErrNotOwned = errors.New("another replica of the agent serves this cluster")
 
 // NewRegistry returns a Registry without connections.
-func NewRegistry(options Options) *Registry {
+func NewRegistry(options RegistryOptions) *Registry {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
@@ -76,7 +76,7 @@ func NewRegistry(options Options) *Registry {
 	return &Registry{options: options, engaged: map[ClusterName]*engagement{}}
 }
 
-// Owns tells whether this process works for the cluster.
+// Owns reports whether this process works for the cluster.
 func (r *Registry) Owns(name ClusterName) bool { return r.options.Owns(name) }
 
 // Engage starts the caches of the connection and engages all parts for it,
@@ -100,8 +100,8 @@ func (r *Registry) Engage(ctx context.Context, c *Connection) error {
 		return fmt.Errorf("engaging cluster %q: the agent is stopping or has already engaged it", c.Name)
 	}
 	r.engaged[c.Name] = e
-	r.start(ctx, e, "hub cache", c.Hub)
-	r.start(ctx, e, "spoke cache", c.Spoke)
+	r.startCache(ctx, e, "hub cache", c.Hub)
+	r.startCache(ctx, e, "spoke cache", c.Spoke)
 	for _, part := range r.options.Parts {
 		c.Go(func() { r.engagePart(ctx, e, part) })
 	}
@@ -126,13 +126,13 @@ func (r *Registry) Close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
-	for _, name := range r.Clusters() {
+	for _, name := range r.EngagedClusters() {
 		r.Disengage(name)
 	}
 }
 
-// Clusters returns the sorted names of the clusters that are engaged.
-func (r *Registry) Clusters() []ClusterName {
+// EngagedClusters returns the sorted names of the clusters that are engaged.
+func (r *Registry) EngagedClusters() []ClusterName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	names := make([]ClusterName, 0, len(r.engaged))
@@ -143,19 +143,19 @@ func (r *Registry) Clusters() []ClusterName {
 	return names
 }
 
-// Check returns nil if all parts of a cluster are engaged, and otherwise what
+// CheckEngaged returns nil if all parts of a cluster are engaged, and otherwise what
 // holds them up. A cluster that is not engaged is an error.
-func (r *Registry) Check(name ClusterName) error {
+func (r *Registry) CheckEngaged(name ClusterName) error {
 	r.mu.Lock()
 	e, found := r.engaged[name]
 	r.mu.Unlock()
 	if !found {
 		return fmt.Errorf("cluster %q is not connected", name)
 	}
-	return e.check(name)
+	return e.checkParts(name)
 }
 
-func (e *engagement) check(name ClusterName) error {
+func (e *engagement) checkParts(name ClusterName) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	parts := make([]string, 0, len(e.failed))
@@ -170,7 +170,7 @@ func (e *engagement) check(name ClusterName) error {
 	return errors.Join(errs...)
 }
 
-func (e *engagement) set(what string, err error) {
+func (e *engagement) setFailure(what string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err == nil {
@@ -180,15 +180,15 @@ func (e *engagement) set(what string, err error) {
 	e.failed[what] = err
 }
 
-// start runs the cache of one side. Caches end without an error, unless they
+// startCache runs the cache of one side. Caches end without an error, unless they
 // were started before.
-func (r *Registry) start(ctx context.Context, e *engagement, what string, side cluster.Cluster) {
+func (r *Registry) startCache(ctx context.Context, e *engagement, what string, side cluster.Cluster) {
 	if side == nil {
 		return
 	}
 	e.connection.Go(func() {
 		if err := side.Start(ctx); err != nil && ctx.Err() == nil {
-			e.set(what, err)
+			e.setFailure(what, err)
 			r.options.Failed(ctx, e.connection.Name, what, err)
 		}
 	})
@@ -196,18 +196,18 @@ func (r *Registry) start(ctx context.Context, e *engagement, what string, side c
 
 // engagePart engages one part, again and again until it succeeds.
 func (r *Registry) engagePart(ctx context.Context, e *engagement, part Part) {
-	retry := backoff.Between(RetryAfterMin, RetryAfterMax)
+	retry := backoff.ExponentialBetween(RetryAfterMin, RetryAfterMax)
 	for {
 		err := part.Engage(ctx, e.connection)
 		if ctx.Err() != nil {
 			return
 		}
-		e.set(part.Name(), err)
+		e.setFailure(part.Name(), err)
 		if err == nil {
 			return
 		}
 		r.options.Failed(ctx, e.connection.Name, part.Name(), err)
-		if !backoff.Sleep(ctx, r.options.Clock, retry.Step()) {
+		if !backoff.SleepContext(ctx, r.options.Clock, retry.Step()) {
 			return
 		}
 	}

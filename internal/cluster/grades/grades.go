@@ -21,18 +21,18 @@ const (
 	gib = 1 << 30
 )
 
-// Of returns the models of a cluster: its own or, if it has none, the default
+// ModelsOf returns the models of a cluster: its own or, if it has none, the default
 // ones. An empty list is none.
-func Of(spec *fleetv1alpha1.ClusterConnectionSpec) []fleetv1alpha1.ResourceModel {
+func ModelsOf(spec *fleetv1alpha1.ClusterConnectionSpec) []fleetv1alpha1.ResourceModel {
 	if spec.ResourceModels != nil {
 		return *spec.ResourceModels
 	}
-	return Default()
+	return DefaultModels()
 }
 
-// Default returns nine grades of CPU and memory, without a gap: from less than
+// DefaultModels returns nine grades of CPU and memory, without a gap: from less than
 // one CPU to 128 CPUs and more.
-func Default() []fleetv1alpha1.ResourceModel {
+func DefaultModels() []fleetv1alpha1.ResourceModel {
 	cpus := []int64{0, 1, 2, 4, 8, 16, 32, 64, 128, math.MaxInt64}
 	gibs := []int64{0, 4, 16, 32, 64, 128, 256, 512, 1024}
 	memories := make([]int64, 0, len(cpus))
@@ -43,21 +43,21 @@ func Default() []fleetv1alpha1.ResourceModel {
 	models := make([]fleetv1alpha1.ResourceModel, 0, len(gibs))
 	for i := range gibs {
 		models = append(models, fleetv1alpha1.ResourceModel{Grade: int32(i), Ranges: []fleetv1alpha1.ResourceModelRange{
-			between(cpu, resource.DecimalSI, cpus[i], cpus[i+1]), between(memory, resource.BinarySI, memories[i], memories[i+1]),
+			modelRange(cpu, resource.DecimalSI, cpus[i], cpus[i+1]), modelRange(memory, resource.BinarySI, memories[i], memories[i+1]),
 		}})
 	}
 	return models
 }
 
-func between(name string, format resource.Format, least, next int64) fleetv1alpha1.ResourceModelRange {
+func modelRange(name string, format resource.Format, least, next int64) fleetv1alpha1.ResourceModelRange {
 	return fleetv1alpha1.ResourceModelRange{Name: name, Min: *resource.NewQuantity(least, format), Max: *resource.NewQuantity(next, format)}
 }
 
-// Count counts the nodes of each grade, in the order of grades. It is given what
+// CountNodes counts the nodes of each grade, in the order of grades. It is given what
 // each node has left; what a node does not have is zero. A node for which there
 // is no grade, as the lowest one asks for more, is not counted; one between two
 // grades, or above all, is of the grade below.
-func Count(models []fleetv1alpha1.ResourceModel, left []map[string]resource.Quantity) []fleetv1alpha1.AllocatableModeling {
+func CountNodes(models []fleetv1alpha1.ResourceModel, left []map[string]resource.Quantity) []fleetv1alpha1.AllocatableModeling {
 	sorted := slices.Clone(models)
 	slices.SortStableFunc(sorted, func(a, b fleetv1alpha1.ResourceModel) int { return cmp.Compare(a.Grade, b.Grade) })
 	counts := make([]fleetv1alpha1.AllocatableModeling, len(sorted))
@@ -65,25 +65,25 @@ func Count(models []fleetv1alpha1.ResourceModel, left []map[string]resource.Quan
 		counts[i].Grade = sorted[i].Grade
 	}
 	for _, node := range left {
-		if i := highest(sorted, node); i >= 0 {
+		if i := highestGrade(sorted, node); i >= 0 {
 			counts[i].Count++
 		}
 	}
 	return counts
 }
 
-// highest returns the place of the highest grade of which a node has enough of
+// highestGrade returns the place of the highest grade of which a node has enough of
 // everything, -1 if there is none.
-func highest(sorted []fleetv1alpha1.ResourceModel, node map[string]resource.Quantity) int {
+func highestGrade(sorted []fleetv1alpha1.ResourceModel, node map[string]resource.Quantity) int {
 	for i := len(sorted) - 1; i >= 0; i-- {
-		if enough(sorted[i].Ranges, node) {
+		if hasEnough(sorted[i].Ranges, node) {
 			return i
 		}
 	}
 	return -1
 }
 
-func enough(ranges []fleetv1alpha1.ResourceModelRange, node map[string]resource.Quantity) bool {
+func hasEnough(ranges []fleetv1alpha1.ResourceModelRange, node map[string]resource.Quantity) bool {
 	for i := range ranges {
 		if has := node[ranges[i].Name]; has.Cmp(ranges[i].Min) < 0 {
 			return false

@@ -47,35 +47,35 @@ func TestCount(t *testing.T) {
 		left   nodes
 		want   string
 	}{
-		"a range has its least and not its next":        {Default(), nodes{node("999m", "1Gi"), node("1", "4Gi"), node("2", "16Gi")}, "0:1 1:1 2:1"},
-		"the poorest resource decides":                  {Default(), nodes{node("64", "1Gi"), node("1", "1Ti"), node("4", "63Gi")}, "0:1 1:1 3:1"},
-		"the last grade has no end":                     {Default(), nodes{node("128", "1Ti"), node("10k", "1Pi")}, "8:2"},
-		"a node with nothing left does not end it":      {Default(), nodes{node("0", "0"), node("8", "64Gi"), {}, node("8", "64Gi")}, "0:2 4:2"},
+		"a range has its least and not its next":        {DefaultModels(), nodes{node("999m", "1Gi"), node("1", "4Gi"), node("2", "16Gi")}, "0:1 1:1 2:1"},
+		"the poorest resource decides":                  {DefaultModels(), nodes{node("64", "1Gi"), node("1", "1Ti"), node("4", "63Gi")}, "0:1 1:1 3:1"},
+		"the last grade has no end":                     {DefaultModels(), nodes{node("128", "1Ti"), node("10k", "1Pi")}, "8:2"},
+		"a node with nothing left does not end it":      {DefaultModels(), nodes{node("0", "0"), node("8", "64Gi"), {}, node("8", "64Gi")}, "0:2 4:2"},
 		"a node between two grades is of the one below": {own, nodes{node("3", "1Gi"), node("1", "1Gi"), node("4", "1Gi"), node("9", "1Gi")}, "2:2 7:2"},
 		"a node below all grades is of none":            {own[:1], nodes{node("3", "1Gi")}, ""},
 		"no grades, no counts":                          {nil, nodes{node("3", "1Gi")}, ""},
 	} {
-		if diff := cmp.Diff(test.want, counted(Count(test.models, test.left))); diff != "" {
+		if diff := cmp.Diff(test.want, counted(CountNodes(test.models, test.left))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if diff := cmp.Diff([]fleetv1alpha1.AllocatableModeling{{Grade: 2}, {Grade: 7}}, Count(own, nil)); diff != "" {
+	if diff := cmp.Diff([]fleetv1alpha1.AllocatableModeling{{Grade: 2}, {Grade: 7}}, CountNodes(own, nil)); diff != "" {
 		t.Errorf("without nodes (-want +got):\n%s", diff)
 	}
 }
 
 func TestOf(t *testing.T) {
-	if got := Of(&fleetv1alpha1.ClusterConnectionSpec{}); len(got) != 9 {
+	if got := ModelsOf(&fleetv1alpha1.ClusterConnectionSpec{}); len(got) != 9 {
 		t.Errorf("a cluster without models has %d grades, want the nine", len(got))
 	}
-	if got := Of(&fleetv1alpha1.ClusterConnectionSpec{ResourceModels: &[]fleetv1alpha1.ResourceModel{}}); len(got) != 0 {
+	if got := ModelsOf(&fleetv1alpha1.ClusterConnectionSpec{ResourceModels: &[]fleetv1alpha1.ResourceModel{}}); len(got) != 0 {
 		t.Errorf("a cluster with an empty list has %d grades, want none", len(got))
 	}
 }
 
 // The default grades have no gap: each begins where the one below ends.
 func TestTheDefaultGradesAreContiguous(t *testing.T) {
-	models := Default()
+	models := DefaultModels()
 	for i, m := range models {
 		for j, r := range m.Ranges {
 			if i == 0 && !r.Min.IsZero() {
@@ -99,7 +99,7 @@ func TestEveryNodeIsCountedOnce(t *testing.T) {
 				"memory": *resource.NewQuantity(random.Int64N(1<<uint(random.IntN(50))), resource.BinarySI),
 			}
 		}
-		got, sum := Count(Default(), left), 0
+		got, sum := CountNodes(DefaultModels(), left), 0
 		for _, m := range got {
 			sum += int(m.Count)
 		}
@@ -107,7 +107,7 @@ func TestEveryNodeIsCountedOnce(t *testing.T) {
 			t.Fatalf("%d of %d nodes are counted: %v", sum, len(left), got)
 		}
 		random.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
-		if diff := cmp.Diff(got, Count(Default(), left)); diff != "" {
+		if diff := cmp.Diff(got, CountNodes(DefaultModels(), left)); diff != "" {
 			t.Fatalf("in another order (-before +after):\n%s", diff)
 		}
 	}

@@ -5,9 +5,9 @@ package projection
 
 import fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 
-// Awaited returns what is said of the Secret that is to be copied under a name into
+// AwaitedSecretFor returns what is said of the Secret that is to be copied under a name into
 // the namespace of the cluster, nil if none is waited for.
-func Awaited(connection *fleetv1alpha1.ClusterConnection, copied string) *fleetv1alpha1.AwaitedSecret {
+func AwaitedSecretFor(connection *fleetv1alpha1.ClusterConnection, copied string) *fleetv1alpha1.AwaitedSecret {
 	if connection.Cluster == nil {
 		return nil
 	}

@@ -13,9 +13,9 @@ import (
 // endpointLengthMax is how long the URL of an API server can be, in bytes.
 const endpointLengthMax = 2048
 
-// moved tells whether a Cluster shows another address of its API server: the one
+// endpointMoved reports whether a Cluster shows another address of its API server: the one
 // that its agent reports is shown if nobody wrote one.
-func moved(connection *fleetv1alpha1.ClusterConnection, was, is *fleetv1alpha1.ClusterProjection) bool {
+func endpointMoved(connection *fleetv1alpha1.ClusterConnection, was, is *fleetv1alpha1.ClusterProjection) bool {
 	return connection.Spec.APIEndpoint == "" && was.APIEndpoint != is.APIEndpoint
 }
 
@@ -24,14 +24,14 @@ func moved(connection *fleetv1alpha1.ClusterConnection, was, is *fleetv1alpha1.C
 // invalid, and nobody could write to it.
 func reportedEndpoint(mc *clusterv1.ManagedCluster) string {
 	for _, config := range mc.Spec.ManagedClusterClientConfigs {
-		if usable(config.URL) {
+		if isUsableEndpoint(config.URL) {
 			return config.URL
 		}
 	}
 	return ""
 }
 
-func usable(endpoint string) bool {
+func isUsableEndpoint(endpoint string) bool {
 	parsed, err := url.Parse(endpoint)
 	return err == nil && len(endpoint) <= endpointLengthMax && parsed.Scheme == "https" && parsed.Hostname() != "" &&
 		parsed.User == nil && parsed.RawQuery == "" && parsed.Fragment == ""

@@ -46,7 +46,7 @@ func TestTheAddressIsTheFirstThatIsUsable(t *testing.T) {
 func TestAnAddressThatSomebodyWroteIsNotMovedByAnAgent(t *testing.T) {
 	connection := mirrored(func(c *fleetv1alpha1.ClusterConnection) { c.Spec.APIEndpoint = "https://written.example.com" })
 	generation := connection.Cluster.Generation
-	Refresh(connection, member(reporting("https://reported.example.com")))
+	RefreshMirror(connection, member(reporting("https://reported.example.com")))
 	if connection.Spec.APIEndpoint != "https://written.example.com" || connection.Cluster.Generation != generation {
 		t.Errorf("the address is %q in generation %d, want the written one in generation %d",
 			connection.Spec.APIEndpoint, connection.Cluster.Generation, generation)

@@ -10,20 +10,20 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
-// Completed tells whether an intent was completed before: what others changed
+// IntentCompleted reports whether an intent was completed before: what others changed
 // since must not be undone.
-func Completed(mc *clusterv1.ManagedCluster, intent *fleetv1alpha1.ClusterIntent) bool {
+func IntentCompleted(mc *clusterv1.ManagedCluster, intent *fleetv1alpha1.ClusterIntent) bool {
 	return intent.ID != "" && mc.Annotations[fleetv1alpha1.AnnotationCompletedIntent] == intent.ID
 }
 
-// Complete changes a ManagedCluster in memory as an intent says, unless that was
+// CompleteIntent changes a ManagedCluster in memory as an intent says, unless that was
 // completed before, and notes that it was. It changes nothing that the intent
 // does not name. Whether to delete the ManagedCluster is left to the caller.
-func Complete(mc *clusterv1.ManagedCluster, intent *fleetv1alpha1.ClusterIntent) {
+func CompleteIntent(mc *clusterv1.ManagedCluster, intent *fleetv1alpha1.ClusterIntent) {
 	if intent.Force && (intent.Delete || !mc.DeletionTimestamp.IsZero()) {
 		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, fleetv1alpha1.AnnotationForceDetach, "true")
 	}
-	if !changes(intent) || Completed(mc, intent) {
+	if !intentChanges(intent) || IntentCompleted(mc, intent) {
 		return
 	}
 	for _, key := range intent.RemovedLabels {
@@ -41,16 +41,16 @@ func Complete(mc *clusterv1.ManagedCluster, intent *fleetv1alpha1.ClusterIntent)
 	}
 }
 
-// Done takes the intent from a ClusterConnection whose ManagedCluster it was
+// ClearIntent takes the intent from a ClusterConnection whose ManagedCluster it was
 // completed in, and notes that it mirrors no earlier state of that.
-func Done(connection *fleetv1alpha1.ClusterConnection, mc *clusterv1.ManagedCluster) {
+func ClearIntent(connection *fleetv1alpha1.ClusterConnection, mc *clusterv1.ManagedCluster) {
 	connection.Cluster.Intent = nil
 	connection.Cluster.ResourceVersion = mc.ResourceVersion
 }
 
-// changes tells whether an intent changes what others may change as well. A
+// intentChanges reports whether an intent changes what others may change as well. A
 // deletion, forced or not, cannot be undone.
-func changes(intent *fleetv1alpha1.ClusterIntent) bool {
+func intentChanges(intent *fleetv1alpha1.ClusterIntent) bool {
 	return intent.Accept || len(intent.Labels) > 0 || len(intent.RemovedLabels) > 0 ||
 		len(intent.Taints) > 0 || len(intent.RemovedTaints) > 0
 }

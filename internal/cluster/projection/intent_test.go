@@ -91,7 +91,7 @@ func TestComplete(t *testing.T) {
 				tc.have = func(*clusterv1.ManagedCluster) {}
 			}
 			got := member(tc.have)
-			Complete(got, &tc.intent)
+			CompleteIntent(got, &tc.intent)
 			if diff := cmp.Diff(member(tc.have, tc.want), got); diff != "" {
 				t.Errorf("the ManagedCluster (-want +got):\n%s", diff)
 			}
@@ -108,7 +108,7 @@ func TestCompletingIsOnceAndUndoesNothing(t *testing.T) {
 		mine := keysOf(intent)
 
 		before := anotherClient(random, mc)
-		Complete(mc, intent)
+		CompleteIntent(mc, intent)
 		completed := mc.DeepCopy()
 		for key, value := range before {
 			if got := stateOf(mc)[key]; !mine[key] && got != value {
@@ -116,11 +116,11 @@ func TestCompletingIsOnceAndUndoesNothing(t *testing.T) {
 			}
 		}
 		checkHas(t, seed, mc, intent)
-		if Complete(mc, intent); !cmp.Equal(completed, mc) {
+		if CompleteIntent(mc, intent); !cmp.Equal(completed, mc) {
 			t.Fatalf("seed %d: completing %+v twice is not once:\n%s", seed, intent, cmp.Diff(completed, mc))
 		}
 		after := anotherClient(random, mc)
-		Complete(mc, intent)
+		CompleteIntent(mc, intent)
 		for key, value := range after {
 			if got := stateOf(mc)[key]; got != value {
 				t.Fatalf("seed %d: %s is %q, another client made it %q since; intent %+v", seed, key, got, value, intent)
@@ -186,7 +186,7 @@ func anotherClient(random *rand.Rand, mc *clusterv1.ManagedCluster) map[string]s
 // stateOf returns the labels and taints of a ManagedCluster as one map.
 func stateOf(mc *clusterv1.ManagedCluster) map[string]string {
 	state := maps.Clone(mc.Labels)
-	for _, t := range Taints(mc.Spec.Taints) {
+	for _, t := range ClusterTaints(mc.Spec.Taints) {
 		state[taintKey(t)] = "=" + t.Value
 	}
 	return state

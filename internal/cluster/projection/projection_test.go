@@ -39,7 +39,7 @@ func mirrored(changes ...func(*fleetv1alpha1.ClusterConnection)) *fleetv1alpha1.
 	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{
 		Name: "east", Annotations: map[string]string{fleetv1alpha1.AnnotationClusterID: "id"},
 	}}
-	Refresh(connection, member())
+	RefreshMirror(connection, member())
 	for _, change := range changes {
 		change(connection)
 	}
@@ -99,7 +99,7 @@ func TestWhatChangesAMirror(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			connection := mirrored(own)
 			after := member(tc.change, func(mc *clusterv1.ManagedCluster) { mc.ResourceVersion = "101" })
-			Refresh(connection, after)
+			RefreshMirror(connection, after)
 			got := changed{
 				generation: connection.Cluster.Generation == 8, version: connection.Cluster.ResourceVersion == "101",
 				labels: connection.Labels["zone"] == "b",
@@ -110,11 +110,11 @@ func TestWhatChangesAMirror(t *testing.T) {
 			if connection.Cluster.Annotations["mine"] != "yes" || connection.Cluster.Intent == nil {
 				t.Errorf("what is the Cluster's own is lost: %+v", connection.Cluster)
 			}
-			if matters := tc.want != (changed{}); Differ(member(), after) != matters {
+			if matters := tc.want != (changed{}); MirrorsDiffer(member(), after) != matters {
 				t.Errorf("the change counts for the controller: %t, want %t", !matters, matters)
 			}
 			again := connection.DeepCopy()
-			if Refresh(again, after); !cmp.Equal(again, connection) {
+			if RefreshMirror(again, after); !cmp.Equal(again, connection) {
 				t.Errorf("a right mirror changes:\n%s", cmp.Diff(connection, again))
 			}
 		})
@@ -128,16 +128,16 @@ func TestALaterNameOfAClusterHasNoIdentity(t *testing.T) {
 		})
 	}
 	connection := mirrored()
-	Refresh(connection, member(twin))
+	RefreshMirror(connection, member(twin))
 	if connection.Cluster.ID != "" || len(connection.Cluster.Conditions) != 2 {
 		t.Errorf("the twin is %q with the conditions %v", connection.Cluster.ID, connection.Cluster.Conditions)
 	}
-	Refresh(connection, member())
+	RefreshMirror(connection, member())
 	if connection.Cluster.ID != "id" {
 		t.Errorf("the only one is %q", connection.Cluster.ID)
 	}
 	unverified := &fleetv1alpha1.ClusterConnection{Status: fleetv1alpha1.ClusterConnectionStatus{ID: "of another one"}}
-	if Refresh(unverified, member()); unverified.Cluster.ID != "" {
+	if RefreshMirror(unverified, member()); unverified.Cluster.ID != "" {
 		t.Errorf("an agent says that its cluster is %q, and is believed", unverified.Cluster.ID)
 	}
 }
@@ -149,10 +149,10 @@ func TestAClusterOfAnEarlierLife(t *testing.T) {
 		c.Cluster.AwaitedSecrets = []fleetv1alpha1.AwaitedSecret{{Copy: fleetv1alpha1.DefaultSecretName}}
 	})
 	reborn := member(func(mc *clusterv1.ManagedCluster) { mc.UID, mc.ResourceVersion = "other", "99" })
-	if !Ahead(connection, reborn) {
+	if !IsAhead(connection, reborn) {
 		t.Error("a ManagedCluster that may be an earlier one is believed")
 	}
-	Refresh(connection, reborn)
+	RefreshMirror(connection, reborn)
 	if c := connection.Cluster; c.UID != "other" || c.Generation != 1 || c.Annotations != nil || c.Intent != nil || c.AwaitedSecrets != nil {
 		t.Errorf("the new one inherits: %+v", c)
 	}
@@ -161,11 +161,11 @@ func TestAClusterOfAnEarlierLife(t *testing.T) {
 func TestAhead(t *testing.T) {
 	for version, want := range map[string]bool{"99": true, "100": false, "101": false, "1000": false, "": false} {
 		mc := member(func(mc *clusterv1.ManagedCluster) { mc.ResourceVersion = version })
-		if got := Ahead(mirrored(), mc); got != want {
+		if got := IsAhead(mirrored(), mc); got != want {
 			t.Errorf("a mirror of 100 is ahead of %q: %t", version, got)
 		}
 	}
-	if Ahead(&fleetv1alpha1.ClusterConnection{}, member()) {
+	if IsAhead(&fleetv1alpha1.ClusterConnection{}, member()) {
 		t.Error("there is no mirror, and it is ahead")
 	}
 }

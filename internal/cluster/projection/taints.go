@@ -12,9 +12,9 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 )
 
-// effects are the effects of Kubernetes by those of ManagedClusters that mean the
+// taintEffects are the effects of Kubernetes by those of ManagedClusters that mean the
 // same.
-func effects() map[clusterv1.TaintEffect]corev1.TaintEffect {
+func taintEffects() map[clusterv1.TaintEffect]corev1.TaintEffect {
 	return map[clusterv1.TaintEffect]corev1.TaintEffect{
 		clusterv1.TaintEffectNoSelect:       corev1.TaintEffectNoExecute,
 		clusterv1.TaintEffectNoSelectIfNew:  corev1.TaintEffectNoSchedule,
@@ -22,12 +22,12 @@ func effects() map[clusterv1.TaintEffect]corev1.TaintEffect {
 	}
 }
 
-// Taints returns the taints of a ManagedCluster as a Cluster has them.
-func Taints(taints []clusterv1.Taint) []corev1.Taint {
+// ClusterTaints returns the taints of a ManagedCluster as a Cluster has them.
+func ClusterTaints(taints []clusterv1.Taint) []corev1.Taint {
 	if len(taints) == 0 {
 		return nil
 	}
-	effect := effects()
+	effect := taintEffects()
 	of := make([]corev1.Taint, len(taints))
 	for i, t := range taints {
 		of[i] = corev1.Taint{Key: t.Key, Value: t.Value, Effect: effect[t.Effect]}
@@ -42,7 +42,7 @@ func Taints(taints []clusterv1.Taint) []corev1.Taint {
 // the time: the hub sets that. An effect that there is not stays as it is, for the
 // API server to refuse.
 func clusterTaint(t corev1.Taint) clusterv1.Taint {
-	for cluster, kubernetes := range effects() {
+	for cluster, kubernetes := range taintEffects() {
 		if kubernetes == t.Effect {
 			return clusterv1.Taint{Key: t.Key, Value: t.Value, Effect: cluster}
 		}
@@ -74,13 +74,13 @@ func setTaints(have []clusterv1.Taint, set, removed []corev1.Taint) []clusterv1.
 	return taints
 }
 
-// sameTaints tells whether two Clusters keep the same workloads away: the time and
+// sameTaints reports whether two Clusters keep the same workloads away: the time and
 // the order of taints do not matter.
 func sameTaints(a, b []corev1.Taint) bool {
-	return maps.Equal(timeless(a), timeless(b))
+	return maps.Equal(withoutTimes(a), withoutTimes(b))
 }
 
-func timeless(taints []corev1.Taint) map[corev1.Taint]bool {
+func withoutTimes(taints []corev1.Taint) map[corev1.Taint]bool {
 	set := map[corev1.Taint]bool{}
 	for _, t := range taints {
 		set[corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect}] = true

@@ -12,9 +12,9 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
-// Claims returns the claims of a cluster, by name, as they count: those that an
+// ClaimsOf returns the claims of a cluster, by name, as they count: those that an
 // administrator has pinned, and what the cluster reports besides.
-func Claims(cluster *clusterv1.ManagedCluster) map[string]string {
+func ClaimsOf(cluster *clusterv1.ManagedCluster) map[string]string {
 	return claimsWithPinned(cluster, PinnedClaims(cluster))
 }
 

@@ -100,9 +100,9 @@ type Cluster struct {
 	// Allocatable is what its nodes have for pods, all together.
 	Allocatable corev1.ResourceList
 	// Served is the kinds that it serves, and Room what it has left for further
-	// pods, nil if nobody knows. Whole has them, Of has not.
-	Served Served
-	Room   *Room
+	// pods, nil if nobody knows. Whole has them, FromCluster has not.
+	Served ServedKinds
+	Room   *FreeRoom
 	// Scores are what add-ons think of it.
 	Scores map[ScoreName]Score
 	// Decisions is how many placements have chosen it.
@@ -111,8 +111,8 @@ type Cluster struct {
 	// property is what the property id.k8s.io says, which its users may set.
 	property string
 	// agentLabels are the keys of labels that its agent may change.
-	agentLabels agentlabels.Allowed
-	// fields makes what Fields returns, once.
+	agentLabels agentlabels.AllowedKeys
+	// fields makes what FieldTree returns, once.
 	fields func() (map[string]any, error)
 }
 
@@ -122,11 +122,11 @@ type Reported struct{ Zones, Region, Provider bool }
 // Nodes counts the nodes of a cluster.
 type Nodes struct{ Total, Ready int }
 
-// Of returns what is known about a cluster. What its ClusterConnection says
+// FromCluster returns what is known about a cluster. What its ClusterConnection says
 // comes before what the cluster tells of itself: first its spec and pinned claims,
 // where that is somebody's word, then what the agent found. Either may be nil. A cluster
 // without a ClusterConnection is one that calls the hub.
-func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) Cluster {
+func FromCluster(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) Cluster {
 	if cluster == nil {
 		cluster = &clusterv1.ManagedCluster{}
 	}
@@ -138,10 +138,10 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 	c := Cluster{
 		Name:    cmp.Or(cluster.Name, connection.Name),
 		Created: cluster.CreationTimestamp.Time, Deleting: !cluster.DeletionTimestamp.IsZero(),
-		Accepted: cluster.Spec.HubAcceptsClient, Admission: admissionOf(cluster), agentLabels: agentlabels.Of(cluster),
+		Accepted: cluster.Spec.HubAcceptsClient, Admission: admissionOf(cluster), agentLabels: agentlabels.AllowedOf(cluster),
 		Joined: meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
 		Mode:   modeOf(connection),
-		Held:   connection.Identity(), Claimed: cmp.Or(Claimed(cluster), connection.Status.ID), property: claims[clusterv1alpha1.ClaimID],
+		Held:   connection.Identity(), Claimed: cmp.Or(ClaimedIdentity(cluster), connection.Status.ID), property: claims[clusterv1alpha1.ClaimID],
 		Version:       cmp.Or(cluster.Status.Version.Kubernetes, connection.Status.KubernetesVersion, claims[clusterv1alpha1.ClaimKubeVersion]),
 		Zones:         connection.Spec.Zones,
 		Region:        cmp.Or(connection.Spec.Region, pinned[claimRegion], connection.Status.Region, claims[claimRegion], cluster.Labels[labelRegion]),
@@ -156,10 +156,10 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 		c.AvailableSince = available.LastTransitionTime.Time
 	}
 	if len(c.Zones) == 0 && pinned[claimZone] == "" {
-		c.Zones = distinct(connection.Status.Zones)
+		c.Zones = distinctZones(connection.Status.Zones)
 	}
 	if zones := cmp.Or(claims[claimZone], cluster.Labels[labelZone]); len(c.Zones) == 0 && zones != "" {
-		c.Zones = distinct(strings.SplitN(zones, listSeparator, zonesMax+1))
+		c.Zones = distinctZones(strings.SplitN(zones, listSeparator, zonesMax+1))
 	}
 	c.Reported = knownFromClusterAlone(c, pinned, cluster.Labels, connection.Spec)
 	c.Endpoints = endpointsOf(cluster, connection)
@@ -172,9 +172,9 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 	return c
 }
 
-// distinct returns the first zonesMax zones, each once: whoever chooses clusters by zones
+// distinctZones returns the first zonesMax zones, each once: whoever chooses clusters by zones
 // counts them, and clusters say what they like.
-func distinct(zones []string) []string {
+func distinctZones(zones []string) []string {
 	var once []string
 	for _, zone := range zones[:min(len(zones), zonesMax)] {
 		if zone != "" && !slices.Contains(once, zone) {
@@ -196,20 +196,20 @@ func knownFromClusterAlone(c Cluster, pinned, labels map[string]string, said fle
 	}
 }
 
-// Identity returns who the cluster is: who the hub holds it for, or else who it
+// KnownIdentity returns who the cluster is: who the hub holds it for, or else who it
 // says it is. It is "" if that is not known.
-func (c Cluster) Identity() string { return cmp.Or(c.Held, c.Claimed, c.property) }
+func (c Cluster) KnownIdentity() string { return cmp.Or(c.Held, c.Claimed, c.property) }
 
-// OwnsNamespace tells whether the namespace of its name on the hub is the cluster's: it
+// OwnsNamespace reports whether the namespace of its name on the hub is the cluster's: it
 // has been accepted, now or before, or the hub is to connect to it with what is in
 // there. Whoever may only ask for acceptance gets hold of no namespace by its name.
 func (c Cluster) OwnsNamespace() bool {
 	return c.Accepted || c.Joined || c.Admission == Admitted || c.Mode == Push
 }
 
-// Claimed returns the identity that the agent which created the ManagedCluster
+// ClaimedIdentity returns the identity that the agent which created the ManagedCluster
 // gave it, "" if it gave none.
-func Claimed(cluster *clusterv1.ManagedCluster) string {
+func ClaimedIdentity(cluster *clusterv1.ManagedCluster) string {
 	return cluster.Annotations[clusterv1.AnnotationClusterUID]
 }
 

@@ -14,8 +14,8 @@ type Fleet struct {
 	clusters []*Cluster // in the order of names; none changes
 }
 
-// New returns the fleet of the clusters, whose names differ.
-func New(clusters ...Cluster) Fleet {
+// NewFleet returns the fleet of the clusters, whose names differ.
+func NewFleet(clusters ...Cluster) Fleet {
 	own := slices.Clone(clusters)
 	sorted := make([]*Cluster, len(own))
 	for i := range own {
@@ -27,15 +27,15 @@ func New(clusters ...Cluster) Fleet {
 
 func byName(a, b *Cluster) int { return cmp.Compare(a.Name, b.Name) }
 
-// With returns the fleet with clusters in the place of those of their names, or
+// WithClusters returns the fleet with clusters in the place of those of their names, or
 // added, and without those of the other names. In a large fleet it costs far
 // less than a new one.
-func (f Fleet) With(clusters []Cluster, gone []string) Fleet {
+func (f Fleet) WithClusters(clusters []Cluster, gone []string) Fleet {
 	own := slices.Clone(clusters)
 	merged := slices.Clone(f.clusters)
 	var added []*Cluster
 	for i := range own {
-		if at, found := f.Find(own[i].Name); found {
+		if at, found := f.FindCluster(own[i].Name); found {
 			merged[at] = &own[i]
 		} else {
 			added = append(added, &own[i])
@@ -58,47 +58,47 @@ func (f Fleet) With(clusters []Cluster, gone []string) Fleet {
 // Len returns the number of clusters.
 func (f Fleet) Len() int { return len(f.clusters) }
 
-// At returns the cluster at a place in the order of names, from 0 to Len-1. It
+// ClusterAt returns the cluster at a place in the order of names, from 0 to Len-1. It
 // must not be changed.
-func (f Fleet) At(i int) *Cluster { return f.clusters[i] }
+func (f Fleet) ClusterAt(i int) *Cluster { return f.clusters[i] }
 
-// Find returns the place of the cluster of a name.
-func (f Fleet) Find(name string) (int, bool) {
+// FindCluster returns the place of the cluster of a name.
+func (f Fleet) FindCluster(name string) (int, bool) {
 	return slices.BinarySearchFunc(f.clusters, name, func(c *Cluster, name string) int { return cmp.Compare(c.Name, name) })
 }
 
-// Cluster returns the cluster of a name.
-func (f Fleet) Cluster(name string) (Cluster, bool) {
-	i, found := f.Find(name)
+// ClusterNamed returns the cluster of a name.
+func (f Fleet) ClusterNamed(name string) (Cluster, bool) {
+	i, found := f.FindCluster(name)
 	if !found {
 		return Cluster{}, false
 	}
 	return *f.clusters[i], true
 }
 
-// Same returns the clusters of other names that are the cluster of an identity,
+// SameIdentity returns the clusters of other names that are the cluster of an identity,
 // whatever the hub makes of that, in the order of names. Nobody is who is not
 // known, and nobody who may only ask for acceptance: he can say that he is any.
-func (f Fleet) Same(identity, but string) []Cluster {
+func (f Fleet) SameIdentity(identity, but string) []Cluster {
 	var same []Cluster
 	for _, c := range f.clusters {
-		if identity != "" && c.Name != but && c.OwnsNamespace() && c.Identity() == identity {
+		if identity != "" && c.Name != but && c.OwnsNamespace() && c.KnownIdentity() == identity {
 			same = append(same, *c)
 		}
 	}
 	return same
 }
 
-// First returns the one among the others that was in the fleet as the cluster
+// FirstOfIdentity returns the one among the others that was in the fleet as the cluster
 // of this identity before the given one: one that is admitted or, if the given
 // one is not and they wait alike, the oldest. What a cluster claims counts only
 // until it is admitted; from then on it is who the hub holds it for.
-func (f Fleet) First(identity string, mine Cluster) (first Cluster, found bool) {
+func (f Fleet) FirstOfIdentity(identity string, mine Cluster) (first Cluster, found bool) {
 	if identity == "" {
 		return Cluster{}, false
 	}
 	for _, other := range f.clusters {
-		if other.Name != mine.Name && other.Held == identity && other.in() {
+		if other.Name != mine.Name && other.Held == identity && other.isAdmitted() {
 			return *other, true
 		}
 	}
@@ -106,7 +106,7 @@ func (f Fleet) First(identity string, mine Cluster) (first Cluster, found bool) 
 		return Cluster{}, false
 	}
 	for _, other := range f.clusters {
-		if other.Name != mine.Name && other.Claimed == identity && other.waits() && other.before(mine) && (!found || other.before(first)) {
+		if other.Name != mine.Name && other.Claimed == identity && other.awaitsAdmission() && other.createdBefore(mine) && (!found || other.createdBefore(first)) {
 			first = *other
 			found = true
 		}
@@ -114,20 +114,20 @@ func (f Fleet) First(identity string, mine Cluster) (first Cluster, found bool) 
 	return first, found
 }
 
-// MayShare tells whether two names of one cluster may be in the fleet at the
+// MayShare reports whether two names of one cluster may be in the fleet at the
 // same time: each has an agent of its own then. One that the hub dials may have
 // one name only.
 func MayShare(a, b Cluster) bool { return a.Mode == Pull && b.Mode == Pull }
 
-// in tells whether the cluster is in the fleet.
-func (c Cluster) in() bool { return c.Accepted && c.Admission == Admitted }
+// isAdmitted reports whether the cluster is in the fleet.
+func (c Cluster) isAdmitted() bool { return c.Accepted && c.Admission == Admitted }
 
-// waits tells whether the cluster is about to be admitted, or would be if it
+// awaitsAdmission reports whether the cluster is about to be admitted, or would be if it
 // were not there already.
-func (c Cluster) waits() bool {
+func (c Cluster) awaitsAdmission() bool {
 	return c.Accepted && !c.Deleting && (c.Admission == Undecided || c.Admission == Twin)
 }
 
-func (c Cluster) before(other Cluster) bool {
+func (c Cluster) createdBefore(other Cluster) bool {
 	return cmp.Or(c.Created.Compare(other.Created), cmp.Compare(c.Name, other.Name)) < 0
 }

@@ -29,6 +29,6 @@ func ChosenLabels(cluster *clusterv1.ManagedCluster) []string {
 // therefore the word of somebody on the hub.
 func (c *Cluster) LabelsOfHub() map[string]string {
 	labels := maps.Clone(c.Labels)
-	maps.DeleteFunc(labels, func(key, _ string) bool { return c.agentLabels.Allow(key) })
+	maps.DeleteFunc(labels, func(key, _ string) bool { return c.agentLabels.AllowsKey(key) })
 	return labels
 }

@@ -23,8 +23,8 @@ func AmountsOf(list corev1.ResourceList) Amounts {
 	return amounts
 }
 
-// Room is what a cluster has left for further pods.
-type Room struct {
+// FreeRoom is what a cluster has left for further pods.
+type FreeRoom struct {
 	// Free is what all nodes have left together: what they can allocate, without what
 	// pods request as far as the agent counts that. It may be negative.
 	Free Amounts
@@ -41,12 +41,12 @@ type Grade struct {
 }
 
 // RoomOf returns what a ClusterConnection says of the room, nil if nothing.
-func RoomOf(connection *fleetv1alpha1.ClusterConnection) *Room {
+func RoomOf(connection *fleetv1alpha1.ClusterConnection) *FreeRoom {
 	if connection == nil || connection.Status.ResourceSummary == nil || len(connection.Status.ResourceSummary.Allocatable) == 0 {
 		return nil
 	}
 	summary := connection.Status.ResourceSummary
-	room := &Room{Free: make(Amounts, len(summary.Allocatable))}
+	room := &FreeRoom{Free: make(Amounts, len(summary.Allocatable))}
 	for name, quantity := range summary.Allocatable {
 		allocated := summary.Allocated[name]
 		allocating := summary.Allocating[name]
@@ -59,7 +59,7 @@ func RoomOf(connection *fleetv1alpha1.ClusterConnection) *Room {
 	if len(counts) == 0 {
 		return room
 	}
-	for _, model := range grades.Of(&connection.Spec) {
+	for _, model := range grades.ModelsOf(&connection.Spec) {
 		if counts[model.Grade] <= 0 {
 			continue
 		}
@@ -72,11 +72,11 @@ func RoomOf(connection *fleetv1alpha1.ClusterConnection) *Room {
 	return room
 }
 
-// Whole returns what is known about a cluster, as Of does, and what replicas
+// FromClusterWithRoom returns what is known about a cluster, as FromCluster does, and what replicas
 // are placed by: the kinds that it serves and its room. These take longer to
 // read, and few ask for them.
-func Whole(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) Cluster {
-	c := Of(cluster, connection)
+func FromClusterWithRoom(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) Cluster {
+	c := FromCluster(cluster, connection)
 	c.Served, c.Room = ServedBy(connection), RoomOf(connection)
 	return c
 }

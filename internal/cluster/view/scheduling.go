@@ -89,9 +89,9 @@ func allocatableOf(cluster *clusterv1.ManagedCluster) corev1.ResourceList {
 	return allocatable
 }
 
-// Alike tells whether everything that is known of two states of a cluster is the
-// same, but for what only Fields tells, and for Decisions.
-func Alike(a, b Cluster) bool {
+// AreAlike reports whether everything that is known of two states of a cluster is the
+// same, but for what only FieldTree tells, and for Decisions.
+func AreAlike(a, b Cluster) bool {
 	a.Decisions = 0
 	b.Decisions = 0
 	a.fields = nil
@@ -99,9 +99,9 @@ func Alike(a, b Cluster) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// Fields returns the ManagedCluster as a tree of fields, which must not be
-// changed. It is empty for a cluster that was not made by Of.
-func (c *Cluster) Fields() (map[string]any, error) {
+// FieldTree returns the ManagedCluster as a tree of fields, which must not be
+// changed. It is empty for a cluster that was not made by FromCluster.
+func (c *Cluster) FieldTree() (map[string]any, error) {
 	if c.fields == nil {
 		return map[string]any{}, nil
 	}

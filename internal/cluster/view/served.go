@@ -12,10 +12,10 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
-// Served is the kinds that a cluster serves. The clusters of one version serve
+// ServedKinds is the kinds that a cluster serves. The clusters of one version serve
 // the same kinds, and share one list of them; such values are equal. The zero
 // value is that of a cluster that nobody has asked.
-type Served struct {
+type ServedKinds struct {
 	// kinds are lines such as "apps/v1 Deployment", with a line break before and
 	// after each.
 	kinds unique.Handle[string]
@@ -33,28 +33,28 @@ const (
 )
 
 // ServedBy returns the kinds that a ClusterConnection lists, up to kindsBytesMax.
-func ServedBy(connection *fleetv1alpha1.ClusterConnection) Served {
+func ServedBy(connection *fleetv1alpha1.ClusterConnection) ServedKinds {
 	if connection == nil || len(connection.Status.APIEnablements) == 0 {
-		return Served{}
+		return ServedKinds{}
 	}
 	var kinds strings.Builder
 	kinds.WriteString(kindSeparator)
 	for _, served := range connection.Status.APIEnablements {
 		for _, resource := range served.Resources {
 			if kinds.Len()+len(served.GroupVersion)+len(resource.Kind)+len(" "+kindSeparator) > kindsBytesMax {
-				return Served{kinds: unique.Make(kinds.String())}
+				return ServedKinds{kinds: unique.Make(kinds.String())}
 			}
 			kinds.WriteString(served.GroupVersion + " " + resource.Kind + kindSeparator)
 		}
 	}
-	return Served{
+	return ServedKinds{
 		kinds:    unique.Make(kinds.String()),
 		complete: meta.IsStatusConditionTrue(connection.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements),
 	}
 }
 
-// Lacks tells whether the cluster is known not to serve a kind. A list that is
+// LacksKind reports whether the cluster is known not to serve a kind. A list that is
 // missing or not complete tells that of no kind.
-func (s Served) Lacks(apiVersion, kind string) bool {
+func (s ServedKinds) LacksKind(apiVersion, kind string) bool {
 	return s.complete && !strings.Contains(s.kinds.Value(), kindSeparator+apiVersion+" "+kind+kindSeparator)
 }

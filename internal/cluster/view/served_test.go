@@ -32,7 +32,7 @@ func serving(complete bool, kinds ...string) *fleetv1alpha1.ClusterConnection {
 
 func TestLacks(t *testing.T) {
 	for name, test := range map[string]struct {
-		served           Served
+		served           ServedKinds
 		apiVersion, kind string
 		want             bool
 	}{
@@ -46,7 +46,7 @@ func TestLacks(t *testing.T) {
 		"there is no connection":    {ServedBy(nil), "apps/v1", "DaemonSet", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.served.Lacks(test.apiVersion, test.kind); got != test.want {
+			if got := test.served.LacksKind(test.apiVersion, test.kind); got != test.want {
 				t.Errorf("lacks: %t, want %t", got, test.want)
 			}
 		})
@@ -69,7 +69,7 @@ func TestALongGroupVersionIsNotRepeated(t *testing.T) {
 	if n := len(served.kinds.Value()); n > kindsBytesMax {
 		t.Errorf("the list of kinds has %d bytes, want up to %d", n, kindsBytesMax)
 	}
-	if served.Lacks("apps/v1", "Deployment") || served.Lacks("apps/v1", "DaemonSet") {
+	if served.LacksKind("apps/v1", "Deployment") || served.LacksKind("apps/v1", "DaemonSet") {
 		t.Error("a list that was cut says what the cluster lacks")
 	}
 }
@@ -84,11 +84,11 @@ func TestRoomOf(t *testing.T) {
 		AllocatableModelings: []fleetv1alpha1.AllocatableModeling{{Grade: 1, Count: 2}, {Grade: 2}, {Grade: 3, Count: 1}, {Grade: 77, Count: 1}},
 	}
 	const gib = 1000 << 30 // in thousandths
-	want := &Room{
+	want := &FreeRoom{
 		Free:   Amounts{"pods": 99_000, "cpu": 4500},
 		Grades: []Grade{{Nodes: 2, Least: Amounts{"cpu": 1000, "memory": 4 * gib}}, {Nodes: 1, Least: Amounts{"cpu": 4000, "memory": 32 * gib}}},
 	}
-	if diff := cmp.Diff(want, Whole(nil, connection).Room); diff != "" {
+	if diff := cmp.Diff(want, FromClusterWithRoom(nil, connection).Room); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	connection.Status.ResourceSummary.AllocatableModelings = nil
@@ -99,7 +99,7 @@ func TestRoomOf(t *testing.T) {
 	if room := RoomOf(connection); room != nil {
 		t.Errorf("of a cluster that reports nothing the room is %+v", room)
 	}
-	if Of(nil, connection).Room != nil {
+	if FromCluster(nil, connection).Room != nil {
 		t.Error("Of reads the room")
 	}
 }

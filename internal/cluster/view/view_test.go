@@ -112,12 +112,12 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Of(tc.cluster, tc.connection)
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(Cluster{}), cmpopts.EquateEmpty(), cmpopts.EquateComparable(Served{})); diff != "" {
+			got := FromCluster(tc.cluster, tc.connection)
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(Cluster{}), cmpopts.EquateEmpty(), cmpopts.EquateComparable(ServedKinds{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if got.Identity() != tc.identity {
-				t.Errorf("%s: the identity is %q, want %q", tc.reason, got.Identity(), tc.identity)
+			if got.KnownIdentity() != tc.identity {
+				t.Errorf("%s: the identity is %q, want %q", tc.reason, got.KnownIdentity(), tc.identity)
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestAClusterIsInFewZones(t *testing.T) {
 		"nodes in one, and one":   {nil, reports, []string{"a", "b"}},
 		"a claim of nothing":      {claims("", "", ""), nil, nil},
 	} {
-		if got := Of(c.cluster, c.connection).Zones; !slices.Equal(got, c.want) {
+		if got := FromCluster(c.cluster, c.connection).Zones; !slices.Equal(got, c.want) {
 			t.Errorf("%s: %d zones %.200q, want %d", name, len(got), got, len(c.want))
 		}
 	}
@@ -177,34 +177,34 @@ func TestWhoTheHubHoldsAClusterFor(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Of(tc.cluster, tc.connection)
-			if got.Held != tc.held || got.Claimed != tc.claimed || got.Identity() != tc.identity {
-				t.Errorf("%s: held %q, claimed %q, is %q", tc.reason, got.Held, got.Claimed, got.Identity())
+			got := FromCluster(tc.cluster, tc.connection)
+			if got.Held != tc.held || got.Claimed != tc.claimed || got.KnownIdentity() != tc.identity {
+				t.Errorf("%s: held %q, claimed %q, is %q", tc.reason, got.Held, got.Claimed, got.KnownIdentity())
 			}
 		})
 	}
 }
 
 func TestTheSameClusterUnderOtherNames(t *testing.T) {
-	fleet := New(Cluster{Name: "c", Held: "uid", Accepted: true}, Cluster{Name: "a", Claimed: "uid", Accepted: true},
+	fleet := NewFleet(Cluster{Name: "c", Held: "uid", Accepted: true}, Cluster{Name: "a", Claimed: "uid", Accepted: true},
 		Cluster{Name: "b", Held: "other", Claimed: "uid", Accepted: true}, Cluster{Name: "d"}, Cluster{Name: "asks", Claimed: "uid"})
 	var names []string
-	for _, c := range fleet.Same("uid", "x") {
+	for _, c := range fleet.SameIdentity("uid", "x") {
 		names = append(names, c.Name)
 	}
 	if diff := cmp.Diff([]string{"a", "c"}, names); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if same := fleet.Same("uid", "a"); len(same) != 1 || same[0].Name != "c" {
+	if same := fleet.SameIdentity("uid", "a"); len(same) != 1 || same[0].Name != "c" {
 		t.Errorf("a cluster is its own twin: %v", same)
 	}
-	if same := fleet.Same("", "x"); len(same) != 0 {
+	if same := fleet.SameIdentity("", "x"); len(same) != 0 {
 		t.Errorf("clusters that nobody knows are the same: %v", same)
 	}
-	if c, ok := fleet.Cluster("b"); !ok || c.Held != "other" {
+	if c, ok := fleet.ClusterNamed("b"); !ok || c.Held != "other" {
 		t.Errorf("b is %+v (%t)", c, ok)
 	}
-	if _, ok := fleet.Cluster("e"); ok {
+	if _, ok := fleet.ClusterNamed("e"); ok {
 		t.Error("there is a cluster that nobody added")
 	}
 }

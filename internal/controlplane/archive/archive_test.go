@@ -56,7 +56,7 @@ func written(t *testing.T, recipients ...age.Recipient) ([]byte, map[string]stri
 		t.Fatal(err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(contents)) {
-		if err := w.Add(name, int64(len(contents[name])), strings.NewReader(contents[name])); err != nil {
+		if err := w.AddEntry(name, int64(len(contents[name])), strings.NewReader(contents[name])); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +67,7 @@ func written(t *testing.T, recipients ...age.Recipient) ([]byte, map[string]stri
 }
 
 func open(file []byte, keys ...age.Identity) (*Archive, error) {
-	return Open(bytes.NewReader(file), int64(len(file)), keys...)
+	return OpenArchive(bytes.NewReader(file), int64(len(file)), keys...)
 }
 
 func TestWhatIsWrittenIsRead(t *testing.T) {
@@ -90,12 +90,12 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			t.Errorf("there are %d entries, want %d", len(a.Entries), len(contents))
 		}
 		for name, want := range contents {
-			got, err := io.ReadAll(a.Content(name))
+			got, err := io.ReadAll(a.EntryContent(name))
 			if err != nil || string(got) != want {
 				t.Errorf("%s is not what was written (error %v)", name, err)
 			}
 		}
-		if a.Content("manifest") != nil {
+		if a.EntryContent("manifest") != nil {
 			t.Error("there is content that was not written")
 		}
 	}
@@ -121,7 +121,7 @@ func TestToolsReadAnArchiveWithoutCapstan(t *testing.T) {
 	if want := append(append([]string{"manifest.json"}, slices.Sorted(maps.Keys(contents))...), "sha256sums"); !slices.Equal(names, want) {
 		t.Errorf("tar lists %v, want %v", names, want)
 	}
-	if want := fmt.Sprintf("%x  a.json\n", sum([]byte(contents["a.json"]))); !strings.Contains(last, want) {
+	if want := fmt.Sprintf("%x  a.json\n", sha256Sum([]byte(contents["a.json"]))); !strings.Contains(last, want) {
 		t.Errorf("sha256sum would not find %q in\n%s", want, last)
 	}
 }
@@ -202,7 +202,7 @@ func TestARefusalSaysWhy(t *testing.T) {
 	sums := func(entries ...string) string {
 		text := ""
 		for i := 0; i < len(entries); i += 2 {
-			text += sumLine(sum([]byte(entries[i+1])), entries[i])
+			text += sumLine(sha256Sum([]byte(entries[i+1])), entries[i])
 		}
 		return text
 	}
@@ -271,14 +271,14 @@ func TestAnEntryHasItsSizeAndAName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"", ".", "../a", "/a", "a/../b", "a\nb", "manifest.json", "sha256sums"} {
-		if err := w.Add(name, 0, strings.NewReader("")); err == nil {
+		if err := w.AddEntry(name, 0, strings.NewReader("")); err == nil {
 			t.Errorf("an entry %q was written", name)
 		}
 	}
-	if err := w.Add("long", 1, strings.NewReader("12")); err == nil || !strings.Contains(err.Error(), "not of 1 bytes") {
+	if err := w.AddEntry("long", 1, strings.NewReader("12")); err == nil || !strings.Contains(err.Error(), "not of 1 bytes") {
 		t.Errorf("more than the size was written: %v", err)
 	}
-	if err := w.Add("short", 3, strings.NewReader("12")); err == nil {
+	if err := w.AddEntry("short", 3, strings.NewReader("12")); err == nil {
 		t.Error("less than the size was written")
 	}
 }

@@ -64,8 +64,8 @@ func ReadPassphrase(file io.Reader) (Passphrase, error) {
 	return Passphrase{words: words}, nil
 }
 
-// Recipient encrypts with the passphrase. Both take a second, on purpose.
-func (p Passphrase) Recipient() (age.Recipient, error) {
+// NewRecipient encrypts with the passphrase. Both take a second, on purpose.
+func (p Passphrase) NewRecipient() (age.Recipient, error) {
 	recipient, err := age.NewScryptRecipient(p.words)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the passphrase: %w", err)
@@ -73,8 +73,8 @@ func (p Passphrase) Recipient() (age.Recipient, error) {
 	return recipient, nil
 }
 
-// Identity decrypts with the passphrase.
-func (p Passphrase) Identity() (age.Identity, error) {
+// NewIdentity decrypts with the passphrase.
+func (p Passphrase) NewIdentity() (age.Identity, error) {
 	identity, err := age.NewScryptIdentity(p.words)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the passphrase: %w", err)

@@ -53,13 +53,13 @@ func passphrase(file string) func() error {
 
 func TestAPassphraseOpensWhatItEncrypts(t *testing.T) {
 	right, wrong := Passphrase{words: "right"}, Passphrase{words: "wrong"}
-	recipient, err := right.Recipient()
+	recipient, err := right.NewRecipient()
 	if err != nil {
 		t.Fatal(err)
 	}
 	file, _ := written(t, recipient)
 	for _, p := range []Passphrase{right, wrong} {
-		identity, err := p.Identity()
+		identity, err := p.NewIdentity()
 		if err != nil {
 			t.Fatal(err)
 		}

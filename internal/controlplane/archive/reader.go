@@ -42,8 +42,8 @@ type Entry struct {
 	offset int64
 }
 
-// Content returns what is in an entry; nil if there is none of the name.
-func (a *Archive) Content(name string) *io.SectionReader {
+// EntryContent returns what is in an entry; nil if there is none of the name.
+func (a *Archive) EntryContent(name string) *io.SectionReader {
 	for _, entry := range a.Entries {
 		if entry.Name == name {
 			return io.NewSectionReader(a.plain, entry.offset, entry.Size)
@@ -52,40 +52,40 @@ func (a *Archive) Content(name string) *io.SectionReader {
 	return nil
 }
 
-// Open reads an archive with one of the identities. It returns one only if all of
+// OpenArchive reads an archive with one of the identities. It returns one only if all of
 // it is there and as it was written.
-func Open(from io.ReaderAt, size int64, identities ...age.Identity) (*Archive, error) {
+func OpenArchive(from io.ReaderAt, size int64, identities ...age.Identity) (*Archive, error) {
 	plain, length, err := age.DecryptReaderAt(from, size, identities...)
 	var noMatch *age.NoIdentityMatchError
 	switch {
 	case errors.As(err, &noMatch):
 		return nil, errors.New("the key does not open it: it was encrypted for another one, or with another passphrase")
-	case err != nil && !encrypted(from):
+	case err != nil && !isEncrypted(from):
 		return nil, errors.New("it is no archive of \"capstan backup\": it is not encrypted by age")
 	case err != nil:
-		return nil, damaged(err)
+		return nil, wrapDamaged(err)
 	}
 	v := &verification{plain: io.NewSectionReader(plain, 0, length)}
 	v.tar = tar.NewReader(v.plain)
 	a := &Archive{plain: plain}
-	if a.Manifest, err = v.manifest(); err != nil {
+	if a.Manifest, err = v.readManifest(); err != nil {
 		return nil, err
 	}
-	if a.Entries, err = v.entries(); err != nil {
+	if a.Entries, err = v.readEntries(); err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
-// encrypted tells whether a file begins as those of age do.
-func encrypted(file io.ReaderAt) bool {
+// isEncrypted reports whether a file begins as those of age do.
+func isEncrypted(file io.ReaderAt) bool {
 	const magic = "age-encryption.org/v1\n"
 	begin := make([]byte, len(magic))
 	n, _ := file.ReadAt(begin, 0) // what cannot be read does not begin so
 	return string(begin[:n]) == magic
 }
 
-func damaged(err error) error {
+func wrapDamaged(err error) error {
 	return fmt.Errorf("it is damaged, cut off or altered: %w", err)
 }
 
@@ -97,9 +97,9 @@ type verification struct {
 	sums strings.Builder
 }
 
-// manifest reads the first entry. What the archive says to be is looked at before
+// readManifest reads the first entry. What the archive says to be is looked at before
 // anything else: of another format, nothing else can be expected.
-func (v *verification) manifest() (Manifest, error) {
+func (v *verification) readManifest() (Manifest, error) {
 	const other = "it is no archive of \"capstan backup\": it is encrypted by age, but begins with no manifest of one"
 	header, err := v.tar.Next()
 	if err != nil || header.Name != manifestEntry || header.Size > smallMax {
@@ -107,7 +107,7 @@ func (v *verification) manifest() (Manifest, error) {
 	}
 	text, err := io.ReadAll(v.tar)
 	if err != nil {
-		return Manifest{}, damaged(err)
+		return Manifest{}, wrapDamaged(err)
 	}
 	manifest := Manifest{}
 	if err := json.Unmarshal(text, &manifest); err != nil || manifest.Format != Format {
@@ -117,12 +117,12 @@ func (v *verification) manifest() (Manifest, error) {
 		return Manifest{}, fmt.Errorf("it is of version %d of the format, and this capstan reads version %d: use the release that has written it (%s) or a newer one",
 			manifest.Version, Version, manifest.CreatedBy)
 	}
-	v.sums.WriteString(sumLine(sum(text), manifestEntry))
+	v.sums.WriteString(sumLine(sha256Sum(text), manifestEntry))
 	return manifest, nil
 }
 
-// entries reads all others, and that nothing follows them.
-func (v *verification) entries() ([]Entry, error) {
+// readEntries reads all others, and that nothing follows them.
+func (v *verification) readEntries() ([]Entry, error) {
 	var list []Entry
 	seen := map[string]bool{manifestEntry: true}
 	for {
@@ -131,66 +131,66 @@ func (v *verification) entries() ([]Entry, error) {
 			err = errors.New("it ends before its last entry")
 		}
 		if err != nil {
-			return nil, damaged(err)
+			return nil, wrapDamaged(err)
 		}
 		if header.Name == sumsEntry {
-			return list, v.end(header.Size)
+			return list, v.verifyEnd(header.Size)
 		}
-		if header.Typeflag != tar.TypeReg || !entryName(header.Name) || seen[header.Name] {
-			return nil, damaged(fmt.Errorf("it has an entry %q that no archive has, or twice", header.Name))
+		if header.Typeflag != tar.TypeReg || !isEntryName(header.Name) || seen[header.Name] {
+			return nil, wrapDamaged(fmt.Errorf("it has an entry %q that no archive has, or twice", header.Name))
 		}
 		seen[header.Name] = true
 		// The reader of tar reads whole blocks, and so stands where the content begins.
 		offset, err := v.plain.Seek(0, io.SeekCurrent)
 		if err != nil {
-			return nil, damaged(err)
+			return nil, wrapDamaged(err)
 		}
 		content := sha256.New()
 		if _, err := io.Copy(content, v.tar); err != nil {
-			return nil, damaged(err)
+			return nil, wrapDamaged(err)
 		}
 		// In a sparse file of tar, the content is not what stands in the archive.
 		if at, err := v.plain.Seek(0, io.SeekCurrent); err != nil || at != offset+header.Size {
-			return nil, damaged(fmt.Errorf("entry %q is not stored as it is", header.Name))
+			return nil, wrapDamaged(fmt.Errorf("entry %q is not stored as it is", header.Name))
 		}
 		v.sums.WriteString(sumLine(content.Sum(nil), header.Name))
 		list = append(list, Entry{Name: header.Name, Size: header.Size, offset: offset})
 	}
 }
 
-// end reads the last entry, which has to be what was computed, and the end.
-func (v *verification) end(size int64) error {
+// verifyEnd reads the last entry, which has to be what was computed, and the end.
+func (v *verification) verifyEnd(size int64) error {
 	want := v.sums.String()
 	if size != int64(len(want)) {
-		return damaged(errors.New("its list of entries is not that of its entries"))
+		return wrapDamaged(errors.New("its list of entries is not that of its entries"))
 	}
 	got, err := io.ReadAll(v.tar)
 	if err != nil {
-		return damaged(err)
+		return wrapDamaged(err)
 	}
 	if string(got) != want {
-		return damaged(errors.New("its list of entries is not that of its entries"))
+		return wrapDamaged(errors.New("its list of entries is not that of its entries"))
 	}
 	if _, err := v.tar.Next(); !errors.Is(err, io.EOF) {
-		return damaged(errors.New("something follows its last entry"))
+		return wrapDamaged(errors.New("something follows its last entry"))
 	}
 	rest, err := io.ReadAll(io.LimitReader(v.plain, tarBlock))
 	if err != nil {
-		return damaged(err)
+		return wrapDamaged(err)
 	}
 	if len(bytes.Trim(rest, "\x00")) > 0 {
-		return damaged(errors.New("something follows its end"))
+		return wrapDamaged(errors.New("something follows its end"))
 	}
 	return nil
 }
 
-func sum(data []byte) []byte {
+func sha256Sum(data []byte) []byte {
 	s := sha256.Sum256(data)
 	return s[:]
 }
 
-// entryName tells whether a name can be that of an entry: whoever unpacks an
+// isEntryName reports whether a name can be that of an entry: whoever unpacks an
 // archive must not write outside of the folder.
-func entryName(name string) bool {
+func isEntryName(name string) bool {
 	return name != "" && name != "." && path.Clean(name) == name && filepath.IsLocal(name) && !strings.ContainsAny(name, "\n\\")
 }

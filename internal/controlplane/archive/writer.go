@@ -40,24 +40,24 @@ func NewWriter(to io.Writer, manifest Manifest, recipients ...age.Recipient) (*W
 	}
 	w := &Writer{encrypted: encrypted, tar: tar.NewWriter(encrypted), created: manifest.Created, names: map[string]bool{sumsEntry: true}}
 	text = append(text, '\n')
-	return w, w.Add(manifestEntry, int64(len(text)), bytes.NewReader(text))
+	return w, w.AddEntry(manifestEntry, int64(len(text)), bytes.NewReader(text))
 }
 
-// Add adds an entry, whose content has to be of the size.
-func (w *Writer) Add(name string, size int64, content io.Reader) error {
-	if !entryName(name) || w.names[name] {
+// AddEntry adds an entry, whose content has to be of the size.
+func (w *Writer) AddEntry(name string, size int64, content io.Reader) error {
+	if !isEntryName(name) || w.names[name] {
 		return fmt.Errorf("an archive cannot have the entry %q, or not twice", name)
 	}
 	w.names[name] = true
 	sum := sha256.New()
-	if err := w.write(name, size, io.TeeReader(content, sum)); err != nil {
+	if err := w.writeEntry(name, size, io.TeeReader(content, sum)); err != nil {
 		return err
 	}
 	w.sums.WriteString(sumLine(sum.Sum(nil), name))
 	return nil
 }
 
-func (w *Writer) write(name string, size int64, content io.Reader) error {
+func (w *Writer) writeEntry(name string, size int64, content io.Reader) error {
 	header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: entryMode, ModTime: w.created}
 	if err := w.tar.WriteHeader(header); err != nil {
 		return fmt.Errorf("writing %q into the archive: %w", name, err)
@@ -75,7 +75,7 @@ func (w *Writer) write(name string, size int64, content io.Reader) error {
 // Close completes the archive. It does not close what the archive is written to.
 func (w *Writer) Close() error {
 	sums := w.sums.String()
-	if err := w.write(sumsEntry, int64(len(sums)), strings.NewReader(sums)); err != nil {
+	if err := w.writeEntry(sumsEntry, int64(len(sums)), strings.NewReader(sums)); err != nil {
 		return err
 	}
 	if err := w.tar.Close(); err != nil {

@@ -33,9 +33,9 @@ const (
 	fileMode = 0o600
 )
 
-// Receive reads a snapshot of the size and SHA-256, and removes what an earlier
+// ReceiveSnapshot reads a snapshot of the size and SHA-256, and removes what an earlier
 // restore may have left. It reads no more than that: the other side may stay.
-func Receive(from io.Reader, dir string, size int64, sum string) error {
+func ReceiveSnapshot(from io.Reader, dir string, size int64, sum string) error {
 	for _, leftover := range []string{Restored, Snapshot} {
 		if err := os.RemoveAll(filepath.Join(dir, leftover)); err != nil {
 			return fmt.Errorf("removing what an earlier restore has left: %w", err)
@@ -56,16 +56,16 @@ func Receive(from io.Reader, dir string, size int64, sum string) error {
 	return nil
 }
 
-// Put puts the restored data where the member looks for them. What is there is
+// PutRestoredData puts the restored data where the member looks for them. What is there is
 // kept as Before; of a restore that is repeated, what was there at its beginning.
-func Put(dir string, again bool) error {
+func PutRestoredData(dir string, again bool) error {
 	data := filepath.Join(dir, Data)
 	restored := filepath.Join(dir, Restored)
 	before := filepath.Join(dir, Before)
 	if _, err := os.Stat(restored); err != nil {
 		return fmt.Errorf("looking for the restored data: %w", err)
 	}
-	kept := again && exists(before)
+	kept := again && pathExists(before)
 	if !kept {
 		if err := os.RemoveAll(before); err != nil {
 			return fmt.Errorf("removing what was kept of an earlier restore: %w", err)
@@ -76,7 +76,7 @@ func Put(dir string, again bool) error {
 		if err := os.RemoveAll(data); err != nil {
 			return fmt.Errorf("removing half-restored data: %w", err)
 		}
-	case exists(data):
+	case pathExists(data):
 		if err := os.Rename(data, before); err != nil {
 			return fmt.Errorf("keeping the data that are there: %w", err)
 		}
@@ -87,16 +87,16 @@ func Put(dir string, again bool) error {
 	if err := os.Remove(filepath.Join(dir, Snapshot)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the snapshot: %w", err)
 	}
-	return sync(dir)
+	return syncFolder(dir)
 }
 
-func exists(path string) bool {
+func pathExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// sync makes sure that the disk has the new names.
-func sync(dir string) error {
+// syncFolder makes sure that the disk has the new names.
+func syncFolder(dir string) error {
 	opened, err := os.Open(dir) //nolint:gosec // the volume
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", dir, err)

@@ -27,11 +27,11 @@ func TestReceiveTakesWhatWasSentAndNothingElse(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, Restored+"/left", "half")
 			write(t, dir, Snapshot, "half")
-			err := Receive(strings.NewReader(c.sent), dir, int64(len(snapshot)), sumOf(snapshot))
+			err := ReceiveSnapshot(strings.NewReader(c.sent), dir, int64(len(snapshot)), sumOf(snapshot))
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Fatalf("got error %v, want one with %q", err, c.want)
 			}
-			if exists(filepath.Join(dir, Restored)) {
+			if pathExists(filepath.Join(dir, Restored)) {
 				t.Error("what an earlier restore left is still there")
 			}
 			if err == nil {
@@ -47,11 +47,11 @@ func TestPutKeepsWhatWasThere(t *testing.T) {
 		t.Helper()
 		write(t, dir, Restored+"/db", text)
 		write(t, dir, Snapshot, snapshot)
-		if err := Put(dir, again); err != nil {
+		if err := PutRestoredData(dir, again); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, dir, Data+"/db", text)
-		if exists(filepath.Join(dir, Restored)) || exists(filepath.Join(dir, Snapshot)) {
+		if pathExists(filepath.Join(dir, Restored)) || pathExists(filepath.Join(dir, Snapshot)) {
 			t.Error("something is left behind")
 		}
 	}
@@ -63,7 +63,7 @@ func TestPutKeepsWhatWasThere(t *testing.T) {
 	expect(t, dir, Before+"/db", "old")
 	restore("second", false)
 	expect(t, dir, Before+"/db", "first, again")
-	if err := Put(dir, false); err == nil {
+	if err := PutRestoredData(dir, false); err == nil {
 		t.Error("data are replaced by nothing")
 	}
 	expect(t, dir, Data+"/db", "second")

@@ -27,32 +27,32 @@ const (
 	headerTimeout = 30 * time.Second
 )
 
-// Client asks one member.
-type Client struct {
+// MemberClient asks one member.
+type MemberClient struct {
 	address string
 	http    *http.Client
 }
 
-// NewClient returns a client for the member at an address, HOST:PORT, that is
+// NewMemberClient returns a client for the member at an address, HOST:PORT, that is
 // reached by dial. The configuration says what certificate the member has to
 // have, and which one the client has.
-func NewClient(address string, dial func(context.Context) (net.Conn, error), config *tls.Config) *Client {
+func NewMemberClient(address string, dial func(context.Context) (net.Conn, error), config *tls.Config) *MemberClient {
 	transport := &http.Transport{
 		TLSClientConfig:       config,
 		ResponseHeaderTimeout: headerTimeout,
 		DialContext:           func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 	}
-	return &Client{address: address, http: &http.Client{Transport: transport}}
+	return &MemberClient{address: address, http: &http.Client{Transport: transport}}
 }
 
 // Close ends connections that are not in use.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *MemberClient) Close() { c.http.CloseIdleConnections() }
 
-// Revision returns the revision of the last change. The member answers once it
+// CurrentRevision returns the revision of the last change. The member answers once it
 // has all changes that a majority has, so that its snapshot has them, too.
-func (c *Client) Revision(ctx context.Context) (int64, error) {
+func (c *MemberClient) CurrentRevision(ctx context.Context) (int64, error) {
 	// Of the key before all others; which one does not matter.
-	body, err := c.post(ctx, "/v3/kv/range", `{"key":"AA==","count_only":true}`)
+	body, err := c.postRequest(ctx, "/v3/kv/range", `{"key":"AA==","count_only":true}`)
 	if err != nil {
 		return 0, err
 	}
@@ -68,8 +68,8 @@ func (c *Client) Revision(ctx context.Context) (int64, error) {
 	return answer.Header.Revision, nil
 }
 
-// post sends a request and returns the answer, for the caller to close.
-func (c *Client) post(ctx context.Context, path, question string) (io.ReadCloser, error) {
+// postRequest sends a request and returns the answer, for the caller to close.
+func (c *MemberClient) postRequest(ctx context.Context, path, question string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+c.address+path, strings.NewReader(question))
 	if err != nil {
 		return nil, fmt.Errorf("asking etcd: %w", err)

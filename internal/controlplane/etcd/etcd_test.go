@@ -29,7 +29,7 @@ func dialing(address string) func(context.Context) (net.Conn, error) {
 }
 
 // clientFor returns a client with a certificate that the signer has made.
-func clientFor(t *testing.T, address string, authority, signer *certs.Pair) *Client {
+func clientFor(t *testing.T, address string, authority, signer *certs.CertificatePair) *MemberClient {
 	t.Helper()
 	leaf, err := certs.NewLeaf(signer, certs.Leaf{User: "backup", Lifetime: time.Minute}, time.Now())
 	if err != nil {
@@ -41,23 +41,23 @@ func clientFor(t *testing.T, address string, authority, signer *certs.Pair) *Cli
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.Certificate)
-	c := NewClient("localhost", dialing(address), &tls.Config{ServerName: "localhost", RootCAs: roots, Certificates: []tls.Certificate{certificate}})
+	c := NewMemberClient("localhost", dialing(address), &tls.Config{ServerName: "localhost", RootCAs: roots, Certificates: []tls.Certificate{certificate}})
 	t.Cleanup(c.Close)
 	return c
 }
 
 // put stores a value, and returns the revision of the change.
-func put(t *testing.T, c *Client, key string, value []byte) int64 {
+func put(t *testing.T, c *MemberClient, key string, value []byte) int64 {
 	t.Helper()
 	encode := base64.StdEncoding.EncodeToString
-	body, err := c.post(t.Context(), "/v3/kv/put", fmt.Sprintf(`{"key":%q,"value":%q}`, encode([]byte(key)), encode(value)))
+	body, err := c.postRequest(t.Context(), "/v3/kv/put", fmt.Sprintf(`{"key":%q,"value":%q}`, encode([]byte(key)), encode(value)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := body.Close(); err != nil {
 		t.Fatal(err)
 	}
-	revision, err := c.Revision(t.Context())
+	revision, err := c.CurrentRevision(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestASnapshotHasWhatIsStored(t *testing.T) {
 	if second := put(t, c, "second", random); second != first+1 {
 		t.Errorf("after revision %d comes %d", first, second)
 	}
-	snapshot, err := c.Snapshot(t.Context())
+	snapshot, err := c.OpenSnapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,10 +100,10 @@ func TestEtcdTakesNoCertificateOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := clientFor(t, address, authority, stranger).Revision(t.Context()); err == nil {
+	if _, err := clientFor(t, address, authority, stranger).CurrentRevision(t.Context()); err == nil {
 		t.Error("a client of another authority got an answer")
 	}
-	if _, err := clientFor(t, address, stranger, authority).Revision(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := clientFor(t, address, stranger, authority).CurrentRevision(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("an etcd of another authority was asked: %v", err)
 	}
 }
@@ -139,7 +139,7 @@ func TestASnapshotThatIsNotWholeIsAnError(t *testing.T) {
 				_, _ = io.WriteString(w, c.answer) // the client notices
 			}))
 			defer server.Close()
-			asking := NewClient("example.com", dialing(server.Listener.Addr().String()), server.Client().Transport.(*http.Transport).TLSClientConfig)
+			asking := NewMemberClient("example.com", dialing(server.Listener.Addr().String()), server.Client().Transport.(*http.Transport).TLSClientConfig)
 			defer asking.Close()
 			content, err := copied(t, asking)
 			switch {
@@ -152,9 +152,9 @@ func TestASnapshotThatIsNotWholeIsAnError(t *testing.T) {
 	}
 }
 
-func copied(t *testing.T, c *Client) ([]byte, error) {
+func copied(t *testing.T, c *MemberClient) ([]byte, error) {
 	t.Helper()
-	snapshot, err := c.Snapshot(t.Context())
+	snapshot, err := c.OpenSnapshot(t.Context())
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,8 @@ type Snapshot struct {
 	trailer []byte
 }
 
-// message is one of those that a snapshot comes in.
-type message struct {
+// snapshotMessage is one of those that a snapshot comes in.
+type snapshotMessage struct {
 	Result struct {
 		RemainingBytes int64  `json:"remaining_bytes,string"`
 		Blob           []byte `json:"blob"`
@@ -42,14 +42,14 @@ type message struct {
 	} `json:"error"`
 }
 
-// Snapshot begins to copy what the member stores. It ends with the context.
-func (c *Client) Snapshot(ctx context.Context) (*Snapshot, error) {
-	body, err := c.post(ctx, "/v3/maintenance/snapshot", "{}")
+// OpenSnapshot begins to copy what the member stores. It ends with the context.
+func (c *MemberClient) OpenSnapshot(ctx context.Context) (*Snapshot, error) {
+	body, err := c.postRequest(ctx, "/v3/maintenance/snapshot", "{}")
 	if err != nil {
 		return nil, err
 	}
 	s := &Snapshot{body: body, messages: json.NewDecoder(body), sum: sha256.New()}
-	remaining, err := s.next()
+	remaining, err := s.nextMessage()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("beginning a snapshot of etcd: %w", err), body.Close())
 	}
@@ -57,9 +57,9 @@ func (c *Client) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return s, nil
 }
 
-// next reads the next message, and returns how much of the database follows it.
-func (s *Snapshot) next() (int64, error) {
-	m := message{}
+// nextMessage reads the next message, and returns how much of the database follows it.
+func (s *Snapshot) nextMessage() (int64, error) {
+	m := snapshotMessage{}
 	if err := s.messages.Decode(&m); err != nil {
 		return 0, err
 	}
@@ -73,10 +73,10 @@ func (s *Snapshot) next() (int64, error) {
 // Read is that of an io.Reader.
 func (s *Snapshot) Read(p []byte) (int, error) {
 	for len(s.pending) == 0 {
-		_, err := s.next()
+		_, err := s.nextMessage()
 		switch {
 		case errors.Is(err, io.EOF):
-			return 0, s.end()
+			return 0, s.verifyEnd()
 		case err != nil:
 			return 0, fmt.Errorf("copying a snapshot of etcd, of which %d of %d bytes have come: %w", s.read, s.Size, err)
 		}
@@ -92,8 +92,8 @@ func (s *Snapshot) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// end tells whether all has come.
-func (s *Snapshot) end() error {
+// verifyEnd reports whether all has come.
+func (s *Snapshot) verifyEnd() error {
 	switch {
 	case s.read != s.Size:
 		return fmt.Errorf("copying a snapshot of etcd: it ended after %d of %d bytes", s.read, s.Size)

@@ -9,7 +9,7 @@
 // Range that the restored hub will never use, and an agent that has a record of
 // such a version knows that nobody deleted the object: the hub forgot it.
 //
-// The Range is published in an annotation of each ManagedCluster, before agents
+// The VersionRange is published in an annotation of each ManagedCluster, before agents
 // can reach the hub, and of the ManagedClusterSet global: the hub gives it to
 // clusters that it accepts afterwards, as it may have forgotten clusters, too. Whoever
 // removes the annotation confirms that what the hub forgot may go.
@@ -31,56 +31,56 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
-// Range are the versions that a hub forgot: those after the snapshot that it was
+// VersionRange are the versions that a hub forgot: those after the snapshot that it was
 // restored from, up to the last that could have been given before.
-type Range struct {
+type VersionRange struct {
 	// After is the revision of the snapshot, and Until that with which the restored
 	// hub went on: versions v with After < v <= Until were forgotten.
 	After, Until int64
 }
 
-// New returns the range of a restore.
-func New(after, until int64) (Range, error) {
+// NewVersionRange returns the range of a restore.
+func NewVersionRange(after, until int64) (VersionRange, error) {
 	if after < 0 || until <= after {
-		return Range{}, fmt.Errorf("the revisions %d and %d are no range: the second has to be greater than the first, and neither less than 0", after, until)
+		return VersionRange{}, fmt.Errorf("the revisions %d and %d are no range: the second has to be greater than the first, and neither less than 0", after, until)
 	}
-	return Range{After: after, Until: until}, nil
+	return VersionRange{After: after, Until: until}, nil
 }
 
 var errForm = errors.New("it has to be two revisions of etcd with a hyphen between, such as 1200-1000001200: " +
 	"that of the snapshot, and that with which the restored hub went on")
 
-// Parse reads what String wrote.
-func Parse(text string) (Range, error) {
+// ParseVersionRange reads what String wrote.
+func ParseVersionRange(text string) (VersionRange, error) {
 	first, second, ok := strings.Cut(text, "-")
 	after, err := strconv.ParseInt(first, 10, 64)
 	if !ok || err != nil {
-		return Range{}, fmt.Errorf("%q is no range of versions: %w", text, errForm)
+		return VersionRange{}, fmt.Errorf("%q is no range of versions: %w", text, errForm)
 	}
 	until, err := strconv.ParseInt(second, 10, 64)
 	if err != nil {
-		return Range{}, fmt.Errorf("%q is no range of versions: %w", text, errForm)
+		return VersionRange{}, fmt.Errorf("%q is no range of versions: %w", text, errForm)
 	}
-	return New(after, until)
+	return NewVersionRange(after, until)
 }
 
 // String returns the range as it is published.
-func (r Range) String() string { return fmt.Sprintf("%d-%d", r.After, r.Until) }
+func (r VersionRange) String() string { return fmt.Sprintf("%d-%d", r.After, r.Until) }
 
-// Contains tells whether the hub may have forgotten what had this
+// MayHaveForgotten reports whether the hub may have forgotten what had this
 // resourceVersion. It may have if the version is not known or no number.
-func (r Range) Contains(resourceVersion string) bool {
+func (r VersionRange) MayHaveForgotten(resourceVersion string) bool {
 	version, err := strconv.ParseInt(resourceVersion, 10, 64)
 	return err != nil || r.After < version && version <= r.Until
 }
 
-// Of returns the range that is published on an object, nil if there is none.
-func Of(object metav1.Object) (*Range, error) {
+// RangeOf returns the range that is published on an object, nil if there is none.
+func RangeOf(object metav1.Object) (*VersionRange, error) {
 	text, published := object.GetAnnotations()[fleetv1alpha1.AnnotationRestored]
 	if !published {
 		return nil, nil //nolint:nilnil // documented
 	}
-	r, err := Parse(text)
+	r, err := ParseVersionRange(text)
 	if err != nil {
 		return nil, fmt.Errorf("reading the annotation %s: %w", fleetv1alpha1.AnnotationRestored, err)
 	}

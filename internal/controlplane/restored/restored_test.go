@@ -13,7 +13,7 @@ import (
 )
 
 func TestARangeContainsWhatWasWrittenAfterTheSnapshot(t *testing.T) {
-	r, err := New(1200, 5200)
+	r, err := NewVersionRange(1200, 5200)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestARangeContainsWhatWasWrittenAfterTheSnapshot(t *testing.T) {
 		"1": false, "1200": false, "1201": true, "5200": true, "5201": false, "99999999999": false,
 		"": true, "abc": true, // nobody knows
 	} {
-		if got := r.Contains(version); got != want {
+		if got := r.MayHaveForgotten(version); got != want {
 			t.Errorf("%s contains %q: %t, want %t", r, version, got, want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 		"5-5":      "has to be greater",
 		"1200-100": "has to be greater",
 	} {
-		r, err := Parse(text)
+		r, err := ParseVersionRange(text)
 		switch {
 		case wrong == "" && (err != nil || r.String() != text):
 			t.Errorf("%q: got %s, %v", text, r, err)
@@ -51,15 +51,15 @@ func TestParse(t *testing.T) {
 
 func TestOf(t *testing.T) {
 	object := &metav1.ObjectMeta{}
-	if r, err := Of(object); r != nil || err != nil {
+	if r, err := RangeOf(object); r != nil || err != nil {
 		t.Errorf("nothing is published: got %v, %v", r, err)
 	}
 	metav1.SetMetaDataAnnotation(object, fleetv1alpha1.AnnotationRestored, "5-6")
-	if r, err := Of(object); err != nil || *r != (Range{After: 5, Until: 6}) {
+	if r, err := RangeOf(object); err != nil || *r != (VersionRange{After: 5, Until: 6}) {
 		t.Errorf("a range is published: got %v, %v", r, err)
 	}
 	metav1.SetMetaDataAnnotation(object, fleetv1alpha1.AnnotationRestored, "yesterday")
-	if _, err := Of(object); err == nil || !strings.Contains(err.Error(), fleetv1alpha1.AnnotationRestored) {
+	if _, err := RangeOf(object); err == nil || !strings.Contains(err.Error(), fleetv1alpha1.AnnotationRestored) {
 		t.Errorf("something else is published: got error %v, want one that names the annotation", err)
 	}
 }

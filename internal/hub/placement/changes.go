@@ -33,27 +33,27 @@ const (
 // has not found out yet which of them can care. A cluster that changes again before its turn has
 // one change: whatever a member does, the others have their turn in between.
 type tenant struct {
-	requests map[types.NamespacedName]*tracked // which do not change
-	readers  map[types.NamespacedName]*tracked // those of them with expressions
-	waiting  map[string]*change
+	requests map[types.NamespacedName]*trackedPlacement // which do not change
+	readers  map[types.NamespacedName]*trackedPlacement // those of them with expressions
+	waiting  map[string]*clusterChange
 	turns    []string // clusters that wait, the first comes next
 	// lost says that so many changed that they were forgotten.
 	lost bool
 	// waits says that it is in the line, or that it is its turn.
 	waits bool
 	// asked is the change of which some Placements have not been asked yet.
-	asked *change
+	asked *clusterChange
 }
 
 func newTenant() *tenant {
-	return &tenant{requests: map[types.NamespacedName]*tracked{}, readers: map[types.NamespacedName]*tracked{}, waiting: map[string]*change{}}
+	return &tenant{requests: map[types.NamespacedName]*trackedPlacement{}, readers: map[types.NamespacedName]*trackedPlacement{}, waiting: map[string]*clusterChange{}}
 }
 
-// change is what has become of a cluster, as the Placements of a namespace are asked about it.
-type change struct {
+// clusterChange is what has become of a cluster, as the Placements of a namespace are asked about it.
+type clusterChange struct {
 	name string
 	// sightings are the states before, the oldest first.
-	sightings []sighting
+	sightings []clusterSighting
 	after     *view.Cluster // nil for none
 	// loud says that it is more than a sign of life.
 	loud bool
@@ -64,21 +64,21 @@ type change struct {
 	lost bool
 
 	namespace string
-	asked     map[types.NamespacedName]*tracked
+	asked     map[types.NamespacedName]*trackedPlacement
 }
 
-// sighting is the state of a cluster in snapshots, up to the one with a number.
-type sighting struct {
+// clusterSighting is the state of a cluster in snapshots, up to the one with a number.
+type clusterSighting struct {
 	cluster *view.Cluster // nil for none
 	until   uint64
 }
 
 // note notes for all who may care that a cluster is not any more what it was in the last snapshot.
-func (m *model) note(name string, before *view.Cluster, loud bool) {
+func (m *fleetModel) note(name string, before *view.Cluster, loud bool) {
 	most := min(changesMax, max(changesMin, changesSum/max(1, len(m.tenants))))
 	for namespace, of := range m.tenants {
 		if loud || len(of.readers) > 0 {
-			of.note(name, sighting{before, m.snapshots}, loud, most)
+			of.note(name, clusterSighting{before, m.snapshots}, loud, most)
 			if !of.waits {
 				of.waits = true
 				m.turns.Come(namespace)
@@ -92,7 +92,7 @@ func (m *model) note(name string, before *view.Cluster, loud bool) {
 }
 
 // note notes a change of one of so many clusters at most.
-func (t *tenant) note(name string, before sighting, loud bool, most int) {
+func (t *tenant) note(name string, before clusterSighting, loud bool, most int) {
 	if t.lost {
 		return
 	}
@@ -104,7 +104,7 @@ func (t *tenant) note(name string, before sighting, loud bool, most int) {
 			t.turns = nil
 			return
 		}
-		noted = &change{name: name}
+		noted = &clusterChange{name: name}
 		t.waiting[name] = noted
 		t.turns = append(t.turns, name)
 	}
@@ -118,15 +118,15 @@ func (t *tenant) note(name string, before sighting, loud bool, most int) {
 	}
 }
 
-// next takes the change whose turn it is, with the Placements to ask. Who takes it calls
+// nextChange takes the change whose turn it is, with the Placements to ask. Who takes it calls
 // asked. It is false if there is none.
-func (m *model) next() (next change, there bool) {
+func (m *fleetModel) nextChange() (next clusterChange, there bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for {
 		namespace, waits := m.turns.Begin()
 		if !waits {
-			return change{}, false
+			return clusterChange{}, false
 		}
 		if next, there := m.tenants[namespace].next(); there {
 			next.namespace = namespace
@@ -142,7 +142,7 @@ func (m *model) next() (next change, there bool) {
 }
 
 // leave takes a namespace that has nothing left to ask about out of the line.
-func (m *model) leave(namespace string) {
+func (m *fleetModel) leave(namespace string) {
 	of := m.tenants[namespace]
 	of.waits = false
 	if len(of.requests) == 0 {
@@ -150,7 +150,7 @@ func (m *model) leave(namespace string) {
 	}
 }
 
-func (t *tenant) next() (change, bool) {
+func (t *tenant) next() (clusterChange, bool) {
 	switch {
 	case t.asked != nil:
 		next := *t.asked
@@ -158,9 +158,9 @@ func (t *tenant) next() (change, bool) {
 		return next, true
 	case t.lost:
 		t.lost = false
-		return change{lost: true, asked: maps.Clone(t.requests)}, true
+		return clusterChange{lost: true, asked: maps.Clone(t.requests)}, true
 	case len(t.turns) == 0:
-		return change{}, false
+		return clusterChange{}, false
 	}
 	next := t.waiting[t.turns[0]]
 	t.turns = t.turns[1:]
@@ -174,7 +174,7 @@ func (t *tenant) next() (change, bool) {
 }
 
 // asked notes how long the Placements of a change were asked, of which some may be left.
-func (m *model) asked(c change, took time.Duration) {
+func (m *fleetModel) asked(c clusterChange, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := m.tenants[c.namespace]
@@ -191,26 +191,26 @@ func (m *model) asked(c change, took time.Duration) {
 // ask asks one of the Placements whether it can care, and takes it off those to ask. It runs
 // expressions of users, and the model is not locked then: a Placement that is tracked in
 // between looks at the fleet later, and sees the change.
-func (c *change) ask(now time.Time) (key types.NamespacedName, cares bool) {
+func (c *clusterChange) ask(now time.Time) (key types.NamespacedName, cares bool) {
 	for key, t := range c.asked {
 		delete(c.asked, key)
-		return key, c.affects(t, now)
+		return key, c.affectsPlacement(t, now)
 	}
 	return types.NamespacedName{}, false
 }
 
-// affects compares with the state that a Placement has seen.
-func (c change) affects(t *tracked, now time.Time) bool {
+// affectsPlacement compares with the state that a Placement has seen.
+func (c clusterChange) affectsPlacement(t *trackedPlacement, now time.Time) bool {
 	if c.lost || t.deciding && len(c.sightings) > 1 || c.forgotten > 0 && t.seen <= c.forgotten {
 		return true // which one it has seen is not known
 	}
-	at := slices.IndexFunc(c.sightings, func(s sighting) bool { return t.seen <= s.until })
-	return at >= 0 && t.cares(c.sightings[at].cluster, c.after, c.name, now) // or else it has seen how it is now
+	at := slices.IndexFunc(c.sightings, func(s clusterSighting) bool { return t.seen <= s.until })
+	return at >= 0 && t.affectedByChange(c.sightings[at].cluster, c.after, c.name, now) // or else it has seen how it is now
 }
 
 // enqueueAffected is a source of the controller. It takes one change after another, so
 // that the events of all clusters need not wait until all Placements were asked.
-func (c *Controller) enqueueAffected(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (c *SchedulingController) enqueueAffected(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	go func() {
 		for ctx.Err() == nil {
 			if c.enqueueOfOneTurn(q) {
@@ -227,8 +227,8 @@ func (c *Controller) enqueueAffected(ctx context.Context, q workqueue.TypedRateL
 
 // enqueueOfOneTurn asks Placements of one namespace about a change, for as long as its turn is,
 // and enqueues each that can care at once. It is false if there is none to ask.
-func (c *Controller) enqueueOfOneTurn(q workqueue.TypedRateLimitingInterface[reconcile.Request]) bool {
-	next, there := c.model.next()
+func (c *SchedulingController) enqueueOfOneTurn(q workqueue.TypedRateLimitingInterface[reconcile.Request]) bool {
+	next, there := c.model.nextChange()
 	if !there {
 		return false
 	}

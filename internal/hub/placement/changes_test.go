@@ -38,13 +38,13 @@ func (q *counting) Add(reconcile.Request) { q.added++ }
 // cluster come. Each of them has one turn.
 func TestAFloodOfClaimsIsOneChange(t *testing.T) {
 	const placements, updates = 100, 1000
-	c := New(nil, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), events.Discard())
+	c := NewSchedulingController(nil, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), events.NewDiscardRecorder())
 	for i := range placements {
 		var p clusterv1beta1.ClusterPredicate
 		p.RequiredClusterSelector.ClaimSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "turn", Operator: metav1.LabelSelectorOpExists}}
 		track(t, c.model, fmt.Sprint(i), p)
 	}
-	handler, q := feed(c.cluster), &counting{}
+	handler, q := newModelHandler(c.observeCluster), &counting{}
 	for i := range updates {
 		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "flood"}}
 		if i%2 == 0 {
@@ -57,14 +57,14 @@ func TestAFloodOfClaimsIsOneChange(t *testing.T) {
 		t.Errorf("events of a cluster have enqueued %d Placements before it was its turn", q.added)
 	}
 	for _, want := range []string{"flood", "other"} {
-		next, there := c.model.next()
+		next, there := c.model.nextChange()
 		if !there || next.name != want {
 			t.Fatalf("it is the turn of %q, want %q", next.name, want)
 		}
 		next.asked = nil
 		c.model.asked(next, 0)
 	}
-	if next, there := c.model.next(); there {
+	if next, there := c.model.nextChange(); there {
 		t.Errorf("%q has another turn", next.name)
 	}
 }
@@ -96,14 +96,14 @@ func (q *enqueued) Add(request reconcile.Request) {
 // namespace ask about for long, and one of another namespace.
 func TestANamespaceOfSlowPlacementsHasItsTurnsOnly(t *testing.T) {
 	const slow = 100
-	c := New(nil, &ticking{}, events.Discard())
+	c := NewSchedulingController(nil, &ticking{}, events.NewDiscardRecorder())
 	_, seen := c.model.snapshot()
 	add := func(namespace, name string) {
-		request, problems := placement.Compile(&clusterv1beta1.Placement{}, []scheduler.Set{{Name: "all", Clusters: labels.Everything()}})
+		request, problems := placement.CompilePlacement(&clusterv1beta1.Placement{}, []scheduler.ClusterSet{{Name: "all", Clusters: labels.Everything()}})
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
-		c.model.track(types.NamespacedName{Namespace: namespace, Name: name}, tracked{request: request, seen: seen})
+		c.model.trackPlacement(types.NamespacedName{Namespace: namespace, Name: name}, trackedPlacement{request: request, seen: seen})
 	}
 	for i := range slow {
 		add("shop", fmt.Sprint(i))
@@ -132,7 +132,7 @@ func TestANamespaceOfSlowPlacementsHasItsTurnsOnly(t *testing.T) {
 // TestWhoIsToldOfTooMuchLooksAtAll has more clusters change than a namespace is asked about one
 // after the other.
 func TestWhoIsToldOfTooMuchLooksAtAll(t *testing.T) {
-	m := newModel()
+	m := newFleetModel()
 	key := types.NamespacedName{Namespace: "apps", Name: "p"}
 	var p clusterv1beta1.ClusterPredicate
 	p.RequiredClusterSelector.LabelSelector.MatchLabels = map[string]string{"tier": "gold"}
@@ -154,13 +154,13 @@ func TestWhoIsToldOfTooMuchLooksAtAll(t *testing.T) {
 // TestManyNamespacesKeepFewChanges has all clusters of a fleet change at once on a hub with many namespaces.
 func TestManyNamespacesKeepFewChanges(t *testing.T) {
 	const namespaces, clusters = 2000, changesMax
-	m := newModel()
-	request, problems := placement.Compile(&clusterv1beta1.Placement{}, []scheduler.Set{{Name: "all", Clusters: labels.Everything()}})
+	m := newFleetModel()
+	request, problems := placement.CompilePlacement(&clusterv1beta1.Placement{}, []scheduler.ClusterSet{{Name: "all", Clusters: labels.Everything()}})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	for n := range namespaces {
-		m.track(types.NamespacedName{Namespace: fmt.Sprint(n), Name: "p"}, tracked{request: request})
+		m.trackPlacement(types.NamespacedName{Namespace: fmt.Sprint(n), Name: "p"}, trackedPlacement{request: request})
 	}
 	for n := range clusters {
 		m.setCluster(view.Cluster{Name: fmt.Sprint(n), Accepted: true})
@@ -199,7 +199,7 @@ func TestPlacementsAreComparedWithWhatTheyHaveSeen(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, now, key := newModel(), time.Unix(0, 0), types.NamespacedName{Namespace: "apps", Name: "p"}
+			m, now, key := newFleetModel(), time.Unix(0, 0), types.NamespacedName{Namespace: "apps", Name: "p"}
 			var p clusterv1beta1.ClusterPredicate
 			p.RequiredClusterSelector.LabelSelector.MatchLabels = map[string]string{"tier": "gold"}
 			track(t, m, key.Name, p)
@@ -211,7 +211,7 @@ func TestPlacementsAreComparedWithWhatTheyHaveSeen(t *testing.T) {
 					m.changed(now, change)
 				}
 				if _, seen := m.snapshot(); i == tc.by {
-					m.track(key, tracked{request: m.tenants[key.Namespace].requests[key].request, seen: seen})
+					m.trackPlacement(key, trackedPlacement{request: m.tenants[key.Namespace].requests[key].request, seen: seen})
 				}
 			}
 			if got := len(m.changed(now, func() {})); got != tc.want {

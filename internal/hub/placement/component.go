@@ -42,16 +42,16 @@ const (
 	LockName = "placement-controller-lock"
 )
 
-// NewScheme returns the kinds that the controller works with.
-func NewScheme() (*runtime.Scheme, error) {
+// NewPlacementScheme returns the kinds that the controller works with.
+func NewPlacementScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(
 		authorizationv1.AddToScheme(scheme), clusterv1.AddToScheme(scheme), clusterv1alpha1.AddToScheme(scheme), clusterv1beta1.AddToScheme(scheme), clusterv1beta2.AddToScheme(scheme))
 }
 
-// CacheOptions keeps no object's managed fields, and of clusters and what their add-ons
+// NewPlacementCacheOptions keeps no object's managed fields, and of clusters and what their add-ons
 // think of them what the scheduler and expressions read.
-func CacheOptions() cache.Options {
+func NewPlacementCacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
@@ -61,36 +61,36 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// Watched are kinds that a replica that leads has to have in its cache to be ready.
-func Watched() []client.Object {
+// WatchedPlacementKinds are kinds that a replica that leads has to have in its cache to be ready.
+func WatchedPlacementKinds() []client.Object {
 	return []client.Object{
 		&clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{}, &clusterv1.ManagedCluster{},
 		&clusterv1beta2.ManagedClusterSet{}, &clusterv1beta2.ManagedClusterSetBinding{}, &clusterv1alpha1.AddOnPlacementScore{},
 	}
 }
 
-// Options are what the controller is set up with.
-type Options struct {
+// SetupOptions are what the controller is set up with.
+type SetupOptions struct {
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
 	// Metrics is where the metrics are registered. Nil means nowhere.
 	Metrics prometheus.Registerer
 }
 
-// Setup adds the controller to the manager.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+// SetupPlacementController adds the controller to the manager.
+func SetupPlacementController(ctx context.Context, mgr ctrl.Manager, o SetupOptions) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	held, err := rights.Review(ctx, mgr.GetClient())
+	held, err := rights.ReviewRights(ctx, mgr.GetClient())
 	if err != nil {
 		return err
 	}
-	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := IndexDecisions(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	c := New(mgr.GetClient(), o.Clock, events.Allowed(mgr.GetEventRecorder(ComponentName), held).Logged(mgr.GetLogger()))
-	if err := metrics.Register(o.Metrics, c.Collectors()...); err != nil {
+	c := NewSchedulingController(mgr.GetClient(), o.Clock, events.NewAllowedRecorder(mgr.GetEventRecorder(ComponentName), held).WithLogger(mgr.GetLogger()))
+	if err := metrics.RegisterCollectors(o.Metrics, c.MetricCollectors()...); err != nil {
 		return err
 	}
 	return c.SetupWithManager(mgr)
@@ -98,8 +98,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 // SelfConflicts says that Placements tell what is written without end of them and their
 // decisions.
-func SelfConflicts(mgr ctrl.Manager) []selfconflict.Reported {
-	of := func(ctx context.Context, written selfconflict.Object) ([]types.NamespacedName, error) {
+func SelfConflicts(mgr ctrl.Manager) []selfconflict.ReportedKind {
+	of := func(ctx context.Context, written selfconflict.WrittenObject) ([]types.NamespacedName, error) {
 		key := types.NamespacedName{Namespace: written.Namespace, Name: written.Name}
 		switch written.Resource {
 		case "placements":
@@ -113,5 +113,5 @@ func SelfConflicts(mgr ctrl.Manager) []selfconflict.Reported {
 		}
 		return nil, nil
 	}
-	return []selfconflict.Reported{selfconflict.On(&clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) []metav1.Condition { return p.Status.Conditions }, of)}
+	return []selfconflict.ReportedKind{selfconflict.ReportOnKind(&clusterv1beta1.Placement{}, func(p *clusterv1beta1.Placement) []metav1.Condition { return p.Status.Conditions }, of)}
 }

@@ -35,12 +35,12 @@ import (
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placements/finalizers,verbs=update
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Controller chooses clusters for Placements.
-type Controller struct {
+// SchedulingController chooses clusters for Placements.
+type SchedulingController struct {
 	client   client.Client
 	clock    clock.PassiveClock
 	events   *events.Recorder
-	model    *model
+	model    *fleetModel
 	meter    *meter
 	arrivals *arrivals
 
@@ -48,122 +48,124 @@ type Controller struct {
 	pace         *pace.Pace // of the PlacementDecisions of namespaces
 }
 
-// New returns the controller.
-func New(c client.Client, clk clock.PassiveClock, recorder *events.Recorder) *Controller {
-	return &Controller{
+// NewSchedulingController returns the controller.
+func NewSchedulingController(c client.Client, clk clock.PassiveClock, recorder *events.Recorder) *SchedulingController {
+	return &SchedulingController{
 		client: c, clock: clk, events: recorder,
-		model: newModel(), meter: newMeter(clk), arrivals: newArrivals(clk), expectations: newExpectations(clk),
+		model: newFleetModel(), meter: newMeter(clk), arrivals: newArrivals(clk), expectations: newExpectations(clk),
 		pace: pace.New(writesOfNamespace, writesInASecond),
 	}
 }
 
-// Collectors are its metrics.
-func (c *Controller) Collectors() []prometheus.Collector { return c.meter.collectors() }
+// MetricCollectors are its metrics.
+func (c *SchedulingController) MetricCollectors() []prometheus.Collector {
+	return c.meter.metricCollectors()
+}
 
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "placement" }
+// ControllerName is the name of the controller in logs and metrics.
+func (c *SchedulingController) ControllerName() string { return "placement" }
 
 // Reconcile chooses clusters for one Placement, writes its PlacementDecisions,
 // and then its status.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	since := c.arrivals.begin(req)
+func (c *SchedulingController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	since := c.arrivals.takeArrival(req)
 	p := &clusterv1beta1.Placement{}
 	if err := c.client.Get(ctx, req.NamespacedName, p); err != nil {
-		c.forget(req)
+		c.forgetPlacement(req)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !p.DeletionTimestamp.IsZero() || p.Annotations[clusterv1beta1.AnnotationSchedulingDisable] == "true" {
-		c.forget(req)
+		c.forgetPlacement(req)
 		return ctrl.Result{}, nil
 	}
-	decisions, err := c.decisions(ctx, p)
+	decisions, err := c.listDecisions(ctx, p)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if decisions.behind {
 		return ctrl.Result{RequeueAfter: conflict.Retry}, nil
 	}
-	bound, err := c.bound(ctx, p.Namespace)
+	bound, err := c.listBoundSets(ctx, p.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	request, problems := placement.Compile(p, bound)
+	request, problems := placement.CompilePlacement(p, bound)
 	if len(problems) > 0 {
-		c.forget(req)
-		return ctrl.Result{}, c.reject(ctx, p, problems)
+		c.forgetPlacement(req)
+		return ctrl.Result{}, c.reportMisconfigured(ctx, p, problems)
 	}
 	now := c.clock.Now()
-	result, groups := c.choose(req.NamespacedName, request, listed(decisions.slices), now)
+	result, groups := c.selectClusters(req.NamespacedName, request, listedClusters(decisions.slices), now)
 	if result.Exhausted { // who has been chosen stays, as it is not known whether that is wrong
-		c.arrivals.end(req)
-		return ctrl.Result{}, c.reject(ctx, p, field.ErrorList{result.Problem})
+		c.arrivals.finishArrival(req)
+		return ctrl.Result{}, c.reportMisconfigured(ctx, p, field.ErrorList{result.Problem})
 	}
-	wanted, again := arrange(p, request, chosen{groups, result}, decisions, now)
-	done := plan(decisions.slices, wanted)
+	wanted, again := arrangeSlices(p, request, chosenGroups{groups, result}, decisions, now)
+	done := planDecisionWrites(decisions.slices, wanted)
 	if wait := c.pace.Take(p.Namespace, done.number(), now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil // those of others do not wait
 	}
 	began := c.clock.Now()
-	if err := c.write(ctx, p, decisions, done); err != nil {
+	if err := c.writeDecisions(ctx, p, decisions, done); err != nil {
 		return ctrl.Result{}, err
 	}
-	c.meter.wrote(done, began, since)
-	c.tell(p, decisions.slices, wanted, done)
-	if err := c.report(ctx, p, request, outcome{result, wanted, done, now}); err != nil {
+	c.meter.observeBinding(done, began, since)
+	c.recordDecisionEvent(p, decisions.slices, wanted, done)
+	if err := c.writePlacementStatus(ctx, p, request, schedulingOutcome{result, wanted, done, now}); err != nil {
 		return ctrl.Result{}, err
 	}
-	c.arrivals.end(req)
-	return ctrl.Result{RequeueAfter: until(first(result.After, again), now)}, nil
+	c.arrivals.finishArrival(req)
+	return ctrl.Result{RequeueAfter: durationUntil(earlierTime(result.After, again), now)}, nil
 }
 
-// choose chooses clusters for a Placement that has some, and divides them into
+// selectClusters chooses clusters for a Placement that has some, and divides them into
 // groups.
-func (c *Controller) choose(key types.NamespacedName, request placement.Request, has []string, now time.Time) (scheduler.Result, []scheduler.Group) {
+func (c *SchedulingController) selectClusters(key types.NamespacedName, request placement.CompiledRequest, has []string, now time.Time) (scheduler.ScheduleResult, []scheduler.DecisionGroup) {
 	slices.Sort(has)
 	// It is tracked before the fleet is looked at, or what changes in between is missed.
-	c.model.track(key, tracked{request: request, targets: has, deciding: true})
+	c.model.trackPlacement(key, trackedPlacement{request: request, targets: has, deciding: true})
 	fleet, seen := c.model.snapshot()
-	observer, end := c.meter.evaluation()
-	result := scheduler.Schedule(fleet, request.Observed(observer), has, now)
+	observer, end := c.meter.beginEvaluation()
+	result := scheduler.ScheduleClusters(fleet, request.WithObserver(observer), has, now)
 	end()
-	after := tracked{request: request, seen: seen, targets: result.Targets, wanting: len(result.Targets) == 0 || result.Missing() > 0}
+	after := trackedPlacement{request: request, seen: seen, targets: result.Targets, wanting: len(result.Targets) == 0 || result.MissingCount() > 0}
 	if result.Exhausted { // what it has stays, until a change of the fleet that may help
 		after.targets = has
 		after.wanting = true
 	}
-	c.model.track(key, after)
-	return result, request.Grouping.Divide(fleet, result.Targets)
+	c.model.trackPlacement(key, after)
+	return result, request.Grouping.DivideTargets(fleet, result.Targets)
 }
 
-// forget drops a Placement that no cluster is chosen for any more.
-func (c *Controller) forget(req ctrl.Request) {
-	c.model.forget(req.NamespacedName)
-	c.arrivals.end(req)
-	c.expectations.forget(req.NamespacedName)
+// forgetPlacement drops a Placement that no cluster is chosen for any more.
+func (c *SchedulingController) forgetPlacement(req ctrl.Request) {
+	c.model.untrackPlacement(req.NamespacedName)
+	c.arrivals.finishArrival(req)
+	c.expectations.forgetExpectations(req.NamespacedName)
 }
 
-// first returns the earlier time. The zero time is never.
-func first(a, b time.Time) time.Time {
+// earlierTime returns the earlier time. The zero time is never.
+func earlierTime(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a
 }
 
-func until(then, now time.Time) time.Duration {
+func durationUntil(then, now time.Time) time.Duration {
 	if then.IsZero() {
 		return 0
 	}
 	return max(then.Sub(now), time.Millisecond)
 }
 
-// bound returns the sets that are bound to a namespace.
-func (c *Controller) bound(ctx context.Context, namespace string) ([]scheduler.Set, error) {
+// listBoundSets returns the sets that are bound to a namespace.
+func (c *SchedulingController) listBoundSets(ctx context.Context, namespace string) ([]scheduler.ClusterSet, error) {
 	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
 	if err := c.client.List(ctx, bindings, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the ManagedClusterSetBindings of namespace %q: %w", namespace, err)
 	}
-	var bound []scheduler.Set
+	var bound []scheduler.ClusterSet
 	for i := range bindings.Items {
 		name := bindings.Items[i].Spec.ClusterSet
 		set := &clusterv1beta2.ManagedClusterSet{}
@@ -177,38 +179,38 @@ func (c *Controller) bound(ctx context.Context, namespace string) ([]scheduler.S
 		if err != nil {
 			continue // the set says so
 		}
-		bound = append(bound, scheduler.Set{Name: name, Clusters: selector})
+		bound = append(bound, scheduler.ClusterSet{Name: name, Clusters: selector})
 	}
 	return bound, nil
 }
 
-// reject says what is wrong with the spec. The decisions stay as they are.
-func (c *Controller) reject(ctx context.Context, p *clusterv1beta1.Placement, problems field.ErrorList) error {
+// reportMisconfigured says what is wrong with the spec. The decisions stay as they are.
+func (c *SchedulingController) reportMisconfigured(ctx context.Context, p *clusterv1beta1.Placement, problems field.ErrorList) error {
 	after := p.DeepCopy()
-	conditions.Set(&after.Status.Conditions, p.Generation, placement.Misconfigured(problems))
-	if err := c.patch(ctx, p, after); err != nil {
+	conditions.SetCondition(&after.Status.Conditions, p.Generation, placement.MisconfiguredCondition(problems))
+	if err := c.patchPlacementStatus(ctx, p, after); err != nil {
 		return err
 	}
 	return reconcile.TerminalError(problems.ToAggregate())
 }
 
-// outcome is what was made of a request.
-type outcome struct {
-	result  scheduler.Result
-	written []slice
-	done    writes
+// schedulingOutcome is what was made of a request.
+type schedulingOutcome struct {
+	result  scheduler.ScheduleResult
+	written []decisionSlice
+	done    decisionWrites
 	at      time.Time
 }
 
-// report writes the status.
-func (c *Controller) report(ctx context.Context, p *clusterv1beta1.Placement, request placement.Request, o outcome) error {
+// writePlacementStatus writes the status.
+func (c *SchedulingController) writePlacementStatus(ctx context.Context, p *clusterv1beta1.Placement, request placement.CompiledRequest, o schedulingOutcome) error {
 	after := p.DeepCopy()
 	after.Status.NumberOfSelectedClusters = int32(min(len(o.result.Targets), maxInt32))
-	after.Status.DecisionGroups = groupsOf(p.Name, o.written)
+	after.Status.DecisionGroups = decisionGroupStatuses(p.Name, o.written)
 	switch {
 	case !request.ByScore:
 		after.Status.LastScoreUpdateTime = nil
-	case !o.done.none() || after.Status.LastScoreUpdateTime == nil:
+	case !o.done.isEmpty() || after.Status.LastScoreUpdateTime == nil:
 		after.Status.LastScoreUpdateTime = new(metav1.NewTime(o.at))
 	}
 	var problems field.ErrorList
@@ -217,25 +219,25 @@ func (c *Controller) report(ctx context.Context, p *clusterv1beta1.Placement, re
 			problems = append(problems, problem)
 		}
 	}
-	for _, condition := range []metav1.Condition{placement.Satisfied(o.result, request.NoSets), placement.Misconfigured(problems)} {
-		conditions.Set(&after.Status.Conditions, p.Generation, condition)
+	for _, condition := range []metav1.Condition{placement.SatisfiedCondition(o.result, request.NoSets), placement.MisconfiguredCondition(problems)} {
+		conditions.SetCondition(&after.Status.Conditions, p.Generation, condition)
 	}
-	return c.patch(ctx, p, after)
+	return c.patchPlacementStatus(ctx, p, after)
 }
 
-// patch writes the status of a Placement, if it is another one than before.
-func (c *Controller) patch(ctx context.Context, before, after *clusterv1beta1.Placement) error {
+// patchPlacementStatus writes the status of a Placement, if it is another one than before.
+func (c *SchedulingController) patchPlacementStatus(ctx context.Context, before, after *clusterv1beta1.Placement) error {
 	if err := conditions.PatchStatus(ctx, c.client, before, after); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if after.ResourceVersion != before.ResourceVersion {
-		c.expectations.wrote(before, after)
+		c.expectations.expectWritten(before, after)
 	}
 	return nil
 }
 
-// groupsOf returns the groups as the status lists them.
-func groupsOf(name string, written []slice) []clusterv1beta1.DecisionGroupStatus {
+// decisionGroupStatuses returns the groups as the status lists them.
+func decisionGroupStatuses(name string, written []decisionSlice) []clusterv1beta1.DecisionGroupStatus {
 	var groups []clusterv1beta1.DecisionGroupStatus
 	for _, s := range written {
 		at := slices.IndexFunc(groups, func(g clusterv1beta1.DecisionGroupStatus) bool { return int(g.DecisionGroupIndex) == s.Group })
@@ -252,8 +254,8 @@ func groupsOf(name string, written []slice) []clusterv1beta1.DecisionGroupStatus
 	return groups
 }
 
-// listed returns the clusters of all slices.
-func listed(all []slice) []string {
+// listedClusters returns the clusters of all slices.
+func listedClusters(all []decisionSlice) []string {
 	var clusters []string
 	for _, s := range all {
 		clusters = append(clusters, s.Clusters...)

@@ -38,7 +38,7 @@ type hub struct {
 func TestPlacements(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
-	scheme, err := placement.NewScheme()
+	scheme, err := placement.NewPlacementScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestPlacements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := placement.Setup(t.Context(), mgr, placement.Options{}); err != nil {
+	if err := placement.SetupPlacementController(t.Context(), mgr, placement.SetupOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

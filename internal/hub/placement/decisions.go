@@ -30,9 +30,9 @@ const (
 	maxInt32 = math.MaxInt32
 )
 
-// decisions are the PlacementDecisions of a Placement.
-type decisions struct {
-	slices  []slice
+// storedDecisions are the PlacementDecisions of a Placement.
+type storedDecisions struct {
+	slices  []decisionSlice
 	objects map[int]*clusterv1beta1.PlacementDecision // by number
 	// others are numbers that are somebody else's.
 	others []int
@@ -42,15 +42,15 @@ type decisions struct {
 	behind bool
 }
 
-// decisions reads the PlacementDecisions of a Placement. They are found by their
+// listDecisions reads the PlacementDecisions of a Placement. They are found by their
 // names: labels and owners are what somebody may have taken from them.
-func (c *Controller) decisions(ctx context.Context, p *clusterv1beta1.Placement) (decisions, error) {
+func (c *SchedulingController) listDecisions(ctx context.Context, p *clusterv1beta1.Placement) (storedDecisions, error) {
 	list := &clusterv1beta1.PlacementDecisionList{}
 	err := c.client.List(ctx, list, client.InNamespace(p.Namespace), client.MatchingFields{indexPlacement: p.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return decisions{}, fmt.Errorf("listing the PlacementDecisions of Placement %q: %w", client.ObjectKeyFromObject(p), err)
+		return storedDecisions{}, fmt.Errorf("listing the PlacementDecisions of Placement %q: %w", client.ObjectKeyFromObject(p), err)
 	}
-	d := decisions{objects: map[int]*clusterv1beta1.PlacementDecision{}, behind: !c.expectations.met(p, list.Items)}
+	d := storedDecisions{objects: map[int]*clusterv1beta1.PlacementDecision{}, behind: !c.expectations.areSatisfiedBy(p, list.Items)}
 	for i := range list.Items {
 		object := &list.Items[i]
 		_, number, _ := placement.ParseDecisionName(object.Name)
@@ -58,7 +58,7 @@ func (c *Controller) decisions(ctx context.Context, p *clusterv1beta1.Placement)
 		case !object.DeletionTimestamp.IsZero():
 			d.others = append(d.others, number)
 		case owner == nil && object.Labels[clusterv1beta1.LabelPlacement] == p.Name, owner != nil && owner.UID == p.UID:
-			d.slices = append(d.slices, c.read(p, number, object))
+			d.slices = append(d.slices, c.sliceFromDecision(p, number, object))
 			d.objects[number] = object.DeepCopy()
 		case owner != nil && owner.Kind == "Placement" && owner.Name == p.Name:
 			d.former = append(d.former, object.DeepCopy())
@@ -70,14 +70,14 @@ func (c *Controller) decisions(ctx context.Context, p *clusterv1beta1.Placement)
 	return d, nil
 }
 
-// write makes the PlacementDecisions what they are to be.
-func (c *Controller) write(ctx context.Context, p *clusterv1beta1.Placement, have decisions, steps writes) error {
+// writeDecisions makes the PlacementDecisions what they are to be.
+func (c *SchedulingController) writeDecisions(ctx context.Context, p *clusterv1beta1.Placement, have storedDecisions, steps decisionWrites) error {
 	for _, object := range have.former {
-		if err := c.remove(ctx, p, object); err != nil {
+		if err := c.deleteDecision(ctx, p, object); err != nil {
 			return err
 		}
 	}
-	for _, step := range [][]slice{steps.First, steps.Then} {
+	for _, step := range [][]decisionSlice{steps.First, steps.Then} {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(writesAtOnce)
 		for _, s := range step {
@@ -86,71 +86,71 @@ func (c *Controller) write(ctx context.Context, p *clusterv1beta1.Placement, hav
 				object = &clusterv1beta1.PlacementDecision{}
 				have.objects[s.Number] = object
 			}
-			group.Go(func() error { return c.put(ctx, p, s, object) })
+			group.Go(func() error { return c.writeDecision(ctx, p, s, object) })
 		}
 		if err := group.Wait(); err != nil {
 			return err
 		}
 	}
 	for _, s := range steps.Gone {
-		if err := c.remove(ctx, p, have.objects[s.Number]); err != nil {
+		if err := c.deleteDecision(ctx, p, have.objects[s.Number]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// put writes one PlacementDecision, as it was read or new.
-func (c *Controller) put(ctx context.Context, p *clusterv1beta1.Placement, s slice, object *clusterv1beta1.PlacementDecision) error {
+// writeDecision writes one PlacementDecision, as it was read or new.
+func (c *SchedulingController) writeDecision(ctx context.Context, p *clusterv1beta1.Placement, s decisionSlice, object *clusterv1beta1.PlacementDecision) error {
 	was := object.DeepCopy()
 	object.Namespace, object.Name = p.Namespace, placement.DecisionName(p.Name, s.Number)
-	if err := c.fill(object, p, s); err != nil {
+	if err := c.fillDecision(object, p, s); err != nil {
 		return err
 	}
-	c.model.writing(client.ObjectKeyFromObject(object), decision{clusters: s.Clusters, fingerprint: fingerprint(object)})
-	if err := c.send(ctx, was, object); err != nil {
-		c.model.wrote(client.ObjectKeyFromObject(object), "")
+	c.model.beginDecisionWrite(client.ObjectKeyFromObject(object), decisionContent{clusters: s.Clusters, fingerprint: fingerprint(object)})
+	if err := c.createOrUpdateDecision(ctx, was, object); err != nil {
+		c.model.finishDecisionWrite(client.ObjectKeyFromObject(object), "")
 		return err
 	}
-	c.model.wrote(client.ObjectKeyFromObject(object), object.ResourceVersion)
-	c.expectations.wrote(p, object)
+	c.model.finishDecisionWrite(client.ObjectKeyFromObject(object), object.ResourceVersion)
+	c.expectations.expectWritten(p, object)
 	return nil
 }
 
-// send creates or changes a PlacementDecision, and writes its status.
-func (c *Controller) send(ctx context.Context, was, object *clusterv1beta1.PlacementDecision) error {
+// createOrUpdateDecision creates or changes a PlacementDecision, and writes its status.
+func (c *SchedulingController) createOrUpdateDecision(ctx context.Context, was, object *clusterv1beta1.PlacementDecision) error {
 	status := object.Status
 	switch {
 	case object.ResourceVersion == "":
 		if err := c.client.Create(ctx, object); err != nil {
-			return fmt.Errorf("creating PlacementDecision %q: %w", object.Namespace+"/"+object.Name, again(err))
+			return fmt.Errorf("creating PlacementDecision %q: %w", object.Namespace+"/"+object.Name, asConflict(err))
 		}
 	case !equality.Semantic.DeepEqual(was.ObjectMeta, object.ObjectMeta):
 		if err := c.client.Update(ctx, object); err != nil {
-			return fmt.Errorf("mending PlacementDecision %q: %w", object.Namespace+"/"+object.Name, again(err))
+			return fmt.Errorf("mending PlacementDecision %q: %w", object.Namespace+"/"+object.Name, asConflict(err))
 		}
 	}
 	object.Status = status
 	if err := c.client.Status().Update(ctx, object); err != nil {
-		return fmt.Errorf("writing the status of PlacementDecision %q: %w", object.Namespace+"/"+object.Name, again(err))
+		return fmt.Errorf("writing the status of PlacementDecision %q: %w", object.Namespace+"/"+object.Name, asConflict(err))
 	}
 	return nil
 }
 
-// remove deletes a PlacementDecision, as it was read.
-func (c *Controller) remove(ctx context.Context, p *clusterv1beta1.Placement, object *clusterv1beta1.PlacementDecision) error {
+// deleteDecision deletes a PlacementDecision, as it was read.
+func (c *SchedulingController) deleteDecision(ctx context.Context, p *clusterv1beta1.Placement, object *clusterv1beta1.PlacementDecision) error {
 	asRead := client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion}
 	c.model.lostDecision(client.ObjectKeyFromObject(object)) // before its event, which is no news then
 	if err := c.client.Delete(ctx, object, asRead); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting PlacementDecision %q: %w", object.Namespace+"/"+object.Name, err)
 	}
-	c.expectations.deleted(p, object)
+	c.expectations.expectDeleted(p, object)
 	return nil
 }
 
-// again returns an error about an object that is there although the cache does
+// asConflict returns an error about an object that is there although the cache does
 // not show it, or not there although it does, as the conflict that it is.
-func again(err error) error {
+func asConflict(err error) error {
 	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 		return apierrors.NewConflict(clusterv1beta1.GroupVersion.WithResource("placementdecisions").GroupResource(), "", err)
 	}

@@ -26,12 +26,12 @@ type expectations struct {
 	clock clock.PassiveClock
 
 	mu     sync.Mutex
-	writes map[types.NamespacedName]written // by Placement
+	writes map[types.NamespacedName]writtenObjects // by Placement
 }
 
-// written is what was written for a Placement: one that has the name of another
+// writtenObjects is what was written for a Placement: one that has the name of another
 // that is gone does not wait for what was written for that.
-type written struct {
+type writtenObjects struct {
 	placement types.UID
 	objects   map[types.UID]expectation
 }
@@ -43,32 +43,32 @@ type expectation struct {
 }
 
 func newExpectations(clk clock.PassiveClock) *expectations {
-	return &expectations{clock: clk, writes: map[types.NamespacedName]written{}}
+	return &expectations{clock: clk, writes: map[types.NamespacedName]writtenObjects{}}
 }
 
-// wrote notes that the Placement or one of its decisions was written.
-func (e *expectations) wrote(p *clusterv1beta1.Placement, object client.Object) {
-	e.expect(p, object, object.GetResourceVersion())
+// expectWritten notes that the Placement or one of its decisions was written.
+func (e *expectations) expectWritten(p *clusterv1beta1.Placement, object client.Object) {
+	e.expectVersion(p, object, object.GetResourceVersion())
 }
 
-// deleted notes that one of its decisions was deleted.
-func (e *expectations) deleted(p *clusterv1beta1.Placement, object client.Object) {
-	e.expect(p, object, "")
+// expectDeleted notes that one of its decisions was deleted.
+func (e *expectations) expectDeleted(p *clusterv1beta1.Placement, object client.Object) {
+	e.expectVersion(p, object, "")
 }
 
-func (e *expectations) expect(p *clusterv1beta1.Placement, object client.Object, version string) {
+func (e *expectations) expectVersion(p *clusterv1beta1.Placement, object client.Object, version string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key := client.ObjectKeyFromObject(p)
 	if e.writes[key].placement != p.UID || e.writes[key].objects == nil {
-		e.writes[key] = written{placement: p.UID, objects: map[types.UID]expectation{}}
+		e.writes[key] = writtenObjects{placement: p.UID, objects: map[types.UID]expectation{}}
 	}
 	e.writes[key].objects[object.GetUID()] = expectation{version: version, until: e.clock.Now().Add(expectationsMax)}
 }
 
-// met tells whether what was read shows all that was written: the Placement, and
+// areSatisfiedBy reports whether what was read shows all that was written: the Placement, and
 // PlacementDecisions of its namespace.
-func (e *expectations) met(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision) bool {
+func (e *expectations) areSatisfiedBy(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key := client.ObjectKeyFromObject(p)
@@ -78,7 +78,7 @@ func (e *expectations) met(p *clusterv1beta1.Placement, decisions []clusterv1bet
 		shown[decisions[i].UID] = &decisions[i]
 	}
 	for uid, expected := range e.writes[key].objects {
-		if e.writes[key].placement == p.UID && !expected.metBy(shown[uid]) && now.Before(expected.until) {
+		if e.writes[key].placement == p.UID && !expected.isSatisfiedBy(shown[uid]) && now.Before(expected.until) {
 			return false
 		}
 	}
@@ -86,19 +86,19 @@ func (e *expectations) met(p *clusterv1beta1.Placement, decisions []clusterv1bet
 	return true
 }
 
-// saw notes an event of a PlacementDecision: what is there, or was and is gone.
-func (e *expectations) saw(key types.NamespacedName, object client.Object, gone bool) {
+// observeDecision notes an event of a PlacementDecision: what is there, or was and is gone.
+func (e *expectations) observeDecision(key types.NamespacedName, object client.Object, gone bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	expected, ours := e.writes[key].objects[object.GetUID()]
-	if ours && (gone || expected.metBy(object)) {
+	if ours && (gone || expected.isSatisfiedBy(object)) {
 		delete(e.writes[key].objects, object.GetUID())
 	}
 }
 
-// metBy tells whether an object is as expected; nil is one that is gone. One that
+// isSatisfiedBy reports whether an object is as expected; nil is one that is gone. One that
 // a finalizer keeps is deleted as far as we are concerned.
-func (x expectation) metBy(object client.Object) bool {
+func (x expectation) isSatisfiedBy(object client.Object) bool {
 	if object == nil || x.version == "" {
 		return x.version == "" && (object == nil || !object.GetDeletionTimestamp().IsZero())
 	}
@@ -106,8 +106,8 @@ func (x expectation) metBy(object client.Object) bool {
 	return err != nil || order >= 0
 }
 
-// forget drops what was written for a Placement.
-func (e *expectations) forget(key types.NamespacedName) {
+// forgetExpectations drops what was written for a Placement.
+func (e *expectations) forgetExpectations(key types.NamespacedName) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.writes, key)

@@ -51,16 +51,16 @@ func TestOwnWritesAreExpected(t *testing.T) {
 			e := newExpectations(clock)
 			p := &clusterv1beta1.Placement{ObjectMeta: meta("placement", tc.placement)}
 			if tc.wrote != "" {
-				e.wrote(p, &clusterv1beta1.PlacementDecision{ObjectMeta: meta("one", tc.wrote)})
+				e.expectWritten(p, &clusterv1beta1.PlacementDecision{ObjectMeta: meta("one", tc.wrote)})
 			}
 			if tc.deleted {
-				e.deleted(p, &clusterv1beta1.PlacementDecision{ObjectMeta: meta("one", "4")})
+				e.expectDeleted(p, &clusterv1beta1.PlacementDecision{ObjectMeta: meta("one", "4")})
 			}
 			if tc.reported != "" {
-				e.wrote(p, &clusterv1beta1.Placement{ObjectMeta: meta("placement", tc.reported)})
+				e.expectWritten(p, &clusterv1beta1.Placement{ObjectMeta: meta("placement", tc.reported)})
 			}
 			clock.SetTime(clock.Now().Add(tc.later))
-			if got := e.met(p, tc.shown); got != tc.want {
+			if got := e.areSatisfiedBy(p, tc.shown); got != tc.want {
 				t.Errorf("%s: got %t, want %t", tc.reason, got, tc.want)
 			}
 		})
@@ -73,16 +73,16 @@ func TestANewPlacementDoesNotWaitForItsPredecessor(t *testing.T) {
 		return &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "web", UID: uid, ResourceVersion: "5"}}
 	}
 	d := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{UID: "one", ResourceVersion: "10"}}
-	e.wrote(p("old"), d)
-	if e.met(p("old"), nil) {
+	e.expectWritten(p("old"), d)
+	if e.areSatisfiedBy(p("old"), nil) {
 		t.Fatal("the old one does not wait for its write")
 	}
-	if !e.met(p("new"), nil) {
+	if !e.areSatisfiedBy(p("new"), nil) {
 		t.Error("the new one waits for a write of the old one")
 	}
-	e.wrote(p("old"), d)
-	e.wrote(p("new"), p("new"))
-	if !e.met(p("new"), nil) {
+	e.expectWritten(p("old"), d)
+	e.expectWritten(p("new"), p("new"))
+	if !e.areSatisfiedBy(p("new"), nil) {
 		t.Error("the new one has written something, and waits for a write of the old one")
 	}
 }
@@ -108,16 +108,16 @@ func TestWhatIsSeenIsNotExpectedAnyMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newExpectations(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
 			if tc.deleted {
-				e.deleted(p, d("9"))
+				e.expectDeleted(p, d("9"))
 			} else {
-				e.wrote(p, d("10"))
+				e.expectWritten(p, d("10"))
 			}
-			e.saw(types.NamespacedName{Namespace: "apps", Name: "web"}, d(tc.seen), tc.gone)
+			e.observeDecision(types.NamespacedName{Namespace: "apps", Name: "web"}, d(tc.seen), tc.gone)
 			shown := []clusterv1beta1.PlacementDecision{*d("9")}
 			if !tc.deleted {
 				shown = nil
 			}
-			if got := e.met(p, shown); got != tc.want {
+			if got := e.areSatisfiedBy(p, shown); got != tc.want {
 				t.Errorf("met: got %t, want %t", got, tc.want)
 			}
 		})

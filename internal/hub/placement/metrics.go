@@ -54,14 +54,14 @@ func newMeter(clk clock.PassiveClock) *meter {
 	}
 }
 
-// collectors are the metrics to register.
-func (m *meter) collectors() []prometheus.Collector {
+// metricCollectors are the metrics to register.
+func (m *meter) metricCollectors() []prometheus.Collector {
 	return []prometheus.Collector{m.scheduling, m.binding, m.expression, m.plugins, m.evaluations, m.latency}
 }
 
-// evaluation begins one choice of clusters. The observer is for the request; end
+// beginEvaluation begins one choice of clusters. The observer is for the request; end
 // is called when the choice is made.
-func (m *meter) evaluation() (observer scheduler.Observer, end func()) {
+func (m *meter) beginEvaluation() (observer scheduler.PluginObserver, end func()) {
 	m.evaluations.Inc()
 	start := m.clock.Now()
 	expressions := time.Duration(0)
@@ -88,10 +88,10 @@ func (m *meter) evaluation() (observer scheduler.Observer, end func()) {
 	}
 }
 
-// wrote notes that the decisions were written, after they began to be at a time
+// observeBinding notes that the decisions were written, after they began to be at a time
 // and were waited for since another.
-func (m *meter) wrote(done writes, began, since time.Time) {
-	if done.none() {
+func (m *meter) observeBinding(done decisionWrites, began, since time.Time) {
+	if done.isEmpty() {
 		return
 	}
 	m.binding.WithLabelValues(schedulerName).Observe(m.clock.Since(began).Seconds())
@@ -112,8 +112,8 @@ func newArrivals(clk clock.PassiveClock) *arrivals {
 	return &arrivals{clock: clk, waiting: map[reconcile.Request]time.Time{}, running: map[reconcile.Request]time.Time{}}
 }
 
-// note notes that a Placement waits from now on, unless it does already.
-func (a *arrivals) note(requests ...reconcile.Request) {
+// recordArrival notes that a Placement waits from now on, unless it does already.
+func (a *arrivals) recordArrival(requests ...reconcile.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.clock.Now()
@@ -124,9 +124,9 @@ func (a *arrivals) note(requests ...reconcile.Request) {
 	}
 }
 
-// begin returns since when a Placement waits that is looked at now, the zero time
+// takeArrival returns since when a Placement waits that is looked at now, the zero time
 // if no event has asked for that. What failed before waits since then.
-func (a *arrivals) begin(request reconcile.Request) time.Time {
+func (a *arrivals) takeArrival(request reconcile.Request) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	since, waits := a.waiting[request]
@@ -140,37 +140,37 @@ func (a *arrivals) begin(request reconcile.Request) time.Time {
 	return since
 }
 
-// end notes that there is nothing left to do.
-func (a *arrivals) end(request reconcile.Request) {
+// finishArrival notes that there is nothing left to do.
+func (a *arrivals) finishArrival(request reconcile.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.running, request)
 }
 
-// queue notes when events arrive. What comes back by itself or after a failure
+// arrivalQueue notes when events arrive. What comes back by itself or after a failure
 // is none.
-type queue struct {
+type arrivalQueue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 	arrivals *arrivals
 }
 
-// newQueue returns the queue of the controller, which leaves some workers to others than
+// newArrivalQueue returns the queue of the controller, which leaves some workers to others than
 // the Placements of any one namespace.
-func (a *arrivals) newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	inner := order.SharedQueue(name, limiter, workers, func(placement reconcile.Request) string { return placement.Namespace })
-	return queue{PriorityQueue: inner, arrivals: a}
+func (a *arrivals) newArrivalQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	inner := order.NewSharedQueue(name, limiter, workers, func(placement reconcile.Request) string { return placement.Namespace })
+	return arrivalQueue{PriorityQueue: inner, arrivals: a}
 }
 
 // Add is part of the queue.
-func (q queue) Add(request reconcile.Request) {
-	q.arrivals.note(request)
+func (q arrivalQueue) Add(request reconcile.Request) {
+	q.arrivals.recordArrival(request)
 	q.PriorityQueue.Add(request)
 }
 
 // AddWithOpts is part of the queue.
-func (q queue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
+func (q arrivalQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
 	if o.After == 0 && !o.RateLimited {
-		q.arrivals.note(requests...)
+		q.arrivals.recordArrival(requests...)
 	}
 	q.PriorityQueue.AddWithOpts(o, requests...)
 }

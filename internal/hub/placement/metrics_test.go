@@ -36,21 +36,21 @@ func (c tickingClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 func TestMetricsHaveTheNamesThatDashboardsRead(t *testing.T) {
 	clock := tickingClock{clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
 	m := newMeter(clock)
-	request, problems := scheduler.Compile(scheduler.Spec{
+	request, problems := scheduler.CompileRequest(scheduler.RequestSpec{
 		Predicates: []scheduler.Predicate{{Expressions: []string{`managedCluster.metadata.name == "a"`}}},
-		Scorers:    []scheduler.Weighted{{Scorer: scheduler.AddOn{Score: view.ScoreName{Resource: "demo", Score: "heat"}}, Weight: 1}},
+		Scorers:    []scheduler.WeightedScorer{{Scorer: scheduler.AddOn{Score: view.ScoreName{Resource: "demo", Score: "heat"}}, Weight: 1}},
 	})
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	observer, end := m.evaluation()
-	if result := scheduler.Schedule(view.New(view.Of(cluster, nil)), request.Observed(observer), nil, clock.Now()); len(result.Targets) != 1 {
+	observer, end := m.beginEvaluation()
+	if result := scheduler.ScheduleClusters(view.NewFleet(view.FromCluster(cluster, nil)), request.WithObserver(observer), nil, clock.Now()); len(result.Targets) != 1 {
 		t.Fatalf("chosen are %v", result.Targets)
 	}
 	end()
-	m.wrote(writes{}, clock.Now(), clock.Now()) // which is nothing
-	m.wrote(writes{First: []slice{{Number: 1}}}, clock.Now(), clock.Now())
+	m.observeBinding(decisionWrites{}, clock.Now(), clock.Now()) // which is nothing
+	m.observeBinding(decisionWrites{First: []decisionSlice{{Number: 1}}}, clock.Now(), clock.Now())
 
 	want := []string{
 		"capstan_placement_decision_latency_seconds{} 1",
@@ -65,7 +65,7 @@ func TestMetricsHaveTheNamesThatDashboardsRead(t *testing.T) {
 		"scheduling_plugin_duration_seconds{name=placement_scheduling,plugin_name=TaintToleration,plugin_type=filter} 1",
 		"scheduling_scheduling_duration_seconds{name=placement_scheduling} 1",
 	}
-	if diff := cmp.Diff(want, gather(t, m.collectors()...)); diff != "" {
+	if diff := cmp.Diff(want, gather(t, m.metricCollectors()...)); diff != "" {
 		t.Errorf("the metrics (-want +got):\n%s", diff)
 	}
 }
@@ -100,7 +100,7 @@ func TestAPlacementWaitsSinceItsFirstEvent(t *testing.T) {
 	a := newArrivals(clock)
 	one := ctrl.Request{}
 	one.Name = "one"
-	q, ours := a.newQueue("test", nil).(queue)
+	q, ours := a.newArrivalQueue("test", nil).(arrivalQueue)
 	if !ours {
 		t.Fatal("the queue is another one")
 	}
@@ -108,7 +108,7 @@ func TestAPlacementWaitsSinceItsFirstEvent(t *testing.T) {
 	later := func(seconds int64) { clock.SetTime(time.Unix(seconds, 0)) }
 	begins := func(reason string, want time.Time) {
 		t.Helper()
-		if got := a.begin(one); !got.Equal(want) {
+		if got := a.takeArrival(one); !got.Equal(want) {
 			t.Errorf("%s: it waits since %s, want %s", reason, got, want)
 		}
 	}
@@ -122,10 +122,10 @@ func TestAPlacementWaitsSinceItsFirstEvent(t *testing.T) {
 	begins("the first event counts", time.Unix(100, 0))
 	q.Add(one)
 	begins("what has failed waits since before", time.Unix(100, 0))
-	a.end(one)
+	a.finishArrival(one)
 	q.Add(one)
 	begins("a new event", time.Unix(101, 0))
-	a.end(one)
+	a.finishArrival(one)
 	if len(a.waiting)+len(a.running) > 0 {
 		t.Errorf("waiting are %v and running %v in the end", a.waiting, a.running)
 	}
@@ -134,7 +134,7 @@ func TestAPlacementWaitsSinceItsFirstEvent(t *testing.T) {
 // TestPlacementsOfANamespaceHaveNotAllWorkers has Placements of one namespace waiting, each of
 // which takes long, and then one of another.
 func TestPlacementsOfANamespaceHaveNotAllWorkers(t *testing.T) {
-	q := newArrivals(clocktesting.NewFakePassiveClock(time.Unix(100, 0))).newQueue("test", nil)
+	q := newArrivals(clocktesting.NewFakePassiveClock(time.Unix(100, 0))).newArrivalQueue("test", nil)
 	defer q.ShutDown()
 	for n := range 100 {
 		q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: strconv.Itoa(n)}})

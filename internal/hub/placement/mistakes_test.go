@@ -278,7 +278,7 @@ func TestTheDefinitionRefusesMistakes(t *testing.T) {
 func startCounted(t *testing.T) (hub, *atomic.Int64) {
 	t.Helper()
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
-	scheme, err := placement.NewScheme()
+	scheme, err := placement.NewPlacementScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func startCounted(t *testing.T) (hub, *atomic.Int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := placement.Setup(t.Context(), mgr, placement.Options{}); err != nil {
+	if err := placement.SetupPlacementController(t.Context(), mgr, placement.SetupOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

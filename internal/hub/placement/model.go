@@ -17,16 +17,16 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/placement"
 )
 
-// model is the fleet as the controller knows it, and what Placements have made
+// fleetModel is the fleet as the controller knows it, and what Placements have made
 // of it. It is kept up to date by events, so that an event of a cluster finds
 // the few Placements that can care. It is safe for concurrent use.
-type model struct {
+type fleetModel struct {
 	mu       sync.Mutex
 	clusters map[string]view.Cluster
-	scores   map[string]map[string]scoreSet   // by cluster and AddOnPlacementScore
-	chosen   map[types.NamespacedName]listing // by PlacementDecision
-	counts   map[string]int                   // of decisions, by cluster
-	tenants  map[string]*tenant               // by namespace
+	scores   map[string]map[string]scoreSet           // by cluster and AddOnPlacementScore
+	chosen   map[types.NamespacedName]decisionListing // by PlacementDecision
+	counts   map[string]int                           // of decisions, by cluster
+	tenants  map[string]*tenant                       // by namespace
 	// fleet is as it was when it was asked for last. Since then the clusters that
 	// are stale have changed.
 	fleet view.Fleet
@@ -37,16 +37,16 @@ type model struct {
 	news      chan struct{} // has an element if there may be some
 }
 
-// listing is what is known of a PlacementDecision.
-type listing struct {
+// decisionListing is what is known of a PlacementDecision.
+type decisionListing struct {
 	version string // the resourceVersion
-	says    decision
+	says    decisionContent
 	// coming is what we are about to write; it is nil when nothing is under way.
-	coming *decision
+	coming *decisionContent
 }
 
-// decision is what a PlacementDecision says.
-type decision struct {
+// decisionContent is what a PlacementDecision says.
+type decisionContent struct {
 	clusters []string
 	// fingerprint is all of it that is ours.
 	fingerprint string
@@ -57,9 +57,9 @@ type decision struct {
 // scoreSet is what one AddOnPlacementScore says.
 type scoreSet map[view.ScoreName]view.Score
 
-// tracked is what a Placement asks for, and has.
-type tracked struct {
-	request placement.Request
+// trackedPlacement is what a Placement asks for, and has.
+type trackedPlacement struct {
+	request placement.CompiledRequest
 	targets []string // in the order of names
 	seen    uint64   // the number of the snapshot that it has looked at
 	// deciding says that the targets are being chosen.
@@ -68,45 +68,45 @@ type tracked struct {
 	wanting bool
 }
 
-// cares tells whether a change of a cluster can matter.
-func (t tracked) cares(before, after *view.Cluster, name string, now time.Time) bool {
+// affectedByChange reports whether a change of a cluster can matter.
+func (t trackedPlacement) affectedByChange(before, after *view.Cluster, name string, now time.Time) bool {
 	if t.deciding { // whether it will be chosen is not known
-		return t.can(before, after, true, now) || t.can(before, after, false, now)
+		return t.canBeAffected(before, after, true, now) || t.canBeAffected(before, after, false, now)
 	}
 	_, chosen := slices.BinarySearch(t.targets, name)
-	return t.can(before, after, chosen, now)
+	return t.canBeAffected(before, after, chosen, now)
 }
 
-func (t tracked) can(before, after *view.Cluster, chosen bool, now time.Time) bool {
-	return t.request.Affected(before, after, chosen, now) || chosen && t.request.Grouping.Moves(before, after) ||
+func (t trackedPlacement) canBeAffected(before, after *view.Cluster, chosen bool, now time.Time) bool {
+	return t.request.AffectedByChange(before, after, chosen, now) || chosen && t.request.Grouping.MovesCluster(before, after) ||
 		(t.deciding || t.wanting) && t.request.Reconsiders(before, after, chosen, now)
 }
 
-func newModel() *model {
-	return &model{
-		clusters: map[string]view.Cluster{}, scores: map[string]map[string]scoreSet{}, chosen: map[types.NamespacedName]listing{},
+func newFleetModel() *fleetModel {
+	return &fleetModel{
+		clusters: map[string]view.Cluster{}, scores: map[string]map[string]scoreSet{}, chosen: map[types.NamespacedName]decisionListing{},
 		counts: map[string]int{}, tenants: map[string]*tenant{}, stale: map[string]bool{},
 		snapshots: 1, news: make(chan struct{}, 1),
 	}
 }
 
 // setCluster notes what is known of a cluster now.
-func (m *model) setCluster(c view.Cluster) {
+func (m *fleetModel) setCluster(c view.Cluster) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c.Scores = m.scoresOf(c.Name)
-	m.replace(c.Name, &c)
+	c.Scores = m.clusterScores(c.Name)
+	m.replaceCluster(c.Name, &c)
 }
 
 // forgetCluster notes that a cluster is gone.
-func (m *model) forgetCluster(name string) {
+func (m *fleetModel) forgetCluster(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.replace(name, nil)
+	m.replaceCluster(name, nil)
 }
 
 // setScores notes what an AddOnPlacementScore says of a cluster, nil if it is gone.
-func (m *model) setScores(cluster, resource string, scores scoreSet) {
+func (m *fleetModel) setScores(cluster, resource string, scores scoreSet) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.scores[cluster] == nil {
@@ -120,12 +120,12 @@ func (m *model) setScores(cluster, resource string, scores scoreSet) {
 		delete(m.scores, cluster)
 	}
 	if c, known := m.clusters[cluster]; known {
-		c.Scores = m.scoresOf(cluster)
-		m.replace(cluster, &c)
+		c.Scores = m.clusterScores(cluster)
+		m.replaceCluster(cluster, &c)
 	}
 }
 
-func (m *model) scoresOf(cluster string) map[view.ScoreName]view.Score {
+func (m *fleetModel) clusterScores(cluster string) map[view.ScoreName]view.Score {
 	all := map[view.ScoreName]view.Score{}
 	for _, scores := range m.scores[cluster] {
 		maps.Copy(all, scores)
@@ -133,8 +133,8 @@ func (m *model) scoresOf(cluster string) map[view.ScoreName]view.Score {
 	return all
 }
 
-// replace puts a cluster in the place of the one that was known, nil for none.
-func (m *model) replace(name string, after *view.Cluster) {
+// replaceCluster puts a cluster in the place of the one that was known, nil for none.
+func (m *fleetModel) replaceCluster(name string, after *view.Cluster) {
 	var before *view.Cluster
 	if c, known := m.clusters[name]; known {
 		before = &c
@@ -145,41 +145,41 @@ func (m *model) replace(name string, after *view.Cluster) {
 	} else {
 		m.clusters[name] = *after
 	}
-	m.note(name, before, before == nil || after == nil || !view.Alike(*before, *after))
+	m.note(name, before, before == nil || after == nil || !view.AreAlike(*before, *after))
 }
 
 // sawDecision notes what a PlacementDecision says, of which an event tells, and
 // tells whether somebody else has written that. Events come late: what is older
 // than what is known does not count.
-func (m *model) sawDecision(key types.NamespacedName, version string, says decision) bool {
+func (m *fleetModel) sawDecision(key types.NamespacedName, version string, says decisionContent) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.chosen[key]
-	if !newer(version, known.version) {
+	if !isNewerVersion(version, known.version) {
 		return false
 	}
 	if says.unwritten && known.coming != nil {
 		return false // we have created it, and its status follows
 	}
-	m.list(key, listing{version: version, says: says, coming: known.coming})
+	m.replaceListing(key, decisionListing{version: version, says: says, coming: known.coming})
 	ours := known.coming != nil && known.coming.fingerprint == says.fingerprint
 	return !ours && known.says.fingerprint != says.fingerprint
 }
 
 // lostDecision notes that a PlacementDecision is gone, and tells whether that is
 // new.
-func (m *model) lostDecision(key types.NamespacedName) bool {
+func (m *fleetModel) lostDecision(key types.NamespacedName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, known := m.chosen[key]
-	m.list(key, listing{})
+	m.replaceListing(key, decisionListing{})
 	delete(m.chosen, key)
 	return known
 }
 
-// writing notes what is about to be written to a PlacementDecision, so that the
+// beginDecisionWrite notes what is about to be written to a PlacementDecision, so that the
 // event that tells of it is no news, although it may come before the answer.
-func (m *model) writing(key types.NamespacedName, says decision) {
+func (m *fleetModel) beginDecisionWrite(key types.NamespacedName, says decisionContent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.chosen[key]
@@ -187,8 +187,8 @@ func (m *model) writing(key types.NamespacedName, says decision) {
 	m.chosen[key] = l
 }
 
-// wrote notes how that ended: the version is "" if it failed.
-func (m *model) wrote(key types.NamespacedName, version string) {
+// finishDecisionWrite notes how that ended: the version is "" if it failed.
+func (m *fleetModel) finishDecisionWrite(key types.NamespacedName, version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.chosen[key]
@@ -196,15 +196,15 @@ func (m *model) wrote(key types.NamespacedName, version string) {
 	l.coming = nil
 	m.chosen[key] = l
 	switch {
-	case written != nil && version != "" && newer(version, l.version):
-		m.list(key, listing{version: version, says: *written})
+	case written != nil && version != "" && isNewerVersion(version, l.version):
+		m.replaceListing(key, decisionListing{version: version, says: *written})
 	case l.version == "": // it does not exist
 		delete(m.chosen, key)
 	}
 }
 
-// list puts a listing in the place of the one that was known.
-func (m *model) list(key types.NamespacedName, l listing) {
+// replaceListing puts a listing in the place of the one that was known.
+func (m *fleetModel) replaceListing(key types.NamespacedName, l decisionListing) {
 	for _, c := range m.chosen[key].says.clusters {
 		if m.counts[c]--; m.counts[c] == 0 {
 			delete(m.counts, c)
@@ -218,15 +218,15 @@ func (m *model) list(key types.NamespacedName, l listing) {
 	m.chosen[key] = l
 }
 
-// newer tells whether a version is newer than another, which may be none. Those
+// isNewerVersion reports whether a version is newer than another, which may be none. Those
 // that cannot be compared are.
-func newer(version, than string) bool {
+func isNewerVersion(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err != nil || order > 0
 }
 
-// track notes what a Placement asks for, and has.
-func (m *model) track(key types.NamespacedName, t tracked) {
+// trackPlacement notes what a Placement asks for, and has.
+func (m *fleetModel) trackPlacement(key types.NamespacedName, t trackedPlacement) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := m.tenants[key.Namespace]
@@ -241,8 +241,8 @@ func (m *model) track(key types.NamespacedName, t tracked) {
 	}
 }
 
-// forget drops a Placement that is gone.
-func (m *model) forget(key types.NamespacedName) {
+// untrackPlacement drops a Placement that is gone.
+func (m *fleetModel) untrackPlacement(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := m.tenants[key.Namespace]
@@ -257,7 +257,7 @@ func (m *model) forget(key types.NamespacedName) {
 }
 
 // snapshot returns the fleet as it is now, and the number of that state.
-func (m *model) snapshot() (view.Fleet, uint64) {
+func (m *fleetModel) snapshot() (view.Fleet, uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.stale) == 0 {
@@ -274,7 +274,7 @@ func (m *model) snapshot() (view.Fleet, uint64) {
 		c.Decisions = m.counts[name]
 		changed = append(changed, c)
 	}
-	m.fleet = m.fleet.With(changed, gone)
+	m.fleet = m.fleet.WithClusters(changed, gone)
 	clear(m.stale)
 	m.snapshots++
 	return m.fleet, m.snapshots

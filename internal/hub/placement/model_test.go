@@ -30,7 +30,7 @@ func TestOnlyPlacementsThatCanCareAreLookedAt(t *testing.T) {
 	const all, gold, readers = 1000, 10, 5
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	cluster := func(label, message string) view.Cluster {
-		return view.Of(&clusterv1.ManagedCluster{
+		return view.FromCluster(&clusterv1.ManagedCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{"tier": label}},
 			Status: clusterv1.ManagedClusterStatus{Conditions: []metav1.Condition{
 				{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Message: message},
@@ -49,7 +49,7 @@ func TestOnlyPlacementsThatCanCareAreLookedAt(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			m := newModel()
+			m := newFleetModel()
 			if tc.before.Name != "" {
 				m.changed(now, func() { m.setCluster(tc.before) })
 			}
@@ -73,11 +73,11 @@ func TestOnlyPlacementsThatCanCareAreLookedAt(t *testing.T) {
 
 // changed makes a change, and returns the Placements that can care about it and all
 // before.
-func (m *model) changed(now time.Time, change func()) []types.NamespacedName {
+func (m *fleetModel) changed(now time.Time, change func()) []types.NamespacedName {
 	change()
 	var affected []types.NamespacedName
 	for {
-		next, there := m.next()
+		next, there := m.nextChange()
 		if !there {
 			return affected
 		}
@@ -90,21 +90,21 @@ func (m *model) changed(now time.Time, change func()) []types.NamespacedName {
 	}
 }
 
-func track(t *testing.T, m *model, name string, p clusterv1beta1.ClusterPredicate) {
+func track(t *testing.T, m *fleetModel, name string, p clusterv1beta1.ClusterPredicate) {
 	t.Helper()
-	request, problems := placement.Compile(&clusterv1beta1.Placement{
+	request, problems := placement.CompilePlacement(&clusterv1beta1.Placement{
 		Spec: clusterv1beta1.PlacementSpec{NumberOfClusters: new(int32(1)), Predicates: []clusterv1beta1.ClusterPredicate{p}},
-	}, []scheduler.Set{{Name: "all", Clusters: labels.Everything()}})
+	}, []scheduler.ClusterSet{{Name: "all", Clusters: labels.Everything()}})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	m.track(types.NamespacedName{Namespace: "apps", Name: name}, tracked{request: request})
+	m.trackPlacement(types.NamespacedName{Namespace: "apps", Name: name}, trackedPlacement{request: request})
 }
 
 // TestTheSnapshotIsWhatIsKnown changes a little at a time, and sees that the
 // fleet is as if it had been made anew.
 func TestTheSnapshotIsWhatIsKnown(t *testing.T) {
-	m := newModel()
+	m := newFleetModel()
 	want := map[string]int{}
 	name := func(i int) string { return fmt.Sprintf("c%02d", i%17) }
 	for i := range 200 {
@@ -132,8 +132,8 @@ func TestTheSnapshotIsWhatIsKnown(t *testing.T) {
 		fleet, _ := m.snapshot()
 		var order []string
 		for k := range fleet.Len() {
-			order = append(order, fleet.At(k).Name)
-			got[fleet.At(k).Name] = fleet.At(k).Decisions
+			order = append(order, fleet.ClusterAt(k).Name)
+			got[fleet.ClusterAt(k).Name] = fleet.ClusterAt(k).Decisions
 		}
 		if diff := cmp.Diff(want, got); diff != "" || !slices.Equal(order, slices.Sorted(maps.Keys(want))) {
 			t.Fatalf("after %d changes the fleet is %v (-want +got):\n%s", i, order, diff)
@@ -147,51 +147,51 @@ func TestOurOwnWritesAreNoNews(t *testing.T) {
 	a, b := saying("a"), saying("b")
 	cases := map[string]struct {
 		reason string
-		happen func(*model) bool // tells whether the last thing is news
+		happen func(*fleetModel) bool // tells whether the last thing is news
 		want   bool
 		chosen string
 	}{
-		"a decision that was there": {reason: "nothing is known yet", happen: func(m *model) bool { return m.sawDecision(key, "5", a) }, want: true, chosen: "a"},
-		"the same again":            {reason: "it is known", happen: func(m *model) bool { m.sawDecision(key, "5", a); return m.sawDecision(key, "6", a) }, chosen: "a"},
-		"our write": {reason: "we know it from the answer", chosen: "a", happen: func(m *model) bool {
-			m.writing(key, a)
-			m.wrote(key, "6")
+		"a decision that was there": {reason: "nothing is known yet", happen: func(m *fleetModel) bool { return m.sawDecision(key, "5", a) }, want: true, chosen: "a"},
+		"the same again":            {reason: "it is known", happen: func(m *fleetModel) bool { m.sawDecision(key, "5", a); return m.sawDecision(key, "6", a) }, chosen: "a"},
+		"our write": {reason: "we know it from the answer", chosen: "a", happen: func(m *fleetModel) bool {
+			m.beginDecisionWrite(key, a)
+			m.finishDecisionWrite(key, "6")
 			return m.sawDecision(key, "6", a)
 		}},
-		"our creation, late": {reason: "it is older than the status", chosen: "a", happen: func(m *model) bool {
-			m.writing(key, a)
-			m.wrote(key, "6")
-			return m.sawDecision(key, "5", decision{})
+		"our creation, late": {reason: "it is older than the status", chosen: "a", happen: func(m *fleetModel) bool {
+			m.beginDecisionWrite(key, a)
+			m.finishDecisionWrite(key, "6")
+			return m.sawDecision(key, "5", decisionContent{})
 		}},
-		"our write before the answer": {reason: "it is what we are writing", chosen: "a", happen: func(m *model) bool {
-			m.writing(key, a)
-			defer m.wrote(key, "6")
+		"our write before the answer": {reason: "it is what we are writing", chosen: "a", happen: func(m *fleetModel) bool {
+			m.beginDecisionWrite(key, a)
+			defer m.finishDecisionWrite(key, "6")
 			return m.sawDecision(key, "6", a)
 		}},
-		"somebody else's after ours": {reason: "it is to be put right", want: true, chosen: "b", happen: func(m *model) bool {
-			m.writing(key, a)
-			defer m.wrote(key, "6")
+		"somebody else's after ours": {reason: "it is to be put right", want: true, chosen: "b", happen: func(m *fleetModel) bool {
+			m.beginDecisionWrite(key, a)
+			defer m.finishDecisionWrite(key, "6")
 			return m.sawDecision(key, "7", b)
 		}},
-		"a write that failed": {reason: "nothing has changed", want: true, chosen: "b", happen: func(m *model) bool {
-			m.writing(key, a)
-			m.wrote(key, "")
+		"a write that failed": {reason: "nothing has changed", want: true, chosen: "b", happen: func(m *fleetModel) bool {
+			m.beginDecisionWrite(key, a)
+			m.finishDecisionWrite(key, "")
 			return m.sawDecision(key, "7", b)
 		}},
-		"our creation before the answer": {reason: "its status follows", chosen: "a", happen: func(m *model) bool {
-			m.writing(key, a)
-			defer m.wrote(key, "6")
-			return m.sawDecision(key, "5", decision{fingerprint: "unwritten", unwritten: true})
+		"our creation before the answer": {reason: "its status follows", chosen: "a", happen: func(m *fleetModel) bool {
+			m.beginDecisionWrite(key, a)
+			defer m.finishDecisionWrite(key, "6")
+			return m.sawDecision(key, "5", decisionContent{fingerprint: "unwritten", unwritten: true})
 		}},
-		"one that somebody takes the status from": {reason: "it has to come back", want: true, happen: func(m *model) bool {
+		"one that somebody takes the status from": {reason: "it has to come back", want: true, happen: func(m *fleetModel) bool {
 			m.sawDecision(key, "5", a)
-			return m.sawDecision(key, "6", decision{fingerprint: "unwritten", unwritten: true})
+			return m.sawDecision(key, "6", decisionContent{fingerprint: "unwritten", unwritten: true})
 		}},
-		"one that somebody deletes": {reason: "it has to come back", want: true, happen: func(m *model) bool {
+		"one that somebody deletes": {reason: "it has to come back", want: true, happen: func(m *fleetModel) bool {
 			m.sawDecision(key, "5", a)
 			return m.lostDecision(key)
 		}},
-		"one that we deleted": {reason: "we know", happen: func(m *model) bool {
+		"one that we deleted": {reason: "we know", happen: func(m *fleetModel) bool {
 			m.sawDecision(key, "5", a)
 			m.lostDecision(key)
 			return m.lostDecision(key)
@@ -199,7 +199,7 @@ func TestOurOwnWritesAreNoNews(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			m := newModel()
+			m := newFleetModel()
 			for _, c := range []string{"a", "b"} {
 				m.setCluster(view.Cluster{Name: c})
 			}
@@ -208,7 +208,7 @@ func TestOurOwnWritesAreNoNews(t *testing.T) {
 			}
 			fleet, _ := m.snapshot()
 			for i := range fleet.Len() {
-				c := fleet.At(i)
+				c := fleet.ClusterAt(i)
 				if (c.Decisions == 1) != (c.Name == tc.chosen) {
 					t.Errorf("%s: %s is counted %d times, chosen is %q", tc.reason, c.Name, c.Decisions, tc.chosen)
 				}
@@ -220,40 +220,40 @@ func TestOurOwnWritesAreNoNews(t *testing.T) {
 // TestAStatusThatSomebodyTakesBringsThePlacementBack tells the controller of it,
 // as its watch does.
 func TestAStatusThatSomebodyTakesBringsThePlacementBack(t *testing.T) {
-	c := New(nil, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), events.Discard())
+	c := NewSchedulingController(nil, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), events.NewDiscardRecorder())
 	d := &clusterv1beta1.PlacementDecision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "p-decision-1", ResourceVersion: "5"},
 		Status:     clusterv1beta1.PlacementDecisionStatus{Decisions: []clusterv1beta1.ClusterDecision{{ClusterName: "a"}}},
 	}
-	c.decision(d, false)
+	c.observeDecision(d, false)
 	without := d.DeepCopy()
 	without.ResourceVersion, without.Status.Decisions = "6", nil
 	want := []types.NamespacedName{{Namespace: "apps", Name: "p"}}
-	if got := c.decision(without, false); !slices.Equal(got, want) {
+	if got := c.observeDecision(without, false); !slices.Equal(got, want) {
 		t.Errorf("brought back are %v, want %v", got, want)
 	}
 }
 
 // TestWhatIsGoneLeavesNothingBehind is about memory.
 func TestWhatIsGoneLeavesNothingBehind(t *testing.T) {
-	m, key := newModel(), types.NamespacedName{Namespace: "apps", Name: "p-decision-1"}
+	m, key := newFleetModel(), types.NamespacedName{Namespace: "apps", Name: "p-decision-1"}
 	m.setScores("a", "demo", scoreSet{})
 	m.setScores("a", "demo", nil)
 	m.sawDecision(key, "5", saying("a"))
 	m.lostDecision(key)
-	m.writing(key, saying("a"))
-	m.wrote(key, "") // it failed
-	m.writing(key, saying("a"))
+	m.beginDecisionWrite(key, saying("a"))
+	m.finishDecisionWrite(key, "") // it failed
+	m.beginDecisionWrite(key, saying("a"))
 	m.lostDecision(key) // somebody has deleted it before the answer
-	m.wrote(key, "6")
+	m.finishDecisionWrite(key, "6")
 	if len(m.scores)+len(m.chosen)+len(m.counts) > 0 {
 		t.Errorf("left are scores %v, decisions %v and counts %v, want none", m.scores, m.chosen, m.counts)
 	}
 }
 
 // saying returns a decision with these clusters.
-func saying(clusters ...string) decision {
-	return decision{clusters: clusters, fingerprint: fmt.Sprint(clusters)}
+func saying(clusters ...string) decisionContent {
+	return decisionContent{clusters: clusters, fingerprint: fmt.Sprint(clusters)}
 }
 
 // TestWhoIsAboutToChooseLooksAgain changes the group of a cluster that is being
@@ -264,15 +264,15 @@ func TestWhoIsAboutToChooseLooksAgain(t *testing.T) {
 			GroupName: "canary", ClusterSelector: clusterv1beta1.GroupClusterSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}},
 		}}},
 	}}}
-	request, problems := placement.Compile(p, []scheduler.Set{{Clusters: labels.Everything()}})
+	request, problems := placement.CompilePlacement(p, []scheduler.ClusterSet{{Clusters: labels.Everything()}})
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
 	now := time.Unix(0, 0)
 	for deciding, want := range map[bool]int{true: 1, false: 0} {
-		m := newModel()
+		m := newFleetModel()
 		m.changed(now, func() { m.setCluster(view.Cluster{Name: "c"}) })
-		m.track(types.NamespacedName{Name: "p"}, tracked{request: request, deciding: deciding})
+		m.trackPlacement(types.NamespacedName{Name: "p"}, trackedPlacement{request: request, deciding: deciding})
 		if got := len(m.changed(now, func() { m.setCluster(view.Cluster{Name: "c", Labels: map[string]string{"tier": "canary"}}) })); got != want {
 			t.Errorf("deciding %t: %d Placements are brought back, want %d", deciding, got, want)
 		}
@@ -285,15 +285,15 @@ func TestWhoLacksClustersIsBroughtBack(t *testing.T) {
 	p := &clusterv1beta1.Placement{Spec: clusterv1beta1.PlacementSpec{Predicates: []clusterv1beta1.ClusterPredicate{{
 		RequiredClusterSelector: clusterv1beta1.ClusterSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}},
 	}}}}
-	request, problems := placement.Compile(p, []scheduler.Set{{Clusters: labels.Everything()}})
+	request, problems := placement.CompilePlacement(p, []scheduler.ClusterSet{{Clusters: labels.Everything()}})
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
 	now := time.Unix(0, 0)
 	for wanting, want := range map[bool]int{true: 1, false: 0} {
-		m := newModel()
+		m := newFleetModel()
 		m.changed(now, func() { m.setCluster(view.Cluster{Name: "c"}) })
-		m.track(types.NamespacedName{Name: "p"}, tracked{request: request, wanting: wanting})
+		m.trackPlacement(types.NamespacedName{Name: "p"}, trackedPlacement{request: request, wanting: wanting})
 		if got := len(m.changed(now, func() { m.forgetCluster("c") })); got != want {
 			t.Errorf("wanting %t: %d Placements are brought back, want %d", wanting, got, want)
 		}

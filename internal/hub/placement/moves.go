@@ -8,28 +8,28 @@ import (
 	"slices"
 )
 
-// writes are what is written to get from some slices to others, in two steps:
+// decisionWrites are what is written to get from some slices to others, in two steps:
 // no cluster is missing at any time, also if the second is never made. A cluster
 // that moves is in two slices between them.
-type writes struct {
+type decisionWrites struct {
 	// First are slices to create or change.
-	First []slice
+	First []decisionSlice
 	// Then are slices to change again, and Gone those to delete.
-	Then []slice
-	Gone []slice
+	Then []decisionSlice
+	Gone []decisionSlice
 }
 
-// none tells whether there is nothing to write.
-func (w writes) none() bool { return len(w.First)+len(w.Then)+len(w.Gone) == 0 }
+// isEmpty reports whether there is nothing to write.
+func (w decisionWrites) isEmpty() bool { return len(w.First)+len(w.Then)+len(w.Gone) == 0 }
 
 // number is how many there are.
-func (w writes) number() int { return len(w.First) + len(w.Then) + len(w.Gone) }
+func (w decisionWrites) number() int { return len(w.First) + len(w.Then) + len(w.Gone) }
 
-// plan returns the writes that lead from the slices before to those after, both
+// planDecisionWrites returns the writes that lead from the slices before to those after, both
 // in the order of their numbers. A slice of a number is of the same group in both.
 // In between, a full slice can list more than clusterv1beta1.DecisionsMax clusters.
-func plan(before, after []slice) writes {
-	was := map[int]slice{}
+func planDecisionWrites(before, after []decisionSlice) decisionWrites {
+	was := map[int]decisionSlice{}
 	for _, s := range before {
 		was[s.Number] = s
 	}
@@ -39,19 +39,19 @@ func plan(before, after []slice) writes {
 			stays[c] = true
 		}
 	}
-	var w writes
+	var w decisionWrites
 	for _, s := range after {
 		old, existed := was[s.Number]
 		delete(was, s.Number)
-		if existed && !old.Edited && old.same(s) {
+		if existed && !old.Edited && old.sameContent(s) {
 			continue
 		}
-		first, moves := s.with(old, stays)
+		first, moves := s.withMovingClusters(old, stays)
 		if !moves {
 			w.First = append(w.First, s)
 			continue
 		}
-		if !first.same(old) {
+		if !first.sameContent(old) {
 			w.First = append(w.First, first)
 		}
 		w.Then = append(w.Then, s)
@@ -64,9 +64,9 @@ func plan(before, after []slice) writes {
 	return w
 }
 
-// with returns the slice with those clusters of the old one that stay in another
+// withMovingClusters returns the slice with those clusters of the old one that stay in another
 // slice, and whether there are any.
-func (s slice) with(old slice, stays map[string]bool) (slice, bool) {
+func (s decisionSlice) withMovingClusters(old decisionSlice, stays map[string]bool) (decisionSlice, bool) {
 	own := make(map[string]bool, len(s.Clusters))
 	for _, c := range s.Clusters {
 		own[c] = true

@@ -17,34 +17,34 @@ import (
 func TestWrites(t *testing.T) {
 	cases := map[string]struct {
 		reason        string
-		before, after []slice
-		want          writes
+		before, after []decisionSlice
+		want          decisionWrites
 	}{
-		"the first": {after: []slice{{Number: 1}}, want: writes{First: []slice{{Number: 1}}}},
-		"nothing":   {before: []slice{{Number: 1, Clusters: names(1, 2)}}, after: []slice{{Number: 1, Clusters: names(1, 2)}}},
-		"one more":  {before: []slice{{Number: 1, Clusters: names(1, 2)}}, after: []slice{{Number: 1, Clusters: names(1, 3)}}, want: writes{First: []slice{{Number: 1, Clusters: names(1, 3)}}}},
-		"one goes":  {before: []slice{{Number: 1, Clusters: names(1, 2)}, {Number: 2, Clusters: names(3, 3)}}, after: []slice{{Number: 1, Clusters: names(1, 2)}}, want: writes{Gone: []slice{{Number: 2, Clusters: names(3, 3)}}}},
+		"the first": {after: []decisionSlice{{Number: 1}}, want: decisionWrites{First: []decisionSlice{{Number: 1}}}},
+		"nothing":   {before: []decisionSlice{{Number: 1, Clusters: names(1, 2)}}, after: []decisionSlice{{Number: 1, Clusters: names(1, 2)}}},
+		"one more":  {before: []decisionSlice{{Number: 1, Clusters: names(1, 2)}}, after: []decisionSlice{{Number: 1, Clusters: names(1, 3)}}, want: decisionWrites{First: []decisionSlice{{Number: 1, Clusters: names(1, 3)}}}},
+		"one goes":  {before: []decisionSlice{{Number: 1, Clusters: names(1, 2)}, {Number: 2, Clusters: names(3, 3)}}, after: []decisionSlice{{Number: 1, Clusters: names(1, 2)}}, want: decisionWrites{Gone: []decisionSlice{{Number: 2, Clusters: names(3, 3)}}}},
 		"somebody has changed it": {
-			reason: "it is written again", before: []slice{{Number: 1, Clusters: names(1, 2), Edited: true}}, after: []slice{{Number: 1, Clusters: names(1, 2)}},
-			want: writes{First: []slice{{Number: 1, Clusters: names(1, 2)}}},
+			reason: "it is written again", before: []decisionSlice{{Number: 1, Clusters: names(1, 2), Edited: true}}, after: []decisionSlice{{Number: 1, Clusters: names(1, 2)}},
+			want: decisionWrites{First: []decisionSlice{{Number: 1, Clusters: names(1, 2)}}},
 		},
 		"full slices": {
-			reason: "there is room for a cluster that moves", before: []slice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: names(101, 200)}},
-			after: []slice{{Number: 1, Clusters: append(names(1, 99), "c101")}, {Number: 2, Clusters: append(names(100, 100), names(102, 200)...)}},
-			want: writes{
-				First: []slice{{Number: 1, Clusters: names(1, 101)}, {Number: 2, Clusters: names(100, 200)}},
-				Then:  []slice{{Number: 1, Clusters: append(names(1, 99), "c101")}, {Number: 2, Clusters: append(names(100, 100), names(102, 200)...)}},
+			reason: "there is room for a cluster that moves", before: []decisionSlice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: names(101, 200)}},
+			after: []decisionSlice{{Number: 1, Clusters: append(names(1, 99), "c101")}, {Number: 2, Clusters: append(names(100, 100), names(102, 200)...)}},
+			want: decisionWrites{
+				First: []decisionSlice{{Number: 1, Clusters: names(1, 101)}, {Number: 2, Clusters: names(100, 200)}},
+				Then:  []decisionSlice{{Number: 1, Clusters: append(names(1, 99), "c101")}, {Number: 2, Clusters: append(names(100, 100), names(102, 200)...)}},
 			},
 		},
 		"a cluster moves": {
-			reason: "it is in both between", before: []slice{{Number: 1, Clusters: names(1, 2)}, {Number: 2, Group: 1, Clusters: names(3, 3)}},
-			after: []slice{{Number: 1, Clusters: names(1, 1)}, {Number: 2, Group: 1, Clusters: names(2, 3)}},
-			want:  writes{First: []slice{{Number: 2, Group: 1, Clusters: names(2, 3)}}, Then: []slice{{Number: 1, Clusters: names(1, 1)}}},
+			reason: "it is in both between", before: []decisionSlice{{Number: 1, Clusters: names(1, 2)}, {Number: 2, Group: 1, Clusters: names(3, 3)}},
+			after: []decisionSlice{{Number: 1, Clusters: names(1, 1)}, {Number: 2, Group: 1, Clusters: names(2, 3)}},
+			want:  decisionWrites{First: []decisionSlice{{Number: 2, Group: 1, Clusters: names(2, 3)}}, Then: []decisionSlice{{Number: 1, Clusters: names(1, 1)}}},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, plan(tc.before, tc.after)); diff != "" {
+			if diff := cmp.Diff(tc.want, planDecisionWrites(tc.before, tc.after)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -56,20 +56,20 @@ func TestWrites(t *testing.T) {
 func TestNobodyIsMissingBetweenWrites(t *testing.T) {
 	for seed := range uint64(120) {
 		chance := rand.New(rand.NewPCG(seed, 2))
-		var before []slice
+		var before []decisionSlice
 		for range 3 {
-			groups := make([]scheduler.Group, 1+chance.IntN(3))
+			groups := make([]scheduler.DecisionGroup, 1+chance.IntN(3))
 			for _, c := range names(1, chance.IntN([]int{40, 400}[seed%2])) {
 				g := chance.IntN(len(groups))
 				groups[g].Clusters = append(groups[g].Clusters, c)
 			}
-			after := divide(groups, before, free(before, nil))
+			after := divide(groups, before, freeNumbers(before, nil))
 			if seed%3 == 0 {
 				scores := map[string]int64{}
 				for _, c := range names(1, 400) {
 					scores[c] = chance.Int64N(5)
 				}
-				after = rank(groups, scores, before, free(before, nil))
+				after = rankByScore(groups, scores, before, freeNumbers(before, nil))
 			}
 			checkWrites(t, seed, chance, before, after)
 			before = after
@@ -77,19 +77,19 @@ func TestNobodyIsMissingBetweenWrites(t *testing.T) {
 	}
 }
 
-func checkWrites(t *testing.T, seed uint64, chance *rand.Rand, before, after []slice) {
+func checkWrites(t *testing.T, seed uint64, chance *rand.Rand, before, after []decisionSlice) {
 	t.Helper()
-	now := map[int]slice{}
+	now := map[int]decisionSlice{}
 	for _, s := range before {
 		now[s.Number] = s
 	}
-	staying := sets.New(listed(before)...).Intersection(sets.New(listed(after)...))
-	w := plan(before, after)
-	for _, step := range [][]slice{w.First, w.Then} {
+	staying := sets.New(listedClusters(before)...).Intersection(sets.New(listedClusters(after)...))
+	w := planDecisionWrites(before, after)
+	for _, step := range [][]decisionSlice{w.First, w.Then} {
 		chance.Shuffle(len(step), func(i, j int) { step[i], step[j] = step[j], step[i] })
 		for _, s := range step {
 			now[s.Number] = s
-			if missing := staying.Difference(sets.New(listed(slices.Collect(values(now)))...)); len(missing) > 0 {
+			if missing := staying.Difference(sets.New(listedClusters(slices.Collect(values(now)))...)); len(missing) > 0 {
 				t.Fatalf("seed %d: %v are missing between the writes", seed, sets.List(missing))
 			}
 		}
@@ -97,14 +97,14 @@ func checkWrites(t *testing.T, seed uint64, chance *rand.Rand, before, after []s
 	for _, s := range w.Gone {
 		delete(now, s.Number)
 	}
-	got := slices.SortedFunc(values(now), func(a, b slice) int { return a.Number - b.Number })
+	got := slices.SortedFunc(values(now), func(a, b decisionSlice) int { return a.Number - b.Number })
 	if diff := cmp.Diff(after, got); diff != "" {
 		t.Fatalf("seed %d: the writes lead elsewhere (-want +got):\n%s", seed, diff)
 	}
 }
 
-func values(m map[int]slice) func(func(slice) bool) {
-	return func(yield func(slice) bool) {
+func values(m map[int]decisionSlice) func(func(decisionSlice) bool) {
+	return func(yield func(decisionSlice) bool) {
 		for _, s := range m {
 			if !yield(s) {
 				return

@@ -14,13 +14,13 @@ import (
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 )
 
-// read returns what a PlacementDecision says.
-func (c *Controller) read(p *clusterv1beta1.Placement, number int, object *clusterv1beta1.PlacementDecision) slice {
+// sliceFromDecision returns what a PlacementDecision says.
+func (c *SchedulingController) sliceFromDecision(p *clusterv1beta1.Placement, number int, object *clusterv1beta1.PlacementDecision) decisionSlice {
 	group, err := strconv.Atoi(object.Labels[clusterv1beta1.LabelDecisionGroupIndex])
 	if err != nil {
 		group = 0 // the only one of most Placements
 	}
-	s := slice{Number: number, Group: group, Name: object.Labels[clusterv1beta1.LabelDecisionGroupName]}
+	s := decisionSlice{Number: number, Group: group, Name: object.Labels[clusterv1beta1.LabelDecisionGroupName]}
 	for _, decision := range object.Status.Decisions {
 		s.Clusters = append(s.Clusters, decision.ClusterName)
 		if decision.Score != nil {
@@ -31,12 +31,12 @@ func (c *Controller) read(p *clusterv1beta1.Placement, number int, object *clust
 		}
 	}
 	ours := object.DeepCopy()
-	s.Edited = c.fill(ours, p, s) != nil || fingerprint(ours) != fingerprint(object)
+	s.Edited = c.fillDecision(ours, p, s) != nil || fingerprint(ours) != fingerprint(object)
 	return s
 }
 
-// fill makes a PlacementDecision say what a slice says.
-func (c *Controller) fill(object *clusterv1beta1.PlacementDecision, p *clusterv1beta1.Placement, s slice) error {
+// fillDecision makes a PlacementDecision say what a slice says.
+func (c *SchedulingController) fillDecision(object *clusterv1beta1.PlacementDecision, p *clusterv1beta1.Placement, s decisionSlice) error {
 	if object.Labels == nil {
 		object.Labels = map[string]string{}
 	}
@@ -73,11 +73,13 @@ func fingerprint(object *clusterv1beta1.PlacementDecision) string {
 			text.WriteString(" " + strconv.FormatInt(*decision.Score, 10))
 		}
 	}
-	if unwritten(object) {
+	if hasNoStatus(object) {
 		text.WriteString("\nunwritten")
 	}
 	return text.String()
 }
 
-// unwritten tells whether a PlacementDecision was created, and nothing more.
-func unwritten(object *clusterv1beta1.PlacementDecision) bool { return object.Status.Decisions == nil }
+// hasNoStatus reports whether a PlacementDecision was created, and nothing more.
+func hasNoStatus(object *clusterv1beta1.PlacementDecision) bool {
+	return object.Status.Decisions == nil
+}

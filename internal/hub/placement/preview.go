@@ -20,37 +20,37 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
-// Preview chooses clusters for a Placement as Reconcile does, and writes nothing.
-// The client should read from a cache with the index of Index, which it does not
+// PreviewScheduling chooses clusters for a Placement as Reconcile does, and writes nothing.
+// The client should read from a cache with the index of IndexDecisions, which it does not
 // change. The present
 // decisions are those of the Placement's UID. Problems are the user's; with any,
 // there is no result.
-func Preview(
+func PreviewScheduling(
 	ctx context.Context, cached client.Client, clk clock.PassiveClock, p *clusterv1beta1.Placement,
-) (scheduler.Result, field.ErrorList, error) {
-	c := New(cached, clk, events.Discard())
-	bound, err := c.bound(ctx, p.Namespace)
+) (scheduler.ScheduleResult, field.ErrorList, error) {
+	c := NewSchedulingController(cached, clk, events.NewDiscardRecorder())
+	bound, err := c.listBoundSets(ctx, p.Namespace)
 	if err != nil {
-		return scheduler.Result{}, nil, err
+		return scheduler.ScheduleResult{}, nil, err
 	}
-	request, problems := placement.Compile(p, bound)
+	request, problems := placement.CompilePlacement(p, bound)
 	if len(problems) > 0 {
-		return scheduler.Result{}, problems, nil
+		return scheduler.ScheduleResult{}, problems, nil
 	}
-	decisions, err := c.decisions(ctx, p)
+	decisions, err := c.listDecisions(ctx, p)
 	if err != nil {
-		return scheduler.Result{}, nil, err
+		return scheduler.ScheduleResult{}, nil, err
 	}
-	if err := c.learn(ctx); err != nil {
-		return scheduler.Result{}, nil, err
+	if err := c.loadModel(ctx); err != nil {
+		return scheduler.ScheduleResult{}, nil, err
 	}
-	has := slices.Sorted(slices.Values(listed(decisions.slices)))
+	has := slices.Sorted(slices.Values(listedClusters(decisions.slices)))
 	fleet, _ := c.model.snapshot()
-	return scheduler.Schedule(fleet, request.Request, has, clk.Now()), nil, nil
+	return scheduler.ScheduleClusters(fleet, request.ClusterRequest, has, clk.Now()), nil, nil
 }
 
-// learn tells the model at once what the watches tell it one by one.
-func (c *Controller) learn(ctx context.Context) error {
+// loadModel tells the model at once what the watches tell it one by one.
+func (c *SchedulingController) loadModel(ctx context.Context) error {
 	clusters := &clusterv1.ManagedClusterList{}
 	scores := &clusterv1alpha1.AddOnPlacementScoreList{}
 	decisions := &clusterv1beta1.PlacementDecisionList{}
@@ -60,13 +60,13 @@ func (c *Controller) learn(ctx context.Context) error {
 		}
 	}
 	for i := range scores.Items {
-		c.score(&scores.Items[i], false)
+		c.observeScores(&scores.Items[i], false)
 	}
 	for i := range decisions.Items {
-		c.decision(&decisions.Items[i], false)
+		c.observeDecision(&decisions.Items[i], false)
 	}
 	for i := range clusters.Items {
-		c.cluster(&clusters.Items[i], false)
+		c.observeCluster(&clusters.Items[i], false)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
-// slice is a PlacementDecision: some clusters of a group.
-type slice struct {
+// decisionSlice is a PlacementDecision: some clusters of a group.
+type decisionSlice struct {
 	// Number is from 1, and is in the name.
 	Number int
 	Group  int
@@ -26,8 +26,8 @@ type slice struct {
 	Edited bool
 }
 
-// same tells whether two slices list the same.
-func (s slice) same(other slice) bool {
+// sameContent reports whether two slices list the same.
+func (s decisionSlice) sameContent(other decisionSlice) bool {
 	return slices.Equal(s.Clusters, other.Clusters) && maps.Equal(s.Scores, other.Scores)
 }
 
@@ -37,8 +37,8 @@ type numbers struct {
 	last  int
 }
 
-// free returns the numbers that neither the slices before nor others have.
-func free(before []slice, others []int) *numbers {
+// freeNumbers returns the numbers that neither the slices before nor others have.
+func freeNumbers(before []decisionSlice, others []int) *numbers {
 	n := &numbers{taken: map[int]bool{}}
 	for _, old := range before {
 		n.taken[old.Number] = true
@@ -49,7 +49,7 @@ func free(before []slice, others []int) *numbers {
 	return n
 }
 
-func (n *numbers) next() int {
+func (n *numbers) nextNumber() int {
 	n.last++
 	for n.taken[n.last] {
 		n.last++
@@ -61,16 +61,16 @@ func (n *numbers) next() int {
 // clusters, in the order of names. There is always one slice, which may be empty.
 // A cluster that stays in its group stays in its slice, so that one cluster more
 // changes one slice; and no slice goes from one group to another.
-func divide(groups []scheduler.Group, before []slice, numbers *numbers) []slice {
-	var all []slice
+func divide(groups []scheduler.DecisionGroup, before []decisionSlice, numbers *numbers) []decisionSlice {
+	var all []decisionSlice
 	for index, group := range groups {
-		kept, homeless := keep(index, group, before)
+		kept, homeless := retainSlices(index, group, before)
 		for n := range kept {
-			homeless = kept[n].fill(homeless)
+			homeless = kept[n].takeClusters(homeless)
 		}
 		for len(homeless) > 0 || len(kept) == 0 {
-			more := slice{Number: numbers.next(), Group: index, Name: group.Name}
-			homeless = more.fill(homeless)
+			more := decisionSlice{Number: numbers.nextNumber(), Group: index, Name: group.Name}
+			homeless = more.takeClusters(homeless)
 			kept = append(kept, more)
 		}
 		for n, s := range kept { // those that are empty are the last
@@ -83,11 +83,11 @@ func divide(groups []scheduler.Group, before []slice, numbers *numbers) []slice 
 	return all
 }
 
-// rank divides the groups into slices as divide does, but in the order of scores,
+// rankByScore divides the groups into slices as divide does, but in the order of scores,
 // the highest first, and then of names: all slices of a group, in the order of
 // their numbers, are one list. So a change of scores can change several slices.
-func rank(groups []scheduler.Group, scores map[string]int64, before []slice, numbers *numbers) []slice {
-	var all []slice
+func rankByScore(groups []scheduler.DecisionGroup, scores map[string]int64, before []decisionSlice, numbers *numbers) []decisionSlice {
+	var all []decisionSlice
 	for index, group := range groups {
 		ranked := slices.Clone(group.Clusters)
 		slices.SortFunc(ranked, func(a, b string) int {
@@ -99,24 +99,24 @@ func rank(groups []scheduler.Group, scores map[string]int64, before []slice, num
 		}
 		var own []int
 		for _, old := range before {
-			if old.of(index, group) && len(own) < len(chunks) {
+			if old.isOfGroup(index, group) && len(own) < len(chunks) {
 				own = append(own, old.Number)
 			}
 		}
 		for len(own) < len(chunks) {
-			own = append(own, numbers.next())
+			own = append(own, numbers.nextNumber())
 		}
 		slices.Sort(own)
 		for n, clusters := range chunks {
-			all = append(all, slice{Number: own[n], Group: index, Name: group.Name, Clusters: clusters, Scores: only(clusters, scores)})
+			all = append(all, decisionSlice{Number: own[n], Group: index, Name: group.Name, Clusters: clusters, Scores: scoresOfClusters(clusters, scores)})
 		}
 	}
 	slices.SortFunc(all, byNumber)
 	return all
 }
 
-// only returns the scores of the clusters, nil for none.
-func only(clusters []string, scores map[string]int64) map[string]int64 {
+// scoresOfClusters returns the scores of the clusters, nil for none.
+func scoresOfClusters(clusters []string, scores map[string]int64) map[string]int64 {
 	if scores == nil || len(clusters) == 0 {
 		return nil
 	}
@@ -127,26 +127,26 @@ func only(clusters []string, scores map[string]int64) map[string]int64 {
 	return of
 }
 
-func byNumber(a, b slice) int { return a.Number - b.Number }
+func byNumber(a, b decisionSlice) int { return a.Number - b.Number }
 
-// of tells whether the slice is of a group.
-func (s slice) of(index int, group scheduler.Group) bool {
+// isOfGroup reports whether the slice is of a group.
+func (s decisionSlice) isOfGroup(index int, group scheduler.DecisionGroup) bool {
 	return s.Group == index && s.Name == group.Name
 }
 
-// keep returns the slices of the group with the clusters of it that they have,
+// retainSlices returns the slices of the group with the clusters of it that they have,
 // those with none last, and the clusters that are in none.
-func keep(index int, group scheduler.Group, before []slice) (kept []slice, homeless []string) {
+func retainSlices(index int, group scheduler.DecisionGroup, before []decisionSlice) (kept []decisionSlice, homeless []string) {
 	wanted := make(map[string]bool, len(group.Clusters))
 	for _, c := range group.Clusters {
 		wanted[c] = true
 	}
-	var empty []slice
+	var empty []decisionSlice
 	for _, old := range before {
-		if !old.of(index, group) {
+		if !old.isOfGroup(index, group) {
 			continue
 		}
-		still := slice{Number: old.Number, Group: index, Name: group.Name}
+		still := decisionSlice{Number: old.Number, Group: index, Name: group.Name}
 		for _, c := range old.Clusters {
 			if wanted[c] && len(still.Clusters) < clusterv1beta1.DecisionsMax {
 				still.Clusters = append(still.Clusters, c)
@@ -168,8 +168,8 @@ func keep(index int, group scheduler.Group, before []slice) (kept []slice, homel
 	return append(kept, empty...), homeless
 }
 
-// fill takes as many clusters as there is room for, and returns the others.
-func (s *slice) fill(clusters []string) []string {
+// takeClusters takes as many clusters as there is room for, and returns the others.
+func (s *decisionSlice) takeClusters(clusters []string) []string {
 	n := min(len(clusters), clusterv1beta1.DecisionsMax-len(s.Clusters))
 	s.Clusters = append(s.Clusters, clusters[:n]...)
 	slices.Sort(s.Clusters)

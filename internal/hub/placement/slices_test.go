@@ -31,28 +31,28 @@ func names(from, to int) []string {
 func TestSlices(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		groups []scheduler.Group
-		before []slice
+		groups []scheduler.DecisionGroup
+		before []decisionSlice
 		others []int
-		want   []slice
+		want   []decisionSlice
 	}{
-		"nobody":    {reason: "there is one slice", groups: []scheduler.Group{{}}, want: []slice{{Number: 1}}},
-		"a few":     {groups: []scheduler.Group{{Clusters: names(1, 3)}}, want: []slice{{Number: 1, Clusters: names(1, 3)}}},
-		"many":      {reason: "a slice has a hundred", groups: []scheduler.Group{{Clusters: names(1, 201)}}, want: []slice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: names(101, 200)}, {Number: 3, Clusters: names(201, 201)}}},
-		"groups":    {reason: "each has slices of its own", groups: []scheduler.Group{{Name: "canary", Clusters: names(1, 1)}, {Clusters: names(2, 3)}}, want: []slice{{Number: 1, Name: "canary", Clusters: names(1, 1)}, {Number: 2, Group: 1, Clusters: names(2, 3)}}},
-		"one more":  {reason: "only the slice with room changes", groups: []scheduler.Group{{Clusters: names(0, 150)}}, before: []slice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: names(101, 150)}}, want: []slice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: append(names(0, 0), names(101, 150)...)}}},
-		"one fewer": {reason: "nobody moves up", groups: []scheduler.Group{{Clusters: names(2, 150)}}, before: []slice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: names(101, 150)}}, want: []slice{{Number: 1, Clusters: names(2, 100)}, {Number: 2, Clusters: names(101, 150)}}},
-		"taken":     {reason: "a number that is somebody else's is not used", groups: []scheduler.Group{{Clusters: names(1, 1)}}, others: []int{1, 2}, want: []slice{{Number: 3, Clusters: names(1, 1)}}},
-		"too many":  {reason: "what is left of a move that was broken off is mended", groups: []scheduler.Group{{Clusters: names(1, 101)}}, before: []slice{{Number: 1, Clusters: names(1, 101)}}, want: []slice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: names(101, 101)}}},
+		"nobody":    {reason: "there is one slice", groups: []scheduler.DecisionGroup{{}}, want: []decisionSlice{{Number: 1}}},
+		"a few":     {groups: []scheduler.DecisionGroup{{Clusters: names(1, 3)}}, want: []decisionSlice{{Number: 1, Clusters: names(1, 3)}}},
+		"many":      {reason: "a slice has a hundred", groups: []scheduler.DecisionGroup{{Clusters: names(1, 201)}}, want: []decisionSlice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: names(101, 200)}, {Number: 3, Clusters: names(201, 201)}}},
+		"groups":    {reason: "each has slices of its own", groups: []scheduler.DecisionGroup{{Name: "canary", Clusters: names(1, 1)}, {Clusters: names(2, 3)}}, want: []decisionSlice{{Number: 1, Name: "canary", Clusters: names(1, 1)}, {Number: 2, Group: 1, Clusters: names(2, 3)}}},
+		"one more":  {reason: "only the slice with room changes", groups: []scheduler.DecisionGroup{{Clusters: names(0, 150)}}, before: []decisionSlice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: names(101, 150)}}, want: []decisionSlice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: append(names(0, 0), names(101, 150)...)}}},
+		"one fewer": {reason: "nobody moves up", groups: []scheduler.DecisionGroup{{Clusters: names(2, 150)}}, before: []decisionSlice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: names(101, 150)}}, want: []decisionSlice{{Number: 1, Clusters: names(2, 100)}, {Number: 2, Clusters: names(101, 150)}}},
+		"taken":     {reason: "a number that is somebody else's is not used", groups: []scheduler.DecisionGroup{{Clusters: names(1, 1)}}, others: []int{1, 2}, want: []decisionSlice{{Number: 3, Clusters: names(1, 1)}}},
+		"too many":  {reason: "what is left of a move that was broken off is mended", groups: []scheduler.DecisionGroup{{Clusters: names(1, 101)}}, before: []decisionSlice{{Number: 1, Clusters: names(1, 101)}}, want: []decisionSlice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: names(101, 101)}}},
 		"an empty one": {
-			reason: "it was created, and its creator died", groups: []scheduler.Group{{Clusters: names(1, 150)}}, before: []slice{{Number: 1}, {Number: 2, Clusters: names(1, 50)}},
-			want: []slice{{Number: 1, Clusters: names(101, 150)}, {Number: 2, Clusters: names(1, 100)}},
+			reason: "it was created, and its creator died", groups: []scheduler.DecisionGroup{{Clusters: names(1, 150)}}, before: []decisionSlice{{Number: 1}, {Number: 2, Clusters: names(1, 50)}},
+			want: []decisionSlice{{Number: 1, Clusters: names(101, 150)}, {Number: 2, Clusters: names(1, 100)}},
 		},
-		"nobody is left": {reason: "the first slice stays, empty", groups: []scheduler.Group{{}}, before: []slice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: names(101, 150)}}, want: []slice{{Number: 1}}},
+		"nobody is left": {reason: "the first slice stays, empty", groups: []scheduler.DecisionGroup{{}}, before: []decisionSlice{{Number: 1, Clusters: names(1, 100)}, {Number: 2, Clusters: names(101, 150)}}, want: []decisionSlice{{Number: 1}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, divide(tc.groups, tc.before, free(tc.before, tc.others))); diff != "" {
+			if diff := cmp.Diff(tc.want, divide(tc.groups, tc.before, freeNumbers(tc.before, tc.others))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -72,35 +72,35 @@ func TestSlicesByScore(t *testing.T) {
 	backwards := names(1, 150)
 	slices.Reverse(backwards)
 	best := scored(backwards)
-	listing := func(number, group int, clusters []string) slice {
-		return slice{Number: number, Group: group, Clusters: clusters, Scores: only(clusters, best)}
+	listing := func(number, group int, clusters []string) decisionSlice {
+		return decisionSlice{Number: number, Group: group, Clusters: clusters, Scores: scoresOfClusters(clusters, best)}
 	}
 	cases := map[string]struct {
 		reason string
-		groups []scheduler.Group
+		groups []scheduler.DecisionGroup
 		scores map[string]int64
-		before []slice
-		want   []slice
+		before []decisionSlice
+		want   []decisionSlice
 	}{
-		"nobody": {reason: "there is one slice", groups: []scheduler.Group{{}}, scores: best, want: []slice{{Number: 1}}},
-		"many":   {reason: "the slices are one list", groups: []scheduler.Group{{Clusters: names(1, 150)}}, scores: best, want: []slice{listing(1, 0, backwards[:100]), listing(2, 0, backwards[100:])}},
+		"nobody": {reason: "there is one slice", groups: []scheduler.DecisionGroup{{}}, scores: best, want: []decisionSlice{{Number: 1}}},
+		"many":   {reason: "the slices are one list", groups: []scheduler.DecisionGroup{{Clusters: names(1, 150)}}, scores: best, want: []decisionSlice{listing(1, 0, backwards[:100]), listing(2, 0, backwards[100:])}},
 		"groups": {
-			reason: "scores decide the order within a group, not the group", groups: []scheduler.Group{{Clusters: names(1, 2)}, {Clusters: names(3, 4)}}, scores: best,
-			want: []slice{listing(1, 0, []string{"c002", "c001"}), listing(2, 1, []string{"c004", "c003"})},
+			reason: "scores decide the order within a group, not the group", groups: []scheduler.DecisionGroup{{Clusters: names(1, 2)}, {Clusters: names(3, 4)}}, scores: best,
+			want: []decisionSlice{listing(1, 0, []string{"c002", "c001"}), listing(2, 1, []string{"c004", "c003"})},
 		},
 		"equal scores": {
-			reason: "names decide", groups: []scheduler.Group{{Clusters: names(1, 2)}}, scores: map[string]int64{"c001": 7, "c002": 7},
-			want: []slice{{Number: 1, Clusters: names(1, 2), Scores: map[string]int64{"c001": 7, "c002": 7}}},
+			reason: "names decide", groups: []scheduler.DecisionGroup{{Clusters: names(1, 2)}}, scores: map[string]int64{"c001": 7, "c002": 7},
+			want: []decisionSlice{{Number: 1, Clusters: names(1, 2), Scores: map[string]int64{"c001": 7, "c002": 7}}},
 		},
 		"a number that is free again": {
-			reason: "the order is that of numbers", groups: []scheduler.Group{{Clusters: names(1, 150)}}, scores: best, before: []slice{{Number: 2, Clusters: names(1, 100)}},
-			want: []slice{listing(1, 0, backwards[:100]), listing(2, 0, backwards[100:])},
+			reason: "the order is that of numbers", groups: []scheduler.DecisionGroup{{Clusters: names(1, 150)}}, scores: best, before: []decisionSlice{{Number: 2, Clusters: names(1, 100)}},
+			want: []decisionSlice{listing(1, 0, backwards[:100]), listing(2, 0, backwards[100:])},
 		},
-		"fewer": {reason: "the first slices stay", groups: []scheduler.Group{{Clusters: names(1, 2)}}, scores: best, before: []slice{{Number: 2}, {Number: 3}}, want: []slice{listing(2, 0, []string{"c002", "c001"})}},
+		"fewer": {reason: "the first slices stay", groups: []scheduler.DecisionGroup{{Clusters: names(1, 2)}}, scores: best, before: []decisionSlice{{Number: 2}, {Number: 3}}, want: []decisionSlice{listing(2, 0, []string{"c002", "c001"})}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, rank(tc.groups, tc.scores, tc.before, free(tc.before, nil))); diff != "" {
+			if diff := cmp.Diff(tc.want, rankByScore(tc.groups, tc.scores, tc.before, freeNumbers(tc.before, nil))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -121,33 +121,33 @@ func TestScoresAloneAreWrittenNowAndThen(t *testing.T) {
 		}},
 		Status: clusterv1beta1.PlacementStatus{LastScoreUpdateTime: new(metav1.NewTime(noon))},
 	}
-	request, problems := placement.Compile(p, []scheduler.Set{{Clusters: labels.Everything()}})
+	request, problems := placement.CompilePlacement(p, []scheduler.ClusterSet{{Clusters: labels.Everything()}})
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
-	before := []slice{{Number: 1, Clusters: []string{"a", "b"}, Scores: map[string]int64{"a": 20, "b": 10}}}
+	before := []decisionSlice{{Number: 1, Clusters: []string{"a", "b"}, Scores: map[string]int64{"a": 20, "b": 10}}}
 	edited := slices.Clone(before)
 	edited[0].Edited = true
 	cases := map[string]struct {
 		fleet  view.Fleet
-		before []slice
+		before []decisionSlice
 		at     time.Time
 		want   []string
 		again  time.Time
 	}{
-		"nothing has changed":               {fleet: view.New(cluster("a", 20), cluster("b", 10)), before: before, at: noon, want: []string{"a", "b"}},
-		"scores have changed, a moment ago": {fleet: view.New(cluster("a", 20), cluster("b", 30)), before: before, at: noon.Add(time.Second), want: []string{"a", "b"}, again: noon.Add(time.Minute)},
-		"scores have changed, a minute ago": {fleet: view.New(cluster("a", 20), cluster("b", 30)), before: before, at: noon.Add(time.Minute), want: []string{"b", "a"}},
-		"the choice has changed as well":    {fleet: view.New(cluster("a", 20), cluster("b", 30), cluster("c", 25)), before: before, at: noon, want: []string{"b", "c", "a"}},
-		"somebody has changed it":           {fleet: view.New(cluster("a", 20), cluster("b", 30)), before: edited, at: noon, want: []string{"b", "a"}},
-		"there were no scores before":       {fleet: view.New(cluster("a", 20), cluster("b", 30)), before: []slice{{Number: 1, Clusters: []string{"a", "b"}}}, at: noon, want: []string{"b", "a"}},
+		"nothing has changed":               {fleet: view.NewFleet(cluster("a", 20), cluster("b", 10)), before: before, at: noon, want: []string{"a", "b"}},
+		"scores have changed, a moment ago": {fleet: view.NewFleet(cluster("a", 20), cluster("b", 30)), before: before, at: noon.Add(time.Second), want: []string{"a", "b"}, again: noon.Add(time.Minute)},
+		"scores have changed, a minute ago": {fleet: view.NewFleet(cluster("a", 20), cluster("b", 30)), before: before, at: noon.Add(time.Minute), want: []string{"b", "a"}},
+		"the choice has changed as well":    {fleet: view.NewFleet(cluster("a", 20), cluster("b", 30), cluster("c", 25)), before: before, at: noon, want: []string{"b", "c", "a"}},
+		"somebody has changed it":           {fleet: view.NewFleet(cluster("a", 20), cluster("b", 30)), before: edited, at: noon, want: []string{"b", "a"}},
+		"there were no scores before":       {fleet: view.NewFleet(cluster("a", 20), cluster("b", 30)), before: []decisionSlice{{Number: 1, Clusters: []string{"a", "b"}}}, at: noon, want: []string{"b", "a"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			result := scheduler.Schedule(tc.fleet, request.Request, nil, tc.at)
-			got, again := arrange(p, request, chosen{request.Grouping.Divide(tc.fleet, result.Targets), result}, decisions{slices: tc.before}, tc.at)
-			if !slices.Equal(listed(got), tc.want) || !again.Equal(tc.again) {
-				t.Errorf("the order is %v until %s, want %v until %s", listed(got), again, tc.want, tc.again)
+			result := scheduler.ScheduleClusters(tc.fleet, request.ClusterRequest, nil, tc.at)
+			got, again := arrangeSlices(p, request, chosenGroups{request.Grouping.DivideTargets(tc.fleet, result.Targets), result}, storedDecisions{slices: tc.before}, tc.at)
+			if !slices.Equal(listedClusters(got), tc.want) || !again.Equal(tc.again) {
+				t.Errorf("the order is %v until %s, want %v until %s", listedClusters(got), again, tc.want, tc.again)
 			}
 		})
 	}
@@ -158,9 +158,9 @@ func TestScoresAloneAreWrittenNowAndThen(t *testing.T) {
 func TestSlicesKeepTheirPromises(t *testing.T) {
 	for seed := range uint64(300) {
 		chance := rand.New(rand.NewPCG(seed, 1))
-		var before []slice
+		var before []decisionSlice
 		for range 5 {
-			groups := make([]scheduler.Group, 1+chance.IntN(3))
+			groups := make([]scheduler.DecisionGroup, 1+chance.IntN(3))
 			where := map[string]int{}
 			for _, c := range names(1, chance.IntN(400)) {
 				if chance.IntN(5) > 0 {
@@ -168,7 +168,7 @@ func TestSlicesKeepTheirPromises(t *testing.T) {
 					groups[g].Clusters, where[c] = append(groups[g].Clusters, c), g
 				}
 			}
-			after := divide(groups, before, free(before, nil))
+			after := divide(groups, before, freeNumbers(before, nil))
 			seen, numbers := map[string]bool{}, map[int]bool{}
 			for _, s := range after {
 				if len(s.Clusters) > clusterv1beta1.DecisionsMax || !slices.IsSorted(s.Clusters) || numbers[s.Number] || s.Number < 1 {

@@ -26,7 +26,7 @@ import (
 )
 
 func TestTheStatusListsTheGroups(t *testing.T) {
-	written := []slice{
+	written := []decisionSlice{
 		{Number: 1, Group: 1, Clusters: names(1, 100)},
 		{Number: 2, Name: "canary", Clusters: names(101, 102)},
 		{Number: 3, Group: 1, Clusters: names(103, 105)},
@@ -35,7 +35,7 @@ func TestTheStatusListsTheGroups(t *testing.T) {
 		{DecisionGroupIndex: 0, DecisionGroupName: "canary", Decisions: []string{"p-decision-2"}, ClustersCount: 2},
 		{DecisionGroupIndex: 1, Decisions: []string{"p-decision-1", "p-decision-3"}, ClustersCount: 103},
 	}
-	if diff := cmp.Diff(want, groupsOf("p", written)); diff != "" {
+	if diff := cmp.Diff(want, decisionGroupStatuses("p", written)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -58,14 +58,14 @@ func TestWhatCostsTooMuchForTheFleetLeavesDecisionsAsTheyAre(t *testing.T) {
 	bound := &clusterv1beta2.ManagedClusterSetBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "all"}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "all"},
 	}
-	scheme, err := NewScheme()
+	scheme, err := NewPlacementScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, d, set, bound).WithStatusSubresource(p, d).
-		WithIndex(d, indexPlacement, byPlacement).Build()
+		WithIndex(d, indexPlacement, placementOfDecision).Build()
 	now, before := time.Unix(0, 0), d.DeepCopy()
-	c := New(stored, clocktesting.NewFakePassiveClock(now), events.Discard())
+	c := NewSchedulingController(stored, clocktesting.NewFakePassiveClock(now), events.NewDiscardRecorder())
 	for i := range 110 {
 		c.model.setCluster(view.Cluster{Name: fmt.Sprintf("c%03d", i)})
 	}
@@ -92,7 +92,7 @@ func TestWhatCostsTooMuchForTheFleetLeavesDecisionsAsTheyAre(t *testing.T) {
 // again, and one of another namespace be written.
 func TestDecisionsOfANamespaceHaveAPace(t *testing.T) {
 	const clusters, most = 50, 120
-	scheme, err := NewScheme()
+	scheme, err := NewPlacementScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +111,8 @@ func TestDecisionsOfANamespaceHaveAPace(t *testing.T) {
 	}
 	d := &clusterv1beta1.PlacementDecision{}
 	stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(placements["shop"], d).
-		WithIndex(d, indexPlacement, byPlacement).Build()
-	c := New(stored, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), events.Discard())
+		WithIndex(d, indexPlacement, placementOfDecision).Build()
+	c := NewSchedulingController(stored, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), events.NewDiscardRecorder())
 	c.pace = pace.New(most, 1)
 	for i := range clusters {
 		c.model.setCluster(view.Cluster{Name: fmt.Sprintf("c%03d", i)})
@@ -128,7 +128,7 @@ func TestDecisionsOfANamespaceHaveAPace(t *testing.T) {
 		if err := stored.Update(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		c.expectations.forget(client.ObjectKeyFromObject(p)) // what the fake client makes has no UID to expect
+		c.expectations.forgetExpectations(client.ObjectKeyFromObject(p)) // what the fake client makes has no UID to expect
 		result, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 		if err != nil {
 			t.Fatal(err)

@@ -35,15 +35,15 @@ const workers = 8
 // their names.
 const indexPlacement = "placement-by-name"
 
-// Index adds the index by which the controller and Preview read decisions.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &clusterv1beta1.PlacementDecision{}, indexPlacement, byPlacement); err != nil {
+// IndexDecisions adds the index by which the controller and PreviewScheduling read decisions.
+func IndexDecisions(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &clusterv1beta1.PlacementDecision{}, indexPlacement, placementOfDecision); err != nil {
 		return fmt.Errorf("indexing PlacementDecisions: %w", err)
 	}
 	return nil
 }
 
-func byPlacement(decision client.Object) []string {
+func placementOfDecision(decision client.Object) []string {
 	if owner, _, named := placement.ParseDecisionName(decision.GetName()); named {
 		return []string{owner}
 	}
@@ -51,24 +51,24 @@ func byPlacement(decision client.Object) []string {
 }
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *SchedulingController) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		For(&clusterv1beta1.Placement{}, changed).
-		Watches(&clusterv1beta1.PlacementDecision{}, feed(c.decision)).
-		Watches(&clusterv1.ManagedCluster{}, feed(c.cluster)).
-		Watches(&clusterv1alpha1.AddOnPlacementScore{}, feed(c.score)).
+		Watches(&clusterv1beta1.PlacementDecision{}, newModelHandler(c.observeDecision)).
+		Watches(&clusterv1.ManagedCluster{}, newModelHandler(c.observeCluster)).
+		Watches(&clusterv1alpha1.AddOnPlacementScore{}, newModelHandler(c.observeScores)).
 		WatchesRawSource(source.Func(c.enqueueAffected)).
-		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, handler.EnqueueRequestsFromMapFunc(c.inNamespace)).
-		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(c.bySet),
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, handler.EnqueueRequestsFromMapFunc(c.placementsInNamespace)).
+		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(c.placementsOfSet),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NewQueue: c.arrivals.newQueue}).
-		Complete(conflict.Quiet(c))
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NewQueue: c.arrivals.newArrivalQueue}).
+		Complete(conflict.RequeueConflicts(c))
 }
 
-// feed returns a handler that tells the model of each object, and enqueues Placements
+// newModelHandler returns a handler that tells the model of each object, and enqueues Placements
 // that care for sure. gone is true for an object that was deleted.
-func feed(tell func(object client.Object, gone bool) []types.NamespacedName) handler.EventHandler {
+func newModelHandler(tell func(object client.Object, gone bool) []types.NamespacedName) handler.EventHandler {
 	enqueue := func(q workqueue.TypedRateLimitingInterface[reconcile.Request], keys []types.NamespacedName) {
 		for _, key := range keys {
 			q.Add(reconcile.Request{NamespacedName: key})
@@ -87,18 +87,18 @@ func feed(tell func(object client.Object, gone bool) []types.NamespacedName) han
 	}
 }
 
-// cluster leaves it to enqueueAffected to find out who cares.
-func (c *Controller) cluster(object client.Object, gone bool) []types.NamespacedName {
+// observeCluster leaves it to enqueueAffected to find out who cares.
+func (c *SchedulingController) observeCluster(object client.Object, gone bool) []types.NamespacedName {
 	if gone {
 		c.model.forgetCluster(object.GetName())
 	} else if cluster, ok := object.(*clusterv1.ManagedCluster); ok {
-		c.model.setCluster(view.Of(cluster, nil))
+		c.model.setCluster(view.FromCluster(cluster, nil))
 	}
 	return nil
 }
 
-// score is like cluster.
-func (c *Controller) score(object client.Object, gone bool) []types.NamespacedName {
+// observeScores is like cluster.
+func (c *SchedulingController) observeScores(object client.Object, gone bool) []types.NamespacedName {
 	var scores scoreSet
 	if score, ok := object.(*clusterv1alpha1.AddOnPlacementScore); ok && !gone {
 		scores = view.ScoresOf(score)
@@ -107,9 +107,9 @@ func (c *Controller) score(object client.Object, gone bool) []types.NamespacedNa
 	return nil
 }
 
-// decision notes what a PlacementDecision says, for Balance, and brings back its
+// observeDecision notes what a PlacementDecision says, for Balance, and brings back its
 // Placement in case somebody else has changed it.
-func (c *Controller) decision(object client.Object, gone bool) []types.NamespacedName {
+func (c *SchedulingController) observeDecision(object client.Object, gone bool) []types.NamespacedName {
 	d, ok := object.(*clusterv1beta1.PlacementDecision)
 	if !ok {
 		return nil
@@ -117,12 +117,12 @@ func (c *Controller) decision(object client.Object, gone bool) []types.Namespace
 	name, _, named := placement.ParseDecisionName(d.Name)
 	key := client.ObjectKeyFromObject(d)
 	owner := types.NamespacedName{Namespace: d.Namespace, Name: name}
-	c.expectations.saw(owner, d, gone)
+	c.expectations.observeDecision(owner, d, gone)
 	var news bool
 	if gone {
 		news = c.model.lostDecision(key)
 	} else {
-		says := decision{fingerprint: fingerprint(d), unwritten: unwritten(d)}
+		says := decisionContent{fingerprint: fingerprint(d), unwritten: hasNoStatus(d)}
 		for _, chosen := range d.Status.Decisions {
 			says.clusters = append(says.clusters, chosen.ClusterName)
 		}
@@ -134,8 +134,8 @@ func (c *Controller) decision(object client.Object, gone bool) []types.Namespace
 	return []types.NamespacedName{owner}
 }
 
-// inNamespace maps an object to the Placements of its namespace.
-func (c *Controller) inNamespace(ctx context.Context, object client.Object) []reconcile.Request {
+// placementsInNamespace maps an object to the Placements of its namespace.
+func (c *SchedulingController) placementsInNamespace(ctx context.Context, object client.Object) []reconcile.Request {
 	list := &clusterv1beta1.PlacementList{}
 	if err := c.client.List(ctx, list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a missing cache gives an error
@@ -147,8 +147,8 @@ func (c *Controller) inNamespace(ctx context.Context, object client.Object) []re
 	return requests
 }
 
-// bySet maps a set to the Placements of the namespaces that it is bound to.
-func (c *Controller) bySet(ctx context.Context, set client.Object) []reconcile.Request {
+// placementsOfSet maps a set to the Placements of the namespaces that it is bound to.
+func (c *SchedulingController) placementsOfSet(ctx context.Context, set client.Object) []reconcile.Request {
 	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
 	if err := c.client.List(ctx, bindings, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a missing cache gives an error
@@ -156,7 +156,7 @@ func (c *Controller) bySet(ctx context.Context, set client.Object) []reconcile.R
 	var requests []reconcile.Request
 	for i := range bindings.Items {
 		if bindings.Items[i].Spec.ClusterSet == set.GetName() {
-			requests = append(requests, c.inNamespace(ctx, &bindings.Items[i])...)
+			requests = append(requests, c.placementsInNamespace(ctx, &bindings.Items[i])...)
 		}
 	}
 	return requests

@@ -105,8 +105,8 @@ const (
 	expansionsMax = 2
 )
 
-// NewScheme returns the kinds that the controllers work with.
-func NewScheme() (*runtime.Scheme, error) {
+// NewPropagationScheme returns the kinds that the controllers work with.
+func NewPropagationScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(
 		authorizationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), schedulingv1.AddToScheme(scheme),
@@ -114,25 +114,25 @@ func NewScheme() (*runtime.Scheme, error) {
 		appsv1alpha1.AddToScheme(scheme), configv1alpha1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme))
 }
 
-// CacheOptions keeps of objects what the controllers read; of ClusterRoles, the one
+// NewPropagationCacheOptions keeps of objects what the controllers read; of ClusterRoles, the one
 // that it may see.
-func CacheOptions() cache.Options {
-	common := kept.New()
+func NewPropagationCacheOptions() cache.Options {
+	common := kept.NewSharedValues()
 	return cache.Options{
-		DefaultTransform: common.Object,
+		DefaultTransform: common.TransformObject,
 		ByObject: map[client.Object]cache.ByObject{
 			&clusterv1.ManagedCluster{}:            {Transform: slim.SlimCluster},
-			&workv1.ManifestWork{}:                 {Transform: common.Work},
-			&workv1alpha2.ResourceBinding{}:        {Transform: common.Binding},
-			&workv1alpha2.ClusterResourceBinding{}: {Transform: common.Binding},
+			&workv1.ManifestWork{}:                 {Transform: common.TransformWork},
+			&workv1alpha2.ResourceBinding{}:        {Transform: common.TransformBinding},
+			&workv1alpha2.ClusterResourceBinding{}: {Transform: common.TransformBinding},
 			&rbacv1.ClusterRole{}:                  {Field: fields.OneTermEqualSelector("metadata.name", fleetv1alpha1.PropagationTemplatesRole)},
 		},
 	}
 }
 
-// Watched are kinds that a replica that leads has to have in its cache to be
+// WatchedPropagationKinds are kinds that a replica that leads has to have in its cache to be
 // ready.
-func Watched() []client.Object {
+func WatchedPropagationKinds() []client.Object {
 	return []client.Object{
 		&policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{}, &policyv1alpha1.OverridePolicy{},
 		&policyv1alpha1.ClusterOverridePolicy{}, &workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{},
@@ -142,17 +142,17 @@ func Watched() []client.Object {
 	}
 }
 
-// Options are what the controllers are set up with.
-type Options struct {
+// SetupOptions are what the controllers are set up with.
+type SetupOptions struct {
 	// Clock defaults to the real one.
 	Clock clock.Clock
 	// Metrics is where the metrics are registered. Nil means nowhere.
 	Metrics prometheus.Registerer
 	// Gates are the feature gates of features.HubPlacement.
-	Gates features.Set
+	Gates features.GateSet
 	// Guard says at which addresses webhooks of interpreters may be called. The zero
 	// value forbids those that mean this host or this link.
-	Guard dial.Guard
+	Guard dial.AddressGuard
 	// SharedWorkBytesMax is how many bytes the works of all namespaces have together that have no
 	// limit of their own; 0 is allowance.DefaultShared.
 	SharedWorkBytesMax int64
@@ -160,26 +160,26 @@ type Options struct {
 	WorkWriters int64
 }
 
-// Setup adds the controllers to the manager.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+// SetupPropagationControllers adds the controllers to the manager.
+func SetupPropagationControllers(ctx context.Context, mgr ctrl.Manager, o SetupOptions) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	held, err := accountrights.Review(ctx, mgr.GetClient())
+	held, err := accountrights.ReviewRights(ctx, mgr.GetClient())
 	if err != nil {
 		return err
 	}
-	hub, err := lookAt(ctx, mgr.GetAPIReader())
+	hub, err := detectHubScope(ctx, mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}
-	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held).Logged(mgr.GetLogger())
-	allowed := allowance.New(o.Clock, cmp.Or(o.SharedWorkBytesMax, allowance.DefaultShared), cmp.Or(o.WorkWriters, 1))
-	indexed, err := index(ctx, mgr, allowed)
+	recorder := events.NewAllowedRecorder(mgr.GetEventRecorder(ComponentName), held).WithLogger(mgr.GetLogger())
+	allowed := allowance.NewAllowance(o.Clock, cmp.Or(o.SharedWorkBytesMax, allowance.DefaultShared), cmp.Or(o.WorkWriters, 1))
+	indexed, err := addFieldIndexes(ctx, mgr, allowed)
 	if err != nil {
 		return err
 	}
-	announcer, err := announces(mgr, o)
+	announcer, err := addAnnouncer(mgr, o)
 	if err != nil {
 		return err
 	}
@@ -188,88 +188,88 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	// A policy that spells a kind in another way selects nothing.
-	serves := served.New(hubClients.discovery, o.Clock)
-	kinds := mapper.Exact(serves.Mapper(mgr.GetRESTMapper()))
+	serves := served.NewKindCache(hubClients.discovery, o.Clock)
+	kinds := mapper.NewExactMapper(serves.WrapMapper(mgr.GetRESTMapper()))
 	changed := &inbox.Inbox[templates.Key]{}
 	needed := &inbox.Inbox[templates.Key]{}
 	touched := &inbox.Inbox[reconcile.Request]{}
 	referring := &inbox.Inbox[reconcile.Request]{}
-	watched := templates.New(templates.Options{Client: hubClients.metadata, Mapper: kinds, Served: serves, Clock: o.Clock, Changed: func(key templates.Key) {
+	watched := templates.NewTemplates(templates.TemplateOptions{Client: hubClients.metadata, Mapper: kinds, Served: serves, Clock: o.Clock, Changed: func(key templates.Key) {
 		changed.Add(key)
 		needed.Add(key)
 	}})
-	recent := templates.NewRecent(o.Clock)
+	recent := templates.NewRecentObjects(o.Clock)
 	if err := errors.Join(mgr.Add(watched), mgr.Add(recent)); err != nil {
 		return fmt.Errorf("adding the watches of templates: %w", err)
 	}
-	objects := templates.Objects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Recent: recent, Memory: decoding.NewMemory(o.Clock)}
-	customs := interpreters.New(mgr.GetClient(), mgr.GetAPIReader(), o.Clock, o.Guard)
-	clusters := fleet.New(o.Clock)
-	chain := append(interpret.Chain{customs}, shipped.Chain()...)
-	own := latest.Client{Client: mgr.GetClient(), Latest: latest.New(o.Clock)}
-	stored := store.New(own, decide.New(decide.Options{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters)
-	works := created.New(o.Clock)
-	restless := send.NewRestless(o.Clock)
-	refusals := detector.NewRefusals()
-	finds := detector.New(detector.Deps{
+	objects := templates.HubObjects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Recent: recent, Memory: decoding.NewMemory(o.Clock)}
+	customs := interpreters.NewKnownInterpreters(mgr.GetClient(), mgr.GetAPIReader(), o.Clock, o.Guard)
+	clusters := fleet.NewFleet(o.Clock)
+	chain := append(interpret.Chain{customs}, shipped.BuiltinChain()...)
+	own := latest.ReadOwnWritesClient{Client: mgr.GetClient(), Latest: latest.NewWrittenBindings(o.Clock)}
+	stored := store.NewBindingStore(own, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters)
+	works := created.NewCreatedWorks(o.Clock)
+	restless := send.NewRestlessWorks(o.Clock)
+	refusals := detector.NewRefusalCounter()
+	finds := detector.NewDetectionController(detector.DetectionDeps{
 		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Groups: o.Gates.Enabled(features.WorkloadAffinity), Components: o.Gates.Enabled(features.MultiplePodTemplatesScheduling),
-		Events: recorder, Refusals: refusals, Hub: hub, Touched: tell(touched, referring), Changed: changed.Add,
+		Events: recorder, Refusals: refusals, Hub: hub, Touched: bindingNotifier(touched, referring), Changed: changed.Add,
 	})
-	along := dependencies.Deps{
+	along := dependencies.DependencyDeps{
 		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Chain: chain, Interpreters: customs,
 		Touched: func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
 		Events:  recorder, Announce: announcer,
 	}
-	stages, rolls := rollsOut(mgr, o, clusters, touched, recorder)
-	sends := bindings.New(bindings.Deps{
+	stages, rolls := buildRolloutStages(mgr, o, clusters, touched, recorder)
+	sends := bindings.NewBindingController(bindings.BindingControllerDeps{
 		Client: own, Latest: own.Latest, Works: indexed, Allowance: allowed, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Created: works, Restless: restless, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
-		Announce: announcer, Stages: stages, Clock: o.Clock, Reserved: allIn(watched, changed, needed),
+		Announce: announcer, Stages: stages, Clock: o.Clock, Reserved: namespaceRequeuer(watched, changed, needed),
 	})
-	follows := namespaces.New(namespaces.Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: send.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Created: works, Restless: restless}, Events: recorder,
+	follows := namespaces.NewNamespaceController(namespaces.NamespaceDeps{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: send.WorkWriter{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Created: works, Restless: restless}, Events: recorder,
 		Everywhere: o.Gates.Enabled(features.NamespaceSyncAll),
 	})
 	return errors.Join(
-		interpreters.NewController(mgr.GetClient(), customs, watched, interpreters.Told{Template: changed.Add, Binding: tell(touched, referring)}).SetupWithManager(mgr),
-		metrics.Register(o.Metrics, append(newCollectors(mgr.GetCache(), allowed), refusals)...), rights.New(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), moves(mgr, o, stored, recorder),
+		interpreters.NewInterpreterController(mgr.GetClient(), customs, watched, interpreters.ChangeListeners{Template: changed.Add, Binding: bindingNotifier(touched, referring)}).SetupWithManager(mgr),
+		metrics.RegisterCollectors(o.Metrics, append(newPropagationCollectors(mgr.GetCache(), allowed), refusals)...), rights.NewTemplateRoleController(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), addRebalanceControllers(mgr, o, stored, recorder),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
-		(&dependencies.Referrers{Deps: along}).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
-		policies.New(policies.Deps{
+		(&dependencies.ReferrerController{DependencyDeps: along}).SetupWithManager(mgr, referring), dependencies.NewAttachedController(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
+		policies.NewPolicyController(policies.PolicyDeps{
 			Client: mgr.GetClient(), Mapper: kinds, Templates: watched, Clusters: clusters.Snapshot, Changed: changed.Add, Events: recorder, Clock: o.Clock,
 		}).SetupWithManager(mgr), follows.SetupWithManager(mgr), rolls())
 }
 
-// index adds the indexes of the controllers, and returns that of works.
-func index(ctx context.Context, mgr ctrl.Manager, allowed *allowance.Allowance) (bindings.Works, error) {
+// addFieldIndexes adds the indexes of the controllers, and returns that of works.
+func addFieldIndexes(ctx context.Context, mgr ctrl.Manager, allowed *allowance.Allowance) (bindings.WorkIndex, error) {
 	for _, add := range []func(context.Context, client.FieldIndexer) error{
-		bindings.Index, namespaces.Index, dependencies.Index, detector.Index, policies.Index,
+		bindings.IndexOverridePolicies, namespaces.IndexNamespaceWorks, dependencies.IndexReferences, detector.IndexPolicies, policies.IndexClaims,
 	} {
 		if err := add(ctx, mgr.GetFieldIndexer()); err != nil {
-			return bindings.Works{}, err
+			return bindings.WorkIndex{}, err
 		}
 	}
 	return bindings.IndexWorks(ctx, mgr.GetCache(), allowed)
 }
 
-// rollsOut returns what keeps changes from clusters, and what adds the controller of
+// buildRolloutStages returns what keeps changes from clusters, and what adds the controller of
 // rollouts to the manager.
-func rollsOut(
-	mgr ctrl.Manager, o Options, clusters *fleet.Fleet, touched *inbox.Inbox[reconcile.Request], recorder *events.Recorder,
+func buildRolloutStages(
+	mgr ctrl.Manager, o SetupOptions, clusters *fleet.Fleet, touched *inbox.Inbox[reconcile.Request], recorder *events.Recorder,
 ) (*staging.Stages, func() error) {
 	changed := &inbox.Inbox[reconcile.Request]{}
 	look := func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) }
-	stages := staging.New(staging.Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: clusters, Clock: o.Clock, Turns: turns.New(expansionsMax, look), Touched: look,
-		Changed: func(rollout staging.Key) { changed.Add(reconcile.Request{NamespacedName: rollout}) },
+	stages := staging.NewStages(staging.StageDeps{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: clusters, Clock: o.Clock, Turns: turns.NewTurns(expansionsMax, look), Touched: look,
+		Changed: func(rollout staging.RolloutKey) { changed.Add(reconcile.Request{NamespacedName: rollout}) },
 	})
-	controller := rollouts.New(rollouts.Deps{
+	controller := rollouts.NewRolloutController(rollouts.RolloutDeps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: clusters, Stages: stages, Clock: o.Clock, Events: recorder,
 	})
 	return stages, func() error {
-		return errors.Join(mgr.Add(staging.Sweeper{Stages: stages}), controller.SetupWithManager(mgr, changed))
+		return errors.Join(mgr.Add(staging.RevisionSweeper{Stages: stages}), controller.SetupWithManager(mgr, changed))
 	}
 }
 
@@ -285,7 +285,7 @@ func newClients(mgr ctrl.Manager) (c clients, err error) {
 		return clients{}, fmt.Errorf("building the client of metadata: %w", err)
 	}
 	whole := *mgr.GetHTTPClient()
-	whole.Transport = decoding.Transport(whole.Transport)
+	whole.Transport = decoding.NewTransport(whole.Transport)
 	if c.objects, err = dynamic.NewForConfigAndClient(mgr.GetConfig(), &whole); err != nil {
 		return clients{}, fmt.Errorf("building the client of objects: %w", err)
 	}
@@ -295,17 +295,17 @@ func newClients(mgr ctrl.Manager) (c clients, err error) {
 	return c, nil
 }
 
-// moves adds the controllers that move what is placed already.
-func moves(mgr ctrl.Manager, o Options, stored store.Bindings, recorder *events.Recorder) error {
+// addRebalanceControllers adds the controllers that move what is placed already.
+func addRebalanceControllers(mgr ctrl.Manager, o SetupOptions, stored store.BindingStore, recorder *events.Recorder) error {
 	return errors.Join(
-		rebalancer.New(stored.Client, o.Clock).SetupWithManager(mgr),
-		continuous.New(continuous.Deps{
+		rebalancer.NewWorkloadRebalancerController(stored.Client, o.Clock).SetupWithManager(mgr),
+		continuous.NewRebalanceController(continuous.RebalanceDeps{
 			Client: stored.Client, Decider: stored.Decider, Fleet: stored.Fleet, Clock: o.Clock, Events: recorder,
 		}).SetupWithManager(mgr))
 }
 
-// lookAt tells whether the hub is an ordinary cluster: one with nodes.
-func lookAt(ctx context.Context, reader client.Reader) (scope.Hub, error) {
+// detectHubScope reports whether the hub is an ordinary cluster: one with nodes.
+func detectHubScope(ctx context.Context, reader client.Reader) (scope.Hub, error) {
 	nodes := &metav1.PartialObjectMetadataList{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	if err := reader.List(ctx, nodes, client.Limit(1)); err != nil {
@@ -314,9 +314,9 @@ func lookAt(ctx context.Context, reader client.Reader) (scope.Hub, error) {
 	return scope.Hub{Runs: len(nodes.Items) > 0}, nil
 }
 
-// announces adds to the manager what records Karmada's Events; nil if the gate is
+// addAnnouncer adds to the manager what records Karmada's Events; nil if the gate is
 // off.
-func announces(mgr ctrl.Manager, o Options) (*announce.Announcer, error) {
+func addAnnouncer(mgr ctrl.Manager, o SetupOptions) (*announce.Announcer, error) {
 	if !o.Gates.Enabled(features.KarmadaEvents) {
 		return nil, nil //nolint:nilnil // it is an Announcer that records nothing
 	}
@@ -324,18 +324,18 @@ func announces(mgr ctrl.Manager, o Options) (*announce.Announcer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the name of this host, which reports events: %w", err)
 	}
-	announcer := announce.New(announce.Options{
+	announcer := announce.NewAnnouncer(announce.AnnouncerOptions{
 		Client: mgr.GetClient(), Cache: mgr.GetCache(), Clock: o.Clock, Controller: ComponentName, Instance: ComponentName + "-" + host,
 	})
 	return announcer, errors.Join(
-		metrics.Register(o.Metrics, announcer.Collectors()...), mgr.Add(announcer),
-		(&spaces.Controller{Client: mgr.GetClient(), Announce: announcer}).SetupWithManager(mgr))
+		metrics.RegisterCollectors(o.Metrics, announcer.MetricCollectors()...), mgr.Add(announcer),
+		(&spaces.ExecutionSpaceController{Client: mgr.GetClient(), Announce: announcer}).SetupWithManager(mgr))
 }
 
-// allIn returns what has all objects of a namespace looked at again.
-func allIn(watched *templates.Templates, boxes ...*inbox.Inbox[templates.Key]) func(namespace string) {
+// namespaceRequeuer returns what has all objects of a namespace looked at again.
+func namespaceRequeuer(watched *templates.Templates, boxes ...*inbox.Inbox[templates.Key]) func(namespace string) {
 	return func(namespace string) {
-		for _, key := range watched.In(namespace) {
+		for _, key := range watched.ObjectsInNamespace(namespace) {
 			for _, box := range boxes {
 				box.Add(key)
 			}
@@ -343,8 +343,8 @@ func allIn(watched *templates.Templates, boxes ...*inbox.Inbox[templates.Key]) f
 	}
 }
 
-// tell returns what tells all of the controllers of a binding.
-func tell(boxes ...*inbox.Inbox[reconcile.Request]) func(types.NamespacedName) {
+// bindingNotifier returns what tells all of the controllers of a binding.
+func bindingNotifier(boxes ...*inbox.Inbox[reconcile.Request]) func(types.NamespacedName) {
 	return func(binding types.NamespacedName) {
 		for _, box := range boxes {
 			box.Add(reconcile.Request{NamespacedName: binding})

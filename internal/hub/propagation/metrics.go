@@ -22,26 +22,26 @@ import (
 	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
-// newCollectors returns the metrics of what the controllers have in the cache, and of what
+// newPropagationCollectors returns the metrics of what the controllers have in the cache, and of what
 // the namespaces of bindings are allowed.
-func newCollectors(from cache.Cache, allowed *allowance.Allowance) []prometheus.Collector {
+func newPropagationCollectors(from cache.Cache, allowed *allowance.Allowance) []prometheus.Collector {
 	return []prometheus.Collector{
-		metrics.NewComputed(metrics.Definition{
+		metrics.NewComputedGauge(metrics.Definition{
 			Name:   "capstan_propagation_rollouts",
 			Help:   "Number of PropagationRollouts and ClusterPropagationRollouts by phase, which is the reason of their condition Complete: Starting, RollingOut, AllHealthy, Paused, TooManyFailures, Undoing, Undone, NotAccepted.",
 			Labels: []string{"phase"},
-		}, func(ctx context.Context, set metrics.Set) error { return countRollouts(ctx, from, set) }),
-		metrics.NewComputed(metrics.Definition{
+		}, func(ctx context.Context, set metrics.SetValue) error { return countRollouts(ctx, from, set) }),
+		metrics.NewComputedGauge(metrics.Definition{
 			Name:   "capstan_propagation_bindings",
 			Help:   "Number of ResourceBindings and ClusterResourceBindings by state, of which each has one: pending (clusters are not chosen yet), unschedulable, progressing (not in all clusters as wanted), applied, suspended, deleting.",
 			Labels: []string{"state"},
-		}, func(ctx context.Context, set metrics.Set) error { return countBindings(ctx, from, set) }),
-		metrics.NewComputed(metrics.Definition{
+		}, func(ctx context.Context, set metrics.SetValue) error { return countBindings(ctx, from, set) }),
+		metrics.NewComputedGauge(metrics.Definition{
 			Name:   "capstan_hub_works",
 			Help:   "Number of ManifestWorks of all clusters by state, of which each has one: pending (no agent has looked at this generation yet), failed, applied, suspended, deleting.",
 			Labels: []string{"state"},
-		}, func(ctx context.Context, set metrics.Set) error { return countWorks(ctx, from, set) }),
-		counting.Collector(allowed, "capstan_propagation_limited_namespaces", "bindings"),
+		}, func(ctx context.Context, set metrics.SetValue) error { return countWorks(ctx, from, set) }),
+		counting.HeldBackCollector(allowed, "capstan_propagation_limited_namespaces", "bindings"),
 	}
 }
 
@@ -56,13 +56,13 @@ func newTally(states ...string) tally {
 	return t
 }
 
-func (t tally) set(set metrics.Set) {
+func (t tally) setMetric(set metrics.SetValue) {
 	for state, count := range t {
 		set(float64(count), state)
 	}
 }
 
-func countRollouts(ctx context.Context, from cache.Cache, set metrics.Set) error {
+func countRollouts(ctx context.Context, from cache.Cache, set metrics.SetValue) error {
 	phases := newTally(
 		fleetv1alpha1.PropagationRolloutReasonStarting, fleetv1alpha1.PropagationRolloutReasonRollingOut,
 		fleetv1alpha1.PropagationRolloutReasonComplete, fleetv1alpha1.PropagationRolloutReasonPaused,
@@ -79,11 +79,11 @@ func countRollouts(ctx context.Context, from cache.Cache, set metrics.Set) error
 		}
 	}
 	err := errors.Join(
-		metrics.Cached(ctx, from, &fleetv1alpha1.PropagationRollout{}, func(r *fleetv1alpha1.PropagationRollout) { see(r.Status.Conditions) }),
-		metrics.Cached(ctx, from, &fleetv1alpha1.ClusterPropagationRollout{}, func(r *fleetv1alpha1.ClusterPropagationRollout) { see(r.Status.Conditions) }),
+		metrics.EachCached(ctx, from, &fleetv1alpha1.PropagationRollout{}, func(r *fleetv1alpha1.PropagationRollout) { see(r.Status.Conditions) }),
+		metrics.EachCached(ctx, from, &fleetv1alpha1.ClusterPropagationRollout{}, func(r *fleetv1alpha1.ClusterPropagationRollout) { see(r.Status.Conditions) }),
 	)
 	if err == nil {
-		phases.set(set)
+		phases.setMetric(set)
 	}
 	return err
 }
@@ -99,14 +99,14 @@ const (
 	stateDeleting      = "deleting"
 )
 
-func countBindings(ctx context.Context, from cache.Cache, set metrics.Set) error {
+func countBindings(ctx context.Context, from cache.Cache, set metrics.SetValue) error {
 	states := newTally(statePending, stateUnschedulable, stateProgressing, stateApplied, stateSuspended, stateDeleting)
 	err := errors.Join(
-		metrics.Cached(ctx, from, &workv1alpha2.ResourceBinding{}, func(b *workv1alpha2.ResourceBinding) { states[bindingState(b)]++ }),
-		metrics.Cached(ctx, from, &workv1alpha2.ClusterResourceBinding{}, func(b *workv1alpha2.ClusterResourceBinding) { states[bindingState(b)]++ }),
+		metrics.EachCached(ctx, from, &workv1alpha2.ResourceBinding{}, func(b *workv1alpha2.ResourceBinding) { states[bindingState(b)]++ }),
+		metrics.EachCached(ctx, from, &workv1alpha2.ClusterResourceBinding{}, func(b *workv1alpha2.ClusterResourceBinding) { states[bindingState(b)]++ }),
 	)
 	if err == nil {
-		states.set(set)
+		states.setMetric(set)
 	}
 	return err
 }
@@ -130,11 +130,11 @@ func bindingState(b workv1alpha2.Binding) string {
 	return stateProgressing
 }
 
-func countWorks(ctx context.Context, from cache.Cache, set metrics.Set) error {
+func countWorks(ctx context.Context, from cache.Cache, set metrics.SetValue) error {
 	states := newTally(statePending, stateFailed, stateApplied, stateSuspended, stateDeleting)
-	err := metrics.Cached(ctx, from, &workv1.ManifestWork{}, func(work *workv1.ManifestWork) { states[workState(work)]++ })
+	err := metrics.EachCached(ctx, from, &workv1.ManifestWork{}, func(work *workv1.ManifestWork) { states[workState(work)]++ })
 	if err == nil {
-		states.set(set)
+		states.setMetric(set)
 	}
 	return err
 }

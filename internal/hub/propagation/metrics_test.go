@@ -76,11 +76,11 @@ func TestWhatIsInTheCacheIsCountedByState(t *testing.T) {
 		work(condition(workv1.ManifestWorkConditionDispatching, metav1.ConditionFalse, "")),
 		&fleetv1alpha1.PropagationRollout{ObjectMeta: named(), Status: rollout}, &fleetv1alpha1.ClusterPropagationRollout{ObjectMeta: named()},
 	}}
-	held := allowance.New(clocktesting.NewFakePassiveClock(time.Unix(0, 0)), allowance.DefaultShared, 1)
-	held.SetLimit(allowance.Owner{Namespace: "shop"}, new(int64))
-	held.Admit(allowance.Owner{Namespace: "shop"}, []allowance.Write{allowance.WriteOf(work(), nil)})
+	held := allowance.NewAllowance(clocktesting.NewFakePassiveClock(time.Unix(0, 0)), allowance.DefaultShared, 1)
+	held.SetLimit(allowance.WorkOwner{Namespace: "shop"}, new(int64))
+	held.AdmitWrites(allowance.WorkOwner{Namespace: "shop"}, []allowance.WorkWrite{allowance.WriteOf(work(), nil)})
 	registry := prometheus.NewPedanticRegistry()
-	for _, collector := range newCollectors(from, held) {
+	for _, collector := range newPropagationCollectors(from, held) {
 		if err := registry.Register(collector); err != nil {
 			t.Fatal(err)
 		}

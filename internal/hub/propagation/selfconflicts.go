@@ -22,23 +22,23 @@ import (
 
 // SelfConflicts says that bindings tell what is written without end of them, their
 // objects and their works.
-func SelfConflicts(mgr ctrl.Manager) []selfconflict.Reported {
-	answers := answerable{client: mgr.GetClient(), kinds: mgr.GetRESTMapper()}
-	return []selfconflict.Reported{
-		selfconflict.On(&workv1alpha2.ResourceBinding{}, func(b *workv1alpha2.ResourceBinding) []metav1.Condition { return b.Status.Conditions }, answers.bindings),
-		selfconflict.On(&workv1alpha2.ClusterResourceBinding{}, func(b *workv1alpha2.ClusterResourceBinding) []metav1.Condition { return b.Status.Conditions }, answers.bindings),
+func SelfConflicts(mgr ctrl.Manager) []selfconflict.ReportedKind {
+	answers := responsibleFinder{client: mgr.GetClient(), kinds: mgr.GetRESTMapper()}
+	return []selfconflict.ReportedKind{
+		selfconflict.ReportOnKind(&workv1alpha2.ResourceBinding{}, func(b *workv1alpha2.ResourceBinding) []metav1.Condition { return b.Status.Conditions }, answers.responsibleBindings),
+		selfconflict.ReportOnKind(&workv1alpha2.ClusterResourceBinding{}, func(b *workv1alpha2.ClusterResourceBinding) []metav1.Condition { return b.Status.Conditions }, answers.responsibleBindings),
 	}
 }
 
-// answerable finds the bindings that answer for what was written.
-type answerable struct {
+// responsibleFinder finds the bindings that answer for what was written.
+type responsibleFinder struct {
 	client client.Client
 	kinds  meta.RESTMapper
 }
 
-// bindings returns the names that the binding of an object may have, without a namespace
+// responsibleBindings returns the names that the binding of an object may have, without a namespace
 // for a ClusterResourceBinding.
-func (a answerable) bindings(ctx context.Context, written selfconflict.Object) ([]types.NamespacedName, error) {
+func (a responsibleFinder) responsibleBindings(ctx context.Context, written selfconflict.WrittenObject) ([]types.NamespacedName, error) {
 	key := types.NamespacedName{Namespace: written.Namespace, Name: written.Name}
 	switch written.GroupResource.String() {
 	case "resourcebindings.work.karmada.io", "clusterresourcebindings.work.karmada.io":

@@ -28,7 +28,7 @@ import (
 func BenchmarkAcceptingManyClusters(b *testing.B) {
 	const clusters, writers = 1000, 16
 	for b.Loop() {
-		hub := startHub(b, registration.Options{Gates: gates(b, nil)})
+		hub := startHub(b, registration.SetupOptions{Gates: gates(b, nil)})
 		before := hub.writes(b)
 		started := time.Now()
 		group, ctx := errgroup.WithContext(b.Context())

@@ -195,7 +195,7 @@ func (h *hub) told(t testing.TB, kind, name, reason string) {
 }
 
 func TestJoiningAndAttacks(t *testing.T) {
-	h := startHub(t, registration.Options{
+	h := startHub(t, registration.SetupOptions{
 		Gates: gates(t, map[string]bool{"ManagedClusterAutoApproval": true}), AutoApprovedUsers: []string{approvedUser},
 	})
 	// Agents and bootstrap identities may create requests; the API server's own

@@ -74,7 +74,7 @@ func (h *hub) patch(t testing.TB, name, body string) {
 	}
 }
 
-// may tells whether the agent of a cluster may do something.
+// may reports whether the agent of a cluster may do something.
 func (h *hub) may(ctx context.Context, t testing.TB, name string, what authorizationv1.ResourceAttributes) bool {
 	t.Helper()
 	return h.agentMay(ctx, t, name, "one", what)
@@ -120,7 +120,7 @@ func agentChecks(name string) []authorizationv1.ResourceAttributes {
 }
 
 func TestClusters(t *testing.T) {
-	h := startHub(t, registration.Options{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
+	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
 	t.Run("an accepted agent may do what it checks for, and nothing with other clusters", func(t *testing.T) { acceptedAgent(t, h) })
 	t.Run("a cluster that asks to join costs no role", func(t *testing.T) { asking(t, h) })
 	t.Run("the label of an earlier release becomes an annotation", func(t *testing.T) { labelledBefore(t, h) })
@@ -335,7 +335,7 @@ func drift(t *testing.T, h *hub) {
 		err := h.client.Get(ctx, client.ObjectKeyFromObject(work), have)
 		return err == nil && have.DeletionTimestamp.IsZero(), client.IgnoreNotFound(err)
 	})
-	lease := grants.Lease("east", 60, time.Time{})
+	lease := grants.InitialLease("east", 60, time.Time{})
 	if err := h.client.Delete(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}

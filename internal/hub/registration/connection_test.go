@@ -30,7 +30,7 @@ const (
 )
 
 func TestConnections(t *testing.T) {
-	o := registration.Options{Gates: gates(t, map[string]bool{"UniqueClusterIdentity": true}), OwnNamespace: "open-cluster-management-hub"}
+	o := registration.SetupOptions{Gates: gates(t, map[string]bool{"UniqueClusterIdentity": true}), OwnNamespace: "open-cluster-management-hub"}
 	h := startHub(t, o)
 	t.Run("an accepted cluster gets one that says Pull", func(t *testing.T) { newConnection(t, h) })
 	t.Run("one that is there before stays as it is", func(t *testing.T) { olderConnection(t, h) })
@@ -184,7 +184,7 @@ func lastConnection(t *testing.T, h *hub) {
 
 // countedPods restarts the controllers, with and without the wish, and with and without
 // leave for agents to read customizations.
-func countedPods(t *testing.T, h *hub, o registration.Options) {
+func countedPods(t *testing.T, h *hub, o registration.SetupOptions) {
 	asks := func(want string) {
 		t.Helper()
 		h.eventually(t, fmt.Sprintf("the agent of south is asked by %q", want), func(ctx context.Context) (bool, error) {
@@ -217,7 +217,7 @@ func countedPods(t *testing.T, h *hub, o registration.Options) {
 }
 
 // forcedDeletion ends the controllers.
-func forcedDeletion(t *testing.T, h *hub, o registration.Options) {
+func forcedDeletion(t *testing.T, h *hub, o registration.SetupOptions) {
 	forced := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 	h.stop()
 	if err := h.client.Delete(t.Context(), cluster("south", true)); err != nil {
@@ -332,7 +332,7 @@ func (h *hub) duplicate(t *testing.T, name string, want bool) string {
 // TestOneClusterMayHaveTwoNames is for a cluster with two Klusterlets: each has
 // an agent of its own, so both names work, and only the first has the identity.
 func TestOneClusterMayHaveTwoNames(t *testing.T) {
-	h := startHub(t, registration.Options{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
+	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
 	h.accept(t, is("first", "uid-1"))
 	h.identity(t, "first", "uid-1")
 	h.accept(t, is("second", "uid-1"))

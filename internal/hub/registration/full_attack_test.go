@@ -19,7 +19,7 @@ import (
 // room to note its deletion, and then an administrator delete the cluster.
 func TestAFullWorkDoesNotKeepItsCluster(t *testing.T) {
 	const name = "full"
-	h := startHub(t, registration.Options{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
+	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
 	if err := workv1.AddToScheme(h.client.Scheme()); err != nil {
 		t.Fatal(err)
 	}

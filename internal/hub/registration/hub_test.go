@@ -38,13 +38,13 @@ type hub struct {
 	stop   func()
 }
 
-func startHub(t testing.TB, o registration.Options) *hub {
+func startHub(t testing.TB, o registration.SetupOptions) *hub {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	_, restConfig := servers.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{"../../../config/crd"}
 	})
-	scheme, err := registration.NewScheme()
+	scheme, err := registration.NewRegistrationScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,15 +111,15 @@ func (h *hub) create(t testing.TB, objects ...client.Object) {
 }
 
 // start runs the controllers with the credentials.
-func (h *hub) start(t testing.TB, credentials *rest.Config, o registration.Options) {
+func (h *hub) start(t testing.TB, credentials *rest.Config, o registration.SetupOptions) {
 	t.Helper()
 	h.startLogging(t, credentials, o, logr.Discard())
 }
 
 // startLogging does the same with a logger.
-func (h *hub) startLogging(t testing.TB, credentials *rest.Config, o registration.Options, log logr.Logger) {
+func (h *hub) startLogging(t testing.TB, credentials *rest.Config, o registration.SetupOptions, log logr.Logger) {
 	t.Helper()
-	cached, err := registration.CacheOptions()
+	cached, err := registration.NewRegistrationCacheOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func (h *hub) startLogging(t testing.TB, credentials *rest.Config, o registratio
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := registration.Setup(ctx, mgr, o); err != nil {
+	if err := registration.SetupRegistrationControllers(ctx, mgr, o); err != nil {
 		t.Fatal(err)
 	}
 	h.cached = mgr.GetClient()
@@ -180,9 +180,9 @@ func (h *hub) eventually(t testing.TB, what string, holds func(context.Context) 
 }
 
 // gates returns the feature gates, changed from their defaults.
-func gates(t testing.TB, changed map[string]bool) features.Set {
+func gates(t testing.TB, changed map[string]bool) features.GateSet {
 	t.Helper()
-	set, unknown := features.Resolve(features.HubRegistration, changed)
+	set, unknown := features.ResolveGates(features.HubRegistration, changed)
 	if len(unknown) > 0 {
 		t.Fatalf("unknown feature gates %q", unknown)
 	}

@@ -24,7 +24,7 @@ import (
 // the controllers, what would make nodes look dead and other controllers lead
 // twice.
 func TestAStolenAccountMovesNoLeaseButThoseOfClusters(t *testing.T) {
-	h := startHub(t, registration.Options{Gates: gates(t, nil)})
+	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil)})
 	thief := h.clientOf(t, "registration-controller-sa")
 	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "east"}})
 	for namespace, name := range map[string]string{
@@ -52,7 +52,7 @@ func TestAStolenAccountMovesNoLeaseButThoseOfClusters(t *testing.T) {
 				return thief.List(ctx, &coordinationv1.LeaseList{}, client.InNamespace(namespace))
 			},
 			"create":          func(ctx context.Context) error { return thief.Create(ctx, stranger) },
-			"create by apply": func(ctx context.Context) error { return lease.Create(ctx, thief, stranger) },
+			"create by apply": func(ctx context.Context) error { return lease.CreateLease(ctx, thief, stranger) },
 		} {
 			if err := attack(t.Context()); !apierrors.IsForbidden(err) {
 				t.Errorf("%s of Lease %s/%s: %v, want it to be forbidden", what, namespace, name, err)
@@ -69,8 +69,8 @@ func TestAStolenAccountMovesNoLeaseButThoseOfClusters(t *testing.T) {
 		t.Errorf("giving the right to all Leases to somebody: %v, want it to be forbidden", err)
 	}
 	// What it is for works all the same.
-	made := grants.Lease("east", 60, time.Now())
-	if err := lease.Create(t.Context(), thief, made); err != nil {
+	made := grants.InitialLease("east", 60, time.Now())
+	if err := lease.CreateLease(t.Context(), thief, made); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(made), made); err != nil {
@@ -80,7 +80,7 @@ func TestAStolenAccountMovesNoLeaseButThoseOfClusters(t *testing.T) {
 	if err := h.client.Update(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
-	if err := lease.Create(t.Context(), thief, grants.Lease("east", 60, time.Now())); !apierrors.IsAlreadyExists(err) {
+	if err := lease.CreateLease(t.Context(), thief, grants.InitialLease("east", 60, time.Now())); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("creating a lease that an agent has renewed: %v, want AlreadyExists", err)
 	}
 }

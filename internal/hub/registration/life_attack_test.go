@@ -24,7 +24,7 @@ import (
 // ManagedCluster that was deleted, when the name is accepted again. The
 // certificate is valid as ever, and in the group of the cluster.
 func TestACertificateOutlivesItsCluster(t *testing.T) {
-	h := startHub(t, registration.Options{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
+	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
 	t.Run("it opens nothing after the name is accepted again", func(t *testing.T) { earlierLife(t, h) })
 	t.Run("an agent that is approved after its cluster was accepted gets in", func(t *testing.T) { approvedLater(t, h) })
 	t.Run("agents of an earlier release keep their permissions until somebody ends that", func(t *testing.T) { beforeUpgrade(t, h) })

@@ -36,8 +36,8 @@ const (
 // changes what an administrator says of its cluster, and so what policies, placements and
 // cluster sets send there.
 func TestAMemberDoesNotChooseWhatItIsSent(t *testing.T) {
-	h := startHub(t, registration.Options{
-		Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub", AgentLabels: agentlabels.Allowed{"env"},
+	h := startHub(t, registration.SetupOptions{
+		Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub", AgentLabels: agentlabels.AllowedKeys{"env"},
 	})
 	h.guardClusters(t)
 	t.Run("in its ManagedCluster", func(t *testing.T) { changesItsCluster(t, h) })
@@ -181,13 +181,13 @@ func changesAllowedLabels(t *testing.T, h *hub) {
 	const name = "allowed"
 	h.joinWith(t, name, nil)
 	keys := []string{"env", "environment", "example.com/env", "sub.example.com/env", "example.company/env", clusterv1.LabelClusterSet}
-	for turn, allowed := range []agentlabels.Allowed{nil, {}, {"env"}, {"example.com/*"}, {"example.com/env", "environment"}, {"*"}} {
+	for turn, allowed := range []agentlabels.AllowedKeys{nil, {}, {"env"}, {"example.com/*"}, {"example.com/env", "environment"}, {"*"}} {
 		h.allow(t, name, allowed)
 		for _, key := range keys {
 			err := h.changeAs(t.Context(), t, h.agent(t, name), name, func(mc *clusterv1.ManagedCluster) {
 				metav1.SetMetaDataLabel(&mc.ObjectMeta, key, fmt.Sprint("turn-", turn))
 			})
-			if may := err == nil; may != agentlabels.Of(h.get(t, name)).Allow(key) || err != nil && !apierrors.IsForbidden(err) {
+			if may := err == nil; may != agentlabels.AllowedOf(h.get(t, name)).AllowsKey(key) || err != nil && !apierrors.IsForbidden(err) {
 				t.Errorf("with %q, label %q: the API server says %v, the agent thinks it may: %v", allowed, key, err, !may)
 			}
 		}
@@ -200,7 +200,7 @@ func changesAllowedLabels(t *testing.T, h *hub) {
 
 // allow leaves labels to the agent of a cluster, nil those that are the default of this
 // hub, and waits until that holds.
-func (h *hub) allow(t *testing.T, name string, allowed agentlabels.Allowed) {
+func (h *hub) allow(t *testing.T, name string, allowed agentlabels.AllowedKeys) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"spec": map[string]any{"agentLabels": allowed}})
 	if err != nil {
@@ -212,7 +212,7 @@ func (h *hub) allow(t *testing.T, name string, allowed agentlabels.Allowed) {
 		t.Fatal(err)
 	}
 	if allowed == nil {
-		allowed = agentlabels.Allowed{"env"}
+		allowed = agentlabels.AllowedKeys{"env"}
 	}
 	h.limited(t, name, allowed.String())
 }
@@ -264,11 +264,11 @@ func claimsAnotherRegion(t *testing.T, h *hub) {
 		t.Fatal(err)
 	}
 	h.eventually(t, "the region is the administrator's", func(ctx context.Context) (bool, error) {
-		is := view.Of(h.read(ctx, t, name), nil)
+		is := view.FromCluster(h.read(ctx, t, name), nil)
 		if diff := cmp.Diff(map[string]string{region: "eu", "gpu": "yes"}, is.Claims); diff != "" {
 			return false, fmt.Errorf("claims (-want +got):\n%s", diff)
 		}
-		fields, err := is.Fields()
+		fields, err := is.FieldTree()
 		if err != nil {
 			return false, err
 		}

@@ -20,10 +20,10 @@ import (
 	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
-// newCollectors returns the metrics of the clusters in the cache. Those of
+// newClusterCollectors returns the metrics of the clusters in the cache. Those of
 // heartbeats begin when leading is closed: a replica that waits watches none, and
 // must not begin to because somebody reads its metrics.
-func newCollectors(reader client.Reader, clk clock.PassiveClock, leading <-chan struct{}) []prometheus.Collector {
+func newClusterCollectors(reader client.Reader, clk clock.PassiveClock, leading <-chan struct{}) []prometheus.Collector {
 	list := func(ctx context.Context) ([]clusterv1.ManagedCluster, error) {
 		clusters := &clusterv1.ManagedClusterList{}
 		if err := reader.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -31,21 +31,21 @@ func newCollectors(reader client.Reader, clk clock.PassiveClock, leading <-chan 
 		}
 		return clusters.Items, nil
 	}
-	clusters := metrics.NewComputed(metrics.Definition{
+	clusters := metrics.NewComputedGauge(metrics.Definition{
 		Name:   "capstan_managed_clusters",
 		Help:   "Number of ManagedClusters by state: all, accepted, joined, available (True), unavailable (False), unknown, unreachable (unknown although accepted and joined), deleting, duplicate (the same cluster as another one, so that all minus duplicate is the number of clusters).",
 		Labels: []string{"state"},
-	}, func(ctx context.Context, set metrics.Set) error {
+	}, func(ctx context.Context, set metrics.SetValue) error {
 		clusters, err := list(ctx)
 		if err != nil {
 			return err
 		}
-		for state, count := range count(clusters) {
+		for state, count := range countClusters(clusters) {
 			set(float64(count), state)
 		}
 		return nil
 	})
-	heartbeats := metrics.NewAges(metrics.Definition{
+	heartbeats := metrics.NewAgeHistogram(metrics.Definition{
 		Name: "capstan_cluster_heartbeat_age_seconds",
 		Help: "Age of the latest heartbeat of each accepted cluster, when the metric is read. Buckets are all clusters up to an age, not events: use them without rate().",
 	}, []float64{30, 60, 120, 300, 600, 3600}, func(ctx context.Context, age func(float64)) error {
@@ -62,7 +62,7 @@ func newCollectors(reader client.Reader, clk clock.PassiveClock, leading <-chan 
 		if err := reader.List(ctx, leases, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing the leases of clusters: %w", err)
 		}
-		for _, renewed := range heartbeats(clusters, leases.Items) {
+		for _, renewed := range heartbeatTimes(clusters, leases.Items) {
 			age(max(0, clk.Since(renewed.Time).Seconds()))
 		}
 		return nil
@@ -70,12 +70,12 @@ func newCollectors(reader client.Reader, clk clock.PassiveClock, leading <-chan 
 	return []prometheus.Collector{clusters, heartbeats}
 }
 
-// heartbeats returns when each accepted cluster was heard of last. One that never
+// heartbeatTimes returns when each accepted cluster was heard of last. One that never
 // was counts from when it got its lease.
-func heartbeats(clusters []clusterv1.ManagedCluster, leases []coordinationv1.Lease) (renewed []metav1.Time) {
+func heartbeatTimes(clusters []clusterv1.ManagedCluster, leases []coordinationv1.Lease) (renewed []metav1.Time) {
 	accepted := make(map[string]bool, len(clusters))
 	for i := range clusters {
-		cluster := view.Of(&clusters[i], nil)
+		cluster := view.FromCluster(&clusters[i], nil)
 		accepted[clusters[i].Name] = cluster.Admission == view.Admitted && !cluster.Deleting
 	}
 	for i := range leases {
@@ -92,13 +92,13 @@ func heartbeats(clusters []clusterv1.ManagedCluster, leases []coordinationv1.Lea
 	return renewed
 }
 
-func count(clusters []clusterv1.ManagedCluster) map[string]int {
+func countClusters(clusters []clusterv1.ManagedCluster) map[string]int {
 	counts := map[string]int{
 		"all": len(clusters), "accepted": 0, "joined": 0, "duplicate": 0,
 		"available": 0, "unavailable": 0, "unknown": 0, "unreachable": 0, "deleting": 0,
 	}
 	for i := range clusters {
-		cluster := view.Of(&clusters[i], nil)
+		cluster := view.FromCluster(&clusters[i], nil)
 		if cluster.Deleting {
 			counts["deleting"]++
 		}

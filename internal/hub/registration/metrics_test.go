@@ -49,7 +49,7 @@ func TestClustersAreCountedWhenMetricsAreRead(t *testing.T) {
 		joined(cluster("denied", metav1.ConditionFalse, metav1.ConditionUnknown)), lease("denied", clusterv1.LeaseName, time.Hour),
 		lease("well", "addon-lease", time.Hour), lease("forgotten", clusterv1.LeaseName, time.Hour),
 	}
-	scheme, err := NewScheme()
+	scheme, err := NewRegistrationScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestClustersAreCountedWhenMetricsAreRead(t *testing.T) {
 	leading := make(chan struct{})
 	close(leading)
 	registry := prometheus.NewPedanticRegistry()
-	for _, collector := range newCollectors(reader, clocktesting.NewFakePassiveClock(now), leading) {
+	for _, collector := range newClusterCollectors(reader, clocktesting.NewFakePassiveClock(now), leading) {
 		if err := registry.Register(collector); err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ import (
 // TestTheClusterOfEachManagedCluster is about the Cluster API, with all controllers
 // at work.
 func TestTheClusterOfEachManagedCluster(t *testing.T) {
-	o := registration.Options{Gates: gates(t, nil), Mirror: true, OwnNamespace: "open-cluster-management-hub"}
+	o := registration.SetupOptions{Gates: gates(t, nil), Mirror: true, OwnNamespace: "open-cluster-management-hub"}
 	h := startHub(t, o)
 	t.Run("one that is not accepted has one, and is accepted by it", func(t *testing.T) { acceptedByCluster(t, h) })
 	t.Run("who may edit ManagedClusters, and not accept them, does not by an intent", func(t *testing.T) { notAcceptedByEditing(t, h) })
@@ -190,7 +190,7 @@ func forcedByCluster(t *testing.T, h *hub) {
 	h.gone(t, manifestWork(name, "db", ""))
 }
 
-func clusterOfNothing(t *testing.T, h *hub, o registration.Options) {
+func clusterOfNothing(t *testing.T, h *hub, o registration.SetupOptions) {
 	const name = "torn"
 	h.create(t, push(name))
 	h.accept(t, cluster(name, true))
@@ -207,7 +207,7 @@ func clusterOfNothing(t *testing.T, h *hub, o registration.Options) {
 
 // quietClusters restarts the controllers with a fleet that has not changed, and
 // has its agents live on.
-func quietClusters(t *testing.T, h *hub, o registration.Options) {
+func quietClusters(t *testing.T, h *hub, o registration.SetupOptions) {
 	const name = "quiet"
 	h.stop() // those of the test before end with it
 	h.start(t, as(h.config, "registration-controller-sa"), o)

@@ -19,7 +19,7 @@ import (
 
 func TestThePushAgentMayUseWhatBelongsToPushClustersAndNothingElse(t *testing.T) {
 	const hubNamespace = "open-cluster-management-hub"
-	h := startHub(t, registration.Options{Gates: gates(t, nil), OwnNamespace: hubNamespace})
+	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil), OwnNamespace: hubNamespace})
 	agent := authorizationv1.SubjectAccessReviewSpec{
 		User: "system:serviceaccount:" + hubNamespace + ":" + fleetv1alpha1.PushAgentServiceAccount,
 	}

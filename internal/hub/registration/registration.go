@@ -64,10 +64,10 @@ const ComponentName = "registration-controller"
 // reviewEvery is how often the hub looks whether it may still do the same.
 const reviewEvery = 30 * time.Second
 
-// Options are what an administrator chooses.
-type Options struct {
+// SetupOptions are what an administrator chooses.
+type SetupOptions struct {
 	// Gates are the feature gates of features.HubRegistration.
-	Gates features.Set
+	Gates features.GateSet
 	// Mirror has ClusterConnections mirror their ManagedClusters, for the Cluster API
 	// (feature gate AggregatedAPI).
 	Mirror bool
@@ -78,7 +78,7 @@ type Options struct {
 	Customizations bool
 	// AgentLabels are the labels that agents may change whose ClusterConnection does not
 	// say which.
-	AgentLabels agentlabels.Allowed
+	AgentLabels agentlabels.AllowedKeys
 	// AutoApprovedUsers are the exact names of the users whose first certificate
 	// requests are approved, and whose clusters are accepted, without an
 	// administrator. They count only with the gate ManagedClusterAutoApproval.
@@ -95,8 +95,8 @@ type Options struct {
 	Metrics prometheus.Registerer
 }
 
-// NewScheme returns the kinds that the controllers work with.
-func NewScheme() (*runtime.Scheme, error) {
+// NewRegistrationScheme returns the kinds that the controllers work with.
+func NewRegistrationScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(
 		clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme), clusterv1beta2.AddToScheme(scheme),
@@ -105,10 +105,10 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, err
 }
 
-// CacheOptions keeps in memory what belongs to clusters and nothing else of
+// NewRegistrationCacheOptions keeps in memory what belongs to clusters and nothing else of
 // the hub, without managed fields, of heartbeats when they were, and of works only that
 // they exist.
-func CacheOptions() (cache.Options, error) {
+func NewRegistrationCacheOptions() (cache.Options, error) {
 	ofClusters, err := labels.NewRequirement(clusterv1.LabelClusterName, selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("selecting by label %q: %w", clusterv1.LabelClusterName, err)
@@ -116,7 +116,7 @@ func CacheOptions() (cache.Options, error) {
 	labelled := cache.ByObject{Label: labels.NewSelector().Add(*ofClusters)}
 	csrs := labelled
 	csrs.Field = fields.OneTermEqualSelector("spec.signerName", certificatesv1.KubeAPIServerClientSignerName)
-	csrs.Transform = approval.Trim
+	csrs.Transform = approval.TrimRequest
 	// By name, as the rights to them are.
 	heartbeats := labelled
 	heartbeats.Field = fields.OneTermEqualSelector(metav1.ObjectNameField, clusterv1.LeaseName)
@@ -133,22 +133,22 @@ func CacheOptions() (cache.Options, error) {
 			&rbacv1.RoleBinding{}:                       labelled,
 			&certificatesv1.CertificateSigningRequest{}: csrs,
 			&fleetv1alpha1.ClusterConnection{}:          {Transform: fleet.SlimMirror},
-			works:                                       {Transform: existence},
+			works:                                       {Transform: trimToExistence},
 		},
 	}, nil
 }
 
-// Watched are kinds that a replica that leads has to have in its cache to be
+// WatchedRegistrationKinds are kinds that a replica that leads has to have in its cache to be
 // ready: those that the controllers are for.
-func Watched() []client.Object {
+func WatchedRegistrationKinds() []client.Object {
 	return []client.Object{
 		&clusterv1.ManagedCluster{}, &coordinationv1.Lease{}, &certificatesv1.CertificateSigningRequest{},
 		&clusterv1beta2.ManagedClusterSet{}, &clusterv1beta2.ManagedClusterSetBinding{},
 	}
 }
 
-// existence keeps of a work what it takes to see that it goes, or is gone.
-func existence(obj any) (any, error) {
+// trimToExistence keeps of a work what it takes to see that it goes, or is gone.
+func trimToExistence(obj any) (any, error) {
 	if work, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		work.ObjectMeta = metav1.ObjectMeta{
 			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion,
@@ -158,19 +158,19 @@ func existence(obj any) (any, error) {
 	return obj, nil
 }
 
-// Setup adds the controllers to the manager.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+// SetupRegistrationControllers adds the controllers to the manager.
+func SetupRegistrationControllers(ctx context.Context, mgr ctrl.Manager, o SetupOptions) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
 	c := mgr.GetClient()
-	held, err := review(ctx, mgr)
+	held, err := reviewHubRights(ctx, mgr)
 	if err != nil {
 		return err
 	}
-	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held).Logged(mgr.GetLogger())
-	mirrored := o.Mirror && held.Allow(projection.Needs()...)
-	life := lifecycle.Deps{
+	recorder := events.NewAllowedRecorder(mgr.GetEventRecorder(ComponentName), held).WithLogger(mgr.GetLogger())
+	mirrored := o.Mirror && held.AllowsRules(projection.RequiredRights()...)
+	life := lifecycle.ClusterLifecycleDeps{
 		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, OwnNamespace: o.OwnNamespace, Rights: held,
 		Unique: o.Gates.Enabled(features.UniqueClusterIdentity), Mirrored: mirrored, CountPods: o.CountPods, Customizations: o.Customizations,
 		AgentLabels: o.AgentLabels,
@@ -184,60 +184,60 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		if err != nil {
 			return err
 		}
-		life.Collector = gc.New(c, mgr.GetAPIReader(), o.Clock, kinds)
+		life.Collector = gc.NewNamespaceCollector(c, mgr.GetAPIReader(), o.Clock, kinds)
 	}
-	approvals := approval.New(approval.Deps{Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, Automatic: automatic(o)})
-	if err := metrics.Register(o.Metrics, append(newCollectors(c, o.Clock, mgr.Elected()), approvals.Collector())...); err != nil {
+	approvals := approval.NewCSRApprovalController(approval.CSRApprovalDeps{Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, Automatic: automaticUsers(o)})
+	if err := metrics.RegisterCollectors(o.Metrics, append(newClusterCollectors(c, o.Clock, mgr.Elected()), approvals.MetricCollector())...); err != nil {
 		return err
 	}
 	if mirrored {
-		clusters := projection.New(projection.Deps{Client: c, Live: mgr.GetAPIReader(), Events: recorder})
-		if err := errors.Join(metrics.Register(o.Metrics, clusters.Collector()), clusters.SetupWithManager(mgr)); err != nil {
+		clusters := projection.NewClusterProjectionController(projection.ClusterProjectionDeps{Client: c, Live: mgr.GetAPIReader(), Events: recorder})
+		if err := errors.Join(metrics.RegisterCollectors(o.Metrics, clusters.MetricCollector()), clusters.SetupWithManager(mgr)); err != nil {
 			return err
 		}
 	}
-	if held.Allow(abandoned.Needs()) {
-		if err := abandoned.New(c, mgr.GetAPIReader(), held).SetupWithManager(mgr); err != nil {
+	if held.AllowsRules(abandoned.RequiredRights()) {
+		if err := abandoned.NewOrphanedWorkController(c, mgr.GetAPIReader(), held).SetupWithManager(mgr); err != nil {
 			return err
 		}
 	}
 	return errors.Join(
-		lifecycle.New(life).SetupWithManager(ctx, mgr),
-		taint.New(c).SetupWithManager(mgr),
-		lease.New(c, o.Clock, recorder).SetupWithManager(mgr),
-		clocksync.New(c, o.Clock).SetupWithManager(mgr),
-		namespaces.New(c).SetupWithManager(mgr),
+		lifecycle.NewClusterLifecycleController(life).SetupWithManager(ctx, mgr),
+		taint.NewClusterTaintController(c).SetupWithManager(mgr),
+		lease.NewHeartbeatController(c, o.Clock, recorder).SetupWithManager(mgr),
+		clocksync.NewClusterClockController(c, o.Clock).SetupWithManager(mgr),
+		namespaces.NewManagedNamespaceController(c).SetupWithManager(mgr),
 		approvals.SetupWithManager(ctx, mgr),
-		members.New(c).SetupWithManager(mgr),
-		builtin.New(c, o.Gates.Enabled(features.DefaultClusterSet)).SetupWithManager(mgr),
-		binding.New(c).SetupWithManager(ctx, mgr),
+		members.NewClusterSetMemberController(c).SetupWithManager(mgr),
+		builtin.NewPredefinedSetController(c, o.Gates.Enabled(features.DefaultClusterSet)).SetupWithManager(mgr),
+		binding.NewClusterSetBindingController(c).SetupWithManager(ctx, mgr),
 	)
 }
 
-// review finds out what the hub may do, which is less than usual if its operator
+// reviewHubRights finds out what the hub may do, which is less than usual if its operator
 // may not grant it more, and ends the program when that changes: what is watched
 // is chosen when it starts.
-func review(ctx context.Context, mgr ctrl.Manager) (rights.Rights, error) {
+func reviewHubRights(ctx context.Context, mgr ctrl.Manager) (rights.Rights, error) {
 	wanted, _, err := config.Rules(config.RegistrationController)
 	if err != nil {
 		return rights.Rights{}, fmt.Errorf("reading what the hub needs: %w", err)
 	}
-	held, err := rights.Review(ctx, mgr.GetClient())
+	held, err := rights.ReviewRights(ctx, mgr.GetClient())
 	if err != nil {
 		return rights.Rights{}, err
 	}
-	lacked := held.Lacks(wanted...)
+	lacked := held.MissingRules(wanted...)
 	if len(lacked) > 0 {
-		mgr.GetLogger().Info("This account may not do all that the hub can do; what needs the rest is off", "lacks", rights.Describe(lacked))
+		mgr.GetLogger().Info("This account may not do all that the hub can do; what needs the rest is off", "lacks", rights.DescribeRules(lacked))
 	}
-	return held, mgr.Add(&rights.Guard{Client: mgr.GetClient(), Wanted: wanted, Lacked: lacked, Every: reviewEvery})
+	return held, mgr.Add(&rights.ChangeGuard{Client: mgr.GetClient(), Wanted: wanted, Lacked: lacked, Every: reviewEvery})
 }
 
-// automatic returns the users to trust: nobody, unless the gate is on.
-func automatic(o Options) policy.Automatic {
+// automaticUsers returns the users to trust: nobody, unless the gate is on.
+func automaticUsers(o SetupOptions) policy.AutoApproval {
 	if !o.Gates.Enabled(features.ManagedClusterAutoApproval) {
-		return policy.Automatic{}
+		return policy.AutoApproval{}
 	}
 	users := slices.DeleteFunc(slices.Clone(o.AutoApprovedUsers), func(user string) bool { return user == "" })
-	return policy.Automatic{Users: users}
+	return policy.AutoApproval{Users: users}
 }

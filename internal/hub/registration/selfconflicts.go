@@ -16,8 +16,8 @@ import (
 
 // SelfConflicts says that ManagedClusters tell what is written without end of them, their
 // ClusterConnections and their namespaces.
-func SelfConflicts(ctrl.Manager) []selfconflict.Reported {
-	of := func(_ context.Context, written selfconflict.Object) ([]types.NamespacedName, error) {
+func SelfConflicts(ctrl.Manager) []selfconflict.ReportedKind {
+	of := func(_ context.Context, written selfconflict.WrittenObject) ([]types.NamespacedName, error) {
 		switch {
 		case written.Namespace != "":
 			return []types.NamespacedName{{Name: written.Namespace}}, nil
@@ -26,5 +26,5 @@ func SelfConflicts(ctrl.Manager) []selfconflict.Reported {
 		}
 		return nil, nil
 	}
-	return []selfconflict.Reported{selfconflict.On(&clusterv1.ManagedCluster{}, func(c *clusterv1.ManagedCluster) []metav1.Condition { return c.Status.Conditions }, of)}
+	return []selfconflict.ReportedKind{selfconflict.ReportOnKind(&clusterv1.ManagedCluster{}, func(c *clusterv1.ManagedCluster) []metav1.Condition { return c.Status.Conditions }, of)}
 }

@@ -181,7 +181,7 @@ func fillsItsCluster(t *testing.T, h *hub) {
 	h.eventually(t, "the hub requests the namespace of the set", func(ctx context.Context) (bool, error) {
 		return len(h.read(ctx, t, name).Status.ManagedNamespaces) == 1, nil
 	})
-	h.allow(t, name, agentlabels.Allowed{"*"})
+	h.allow(t, name, agentlabels.AllowedKeys{"*"})
 	agent := h.agent(t, name)
 	// It writes for Push clusters what their API servers say.
 	pushAgent := "system:serviceaccount:" + operatorv1.DefaultHubNamespace + ":" + fleetv1alpha1.PushAgentServiceAccount

@@ -20,7 +20,7 @@ import (
 // TestBoundTokens attacks with bootstrap tokens. No user is named and no gate
 // is open: what is approved is so because of the token alone.
 func TestBoundTokens(t *testing.T) {
-	h := startHub(t, registration.Options{Gates: gates(t, nil)})
+	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil)})
 	const group = clusterv1.GroupBootstrappers
 	token := func(id string, groups ...string) client.Client {
 		return h.clientOf(t, "system:bootstrap:"+id, append(groups, group, "system:masters")...)

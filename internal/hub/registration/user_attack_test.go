@@ -20,7 +20,7 @@ import (
 // approved without an administrator. All members have this credential, so it
 // must not make one of them another.
 func TestAutoApprovedUsers(t *testing.T) {
-	h := startHub(t, registration.Options{
+	h := startHub(t, registration.SetupOptions{
 		Gates: gates(t, map[string]bool{"ManagedClusterAutoApproval": true}), AutoApprovedUsers: []string{approvedUser},
 	})
 	bootstrap := h.clientOf(t, approvedUser, "system:masters")

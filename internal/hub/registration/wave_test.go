@@ -62,13 +62,13 @@ func (c conflicts) RoundTrip(request *http.Request) (*http.Response, error) {
 // write their status while the hub writes its own part: nothing of that is an
 // error, so nobody may read of one.
 func TestAWaveOfJoinsIsNothingToReport(t *testing.T) {
-	h := startHub(t, registration.Options{Gates: gates(t, nil)})
+	h := startHub(t, registration.SetupOptions{Gates: gates(t, nil)})
 	h.stop()
 	lines := &errorLines{LogSink: funcr.New(func(string, string) {}, funcr.Options{}).GetSink()}
 	var late atomic.Int64
 	credentials := as(h.config, "registration-controller-sa")
 	credentials.Wrap(func(next http.RoundTripper) http.RoundTripper { return conflicts{next: next, count: &late} })
-	h.startLogging(t, credentials, registration.Options{Gates: gates(t, nil)}, logr.New(lines))
+	h.startLogging(t, credentials, registration.SetupOptions{Gates: gates(t, nil)}, logr.New(lines))
 
 	begun := time.Now()
 	group, ctx := errgroup.WithContext(t.Context())

@@ -21,12 +21,12 @@ import (
 
 // SelfConflicts says that ManifestWorkReplicaSets tell what is written without end of
 // them and their works, if their gate is on.
-func SelfConflicts(gates features.Set) func(ctrl.Manager) []selfconflict.Reported {
-	return func(mgr ctrl.Manager) []selfconflict.Reported {
+func SelfConflicts(gates features.GateSet) func(ctrl.Manager) []selfconflict.ReportedKind {
+	return func(mgr ctrl.Manager) []selfconflict.ReportedKind {
 		if !gates.Enabled(features.ManifestWorkReplicaSet) {
 			return nil
 		}
-		of := func(ctx context.Context, written selfconflict.Object) ([]types.NamespacedName, error) {
+		of := func(ctx context.Context, written selfconflict.WrittenObject) ([]types.NamespacedName, error) {
 			key := types.NamespacedName{Namespace: written.Namespace, Name: written.Name}
 			if written.Resource != "manifestworks" {
 				return []types.NamespacedName{key}, nil
@@ -41,7 +41,7 @@ func SelfConflicts(gates features.Set) func(ctrl.Manager) []selfconflict.Reporte
 			}
 			return []types.NamespacedName{set}, nil
 		}
-		return []selfconflict.Reported{selfconflict.On(
+		return []selfconflict.ReportedKind{selfconflict.ReportOnKind(
 			&workv1alpha1.ManifestWorkReplicaSet{}, func(s *workv1alpha1.ManifestWorkReplicaSet) []metav1.Condition { return s.Status.Conditions }, of,
 		)}
 	}

@@ -52,10 +52,10 @@ const (
 	LockName = "work-controller-lock"
 )
 
-// Options are what an administrator chooses.
-type Options struct {
+// SetupOptions are what an administrator chooses.
+type SetupOptions struct {
 	// Gates are the feature gates of features.HubWork.
-	Gates features.Set
+	Gates features.GateSet
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
 	// Metrics is where the metrics are registered. Nil means nowhere.
@@ -67,21 +67,21 @@ type Options struct {
 	WorkWriters int64
 }
 
-// NewScheme returns the kinds that the controllers work with.
-func NewScheme() (*runtime.Scheme, error) {
+// NewWorkScheme returns the kinds that the controllers work with.
+func NewWorkScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme), clusterv1.AddToScheme(scheme), clusterv1beta1.AddToScheme(scheme),
 		authorizationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme))
 }
 
-// CacheOptions keeps of works what the controllers decide by, and no manifest; of
+// NewWorkCacheOptions keeps of works what the controllers decide by, and no manifest; of
 // namespaces and ManagedClusters, whether works may be made for the clusters, and how many bytes
 // works may have.
-func CacheOptions() cache.Options {
+func NewWorkCacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}:      {Transform: trim},
+			&workv1.ManifestWork{}:      {Transform: trimWork},
 			&corev1.Namespace{}:         {Transform: trimNamespace},
 			&clusterv1.ManagedCluster{}: {Transform: trimCluster},
 		},
@@ -94,7 +94,7 @@ func trimNamespace(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	kept := &corev1.Namespace{ObjectMeta: identity(namespace.ObjectMeta)}
+	kept := &corev1.Namespace{ObjectMeta: identityMeta(namespace.ObjectMeta)}
 	if of, labelled := namespace.Labels[clusterv1.LabelClusterName]; labelled {
 		kept.Labels = map[string]string{clusterv1.LabelClusterName: of}
 	}
@@ -111,7 +111,7 @@ func trimCluster(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	kept := &clusterv1.ManagedCluster{ObjectMeta: identity(cluster.ObjectMeta)}
+	kept := &clusterv1.ManagedCluster{ObjectMeta: identityMeta(cluster.ObjectMeta)}
 	kept.Spec.HubAcceptsClient = cluster.Spec.HubAcceptsClient
 	if by, marked := cluster.Annotations[clusterv1.AnnotationRegisteredByAcceptor]; marked {
 		kept.Annotations = map[string]string{clusterv1.AnnotationRegisteredByAcceptor: by}
@@ -122,25 +122,25 @@ func trimCluster(object any) (any, error) {
 	return kept, nil
 }
 
-func identity(of metav1.ObjectMeta) metav1.ObjectMeta {
+func identityMeta(of metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: of.Name, UID: of.UID, ResourceVersion: of.ResourceVersion, DeletionTimestamp: of.DeletionTimestamp}
 }
 
-// trim keeps of a work what the controller needs that it is for, and what it takes up.
-func trim(object any) (any, error) {
+// trimWork keeps of a work what the controller needs that it is for, and what it takes up.
+func trimWork(object any) (any, error) {
 	work, ok := object.(*workv1.ManifestWork)
 	if !ok {
 		return object, nil
 	}
-	if part, ok := replicaset.Trim(work); ok {
+	if part, ok := replicaset.TrimWork(work); ok {
 		return part, nil
 	}
-	return ttl.Trim(work)
+	return ttl.TrimExpiringWork(work)
 }
 
-// Watched are kinds that a replica that leads has to have in its cache to be
+// WatchedWorkKinds are kinds that a replica that leads has to have in its cache to be
 // ready: none without a controller.
-func Watched(gates features.Set) []client.Object {
+func WatchedWorkKinds(gates features.GateSet) []client.Object {
 	var kinds []client.Object
 	if gates.Enabled(features.CleanUpCompletedManifestWork) || gates.Enabled(features.ManifestWorkReplicaSet) {
 		kinds = append(kinds, &workv1.ManifestWork{})
@@ -151,13 +151,13 @@ func Watched(gates features.Set) []client.Object {
 	return kinds
 }
 
-// Setup adds the controllers whose gates are on to the manager.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+// SetupWorkControllers adds the controllers whose gates are on to the manager.
+func SetupWorkControllers(ctx context.Context, mgr ctrl.Manager, o SetupOptions) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
 	if o.Gates.Enabled(features.CleanUpCompletedManifestWork) {
-		if err := ttl.New(mgr.GetClient(), o.Clock).SetupWithManager(mgr); err != nil {
+		if err := ttl.NewWorkTTLController(mgr.GetClient(), o.Clock).SetupWithManager(mgr); err != nil {
 			return err
 		}
 	}
@@ -168,21 +168,21 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 // setUpReplicaSets adds the controller of replica sets to the manager.
-func setUpReplicaSets(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	held, err := rights.Review(ctx, mgr.GetClient())
+func setUpReplicaSets(ctx context.Context, mgr ctrl.Manager, o SetupOptions) error {
+	held, err := rights.ReviewRights(ctx, mgr.GetClient())
 	if err != nil {
 		return err
 	}
-	allowed := allowance.New(o.Clock, cmp.Or(o.SharedWorkBytesMax, allowance.DefaultShared), cmp.Or(o.WorkWriters, 1))
-	counted, err := counting.Follow(ctx, mgr.GetCache(), allowed)
+	allowed := allowance.NewAllowance(o.Clock, cmp.Or(o.SharedWorkBytesMax, allowance.DefaultShared), cmp.Or(o.WorkWriters, 1))
+	counted, err := counting.WatchAllowance(ctx, mgr.GetCache(), allowed)
 	if err != nil {
 		return err
 	}
-	controller := replicaset.New(replicaset.Deps{
+	controller := replicaset.NewWorkReplicaSetController(replicaset.WorkReplicaSetDeps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.Clock, Allowance: allowed, Counted: counted,
-		Events: events.Allowed(mgr.GetEventRecorder(ComponentName), held).Logged(mgr.GetLogger()),
+		Events: events.NewAllowedRecorder(mgr.GetEventRecorder(ComponentName), held).WithLogger(mgr.GetLogger()),
 	})
 	return errors.Join(
-		metrics.Register(o.Metrics, counting.Collector(allowed, "capstan_work_limited_namespaces", "ManifestWorkReplicaSets")),
+		metrics.RegisterCollectors(o.Metrics, counting.HeldBackCollector(allowed, "capstan_work_limited_namespaces", "ManifestWorkReplicaSets")),
 		controller.SetupWithManager(ctx, mgr))
 }

@@ -55,7 +55,7 @@ func testReconcile(t *testing.T, admin client.Client) {
 	w := finished(t, admin, "reconciled", 3600, nil)
 	end := w.Status.Conditions[0].LastTransitionTime.Add(time.Hour)
 	clock := clocktesting.NewFakeClock(end.Add(-time.Second))
-	controller := ttl.New(admin, clock)
+	controller := ttl.NewWorkTTLController(admin, clock)
 	reconcile := func() time.Duration {
 		t.Helper()
 		result, err := controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)})
@@ -112,7 +112,7 @@ func testChanged(t *testing.T, admin client.Client, restConfig *rest.Config) {
 				return c.Delete(ctx, object, o...)
 			},
 		})
-		controller := ttl.New(meanwhile, clocktesting.NewFakeClock(time.Now().Add(time.Hour)))
+		controller := ttl.NewWorkTTLController(meanwhile, clocktesting.NewFakeClock(time.Now().Add(time.Hour)))
 		if _, err := controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)}); err != nil {
 			t.Errorf("%s: a change is no error: %v", name, err)
 		}
@@ -138,18 +138,18 @@ func testComponent(t *testing.T, admin client.Client, restConfig *rest.Config) {
 	env.WaitAllowed(t.Context(), t, restConfig, authorizationv1.SubjectAccessReviewSpec{User: user}, "", rules[0], true)
 	own := rest.CopyConfig(restConfig)
 	own.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
-	scheme, err := work.NewScheme()
+	scheme, err := work.NewWorkScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	mgr, err := ctrl.NewManager(own, ctrl.Options{
-		Scheme: scheme, Cache: work.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: scheme, Cache: work.NewWorkCacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	gates, _ := features.Resolve(features.HubWork, map[string]bool{string(features.CleanUpCompletedManifestWork): true})
-	if err := work.Setup(t.Context(), mgr, work.Options{Gates: gates}); err != nil {
+	gates, _ := features.ResolveGates(features.HubWork, map[string]bool{string(features.CleanUpCompletedManifestWork): true})
+	if err := work.SetupWorkControllers(t.Context(), mgr, work.SetupOptions{Gates: gates}); err != nil {
 		t.Fatal(err)
 	}
 	before := finished(t, admin, "before", 0, nil)

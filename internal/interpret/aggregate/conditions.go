@@ -31,9 +31,9 @@ const (
 	typeBytesMax = 316
 )
 
-// entry is what a cluster says about one condition.
-type entry struct {
-	item Item
+// conditionEntry is what a cluster says about one condition.
+type conditionEntry struct {
+	item ClusterItem
 	// raw is the condition, nil if the cluster does not have it.
 	raw                  map[string]any
 	status, reason, text string
@@ -41,14 +41,14 @@ type entry struct {
 	ours bool
 }
 
-// reported are the conditions that one cluster reports, or that the template has.
-type reported struct {
-	item   Item
+// reportedConditions are the conditions that one cluster reports, or that the template has.
+type reportedConditions struct {
+	item   ClusterItem
 	types  []string // in the order of the conditions
 	byType map[string]map[string]any
 }
 
-// Conditions merges the conditions of all clusters. One by which an object
+// MergeConditions merges the conditions of all clusters. One by which an object
 // should be True is True if it is so everywhere; one that tells of trouble is
 // True if it is so anywhere. The message has who says what: "a=text, b=text",
 // and after that which clusters have not reported.
@@ -57,15 +57,15 @@ type reported struct {
 // it is Unknown until they report it. What a cluster reports that is no condition, or
 // has a field of another type, counts as not reported: the hub would refuse the status
 // of all clusters with it.
-func Conditions(template map[string]any, items []Item, done map[string]string) []any {
-	before := reportedBy(Item{Status: fields.Map(template, "status")})
-	all := make([]reported, 0, len(items))
+func MergeConditions(template map[string]any, items []ClusterItem, done map[string]string) []any {
+	before := reportedBy(ClusterItem{Status: fields.Map(template, "status")})
+	all := make([]reportedConditions, 0, len(items))
 	for _, item := range items {
 		all = append(all, reportedBy(item))
 	}
 	var merged []any
-	for _, name := range types(append(slices.Clip(all), before)) {
-		if c := merge(name, template, before.byType[name], all, done[name]); c != nil {
+	for _, name := range conditionTypes(append(slices.Clip(all), before)) {
+		if c := mergeCondition(name, template, before.byType[name], all, done[name]); c != nil {
 			merged = append(merged, c)
 		}
 	}
@@ -73,8 +73,8 @@ func Conditions(template map[string]any, items []Item, done map[string]string) [
 }
 
 // reportedBy reads the conditions of a status. Of two of a type the first counts.
-func reportedBy(item Item) reported {
-	r := reported{item: item, byType: map[string]map[string]any{}}
+func reportedBy(item ClusterItem) reportedConditions {
+	r := reportedConditions{item: item, byType: map[string]map[string]any{}}
 	for _, value := range fields.List(item.Status, "conditions") {
 		c := conditionOf(value)
 		name := fields.String(c, "type")
@@ -92,7 +92,7 @@ func reportedBy(item Item) reported {
 func conditionOf(value any) map[string]any {
 	raw, _ := value.(map[string]any)
 	c := map[string]any{}
-	for _, name := range append([]string{"type", "status", "reason", "message"}, times()...) {
+	for _, name := range append([]string{"type", "status", "reason", "message"}, conditionTimes()...) {
 		switch field := raw[name].(type) {
 		case nil:
 		case string:
@@ -111,14 +111,14 @@ func conditionOf(value any) map[string]any {
 	return c
 }
 
-// times are the fields of a condition that are times.
-func times() []string {
+// conditionTimes are the fields of a condition that are times.
+func conditionTimes() []string {
 	return []string{"lastTransitionTime", "lastUpdateTime", "lastProbeTime", "lastHeartbeatTime"}
 }
 
-// types returns the types of all conditions, in the order of their clusters, up to a
+// conditionTypes returns the types of all conditions, in the order of their clusters, up to a
 // limit.
-func types(all []reported) []string {
+func conditionTypes(all []reportedConditions) []string {
 	var names []string
 	has := map[string]bool{}
 	for _, r := range all {
@@ -132,9 +132,9 @@ func types(all []reported) []string {
 	return names
 }
 
-func merge(name string, template, before map[string]any, all []reported, done string) map[string]any {
-	bad := trouble(name)
-	entries := make([]entry, 0, len(all))
+func mergeCondition(name string, template, before map[string]any, all []reportedConditions, done string) map[string]any {
+	bad := isTroubleCondition(name)
+	entries := make([]conditionEntry, 0, len(all))
 	for _, r := range all {
 		e := entryOf(r.item, r.byType[name], bad)
 		if e.raw != nil || !bad { // trouble that nobody tells of is none
@@ -144,11 +144,11 @@ func merge(name string, template, before map[string]any, all []reported, done st
 	if bad && len(entries) == 0 {
 		return nil
 	}
-	status := outcome(entries, bad)
-	deciding := slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return e.status != status })
+	status := overallStatus(entries, bad)
+	deciding := slices.DeleteFunc(slices.Clone(entries), func(e conditionEntry) bool { return e.status != status })
 	c := map[string]any{"type": name, "status": status, "reason": notReported, "message": "No cluster has the object."}
 	if len(deciding) > 0 {
-		e := deciding[max(0, slices.IndexFunc(deciding, func(e entry) bool { return e.reason != done }))]
+		e := deciding[max(0, slices.IndexFunc(deciding, func(e conditionEntry) bool { return e.reason != done }))]
 		c = maps.Clone(e.raw)
 		if c == nil {
 			c = map[string]any{"type": name}
@@ -156,7 +156,7 @@ func merge(name string, template, before map[string]any, all []reported, done st
 		c["status"] = status
 		delete(c, "message")
 		if e.reason != "" {
-			c["reason"] = cut(e.reason)
+			c["reason"] = cutMessage(e.reason)
 		}
 		told := deciding
 		if status == isUnknown { // what the others report says more than that some do not
@@ -166,14 +166,14 @@ func merge(name string, template, before map[string]any, all []reported, done st
 			c["message"] = message
 		}
 	}
-	date(c, before, entries, bad)
+	setConditionTimes(c, before, entries, bad)
 	observeCondition(c, before, entries, template)
 	return c
 }
 
 // entryOf returns what a cluster says about a condition; raw is nil if it does not have it.
-func entryOf(item Item, raw map[string]any, bad bool) entry {
-	e := entry{item: item, raw: raw}
+func entryOf(item ClusterItem, raw map[string]any, bad bool) conditionEntry {
+	e := conditionEntry{item: item, raw: raw}
 	switch {
 	case len(item.Status) == 0:
 		e.status = isUnknown
@@ -185,7 +185,7 @@ func entryOf(item Item, raw map[string]any, bad bool) entry {
 		e.reason = notReported
 		e.text = "has not reported this condition"
 		e.ours = true
-	case !bad && item.silent() && e.raw["status"] == isTrue:
+	case !bad && item.isHealthUnknown() && e.raw["status"] == isTrue:
 		e.status = isUnknown
 		e.reason = silent
 		e.text = "does not respond; when it did, the condition was True"
@@ -200,39 +200,39 @@ func entryOf(item Item, raw map[string]any, bad bool) entry {
 	return e
 }
 
-// best is the status of a condition by which all is well, worst the opposite.
-func best(bad bool) string {
+// bestStatus is the status of a condition by which all is well, worst the opposite.
+func bestStatus(bad bool) string {
 	if bad {
 		return isFalse
 	}
 	return isTrue
 }
 
-func worst(bad bool) string { return best(!bad) }
+func worstStatus(bad bool) string { return bestStatus(!bad) }
 
-// outcome is the status of all together.
-func outcome(entries []entry, bad bool) string {
+// overallStatus is the status of all together.
+func overallStatus(entries []conditionEntry, bad bool) string {
 	has := func(status string) bool {
-		return slices.ContainsFunc(entries, func(e entry) bool { return e.status == status })
+		return slices.ContainsFunc(entries, func(e conditionEntry) bool { return e.status == status })
 	}
 	switch {
-	case has(worst(bad)):
-		return worst(bad)
+	case has(worstStatus(bad)):
+		return worstStatus(bad)
 	case len(entries) == 0 || has(isUnknown):
 		return isUnknown
 	}
-	return best(bad)
+	return bestStatus(bad)
 }
 
 // messageOf says what each cluster reports, as "a=text, b=text", and then which
 // clusters have not reported. A cluster that is well and says nothing is left out;
 // of one that is not well there is its reason, or its name at least.
-func messageOf(entries []entry, bad bool) string {
+func messageOf(entries []conditionEntry, bad bool) string {
 	var said, missing []string
 	length := 0
 	for _, e := range entries {
 		text := e.text
-		well := e.status == best(bad)
+		well := e.status == bestStatus(bad)
 		if text == "" && !well {
 			text = e.reason
 		}
@@ -248,29 +248,29 @@ func messageOf(entries []entry, bad bool) string {
 	if len(said) > 0 {
 		missing = append([]string{strings.Join(said, ", ")}, missing...)
 	}
-	return cut(strings.Join(missing, "; "))
+	return cutMessage(strings.Join(missing, "; "))
 }
 
-func cut(message string) string {
+func cutMessage(message string) string {
 	if len(message) <= messageBytesMax {
 		return message
 	}
 	return strings.ToValidUTF8(message[:messageBytesMax-len("...")], "") + "..."
 }
 
-// date sets the times of a condition. lastTransitionTime stays as long as the
+// setConditionTimes sets the times of a condition. lastTransitionTime stays as long as the
 // status does. A status that one cluster decides holds since the first of those that
 // have it, one that takes all of them since the last, and neither begins before the
 // status that it follows. All other times are the latest that a cluster has.
-func date(c, before map[string]any, entries []entry, bad bool) {
-	for _, name := range times() {
+func setConditionTimes(c, before map[string]any, entries []conditionEntry, bad bool) {
+	for _, name := range conditionTimes() {
 		all := []any{before[name]}
 		for _, e := range entries {
 			all = append(all, e.raw[name])
 		}
-		at := Latest(all...)
+		at := LatestTime(all...)
 		if name == "lastTransitionTime" {
-			at = since(c, before, entries, bad)
+			at = transitionTime(c, before, entries, bad)
 		}
 		delete(c, name)
 		if at != nil {
@@ -279,8 +279,8 @@ func date(c, before map[string]any, entries []entry, bad bool) {
 	}
 }
 
-// since returns since when a condition has its status, nil if nobody knows.
-func since(c, before map[string]any, entries []entry, bad bool) any {
+// transitionTime returns since when a condition has its status, nil if nobody knows.
+func transitionTime(c, before map[string]any, entries []conditionEntry, bad bool) any {
 	const transition = "lastTransitionTime"
 	if at, ok := before[transition].(string); ok && before["status"] == c["status"] {
 		return at
@@ -292,21 +292,21 @@ func since(c, before map[string]any, entries []entry, bad bool) any {
 			of = append(of, e.raw[transition])
 		}
 	}
-	if first := Earliest(of...); c["status"] == worst(bad) && first != nil {
-		return Latest(before[transition], first)
+	if first := EarliestTime(of...); c["status"] == worstStatus(bad) && first != nil {
+		return LatestTime(before[transition], first)
 	}
-	return Latest(append(all, before[transition])...)
+	return LatestTime(append(all, before[transition])...)
 }
 
 // observeCondition sets the generation that a condition is about, if clusters
 // say it.
-func observeCondition(c, before map[string]any, entries []entry, template map[string]any) {
+func observeCondition(c, before map[string]any, entries []conditionEntry, template map[string]any) {
 	has := false
 	all := len(entries) > 0
 	for _, e := range entries {
 		seen, ok := fields.Int(e.raw, observed)
 		has = has || ok
-		all = all && ok && e.item.sees(seen, template)
+		all = all && ok && e.item.seesGeneration(seen, template)
 	}
 	delete(c, observed)
 	if has {
@@ -325,13 +325,13 @@ func ConditionOf(list []any, name string) map[string]any {
 	return nil
 }
 
-// Latest returns the latest of some times, nil if none is one.
-func Latest(times ...any) any { return pick(times, time.Time.After) }
+// LatestTime returns the latest of some times, nil if none is one.
+func LatestTime(times ...any) any { return pickTime(times, time.Time.After) }
 
-// Earliest returns the earliest of some times, nil if none is one.
-func Earliest(times ...any) any { return pick(times, time.Time.Before) }
+// EarliestTime returns the earliest of some times, nil if none is one.
+func EarliestTime(times ...any) any { return pickTime(times, time.Time.Before) }
 
-func pick(times []any, better func(a, b time.Time) bool) any {
+func pickTime(times []any, better func(a, b time.Time) bool) any {
 	var picked any
 	var at time.Time
 	for _, value := range times {

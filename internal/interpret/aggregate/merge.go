@@ -19,8 +19,8 @@ const (
 	nestedSumsMax = 8
 )
 
-// Longest returns the longest of some durations, as it is written; nil if none is one.
-func Longest(durations ...any) any {
+// LongestDuration returns the longest of some durations, as it is written; nil if none is one.
+func LongestDuration(durations ...any) any {
 	var picked any
 	var most time.Duration
 	for _, value := range durations {
@@ -34,9 +34,9 @@ func Longest(durations ...any) any {
 	return picked
 }
 
-// Merge takes over the fields of an object, in place of those that are there, up to a
+// MergeFields takes over the fields of an object, in place of those that are there, up to a
 // limit of fields.
-func Merge(all, one map[string]any) {
+func MergeFields(all, one map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(one)) {
 		if _, has := all[name]; has || len(all) < keysMax {
 			all[name] = one[name]

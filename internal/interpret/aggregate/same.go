@@ -10,11 +10,11 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 )
 
-// Same tells whether two values say the same: for the API server a field that is
+// SameValue reports whether two values say the same: for the API server a field that is
 // empty and one that is not there are often the same.
-func Same(a, b any) bool {
-	if empty(a) || empty(b) {
-		return empty(a) && empty(b)
+func SameValue(a, b any) bool {
+	if isEmptyValue(a) || isEmptyValue(b) {
+		return isEmptyValue(a) && isEmptyValue(b)
 	}
 	switch a := a.(type) {
 	case map[string]any:
@@ -22,7 +22,7 @@ func Same(a, b any) bool {
 		return ok && sameFields(a, other)
 	case []any:
 		other, ok := b.([]any)
-		return ok && slices.EqualFunc(a, other, Same)
+		return ok && slices.EqualFunc(a, other, SameValue)
 	}
 	n, ok := fields.Whole(a)
 	m, also := fields.Whole(b)
@@ -32,13 +32,13 @@ func Same(a, b any) bool {
 	return a == b // which differ if one can be compared and the other cannot
 }
 
-// Distinct returns the first of all values that are the same, in their order. It looks
+// DistinctValues returns the first of all values that are the same, in their order. It looks
 // at each value once.
-func Distinct(values []any) []any {
+func DistinctValues(values []any) []any {
 	var distinct []any
 	has := map[string]bool{}
 	for _, value := range values {
-		text, err := json.Marshal(essence(value))
+		text, err := json.Marshal(canonicalValue(value))
 		if err != nil || has[string(text)] { // what was not read from JSON is none of ours
 			continue
 		}
@@ -48,24 +48,24 @@ func Distinct(values []any) []any {
 	return distinct
 }
 
-// essence returns a value that is equal for all values that are the same.
-func essence(value any) any {
-	if empty(value) {
+// canonicalValue returns a value that is equal for all values that are the same.
+func canonicalValue(value any) any {
+	if isEmptyValue(value) {
 		return nil
 	}
 	switch value := value.(type) {
 	case map[string]any:
 		kept := map[string]any{}
 		for name, field := range value {
-			if !empty(field) {
-				kept[name] = essence(field)
+			if !isEmptyValue(field) {
+				kept[name] = canonicalValue(field)
 			}
 		}
 		return kept
 	case []any:
 		kept := make([]any, len(value))
 		for i, item := range value {
-			kept[i] = essence(item)
+			kept[i] = canonicalValue(item)
 		}
 		return kept
 	}
@@ -77,20 +77,20 @@ func essence(value any) any {
 
 func sameFields(a, b map[string]any) bool {
 	for name, value := range a {
-		if !Same(value, b[name]) {
+		if !SameValue(value, b[name]) {
 			return false
 		}
 	}
 	for name, value := range b {
-		if _, has := a[name]; !has && !empty(value) {
+		if _, has := a[name]; !has && !isEmptyValue(value) {
 			return false
 		}
 	}
 	return true
 }
 
-// empty tells whether a value is like one that is not there.
-func empty(value any) bool {
+// isEmptyValue reports whether a value is like one that is not there.
+func isEmptyValue(value any) bool {
 	switch value := value.(type) {
 	case nil:
 		return true

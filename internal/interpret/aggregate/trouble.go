@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// trouble tells whether a condition of this type is one that should not be
+// isTroubleCondition reports whether a condition of this type is one that should not be
 // True. Its name has to tell it: no field of a condition does.
-func trouble(name string) bool {
+func isTroubleCondition(name string) bool {
 	return slices.Contains([]string{
 		"Stalled", "Reconciling", "Degraded", "Failing", "Unhealthy", "Paused", "Suspended", "Terminating", "Deleting",
 		"FailureTarget", "DisruptionTarget", "ScalingLimited", "Resizing", "ModifyingVolume", "NetworkUnavailable", "Conflicted",

@@ -121,14 +121,14 @@ status:
 // the hub about one of ten clusters: of a kind that is native, and of one that a
 // customization says the same of.
 func BenchmarkStatus(b *testing.B) {
-	chain := interpret.Chain{lua.New(time.Now).Layer([]lua.Customization{Of(read(b, likeADeployment))}), native.New()}
+	chain := interpret.Chain{lua.NewMachine(time.Now).NewLayer([]lua.Customization{LuaCustomizationOf(read(b, likeADeployment))}), native.NewKubernetesKinds()}
 	for name, object := range map[string]*unstructured.Unstructured{
 		"native": deployed(b, "apps/v1", "Deployment"), "customized": deployed(b, "example.com/v1", "Workload"),
 	} {
 		b.Run("agent/"+name, func(b *testing.B) {
 			for b.Loop() {
-				status, err := chain.Reflect(object)
-				verdict, failed := chain.Verdict(object)
+				status, err := chain.ReflectStatus(object)
+				verdict, failed := chain.InterpretHealth(object)
 				if err != nil || failed != nil || verdict != interpret.Healthy || len(status) == 0 {
 					b.Fatal(status, err, verdict, failed)
 				}
@@ -137,16 +137,16 @@ func BenchmarkStatus(b *testing.B) {
 		b.Run("hub/"+name, func(b *testing.B) {
 			template := object.DeepCopy()
 			template.SetGeneration(7)
-			var items []interpret.Item
+			var items []interpret.ClusterItem
 			for i := range 10 {
-				status, err := chain.Reflect(object)
+				status, err := chain.ReflectStatus(object)
 				if err != nil {
 					b.Fatal(err)
 				}
-				items = append(items, interpret.Item{Cluster: fmt.Sprintf("member%d", i), Status: status, Applied: true, Health: interpret.Healthy})
+				items = append(items, interpret.ClusterItem{Cluster: fmt.Sprintf("member%d", i), Status: status, Applied: true, Health: interpret.Healthy})
 			}
 			for b.Loop() {
-				status, changed, err := chain.Aggregate(template, items)
+				status, changed, err := chain.AggregateStatus(template, items)
 				if err != nil || !changed || status["readyReplicas"] != int64(30) {
 					b.Fatal(status, changed, err)
 				}
@@ -168,11 +168,11 @@ func TestWhatCustomizationsHoldInMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		var all []lua.Customization
 		for i := range fifty {
-			all = append(all, Of(read(t, text(i))))
+			all = append(all, LuaCustomizationOf(read(t, text(i))))
 		}
-		chain := interpret.Chain{lua.New(time.Now).Layer(all), native.New()}
+		chain := interpret.Chain{lua.NewMachine(time.Now).NewLayer(all), native.NewKubernetesKinds()}
 		for i := range use {
-			if _, err := chain.Reflect(deployed(t, "example.com/v1", fmt.Sprintf("Workload%d", i))); err != nil {
+			if _, err := chain.ReflectStatus(deployed(t, "example.com/v1", fmt.Sprintf("Workload%d", i))); err != nil {
 				t.Fatal(err)
 			}
 		}

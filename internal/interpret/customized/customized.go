@@ -20,13 +20,13 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/lua"
 )
 
-// Kind returns the kind that is customized.
-func Kind(of *configv1alpha1.ResourceInterpreterCustomization) schema.GroupVersionKind {
+// TargetKind returns the kind that is customized.
+func TargetKind(of *configv1alpha1.ResourceInterpreterCustomization) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(of.Spec.Target.APIVersion, of.Spec.Target.Kind)
 }
 
-// rules returns the scripts by their operation.
-func rules(of *configv1alpha1.ResourceInterpreterCustomization) map[lua.Operation]*configv1alpha1.LuaRule {
+// scriptRules returns the scripts by their operation.
+func scriptRules(of *configv1alpha1.ResourceInterpreterCustomization) map[lua.Operation]*configv1alpha1.LuaRule {
 	c := &of.Spec.Customizations
 	return map[lua.Operation]*configv1alpha1.LuaRule{
 		lua.Retention: c.Retention, lua.ReplicaResource: c.ReplicaResource, lua.ComponentResource: c.ComponentResource,
@@ -35,10 +35,10 @@ func rules(of *configv1alpha1.ResourceInterpreterCustomization) map[lua.Operatio
 	}
 }
 
-// Of returns what a customization says.
-func Of(customization *configv1alpha1.ResourceInterpreterCustomization) lua.Customization {
-	c := lua.Customization{Name: customization.Name, Kind: Kind(customization), Scripts: map[lua.Operation]string{}}
-	for operation, rule := range rules(customization) {
+// LuaCustomizationOf returns what a customization says.
+func LuaCustomizationOf(customization *configv1alpha1.ResourceInterpreterCustomization) lua.Customization {
+	c := lua.Customization{Name: customization.Name, Kind: TargetKind(customization), Scripts: map[lua.Operation]string{}}
+	for operation, rule := range scriptRules(customization) {
 		if rule != nil {
 			c.Scripts[operation] = rule.LuaScript
 		}
@@ -46,56 +46,56 @@ func Of(customization *configv1alpha1.ResourceInterpreterCustomization) lua.Cust
 	return c
 }
 
-// Check returns what is wrong with the scripts of a customization, in the order of
+// CheckScripts returns what is wrong with the scripts of a customization, in the order of
 // the operations. One without any is wrong, too: it customizes nothing.
-func Check(customization *configv1alpha1.ResourceInterpreterCustomization) field.ErrorList {
+func CheckScripts(customization *configv1alpha1.ResourceInterpreterCustomization) field.ErrorList {
 	var wrong field.ErrorList
-	all := rules(customization)
+	all := scriptRules(customization)
 	if !slices.ContainsFunc(slices.Collect(maps.Values(all)), func(rule *configv1alpha1.LuaRule) bool { return rule != nil }) {
 		return field.ErrorList{field.Required(field.NewPath("spec", "customizations"), fmt.Sprintf(
-			"it has none of the keys that count, which are %s", names()))}
+			"it has none of the keys that count, which are %s", operationNames()))}
 	}
-	for _, operation := range lua.Operations() {
+	for _, operation := range lua.AllOperations() {
 		rule := all[operation]
 		if rule == nil {
 			continue
 		}
-		if _, err := lua.Compile(string(operation), operation.Function(), rule.LuaScript); err != nil {
-			wrong = append(wrong, field.Invalid(path(operation).Child("luaScript"), field.OmitValueType{}, err.Error()))
+		if _, err := lua.CompileScript(string(operation), operation.FunctionName(), rule.LuaScript); err != nil {
+			wrong = append(wrong, field.Invalid(operationPath(operation).Child("luaScript"), field.OmitValueType{}, err.Error()))
 		}
 	}
 	return wrong
 }
 
-// names returns the keys of customizations.
-func names() string {
+// operationNames returns the keys of customizations.
+func operationNames() string {
 	var all []string
-	for _, operation := range lua.Operations() {
+	for _, operation := range lua.AllOperations() {
 		all = append(all, string(operation))
 	}
 	return strings.Join(all, ", ")
 }
 
-func path(operation lua.Operation) *field.Path {
+func operationPath(operation lua.Operation) *field.Path {
 	return field.NewPath("spec", "customizations", string(operation))
 }
 
-// Conflicts returns the operations of a customization that others have for the same
+// ScriptConflicts returns the operations of a customization that others have for the same
 // kind. Any number may say what an object depends on.
-func Conflicts(customization *configv1alpha1.ResourceInterpreterCustomization, others []configv1alpha1.ResourceInterpreterCustomization) field.ErrorList {
+func ScriptConflicts(customization *configv1alpha1.ResourceInterpreterCustomization, others []configv1alpha1.ResourceInterpreterCustomization) field.ErrorList {
 	var wrong field.ErrorList
-	own := rules(customization)
+	own := scriptRules(customization)
 	for i := range others {
 		other := &others[i]
-		if other.Name == customization.Name || Kind(other) != Kind(customization) {
+		if other.Name == customization.Name || TargetKind(other) != TargetKind(customization) {
 			continue
 		}
-		theirs := rules(other)
-		for _, operation := range lua.Operations() {
+		theirs := scriptRules(other)
+		for _, operation := range lua.AllOperations() {
 			if own[operation] == nil || theirs[operation] == nil || operation == lua.DependencyInterpretation {
 				continue
 			}
-			wrong = append(wrong, field.Forbidden(path(operation), fmt.Sprintf(
+			wrong = append(wrong, field.Forbidden(operationPath(operation), fmt.Sprintf(
 				"ResourceInterpreterCustomization %q has a script for it already, for the same kind %s of %s: change that one, or remove it from there first",
 				other.Name, other.Spec.Target.Kind, other.Spec.Target.APIVersion)))
 		}

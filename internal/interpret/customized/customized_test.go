@@ -120,18 +120,18 @@ func object(t *testing.T, text string) map[string]any {
 }
 
 // known returns what customizations say of their kind.
-func known(t *testing.T, texts ...string) interpret.Custom {
+func known(t *testing.T, texts ...string) interpret.CustomOperations {
 	t.Helper()
 	var all []lua.Customization
 	for _, text := range texts {
 		c := read(t, text)
-		if wrong := Check(c); len(wrong) > 0 {
+		if wrong := CheckScripts(c); len(wrong) > 0 {
 			t.Fatal(wrong)
 		}
-		all = append(all, Of(c))
+		all = append(all, LuaCustomizationOf(c))
 	}
-	machine := lua.New(func() time.Time { return time.Unix(0, 0) })
-	return machine.Layer(all).Operations(Kind(read(t, texts[0]))).Custom
+	machine := lua.NewMachine(func() time.Time { return time.Unix(0, 0) })
+	return machine.NewLayer(all).Operations(TargetKind(read(t, texts[0]))).Custom
 }
 
 const workload = `
@@ -191,7 +191,7 @@ func TestEveryOperation(t *testing.T) {
 	verdict, err := custom.Verdict(given)
 	check("health", interpret.Unhealthy, verdict, err)
 
-	sum, err := custom.Aggregate(given, []interpret.Item{
+	sum, err := custom.Aggregate(given, []interpret.ClusterItem{
 		{Cluster: "a", Status: map[string]any{"ready": int64(2)}, Applied: true, Health: interpret.Healthy}, {Cluster: "b", Message: "no room", Health: interpret.Unknown},
 	})
 	check("aggregation", map[string]any{"ready": int64(2), "conditions": []any{}, "clusters": []any{"a=Healthy,true,nil", "b=Unknown,false,no room"}}, sum, err)
@@ -216,7 +216,7 @@ func TestTheTargetIsWhatIsCustomized(t *testing.T) {
 spec:
   target: {apiVersion: example.com/v1, kind: Workload}
   customizations: {healthInterpretation: {luaScript: "function InterpretHealth(observedObj) return false end"}}`
-	chain := interpret.Chain{lua.New(time.Now).Layer([]lua.Customization{Of(read(t, all))})}
+	chain := interpret.Chain{lua.NewMachine(time.Now).NewLayer([]lua.Customization{LuaCustomizationOf(read(t, all))})}
 	for name, c := range map[string]struct{ apiVersion, kind, want string }{
 		"the target":       {"example.com/v1", "Workload", interpret.Unhealthy},
 		"a later version":  {"example.com/v2", "Workload", interpret.Healthy},
@@ -225,7 +225,7 @@ spec:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			verdict, err := chain.Verdict(&unstructured.Unstructured{Object: map[string]any{"apiVersion": c.apiVersion, "kind": c.kind}})
+			verdict, err := chain.InterpretHealth(&unstructured.Unstructured{Object: map[string]any{"apiVersion": c.apiVersion, "kind": c.kind}})
 			if err != nil || verdict != c.want {
 				t.Errorf("got %q, %v, want %q", verdict, err, c.want)
 			}
@@ -252,7 +252,7 @@ end`
 	for name, all := range map[string][]lua.Customization{
 		"of one script": {{Name: "c", Scripts: scripts}}, "of two": {{Name: "c", Scripts: scripts}, {Name: "d", Scripts: scripts}},
 	} {
-		custom := lua.New(time.Now).Layer(all).Operations(Kind(&configv1alpha1.ResourceInterpreterCustomization{})).Custom
+		custom := lua.NewMachine(time.Now).NewLayer(all).Operations(TargetKind(&configv1alpha1.ResourceInterpreterCustomization{})).Custom
 		found, err := custom.Dependencies(object(t, workload))
 		if err != nil {
 			t.Fatal(err)
@@ -279,9 +279,9 @@ func TestTheNamespaceOfRequirementsIsKept(t *testing.T) {
 		"return 1, {namespace = ''}":                                 nil,
 		"local kube = require('kube') local r = kube.accuratePodRequirements({spec = {}}) or {} r.namespace = 'x' return 1, r": {Namespace: "x"},
 	} {
-		custom := lua.New(time.Now).Layer([]lua.Customization{{
+		custom := lua.NewMachine(time.Now).NewLayer([]lua.Customization{{
 			Name: "c", Scripts: map[lua.Operation]string{lua.ReplicaResource: "function GetReplicas(a) " + body + " end"},
-		}}).Operations(Kind(&configv1alpha1.ResourceInterpreterCustomization{})).Custom
+		}}).Operations(TargetKind(&configv1alpha1.ResourceInterpreterCustomization{})).Custom
 		_, needs, err := custom.Replicas(object(t, workload))
 		if diff := cmp.Diff(want, needs); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", body, err, diff)
@@ -323,9 +323,9 @@ func TestWrongAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			custom := lua.New(time.Now).Layer([]lua.Customization{{
-				Name: "c", Scripts: map[lua.Operation]string{c.operation: "function " + c.operation.Function() + "(a, b) " + c.body + " end"},
-			}}).Operations(Kind(&configv1alpha1.ResourceInterpreterCustomization{})).Custom
+			custom := lua.NewMachine(time.Now).NewLayer([]lua.Customization{{
+				Name: "c", Scripts: map[lua.Operation]string{c.operation: "function " + c.operation.FunctionName() + "(a, b) " + c.body + " end"},
+			}}).Operations(TargetKind(&configv1alpha1.ResourceInterpreterCustomization{})).Custom
 			given := object(t, workload)
 			var err error
 			switch c.operation {
@@ -364,7 +364,7 @@ spec:
     healthInterpretation: {luaScript: "function Health() end"}
 `)
 	var got []string
-	for _, wrong := range Check(c) {
+	for _, wrong := range CheckScripts(c) {
 		got = append(got, wrong.Error())
 	}
 	want := []string{
@@ -396,7 +396,7 @@ func TestConflicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, wrong := range Conflicts(read(t, c.text), []configv1alpha1.ResourceInterpreterCustomization{other}) {
+			for _, wrong := range ScriptConflicts(read(t, c.text), []configv1alpha1.ResourceInterpreterCustomization{other}) {
 				got = append(got, wrong.Error())
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {

@@ -22,28 +22,28 @@ const keyCharactersMax = 64
 func CheckKeys(keys []string) field.ErrorList {
 	var wrong field.ErrorList
 	for _, key := range slices.Sorted(slices.Values(keys)) {
-		if slices.Contains(lua.Operations(), lua.Operation(key)) {
+		if slices.Contains(lua.AllOperations(), lua.Operation(key)) {
 			continue
 		}
 		hint := ""
-		if meant := nearest(key); meant != "" {
+		if meant := nearestOperation(key); meant != "" {
 			hint = fmt.Sprintf("; do you mean %s?", meant)
 		}
 		wrong = append(wrong, field.Invalid(field.NewPath("spec", "customizations"), fmt.Sprintf("%.*s", keyCharactersMax, key),
-			fmt.Sprintf("it is none of the keys that count, which are %s%s", names(), hint)))
+			fmt.Sprintf("it is none of the keys that count, which are %s%s", operationNames(), hint)))
 	}
 	return wrong
 }
 
-// nearest returns the operation that looks like the key, or "".
-func nearest(key string) lua.Operation {
+// nearestOperation returns the operation that looks like the key, or "".
+func nearestOperation(key string) lua.Operation {
 	if len(key) > keyCharactersMax {
 		return ""
 	}
 	best := lua.Operation("")
 	least := 0
-	for _, operation := range lua.Operations() {
-		edits := distance(strings.ToLower(key), strings.ToLower(string(operation)))
+	for _, operation := range lua.AllOperations() {
+		edits := editDistance(strings.ToLower(key), strings.ToLower(string(operation)))
 		// More than that, and it is another word.
 		if edits <= len(operation)/3 && (best == "" || edits < least) {
 			best = operation
@@ -53,9 +53,9 @@ func nearest(key string) lua.Operation {
 	return best
 }
 
-// distance returns how many bytes have to be added, removed or changed to make one text the
+// editDistance returns how many bytes have to be added, removed or changed to make one text the
 // other.
-func distance(from, to string) int {
+func editDistance(from, to string) int {
 	row := make([]int, len(to)+1)
 	for j := range row {
 		row[j] = j

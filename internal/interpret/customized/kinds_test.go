@@ -23,9 +23,9 @@ func TestKindsTellWhatChanged(t *testing.T) {
 	}
 	retained := said("a", a, "true")
 	retained.Scripts[lua.Retention] = "function Retain(d, o) return d end"
-	kinds := NewKinds(lua.New(time.Now))
+	kinds := NewDynamicKinds(lua.NewMachine(time.Now))
 	changes := func() [3]uint64 {
-		return [3]uint64{kinds.Changes(a, lua.HealthInterpretation), kinds.Changes(a, lua.Retention), kinds.Changes(b, lua.HealthInterpretation, lua.Retention)}
+		return [3]uint64{kinds.ChangeRevision(a, lua.HealthInterpretation), kinds.ChangeRevision(a, lua.Retention), kinds.ChangeRevision(b, lua.HealthInterpretation, lua.Retention)}
 	}
 	for i, step := range []struct {
 		reason string
@@ -44,7 +44,7 @@ func TestKindsTellWhatChanged(t *testing.T) {
 		{"one is gone", []lua.Customization{said("b", b, "true")}, 1, [3]uint64{7, 4, 2}, ""},
 		{"and stays so", []lua.Customization{said("b", b, "true")}, 0, [3]uint64{7, 4, 2}, ""},
 	} {
-		changed := kinds.Set(step.set)
+		changed := kinds.SetCustomizations(step.set)
 		if len(changed) != step.kinds {
 			t.Errorf("%d, %s: changed are %v", i, step.reason, changed)
 		}

@@ -51,26 +51,26 @@ func (p prices) work(function string, args []ref.Val, result ref.Val) (work uint
 	case operators.Add:
 		// A macro that makes a list adds to it in place; everything else makes a new
 		// one, which is as long as both.
-		work = breadth(result)
+		work = valueBreadth(result)
 		if len(args) == 2 {
 			if _, grows := args[0].(traits.MutableLister); grows {
-				work = breadth(args[1])
+				work = valueBreadth(args[1])
 			}
 		}
 	case operators.Index, operators.OptIndex, operators.OptSelect:
 		// Nothing is copied.
 	case overloads.Matches, "find", "findAll":
-		work = p.patterns.work(args, result) + breadth(result)
+		work = p.patterns.work(args, result) + valueBreadth(result)
 	case "format", "indexOf", "lastIndexOf", "isSorted", "min", "max", "join", "includes":
 		for _, arg := range args {
-			work += depth(arg)
+			work += estimateDeepSize(arg)
 		}
-		work += breadth(result)
+		work += valueBreadth(result)
 	default:
 		for _, arg := range args {
-			work += breadth(arg)
+			work += valueBreadth(arg)
 		}
-		work += breadth(result)
+		work += valueBreadth(result)
 		if len(args) == 2 && strings.HasPrefix(function, "get") {
 			work += zoneCost * bytesPerCost
 		}
@@ -83,10 +83,10 @@ func (p prices) work(function string, args []ref.Val, result ref.Val) (work uint
 func comparisons(function string, args []ref.Val) uint64 {
 	switch function {
 	case operators.Equals, operators.NotEquals:
-		return min(depth(args[0]), depth(args[1]))
+		return min(estimateDeepSize(args[0]), estimateDeepSize(args[1]))
 	}
 	if _, ok := args[1].(traits.Lister); ok {
-		return depth(args[1])
+		return estimateDeepSize(args[1])
 	}
 	return 0
 }
@@ -105,9 +105,9 @@ func setCosts() []interpreter.CostTrackerOption {
 	return costs
 }
 
-// breadth is the length of a text in bytes, or of a list in items that are
+// valueBreadth is the length of a text in bytes, or of a list in items that are
 // worth a unit each; 0 for other values.
-func breadth(value ref.Val) uint64 {
+func valueBreadth(value ref.Val) uint64 {
 	switch v := value.(type) {
 	case types.String:
 		return uint64(len(v))
@@ -123,11 +123,11 @@ func breadth(value ref.Val) uint64 {
 	return 0
 }
 
-// depth is about the size in bytes of a value with all that is in it.
-func depth(value ref.Val) uint64 {
+// estimateDeepSize is about the size in bytes of a value with all that is in it.
+func estimateDeepSize(value ref.Val) uint64 {
 	switch v := value.(type) {
 	case types.String, types.Bytes, apiservercel.URL:
-		return breadth(v)
+		return valueBreadth(v)
 	case traits.Lister, traits.Mapper:
 		return uint64(max(0, deepSize(value.Value(), sizeMax, sizeDepthMax)))
 	}

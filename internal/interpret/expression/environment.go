@@ -37,9 +37,9 @@ type Environment struct {
 	patterns *patterns
 }
 
-// New returns an environment with all functions and the given variables. It
+// NewEnvironment returns an environment with all functions and the given variables. It
 // takes milliseconds.
-func New(variables ...cel.EnvOption) (*Environment, error) {
+func NewEnvironment(variables ...cel.EnvOption) (*Environment, error) {
 	known := newPatterns()
 	options := append([]cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(standard())),
@@ -55,7 +55,7 @@ func New(variables ...cel.EnvOption) (*Environment, error) {
 		library.SemverLib(library.SemverVersion(semverVersion)),
 		library.IncludesOption(),
 		boundedText(known),
-		guarded(guards()),
+		guardFunctions(functionGuards()),
 		// The documentation of Kubernetes has quantity(x).sign(), its library sign(x).
 		cel.Function("sign", cel.MemberOverload("quantity_sign_member", []*cel.Type{apiservercel.QuantityType}, cel.IntType,
 			cel.UnaryBinding(quantitySign))),
@@ -69,8 +69,8 @@ func New(variables ...cel.EnvOption) (*Environment, error) {
 	return &Environment{env: env, patterns: known}, nil
 }
 
-// With returns the environment with more variables.
-func (e *Environment) With(variables ...cel.EnvOption) (*Environment, error) {
+// WithVariables returns the environment with more variables.
+func (e *Environment) WithVariables(variables ...cel.EnvOption) (*Environment, error) {
 	env, err := e.env.Extend(variables...)
 	if err != nil {
 		return nil, fmt.Errorf("preparing CEL with more variables: %w", err)
@@ -86,7 +86,7 @@ func quantitySign(value ref.Val) ref.Val {
 	return types.Int(q.Sign())
 }
 
-// hasConditions tells whether its argument, the status of an object, has a list
+// hasConditions reports whether its argument, the status of an object, has a list
 // of conditions that is not empty.
 func hasConditions(status ref.Val) ref.Val {
 	object, ok := status.(traits.Mapper)

@@ -39,8 +39,8 @@ func userError(format string, args ...any) *UserError {
 // used by several goroutines.
 type Program struct{ program cel.Program }
 
-// Compile prepares an expression that gives a value of a type.
-func (e *Environment) Compile(text string, want *cel.Type) (*Program, error) {
+// CompileExpression prepares an expression that gives a value of a type.
+func (e *Environment) CompileExpression(text string, want *cel.Type) (*Program, error) {
 	ast, issues := e.env.Compile(text)
 	if issues.Err() != nil {
 		return nil, &UserError{text: oneLine(issues)}
@@ -49,14 +49,14 @@ func (e *Environment) Compile(text string, want *cel.Type) (*Program, error) {
 		return nil, userError("it returns type %s, not %s", got, want)
 	}
 	l := &loops{conditions: map[int64]bool{}}
-	if err := l.visit(ast.NativeRep().Expr(), false); err != nil {
+	if err := l.visitExpression(ast.NativeRep().Expr(), false); err != nil {
 		return nil, &UserError{text: err.Error()}
 	}
 	if cost, err := e.env.EstimateCost(ast, sizes{}); err == nil && cost.Min > CostMax {
 		return nil, userError("it costs at least %d units, and the limit is %d", cost.Min, CostMax)
 	}
 	program, err := e.env.Program(ast,
-		l.counted(),
+		l.countIterations(),
 		cel.CostLimit(CostMax),
 		cel.CostTracking(prices{patterns: e.patterns}),
 		cel.CostTrackerOptions(setCosts()...),
@@ -82,9 +82,9 @@ func oneLine(issues *cel.Issues) string {
 	return fmt.Sprintf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, strings.TrimSpace(first.Message))
 }
 
-// Run evaluates the program and returns what that cost, also if it fails.
+// EvaluateProgram evaluates the program and returns what that cost, also if it fails.
 // Variables are taken over. A cancelled context ends it.
-func (p *Program) Run(ctx context.Context, variables map[string]any) (value ref.Val, cost uint64, err error) {
+func (p *Program) EvaluateProgram(ctx context.Context, variables map[string]any) (value ref.Val, cost uint64, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, interrupted(err)
 	}
@@ -101,15 +101,15 @@ func (p *Program) Run(ctx context.Context, variables map[string]any) (value ref.
 	case strings.HasPrefix(err.Error(), "internal error:"):
 		return nil, cost, fmt.Errorf("evaluating: %w", err)
 	}
-	return nil, cost, &UserError{text: explain(err)}
+	return nil, cost, &UserError{text: explainError(err)}
 }
 
 func interrupted(cause error) error {
 	return fmt.Errorf("the evaluation was interrupted: %w", cause)
 }
 
-// explain turns an error of CEL into words.
-func explain(err error) string {
+// explainError turns an error of CEL into words.
+func explainError(err error) string {
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
 		if cancelled.Message == tooManyIterations {

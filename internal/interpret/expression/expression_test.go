@@ -18,7 +18,7 @@ import (
 // environment has the variable object.
 func environment(t *testing.T) *expression.Environment {
 	t.Helper()
-	e, err := expression.New(cel.Variable("object", cel.DynType))
+	e, err := expression.NewEnvironment(cel.Variable("object", cel.DynType))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,14 +28,14 @@ func environment(t *testing.T) *expression.Environment {
 // run evaluates an expression of any type for an object.
 func run(t *testing.T, e *expression.Environment, text string, object any) (value any, cost uint64, err error) {
 	t.Helper()
-	program, err := e.Compile(text, cel.DynType)
+	program, err := e.CompileExpression(text, cel.DynType)
 	if err != nil {
 		// One whose type is known is compiled for that.
-		if program, err = e.Compile("dyn("+text+")", cel.DynType); err != nil {
+		if program, err = e.CompileExpression("dyn("+text+")", cel.DynType); err != nil {
 			return nil, 0, err
 		}
 	}
-	got, cost, err := program.Run(t.Context(), map[string]any{"object": object})
+	got, cost, err := program.EvaluateProgram(t.Context(), map[string]any{"object": object})
 	if err != nil {
 		return nil, cost, err
 	}
@@ -67,7 +67,7 @@ func TestWhatIsWrongWithAnExpression(t *testing.T) {
 		"a long list in one in a field": {"object.map(x, {'a': " + list(65) + "})[0].a.size() > 0", "a list inside a macro has 65 items; the limit is 64"},
 		"too long":                      {"'" + strings.Repeat("a", expression.BytesMax) + "' == 'a'", "expression code point size exceeds limit: size: 10249, limit 10240"},
 	} {
-		_, err := e.Compile(c.text, cel.BoolType)
+		_, err := e.CompileExpression(c.text, cel.BoolType)
 		if err == nil || !isUserError(err) || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
@@ -76,7 +76,7 @@ func TestWhatIsWrongWithAnExpression(t *testing.T) {
 		"a long list outside of macros": list(65) + ".size() == 65",
 		"lists of that length inside":   "object.all(x, x in " + list(64) + " && x in " + entries(16) + ")",
 	} {
-		if _, err := e.Compile(text, cel.BoolType); err != nil {
+		if _, err := e.CompileExpression(text, cel.BoolType); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -188,14 +188,14 @@ func TestARegularExpressionCostsItsSteps(t *testing.T) {
 
 func TestACancelledContextEndsAnExpression(t *testing.T) {
 	t.Parallel()
-	program, err := environment(t).Compile("object == 1", cel.BoolType)
+	program, err := environment(t).CompileExpression("object == 1", cel.BoolType)
 	if err != nil {
 		t.Fatal(err)
 	}
 	why := errors.New("the agent stops")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	if _, _, err := program.Run(ctx, map[string]any{"object": 1}); !errors.Is(err, context.Canceled) || isUserError(err) {
+	if _, _, err := program.EvaluateProgram(ctx, map[string]any{"object": 1}); !errors.Is(err, context.Canceled) || isUserError(err) {
 		t.Errorf("got %v, want that it was interrupted, which is not its author's fault", err)
 	}
 }

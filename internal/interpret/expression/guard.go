@@ -41,18 +41,18 @@ const (
 // nil, or what the call gives instead.
 type guard func(args []ref.Val) ref.Val
 
-// guards are the functions that are called only with arguments that are small
+// functionGuards are the functions that are called only with arguments that are small
 // enough.
-func guards() map[string]guard {
+func functionGuards() map[string]guard {
 	address := atMost("an IP address or a CIDR", addressBytesMax)
 	url := atMost("a URL", urlBytesMax)
 	version := atMost("a semantic version", versionBytesMax)
 	return map[string]guard{
-		"quantity": refuse(quantityProblem), "isQuantity": deny(quantityProblem),
-		"ip": refuse(address), "isIP": deny(address), "ip.isCanonical": refuse(address),
-		"cidr": refuse(address), "isCIDR": deny(address), "containsIP": refuse(address), "containsCIDR": refuse(address),
-		"url": refuse(url), "isURL": deny(url),
-		"semver": refuse(version), "isSemver": deny(version),
+		"quantity": refuseArguments(quantityProblem), "isQuantity": denyArguments(quantityProblem),
+		"ip": refuseArguments(address), "isIP": denyArguments(address), "ip.isCanonical": refuseArguments(address),
+		"cidr": refuseArguments(address), "isCIDR": denyArguments(address), "containsIP": refuseArguments(address), "containsCIDR": refuseArguments(address),
+		"url": refuseArguments(url), "isURL": denyArguments(url),
+		"semver": refuseArguments(version), "isSemver": denyArguments(version),
 		"validate":      validateShort,
 		"sets.contains": smallSets, "sets.intersects": smallSets, "sets.equivalent": smallSets,
 	}
@@ -80,8 +80,8 @@ func quantityProblem(text string) string {
 	return ""
 }
 
-// refuse makes it an error to give a function a text with a problem.
-func refuse(find problem) guard {
+// refuseArguments makes it an error to give a function a text with a problem.
+func refuseArguments(find problem) guard {
 	return func(args []ref.Val) ref.Val {
 		if wrong := firstProblem(find, args); wrong != "" {
 			return types.NewErr("%s", wrong)
@@ -90,8 +90,8 @@ func refuse(find problem) guard {
 	}
 }
 
-// deny makes a function false for a text with a problem.
-func deny(find problem) guard {
+// denyArguments makes a function false for a text with a problem.
+func denyArguments(find problem) guard {
 	return func(args []ref.Val) ref.Val {
 		if firstProblem(find, args) != "" {
 			return types.False
@@ -134,10 +134,10 @@ func setWork(args []ref.Val) uint64 {
 	if len(args) != 2 {
 		return 0
 	}
-	return max(depth(args[0])*items(args[1]), depth(args[1])*items(args[0]))
+	return max(estimateDeepSize(args[0])*itemCount(args[1]), estimateDeepSize(args[1])*itemCount(args[0]))
 }
 
-func items(value ref.Val) uint64 {
+func itemCount(value ref.Val) uint64 {
 	if list, ok := value.(traits.Lister); ok {
 		if size, ok := list.Size().(types.Int); ok {
 			return uint64(max(1, size))
@@ -146,9 +146,9 @@ func items(value ref.Val) uint64 {
 	return 1
 }
 
-// guarded puts guards before functions. It must come after the libraries that
+// guardFunctions puts guards before functions. It must come after the libraries that
 // have them.
-func guarded(guards map[string]guard) cel.EnvOption {
+func guardFunctions(guards map[string]guard) cel.EnvOption {
 	return func(e *cel.Env) (*cel.Env, error) {
 		for name, before := range guards {
 			declared, ok := e.Functions()[name]
@@ -165,7 +165,7 @@ func guarded(guards map[string]guard) cel.EnvOption {
 				if call == nil {
 					return nil, fmt.Errorf("the function %s has an unexpected form", name)
 				}
-				overloads = append(overloads, replaced(overload, before, call))
+				overloads = append(overloads, guardOverload(overload, before, call))
 			}
 			if e, err = cel.Function(name, overloads...)(e); err != nil {
 				return nil, fmt.Errorf("guarding the function %s: %w", name, err)
@@ -191,8 +191,8 @@ func callOf(bindings []*functions.Overload, id string) func(...ref.Val) ref.Val 
 	return nil
 }
 
-// replaced declares an overload again, with a guard before the call.
-func replaced(overload *decls.OverloadDecl, before guard, call func(...ref.Val) ref.Val) cel.FunctionOpt {
+// guardOverload declares an overload again, with a guard before the call.
+func guardOverload(overload *decls.OverloadDecl, before guard, call func(...ref.Val) ref.Val) cel.FunctionOpt {
 	bounded := func(args ...ref.Val) ref.Val {
 		if instead := before(args); instead != nil {
 			return instead

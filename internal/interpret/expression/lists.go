@@ -26,9 +26,9 @@ func listFunctions() []cel.EnvOption {
 	}
 	return []cel.EnvOption{
 		member("isSorted", "list_is_sorted", cel.BoolType, isSorted),
-		member("sum", "list_sum", cel.DynType, sum),
-		member("min", "list_min", cel.DynType, func(l traits.Lister) ref.Val { return extreme(l, "min", types.IntNegOne) }),
-		member("max", "list_max", cel.DynType, func(l traits.Lister) ref.Val { return extreme(l, "max", types.IntOne) }),
+		member("sum", "list_sum", cel.DynType, sumList),
+		member("min", "list_min", cel.DynType, func(l traits.Lister) ref.Val { return extremeItem(l, "min", types.IntNegOne) }),
+		member("max", "list_max", cel.DynType, func(l traits.Lister) ref.Val { return extremeItem(l, "max", types.IntOne) }),
 		search("indexOf", "list_index_of", func(l traits.Lister, item ref.Val) ref.Val {
 			for i, size := types.Int(0), l.Size().(types.Int); i < size; i++ {
 				if l.Get(i).Equal(item) == types.True {
@@ -50,7 +50,7 @@ func listFunctions() []cel.EnvOption {
 
 func isSorted(l traits.Lister) ref.Val {
 	for i, size := types.Int(1), l.Size().(types.Int); i < size; i++ {
-		order, failure := compare(l.Get(i-1), l.Get(i))
+		order, failure := compareItems(l.Get(i-1), l.Get(i))
 		if failure != nil {
 			return failure
 		}
@@ -61,7 +61,7 @@ func isSorted(l traits.Lister) ref.Val {
 	return types.True
 }
 
-func sum(l traits.Lister) ref.Val {
+func sumList(l traits.Lister) ref.Val {
 	var total ref.Val = types.IntZero
 	for i, size := types.Int(0), l.Size().(types.Int); i < size; i++ {
 		item := l.Get(i)
@@ -81,9 +81,9 @@ func sum(l traits.Lister) ref.Val {
 	return total
 }
 
-// extreme returns the first item that no other one surpasses; what surpasses is
+// extremeItem returns the first item that no other one surpasses; what surpasses is
 // the result of comparing an item with the best one before it.
-func extreme(l traits.Lister, name string, surpasses types.Int) ref.Val {
+func extremeItem(l traits.Lister, name string, surpasses types.Int) ref.Val {
 	size := l.Size().(types.Int)
 	if size == 0 {
 		return types.NewErr("%s: the list is empty", name)
@@ -91,7 +91,7 @@ func extreme(l traits.Lister, name string, surpasses types.Int) ref.Val {
 	best := l.Get(types.Int(0))
 	for i := types.Int(1); i < size; i++ {
 		item := l.Get(i)
-		order, failure := compare(item, best)
+		order, failure := compareItems(item, best)
 		if failure != nil {
 			return failure
 		}
@@ -102,7 +102,7 @@ func extreme(l traits.Lister, name string, surpasses types.Int) ref.Val {
 	return best
 }
 
-func compare(a, b ref.Val) (order, failure ref.Val) {
+func compareItems(a, b ref.Val) (order, failure ref.Val) {
 	comparer, ok := a.(traits.Comparer)
 	if !ok {
 		return nil, types.NewErr("items of type %s have no order", a.Type())

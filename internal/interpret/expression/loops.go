@@ -33,56 +33,56 @@ type loops struct {
 	conditions map[int64]bool
 }
 
-func (l *loops) visit(e ast.Expr, inLoop bool) error {
+func (l *loops) visitExpression(e ast.Expr, inLoop bool) error {
 	switch e.Kind() {
 	case ast.CallKind:
 		call := e.AsCall()
 		if call.IsMemberFunction() {
-			if err := l.visit(call.Target(), inLoop); err != nil {
+			if err := l.visitExpression(call.Target(), inLoop); err != nil {
 				return err
 			}
 		}
-		return l.all(inLoop, call.Args()...)
+		return l.visitExpressions(inLoop, call.Args()...)
 	case ast.SelectKind:
-		return l.visit(e.AsSelect().Operand(), inLoop)
+		return l.visitExpression(e.AsSelect().Operand(), inLoop)
 	case ast.ListKind:
 		list := e.AsList()
 		if inLoop && list.Size() > loopItemsMax {
 			return fmt.Errorf("a list inside a macro has %d items; the limit is %d", list.Size(), loopItemsMax)
 		}
-		return l.all(inLoop, list.Elements()...)
+		return l.visitExpressions(inLoop, list.Elements()...)
 	case ast.MapKind:
 		entries := e.AsMap().Entries()
 		if inLoop && len(entries) > loopEntriesMax {
 			return fmt.Errorf("a map inside a macro has %d entries; the limit is %d", len(entries), loopEntriesMax)
 		}
 		for _, entry := range entries {
-			if err := l.all(inLoop, entry.AsMapEntry().Key(), entry.AsMapEntry().Value()); err != nil {
+			if err := l.visitExpressions(inLoop, entry.AsMapEntry().Key(), entry.AsMapEntry().Value()); err != nil {
 				return err
 			}
 		}
 	case ast.ComprehensionKind:
 		loop := e.AsComprehension()
 		l.conditions[loop.LoopCondition().ID()] = true
-		if err := l.all(inLoop, loop.IterRange(), loop.AccuInit()); err != nil {
+		if err := l.visitExpressions(inLoop, loop.IterRange(), loop.AccuInit()); err != nil {
 			return err
 		}
-		return l.all(true, loop.LoopCondition(), loop.LoopStep(), loop.Result())
+		return l.visitExpressions(true, loop.LoopCondition(), loop.LoopStep(), loop.Result())
 	}
 	return nil
 }
 
-func (l *loops) all(inLoop bool, list ...ast.Expr) error {
+func (l *loops) visitExpressions(inLoop bool, list ...ast.Expr) error {
 	for _, e := range list {
-		if err := l.visit(e, inLoop); err != nil {
+		if err := l.visitExpression(e, inLoop); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// counted makes a program count the iterations of its loops.
-func (l *loops) counted() cel.ProgramOption {
+// countIterations makes a program count the iterations of its loops.
+func (l *loops) countIterations() cel.ProgramOption {
 	return cel.CustomDecoratorV2(func(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		if !l.conditions[node.ID()] {
 			return node, nil
@@ -99,7 +99,7 @@ func (l *loops) counted() cel.ProgramOption {
 type countedCall struct{ interpreter.InterpretableCall }
 
 func (c *countedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	count(frame)
+	countIteration(frame)
 	return c.InterpretableCall.Exec(frame)
 }
 
@@ -111,7 +111,7 @@ func (c *countedCall) Eval(activation interpreter.Activation) ref.Val {
 type countedValue struct{ interpreter.InterpretableV2 }
 
 func (c *countedValue) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	count(frame)
+	countIteration(frame)
 	return c.InterpretableV2.Exec(frame)
 }
 
@@ -119,9 +119,9 @@ func (c *countedValue) Eval(activation interpreter.Activation) ref.Val {
 	return c.Exec(interpreter.AsFrame(activation))
 }
 
-// count ends the evaluation when there were too many iterations, in the way in
+// countIteration ends the evaluation when there were too many iterations, in the way in
 // which CEL itself ends one that costs too much; CEL makes it an error.
-func count(frame *interpreter.ExecutionFrame) {
+func countIteration(frame *interpreter.ExecutionFrame) {
 	value, _ := frame.ResolveName(iterationsVariable)
 	counter, ok := value.(*int)
 	if !ok {

@@ -60,7 +60,7 @@ type pattern struct {
 // patterns remember what was compiled. They are safe for concurrent use.
 type patterns struct{ known *memo.Memo[pattern] }
 
-func newPatterns() *patterns { return &patterns{known: memo.New[pattern](patternsBytesSum)} }
+func newPatterns() *patterns { return &patterns{known: memo.NewMemo[pattern](patternsBytesSum)} }
 
 // of returns the regular expression that a text is.
 func (p *patterns) of(text string) pattern {
@@ -70,7 +70,7 @@ func (p *patterns) of(text string) pattern {
 	if known, is := p.known.Get(text); is {
 		return known
 	}
-	return p.known.Keep(text, parsePattern(text))
+	return p.known.StoreIfAbsent(text, parsePattern(text))
 }
 
 func parsePattern(text string) pattern {

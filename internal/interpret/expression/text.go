@@ -71,12 +71,12 @@ func (l textLibrary) CompileOptions() []cel.EnvOption {
 	args := func(types ...*cel.Type) []*cel.Type { return types }
 	return []cel.EnvOption{
 		cel.Function("replace",
-			cel.MemberOverload("string_replace_string_string", args(str, str, str), str, cel.FunctionBinding(replace)),
-			cel.MemberOverload("string_replace_string_string_int", args(str, str, str, integer), str, cel.FunctionBinding(replace))),
+			cel.MemberOverload("string_replace_string_string", args(str, str, str), str, cel.FunctionBinding(replaceText)),
+			cel.MemberOverload("string_replace_string_string_int", args(str, str, str, integer), str, cel.FunctionBinding(replaceText))),
 		cel.Function("join",
 			cel.MemberOverload("list_join", args(text), str,
-				cel.UnaryBinding(func(list ref.Val) ref.Val { return join(list, types.String("")) })),
-			cel.MemberOverload("list_join_string", args(text, str), str, cel.BinaryBinding(join))),
+				cel.UnaryBinding(func(list ref.Val) ref.Val { return joinList(list, types.String("")) })),
+			cel.MemberOverload("list_join_string", args(text, str), str, cel.BinaryBinding(joinList))),
 		cel.Function("indexOf",
 			cel.MemberOverload("string_index_of_string", args(str, str), integer,
 				cel.BinaryBinding(func(s, sub ref.Val) ref.Val { return indexOf(s, sub, types.IntZero) })),
@@ -114,7 +114,7 @@ func tooLong() ref.Val {
 	return types.NewErr("the resulting string is longer than %d bytes, the limit", textBytesMax)
 }
 
-func replace(args ...ref.Val) ref.Val {
+func replaceText(args ...ref.Val) ref.Val {
 	s := string(args[0].(types.String))
 	old := string(args[1].(types.String))
 	with := string(args[2].(types.String))
@@ -132,7 +132,7 @@ func replace(args ...ref.Val) ref.Val {
 	return types.String(strings.Replace(s, old, with, n))
 }
 
-func join(list, separator ref.Val) ref.Val {
+func joinList(list, separator ref.Val) ref.Val {
 	l := list.(traits.Lister)
 	between := string(separator.(types.String))
 	var b strings.Builder

@@ -10,13 +10,13 @@ type Condition struct {
 	ObservedGeneration int64
 }
 
-// True tells whether the condition is there and True.
+// True reports whether the condition is there and True.
 func (c Condition) True() bool { return c.Status == "True" }
 
-// False tells whether the condition is there and False.
+// False reports whether the condition is there and False.
 func (c Condition) False() bool { return c.Status == "False" }
 
-// Exists tells whether the condition is there.
+// Exists reports whether the condition is there.
 func (c Condition) Exists() bool { return c.Type != "" }
 
 // Conditions returns the entries of status.conditions that are conditions.
@@ -27,7 +27,7 @@ func Conditions(object map[string]any) []Condition {
 	}
 	found := make([]Condition, 0, len(entries))
 	for _, entry := range entries {
-		if c := condition(entry); c.Exists() {
+		if c := parseCondition(entry); c.Exists() {
 			found = append(found, c)
 		}
 	}
@@ -40,13 +40,13 @@ func ConditionOf(object map[string]any, conditionType string) Condition {
 	for _, entry := range List(object, "status", "conditions") {
 		m, ok := entry.(map[string]any)
 		if ok && m["type"] == conditionType {
-			return condition(entry)
+			return parseCondition(entry)
 		}
 	}
 	return Condition{}
 }
 
-func condition(entry any) Condition {
+func parseCondition(entry any) Condition {
 	m, ok := entry.(map[string]any)
 	if !ok {
 		return Condition{}

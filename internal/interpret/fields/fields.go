@@ -67,7 +67,7 @@ func IntOr(otherwise int64, object map[string]any, path ...string) int64 {
 }
 
 // Whole returns a value as a whole number, and whether it is one.
-func Whole(value any) (int64, bool) { return jsonpath.Whole(value) }
+func Whole(value any) (int64, bool) { return jsonpath.WholeNumber(value) }
 
 // With returns an object like this one with another value at a path. The two
 // share all that is the same. What is in the way and is no object is replaced.

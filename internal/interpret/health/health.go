@@ -49,16 +49,16 @@ type Health struct {
 	Message string
 }
 
-// With returns the health of an object of this status.
-func (s Status) With(reason, format string, args ...any) Health {
-	return Health{Status: s, Reason: reason, Message: cut(fmt.Sprintf(format, args...))}
+// WithReason returns the health of an object of this status.
+func (s Status) WithReason(reason, format string, args ...any) Health {
+	return Health{Status: s, Reason: reason, Message: cutMessage(fmt.Sprintf(format, args...))}
 }
 
-// Of returns the health of an object of this status that a condition tells: with
+// FromCondition returns the health of an object of this status that a condition tells: with
 // the condition's reason, or the one that is given if it has none that can be
 // one, and with its message after the sentence.
-func (s Status) Of(c fields.Condition, reason, sentence string) Health {
-	return s.With(ReasonOr(c.Reason, reason), "%s", Because(sentence, c.Message))
+func (s Status) FromCondition(c fields.Condition, reason, sentence string) Health {
+	return s.WithReason(ReasonOr(c.Reason, reason), "%s", SentenceWithCause(sentence, c.Message))
 }
 
 // ReasonOr returns a reason that an object gives, if it can be one.
@@ -77,15 +77,15 @@ func notLetter(b byte) bool {
 	return (b < 'a' || b > 'z') && (b < 'A' || b > 'Z')
 }
 
-// Because appends what an object says to a sentence, if it says anything.
-func Because(sentence, given string) string {
+// SentenceWithCause appends what an object says to a sentence, if it says anything.
+func SentenceWithCause(sentence, given string) string {
 	if given = strings.TrimSpace(given); given == "" {
 		return sentence + "."
 	}
 	return sentence + ": " + strings.TrimSuffix(given, ".") + "."
 }
 
-func cut(message string) string {
+func cutMessage(message string) string {
 	if len(message) <= messageBytesMax {
 		return message
 	}

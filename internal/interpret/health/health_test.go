@@ -47,7 +47,7 @@ func TestWhatAnObjectSaysEndsWithOneFullStop(t *testing.T) {
 		"a sentence":        {"Quota is exceeded.", "It failed: Quota is exceeded."},
 		"blanks around one": {"\n Quota is exceeded. ", "It failed: Quota is exceeded."},
 	} {
-		if got := health.Because("It failed", c.given); got != c.want {
+		if got := health.SentenceWithCause("It failed", c.given); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
@@ -62,7 +62,7 @@ func TestAMessageIsCutBetweenCharacters(t *testing.T) {
 		"a character at the cut":      {strings.Repeat("é", most), strings.Repeat("é", (most-3)/2) + "..."},
 		"a wide character at the cut": {"mm" + strings.Repeat("🙂", most), "mm" + strings.Repeat("🙂", (most-3-2)/4) + "..."},
 	} {
-		got := health.Degraded.With("Reason", "%s", c.message).Message
+		got := health.Degraded.WithReason("Reason", "%s", c.message).Message
 		if diff := cmp.Diff(c.want, got); diff != "" || !utf8.ValidString(got) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -87,7 +87,7 @@ func TestTheHealthThatAConditionTells(t *testing.T) {
 			health.Health{Status: health.Degraded, Reason: "ReplicaFailure", Message: "No pods: 100%s of %d."},
 		},
 	} {
-		if diff := cmp.Diff(c.want, health.Degraded.Of(c.condition, "ReplicaFailure", "No pods")); diff != "" {
+		if diff := cmp.Diff(c.want, health.Degraded.FromCondition(c.condition, "ReplicaFailure", "No pods")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -18,16 +18,16 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/pods"
 )
 
-// capstan is the library of that name: it reads objects however odd these are, and does
+// capstanLibrary is the library of that name: it reads objects however odd these are, and does
 // what scripts of many kinds need.
-type capstan struct{ run *run }
+type capstanLibrary struct{ run *scriptRun }
 
-func (c capstan) functions() map[string]lua.LGFunction {
+func (c capstanLibrary) libraryFunctions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
-		"get":  func(l *lua.LState) int { l.Push(walk(l, 1)); return 1 },
-		"list": c.list,
+		"get":  func(l *lua.LState) int { l.Push(valueAtPath(l, 1)); return 1 },
+		"list": c.listAtPath,
 		"object": func(l *lua.LState) int {
-			t, is := walk(l, 1).(*lua.LTable)
+			t, is := valueAtPath(l, 1).(*lua.LTable)
 			if _, list := c.run.empty[t].([]any); !is || list || t.MaxN() > 0 {
 				l.Push(lua.LNil)
 				return 1
@@ -36,7 +36,7 @@ func (c capstan) functions() map[string]lua.LGFunction {
 			return 1
 		},
 		"text": func(l *lua.LState) int {
-			if text, is := walk(l, 1).(lua.LString); is && text != "" {
+			if text, is := valueAtPath(l, 1).(lua.LString); is && text != "" {
 				l.Push(text)
 				return 1
 			}
@@ -44,7 +44,7 @@ func (c capstan) functions() map[string]lua.LGFunction {
 			return 1
 		},
 		"count": func(l *lua.LState) int {
-			n, is := number(walk(l, 2))
+			n, is := toNumber(valueAtPath(l, 2))
 			if !is || n < 0 || n > math.MaxInt32 || float64(n) != math.Trunc(float64(n)) {
 				l.Push(l.Get(1))
 				return 1
@@ -52,25 +52,25 @@ func (c capstan) functions() map[string]lua.LGFunction {
 			l.Push(n)
 			return 1
 		},
-		"condition":       c.condition,
-		"observed":        observed,
-		"reported":        c.reported,
+		"condition":       c.findCondition,
+		"observed":        statusObserved,
+		"reported":        c.addGenerations,
 		"podRequirements": c.podRequirements,
-		"need":            c.need,
+		"need":            c.needObject,
 		"needPods":        c.needPods,
-		"aggregate":       c.usual,
-		"first":           c.first,
-		"earliest":        func(l *lua.LState) int { return c.pick(l, aggregate.Earliest) },
-		"latest":          func(l *lua.LState) int { return c.pick(l, aggregate.Latest) },
-		"longest":         func(l *lua.LState) int { return c.pick(l, aggregate.Longest) },
-		"last":            c.last,
-		"sums":            func(l *lua.LState) int { return c.objects(l, aggregate.MergeSums) },
-		"merged":          func(l *lua.LState) int { return c.objects(l, aggregate.Merge) },
+		"aggregate":       c.mergeUsualStatus,
+		"first":           c.firstReported,
+		"earliest":        func(l *lua.LState) int { return c.pickReported(l, aggregate.EarliestTime) },
+		"latest":          func(l *lua.LState) int { return c.pickReported(l, aggregate.LatestTime) },
+		"longest":         func(l *lua.LState) int { return c.pickReported(l, aggregate.LongestDuration) },
+		"last":            c.lastReported,
+		"sums":            func(l *lua.LState) int { return c.combineReported(l, aggregate.MergeSums) },
+		"merged":          func(l *lua.LState) int { return c.combineReported(l, aggregate.MergeFields) },
 	}
 }
 
-// number returns a value as a number, also one that is written as text, such as "2".
-func number(value lua.LValue) (lua.LNumber, bool) {
+// toNumber returns a value as a number, also one that is written as text, such as "2".
+func toNumber(value lua.LValue) (lua.LNumber, bool) {
 	if text, is := value.(lua.LString); is {
 		n, err := strconv.ParseInt(string(text), 10, 32)
 		return lua.LNumber(n), err == nil
@@ -79,62 +79,62 @@ func number(value lua.LValue) (lua.LNumber, bool) {
 	return n, is
 }
 
-// field returns a field of a value, nothing if that has none.
-func field(value, name lua.LValue) lua.LValue {
+// tableField returns a field of a value, nothing if that has none.
+func tableField(value, name lua.LValue) lua.LValue {
 	if t, is := value.(*lua.LTable); is {
 		return t.RawGet(name)
 	}
 	return lua.LNil
 }
 
-// walk returns what is in an argument at the path that those after it are.
-func walk(l *lua.LState, from int) lua.LValue { return along(l, l.Get(from), from+1) }
+// valueAtPath returns what is in an argument at the path that those after it are.
+func valueAtPath(l *lua.LState, from int) lua.LValue { return followPath(l, l.Get(from), from+1) }
 
-// along returns what is in a value at the path that the arguments from one on are.
-func along(l *lua.LState, value lua.LValue, from int) lua.LValue {
+// followPath returns what is in a value at the path that the arguments from one on are.
+func followPath(l *lua.LState, value lua.LValue, from int) lua.LValue {
 	for i := from; i <= l.GetTop(); i++ {
-		value = field(value, l.Get(i))
+		value = tableField(value, l.Get(i))
 	}
 	return value
 }
 
-// list returns the list at a path, an empty one if there is none.
-func (c capstan) list(l *lua.LState) int {
-	found, is := walk(l, 1).(*lua.LTable)
+// listAtPath returns the list at a path, an empty one if there is none.
+func (c capstanLibrary) listAtPath(l *lua.LState) int {
+	found, is := valueAtPath(l, 1).(*lua.LTable)
 	if !is || found.MaxN() == 0 {
-		c.run.meter.memory(l, bytesPerTable)
+		c.run.meter.countMemory(l, bytesPerTable)
 		found = l.NewTable()
 	}
 	l.Push(found)
 	return 1
 }
 
-// each calls for the entries of a list, and counts them.
-func (c capstan) each(l *lua.LState, list lua.LValue, do func(entry lua.LValue) (more bool)) {
+// eachEntry calls for the entries of a list, and counts them.
+func (c capstanLibrary) eachEntry(l *lua.LState, list lua.LValue, do func(entry lua.LValue) (more bool)) {
 	t, is := list.(*lua.LTable)
 	if !is {
 		return
 	}
 	for i := 1; i <= t.MaxN(); i++ {
-		c.run.meter.spend(l, 1)
+		c.run.meter.spendSteps(l, 1)
 		if !do(t.RawGetInt(i)) {
 			return
 		}
 	}
 }
 
-// condition returns the status, the reason and the message of a condition of an
+// findCondition returns the status, the reason and the message of a condition of an
 // object.
-func (c capstan) condition(l *lua.LState) int {
+func (c capstanLibrary) findCondition(l *lua.LState) int {
 	found := lua.LNil
-	c.each(l, field(field(l.Get(1), lua.LString("status")), lua.LString("conditions")), func(entry lua.LValue) bool {
-		if name := field(entry, lua.LString("type")); name != lua.LNil && name == l.Get(2) {
+	c.eachEntry(l, tableField(tableField(l.Get(1), lua.LString("status")), lua.LString("conditions")), func(entry lua.LValue) bool {
+		if name := tableField(entry, lua.LString("type")); name != lua.LNil && name == l.Get(2) {
 			found = entry
 		}
 		return found == lua.LNil
 	})
 	for _, name := range []string{"status", "reason", "message"} {
-		text, is := field(found, lua.LString(name)).(lua.LString)
+		text, is := tableField(found, lua.LString(name)).(lua.LString)
 		if !is {
 			l.Push(lua.LNil)
 			continue
@@ -144,56 +144,56 @@ func (c capstan) condition(l *lua.LState) int {
 	return 3
 }
 
-// observed tells whether the status of an object is about it as it is now. One without
+// statusObserved reports whether the status of an object is about it as it is now. One without
 // a generation does not say.
-func observed(l *lua.LState) int {
+func statusObserved(l *lua.LState) int {
 	if _, is := l.Get(1).(*lua.LTable); !is {
 		l.Push(lua.LFalse)
 		return 1
 	}
-	seen, reports := field(field(l.Get(1), lua.LString("status")), lua.LString("observedGeneration")).(lua.LNumber)
-	generation, has := field(field(l.Get(1), lua.LString("metadata")), lua.LString("generation")).(lua.LNumber)
+	seen, reports := tableField(tableField(l.Get(1), lua.LString("status")), lua.LString("observedGeneration")).(lua.LNumber)
+	generation, has := tableField(tableField(l.Get(1), lua.LString("metadata")), lua.LString("generation")).(lua.LNumber)
 	l.Push(lua.LBool(!has || reports && seen >= generation))
 	return 1
 }
 
-// reported adds the generations to the status of an object that go with it when it is
+// addGenerations adds the generations to the status of an object that go with it when it is
 // reported, and returns it.
-func (c capstan) reported(l *lua.LState) int {
+func (c capstanLibrary) addGenerations(l *lua.LState) int {
 	status := l.CheckTable(2)
-	for name, value := range interpret.Generations(c.json(l, 1), c.json(l, 2)) {
+	for name, value := range interpret.StatusGenerations(c.jsonObject(l, 1), c.jsonObject(l, 2)) {
 		status.RawSetString(name, c.run.toLua(l, value))
 	}
 	l.Push(status)
 	return 1
 }
 
-// json returns an argument as it would be in JSON, nil if it is no object.
-func (c capstan) json(l *lua.LState, at int) map[string]any {
+// jsonObject returns an argument as it would be in JSON, nil if it is no object.
+func (c capstanLibrary) jsonObject(l *lua.LState, at int) map[string]any {
 	if _, is := l.Get(at).(*lua.LTable); !is {
 		return nil
 	}
-	return c.run.object(l, at)
+	return c.run.tableObject(l, at)
 }
 
-// back gives a script what was computed, and counts it.
-func (c capstan) back(l *lua.LState, value any) int {
-	c.run.meter.memory(l, count(value)*bytesPerTable/4)
+// pushResult gives a script what was computed, and counts it.
+func (c capstanLibrary) pushResult(l *lua.LState, value any) int {
+	c.run.meter.countMemory(l, countValues(value)*bytesPerTable/4)
 	l.Push(c.run.toLua(l, value))
 	return 1
 }
 
-func (c capstan) podRequirements(l *lua.LState) int {
-	if needs := pods.Of(fields.Map(c.json(l, 1), "spec")); needs != nil {
-		return c.back(l, requirementsJSON(needs))
+func (c capstanLibrary) podRequirements(l *lua.LState) int {
+	if needs := pods.RequirementsFromSpec(fields.Map(c.jsonObject(l, 1), "spec")); needs != nil {
+		return c.pushResult(l, requirementsJSON(needs))
 	}
 	l.Push(lua.LNil)
 	return 1
 }
 
-// need adds an object to a list of what is needed, unless it has no name or is in the
+// needObject adds an object to a list of what is needed, unless it has no name or is in the
 // list already.
-func (c capstan) need(l *lua.LState) int {
+func (c capstanLibrary) needObject(l *lua.LState) int {
 	all := l.CheckTable(1)
 	version := l.CheckString(2)
 	kind := l.CheckString(3)
@@ -203,31 +203,31 @@ func (c capstan) need(l *lua.LState) int {
 	if !is || text == "" {
 		return 0
 	}
-	c.add(l, all, version, kind, namespace, text)
+	c.appendNeeded(l, all, version, kind, namespace, text)
 	return 0
 }
 
-func (c capstan) add(l *lua.LState, all *lua.LTable, version, kind string, namespace lua.LValue, name lua.LString) {
+func (c capstanLibrary) appendNeeded(l *lua.LState, all *lua.LTable, version, kind string, namespace lua.LValue, name lua.LString) {
 	values := map[string]lua.LValue{"apiVersion": lua.LString(version), "kind": lua.LString(kind), "name": name}
 	if text, is := namespace.(lua.LString); is && text != "" {
 		values["namespace"] = text
 	}
 	has := false
-	c.each(l, all, func(entry lua.LValue) bool {
+	c.eachEntry(l, all, func(entry lua.LValue) bool {
 		has = true
 		for _, of := range []string{"apiVersion", "kind", "namespace", "name"} {
 			want := values[of]
 			if want == nil {
 				want = lua.LNil
 			}
-			has = has && field(entry, lua.LString(of)) == want
+			has = has && tableField(entry, lua.LString(of)) == want
 		}
 		return !has
 	})
 	if has {
 		return
 	}
-	c.run.meter.memory(l, bytesPerTable)
+	c.run.meter.countMemory(l, bytesPerTable)
 	entry := l.CreateTable(0, len(values))
 	for of, value := range values {
 		entry.RawSetString(of, value)
@@ -236,18 +236,18 @@ func (c capstan) add(l *lua.LState, all *lua.LTable, version, kind string, names
 }
 
 // needPods adds to a list of what is needed what pods of a template need.
-func (c capstan) needPods(l *lua.LState) int {
+func (c capstanLibrary) needPods(l *lua.LState) int {
 	all := l.CheckTable(1)
 	namespace := l.Get(3)
-	for _, on := range workloads.PodDependencies(fields.Map(c.json(l, 2), "spec"), "") {
-		c.add(l, all, on.APIVersion, on.Kind, namespace, lua.LString(on.Name))
+	for _, on := range workloads.PodDependencies(fields.Map(c.jsonObject(l, 2), "spec"), "") {
+		c.appendNeeded(l, all, on.APIVersion, on.Kind, namespace, lua.LString(on.Name))
 	}
 	return 0
 }
 
-// items reads what clusters report from the argument of a script.
-func (c capstan) items(l *lua.LState, at int) []aggregate.Item {
-	var items []aggregate.Item
+// clusterItems reads what clusters report from the argument of a script.
+func (c capstanLibrary) clusterItems(l *lua.LState, at int) []aggregate.ClusterItem {
+	var items []aggregate.ClusterItem
 	value, err := c.run.fromLua(l.CheckTable(at), nil)
 	if err != nil {
 		l.ArgError(at, err.Error())
@@ -255,7 +255,7 @@ func (c capstan) items(l *lua.LState, at int) []aggregate.Item {
 	list, _ := value.([]any)
 	for _, entry := range list {
 		item, _ := entry.(map[string]any)
-		items = append(items, aggregate.Item{
+		items = append(items, aggregate.ClusterItem{
 			Cluster: fields.String(item, "clusterName"), Status: fields.Map(item, "status"),
 			Applied: fields.Bool(item, "applied"), Health: fields.String(item, "health"),
 		})
@@ -263,38 +263,38 @@ func (c capstan) items(l *lua.LState, at int) []aggregate.Item {
 	return items
 }
 
-// usual returns the status of a template by what clusters report, as that of kinds
+// mergeUsualStatus returns the status of a template by what clusters report, as that of kinds
 // without a script; counters with other names are those that the script names, and
 // observedGeneration among them is there without any cluster, too.
-func (c capstan) usual(l *lua.LState) int {
-	rules := aggregate.Rules{}
-	c.each(l, l.Get(3), func(entry lua.LValue) bool {
+func (c capstanLibrary) mergeUsualStatus(l *lua.LState) int {
+	rules := aggregate.AggregationRules{}
+	c.eachEntry(l, l.Get(3), func(entry lua.LValue) bool {
 		name := lua.LVAsString(entry)
 		rules.Observes = rules.Observes || name == "observedGeneration"
 		rules.Sums = append(rules.Sums, name)
 		return true
 	})
 	rules.Sums = slices.DeleteFunc(rules.Sums, func(name string) bool { return name == "observedGeneration" })
-	status := aggregate.Usual(c.json(l, 1), c.items(l, 2), rules)
+	status := aggregate.MergeUsualStatus(c.jsonObject(l, 1), c.clusterItems(l, 2), rules)
 	if status == nil {
 		status = map[string]any{}
 	}
-	return c.back(l, status)
+	return c.pushResult(l, status)
 }
 
-// first returns the first of some values that a cluster reports at a path; "" stands
+// firstReported returns the first of some values that a cluster reports at a path; "" stands
 // for one that reports nothing there.
-func (c capstan) first(l *lua.LState) int {
+func (c capstanLibrary) firstReported(l *lua.LState) int {
 	var reported []string
-	c.each(l, l.Get(1), func(item lua.LValue) bool {
-		text, _ := along(l, field(item, lua.LString("status")), 3).(lua.LString)
+	c.eachEntry(l, l.Get(1), func(item lua.LValue) bool {
+		text, _ := followPath(l, tableField(item, lua.LString("status")), 3).(lua.LString)
 		reported = append(reported, string(text))
 		return true
 	})
 	found := lua.LNil
-	c.each(l, l.Get(2), func(value lua.LValue) bool {
+	c.eachEntry(l, l.Get(2), func(value lua.LValue) bool {
 		text, is := value.(lua.LString)
-		c.run.meter.spend(l, len(reported))
+		c.run.meter.spendSteps(l, len(reported))
 		if !is || !slices.Contains(reported, string(text)) {
 			return true
 		}
@@ -307,19 +307,19 @@ func (c capstan) first(l *lua.LState) int {
 	return 1
 }
 
-// reports calls with what each cluster reports at the path that the arguments after
+// eachReport calls with what each cluster reports at the path that the arguments after
 // the items are, in their order.
-func (c capstan) reports(l *lua.LState, do func(value lua.LValue)) {
-	c.each(l, l.Get(1), func(item lua.LValue) bool {
-		do(along(l, field(item, lua.LString("status")), 2))
+func (c capstanLibrary) eachReport(l *lua.LState, do func(value lua.LValue)) {
+	c.eachEntry(l, l.Get(1), func(item lua.LValue) bool {
+		do(followPath(l, tableField(item, lua.LString("status")), 2))
 		return true
 	})
 }
 
-// pick returns one of the texts that clusters report at a path.
-func (c capstan) pick(l *lua.LState, of func(...any) any) int {
+// pickReported returns one of the texts that clusters report at a path.
+func (c capstanLibrary) pickReported(l *lua.LState, of func(...any) any) int {
 	var texts []any
-	c.reports(l, func(value lua.LValue) {
+	c.eachReport(l, func(value lua.LValue) {
 		if text, is := value.(lua.LString); is {
 			texts = append(texts, string(text))
 		}
@@ -332,10 +332,10 @@ func (c capstan) pick(l *lua.LState, of func(...any) any) int {
 	return 1
 }
 
-// last returns what the last cluster reports that reports anything at a path.
-func (c capstan) last(l *lua.LState) int {
+// lastReported returns what the last cluster reports that reports anything at a path.
+func (c capstanLibrary) lastReported(l *lua.LState) int {
 	found := lua.LNil
-	c.reports(l, func(value lua.LValue) {
+	c.eachReport(l, func(value lua.LValue) {
 		if value != lua.LNil {
 			found = value
 		}
@@ -344,17 +344,17 @@ func (c capstan) last(l *lua.LState) int {
 	return 1
 }
 
-// objects makes one object of those that clusters report at a path, nil if there is
+// combineReported makes one object of those that clusters report at a path, nil if there is
 // none.
-func (c capstan) objects(l *lua.LState, add func(all, one map[string]any)) int {
+func (c capstanLibrary) combineReported(l *lua.LState, add func(all, one map[string]any)) int {
 	var all map[string]any
-	c.reports(l, func(value lua.LValue) {
+	c.eachReport(l, func(value lua.LValue) {
 		read, err := c.run.fromLua(value, nil)
 		if one, is := read.(map[string]any); err == nil && is {
 			if all == nil {
 				all = map[string]any{}
 			}
-			c.run.meter.spend(l, count(one))
+			c.run.meter.spendSteps(l, countValues(one))
 			add(all, one)
 		}
 	})
@@ -362,5 +362,5 @@ func (c capstan) objects(l *lua.LState, add func(all, one map[string]any)) int {
 		l.Push(lua.LNil)
 		return 1
 	}
-	return c.back(l, all)
+	return c.pushResult(l, all)
 }

@@ -42,7 +42,7 @@ func TestLibraryCapstan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := New(atNoon).Run(body(t, c+test.script), Call{Arguments: []any{decoded(t, test.given)}, Results: 1})
+			got, err := NewMachine(atNoon).RunScript(body(t, c+test.script), ScriptCall{Arguments: []any{decoded(t, test.given)}, Results: 1})
 			if test.want == "" {
 				if err == nil {
 					t.Error("it never reaches a limit")

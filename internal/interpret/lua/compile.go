@@ -37,33 +37,33 @@ func (e *CompileError) Error() string {
 	return e.Message
 }
 
-// Compile compiles the script of an operation, which has to have the function of
+// CompileScript compiles the script of an operation, which has to have the function of
 // that name at its top. An error is a *CompileError.
-func Compile(operation, function, source string) (script *Script, err error) {
+func CompileScript(operation, function, source string) (script *Script, err error) {
 	if len(source) > sourceMaxBytes {
 		return nil, &CompileError{Message: fmt.Sprintf("it has %d bytes, more than %d", len(source), sourceMaxBytes)}
 	}
 	defer func() { // no input may end the process
 		if failed := recover(); failed != nil {
-			script, err = nil, &CompileError{Message: limited(fmt.Sprintf("it cannot be compiled: %v", failed))}
+			script, err = nil, &CompileError{Message: limitMessage(fmt.Sprintf("it cannot be compiled: %v", failed))}
 		}
 	}()
 	statements, err := parse.Parse(strings.NewReader(source), operation)
 	if err != nil {
 		return nil, parseError(err)
 	}
-	if !defines(statements, function) {
+	if !definesFunction(statements, function) {
 		return nil, &CompileError{Message: fmt.Sprintf("it has no function %s: begin it with 'function %s(...)', not local", function, function)}
 	}
-	code, err := lua.Compile(guarded(statements), operation)
+	code, err := lua.Compile(guardStatements(statements), operation)
 	if err != nil {
 		return nil, compileError(err)
 	}
 	return &Script{operation: operation, function: function, code: code}, nil
 }
 
-// defines tells whether statements define a global function, in either way.
-func defines(statements []ast.Stmt, function string) bool {
+// definesFunction reports whether statements define a global function, in either way.
+func definesFunction(statements []ast.Stmt, function string) bool {
 	is := func(e ast.Expr) bool {
 		name, ok := e.(*ast.IdentExpr)
 		return ok && name.Value == function
@@ -88,7 +88,7 @@ func defines(statements []ast.Stmt, function string) bool {
 func parseError(err error) error {
 	wrong := (*parse.Error)(nil)
 	if !errors.As(err, &wrong) {
-		return &CompileError{Message: limited(err.Error())}
+		return &CompileError{Message: limitMessage(err.Error())}
 	}
 	if wrong.Pos.Line == parse.EOF {
 		return &CompileError{Message: "it ends too early: is an 'end' missing?"}
@@ -97,18 +97,18 @@ func parseError(err error) error {
 	if wrong.Token != "" {
 		message += fmt.Sprintf(" near %q", wrong.Token)
 	}
-	return &CompileError{Line: wrong.Pos.Line, Message: limited(message)}
+	return &CompileError{Line: wrong.Pos.Line, Message: limitMessage(message)}
 }
 
 func compileError(err error) error {
 	if wrong := (*lua.CompileError)(nil); errors.As(err, &wrong) {
-		return &CompileError{Line: wrong.Line, Message: limited(wrong.Message)}
+		return &CompileError{Line: wrong.Line, Message: limitMessage(wrong.Message)}
 	}
-	return &CompileError{Message: limited(err.Error())}
+	return &CompileError{Message: limitMessage(err.Error())}
 }
 
-// limited cuts a message.
-func limited(message string) string {
+// limitMessage cuts a message.
+func limitMessage(message string) string {
 	if len(message) > messageMaxBytes {
 		message = message[:messageMaxBytes] + "…"
 	}

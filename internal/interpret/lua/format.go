@@ -21,8 +21,8 @@ type directive struct {
 	next  int
 }
 
-// format writes values as Lua does: not by Go's verbs, which write values of Go.
-func (r *run) format(l *lua.LState) int {
+// formatValues writes values as Lua does: not by Go's verbs, which write values of Go.
+func (r *scriptRun) formatValues(l *lua.LState) int {
 	format := l.CheckString(1)
 	var made strings.Builder
 	value := 1
@@ -32,34 +32,34 @@ func (r *run) format(l *lua.LState) int {
 			if end < 0 {
 				end = len(format) - i
 			}
-			r.meter.write(l, &made, format[i:i+end])
+			r.meter.writeText(l, &made, format[i:i+end])
 			i += end
 			continue
 		}
 		d, ok := readDirective(format, i+1)
 		if !ok {
-			l.RaiseError("string.format: the format %q is not supported at byte %d", limited(format), i+1)
+			l.RaiseError("string.format: the format %q is not supported at byte %d", limitMessage(format), i+1)
 		}
 		i = d.next
 		if d.verb == '%' {
-			r.meter.write(l, &made, "%")
+			r.meter.writeText(l, &made, "%")
 			continue
 		}
 		if value++; value > l.GetTop() {
-			l.RaiseError("string.format: the format %q needs more values than the %d that it is given", limited(format), l.GetTop()-1)
+			l.RaiseError("string.format: the format %q needs more values than the %d that it is given", limitMessage(format), l.GetTop()-1)
 		}
-		r.meter.write(l, &made, d.of(l, value))
+		r.meter.writeText(l, &made, d.formatArgument(l, value))
 	}
 	l.Push(lua.LString(made.String()))
 	return 1
 }
 
-// write adds to a text that is being made, and counts it.
-func (m *meter) write(l *lua.LState, made *strings.Builder, part string) {
+// writeText adds to a text that is being made, and counts it.
+func (m *runMeter) writeText(l *lua.LState, made *strings.Builder, part string) {
 	if made.Len()+len(part) > textMaxBytes {
-		m.text(l, textMaxBytes+1)
+		m.countText(l, textMaxBytes+1)
 	}
-	m.memory(l, len(part))
+	m.countMemory(l, len(part))
 	made.WriteString(part)
 }
 
@@ -68,11 +68,11 @@ func readDirective(format string, i int) (directive, bool) {
 	for i < len(format) && strings.IndexByte("-+ #0", format[i]) >= 0 {
 		i++
 	}
-	width := digits(format, i)
+	width := countDigits(format, i)
 	i += width
 	precision := 0
 	if i < len(format) && format[i] == '.' {
-		precision = digits(format, i+1)
+		precision = countDigits(format, i+1)
 		i += 1 + precision
 	}
 	if width > formatDigitsMax || precision > formatDigitsMax || i >= len(format) || i-begin > 2*formatDigitsMax+6 {
@@ -81,7 +81,7 @@ func readDirective(format string, i int) (directive, bool) {
 	return directive{flags: format[begin:i], verb: format[i], next: i + 1}, strings.IndexByte("cdiouxXeEfgGqs%", format[i]) >= 0
 }
 
-func digits(format string, i int) int {
+func countDigits(format string, i int) int {
 	count := 0
 	for i+count < len(format) && format[i+count] >= '0' && format[i+count] <= '9' {
 		count++
@@ -89,13 +89,13 @@ func digits(format string, i int) int {
 	return count
 }
 
-// of returns the value of an argument as the directive wants it.
-func (d directive) of(l *lua.LState, at int) string {
+// formatArgument returns the value of an argument as the directive wants it.
+func (d directive) formatArgument(l *lua.LState, at int) string {
 	switch d.verb {
 	case 's':
 		return fmt.Sprintf("%"+d.flags+"s", l.ToStringMeta(l.CheckAny(at)).String())
 	case 'q':
-		return `"` + quoted(l.CheckString(at)) + `"`
+		return `"` + quoteText(l.CheckString(at)) + `"`
 	case 'c':
 		return string([]byte{byte(l.CheckInt(at) & 0xff)})
 	case 'd', 'i', 'u':
@@ -111,6 +111,6 @@ func (d directive) of(l *lua.LState, at int) string {
 	}
 }
 
-func quoted(text string) string {
+func quoteText(text string) string {
 	return strings.NewReplacer("\\", "\\\\", "\"", "\\\"", "\n", "\\\n", "\r", "\\r", "\x00", "\\000").Replace(text)
 }

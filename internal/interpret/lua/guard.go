@@ -23,84 +23,84 @@ const (
 // guardNames returns them in the order in which a script is given them.
 func guardNames() []string { return []string{joinName, setName, keyName, madeName, listName, argsName} }
 
-// guarded returns statements that count what they do before they do it. They
+// guardStatements returns statements that count what they do before they do it. They
 // have to be called with the functions of guardNames.
-func guarded(statements []ast.Stmt) []ast.Stmt {
+func guardStatements(statements []ast.Stmt) []ast.Stmt {
 	given := &ast.LocalAssignStmt{Names: guardNames(), Exprs: []ast.Expr{&ast.Comma3Expr{}}}
 	given.SetLine(1)
 	given.Exprs[0].SetLine(1)
-	return append([]ast.Stmt{given}, block(statements)...)
+	return append([]ast.Stmt{given}, guardBlock(statements)...)
 }
 
-// at gives a new node the place of an old one.
-func at[N ast.PositionHolder](node N, old ast.PositionHolder) N {
+// withPosition gives a new node the place of an old one.
+func withPosition[N ast.PositionHolder](node N, old ast.PositionHolder) N {
 	node.SetLine(old.Line())
 	node.SetLastLine(max(old.Line(), old.LastLine()))
 	return node
 }
 
-func name(text string, old ast.PositionHolder) ast.Expr {
-	return at(&ast.IdentExpr{Value: text}, old)
+func newIdentifier(text string, old ast.PositionHolder) ast.Expr {
+	return withPosition(&ast.IdentExpr{Value: text}, old)
 }
 
-// call calls one of the functions. It returns exactly one value.
-func call(function string, old ast.PositionHolder, arguments ...ast.Expr) ast.Expr {
-	return at(&ast.FuncCallExpr{Func: name(function, old), Args: arguments, AdjustRet: true}, old)
+// newGuardCall calls one of the functions. It returns exactly one value.
+func newGuardCall(function string, old ast.PositionHolder, arguments ...ast.Expr) ast.Expr {
+	return withPosition(&ast.FuncCallExpr{Func: newIdentifier(function, old), Args: arguments, AdjustRet: true}, old)
 }
 
-func block(statements []ast.Stmt) []ast.Stmt {
+func guardBlock(statements []ast.Stmt) []ast.Stmt {
 	guarded := make([]ast.Stmt, 0, len(statements))
 	for _, s := range statements {
-		guarded = append(guarded, statement(s)...)
+		guarded = append(guarded, guardStatement(s)...)
 	}
 	return guarded
 }
 
-// statement returns what to execute instead of a statement.
-func statement(of ast.Stmt) []ast.Stmt {
+// guardStatement returns what to execute instead of a statement.
+func guardStatement(of ast.Stmt) []ast.Stmt {
 	switch s := of.(type) {
 	case *ast.AssignStmt:
-		return []ast.Stmt{assignment(s)}
+		return []ast.Stmt{guardAssignment(s)}
 	case *ast.LocalAssignStmt:
 		// A function that is the only value can call itself by the name that it gets:
 		// it has to stay as it is.
-		if f, alone := only(s); alone {
-			function(f)
-			return []ast.Stmt{made(s), s}
+		if f, alone := onlyFunction(s); alone {
+			guardFunction(f)
+			return []ast.Stmt{countingStatement(s), s}
 		}
-		s.Exprs = expressions(s.Exprs)
+		s.Exprs = guardExpressions(s.Exprs)
 	case *ast.FuncDefStmt:
-		function(s.Func)
-		return []ast.Stmt{made(s), s}
+		guardFunction(s.Func)
+		return []ast.Stmt{countingStatement(s), s}
 	case *ast.FuncCallStmt:
-		s.Expr = inside(s.Expr)
+		s.Expr = guardOperands(s.Expr)
 	case *ast.ReturnStmt:
-		s.Exprs = expressions(s.Exprs)
+		s.Exprs = guardExpressions(s.Exprs)
 	default:
-		loop(of)
+		guardNested(of)
 	}
 	return []ast.Stmt{of}
 }
 
-// loop guards statements that have blocks.
-func loop(of ast.Stmt) {
+// guardNested guards statements that have blocks.
+func guardNested(of ast.Stmt) {
 	switch s := of.(type) {
 	case *ast.DoBlockStmt:
-		s.Stmts = block(s.Stmts)
+		s.Stmts = guardBlock(s.Stmts)
 	case *ast.WhileStmt:
-		s.Condition, s.Stmts = expression(s.Condition), block(s.Stmts)
+		s.Condition, s.Stmts = guardExpression(s.Condition), guardBlock(s.Stmts)
 	case *ast.RepeatStmt:
-		s.Condition, s.Stmts = expression(s.Condition), block(s.Stmts)
+		s.Condition, s.Stmts = guardExpression(s.Condition), guardBlock(s.Stmts)
 	case *ast.IfStmt:
-		s.Condition, s.Then, s.Else = expression(s.Condition), block(s.Then), block(s.Else)
+		s.Condition, s.Then, s.Else = guardExpression(s.Condition), guardBlock(s.Then), guardBlock(s.Else)
 	case *ast.NumberForStmt:
-		s.Init, s.Limit, s.Step, s.Stmts = expression(s.Init), expression(s.Limit), expression(s.Step), block(s.Stmts)
+		s.Init, s.Limit, s.Step, s.Stmts = guardExpression(s.Init), guardExpression(s.Limit), guardExpression(s.Step), guardBlock(s.Stmts)
 	case *ast.GenericForStmt:
-		s.Exprs, s.Stmts = expressions(s.Exprs), block(s.Stmts)
+		s.Exprs, s.Stmts = guardExpressions(s.Exprs), guardBlock(s.Stmts)
 	}
 }
 
-func only(s *ast.LocalAssignStmt) (*ast.FunctionExpr, bool) {
+func onlyFunction(s *ast.LocalAssignStmt) (*ast.FunctionExpr, bool) {
 	if len(s.Names) != 1 || len(s.Exprs) != 1 {
 		return nil, false
 	}
@@ -108,35 +108,35 @@ func only(s *ast.LocalAssignStmt) (*ast.FunctionExpr, bool) {
 	return f, is
 }
 
-// made is a statement that counts a function.
-func made(old ast.PositionHolder) ast.Stmt {
-	return at(&ast.FuncCallStmt{Expr: call(madeName, old)}, old)
+// countingStatement is a statement that counts a function.
+func countingStatement(old ast.PositionHolder) ast.Stmt {
+	return withPosition(&ast.FuncCallStmt{Expr: newGuardCall(madeName, old)}, old)
 }
 
-// assignment returns an assignment in which no value is stored by a key that is
+// guardAssignment returns an assignment in which no value is stored by a key that is
 // computed: function set does that, after all keys and values are known.
-func assignment(s *ast.AssignStmt) ast.Stmt {
+func guardAssignment(s *ast.AssignStmt) ast.Stmt {
 	computed := false
 	for i, to := range s.Lhs {
-		s.Lhs[i] = inside(to)
-		if _, by := key(to); by {
+		s.Lhs[i] = guardOperands(to)
+		if _, by := computedKey(to); by {
 			computed = true
 		}
 	}
-	s.Rhs = expressions(s.Rhs)
+	s.Rhs = guardExpressions(s.Rhs)
 	if !computed {
 		return s
 	}
 	if len(s.Lhs) == 1 && len(s.Rhs) == 1 {
-		to, _ := key(s.Lhs[0])
-		return at(&ast.FuncCallStmt{Expr: call(setName, s, to.Object, to.Key, single(s.Rhs[0]))}, s)
+		to, _ := computedKey(s.Lhs[0])
+		return withPosition(&ast.FuncCallStmt{Expr: newGuardCall(setName, s, to.Object, to.Key, singleValue(s.Rhs[0]))}, s)
 	}
-	return several(s)
+	return assignSeveral(s)
 }
 
-// several assigns several values: first what the left side says is computed, then
+// assignSeveral assigns several values: first what the left side says is computed, then
 // the right side, and then they are assigned.
-func several(s *ast.AssignStmt) ast.Stmt {
+func assignSeveral(s *ast.AssignStmt) ast.Stmt {
 	places := &ast.LocalAssignStmt{}
 	values := &ast.LocalAssignStmt{Exprs: s.Rhs}
 	var assign []ast.Stmt
@@ -144,22 +144,22 @@ func several(s *ast.AssignStmt) ast.Stmt {
 		number := strconv.Itoa(i)
 		value := "(value " + number + ")"
 		values.Names = append(values.Names, value)
-		by, computed := key(to)
+		by, computed := computedKey(to)
 		if !computed {
-			assign = append(assign, at(&ast.AssignStmt{Lhs: []ast.Expr{to}, Rhs: []ast.Expr{name(value, s)}}, s))
+			assign = append(assign, withPosition(&ast.AssignStmt{Lhs: []ast.Expr{to}, Rhs: []ast.Expr{newIdentifier(value, s)}}, s))
 			continue
 		}
 		table := "(table " + number + ")"
 		at2 := "(key " + number + ")"
 		places.Names = append(places.Names, table, at2)
-		places.Exprs = append(places.Exprs, single(by.Object), single(by.Key))
-		assign = append(assign, at(&ast.FuncCallStmt{Expr: call(setName, s, name(table, s), name(at2, s), name(value, s))}, s))
+		places.Exprs = append(places.Exprs, singleValue(by.Object), singleValue(by.Key))
+		assign = append(assign, withPosition(&ast.FuncCallStmt{Expr: newGuardCall(setName, s, newIdentifier(table, s), newIdentifier(at2, s), newIdentifier(value, s))}, s))
 	}
-	return at(&ast.DoBlockStmt{Stmts: append([]ast.Stmt{at(places, s), at(values, s)}, assign...)}, s)
+	return withPosition(&ast.DoBlockStmt{Stmts: append([]ast.Stmt{withPosition(places, s), withPosition(values, s)}, assign...)}, s)
 }
 
-// key returns a place in a table whose key is not written as a name.
-func key(to ast.Expr) (place *ast.AttrGetExpr, computed bool) {
+// computedKey returns a place in a table whose key is not written as a name.
+func computedKey(to ast.Expr) (place *ast.AttrGetExpr, computed bool) {
 	place, is := to.(*ast.AttrGetExpr)
 	if !is {
 		return nil, false
@@ -168,8 +168,8 @@ func key(to ast.Expr) (place *ast.AttrGetExpr, computed bool) {
 	return place, !fixed
 }
 
-// single makes an expression have one value, as it has in parentheses.
-func single(e ast.Expr) ast.Expr {
+// singleValue makes an expression have one value, as it has in parentheses.
+func singleValue(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.FuncCallExpr:
 		e.AdjustRet = true
@@ -179,84 +179,84 @@ func single(e ast.Expr) ast.Expr {
 	return e
 }
 
-func expressions(list []ast.Expr) []ast.Expr {
+func guardExpressions(list []ast.Expr) []ast.Expr {
 	for i, e := range list {
-		list[i] = expression(e)
+		list[i] = guardExpression(e)
 	}
 	return list
 }
 
-// expression returns what to compute instead of an expression.
-func expression(of ast.Expr) ast.Expr {
+// guardExpression returns what to compute instead of an expression.
+func guardExpression(of ast.Expr) ast.Expr {
 	switch e := of.(type) {
 	case nil:
 		return nil
 	case *ast.StringConcatOpExpr:
-		return call(joinName, e, parts(e, nil)...)
+		return newGuardCall(joinName, e, concatOperands(e, nil)...)
 	case *ast.TableExpr:
-		table(e)
-		return call(madeName, e, e)
+		guardTable(e)
+		return newGuardCall(madeName, e, e)
 	case *ast.FunctionExpr:
-		function(e)
-		return call(madeName, e, e)
+		guardFunction(e)
+		return newGuardCall(madeName, e, e)
 	default:
-		return inside(of)
+		return guardOperands(of)
 	}
 }
 
-// inside guards the parts of an expression, which itself stays what it is.
-func inside(of ast.Expr) ast.Expr {
+// guardOperands guards the parts of an expression, which itself stays what it is.
+func guardOperands(of ast.Expr) ast.Expr {
 	switch e := of.(type) {
 	case *ast.AttrGetExpr:
-		e.Object, e.Key = expression(e.Object), expression(e.Key)
+		e.Object, e.Key = guardExpression(e.Object), guardExpression(e.Key)
 	case *ast.FuncCallExpr:
-		e.Func, e.Receiver, e.Args = expression(e.Func), expression(e.Receiver), expressions(e.Args)
+		e.Func, e.Receiver, e.Args = guardExpression(e.Func), guardExpression(e.Receiver), guardExpressions(e.Args)
 	case *ast.LogicalOpExpr:
-		e.Lhs, e.Rhs = expression(e.Lhs), expression(e.Rhs)
+		e.Lhs, e.Rhs = guardExpression(e.Lhs), guardExpression(e.Rhs)
 	case *ast.RelationalOpExpr:
-		e.Lhs, e.Rhs = expression(e.Lhs), expression(e.Rhs)
+		e.Lhs, e.Rhs = guardExpression(e.Lhs), guardExpression(e.Rhs)
 	case *ast.ArithmeticOpExpr:
-		e.Lhs, e.Rhs = expression(e.Lhs), expression(e.Rhs)
+		e.Lhs, e.Rhs = guardExpression(e.Lhs), guardExpression(e.Rhs)
 	case *ast.UnaryMinusOpExpr:
-		e.Expr = expression(e.Expr)
+		e.Expr = guardExpression(e.Expr)
 	case *ast.UnaryNotOpExpr:
-		e.Expr = expression(e.Expr)
+		e.Expr = guardExpression(e.Expr)
 	case *ast.UnaryLenOpExpr:
-		e.Expr = expression(e.Expr)
+		e.Expr = guardExpression(e.Expr)
 	}
 	return of
 }
 
-// parts are the operands of a chain of "..", from left to right.
-func parts(e *ast.StringConcatOpExpr, list []ast.Expr) []ast.Expr {
-	list = append(list, single(expression(e.Lhs)))
+// concatOperands are the operands of a chain of "..", from left to right.
+func concatOperands(e *ast.StringConcatOpExpr, list []ast.Expr) []ast.Expr {
+	list = append(list, singleValue(guardExpression(e.Lhs)))
 	if more, is := e.Rhs.(*ast.StringConcatOpExpr); is {
-		return parts(more, list)
+		return concatOperands(more, list)
 	}
-	return append(list, single(expression(e.Rhs)))
+	return append(list, singleValue(guardExpression(e.Rhs)))
 }
 
-// table guards what a new table is given. Values at its end of which only a run
+// guardTable guards what a new table is given. Values at its end of which only a run
 // knows how many they are are counted before the table takes them: it does not
 // show those that are nil.
-func table(e *ast.TableExpr) {
+func guardTable(e *ast.TableExpr) {
 	for i, field := range e.Fields {
-		field.Value = expression(field.Value)
+		field.Value = guardExpression(field.Value)
 		if field.Key == nil {
-			if i == len(e.Fields)-1 && many(field.Value) {
-				counted := &ast.FuncCallExpr{Func: name(listName, field.Value), Args: []ast.Expr{field.Value}}
-				field.Value = at(counted, field.Value)
+			if i == len(e.Fields)-1 && hasManyValues(field.Value) {
+				counted := &ast.FuncCallExpr{Func: newIdentifier(listName, field.Value), Args: []ast.Expr{field.Value}}
+				field.Value = withPosition(counted, field.Value)
 			}
 			continue
 		}
 		if _, fixed := field.Key.(*ast.StringExpr); !fixed {
-			field.Key = call(keyName, field.Key, single(expression(field.Key)))
+			field.Key = newGuardCall(keyName, field.Key, singleValue(guardExpression(field.Key)))
 		}
 	}
 }
 
-// many tells whether an expression may have any number of values.
-func many(of ast.Expr) bool {
+// hasManyValues reports whether an expression may have any number of values.
+func hasManyValues(of ast.Expr) bool {
 	switch e := of.(type) {
 	case *ast.FuncCallExpr:
 		return !e.AdjustRet
@@ -267,12 +267,12 @@ func many(of ast.Expr) bool {
 	}
 }
 
-// function guards the body of a function. One that takes any number of arguments
+// guardFunction guards the body of a function. One that takes any number of arguments
 // counts them.
-func function(f *ast.FunctionExpr) {
-	f.Stmts = block(f.Stmts)
+func guardFunction(f *ast.FunctionExpr) {
+	f.Stmts = guardBlock(f.Stmts)
 	if f.ParList.HasVargs {
-		count := call(argsName, f, at(&ast.Comma3Expr{}, f))
-		f.Stmts = append([]ast.Stmt{at(&ast.FuncCallStmt{Expr: count}, f)}, f.Stmts...)
+		count := newGuardCall(argsName, f, withPosition(&ast.Comma3Expr{}, f))
+		f.Stmts = append([]ast.Stmt{withPosition(&ast.FuncCallStmt{Expr: count}, f)}, f.Stmts...)
 	}
 }

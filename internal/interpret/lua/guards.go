@@ -7,8 +7,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// join joins its arguments, as ".." does: from the right.
-func (m *meter) join(l *lua.LState) int {
+// joinValues joins its arguments, as ".." does: from the right.
+func (m *runMeter) joinValues(l *lua.LState) int {
 	length := 0
 	for i := 1; i <= l.GetTop(); i++ {
 		if !lua.LVCanConvToString(l.Get(i)) {
@@ -17,7 +17,7 @@ func (m *meter) join(l *lua.LState) int {
 		}
 		length += len(lua.LVAsString(l.Get(i)))
 	}
-	m.text(l, length)
+	m.countText(l, length)
 	joined := make([]byte, 0, length)
 	for i := 1; i <= l.GetTop(); i++ {
 		joined = append(joined, lua.LVAsString(l.Get(i))...)
@@ -27,13 +27,13 @@ func (m *meter) join(l *lua.LState) int {
 }
 
 // joinOthers joins arguments of which some are tables that may say how.
-func (m *meter) joinOthers(l *lua.LState) lua.LValue {
+func (m *runMeter) joinOthers(l *lua.LState) lua.LValue {
 	right := l.Get(l.GetTop())
 	for i := l.GetTop() - 1; i > 0; i-- {
 		left := l.Get(i)
 		if lua.LVCanConvToString(left) && lua.LVCanConvToString(right) {
 			joined := lua.LVAsString(left) + lua.LVAsString(right)
-			m.text(l, len(joined))
+			m.countText(l, len(joined))
 			right = lua.LString(joined)
 			continue
 		}
@@ -58,56 +58,56 @@ func (m *meter) joinOthers(l *lua.LState) lua.LValue {
 	return right
 }
 
-// set stores a value in a table.
-func (m *meter) set(l *lua.LState) int {
+// setField stores a value in a table.
+func (m *runMeter) setField(l *lua.LState) int {
 	if t, is := l.Get(1).(*lua.LTable); is {
-		m.grows(l, t, l.Get(2))
+		m.countGrowth(l, t, l.Get(2))
 	}
 	l.SetTable(l.Get(1), l.Get(2), l.Get(3))
 	return 0
 }
 
-// grows counts what a list becomes longer by: all places up to a number are
+// countGrowth counts what a list becomes longer by: all places up to a number are
 // taken.
-func (m *meter) grows(l *lua.LState, t *lua.LTable, key lua.LValue) {
+func (m *runMeter) countGrowth(l *lua.LState, t *lua.LTable, key lua.LValue) {
 	n, is := key.(lua.LNumber)
 	if !is || n < 1 || n >= lua.LNumber(lua.MaxArrayIndex) {
 		return
 	}
 	if more := int(n) - t.MaxN(); more > 0 {
-		m.memory(l, more*bytesPerSlot)
+		m.countMemory(l, more*bytesPerSlot)
 	}
 }
 
-// key counts the places of a new table up to a number.
-func (m *meter) key(l *lua.LState) int {
+// countKey counts the places of a new table up to a number.
+func (m *runMeter) countKey(l *lua.LState) int {
 	if n, is := l.Get(1).(lua.LNumber); is && n >= 1 && n < lua.LNumber(lua.MaxArrayIndex) {
-		m.memory(l, int(n)*bytesPerSlot)
+		m.countMemory(l, int(n)*bytesPerSlot)
 	}
 	l.SetTop(1)
 	return 1
 }
 
-// made counts a table or a function, and returns it.
-func (m *meter) made(l *lua.LState) int {
+// countMade counts a table or a function, and returns it.
+func (m *runMeter) countMade(l *lua.LState) int {
 	if t, is := l.Get(1).(*lua.LTable); is {
-		m.memory(l, bytesPerTable+t.MaxN()*bytesPerSlot)
+		m.countMemory(l, bytesPerTable+t.MaxN()*bytesPerSlot)
 	} else {
-		m.memory(l, bytesPerFunction)
+		m.countMemory(l, bytesPerFunction)
 	}
 	l.SetTop(1)
 	return 1
 }
 
-// list counts the values that a new list ends with, and returns them. Places of
+// countList counts the values that a new list ends with, and returns them. Places of
 // nil are taken as well, but made does not see them.
-func (m *meter) list(l *lua.LState) int {
-	m.memory(l, l.GetTop()*bytesPerSlot)
+func (m *runMeter) countList(l *lua.LState) int {
+	m.countMemory(l, l.GetTop()*bytesPerSlot)
 	return l.GetTop()
 }
 
-// args counts what a function is called with.
-func (m *meter) args(l *lua.LState) int {
-	m.memory(l, l.GetTop()*bytesPerSlot)
+// countArguments counts what a function is called with.
+func (m *runMeter) countArguments(l *lua.LState) int {
+	m.countMemory(l, l.GetTop()*bytesPerSlot)
 	return 0
 }

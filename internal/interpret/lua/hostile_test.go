@@ -80,11 +80,11 @@ func TestHostileScriptsEnd(t *testing.T) {
 		"the guards":                          {"return _G['(join)'](1)", "attempt to call a non-function object"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			machine := New(atNoon)
+			machine := NewMachine(atNoon)
 			script := body(t, "do "+c.script+" end")
 			before, after := runtime.MemStats{}, runtime.MemStats{}
 			runtime.ReadMemStats(&before)
-			_, err := machine.Run(script, Call{Arguments: []any{map[string]any{}}, Results: 1})
+			_, err := machine.RunScript(script, ScriptCall{Arguments: []any{map[string]any{}}, Results: 1})
 			runtime.ReadMemStats(&after)
 			wrong := (*RunError)(nil)
 			// On a machine that is busy, the time may end first.
@@ -117,14 +117,14 @@ func TestHostileSourcesAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			script, err := Compile("test", "F", source)
+			script, err := CompileScript("test", "F", source)
 			if err != nil {
 				if wrong := (*CompileError)(nil); !errors.As(err, &wrong) || len(err.Error()) > 2*messageMaxBytes {
 					t.Errorf("got %v", err)
 				}
 				return
 			}
-			_, err = New(atNoon).Run(script, Call{Results: 1})
+			_, err = NewMachine(atNoon).RunScript(script, ScriptCall{Results: 1})
 			t.Log(err)
 		})
 	}
@@ -161,10 +161,10 @@ func TestNothingStaysForTheNextRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			machine := New(atNoon)
+			machine := NewMachine(atNoon)
 			for range 3 {
-				_, _ = machine.Run(body(t, "do "+change+" end"), Call{Arguments: []any{map[string]any{"a": "secret"}}, Results: 0})
-				got, err := machine.Run(body(t, probe), Call{Results: 1})
+				_, _ = machine.RunScript(body(t, "do "+change+" end"), ScriptCall{Arguments: []any{map[string]any{"a": "secret"}}, Results: 0})
+				got, err := machine.RunScript(body(t, probe), ScriptCall{Results: 1})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -182,7 +182,7 @@ func TestNothingStaysForTheNextRun(t *testing.T) {
 // TestRunsDoNotMeet runs scripts at the same time.
 func TestRunsDoNotMeet(t *testing.T) {
 	t.Parallel()
-	machine := New(atNoon)
+	machine := NewMachine(atNoon)
 	script := body(t, "x = v; local s = 0; for i = 1, 1000 do s = s + x end; return s")
 	done := make(chan error)
 	const goroutines, times = 8, 50
@@ -190,7 +190,7 @@ func TestRunsDoNotMeet(t *testing.T) {
 		go func() {
 			var err error
 			for range times {
-				got, failed := machine.Run(script, Call{Arguments: []any{int64(n)}, Results: 1})
+				got, failed := machine.RunScript(script, ScriptCall{Arguments: []any{int64(n)}, Results: 1})
 				if failed != nil || got[0] != int64(n*1000) {
 					err = fmt.Errorf("got %v: %w", got, failed)
 				}
@@ -215,9 +215,9 @@ func FuzzScripts(f *testing.F) {
 	} {
 		f.Add(seed, `{"a":[],"b":{"c":1}}`)
 	}
-	machine := New(atNoon)
+	machine := NewMachine(atNoon)
 	f.Fuzz(func(t *testing.T, text, given string) {
-		script, err := Compile("test", "F", "function F(v) "+text+"\nend")
+		script, err := CompileScript("test", "F", "function F(v) "+text+"\nend")
 		if err != nil {
 			if wrong := (*CompileError)(nil); !errors.As(err, &wrong) {
 				t.Fatalf("%T: %v", err, err)
@@ -228,7 +228,7 @@ func FuzzScripts(f *testing.F) {
 		if err := decodeAny(given, &value); err != nil {
 			return
 		}
-		if _, err := machine.Run(script, Call{Arguments: []any{value}, Results: 2, Like: []any{value}}); err != nil {
+		if _, err := machine.RunScript(script, ScriptCall{Arguments: []any{value}, Results: 2, Like: []any{value}}); err != nil {
 			if wrong := (*RunError)(nil); !errors.As(err, &wrong) || len(err.Error()) > 3*messageMaxBytes {
 				t.Fatalf("%T: %v", err, err)
 			}

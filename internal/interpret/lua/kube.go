@@ -16,11 +16,11 @@ import (
 )
 
 // kubeFunctions are those of library kube.
-func (r *run) kubeFunctions() map[string]lua.LGFunction {
+func (r *scriptRun) kubeFunctions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
 		"accuratePodRequirements": func(l *lua.LState) int {
-			template := r.object(l, 1)
-			needs := pods.Of(fields.Map(template, "spec"))
+			template := r.tableObject(l, 1)
+			needs := pods.RequirementsFromSpec(fields.Map(template, "spec"))
 			if needs == nil {
 				l.Push(lua.LNil)
 				return 1
@@ -30,7 +30,7 @@ func (r *run) kubeFunctions() map[string]lua.LGFunction {
 		},
 		"getPodDependencies": func(l *lua.LState) int {
 			all := []any{}
-			for _, on := range workloads.PodDependencies(fields.Map(r.object(l, 1), "spec"), l.OptString(2, "")) {
+			for _, on := range workloads.PodDependencies(fields.Map(r.tableObject(l, 1), "spec"), l.OptString(2, "")) {
 				entry := map[string]any{"apiVersion": on.APIVersion, "kind": on.Kind, "name": on.Name}
 				if on.Namespace != "" {
 					entry["namespace"] = on.Namespace
@@ -56,8 +56,8 @@ func (r *run) kubeFunctions() map[string]lua.LGFunction {
 	}
 }
 
-// object returns the table that a function is given as it would be in JSON.
-func (r *run) object(l *lua.LState, at int) map[string]any {
+// tableObject returns the table that a function is given as it would be in JSON.
+func (r *scriptRun) tableObject(l *lua.LState, at int) map[string]any {
 	value, err := r.fromLua(l.CheckTable(at), nil)
 	if err != nil {
 		l.ArgError(at, err.Error())
@@ -77,7 +77,7 @@ func quantityOf(l *lua.LState, at int) resource.Quantity {
 	case lua.LString:
 		text = string(v)
 	}
-	parsed, err := quantity.Parse(text)
+	parsed, err := quantity.ParseChecked(text)
 	if err != nil {
 		l.ArgError(at, "it is no quantity, such as 500m or 2Gi")
 	}

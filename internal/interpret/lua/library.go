@@ -26,9 +26,9 @@ func plainFunctions() map[string][]string {
 	}
 }
 
-// environment returns the globals of a run: new tables with all that a script may
+// newGlobals returns the globals of a run: new tables with all that a script may
 // use, so that nothing of what it changes there is there for the next.
-func (r *run) environment(l *lua.LState) *lua.LTable {
+func (r *scriptRun) newGlobals(l *lua.LState) *lua.LTable {
 	globals := l.NewTable()
 	r.libraries = map[string]*lua.LTable{}
 	for library, functions := range r.functions {
@@ -55,27 +55,27 @@ func (r *run) environment(l *lua.LState) *lua.LTable {
 
 // ownFunctions are those that count what they do, or leave out what is not for
 // scripts.
-func (r *run) ownFunctions() map[string]map[string]lua.LGFunction {
+func (r *scriptRun) ownFunctions() map[string]map[string]lua.LGFunction {
 	return map[string]map[string]lua.LGFunction{
 		"": r.baseFunctions(), "string": r.textFunctions(), "table": r.listFunctions(), "os": r.timeFunctions(), "kube": r.kubeFunctions(),
-		"capstan": capstan{r}.functions(),
+		"capstan": capstanLibrary{r}.libraryFunctions(),
 	}
 }
 
-func (r *run) baseFunctions() map[string]lua.LGFunction {
+func (r *scriptRun) baseFunctions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
 		"print": func(*lua.LState) int { return 0 }, // there is nowhere to print to
 		"require": func(l *lua.LState) int {
 			library, known := r.libraries[l.CheckString(1)]
 			if !known || l.CheckString(1) == "" {
-				l.RaiseError("there is no library %q: scripts have kube, capstan, string, table, math and os", limited(l.CheckString(1)))
+				l.RaiseError("there is no library %q: scripts have kube, capstan, string, table, math and os", limitMessage(l.CheckString(1)))
 			}
 			l.Push(library)
 			return 1
 		},
 		"rawset": func(l *lua.LState) int {
 			t := l.CheckTable(1)
-			r.meter.grows(l, t, l.CheckAny(2))
+			r.meter.countGrowth(l, t, l.CheckAny(2))
 			l.RawSet(t, l.CheckAny(2), l.CheckAny(3))
 			l.SetTop(1)
 			return 1
@@ -114,7 +114,7 @@ func (r *run) baseFunctions() map[string]lua.LGFunction {
 			if count > registersMax || count < 0 {
 				l.RaiseError("unpack: too many values")
 			}
-			r.meter.memory(l, count*bytesPerSlot)
+			r.meter.countMemory(l, count*bytesPerSlot)
 			for i := start; i <= end; i++ {
 				l.Push(l.RawGet(t, lua.LNumber(i)))
 			}
@@ -123,18 +123,18 @@ func (r *run) baseFunctions() map[string]lua.LGFunction {
 	}
 }
 
-func (r *run) listFunctions() map[string]lua.LGFunction {
+func (r *scriptRun) listFunctions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
-		"concat": r.concat,
+		"concat": r.concatTable,
 		"insert": func(l *lua.LState) int {
 			t := l.CheckTable(1)
 			switch l.GetTop() {
 			case 2:
-				r.meter.memory(l, bytesPerSlot)
+				r.meter.countMemory(l, bytesPerSlot)
 				t.Append(l.Get(2))
 			case 3:
-				r.meter.grows(l, t, lua.LNumber(l.CheckInt(2)))
-				r.meter.spend(l, t.Len()/64)
+				r.meter.countGrowth(l, t, lua.LNumber(l.CheckInt(2)))
+				r.meter.spendSteps(l, t.Len()/64)
 				t.Insert(l.CheckInt(2), l.Get(3))
 			default:
 				l.RaiseError("table.insert takes a list, a position if it is not the end, and a value")
@@ -143,7 +143,7 @@ func (r *run) listFunctions() map[string]lua.LGFunction {
 		},
 		"remove": func(l *lua.LState) int {
 			t := l.CheckTable(1)
-			r.meter.spend(l, t.Len()/64)
+			r.meter.spendSteps(l, t.Len()/64)
 			if l.GetTop() > 1 {
 				l.Push(t.Remove(l.CheckInt(2)))
 			} else {
@@ -152,27 +152,27 @@ func (r *run) listFunctions() map[string]lua.LGFunction {
 			return 1
 		},
 		"sort": func(l *lua.LState) int {
-			r.meter.spend(l, 16*l.CheckTable(1).Len())
+			r.meter.spendSteps(l, 16*l.CheckTable(1).Len())
 			return r.original["table.sort"](l)
 		},
 	}
 }
 
-func (r *run) concat(l *lua.LState) int {
+func (r *scriptRun) concatTable(l *lua.LState) int {
 	t := l.CheckTable(1)
 	between := l.OptString(2, "")
 	start := l.OptInt(3, 1)
 	end := l.OptInt(4, t.Len())
 	var made strings.Builder
 	for i := start; i <= end; i++ {
-		r.meter.spend(l, 1)
+		r.meter.spendSteps(l, 1)
 		v := t.RawGetInt(i)
 		if !lua.LVCanConvToString(v) {
 			l.RaiseError("table.concat: entry %d is a %s, want a string or a number", i, v.Type())
 		}
-		r.meter.write(l, &made, lua.LVAsString(v))
+		r.meter.writeText(l, &made, lua.LVAsString(v))
 		if i < end {
-			r.meter.write(l, &made, between)
+			r.meter.writeText(l, &made, between)
 		}
 	}
 	l.Push(lua.LString(made.String()))
@@ -180,7 +180,7 @@ func (r *run) concat(l *lua.LState) int {
 }
 
 // timeFunctions are the two of os that neither read nor change anything else.
-func (r *run) timeFunctions() map[string]lua.LGFunction {
+func (r *scriptRun) timeFunctions() map[string]lua.LGFunction {
 	now := func() lua.LNumber { return lua.LNumber(r.now().Unix()) }
 	return map[string]lua.LGFunction{
 		"time": func(l *lua.LState) int {
@@ -196,7 +196,7 @@ func (r *run) timeFunctions() map[string]lua.LGFunction {
 			if len(format) > dateFormatMaxBytes {
 				l.RaiseError("os.date: the format has %d bytes, more than %d", len(format), dateFormatMaxBytes)
 			}
-			r.meter.memory(l, bytesPerTable)
+			r.meter.countMemory(l, bytesPerTable)
 			l.SetTop(0)
 			l.Push(lua.LString(format))
 			l.Push(at)

@@ -55,9 +55,9 @@ var errSlow = fmt.Errorf("it took longer than %s", timeMax)
 // slowAgain is when to run a script again that took too long.
 const slowAgain = time.Minute
 
-// meter counts what a run uses. It is the context of the virtual machine, which
+// runMeter counts what a run uses. It is the context of the virtual machine, which
 // asks it before each instruction whether it is done.
-type meter struct {
+type runMeter struct {
 	context.Context
 	steps, bytes, ticks int
 	// exceeded is the limit that the run has reached. A script cannot get rid of it:
@@ -66,58 +66,58 @@ type meter struct {
 	stop     chan struct{}
 }
 
-// reset begins a run with so many values.
-func (m *meter) reset(ctx context.Context, values int) {
-	*m = meter{Context: ctx, steps: stepsMax + values*stepsPerValue, bytes: memoryMaxBytes}
+// resetMeter begins a run with so many values.
+func (m *runMeter) resetMeter(ctx context.Context, values int) {
+	*m = runMeter{Context: ctx, steps: stepsMax + values*stepsPerValue, bytes: memoryMaxBytes}
 }
 
 // Done is part of context.Context. It counts an instruction.
-func (m *meter) Done() <-chan struct{} {
+func (m *runMeter) Done() <-chan struct{} {
 	m.ticks++
 	if m.ticks%stepsPerCheck == 0 && m.Context.Err() != nil {
-		m.exceed(errSlow)
+		m.exceedLimit(errSlow)
 	}
-	m.take(1)
+	m.takeSteps(1)
 	return m.stop
 }
 
 // Err is part of context.Context.
-func (m *meter) Err() error { return m.exceeded }
+func (m *runMeter) Err() error { return m.exceeded }
 
-func (m *meter) exceed(limit error) {
+func (m *runMeter) exceedLimit(limit error) {
 	if m.exceeded == nil {
 		m.exceeded, m.stop = limit, make(chan struct{})
 		close(m.stop)
 	}
 }
 
-// take counts steps.
-func (m *meter) take(steps int) {
+// takeSteps counts steps.
+func (m *runMeter) takeSteps(steps int) {
 	if m.steps -= steps; m.steps < 0 {
-		m.exceed(errors.New("it took too many steps: does each of its loops end?"))
+		m.exceedLimit(errors.New("it took too many steps: does each of its loops end?"))
 	}
 }
 
-// spend counts the steps of a library function, which does not go on if there are
+// spendSteps counts the steps of a library function, which does not go on if there are
 // none left.
-func (m *meter) spend(l *lua.LState, steps int) {
-	if m.take(steps); m.exceeded != nil {
+func (m *runMeter) spendSteps(l *lua.LState, steps int) {
+	if m.takeSteps(steps); m.exceeded != nil {
 		l.RaiseError("%s", m.exceeded.Error())
 	}
 }
 
-// text counts a text that is about to be made.
-func (m *meter) text(l *lua.LState, length int) {
+// countText counts a text that is about to be made.
+func (m *runMeter) countText(l *lua.LState, length int) {
 	if length > textMaxBytes {
-		m.exceed(fmt.Errorf("a text would be longer than %d bytes", textMaxBytes))
+		m.exceedLimit(fmt.Errorf("a text would be longer than %d bytes", textMaxBytes))
 	}
-	m.memory(l, length)
+	m.countMemory(l, length)
 }
 
-// memory counts bytes that are about to be taken.
-func (m *meter) memory(l *lua.LState, bytes int) {
+// countMemory counts bytes that are about to be taken.
+func (m *runMeter) countMemory(l *lua.LState, bytes int) {
 	if m.bytes -= bytes; m.bytes < 0 {
-		m.exceed(fmt.Errorf("it took more than %d MiB of memory", memoryMaxBytes>>20))
+		m.exceedLimit(fmt.Errorf("it took more than %d MiB of memory", memoryMaxBytes>>20))
 	}
-	m.spend(l, bytes/1024)
+	m.spendSteps(l, bytes/1024)
 }

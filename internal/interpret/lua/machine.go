@@ -20,16 +20,16 @@ const idleMax = 4
 // Machine runs scripts. Any number of them can run at a time.
 type Machine struct {
 	now  func() time.Time
-	idle chan *run
+	idle chan *scriptRun
 }
 
-// New returns a machine on which scripts find the time that now returns.
-func New(now func() time.Time) *Machine {
-	return &Machine{now: now, idle: make(chan *run, idleMax)}
+// NewMachine returns a machine on which scripts find the time that now returns.
+func NewMachine(now func() time.Time) *Machine {
+	return &Machine{now: now, idle: make(chan *scriptRun, idleMax)}
 }
 
-// run is a virtual machine, which runs one script at a time.
-type run struct {
+// scriptRun is a virtual machine, which runs one script at a time.
+type scriptRun struct {
 	now   func() time.Time
 	state *lua.LState
 	// functions are those of libraries by library and name, the globals under "".
@@ -37,7 +37,7 @@ type run struct {
 	functions map[string]map[string]lua.LValue
 	original  map[string]lua.LGFunction
 	guards    []lua.LValue
-	meter     *meter
+	meter     *runMeter
 
 	// What follows is of the script that runs.
 	libraries map[string]*lua.LTable
@@ -63,9 +63,9 @@ func (e *RunError) Error() string {
 	return e.Message
 }
 
-// Call is how the function of a script is called. Values are as they are decoded
+// ScriptCall is how the function of a script is called. Values are as they are decoded
 // from JSON.
-type Call struct {
+type ScriptCall struct {
 	Arguments []any
 	// Results is how many values it returns.
 	Results int
@@ -74,30 +74,30 @@ type Call struct {
 	Like []any
 }
 
-// Run calls the function of a script, and returns its results: nil for those that
+// RunScript calls the function of a script, and returns its results: nil for those that
 // it does not return. Nothing of the arguments is changed. An error is a *RunError.
-func (m *Machine) Run(script *Script, call Call) ([]any, error) {
-	r := m.take()
+func (m *Machine) RunScript(script *Script, call ScriptCall) ([]any, error) {
+	r := m.acquireRun()
 	ctx, cancel := context.WithTimeout(context.Background(), timeMax)
 	defer cancel()
 	values := 0
 	for _, argument := range call.Arguments {
-		values += count(argument)
+		values += countValues(argument)
 	}
-	r.meter.reset(ctx, values)
+	r.meter.resetMeter(ctx, values)
 	r.empty = map[*lua.LTable]any{}
-	made, err := r.call(script, call)
+	made, err := r.callFunction(script, call)
 	if err != nil { // its stacks may be in any state
 		return nil, err
 	}
 	r.meter.Context = nil
 	r.empty = nil
 	r.libraries = nil
-	m.release(r)
+	m.releaseRun(r)
 	return made, nil
 }
 
-func (m *Machine) take() *run {
+func (m *Machine) acquireRun() *scriptRun {
 	select {
 	case r := <-m.idle:
 		return r
@@ -106,15 +106,15 @@ func (m *Machine) take() *run {
 	}
 }
 
-func (m *Machine) release(r *run) {
+func (m *Machine) releaseRun(r *scriptRun) {
 	select {
 	case m.idle <- r:
 	default:
 	}
 }
 
-func newRun(now func() time.Time) *run {
-	r := &run{now: now, meter: &meter{}, functions: map[string]map[string]lua.LValue{}, original: map[string]lua.LGFunction{}}
+func newRun(now func() time.Time) *scriptRun {
+	r := &scriptRun{now: now, meter: &runMeter{}, functions: map[string]map[string]lua.LValue{}, original: map[string]lua.LGFunction{}}
 	r.state = lua.NewState(lua.Options{
 		SkipOpenLibs: true, CallStackSize: callsMax, MinimizeStackMemory: true,
 		RegistrySize: 1 << 10, RegistryMaxSize: registersMax, RegistryGrowStep: 4 << 10,
@@ -147,20 +147,20 @@ func newRun(now func() time.Time) *run {
 			r.functions[library][name] = l.NewFunction(function)
 		}
 	}
-	for _, guard := range []lua.LGFunction{r.meter.join, r.meter.set, r.meter.key, r.meter.made, r.meter.list, r.meter.args} { // in the order of guardNames
+	for _, guard := range []lua.LGFunction{r.meter.joinValues, r.meter.setField, r.meter.countKey, r.meter.countMade, r.meter.countList, r.meter.countArguments} { // in the order of guardNames
 		r.guards = append(r.guards, l.NewFunction(guard))
 	}
 	return r
 }
 
-// call executes a script and then its function.
-func (r *run) call(script *Script, call Call) ([]any, error) {
+// callFunction executes a script and then its function.
+func (r *scriptRun) callFunction(script *Script, call ScriptCall) ([]any, error) {
 	l := r.state
 	l.SetContext(r.meter)
 	defer l.RemoveContext()
-	l.Env = r.environment(l)
+	l.Env = r.newGlobals(l)
 	if err := l.CallByParam(lua.P{Fn: l.NewFunctionFromProto(script.code), Protect: true}, r.guards...); err != nil {
-		return nil, r.failed(script, err)
+		return nil, r.asRunError(script, err)
 	}
 	function, is := l.Env.RawGetString(script.function).(*lua.LFunction)
 	if !is {
@@ -171,13 +171,13 @@ func (r *run) call(script *Script, call Call) ([]any, error) {
 		values = append(values, r.toLua(l, argument))
 	}
 	if err := l.CallByParam(lua.P{Fn: function, NRet: call.Results, Protect: true}, values...); err != nil {
-		return nil, r.failed(script, err)
+		return nil, r.asRunError(script, err)
 	}
 	made := make([]any, call.Results)
 	for i := range made {
 		value, err := r.fromLua(l.Get(i-call.Results), call.Like)
 		if err != nil {
-			return nil, &RunError{Message: limited(fmt.Sprintf("what %s returns is not usable: %v", script.function, err))}
+			return nil, &RunError{Message: limitMessage(fmt.Sprintf("what %s returns is not usable: %v", script.function, err))}
 		}
 		made[i] = value
 	}
@@ -185,8 +185,8 @@ func (r *run) call(script *Script, call Call) ([]any, error) {
 	return made, nil
 }
 
-// failed returns the error of a run.
-func (r *run) failed(script *Script, err error) error {
+// asRunError returns the error of a run.
+func (r *scriptRun) asRunError(script *Script, err error) error {
 	failed := (*lua.ApiError)(nil)
 	message := err.Error()
 	if errors.As(err, &failed) && failed.Object != nil {
@@ -205,5 +205,5 @@ func (r *run) failed(script *Script, err error) error {
 	if r.meter.exceeded != nil {
 		message = r.meter.exceeded.Error()
 	}
-	return &RunError{Line: line, Message: limited(message), limit: r.meter.exceeded}
+	return &RunError{Line: line, Message: limitMessage(message), limit: r.meter.exceeded}
 }

@@ -38,7 +38,7 @@ func decodeAny(text string, into *any) error {
 // body makes a script of the body of a function F(v).
 func body(t *testing.T, text string) *Script {
 	t.Helper()
-	script, err := Compile("test", "F", "function F(v) "+text+" end")
+	script, err := CompileScript("test", "F", "function F(v) "+text+" end")
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -80,7 +80,7 @@ func TestValuesSurviveAScript(t *testing.T) {
 			t.Parallel()
 			given := decoded(t, c.given)
 			before := runtime.DeepCopyJSONValue(given)
-			got, err := New(atNoon).Run(body(t, c.script), Call{Arguments: []any{given}, Results: 1, Like: []any{given}})
+			got, err := NewMachine(atNoon).RunScript(body(t, c.script), ScriptCall{Arguments: []any{given}, Results: 1, Like: []any{given}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestLibraries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			given := decoded(t, c.given)
-			got, err := New(atNoon).Run(body(t, c.script), Call{Arguments: []any{given}, Results: 1, Like: []any{given}})
+			got, err := NewMachine(atNoon).RunScript(body(t, c.script), ScriptCall{Arguments: []any{given}, Results: 1, Like: []any{given}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -177,14 +177,14 @@ func TestMistakesNameTheirLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			script, err := Compile("test", "F", c.source)
+			script, err := CompileScript("test", "F", c.source)
 			if err != nil || c.compile != "" {
 				if wrong := (*CompileError)(nil); !errors.As(err, &wrong) || err.Error() != c.compile {
 					t.Fatalf("got %v, want %s", err, c.compile)
 				}
 				return
 			}
-			_, err = New(atNoon).Run(script, Call{Arguments: []any{map[string]any{}}, Results: 1})
+			_, err = NewMachine(atNoon).RunScript(script, ScriptCall{Arguments: []any{map[string]any{}}, Results: 1})
 			if err != nil || c.run != "" {
 				if wrong := (*RunError)(nil); !errors.As(err, &wrong) || err.Error() != c.run {
 					t.Fatalf("got %v, want %s", err, c.run)

@@ -29,18 +29,18 @@ func TestAScriptThatWasTooSlowIsRunAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			script, err := Compile("test", "F", c.source)
+			script, err := CompileScript("test", "F", c.source)
 			if err != nil {
 				t.Fatal(err)
 			}
 			r := newRun(atNoon)
-			r.meter.reset(c.ctx, 0)
-			_, err = r.call(script, Call{})
+			r.meter.resetMeter(c.ctx, 0)
+			_, err = r.callFunction(script, ScriptCall{})
 			if err == nil || errors.Is(err, errSlow) != c.slow {
 				t.Errorf("got %v; want that it is too slow: %t", err, c.slow)
 			}
-			o := &operator{machine: New(atNoon), by: "somebody", operation: Retention}
-			if again := interpret.Again(o.failed(err)); (again == slowAgain) != c.slow || (again == 0) == c.slow {
+			o := &scriptOperator{machine: NewMachine(atNoon), by: "somebody", operation: Retention}
+			if again := interpret.RetryDelayOf(o.customError(err)); (again == slowAgain) != c.slow || (again == 0) == c.slow {
 				t.Errorf("%v: it is run again after %s", err, again)
 			}
 		})

@@ -20,12 +20,12 @@ import (
 // entriesMax limits how many entries a list of a script has.
 const entriesMax = 1000
 
-// wants is the error of a script that returns something else.
-func wants(what string, got any) error {
-	return fmt.Errorf("it returns %s, want %s", describe(got), what)
+// unexpectedResultError is the error of a script that returns something else.
+func unexpectedResultError(what string, got any) error {
+	return fmt.Errorf("it returns %s, want %s", describeValue(got), what)
 }
 
-func describe(value any) string {
+func describeValue(value any) string {
 	switch v := value.(type) {
 	case nil:
 		return "nil"
@@ -34,7 +34,7 @@ func describe(value any) string {
 	case []any:
 		return "a list"
 	case string:
-		return fmt.Sprintf("the string %q", limited(v))
+		return fmt.Sprintf("the string %q", limitMessage(v))
 	default:
 		return fmt.Sprintf("%v", v)
 	}
@@ -43,7 +43,7 @@ func describe(value any) string {
 func asObject(value any) (map[string]any, error) {
 	object, is := value.(map[string]any)
 	if !is || len(object) == 0 {
-		return nil, wants("the object", value)
+		return nil, unexpectedResultError("the object", value)
 	}
 	return object, nil
 }
@@ -55,7 +55,7 @@ func asStatus(value any) (map[string]any, error) {
 	}
 	status, is := value.(map[string]any)
 	if !is {
-		return nil, wants("a status, which is a table with names as keys", value)
+		return nil, unexpectedResultError("a status, which is a table with names as keys", value)
 	}
 	return status, nil
 }
@@ -70,7 +70,7 @@ func asReplicas(value any) (int32, error) {
 			return int32(v), nil
 		}
 	}
-	return 0, wants("a whole number of replicas", value)
+	return 0, unexpectedResultError("a whole number of replicas", value)
 }
 
 func asRequirements(value any) (*interpret.Requirements, error) {
@@ -78,7 +78,7 @@ func asRequirements(value any) (*interpret.Requirements, error) {
 		return nil, nil
 	}
 	read := &workv1alpha2.ReplicaRequirements{}
-	if err := decode(value, read); err != nil {
+	if err := decodeStrict(value, read); err != nil {
 		return nil, fmt.Errorf("what it returns as requirements of a pod is none: %w", err)
 	}
 	needs := &interpret.Requirements{Requests: read.ResourceRequest, PriorityClassName: read.PriorityClassName, Namespace: read.Namespace}
@@ -93,13 +93,13 @@ func asRequirements(value any) (*interpret.Requirements, error) {
 	return needs, nil
 }
 
-// decode reads a value into a type, strictly.
-func decode(value, into any) error {
+// decodeStrict reads a value into a type, strictly.
+func decodeStrict(value, into any) error {
 	object, is := value.(map[string]any)
 	if !is {
-		return wants("a table with names as keys", value)
+		return unexpectedResultError("a table with names as keys", value)
 	}
-	if err := quantity.Check(object, into); err != nil {
+	if err := quantity.CheckQuantities(object, into); err != nil {
 		return err
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, into, true)
@@ -120,15 +120,15 @@ func requirementsJSON(needs *interpret.Requirements) any {
 	return object
 }
 
-// entries returns the objects of a list; nil is none.
-func entries(value any, what string) ([]map[string]any, error) {
+// objectEntries returns the objects of a list; nil is none.
+func objectEntries(value any, what string) ([]map[string]any, error) {
 	list, is := value.([]any)
 	if object, empty := value.(map[string]any); value == nil || empty && len(object) == 0 {
 		list = nil
 		is = true
 	}
 	if !is {
-		return nil, wants("a list of "+what, value)
+		return nil, unexpectedResultError("a list of "+what, value)
 	}
 	if len(list) > entriesMax {
 		return nil, fmt.Errorf("it returns %d %s, more than %d", len(list), what, entriesMax)
@@ -137,7 +137,7 @@ func entries(value any, what string) ([]map[string]any, error) {
 	for i, entry := range list {
 		object, is := entry.(map[string]any)
 		if !is {
-			return nil, fmt.Errorf("entry %d: %w", i+1, wants("a table with names as keys", entry))
+			return nil, fmt.Errorf("entry %d: %w", i+1, unexpectedResultError("a table with names as keys", entry))
 		}
 		found = append(found, object)
 	}
@@ -145,7 +145,7 @@ func entries(value any, what string) ([]map[string]any, error) {
 }
 
 func asComponents(value any) ([]interpret.Component, error) {
-	list, err := entries(value, "components")
+	list, err := objectEntries(value, "components")
 	if err != nil {
 		return nil, err
 	}
@@ -168,8 +168,8 @@ func asComponents(value any) ([]interpret.Component, error) {
 	return components, nil
 }
 
-// reference is a dependency as a script writes it.
-type reference struct {
+// scriptReference is a dependency as a script writes it.
+type scriptReference struct {
 	APIVersion    string                `json:"apiVersion"`
 	Kind          string                `json:"kind"`
 	Namespace     string                `json:"namespace,omitempty"`
@@ -178,14 +178,14 @@ type reference struct {
 }
 
 func asDependencies(value any) ([]interpret.Dependency, error) {
-	list, err := entries(value, "references")
+	list, err := objectEntries(value, "references")
 	if err != nil {
 		return nil, err
 	}
 	all := make([]interpret.Dependency, 0, len(list))
 	for i, entry := range list {
-		read := reference{}
-		if err := decode(entry, &read); err != nil {
+		read := scriptReference{}
+		if err := decodeStrict(entry, &read); err != nil {
 			return nil, fmt.Errorf("reference %d: %w", i+1, err)
 		}
 		if read.APIVersion == "" || read.Kind == "" || (read.Name == "") == (read.LabelSelector == nil) {
@@ -193,17 +193,17 @@ func asDependencies(value any) ([]interpret.Dependency, error) {
 			if err != nil {
 				return nil, fmt.Errorf("reference %d: %w", i+1, err)
 			}
-			return nil, fmt.Errorf("reference %d is %s, want apiVersion, kind, and either name or labelSelector", i+1, limited(string(text)))
+			return nil, fmt.Errorf("reference %d is %s, want apiVersion, kind, and either name or labelSelector", i+1, limitMessage(string(text)))
 		}
 		all = append(all, interpret.Dependency{
 			APIVersion: read.APIVersion, Kind: read.Kind, Namespace: read.Namespace, Name: read.Name, Selector: read.LabelSelector,
 		})
 	}
-	return once(all), nil
+	return uniqueDependencies(all), nil
 }
 
-// once returns the dependencies without those that were there before, in their order.
-func once(all []interpret.Dependency) []interpret.Dependency {
+// uniqueDependencies returns the dependencies without those that were there before, in their order.
+func uniqueDependencies(all []interpret.Dependency) []interpret.Dependency {
 	type key struct{ apiVersion, kind, namespace, name, selector string }
 	known := map[key]bool{}
 	return slices.DeleteFunc(all, func(d interpret.Dependency) bool {

@@ -11,27 +11,27 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/lua/pattern"
 )
 
-// matcher returns what matches a text, and counts its steps.
-func (m *meter) matcher(l *lua.LState, text, what string) *pattern.Matcher {
+// newMatcher returns what matches a text, and counts its steps.
+func (m *runMeter) newMatcher(l *lua.LState, text, what string) *pattern.Matcher {
 	if len(what) > patternMaxBytes {
 		l.RaiseError("a pattern has %d bytes, more than %d; string.find(text, what, 1, true) has no such limit", len(what), patternMaxBytes)
 	}
 	return &pattern.Matcher{
 		Text: text, Pattern: what,
-		Step: func() { m.spend(l, 1) },
+		Step: func() { m.spendSteps(l, 1) },
 		Fail: func(message string) { l.RaiseError("the pattern %q is wrong: %s", what, message) },
 	}
 }
 
-// captured are what the captures took, or all that matched if there are none.
-func captured(m *pattern.Matcher, start, end int) []lua.LValue {
+// captureValues are what the captures took, or all that matched if there are none.
+func captureValues(m *pattern.Matcher, start, end int) []lua.LValue {
 	if len(m.Captures) == 0 {
 		return []lua.LValue{lua.LString(m.Text[start:end])}
 	}
 	values := make([]lua.LValue, 0, len(m.Captures))
 	for _, c := range m.Captures {
 		switch {
-		case c.Unfinished():
+		case c.IsUnfinished():
 			m.Fail("a '(' has no ')'")
 		case c.Length < 0:
 			values = append(values, lua.LNumber(c.Start+1))
@@ -43,14 +43,14 @@ func captured(m *pattern.Matcher, start, end int) []lua.LValue {
 }
 
 // textFunctions are those of string that are our own.
-func (r *run) textFunctions() map[string]lua.LGFunction {
+func (r *scriptRun) textFunctions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
-		"rep": r.rep, "format": r.format, "find": r.find, "match": r.matchText, "gmatch": r.gmatch, "gsub": r.gsub,
-		"lower": r.changed(strings.ToLower), "upper": r.changed(strings.ToUpper), "reverse": r.changed(reversed), "byte": r.bytesOf,
+		"rep": r.repeatText, "format": r.formatValues, "find": r.findText, "match": r.matchText, "gmatch": r.gmatch, "gsub": r.gsub,
+		"lower": r.changeText(strings.ToLower), "upper": r.changeText(strings.ToUpper), "reverse": r.changeText(reversed), "byte": r.bytesOf,
 	}
 }
 
-func (r *run) rep(l *lua.LState) int {
+func (r *scriptRun) repeatText(l *lua.LState) int {
 	text := l.CheckString(1)
 	times := l.CheckInt(2)
 	if times <= 0 || text == "" {
@@ -60,15 +60,15 @@ func (r *run) rep(l *lua.LState) int {
 	if times > textMaxBytes {
 		times = textMaxBytes + 1
 	}
-	r.meter.text(l, len(text)*times)
+	r.meter.countText(l, len(text)*times)
 	l.Push(lua.LString(strings.Repeat(text, times)))
 	return 1
 }
 
-func (r *run) changed(change func(string) string) lua.LGFunction {
+func (r *scriptRun) changeText(change func(string) string) lua.LGFunction {
 	return func(l *lua.LState) int {
 		text := l.CheckString(1)
-		r.meter.text(l, len(text))
+		r.meter.countText(l, len(text))
 		l.Push(lua.LString(change(text)))
 		return 1
 	}
@@ -82,19 +82,19 @@ func reversed(text string) string {
 	return string(turned)
 }
 
-func (r *run) bytesOf(l *lua.LState) int {
+func (r *scriptRun) bytesOf(l *lua.LState) int {
 	text := l.CheckString(1)
 	from := l.OptInt(2, 1)
-	start, end := span(len(text), from, l.OptInt(3, from))
-	r.meter.memory(l, (end-start)*bytesPerSlot)
+	start, end := textSpan(len(text), from, l.OptInt(3, from))
+	r.meter.countMemory(l, (end-start)*bytesPerSlot)
 	for i := start; i < end; i++ {
 		l.Push(lua.LNumber(text[i]))
 	}
 	return end - start
 }
 
-// span returns the part of a text that two positions of Lua limit.
-func span(length, from, to int) (start, end int) {
+// textSpan returns the part of a text that two positions of Lua limit.
+func textSpan(length, from, to int) (start, end int) {
 	if from < 0 {
 		from += length + 1
 	}
@@ -105,8 +105,8 @@ func span(length, from, to int) (start, end int) {
 	return start, max(start, end)
 }
 
-// from returns where a search begins that the argument at a place asks for.
-func from(l *lua.LState, at int, text string) int {
+// searchStart returns where a search begins that the argument at a place asks for.
+func searchStart(l *lua.LState, at int, text string) int {
 	begin := l.OptInt(at, 1)
 	if begin < 0 {
 		begin += len(text) + 1
@@ -114,16 +114,16 @@ func from(l *lua.LState, at int, text string) int {
 	return max(begin, 1) - 1
 }
 
-func (r *run) find(l *lua.LState) int {
+func (r *scriptRun) findText(l *lua.LState) int {
 	text := l.CheckString(1)
 	what := l.CheckString(2)
-	begin := from(l, 3, l.CheckString(1))
+	begin := searchStart(l, 3, l.CheckString(1))
 	if begin > len(text) {
 		l.Push(lua.LNil)
 		return 1
 	}
 	if lua.LVAsBool(l.Get(4)) || !strings.ContainsAny(what, "^$*+?.([%-") {
-		r.meter.spend(l, len(text)/64)
+		r.meter.spendSteps(l, len(text)/64)
 		i := strings.Index(text[begin:], what)
 		if i < 0 {
 			l.Push(lua.LNil)
@@ -133,8 +133,8 @@ func (r *run) find(l *lua.LState) int {
 		l.Push(lua.LNumber(begin + i + len(what)))
 		return 2
 	}
-	m := r.meter.matcher(l, text, what)
-	start, end, found := m.Find(begin)
+	m := r.meter.newMatcher(l, text, what)
+	start, end, found := m.FindMatch(begin)
 	if !found {
 		l.Push(lua.LNil)
 		return 1
@@ -144,35 +144,35 @@ func (r *run) find(l *lua.LState) int {
 	if len(m.Captures) == 0 {
 		return 2
 	}
-	return 2 + push(l, captured(m, start, end))
+	return 2 + pushValues(l, captureValues(m, start, end))
 }
 
-func push(l *lua.LState, values []lua.LValue) int {
+func pushValues(l *lua.LState, values []lua.LValue) int {
 	for _, v := range values {
 		l.Push(v)
 	}
 	return len(values)
 }
 
-func (r *run) matchText(l *lua.LState) int {
+func (r *scriptRun) matchText(l *lua.LState) int {
 	text := l.CheckString(1)
-	m := r.meter.matcher(l, text, l.CheckString(2))
-	start, end, found := m.Find(from(l, 3, text))
+	m := r.meter.newMatcher(l, text, l.CheckString(2))
+	start, end, found := m.FindMatch(searchStart(l, 3, text))
 	if !found {
 		l.Push(lua.LNil)
 		return 1
 	}
-	return push(l, captured(m, start, end))
+	return pushValues(l, captureValues(m, start, end))
 }
 
-func (r *run) gmatch(l *lua.LState) int {
+func (r *scriptRun) gmatch(l *lua.LState) int {
 	text := l.CheckString(1)
 	what := l.CheckString(2)
-	r.meter.memory(l, bytesPerFunction)
+	r.meter.countMemory(l, bytesPerFunction)
 	at := 0
 	l.Push(l.NewFunction(func(l *lua.LState) int {
-		m := r.meter.matcher(l, text, what)
-		start, end, found := m.Find(at)
+		m := r.meter.newMatcher(l, text, what)
+		start, end, found := m.FindMatch(at)
 		if !found {
 			at = len(text) + 1
 			return 0
@@ -180,30 +180,30 @@ func (r *run) gmatch(l *lua.LState) int {
 		if at = end; end == start {
 			at++
 		}
-		return push(l, captured(m, start, end))
+		return pushValues(l, captureValues(m, start, end))
 	}))
 	return 1
 }
 
-func (r *run) gsub(l *lua.LState) int {
+func (r *scriptRun) gsub(l *lua.LState) int {
 	text := l.CheckString(1)
 	what := l.CheckString(2)
 	l.CheckTypes(3, lua.LTString, lua.LTNumber, lua.LTTable, lua.LTFunction)
 	with := l.Get(3)
 	left := l.OptInt(4, len(text)+1)
-	m := r.meter.matcher(l, text, what)
+	m := r.meter.newMatcher(l, text, what)
 	var made strings.Builder
-	add := func(part string) { r.meter.write(l, &made, part) }
+	add := func(part string) { r.meter.writeText(l, &made, part) }
 	at := 0
 	count := 0
 	for at <= len(text) && count < left {
-		start, end, found := m.Find(at)
+		start, end, found := m.FindMatch(at)
 		if !found {
 			break
 		}
 		count++
 		add(text[at:start])
-		add(replacement(l, m, with, start, end))
+		add(matchReplacement(l, m, with, start, end))
 		if at = end; end == start {
 			if at < len(text) {
 				add(text[at : at+1])
@@ -222,20 +222,20 @@ func (r *run) gsub(l *lua.LState) int {
 	return 2
 }
 
-// replacement returns what a match becomes.
-func replacement(l *lua.LState, m *pattern.Matcher, with lua.LValue, start, end int) string {
-	values := captured(m, start, end)
+// matchReplacement returns what a match becomes.
+func matchReplacement(l *lua.LState, m *pattern.Matcher, with lua.LValue, start, end int) string {
+	values := captureValues(m, start, end)
 	var made lua.LValue
 	switch with := with.(type) {
 	case *lua.LTable:
 		made = l.GetTable(with, values[0])
 	case *lua.LFunction:
 		l.Push(with)
-		l.Call(push(l, values), 1)
+		l.Call(pushValues(l, values), 1)
 		made = l.Get(-1)
 		l.Pop(1)
 	default:
-		return expanded(m, lua.LVAsString(with), start, end, values)
+		return expandCaptures(m, lua.LVAsString(with), start, end, values)
 	}
 	switch {
 	case lua.LVIsFalse(made):
@@ -246,8 +246,8 @@ func replacement(l *lua.LState, m *pattern.Matcher, with lua.LValue, start, end 
 	return lua.LVAsString(made)
 }
 
-// expanded returns a replacement with the captures that it refers to.
-func expanded(m *pattern.Matcher, with string, start, end int, values []lua.LValue) string {
+// expandCaptures returns a replacement with the captures that it refers to.
+func expandCaptures(m *pattern.Matcher, with string, start, end int, values []lua.LValue) string {
 	if !strings.Contains(with, "%") {
 		return with
 	}

@@ -22,7 +22,7 @@ const exactMax = 1 << 53
 type null struct{}
 
 // toLua returns a value that was decoded from JSON.
-func (r *run) toLua(l *lua.LState, value any) lua.LValue {
+func (r *scriptRun) toLua(l *lua.LState, value any) lua.LValue {
 	switch v := value.(type) {
 	case map[string]any:
 		t := l.CreateTable(0, len(v))
@@ -72,17 +72,17 @@ func sortedKeys(object map[string]any) []string {
 	return keys
 }
 
-// count returns how many values a value has in it.
-func count(value any) int {
+// countValues returns how many values a value has in it.
+func countValues(value any) int {
 	total := 1
 	switch v := value.(type) {
 	case map[string]any:
 		for _, entry := range v {
-			total += count(entry)
+			total += countValues(entry)
 		}
 	case []any:
 		for _, entry := range v {
-			total += count(entry)
+			total += countValues(entry)
 		}
 	}
 	return total
@@ -92,9 +92,9 @@ func count(value any) int {
 // tell apart is as in the values that the script was given, at the same place: an
 // empty list or an empty object, a whole number or another one, and numbers that
 // Lua knows only nearly.
-func (r *run) fromLua(value lua.LValue, like []any) (any, error) {
+func (r *scriptRun) fromLua(value lua.LValue, like []any) (any, error) {
 	c := &converter{run: r}
-	made, err := c.value(value, like, 0)
+	made, err := c.convertValue(value, like, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -102,15 +102,15 @@ func (r *run) fromLua(value lua.LValue, like []any) (any, error) {
 }
 
 type converter struct {
-	run  *run
+	run  *scriptRun
 	path []string
 }
 
 // errNothing is that of an empty table of which nobody knows what it is.
 var errNothing = errors.New("neither a list nor an object")
 
-func (c *converter) value(value lua.LValue, like []any, depth int) (any, error) {
-	if c.run.meter.take(1); c.run.meter.exceeded != nil {
+func (c *converter) convertValue(value lua.LValue, like []any, depth int) (any, error) {
+	if c.run.meter.takeSteps(1); c.run.meter.exceeded != nil {
 		return nil, c.run.meter.exceeded
 	}
 	if depth > nestedMax {
@@ -118,7 +118,7 @@ func (c *converter) value(value lua.LValue, like []any, depth int) (any, error) 
 	}
 	switch v := value.(type) {
 	case *lua.LTable:
-		return c.table(v, like, depth)
+		return c.convertTable(v, like, depth)
 	case lua.LString:
 		if c.run.meter.bytes -= len(v); c.run.meter.bytes < 0 {
 			return nil, errors.New("it is too large")
@@ -127,7 +127,7 @@ func (c *converter) value(value lua.LValue, like []any, depth int) (any, error) 
 	case lua.LBool:
 		return bool(v), nil
 	case lua.LNumber:
-		return c.number(float64(v), like)
+		return c.convertNumber(float64(v), like)
 	case *lua.LNilType:
 		return nil, nil
 	case *lua.LUserData:
@@ -135,10 +135,10 @@ func (c *converter) value(value lua.LValue, like []any, depth int) (any, error) 
 			return nil, nil
 		}
 	}
-	return nil, c.wrong("is a %s, which JSON does not have", value.Type())
+	return nil, c.valueError("is a %s, which JSON does not have", value.Type())
 }
 
-func (c *converter) wrong(format string, arguments ...any) error {
+func (c *converter) valueError(format string, arguments ...any) error {
 	where := "it"
 	for i, part := range c.path {
 		if i == 0 {
@@ -150,9 +150,9 @@ func (c *converter) wrong(format string, arguments ...any) error {
 	return fmt.Errorf("%s %s", where, fmt.Sprintf(format, arguments...))
 }
 
-func (c *converter) number(v float64, like []any) (any, error) {
+func (c *converter) convertNumber(v float64, like []any) (any, error) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil, c.wrong("is no finite number")
+		return nil, c.valueError("is no finite number")
 	}
 	for _, l := range like {
 		switch l := l.(type) {
@@ -172,7 +172,7 @@ func (c *converter) number(v float64, like []any) (any, error) {
 	return v, nil
 }
 
-func (c *converter) table(t *lua.LTable, like []any, depth int) (any, error) {
+func (c *converter) convertTable(t *lua.LTable, like []any, depth int) (any, error) {
 	length := t.MaxN()
 	named := 0
 	key, _ := t.Next(lua.LNil)
@@ -182,24 +182,24 @@ func (c *converter) table(t *lua.LTable, like []any, depth int) (any, error) {
 			named++
 		case lua.LNumber:
 		default:
-			return nil, c.wrong("has a key that is a %s, want a string", key.Type())
+			return nil, c.valueError("has a key that is a %s, want a string", key.Type())
 		}
 		if named > 0 && length > 0 {
-			return nil, c.wrong("has both numbers and names as keys: it has to be a list or an object")
+			return nil, c.valueError("has both numbers and names as keys: it has to be a list or an object")
 		}
 	}
 	switch {
 	case length > 0:
-		return c.list(t, length, like, depth)
+		return c.convertList(t, length, like, depth)
 	case named > 0:
-		return c.object(t, like, depth)
+		return c.convertObject(t, like, depth)
 	default:
-		return c.nothing(t, like)
+		return c.convertEmpty(t, like)
 	}
 }
 
-// nothing returns an empty table.
-func (c *converter) nothing(t *lua.LTable, like []any) (any, error) {
+// convertEmpty returns an empty table.
+func (c *converter) convertEmpty(t *lua.LTable, like []any) (any, error) {
 	if was, known := c.run.empty[t]; known {
 		like = []any{was}
 	}
@@ -217,15 +217,15 @@ func (c *converter) nothing(t *lua.LTable, like []any) (any, error) {
 	return nil, errNothing
 }
 
-func (c *converter) list(t *lua.LTable, length int, like []any, depth int) (any, error) {
+func (c *converter) convertList(t *lua.LTable, length int, like []any, depth int) (any, error) {
 	made := make([]any, 0, min(length, 1024))
 	for i := 1; i <= length; i++ {
 		value := t.RawGetInt(i)
 		if value == lua.LNil {
-			return nil, c.wrong("has nothing at position %d, and %d entries: a list has no gaps", i, length)
+			return nil, c.valueError("has nothing at position %d, and %d entries: a list has no gaps", i, length)
 		}
 		c.path = append(c.path, strconv.Itoa(i))
-		entry, err := c.value(value, entriesLike(like, i-1), depth+1)
+		entry, err := c.convertValue(value, entriesLike(like, i-1), depth+1)
 		if errors.Is(err, errNothing) {
 			entry = map[string]any{}
 			err = nil
@@ -259,12 +259,12 @@ func entriesLike(like []any, i int) []any {
 	return entries
 }
 
-func (c *converter) object(t *lua.LTable, like []any, depth int) (any, error) {
+func (c *converter) convertObject(t *lua.LTable, like []any, depth int) (any, error) {
 	made := map[string]any{}
 	for key, value := t.Next(lua.LNil); key != lua.LNil; key, value = t.Next(key) {
 		field, is := key.(lua.LString)
 		if !is {
-			return nil, c.wrong("has key %s, which is no string", key.String())
+			return nil, c.valueError("has key %s, which is no string", key.String())
 		}
 		var fields []any
 		for _, l := range like {
@@ -275,7 +275,7 @@ func (c *converter) object(t *lua.LTable, like []any, depth int) (any, error) {
 			}
 		}
 		c.path = append(c.path, string(field))
-		entry, err := c.value(value, fields, depth+1)
+		entry, err := c.convertValue(value, fields, depth+1)
 		switch {
 		case errors.Is(err, errNothing): // it is left out: either would be a guess
 		case err != nil:

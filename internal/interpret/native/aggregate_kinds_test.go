@@ -215,7 +215,7 @@ func TestManyAddresses(t *testing.T) {
 	}
 	status := map[string]any{"loadBalancer": map[string]any{"ingress": addresses}}
 	ingress := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress"}}
-	got, _ := aggregated(t, ingress, []interpret.Item{{Cluster: "a", Status: status}})
+	got, _ := aggregated(t, ingress, []interpret.ClusterItem{{Cluster: "a", Status: status}})
 	if n := len(fields.List(got, "loadBalancer", "ingress")); n != len(addresses) {
 		t.Errorf("there are %d addresses, want %d", n, len(addresses))
 	}

@@ -38,19 +38,19 @@ func statusOf(t testing.TB, text string) map[string]any {
 	return status
 }
 
-func itemsOf(t testing.TB, reports []report) []interpret.Item {
+func itemsOf(t testing.TB, reports []report) []interpret.ClusterItem {
 	t.Helper()
-	items := make([]interpret.Item, 0, len(reports))
+	items := make([]interpret.ClusterItem, 0, len(reports))
 	for i, r := range reports {
-		items = append(items, interpret.Item{Cluster: string(rune('a' + i)), Status: statusOf(t, r.status), Applied: true, Health: r.health})
+		items = append(items, interpret.ClusterItem{Cluster: string(rune('a' + i)), Status: statusOf(t, r.status), Applied: true, Health: r.health})
 	}
 	return items
 }
 
 // aggregated sums up, which cannot fail of the kinds of Kubernetes.
-func aggregated(t *testing.T, template *unstructured.Unstructured, items []interpret.Item) (map[string]any, bool) {
+func aggregated(t *testing.T, template *unstructured.Unstructured, items []interpret.ClusterItem) (map[string]any, bool) {
 	t.Helper()
-	status, changed, err := chain().Aggregate(template, items)
+	status, changed, err := chain().AggregateStatus(template, items)
 	if err != nil {
 		t.Error(err)
 	}

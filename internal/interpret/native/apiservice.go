@@ -15,13 +15,13 @@ func apiServiceHealth(object map[string]any) health.Health {
 	c := fields.ConditionOf(object, "Available")
 	switch {
 	case !c.Exists():
-		return health.Progressing.With("NotObserved", "The API server has not tried this API yet.")
+		return health.Progressing.WithReason("NotObserved", "The API server has not tried this API yet.")
 	case c.True():
-		return health.Healthy.With("Available", "The API is available.")
+		return health.Healthy.WithReason("Available", "The API is available.")
 	}
 	switch c.Reason {
 	case "ServiceNotFound", "EndpointsNotFound", "MissingEndpoints", "ServiceAccessError", "EndpointsAccessError":
-		return health.Progressing.With(c.Reason, "%s", health.Because("The API's server is not available yet", c.Message))
+		return health.Progressing.WithReason(c.Reason, "%s", health.SentenceWithCause("The API's server is not available yet", c.Message))
 	}
-	return health.Degraded.Of(c, "NotAvailable", "The API is not available")
+	return health.Degraded.FromCondition(c, "NotAvailable", "The API is not available")
 }

@@ -23,7 +23,7 @@ type example struct {
 }
 
 // chain knows the kinds of Kubernetes.
-func chain() interpret.Chain { return interpret.Chain{native.New()} }
+func chain() interpret.Chain { return interpret.Chain{native.NewKubernetesKinds()} }
 
 // check judges examples; head is put before each object.
 func check(t *testing.T, head string, examples map[string]example) {
@@ -31,7 +31,7 @@ func check(t *testing.T, head string, examples map[string]example) {
 	for name, e := range examples {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(e.want, chain().Health(object(t, head+"\n"+e.object))); diff != "" {
+			if diff := cmp.Diff(e.want, chain().AssessHealth(object(t, head+"\n"+e.object))); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -13,15 +13,15 @@ import (
 // serves the resource when Established is True.
 func customResourceDefinitionHealth(object map[string]any) health.Health {
 	if c := fields.ConditionOf(object, "NamesAccepted"); c.False() {
-		return health.Degraded.Of(c, "NamesNotAccepted", "The names are not accepted")
+		return health.Degraded.FromCondition(c, "NamesNotAccepted", "The names are not accepted")
 	}
 	switch c := fields.ConditionOf(object, "Established"); {
 	case c.True():
-		return health.Healthy.With("Established", "The API server serves the resource.")
+		return health.Healthy.WithReason("Established", "The API server serves the resource.")
 	case c.False() && c.Reason != "" && c.Reason != "Installing":
-		return health.Degraded.Of(c, "NotEstablished", "The resource is not served")
+		return health.Degraded.FromCondition(c, "NotEstablished", "The resource is not served")
 	case c.Exists():
-		return health.Progressing.Of(c, "Installing", "The API server is installing the resource")
+		return health.Progressing.FromCondition(c, "Installing", "The API server is installing the resource")
 	}
-	return health.Progressing.With("NotObserved", "The API server has not observed the definition yet.")
+	return health.Progressing.WithReason("NotObserved", "The API server has not observed the definition yet.")
 }

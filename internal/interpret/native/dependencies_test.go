@@ -88,7 +88,7 @@ func TestDependencies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := chain().Dependencies(object(t, test.object))
+			got, err := chain().GetDependencies(object(t, test.object))
 			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 				t.Error(diff, err)
 			}
@@ -120,7 +120,7 @@ func TestRetained(t *testing.T) {
 		`{apiVersion: example.com/v1, kind: Thing}`:                                 "",
 	} {
 		var got []string
-		for _, path := range chain().Retained(object(t, text)) {
+		for _, path := range chain().RetainedFieldPaths(object(t, text)) {
 			got = append(got, strings.Join(path, "/"))
 		}
 		if strings.Join(got, " ") != want {

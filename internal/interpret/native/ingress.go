@@ -19,15 +19,15 @@ func ingressVerdict(object map[string]any) string {
 	return interpret.VerdictIf(false)
 }
 
-func ingressAggregate(_ map[string]any, items []interpret.Item) map[string]any {
-	return balancers(items)
+func ingressAggregate(_ map[string]any, items []interpret.ClusterItem) map[string]any {
+	return mergeLoadBalancers(items)
 }
 
 // ingressDependencies are the Secrets with the certificates of its hosts.
 func ingressDependencies(object map[string]any) []interpret.Dependency {
 	var names []string
 	for _, entry := range fields.List(object, "spec", "tls") {
-		names = append(names, text(entry, "secretName"))
+		names = append(names, textField(entry, "secretName"))
 	}
-	return secrets(object, names)
+	return secretDependencies(object, names)
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 )
 
-// balancers returns the addresses of all clusters' load balancers in
+// mergeLoadBalancers returns the addresses of all clusters' load balancers in
 // status.loadBalancer, each once and as its cluster reports it: a hostname that no DNS
 // server knows would mislead those who read it. The binding says which cluster has which.
 // What is no address is left out: the hub would refuse those of all clusters with it.
-func balancers(items []interpret.Item) map[string]any {
+func mergeLoadBalancers(items []interpret.ClusterItem) map[string]any {
 	if len(items) == 0 {
 		return nil
 	}
@@ -36,9 +36,9 @@ func balancers(items []interpret.Item) map[string]any {
 			all = append(all, address)
 		}
 	}
-	all = aggregate.Distinct(all)
+	all = aggregate.DistinctValues(all)
 	slices.SortStableFunc(all, func(a, b any) int {
-		return cmp.Or(cmp.Compare(text(a, "hostname"), text(b, "hostname")), cmp.Compare(text(a, "ip"), text(b, "ip")))
+		return cmp.Or(cmp.Compare(textField(a, "hostname"), textField(b, "hostname")), cmp.Compare(textField(a, "ip"), textField(b, "ip")))
 	})
 	addresses := map[string]any{}
 	if len(all) > 0 {
@@ -47,7 +47,7 @@ func balancers(items []interpret.Item) map[string]any {
 	return map[string]any{"loadBalancer": addresses}
 }
 
-// isAddress tells whether the API server would take an address as one of a Service or
+// isAddress reports whether the API server would take an address as one of a Service or
 // an Ingress.
 func isAddress(address map[string]any) bool {
 	content, err := json.Marshal(address)
@@ -66,7 +66,7 @@ func isAddress(address map[string]any) bool {
 	return mode == "" || typed.IP != "" && (mode == corev1.LoadBalancerIPModeVIP || mode == corev1.LoadBalancerIPModeProxy)
 }
 
-func text(object any, name string) string {
+func textField(object any, name string) string {
 	m, _ := object.(map[string]any)
 	return fields.String(m, name)
 }

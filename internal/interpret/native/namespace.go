@@ -14,11 +14,11 @@ import (
 func namespaceHealth(object map[string]any) health.Health {
 	switch fields.String(object, "status", "phase") {
 	case "Active":
-		return health.Healthy.With("NamespaceActive", "The namespace is active.")
+		return health.Healthy.WithReason("NamespaceActive", "The namespace is active.")
 	case "Terminating":
 		return namespaceDeletion(object)
 	}
-	return health.Progressing.With("NotObserved", "The namespace has no phase yet.")
+	return health.Progressing.WithReason("NotObserved", "The namespace has no phase yet.")
 }
 
 // namespaceDeletion says what the deletion waits for, which the namespace's
@@ -33,5 +33,5 @@ func namespaceDeletion(object map[string]any) health.Health {
 			texts = append(texts, strings.TrimSuffix(c.Message, "."))
 		}
 	}
-	return health.Terminating.With("Deleting", "%s", health.Because("The namespace and its content are being deleted", strings.Join(texts, "; ")))
+	return health.Terminating.WithReason("Deleting", "%s", health.SentenceWithCause("The namespace and its content are being deleted", strings.Join(texts, "; ")))
 }

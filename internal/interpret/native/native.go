@@ -17,13 +17,13 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/native/workloads"
 )
 
-// Kinds is a layer of the kinds of Kubernetes, in all their versions.
-type Kinds struct {
+// KubernetesKinds is a layer of the kinds of Kubernetes, in all their versions.
+type KubernetesKinds struct {
 	kinds map[schema.GroupKind]interpret.Operations
 }
 
-// New returns the layer.
-func New() *Kinds {
+// NewKubernetesKinds returns the layer.
+func NewKubernetesKinds() *KubernetesKinds {
 	kinds := map[schema.GroupKind]interpret.Operations{
 		{Kind: "Service"}: {
 			Health: serviceHealth, Values: serviceValues,
@@ -44,14 +44,14 @@ func New() *Kinds {
 		{Group: "multicluster.x-k8s.io", Kind: "ServiceImport"}:           {Dependencies: serviceImportDependencies},
 		{Kind: "Namespace"}: {Health: namespaceHealth, Deletion: namespaceDeletion, Aggregate: ownStatus},
 	}
-	maps.Copy(kinds, workloads.Kinds())
-	return &Kinds{kinds: kinds}
+	maps.Copy(kinds, workloads.WorkloadKinds())
+	return &KubernetesKinds{kinds: kinds}
 }
 
 // Operations is part of interpret.Layer.
-func (k *Kinds) Operations(kind schema.GroupVersionKind) interpret.Operations {
+func (k *KubernetesKinds) Operations(kind schema.GroupVersionKind) interpret.Operations {
 	return k.kinds[kind.GroupKind()]
 }
 
 // ownStatus: the hub has such an object itself, and its status is about that.
-func ownStatus(map[string]any, []interpret.Item) map[string]any { return nil }
+func ownStatus(map[string]any, []interpret.ClusterItem) map[string]any { return nil }

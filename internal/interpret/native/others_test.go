@@ -135,7 +135,7 @@ func FuzzObjects(f *testing.F) {
 			maps.Copy(m, ofKind(kind).Object)
 			u := &unstructured.Unstructured{Object: m}
 			before := u.DeepCopy()
-			if h := chain().Health(u); h.Status == "" || h.Reason == "" || h.Message == "" || len(h.Message) > 1024 || h != chain().Health(u) {
+			if h := chain().AssessHealth(u); h.Status == "" || h.Reason == "" || h.Message == "" || len(h.Message) > 1024 || h != chain().AssessHealth(u) {
 				t.Errorf("%s: %+v", kind, h)
 			}
 			operate(t, u)
@@ -149,17 +149,17 @@ func FuzzObjects(f *testing.F) {
 // operate asks all that can be asked about an object.
 func operate(t *testing.T, u *unstructured.Unstructured) {
 	t.Helper()
-	if replicas, _, _, err := chain().Replicas(u); replicas < 0 || err != nil {
+	if replicas, _, _, err := chain().GetReplicas(u); replicas < 0 || err != nil {
 		t.Errorf("%s: %d replicas", u.GetKind(), replicas)
 	}
-	if replicas, _, has, _ := chain().Replicas(revised(t, chain(), u, 0)); has && replicas != 0 && u.GetKind() != "Pod" {
+	if replicas, _, has, _ := chain().GetReplicas(revised(t, chain(), u, 0)); has && replicas != 0 && u.GetKind() != "Pod" {
 		t.Errorf("%s: %d replicas were to be none", u.GetKind(), replicas)
 	}
 	chain().ReviseCompletions(u, 1)
-	if _, has := chain().Prune(u).Object["status"]; has {
+	if _, has := chain().PruneObject(u).Object["status"]; has {
 		t.Errorf("%s: there is still a status", u.GetKind())
 	}
-	dependencies, err := chain().Dependencies(u)
+	dependencies, err := chain().GetDependencies(u)
 	if err != nil {
 		t.Error(err)
 	}
@@ -168,8 +168,8 @@ func operate(t *testing.T, u *unstructured.Unstructured) {
 			t.Errorf("%s: dependency %+v", u.GetKind(), d)
 		}
 	}
-	chain().Retained(u)
-	items := []interpret.Item{{Cluster: "a", Status: reported(t, u)}, {Cluster: "b", Applied: true, Status: fields.Map(u.Object, "spec")}, {Cluster: "c"}}
+	chain().RetainedFieldPaths(u)
+	items := []interpret.ClusterItem{{Cluster: "a", Status: reported(t, u)}, {Cluster: "b", Applied: true, Status: fields.Map(u.Object, "spec")}, {Cluster: "c"}}
 	if status, changed := aggregated(t, u, items); changed {
 		again := u.DeepCopy()
 		again.Object["status"] = status
@@ -185,7 +185,7 @@ func operate(t *testing.T, u *unstructured.Unstructured) {
 // reported returns what is reported of the status of an object.
 func reported(t *testing.T, u *unstructured.Unstructured) map[string]any {
 	t.Helper()
-	status, err := chain().Reflect(u)
+	status, err := chain().ReflectStatus(u)
 	if err != nil {
 		t.Error(err)
 	}
@@ -195,7 +195,7 @@ func reported(t *testing.T, u *unstructured.Unstructured) map[string]any {
 // judged returns the verdict on an object.
 func judged(t *testing.T, u *unstructured.Unstructured) string {
 	t.Helper()
-	verdict, err := chain().Verdict(u)
+	verdict, err := chain().InterpretHealth(u)
 	if err != nil {
 		t.Error(err)
 	}
@@ -205,7 +205,7 @@ func judged(t *testing.T, u *unstructured.Unstructured) string {
 func TestNothingHasNoHealth(t *testing.T) {
 	t.Parallel()
 	for _, u := range []*unstructured.Unstructured{nil, {}} {
-		if got := chain().Health(u); got.Status != health.Unknown {
+		if got := chain().AssessHealth(u); got.Status != health.Unknown {
 			t.Errorf("want Unknown, got %+v", got)
 		}
 	}
@@ -228,8 +228,8 @@ status:
 	kinds := chain()
 	b.ReportAllocs()
 	for b.Loop() {
-		if kinds.Health(u).Status != health.Healthy {
-			b.Fatal(kinds.Health(u))
+		if kinds.AssessHealth(u).Status != health.Healthy {
+			b.Fatal(kinds.AssessHealth(u))
 		}
 	}
 }

@@ -25,12 +25,12 @@ func persistentVolumePrune(object map[string]any) map[string]any {
 
 // persistentVolumeAggregate leaves the time of the last change to the hub's API
 // server, which sets it.
-func persistentVolumeAggregate(template map[string]any, items []interpret.Item) map[string]any {
+func persistentVolumeAggregate(template map[string]any, items []interpret.ClusterItem) map[string]any {
 	if len(items) == 0 {
 		return nil
 	}
 	state := fields.Only(fields.Map(template, "status"), "lastPhaseTransitionTime")
-	return fields.With(state, aggregate.Phase(items, "Pending", "Failed", "Pending", "Available", "Bound", "Released"), "phase")
+	return fields.With(state, aggregate.MergePhases(items, "Pending", "Failed", "Pending", "Available", "Bound", "Released"), "phase")
 }
 
 // persistentVolumeRetained is the claim that the cluster bound to the volume.

@@ -21,25 +21,25 @@ func persistentVolumeClaimHealth(object map[string]any) health.Health {
 	switch phase := fields.String(object, "status", "phase"); phase {
 	case "Bound":
 	case "Lost":
-		return health.Degraded.With("ClaimLost", "The claim lost its volume.")
+		return health.Degraded.WithReason("ClaimLost", "The claim lost its volume.")
 	default:
-		return health.Progressing.With("ClaimPending", "The claim is not bound to a volume yet.")
+		return health.Progressing.WithReason("ClaimPending", "The claim is not bound to a volume yet.")
 	}
 	for _, kind := range []string{"ControllerResizeError", "NodeResizeError", "ModifyVolumeError"} {
 		if c := fields.ConditionOf(object, kind); c.True() {
-			return health.Degraded.With(kind, "%s", health.Because("The volume cannot be changed", c.Message))
+			return health.Degraded.WithReason(kind, "%s", health.SentenceWithCause("The volume cannot be changed", c.Message))
 		}
 	}
 	for _, kind := range []string{"Resizing", "FileSystemResizePending", "ModifyingVolume"} {
 		if c := fields.ConditionOf(object, kind); c.True() {
-			return health.Progressing.With(kind, "%s", health.Because("The volume is being changed", c.Message))
+			return health.Progressing.WithReason(kind, "%s", health.SentenceWithCause("The volume is being changed", c.Message))
 		}
 	}
-	return health.Healthy.With("ClaimBound", "The claim is bound to a volume.")
+	return health.Healthy.WithReason("ClaimBound", "The claim is bound to a volume.")
 }
 
-func persistentVolumeClaimValues(object map[string]any) []interpret.Value {
-	return []interpret.Value{
+func persistentVolumeClaimValues(object map[string]any) []interpret.WellKnownValue {
+	return []interpret.WellKnownValue{
 		{Name: "PVCPhase", Value: fields.Get(object, "status", "phase")},
 		{Name: "PVCCapacity", Value: fields.Get(object, "status", "capacity", "storage")},
 		{Name: "PVCVolumeName", Value: fields.Get(object, "spec", "volumeName")},
@@ -78,7 +78,7 @@ func persistentVolumeClaimPrune(object map[string]any) map[string]any {
 
 // persistentVolumeClaimAggregate: the claim is Bound if it is so everywhere,
 // and Lost if it is so anywhere.
-func persistentVolumeClaimAggregate(template map[string]any, items []interpret.Item) map[string]any {
+func persistentVolumeClaimAggregate(template map[string]any, items []interpret.ClusterItem) map[string]any {
 	if len(items) == 0 {
 		return nil
 	}
@@ -92,11 +92,11 @@ func persistentVolumeClaimAggregate(template map[string]any, items []interpret.I
 	state := map[string]any{"phase": phase}
 	for _, name := range []string{"accessModes", "capacity"} {
 		value := items[0].Status[name]
-		if value != nil && !slices.ContainsFunc(items, func(i interpret.Item) bool { return !aggregate.Same(value, i.Status[name]) }) {
+		if value != nil && !slices.ContainsFunc(items, func(i interpret.ClusterItem) bool { return !aggregate.SameValue(value, i.Status[name]) }) {
 			state[name] = value
 		}
 	}
-	if conditions := aggregate.Conditions(template, items, nil); len(conditions) > 0 {
+	if conditions := aggregate.MergeConditions(template, items, nil); len(conditions) > 0 {
 		state["conditions"] = conditions
 	}
 	return state

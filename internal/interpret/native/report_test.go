@@ -113,11 +113,11 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 	for name, c := range cases {
-		if got, err := chain().Verdict(object(t, c.object)); got != c.want || err != nil {
+		if got, err := chain().InterpretHealth(object(t, c.object)); got != c.want || err != nil {
 			t.Errorf("%s: want %s, got %s, %v", name, c.want, got, err)
 		}
 	}
-	if got, err := chain().Verdict(nil); got != interpret.Unknown || err != nil {
+	if got, err := chain().InterpretHealth(nil); got != interpret.Unknown || err != nil {
 		t.Errorf("nothing: want Unknown, got %s, %v", got, err)
 	}
 }

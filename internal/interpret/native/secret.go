@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 )
 
-// isToken tells whether a Secret is there to have the token of a ServiceAccount.
+// isToken reports whether a Secret is there to have the token of a ServiceAccount.
 func isToken(object map[string]any) bool {
 	return fields.String(object, "type") == string(corev1.SecretTypeServiceAccountToken)
 }
@@ -34,9 +34,9 @@ func secretRetained(manifest map[string]any) [][]string {
 	return [][]string{{"data"}}
 }
 
-// secrets returns Secrets with these names as dependencies of an object, in its
+// secretDependencies returns Secrets with these names as dependencies of an object, in its
 // namespace.
-func secrets(object map[string]any, names []string) []interpret.Dependency {
+func secretDependencies(object map[string]any, names []string) []interpret.Dependency {
 	var all []interpret.Dependency
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {

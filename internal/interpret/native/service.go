@@ -19,26 +19,26 @@ import (
 // soon as they exist; whether pods stand behind them is not in the object.
 func serviceHealth(object map[string]any) health.Health {
 	if fields.String(object, "spec", "type") != "LoadBalancer" {
-		return health.Healthy.With("ServiceExists", "The service exists.")
+		return health.Healthy.WithReason("ServiceExists", "The service exists.")
 	}
 	if len(fields.List(object, "status", "loadBalancer", "ingress")) == 0 {
-		return health.Progressing.With("LoadBalancerPending", "The load balancer has no address yet.")
+		return health.Progressing.WithReason("LoadBalancerPending", "The load balancer has no address yet.")
 	}
-	return health.Healthy.With("LoadBalancerReady", "The load balancer has an address.")
+	return health.Healthy.WithReason("LoadBalancerReady", "The load balancer has an address.")
 }
 
 // serviceValues reports where the Service is reached: inside the cluster, and
 // the first address of its load balancer.
-func serviceValues(object map[string]any) []interpret.Value {
-	values := []interpret.Value{{Name: "ClusterIP", Value: fields.Get(object, "spec", "clusterIP")}}
+func serviceValues(object map[string]any) []interpret.WellKnownValue {
+	values := []interpret.WellKnownValue{{Name: "ClusterIP", Value: fields.Get(object, "spec", "clusterIP")}}
 	for _, entry := range fields.List(object, "status", "loadBalancer", "ingress") {
 		ingress, ok := entry.(map[string]any)
 		if !ok {
 			continue
 		}
 		return append(values,
-			interpret.Value{Name: "LoadBalancerIP", Value: ingress["ip"]},
-			interpret.Value{Name: "LoadBalancerHostname", Value: ingress["hostname"]})
+			interpret.WellKnownValue{Name: "LoadBalancerIP", Value: ingress["ip"]},
+			interpret.WellKnownValue{Name: "LoadBalancerHostname", Value: ingress["hostname"]})
 	}
 	return values
 }
@@ -71,7 +71,7 @@ func servicePrune(object map[string]any) map[string]any {
 	w, known := writtenOf(object)
 	if known {
 		for _, path := range serviceAllocated() {
-			if !w.has(path...) {
+			if !w.hasField(path...) {
 				object = fields.Without(object, path...)
 			}
 		}
@@ -84,7 +84,7 @@ func servicePrune(object map[string]any) map[string]any {
 }
 
 // withoutAllocatedPorts returns a Service without the node ports that nobody wrote.
-func withoutAllocatedPorts(object map[string]any, w written) map[string]any {
+func withoutAllocatedPorts(object map[string]any, w writtenFields) map[string]any {
 	ports := slices.Clone(fields.List(object, "spec", "ports"))
 	applied := nodePortsIn(w.applied)
 	changed := false
@@ -125,7 +125,7 @@ func nodePortsIn(service map[string]any) map[portKey]bool {
 }
 
 // ownsNodePort reports whether the node port of a port has a manager.
-func (w written) ownsNodePort(of portKey) bool {
+func (w writtenFields) ownsNodePort(of portKey) bool {
 	key := fieldpath.KeyByFields("port", of.number, "protocol", of.protocol)
 	path, err := fieldpath.MakePath("spec", "ports", key, "nodePort")
 	return err == nil && w.owned.Has(path)
@@ -133,14 +133,14 @@ func (w written) ownsNodePort(of portKey) bool {
 
 // serviceAggregate: only load balancers have a status that clusters add to. The
 // API server completes the mode of an address, so that it is there already.
-func serviceAggregate(template map[string]any, items []interpret.Item) map[string]any {
+func serviceAggregate(template map[string]any, items []interpret.ClusterItem) map[string]any {
 	if fields.String(template, "spec", "type") != "LoadBalancer" {
 		return nil
 	}
-	state := balancers(items)
+	state := mergeLoadBalancers(items)
 	list := fields.List(state, "loadBalancer", "ingress")
 	for i, entry := range list {
-		if text(entry, "ip") != "" && text(entry, "ipMode") == "" {
+		if textField(entry, "ip") != "" && textField(entry, "ipMode") == "" {
 			address, _ := entry.(map[string]any)
 			list[i] = fields.With(address, "VIP", "ipMode")
 		}

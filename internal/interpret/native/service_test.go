@@ -37,7 +37,7 @@ func TestManyPortsArePruned(t *testing.T) {
 			"spec": map[string]any{"ports": ports},
 		}}
 		return func() {
-			left, _, _ := unstructured.NestedSlice(chain().Prune(object).Object, "spec", "ports")
+			left, _, _ := unstructured.NestedSlice(chain().PruneObject(object).Object, "spec", "ports")
 			if port, _ := left[many-1].(map[string]any); len(port) != 2 {
 				t.Errorf("the last of %d ports is %v", many, port)
 			}

@@ -33,7 +33,7 @@ func serviceAccountPrune(object map[string]any) map[string]any {
 func serviceAccountDependencies(object map[string]any) []interpret.Dependency {
 	var names []string
 	for _, entry := range fields.List(object, "imagePullSecrets") {
-		names = append(names, text(entry, "name"))
+		names = append(names, textField(entry, "name"))
 	}
-	return secrets(object, names)
+	return secretDependencies(object, names)
 }

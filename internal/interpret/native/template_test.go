@@ -52,12 +52,12 @@ func TestReplicas(t *testing.T) {
 		"a ConfigMap":                           {"apiVersion: v1\nkind: ConfigMap", 0, false},
 		"a Deployment of somebody else's group": {"apiVersion: example.com/v1\nkind: Deployment\nspec: {replicas: 2}", 0, false},
 	} {
-		got, needs, has, err := chain().Replicas(object(t, test.object))
+		got, needs, has, err := chain().GetReplicas(object(t, test.object))
 		if got != test.want || has != test.has || needs != nil || err != nil {
 			t.Errorf("%s: want %d, %t, nil, got %d, %t, %v", name, test.want, test.has, got, has, needs)
 		}
 	}
-	if _, _, has, _ := chain().Replicas(nil); has {
+	if _, _, has, _ := chain().GetReplicas(nil); has {
 		t.Error("nothing has replicas")
 	}
 }
@@ -130,7 +130,7 @@ func TestRequirements(t *testing.T) {
 				if err := unstructured.SetNestedField(u.Object, object(t, "kind: x\nspec:\n"+indented(test.spec)).Object["spec"], path...); err != nil {
 					t.Fatal(err)
 				}
-				if _, got, _, _ := chain().Replicas(u); !cmp.Equal(test.want, got) {
+				if _, got, _, _ := chain().GetReplicas(u); !cmp.Equal(test.want, got) {
 					t.Errorf("%s: %s", kind, cmp.Diff(test.want, got))
 				}
 			}
@@ -162,7 +162,7 @@ func checkChanges(t *testing.T, operation func(*unstructured.Unstructured) *unst
 // revised revises, which cannot fail of the kinds of Kubernetes.
 func revised(t *testing.T, chain interpret.Chain, u *unstructured.Unstructured, replicas int32) *unstructured.Unstructured {
 	t.Helper()
-	object, err := chain.Revise(u, replicas)
+	object, err := chain.ReviseReplicas(u, replicas)
 	if err != nil {
 		t.Error(err)
 	}
@@ -192,7 +192,7 @@ func TestCompletions(t *testing.T) {
 		"{apiVersion: batch/v1, kind: Job, spec: {completions: x}}": -1, "{apiVersion: batch/v1, kind: Job}": -1,
 		"{apiVersion: apps/v1, kind: Deployment, spec: {completions: 9}}": -1,
 	} {
-		if got, has := chain().Completions(object(t, text)); has != (want >= 0) || has && got != want {
+		if got, has := chain().GetCompletions(object(t, text)); has != (want >= 0) || has && got != want {
 			t.Errorf("%s: want %d, got %d, %t", text, want, got, has)
 		}
 	}
@@ -205,7 +205,7 @@ func TestCompletions(t *testing.T) {
 
 func TestPrune(t *testing.T) {
 	t.Parallel()
-	checkChanges(t, chain().Prune, map[string]change{
+	checkChanges(t, chain().PruneObject, map[string]change{
 		"what all kinds have": {
 			`{apiVersion: example.com/v1, kind: Thing, metadata: {name: a, namespace: b, labels: {c: d}, annotations: {e: f}, creationTimestamp: "2026-01-01T00:00:00Z", uid: g, resourceVersion: "1",
 			generation: 1, managedFields: [{manager: h}], selfLink: i, deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 0, ownerReferences: [{}], finalizers: [j]}, spec: {status: k}, status: {l: m}}`,
@@ -309,8 +309,8 @@ func TestCopiesShareNothing(t *testing.T) {
 	t.Parallel()
 	from := object(t, "{apiVersion: batch/v1, kind: Job, metadata: {labels: {a: b}}, spec: {completions: 1, template: {metadata: {labels: {a: b}}}}}")
 	for _, c := range []*unstructured.Unstructured{
-		revised(t, chain(), from, 1), chain().ReviseCompletions(from, 1), chain().Prune(from),
-		revised(t, nil, from, 1), interpret.Chain(nil).Prune(from),
+		revised(t, chain(), from, 1), chain().ReviseCompletions(from, 1), chain().PruneObject(from),
+		revised(t, nil, from, 1), interpret.Chain(nil).PruneObject(from),
 	} {
 		c.SetLabels(nil)
 		unstructured.RemoveNestedField(c.Object, "spec", "template", "metadata", "labels", "a")

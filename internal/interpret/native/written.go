@@ -20,8 +20,8 @@ import (
 // allocates if they do not. Those that it allocates have no manager.
 func NeedsManagedFields(kind schema.GroupKind) bool { return kind == schema.GroupKind{Kind: "Service"} }
 
-// written are the fields of an object that somebody has written.
-type written struct {
+// writtenFields are the fields of an object that somebody has written.
+type writtenFields struct {
 	// owned are those with a manager.
 	owned *fieldpath.Set
 	// applied is what kubectl applied last: it sends no field whose value is there
@@ -31,16 +31,16 @@ type written struct {
 
 // writtenOf returns the fields of an object that somebody has written; false if the object
 // does not say it. One from a file has no managedFields, nor has one that is pruned already.
-func writtenOf(object map[string]any) (written, bool) {
-	w := written{owned: fieldpath.NewSet()}
+func writtenOf(object map[string]any) (writtenFields, bool) {
+	w := writtenFields{owned: fieldpath.NewSet()}
 	entries := (&unstructured.Unstructured{Object: object}).GetManagedFields()
 	for i := range entries {
-		if set, err := owned.Fields(&entries[i]); err == nil && entries[i].Subresource == "" {
+		if set, err := owned.DecodeManagedFields(&entries[i]); err == nil && entries[i].Subresource == "" {
 			w.owned = w.owned.Union(set)
 		}
 	}
 	if w.owned.Empty() {
-		return written{}, false
+		return writtenFields{}, false
 	}
 	applied := fields.String(object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
 	if json.Unmarshal([]byte(applied), &w.applied) != nil {
@@ -49,8 +49,8 @@ func writtenOf(object map[string]any) (written, bool) {
 	return w, true
 }
 
-// has reports whether somebody has written the field at a path of names.
-func (w written) has(path ...string) bool {
+// hasField reports whether somebody has written the field at a path of names.
+func (w writtenFields) hasField(path ...string) bool {
 	parts := make([]any, len(path))
 	for i := range path {
 		parts[i] = path[i]

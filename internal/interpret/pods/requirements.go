@@ -31,18 +31,18 @@ type Requirements struct {
 	Namespace string
 }
 
-// IsZero tells whether nothing is needed.
+// IsZero reports whether nothing is needed.
 func (r *Requirements) IsZero() bool {
 	return len(r.NodeSelector) == 0 && r.HardNodeAffinity == nil && len(r.Tolerations) == 0 &&
 		len(r.Requests) == 0 && r.PriorityClassName == "" && r.Namespace == ""
 }
 
-// Of returns what a pod with this spec needs of a node, nil if it needs nothing. Of
+// RequirementsFromSpec returns what a pod with this spec needs of a node, nil if it needs nothing. Of
 // an odd spec it returns what can be read.
-func Of(spec map[string]any) *Requirements {
+func RequirementsFromSpec(spec map[string]any) *Requirements {
 	needs := &Requirements{
-		NodeSelector:      texts(spec, "nodeSelector"),
-		Requests:          requests(spec),
+		NodeSelector:      textEntries(spec, "nodeSelector"),
+		Requests:          podRequests(spec),
 		PriorityClassName: fields.String(spec, "priorityClassName"),
 	}
 	if required := fields.Map(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"); required != nil {
@@ -63,7 +63,7 @@ func Of(spec map[string]any) *Requirements {
 	return needs
 }
 
-func texts(object map[string]any, name string) map[string]string {
+func textEntries(object map[string]any, name string) map[string]string {
 	var found map[string]string
 	for key, value := range fields.Map(object, name) {
 		if text, ok := value.(string); ok {
@@ -76,12 +76,12 @@ func texts(object map[string]any, name string) map[string]string {
 	return found
 }
 
-// requests returns what a pod with this spec requests, as the scheduler will
+// podRequests returns what a pod with this spec requests, as the scheduler will
 // count it.
-func requests(spec map[string]any) corev1.ResourceList {
+func podRequests(spec map[string]any) corev1.ResourceList {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{
-		Containers:     containers(spec, "containers"),
-		InitContainers: containers(spec, "initContainers"),
+		Containers:     parseContainers(spec, "containers"),
+		InitContainers: parseContainers(spec, "initContainers"),
 		Overhead:       quantities(fields.Map(spec, "overhead")),
 	}}
 	if own := fields.Map(spec, "resources"); own != nil {
@@ -110,7 +110,7 @@ func ownRequests(resources map[string]any, pod *corev1.Pod) corev1.ResourceList 
 	return own
 }
 
-func containers(spec map[string]any, list string) []corev1.Container {
+func parseContainers(spec map[string]any, list string) []corev1.Container {
 	var found []corev1.Container
 	for _, entry := range fields.List(spec, list) {
 		m, ok := entry.(map[string]any)
@@ -144,7 +144,7 @@ func quantities(object map[string]any) corev1.ResourceList {
 		case float64:
 			text = strconv.FormatFloat(value, 'f', -1, 64)
 		}
-		if amount, err := quantity.Parse(text); err == nil && amount.Sign() >= 0 {
+		if amount, err := quantity.ParseChecked(text); err == nil && amount.Sign() >= 0 {
 			list[corev1.ResourceName(name)] = amount
 		}
 	}

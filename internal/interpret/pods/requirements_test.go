@@ -45,7 +45,7 @@ func TestRequests(t *testing.T) {
 		"what is odd is left away": {`{containers: [{resources: {requests: {cpu: much, memory: -1, gpu: [1], disk: 2}}}, odd]}`, list{"disk": "2"}},
 	} {
 		got := corev1.ResourceList{}
-		if needs := Of(parse(t, c.spec)); needs != nil {
+		if needs := RequirementsFromSpec(parse(t, c.spec)); needs != nil {
 			got = needs.Requests
 		}
 		want := corev1.ResourceList{}
@@ -78,10 +78,10 @@ affinity:
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}},
 		}}},
 	}
-	if diff := cmp.Diff(want, Of(parse(t, spec))); diff != "" {
+	if diff := cmp.Diff(want, RequirementsFromSpec(parse(t, spec))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := Of(parse(t, `{affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1}]}}, containers: [{name: a}]}`)); got != nil {
+	if got := RequirementsFromSpec(parse(t, `{affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1}]}}, containers: [{name: a}]}`)); got != nil {
 		t.Errorf("a pod that only prefers needs %+v", got)
 	}
 }

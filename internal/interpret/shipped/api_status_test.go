@@ -57,7 +57,7 @@ func TestReflectionIsThatOfTheAPI(t *testing.T) {
 	for name, row := range reflectionRows() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reported, err := shipped.Chain().Reflect(&unstructured.Unstructured{Object: object(t, row.kind, statusOf(row.status))})
+			reported, err := shipped.BuiltinChain().ReflectStatus(&unstructured.Unstructured{Object: object(t, row.kind, statusOf(row.status))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +219,7 @@ func countedRows(early, late string) map[string]aggregationRow {
 func TestNoClusterHasTheObject(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"CloneSet", "DaemonSet", "StatefulSet", "UnitedDeployment", "SidecarSet", "HelmRelease", "Kustomization", "GitRepository"} {
-		status, _, err := shipped.Chain().Aggregate(&unstructured.Unstructured{Object: object(t, kind, "spec: {}")}, nil)
+		status, _, err := shipped.BuiltinChain().AggregateStatus(&unstructured.Unstructured{Object: object(t, kind, "spec: {}")}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,8 +234,8 @@ func TestWhatHasEndedStaysSo(t *testing.T) {
 	t.Parallel()
 	for kind, condition := range map[string]string{"TFJob": "Succeeded", "PyTorchJob": "Succeeded", "BroadcastJob": "Completed"} {
 		reported := fields.Map(object(t, kind, statusOf(`completionTime: "2026-01-01T00:00:00Z", conditions: [{type: `+strings.Replace(condition, "Completed", "Complete", 1)+`, status: "True"}]`)), "status")
-		status, _, err := shipped.Chain().Aggregate(&unstructured.Unstructured{Object: object(t, kind, "spec: {}")},
-			[]interpret.Item{{Cluster: "a", Status: reported, Applied: true, Health: interpret.Unknown}})
+		status, _, err := shipped.BuiltinChain().AggregateStatus(&unstructured.Unstructured{Object: object(t, kind, "spec: {}")},
+			[]interpret.ClusterItem{{Cluster: "a", Status: reported, Applied: true, Health: interpret.Unknown}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,15 +261,15 @@ func TestAggregationIsThatOfTheAPI(t *testing.T) {
 
 func aggregated(t *testing.T, row aggregationRow) m {
 	t.Helper()
-	var items []interpret.Item
+	var items []interpret.ClusterItem
 	for cluster, status := range map[string]string{"member1": row.first, "member2": row.second} {
 		if status == "" {
 			continue
 		}
 		reported := fields.Map(object(t, row.kind, statusOf(status)), "status")
-		items = append(items, interpret.Item{Cluster: cluster, Status: reported, Applied: true, Health: interpret.Healthy})
+		items = append(items, interpret.ClusterItem{Cluster: cluster, Status: reported, Applied: true, Health: interpret.Healthy})
 	}
-	status, _, err := shipped.Chain().Aggregate(&unstructured.Unstructured{Object: object(t, row.kind, "spec: {}")}, items)
+	status, _, err := shipped.BuiltinChain().AggregateStatus(&unstructured.Unstructured{Object: object(t, row.kind, "spec: {}")}, items)
 	if err != nil {
 		t.Fatal(err)
 	}

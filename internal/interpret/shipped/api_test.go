@@ -22,23 +22,23 @@ import (
 // scripts return, right or wrong. A row names its kind without the group, as no two kinds share a name.
 
 // operationsOf returns the operations of a kind.
-func operationsOf(t *testing.T, kind string) interpret.Custom {
+func operationsOf(t *testing.T, kind string) interpret.CustomOperations {
 	t.Helper()
-	return shipped.New().Operations(versionOf(t, kind)).Custom
+	return shipped.NewThirdPartyKinds().Operations(versionOf(t, kind)).Custom
 }
 
 func versionOf(t *testing.T, kind string) schema.GroupVersionKind {
 	t.Helper()
-	all := shipped.All()
+	all := shipped.ThirdPartyGroupKinds()
 	i := slices.IndexFunc(all, func(k schema.GroupKind) bool { return k.Kind == kind })
 	if i < 0 {
 		t.Fatalf("no kind %s is shipped", kind)
 	}
-	customization, err := shipped.Read(all[i])
+	customization, err := shipped.ReadCustomization(all[i])
 	if err != nil {
 		t.Fatal(err)
 	}
-	return customized.Of(customization).Kind
+	return customized.LuaCustomizationOf(customization).Kind
 }
 
 // object returns an object of a kind by what it has beside its name, namespace and generation.
@@ -72,13 +72,13 @@ func TestEachOperationHasARow(t *testing.T) {
 		lua.HealthInterpretation:     kindsOf(healthRows()),
 		lua.DependencyInterpretation: kindsOf(dependencyRows()),
 	}
-	for _, kind := range shipped.All() {
-		customization, err := shipped.Read(kind)
+	for _, kind := range shipped.ThirdPartyGroupKinds() {
+		customization, err := shipped.ReadCustomization(kind)
 		if err != nil {
 			t.Fatal(err)
 		}
-		scripts := customized.Of(customization).Scripts
-		for _, operation := range lua.Operations() {
+		scripts := customized.LuaCustomizationOf(customization).Scripts
+		for _, operation := range lua.AllOperations() {
 			_, has := scripts[operation]
 			switch operation {
 			case lua.StatusAggregation: // which is the usual one without a script

@@ -33,7 +33,7 @@ func TestWhatAClusterAddsToAPodTemplateStays(t *testing.T) {
 			apply := func(metadata string) {
 				t.Helper()
 				desired := &unstructured.Unstructured{Object: object(t, kind, "spec: {template: {metadata: "+metadata+"}}")}
-				applied, err := shipped.Chain().Retain(desired, live())
+				applied, err := shipped.BuiltinChain().RetainFields(desired, live())
 				if err == nil {
 					err = server.Apply(applied, "agent", true)
 				}

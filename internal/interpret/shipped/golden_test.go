@@ -124,23 +124,23 @@ func difference(from, to m) m {
 }
 
 // items are what the hub gets of the clusters.
-func (g given) items(t testing.TB, chain interpret.Chain) []interpret.Item {
+func (g given) items(t testing.TB, chain interpret.Chain) []interpret.ClusterItem {
 	t.Helper()
-	items := make([]interpret.Item, 0, len(g.clusters()))
+	items := make([]interpret.ClusterItem, 0, len(g.clusters()))
 	for _, name := range g.clusters() {
 		object := g.observed()
 		object["status"] = fields.Map(g, "clusters", name)
-		status, err := chain.Reflect(&unstructured.Unstructured{Object: object})
+		status, err := chain.ReflectStatus(&unstructured.Unstructured{Object: object})
 		if err != nil {
 			t.Fatal(err)
 		}
-		items = append(items, interpret.Item{Cluster: name, Status: status, Applied: true, Health: interpret.Healthy})
+		items = append(items, interpret.ClusterItem{Cluster: name, Status: status, Applied: true, Health: interpret.Healthy})
 	}
 	return items
 }
 
 // outcomes runs the operations of a kind, as the parts of Capstan do.
-func outcomes(t *testing.T, g given, custom interpret.Custom, chain interpret.Chain) m {
+func outcomes(t *testing.T, g given, custom interpret.CustomOperations, chain interpret.Chain) m {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -178,7 +178,7 @@ func outcomes(t *testing.T, g given, custom interpret.Custom, chain interpret.Ch
 		must(err)
 		out["statusReflection"] = difference(fields.Map(g.observed(), "status"), status)
 	}
-	status, _, err := chain.Aggregate(&unstructured.Unstructured{Object: g.template()}, g.items(t, chain))
+	status, _, err := chain.AggregateStatus(&unstructured.Unstructured{Object: g.template()}, g.items(t, chain))
 	must(err)
 	out["statusAggregation"] = status
 	if custom.Verdict != nil {
@@ -197,7 +197,7 @@ func outcomes(t *testing.T, g given, custom interpret.Custom, chain interpret.Ch
 }
 
 // verdicts judges the observed object and those that are otherwise.
-func verdicts(t *testing.T, g given, custom interpret.Custom) m {
+func verdicts(t *testing.T, g given, custom interpret.CustomOperations) m {
 	t.Helper()
 	all := m{}
 	judge := func(name, want string, object m) {
@@ -244,7 +244,7 @@ func plain(t testing.TB, needs *interpret.Requirements) any {
 // output.yaml. Operations that change an object are there as the merge patch.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	for _, kind := range shipped.All() {
+	for _, kind := range shipped.ThirdPartyGroupKinds() {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			g := read(t, kind)
@@ -252,13 +252,13 @@ func TestGolden(t *testing.T) {
 			if gvk.GroupKind() != kind {
 				t.Fatalf("the template is a %s", gvk)
 			}
-			out := outcomes(t, g, shipped.New().Operations(gvk).Custom, shipped.Chain())
-			customization, err := shipped.Read(kind)
+			out := outcomes(t, g, shipped.NewThirdPartyKinds().Operations(gvk).Custom, shipped.BuiltinChain())
+			customization, err := shipped.ReadCustomization(kind)
 			if err != nil {
 				t.Fatal(err)
 			}
-			says := customized.Of(customization).Scripts
-			for _, operation := range lua.Operations() {
+			says := customized.LuaCustomizationOf(customization).Scripts
+			for _, operation := range lua.AllOperations() {
 				_, has := says[operation]
 				got := out[string(operation)]
 				if (has || operation == lua.StatusAggregation) != (got != nil) {
@@ -308,7 +308,7 @@ func TestNoGoldenFileIsLeftOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want []string
-	for _, kind := range shipped.All() {
+	for _, kind := range shipped.ThirdPartyGroupKinds() {
 		want = append(want, "testdata/"+kind.Group+"/"+kind.Kind+"/input.yaml", "testdata/"+kind.Group+"/"+kind.Kind+"/output.yaml")
 	}
 	slices.Sort(want)

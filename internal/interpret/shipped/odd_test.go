@@ -56,7 +56,7 @@ func odd(value any, path []string, otherwise any) any {
 }
 
 // run runs all operations, and returns their errors.
-func run(custom interpret.Custom, object, template m) (failed []error) {
+func run(custom interpret.CustomOperations, object, template m) (failed []error) {
 	keep := func(operation string, err error) {
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", operation, err))
@@ -92,7 +92,7 @@ func run(custom interpret.Custom, object, template m) (failed []error) {
 		_, err := custom.Dependencies(object)
 		keep("dependencies", err)
 	}
-	items := []interpret.Item{{Cluster: "a"}, {Cluster: "b", Status: fields.Map(object, "status")}, {Cluster: "c", Status: fields.Map(template, "status")}}
+	items := []interpret.ClusterItem{{Cluster: "a"}, {Cluster: "b", Status: fields.Map(object, "status")}, {Cluster: "c", Status: fields.Map(template, "status")}}
 	if custom.Aggregate != nil {
 		_, err := custom.Aggregate(object, items)
 		keep("aggregation", err)
@@ -104,13 +104,13 @@ func run(custom interpret.Custom, object, template m) (failed []error) {
 // time, and runs all operations: no script may fail.
 func TestOddObjectsHaveAnAnswer(t *testing.T) {
 	t.Parallel()
-	for _, kind := range shipped.All() {
+	for _, kind := range shipped.ThirdPartyGroupKinds() {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			g := read(t, kind)
 			object := g.observed()
 			version := schema.FromAPIVersionAndKind(fields.String(object, "apiVersion"), fields.String(object, "kind"))
-			custom := shipped.New().Operations(version).Custom
+			custom := shipped.NewThirdPartyKinds().Operations(version).Custom
 			bare := m{"apiVersion": object["apiVersion"], "kind": object["kind"]}
 			for _, err := range run(custom, bare, bare) {
 				t.Errorf("without anything: %v", err)
@@ -131,10 +131,10 @@ func TestOddObjectsHaveAnAnswer(t *testing.T) {
 // object of any of its kinds, and after there was one.
 func TestKindsThatAreNotThereTakeNoMemory(t *testing.T) {
 	const layers, bytesMax = 100, 4 << 10
-	held := make([]*shipped.Kinds, 0, layers)
+	held := make([]*shipped.ThirdPartyKinds, 0, layers)
 	before := heap()
 	for range layers {
-		held = append(held, shipped.New())
+		held = append(held, shipped.NewThirdPartyKinds())
 	}
 	asked := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 	for _, layer := range held {
@@ -143,7 +143,7 @@ func TestKindsThatAreNotThereTakeNoMemory(t *testing.T) {
 		}
 	}
 	each := (heap() - before) / layers
-	t.Logf("a layer of %d kinds holds %d bytes", len(shipped.All()), each)
+	t.Logf("a layer of %d kinds holds %d bytes", len(shipped.ThirdPartyGroupKinds()), each)
 	if each > bytesMax {
 		t.Errorf("a layer holds %d bytes, more than %d", each, bytesMax)
 	}
@@ -166,8 +166,8 @@ func BenchmarkOperations(b *testing.B) {
 	for _, kind := range []schema.GroupKind{{Group: "apps.kruise.io", Kind: "CloneSet"}, {Group: "ray.io", Kind: "RayCluster"}} {
 		g := read(b, kind)
 		object := g.observed()
-		custom := shipped.New().Operations(schema.FromAPIVersionAndKind(fields.String(object, "apiVersion"), kind.Kind)).Custom
-		items := g.items(b, shipped.Chain())
+		custom := shipped.NewThirdPartyKinds().Operations(schema.FromAPIVersionAndKind(fields.String(object, "apiVersion"), kind.Kind)).Custom
+		items := g.items(b, shipped.BuiltinChain())
 		b.Run(kind.Kind+"/health", func(b *testing.B) {
 			for b.Loop() {
 				if _, err := custom.Verdict(object); err != nil {

@@ -220,12 +220,12 @@ func shippedKinds(t *testing.T) []documented {
 		lua.StatusReflection: reported, lua.StatusAggregation: status, lua.HealthInterpretation: judged, lua.DependencyInterpretation: needs,
 	}
 	var all []documented
-	for _, kind := range shipped.All() {
-		customization, err := shipped.Read(kind)
+	for _, kind := range shipped.ThirdPartyGroupKinds() {
+		customization, err := shipped.ReadCustomization(kind)
 		if err != nil {
 			t.Fatal(err)
 		}
-		says := customized.Of(customization)
+		says := customized.LuaCustomizationOf(customization)
 		d := documented{kind: kind, version: says.Kind.Version, rules: map[string]bool{reported: true, status: true}}
 		for operation := range says.Scripts {
 			d.rules[names[operation]] = true
@@ -237,7 +237,7 @@ func shippedKinds(t *testing.T) []documented {
 
 // nativeKinds are those of Kubernetes that the native layer knows.
 func nativeKinds() []documented {
-	layer, kinds := native.New(), map[schema.GroupKind]bool{
+	layer, kinds := native.NewKubernetesKinds(), map[schema.GroupKind]bool{
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
 		{Group: "apiregistration.k8s.io", Kind: "APIService"}:             true,
 		{Group: "multicluster.x-k8s.io", Kind: "ServiceImport"}:           true,

@@ -33,7 +33,7 @@ func TestReferencesLeadToWhatFluxTakes(t *testing.T) {
 		} {
 			t.Run(name+" of a "+kind.Kind, func(t *testing.T) {
 				t.Parallel()
-				needed, err := shipped.New().Operations(kind).Custom.Dependencies(m{
+				needed, err := shipped.NewThirdPartyKinds().Operations(kind).Custom.Dependencies(m{
 					"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": m{"namespace": "shop", "name": "a"}, "spec": spec,
 				})
 				if err != nil {

@@ -33,9 +33,9 @@ import (
 //go:embed kinds
 var files embed.FS
 
-// Kinds is a layer of kinds of others, in all their versions. It is safe for
+// ThirdPartyKinds is a layer of kinds of others, in all their versions. It is safe for
 // concurrent use.
-type Kinds struct {
+type ThirdPartyKinds struct {
 	// shipped are all kinds, sorted.
 	shipped []schema.GroupKind
 	machine *lua.Machine
@@ -45,44 +45,46 @@ type Kinds struct {
 	known map[schema.GroupKind]interpret.Operations
 }
 
-// Chain is what Capstan knows of kinds by itself, for the end of every chain.
-func Chain() interpret.Chain { return interpret.Chain{New(), native.New()} }
+// BuiltinChain is what Capstan knows of kinds by itself, for the end of every chain.
+func BuiltinChain() interpret.Chain {
+	return interpret.Chain{NewThirdPartyKinds(), native.NewKubernetesKinds()}
+}
 
-// New returns the layer.
-func New() *Kinds {
-	return &Kinds{
-		shipped: All(), known: map[schema.GroupKind]interpret.Operations{},
+// NewThirdPartyKinds returns the layer.
+func NewThirdPartyKinds() *ThirdPartyKinds {
+	return &ThirdPartyKinds{
+		shipped: ThirdPartyGroupKinds(), known: map[schema.GroupKind]interpret.Operations{},
 		// No script of ours asks what time it is: the same object has the same answer.
-		machine: lua.New(func() time.Time { return time.Time{} }),
+		machine: lua.NewMachine(func() time.Time { return time.Time{} }),
 	}
 }
 
 // Operations is part of interpret.Layer.
-func (k *Kinds) Operations(kind schema.GroupVersionKind) interpret.Operations {
+func (k *ThirdPartyKinds) Operations(kind schema.GroupVersionKind) interpret.Operations {
 	of := kind.GroupKind()
-	if _, is := slices.BinarySearchFunc(k.shipped, of, compare); !is {
+	if _, is := slices.BinarySearchFunc(k.shipped, of, compareKinds); !is {
 		return interpret.Operations{}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	known, has := k.known[of]
 	if !has {
-		if customization, err := Read(of); err == nil { // a test reads them all
-			says := customized.Of(customization)
+		if customization, err := ReadCustomization(of); err == nil { // a test reads them all
+			says := customized.LuaCustomizationOf(customization)
 			says.Shipped = true
-			known = k.machine.Layer([]lua.Customization{says}).Operations(says.Kind)
+			known = k.machine.NewLayer([]lua.Customization{says}).Operations(says.Kind)
 		}
 		k.known[of] = known
 	}
 	return known
 }
 
-func compare(a, b schema.GroupKind) int {
+func compareKinds(a, b schema.GroupKind) int {
 	return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind))
 }
 
-// All returns the kinds, sorted by their groups and names.
-func All() []schema.GroupKind {
+// ThirdPartyGroupKinds returns the kinds, sorted by their groups and names.
+func ThirdPartyGroupKinds() []schema.GroupKind {
 	var all []schema.GroupKind
 	names, err := fs.Glob(files, "kinds/*/*.yaml")
 	if err != nil { // which is so for a bad pattern only
@@ -91,12 +93,12 @@ func All() []schema.GroupKind {
 	for _, name := range names {
 		all = append(all, schema.GroupKind{Group: path.Base(path.Dir(name)), Kind: strings.TrimSuffix(path.Base(name), ".yaml")})
 	}
-	slices.SortFunc(all, compare)
+	slices.SortFunc(all, compareKinds)
 	return slices.Clip(all)
 }
 
-// File returns what is shipped for a kind as it is written.
-func File(kind schema.GroupKind) ([]byte, error) {
+// ReadKindFile returns what is shipped for a kind as it is written.
+func ReadKindFile(kind schema.GroupKind) ([]byte, error) {
 	content, err := files.ReadFile("kinds/" + kind.Group + "/" + kind.Kind + ".yaml")
 	if err != nil {
 		return nil, fmt.Errorf("nothing is shipped for %s: %w", kind, err)
@@ -104,9 +106,9 @@ func File(kind schema.GroupKind) ([]byte, error) {
 	return content, nil
 }
 
-// Read returns what is shipped for a kind.
-func Read(kind schema.GroupKind) (*configv1alpha1.ResourceInterpreterCustomization, error) {
-	content, err := File(kind)
+// ReadCustomization returns what is shipped for a kind.
+func ReadCustomization(kind schema.GroupKind) (*configv1alpha1.ResourceInterpreterCustomization, error) {
+	content, err := ReadKindFile(kind)
 	if err != nil {
 		return nil, err
 	}

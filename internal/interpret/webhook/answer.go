@@ -27,78 +27,80 @@ const (
 	operationsMax = 10000
 )
 
-// custom returns an operation of the webhook as one of a kind.
-func (h *hook) custom(operation configv1alpha1.InterpreterOperation) interpret.Custom {
-	about := func(object map[string]any) question { return question{hook: h, operation: operation, object: object} }
+// customOperations returns an operation of the webhook as one of a kind.
+func (h *hook) customOperations(operation configv1alpha1.InterpreterOperation) interpret.CustomOperations {
+	about := func(object map[string]any) interpreterRequest {
+		return interpreterRequest{hook: h, operation: operation, object: object}
+	}
 	switch operation {
 	case configv1alpha1.InterpreterOperationInterpretReplica:
-		return interpret.Custom{Replicas: func(object map[string]any) (int32, *interpret.Requirements, error) {
+		return interpret.CustomOperations{Replicas: func(object map[string]any) (int32, *interpret.Requirements, error) {
 			return about(object).replicasOf()
 		}}
 	case configv1alpha1.InterpreterOperationInterpretComponent:
-		return interpret.Custom{Components: func(object map[string]any) ([]interpret.Component, error) {
-			return answered(about(object), components)
+		return interpret.CustomOperations{Components: func(object map[string]any) ([]interpret.Component, error) {
+			return askAndRead(about(object), readComponents)
 		}}
 	case configv1alpha1.InterpreterOperationReviseReplica:
-		return interpret.Custom{Revise: func(object map[string]any, replicas int32) (map[string]any, error) {
+		return interpret.CustomOperations{Revise: func(object map[string]any, replicas int32) (map[string]any, error) {
 			q := about(object)
 			q.replicas = &replicas
-			return answered(q, q.patched)
+			return askAndRead(q, q.patchedObject)
 		}}
 	case configv1alpha1.InterpreterOperationRetain:
-		return interpret.Custom{Retain: func(desired, observed map[string]any) (map[string]any, error) {
+		return interpret.CustomOperations{Retain: func(desired, observed map[string]any) (map[string]any, error) {
 			q := about(desired)
 			q.observed = observed
-			return answered(q, q.patched)
+			return askAndRead(q, q.patchedObject)
 		}}
 	case configv1alpha1.InterpreterOperationInterpretStatus:
-		return interpret.Custom{Reflect: func(object map[string]any) (map[string]any, error) {
-			return answered(about(object), rawStatus)
+		return interpret.CustomOperations{Reflect: func(object map[string]any) (map[string]any, error) {
+			return askAndRead(about(object), rawStatus)
 		}}
 	case configv1alpha1.InterpreterOperationAggregateStatus:
-		return interpret.Custom{Aggregate: func(template map[string]any, items []interpret.Item) (map[string]any, error) {
+		return interpret.CustomOperations{Aggregate: func(template map[string]any, items []interpret.ClusterItem) (map[string]any, error) {
 			q := about(template)
 			q.items = items
-			object, err := answered(q, q.patched)
+			object, err := askAndRead(q, q.patchedObject)
 			return fields.Map(object, "status"), err
 		}}
 	case configv1alpha1.InterpreterOperationInterpretHealth:
-		return interpret.Custom{Verdict: func(object map[string]any) (string, error) {
-			return answered(about(object), verdict)
+		return interpret.CustomOperations{Verdict: func(object map[string]any) (string, error) {
+			return askAndRead(about(object), readVerdict)
 		}}
 	default:
-		return interpret.Custom{Dependencies: func(object map[string]any) ([]interpret.Dependency, error) {
-			return answered(about(object), dependencies)
+		return interpret.CustomOperations{Dependencies: func(object map[string]any) ([]interpret.Dependency, error) {
+			return askAndRead(about(object), readDependencies)
 		}}
 	}
 }
 
-// answered asks, and reads the answer.
-func answered[T any](q question, read func(*configv1alpha1.ResourceInterpreterResponse) (T, error)) (T, error) {
-	response, err := q.ask()
+// askAndRead asks, and reads the answer.
+func askAndRead[T any](q interpreterRequest, read func(*configv1alpha1.ResourceInterpreterResponse) (T, error)) (T, error) {
+	response, err := q.sendRequest()
 	if err != nil {
 		return *new(T), err
 	}
 	value, err := read(response)
 	if err != nil {
-		return *new(T), q.wrong(err)
+		return *new(T), q.invalidAnswerError(err)
 	}
 	return value, nil
 }
 
-func (q question) replicasOf() (int32, *interpret.Requirements, error) {
-	response, err := q.ask()
+func (q interpreterRequest) replicasOf() (int32, *interpret.Requirements, error) {
+	response, err := q.sendRequest()
 	switch {
 	case err != nil:
 		return 0, nil, err
 	case response.Replicas == nil:
-		return 0, nil, q.wrong(errors.New("its answer has no response.replicas"))
+		return 0, nil, q.invalidAnswerError(errors.New("its answer has no response.replicas"))
 	case *response.Replicas < 0:
-		return 0, nil, q.wrong(fmt.Errorf("response.replicas of its answer is %d", *response.Replicas))
+		return 0, nil, q.invalidAnswerError(fmt.Errorf("response.replicas of its answer is %d", *response.Replicas))
 	}
 	needs := &interpret.Requirements{}
 	if r := response.ReplicaRequirements; r != nil {
-		needs = requirements(r.NodeClaim, interpret.Requirements{
+		needs = requirementsWithClaim(r.NodeClaim, interpret.Requirements{
 			Requests: r.ResourceRequest, PriorityClassName: r.PriorityClassName, Namespace: r.Namespace,
 		})
 	}
@@ -108,7 +110,7 @@ func (q question) replicasOf() (int32, *interpret.Requirements, error) {
 	return *response.Replicas, needs, nil
 }
 
-func requirements(claim *workv1alpha2.NodeClaim, needs interpret.Requirements) *interpret.Requirements {
+func requirementsWithClaim(claim *workv1alpha2.NodeClaim, needs interpret.Requirements) *interpret.Requirements {
 	if claim != nil {
 		needs.NodeSelector = claim.NodeSelector
 		needs.Tolerations = claim.Tolerations
@@ -117,7 +119,7 @@ func requirements(claim *workv1alpha2.NodeClaim, needs interpret.Requirements) *
 	return &needs
 }
 
-func components(response *configv1alpha1.ResourceInterpreterResponse) ([]interpret.Component, error) {
+func readComponents(response *configv1alpha1.ResourceInterpreterResponse) ([]interpret.Component, error) {
 	if len(response.Components) > entriesMax {
 		return nil, fmt.Errorf("its answer has %d components, more than %d", len(response.Components), entriesMax)
 	}
@@ -128,7 +130,7 @@ func components(response *configv1alpha1.ResourceInterpreterResponse) ([]interpr
 		}
 		component := interpret.Component{Name: one.Name, Replicas: one.Replicas}
 		if r := one.ReplicaRequirements; r != nil {
-			needs := requirements(r.NodeClaim, interpret.Requirements{Requests: r.ResourceRequest, PriorityClassName: r.PriorityClassName})
+			needs := requirementsWithClaim(r.NodeClaim, interpret.Requirements{Requests: r.ResourceRequest, PriorityClassName: r.PriorityClassName})
 			if !needs.IsZero() {
 				component.Needs = needs
 			}
@@ -138,7 +140,7 @@ func components(response *configv1alpha1.ResourceInterpreterResponse) ([]interpr
 	return all, nil
 }
 
-func dependencies(response *configv1alpha1.ResourceInterpreterResponse) ([]interpret.Dependency, error) {
+func readDependencies(response *configv1alpha1.ResourceInterpreterResponse) ([]interpret.Dependency, error) {
 	if len(response.Dependencies) > entriesMax {
 		return nil, fmt.Errorf("its answer has %d dependencies, more than %d", len(response.Dependencies), entriesMax)
 	}
@@ -154,7 +156,7 @@ func dependencies(response *configv1alpha1.ResourceInterpreterResponse) ([]inter
 	return all, nil
 }
 
-func verdict(response *configv1alpha1.ResourceInterpreterResponse) (string, error) {
+func readVerdict(response *configv1alpha1.ResourceInterpreterResponse) (string, error) {
 	if response.Healthy == nil {
 		return "", errors.New("its answer has no response.healthy")
 	}
@@ -175,15 +177,15 @@ func rawStatus(response *configv1alpha1.ResourceInterpreterResponse) (map[string
 	return status, nil
 }
 
-// patched returns the object of the question as the answer changes it.
-func (q question) patched(response *configv1alpha1.ResourceInterpreterResponse) (map[string]any, error) {
+// patchedObject returns the object of the question as the answer changes it.
+func (q interpreterRequest) patchedObject(response *configv1alpha1.ResourceInterpreterResponse) (map[string]any, error) {
 	switch {
 	case len(response.Patch) == 0 && response.PatchType == nil:
 		return q.object, nil
 	case response.PatchType == nil:
 		return nil, fmt.Errorf("its answer has response.patch and no response.patchType, want %s", configv1alpha1.PatchTypeJSONPatch)
 	case *response.PatchType != configv1alpha1.PatchTypeJSONPatch:
-		return nil, fmt.Errorf("response.patchType of its answer is %q, want %s", limited(string(*response.PatchType)), configv1alpha1.PatchTypeJSONPatch)
+		return nil, fmt.Errorf("response.patchType of its answer is %q, want %s", limitText(string(*response.PatchType)), configv1alpha1.PatchTypeJSONPatch)
 	}
 	patch, err := jsonpatch.DecodePatch(response.Patch)
 	switch {
@@ -196,10 +198,10 @@ func (q question) patched(response *configv1alpha1.ResourceInterpreterResponse) 
 	if err != nil {
 		return nil, fmt.Errorf("writing the object as JSON: %w", err)
 	}
-	changed, err := apply(patch, document)
+	changed, err := applyPatch(patch, document)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("response.patch of its answer cannot be applied to the object: %s", limited(err.Error()))
+		return nil, fmt.Errorf("response.patch of its answer cannot be applied to the object: %s", limitText(err.Error()))
 	case len(changed) > objectMax:
 		return nil, fmt.Errorf("response.patch of its answer makes an object of %d bytes, more than %d", len(changed), objectMax)
 	}
@@ -207,11 +209,11 @@ func (q question) patched(response *configv1alpha1.ResourceInterpreterResponse) 
 	if err := utiljson.Unmarshal(changed, &object); err != nil {
 		return nil, errors.New("response.patch of its answer makes something of the object that is none")
 	}
-	return object, q.same(object)
+	return object, q.checkSameObject(object)
 }
 
-// apply applies a patch of somebody who is not trusted.
-func apply(patch jsonpatch.Patch, document []byte) (changed []byte, err error) {
+// applyPatch applies a patch of somebody who is not trusted.
+func applyPatch(patch jsonpatch.Patch, document []byte) (changed []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil { // a mistake of the library must not end the process
 			err = errors.New("it is odd")
@@ -223,8 +225,8 @@ func apply(patch jsonpatch.Patch, document []byte) (changed []byte, err error) {
 	return patch.ApplyWithOptions(document, options)
 }
 
-// same tells whether an object that an answer makes is still the one in question.
-func (q question) same(object map[string]any) error {
+// checkSameObject reports whether an object that an answer makes is still the one in question.
+func (q interpreterRequest) checkSameObject(object map[string]any) error {
 	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}} {
 		if fields.String(q.object, path...) != fields.String(object, path...) {
 			return fmt.Errorf("response.patch of its answer changes %s, which makes it another object", path[len(path)-1])

@@ -18,9 +18,9 @@ import (
 // certificatesMax limits how many certificates a bundle of CAs has.
 const certificatesMax = 256
 
-// Check returns what is wrong with a configuration, beyond what the definition of
+// CheckConfiguration returns what is wrong with a configuration, beyond what the definition of
 // the kind tells.
-func Check(configuration *configv1alpha1.ResourceInterpreterWebhookConfiguration) field.ErrorList {
+func CheckConfiguration(configuration *configv1alpha1.ResourceInterpreterWebhookConfiguration) field.ErrorList {
 	var wrong field.ErrorList
 	for i := range configuration.Webhooks {
 		client := &configuration.Webhooks[i].ClientConfig
@@ -35,7 +35,7 @@ func Check(configuration *configv1alpha1.ResourceInterpreterWebhookConfiguration
 	return wrong
 }
 
-// checkBundle tells whether a text is the certificates of CAs.
+// checkBundle reports whether a text is the certificates of CAs.
 func checkBundle(bundle []byte) error {
 	rest := bundle
 	found := 0

@@ -96,29 +96,29 @@ func serve(t *testing.T, slow time.Duration) *served {
 // one after nobody waits for the answer any more, so these do not count.
 func (s *served) said(configured configv1alpha1.ResourceInterpreterWebhook) []string {
 	s.Helper()
-	caller := callout.New(callout.Options{Clock: clock.RealClock{}, Resolve: func(context.Context, callout.Service) (string, error) {
+	caller := callout.NewCaller(callout.CallerOptions{Clock: clock.RealClock{}, Resolve: func(context.Context, callout.ServiceRef) (string, error) {
 		return s.address, nil
 	}})
 	ctx, end := context.WithCancel(s.Context())
 	s.Cleanup(end)
 	go func() { _ = caller.Start(ctx) }()
-	chain := interpret.Chain{New([]configv1alpha1.ResourceInterpreterWebhookConfiguration{configurationOf("all", configured)}, caller)}
+	chain := interpret.Chain{NewWebhooks([]configv1alpha1.ResourceInterpreterWebhookConfiguration{configurationOf("all", configured)}, caller)}
 
 	s.mu.Lock()
 	s.asked = nil
 	s.mu.Unlock()
 	var said []string
-	if verdict, err := chain.Verdict(object(1)); err != nil {
+	if verdict, err := chain.InterpretHealth(object(1)); err != nil {
 		said = append(said, err.Error())
 	} else if verdict != "" {
 		said = append(said, verdict)
 	}
-	if _, _, _, err := chain.Replicas(object(1)); err != nil {
+	if _, _, _, err := chain.GetReplicas(object(1)); err != nil {
 		said = append(said, err.Error())
 	}
 	for _, other := range []struct{ apiVersion, kind string }{{"example.com/v2", "Workload"}, {"example.org/v1", "Workload"}, {"example.com/v1", "Task"}} {
 		about := &unstructured.Unstructured{Object: map[string]any{"apiVersion": other.apiVersion, "kind": other.kind}}
-		_, _ = chain.Verdict(about) // it matters only whether the webhook is asked
+		_, _ = chain.InterpretHealth(about) // it matters only whether the webhook is asked
 	}
 	if s.slow > 0 {
 		return said
@@ -149,10 +149,10 @@ func TestFields(t *testing.T) {
 			for i := range want {
 				want[i] = strings.ReplaceAll(want[i], "ADDRESS", server.address)
 			}
-			if diff := cmp.Diff(want, server.said(specs.Of[configv1alpha1.ResourceInterpreterWebhook](t, text))); diff != "" {
+			if diff := cmp.Diff(want, server.said(specs.ParseSpec[configv1alpha1.ResourceInterpreterWebhook](t, text))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if cmp.Equal(want, server.said(specs.Without[configv1alpha1.ResourceInterpreterWebhook](t, text, tc.field))) {
+			if cmp.Equal(want, server.said(specs.ParseWithout[configv1alpha1.ResourceInterpreterWebhook](t, text, tc.field))) {
 				t.Errorf("without %s all is the same: %v", tc.field, want)
 			}
 		})

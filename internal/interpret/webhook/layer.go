@@ -26,8 +26,8 @@ const (
 	portDefault    = 443
 )
 
-// operations are all operations of webhooks.
-func operations() []configv1alpha1.InterpreterOperation {
+// webhookOperations are all operations of webhooks.
+func webhookOperations() []configv1alpha1.InterpreterOperation {
 	return []configv1alpha1.InterpreterOperation{
 		configv1alpha1.InterpreterOperationInterpretReplica, configv1alpha1.InterpreterOperationInterpretComponent,
 		configv1alpha1.InterpreterOperationReviseReplica, configv1alpha1.InterpreterOperationRetain,
@@ -38,7 +38,7 @@ func operations() []configv1alpha1.InterpreterOperation {
 
 // Caller opens lines to webhooks.
 type Caller interface {
-	Lines(targets []callout.Target) []*callout.Line
+	Lines(targets []callout.Target) []*callout.ServerLine
 }
 
 // hook is a webhook.
@@ -46,7 +46,7 @@ type hook struct {
 	configuration, name string
 	target              callout.Target
 	rules               []configv1alpha1.RuleWithOperations
-	line                *callout.Line
+	line                *callout.ServerLine
 }
 
 // Webhooks are a layer of the kinds that webhooks interpret. Nil knows no kind.
@@ -55,8 +55,8 @@ type Webhooks struct {
 	hooks []*hook
 }
 
-// New returns the webhooks of configurations.
-func New(configurations []configv1alpha1.ResourceInterpreterWebhookConfiguration, caller Caller) *Webhooks {
+// NewWebhooks returns the webhooks of configurations.
+func NewWebhooks(configurations []configv1alpha1.ResourceInterpreterWebhookConfiguration, caller Caller) *Webhooks {
 	sorted := slices.Clone(configurations)
 	slices.SortFunc(sorted, func(a, b configv1alpha1.ResourceInterpreterWebhookConfiguration) int {
 		return cmp.Compare(a.Name, b.Name)
@@ -90,14 +90,14 @@ func targetOf(configuration string, from *configv1alpha1.ResourceInterpreterWebh
 	if service := from.ClientConfig.Service; service != nil {
 		target.URL = ""
 		target.Path = ptr.Deref(service.Path, "")
-		target.Service = &callout.Service{Namespace: service.Namespace, Name: service.Name, Port: ptr.Deref(service.Port, portDefault)}
+		target.Service = &callout.ServiceRef{Namespace: service.Namespace, Name: service.Name, Port: ptr.Deref(service.Port, portDefault)}
 	}
 	return target
 }
 
-// Services returns the Services that webhooks are, in the order of the webhooks.
-func (w *Webhooks) Services() []callout.Service {
-	var all []callout.Service
+// WebhookServices returns the Services that webhooks are, in the order of the webhooks.
+func (w *Webhooks) WebhookServices() []callout.ServiceRef {
+	var all []callout.ServiceRef
 	if w == nil {
 		return nil
 	}
@@ -112,21 +112,21 @@ func (w *Webhooks) Services() []callout.Service {
 // Operations is part of interpret.Layer.
 func (w *Webhooks) Operations(kind schema.GroupVersionKind) interpret.Operations {
 	var known interpret.Operations
-	for operation, h := range w.chosen(kind) {
-		known.Custom = known.Custom.Or(h.custom(operation))
+	for operation, h := range w.chooseWebhooks(kind) {
+		known.Custom = known.Custom.WithFallback(h.customOperations(operation))
 	}
 	return known
 }
 
-// chosen returns the webhooks that are asked about a kind, by operation.
-func (w *Webhooks) chosen(kind schema.GroupVersionKind) map[configv1alpha1.InterpreterOperation]*hook {
+// chooseWebhooks returns the webhooks that are asked about a kind, by operation.
+func (w *Webhooks) chooseWebhooks(kind schema.GroupVersionKind) map[configv1alpha1.InterpreterOperation]*hook {
 	if w == nil || len(w.hooks) == 0 {
 		return nil
 	}
 	var chosen map[configv1alpha1.InterpreterOperation]*hook
-	for _, operation := range operations() {
+	for _, operation := range webhookOperations() {
 		for _, h := range w.hooks {
-			if !h.answers(operation, kind) {
+			if !h.matchesRules(operation, kind) {
 				continue
 			}
 			if chosen == nil {
@@ -139,11 +139,11 @@ func (w *Webhooks) chosen(kind schema.GroupVersionKind) map[configv1alpha1.Inter
 	return chosen
 }
 
-// Same tells whether a kind is interpreted by other webhooks in the same way: the
+// SameForKind reports whether a kind is interpreted by other webhooks in the same way: the
 // same ones are asked for the same, in the same places.
-func (w *Webhooks) Same(other *Webhooks, kind schema.GroupVersionKind) bool {
-	one := w.chosen(kind)
-	two := other.chosen(kind)
+func (w *Webhooks) SameForKind(other *Webhooks, kind schema.GroupVersionKind) bool {
+	one := w.chooseWebhooks(kind)
+	two := other.chooseWebhooks(kind)
 	if len(one) != len(two) {
 		return false
 	}
@@ -155,16 +155,16 @@ func (w *Webhooks) Same(other *Webhooks, kind schema.GroupVersionKind) bool {
 	return true
 }
 
-// Fingerprint is a number that differs if other webhooks are asked for any of the
+// KindFingerprint is a number that differs if other webhooks are asked for any of the
 // operations of a kind, or the same ones in other places; 0 if none is asked.
-func (w *Webhooks) Fingerprint(kind schema.GroupVersionKind, operations ...configv1alpha1.InterpreterOperation) uint64 {
-	chosen := w.chosen(kind)
+func (w *Webhooks) KindFingerprint(kind schema.GroupVersionKind, operations ...configv1alpha1.InterpreterOperation) uint64 {
+	chosen := w.chooseWebhooks(kind)
 	sum := fnv.New64a()
 	asked := false
 	for _, operation := range operations {
 		if h := chosen[operation]; h != nil {
 			asked = true
-			fmt.Fprintf(sum, "%s %q %q %v %q %q %s\n", operation, h.target.Name, h.target.URL, ptr.Deref(h.target.Service, callout.Service{}), h.target.Path, h.target.CABundle, h.target.Timeout)
+			fmt.Fprintf(sum, "%s %q %q %v %q %q %s\n", operation, h.target.Name, h.target.URL, ptr.Deref(h.target.Service, callout.ServiceRef{}), h.target.Path, h.target.CABundle, h.target.Timeout)
 		}
 	}
 	if !asked {
@@ -173,14 +173,14 @@ func (w *Webhooks) Fingerprint(kind schema.GroupVersionKind, operations ...confi
 	return sum.Sum64() | 1
 }
 
-// answers tells whether the webhook is there for an operation of a kind.
-func (h *hook) answers(operation configv1alpha1.InterpreterOperation, kind schema.GroupVersionKind) bool {
+// matchesRules reports whether the webhook is there for an operation of a kind.
+func (h *hook) matchesRules(operation configv1alpha1.InterpreterOperation, kind schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(h.rules, func(rule configv1alpha1.RuleWithOperations) bool {
-		return among(rule.Operations, operation) && among(rule.APIGroups, kind.Group) && among(rule.APIVersions, kind.Version) && among(rule.Kinds, kind.Kind)
+		return containsOrAny(rule.Operations, operation) && containsOrAny(rule.APIGroups, kind.Group) && containsOrAny(rule.APIVersions, kind.Version) && containsOrAny(rule.Kinds, kind.Kind)
 	})
 }
 
-// among tells whether a list has a value, or the one that stands for all.
-func among[T ~string](list []T, value T) bool {
+// containsOrAny reports whether a list has a value, or the one that stands for all.
+func containsOrAny[T ~string](list []T, value T) bool {
 	return slices.Contains(list, value) || slices.Contains(list, "*")
 }

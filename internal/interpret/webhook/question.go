@@ -34,45 +34,45 @@ const (
 	again = time.Minute
 )
 
-// question is what a webhook is asked, and about which object.
-type question struct {
+// interpreterRequest is what a webhook is asked, and about which object.
+type interpreterRequest struct {
 	hook      *hook
 	operation configv1alpha1.InterpreterOperation
 	object    map[string]any
 	observed  map[string]any
 	replicas  *int32
-	items     []interpret.Item
+	items     []interpret.ClusterItem
 }
 
-// ask sends the question, and returns an answer to it that is one.
-func (q question) ask() (*configv1alpha1.ResourceInterpreterResponse, error) {
+// sendRequest sends the question, and returns an answer to it that is one.
+func (q interpreterRequest) sendRequest() (*configv1alpha1.ResourceInterpreterResponse, error) {
 	uid := uuid.NewUUID()
-	document, err := q.document(uid)
+	document, err := q.encodeRequest(uid)
 	if err != nil {
-		return nil, q.failed(err, "Correct the object.")
+		return nil, q.requestError(err, "Correct the object.")
 	}
-	text, err := q.hook.line.Post(document)
+	text, err := q.hook.line.PostDocument(document)
 	if err != nil {
-		return nil, q.unanswered(err)
+		return nil, q.unansweredError(err)
 	}
 	answer := &configv1alpha1.ResourceInterpreterContext{}
-	if err := quantity.Unmarshal(text, answer); err != nil {
-		return nil, q.wrong(fmt.Errorf("its answer is no %s: %w", configv1alpha1.InterpreterContextKind, unreadable(err)))
+	if err := quantity.UnmarshalChecked(text, answer); err != nil {
+		return nil, q.invalidAnswerError(fmt.Errorf("its answer is no %s: %w", configv1alpha1.InterpreterContextKind, unreadableError(err)))
 	}
 	response := answer.Response
 	switch {
 	case response == nil:
-		return nil, q.wrong(errors.New("its answer has no response"))
+		return nil, q.invalidAnswerError(errors.New("its answer has no response"))
 	case response.UID != uid:
-		return nil, q.wrong(errors.New("response.uid of its answer is not request.uid of the question"))
+		return nil, q.invalidAnswerError(errors.New("response.uid of its answer is not request.uid of the question"))
 	case !response.Successful:
-		return nil, q.failed(declined(response.Status), "See what the webhook logs.")
+		return nil, q.requestError(declined(response.Status), "See what the webhook logs.")
 	}
 	return response, nil
 }
 
-// document writes the question.
-func (q question) document(uid types.UID) ([]byte, error) {
+// encodeRequest writes the question.
+func (q interpreterRequest) encodeRequest(uid types.UID) ([]byte, error) {
 	kind := kindOf(q.object)
 	request := &configv1alpha1.ResourceInterpreterRequest{
 		UID:       uid,
@@ -111,8 +111,8 @@ func (q question) document(uid types.UID) ([]byte, error) {
 	})
 }
 
-// failed says which webhook has no answer to which question.
-func (q question) failed(err error, remedy string) error {
+// requestError says which webhook has no answer to which question.
+func (q interpreterRequest) requestError(err error, remedy string) error {
 	name := fields.String(q.object, "metadata", "name")
 	if namespace := fields.String(q.object, "metadata", "namespace"); namespace != "" {
 		name = namespace + "/" + name
@@ -124,18 +124,18 @@ func (q question) failed(err error, remedy string) error {
 	}
 }
 
-// wrong is failed of an answer that is none.
-func (q question) wrong(err error) error {
-	return q.failed(err, "Correct the webhook.")
+// invalidAnswerError is failed of an answer that is none.
+func (q interpreterRequest) invalidAnswerError(err error) error {
+	return q.requestError(err, "Correct the webhook.")
 }
 
-// unanswered is failed of a webhook that does not answer.
-func (q question) unanswered(err error) error {
-	made := q.failed(err, "")
+// unansweredError is failed of a webhook that does not answer.
+func (q interpreterRequest) unansweredError(err error) error {
+	made := q.requestError(err, "")
 	custom := (*interpret.CustomError)(nil)
 	call := (*callout.Error)(nil)
 	if errors.As(made, &custom) && errors.As(err, &call) {
-		custom.Remedy, custom.Again = call.Remedy, call.Again()
+		custom.Remedy, custom.Again = call.Remedy, call.RetryAfter()
 	}
 	return made
 }
@@ -144,15 +144,15 @@ func (q question) unanswered(err error) error {
 func declined(status *configv1alpha1.RequestStatus) error {
 	switch {
 	case status != nil && status.Message != "":
-		return fmt.Errorf("it says: %s", limited(status.Message))
+		return fmt.Errorf("it says: %s", limitText(status.Message))
 	case status != nil && status.Code != 0:
 		return fmt.Errorf("it says: code %d", status.Code)
 	}
 	return errors.New("it says that it was not successful, and not why")
 }
 
-// limited returns the beginning of a text of others, in one line.
-func limited(text string) string {
+// limitText returns the beginning of a text of others, in one line.
+func limitText(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
 	if runes := []rune(text); len(runes) > messageMax {
 		return string(runes[:messageMax]) + "…"
@@ -160,9 +160,9 @@ func limited(text string) string {
 	return text
 }
 
-// unreadable says what is wrong with a text that is not JSON, or other JSON,
+// unreadableError says what is wrong with a text that is not JSON, or other JSON,
 // without what is in it: it may be of somebody who was never meant to be asked.
-func unreadable(err error) error {
+func unreadableError(err error) error {
 	var (
 		kind    *json.UnmarshalTypeError
 		syntax  *json.SyntaxError

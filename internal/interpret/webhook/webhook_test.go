@@ -61,11 +61,11 @@ func answering(t *testing.T, response string) (interpret.Chain, *configv1alpha1.
 	question.Request = &configv1alpha1.ResourceInterpreterRequest{}
 	configuration := configurationOf("workloads", hookAt("workloads.example.com", server.URL, "*", "Workload"))
 	configuration.Webhooks[0].ClientConfig.CABundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return interpret.Chain{New([]configv1alpha1.ResourceInterpreterWebhookConfiguration{configuration}, newCaller(t))}, question.Request
+	return interpret.Chain{NewWebhooks([]configv1alpha1.ResourceInterpreterWebhookConfiguration{configuration}, newCaller(t))}, question.Request
 }
 
 func newCaller(t *testing.T) *callout.Caller {
-	caller := callout.New(callout.Options{Clock: clock.RealClock{}})
+	caller := callout.NewCaller(callout.CallerOptions{Clock: clock.RealClock{}})
 	ctx, end := context.WithCancel(context.Background())
 	t.Cleanup(end)
 	go func() { _ = caller.Start(ctx) }()
@@ -103,7 +103,7 @@ func patching(patch string) string {
 
 func TestInterpretReplica(t *testing.T) {
 	chain, question := answering(t, successful(`,"replicas":3,"replicaRequirements":{"resourceRequest":{"cpu":"2"},"nodeClaim":{"nodeSelector":{"disk":"fast"}}}`))
-	replicas, needs, has, err := chain.Replicas(object(3))
+	replicas, needs, has, err := chain.GetReplicas(object(3))
 	want := &interpret.Requirements{NodeSelector: map[string]string{"disk": "fast"}, Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}}
 	if diff := cmp.Diff(want, needs); err != nil || !has || replicas != 3 || diff != "" {
 		t.Errorf("got %d, %t, %v: %s", replicas, has, err, diff)
@@ -117,7 +117,7 @@ func TestInterpretReplica(t *testing.T) {
 
 func TestInterpretComponent(t *testing.T) {
 	chain, question := answering(t, successful(`,"components":[{"name":"main","replicas":1},{"name":"task","replicas":2,"replicaRequirements":{"priorityClassName":"high"}}]`))
-	parts, has, err := chain.Components(object(3))
+	parts, has, err := chain.GetComponents(object(3))
 	want := []interpret.Component{{Name: "main", Replicas: 1}, {Name: "task", Replicas: 2, Needs: &interpret.Requirements{PriorityClassName: "high"}}}
 	if diff := cmp.Diff(want, parts); err != nil || !has || diff != "" || question.Operation != "InterpretComponent" {
 		t.Errorf("got %t, %v: %s", has, err, diff)
@@ -126,7 +126,7 @@ func TestInterpretComponent(t *testing.T) {
 
 func TestReviseReplica(t *testing.T) {
 	chain, question := answering(t, patching(`[{"op":"replace","path":"/spec/replicas","value":2}]`))
-	revised, err := chain.Revise(object(3), 2)
+	revised, err := chain.ReviseReplicas(object(3), 2)
 	if diff := cmp.Diff(object(2), revised); err != nil || diff != "" || question.DesiredReplicas == nil || *question.DesiredReplicas != 2 {
 		t.Errorf("got %v: %s\n%+v", err, diff, question)
 	}
@@ -134,7 +134,7 @@ func TestReviseReplica(t *testing.T) {
 
 func TestRetain(t *testing.T) {
 	chain, question := answering(t, patching(`[{"op":"replace","path":"/spec/replicas","value":7}]`))
-	retained, err := chain.Retain(object(3), object(7))
+	retained, err := chain.RetainFields(object(3), object(7))
 	if diff := cmp.Diff(object(7), retained); err != nil || diff != "" || !strings.Contains(string(question.ObservedObject.Raw), `"replicas":7`) {
 		t.Errorf("got %v: %s\n%+v", err, diff, question)
 	}
@@ -142,7 +142,7 @@ func TestRetain(t *testing.T) {
 
 func TestInterpretStatus(t *testing.T) {
 	chain, question := answering(t, successful(`,"rawStatus":{"ready":9007199254740993}`))
-	status, err := chain.Reflect(object(3))
+	status, err := chain.ReflectStatus(object(3))
 	if diff := cmp.Diff(map[string]any{"ready": int64(9007199254740993)}, status); err != nil || diff != "" || question.Operation != "InterpretStatus" {
 		t.Errorf("got %v: %s", err, diff)
 	}
@@ -150,8 +150,8 @@ func TestInterpretStatus(t *testing.T) {
 
 func TestAggregateStatus(t *testing.T) {
 	chain, question := answering(t, patching(`[{"op":"add","path":"/status","value":{"ready":3}}]`))
-	items := []interpret.Item{{Cluster: "b", Message: "no room", Health: interpret.Unknown}, {Cluster: "a", Applied: true, Health: interpret.Healthy, Status: map[string]any{"ready": int64(3)}}}
-	status, changed, err := chain.Aggregate(object(3), items)
+	items := []interpret.ClusterItem{{Cluster: "b", Message: "no room", Health: interpret.Unknown}, {Cluster: "a", Applied: true, Health: interpret.Healthy, Status: map[string]any{"ready": int64(3)}}}
+	status, changed, err := chain.AggregateStatus(object(3), items)
 	if diff := cmp.Diff(map[string]any{"ready": int64(3)}, status); err != nil || !changed || diff != "" {
 		t.Errorf("got %t, %v: %s", changed, err, diff)
 	}
@@ -163,38 +163,38 @@ func TestAggregateStatus(t *testing.T) {
 
 func TestInterpretHealth(t *testing.T) {
 	chain, question := answering(t, successful(`,"healthy":false`))
-	if verdict, err := chain.Verdict(object(3)); err != nil || verdict != interpret.Unhealthy || question.Operation != "InterpretHealth" {
+	if verdict, err := chain.InterpretHealth(object(3)); err != nil || verdict != interpret.Unhealthy || question.Operation != "InterpretHealth" {
 		t.Errorf("got %q, %v", verdict, err)
 	}
 }
 
 func TestInterpretDependency(t *testing.T) {
 	chain, _ := answering(t, successful(`,"dependencies":[{"apiVersion":"v1","kind":"Secret","namespace":"shop","name":"key"},{"apiVersion":"v1","kind":"ConfigMap","namespace":"shop","labelSelector":{"matchLabels":{"a":"b"}}}]`))
-	all, err := chain.Dependencies(object(3))
+	all, err := chain.GetDependencies(object(3))
 	want := []interpret.Dependency{
 		{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "key"},
 		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
 	}
-	if diff := cmp.Diff(want, all); err != nil || diff != "" || !chain.Depends(workload()) {
+	if diff := cmp.Diff(want, all); err != nil || diff != "" || !chain.MayHaveDependencies(workload()) {
 		t.Errorf("got %v: %s", err, diff)
 	}
 }
 
 func TestNoPatch(t *testing.T) {
 	chain, _ := answering(t, successful(""))
-	revised, err := chain.Revise(object(3), 2)
+	revised, err := chain.ReviseReplicas(object(3), 2)
 	if diff := cmp.Diff(object(3), revised); err != nil || diff != "" {
 		t.Errorf("got %v: %s", err, diff)
 	}
 }
 
 func TestWhatIsWrongWithAnAnswer(t *testing.T) {
-	revise := func(c interpret.Chain) error { _, err := c.Revise(object(3), 2); return err }
-	replicas := func(c interpret.Chain) error { _, _, _, err := c.Replicas(object(3)); return err }
-	reflect := func(c interpret.Chain) error { _, err := c.Reflect(object(3)); return err }
-	verdict := func(c interpret.Chain) error { _, err := c.Verdict(object(3)); return err }
-	needs := func(c interpret.Chain) error { _, err := c.Dependencies(object(3)); return err }
-	parts := func(c interpret.Chain) error { _, _, err := c.Components(object(3)); return err }
+	revise := func(c interpret.Chain) error { _, err := c.ReviseReplicas(object(3), 2); return err }
+	replicas := func(c interpret.Chain) error { _, _, _, err := c.GetReplicas(object(3)); return err }
+	reflect := func(c interpret.Chain) error { _, err := c.ReflectStatus(object(3)); return err }
+	verdict := func(c interpret.Chain) error { _, err := c.InterpretHealth(object(3)); return err }
+	needs := func(c interpret.Chain) error { _, err := c.GetDependencies(object(3)); return err }
+	parts := func(c interpret.Chain) error { _, _, err := c.GetComponents(object(3)); return err }
 	copies := ""
 	for i := range 20 { // each doubles the spec
 		copies += fmt.Sprintf(`,{"op":"copy","from":"/spec","path":"/spec/a%d"}`, i)
@@ -242,7 +242,7 @@ func TestWhatIsWrongWithAnAnswer(t *testing.T) {
 				t.Errorf("%q does not begin with %q, or tells what others say", err, begins)
 			}
 			custom := (*interpret.CustomError)(nil)
-			if !errors.As(err, &custom) || custom.Remedy == "" || interpret.Again(err) <= 0 {
+			if !errors.As(err, &custom) || custom.Remedy == "" || interpret.RetryDelayOf(err) <= 0 {
 				t.Errorf("nobody knows what to do, or when to ask again: %+v", custom)
 			}
 		})
@@ -254,9 +254,9 @@ func TestAWebhookThatIsAwayIsNamed(t *testing.T) {
 	hooks := chain[0].(*Webhooks).hooks
 	hooks[0].target.URL, hooks[0].target.Name = "https://nowhere.invalid", "other"
 	hooks[0].line = newCaller(t).Lines([]callout.Target{hooks[0].target})[0]
-	_, err := chain.Verdict(object(1))
+	_, err := chain.InterpretHealth(object(1))
 	want := `webhook "workloads.example.com" of ResourceInterpreterWebhookConfiguration "workloads", InterpretHealth of Workload "shop/web": the name "nowhere.invalid" does not resolve`
-	if err == nil || err.Error() != want || interpret.Again(err) <= 0 || !strings.Contains(interpret.Tell(err), "Check clientConfig") {
+	if err == nil || err.Error() != want || interpret.RetryDelayOf(err) <= 0 || !strings.Contains(interpret.ErrorSentences(err), "Check clientConfig") {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
 }
@@ -282,8 +282,8 @@ func TestTheFirstWebhookThatMatchesIsAsked(t *testing.T) {
 			kind := workload()
 			kind.Kind = c.kind
 			got := map[configv1alpha1.InterpreterOperation]string{}
-			webhooks := New(c.configurations, newCaller(t))
-			for operation, h := range webhooks.chosen(kind) {
+			webhooks := NewWebhooks(c.configurations, newCaller(t))
+			for operation, h := range webhooks.chooseWebhooks(kind) {
 				got[operation] = h.name
 			}
 			if len(got)+len(c.want) > 0 {
@@ -291,12 +291,12 @@ func TestTheFirstWebhookThatMatchesIsAsked(t *testing.T) {
 					t.Error(diff)
 				}
 			}
-			if !webhooks.Same(New(c.configurations, newCaller(t)), kind) || webhooks.Same(nil, kind) != (len(c.want) == 0) {
+			if !webhooks.SameForKind(NewWebhooks(c.configurations, newCaller(t)), kind) || webhooks.SameForKind(nil, kind) != (len(c.want) == 0) {
 				t.Error("it does not know whether something has changed")
 			}
 		})
 	}
-	if custom := New([]configv1alpha1.ResourceInterpreterWebhookConfiguration{configurationOf("a", hookAt("x.example.com", "https://a", all, "*"))}, newCaller(t)).Operations(workload()).Custom; custom.Replicas == nil ||
+	if custom := NewWebhooks([]configv1alpha1.ResourceInterpreterWebhookConfiguration{configurationOf("a", hookAt("x.example.com", "https://a", all, "*"))}, newCaller(t)).Operations(workload()).Custom; custom.Replicas == nil ||
 		custom.Components == nil || custom.Revise == nil || custom.Retain == nil || custom.Reflect == nil || custom.Aggregate == nil || custom.Verdict == nil || custom.Dependencies == nil {
 		t.Error("an operation is missing of a webhook for all")
 	}

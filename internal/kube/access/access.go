@@ -25,37 +25,37 @@ const (
 	ReviewTimeout = 4 * time.Second
 )
 
-// Reviewer tells whether a user may do something. The reason is what the
+// Reviewer reports whether a user may do something. The reason is what the
 // API server's authorizer says about a refusal; it may be empty.
 type Reviewer interface {
-	May(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (allowed bool, reason string, err error)
+	IsAllowed(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (allowed bool, reason string, err error)
 }
 
-// Func makes a function a Reviewer.
-type Func func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, string, error)
+// ReviewerFunc makes a function a Reviewer.
+type ReviewerFunc func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, string, error)
 
-// May calls the function.
-func (f Func) May(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
+// IsAllowed calls the function.
+func (f ReviewerFunc) IsAllowed(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
 	return f(ctx, user, what)
 }
 
-// New returns a Reviewer that creates a SubjectAccessReview for each question.
-func New(reviews authorizationclient.SubjectAccessReviewInterface) Reviewer {
-	return Func(func(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
+// NewAccessReviewer returns a Reviewer that creates a SubjectAccessReview for each question.
+func NewAccessReviewer(reviews authorizationclient.SubjectAccessReviewInterface) Reviewer {
+	return ReviewerFunc(func(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
 		ctx, cancel := context.WithTimeout(ctx, ReviewTimeout)
 		defer cancel()
-		review := &authorizationv1.SubjectAccessReview{Spec: spec(user, what)}
+		review := &authorizationv1.SubjectAccessReview{Spec: subjectReviewSpec(user, what)}
 		answer, err := reviews.Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
-			return false, "", fmt.Errorf("reviewing whether %q may %s: %w", user.Username, Describe(what), err)
+			return false, "", fmt.Errorf("reviewing whether %q may %s: %w", user.Username, DescribePermission(what), err)
 		}
 		return answer.Status.Allowed && !answer.Status.Denied, answer.Status.Reason, nil
 	})
 }
 
-// spec asks for the user as the API server knows it: groups and extra decide
+// subjectReviewSpec asks for the user as the API server knows it: groups and extra decide
 // as much as the name does.
-func spec(user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) authorizationv1.SubjectAccessReviewSpec {
+func subjectReviewSpec(user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) authorizationv1.SubjectAccessReviewSpec {
 	s := authorizationv1.SubjectAccessReviewSpec{
 		ResourceAttributes: &what,
 		User:               user.Username,
@@ -71,8 +71,8 @@ func spec(user authenticationv1.UserInfo, what authorizationv1.ResourceAttribute
 	return s
 }
 
-// Describe puts a permission into words, as an administrator has to grant it.
-func Describe(what authorizationv1.ResourceAttributes) string {
+// DescribePermission puts a permission into words, as an administrator has to grant it.
+func DescribePermission(what authorizationv1.ResourceAttributes) string {
 	resource := what.Resource
 	if what.Subresource != "" {
 		resource += "/" + what.Subresource

@@ -43,7 +43,7 @@ func TestReviewerAsksForTheWholeIdentity(t *testing.T) {
 				got = action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).Spec
 				return true, &authorizationv1.SubjectAccessReview{Status: tc.status}, tc.err
 			})
-			may, reason, err := New(clients.AuthorizationV1().SubjectAccessReviews()).May(t.Context(), user, what)
+			may, reason, err := NewAccessReviewer(clients.AuthorizationV1().SubjectAccessReviews()).IsAllowed(t.Context(), user, what)
 			if may != tc.want || (err == nil && reason != tc.status.Reason) {
 				t.Errorf("%s\ngot %t %q, want %t %q", tc.reason, may, reason, tc.want, tc.status.Reason)
 			}

@@ -76,14 +76,14 @@ func TestManifestsAreRead(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Read([]byte(tc.raw))
+			got, err := ParseManifest([]byte(tc.raw))
 			if tc.err != "" {
 				if err == nil || !errors.Is(err, ErrNotObject) || !strings.Contains(err.Error(), tc.err) {
 					t.Fatalf("Read: got error %v, want ErrNotObject with %q. %s", err, tc.err, tc.reason)
 				}
 				return
 			}
-			tc.want.Hash = HashOf([]byte(tc.raw))
+			tc.want.Hash = HashManifest([]byte(tc.raw))
 			if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
 				t.Errorf("Read: %v, -want +got:\n%s", err, diff)
 			}
@@ -95,10 +95,10 @@ func FuzzManifestsAreReadWithoutPanic(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"a":"b"},"ownerReferences":[]}}`))
 	f.Add([]byte(`{"metadata":[1]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if _, err := Read(raw); err != nil && !errors.Is(err, ErrNotObject) {
+		if _, err := ParseManifest(raw); err != nil && !errors.Is(err, ErrNotObject) {
 			t.Errorf("Read: %v", err)
 		}
-		body, err := Body(raw, Stamp{
+		body, err := RenderBody(raw, Stamp{
 			Label: "l", Owners: []metav1.OwnerReference{{Name: "o"}}, Annotations: map[string]string{"a": "b"}, UID: "u",
 			Without: []ignore.Path{{"spec", "replicas"}, {"spec", "items", 0}, {"metadata", "labels", "a"}},
 		})
@@ -137,14 +137,14 @@ func TestBodyHasTheStamp(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Body([]byte(raw), tc.stamp)
+			got, err := RenderBody([]byte(raw), tc.stamp)
 			if diff := cmp.Diff(tc.want, string(got)); err != nil || diff != "" {
 				t.Errorf("Body: %v, -want +got:\n%s", err, diff)
 			}
 		})
 	}
 	for _, bad := range []string{`{"metadata":{"labels":7}}`, `{"metadata":{"ownerReferences":{}}}`, `{"metadata":{"annotations":1}}`, `{}`} {
-		if _, err := Body([]byte(bad), Stamp{}); !errors.Is(err, ErrNotObject) {
+		if _, err := RenderBody([]byte(bad), Stamp{}); !errors.Is(err, ErrNotObject) {
 			t.Errorf("Body(%s): got error %v, want ErrNotObject", bad, err)
 		}
 	}
@@ -159,7 +159,7 @@ func TestMarksChangeWithWhatCounts(t *testing.T) {
 		change(m)
 		return m
 	}
-	deployments := Object{Group: "apps", Resource: "deployments"}
+	deployments := ObjectRef{Group: "apps", Resource: "deployments"}
 	base := MarkOf(deployments, object(func(*metav1.ObjectMeta) {}))
 	cases := map[string]struct {
 		reason string
@@ -185,7 +185,7 @@ func TestMarksChangeWithWhatCounts(t *testing.T) {
 			}
 		})
 	}
-	classes := Object{Group: "scheduling.k8s.io", Resource: "priorityclasses"}
+	classes := ObjectRef{Group: "scheduling.k8s.io", Resource: "priorityclasses"}
 	if MarkOf(classes, object(func(*metav1.ObjectMeta) {})) == MarkOf(classes, object(cases["a status write"].change)) {
 		t.Error("a PriorityClass has the same mark after a write, which its generation does not count")
 	}
@@ -211,32 +211,32 @@ func TestClaims(t *testing.T) {
 
 func TestDamperSlowsDownWhatDoesNotLast(t *testing.T) {
 	now := time.Unix(0, 0)
-	var d Damper
+	var d CorrectionDamper
 	for i := range dampFree {
-		if wait := d.Wait(now); wait != 0 {
+		if wait := d.CorrectionDelay(now); wait != 0 {
 			t.Fatalf("correction %d waits %s", i+1, wait)
 		}
-		d = d.Corrected(now)
+		d = d.AfterCorrection(now)
 	}
 	want := dampWaitMin
 	for range 12 {
-		if got := d.Wait(now); got != want || !d.Damped() {
+		if got := d.CorrectionDelay(now); got != want || !d.IsDamped() {
 			t.Fatalf("got a wait of %s, want %s", got, want)
 		}
 		now = now.Add(want)
-		if got := d.Wait(now); got != 0 {
+		if got := d.CorrectionDelay(now); got != 0 {
 			t.Fatalf("after the wait there are %s left", got)
 		}
-		d = d.Corrected(now)
+		d = d.AfterCorrection(now)
 		want = min(2*want, dampWaitMax)
 	}
-	if d = d.Corrected(now.Add(dampWaitMax + dampQuiet + 1)); d.Damped() {
+	if d = d.AfterCorrection(now.Add(dampWaitMax + dampQuiet + 1)); d.IsDamped() {
 		t.Error("a correction after a long quiet time is still damped")
 	}
 }
 
 func TestErrorsAreExplained(t *testing.T) {
-	object := Object{Group: "apps", Resource: "deployments", Namespace: "n", Name: "d"}
+	object := ObjectRef{Group: "apps", Resource: "deployments", Namespace: "n", Name: "d"}
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
 	conflict := apierrors.NewApplyConflict([]metav1.StatusCause{
 		{Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "kubectl" using v1`, Field: ".spec.replicas"},
@@ -271,7 +271,7 @@ func TestErrorsAreExplained(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Explain(tc.err, "patch", object)
+			got := ExplainError(tc.err, "patch", object)
 			if got.Trouble != tc.want || got.NoKind != tc.noKind {
 				t.Errorf("Explain: got %+v, want trouble %d, noKind %t. %s", got, tc.want, tc.noKind, tc.reason)
 			}
@@ -293,30 +293,30 @@ func TestKindsAreAskedForWhenNeeded(t *testing.T) {
 	}}
 	var fail error
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	kinds := NewKinds(func(string) (*metav1.APIResourceList, error) { asked++; return list, fail }, clock)
+	kinds := NewKindResolver(func(string) (*metav1.APIResourceList, error) { asked++; return list, fail }, clock)
 	pod, node := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, schema.GroupVersionKind{Version: "v1", Kind: "Node"}
 	for range 3 {
-		if r, err := kinds.Find(pod); err != nil || r.Resource != "pods" || !r.Namespaced {
+		if r, err := kinds.FindResource(pod); err != nil || r.Resource != "pods" || !r.Namespaced {
 			t.Fatalf("Find(Pod): %+v, %v", r, err)
 		}
 	}
-	if _, err := kinds.Find(node); !errors.Is(err, ErrNoKind) || asked != 1 {
+	if _, err := kinds.FindResource(node); !errors.Is(err, ErrNoKind) || asked != 1 {
 		t.Fatalf("Find(Node): %v after %d questions, want ErrNoKind after 1", err, asked)
 	}
 	list.APIResources = append(list.APIResources, metav1.APIResource{Name: "nodes", Kind: "Node", Verbs: metav1.Verbs{"patch"}})
 	clock.SetTime(clock.Now().Add(kindMissTTL))
-	if r, err := kinds.Find(node); err != nil || r.Namespaced || asked != 2 {
+	if r, err := kinds.FindResource(node); err != nil || r.Namespaced || asked != 2 {
 		t.Fatalf("Find(Node): %+v, %v after %d questions", r, err, asked)
 	}
 	if kind, err := kinds.KindOf(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}); err != nil || kind != node {
 		t.Errorf("KindOf(nodes): %v, %v", kind, err)
 	}
-	if _, err := kinds.Find(schema.GroupVersionKind{Version: "v1", Kind: "Binding"}); !errors.Is(err, ErrNoKind) {
+	if _, err := kinds.FindResource(schema.GroupVersionKind{Version: "v1", Kind: "Binding"}); !errors.Is(err, ErrNoKind) {
 		t.Errorf("Find(Binding): %v, want ErrNoKind, as it cannot be applied", err)
 	}
-	kinds.Forget(schema.GroupVersion{Version: "v1"})
+	kinds.ForgetGroupVersion(schema.GroupVersion{Version: "v1"})
 	fail = errors.New("away")
-	if _, err := kinds.Find(pod); !errors.Is(err, fail) || errors.Is(err, ErrNoKind) {
+	if _, err := kinds.FindResource(pod); !errors.Is(err, fail) || errors.Is(err, ErrNoKind) {
 		t.Errorf("Find(Pod): %v, want that the server is away", err)
 	}
 }
@@ -324,21 +324,21 @@ func TestKindsAreAskedForWhenNeeded(t *testing.T) {
 func TestAServerIsAskedAnewWhetherItServesAResource(t *testing.T) {
 	list := &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "widgets", Kind: "Widget", Verbs: metav1.Verbs{"patch"}}}}
 	var fail error
-	kinds := NewKinds(func(string) (*metav1.APIResourceList, error) { return list, fail }, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
+	kinds := NewKindResolver(func(string) (*metav1.APIResourceList, error) { return list, fail }, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
 	widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
-	if !kinds.Serves(widgets) {
+	if !kinds.ServesResource(widgets) {
 		t.Error("it is served")
 	}
 	for name, err := range map[string]error{"the server is away": errors.New("away"), "it may not be asked": apierrors.NewForbidden(schema.GroupResource{}, "", nil)} {
-		if fail = err; !kinds.Serves(widgets) {
+		if fail = err; !kinds.ServesResource(widgets) {
 			t.Errorf("%s: that does not say that it is not served", name)
 		}
 	}
-	if fail = apierrors.NewNotFound(schema.GroupResource{}, ""); kinds.Serves(widgets) {
+	if fail = apierrors.NewNotFound(schema.GroupResource{}, ""); kinds.ServesResource(widgets) {
 		t.Error("its group version is gone")
 	}
 	list, fail = &metav1.APIResourceList{}, nil
-	if kinds.Serves(widgets) {
+	if kinds.ServesResource(widgets) {
 		t.Error("its definition is gone")
 	}
 }
@@ -369,11 +369,11 @@ func TestMessagesAreShort(t *testing.T) {
 		{Type: metav1.CauseTypeFieldManagerConflict, Field: long, Message: `conflict with "` + long + `"`},
 	}, long)
 	for _, err := range []error{apierrors.NewBadRequest(long), apierrors.NewInternalError(errors.New(long)), errors.New(long), conflict} {
-		if got := Explain(err, "patch", Object{Resource: "configmaps", Name: "a"}); len(got.Message) > MessageBytesMax {
+		if got := ExplainError(err, "patch", ObjectRef{Resource: "configmaps", Name: "a"}); len(got.Message) > MessageBytesMax {
 			t.Errorf("the message has %d bytes: %.100s", len(got.Message), got.Message)
 		}
 	}
-	if got := Conflicting(conflict); !got.Has(long) {
+	if got := ConflictingManagers(conflict); !got.Has(long) {
 		t.Error("who the conflict is with is not known")
 	}
 }
@@ -385,17 +385,17 @@ func TestFewResourcesAreKept(t *testing.T) {
 		{Name: "widgets", Kind: "Widget", Verbs: metav1.Verbs{"patch"}}, {Name: strings.Repeat("x", 1<<20), Kind: "Long", Verbs: metav1.Verbs{"patch"}},
 	}}
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	kinds := NewKinds(func(string) (*metav1.APIResourceList, error) { return list, nil }, clock)
+	kinds := NewKindResolver(func(string) (*metav1.APIResourceList, error) { return list, nil }, clock)
 	gv := schema.GroupVersion{Group: "g", Version: "v1"}
-	if _, err := kinds.Find(gv.WithKind("Widget")); err != nil {
+	if _, err := kinds.FindResource(gv.WithKind("Widget")); err != nil {
 		t.Error(err)
 	}
-	if _, err := kinds.Find(gv.WithKind("Long")); !errors.Is(err, ErrNoKind) {
+	if _, err := kinds.FindResource(gv.WithKind("Long")); !errors.Is(err, ErrNoKind) {
 		t.Errorf("got %v", err)
 	}
 	list.APIResources = make([]metav1.APIResource, servedMax+1)
-	kinds.Forget(gv)
-	if _, err := kinds.Find(gv.WithKind("Widget")); err == nil || errors.Is(err, ErrNoKind) {
+	kinds.ForgetGroupVersion(gv)
+	if _, err := kinds.FindResource(gv.WithKind("Widget")); err == nil || errors.Is(err, ErrNoKind) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -407,11 +407,11 @@ func TestFewFieldsOfARefusalAreNamed(t *testing.T) {
 		details.Causes = append(details.Causes, metav1.StatusCause{Field: fmt.Sprint("spec.", i), Message: "is immutable"})
 	}
 	refusal := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Details: details}}
-	if names := Named(refusal); len(names) != namedMax || names[0] != "spec.0" {
+	if names := InvalidFields(refusal); len(names) != namedMax || names[0] != "spec.0" {
 		t.Errorf("named are %q", names)
 	}
 	details.Causes = append(details.Causes, metav1.StatusCause{Message: "a policy"})
-	if names := Named(refusal); names != nil {
+	if names := InvalidFields(refusal); names != nil {
 		t.Errorf("named are %q, where something else is refused as well", names)
 	}
 }

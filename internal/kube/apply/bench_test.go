@@ -38,7 +38,7 @@ func BenchmarkHash(b *testing.B) {
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
 			for b.Loop() {
-				HashOf(raw)
+				HashManifest(raw)
 			}
 		})
 	}
@@ -51,7 +51,7 @@ func BenchmarkRead(b *testing.B) {
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Read(raw); err != nil {
+				if _, err := ParseManifest(raw); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -70,7 +70,7 @@ func BenchmarkBody(b *testing.B) {
 				b.SetBytes(int64(len(raw)))
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := Body(raw, stamp); err != nil {
+					if _, err := RenderBody(raw, stamp); err != nil {
 						b.Fatal(err)
 					}
 				}

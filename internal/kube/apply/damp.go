@@ -19,39 +19,39 @@ const (
 	dampWaitMax = 5 * time.Minute
 )
 
-// Damper slows the corrections of an object down if someone else keeps
+// CorrectionDamper slows the corrections of an object down if someone else keeps
 // changing it, so that the two do not write against each other for ever. The
 // zero value is an object that was never corrected.
-type Damper struct {
+type CorrectionDamper struct {
 	count int
 	last  time.Time
 }
 
-// Corrected returns the damper after a correction.
-func (d Damper) Corrected(now time.Time) Damper {
-	if d.Quiet(now) {
+// AfterCorrection returns the damper after a correction.
+func (d CorrectionDamper) AfterCorrection(now time.Time) CorrectionDamper {
+	if d.IsQuiet(now) {
 		d.count = 0
 	}
-	return Damper{count: d.count + 1, last: now}
+	return CorrectionDamper{count: d.count + 1, last: now}
 }
 
-// Wait returns how long the next correction has to wait.
-func (d Damper) Wait(now time.Time) time.Duration {
-	return max(0, d.last.Add(d.pause()).Sub(now))
+// CorrectionDelay returns how long the next correction has to wait.
+func (d CorrectionDamper) CorrectionDelay(now time.Time) time.Duration {
+	return max(0, d.last.Add(d.backoffPause()).Sub(now))
 }
 
-// Quiet tells whether the object was not corrected for so long that a new
+// IsQuiet reports whether the object was not corrected for so long that a new
 // damper would do as well.
-func (d Damper) Quiet(now time.Time) bool {
-	return d.count == 0 || now.Sub(d.last) > dampQuiet+d.pause()
+func (d CorrectionDamper) IsQuiet(now time.Time) bool {
+	return d.count == 0 || now.Sub(d.last) > dampQuiet+d.backoffPause()
 }
 
-// Damped tells whether corrections have to wait.
-func (d Damper) Damped() bool { return d.pause() > 0 }
+// IsDamped reports whether corrections have to wait.
+func (d CorrectionDamper) IsDamped() bool { return d.backoffPause() > 0 }
 
-func (d Damper) pause() time.Duration {
+func (d CorrectionDamper) backoffPause() time.Duration {
 	if d.count < dampFree {
 		return 0
 	}
-	return backoff.After(d.count-dampFree+1, backoff.Between(dampWaitMin, dampWaitMax))
+	return backoff.DelayAfter(d.count-dampFree+1, backoff.ExponentialBetween(dampWaitMin, dampWaitMax))
 }

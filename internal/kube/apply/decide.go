@@ -24,14 +24,14 @@ type Mark struct {
 	Metadata uint64
 }
 
-// GenerationCounts tells whether the generation of objects of a resource, if they have one, rises
+// GenerationCounts reports whether the generation of objects of a resource, if they have one, rises
 // with each change of what is desired. That of a PriorityClass is always 1.
 func GenerationCounts(of schema.GroupResource) bool {
 	return of != schema.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}
 }
 
 // MarkOf returns the mark of an object as it is in the cluster.
-func MarkOf(of Object, object metav1.Object) Mark {
+func MarkOf(of ObjectRef, object metav1.Object) Mark {
 	mark := Mark{UID: object.GetUID(), Generation: object.GetGeneration()}
 	if mark.Generation == 0 || !GenerationCounts(schema.GroupResource{Group: of.Group, Resource: of.Resource}) {
 		mark.ResourceVersion = object.GetResourceVersion()
@@ -64,15 +64,15 @@ func hashText(hash uint64, text string) uint64 {
 	return (hash ^ 0xff) * fnvPrime // so that "ab","c" is not "a","bc"
 }
 
-// Past is what was written last, and what the object was like then. The zero
+// LastWrite is what was written last, and what the object was like then. The zero
 // value is "never".
-type Past struct {
-	Hash Hash
+type LastWrite struct {
+	Hash ManifestHash
 	Mark Mark
 }
 
-// Live is what is known of the object in the cluster without asking.
-type Live struct {
+// LiveState is what is known of the object in the cluster without asking.
+type LiveState struct {
 	// Known says that the fields below can be relied on.
 	Known bool
 	// Exists says that the object is there and has our label.
@@ -110,9 +110,9 @@ func ClaimOf(owner types.UID, owners []types.UID) Claim {
 	}
 }
 
-// Newest returns the one of two states of an object that was written later:
+// NewestVersion returns the one of two states of an object that was written later:
 // what we wrote may be ahead of a cache.
-func Newest[T metav1.Object](cached, written T) T {
+func NewestVersion[T metav1.Object](cached, written T) T {
 	if order, err := resourceversion.CompareResourceVersion(written.GetResourceVersion(), cached.GetResourceVersion()); err == nil && order > 0 {
 		return written
 	}

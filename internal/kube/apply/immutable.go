@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Immutable returns the fields that an error of Member.Apply says cannot change once the
+// ImmutableFields returns the fields that an error of Member.Apply says cannot change once the
 // object exists, nil if it says something else, or something else as well.
-func Immutable(err error) []string {
-	names := Named(err)
+func ImmutableFields(err error) []string {
+	names := InvalidFields(err)
 	if names == nil {
 		return nil
 	}
@@ -33,9 +33,9 @@ func Immutable(err error) []string {
 // namedMax is how many fields of a refusal are named.
 const namedMax = 20
 
-// Named returns the first fields for which validation refuses an object, each once; nil if the error is
+// InvalidFields returns the first fields for which validation refuses an object, each once; nil if the error is
 // something else, or something else as well: the causes of policies name no fields.
-func Named(err error) []string {
+func InvalidFields(err error) []string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
 		return nil

@@ -40,10 +40,10 @@ type Resource struct {
 	Scales bool
 }
 
-// Kinds finds the resources of kinds. It asks the server for one group
+// KindResolver finds the resources of kinds. It asks the server for one group
 // version at a time, when a kind of it is first asked for, and again when a
 // kind was not there the last time. It is safe for concurrent use.
-type Kinds struct {
+type KindResolver struct {
 	discover func(groupVersion string) (*metav1.APIResourceList, error)
 	clock    clock.PassiveClock
 
@@ -58,15 +58,15 @@ type versionKinds struct {
 	kinds map[string]Resource
 }
 
-// NewKinds returns a Kinds that asks with discover, which is
+// NewKindResolver returns a KindResolver that asks with discover, which is
 // ServerResourcesForGroupVersion of a discovery client.
-func NewKinds(discover func(groupVersion string) (*metav1.APIResourceList, error), clock clock.PassiveClock) *Kinds {
-	return &Kinds{discover: discover, clock: clock, versions: map[schema.GroupVersion]*versionKinds{}}
+func NewKindResolver(discover func(groupVersion string) (*metav1.APIResourceList, error), clock clock.PassiveClock) *KindResolver {
+	return &KindResolver{discover: discover, clock: clock, versions: map[schema.GroupVersion]*versionKinds{}}
 }
 
-// Find returns the resource of a kind. The error is ErrNoKind if the cluster
+// FindResource returns the resource of a kind. The error is ErrNoKind if the cluster
 // does not serve it now.
-func (k *Kinds) Find(kind schema.GroupVersionKind) (Resource, error) {
+func (k *KindResolver) FindResource(kind schema.GroupVersionKind) (Resource, error) {
 	k.mu.Lock()
 	version, ok := k.versions[kind.GroupVersion()]
 	if !ok {
@@ -102,11 +102,11 @@ func (k *Kinds) Find(kind schema.GroupVersionKind) (Resource, error) {
 	return found, nil
 }
 
-// KindOf returns the kind of a resource, of a group version that Find was
+// KindOf returns the kind of a resource, of a group version that FindResource was
 // asked about, or that the server serves now.
-func (k *Kinds) KindOf(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+func (k *KindResolver) KindOf(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
 	// Whatever the kind: this makes sure that the group version is there.
-	if _, err := k.Find(resource.GroupVersion().WithKind("")); err != nil && !errors.Is(err, ErrNoKind) {
+	if _, err := k.FindResource(resource.GroupVersion().WithKind("")); err != nil && !errors.Is(err, ErrNoKind) {
 		return schema.GroupVersionKind{}, err
 	}
 	k.mu.Lock()
@@ -125,18 +125,18 @@ func (k *Kinds) KindOf(resource schema.GroupVersionResource) (schema.GroupVersio
 	return schema.GroupVersionKind{}, fmt.Errorf("%w of %s", ErrNoKind, resource.GroupResource())
 }
 
-// Forget makes the next Find ask again for a group version: call it when the
-// server does not serve a resource that Find gave.
-func (k *Kinds) Forget(gv schema.GroupVersion) {
+// ForgetGroupVersion makes the next FindResource ask again for a group version: call it when the
+// server does not serve a resource that FindResource gave.
+func (k *KindResolver) ForgetGroupVersion(gv schema.GroupVersion) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.versions, gv)
 }
 
-// Serves asks the server anew whether it serves a resource. If it does not
+// ServesResource asks the server anew whether it serves a resource. If it does not
 // answer, it is taken to.
-func (k *Kinds) Serves(resource schema.GroupVersionResource) bool {
-	k.Forget(resource.GroupVersion())
+func (k *KindResolver) ServesResource(resource schema.GroupVersionResource) bool {
+	k.ForgetGroupVersion(resource.GroupVersion())
 	_, err := k.KindOf(resource)
 	return !errors.Is(err, ErrNoKind)
 }

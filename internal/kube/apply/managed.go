@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// AppliedFor tells whether an entry of managedFields is of a manager that
+// AppliedFor reports whether an entry of managedFields is of a manager that
 // applied the object for the owner: such a manager owns the ownerReference.
 func AppliedFor(entry *metav1.ManagedFieldsEntry, owner types.UID) bool {
 	return owner != "" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), string(owner)) && AppliedOwners(entry).Has(owner)
@@ -57,7 +57,7 @@ func ManagersOf(object metav1.Object, owner types.UID) []string {
 	return managers
 }
 
-// IsApplier tells whether a manager applied an object for the owner.
+// IsApplier reports whether a manager applied an object for the owner.
 func IsApplier(object metav1.Object, manager string, owner types.UID) bool {
 	entries := object.GetManagedFields()
 	for i := range entries {

@@ -19,15 +19,15 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
 )
 
-// Object names an object of a cluster, whatever its version.
-type Object struct {
+// ObjectRef names an object of a cluster, whatever its version.
+type ObjectRef struct {
 	Group, Resource string
 	// Namespace is empty for a cluster-scoped object.
 	Namespace, Name string
 }
 
 // String returns resource.group namespace/name, as kubectl takes it.
-func (o Object) String() string {
+func (o ObjectRef) String() string {
 	resource := schema.GroupResource{Group: o.Group, Resource: o.Resource}.String()
 	if o.Namespace == "" {
 		return resource + " " + o.Name
@@ -35,24 +35,24 @@ func (o Object) String() string {
 	return resource + " " + o.Namespace + "/" + o.Name
 }
 
-// Hash tells manifests with different content apart.
-type Hash [16]byte
+// ManifestHash tells manifests with different content apart.
+type ManifestHash [16]byte
 
 // Manifest is what is known of a manifest without the cluster.
 type Manifest struct {
 	Kind            schema.GroupVersionKind
 	Namespace, Name string
-	Hash            Hash
+	Hash            ManifestHash
 }
 
 // ErrNotObject says that a manifest is not an object that could be applied.
 var ErrNotObject = errors.New("not a Kubernetes object that can be applied")
 
-// Read returns what the JSON of a manifest is about. Its errors are
+// ParseManifest returns what the JSON of a manifest is about. Its errors are
 // ErrNotObject, say what is wrong and are meant for the author of the
 // manifest; the manifest then has what could be read.
-func Read(raw []byte) (Manifest, error) {
-	m := Manifest{Hash: HashOf(raw)}
+func ParseManifest(raw []byte) (Manifest, error) {
+	m := Manifest{Hash: HashManifest(raw)}
 	var head struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
@@ -86,22 +86,22 @@ func Read(raw []byte) (Manifest, error) {
 		err = fmt.Errorf("%w: metadata.generateName would create a new object each time; set metadata.name", ErrNotObject)
 	case head.Metadata.Name == "":
 		err = fmt.Errorf("%w: metadata.name is missing", ErrNotObject)
-	case !segment(head.Metadata.Name):
+	case !isPathSegment(head.Metadata.Name):
 		err = fmt.Errorf("%w: metadata.name %q cannot be part of a path", ErrNotObject, head.Metadata.Name)
-	case head.Metadata.Namespace != "" && !segment(head.Metadata.Namespace):
+	case head.Metadata.Namespace != "" && !isPathSegment(head.Metadata.Namespace):
 		err = fmt.Errorf("%w: metadata.namespace %q cannot be part of a path", ErrNotObject, head.Metadata.Namespace)
 	}
 	return m, err
 }
 
-// segment tells whether a name leads nowhere else when it is put into the
+// isPathSegment reports whether a name leads nowhere else when it is put into the
 // path of a request.
-func segment(name string) bool { return len(content.IsPathSegmentName(name)) == 0 }
+func isPathSegment(name string) bool { return len(content.IsPathSegmentName(name)) == 0 }
 
-// HashOf returns the hash of the JSON of a manifest.
-func HashOf(raw []byte) Hash {
+// HashManifest returns the hash of the JSON of a manifest.
+func HashManifest(raw []byte) ManifestHash {
 	sum := sha256.Sum256(raw)
-	return Hash(sum[:len(Hash{})])
+	return ManifestHash(sum[:len(ManifestHash{})])
 }
 
 // Stamp is what an object gets from us beside its manifest.
@@ -127,15 +127,15 @@ type Stamp struct {
 	MetadataOnly bool
 }
 
-// Content returns the decoded JSON of a manifest, with its fields where the API server
+// NormalizedContent returns the decoded JSON of a manifest, with its fields where the API server
 // stores them, and without those that a controller writes. Its errors are ErrNotObject.
-func Content(raw []byte) (map[string]any, error) {
-	content, err := decode(raw)
-	normalize(content)
+func NormalizedContent(raw []byte) (map[string]any, error) {
+	content, err := decodeManifest(raw)
+	normalizeContent(content)
 	return content, err
 }
 
-func decode(raw []byte) (map[string]any, error) {
+func decodeManifest(raw []byte) (map[string]any, error) {
 	var content map[string]any
 	if err := utiljson.Unmarshal(raw, &content); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotObject, err)
@@ -143,16 +143,16 @@ func decode(raw []byte) (map[string]any, error) {
 	return content, nil
 }
 
-// Body returns what to send to the server to apply a manifest: its content
+// RenderBody returns what to send to the server to apply a manifest: its content
 // with the stamp, and without what only a server can say. Its errors are
 // ErrNotObject.
-func Body(raw []byte, stamp Stamp) ([]byte, error) {
-	content, err := Content(raw)
+func RenderBody(raw []byte, stamp Stamp) ([]byte, error) {
+	content, err := NormalizedContent(raw)
 	if err != nil {
 		return nil, err
 	}
-	ignore.Remove(content, stamp.Without)
-	ignore.Remove(content, stamp.Undeclared)
+	ignore.RemovePaths(content, stamp.Without)
+	ignore.RemovePaths(content, stamp.Undeclared)
 	given, ok := content["metadata"].(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%w: metadata is missing", ErrNotObject)
@@ -180,7 +180,7 @@ func Body(raw []byte, stamp Stamp) ([]byte, error) {
 	if stamp.ResourceVersion != "" {
 		metadata["resourceVersion"] = stamp.ResourceVersion
 	}
-	if err := put(metadata, stamp); err != nil {
+	if err := stampMetadata(metadata, stamp); err != nil {
 		return nil, err
 	}
 	body, err := json.Marshal(content)
@@ -190,8 +190,8 @@ func Body(raw []byte, stamp Stamp) ([]byte, error) {
 	return body, nil
 }
 
-// put adds the label, the annotations and the owners of the stamp.
-func put(metadata map[string]any, stamp Stamp) error {
+// stampMetadata adds the label, the annotations and the owners of the stamp.
+func stampMetadata(metadata map[string]any, stamp Stamp) error {
 	if err := putTexts(metadata, "labels", map[string]string{stamp.Label: "true"}); err != nil {
 		return err
 	}
@@ -231,10 +231,10 @@ func putTexts(metadata map[string]any, field string, texts map[string]string) er
 	return nil
 }
 
-// Release returns what to send with a field manager that applied an object
+// RenderRelease returns what to send with a field manager that applied an object
 // before, so that it owns nothing of it any more, provided that the object
 // still is the one with the given UID and resourceVersion.
-func Release(kind schema.GroupVersionKind, object Object, uid types.UID, resourceVersion string) ([]byte, error) {
+func RenderRelease(kind schema.GroupVersionKind, object ObjectRef, uid types.UID, resourceVersion string) ([]byte, error) {
 	metadata := map[string]any{"name": object.Name, "uid": string(uid), "resourceVersion": resourceVersion}
 	if object.Namespace != "" {
 		metadata["namespace"] = object.Namespace

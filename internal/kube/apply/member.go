@@ -53,7 +53,7 @@ type MemberOptions struct {
 // NewMember returns a Member. It connects to nothing yet.
 func NewMember(o MemberOptions) (*Member, error) {
 	client := *o.Client
-	client.Transport = decoding.Transport(client.Transport)
+	client.Transport = decoding.NewTransport(client.Transport)
 	m := &Member{slots: make(chan struct{}, o.Parallel), memory: o.Memory, cluster: o.Cluster}
 	var err error
 	if m.client, err = metadata.NewForConfigAndClient(o.Config, &client); err != nil {
@@ -65,8 +65,8 @@ func NewMember(o MemberOptions) (*Member, error) {
 	return m, nil
 }
 
-// As says in whose name fields are written.
-type As struct {
+// FieldWriter says in whose name fields are written.
+type FieldWriter struct {
 	Manager string
 	// Force takes fields over from other managers.
 	Force bool
@@ -74,41 +74,41 @@ type As struct {
 
 // Apply writes an object by server-side apply, which makes it if it is not there.
 func (m *Member) Apply(
-	ctx context.Context, version string, object Object, body []byte, as As,
+	ctx context.Context, version string, object ObjectRef, body []byte, as FieldWriter,
 ) (*metav1.PartialObjectMetadata, error) {
-	return m.patch(ctx, version, object, types.ApplyPatchType, body,
+	return m.patchObject(ctx, version, object, types.ApplyPatchType, body,
 		metav1.PatchOptions{FieldManager: as.Manager, Force: &as.Force})
 }
 
-// Merge changes an object that is there by a JSON merge patch.
-func (m *Member) Merge(
-	ctx context.Context, version string, object Object, body []byte, as As,
+// MergePatch changes an object that is there by a JSON merge patch.
+func (m *Member) MergePatch(
+	ctx context.Context, version string, object ObjectRef, body []byte, as FieldWriter,
 ) (*metav1.PartialObjectMetadata, error) {
-	return m.patch(ctx, version, object, types.MergePatchType, body, metav1.PatchOptions{FieldManager: as.Manager})
+	return m.patchObject(ctx, version, object, types.MergePatchType, body, metav1.PatchOptions{FieldManager: as.Manager})
 }
 
 // Replace changes an object that is there by a JSON patch.
 func (m *Member) Replace(
-	ctx context.Context, version string, object Object, body []byte, as As,
+	ctx context.Context, version string, object ObjectRef, body []byte, as FieldWriter,
 ) (*metav1.PartialObjectMetadata, error) {
-	return m.patch(ctx, version, object, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: as.Manager})
+	return m.patchObject(ctx, version, object, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: as.Manager})
 }
 
 // TryReplace is Replace without storing anything: a dry run.
-func (m *Member) TryReplace(ctx context.Context, version string, object Object, body []byte, as As) error {
-	_, err := m.patch(ctx, version, object, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: as.Manager, DryRun: []string{metav1.DryRunAll}})
+func (m *Member) TryReplace(ctx context.Context, version string, object ObjectRef, body []byte, as FieldWriter) error {
+	_, err := m.patchObject(ctx, version, object, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: as.Manager, DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 
-func (m *Member) patch(
-	ctx context.Context, version string, object Object, patchType types.PatchType, body []byte, options metav1.PatchOptions,
+func (m *Member) patchObject(
+	ctx context.Context, version string, object ObjectRef, patchType types.PatchType, body []byte, options metav1.PatchOptions,
 ) (*metav1.PartialObjectMetadata, error) {
-	ctx, done, err := m.begin(ctx)
+	ctx, done, err := m.acquireSlot(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("writing %s: %w", object, err)
 	}
 	defer done()
-	written, err := m.resource(version, object).Patch(ctx, object.Name, patchType, body, options)
+	written, err := m.metadataResource(version, object).Patch(ctx, object.Name, patchType, body, options)
 	if err != nil {
 		return nil, fmt.Errorf("writing %s: %w", object, err)
 	}
@@ -120,33 +120,33 @@ func (m *Member) patch(
 
 // Create makes an object that is not there; the error is AlreadyExists if it is.
 func (m *Member) Create(
-	ctx context.Context, version string, object Object, body []byte, manager string,
+	ctx context.Context, version string, object ObjectRef, body []byte, manager string,
 ) (*metav1.PartialObjectMetadata, error) {
-	return m.create(ctx, version, object, body, metav1.CreateOptions{FieldManager: manager})
+	return m.createObject(ctx, version, object, body, metav1.CreateOptions{FieldManager: manager})
 }
 
 // TryCreate is Create without storing anything: a dry run. If the object is there, the error is
 // AlreadyExists for one that the server would make if it were not: that is looked at last.
-func (m *Member) TryCreate(ctx context.Context, version string, object Object, body []byte, manager string) error {
-	_, err := m.create(ctx, version, object, body, metav1.CreateOptions{FieldManager: manager, DryRun: []string{metav1.DryRunAll}})
+func (m *Member) TryCreate(ctx context.Context, version string, object ObjectRef, body []byte, manager string) error {
+	_, err := m.createObject(ctx, version, object, body, metav1.CreateOptions{FieldManager: manager, DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 
-func (m *Member) create(
-	ctx context.Context, version string, object Object, body []byte, options metav1.CreateOptions,
+func (m *Member) createObject(
+	ctx context.Context, version string, object ObjectRef, body []byte, options metav1.CreateOptions,
 ) (*metav1.PartialObjectMetadata, error) {
-	content, err := Content(body)
+	content, err := NormalizedContent(body)
 	if err != nil {
 		return nil, err
 	}
-	ctx, done, err := m.begin(ctx)
+	ctx, done, err := m.acquireSlot(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("creating %s: %w", object, err)
 	}
 	defer done()
 	desired := &unstructured.Unstructured{Object: content}
 	desired.SetResourceVersion("")
-	created, err := m.whole(version, object).Create(ctx, desired, options)
+	created, err := m.dynamicResource(version, object).Create(ctx, desired, options)
 	if err != nil {
 		return nil, fmt.Errorf("creating %s: %w", object, err)
 	}
@@ -157,13 +157,13 @@ func (m *Member) create(
 }
 
 // Get reads the metadata of an object from the server.
-func (m *Member) Get(ctx context.Context, version string, object Object) (*metav1.PartialObjectMetadata, error) {
-	ctx, done, err := m.begin(ctx)
+func (m *Member) Get(ctx context.Context, version string, object ObjectRef) (*metav1.PartialObjectMetadata, error) {
+	ctx, done, err := m.acquireSlot(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", object, err)
 	}
 	defer done()
-	found, err := m.resource(version, object).Get(ctx, object.Name, metav1.GetOptions{})
+	found, err := m.metadataResource(version, object).Get(ctx, object.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", object, err)
 	}
@@ -173,14 +173,14 @@ func (m *Member) Get(ctx context.Context, version string, object Object) (*metav
 	return found, nil
 }
 
-// Read reads a whole object from the server.
-func (m *Member) Read(ctx context.Context, version string, object Object) (*unstructured.Unstructured, error) {
-	ctx, done, err := m.begin(ctx)
+// ReadObject reads a whole object from the server.
+func (m *Member) ReadObject(ctx context.Context, version string, object ObjectRef) (*unstructured.Unstructured, error) {
+	ctx, done, err := m.acquireSlot(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", object, err)
 	}
 	defer done()
-	found, err := m.whole(version, object).Get(ctx, object.Name, metav1.GetOptions{})
+	found, err := m.dynamicResource(version, object).Get(ctx, object.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", object, err)
 	}
@@ -195,8 +195,8 @@ func (m *Member) Read(ctx context.Context, version string, object Object) (*unst
 
 // Delete deletes an object, provided that it is the one with the UID and,
 // unless that is empty, has the resourceVersion.
-func (m *Member) Delete(ctx context.Context, version string, object Object, uid types.UID, resourceVersion string) error {
-	ctx, done, err := m.begin(ctx)
+func (m *Member) Delete(ctx context.Context, version string, object ObjectRef, uid types.UID, resourceVersion string) error {
+	ctx, done, err := m.acquireSlot(ctx)
 	if err != nil {
 		return fmt.Errorf("deleting %s: %w", object, err)
 	}
@@ -208,25 +208,25 @@ func (m *Member) Delete(ctx context.Context, version string, object Object, uid 
 	if resourceVersion != "" {
 		options.Preconditions.ResourceVersion = &resourceVersion
 	}
-	if err := m.resource(version, object).Delete(ctx, object.Name, options); err != nil {
+	if err := m.metadataResource(version, object).Delete(ctx, object.Name, options); err != nil {
 		return fmt.Errorf("deleting %s: %w", object, err)
 	}
 	return nil
 }
 
-// begin waits for its turn. What is decoded then counts until the function is called that it returns.
-func (m *Member) begin(ctx context.Context) (context.Context, func(), error) {
+// acquireSlot waits for its turn. What is decoded then counts until the function is called that it returns.
+func (m *Member) acquireSlot(ctx context.Context) (context.Context, func(), error) {
 	select {
 	case m.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	ctx, decoded := m.memory.Begin(ctx, m.cluster)
+	ctx, decoded := m.memory.BeginLease(ctx, m.cluster)
 	return ctx, func() { decoded(); cancel(); <-m.slots }, nil
 }
 
-func (m *Member) resource(version string, object Object) metadata.ResourceInterface {
+func (m *Member) metadataResource(version string, object ObjectRef) metadata.ResourceInterface {
 	resource := m.client.Resource(resourceIn(version, object))
 	if object.Namespace == "" {
 		return resource
@@ -234,7 +234,7 @@ func (m *Member) resource(version string, object Object) metadata.ResourceInterf
 	return resource.Namespace(object.Namespace)
 }
 
-func (m *Member) whole(version string, object Object) dynamic.ResourceInterface {
+func (m *Member) dynamicResource(version string, object ObjectRef) dynamic.ResourceInterface {
 	resource := m.bodies.Resource(resourceIn(version, object))
 	if object.Namespace == "" {
 		return resource
@@ -242,6 +242,6 @@ func (m *Member) whole(version string, object Object) dynamic.ResourceInterface 
 	return resource.Namespace(object.Namespace)
 }
 
-func resourceIn(version string, object Object) schema.GroupVersionResource {
+func resourceIn(version string, object ObjectRef) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: object.Group, Version: version, Resource: object.Resource}
 }

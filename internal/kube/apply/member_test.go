@@ -58,7 +58,7 @@ func TestABusyServerIsLeftAlone(t *testing.T) {
 			var running sync.WaitGroup
 			for range requests {
 				running.Go(func() {
-					if _, err := member.Get(t.Context(), "v1", Object{Resource: "configmaps", Namespace: "n", Name: "a"}); err != nil {
+					if _, err := member.Get(t.Context(), "v1", ObjectRef{Resource: "configmaps", Namespace: "n", Name: "a"}); err != nil {
 						t.Error(err)
 					}
 				})
@@ -111,10 +111,10 @@ func TestWhatIsTakenOfAnObject(t *testing.T) {
 			}))
 			defer server.Close()
 			member := memberAt(t, server.URL, 1, nil)
-			object := Object{Resource: "configmaps", Namespace: "n", Name: "a"}
-			_, errRead := member.Read(t.Context(), "v1", object)
+			object := ObjectRef{Resource: "configmaps", Namespace: "n", Name: "a"}
+			_, errRead := member.ReadObject(t.Context(), "v1", object)
 			_, errGet := member.Get(t.Context(), "v1", object)
-			_, errApply := member.Apply(t.Context(), "v1", object, []byte("{}"), As{})
+			_, errApply := member.Apply(t.Context(), "v1", object, []byte("{}"), FieldWriter{})
 			for by, err := range map[string]error{"Read": errRead, "Get": errGet, "Apply": errApply} {
 				if taken := test.whole && by != "Read"; taken != (err == nil) || err != nil && !strings.Contains(err.Error(), test.want) {
 					t.Errorf("%s: got %v", by, err)
@@ -143,12 +143,12 @@ func TestAnswersAreDecodedWhenThereIsRoom(t *testing.T) {
 	defer server.Close()
 	memory := decoding.NewMemory(clock.RealClock{})
 	member := memberAt(t, server.URL, 1, memory)
-	object := Object{Resource: "configmaps", Namespace: "n", Name: "a"}
+	object := ObjectRef{Resource: "configmaps", Namespace: "n", Name: "a"}
 	requests := map[string]func(context.Context) error{
-		"Read": func(ctx context.Context) error { _, err := member.Read(ctx, "v1", object); return err },
+		"Read": func(ctx context.Context) error { _, err := member.ReadObject(ctx, "v1", object); return err },
 		"Get":  func(ctx context.Context) error { _, err := member.Get(ctx, "v1", object); return err },
 		"Apply": func(ctx context.Context) error {
-			_, err := member.Apply(ctx, "v1", object, []byte("{}"), As{})
+			_, err := member.Apply(ctx, "v1", object, []byte("{}"), FieldWriter{})
 			return err
 		},
 		"Create": func(ctx context.Context) error {
@@ -158,8 +158,8 @@ func TestAnswersAreDecodedWhenThereIsRoom(t *testing.T) {
 	}
 	var ends []func()
 	for _, cluster := range []string{"c2", "c3"} {
-		ctx, end := memory.Begin(t.Context(), cluster)
-		if err := decoding.Take(ctx, 192<<20); err != nil {
+		ctx, end := memory.BeginLease(t.Context(), cluster)
+		if err := decoding.TakeMemory(ctx, 192<<20); err != nil {
 			t.Fatal(err)
 		}
 		ends = append(ends, end)

@@ -17,11 +17,11 @@ const (
 	fieldStringData = "stringData"
 )
 
-// normalize rewrites what of a manifest the API server stores in another place than
+// normalizeContent rewrites what of a manifest the API server stores in another place than
 // where the manifest has it, and takes out what a controller of the cluster writes in any
 // case. A field manager owns a field where it was applied: what is taken out of the
 // manifest later would stay where it was stored.
-func normalize(content map[string]any) {
+func normalizeContent(content map[string]any) {
 	switch {
 	case isSecret(content):
 		foldStringData(content)
@@ -101,23 +101,23 @@ func podSpec(content map[string]any) map[string]any {
 	return content
 }
 
-// Selectable returns the content of a manifest for expressions that select fields in it:
+// SelectableContent returns the content of a manifest for expressions that select fields in it:
 // what normalizing moves is in both places.
-func Selectable(raw []byte) (map[string]any, error) {
-	content, err := Content(raw)
+func SelectableContent(raw []byte) (map[string]any, error) {
+	content, err := NormalizedContent(raw)
 	if err != nil || !isSecret(content) {
 		return content, err
 	}
-	written, err := decode(raw)
+	written, err := decodeManifest(raw)
 	if texts, has := written[fieldStringData]; has {
 		content[fieldStringData] = texts
 	}
 	return content, err
 }
 
-// Stored returns where the fields at the paths are that an expression selected in what
+// StoredPaths returns where the fields at the paths are that an expression selected in what
 // Selectable returns.
-func Stored(content map[string]any, paths []ignore.Path) []ignore.Path {
+func StoredPaths(content map[string]any, paths []ignore.Path) []ignore.Path {
 	if !isSecret(content) {
 		return paths
 	}
@@ -135,5 +135,5 @@ func Stored(content map[string]any, paths []ignore.Path) []ignore.Path {
 			}
 		}
 	}
-	return ignore.Minimal(stored)
+	return ignore.MinimalPaths(stored)
 }

@@ -28,7 +28,7 @@ func TestContentIsWhereTheServerStoresIt(t *testing.T) {
 		"an aggregation of other API": {`{"apiVersion":"example.com/v1","kind":"ClusterRole","aggregationRule":{},"rules":[{}]}`, `{"aggregationRule":{},"apiVersion":"example.com/v1","kind":"ClusterRole","rules":[{}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			content, err := Content([]byte(tc.raw))
+			content, err := NormalizedContent([]byte(tc.raw))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,7 +42,7 @@ func TestContentIsWhereTheServerStoresIt(t *testing.T) {
 
 func TestSelectedFieldsAreThoseThatAreStored(t *testing.T) {
 	raw := []byte(`{"apiVersion":"v1","kind":"Secret","data":{"a":"MQ=="},"stringData":{"b":"2","c":"3"}}`)
-	content, err := Selectable(raw)
+	content, err := SelectableContent(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +53,11 @@ func TestSelectedFieldsAreThoseThatAreStored(t *testing.T) {
 		"data and a key of both":  {[]ignore.Path{{"data"}, {"stringData", "b"}}, []ignore.Path{{"data"}}},
 		"what is in another part": {[]ignore.Path{{"metadata", "labels"}}, []ignore.Path{{"metadata", "labels"}}},
 	} {
-		if diff := cmp.Diff(tc.want, Stored(content, tc.selected)); diff != "" {
+		if diff := cmp.Diff(tc.want, StoredPaths(content, tc.selected)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}
-	if _, err := Selectable([]byte(`{`)); err == nil {
+	if _, err := SelectableContent([]byte(`{`)); err == nil {
 		t.Error("half an object can be selected from")
 	}
 }

@@ -50,8 +50,8 @@ const (
 // what is said of each object is kept until that changes.
 const MessageBytesMax = 8 << 10
 
-// Problem is what an error means for the author of a manifest.
-type Problem struct {
+// ObjectProblem is what an error means for the author of a manifest.
+type ObjectProblem struct {
 	Trouble Trouble
 	// Message is one line, the same each time.
 	Message string
@@ -61,35 +61,35 @@ type Problem struct {
 	NoNamespace bool
 }
 
-// Explain returns what err, from doing what the verb says to the object, means.
-func Explain(err error, verb string, object Object) Problem {
+// ExplainError returns what err, from doing what the verb says to the object, means.
+func ExplainError(err error, verb string, object ObjectRef) ObjectProblem {
 	if err == nil {
-		return Problem{}
+		return ObjectProblem{}
 	}
-	problem := explain(err, verb, object)
-	problem.Message = steady(conditions.Shorten(problem.Message, MessageBytesMax))
+	problem := classifyError(err, verb, object)
+	problem.Message = stripVaryingParts(conditions.ShortenText(problem.Message, MessageBytesMax))
 	return problem
 }
 
-func explain(err error, verb string, object Object) Problem {
+func classifyError(err error, verb string, object ObjectRef) ObjectProblem {
 	if errors.Is(err, ErrNotObject) {
-		return Problem{Trouble: TroubleInvalid, Message: "The manifest is " + err.Error() + "."}
+		return ObjectProblem{Trouble: TroubleInvalid, Message: "The manifest is " + err.Error() + "."}
 	}
 	if errors.Is(err, ignore.ErrExpression) {
-		return Problem{Trouble: TroubleExpression, Message: "Cannot evaluate ignoreFields: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "."}
+		return ObjectProblem{Trouble: TroubleExpression, Message: "Cannot evaluate ignoreFields: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "."}
 	}
 	if errors.Is(err, ErrNoKind) {
-		return Problem{
+		return ObjectProblem{
 			Trouble: TroublePassing, NoKind: true,
 			Message: upperFirst(err.Error()) + ": waiting for its definition; install it on the cluster, or add it to this work.",
 		}
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return Problem{Trouble: TroublePassing, Message: fmt.Sprintf("Cannot %s %s: %v.", verb, object, err)}
+		return ObjectProblem{Trouble: TroublePassing, Message: fmt.Sprintf("Cannot %s %s: %v.", verb, object, err)}
 	}
-	if Inexpressible(err) {
-		return Problem{
+	if IsInexpressible(err) {
+		return ObjectProblem{
 			Trouble: TroubleInvalid,
 			Message: fmt.Sprintf("Cannot %s %s: %s. Remove what is there twice, or use updateStrategy Update, which replaces the object.", verb, object, status.Status().Message),
 		}
@@ -97,50 +97,50 @@ func explain(err error, verb string, object Object) Problem {
 	return explainStatus(status.Status(), err, verb, object)
 }
 
-func explainStatus(status metav1.Status, err error, verb string, object Object) Problem {
+func explainStatus(status metav1.Status, err error, verb string, object ObjectRef) ObjectProblem {
 	message := fmt.Sprintf("Cannot %s %s: %s", verb, object, status.Message)
 	switch {
 	case apierrors.HasStatusCause(err, "NamespaceTerminating"): // corev1.NamespaceTerminatingCause
-		return Problem{
+		return ObjectProblem{
 			Trouble: TroublePassing, NoNamespace: true,
 			Message: fmt.Sprintf("Namespace %q is being deleted; the object is created once the namespace exists again.", object.Namespace),
 		}
 	case status.Code == http.StatusNotFound && status.Details != nil && status.Details.Kind == "namespaces" && object.Namespace != "":
-		return Problem{
+		return ObjectProblem{
 			Trouble: TroublePassing, NoNamespace: true,
 			Message: fmt.Sprintf("Namespace %q does not exist: add it to the work, or create it on the cluster.", object.Namespace),
 		}
 	case status.Code == http.StatusMethodNotAllowed: // what cannot be patched at all is not looked for
-		return Problem{
+		return ObjectProblem{
 			Trouble: TroublePassing, NoKind: true,
 			Message: fmt.Sprintf("The definition of %s is being deleted; the object is created once it exists again.", resourceOf(object)),
 		}
 	case status.Code == http.StatusForbidden && strings.Contains(status.Message, "\" cannot "):
-		return Problem{Trouble: TroubleForbidden, Message: forbidden(status, verb, object)}
+		return ObjectProblem{Trouble: TroubleForbidden, Message: forbiddenMessage(status, verb, object)}
 	case status.Code == http.StatusForbidden, status.Code == http.StatusUnprocessableEntity,
 		status.Code == http.StatusBadRequest, status.Code == http.StatusRequestEntityTooLarge,
 		status.Code == http.StatusUnsupportedMediaType:
-		return Problem{Trouble: TroubleInvalid, Message: message}
+		return ObjectProblem{Trouble: TroubleInvalid, Message: message}
 	case status.Code == http.StatusConflict:
 		return explainConflict(status, message)
 	case status.Code == http.StatusNotFound && (status.Details == nil || status.Details.Name == ""):
-		return Problem{
+		return ObjectProblem{
 			Trouble: TroublePassing, NoKind: true,
 			Message: fmt.Sprintf("The cluster does not serve %s any more; install its definition again.", resourceOf(object)),
 		}
 	case strings.Contains(status.Message, "failed calling webhook"):
-		return Problem{Trouble: TroublePassing, Message: message +
+		return ObjectProblem{Trouble: TroublePassing, Message: message +
 			". It is tried again: that webhook of the cluster has to admit the object; if this lasts, see to the webhook's pods, Service and certificate."}
 	default:
-		return Problem{Trouble: TroublePassing, Message: message}
+		return ObjectProblem{Trouble: TroublePassing, Message: message}
 	}
 }
 
-// Inexpressible tells whether server-side apply was refused only since the manifest has items
+// IsInexpressible reports whether server-side apply was refused only since the manifest has items
 // of a list twice, such as a port or an environment variable: it cannot say so. Other writes
 // may. They would also drop fields that the schema does not declare, and tell nobody: those
 // have to be left out first. The API server has no type for this error.
-func Inexpressible(err error) bool {
+func IsInexpressible(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError &&
 		strings.Contains(status.Status().Message, "failed to create typed patch object") &&
@@ -148,8 +148,8 @@ func Inexpressible(err error) bool {
 		!strings.Contains(status.Status().Message, undeclaredSuffix)
 }
 
-// forbidden names what is missing and where to add it.
-func forbidden(status metav1.Status, verb string, object Object) string {
+// forbiddenMessage names what is missing and where to add it.
+func forbiddenMessage(status metav1.Status, verb string, object ObjectRef) string {
 	scope := "in the whole cluster"
 	if object.Namespace != "" {
 		scope = fmt.Sprintf("in namespace %q", object.Namespace)
@@ -173,7 +173,7 @@ func grantingRole(resource string) string {
 		"kubectl label clusterrole work-%[1]s %[2]s", resource, aggregateToWork)
 }
 
-func resourceOf(object Object) string {
+func resourceOf(object ObjectRef) string {
 	if object.Group == "" {
 		return object.Resource
 	}
@@ -182,8 +182,8 @@ func resourceOf(object Object) string {
 
 // explainConflict tells a field that someone else owns from an object that
 // changed in between.
-func explainConflict(status metav1.Status, message string) Problem {
-	problem := Problem{Trouble: TroubleRaced, Message: message}
+func explainConflict(status metav1.Status, message string) ObjectProblem {
+	problem := ObjectProblem{Trouble: TroubleRaced, Message: message}
 	if status.Details == nil {
 		return problem
 	}
@@ -193,7 +193,7 @@ func explainConflict(status metav1.Status, message string) Problem {
 			continue
 		}
 		problem.Trouble = TroubleConflict
-		fields = append(fields, fmt.Sprintf("%s (%s)", cause.Field, quoted(cause.Message)))
+		fields = append(fields, fmt.Sprintf("%s (%s)", cause.Field, firstQuotedText(cause.Message)))
 	}
 	if problem.Trouble == TroubleConflict {
 		problem.Message = "Other field managers own fields with different values: " + strings.Join(fields, ", ") + "."
@@ -201,9 +201,9 @@ func explainConflict(status metav1.Status, message string) Problem {
 	return problem
 }
 
-// Conflicting returns the field managers with which an error of Member.Apply says that the object
+// ConflictingManagers returns the field managers with which an error of Member.Apply says that the object
 // is in conflict.
-func Conflicting(err error) sets.Set[string] {
+func ConflictingManagers(err error) sets.Set[string] {
 	managers := sets.New[string]()
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsConflict(err) || status.Status().Details == nil {
@@ -211,14 +211,14 @@ func Conflicting(err error) sets.Set[string] {
 	}
 	for _, cause := range status.Status().Details.Causes {
 		if cause.Type == metav1.CauseTypeFieldManagerConflict {
-			managers.Insert(quoted(cause.Message))
+			managers.Insert(firstQuotedText(cause.Message))
 		}
 	}
 	return managers
 }
 
-// quoted returns the first part of the text that stands in double quotes.
-func quoted(text string) string {
+// firstQuotedText returns the first part of the text that stands in double quotes.
+func firstQuotedText(text string) string {
 	_, after, _ := strings.Cut(text, `"`)
 	inside, _, _ := strings.Cut(after, `"`)
 	return inside

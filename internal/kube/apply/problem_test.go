@@ -30,7 +30,7 @@ func TestWhatTheAgentMayNotIsGrantedByCommands(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := apierrors.NewForbidden(schema.GroupResource{Group: "g", Resource: "r"}, "o", errors.New(`User "a" cannot patch resource "r"`))
-			message := Explain(err, "patch", Object{Group: c.group, Resource: c.resource, Name: "o"}).Message
+			message := ExplainError(err, "patch", ObjectRef{Group: c.group, Resource: c.resource, Name: "o"}).Message
 			if got := strings.Contains(message, "kubectl"); got != (c.want != "") || !strings.Contains(message, c.want) {
 				t.Errorf("%q does not have %q", message, c.want)
 			}

@@ -21,9 +21,9 @@ var varying = []struct {
 	{regexp.MustCompile(`\bLastStreamID=\d+, `), ""},
 }
 
-// steady returns the text of an error without what varies. Conditions with it would be written
+// stripVaryingParts returns the text of an error without what varies. Conditions with it would be written
 // each time that an object is tried again, on the hub.
-func steady(text string) string {
+func stripVaryingParts(text string) string {
 	for _, v := range varying {
 		text = v.part.ReplaceAllString(text, v.as)
 	}

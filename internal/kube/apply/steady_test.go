@@ -70,7 +70,7 @@ func TestWhatGoesWrongAgainReadsTheSame(t *testing.T) {
 			says: []string{"closed the connection; ErrCode=NO_ERROR"},
 		},
 	}
-	object := Object{Resource: "configmaps", Namespace: "shop", Name: "a"}
+	object := ObjectRef{Resource: "configmaps", Namespace: "shop", Name: "a"}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for who, wrap := range map[string]func(error) error{
@@ -83,7 +83,7 @@ func TestWhatGoesWrongAgainReadsTheSame(t *testing.T) {
 				if first == nil || first.Error() == again.Error() {
 					t.Fatalf("the errors are %v and %v: want two that differ", first, again)
 				}
-				before, after := Explain(wrap(first), "patch", object), Explain(wrap(again), "patch", object)
+				before, after := ExplainError(wrap(first), "patch", object), ExplainError(wrap(again), "patch", object)
 				if before.Message != after.Message {
 					t.Errorf("%s: it says\n%s\nand the next time\n%s", who, before.Message, after.Message)
 				}
@@ -101,7 +101,7 @@ func TestWhatGoesWrongAgainReadsTheSame(t *testing.T) {
 // do not run yet.
 func TestAWebhookThatDoesNotAnswerIsNamed(t *testing.T) {
 	err := apierrors.NewInternalError(errors.New(`failed calling webhook "a.example.com": failed to call webhook: no endpoints available for service "a"`))
-	got := Explain(err, "patch", Object{Resource: "configmaps", Namespace: "shop", Name: "a"})
+	got := ExplainError(err, "patch", ObjectRef{Resource: "configmaps", Namespace: "shop", Name: "a"})
 	want := `Cannot patch configmaps shop/a: Internal error occurred: failed calling webhook "a.example.com": failed to call webhook: no endpoints available for service "a". ` +
 		"It is tried again: that webhook of the cluster has to admit the object; if this lasts, see to the webhook's pods, Service and certificate."
 	if got.Trouble != TroublePassing || got.Message != want {

@@ -22,10 +22,10 @@ const (
 	undeclaredLinesMax = 100
 )
 
-// Undeclared returns the fields of the content that an error of Member.Apply says are not
+// UndeclaredFields returns the fields of the content that an error of Member.Apply says are not
 // declared in the schema of the server, nil if it says something else. The server names one
 // field of each map at a time. Fields without which there is no object are never among them.
-func Undeclared(err error, content map[string]any) []ignore.Path {
+func UndeclaredFields(err error, content map[string]any) []ignore.Path {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !strings.HasPrefix(status.Status().Message, undeclaredPrefix) {
 		return nil
@@ -41,11 +41,11 @@ func Undeclared(err error, content map[string]any) []ignore.Path {
 		if !isField {
 			continue
 		}
-		if path := locate(content, name); isOptional(path) {
+		if path := locateField(content, name); isOptional(path) {
 			paths = append(paths, path)
 		}
 	}
-	return ignore.Minimal(paths)
+	return ignore.MinimalPaths(paths)
 }
 
 // isOptional reports whether an object can do without what is at the path.
@@ -60,10 +60,10 @@ func isOptional(path ignore.Path) bool {
 	}
 }
 
-// locate returns the path of what the API server names in the notation of fieldpath.Path:
+// locateField returns the path of what the API server names in the notation of fieldpath.Path:
 // .spec.containers[name="a"].image; nil if there is nothing. Names may contain any
 // character, so they are compared with those that there are.
-func locate(value any, name string) ignore.Path {
+func locateField(value any, name string) ignore.Path {
 	switch container := value.(type) {
 	case map[string]any:
 		for key, inner := range container {
@@ -74,7 +74,7 @@ func locate(value any, name string) ignore.Path {
 			if rest == "" {
 				return ignore.Path{key}
 			}
-			if below := locate(inner, rest); below != nil {
+			if below := locateField(inner, rest); below != nil {
 				return append(ignore.Path{key}, below...)
 			}
 		}
@@ -85,7 +85,7 @@ func locate(value any, name string) ignore.Path {
 				if !is {
 					continue
 				}
-				if below := locate(item, rest); below != nil {
+				if below := locateField(item, rest); below != nil {
 					return append(ignore.Path{i}, below...)
 				}
 			}
@@ -110,7 +110,7 @@ func cutItem(name string, index int, item any, whole bool) (rest string, is bool
 		}
 		switch value, has := entries[key]; {
 		case has:
-			after, is = strings.CutPrefix(after, literal(value))
+			after, is = strings.CutPrefix(after, formatKeyLiteral(value))
 		case whole:
 			is = false
 		default:
@@ -127,8 +127,8 @@ func cutItem(name string, index int, item any, whole bool) (rest string, is bool
 	return "", false
 }
 
-// literal returns a key of a list item as a path has it.
-func literal(value any) string {
+// formatKeyLiteral returns a key of a list item as a path has it.
+func formatKeyLiteral(value any) string {
 	if text, isText := value.(string); isText {
 		return fmt.Sprintf("%q", text)
 	}

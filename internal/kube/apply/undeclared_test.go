@@ -17,7 +17,7 @@ import (
 )
 
 func TestUndeclaredFieldsAreFound(t *testing.T) {
-	content, err := Content([]byte(`{"apiVersion":"example.com/v1","kind":"X","metadata":{"name":"a","labels":{"a.b/c":"d"},"odd":1},"spec":{"nope":1,
+	content, err := NormalizedContent([]byte(`{"apiVersion":"example.com/v1","kind":"X","metadata":{"name":"a","labels":{"a.b/c":"d"},"odd":1},"spec":{"nope":1,
 "map":{"a.b":{"c":1},"a":{"b":{"d":1}},"x[0]":{"e":1}},
 "containers":[{"name":"a","image":"i"},{"name":"b]=\"","imagine":"x","ports":[{"containerPort":80,"port":1},{"containerPort":80,"protocol":"UDP","port":2}]}],
 "list":[{"f":1},{"f":2}]}}`))
@@ -48,7 +48,7 @@ func TestUndeclaredFieldsAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status := &apierrors.StatusError{ErrStatus: metav1.Status{Message: "failed to create typed patch object (n/a; example.com/v1, Kind=X): " + tc.text}}
 			var names []string
-			for _, path := range Undeclared(fmt.Errorf("writing: %w", status), content) {
+			for _, path := range UndeclaredFields(fmt.Errorf("writing: %w", status), content) {
 				names = append(names, FieldName(path))
 			}
 			if got := strings.Join(names, " "); got != tc.want {
@@ -60,7 +60,7 @@ func TestUndeclaredFieldsAreFound(t *testing.T) {
 		nil, errors.New("failed to create typed patch object (a): .spec.nope" + undeclared),
 		&apierrors.StatusError{ErrStatus: metav1.Status{Message: "admission webhook denied the request: (a): .spec.nope" + undeclared}},
 	} {
-		if paths := Undeclared(err, content); paths != nil {
+		if paths := UndeclaredFields(err, content); paths != nil {
 			t.Errorf("Undeclared(%v): %v", err, paths)
 		}
 	}
@@ -71,12 +71,12 @@ func FuzzUndeclaredFieldsAreFoundWithoutPanic(f *testing.F) {
 	f.Add(`.a[=`, `{"a":[{"":1}]}`)
 	f.Add(`.a[b=`, `{"a":[{"c":1}]}`)
 	f.Fuzz(func(t *testing.T, name, raw string) {
-		content, err := Content([]byte(raw))
+		content, err := NormalizedContent([]byte(raw))
 		if err != nil {
 			return
 		}
 		status := &apierrors.StatusError{ErrStatus: metav1.Status{Message: undeclaredPrefix + "(a): " + name + undeclaredSuffix}}
-		for _, path := range Undeclared(status, content) {
+		for _, path := range UndeclaredFields(status, content) {
 			if !isOptional(path) {
 				t.Errorf("%q in %s is %v", name, raw, path)
 			}
@@ -94,7 +94,7 @@ func TestAMembersErrorIsReadInTime(t *testing.T) {
 	}
 	lines := strings.Repeat("    "+name+".none"+undeclaredSuffix+"\n", 100_000)
 	err := &apierrors.StatusError{ErrStatus: metav1.Status{Message: undeclaredPrefix + "(a/b; v1, Kind=C): errors:\n" + lines}}
-	if paths := Undeclared(err, map[string]any{"spec": deep}); paths != nil {
+	if paths := UndeclaredFields(err, map[string]any{"spec": deep}); paths != nil {
 		t.Errorf("found %v", paths)
 	}
 }
@@ -122,7 +122,7 @@ func TestImmutableFieldsAreNamed(t *testing.T) {
 		"no details":        {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422}}, nil},
 		"success":           {nil, nil},
 	} {
-		if got := Immutable(tc.err); !slices.Equal(got, tc.want) {
+		if got := ImmutableFields(tc.err); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: Immutable: got %q, want %q", name, got, tc.want)
 		}
 	}
@@ -165,7 +165,7 @@ func TestInexpressible(t *testing.T) {
 		"something else":        {twice, false},
 	} {
 		err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: tc.text}}
-		if got := Inexpressible(fmt.Errorf("writing: %w", err)); got != tc.want {
+		if got := IsInexpressible(fmt.Errorf("writing: %w", err)); got != tc.want {
 			t.Errorf("%s: got %t", name, got)
 		}
 	}

@@ -19,25 +19,25 @@ const (
 	stepsMax = 64
 )
 
-// Between returns a backoff that doubles from the shortest wait to the longest.
+// ExponentialBetween returns a backoff that doubles from the shortest wait to the longest.
 // It has no jitter; set that where many clients could come at the same moment.
-func Between(shortest, longest time.Duration) wait.Backoff {
+func ExponentialBetween(shortest, longest time.Duration) wait.Backoff {
 	return wait.Backoff{Duration: shortest, Factor: factor, Steps: stepsMax, Cap: longest}
 }
 
-// After returns how long a backoff waits after so many failures in a row: after
+// DelayAfter returns how long a backoff waits after so many failures in a row: after
 // the first one (or none), its shortest time. It is for callers that remember a
 // count rather than a backoff.
-func After(failures int, b wait.Backoff) time.Duration {
+func DelayAfter(failures int, b wait.Backoff) time.Duration {
 	for range min(failures, stepsMax) - 1 {
 		b.Step()
 	}
 	return b.Step()
 }
 
-// Sleep waits, and tells whether it did so to the end: false is that ctx ended
+// SleepContext waits, and tells whether it did so to the end: false is that ctx ended
 // before.
-func Sleep(ctx context.Context, clk clock.Clock, d time.Duration) bool {
+func SleepContext(ctx context.Context, clk clock.Clock, d time.Duration) bool {
 	timer := clk.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestWaitsDoubleUpToTheLongest(t *testing.T) {
-	b := backoff.Between(time.Second, 10*time.Second)
+	b := backoff.ExponentialBetween(time.Second, 10*time.Second)
 	var got []time.Duration
 	for range 6 {
 		got = append(got, b.Step())
@@ -42,7 +42,7 @@ func TestAfter(t *testing.T) {
 		"the smallest wait grows to the largest one in time": {64, 1, time.Hour, time.Hour},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			if got := backoff.After(test.failures, backoff.Between(test.shortest, test.longest)); got != test.want {
+			if got := backoff.DelayAfter(test.failures, backoff.ExponentialBetween(test.shortest, test.longest)); got != test.want {
 				t.Errorf("the wait is %v, want %v", got, test.want)
 			}
 		})
@@ -50,8 +50,8 @@ func TestAfter(t *testing.T) {
 }
 
 func TestAfterDoesNotUseUpItsBackoff(t *testing.T) {
-	b := backoff.Between(time.Second, time.Minute)
-	first, again := backoff.After(3, b), backoff.After(3, b)
+	b := backoff.ExponentialBetween(time.Second, time.Minute)
+	first, again := backoff.DelayAfter(3, b), backoff.DelayAfter(3, b)
 	if first != again {
 		t.Errorf("the same count waits %v and then %v", first, again)
 	}
@@ -60,10 +60,10 @@ func TestAfterDoesNotUseUpItsBackoff(t *testing.T) {
 func TestSleepEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if backoff.Sleep(ctx, clock.RealClock{}, time.Hour) {
+	if backoff.SleepContext(ctx, clock.RealClock{}, time.Hour) {
 		t.Error("it slept to the end")
 	}
-	if !backoff.Sleep(t.Context(), clock.RealClock{}, time.Nanosecond) {
+	if !backoff.SleepContext(t.Context(), clock.RealClock{}, time.Nanosecond) {
 		t.Error("it did not sleep to the end")
 	}
 }

@@ -26,10 +26,10 @@ import (
 // MessageBytesMax is the limit that the API sets for the message of a condition.
 const MessageBytesMax = 32768
 
-// Set sets a condition in the list and stamps it with the generation of the
+// SetCondition sets a condition in the list and stamps it with the generation of the
 // object that it describes. The transition time changes with the status only.
 // A message that is too long is cut.
-func Set(list *[]metav1.Condition, generation int64, condition metav1.Condition) {
+func SetCondition(list *[]metav1.Condition, generation int64, condition metav1.Condition) {
 	condition.ObservedGeneration = generation
 	if len(condition.Message) > MessageBytesMax {
 		condition.Message = condition.Message[:MessageBytesMax]
@@ -37,8 +37,8 @@ func Set(list *[]metav1.Condition, generation int64, condition metav1.Condition)
 	meta.SetStatusCondition(list, condition)
 }
 
-// Shorten cuts a text to a number of bytes, at the end of a character.
-func Shorten(text string, limit int) string {
+// ShortenText cuts a text to a number of bytes, at the end of a character.
+func ShortenText(text string, limit int) string {
 	const ending = "..."
 	if len(text) <= limit {
 		return text
@@ -61,7 +61,7 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.Status().Patch(ctx, after, patch); err != nil {
-		return fmt.Errorf("writing the status of %T %q: %w", after, name(after), err)
+		return fmt.Errorf("writing the status of %T %q: %w", after, qualifiedName(after), err)
 	}
 	return nil
 }
@@ -98,13 +98,13 @@ func ApplyStatus(
 	u.SetUID(obj.GetUID())
 	apply := client.ApplyConfigurationFromUnstructured(u)
 	if err := c.Status().Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership); err != nil {
-		return fmt.Errorf("applying the status of %s %q: %w", gvk.Kind, name(obj), err)
+		return fmt.Errorf("applying the status of %s %q: %w", gvk.Kind, qualifiedName(obj), err)
 	}
 	return nil
 }
 
-// Of returns the conditions of the given types, in the order of the types.
-func Of(list []metav1.Condition, types ...string) []metav1.Condition {
+// SelectByType returns the conditions of the given types, in the order of the types.
+func SelectByType(list []metav1.Condition, types ...string) []metav1.Condition {
 	var found []metav1.Condition
 	for _, t := range types {
 		if i := slices.IndexFunc(list, func(c metav1.Condition) bool { return c.Type == t }); i >= 0 {
@@ -126,8 +126,8 @@ func sameStatus(before, after client.Object) (bool, error) {
 	return equality.Semantic.DeepEqual(b["status"], a["status"]), nil
 }
 
-// name is NAMESPACE/NAME, or NAME for objects without a namespace.
-func name(obj client.Object) string {
+// qualifiedName is NAMESPACE/NAME, or NAME for objects without a namespace.
+func qualifiedName(obj client.Object) string {
 	if obj.GetNamespace() == "" {
 		return obj.GetName()
 	}

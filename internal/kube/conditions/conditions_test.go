@@ -20,7 +20,7 @@ import (
 
 func TestSetStampsTheGenerationAndCutsLongMessages(t *testing.T) {
 	var list []metav1.Condition
-	Set(&list, 7, metav1.Condition{
+	SetCondition(&list, 7, metav1.Condition{
 		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Good", Message: strings.Repeat("x", MessageBytesMax+1),
 	})
 	if len(list) != 1 || list[0].ObservedGeneration != 7 || len(list[0].Message) != MessageBytesMax {
@@ -31,11 +31,11 @@ func TestSetStampsTheGenerationAndCutsLongMessages(t *testing.T) {
 func TestTheTransitionTimeChangesWithTheStatusOnly(t *testing.T) {
 	long := metav1.Unix(1, 0)
 	list := []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Good", LastTransitionTime: long}}
-	Set(&list, 2, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Better"})
+	SetCondition(&list, 2, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Better"})
 	if !list[0].LastTransitionTime.Equal(&long) {
 		t.Error("another reason changed the transition time")
 	}
-	Set(&list, 2, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Bad"})
+	SetCondition(&list, 2, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Bad"})
 	if list[0].LastTransitionTime.Equal(&long) {
 		t.Error("another status did not change the transition time")
 	}
@@ -43,7 +43,7 @@ func TestTheTransitionTimeChangesWithTheStatusOnly(t *testing.T) {
 
 func TestOfKeepsTheOrderThatIsAskedFor(t *testing.T) {
 	list := []metav1.Condition{{Type: "A"}, {Type: "B"}, {Type: "C"}}
-	if diff := cmp.Diff([]metav1.Condition{{Type: "C"}, {Type: "A"}}, Of(list, "C", "X", "A")); diff != "" {
+	if diff := cmp.Diff([]metav1.Condition{{Type: "C"}, {Type: "A"}}, SelectByType(list, "C", "X", "A")); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }

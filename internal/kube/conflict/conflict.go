@@ -27,9 +27,9 @@ import (
 // write, has caught up by then.
 const Retry = 50 * time.Millisecond
 
-// Quiet returns the reconciler with conflicts, and writes that are held back, taken for
+// RequeueConflicts returns the reconciler with conflicts, and writes that are held back, taken for
 // what they are. An error that is something else besides stays an error.
-func Quiet[T comparable](r reconcile.TypedReconciler[T]) reconcile.TypedReconciler[T] {
+func RequeueConflicts[T comparable](r reconcile.TypedReconciler[T]) reconcile.TypedReconciler[T] {
 	return reconcile.TypedFunc[T](func(ctx context.Context, req T) (ctrl.Result, error) {
 		result, err := r.Reconcile(ctx, req)
 		after, quiet := retryAfter(err)

@@ -42,7 +42,7 @@ func TestConflictsAreRetriedAndNotToldOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			passed := ctrl.Result{RequeueAfter: time.Hour}
-			got, err := Quiet(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return passed, tc.err })).
+			got, err := RequeueConflicts(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return passed, tc.err })).
 				Reconcile(t.Context(), ctrl.Request{})
 			want, wantErr := passed, tc.err
 			if tc.want > 0 {
@@ -58,7 +58,7 @@ func TestConflictsAreRetriedAndNotToldOf(t *testing.T) {
 func TestWhatIsGivenUpAtTheEndIsNotToldOf(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	given := fmt.Errorf("creating a: %w", context.Canceled)
-	r := Quiet(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, given }))
+	r := RequeueConflicts(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, given }))
 	if _, err := r.Reconcile(ctx, ctrl.Request{}); !errors.Is(err, given) {
 		t.Errorf("the process goes on: got %v, want %v", err, given)
 	}

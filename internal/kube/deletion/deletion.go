@@ -19,20 +19,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TooLarge tells whether an API server refuses a write as the object would be larger than
+// IsTooLarge reports whether an API server refuses a write as the object would be larger than
 // what it, or etcd, takes.
-func TooLarge(err error) bool {
+func IsTooLarge(err error) bool {
 	return err != nil && (apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "request is too large"))
 }
 
-// Delete deletes an object, and none that was made anew under its name. One without room
+// DeleteObject deletes an object, and none that was made anew under its name. One without room
 // for its deletion loses its finalizers but those that are kept, and is deleted then:
 // whoever is waited for by the others has filled it. An object that is gone is a NotFound
 // error, another one of its name a Conflict.
-func Delete(ctx context.Context, c client.Client, object client.Object, kept []string) error {
+func DeleteObject(ctx context.Context, c client.Client, object client.Object, kept []string) error {
 	uid := object.GetUID()
 	err := c.Delete(ctx, copyOf(object), client.Preconditions{UID: &uid})
-	if !TooLarge(err) {
+	if !IsTooLarge(err) {
 		return err //nolint:wrapcheck // documented
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid, "finalizers": kept}})

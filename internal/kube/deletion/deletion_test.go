@@ -33,7 +33,7 @@ func TestAnObjectWithoutRoomForItsDeletionGoes(t *testing.T) {
 		"one without finalizers":           {},
 		"one that waits":                   {finalizers: []string{own}, left: []string{own}},
 		"one without room":                 {finalizers: []string{own}, full: true},
-		"one that others are waited for":   {finalizers: []string{own, others}, kept: []string{others}, full: true, left: []string{others}, want: TooLarge},
+		"one that others are waited for":   {finalizers: []string{own, others}, kept: []string{others}, full: true, left: []string{others}, want: IsTooLarge},
 		"one that somebody has made again": {finalizers: []string{own}, left: []string{own}, want: apierrors.IsConflict},
 	} {
 		stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", UID: "1", Finalizers: c.finalizers}}
@@ -56,7 +56,7 @@ func TestAnObjectWithoutRoomForItsDeletionGoes(t *testing.T) {
 		if c.want != nil && !c.full {
 			given.UID = "0"
 		}
-		err := Delete(t.Context(), hub, given, c.kept)
+		err := DeleteObject(t.Context(), hub, given, c.kept)
 		if c.want == nil && err != nil || c.want != nil && !c.want(err) {
 			t.Errorf("%s: the error is %v", name, err)
 		}

@@ -49,7 +49,7 @@ func TestEventsAreLinesOfTheLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			r := Discard().Logged(funcr.New(func(_, text string) { got = append(got, text) }, funcr.Options{}))
+			r := NewDiscardRecorder().WithLogger(funcr.New(func(_, text string) { got = append(got, text) }, funcr.Options{}))
 			for _, e := range test.events {
 				r.Eventf(e.about, nil, e.kind, e.reason, "Test", e.note, e.argument)
 			}

@@ -39,8 +39,8 @@ type Recorder struct {
 	logged *cache.LRUExpireCache
 }
 
-// line is what makes lines of the log the same.
-type line struct {
+// loggedLine is what makes lines of the log the same.
+type loggedLine struct {
 	uid             types.UID
 	namespace, name string
 	reason, note    string
@@ -51,24 +51,24 @@ func NewRecorder(to events.EventRecorder) *Recorder {
 	return &Recorder{to: to}
 }
 
-// Logged makes the Recorder log what it records: one line for each event, and none
+// WithLogger makes the Recorder log what it records: one line for each event, and none
 // for one that is repeated within some minutes.
-func (r *Recorder) Logged(log logr.Logger) *Recorder {
+func (r *Recorder) WithLogger(log logr.Logger) *Recorder {
 	r.log, r.logged = log, cache.NewLRUExpireCache(linesMax)
 	return r
 }
 
-// Allowed returns a Recorder that records with the other one, or nothing if the
+// NewAllowedRecorder returns a Recorder that records with the other one, or nothing if the
 // account of these rights may not.
-func Allowed(to events.EventRecorder, held rights.Rights) *Recorder {
-	if !held.Allow(rbacv1.PolicyRule{APIGroups: []string{eventsv1.GroupName}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}) {
-		return Discard()
+func NewAllowedRecorder(to events.EventRecorder, held rights.Rights) *Recorder {
+	if !held.AllowsRules(rbacv1.PolicyRule{APIGroups: []string{eventsv1.GroupName}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}) {
+		return NewDiscardRecorder()
 	}
 	return NewRecorder(to)
 }
 
-// Discard returns a Recorder that records nothing, for those who may not.
-func Discard() *Recorder { return &Recorder{} }
+// NewDiscardRecorder returns a Recorder that records nothing, for those who may not.
+func NewDiscardRecorder() *Recorder { return &Recorder{} }
 
 // Eventf records an event; see events.EventRecorder for the arguments.
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
@@ -77,7 +77,7 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	if r.to == nil {
 		return
 	}
-	r.to.Eventf(regarding, related, eventType, reason, action, "%s", Note(text))
+	r.to.Eventf(regarding, related, eventType, reason, action, "%s", ShortenNote(text))
 }
 
 // logLine logs an event. A warning is no error of this component: it is about what
@@ -86,7 +86,7 @@ func (r *Recorder) logLine(regarding runtime.Object, eventType, reason, note str
 	if r.logged == nil {
 		return
 	}
-	of := line{reason: reason, note: note}
+	of := loggedLine{reason: reason, note: note}
 	if object, err := meta.Accessor(regarding); err == nil {
 		of.uid, of.namespace, of.name = object.GetUID(), object.GetNamespace(), object.GetName()
 	}
@@ -94,12 +94,12 @@ func (r *Recorder) logLine(regarding runtime.Object, eventType, reason, note str
 		return
 	}
 	r.logged.Add(of, nil, repeatedAfter)
-	r.log.Info(note, "reason", reason, "kind", kindOf(regarding), "namespace", of.namespace, "name", of.name,
+	r.log.Info(note, "reason", reason, "kind", objectKindName(regarding), "namespace", of.namespace, "name", of.name,
 		"warning", eventType == corev1.EventTypeWarning)
 }
 
-// kindOf returns the kind of an object. Typed ones often do not have it.
-func kindOf(object runtime.Object) string {
+// objectKindName returns the kind of an object. Typed ones often do not have it.
+func objectKindName(object runtime.Object) string {
 	if kind := object.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
 	}
@@ -107,9 +107,9 @@ func kindOf(object runtime.Object) string {
 	return name[strings.LastIndex(name, ".")+1:]
 }
 
-// Note returns the text as the note of an event: as it is, or cut at the end of
+// ShortenNote returns the text as the note of an event: as it is, or cut at the end of
 // a character and marked if it is too long.
-func Note(text string) string {
+func ShortenNote(text string) string {
 	if len(text) <= NoteBytesMax {
 		return text
 	}

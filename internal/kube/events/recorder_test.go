@@ -30,7 +30,7 @@ func TestNotesAreCutToWhatTheAPITakes(t *testing.T) {
 		"NotAText": {"what is not UTF-8 is left alone while it fits", "\xff", "\xff"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Note(test.text)
+			got := ShortenNote(test.text)
 			if got != test.want {
 				t.Errorf("%s: got %q (%d bytes), want %q", test.reason, got, len(got), test.want)
 			}

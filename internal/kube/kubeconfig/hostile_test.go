@@ -28,24 +28,24 @@ func TestWhoeverWritesAKubeconfigDoesNotStopItsReader(t *testing.T) {
 		"a longer comment": {fmt.Sprintf(config, "a", key(10), "") + "#" + strings.Repeat("x", 512<<10), "more than 524288"},
 		"an alias":         {fmt.Sprintf(config, "&a b", key(10), ", token: *a"), "it has aliases"},
 		"a certificate of megabits": {
-			fmt.Sprintf(config, "a", key(10), ", client-certificate-data: "+base64.StdEncoding.EncodeToString(longkey.Authority(t, 1<<20))),
+			fmt.Sprintf(config, "a", key(10), ", client-certificate-data: "+base64.StdEncoding.EncodeToString(longkey.AuthorityPEM(t, 1<<20))),
 			"its client-certificate contains a certificate",
 		},
 		"an authority of megabits": {
-			fmt.Sprintf(config, "a, certificate-authority-data: "+base64.StdEncoding.EncodeToString(longkey.Authority(t, 1<<20)), key(10), ""),
+			fmt.Sprintf(config, "a, certificate-authority-data: "+base64.StdEncoding.EncodeToString(longkey.AuthorityPEM(t, 1<<20)), key(10), ""),
 			"its certificate-authority contains a certificate",
 		},
 		"a long authority": {
-			fmt.Sprintf(config, "a, certificate-authority-data: "+base64.StdEncoding.EncodeToString(longkey.Authority(t, 8192)), key(10), ""), "",
+			fmt.Sprintf(config, "a, certificate-authority-data: "+base64.StdEncoding.EncodeToString(longkey.AuthorityPEM(t, 8192)), key(10), ""), "",
 		},
 	} {
-		_, err := Load([]byte(c.text), KeysOf(nil))
+		_, err := LoadCurrentContext([]byte(c.text), SecretFiles(nil))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: it says %v, want %q", name, err, c.want)
 		}
 	}
-	authority := fmt.Sprintf(config, "a, certificate-authority-data: "+base64.StdEncoding.EncodeToString(longkey.Authority(t, 1<<20)), "", "")
-	if _, err := LoadCluster([]byte(authority), KeysOf(nil)); err == nil || !strings.Contains(err.Error(), "its certificate-authority contains a certificate") {
+	authority := fmt.Sprintf(config, "a, certificate-authority-data: "+base64.StdEncoding.EncodeToString(longkey.AuthorityPEM(t, 1<<20)), "", "")
+	if _, err := LoadCluster([]byte(authority), SecretFiles(nil)); err == nil || !strings.Contains(err.Error(), "its certificate-authority contains a certificate") {
 		t.Errorf("without a user it says %v", err)
 	}
 }

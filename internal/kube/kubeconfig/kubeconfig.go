@@ -25,16 +25,16 @@ const bytesMax = 512 << 10
 // Files returns what came with a kubeconfig under a name without a folder.
 type Files func(name string) (content []byte, found bool)
 
-// KeysOf returns the files in a Secret.
-func KeysOf(secret map[string][]byte) Files {
+// SecretFiles returns the files in a Secret.
+func SecretFiles(secret map[string][]byte) Files {
 	return func(name string) ([]byte, bool) {
 		content, found := secret[name]
 		return content, found
 	}
 }
 
-// Beside returns the files in a folder, such as one that a Secret is mounted to.
-func Beside(dir string) Files {
+// FolderFiles returns the files in a folder, such as one that a Secret is mounted to.
+func FolderFiles(dir string) Files {
 	return func(name string) ([]byte, bool) {
 		content, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // of the kubeconfig's own folder
 		return content, err == nil
@@ -51,9 +51,9 @@ type Kubeconfig struct {
 	config *clientcmdapi.Config
 }
 
-// Load reads the current context.
-func Load(data []byte, files Files) (*Kubeconfig, error) {
-	k, user, err := load(data)
+// LoadCurrentContext reads the current context.
+func LoadCurrentContext(data []byte, files Files) (*Kubeconfig, error) {
+	k, user, err := parseCurrentContext(data)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func Load(data []byte, files Files) (*Kubeconfig, error) {
 	if k.User.Exec != nil || k.User.AuthProvider != nil {
 		return nil, fmt.Errorf("its user %q authenticates with a plugin; agents need a token or a client certificate", user)
 	}
-	if err := k.inline(files); err != nil {
+	if err := k.inlineFiles(files); err != nil {
 		return nil, err
 	}
 	return k, nil
@@ -73,11 +73,11 @@ func Load(data []byte, files Files) (*Kubeconfig, error) {
 // LoadCluster reads only where the current context leads, not who one is there:
 // User is nil.
 func LoadCluster(data []byte, files Files) (*Kubeconfig, error) {
-	k, _, err := load(data)
+	k, _, err := parseCurrentContext(data)
 	if err != nil {
 		return nil, err
 	}
-	if err := inline("certificate-authority", &k.Cluster.CertificateAuthority, &k.Cluster.CertificateAuthorityData, files); err != nil {
+	if err := inlineFile("certificate-authority", &k.Cluster.CertificateAuthority, &k.Cluster.CertificateAuthorityData, files); err != nil {
 		return nil, err
 	}
 	if err := certs.CheckBundle(k.Cluster.CertificateAuthorityData); err != nil {
@@ -86,14 +86,14 @@ func LoadCluster(data []byte, files Files) (*Kubeconfig, error) {
 	return k, nil
 }
 
-func load(data []byte) (k *Kubeconfig, user string, err error) {
+func parseCurrentContext(data []byte) (k *Kubeconfig, user string, err error) {
 	if strings.TrimSpace(string(data)) == "" {
 		return nil, "", errors.New("it is empty")
 	}
 	if len(data) > bytesMax {
 		return nil, "", fmt.Errorf("it has %d bytes, more than %d: leave out what its current context does not need", len(data), bytesMax)
 	}
-	if err := yamlalias.Refuse(data); err != nil {
+	if err := yamlalias.RefuseAliases(data); err != nil {
 		return nil, "", err
 	}
 	config, err := clientcmd.Load(data)
@@ -111,8 +111,8 @@ func load(data []byte) (k *Kubeconfig, user string, err error) {
 	return &Kubeconfig{Entry: current.Cluster, Cluster: cluster, config: config}, current.AuthInfo, nil
 }
 
-// inline replaces the names of files by what they have.
-func (k *Kubeconfig) inline(files Files) error {
+// inlineFiles replaces the names of files by what they have.
+func (k *Kubeconfig) inlineFiles(files Files) error {
 	token := []byte(k.User.Token)
 	for _, file := range []struct {
 		field string
@@ -124,7 +124,7 @@ func (k *Kubeconfig) inline(files Files) error {
 		{"client-key", &k.User.ClientKey, &k.User.ClientKeyData},
 		{"tokenFile", &k.User.TokenFile, &token},
 	} {
-		if err := inline(file.field, file.path, file.data, files); err != nil {
+		if err := inlineFile(file.field, file.path, file.data, files); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (k *Kubeconfig) checkKeys() error {
 	return nil
 }
 
-func inline(field string, path *string, data *[]byte, files Files) error {
+func inlineFile(field string, path *string, data *[]byte, files Files) error {
 	if *path == "" {
 		return nil
 	}
@@ -163,8 +163,8 @@ func inline(field string, path *string, data *[]byte, files Files) error {
 	return nil
 }
 
-// Config returns the configuration of clients for the current context.
-func (k *Kubeconfig) Config() (*rest.Config, error) {
+// ClientConfig returns the configuration of clients for the current context.
+func (k *Kubeconfig) ClientConfig() (*rest.Config, error) {
 	config, err := clientcmd.NewDefaultClientConfig(*k.config, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("its current context is not complete: %w", err)

@@ -48,14 +48,14 @@ func TestAKubeconfigRunsNothingAndReadsNothingElse(t *testing.T) {
 	}
 	for name, c := range cases {
 		for from, files := range map[string]Files{
-			"folder": Beside(dir), "secret": KeysOf(map[string][]byte{"tls.crt": []byte("certificate"), "tls.key": []byte("key")}),
+			"folder": FolderFiles(dir), "secret": SecretFiles(map[string][]byte{"tls.crt": []byte("certificate"), "tls.key": []byte("key")}),
 		} {
 			t.Run(name+" from a "+from, func(t *testing.T) {
 				user := "users: [{name: agent, user: " + c.user + "}]"
 				if strings.Contains(c.user, "name: other") {
 					user = "users: [{user: " + c.user + "}]"
 				}
-				read, err := Load([]byte(head+user), files)
+				read, err := LoadCurrentContext([]byte(head+user), files)
 				if c.fails != "" {
 					if err == nil || !strings.Contains(err.Error(), c.fails) {
 						t.Fatalf("%s: got error %v, want one with %q", c.reason, err, c.fails)
@@ -65,7 +65,7 @@ func TestAKubeconfigRunsNothingAndReadsNothingElse(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", c.reason, err)
 				}
-				config, err := read.Config()
+				config, err := read.ClientConfig()
 				if err != nil {
 					t.Fatal(err)
 				}

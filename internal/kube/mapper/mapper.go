@@ -15,40 +15,40 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Exact returns a mapper whose RESTMapping and RESTMappings know a kind in its own
+// NewExactMapper returns a mapper whose RESTMapping and RESTMappings know a kind in its own
 // spelling alone: any other is a meta.NoKindMatchError. All else is as in the given
 // one.
-func Exact(of meta.RESTMapper) meta.RESTMapper { return exact{of} }
+func NewExactMapper(of meta.RESTMapper) meta.RESTMapper { return exactMapper{of} }
 
-type exact struct{ meta.RESTMapper }
+type exactMapper struct{ meta.RESTMapper }
 
 // RESTMapping is part of meta.RESTMapper.
-func (e exact) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+func (e exactMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	mapping, err := e.RESTMapper.RESTMapping(kind, versions...)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it is asked in the place of the other
 	}
-	if err := e.check(kind, mapping, versions); err != nil {
+	if err := e.checkSpelling(kind, mapping, versions); err != nil {
 		return nil, err
 	}
 	return mapping, nil
 }
 
 // RESTMappings is part of meta.RESTMapper.
-func (e exact) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+func (e exactMapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	mappings, err := e.RESTMapper.RESTMappings(kind, versions...)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it is asked in the place of the other
 	}
 	for _, mapping := range mappings {
-		if err := e.check(kind, mapping, versions); err != nil {
+		if err := e.checkSpelling(kind, mapping, versions); err != nil {
 			return nil, err
 		}
 	}
 	return mappings, nil
 }
 
-func (e exact) check(kind schema.GroupKind, mapping *meta.RESTMapping, versions []string) error {
+func (e exactMapper) checkSpelling(kind schema.GroupKind, mapping *meta.RESTMapping, versions []string) error {
 	spelled, err := e.KindFor(mapping.Resource)
 	if err != nil {
 		return err //nolint:wrapcheck // it is asked in the place of the other

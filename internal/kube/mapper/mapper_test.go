@@ -26,7 +26,7 @@ func TestExact(t *testing.T) {
 	if _, err := discovered.RESTMapping(schema.GroupKind{Kind: "configmap"}, "v1"); err != nil {
 		t.Fatalf("the mapper of discovery does not know kinds in lower case any more, so this package is of no use: %v", err)
 	}
-	exact := mapper.Exact(discovered)
+	exact := mapper.NewExactMapper(discovered)
 	for kind, found := range map[string]bool{"ConfigMap": true, "configmap": false, "CONFIGMAP": false, "configmaps": false} {
 		one, err := exact.RESTMapping(schema.GroupKind{Kind: kind}, "v1")
 		all, errAll := exact.RESTMappings(schema.GroupKind{Kind: kind}, "v1")

@@ -28,14 +28,14 @@ const (
 	places = 8
 )
 
-// queue orders by rank. What is added with a priority below zero can wait: it is
+// rankedQueue orders by rank. What is added with a priority below zero can wait: it is
 // ordered by rank, too, after everything else.
 //
 // Of what is added before anything is taken out, as all is that there is when a
 // controller starts, those of the same rank come in an order that is another each time,
 // and before what comes later. If one of them ends the process, it does not do so each
 // time before the same others have been looked at.
-type queue[K comparable] struct {
+type rankedQueue[K comparable] struct {
 	priorityqueue.PriorityQueue[K]
 	rank Rank[K]
 	// taken says that something was taken out.
@@ -46,13 +46,13 @@ type queue[K comparable] struct {
 // NewQueue returns what makes the queue of a controller.
 func NewQueue[K comparable](rank Rank[K], share Share[K]) func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
 	return func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
-		return newQueue(name, limiter, rank, share)
+		return newRankedQueue(name, limiter, rank, share)
 	}
 }
 
-func newQueue[K comparable](name string, limiter workqueue.TypedRateLimiter[K], rank Rank[K], share Share[K]) queue[K] {
+func newRankedQueue[K comparable](name string, limiter workqueue.TypedRateLimiter[K], rank Rank[K], share Share[K]) rankedQueue[K] {
 	inner := priorityqueue.New(name, func(o *priorityqueue.Opts[K]) { o.RateLimiter = limiter })
-	return queue[K]{PriorityQueue: inner, rank: rank, taken: &atomic.Bool{}, shares: newShares(share)}
+	return rankedQueue[K]{PriorityQueue: inner, rank: rank, taken: &atomic.Bool{}, shares: newShares(share)}
 }
 
 // AddLater adds a key that can wait to the queue of a controller, after some time.
@@ -66,20 +66,20 @@ func AddLater[K comparable](q workqueue.TypedRateLimitingInterface[K], key K, af
 }
 
 // Add is part of the queue.
-func (q queue[K]) Add(key K) { q.AddWithOpts(priorityqueue.AddOpts{}, key) }
+func (q rankedQueue[K]) Add(key K) { q.AddWithOpts(priorityqueue.AddOpts{}, key) }
 
 // AddAfter is part of the queue.
-func (q queue[K]) AddAfter(key K, after time.Duration) {
+func (q rankedQueue[K]) AddAfter(key K, after time.Duration) {
 	q.AddWithOpts(priorityqueue.AddOpts{After: after}, key)
 }
 
 // AddRateLimited is part of the queue.
-func (q queue[K]) AddRateLimited(key K) {
+func (q rankedQueue[K]) AddRateLimited(key K) {
 	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, key)
 }
 
 // AddWithOpts is part of the queue.
-func (q queue[K]) AddWithOpts(o priorityqueue.AddOpts, keys ...K) {
+func (q rankedQueue[K]) AddWithOpts(o priorityqueue.AddOpts, keys ...K) {
 	waits := o.Priority != nil && *o.Priority < 0
 	for _, key := range keys {
 		priority := int(q.rank(key)) * (places + 1)
@@ -95,15 +95,15 @@ func (q queue[K]) AddWithOpts(o priorityqueue.AddOpts, keys ...K) {
 }
 
 // Get is part of the queue.
-func (q queue[K]) Get() (key K, shutdown bool) {
+func (q rankedQueue[K]) Get() (key K, shutdown bool) {
 	key, _, shutdown = q.GetWithPriority()
 	return key, shutdown
 }
 
 // GetWithPriority is part of the queue. The priority says whether the key could
 // wait, for when it is added again.
-func (q queue[K]) GetWithPriority() (key K, priority int, shutdown bool) {
-	one, shutdown := q.take()
+func (q rankedQueue[K]) GetWithPriority() (key K, priority int, shutdown bool) {
+	one, shutdown := q.takeAdmittedKey()
 	q.taken.Store(true)
 	if one.priority < -later/2 {
 		return one.key, handler.LowPriority, shutdown
@@ -111,21 +111,21 @@ func (q queue[K]) GetWithPriority() (key K, priority int, shutdown bool) {
 	return one.key, 0, shutdown
 }
 
-// take takes a key out whose group has not its share of the workers.
-func (q queue[K]) take() (one taken[K], shutdown bool) {
+// takeAdmittedKey takes a key out whose group has not its share of the workers.
+func (q rankedQueue[K]) takeAdmittedKey() (one takenKey[K], shutdown bool) {
 	for !q.ShuttingDown() {
-		if one, waited := q.shares.waited(); waited {
+		if one, waited := q.shares.nextWaitingKey(); waited {
 			return one, false
 		}
-		if one.key, one.priority, shutdown = q.PriorityQueue.GetWithPriority(); shutdown || q.shares.admit(one) {
+		if one.key, one.priority, shutdown = q.PriorityQueue.GetWithPriority(); shutdown || q.shares.admitKey(one) {
 			return one, shutdown
 		}
 	}
-	return taken[K]{}, true
+	return takenKey[K]{}, true
 }
 
 // Done is part of the queue.
-func (q queue[K]) Done(key K) {
+func (q rankedQueue[K]) Done(key K) {
 	q.PriorityQueue.Done(key)
-	q.shares.done(key)
+	q.shares.releaseKey(key)
 }

@@ -17,13 +17,13 @@ import (
 // their names, and takes them out.
 func TestWhatIsMoreImportantComesFirst(t *testing.T) {
 	ranks := &Ranks[string]{}
-	q := NewQueue(ranks.Of, Share[string]{})("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
+	q := NewQueue(ranks.RankOf, Share[string]{})("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
 	defer q.ShutDown()
 	q.Add("first")
 	q.GetWithPriority()
 
 	AddLater(q, "confirmed", 0)
-	ranks.Set("urgent-confirmed", 2_000_000_000)
+	ranks.SetRank("urgent-confirmed", 2_000_000_000)
 	AddLater(q, "urgent-confirmed", 0)
 	want := []string{"urgent", "important", "late"}
 	for i := range 100 {
@@ -31,14 +31,14 @@ func TestWhatIsMoreImportantComesFirst(t *testing.T) {
 		q.Add(key)
 		want = append(want, key)
 	}
-	ranks.Set("patient", -5)
+	ranks.SetRank("patient", -5)
 	q.Add("patient")
-	ranks.Set("important", 10)
+	ranks.SetRank("important", 10)
 	q.Add("important")
-	ranks.Set("urgent", 1_000_000_000)
+	ranks.SetRank("urgent", 1_000_000_000)
 	q.Add("urgent")
 	q.Add("late")
-	ranks.Set("late", 5)
+	ranks.SetRank("late", 5)
 	q.Add("late") // its rank has become known since
 	want = append(want, "patient", "urgent-confirmed", "confirmed")
 
@@ -60,11 +60,11 @@ func TestNoKeyIsAlwaysFirst(t *testing.T) {
 	first := map[string]bool{}
 	for range 100 {
 		ranks := &Ranks[string]{}
-		q := NewQueue(ranks.Of, Share[string]{})("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
+		q := NewQueue(ranks.RankOf, Share[string]{})("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
 		for i := range 20 {
 			q.Add(fmt.Sprintf("usual-%02d", i))
 		}
-		ranks.Set("important", 1)
+		ranks.SetRank("important", 1)
 		q.Add("important")
 		if key, _, _ := q.GetWithPriority(); key != "important" {
 			t.Errorf("%s comes before what is more important", key)
@@ -90,7 +90,7 @@ func TestNobodyHasAllWorkers(t *testing.T) {
 	const most = 3
 	ranks := &Ranks[string]{}
 	namespace := func(key string) string { return strings.Split(key, "/")[0] }
-	q := NewQueue(ranks.Of, Share[string]{Of: namespace, Most: most})("", workqueue.DefaultTypedControllerRateLimiter[string]())
+	q := NewQueue(ranks.RankOf, Share[string]{Of: namespace, Most: most})("", workqueue.DefaultTypedControllerRateLimiter[string]())
 	add := func(of string, n int) {
 		for i := range n {
 			q.Add(fmt.Sprintf("%s/%02d", of, i))
@@ -133,7 +133,7 @@ func TestNobodyHasAllWorkers(t *testing.T) {
 // TestATenantHasNotAllWorkers has objects of one tenant waiting, each of which takes long,
 // and then one of another.
 func TestATenantHasNotAllWorkers(t *testing.T) {
-	options := Shared(4, func(key string) string { return strings.Split(key, "/")[0] })
+	options := SharedOptions(4, func(key string) string { return strings.Split(key, "/")[0] })
 	q := options.NewQueue("", workqueue.DefaultTypedControllerRateLimiter[string]())
 	defer q.ShutDown()
 	for n := range 100 {
@@ -152,8 +152,8 @@ func TestATenantHasNotAllWorkers(t *testing.T) {
 // that it was handed out with.
 func TestWhatCanWaitStaysSo(t *testing.T) {
 	ranks := &Ranks[string]{}
-	ranks.Set("important", 7)
-	q := NewQueue(ranks.Of, Share[string]{})("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
+	ranks.SetRank("important", 7)
+	q := NewQueue(ranks.RankOf, Share[string]{})("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
 	defer q.ShutDown()
 	AddLater(q, "important", 0)
 	key, priority, _ := q.GetWithPriority()
@@ -163,8 +163,8 @@ func TestWhatCanWaitStaysSo(t *testing.T) {
 	if first, _, _ := q.GetWithPriority(); first != "usual" {
 		t.Errorf("%s comes first, want what does not wait", first)
 	}
-	ranks.Set("important", 0)
-	if rank := ranks.Of("important"); rank != 0 {
+	ranks.SetRank("important", 0)
+	if rank := ranks.RankOf("important"); rank != 0 {
 		t.Errorf("the rank is %d after it was taken back", rank)
 	}
 }

@@ -12,8 +12,8 @@ type Ranks[K comparable] struct {
 	of map[K]int32 // without those of rank 0, as most are
 }
 
-// Set says how important a key is. Rank 0 is that of keys which nothing is said of.
-func (r *Ranks[K]) Set(key K, rank int32) {
+// SetRank says how important a key is. Rank 0 is that of keys which nothing is said of.
+func (r *Ranks[K]) SetRank(key K, rank int32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if rank == 0 {
@@ -26,8 +26,8 @@ func (r *Ranks[K]) Set(key K, rank int32) {
 	r.of[key] = rank
 }
 
-// Of returns how important a key is.
-func (r *Ranks[K]) Of(key K) int32 {
+// RankOf returns how important a key is.
+func (r *Ranks[K]) RankOf(key K) int32 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.of[key]

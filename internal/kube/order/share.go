@@ -19,26 +19,26 @@ type Share[K comparable] struct {
 	Most int
 }
 
-// Shared are the options of a controller with so many workers, a quarter of which is left
+// SharedOptions are the options of a controller with so many workers, a quarter of which is left
 // to others by the keys of any one namespace. No key is more important than another.
-func Shared[K comparable](workers int, namespace func(K) string) controller.TypedOptions[K] {
+func SharedOptions[K comparable](workers int, namespace func(K) string) controller.TypedOptions[K] {
 	newQueue := func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
-		return SharedQueue(name, limiter, workers, namespace)
+		return NewSharedQueue(name, limiter, workers, namespace)
 	}
 	return controller.TypedOptions[K]{MaxConcurrentReconciles: workers, NewQueue: newQueue}
 }
 
-// SharedQueue is the queue of a controller with the options of Shared, for one that adds
+// NewSharedQueue is the queue of a controller with the options of SharedOptions, for one that adds
 // something of its own to it.
-func SharedQueue[K comparable](
+func NewSharedQueue[K comparable](
 	name string, limiter workqueue.TypedRateLimiter[K], workers int, namespace func(K) string,
 ) priorityqueue.PriorityQueue[K] {
 	ranks := &Ranks[K]{}
-	return newQueue(name, limiter, ranks.Of, Share[K]{Of: namespace, Most: workers - workers/4})
+	return newRankedQueue(name, limiter, ranks.RankOf, Share[K]{Of: namespace, Most: workers - workers/4})
 }
 
-// taken is a key that was taken out of a queue.
-type taken[K comparable] struct {
+// takenKey is a key that was taken out of a queue.
+type takenKey[K comparable] struct {
 	key      K
 	priority int
 }
@@ -52,16 +52,16 @@ type shares[K comparable] struct {
 	busy map[string]int
 	// parked were taken out when their group had its share, and next are those of them
 	// that have one now. Whoever has made room for one looks for a key next, and finds it.
-	parked map[string][]taken[K]
-	next   []taken[K]
+	parked map[string][]takenKey[K]
+	next   []takenKey[K]
 }
 
 func newShares[K comparable](share Share[K]) *shares[K] {
-	return &shares[K]{Share: share, busy: map[string]int{}, parked: map[string][]taken[K]{}}
+	return &shares[K]{Share: share, busy: map[string]int{}, parked: map[string][]takenKey[K]{}}
 }
 
-// admit tells whether a key may be handed out. One that may not waits until it may.
-func (s *shares[K]) admit(one taken[K]) bool {
+// admitKey reports whether a key may be handed out. One that may not waits until it may.
+func (s *shares[K]) admitKey(one takenKey[K]) bool {
 	if s.Most == 0 {
 		return true
 	}
@@ -76,8 +76,8 @@ func (s *shares[K]) admit(one taken[K]) bool {
 	return true
 }
 
-// waited returns a key that has waited and may be handed out now, if there is one.
-func (s *shares[K]) waited() (one taken[K], is bool) {
+// nextWaitingKey returns a key that has waited and may be handed out now, if there is one.
+func (s *shares[K]) nextWaitingKey() (one takenKey[K], is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.next) == 0 {
@@ -88,8 +88,8 @@ func (s *shares[K]) waited() (one taken[K], is bool) {
 	return one, true
 }
 
-// done takes back a key. Its share goes to the one of its group that waits for longest.
-func (s *shares[K]) done(key K) {
+// releaseKey takes back a key. Its share goes to the one of its group that waits for longest.
+func (s *shares[K]) releaseKey(key K) {
 	if s.Most == 0 {
 		return
 	}

@@ -51,16 +51,16 @@ type Pages struct {
 	timeMax    time.Duration
 }
 
-// Of returns pages of at most so many objects each, and so many in all.
-func Of(reader client.Reader, size, most int64) Pages {
+// NewPages returns pages of at most so many objects each, and so many in all.
+func NewPages(reader client.Reader, size, most int64) Pages {
 	return Pages{reader: reader, size: size, most: most, timeMax: timeMax}
 }
 
-// Each returns the pages of what the options choose, each read into what empty returns. What
+// EachPage returns the pages of what the options choose, each read into what empty returns. What
 // kept it from reading all of them comes with the last one, which is then not to be used. The
 // errors of the server are as it gave them. A page that is too much for an answer is requested
 // again with half as many objects, down to one, and so are those after it.
-func Each[L client.ObjectList](ctx context.Context, p Pages, empty func() L, options ...client.ListOption) iter.Seq2[L, error] {
+func EachPage[L client.ObjectList](ctx context.Context, p Pages, empty func() L, options ...client.ListOption) iter.Seq2[L, error] {
 	return func(yield func(L, error) bool) {
 		size := p.size
 		objects := int64(0)
@@ -68,9 +68,9 @@ func Each[L client.ObjectList](ctx context.Context, p Pages, empty func() L, opt
 		for next := ""; ; {
 			page := empty()
 			began := time.Now()
-			err := p.read(ctx, page, left, append([]client.ListOption{client.Limit(size), client.Continue(next)}, options...))
+			err := p.readPage(ctx, page, left, append([]client.ListOption{client.Limit(size), client.Continue(next)}, options...))
 			left -= time.Since(began)
-			if size > 1 && left > 0 && ctx.Err() == nil && tooLarge(err) {
+			if size > 1 && left > 0 && ctx.Err() == nil && isPageTooLarge(err) {
 				size /= 2
 				continue
 			}
@@ -90,8 +90,8 @@ func Each[L client.ObjectList](ctx context.Context, p Pages, empty func() L, opt
 	}
 }
 
-// read reads a page.
-func (p Pages) read(ctx context.Context, page client.ObjectList, left time.Duration, options []client.ListOption) error {
+// readPage reads a page.
+func (p Pages) readPage(ctx context.Context, page client.ObjectList, left time.Duration, options []client.ListOption) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, left, p.tookTooLong())
 	defer cancel()
 	var connecting atomic.Bool // requests may be repeated below
@@ -99,7 +99,7 @@ func (p Pages) read(ctx context.Context, page client.ObjectList, left time.Durat
 		GetConn: func(string) { connecting.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) { connecting.Store(false) },
 	})
-	if err := p.reader.List(dial.Paged(ctx), page, options...); err != nil {
+	if err := p.reader.List(dial.PagedContext(ctx), page, options...); err != nil {
 		if why := context.Cause(ctx); errors.Is(why, ErrUnending) {
 			return why //nolint:wrapcheck // it is ours
 		}
@@ -123,10 +123,10 @@ type unreachedError struct{ err error }
 func (e *unreachedError) Error() string { return e.err.Error() }
 func (e *unreachedError) Unwrap() error { return e.err }
 
-// tooLarge reports whether an error may be due to the size of a page: it has more bytes than are
+// isPageTooLarge reports whether an error may be due to the size of a page: it has more bytes than are
 // taken of an answer, or takes longer than a request may. A server that was not reached has not
 // looked at the size: the caller waits as for any server that does not answer.
-func tooLarge(err error) bool {
+func isPageTooLarge(err error) bool {
 	if unreached := (*unreachedError)(nil); errors.As(err, &unreached) {
 		return false
 	}

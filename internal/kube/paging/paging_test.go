@@ -52,7 +52,7 @@ func secrets(names ...string) []corev1.Secret {
 
 // read returns the names of all objects.
 func read(ctx context.Context, p Pages) (names []string, err error) {
-	for page, err := range Each(ctx, p, func() *corev1.SecretList { return &corev1.SecretList{} }, client.InNamespace("here")) {
+	for page, err := range EachPage(ctx, p, func() *corev1.SecretList { return &corev1.SecretList{} }, client.InNamespace("here")) {
 		if err != nil {
 			return names, err
 		}
@@ -77,7 +77,7 @@ func TestAllPagesAreRead(t *testing.T) {
 		}
 		return nil
 	}}
-	names, err := read(t.Context(), Of(s, 2, 7))
+	names, err := read(t.Context(), NewPages(s, 2, 7))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestAllPagesAreRead(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	asked = nil
-	for _, err := range Each(t.Context(), Of(s, 2, 7), func() *corev1.SecretList { return &corev1.SecretList{} }) {
+	for _, err := range EachPage(t.Context(), NewPages(s, 2, 7), func() *corev1.SecretList { return &corev1.SecretList{} }) {
 		if err != nil {
 			t.Error(err)
 		}
@@ -139,7 +139,7 @@ func TestAServerThatAlwaysHasMoreIsNotReadForever(t *testing.T) {
 		"it fails": {func(context.Context, *corev1.SecretList) error { return broken }, 1, broken, "broken"},
 	} {
 		calls = 0
-		pages := Of(server{list: func(ctx context.Context, page *corev1.SecretList, _ *client.ListOptions) error {
+		pages := NewPages(server{list: func(ctx context.Context, page *corev1.SecretList, _ *client.ListOptions) error {
 			calls++
 			return c.list(ctx, page)
 		}}, 10, 100)
@@ -180,7 +180,7 @@ func TestPagesThatAreTooLargeBecomeSmaller(t *testing.T) {
 			}
 			return nil
 		}}
-		names, err := read(t.Context(), Of(s, 10, 100))
+		names, err := read(t.Context(), NewPages(s, 10, 100))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -197,7 +197,7 @@ func TestAnObjectThatIsTooLargeIsAnError(t *testing.T) {
 		calls++
 		return &dial.LimitError{Limit: "64 bytes"}
 	}}
-	_, err := read(t.Context(), Of(s, 8, 100))
+	_, err := read(t.Context(), NewPages(s, 8, 100))
 	if limit := (*dial.LimitError)(nil); !errors.As(err, &limit) || calls != 4 {
 		t.Errorf("got %v after %d requests, want that it exceeds 64 bytes after those of 8, 4, 2 and 1", err, calls)
 	}
@@ -227,7 +227,7 @@ func TestLargeObjectsAreRead(t *testing.T) {
 	defer there.Close()
 	config := &rest.Config{Host: there.URL}
 	dial.LimitAnswers(config)
-	if names, err := read(t.Context(), Of(clientOf(t, config), count, count)); err != nil || len(names) != count {
+	if names, err := read(t.Context(), NewPages(clientOf(t, config), count, count)); err != nil || len(names) != count {
 		t.Errorf("%d of %d objects are read, and error %v", len(names), count, err)
 	}
 }
@@ -262,7 +262,7 @@ func TestAServerThatIsNotReachedIsAskedOnce(t *testing.T) {
 		}
 		c := clientOf(t, &rest.Config{Host: "https://hub.example.com", Transport: transport})
 		var network net.Error
-		if _, err := read(t.Context(), Of(c, 8, 100)); !errors.As(err, &network) || !network.Timeout() || connects != 1 {
+		if _, err := read(t.Context(), NewPages(c, 8, 100)); !errors.As(err, &network) || !network.Timeout() || connects != 1 {
 			t.Errorf("%s: got %v after %d attempts, want the timeout of the first", name, err, connects)
 		}
 	}

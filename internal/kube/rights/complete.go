@@ -39,8 +39,8 @@ type Completion struct {
 	Labels map[string]string
 }
 
-// Rules returns those of the ClusterRole; nil means that there is none.
-func (c Completion) Rules(ctx context.Context) ([]rbacv1.PolicyRule, error) {
+// ReadRules returns those of the ClusterRole; nil means that there is none.
+func (c Completion) ReadRules(ctx context.Context) ([]rbacv1.PolicyRule, error) {
 	role := &rbacv1.ClusterRole{}
 	if err := c.Client.Get(ctx, client.ObjectKey{Name: c.Name}, role); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ClusterRole %q: %w", c.Name, err)
@@ -48,19 +48,19 @@ func (c Completion) Rules(ctx context.Context) ([]rbacv1.PolicyRule, error) {
 	return role.Rules, nil
 }
 
-// Add gives the account the missing rules, and returns when it has them. Of what
+// AddMissingRules gives the account the missing rules, and returns when it has them. Of what
 // the ClusterRole had before it keeps what is still wanted.
-func (c Completion) Add(ctx context.Context, wanted, missing []rbacv1.PolicyRule) error {
-	before, err := c.Rules(ctx)
+func (c Completion) AddMissingRules(ctx context.Context, wanted, missing []rbacv1.PolicyRule) error {
+	before, err := c.ReadRules(ctx)
 	if err != nil {
 		return err
 	}
-	kept, _ := Of(before...).Grant(wanted)
-	account, err := c.account(ctx)
+	kept, _ := FromRules(before...).SplitGrantable(wanted)
+	account, err := c.ownSubject(ctx)
 	if err != nil {
 		return err
 	}
-	owners, err := c.owners(ctx, account)
+	owners, err := c.bindingOwners(ctx, account)
 	if err != nil {
 		return err
 	}
@@ -74,26 +74,26 @@ func (c Completion) Add(ctx context.Context, wanted, missing []rbacv1.PolicyRule
 	}
 	binding := rbacv1ac.ClusterRoleBinding(c.Name).WithLabels(c.Labels).WithOwnerReferences(owners...).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(c.Name)).
-		WithSubjects(subject(account))
+		WithSubjects(subjectConfig(account))
 	if err := c.Client.Apply(ctx, binding, client.FieldOwner(c.Name), client.ForceOwnership); err != nil {
 		return fmt.Errorf("binding %q to ClusterRole %q: %w", account.Name, c.Name, err)
 	}
-	return c.takesEffect(ctx, missing)
+	return c.awaitEffect(ctx, missing)
 }
 
-func (c Completion) takesEffect(ctx context.Context, missing []rbacv1.PolicyRule) error {
+func (c Completion) awaitEffect(ctx context.Context, missing []rbacv1.PolicyRule) error {
 	err := wait.PollUntilContextTimeout(ctx, effectPoll, effectMax, true, func(ctx context.Context) (bool, error) {
-		held, err := Review(ctx, c.Client)
-		return err == nil && held.Allow(missing...), err
+		held, err := ReviewRights(ctx, c.Client)
+		return err == nil && held.AllowsRules(missing...), err
 	})
 	if err != nil {
-		return fmt.Errorf("waiting until ClusterRole %q allows %s: %w", c.Name, Describe(missing), err)
+		return fmt.Errorf("waiting until ClusterRole %q allows %s: %w", c.Name, DescribeRules(missing), err)
 	}
 	return nil
 }
 
-// account returns who the client is.
-func (c Completion) account(ctx context.Context) (rbacv1.Subject, error) {
+// ownSubject returns who the client is.
+func (c Completion) ownSubject(ctx context.Context) (rbacv1.Subject, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := c.Client.Create(ctx, review); err != nil {
 		return rbacv1.Subject{}, fmt.Errorf("asking who this account is: %w", err)
@@ -107,9 +107,9 @@ func (c Completion) account(ctx context.Context) (rbacv1.Subject, error) {
 	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}, nil
 }
 
-// owners returns a reference to a binding that someone else gave the account: once
+// bindingOwners returns a reference to a binding that someone else gave the account: once
 // that is gone, such as with the chart that it is from, so is the completion.
-func (c Completion) owners(ctx context.Context, account rbacv1.Subject) ([]*metav1ac.OwnerReferenceApplyConfiguration, error) {
+func (c Completion) bindingOwners(ctx context.Context, account rbacv1.Subject) ([]*metav1ac.OwnerReferenceApplyConfiguration, error) {
 	list := &rbacv1.ClusterRoleBindingList{}
 	if err := c.Client.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing the bindings of %q: %w", account.Name, err)
@@ -117,7 +117,7 @@ func (c Completion) owners(ctx context.Context, account rbacv1.Subject) ([]*meta
 	slices.SortFunc(list.Items, func(a, b rbacv1.ClusterRoleBinding) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range list.Items {
 		binding := &list.Items[i]
-		if binding.Name == c.Name || !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return is(s, account) }) {
+		if binding.Name == c.Name || !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return isSameAccount(s, account) }) {
 			continue
 		}
 		return []*metav1ac.OwnerReferenceApplyConfiguration{
@@ -128,14 +128,14 @@ func (c Completion) owners(ctx context.Context, account rbacv1.Subject) ([]*meta
 	return nil, nil
 }
 
-// is tells whether a subject is the account. A ServiceAccount is a user, too.
-func is(s, account rbacv1.Subject) bool {
+// isSameAccount reports whether a subject is the account. A ServiceAccount is a user, too.
+func isSameAccount(s, account rbacv1.Subject) bool {
 	return s.Kind == account.Kind && s.Namespace == account.Namespace && s.Name == account.Name ||
 		s.Kind == rbacv1.UserKind && account.Kind == rbacv1.ServiceAccountKind &&
 			s.Name == "system:serviceaccount:"+account.Namespace+":"+account.Name
 }
 
-func subject(account rbacv1.Subject) *rbacv1ac.SubjectApplyConfiguration {
+func subjectConfig(account rbacv1.Subject) *rbacv1ac.SubjectApplyConfiguration {
 	s := rbacv1ac.Subject().WithKind(account.Kind).WithName(account.Name)
 	if account.Kind == rbacv1.ServiceAccountKind {
 		return s.WithNamespace(account.Namespace)

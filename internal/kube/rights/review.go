@@ -19,14 +19,14 @@ import (
 // in all namespaces.
 const nowhere = "-"
 
-// Review asks the API server what the account of the client may do in the whole
+// ReviewRights asks the API server what the account of the client may do in the whole
 // cluster. An account that may not even ask is taken to have all Rights: what it
 // may not do it is told when it tries.
-func Review(ctx context.Context, c client.Writer) (Rights, error) {
+func ReviewRights(ctx context.Context, c client.Writer) (Rights, error) {
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: nowhere}}
 	err := c.Create(ctx, review)
 	if apierrors.IsForbidden(err) {
-		return All(), nil
+		return AllRights(), nil
 	}
 	if err != nil {
 		return Rights{}, fmt.Errorf("asking what this account may do: %w", err)
@@ -49,10 +49,10 @@ func Review(ctx context.Context, c client.Writer) (Rights, error) {
 // it started. The one that is started in its place does what it may.
 var ErrChanged = errors.New("what this account may do has changed")
 
-// Guard ends a program, as it is a runnable of its manager, once its account
+// ChangeGuard ends a program, as it is a runnable of its manager, once its account
 // lacks other rights than at its start. Programs choose what to watch when they
 // start: a cache whose watch is forbidden never fills.
-type Guard struct {
+type ChangeGuard struct {
 	Client client.Writer
 	// Wanted are the rules that matter, and Lacked what was missing at the start.
 	Wanted, Lacked []rbacv1.PolicyRule
@@ -66,15 +66,15 @@ type Guard struct {
 // nothing: that it loses a right is an accident.
 const restFactor = 10
 
-// firstLook is when a Guard looks first, and the time between two looks doubles
+// firstLook is when a ChangeGuard looks first, and the time between two looks doubles
 // from there.
 const firstLook = time.Second
 
 // NeedLeaderElection lets replicas that wait for the lead look, too.
-func (g *Guard) NeedLeaderElection() bool { return false }
+func (g *ChangeGuard) NeedLeaderElection() bool { return false }
 
 // Start looks until ctx ends, or returns ErrChanged.
-func (g *Guard) Start(ctx context.Context) error {
+func (g *ChangeGuard) Start(ctx context.Context) error {
 	timer := time.NewTimer(firstLook)
 	defer timer.Stop()
 	longest := g.Every
@@ -88,12 +88,12 @@ func (g *Guard) Start(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		held, err := Review(ctx, g.Client)
+		held, err := ReviewRights(ctx, g.Client)
 		if err != nil {
 			continue // whether the API server answers is for others to tell
 		}
-		before := Describe(g.Lacked)
-		now := Describe(held.Lacks(g.Wanted...))
+		before := DescribeRules(g.Lacked)
+		now := DescribeRules(held.MissingRules(g.Wanted...))
 		if before != now {
 			return fmt.Errorf("%w: it lacked %q and lacks %q now", ErrChanged, before, now)
 		}

@@ -48,15 +48,15 @@ func mayGetPods() []authorizationv1.ResourceRule {
 
 func TestReview(t *testing.T) {
 	getPods, getSecrets := rule([]string{""}, []string{"pods"}, []string{"get"}), rule([]string{""}, []string{"secrets"}, []string{"get"})
-	held, err := Review(t.Context(), &server{rules: mayGetPods()})
-	if err != nil || !held.Allow(getPods) || held.Allow(getSecrets) {
+	held, err := ReviewRights(t.Context(), &server{rules: mayGetPods()})
+	if err != nil || !held.AllowsRules(getPods) || held.AllowsRules(getSecrets) {
 		t.Errorf("what is answered is %+v: %v", held, err)
 	}
-	held, err = Review(t.Context(), &server{err: apierrors.NewForbidden(schema.GroupResource{}, "", nil)})
-	if err != nil || !held.Allow(getSecrets) {
+	held, err = ReviewRights(t.Context(), &server{err: apierrors.NewForbidden(schema.GroupResource{}, "", nil)})
+	if err != nil || !held.AllowsRules(getSecrets) {
 		t.Errorf("one that may not ask has to try: %+v, %v", held, err)
 	}
-	if _, err = Review(t.Context(), &server{err: errors.New("down")}); err == nil {
+	if _, err = ReviewRights(t.Context(), &server{err: errors.New("down")}); err == nil {
 		t.Error("no answer counts as one")
 	}
 }
@@ -65,12 +65,12 @@ func TestAGuardEndsTheProgramWhenItsRightsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wanted := []rbacv1.PolicyRule{rule([]string{""}, []string{"pods"}, []string{"get"}), rule([]string{""}, []string{"secrets"}, []string{"get"})}
 		s := &server{rules: mayGetPods()}
-		held, err := Review(t.Context(), s)
+		held, err := ReviewRights(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ended := make(chan error, 1)
-		guard := &Guard{Client: s, Wanted: wanted, Lacked: held.Lacks(wanted...), Every: time.Minute}
+		guard := &ChangeGuard{Client: s, Wanted: wanted, Lacked: held.MissingRules(wanted...), Every: time.Minute}
 		go func() { ended <- guard.Start(t.Context()) }()
 		stays := func(why string) {
 			t.Helper()

@@ -18,78 +18,78 @@ type Rights struct {
 	rules []rbacv1.PolicyRule
 }
 
-// Of returns the Rights that the rules give.
-func Of(rules ...rbacv1.PolicyRule) Rights { return Rights{rules: rules} }
+// FromRules returns the Rights that the rules give.
+func FromRules(rules ...rbacv1.PolicyRule) Rights { return Rights{rules: rules} }
 
-// All returns the Rights to do everything.
-func All() Rights {
+// AllRights returns the Rights to do everything.
+func AllRights() Rights {
 	each := []string{"*"}
-	return Of(rbacv1.PolicyRule{APIGroups: each, Resources: each, Verbs: each}, rbacv1.PolicyRule{NonResourceURLs: each, Verbs: each})
+	return FromRules(rbacv1.PolicyRule{APIGroups: each, Resources: each, Verbs: each}, rbacv1.PolicyRule{NonResourceURLs: each, Verbs: each})
 }
 
-// Lacks returns those parts of the rules that the Rights do not allow.
-func (r Rights) Lacks(rules ...rbacv1.PolicyRule) []rbacv1.PolicyRule {
+// MissingRules returns those parts of the rules that the Rights do not allow.
+func (r Rights) MissingRules(rules ...rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	_, missing := validation.Covers(r.rules, rules)
-	return compact(missing)
+	return compactRules(missing)
 }
 
-// Allow tells whether the Rights allow all that the rules do.
-func (r Rights) Allow(rules ...rbacv1.PolicyRule) bool {
+// AllowsRules reports whether the Rights allow all that the rules do.
+func (r Rights) AllowsRules(rules ...rbacv1.PolicyRule) bool {
 	covered, _ := validation.Covers(r.rules, rules)
 	return covered
 }
 
-// Grant returns what of the rules somebody with the Rights can put into a role,
+// SplitGrantable returns what of the rules somebody with the Rights can put into a role,
 // and what he cannot: who may escalate can put everything.
-func (r Rights) Grant(wanted []rbacv1.PolicyRule) (granted, missing []rbacv1.PolicyRule) {
-	if r.Allow(escalate()) {
+func (r Rights) SplitGrantable(wanted []rbacv1.PolicyRule) (granted, missing []rbacv1.PolicyRule) {
+	if r.AllowsRules(escalateRule()) {
 		return wanted, nil
 	}
 	for _, rule := range wanted {
-		if r.Allow(rule) {
+		if r.AllowsRules(rule) {
 			granted = append(granted, rule) // as it is written
 			continue
 		}
 		var held []rbacv1.PolicyRule
 		for _, part := range validation.BreakdownRule(rule) {
-			if r.Allow(part) {
+			if r.AllowsRules(part) {
 				held = append(held, part)
 			}
 		}
-		granted = append(granted, compact(held)...)
+		granted = append(granted, compactRules(held)...)
 	}
-	return granted, r.Lacks(wanted...)
+	return granted, r.MissingRules(wanted...)
 }
 
-// escalate is the right to write roles with rules that one does not hold.
-func escalate() rbacv1.PolicyRule {
+// escalateRule is the right to write roles with rules that one does not hold.
+func escalateRule() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "roles"}, Verbs: []string{"escalate"},
 	}
 }
 
-// compact joins rules of one verb, one resource and at most one name each, as
+// compactRules joins rules of one verb, one resource and at most one name each, as
 // a person would write them, in the order in which they come.
-func compact(parts []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	verbs := join(parts,
+func compactRules(parts []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	verbs := joinRules(parts,
 		func(r rbacv1.PolicyRule) []string {
 			return slices.Concat(r.NonResourceURLs, r.APIGroups, r.Resources, r.ResourceNames)
 		},
 		func(r *rbacv1.PolicyRule) *[]string { return &r.Verbs })
-	names := join(verbs,
+	names := joinRules(verbs,
 		func(r rbacv1.PolicyRule) []string {
 			return append(slices.Concat(r.NonResourceURLs, r.APIGroups, r.Resources, r.Verbs), fmt.Sprint(len(r.ResourceNames) > 0))
 		},
 		func(r *rbacv1.PolicyRule) *[]string { return &r.ResourceNames })
-	return join(names,
+	return joinRules(names,
 		func(r rbacv1.PolicyRule) []string {
 			return slices.Concat(r.NonResourceURLs, r.APIGroups, r.Verbs, []string{"/"}, r.ResourceNames)
 		},
 		func(r *rbacv1.PolicyRule) *[]string { return &r.Resources })
 }
 
-// join makes one rule of those with the same key, with the field of all.
-func join(
+// joinRules makes one rule of those with the same key, with the field of all.
+func joinRules(
 	rules []rbacv1.PolicyRule, key func(rbacv1.PolicyRule) []string, field func(*rbacv1.PolicyRule) *[]string,
 ) []rbacv1.PolicyRule {
 	var joined []rbacv1.PolicyRule
@@ -112,9 +112,9 @@ func join(
 	return joined
 }
 
-// Describe returns the rules as text for a message, such as
+// DescribeRules returns the rules as text for a message, such as
 // "get,list configmaps; bind clusterroles.rbac.authorization.k8s.io (admin)".
-func Describe(rules []rbacv1.PolicyRule) string {
+func DescribeRules(rules []rbacv1.PolicyRule) string {
 	list := make([]string, 0, len(rules))
 	for _, rule := range rules {
 		var resources []string

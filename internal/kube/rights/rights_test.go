@@ -66,7 +66,7 @@ func TestGrant(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			granted, missing := Of(test.held...).Grant(test.wanted)
+			granted, missing := FromRules(test.held...).SplitGrantable(test.wanted)
 			if diff := cmp.Diff(test.granted, granted); diff != "" {
 				t.Errorf("%s: granted, -want +got\n%s", test.reason, diff)
 			}
@@ -78,7 +78,7 @@ func TestGrant(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	got := Describe([]rbacv1.PolicyRule{
+	got := DescribeRules([]rbacv1.PolicyRule{
 		rule([]string{""}, []string{"secrets"}, []string{"get", "list"}, "one", "two"),
 		rule([]string{"fleet.capstan.io"}, []string{"clusterconnections", "clusterconnections/status"}, []string{"patch"}),
 	})
@@ -89,7 +89,7 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestAllAllowsEverything(t *testing.T) {
-	if !All().Allow(rule([]string{"any"}, []string{"thing"}, []string{"eat"}, "one"), escalate()) {
+	if !AllRights().AllowsRules(rule([]string{"any"}, []string{"thing"}, []string{"eat"}, "one"), escalateRule()) {
 		t.Error("there is something that all rights do not allow")
 	}
 }
@@ -98,7 +98,7 @@ func TestURLsAreNotLost(t *testing.T) {
 	url := func(path string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{NonResourceURLs: []string{path}, Verbs: []string{"get"}}
 	}
-	if got := Describe(compact([]rbacv1.PolicyRule{url("/metrics"), url("/healthz")})); got != "get /metrics; get /healthz" {
+	if got := DescribeRules(compactRules([]rbacv1.PolicyRule{url("/metrics"), url("/healthz")})); got != "get /metrics; get /healthz" {
 		t.Errorf("got %q, want both URLs", got)
 	}
 }

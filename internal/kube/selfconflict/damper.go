@@ -21,14 +21,14 @@ const (
 	WindowDefault = time.Minute
 )
 
-// Object is an object of the API, as requests name it.
-type Object struct {
+// WrittenObject is an object of the API, as requests name it.
+type WrittenObject struct {
 	schema.GroupResource
 	Namespace, Name string
 }
 
 // String is how the object is called in messages: resource, namespace and name.
-func (o Object) String() string {
+func (o WrittenObject) String() string {
 	name := o.Name
 	if o.Namespace != "" {
 		name = o.Namespace + "/" + name
@@ -36,14 +36,14 @@ func (o Object) String() string {
 	return o.GroupResource.String() + " " + name
 }
 
-// compare orders objects for messages.
-func (o Object) compare(other Object) int {
+// compareObject orders objects for messages.
+func (o WrittenObject) compareObject(other WrittenObject) int {
 	return cmp.Or(cmp.Compare(o.GroupResource.String(), other.GroupResource.String()), cmp.Compare(o.Namespace, other.Namespace), cmp.Compare(o.Name, other.Name))
 }
 
 // Conflict is an object whose writes have been held back for longer than a window.
 type Conflict struct {
-	Object
+	WrittenObject
 	// Since is when the first write was held back.
 	Since time.Time
 }
@@ -55,9 +55,9 @@ type Limits struct {
 	Window time.Duration
 }
 
-// part is an object, or one of its subresources: status has writers of its own.
-type part struct {
-	Object
+// objectPart is an object, or one of its subresources: status has writers of its own.
+type objectPart struct {
+	WrittenObject
 	subresource string
 }
 
@@ -81,51 +81,51 @@ type Damper struct {
 	clock  clock.WithTicker
 
 	mu     sync.Mutex
-	parts  map[part]*writes
+	parts  map[objectPart]*writes
 	tidied time.Time
 }
 
 // NewDamper returns a damper without a past.
 func NewDamper(limits Limits, clk clock.WithTicker) *Damper {
 	limits.Writes, limits.Window = cmp.Or(limits.Writes, WritesDefault), cmp.Or(limits.Window, WindowDefault)
-	return &Damper{limits: limits, clock: clk, parts: map[part]*writes{}, tidied: clk.Now()}
+	return &Damper{limits: limits, clock: clk, parts: map[objectPart]*writes{}, tidied: clk.Now()}
 }
 
-// Conflicts returns the objects whose writes are held back for longer than a window, in
+// HeldConflicts returns the objects whose writes are held back for longer than a window, in
 // the order of their names.
-func (d *Damper) Conflicts() []Conflict {
+func (d *Damper) HeldConflicts() []Conflict {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	since := map[Object]time.Time{}
+	since := map[WrittenObject]time.Time{}
 	now := d.clock.Now()
 	for p, w := range d.parts {
-		if w.held.IsZero() || d.calm(w, now) || now.Sub(w.held) < d.limits.Window {
+		if w.held.IsZero() || d.isCalm(w, now) || now.Sub(w.held) < d.limits.Window {
 			continue
 		}
-		if earlier, is := since[p.Object]; !is || w.held.Before(earlier) {
-			since[p.Object] = w.held
+		if earlier, is := since[p.WrittenObject]; !is || w.held.Before(earlier) {
+			since[p.WrittenObject] = w.held
 		}
 	}
 	all := make([]Conflict, 0, len(since))
 	for object, held := range since {
-		all = append(all, Conflict{Object: object, Since: held})
+		all = append(all, Conflict{WrittenObject: object, Since: held})
 	}
-	slices.SortFunc(all, func(a, b Conflict) int { return a.compare(b.Object) })
+	slices.SortFunc(all, func(a, b Conflict) int { return a.compareObject(b.WrittenObject) })
 	return all
 }
 
-// admit returns how long a write has to wait; zero lets it pass, and counts it.
+// admitWrite returns how long a write has to wait; zero lets it pass, and counts it.
 //
 // The first writes of a window pass. Each further one waits until as much time has gone
 // by as writes in a window have on average, and twice as long after each window in which
 // that did not end, up to a window.
-func (d *Damper) admit(p part) time.Duration {
+func (d *Damper) admitWrite(p objectPart) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.clock.Now()
-	d.tidy(now)
+	d.forgetCalmParts(now)
 	w := d.parts[p]
-	if w == nil || d.calm(w, now) {
+	if w == nil || d.isCalm(w, now) {
 		w = &writes{begin: now}
 		d.parts[p] = w
 	}
@@ -147,23 +147,23 @@ func (d *Damper) admit(p part) time.Duration {
 	return 0
 }
 
-// calm tells whether what was known of a part no longer counts: its window is over, or
+// isCalm reports whether what was known of a part no longer counts: its window is over, or
 // nobody has wanted to write it for a window although it could.
-func (d *Damper) calm(w *writes, now time.Time) bool {
+func (d *Damper) isCalm(w *writes, now time.Time) bool {
 	if w.held.IsZero() {
 		return now.Sub(w.begin) >= d.limits.Window
 	}
 	return now.Sub(w.next) >= d.limits.Window
 }
 
-// tidy forgets, once in a window, what no longer counts.
-func (d *Damper) tidy(now time.Time) {
+// forgetCalmParts forgets, once in a window, what no longer counts.
+func (d *Damper) forgetCalmParts(now time.Time) {
 	if now.Sub(d.tidied) < d.limits.Window {
 		return
 	}
 	d.tidied = now
 	for p, w := range d.parts {
-		if d.calm(w, now) {
+		if d.isCalm(w, now) {
 			delete(d.parts, p)
 		}
 	}

@@ -9,7 +9,7 @@
 // all clients of a process meet, in its transport, a [Damper] counts what was written to
 // each object. Whoever writes an object too often gets a [HeldError], and tries again
 // when it says; package conflict does that for reconcilers. Conditions show it
-// ([Damper.Report]).
+// ([Damper.SetupReporter]).
 //
 // The package does not know who is right, and keeps nobody from writing: it makes what
 // never ends cheap. Agents do the same with the objects of a member (package apply).

@@ -34,56 +34,56 @@ const (
 	namedMax = 3
 )
 
-// Reported is a kind whose objects have the condition.
-type Reported interface {
-	report(context.Context, *reporter, []Conflict) error
+// ReportedKind is a kind whose objects have the condition.
+type ReportedKind interface {
+	reportConflicts(context.Context, *conflictReporter, []Conflict) error
 }
 
-// On says that the objects of a kind have the condition, which the cache has as they are
+// ReportOnKind says that the objects of a kind have the condition, which the cache has as they are
 // in kind. Its conditions are those that an object has. Of returns which objects of the
 // kind answer for what was written: none if those of another kind do.
-func On[O client.Object](
-	kind O, conditions func(O) []metav1.Condition, of func(context.Context, Object) ([]types.NamespacedName, error),
-) Reported {
-	return holder[O]{kind: kind, conditions: conditions, of: of}
+func ReportOnKind[O client.Object](
+	kind O, conditions func(O) []metav1.Condition, of func(context.Context, WrittenObject) ([]types.NamespacedName, error),
+) ReportedKind {
+	return conditionHolder[O]{kind: kind, conditions: conditions, of: of}
 }
 
-// holder is what On returns.
-type holder[O client.Object] struct {
+// conditionHolder is what ReportOnKind returns.
+type conditionHolder[O client.Object] struct {
 	kind       O
 	conditions func(O) []metav1.Condition
-	of         func(context.Context, Object) ([]types.NamespacedName, error)
+	of         func(context.Context, WrittenObject) ([]types.NamespacedName, error)
 }
 
-// Report registers the metric of the damper and, where the manager leads, keeps the
+// SetupReporter registers the metric of the damper and, where the manager leads, keeps the
 // conditions of the kinds. A condition that an earlier process has left goes, too.
-func (d *Damper) Report(mgr ctrl.Manager, registry prometheus.Registerer, kinds ...Reported) error {
+func (d *Damper) SetupReporter(mgr ctrl.Manager, registry prometheus.Registerer, kinds ...ReportedKind) error {
 	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capstan_self_conflicts", Help: "Number of objects that the component writes without end, and therefore ever more seldom.",
-	}, func() float64 { return float64(len(d.Conflicts())) })
+	}, func() float64 { return float64(len(d.HeldConflicts())) })
 	registered := &prometheus.AlreadyRegisteredError{}
-	if err := metrics.Register(registry, gauge); err != nil && !errors.As(err, registered) { // there is one manager in a process, but in tests
+	if err := metrics.RegisterCollectors(registry, gauge); err != nil && !errors.As(err, registered) { // there is one manager in a process, but in tests
 		return err //nolint:wrapcheck // it says what failed
 	}
 	if len(kinds) == 0 {
 		return nil
 	}
-	if err := mgr.Add(&reporter{client: mgr.GetClient(), cache: mgr.GetCache(), damper: d, kinds: kinds}); err != nil {
+	if err := mgr.Add(&conflictReporter{client: mgr.GetClient(), cache: mgr.GetCache(), damper: d, kinds: kinds}); err != nil {
 		return fmt.Errorf("adding the reporter of self-conflicts: %w", err)
 	}
 	return nil
 }
 
-// reporter keeps the conditions.
-type reporter struct {
+// conflictReporter keeps the conditions.
+type conflictReporter struct {
 	client client.Client
 	cache  cache.Cache
 	damper *Damper
-	kinds  []Reported
+	kinds  []ReportedKind
 }
 
 // Start implements manager.Runnable.
-func (r *reporter) Start(ctx context.Context) error {
+func (r *conflictReporter) Start(ctx context.Context) error {
 	ticker := r.damper.clock.NewTicker(reportEvery)
 	defer ticker.Stop()
 	for {
@@ -91,7 +91,7 @@ func (r *reporter) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C():
-			if err := r.compare(ctx); err != nil && ctx.Err() == nil {
+			if err := r.updateConditions(ctx); err != nil && ctx.Err() == nil {
 				logr.FromContextOrDiscard(ctx).Error(err, "Conditions SelfConflict are not up to date, and are written again soon")
 			}
 		}
@@ -99,35 +99,35 @@ func (r *reporter) Start(ctx context.Context) error {
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (r *reporter) NeedLeaderElection() bool { return true }
+func (r *conflictReporter) NeedLeaderElection() bool { return true }
 
-// compare writes the conditions that have changed. What is fought over may be the status
+// updateConditions writes the conditions that have changed. What is fought over may be the status
 // that has them: the report of it would never have its turn.
-func (r *reporter) compare(ctx context.Context) error {
+func (r *conflictReporter) updateConditions(ctx context.Context) error {
 	ctx = context.WithValue(ctx, undampedWrites{}, true)
 	var errs []error
-	conflicts := r.damper.Conflicts()
+	conflicts := r.damper.HeldConflicts()
 	for _, kind := range r.kinds {
-		errs = append(errs, kind.report(ctx, r, conflicts))
+		errs = append(errs, kind.reportConflicts(ctx, r, conflicts))
 	}
 	return errors.Join(errs...)
 }
 
-// report implements Reported.
-func (h holder[O]) report(ctx context.Context, r *reporter, conflicts []Conflict) error {
+// reportConflicts implements ReportedKind.
+func (h conditionHolder[O]) reportConflicts(ctx context.Context, r *conflictReporter, conflicts []Conflict) error {
 	held := map[types.NamespacedName][]Conflict{}
 	errs := []error{}
 	for _, conflict := range conflicts {
-		names, err := h.of(ctx, conflict.Object)
+		names, err := h.of(ctx, conflict.WrittenObject)
 		errs = append(errs, err)
 		for _, name := range names {
 			held[name] = append(held[name], conflict)
 		}
 	}
-	errs = append(errs, metrics.Cached(ctx, r.cache, h.kind, func(object O) {
+	errs = append(errs, metrics.EachCached(ctx, r.cache, h.kind, func(object O) {
 		var want []metav1.Condition
 		if of := held[client.ObjectKeyFromObject(object)]; len(of) > 0 {
-			want = []metav1.Condition{condition(of, object.GetGeneration())}
+			want = []metav1.Condition{conflictCondition(of, object.GetGeneration())}
 		}
 		has := meta.FindStatusCondition(h.conditions(object), fleetv1alpha1.ConditionSelfConflict)
 		if has == nil && want == nil || has != nil && want != nil && has.Message == want[0].Message {
@@ -139,11 +139,11 @@ func (h holder[O]) report(ctx context.Context, r *reporter, conflicts []Conflict
 	return errors.Join(errs...)
 }
 
-// condition says which objects are held back, and since when.
-func condition(of []Conflict, generation int64) metav1.Condition {
+// conflictCondition says which objects are held back, and since when.
+func conflictCondition(of []Conflict, generation int64) metav1.Condition {
 	names := make([]string, 0, namedMax)
 	for _, conflict := range of[:min(len(of), namedMax)] {
-		names = append(names, fmt.Sprintf("%s (since %s)", conflict.Object, conflict.Since.UTC().Format(time.RFC3339)))
+		names = append(names, fmt.Sprintf("%s (since %s)", conflict.WrittenObject, conflict.Since.UTC().Format(time.RFC3339)))
 	}
 	if more := len(of) - namedMax; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))

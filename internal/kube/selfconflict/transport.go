@@ -17,7 +17,7 @@ import (
 
 // HeldError says that an object was written too often to be written now.
 type HeldError struct {
-	Object Object
+	Object WrittenObject
 	// After is when the next write passes, from when the error was made.
 	After time.Duration
 }
@@ -28,10 +28,10 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s was written so often that the next write has to wait: something undoes what is written", e.Object)
 }
 
-// Damp returns the configuration with the writes of all its clients counted, and held
+// DampWrites returns the configuration with the writes of all its clients counted, and held
 // back when there are too many. Leases and Events are written as often as their authors
 // like.
-func (d *Damper) Damp(config *rest.Config) (*rest.Config, error) {
+func (d *Damper) DampWrites(config *rest.Config) (*rest.Config, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of the API server: %w", err)
@@ -39,13 +39,13 @@ func (d *Damper) Damp(config *rest.Config) (*rest.Config, error) {
 	paths := request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	damped := rest.CopyConfig(config)
 	damped.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &transport{damper: d, paths: paths, prefix: strings.TrimSuffix(server.Path, "/"), next: next}
+		return &dampedTransport{damper: d, paths: paths, prefix: strings.TrimSuffix(server.Path, "/"), next: next}
 	})
 	return damped, nil
 }
 
-// transport is what the requests of a client go through.
-type transport struct {
+// dampedTransport is what the requests of a client go through.
+type dampedTransport struct {
 	damper *Damper
 	paths  request.RequestInfoFactory
 	// prefix is where the API begins in the paths of the server.
@@ -57,13 +57,13 @@ type transport struct {
 type undampedWrites struct{}
 
 // RoundTrip implements http.RoundTripper.
-func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if written, is := t.written(r); is && r.Context().Value(undampedWrites{}) == nil {
-		if wait := t.damper.admit(written); wait > 0 {
+func (t *dampedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if written, is := t.parseWrite(r); is && r.Context().Value(undampedWrites{}) == nil {
+		if wait := t.damper.admitWrite(written); wait > 0 {
 			if r.Body != nil {
 				_ = r.Body.Close() // its reader is in memory
 			}
-			return nil, &HeldError{Object: written.Object, After: wait}
+			return nil, &HeldError{Object: written.WrittenObject, After: wait}
 		}
 	}
 	return t.next.RoundTrip(r) //nolint:wrapcheck // it is the error of the request itself
@@ -71,20 +71,20 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // WrappedRoundTripper implements net.RoundTripperWrapper, by which clients find the
 // transport that connects.
-func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+func (t *dampedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// written returns which object a request writes, if it does. Objects without a name yet
+// parseWrite returns which object a request writes, if it does. Objects without a name yet
 // cannot be written twice.
-func (t *transport) written(r *http.Request) (part, bool) {
+func (t *dampedTransport) parseWrite(r *http.Request) (objectPart, bool) {
 	if r.Method != http.MethodPut && r.Method != http.MethodPatch && r.Method != http.MethodDelete || r.URL.Query().Has("dryRun") {
-		return part{}, false
+		return objectPart{}, false
 	}
 	location := *r.URL
 	location.Path = strings.TrimPrefix(location.Path, t.prefix)
 	info, err := t.paths.NewRequestInfo(&http.Request{Method: r.Method, URL: &location})
 	if err != nil || !info.IsResourceRequest || info.Name == "" || info.Resource == "leases" || info.Resource == "events" {
-		return part{}, false // the API server says what is wrong with it
+		return objectPart{}, false // the API server says what is wrong with it
 	}
-	object := Object{GroupResource: schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, Namespace: info.Namespace, Name: info.Name}
-	return part{Object: object, subresource: info.Subresource}, true
+	object := WrittenObject{GroupResource: schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, Namespace: info.Namespace, Name: info.Name}
+	return objectPart{WrittenObject: object, subresource: info.Subresource}, true
 }

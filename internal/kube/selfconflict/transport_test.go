@@ -35,10 +35,10 @@ func TestWritesOfClientsAreCounted(t *testing.T) {
 			return err
 		}
 	}
-	ofWeb := Object{GroupResource: schema.GroupResource{Resource: "configmaps"}, Namespace: "shop", Name: "web"}
+	ofWeb := WrittenObject{GroupResource: schema.GroupResource{Resource: "configmaps"}, Namespace: "shop", Name: "web"}
 	for name, tc := range map[string]struct {
 		second write
-		held   *Object
+		held   *WrittenObject
 	}{
 		"the same object":               {second: patch("web", metav1.PatchOptions{}), held: &ofWeb},
 		"the same by another verb":      {second: deletes("web"), held: &ofWeb},
@@ -54,7 +54,7 @@ func TestWritesOfClientsAreCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := NewDamper(Limits{Writes: 1, Window: time.Hour}, testingclock.NewFakeClock(time.Unix(0, 0)))
-			config, err := d.Damp(&rest.Config{Host: server.URL + "/clusters/hub"})
+			config, err := d.DampWrites(&rest.Config{Host: server.URL + "/clusters/hub"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Mapper returns a mapper whose RESTMapping asks the given one only about kinds that
+// WrapMapper returns a mapper whose RESTMapping asks the given one only about kinds that
 // are served, or were: one that looks for what it does not know would do so for each
 // kind that nobody serves. All else is as in the given one.
-func (k *Kinds) Mapper(of meta.RESTMapper) meta.RESTMapper {
-	return &mapper{RESTMapper: of, served: k, known: sets.New[schema.GroupVersionKind]()}
+func (k *KindCache) WrapMapper(of meta.RESTMapper) meta.RESTMapper {
+	return &servedMapper{RESTMapper: of, served: k, known: sets.New[schema.GroupVersionKind]()}
 }
 
-type mapper struct {
+type servedMapper struct {
 	meta.RESTMapper
 
-	served *Kinds
+	served *KindCache
 
 	mu sync.Mutex
 	// known are the kinds that the other mapper has found, and thus need no look.
@@ -30,8 +30,8 @@ type mapper struct {
 
 // RESTMapping is part of meta.RESTMapper. The error is a meta.NoKindMatchError if the
 // kind is served in none of the versions.
-func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	if err := m.check(kind, versions); err != nil {
+func (m *servedMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if err := m.checkServed(kind, versions); err != nil {
 		return nil, err
 	}
 	mapping, err := m.RESTMapper.RESTMapping(kind, versions...)
@@ -47,20 +47,20 @@ func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	return mapping, nil
 }
 
-// check returns why a kind cannot be asked about in any of the versions; without
+// checkServed returns why a kind cannot be asked about in any of the versions; without
 // versions, in any that there is.
-func (m *mapper) check(kind schema.GroupKind, versions []string) error {
+func (m *servedMapper) checkServed(kind schema.GroupKind, versions []string) error {
 	if len(versions) == 0 {
-		serves, err := m.served.Any(kind)
+		serves, err := m.served.ServesKind(kind)
 		return noMatch(kind, versions, serves, err)
 	}
 	var unknown error
 	for _, version := range versions {
 		of := kind.WithVersion(version)
-		if m.knows(of) {
+		if m.isKnownKind(of) {
 			return nil
 		}
-		serves, err := m.served.Version(of)
+		serves, err := m.served.ServesVersion(of)
 		if serves {
 			return nil
 		}
@@ -71,7 +71,7 @@ func (m *mapper) check(kind schema.GroupKind, versions []string) error {
 	return noMatch(kind, versions, false, unknown)
 }
 
-func (m *mapper) knows(kind schema.GroupVersionKind) bool {
+func (m *servedMapper) isKnownKind(kind schema.GroupVersionKind) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.known.Has(kind)

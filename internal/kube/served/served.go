@@ -25,20 +25,20 @@ import (
 // naming kinds.
 const MaxAge = 250 * time.Millisecond
 
-// Kinds tells which kinds an API server serves. However many are asked about, the
+// KindCache tells which kinds an API server serves. However many are asked about, the
 // server is asked once in MaxAge at most, and not at all while nobody asks. It is safe
 // for concurrent use.
-type Kinds struct {
+type KindCache struct {
 	discovery discovery.ServerResourcesInterface
 	clock     clock.PassiveClock
 
 	mu     sync.Mutex // held while the server is asked, so that one asks for all
 	asked  time.Time
-	latest answer
+	latest servedAnswer
 }
 
-// answer is what the server said last.
-type answer struct {
+// servedAnswer is what the server said last.
+type servedAnswer struct {
 	// kinds are those of each version of each group.
 	kinds map[string]map[string]sets.Set[string]
 	// failed are the versions that nobody can tell about now, with the reasons.
@@ -47,15 +47,15 @@ type answer struct {
 	err error
 }
 
-// New returns the Kinds of the API server of a client of discovery, which must not
+// NewKindCache returns the KindCache of the API server of a client of discovery, which must not
 // have a cache of its own.
-func New(of discovery.ServerResourcesInterface, clk clock.PassiveClock) *Kinds {
-	return &Kinds{discovery: of, clock: clk}
+func NewKindCache(of discovery.ServerResourcesInterface, clk clock.PassiveClock) *KindCache {
+	return &KindCache{discovery: of, clock: clk}
 }
 
-// Any tells whether the server serves a kind, spelled like this, in any version.
-func (k *Kinds) Any(kind schema.GroupKind) (bool, error) {
-	now := k.now()
+// ServesKind reports whether the server serves a kind, spelled like this, in any version.
+func (k *KindCache) ServesKind(kind schema.GroupKind) (bool, error) {
+	now := k.currentAnswer()
 	if now.err != nil {
 		return false, now.err
 	}
@@ -72,9 +72,9 @@ func (k *Kinds) Any(kind schema.GroupKind) (bool, error) {
 	return false, nil
 }
 
-// Version tells whether the server serves a kind, spelled like this, in its version.
-func (k *Kinds) Version(kind schema.GroupVersionKind) (bool, error) {
-	now := k.now()
+// ServesVersion reports whether the server serves a kind, spelled like this, in its version.
+func (k *KindCache) ServesVersion(kind schema.GroupVersionKind) (bool, error) {
+	now := k.currentAnswer()
 	if now.err != nil {
 		return false, now.err
 	}
@@ -84,24 +84,24 @@ func (k *Kinds) Version(kind schema.GroupVersionKind) (bool, error) {
 	return false, now.failed[kind.GroupVersion()]
 }
 
-// now returns an answer that is not too old.
-func (k *Kinds) now() answer {
+// currentAnswer returns an answer that is not too old.
+func (k *KindCache) currentAnswer() servedAnswer {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.asked.IsZero() || k.clock.Since(k.asked) >= MaxAge {
-		k.latest = ask(k.discovery)
+		k.latest = discoverKinds(k.discovery)
 		k.asked = k.clock.Now() // after the answer, which may take long
 	}
 	return k.latest
 }
 
-func ask(of discovery.ServerResourcesInterface) answer {
+func discoverKinds(of discovery.ServerResourcesInterface) servedAnswer {
 	groups, lists, err := of.ServerGroupsAndResources()
 	failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if groups == nil || err != nil && !partly {
-		return answer{err: fmt.Errorf("asking the API server what it serves: %w", err)}
+		return servedAnswer{err: fmt.Errorf("asking the API server what it serves: %w", err)}
 	}
-	now := answer{kinds: map[string]map[string]sets.Set[string]{}, failed: map[schema.GroupVersion]error{}}
+	now := servedAnswer{kinds: map[string]map[string]sets.Set[string]{}, failed: map[schema.GroupVersion]error{}}
 	for version, err := range failed {
 		now.failed[version] = fmt.Errorf("asking the API server what it serves as %s: %w", version, err)
 	}

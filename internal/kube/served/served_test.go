@@ -57,7 +57,7 @@ func TestManyKindsAreOneRequest(t *testing.T) {
 	known := &mapper{RESTMapper: meta.NewDefaultRESTMapper(nil)}
 	known.RESTMapper.(*meta.DefaultRESTMapper).Add(widget, meta.RESTScopeNamespace)
 	hub, clk := &server{lists: []*metav1.APIResourceList{list("example.io/v1", metav1.APIResource{Name: "widgets", Kind: "Widget"})}}, clocktesting.NewFakeClock(time.Unix(0, 0))
-	mapper := served.New(hub, clk).Mapper(known)
+	mapper := served.NewKindCache(hub, clk).WrapMapper(known)
 	look := func() {
 		t.Helper()
 		for i := range 10_000 {
@@ -108,9 +108,9 @@ func TestWhatIsServed(t *testing.T) {
 		"no answer":                 {kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, err: away, unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kinds := served.New(&server{lists: lists, err: test.err}, clocktesting.NewFakeClock(time.Unix(0, 0)))
-			inAny, errAny := kinds.Any(test.kind.GroupKind())
-			inVersion, errVersion := kinds.Version(test.kind)
+			kinds := served.NewKindCache(&server{lists: lists, err: test.err}, clocktesting.NewFakeClock(time.Unix(0, 0)))
+			inAny, errAny := kinds.ServesKind(test.kind.GroupKind())
+			inVersion, errVersion := kinds.ServesVersion(test.kind)
 			if inAny != test.any || inVersion != test.version {
 				t.Errorf("served in any version: %t, in its own: %t, want %t and %t", inAny, inVersion, test.any, test.version)
 			}
@@ -119,7 +119,7 @@ func TestWhatIsServed(t *testing.T) {
 					t.Errorf("got the error %v, want one: %t", err, test.unknown)
 				}
 			}
-			_, err := kinds.Mapper(meta.NewDefaultRESTMapper(nil)).RESTMapping(test.kind.GroupKind(), test.kind.Version)
+			_, err := kinds.WrapMapper(meta.NewDefaultRESTMapper(nil)).RESTMapping(test.kind.GroupKind(), test.kind.Version)
 			if meta.IsNoMatchError(err) == test.unknown {
 				t.Errorf("the mapper says %v, want that nobody can tell: %t", err, test.unknown)
 			}

@@ -100,7 +100,7 @@ type counted struct {
 	lists, streams, resumed int
 }
 
-func (c *counted) count(source *Source[*metav1.PartialObjectMetadata]) {
+func (c *counted) count(source *ObjectSource[*metav1.PartialObjectMetadata]) {
 	list, watch := source.list, source.watch
 	source.list = func(ctx context.Context, options metav1.ListOptions) (found runtime.Object, err error) {
 		c.add(&c.lists)
@@ -150,17 +150,17 @@ func TestAProxyThatEndsIdleWatches(t *testing.T) {
 	}
 	for reason, test := range map[string]struct {
 		name     string
-		selector func(name string) Selector
+		selector func(name string) ObjectSelector
 		abrupt   bool
 	}{
 		"a watch of what has a label, in the middle of the answer": {
-			"a", func(name string) Selector { return Selector{Labels: "watched=" + name} }, true,
+			"a", func(name string) ObjectSelector { return ObjectSelector{Labels: "watched=" + name} }, true,
 		},
 		"a watch of what has a label, as if it were complete": {
-			"b", func(name string) Selector { return Selector{Labels: "watched=" + name} }, false,
+			"b", func(name string) ObjectSelector { return ObjectSelector{Labels: "watched=" + name} }, false,
 		},
 		"a watch of a single object, in the middle of the answer": {
-			"c", func(name string) Selector { return Selector{Namespace: "default", Name: name} }, true,
+			"c", func(name string) ObjectSelector { return ObjectSelector{Namespace: "default", Name: name} }, true,
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestAProxyThatEndsIdleWatches(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			source := Metadata(c, corev1.SchemeGroupVersion.WithResource("configmaps"), test.selector(test.name))
+			source := MetadataSource(c, corev1.SchemeGroupVersion.WithResource("configmaps"), test.selector(test.name))
 			var requests counted
 			requests.count(&source)
 			d := start(t, source)

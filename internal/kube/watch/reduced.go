@@ -22,14 +22,14 @@ import (
 // much for one answer.
 const pageSize = 250
 
-// Reduced is the source of those objects that the selector chooses, each made by
+// ReducedSource is the source of those objects that the selector chooses, each made by
 // the function from a whole one as that arrives: of whole objects there is a page
 // at most. The list is an empty one of the whole type. The function keeps the
 // resourceVersion, and nothing that it does not need.
-func Reduced[W, T client.Object](c client.WithWatch, list client.ObjectList, selector fields.Selector, reduce func(W) T) Source[T] {
+func ReducedSource[W, T client.Object](c client.WithWatch, list client.ObjectList, selector fields.Selector, reduce func(W) T) ObjectSource[T] {
 	r := reducer[W, T]{client: c, empty: list, selector: selector, make: reduce}
 	var example W
-	return Source[T]{what: fmt.Sprintf("%T", list), example: example, list: r.list, watch: r.watch, reduce: r.reduce}
+	return ObjectSource[T]{what: fmt.Sprintf("%T", list), example: example, list: r.listReduced, watch: r.watchWhole, reduce: r.reduceItem}
 }
 
 type reducer[W, T client.Object] struct {
@@ -39,17 +39,17 @@ type reducer[W, T client.Object] struct {
 	make     func(W) T
 }
 
-// reduce makes what is kept of a whole object, and returns anything else as it is.
-func (r reducer[W, T]) reduce(item any) any {
+// reduceItem makes what is kept of a whole object, and returns anything else as it is.
+func (r reducer[W, T]) reduceItem(item any) any {
 	if whole, ok := item.(W); ok {
 		return r.make(whole)
 	}
 	return item
 }
 
-// list returns what is kept of all objects.
-func (r reducer[W, T]) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	return pages(r.reduce, func(limit int64, next string) (client.ObjectList, error) {
+// listReduced returns what is kept of all objects.
+func (r reducer[W, T]) listReduced(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return listReducedPages(r.reduceItem, func(limit int64, next string) (client.ObjectList, error) {
 		page, _ := r.empty.DeepCopyObject().(client.ObjectList)
 		return page, r.client.List(ctx, page, &client.ListOptions{
 			FieldSelector: r.selector, Limit: limit, Continue: next, Raw: &metav1.ListOptions{TimeoutSeconds: options.TimeoutSeconds},
@@ -57,10 +57,10 @@ func (r reducer[W, T]) list(ctx context.Context, options metav1.ListOptions) (ru
 	})
 }
 
-// pages lists objects page by page, and returns what is kept of them. They are read without a
+// listReducedPages lists objects page by page, and returns what is kept of them. They are read without a
 // resourceVersion, as a server would send what it remembers in one piece. A page that is too much for an answer is requested
 // again with half as many objects, down to one, and so are those after it.
-func pages(keep func(any) any, read func(limit int64, next string) (client.ObjectList, error)) (*metav1.List, error) {
+func listReducedPages(keep func(any) any, read func(limit int64, next string) (client.ObjectList, error)) (*metav1.List, error) {
 	kept := &metav1.List{}
 	for size := int64(pageSize); ; {
 		page, err := read(size, kept.Continue)
@@ -90,7 +90,7 @@ func pages(keep func(any) any, read func(limit int64, next string) (client.Objec
 	}
 }
 
-func (r reducer[W, T]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (r reducer[W, T]) watchWhole(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	list, _ := r.empty.DeepCopyObject().(client.ObjectList)
 	return r.client.Watch(ctx, list, &client.ListOptions{FieldSelector: r.selector, Raw: &options})
 }

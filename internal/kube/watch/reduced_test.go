@@ -58,7 +58,7 @@ func TestWholeObjectsAreReducedPageByPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &pods{count: 2*pageSize + 1, events: make(chan watch.Event)}
 		reduced := 0
-		d := start(t, Reduced(server, &corev1.PodList{}, fields.OneTermNotEqualSelector("status.phase", "Failed"),
+		d := start(t, ReducedSource(server, &corev1.PodList{}, fields.OneTermNotEqualSelector("status.phase", "Failed"),
 			func(pod *corev1.Pod) *metav1.PartialObjectMetadata {
 				reduced++
 				return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "of-" + pod.Name, ResourceVersion: pod.ResourceVersion}}

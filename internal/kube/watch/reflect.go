@@ -26,12 +26,14 @@ func (s *session[T]) listWatch() cache.ListerWatcher {
 		client = noStreams{}
 	}
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc:  func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) { return s.list(options) },
-		WatchFuncWithContext: s.watch,
+		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return s.listObjects(options)
+		},
+		WatchFuncWithContext: s.openWatch,
 	}, client)
 }
 
-func (s *session[T]) list(options metav1.ListOptions) (runtime.Object, error) {
+func (s *session[T]) listObjects(options metav1.ListOptions) (runtime.Object, error) {
 	if s.source.from != "" && !s.seeded {
 		s.seeded = true
 		return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: s.source.from}}, nil
@@ -39,27 +41,27 @@ func (s *session[T]) list(options metav1.ListOptions) (runtime.Object, error) {
 	s.source.from = ""
 	list, err := s.source.list(s.ctx, options)
 	if err != nil {
-		return nil, s.failed("listing", err)
+		return nil, s.reportFailure("listing", err)
 	}
 	return list, nil
 }
 
-func (s *session[T]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (s *session[T]) openWatch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	events, err := s.source.watch(ctx, options)
 	if err == nil {
 		s.opened = s.clock.Now()
 		s.refused = false
 		s.polls = false
 		s.refusedWatch = false
-		s.tell()
+		s.deliverListed()
 		return events, nil
 	}
 	if options.SendInitialEvents == nil { // else a list follows
-		s.refusedWatch = Refused(err)
+		s.refusedWatch = IsRefused(err)
 		if !s.refusedWatch {
-			s.tell() // as long as watches fail, lists have to do
+			s.deliverListed() // as long as watches fail, lists have to do
 		}
-		_ = s.failed("watching", err) // the handler has been told
+		_ = s.reportFailure("watching", err) // the handler has been told
 	}
 	// The kind of error is none of the reflector's business: it would wait for a
 	// server that is away by itself, then without an eye on ctx, and resume the
@@ -67,8 +69,8 @@ func (s *session[T]) watch(ctx context.Context, options metav1.ListOptions) (wat
 	return nil, fmt.Errorf("watching %s: %v", s.source.what, err) //nolint:errorlint // see above
 }
 
-// tell tells the handler what was listed.
-func (s *session[T]) tell() {
+// deliverListed tells the handler what was listed.
+func (s *session[T]) deliverListed() {
 	if s.listed != nil {
 		s.handler.Replace(s.listed.objects, s.listed.resourceVersion)
 		s.listed = nil
@@ -84,20 +86,20 @@ func (s *session[T]) Replace(items []any, resourceVersion string) error {
 	}
 	s.listed = &listing[T]{resourceVersion: resourceVersion}
 	for _, item := range items {
-		object, err := s.object(item)
+		object, err := s.decodeItem(item)
 		if err != nil {
 			return err
 		}
 		s.listed.objects = append(s.listed.objects, object)
 	}
 	if !s.opened.IsZero() || s.source.get != nil {
-		s.tell()
+		s.deliverListed()
 	}
 	return nil
 }
 
-// object returns an item as what it has to be, without what nobody looks at.
-func (s *session[T]) object(item any) (T, error) {
+// decodeItem returns an item as what it has to be, without what nobody looks at.
+func (s *session[T]) decodeItem(item any) (T, error) {
 	if s.source.reduce != nil {
 		item = s.source.reduce(item)
 	}
@@ -114,7 +116,7 @@ func (s *session[T]) Add(item any) error { return s.Update(item) }
 
 // Update takes in an object that has changed.
 func (s *session[T]) Update(item any) error {
-	object, err := s.object(item)
+	object, err := s.decodeItem(item)
 	if err == nil {
 		s.handler.Update(object)
 	}
@@ -123,7 +125,7 @@ func (s *session[T]) Update(item any) error {
 
 // Delete takes in an object that is gone.
 func (s *session[T]) Delete(item any) error {
-	object, err := s.object(item)
+	object, err := s.decodeItem(item)
 	if err == nil {
 		s.handler.Delete(object)
 	}
@@ -141,5 +143,5 @@ func (s *session[T]) Resync() error { return nil }
 
 // Transformer drops what nobody looks at before the reflector buffers it.
 func (s *session[T]) Transformer() cache.TransformFunc {
-	return func(item any) (any, error) { return s.object(item) }
+	return func(item any) (any, error) { return s.decodeItem(item) }
 }

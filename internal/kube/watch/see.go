@@ -5,12 +5,12 @@ package watch
 
 import "sigs.k8s.io/controller-runtime/pkg/client"
 
-// See is the Handler of a single object: a function that is told the object,
+// SingleHandler is the Handler of a single object: a function that is told the object,
 // or nil if there is none, or why that is not known.
-type See[T client.Object] func(object T, err error)
+type SingleHandler[T client.Object] func(object T, err error)
 
 // Replace implements Handler.
-func (see See[T]) Replace(objects []T, _ string) {
+func (see SingleHandler[T]) Replace(objects []T, _ string) {
 	var none T
 	if len(objects) == 0 {
 		see(none, nil)
@@ -20,19 +20,19 @@ func (see See[T]) Replace(objects []T, _ string) {
 }
 
 // Update implements Handler.
-func (see See[T]) Update(object T) { see(object, nil) }
+func (see SingleHandler[T]) Update(object T) { see(object, nil) }
 
 // Delete implements Handler.
-func (see See[T]) Delete(T) {
+func (see SingleHandler[T]) Delete(T) {
 	var none T
 	see(none, nil)
 }
 
 // Bookmark implements Handler.
-func (See[T]) Bookmark(string) {}
+func (SingleHandler[T]) Bookmark(string) {}
 
 // Failed implements Handler.
-func (see See[T]) Failed(err error) {
+func (see SingleHandler[T]) Failed(err error) {
 	var none T
 	see(none, err)
 }

@@ -72,15 +72,15 @@ func (s *server) requests() (lists, watches, gets []time.Time) {
 }
 
 // source is that of all objects.
-func (s *server) source() Source[*metav1.PartialObjectMetadata] {
-	return Source[*metav1.PartialObjectMetadata]{
+func (s *server) source() ObjectSource[*metav1.PartialObjectMetadata] {
+	return ObjectSource[*metav1.PartialObjectMetadata]{
 		what: "things", example: &metav1.PartialObjectMetadata{}, list: s.list, watch: s.watch,
 	}
 }
 
 // single is the source of the object with the name, of which the owner knows
 // the resourceVersion.
-func (s *server) single(name, resourceVersion string) Source[*metav1.PartialObjectMetadata] {
+func (s *server) single(name, resourceVersion string) ObjectSource[*metav1.PartialObjectMetadata] {
 	source := s.source()
 	source.from = resourceVersion
 	source.get = func(context.Context) (*metav1.PartialObjectMetadata, error) {

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Source is what a Watch watches: objects of one type. T is a pointer.
-type Source[T client.Object] struct {
+// ObjectSource is what a Watch watches: objects of one type. T is a pointer.
+type ObjectSource[T client.Object] struct {
 	// what names the objects in errors.
 	what string
 	// example has the type of the objects as the server sends them.
@@ -29,22 +29,22 @@ type Source[T client.Object] struct {
 	// reduce returns what is kept of an object that the server sends; nil if that is
 	// the object.
 	reduce func(item any) any
-	// client tells whether it can stream lists; nil if they are not to be streamed.
+	// client reports whether it can stream lists; nil if they are not to be streamed.
 	client any
 	// from is the resourceVersion that the owner knows already; empty if none.
 	from string
 }
 
-// Selector chooses objects of a type. The zero value chooses all.
-type Selector struct {
+// ObjectSelector chooses objects of a type. The zero value chooses all.
+type ObjectSelector struct {
 	Namespace string
 	Name      string
 	Labels    string // as in metav1.ListOptions
 }
 
-// Metadata is the source of the metadata of those objects of a resource that
+// MetadataSource is the source of the metadata of those objects of a resource that
 // the selector chooses. Their managedFields are empty.
-func Metadata(c metadata.Interface, resource schema.GroupVersionResource, selector Selector) Source[*metav1.PartialObjectMetadata] {
+func MetadataSource(c metadata.Interface, resource schema.GroupVersionResource, selector ObjectSelector) ObjectSource[*metav1.PartialObjectMetadata] {
 	var objects metadata.ResourceInterface = c.Resource(resource)
 	if selector.Namespace != "" {
 		objects = c.Resource(resource).Namespace(selector.Namespace)
@@ -56,7 +56,7 @@ func Metadata(c metadata.Interface, resource schema.GroupVersionResource, select
 		}
 		return options
 	}
-	return Source[*metav1.PartialObjectMetadata]{
+	return ObjectSource[*metav1.PartialObjectMetadata]{
 		what: resource.GroupResource().String(), example: &metav1.PartialObjectMetadata{}, client: c,
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return objects.List(ctx, narrowed(options))
@@ -67,14 +67,14 @@ func Metadata(c metadata.Interface, resource schema.GroupVersionResource, select
 	}
 }
 
-// Single is the source of the object that has the namespace and name of the
+// SingleSource is the source of the object that has the namespace and name of the
 // given one, as a whole. The list is an empty one of its type. Where the object may be
 // read but not listed or watched, it is read again and again.
 //
 // What the owner knows of the object may be given by its resourceVersion: then
 // it is not read, and only what comes later is told. An empty one means that it
 // is not known.
-func Single[T client.Object](c client.WithWatch, object T, list client.ObjectList, resourceVersion string) Source[T] {
+func SingleSource[T client.Object](c client.WithWatch, object T, list client.ObjectList, resourceVersion string) ObjectSource[T] {
 	key := client.ObjectKeyFromObject(object)
 	selected := func(options metav1.ListOptions) []client.ListOption {
 		return []client.ListOption{
@@ -83,7 +83,7 @@ func Single[T client.Object](c client.WithWatch, object T, list client.ObjectLis
 			client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", key.Name)},
 		}
 	}
-	return Source[T]{
+	return ObjectSource[T]{
 		what: fmt.Sprintf("%T %s", object, key), example: object, from: resourceVersion,
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			if options.ResourceVersion == "0" {

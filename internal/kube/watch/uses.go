@@ -9,18 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Uses counts who uses which watch. The zero value has no user. It is not safe
+// UseCounter counts who uses which watch. The zero value has no user. It is not safe
 // for concurrent use: owners have a lock of their own for what they keep.
-type Uses[K comparable] struct {
+type UseCounter[K comparable] struct {
 	users map[K]int
 	uses  map[string][]K
 	// recent is what one of the users uses: most use the same, and share it.
 	recent []K
 }
 
-// Use makes the keys all that the user uses. It returns those that nobody used
+// SetUses makes the keys all that the user uses. It returns those that nobody used
 // before, in their order, and those that nobody uses any more.
-func (u *Uses[K]) Use(user string, keys ...K) (first, last []K) {
+func (u *UseCounter[K]) SetUses(user string, keys ...K) (first, last []K) {
 	if u.users == nil {
 		u.users = map[K]int{}
 		u.uses = map[string][]K{}
@@ -63,8 +63,8 @@ func (u *Uses[K]) Use(user string, keys ...K) (first, last []K) {
 	return first, last
 }
 
-// Users returns who uses a watch, sorted.
-func (u *Uses[K]) Users(key K) []string {
+// UsersOf returns who uses a watch, sorted.
+func (u *UseCounter[K]) UsersOf(key K) []string {
 	var users []string
 	for user, used := range u.uses {
 		if slices.Contains(used, key) {

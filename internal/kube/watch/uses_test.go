@@ -57,15 +57,15 @@ func TestUses(t *testing.T) {
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			var u Uses[string]
+			var u UseCounter[string]
 			for _, use := range test.uses {
-				first, last := u.Use(use.user, use.keys...)
+				first, last := u.SetUses(use.user, use.keys...)
 				if diff := cmp.Diff([][]string{use.first, use.last}, [][]string{first, last}); diff != "" {
 					t.Errorf("%s uses %q: first and last, -want +got:\n%s", use.user, use.keys, diff)
 				}
 			}
 			for key, want := range test.users {
-				if diff := cmp.Diff(want, u.Users(key)); diff != "" {
+				if diff := cmp.Diff(want, u.UsersOf(key)); diff != "" {
 					t.Errorf("users of %s, -want +got:\n%s", key, diff)
 				}
 			}
@@ -82,9 +82,9 @@ func TestManyUsesAreCounted(t *testing.T) {
 			keys[i] = i
 		}
 		return func() {
-			var u Uses[int]
-			u.Use("u", keys...)
-			u.Use("u", keys[1:]...)
+			var u UseCounter[int]
+			u.SetUses("u", keys...)
+			u.SetUses("u", keys[1:]...)
 		}
 	})
 }

@@ -57,41 +57,41 @@ type Handler[T client.Object] interface {
 	// Bookmark tells up to which resourceVersion everything has been told.
 	Bookmark(resourceVersion string)
 	// Failed tells why what was told may not be true any more. It is tried again,
-	// and what is told next is a Replace; Refused tells whether the failure is
+	// and what is told next is a Replace; IsRefused tells whether the failure is
 	// likely to last.
 	Failed(err error)
 }
 
 // Watch keeps a Handler informed of objects.
 type Watch[T client.Object] struct {
-	Source  Source[T]
+	Source  ObjectSource[T]
 	Handler Handler[T]
 	// Clock defaults to the real one.
 	Clock clock.Clock
 }
 
-// Refused tells whether an error is a server's last word for a while: it does
+// IsRefused reports whether an error is a server's last word for a while: it does
 // not serve the type, or does not let us list or watch it.
-func Refused(err error) bool {
+func IsRefused(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// Run watches until ctx ends.
-func (w *Watch[T]) Run(ctx context.Context) {
+// RunReflector watches until ctx ends.
+func (w *Watch[T]) RunReflector(ctx context.Context) {
 	clk := w.Clock
 	if clk == nil {
 		clk = clock.RealClock{}
 	}
 	s := &session[T]{source: w.Source, handler: w.Handler, clock: clk, ctx: ctx}
-	retry := retries()
+	retry := retryBackoff()
 	reflector := cache.NewReflectorWithOptions(s.listWatch(), w.Source.example, s, cache.ReflectorOptions{
 		Name: w.Source.what, Clock: clk, Backoff: &retry,
 	})
-	failing := retries()
-	refused := refusals()
-	polling := polls()
+	failing := retryBackoff()
+	refused := refusalBackoff()
+	polling := pollBackoff()
 	for {
-		s.begin()
+		s.resetAttempt()
 		if s.mayWatch() {
 			// What goes wrong it tells the session before it returns.
 			_ = reflector.ListAndWatchWithContext(ctx)
@@ -99,40 +99,40 @@ func (w *Watch[T]) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return // a list may still be under way
 		}
-		if s.lived() {
-			failing, refused, polling = retries(), refusals(), polls()
+		if s.watchSucceeded() {
+			failing, refused, polling = retryBackoff(), refusalBackoff(), pollBackoff()
 		}
 		switch {
 		case s.polls:
-			s.poll(&polling)
+			s.pollObject(&polling)
 		case s.refused:
-			backoff.Sleep(ctx, clk, refused.Step())
+			backoff.SleepContext(ctx, clk, refused.Step())
 		default:
-			backoff.Sleep(ctx, clk, failing.Step())
+			backoff.SleepContext(ctx, clk, failing.Step())
 		}
 	}
 }
 
-func retries() wait.Backoff {
-	b := backoff.Between(retryMin, retryMax)
+func retryBackoff() wait.Backoff {
+	b := backoff.ExponentialBetween(retryMin, retryMax)
 	b.Jitter = jitter
 	return b
 }
 
-func refusals() wait.Backoff { return backoff.Between(retryMin, refusedMax) }
+func refusalBackoff() wait.Backoff { return backoff.ExponentialBetween(retryMin, refusedMax) }
 
-func polls() wait.Backoff {
-	b := backoff.Between(pollMin, pollMax)
+func pollBackoff() wait.Backoff {
+	b := backoff.ExponentialBetween(pollMin, pollMax)
 	b.Factor = pollFactor
 	return b
 }
 
 // session is the state of a Watch that runs. It is what the reflector writes to.
 type session[T client.Object] struct {
-	source  Source[T]
+	source  ObjectSource[T]
 	handler Handler[T]
 	clock   clock.Clock
-	ctx     context.Context // that of Run; the reflector lists without one
+	ctx     context.Context // that of RunReflector; the reflector lists without one
 
 	// seeded says that the reflector has been given what the owner knows.
 	seeded bool
@@ -154,48 +154,48 @@ type listing[T client.Object] struct {
 	resourceVersion string
 }
 
-// begin begins an attempt.
-func (s *session[T]) begin() {
+// resetAttempt begins an attempt.
+func (s *session[T]) resetAttempt() {
 	s.opened = time.Time{}
 	s.refused = false
 	s.polls = false
 	s.listed = nil
 }
 
-// lived tells whether the last watch counts as a success.
-func (s *session[T]) lived() bool {
+// watchSucceeded reports whether the last watch counts as a success.
+func (s *session[T]) watchSucceeded() bool {
 	return !s.opened.IsZero() && s.clock.Since(s.opened) >= lifetimeMin
 }
 
-// mayWatch tells whether to list and watch. After the server refused the watch
+// mayWatch reports whether to list and watch. After the server refused the watch
 // it asks for that alone first: many objects are not to be listed for nothing.
 func (s *session[T]) mayWatch() bool {
 	if !s.refusedWatch || s.source.get != nil {
 		return true
 	}
 	events, err := s.source.watch(s.ctx, metav1.ListOptions{})
-	s.refusedWatch = err != nil && Refused(err)
+	s.refusedWatch = err != nil && IsRefused(err)
 	switch {
 	case err == nil:
 		events.Stop()
 	case s.refusedWatch:
-		_ = s.failed("watching", err) // the handler has been told
+		_ = s.reportFailure("watching", err) // the handler has been told
 		return false
 	}
 	return true
 }
 
-// failed tells the handler of an error, unless it is that of ctx, and returns
+// reportFailure tells the handler of an error, unless it is that of ctx, and returns
 // it with what was tried. What is tried with a single object is not of interest
 // to its owner, who wants to know it.
-func (s *session[T]) failed(doing string, err error) error {
+func (s *session[T]) reportFailure(doing string, err error) error {
 	if s.source.get == nil {
 		err = fmt.Errorf("%s %s: %w", doing, s.source.what, err)
 	}
 	if s.ctx.Err() != nil {
 		return err
 	}
-	s.refused = Refused(err)
+	s.refused = IsRefused(err)
 	s.polls = s.source.get != nil && apierrors.IsForbidden(err)
 	if !s.polls {
 		s.handler.Failed(err)
@@ -203,8 +203,8 @@ func (s *session[T]) failed(doing string, err error) error {
 	return err
 }
 
-// poll reads the one object that there can be a number of times.
-func (s *session[T]) poll(pause *wait.Backoff) {
+// pollObject reads the one object that there can be a number of times.
+func (s *session[T]) pollObject(pause *wait.Backoff) {
 	for range pollsPerWatch {
 		object, err := s.source.get(s.ctx)
 		switch {
@@ -218,7 +218,7 @@ func (s *session[T]) poll(pause *wait.Backoff) {
 			object.SetManagedFields(nil)
 			s.handler.Replace([]T{object}, object.GetResourceVersion())
 		}
-		if !backoff.Sleep(s.ctx, s.clock, pause.Step()) {
+		if !backoff.SleepContext(s.ctx, s.clock, pause.Step()) {
 			return
 		}
 	}

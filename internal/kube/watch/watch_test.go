@@ -87,11 +87,11 @@ func (d *diary) isDirty() bool {
 }
 
 // start runs a watch in the bubble of the test, until that ends.
-func start(t *testing.T, source Source[*metav1.PartialObjectMetadata]) *diary {
+func start(t *testing.T, source ObjectSource[*metav1.PartialObjectMetadata]) *diary {
 	d := &diary{}
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
-	running.Go(func() { (&Watch[*metav1.PartialObjectMetadata]{Source: source, Handler: d}).Run(ctx) })
+	running.Go(func() { (&Watch[*metav1.PartialObjectMetadata]{Source: source, Handler: d}).RunReflector(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
 	return d
 }
@@ -264,8 +264,8 @@ func TestAWatchEndsSoon(t *testing.T) {
 				s.refuse(fail, fail, fail)
 				ctx, cancel := context.WithCancel(t.Context())
 				var running sync.WaitGroup
-				for _, source := range []Source[*metav1.PartialObjectMetadata]{s.source(), s.single("a", ""), s.single("a", "1")} {
-					running.Go(func() { (&Watch[*metav1.PartialObjectMetadata]{Source: source, Handler: &diary{}}).Run(ctx) })
+				for _, source := range []ObjectSource[*metav1.PartialObjectMetadata]{s.source(), s.single("a", ""), s.single("a", "1")} {
+					running.Go(func() { (&Watch[*metav1.PartialObjectMetadata]{Source: source, Handler: &diary{}}).RunReflector(ctx) })
 				}
 				time.Sleep(time.Minute)
 				cancel()
@@ -369,7 +369,7 @@ func TestRefused(t *testing.T) {
 		"a server that has a problem of its own not": {apierrors.NewInternalError(errors.New("no")), false},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			if got := Refused(test.err); got != test.want {
+			if got := IsRefused(test.err); got != test.want {
 				t.Errorf("Refused is %t, want %t", got, test.want)
 			}
 		})

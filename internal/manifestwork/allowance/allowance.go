@@ -42,7 +42,7 @@ type Allowance struct {
 	writers int64
 
 	mu    sync.Mutex
-	of    map[Owner]*account
+	of    map[WorkOwner]*account
 	pool  pool
 	sweep int // how many there have to be for the next sweep
 	swept time.Time
@@ -50,46 +50,46 @@ type Allowance struct {
 
 // account is what the works of one owner take up.
 type account struct {
-	owner Owner
+	owner WorkOwner
 	// limit is the owner's own in bytes; nil is none, and its bytes are in the pool.
 	limit *int64
 	// bytes are those of the works in the cache, when all is written that was begun: begun are the
 	// works that are written and that the cache does not show yet.
 	bytes int64
-	begun map[types.NamespacedName]begun
-	meter meter
+	begun map[types.NamespacedName]begunWrite
+	meter writeMeter
 	// line has what waits to be written, and lineToDelete the deletions.
-	line, lineToDelete line
-	held               map[Reason]time.Time // when works were last held back
+	line, lineToDelete waitingLine
+	held               map[HoldReason]time.Time // when works were last held back
 }
 
-// begun is a work that is being written.
-type begun struct {
+// begunWrite is a work that is being written.
+type begunWrite struct {
 	bytes, more int64  // what it has then, and how much more that is than it has
 	version     string // the work as it was before
 	deletes     bool
 	since       time.Time
 }
 
-// repeats reports whether a write is the one that was begun, which the cache does not show yet. A work
+// repeatsWrite reports whether a write is the one that was begun, which the cache does not show yet. A work
 // is deleted once, whatever happens to it meanwhile.
-func (b begun) repeats(w Write) bool {
+func (b begunWrite) repeatsWrite(w WorkWrite) bool {
 	if b.deletes || w.deletes {
 		return b.deletes && w.deletes
 	}
 	return b.bytes == w.Bytes && b.version == w.Version
 }
 
-// shows reports whether a work is as it was to be written.
-func (b begun) shows(work *workv1.ManifestWork) bool {
+// isShownBy reports whether a work is as it was to be written.
+func (b begunWrite) isShownBy(work *workv1.ManifestWork) bool {
 	if b.deletes {
 		return !work.DeletionTimestamp.IsZero()
 	}
-	return b.bytes == Bytes(work)
+	return b.bytes == WorkBytes(work)
 }
 
-// Write is a work that is to be written.
-type Write struct {
+// WorkWrite is a work that is to be written.
+type WorkWrite struct {
 	Work types.NamespacedName
 	// Has is how many bytes it has already, 0 if it is new or counts for another owner until now,
 	// and Bytes how many it is to have.
@@ -101,132 +101,132 @@ type Write struct {
 }
 
 // WriteOf returns the write of a work; present is nil for a new one.
-func WriteOf(wanted, present *workv1.ManifestWork) Write {
-	w := Write{Work: client.ObjectKeyFromObject(wanted), Bytes: Bytes(wanted)}
+func WriteOf(wanted, present *workv1.ManifestWork) WorkWrite {
+	w := WorkWrite{Work: client.ObjectKeyFromObject(wanted), Bytes: WorkBytes(wanted)}
 	if present != nil {
 		w.Version = present.ResourceVersion
 		if OwnerOf(present) == OwnerOf(wanted) {
-			w.Has = Bytes(present)
+			w.Has = WorkBytes(present)
 		}
 	}
 	return w
 }
 
-// New returns the allowance of namespaces that have no works yet. Those without a limit of their
+// NewAllowance returns the allowance of namespaces that have no works yet. Those without a limit of their
 // own have so many bytes together. It is for one of so many programs that write works of them: each
 // sees what the others have written, and has its part of what is written in a second.
-func New(clk clock.PassiveClock, shared, writers int64) *Allowance {
-	return &Allowance{clock: clk, of: map[Owner]*account{}, pool: pool{limit: shared}, writers: writers, sweep: sweepMin}
+func NewAllowance(clk clock.PassiveClock, shared, writers int64) *Allowance {
+	return &Allowance{clock: clk, of: map[WorkOwner]*account{}, pool: pool{limit: shared}, writers: writers, sweep: sweepMin}
 }
 
 // SetLimit takes in the limit of an owner in bytes, nil if it has none of its own.
-func (a *Allowance) SetLimit(owner Owner, limit *int64) {
+func (a *Allowance) SetLimit(owner WorkOwner, limit *int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if limit == nil && a.of[owner] == nil {
 		return
 	}
-	of := a.account(owner)
+	of := a.accountOfOwner(owner)
 	bytes := of.bytes
-	a.add(of, -bytes)
+	a.addBytes(of, -bytes)
 	of.limit = limit
-	a.add(of, bytes)
+	a.addBytes(of, bytes)
 }
 
-// See takes in what a watch tells of a work; nil is none.
-func (a *Allowance) See(before, after *workv1.ManifestWork) {
+// ObserveWork takes in what a watch tells of a work; nil is none.
+func (a *Allowance) ObserveWork(before, after *workv1.ManifestWork) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.count(before, -1)
-	a.count(after, 1)
+	a.countWork(before, -1)
+	a.countWork(after, 1)
 	shown := after
 	if after == nil {
 		shown = before
 	}
 	if of := a.of[OwnerOf(shown)]; of != nil {
-		if key := client.ObjectKeyFromObject(shown); after == nil || of.begun[key].shows(after) {
-			a.end(of, key)
+		if key := client.ObjectKeyFromObject(shown); after == nil || of.begun[key].isShownBy(after) {
+			a.endWrite(of, key)
 		}
 	}
 }
 
-// count adds the bytes of a work to those that are shown, or takes them off. The caller has
+// countWork adds the bytes of a work to those that are shown, or takes them off. The caller has
 // the lock.
-func (a *Allowance) count(work *workv1.ManifestWork, sign int64) {
+func (a *Allowance) countWork(work *workv1.ManifestWork, sign int64) {
 	if work == nil {
 		return
 	}
-	if owner := OwnerOf(work); owner != (Owner{}) {
-		a.add(a.account(owner), sign*Bytes(work))
+	if owner := OwnerOf(work); owner != (WorkOwner{}) {
+		a.addBytes(a.accountOfOwner(owner), sign*WorkBytes(work))
 	}
 }
 
-// add counts bytes of an owner. The caller has the lock.
-func (a *Allowance) add(of *account, bytes int64) {
+// addBytes counts bytes of an owner. The caller has the lock.
+func (a *Allowance) addBytes(of *account, bytes int64) {
 	of.bytes += bytes
 	if of.limit == nil {
 		a.pool.bytes += bytes
 	}
 }
 
-// begin notes that a work is being written, and end that this has come to an end. The caller has
+// beginWrite notes that a work is being written, and end that this has come to an end. The caller has
 // the lock.
-func (a *Allowance) begin(of *account, key types.NamespacedName, one begun) {
-	a.end(of, key)
+func (a *Allowance) beginWrite(of *account, key types.NamespacedName, one begunWrite) {
+	a.endWrite(of, key)
 	of.begun[key] = one
-	a.add(of, max(0, one.more))
+	a.addBytes(of, max(0, one.more))
 }
 
-func (a *Allowance) end(of *account, key types.NamespacedName) {
-	a.add(of, -max(0, of.begun[key].more))
+func (a *Allowance) endWrite(of *account, key types.NamespacedName) {
+	a.addBytes(of, -max(0, of.begun[key].more))
 	delete(of.begun, key)
 }
 
-// Admit decides which works of an owner are written now. Those that become smaller are not held
+// AdmitWrites decides which works of an owner are written now. Those that become smaller are not held
 // back, except by the rate.
-func (a *Allowance) Admit(owner Owner, writes []Write) Held {
-	return a.decide(owner, func(p *pass) {
+func (a *Allowance) AdmitWrites(owner WorkOwner, writes []WorkWrite) HeldWorks {
+	return a.decideWrites(owner, func(p *admissionPass) {
 		for _, w := range writes {
-			p.admit(w)
+			p.admitWrite(w)
 		}
 	})
 }
 
-// decide has a function decide about works of an owner, and returns what is held back of them.
-func (a *Allowance) decide(owner Owner, about func(*pass)) Held {
+// decideWrites has a function decide about works of an owner, and returns what is held back of them.
+func (a *Allowance) decideWrites(owner WorkOwner, about func(*admissionPass)) HeldWorks {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.clock.Now()
-	a.forget(now)
-	p := pass{Allowance: a, account: a.account(owner), now: now}
+	a.dropStaleWrites(now)
+	p := admissionPass{Allowance: a, account: a.accountOfOwner(owner), now: now}
 	about(&p)
-	p.held.Owner, p.held.Bytes, p.held.Limit, p.held.own = owner, p.bytes, p.most(), p.limit != nil
-	p.held.room = p.room()
+	p.held.Owner, p.held.Bytes, p.held.Limit, p.held.own = owner, p.bytes, p.maxOwnerBytes(), p.limit != nil
+	p.held.room = p.sharedRoom()
 	p.held.shared = a.pool.limit
 	p.held.writers = a.writers
-	if p.held.Any() {
-		p.held.Again = p.place()
+	if p.held.AnyHeld() {
+		p.held.Again = p.retryDelay()
 	}
 	return p.held
 }
 
-// Failed says that works of a name which were admitted could not be written, by cluster.
-func (a *Allowance) Failed(owner Owner, work string, failed map[string]error) {
+// ReportFailedWrites says that works of a name which were admitted could not be written, by cluster.
+func (a *Allowance) ReportFailedWrites(owner WorkOwner, work string, failed map[string]error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if of := a.of[owner]; of != nil {
 		for cluster := range failed {
-			a.end(of, types.NamespacedName{Namespace: cluster, Name: work})
+			a.endWrite(of, types.NamespacedName{Namespace: cluster, Name: work})
 		}
 	}
 }
 
 // HeldBack returns how many namespaces have works that were held back of late, by the reason.
-func (a *Allowance) HeldBack() map[Reason]int {
+func (a *Allowance) HeldBack() map[HoldReason]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.clock.Now()
-	names := map[Reason]sets.Set[string]{Full: {}, HubFull: {}, Throttled: {}}
+	names := map[HoldReason]sets.Set[string]{Full: {}, HubFull: {}, Throttled: {}}
 	for owner, of := range a.of {
 		for reason := range of.held {
 			if of.heldBack(reason, now) {
@@ -234,7 +234,7 @@ func (a *Allowance) HeldBack() map[Reason]int {
 			}
 		}
 	}
-	count := map[Reason]int{}
+	count := map[HoldReason]int{}
 	for reason, namespaces := range names {
 		count[reason] = namespaces.Len()
 	}
@@ -242,44 +242,44 @@ func (a *Allowance) HeldBack() map[Reason]int {
 }
 
 // heldBack reports whether works were held back of late for a reason.
-func (a *account) heldBack(why Reason, now time.Time) bool {
+func (a *account) heldBack(why HoldReason, now time.Time) bool {
 	last, is := a.held[why]
 	return is && now.Sub(last) < heldFor
 }
 
-// account returns that of an owner. The caller has the lock.
-func (a *Allowance) account(owner Owner) *account {
+// accountOfOwner returns that of an owner. The caller has the lock.
+func (a *Allowance) accountOfOwner(owner WorkOwner) *account {
 	if of := a.of[owner]; of != nil {
 		return of
 	}
 	if now := a.clock.Now(); len(a.of) >= a.sweep {
-		maps.DeleteFunc(a.of, func(_ Owner, of *account) bool { return of.empty(now) })
+		maps.DeleteFunc(a.of, func(_ WorkOwner, of *account) bool { return of.isEmptyAccount(now) })
 		a.sweep = max(sweepMin, 2*len(a.of))
 	}
-	of := &account{owner: owner, begun: map[types.NamespacedName]begun{}, held: map[Reason]time.Time{}}
+	of := &account{owner: owner, begun: map[types.NamespacedName]begunWrite{}, held: map[HoldReason]time.Time{}}
 	a.of[owner] = of
 	return of
 }
 
-// empty tells whether an account says no more than a new one.
-func (a *account) empty(now time.Time) bool {
+// isEmptyAccount reports whether an account says no more than a new one.
+func (a *account) isEmptyAccount(now time.Time) bool {
 	for reason := range a.held {
 		if a.heldBack(reason, now) {
 			return false
 		}
 	}
-	return a.limit == nil && a.bytes == 0 && len(a.begun) == 0 && a.meter.empty()
+	return a.limit == nil && a.bytes == 0 && len(a.begun) == 0 && a.meter.isEmptyMeter()
 }
 
-// forget drops what was begun so long ago that the cache would show it. The caller has the lock.
-func (a *Allowance) forget(now time.Time) {
+// dropStaleWrites drops what was begun so long ago that the cache would show it. The caller has the lock.
+func (a *Allowance) dropStaleWrites(now time.Time) {
 	if now.Sub(a.swept) < behindMax/2 {
 		return
 	}
 	for _, of := range a.of {
 		for key, one := range of.begun {
 			if now.Sub(one.since) >= behindMax {
-				a.end(of, key)
+				a.endWrite(of, key)
 			}
 		}
 	}

@@ -37,7 +37,7 @@ type scene struct {
 func newScene(t *testing.T, limit int64) *scene {
 	t.Helper()
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
-	return &scene{T: t, a: New(clk, DefaultShared, 1), clock: clk, limit: limit}
+	return &scene{T: t, a: NewAllowance(clk, DefaultShared, 1), clock: clk, limit: limit}
 }
 
 func (s *scene) after(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
@@ -52,9 +52,9 @@ func work(namespace, cluster, name string, bytes int) *workv1.ManifestWork {
 
 // admits tells which of some works are admitted within the limit of the scene; present are nil for
 // new ones.
-func (s *scene) admits(present, wanted []*workv1.ManifestWork) (admitted []int, held Held) {
+func (s *scene) admits(present, wanted []*workv1.ManifestWork) (admitted []int, held HeldWorks) {
 	s.Helper()
-	var writes []Write
+	var writes []WorkWrite
 	for n := range wanted {
 		writes = append(writes, WriteOf(wanted[n], present[n]))
 	}
@@ -62,7 +62,7 @@ func (s *scene) admits(present, wanted []*workv1.ManifestWork) (admitted []int, 
 	if s.limit != unlimited {
 		s.a.SetLimit(owner, &s.limit)
 	}
-	held = s.a.Admit(owner, writes)
+	held = s.a.AdmitWrites(owner, writes)
 	for n, one := range wanted {
 		if held.Clusters[one.Namespace] == nil {
 			admitted = append(admitted, n)
@@ -72,12 +72,12 @@ func (s *scene) admits(present, wanted []*workv1.ManifestWork) (admitted []int, 
 }
 
 // creates tells how many of some new works are admitted, and shows them if asked to.
-func (s *scene) creates(show bool, works ...*workv1.ManifestWork) (int, Held) {
+func (s *scene) creates(show bool, works ...*workv1.ManifestWork) (int, HeldWorks) {
 	s.Helper()
 	admitted, held := s.admits(make([]*workv1.ManifestWork, len(works)), works)
 	for _, n := range admitted {
 		if show {
-			s.a.See(nil, works[n])
+			s.a.ObserveWork(nil, works[n])
 		}
 	}
 	return len(admitted), held
@@ -121,11 +121,11 @@ func TestWhatBecomesSmallerIsWritten(t *testing.T) {
 		t.Fatalf("%d works are written", n)
 	}
 	s.limit = 0
-	change := func(of *workv1.ManifestWork, bytes int) (bool, Held) {
+	change := func(of *workv1.ManifestWork, bytes int) (bool, HeldWorks) {
 		wanted := work("shop", of.Namespace, "web", bytes)
 		admitted, held := s.admits([]*workv1.ManifestWork{of}, []*workv1.ManifestWork{wanted})
 		if len(admitted) == 1 {
-			s.a.See(of, wanted)
+			s.a.ObserveWork(of, wanted)
 		}
 		return len(admitted) == 1, held
 	}
@@ -137,11 +137,11 @@ func TestWhatBecomesSmallerIsWritten(t *testing.T) {
 	}
 	s.limit = 3 * megabyte // half of which is free now
 	if is, held := change(large[1], megabyte+megabyte/4); !is {
-		t.Errorf("there is no room: %s", held.Message())
+		t.Errorf("there is no room: %s", held.ConditionMessage())
 	}
-	s.a.See(large[2], nil) // and 1 of 3 is free
+	s.a.ObserveWork(large[2], nil) // and 1 of 3 is free
 	if n, held := s.creates(true, work("shop", "member9", "web", megabyte)); n != 1 {
-		t.Errorf("what has gone leaves no room: %s", held.Message())
+		t.Errorf("what has gone leaves no room: %s", held.ConditionMessage())
 	}
 }
 
@@ -149,7 +149,7 @@ func TestWhatBecomesSmallerIsWritten(t *testing.T) {
 func TestChangesOfANamespaceWaitForTheirTurn(t *testing.T) {
 	s := newScene(t, unlimited)
 	works := many("shop", "web", 200, megabyte)
-	if n, held := s.creates(true, works...); n != len(works) || held.Any() {
+	if n, held := s.creates(true, works...); n != len(works) || held.AnyHeld() {
 		t.Fatalf("%d works are written in a first roll-out", n)
 	}
 	written, begun := 0, s.clock.Now()
@@ -160,11 +160,11 @@ func TestChangesOfANamespaceWaitForTheirTurn(t *testing.T) {
 		}
 		admitted, held := s.admits(works, wanted)
 		for _, n := range admitted {
-			s.a.See(works[n], wanted[n])
-			s.a.See(wanted[n], works[n]) // it is as it was
+			s.a.ObserveWork(works[n], wanted[n])
+			s.a.ObserveWork(wanted[n], works[n]) // it is as it was
 		}
 		written += len(admitted)
-		if held.Any() && (held.Reason != Throttled || held.Again <= 0) {
+		if held.AnyHeld() && (held.Reason != Throttled || held.Again <= 0) {
 			t.Fatalf("held back is %s, to be tried again in %s", held.Reason, held.Again)
 		}
 		s.after(max(held.Again, time.Second))
@@ -180,7 +180,7 @@ func TestChangesOfANamespaceWaitForTheirTurn(t *testing.T) {
 func TestWhatIsStoredOtherwiseIsMetered(t *testing.T) {
 	s := newScene(t, unlimited)
 	works := many("shop", "web", 200, megabyte-1)
-	if n, held := s.creates(true, works...); n != len(works) || held.Any() {
+	if n, held := s.creates(true, works...); n != len(works) || held.AnyHeld() {
 		t.Fatalf("%d works are written in a first roll-out", n)
 	}
 	written, begun := 0, s.clock.Now()
@@ -189,7 +189,7 @@ func TestWhatIsStoredOtherwiseIsMetered(t *testing.T) {
 		for _, n := range admitted {
 			before, stored := works[n], work("shop", works[n].Namespace, "web", megabyte-1)
 			stored.ResourceVersion = fmt.Sprint(look)
-			s.a.See(before, stored)
+			s.a.ObserveWork(before, stored)
 			works[n] = stored
 		}
 		written += len(admitted)
@@ -206,14 +206,14 @@ func TestAWorkCountsOnce(t *testing.T) {
 	one := work("shop", "member1", "web", megabyte)
 	for range 1000 {
 		if n, held := s.creates(false, one); n != 1 {
-			t.Fatalf("it is held back: %s", held.Message())
+			t.Fatalf("it is held back: %s", held.ConditionMessage())
 		}
 	}
 	other := work("shop", "member2", "web", megabyte)
 	if n, _ := s.creates(false, other); n != 0 {
 		t.Error("there is room beside a work that is being written")
 	}
-	s.a.Failed(Owner{Namespace: "shop"}, "web", map[string]error{"member1": errors.New("refused")})
+	s.a.ReportFailedWrites(WorkOwner{Namespace: "shop"}, "web", map[string]error{"member1": errors.New("refused")})
 	if n, _ := s.creates(false, other); n != 1 {
 		t.Error("a work that could not be written takes room")
 	}
@@ -245,7 +245,7 @@ func TestNamespacesThatHaveNothingAreForgotten(t *testing.T) {
 	for n := range 100 * sweepMin {
 		one := work(fmt.Sprint(n), "member1", "web", 1)
 		s.creates(true, one)
-		s.a.See(one, nil)
+		s.a.ObserveWork(one, nil)
 		s.after(time.Minute)
 	}
 	if len(s.a.of) > 2*sweepMin {
@@ -264,12 +264,12 @@ func TestParseShared(t *testing.T) {
 func TestLimitOf(t *testing.T) {
 	for text, want := range map[string]int64{"4Gi": 4 << 30, "0": 0, "1M": 1_000_000, "-1": -1, "much": -1, "1e2000000000": -1, "": -1, "1Pi": 1 << 50, "1e30": -1} {
 		namespace := &metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{fleetv1alpha1.AnnotationWorkBytesMax: text}}
-		got, err := LimitOf(namespace, Owner{Namespace: "shop"})
+		got, err := LimitOf(namespace, WorkOwner{Namespace: "shop"})
 		if wrong := want < 0; (got == nil) != wrong || got != nil && *got != want || (err != nil) != wrong {
 			t.Errorf("%q: %v (%v), want %d", text, got, err, want)
 		}
 	}
-	if got, err := LimitOf(&metav1.ObjectMeta{}, Owner{}); got != nil || err != nil {
+	if got, err := LimitOf(&metav1.ObjectMeta{}, WorkOwner{}); got != nil || err != nil {
 		t.Errorf("without an annotation: %d (%v)", got, err)
 	}
 }
@@ -279,7 +279,7 @@ func TestLimitOf(t *testing.T) {
 func TestNamespacesShareTheHub(t *testing.T) {
 	s := newScene(t, unlimited)
 	got := map[string]int{}
-	fills := func(namespace string) (held Held) {
+	fills := func(namespace string) (held HeldWorks) {
 		got[namespace], held = s.fills(namespace)
 		return held
 	}
@@ -291,7 +291,7 @@ func TestNamespacesShareTheHub(t *testing.T) {
 		t.Errorf("the second has %d MiB, held back as %s", got["second"], held.Reason)
 	}
 	for _, says := range []string{`"second"`, "1024 MiB", fleetv1alpha1.AnnotationWorkBytesMax, fleetv1alpha1.AnnotationSharedWorkBytesMax, "--shared-work-bytes-max"} {
-		if message := held.Message(); !strings.Contains(message, says) {
+		if message := held.ConditionMessage(); !strings.Contains(message, says) {
 			t.Errorf("%q does not say %s", message, says)
 		}
 	}
@@ -309,7 +309,7 @@ func TestNamespacesShareTheHub(t *testing.T) {
 	if sum > DefaultShared/megabyte {
 		t.Errorf("all have %d MiB", sum)
 	}
-	s.a.SetLimit(Owner{Namespace: "bank"}, new(int64(DefaultShared)))
+	s.a.SetLimit(WorkOwner{Namespace: "bank"}, new(int64(DefaultShared)))
 	if n, _ := s.creates(true, many("bank", "web", 100, megabyte)...); n != 100 {
 		t.Errorf("an administrator has given a namespace 1 GiB, and it gets %d of 100 MiB", n)
 	}
@@ -319,12 +319,12 @@ func TestNamespacesShareTheHub(t *testing.T) {
 }
 
 // fills has a tenant send objects of a megabyte until there is no room for one more.
-func (s *scene) fills(namespace string) (got int, held Held) {
+func (s *scene) fills(namespace string) (got int, held HeldWorks) {
 	s.Helper()
 	for range 1000 {
 		var admitted int
 		admitted, held = s.creates(true, many(namespace, fmt.Sprintf("web-%d", got), 100, megabyte)...)
-		if got += admitted; held.Lasts() {
+		if got += admitted; held.NeedsAction() {
 			return got, held
 		}
 		s.after(10 * time.Minute)
@@ -353,17 +353,17 @@ func TestNamespacesShareTheTime(t *testing.T) {
 			}
 			admitted, _ := s.admits(works, wanted)
 			for _, n := range admitted {
-				s.a.See(works[n], wanted[n])
-				s.a.See(wanted[n], works[n])
+				s.a.ObserveWork(works[n], wanted[n])
+				s.a.ObserveWork(wanted[n], works[n])
 			}
 			written += len(admitted)
 		}
 		if look%60 == 0 {
 			wanted := many("rare", "web", 1, megabyte-look%7-1)
 			if admitted, held := s.admits(rare, wanted); len(admitted) == 0 {
-				t.Fatalf("a tenant that writes seldom waits for others: %s", held.Message())
+				t.Fatalf("a tenant that writes seldom waits for others: %s", held.ConditionMessage())
 			}
-			s.a.See(rare[0], wanted[0])
+			s.a.ObserveWork(rare[0], wanted[0])
 			rare = wanted
 		}
 		s.after(time.Second)
@@ -382,23 +382,23 @@ func TestWorksOfReplicaSetsCount(t *testing.T) {
 		return w
 	}
 	set, kept := of("web-12345", "shop.web"), &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "web-12345", Labels: map[string]string{workv1.LabelManifestWorkReplicaSet: "shop.web"}}}
-	if got := Bytes(set); got < megabyte {
+	if got := WorkBytes(set); got < megabyte {
 		t.Errorf("it counts as %d bytes, whatever it has besides manifests", got)
 	}
-	Keep(set, kept)
-	if Bytes(kept) != Bytes(set) || OwnerOf(kept) != (Owner{Namespace: "shop"}) {
-		t.Errorf("what a cache keeps of it counts as %d bytes of %q", Bytes(kept), OwnerOf(kept).Namespace)
+	AnnotateSlimWork(set, kept)
+	if WorkBytes(kept) != WorkBytes(set) || OwnerOf(kept) != (WorkOwner{Namespace: "shop"}) {
+		t.Errorf("what a cache keeps of it counts as %d bytes of %q", WorkBytes(kept), OwnerOf(kept).Namespace)
 	}
-	if other := OwnerOf(of("mine", "shop.web")); other != (Owner{}) {
+	if other := OwnerOf(of("mine", "shop.web")); other != (WorkOwner{}) {
 		t.Errorf("an agent has labelled a work, and it counts for %s", other.Namespace)
 	}
 	binding, kept := work("shop", "member1", "api", megabyte), &workv1.ManifestWork{}
-	Keep(binding, kept)
-	if Bytes(kept) != Bytes(binding) || OwnerOf(kept) != (Owner{Namespace: "shop"}) {
-		t.Errorf("what a cache keeps of a binding's counts as %d bytes of %q", Bytes(kept), OwnerOf(kept).Namespace)
+	AnnotateSlimWork(binding, kept)
+	if WorkBytes(kept) != WorkBytes(binding) || OwnerOf(kept) != (WorkOwner{Namespace: "shop"}) {
+		t.Errorf("what a cache keeps of a binding's counts as %d bytes of %q", WorkBytes(kept), OwnerOf(kept).Namespace)
 	}
 	s := newScene(t, 2*megabyte+megabyte/2)
-	s.a.See(nil, set)
+	s.a.ObserveWork(nil, set)
 	if n, _ := s.creates(true, many("shop", "api", 3, megabyte)...); n != 1 {
 		t.Errorf("beside the work of a replica set there is room for %d", n)
 	}
@@ -408,7 +408,7 @@ func TestTheMessageSaysWhatToDo(t *testing.T) {
 	s := newScene(t, 16*megabyte)
 	_, held := s.creates(true, many("shop", "web", 20, megabyte)...)
 	for _, says := range []string{`"shop"`, "16 MiB", "4 clusters", fleetv1alpha1.AnnotationWorkBytesMax} {
-		if message := held.Message(); !strings.Contains(message, says) {
+		if message := held.ConditionMessage(); !strings.Contains(message, says) {
 			t.Errorf("%q does not say %s", message, says)
 		}
 	}

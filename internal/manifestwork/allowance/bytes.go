@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// AnnotationBytes has, in a cache, what Bytes returned for the whole work. It is never
+	// AnnotationBytes has, in a cache, what WorkBytes returned for the whole work. It is never
 	// written to the hub.
 	AnnotationBytes = "fleet.capstan.io/bytes"
 	// overheadBytes is what a work takes besides what its author decides: names, labels, who
@@ -26,22 +26,22 @@ const (
 	bytesMax = 4 << 20
 )
 
-// isOfBinding tells whether a work is one of a binding, with a namespace or without.
+// isOfBinding reports whether a work is one of a binding, with a namespace or without.
 func isOfBinding(work metav1.Object) bool {
 	annotations := work.GetAnnotations()
 	return annotations[workv1alpha2.AnnotationResourceBindingNamespace] != "" || annotations[workv1alpha2.AnnotationClusterResourceBindingName] != ""
 }
 
-// Keep has what a cache keeps of a work say what OwnerOf and Bytes say of the whole.
-func Keep(of, kept *workv1.ManifestWork) {
+// AnnotateSlimWork has what a cache keeps of a work say what OwnerOf and WorkBytes say of the whole.
+func AnnotateSlimWork(of, kept *workv1.ManifestWork) {
 	owner := OwnerOf(of)
-	if owner == (Owner{}) {
+	if owner == (WorkOwner{}) {
 		return
 	}
 	if kept.Annotations == nil {
 		kept.Annotations = map[string]string{}
 	}
-	kept.Annotations[AnnotationBytes] = strconv.FormatInt(Bytes(of), 10)
+	kept.Annotations[AnnotationBytes] = strconv.FormatInt(WorkBytes(of), 10)
 	if isOfBinding(of) {
 		kept.Annotations[workv1alpha2.AnnotationResourceBindingNamespace] = strings.Clone(owner.Namespace)
 	}
@@ -53,10 +53,10 @@ func Keep(of, kept *workv1.ManifestWork) {
 	}
 }
 
-// Bytes returns how many bytes a work takes on the hub by what the user has sent, the same
+// WorkBytes returns how many bytes a work takes on the hub by what the user has sent, the same
 // however it was written, and for what a cache keeps of it with AnnotationBytes. What its member
 // reports is not counted: it is not the user's.
-func Bytes(work *workv1.ManifestWork) int64 {
+func WorkBytes(work *workv1.ManifestWork) int64 {
 	if len(work.Spec.Workload.Manifests) == 0 {
 		if counted, err := strconv.ParseInt(work.Annotations[AnnotationBytes], 10, 64); err == nil {
 			return max(overheadBytes, min(counted, bytesMax)) // an agent may write the annotation, too
@@ -127,8 +127,8 @@ func removeStamps(object map[string]any) {
 	}
 }
 
-// Canonical returns a manifest as it is encoded, the same however it was written.
-func Canonical(raw []byte) ([]byte, error) {
+// CanonicalManifest returns a manifest as it is encoded, the same however it was written.
+func CanonicalManifest(raw []byte) ([]byte, error) {
 	var content any
 	if err := json.Unmarshal(raw, &content); err != nil {
 		return nil, err //nolint:wrapcheck // the caller knows the work

@@ -15,23 +15,23 @@ import (
 )
 
 // deletes returns which of some works are deleted now; if asked to, these are gone then.
-func (s *scene) deletes(gone bool, works ...*workv1.ManifestWork) ([]*workv1.ManifestWork, Held) {
+func (s *scene) deletes(gone bool, works ...*workv1.ManifestWork) ([]*workv1.ManifestWork, HeldWorks) {
 	s.Helper()
 	if len(works) == 0 {
-		return nil, Held{}
+		return nil, HeldWorks{}
 	}
-	var deletions []Deletion
+	var deletions []WorkDeletion
 	for _, one := range works {
-		deletions = append(deletions, Deletion{Work: one, Writes: 1})
+		deletions = append(deletions, WorkDeletion{Work: one, Writes: 1})
 	}
 	now, held := s.a.AdmitDeletions(OwnerOf(works[0]), deletions)
 	for _, one := range now {
 		if gone {
-			s.a.See(one, deleting(one))
-			s.a.See(deleting(one), nil)
+			s.a.ObserveWork(one, deleting(one))
+			s.a.ObserveWork(deleting(one), nil)
 		}
 	}
-	if held.Any() != (len(now) < len(works)) || held.Any() && (held.Reason != Throttled || held.Again <= 0) {
+	if held.AnyHeld() != (len(now) < len(works)) || held.AnyHeld() && (held.Reason != Throttled || held.Again <= 0) {
 		s.Fatalf("%d of %d works are deleted, those of %d clusters are held back as %q, to be tried again in %s", len(now), len(works), len(held.Clusters), held.Reason, held.Again)
 	}
 	return now, held
@@ -53,7 +53,7 @@ func TestDeletionsOfANamespaceWaitForTheirTurn(t *testing.T) {
 		works := many("shop", fmt.Sprint(look), 200, megabyte)
 		admitted, _ := s.admits(make([]*workv1.ManifestWork, len(works)), works)
 		for n, i := range admitted {
-			s.a.See(nil, works[i])
+			s.a.ObserveWork(nil, works[i])
 			works[n] = works[i]
 		}
 		stored += len(admitted)
@@ -64,8 +64,8 @@ func TestDeletionsOfANamespaceWaitForTheirTurn(t *testing.T) {
 			if small, _ := s.creates(true, many("bank", fmt.Sprint(look), 2, 1)...); small != 2 {
 				t.Fatal("a tenant who writes seldom waits for what another deletes")
 			}
-			if _, held := s.deletes(true, many("bank", fmt.Sprint(look), 2, 1)...); held.Any() {
-				t.Fatalf("a tenant who deletes seldom waits for another: %s", held.Message())
+			if _, held := s.deletes(true, many("bank", fmt.Sprint(look), 2, 1)...); held.AnyHeld() {
+				t.Fatalf("a tenant who deletes seldom waits for another: %s", held.ConditionMessage())
 			}
 			s.after(max(held.Again, time.Second))
 		}
@@ -99,8 +99,8 @@ func TestWhatIsWrittenWithoutEndKeepsNothingFromGoing(t *testing.T) {
 		}
 		admitted, _ := s.admits(churn, wanted)
 		for _, n := range admitted {
-			s.a.See(churn[n], wanted[n])
-			s.a.See(wanted[n], churn[n])
+			s.a.ObserveWork(churn[n], wanted[n])
+			s.a.ObserveWork(wanted[n], churn[n])
 		}
 		if s.after(time.Second); !s.clock.Now().Before(next) {
 			now, held := s.deletes(true, gone...)
@@ -121,22 +121,22 @@ func TestAWorkIsDeletedOnce(t *testing.T) {
 	for look := range 1000 {
 		reported := is.DeepCopy()
 		reported.ResourceVersion = fmt.Sprint(look)
-		s.a.See(is, reported)
+		s.a.ObserveWork(is, reported)
 		is = reported
 		s.deletes(false, is)
 	}
 	if n, _ := s.creates(false, work("shop", "member2", "web", 1)); n != 0 {
 		t.Error("there is room before the work is deleted")
 	}
-	s.a.See(is, deleting(is))
+	s.a.ObserveWork(is, deleting(is))
 	if n, _ := s.creates(false, work("shop", "member2", "web", 1)); n != 0 {
 		t.Error("there is room before the work is gone")
 	}
-	s.a.See(deleting(is), nil)
+	s.a.ObserveWork(deleting(is), nil)
 	if n, held := s.creates(true, work("shop", "member2", "web", 1)); n != 1 {
-		t.Errorf("there is no room when the work is gone: %s", held.Message())
+		t.Errorf("there is no room when the work is gone: %s", held.ConditionMessage())
 	}
-	if written := s.a.of[Owner{Namespace: "shop"}].meter.bytes / megabyte; written > 9 {
+	if written := s.a.of[WorkOwner{Namespace: "shop"}].meter.bytes / megabyte; written > 9 {
 		t.Errorf("a work of 4 MiB that is written and deleted once counts as %.0f MiB", written)
 	}
 }
@@ -170,7 +170,7 @@ func TestEtcdHasRoomForWhatIsDeleted(t *testing.T) {
 func TestProgramsShareWhatIsWritten(t *testing.T) {
 	const programs = 2
 	s := newScene(t, unlimited)
-	s.a = New(s.clock, DefaultShared, programs)
+	s.a = NewAllowance(s.clock, DefaultShared, programs)
 	written, held := s.creates(true, many("shop", "web", 400, megabyte)...)
 	if most := int(burst(DefaultShared) / programs / megabyte); written > most+1 || written < most/2 || held.Reason != Throttled {
 		t.Errorf("%d MiB are written at once (%s), want at most %d", written, held.Reason, most)
@@ -197,12 +197,12 @@ func (h *history) passes() {
 }
 
 func (h *history) store(before, after *workv1.ManifestWork) {
-	h.a.See(before, after)
+	h.a.ObserveWork(before, after)
 	if after != nil {
-		h.has += Bytes(after)
+		h.has += WorkBytes(after)
 	}
 	if before != nil {
-		h.forgotten[h.step+int(historyKept/historyStep)] += Bytes(before)
+		h.forgotten[h.step+int(historyKept/historyStep)] += WorkBytes(before)
 	}
 }
 
@@ -217,7 +217,7 @@ func ownedBy(owner int, works []*workv1.ManifestWork) []*workv1.ManifestWork {
 // again returns works with other contents.
 func again(works []*workv1.ManifestWork) (all []*workv1.ManifestWork) {
 	for _, is := range works {
-		all = append(all, work(is.Annotations[workv1alpha2.AnnotationResourceBindingNamespace], is.Namespace, is.Name, int(Bytes(is))^1))
+		all = append(all, work(is.Annotations[workv1alpha2.AnnotationResourceBindingNamespace], is.Namespace, is.Name, int(WorkBytes(is))^1))
 	}
 	return all
 }

@@ -47,18 +47,20 @@ const (
 	lookMax   = 10 * time.Minute
 )
 
-// Reason is why a work is not written now.
-type Reason string
+// HoldReason is why a work is not written now.
+type HoldReason string
 
 // The reasons, as conditions have them.
 const (
-	Full      Reason = workv1alpha2.BindingReasonNamespaceFull
-	HubFull   Reason = workv1alpha2.BindingReasonHubFull
-	Throttled Reason = workv1alpha2.BindingReasonNamespaceThrottled
+	Full      HoldReason = workv1alpha2.BindingReasonNamespaceFull
+	HubFull   HoldReason = workv1alpha2.BindingReasonHubFull
+	Throttled HoldReason = workv1alpha2.BindingReasonNamespaceThrottled
 )
 
-// gravity orders the reasons: the one that lasts longest is told.
-func (r Reason) gravity() int { return slices.Index([]Reason{Throttled, HubFull, Full}, r) }
+// reasonGravity orders the reasons: the one that lasts longest is told.
+func (r HoldReason) reasonGravity() int {
+	return slices.Index([]HoldReason{Throttled, HubFull, Full}, r)
+}
 
 var (
 	errFull      = errors.New("the works of the namespace take up all that they may on the hub")
@@ -68,7 +70,7 @@ var (
 
 // LimitOf returns the limit that a Namespace sets for an owner of works in it, in bytes, nil without
 // one. With an annotation that says no number of bytes it returns nil and what is wrong with it.
-func LimitOf(namespace metav1.Object, owner Owner) (*int64, error) {
+func LimitOf(namespace metav1.Object, owner WorkOwner) (*int64, error) {
 	text, set := namespace.GetAnnotations()[owner.limitAnnotation()]
 	if !set {
 		return nil, nil //nolint:nilnil // documented
@@ -92,7 +94,7 @@ func ParseShared(text string) (int64, error) {
 
 // bytesOf returns the number of bytes that a text stands for.
 func bytesOf(text string) (int64, error) {
-	parsed, err := quantity.Parse(text)
+	parsed, err := quantity.ParseChecked(text)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("%q is not a number of bytes such as 4Gi: %w", text, err)
@@ -104,14 +106,14 @@ func bytesOf(text string) (int64, error) {
 	return parsed.Value(), nil
 }
 
-// Held is what is not written now.
-type Held struct {
+// HeldWorks is what is not written now.
+type HeldWorks struct {
 	// Clusters are those whose works are held back, and why.
 	Clusters map[string]error
 	// Owner is whose they are.
-	Owner Owner
+	Owner WorkOwner
 	// Reason is the gravest of them, and Bytes what the works of the owner have of Limit.
-	Reason       Reason
+	Reason       HoldReason
 	Bytes, Limit int64
 	// Again is how soon to try again.
 	Again time.Duration
@@ -121,30 +123,30 @@ type Held struct {
 	writers      int64 // how many programs share what is written in a second
 }
 
-// Any tells whether something is held back.
-func (h Held) Any() bool { return len(h.Clusters) > 0 }
+// AnyHeld reports whether something is held back.
+func (h HeldWorks) AnyHeld() bool { return len(h.Clusters) > 0 }
 
-// Lasts tells whether something is held back until somebody does something about it.
-func (h Held) Lasts() bool { return h.Any() && h.Reason != Throttled }
+// NeedsAction reports whether something is held back until somebody does something about it.
+func (h HeldWorks) NeedsAction() bool { return h.AnyHeld() && h.Reason != Throttled }
 
-// With returns what is held back of two parts of the works of a binding; other is the later one.
-func (h Held) With(other Held) Held {
-	if !other.Any() {
+// MergeHeld returns what is held back of two parts of the works of a binding; other is the later one.
+func (h HeldWorks) MergeHeld(other HeldWorks) HeldWorks {
+	if !other.AnyHeld() {
 		return h
 	}
 	other.Clusters = maps.Clone(other.Clusters)
 	maps.Copy(other.Clusters, h.Clusters)
-	if h.Reason.gravity() > other.Reason.gravity() {
+	if h.Reason.reasonGravity() > other.Reason.reasonGravity() {
 		other.Reason = h.Reason
 	}
-	if h.Any() {
+	if h.AnyHeld() {
 		other.Again = min(h.Again, other.Again)
 	}
 	return other
 }
 
-// Message says what is held back, in a sentence for a condition of an object of the namespace.
-func (h Held) Message() string {
+// ConditionMessage says what is held back, in a sentence for a condition of an object of the namespace.
+func (h HeldWorks) ConditionMessage() string {
 	const mebi = 1 << 20
 	whose := fmt.Sprintf("the bindings and replica sets of namespace %q", h.Owner.Namespace)
 	if h.Owner.ClusterWide {
@@ -175,61 +177,61 @@ func (h Held) Message() string {
 // pool is what all owners have and write together that have no limit of their own.
 type pool struct {
 	limit, bytes int64
-	meter        meter
+	meter        writeMeter
 }
 
-// share returns how much of a whole an owner may have of which others have so much.
-func share(whole, others int64) int64 { return max(0, whole-others) / sharesMade * shareOf }
+// ownerShare returns how much of a whole an owner may have of which others have so much.
+func ownerShare(whole, others int64) int64 { return max(0, whole-others) / sharesMade * shareOf }
 
-// pass decides about some works of one owner. The allowance is locked meanwhile.
-type pass struct {
+// admissionPass decides about some works of one owner. The allowance is locked meanwhile.
+type admissionPass struct {
 	*Allowance
 	*account
 
 	now  time.Time
-	held Held
+	held HeldWorks
 	// deletes says that some of what is held back is a deletion.
 	deletes bool
 }
 
-// room returns what the owner has a part of, as all others do that have no limit of their own.
-func (p *pass) room() int64 {
+// sharedRoom returns what the owner has a part of, as all others do that have no limit of their own.
+func (p *admissionPass) sharedRoom() int64 {
 	if p.owner.ClusterWide {
 		return p.pool.limit + p.pool.limit/reservedPart
 	}
 	return p.pool.limit
 }
 
-// most returns how many bytes the works of the owner may have now.
-func (p *pass) most() int64 {
+// maxOwnerBytes returns how many bytes the works of the owner may have now.
+func (p *admissionPass) maxOwnerBytes() int64 {
 	if p.limit != nil {
 		return *p.limit
 	}
-	return share(p.room(), p.pool.bytes-p.bytes)
+	return ownerShare(p.sharedRoom(), p.pool.bytes-p.bytes)
 }
 
-// full returns why works may not have so many bytes more; "" if they may.
-func (p *pass) full(grows int64) Reason {
+// fullReason returns why works may not have so many bytes more; "" if they may.
+func (p *admissionPass) fullReason(grows int64) HoldReason {
 	switch {
-	case p.bytes+grows <= p.most():
+	case p.bytes+grows <= p.maxOwnerBytes():
 		return ""
-	case p.limit == nil && p.bytes+grows <= share(p.room(), 0):
+	case p.limit == nil && p.bytes+grows <= ownerShare(p.sharedRoom(), 0):
 		return HubFull
 	default:
 		return Full
 	}
 }
 
-// open tells whether something may be written now, or deleted.
-func (p *pass) open(deletes bool) bool {
+// mayWriteNow reports whether something may be written now, or deleted.
+func (p *admissionPass) mayWriteNow(deletes bool) bool {
 	if p.limit != nil {
-		p.meter.drain(p.now, p.rate(*p.limit))
-		return p.meter.open(p.rate(*p.limit), p.burst(*p.limit), deletes)
+		p.meter.drainMeter(p.now, p.rate(*p.limit))
+		return p.meter.isMeterOpen(p.rate(*p.limit), p.burst(*p.limit), deletes)
 	}
 	p.drainPool(p.now)
 	// One alone may write as much at once as with the same limit of its own.
 	whole := p.burst(p.pool.limit) * sharesMade / shareOf
-	return p.meter.open(p.rate(p.pool.limit), share(whole, int64(max(0, p.pool.meter.bytes-p.meter.bytes))), deletes)
+	return p.meter.isMeterOpen(p.rate(p.pool.limit), ownerShare(whole, int64(max(0, p.pool.meter.bytes-p.meter.bytes))), deletes)
 }
 
 // drainPool takes off the meters of all owners without a limit of their own what has been lost
@@ -239,7 +241,7 @@ func (a *Allowance) drainPool(now time.Time) {
 		return
 	}
 	before := a.pool.meter.bytes
-	a.pool.meter.drain(now, a.rate(a.pool.limit))
+	a.pool.meter.drainMeter(now, a.rate(a.pool.limit))
 	for _, of := range a.of {
 		if of.limit == nil && of.meter.bytes > 0 {
 			of.meter.bytes *= a.pool.meter.bytes / max(before, of.meter.bytes)
@@ -248,39 +250,39 @@ func (a *Allowance) drainPool(now time.Time) {
 	}
 }
 
-// admit decides whether a work is written now.
-func (p *pass) admit(w Write) bool {
+// admitWrite decides whether a work is written now.
+func (p *admissionPass) admitWrite(w WorkWrite) bool {
 	before := p.begun[w.Work]
-	if before.repeats(w) {
+	if before.repeatsWrite(w) {
 		return true // the cache does not show yet what was written
 	}
 	more := w.Bytes - w.Has
 	if w.deletes {
 		more = before.more // what is being written takes room until the cache shows it
 	} else if more > 0 {
-		if why := p.full(more - max(0, before.more)); why != "" {
-			return p.hold(w, why)
+		if why := p.fullReason(more - max(0, before.more)); why != "" {
+			return p.holdWrite(w, why)
 		}
 	}
-	if !p.open(w.deletes) {
-		return p.hold(w, Throttled)
+	if !p.mayWriteNow(w.deletes) {
+		return p.holdWrite(w, Throttled)
 	}
 	p.meter.bytes += float64(w.Bytes)
 	if p.limit == nil {
 		p.pool.meter.bytes += float64(w.Bytes)
 	}
-	p.begin(p.account, w.Work, begun{bytes: w.Bytes, more: more, version: w.Version, deletes: w.deletes, since: p.now})
+	p.beginWrite(p.account, w.Work, begunWrite{bytes: w.Bytes, more: more, version: w.Version, deletes: w.deletes, since: p.now})
 	return true
 }
 
-// hold notes that a work is not written, and returns that.
-func (p *pass) hold(w Write, why Reason) (admitted bool) {
+// holdWrite notes that a work is not written, and returns that.
+func (p *admissionPass) holdWrite(w WorkWrite, why HoldReason) (admitted bool) {
 	if p.held.Clusters == nil {
 		p.held.Clusters = map[string]error{}
 		p.held.Reason = why
 	}
-	p.held.Clusters[w.Work.Namespace] = map[Reason]error{Full: errFull, HubFull: errHubFull, Throttled: errThrottled}[why]
-	if why.gravity() > p.held.Reason.gravity() {
+	p.held.Clusters[w.Work.Namespace] = map[HoldReason]error{Full: errFull, HubFull: errHubFull, Throttled: errThrottled}[why]
+	if why.reasonGravity() > p.held.Reason.reasonGravity() {
 		p.held.Reason = why
 	}
 	p.account.held[why] = p.now
@@ -288,15 +290,15 @@ func (p *pass) hold(w Write, why Reason) (admitted bool) {
 	return false
 }
 
-// place returns how soon to look again: when there may be more room, or more time.
-func (p *pass) place() time.Duration {
+// retryDelay returns how soon to look again: when there may be more room, or more time.
+func (p *admissionPass) retryDelay() time.Duration {
 	switch {
 	case p.held.Reason != Throttled:
-		return p.line.place(p.now, fullWait)
+		return p.line.placeInLine(p.now, fullWait)
 	case p.deletes:
-		return p.lineToDelete.place(p.now, p.meter.wait(reopenToDelete))
+		return p.lineToDelete.placeInLine(p.now, p.meter.waitUntilFree(reopenToDelete))
 	default:
-		return p.line.place(p.now, p.meter.wait(reopen))
+		return p.line.placeInLine(p.now, p.meter.waitUntilFree(reopen))
 	}
 }
 
@@ -309,10 +311,10 @@ func rate(limit int64) int64  { return max(limit, DefaultShared) / secondsFull }
 func (a *Allowance) burst(limit int64) int64 { return burst(limit) / a.writers }
 func (a *Allowance) rate(limit int64) int64  { return rate(limit) / a.writers }
 
-// meter measures what is written to works: a bucket that loses so much in a second. When it is
+// writeMeter measures what is written to works: a bucket that loses so much in a second. When it is
 // full nothing is added until a part of it is free: those that wait are looked at for more
 // than one work then.
-type meter struct {
+type writeMeter struct {
 	bytes float64
 	at    time.Time
 	// full and fullToDelete say that it was full, and not enough is free since.
@@ -321,8 +323,8 @@ type meter struct {
 	most, rate int64
 }
 
-// drain takes off what has been lost until now.
-func (m *meter) drain(now time.Time, rate int64) {
+// drainMeter takes off what has been lost until now.
+func (m *writeMeter) drainMeter(now time.Time, rate int64) {
 	if m.at.IsZero() {
 		m.at = now
 	}
@@ -332,9 +334,9 @@ func (m *meter) drain(now time.Time, rate int64) {
 	}
 }
 
-// open tells whether something may be written, or deleted. Deletions come before what is written: whoever
+// isMeterOpen reports whether something may be written, or deleted. Deletions come before what is written: whoever
 // writes without end keeps nothing from going.
-func (m *meter) open(rate, most int64, deletes bool) bool {
+func (m *writeMeter) isMeterOpen(rate, most int64, deletes bool) bool {
 	m.rate = rate
 	m.most = most
 	m.full = m.stillFull(m.full, reopen)
@@ -345,28 +347,28 @@ func (m *meter) open(rate, most int64, deletes bool) bool {
 	return !m.full
 }
 
-func (m *meter) stillFull(was bool, reopen float64) bool {
+func (m *writeMeter) stillFull(was bool, reopen float64) bool {
 	return m.bytes >= float64(m.most) || was && m.bytes > float64(m.most)*reopen
 }
 
 // reopen and reopenToDelete are how full the meter is when more may be written, and deleted.
 const reopen, reopenToDelete = 0.75, 0.875
 
-// wait returns in how long it is so full.
-func (m *meter) wait(part float64) time.Duration {
+// waitUntilFree returns in how long it is so full.
+func (m *writeMeter) waitUntilFree(part float64) time.Duration {
 	seconds := (m.bytes - float64(m.most)*part) / float64(m.rate)
 	return time.Duration(min(max(1, seconds+1), lookMax.Seconds()) * float64(time.Second))
 }
 
-// empty tells whether nothing counts any more.
-func (m *meter) empty() bool { return m.bytes < 1 }
+// isEmptyMeter reports whether nothing counts any more.
+func (m *writeMeter) isEmptyMeter() bool { return m.bytes < 1 }
 
-// line has those that wait looked at one after the other: each makes all of its works
+// waitingLine has those that wait looked at one after the other: each makes all of its works
 // for that.
-type line struct{ last time.Time }
+type waitingLine struct{ last time.Time }
 
-// place returns in how long one is looked at that has to wait for so long at least.
-func (l *line) place(now time.Time, wait time.Duration) time.Duration {
+// placeInLine returns in how long one is looked at that has to wait for so long at least.
+func (l *waitingLine) placeInLine(now time.Time, wait time.Duration) time.Duration {
 	at := now.Add(wait)
 	if next := l.last.Add(lookEvery); next.After(at) {
 		at = next

@@ -14,8 +14,8 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// Owner is whose works count together. The zero value is for works that are not counted.
-type Owner struct {
+// WorkOwner is whose works count together. The zero value is for works that are not counted.
+type WorkOwner struct {
 	// Namespace is that of the bindings and ManifestWorkReplicaSets.
 	Namespace string
 	// ClusterWide says that it is ClusterPropagationPolicies which send the objects of the
@@ -24,12 +24,12 @@ type Owner struct {
 }
 
 // OwnersIn returns all who may have works of a namespace.
-func OwnersIn(namespace string) []Owner {
-	return []Owner{{Namespace: namespace}, {Namespace: namespace, ClusterWide: true}}
+func OwnersIn(namespace string) []WorkOwner {
+	return []WorkOwner{{Namespace: namespace}, {Namespace: namespace, ClusterWide: true}}
 }
 
 // limitAnnotation returns the annotation of the Namespace that sets the owner's own limit.
-func (o Owner) limitAnnotation() string {
+func (o WorkOwner) limitAnnotation() string {
 	if o.ClusterWide {
 		return fleetv1alpha1.AnnotationClusterPolicyWorkBytesMax
 	}
@@ -39,14 +39,14 @@ func (o Owner) limitAnnotation() string {
 // OwnerOf returns whose a work is, by its ResourceBinding or its ManifestWorkReplicaSet, and the zero
 // value for the works of all others. The works of a namespace have the mark of a
 // ClusterPropagationPolicy only if the hub has found that it sends their object.
-func OwnerOf(work metav1.Object) Owner {
+func OwnerOf(work metav1.Object) WorkOwner {
 	if isOfBinding(work) {
 		namespace := work.GetAnnotations()[workv1alpha2.AnnotationResourceBindingNamespace]
-		return Owner{Namespace: namespace, ClusterWide: namespace != "" && work.GetLabels()[policyv1alpha1.LabelClusterPropagationPolicyID] != ""}
+		return WorkOwner{Namespace: namespace, ClusterWide: namespace != "" && work.GetLabels()[policyv1alpha1.LabelClusterPropagationPolicyID] != ""}
 	}
 	namespace, name, _ := strings.Cut(work.GetLabels()[workv1.LabelManifestWorkReplicaSet], ".")
 	if name == "" || !strings.HasPrefix(work.GetName(), name+"-") {
-		return Owner{} // an agent may label a work, but cannot choose its name
+		return WorkOwner{} // an agent may label a work, but cannot choose its name
 	}
-	return Owner{Namespace: namespace}
+	return WorkOwner{Namespace: namespace}
 }

@@ -31,14 +31,14 @@ func TestOwnerOf(t *testing.T) {
 	set.Labels[workv1.LabelManifestWorkReplicaSet] = "shop.web"
 	for name, c := range map[string]struct {
 		work *workv1.ManifestWork
-		want Owner
+		want WorkOwner
 	}{
-		"of a PropagationPolicy":           {work("shop", "member1", "web", 1), Owner{Namespace: "shop"}},
-		"of a ClusterPropagationPolicy":    {marked(work("shop", "member1", "web", 1)), Owner{Namespace: "shop", ClusterWide: true}},
-		"of a ClusterResourceBinding":      {marked(wide), Owner{}},
-		"of a replica set, with the mark":  {set, Owner{Namespace: "shop"}},
-		"of somebody else, with the mark":  {marked(&workv1.ManifestWork{}), Owner{}},
-		"of somebody else, without a mark": {&workv1.ManifestWork{}, Owner{}},
+		"of a PropagationPolicy":           {work("shop", "member1", "web", 1), WorkOwner{Namespace: "shop"}},
+		"of a ClusterPropagationPolicy":    {marked(work("shop", "member1", "web", 1)), WorkOwner{Namespace: "shop", ClusterWide: true}},
+		"of a ClusterResourceBinding":      {marked(wide), WorkOwner{}},
+		"of a replica set, with the mark":  {set, WorkOwner{Namespace: "shop"}},
+		"of somebody else, with the mark":  {marked(&workv1.ManifestWork{}), WorkOwner{}},
+		"of somebody else, without a mark": {&workv1.ManifestWork{}, WorkOwner{}},
 	} {
 		if got := OwnerOf(c.work); got != c.want {
 			t.Errorf("%s: it counts for %+v, want %+v", name, got, c.want)
@@ -47,7 +47,7 @@ func TestOwnerOf(t *testing.T) {
 		if label := c.work.Labels[workv1.LabelManifestWorkReplicaSet]; label != "" {
 			kept.Labels = map[string]string{workv1.LabelManifestWorkReplicaSet: label}
 		}
-		if Keep(c.work, kept); OwnerOf(kept) != c.want {
+		if AnnotateSlimWork(c.work, kept); OwnerOf(kept) != c.want {
 			t.Errorf("%s: what a cache keeps of it counts for %+v, want %+v", name, OwnerOf(kept), c.want)
 		}
 	}
@@ -62,13 +62,13 @@ func TestATenantKeepsNoRoomOfAnAdministrator(t *testing.T) {
 	}
 	s.limit = unlimited
 	if n, held := s.creates(true, ofAdministrator(many("limited", "quota", 3, megabyte)...)...); n != 3 {
-		t.Errorf("what an administrator sends from a namespace with a limit is held back: %s", held.Message())
+		t.Errorf("what an administrator sends from a namespace with a limit is held back: %s", held.ConditionMessage())
 	}
 	for n := range 20 {
 		s.fills(fmt.Sprint(n))
 	}
 	if n, held := s.creates(true, ofAdministrator(many("0", "quota", 40, megabyte)...)...); n != 40 {
-		t.Errorf("what an administrator sends from a full namespace of a full hub is held back: %s", held.Message())
+		t.Errorf("what an administrator sends from a full namespace of a full hub is held back: %s", held.ConditionMessage())
 	}
 	sum := 0
 	for n := range 1000 { // what tenants have a ClusterPropagationPolicy send does not fill the hub either
@@ -90,24 +90,24 @@ func TestAWorkThatChangesHandsCounts(t *testing.T) {
 	wide := ofAdministrator(many("shop", "web", 5, megabyte)...)
 	s.limit = unlimited
 	if n, held := s.creates(true, wide...); n != 5 {
-		t.Fatalf("an administrator sends %d: %s", n, held.Message())
+		t.Fatalf("an administrator sends %d: %s", n, held.ConditionMessage())
 	}
 	s.limit = 2*megabyte + megabyte/2
 	own := many("shop", "web", 5, megabyte)
 	admitted, held := s.admits(wide, own)
 	if len(admitted) != 2 || held.Reason != Full {
-		t.Errorf("%d works have become a tenant's, of which 2 have room: %s", len(admitted), held.Message())
+		t.Errorf("%d works have become a tenant's, of which 2 have room: %s", len(admitted), held.ConditionMessage())
 	}
 	for _, n := range admitted {
-		s.a.See(wide[n], own[n])
+		s.a.ObserveWork(wide[n], own[n])
 	}
-	tenant, administrator := s.a.of[Owner{Namespace: "shop"}].bytes, s.a.of[Owner{Namespace: "shop", ClusterWide: true}].bytes
+	tenant, administrator := s.a.of[WorkOwner{Namespace: "shop"}].bytes, s.a.of[WorkOwner{Namespace: "shop", ClusterWide: true}].bytes
 	if tenant != 2*megabyte || administrator != 3*megabyte {
 		t.Errorf("the tenant has %d bytes and the administrator %d", tenant, administrator)
 	}
 	s.limit = unlimited
 	if admitted, held := s.admits(own[:2], ofAdministrator(many("shop", "web", 2, megabyte)...)); len(admitted) != 2 {
-		t.Errorf("what a ClusterPropagationPolicy takes over has no room: %s", held.Message())
+		t.Errorf("what a ClusterPropagationPolicy takes over has no room: %s", held.ConditionMessage())
 	}
 }
 
@@ -118,7 +118,7 @@ func TestAnAdministratorHasALimitOfHisOwn(t *testing.T) {
 		t.Errorf("%d works are held back as %s", len(held.Clusters), held.Reason)
 	}
 	for _, says := range []string{`"shop"`, "ClusterPropagationPolicies", "4 MiB", fleetv1alpha1.AnnotationClusterPolicyWorkBytesMax} {
-		if message := held.Message(); !strings.Contains(message, says) {
+		if message := held.ConditionMessage(); !strings.Contains(message, says) {
 			t.Errorf("%q does not say %s", message, says)
 		}
 	}

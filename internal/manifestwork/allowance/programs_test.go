@@ -21,31 +21,31 @@ func writtenBy(programs int, during time.Duration) (written int, message string)
 	all := make([]*Allowance, programs)
 	works := make([][]*workv1.ManifestWork, programs)
 	for n := range all {
-		all[n] = New(clk, DefaultShared, int64(programs))
+		all[n] = NewAllowance(clk, DefaultShared, int64(programs))
 		works[n] = make([]*workv1.ManifestWork, 300/programs)
 	}
 	begun := clk.Now()
 	for look := 0; clk.Now().Sub(begun) < during; look++ {
 		for n, a := range all {
 			wanted := many("shop", fmt.Sprint("web", n), len(works[n]), megabyte-look%2)
-			var writes []Write
+			var writes []WorkWrite
 			for i := range wanted {
 				wanted[i].ResourceVersion = fmt.Sprint(look)
 				writes = append(writes, WriteOf(wanted[i], works[n][i]))
 			}
-			held := a.Admit(Owner{Namespace: "shop"}, writes)
+			held := a.AdmitWrites(WorkOwner{Namespace: "shop"}, writes)
 			for i := range wanted {
 				if held.Clusters[wanted[i].Namespace] != nil {
 					continue
 				}
 				for _, other := range all {
-					other.See(works[n][i], wanted[i])
+					other.ObserveWork(works[n][i], wanted[i])
 				}
 				works[n][i] = wanted[i]
 				written++
 			}
-			if held.Any() {
-				message = held.Message()
+			if held.AnyHeld() {
+				message = held.ConditionMessage()
 			}
 		}
 		clk.SetTime(clk.Now().Add(5 * time.Second))

@@ -37,8 +37,8 @@ type Budget struct {
 	jq time.Duration
 }
 
-// New returns a whole budget. The clock measures what jq takes.
-func New(c clock.PassiveClock) *Budget {
+// NewBudget returns a whole budget. The clock measures what jq takes.
+func NewBudget(c clock.PassiveClock) *Budget {
 	b := &Budget{clock: c, jq: JQTimeMax}
 	b.values.Store(ValuesMax)
 	b.cost.Store(CELCostMax)
@@ -48,11 +48,11 @@ func New(c clock.PassiveClock) *Budget {
 // errJQ is the end of the time of jq.
 var errJQ = fmt.Errorf("the jq expressions of this work take longer than %s together, the limit; use fewer or narrower ones", JQTimeMax)
 
-// JQ runs an evaluation of a jq expression. Its context ends after the given
+// EvaluateJQ runs an evaluation of a jq expression. Its context ends after the given
 // time, or when the budget is used up, whichever is sooner; jq has no other
 // measure of work than time. Evaluations of one work are run one after another,
 // so that none pays for the time that others take.
-func (b *Budget) JQ(ctx context.Context, most time.Duration, evaluate func(context.Context) error) error {
+func (b *Budget) EvaluateJQ(ctx context.Context, most time.Duration, evaluate func(context.Context) error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.jq <= 0 {
@@ -78,29 +78,31 @@ func (b *Budget) CELCost() uint64 { return uint64(max(0, b.cost.Load())) }
 // SpendCEL takes what a CEL expression cost.
 func (b *Budget) SpendCEL(units uint64) { b.cost.Add(-int64(min(units, CELCostMax))) }
 
-// Visit takes a number of values that JSONPaths visit, unless there are not so
+// SpendValues takes a number of values that JSONPaths visit, unless there are not so
 // many left.
-func (b *Budget) Visit(values int) error {
+func (b *Budget) SpendValues(values int) error {
 	if b.values.Add(-int64(values)) < 0 {
 		return fmt.Errorf("the paths of this work visit more than %d values, for all of its objects together; use narrower ones", ValuesMax)
 	}
 	return nil
 }
 
-// Meter returns what the JSONPaths for one object may visit.
-func (b *Budget) Meter(valuesMax int) *Meter { return &Meter{most: valuesMax, left: valuesMax, of: b} }
+// NewObjectMeter returns what the JSONPaths for one object may visit.
+func (b *Budget) NewObjectMeter(valuesMax int) *ValueMeter {
+	return &ValueMeter{most: valuesMax, left: valuesMax, of: b}
+}
 
-// Meter is what is left for the JSONPaths of one object. Only one goroutine may
+// ValueMeter is what is left for the JSONPaths of one object. Only one goroutine may
 // use it.
-type Meter struct {
+type ValueMeter struct {
 	most, left int
 	of         *Budget
 }
 
-// Take takes a number of values, unless there are not so many left.
-func (m *Meter) Take(values int) error {
+// TakeValues takes a number of values, unless there are not so many left.
+func (m *ValueMeter) TakeValues(values int) error {
 	if m.left -= values; m.left < 0 {
 		return fmt.Errorf("the paths for this object visit more than %d values; use narrower ones", m.most)
 	}
-	return m.of.Visit(values)
+	return m.of.SpendValues(values)
 }

@@ -18,12 +18,12 @@ import (
 
 func TestPathsOfAllObjectsShareABudget(t *testing.T) {
 	t.Parallel()
-	left := budget.New(clock.RealClock{})
-	one := left.Meter(100)
-	if err := one.Take(100); err != nil {
+	left := budget.NewBudget(clock.RealClock{})
+	one := left.NewObjectMeter(100)
+	if err := one.TakeValues(100); err != nil {
 		t.Fatalf("want an object to have its own 100 values, got %v", err)
 	}
-	if err := one.Take(1); err == nil || !strings.Contains(err.Error(), "for this object visit more than 100 values") {
+	if err := one.TakeValues(1); err == nil || !strings.Contains(err.Error(), "for this object visit more than 100 values") {
 		t.Errorf("want the object's limit, got %v", err)
 	}
 	const perObject = 1_000_000
@@ -31,7 +31,7 @@ func TestPathsOfAllObjectsShareABudget(t *testing.T) {
 	var err error
 	for err == nil && objects <= budget.ValuesMax {
 		objects++
-		err = left.Meter(perObject).Take(perObject)
+		err = left.NewObjectMeter(perObject).TakeValues(perObject)
 	}
 	if objects != budget.ValuesMax/perObject {
 		t.Errorf("want the object number %d to be too many, it is number %d", budget.ValuesMax/perObject, objects)
@@ -39,7 +39,7 @@ func TestPathsOfAllObjectsShareABudget(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "of this work visit more than") {
 		t.Errorf("want the limit of the work, got %v", err)
 	}
-	if err := left.Visit(1); err == nil {
+	if err := left.SpendValues(1); err == nil {
 		t.Error("there are values left")
 	}
 }
@@ -47,18 +47,18 @@ func TestPathsOfAllObjectsShareABudget(t *testing.T) {
 func TestJQOfAllManifestsSharesATime(t *testing.T) {
 	t.Parallel()
 	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	left := budget.New(now)
+	left := budget.NewBudget(now)
 	slow := func(context.Context) error {
 		now.SetTime(now.Now().Add(time.Second))
 		return nil
 	}
 	for i := range int(budget.JQTimeMax / time.Second) {
-		if err := left.JQ(t.Context(), time.Minute, slow); err != nil {
+		if err := left.EvaluateJQ(t.Context(), time.Minute, slow); err != nil {
 			t.Fatalf("evaluation %d: %v", i, err)
 		}
 	}
 	ran := false
-	err := left.JQ(t.Context(), time.Minute, func(context.Context) error { ran = true; return nil })
+	err := left.EvaluateJQ(t.Context(), time.Minute, func(context.Context) error { ran = true; return nil })
 	if err == nil || !strings.Contains(err.Error(), "of this work take longer than 5s together") || ran {
 		t.Errorf("want nothing to be evaluated any more, got %v", err)
 	}
@@ -66,21 +66,21 @@ func TestJQOfAllManifestsSharesATime(t *testing.T) {
 
 func TestJQEndsByItsOwnLimitOrThatOfTheCaller(t *testing.T) {
 	t.Parallel()
-	left := budget.New(clock.RealClock{})
+	left := budget.NewBudget(clock.RealClock{})
 	endless := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	if err := left.JQ(t.Context(), time.Millisecond, endless); err == nil || err.Error() != "it takes longer than 1ms" {
+	if err := left.EvaluateJQ(t.Context(), time.Millisecond, endless); err == nil || err.Error() != "it takes longer than 1ms" {
 		t.Errorf("want the limit of the evaluation, got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := left.JQ(ctx, time.Minute, endless); !errors.Is(err, context.Canceled) {
+	if err := left.EvaluateJQ(ctx, time.Minute, endless); !errors.Is(err, context.Canceled) {
 		t.Errorf("want what ended the caller, got %v", err)
 	}
 }
 
 func TestCELOfAllObjectsSharesACost(t *testing.T) {
 	t.Parallel()
-	left := budget.New(clock.RealClock{})
+	left := budget.NewBudget(clock.RealClock{})
 	left.SpendCEL(budget.CELCostMax - 1)
 	if got := left.CELCost(); got != 1 {
 		t.Errorf("want one unit to be left, got %d", got)

@@ -22,7 +22,7 @@ import (
 
 const (
 	// MaxRawJSONDefault is the size in bytes up to which a list or an object is
-	// reported, unless Options say otherwise.
+	// reported, unless ValueOptions say otherwise.
 	MaxRawJSONDefault = 1024
 	// ResultBytesMax is the size in bytes of all values of one object together.
 	ResultBytesMax = 128 << 10
@@ -35,8 +35,8 @@ const (
 	depthMax = 128
 )
 
-// Options tell how values are reported.
-type Options struct {
+// ValueOptions tell how values are reported.
+type ValueOptions struct {
 	// RawJSON reports lists, objects and numbers with a fraction as JSON text
 	// (feature gate RawFeedbackJsonString).
 	RawJSON bool
@@ -45,14 +45,14 @@ type Options struct {
 	MaxRawJSON int
 }
 
-// Set has feedback rules in a form that is quick to use. It does not change
+// CompiledFeedbackRules has feedback rules in a form that is quick to use. It does not change
 // and may be used by several goroutines.
-type Set struct {
-	rules []compiled
+type CompiledFeedbackRules struct {
+	rules []compiledRule
 }
 
-// compiled is one rule, or what is wrong with it.
-type compiled struct {
+// compiledRule is one rule, or what is wrong with it.
+type compiledRule struct {
 	wellKnown bool
 	paths     []namedPath
 	problem   string
@@ -64,20 +64,20 @@ type namedPath struct {
 	problem       string
 }
 
-// Compile prepares rules. It never fails: what is wrong with a rule is a
-// message of Read.
-func Compile(rules []workv1.FeedbackRule) *Set {
-	set := &Set{rules: make([]compiled, 0, len(rules))}
+// CompileFeedbackRules prepares rules. It never fails: what is wrong with a rule is a
+// message of ReadValues.
+func CompileFeedbackRules(rules []workv1.FeedbackRule) *CompiledFeedbackRules {
+	set := &CompiledFeedbackRules{rules: make([]compiledRule, 0, len(rules))}
 	for i := range rules {
 		rule := &rules[i]
-		var c compiled
+		var c compiledRule
 		switch rule.Type {
 		case workv1.FeedbackTypeWellKnownStatus:
 			c.wellKnown = true
 		case workv1.FeedbackTypeJSONPaths:
 			for _, p := range rule.JSONPaths {
 				named := namedPath{name: p.Name, version: p.Version}
-				path, err := jsonpath.Parse(p.Path)
+				path, err := jsonpath.ParsePath(p.Path)
 				if err != nil {
 					named.problem = fmt.Sprintf("value %q: %v", p.Name, err)
 				}
@@ -92,8 +92,8 @@ func Compile(rules []workv1.FeedbackRule) *Set {
 	return set
 }
 
-// Found is what rules find in an object.
-type Found struct {
+// FoundValues is what rules find in an object.
+type FoundValues struct {
 	// Values are in the order of the rules. Each name appears once.
 	Values []workv1.FeedbackValue
 	// Unread has one message for each thing that could not be read.
@@ -103,13 +103,13 @@ type Found struct {
 	Absent []string
 }
 
-// Read returns what the rules find in the object. Kinds know the well-known values; what
+// ReadValues returns what the rules find in the object. Kinds know the well-known values; what
 // paths cost is taken from the budget of the work.
-func (s *Set) Read(object *unstructured.Unstructured, kinds interpret.Chain, left *budget.Budget, options Options) Found {
+func (s *CompiledFeedbackRules) ReadValues(object *unstructured.Unstructured, kinds interpret.Chain, left *budget.Budget, options ValueOptions) FoundValues {
 	if object == nil || len(s.rules) == 0 {
-		return Found{}
+		return FoundValues{}
 	}
-	r := reader{object: object, options: options, kinds: kinds, visits: left.Meter(VisitsMax), bytes: ResultBytesMax}
+	r := valueReader{object: object, options: options, kinds: kinds, visits: left.NewObjectMeter(VisitsMax), bytes: ResultBytesMax}
 	if r.options.MaxRawJSON <= 0 || r.options.MaxRawJSON > MaxRawJSONDefault {
 		r.options.MaxRawJSON = MaxRawJSONDefault
 	}
@@ -117,24 +117,24 @@ func (s *Set) Read(object *unstructured.Unstructured, kinds interpret.Chain, lef
 		rule := &s.rules[i]
 		switch {
 		case rule.problem != "":
-			r.complain(rule.problem)
+			r.addUnread(rule.problem)
 		case rule.wellKnown:
 			r.wellKnown()
 		default:
 			for j := range rule.paths {
-				r.read(&rule.paths[j])
+				r.readPath(&rule.paths[j])
 			}
 		}
 	}
-	return Found{Values: r.values, Unread: r.unread.all(), Absent: r.absent.all()}
+	return FoundValues{Values: r.values, Unread: r.unread.allMessages(), Absent: r.absent.allMessages()}
 }
 
-// reader collects the values of one object.
-type reader struct {
+// valueReader collects the values of one object.
+type valueReader struct {
 	object  *unstructured.Unstructured
-	options Options
+	options ValueOptions
 	kinds   interpret.Chain
-	visits  *budget.Meter // that paths may still make
+	visits  *budget.ValueMeter // that paths may still make
 
 	values []workv1.FeedbackValue
 	unread messages
@@ -148,7 +148,7 @@ type messages struct {
 	unsaid int
 }
 
-func (m *messages) add(text string) {
+func (m *messages) addMessage(text string) {
 	if len(m.texts) >= MessagesMax {
 		m.unsaid++
 		return
@@ -156,77 +156,77 @@ func (m *messages) add(text string) {
 	m.texts = append(m.texts, text)
 }
 
-func (m *messages) all() []string {
+func (m *messages) allMessages() []string {
 	if m.unsaid == 0 {
 		return m.texts
 	}
 	return append(m.texts, fmt.Sprintf("and %d more", m.unsaid))
 }
 
-func (r *reader) complain(message string) { r.unread.add(message) }
+func (r *valueReader) addUnread(message string) { r.unread.addMessage(message) }
 
-func (r *reader) wellKnown() {
+func (r *valueReader) wellKnown() {
 	kind := r.object.GroupVersionKind()
 	report := r.kinds.Operations(kind).Values
 	if report == nil {
-		r.complain(fmt.Sprintf("%s has no well-known values; select the fields with a rule of type JSONPaths", describe(kind)))
+		r.addUnread(fmt.Sprintf("%s has no well-known values; select the fields with a rule of type JSONPaths", describeKind(kind)))
 		return
 	}
 	for _, v := range report(r.object.Object) {
 		if v.Value != nil {
-			r.add(v.Name, v.Value)
+			r.addValue(v.Name, v.Value)
 		}
 	}
 }
 
-func (r *reader) read(p *namedPath) {
+func (r *valueReader) readPath(p *namedPath) {
 	if p.problem != "" {
-		r.complain(p.problem)
+		r.addUnread(p.problem)
 		return
 	}
 	if version := r.object.GroupVersionKind().Version; p.version != "" && p.version != version {
-		r.complain(fmt.Sprintf("value %q: its path is for version %s, but the object has version %s", p.name, p.version, version))
+		r.addUnread(fmt.Sprintf("value %q: its path is for version %s, but the object has version %s", p.name, p.version, version))
 		return
 	}
-	hits, err := p.path.Find(r.object.Object, r.visits)
+	hits, err := p.path.FindValues(r.object.Object, r.visits)
 	if err != nil {
-		r.complain(fmt.Sprintf("value %q: path %s: %v", p.name, p.path, err))
+		r.addUnread(fmt.Sprintf("value %q: path %s: %v", p.name, p.path, err))
 		return
 	}
 	switch {
 	case len(hits) == 0, len(hits) == 1 && hits[0] == nil:
-		r.absent.add(fmt.Sprintf("%s (value %q)", p.path, p.name))
+		r.absent.addMessage(fmt.Sprintf("%s (value %q)", p.path, p.name))
 	case len(hits) > 1 && r.options.RawJSON:
-		r.add(p.name, hits)
+		r.addValue(p.name, hits)
 	default:
-		r.add(p.name, hits[0])
+		r.addValue(p.name, hits[0])
 	}
 }
 
-// add reports a value, if it can be reported.
-func (r *reader) add(name string, found any) {
+// addValue reports a value, if it can be reported.
+func (r *valueReader) addValue(name string, found any) {
 	if found == nil {
 		return
 	}
 	for i := range r.values {
 		if r.values[i].Name == name {
-			r.complain(fmt.Sprintf("value %q: another rule already reports a value of this name; the first one applies", name))
+			r.addUnread(fmt.Sprintf("value %q: another rule already reports a value of this name; the first one applies", name))
 			return
 		}
 	}
 	value, size, problem := fieldValue(found, r.options)
 	switch {
 	case problem != "":
-		r.complain(fmt.Sprintf("value %q: %s", name, problem))
+		r.addUnread(fmt.Sprintf("value %q: %s", name, problem))
 	case size+len(name) > r.bytes:
-		r.complain(fmt.Sprintf("value %q: the values of an object are limited to %d bytes, and this one exceeds the limit", name, ResultBytesMax))
+		r.addUnread(fmt.Sprintf("value %q: the values of an object are limited to %d bytes, and this one exceeds the limit", name, ResultBytesMax))
 	default:
 		r.bytes -= size + len(name)
 		r.values = append(r.values, workv1.FeedbackValue{Name: name, FieldValue: value})
 	}
 }
 
-func describe(kind schema.GroupVersionKind) string {
+func describeKind(kind schema.GroupVersionKind) string {
 	if kind.Kind == "" {
 		return "an object without a kind"
 	}

@@ -35,11 +35,11 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 }
 
 // kinds knows the kinds of Kubernetes.
-func kinds() interpret.Chain { return interpret.Chain{native.New()} }
+func kinds() interpret.Chain { return interpret.Chain{native.NewKubernetesKinds()} }
 
 // values reads what rules ask for.
-func values(rules []workv1.FeedbackRule, o *unstructured.Unstructured, options feedback.Options) ([]workv1.FeedbackValue, []string) {
-	found := feedback.Compile(rules).Read(o, kinds(), budget.New(clock.RealClock{}), options)
+func values(rules []workv1.FeedbackRule, o *unstructured.Unstructured, options feedback.ValueOptions) ([]workv1.FeedbackValue, []string) {
+	found := feedback.CompileFeedbackRules(rules).ReadValues(o, kinds(), budget.NewBudget(clock.RealClock{}), options)
 	return found.Values, found.Unread
 }
 
@@ -135,7 +135,7 @@ func TestWellKnownValuesOfEachKind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rules := []workv1.FeedbackRule{{Type: workv1.FeedbackTypeWellKnownStatus}}
-			values, messages := values(rules, object(t, c.object), feedback.Options{})
+			values, messages := values(rules, object(t, c.object), feedback.ValueOptions{})
 			if diff := cmp.Diff(c.want, short(t, values)); diff != "" || len(messages) > 0 {
 				t.Errorf("%s: %s; messages %q", c.reason, diff, messages)
 			}
@@ -165,7 +165,7 @@ func TestPathsFindScalars(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		path    string
-		options feedback.Options
+		options feedback.ValueOptions
 		want    string // "" for no value
 		message string
 	}{
@@ -195,14 +195,14 @@ func TestPathsFindScalars(t *testing.T) {
 		"everywhere":                {path: "..weight", want: "x Integer 2"},
 		"a whole number as float":   {path: ".status.whole", want: "x Integer 2"},
 		"a fraction":                {path: ".status.ratio", want: `x String "0.75"`},
-		"a fraction with the gate":  {path: ".status.ratio", options: feedback.Options{RawJSON: true}, want: `x JsonRaw "0.75"`},
+		"a fraction with the gate":  {path: ".status.ratio", options: feedback.ValueOptions{RawJSON: true}, want: `x JsonRaw "0.75"`},
 		"several with the gate": {
-			path: ".spec.template.spec.containers[*].name", options: feedback.Options{RawJSON: true}, want: `x JsonRaw "[\"a\",\"b\",\"c\"]"`,
+			path: ".spec.template.spec.containers[*].name", options: feedback.ValueOptions{RawJSON: true}, want: `x JsonRaw "[\"a\",\"b\",\"c\"]"`,
 		},
-		"a list with the gate":    {path: ".status.empty", options: feedback.Options{RawJSON: true}, want: `x JsonRaw "[]"`},
-		"an object with the gate": {path: ".metadata.labels", options: feedback.Options{RawJSON: true}, want: `x JsonRaw "{\"a.b/c\":\"dotted\",\"app\":\"web\"}"`},
+		"a list with the gate":    {path: ".status.empty", options: feedback.ValueOptions{RawJSON: true}, want: `x JsonRaw "[]"`},
+		"an object with the gate": {path: ".metadata.labels", options: feedback.ValueOptions{RawJSON: true}, want: `x JsonRaw "{\"a.b/c\":\"dotted\",\"app\":\"web\"}"`},
 		"an object that is too long": {
-			path: ".metadata.labels", options: feedback.Options{RawJSON: true, MaxRawJSON: 20},
+			path: ".metadata.labels", options: feedback.ValueOptions{RawJSON: true, MaxRawJSON: 20},
 			message: `value "x": its JSON is longer than 20 bytes, the limit; select a smaller part`,
 		},
 		"an object": {

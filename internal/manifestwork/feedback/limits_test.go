@@ -36,7 +36,7 @@ func TestRulesAreReadInTheirOrderAndEachNameOnce(t *testing.T) {
 		{Type: "Guess"},
 	}
 	pod := object(t, `{apiVersion: v1, kind: Pod, metadata: {name: a}, status: {phase: Running}}`)
-	values, messages := values(rules, pod, feedback.Options{})
+	values, messages := values(rules, pod, feedback.ValueOptions{})
 	want := []string{`Phase String "Running"`, `Name String "a"`, `PodPhase String "Running"`, `Last String "Pod"`}
 	if diff := cmp.Diff(want, short(t, values)); diff != "" {
 		t.Errorf("values: %s", diff)
@@ -54,7 +54,7 @@ func TestRulesAreReadInTheirOrderAndEachNameOnce(t *testing.T) {
 func TestKindsWithoutWellKnownValuesSaySo(t *testing.T) {
 	t.Parallel()
 	rules := []workv1.FeedbackRule{{Type: workv1.FeedbackTypeWellKnownStatus}}
-	_, messages := values(rules, object(t, `{apiVersion: example.com/v1, kind: Deployment}`), feedback.Options{})
+	_, messages := values(rules, object(t, `{apiVersion: example.com/v1, kind: Deployment}`), feedback.ValueOptions{})
 	want := []string{"kind Deployment of group example.com has no well-known values; select the fields with a rule of type JSONPaths"}
 	if diff := cmp.Diff(want, messages); diff != "" {
 		t.Error(diff)
@@ -72,7 +72,7 @@ func TestValuesAndMessagesHaveLimits(t *testing.T) {
 	values, messages := values([]workv1.FeedbackRule{
 		paths(workv1.JSONPath{Name: "a", Path: ".data.a"}, workv1.JSONPath{Name: "b", Path: ".data.b"}, workv1.JSONPath{Name: "c", Path: ".data.c"}),
 		paths(broken...),
-	}, o, feedback.Options{})
+	}, o, feedback.ValueOptions{})
 	if len(values) != 2 || values[0].Name != "a" || values[1].Name != "c" {
 		t.Errorf("want a and c, and not b, which is too much; got %d values", len(values))
 	}
@@ -129,7 +129,7 @@ func TestPathsThatVisitTooMuchEnd(t *testing.T) {
 				list = append(list, workv1.JSONPath{Name: fmt.Sprint(i), Path: c.path})
 			}
 			o := &unstructured.Unstructured{Object: c.object}
-			_, messages := values([]workv1.FeedbackRule{paths(list...)}, o, feedback.Options{})
+			_, messages := values([]workv1.FeedbackRule{paths(list...)}, o, feedback.ValueOptions{})
 			if len(messages) == 0 || !strings.Contains(messages[0], c.want) {
 				t.Errorf("want %q, got %q", c.want, messages)
 			}
@@ -153,7 +153,7 @@ func FuzzPaths(f *testing.F) {
 			return
 		}
 		rules := []workv1.FeedbackRule{paths(workv1.JSONPath{Name: "x", Path: path}), {Type: workv1.FeedbackTypeWellKnownStatus}}
-		values, messages := values(rules, &unstructured.Unstructured{Object: m}, feedback.Options{RawJSON: raw})
+		values, messages := values(rules, &unstructured.Unstructured{Object: m}, feedback.ValueOptions{RawJSON: raw})
 		for _, v := range values {
 			f := v.FieldValue
 			if f.JSONRaw != nil && (len(*f.JSONRaw) > feedback.MaxRawJSONDefault || !json.Valid([]byte(*f.JSONRaw))) {
@@ -172,22 +172,22 @@ func FuzzPaths(f *testing.F) {
 }
 
 func BenchmarkOneJSONPath(b *testing.B) {
-	set := feedback.Compile([]workv1.FeedbackRule{paths(workv1.JSONPath{Name: "x", Path: `.status.conditions[?(@.type=="Progressing")].status`})})
+	set := feedback.CompileFeedbackRules([]workv1.FeedbackRule{paths(workv1.JSONPath{Name: "x", Path: `.status.conditions[?(@.type=="Progressing")].status`})})
 	o, known := object(b, webDeployment), kinds()
 	b.ReportAllocs()
 	for b.Loop() {
-		if found := set.Read(o, known, budget.New(clock.RealClock{}), feedback.Options{}); len(found.Values) != 1 {
+		if found := set.ReadValues(o, known, budget.NewBudget(clock.RealClock{}), feedback.ValueOptions{}); len(found.Values) != 1 {
 			b.Fatal(found)
 		}
 	}
 }
 
 func BenchmarkWellKnownDeployment(b *testing.B) {
-	set := feedback.Compile([]workv1.FeedbackRule{{Type: workv1.FeedbackTypeWellKnownStatus}})
+	set := feedback.CompileFeedbackRules([]workv1.FeedbackRule{{Type: workv1.FeedbackTypeWellKnownStatus}})
 	o, known := object(b, webDeployment), kinds()
 	b.ReportAllocs()
 	for b.Loop() {
-		if found := set.Read(o, known, budget.New(clock.RealClock{}), feedback.Options{}); len(found.Values) != 1 {
+		if found := set.ReadValues(o, known, budget.NewBudget(clock.RealClock{}), feedback.ValueOptions{}); len(found.Values) != 1 {
 			b.Fatal(found)
 		}
 	}
@@ -196,7 +196,7 @@ func BenchmarkWellKnownDeployment(b *testing.B) {
 func BenchmarkParseOneJSONPath(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := jsonpath.Parse(`.status.conditions[?(@.type=="Progressing")].status`); err != nil {
+		if _, err := jsonpath.ParsePath(`.status.conditions[?(@.type=="Progressing")].status`); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -204,19 +204,19 @@ func BenchmarkParseOneJSONPath(b *testing.B) {
 
 func TestTheObjectsOfAWorkShareABudget(t *testing.T) {
 	t.Parallel()
-	set := feedback.Compile([]workv1.FeedbackRule{paths(workv1.JSONPath{Name: "x", Path: "..x"})})
+	set := feedback.CompileFeedbackRules([]workv1.FeedbackRule{paths(workv1.JSONPath{Name: "x", Path: "..x"})})
 	o := &unstructured.Unstructured{Object: wide(4, 16).(map[string]any)} // 69,904 values
-	left := budget.New(clock.RealClock{})
+	left := budget.NewBudget(clock.RealClock{})
 	const most = 40
 	objects := 0
 	var messages []string
 	for ; len(messages) == 0 && objects <= most; objects++ {
-		messages = set.Read(o, kinds(), left, feedback.Options{}).Unread
+		messages = set.ReadValues(o, kinds(), left, feedback.ValueOptions{}).Unread
 	}
 	if len(messages) != 1 || !strings.Contains(messages[0], "of this work visit more than 2000000 values") {
 		t.Errorf("want the end of the budget of the work, got %q after %d objects", messages, objects)
 	}
-	if messages = set.Read(o, kinds(), budget.New(clock.RealClock{}), feedback.Options{}).Unread; len(messages) > 0 {
+	if messages = set.ReadValues(o, kinds(), budget.NewBudget(clock.RealClock{}), feedback.ValueOptions{}).Unread; len(messages) > 0 {
 		t.Errorf("want another work to have a budget of its own, got %q", messages)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 )
 
-// Said is what is reported of an object of a work that a binding made.
-type Said struct {
+// ReportedState is what is reported of an object of a work that a binding made.
+type ReportedState struct {
 	Values []workv1.FeedbackValue
 	// Unread says what is left out.
 	Unread []string
@@ -29,12 +29,12 @@ type Said struct {
 	Failed error
 }
 
-// State returns what is reported of an object of a work that a binding made:
+// ReportedStateOf returns what is reported of an object of a work that a binding made:
 // its status, if it has one, and whether it does what it is for. A status that is too
 // large is left out.
-func State(object *unstructured.Unstructured, kinds interpret.Chain) Said {
-	said := Said{}
-	status, failed := kinds.Reflect(object)
+func ReportedStateOf(object *unstructured.Unstructured, kinds interpret.Chain) ReportedState {
+	said := ReportedState{}
+	status, failed := kinds.ReflectStatus(object)
 	said.Unreflected = failed != nil
 	if len(status) > 0 {
 		text, err := json.Marshal(status)
@@ -51,7 +51,7 @@ func State(object *unstructured.Unstructured, kinds interpret.Chain) Said {
 			})
 		}
 	}
-	verdict, err := kinds.Verdict(object)
+	verdict, err := kinds.InterpretHealth(object)
 	said.Values = append(said.Values, healthValue(verdict))
 	said.Failed = errors.Join(failed, err)
 	return said

@@ -38,7 +38,7 @@ func TestTheStateOfAnObjectOfABinding(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			said := feedback.State(object(t, c.object), kinds())
+			said := feedback.ReportedStateOf(object(t, c.object), kinds())
 			if said.Failed != nil || said.Unreflected {
 				t.Fatal(said.Failed)
 			}
@@ -53,10 +53,10 @@ func TestTheStateOfAnObjectOfABinding(t *testing.T) {
 }
 
 // customs are operations of all kinds.
-type customs interpret.Custom
+type customs interpret.CustomOperations
 
 func (c customs) Operations(schema.GroupVersionKind) interpret.Operations {
-	return interpret.Operations{Custom: interpret.Custom(c)}
+	return interpret.Operations{Custom: interpret.CustomOperations(c)}
 }
 
 func TestStateOfACustomizedKind(t *testing.T) {
@@ -68,21 +68,21 @@ func TestStateOfACustomizedKind(t *testing.T) {
 		return func(map[string]any) (string, error) { return verdict, err }
 	}
 	for name, c := range map[string]struct {
-		custom  interpret.Custom
+		custom  interpret.CustomOperations
 		want    []string
 		message string
 	}{
-		"both":                 {interpret.Custom{Reflect: reflects(map[string]any{"a": "b"}, nil), Verdict: judges("Unhealthy", nil)}, []string{`status JsonRaw "{\"a\":\"b\"}"`, `health String "Unhealthy"`}, ""},
-		"nothing to report":    {interpret.Custom{Reflect: reflects(nil, nil)}, []string{`health String "Healthy"`}, ""},
-		"no status is known":   {interpret.Custom{Reflect: reflects(map[string]any{"wrong": "x"}, errors.New("no status"))}, []string{`health String "Healthy"`}, "no status"},
-		"no health is known":   {interpret.Custom{Verdict: judges("Healthy", errors.New("no health"))}, []string{`status JsonRaw "{\"replicas\":1}"`, `health String "Unknown"`}, "no health"},
-		"neither is known":     {interpret.Custom{Reflect: reflects(nil, errors.New("no status")), Verdict: judges("", errors.New("no health"))}, []string{`health String "Unknown"`}, "no status\nno health"},
-		"an empty status":      {interpret.Custom{Reflect: reflects(map[string]any{}, nil)}, []string{`health String "Healthy"`}, ""},
-		"an operation of hubs": {interpret.Custom{Revise: func(object map[string]any, _ int32) (map[string]any, error) { return object, nil }}, []string{`status JsonRaw "{\"replicas\":1}"`, `health String "Healthy"`}, ""},
+		"both":                 {interpret.CustomOperations{Reflect: reflects(map[string]any{"a": "b"}, nil), Verdict: judges("Unhealthy", nil)}, []string{`status JsonRaw "{\"a\":\"b\"}"`, `health String "Unhealthy"`}, ""},
+		"nothing to report":    {interpret.CustomOperations{Reflect: reflects(nil, nil)}, []string{`health String "Healthy"`}, ""},
+		"no status is known":   {interpret.CustomOperations{Reflect: reflects(map[string]any{"wrong": "x"}, errors.New("no status"))}, []string{`health String "Healthy"`}, "no status"},
+		"no health is known":   {interpret.CustomOperations{Verdict: judges("Healthy", errors.New("no health"))}, []string{`status JsonRaw "{\"replicas\":1}"`, `health String "Unknown"`}, "no health"},
+		"neither is known":     {interpret.CustomOperations{Reflect: reflects(nil, errors.New("no status")), Verdict: judges("", errors.New("no health"))}, []string{`health String "Unknown"`}, "no status\nno health"},
+		"an empty status":      {interpret.CustomOperations{Reflect: reflects(map[string]any{}, nil)}, []string{`health String "Healthy"`}, ""},
+		"an operation of hubs": {interpret.CustomOperations{Revise: func(object map[string]any, _ int32) (map[string]any, error) { return object, nil }}, []string{`status JsonRaw "{\"replicas\":1}"`, `health String "Healthy"`}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			said := feedback.State(object(t, `{apiVersion: example.com/v1, kind: Thing, status: {replicas: 1}}`), interpret.Chain{customs(c.custom)})
+			said := feedback.ReportedStateOf(object(t, `{apiVersion: example.com/v1, kind: Thing, status: {replicas: 1}}`), interpret.Chain{customs(c.custom)})
 			if diff := cmp.Diff(c.want, short(t, said.Values)); diff != "" {
 				t.Error(diff)
 			}

@@ -19,7 +19,7 @@ import (
 // A number is an Integer if it is whole. Another number is JSON text with the
 // feature gate, as lists and objects are, and a String in the shortest decimal
 // form without it: the API has no type for it, and an Integer would be wrong.
-func fieldValue(found any, options Options) (value workv1.FieldValue, size int, problem string) {
+func fieldValue(found any, options ValueOptions) (value workv1.FieldValue, size int, problem string) {
 	if whole, ok := fields.Whole(found); ok {
 		return workv1.FieldValue{Type: workv1.ValueTypeInteger, Integer: &whole}, 8, ""
 	}

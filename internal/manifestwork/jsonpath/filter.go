@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// filter keeps the items of each list for which the comparison holds. An item
+// filterItems keeps the items of each list for which the comparison holds. An item
 // that lacks a side of it is left out.
-func (w walk) filter(lists []any, node *jsonpath.FilterNode) ([]any, error) {
+func (w walk) filterItems(lists []any, node *jsonpath.FilterNode) ([]any, error) {
 	var found []any
 	for _, value := range lists {
 		list, ok := value.([]any)
@@ -23,7 +23,7 @@ func (w walk) filter(lists []any, node *jsonpath.FilterNode) ([]any, error) {
 			return nil, fmt.Errorf("there is %s where a list was expected, and a filter needs a list", TypeName(value))
 		}
 		for _, item := range list {
-			keep, err := w.keeps(item, node)
+			keep, err := w.itemMatches(item, node)
 			if err != nil {
 				return nil, err
 			}
@@ -35,15 +35,15 @@ func (w walk) filter(lists []any, node *jsonpath.FilterNode) ([]any, error) {
 	return found, nil
 }
 
-func (w walk) keeps(item any, node *jsonpath.FilterNode) (bool, error) {
-	left, err := w.list([]any{item}, node.Left)
+func (w walk) itemMatches(item any, node *jsonpath.FilterNode) (bool, error) {
+	left, err := w.walkList([]any{item}, node.Left)
 	if err != nil {
 		return false, err
 	}
 	if node.Operator == "exists" {
 		return len(left) > 0, nil
 	}
-	right, err := w.list([]any{item}, node.Right)
+	right, err := w.walkList([]any{item}, node.Right)
 	if err != nil {
 		return false, err
 	}
@@ -53,7 +53,7 @@ func (w walk) keeps(item any, node *jsonpath.FilterNode) (bool, error) {
 	if len(left) > 1 || len(right) > 1 {
 		return false, errors.New("a filter compares one value with one value, and there are several")
 	}
-	holds, ordered := Holds(left[0], node.Operator, right[0])
+	holds, ordered := ComparisonHolds(left[0], node.Operator, right[0])
 	if !ordered && node.Operator != "==" && node.Operator != "!=" {
 		return false, fmt.Errorf("%s and %s have no order", TypeName(left[0]), TypeName(right[0]))
 	}

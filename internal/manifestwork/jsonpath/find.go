@@ -14,22 +14,22 @@ import (
 	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 )
 
-// Find returns the values at the path. It takes from the meter the values that
+// FindValues returns the values at the path. It takes from the meter the values that
 // it visits.
-func (p *Path) Find(object map[string]any, visits *budget.Meter) ([]any, error) {
+func (p *Path) FindValues(object map[string]any, visits *budget.ValueMeter) ([]any, error) {
 	w := walk{visits: visits}
-	return w.list([]any{object}, p.root)
+	return w.walkList([]any{object}, p.root)
 }
 
 // walk is the evaluation of one path.
 type walk struct {
-	visits *budget.Meter
+	visits *budget.ValueMeter
 }
 
-func (w walk) list(values []any, list *jsonpath.ListNode) ([]any, error) {
+func (w walk) walkList(values []any, list *jsonpath.ListNode) ([]any, error) {
 	var err error
 	for _, node := range list.Nodes {
-		if values, err = w.node(values, node); err != nil {
+		if values, err = w.walkNode(values, node); err != nil {
 			return nil, err
 		}
 		if len(values) > hitsMax {
@@ -39,42 +39,42 @@ func (w walk) list(values []any, list *jsonpath.ListNode) ([]any, error) {
 	return values, nil
 }
 
-func (w walk) node(values []any, node jsonpath.Node) ([]any, error) {
-	if err := w.visits.Take(1 + len(values)); err != nil {
+func (w walk) walkNode(values []any, node jsonpath.Node) ([]any, error) {
+	if err := w.visits.TakeValues(1 + len(values)); err != nil {
 		return nil, err
 	}
 	switch node := node.(type) {
 	case *jsonpath.FieldNode:
-		return field(values, node.Value), nil
+		return takeField(values, node.Value), nil
 	case *jsonpath.ArrayNode:
-		return w.array(values, node)
+		return w.sliceArray(values, node)
 	case *jsonpath.FilterNode:
-		return w.filter(values, node)
+		return w.filterItems(values, node)
 	case *jsonpath.WildcardNode:
 		return w.wildcard(values)
 	case *jsonpath.RecursiveNode:
 		var found []any
 		for _, value := range values {
-			if err := w.descend(value, depthMax, &found); err != nil {
+			if err := w.collectRecursive(value, depthMax, &found); err != nil {
 				return nil, err
 			}
 		}
 		return found, nil
 	case *jsonpath.UnionNode:
-		return w.union(values, node)
+		return w.walkUnion(values, node)
 	case *jsonpath.ListNode:
-		return w.list(values, node)
+		return w.walkList(values, node)
 	}
-	if value, ok := Constant(node); ok {
+	if value, ok := ConstantValue(node); ok {
 		return []any{value}, nil
 	}
 	return nil, fmt.Errorf("%s is not possible here", node)
 }
 
-func (w walk) union(values []any, node *jsonpath.UnionNode) ([]any, error) {
+func (w walk) walkUnion(values []any, node *jsonpath.UnionNode) ([]any, error) {
 	var found []any
 	for _, part := range node.Nodes {
-		hits, err := w.list(values, part)
+		hits, err := w.walkList(values, part)
 		if err != nil {
 			return nil, err
 		}
@@ -83,9 +83,9 @@ func (w walk) union(values []any, node *jsonpath.UnionNode) ([]any, error) {
 	return found, nil
 }
 
-// Constant returns the value that is written in a path, and whether the node is
+// ConstantValue returns the value that is written in a path, and whether the node is
 // one.
-func Constant(node jsonpath.Node) (any, bool) {
+func ConstantValue(node jsonpath.Node) (any, bool) {
 	switch node := node.(type) {
 	case *jsonpath.TextNode:
 		return node.Text, true
@@ -99,9 +99,9 @@ func Constant(node jsonpath.Node) (any, bool) {
 	return nil, false
 }
 
-// field takes the field out of each object that has it. There is mostly one
+// takeField takes the field out of each object that has it. There is mostly one
 // value, which needs no new list.
-func field(values []any, name string) []any {
+func takeField(values []any, name string) []any {
 	if len(values) == 1 {
 		if object, ok := values[0].(map[string]any); ok {
 			if value, ok := object[name]; ok {
@@ -121,10 +121,10 @@ func field(values []any, name string) []any {
 	return found
 }
 
-// array takes the part [first:end:step] out of each list. An index that a list
+// sliceArray takes the part [first:end:step] out of each list. An index that a list
 // does not have is a field that is not there, not a mistake: the list may
 // still be filled.
-func (w walk) array(values []any, node *jsonpath.ArrayNode) ([]any, error) {
+func (w walk) sliceArray(values []any, node *jsonpath.ArrayNode) ([]any, error) {
 	stride := 1
 	if node.Params[2].Known {
 		if stride = node.Params[2].Value; stride <= 0 {
@@ -140,8 +140,8 @@ func (w walk) array(values []any, node *jsonpath.ArrayNode) ([]any, error) {
 		case !ok:
 			return nil, fmt.Errorf("there is %s where a list was expected", TypeName(value))
 		}
-		first, end := Bounds(node, len(list))
-		if err := w.visits.Take(max(0, end-first) / stride); err != nil {
+		first, end := IndexBounds(node, len(list))
+		if err := w.visits.TakeValues(max(0, end-first) / stride); err != nil {
 			return nil, err
 		}
 		for i := first; i < end; i += stride {
@@ -158,7 +158,7 @@ func (w walk) wildcard(values []any) ([]any, error) {
 	var found []any
 	for _, value := range values {
 		children := childrenOf(value)
-		if err := w.visits.Take(len(children)); err != nil {
+		if err := w.visits.TakeValues(len(children)); err != nil {
 			return nil, err
 		}
 		found = append(found, children...)
@@ -166,9 +166,9 @@ func (w walk) wildcard(values []any) ([]any, error) {
 	return found, nil
 }
 
-// descend collects each object and list at and below a value that is not
+// collectRecursive collects each object and list at and below a value that is not
 // empty, the outer ones first.
-func (w walk) descend(value any, depth int, found *[]any) error {
+func (w walk) collectRecursive(value any, depth int, found *[]any) error {
 	children := childrenOf(value)
 	if len(children) == 0 {
 		return nil
@@ -176,7 +176,7 @@ func (w walk) descend(value any, depth int, found *[]any) error {
 	if depth == 0 {
 		return fmt.Errorf("the object is deeper than %d levels; \"..\" is not possible", depthMax)
 	}
-	if err := w.visits.Take(1 + len(children)); err != nil {
+	if err := w.visits.TakeValues(1 + len(children)); err != nil {
 		return err
 	}
 	if len(*found) >= hitsMax {
@@ -184,7 +184,7 @@ func (w walk) descend(value any, depth int, found *[]any) error {
 	}
 	*found = append(*found, value)
 	for _, child := range children {
-		if err := w.descend(child, depth-1, found); err != nil {
+		if err := w.collectRecursive(child, depth-1, found); err != nil {
 			return err
 		}
 	}

@@ -21,11 +21,11 @@ import (
 // float64.
 const integersMax = 1 << 53
 
-// Holds tells whether a comparison of a filter (==, !=, <, <=, >, >=) is true,
+// ComparisonHolds reports whether a comparison of a filter (==, !=, <, <=, >, >=) is true,
 // and whether the values have an order. Those that have none, as they are of
 // different types, or lists or objects, are different, and nothing else.
-func Holds(left any, operator string, right any) (holds, ordered bool) {
-	order, ordered := Compare(left, right)
+func ComparisonHolds(left any, operator string, right any) (holds, ordered bool) {
+	order, ordered := CompareValues(left, right)
 	if !ordered {
 		return operator == "!=", false
 	}
@@ -46,35 +46,35 @@ func Holds(left any, operator string, right any) (holds, ordered bool) {
 	return false, true
 }
 
-// Compare orders two texts, two numbers or two booleans, false first, and tells
+// CompareValues orders two texts, two numbers or two booleans, false first, and tells
 // whether there is such an order. Null is the same as null. Whole numbers are
 // compared exactly.
-func Compare(left, right any) (order int, ordered bool) {
+func CompareValues(left, right any) (order int, ordered bool) {
 	if l, ok := left.(string); ok {
 		r, ok := right.(string)
 		return cmp.Compare(l, r), ok
 	}
 	if l, ok := left.(bool); ok {
 		r, ok := right.(bool)
-		return cmp.Compare(rank(l), rank(r)), ok
+		return cmp.Compare(boolRank(l), boolRank(r)), ok
 	}
 	if left == nil && right == nil {
 		return 0, true
 	}
-	l, lok := Whole(left)
-	r, rok := Whole(right)
+	l, lok := WholeNumber(left)
+	r, rok := WholeNumber(right)
 	if lok && rok {
 		return cmp.Compare(l, r), true
 	}
-	lf, lok := float(left)
-	rf, rok := float(right)
+	lf, lok := asFloat(left)
+	rf, rok := asFloat(right)
 	return cmp.Compare(lf, rf), lok && rok
 }
 
-// Whole returns a value as a whole number, and whether it is one. It takes
+// WholeNumber returns a value as a whole number, and whether it is one. It takes
 // what decoders and tests make of numbers; a float64 counts if it has no
 // fraction and is exact.
-func Whole(value any) (int64, bool) {
+func WholeNumber(value any) (int64, bool) {
 	switch number := value.(type) {
 	case int64:
 		return number, true
@@ -90,25 +90,25 @@ func Whole(value any) (int64, bool) {
 	return 0, false
 }
 
-func float(value any) (float64, bool) {
-	if whole, ok := Whole(value); ok {
+func asFloat(value any) (float64, bool) {
+	if whole, ok := WholeNumber(value); ok {
 		return float64(whole), true
 	}
 	number, ok := value.(float64)
 	return number, ok
 }
 
-func rank(b bool) int {
+func boolRank(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// Bounds returns the indices [first, end) that an index such as [1], [-1] or
+// IndexBounds returns the indices [first, end) that an index such as [1], [-1] or
 // [1:3] means, cut to those that a list of the length has. A single index that
 // the list does not have gives an empty range.
-func Bounds(node *jsonpath.ArrayNode, length int) (first, end int) {
+func IndexBounds(node *jsonpath.ArrayNode, length int) (first, end int) {
 	end = length
 	if node.Params[0].Known {
 		if first = node.Params[0].Value; first < 0 {

@@ -33,7 +33,7 @@ func TestValuesAreCompared(t *testing.T) {
 		"objects have no order, even the same": {map[string]any{}, map[string]any{}, 0, false},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			order, ordered := Compare(test.left, test.right)
+			order, ordered := CompareValues(test.left, test.right)
 			if ordered != test.ordered || ordered && order != test.order {
 				t.Errorf("got %d, %v; want %d, %v", order, ordered, test.order, test.ordered)
 			}
@@ -42,7 +42,7 @@ func TestValuesAreCompared(t *testing.T) {
 				"<": test.ordered && test.order < 0, "<=": test.ordered && test.order <= 0,
 				">": test.ordered && test.order > 0, ">=": test.ordered && test.order >= 0, "~": false,
 			} {
-				if got, ordered := Holds(test.left, operator, test.right); got != want || ordered != test.ordered {
+				if got, ordered := ComparisonHolds(test.left, operator, test.right); got != want || ordered != test.ordered {
 					t.Errorf("%v %s %v: got %v, %v; want %v, %v", test.left, operator, test.right, got, ordered, want, test.ordered)
 				}
 			}
@@ -68,7 +68,7 @@ func TestAnIndexMeansItemsOfAList(t *testing.T) {
 			if !ok {
 				t.Fatalf("it is parsed as %v", list.Nodes[0])
 			}
-			first, end := Bounds(node, 3)
+			first, end := IndexBounds(node, 3)
 			got := ""
 			if first < end {
 				got = strings.Join([]string{"a", "b", "c"}[first:end], "")

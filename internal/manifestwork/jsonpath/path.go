@@ -31,9 +31,9 @@ type Path struct {
 	root *jsonpath.ListNode
 }
 
-// Parse reads a path such as .status.phase. Its errors name the path.
-func Parse(text string) (*Path, error) {
-	shown := shorten(text)
+// ParsePath reads a path such as .status.phase. Its errors name the path.
+func ParsePath(text string) (*Path, error) {
+	shown := shortenPath(text)
 	switch {
 	case strings.TrimSpace(text) == "":
 		return nil, errors.New("the path is empty")
@@ -53,16 +53,16 @@ func Parse(text string) (*Path, error) {
 	if !ok {
 		return nil, fmt.Errorf("path %s is not a JSONPath", shown)
 	}
-	if err := check(root); err != nil {
+	if err := checkNodes(root); err != nil {
 		return nil, fmt.Errorf("path %s: %w", shown, err)
 	}
 	return &Path{text: text, root: root}, nil
 }
 
 // String returns the path, cut if it is long.
-func (p *Path) String() string { return shorten(p.text) }
+func (p *Path) String() string { return shortenPath(p.text) }
 
-func shorten(text string) string {
+func shortenPath(text string) string {
 	if len(text) <= shownBytesMax {
 		return text
 	}
@@ -73,8 +73,8 @@ func shorten(text string) string {
 	return text[:cut] + "..."
 }
 
-// check finds what the parser takes and a path cannot have.
-func check(list *jsonpath.ListNode) error {
+// checkNodes finds what the parser takes and a path cannot have.
+func checkNodes(list *jsonpath.ListNode) error {
 	for _, node := range list.Nodes {
 		switch node := node.(type) {
 		case *jsonpath.IdentifierNode:
@@ -83,12 +83,12 @@ func check(list *jsonpath.ListNode) error {
 			}
 			return fmt.Errorf("%q is not understood; fields begin with a dot", node.Name)
 		case *jsonpath.ListNode:
-			if err := check(node); err != nil {
+			if err := checkNodes(node); err != nil {
 				return err
 			}
 		case *jsonpath.UnionNode:
 			for _, part := range node.Nodes {
-				if err := check(part); err != nil {
+				if err := checkNodes(part); err != nil {
 					return err
 				}
 			}
@@ -98,7 +98,7 @@ func check(list *jsonpath.ListNode) error {
 			default:
 				return fmt.Errorf("%q does not compare; use ==, !=, <, <=, > or >=", node.Operator)
 			}
-			if err := errors.Join(check(node.Left), check(node.Right)); err != nil {
+			if err := errors.Join(checkNodes(node.Left), checkNodes(node.Right)); err != nil {
 				return err
 			}
 		}

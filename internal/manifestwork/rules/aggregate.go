@@ -16,7 +16,7 @@ import (
 // namedMax is how many objects a message names.
 const namedMax = 3
 
-// Aggregate sums up the conditions that rules made for single objects as
+// AggregateConditions sums up the conditions that rules made for single objects as
 // conditions of the work, in alphabetical order; without generation and
 // transition time. A type that no rule made is not among them.
 //
@@ -24,7 +24,7 @@ const namedMax = 3
 // Unknown if they are Unknown of any; otherwise False. All other types are
 // False if they are False of any object; otherwise Unknown if they are Unknown
 // of any; otherwise True. Objects without a condition of the type do not count.
-func Aggregate(manifests []workv1.ManifestCondition) []metav1.Condition {
+func AggregateConditions(manifests []workv1.ManifestCondition) []metav1.Condition {
 	var names []string
 	for i := range manifests {
 		for j := range manifests[i].Conditions {
@@ -36,12 +36,12 @@ func Aggregate(manifests []workv1.ManifestCondition) []metav1.Condition {
 	slices.Sort(names)
 	conditions := make([]metav1.Condition, 0, len(names))
 	for _, name := range names {
-		conditions = append(conditions, *aggregate(name, manifests))
+		conditions = append(conditions, *aggregateCondition(name, manifests))
 	}
 	return conditions
 }
 
-// FromRule tells whether a condition of a single object was made by a rule.
+// FromRule reports whether a condition of a single object was made by a rule.
 func FromRule(c *metav1.Condition) bool {
 	switch c.Reason {
 	case workv1.ManifestReasonConditionRuleEvaluated, workv1.ManifestReasonConditionRuleInvalid,
@@ -51,7 +51,7 @@ func FromRule(c *metav1.Condition) bool {
 	return false
 }
 
-func aggregate(name string, manifests []workv1.ManifestCondition) *metav1.Condition {
+func aggregateCondition(name string, manifests []workv1.ManifestCondition) *metav1.Condition {
 	decisive := metav1.ConditionFalse
 	otherwise := metav1.ConditionTrue
 	if name == workv1.ManifestWorkConditionProgressing || name == workv1.ManifestWorkConditionDegraded {
@@ -74,7 +74,7 @@ func aggregate(name string, manifests []workv1.ManifestCondition) *metav1.Condit
 	case len(have[metav1.ConditionUnknown]) > 0:
 		status = metav1.ConditionUnknown
 	}
-	return condition(name, status, workv1.ManifestWorkReasonConditionRulesAggregated,
+	return newCondition(name, status, workv1.ManifestWorkReasonConditionRulesAggregated,
 		aggregateMessage(name, status, have[status], total, manifests))
 }
 
@@ -90,7 +90,7 @@ func aggregateMessage(name string, status metav1.ConditionStatus, which []int, t
 	}
 	var named []string
 	for _, i := range which[:min(len(which), namedMax)] {
-		named = append(named, strings.TrimSuffix(describe(&manifests[i].ResourceMeta)+": "+messageOf(name, &manifests[i]), "."))
+		named = append(named, strings.TrimSuffix(describeManifest(&manifests[i].ResourceMeta)+": "+messageOf(name, &manifests[i]), "."))
 	}
 	if more := len(which) - namedMax; more > 0 {
 		named = append(named, fmt.Sprintf("and %d more", more))
@@ -107,7 +107,7 @@ func messageOf(name string, manifest *workv1.ManifestCondition) string {
 	return ""
 }
 
-func describe(meta *workv1.ManifestResourceMeta) string {
+func describeManifest(meta *workv1.ManifestResourceMeta) string {
 	name := meta.Name
 	if meta.Namespace != "" {
 		name = meta.Namespace + "/" + name

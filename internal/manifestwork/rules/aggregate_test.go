@@ -76,7 +76,7 @@ func TestConditionsOfObjectsAreSummedUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := map[string]string{}
-			for _, condition := range rules.Aggregate(c.objects) {
+			for _, condition := range rules.AggregateConditions(c.objects) {
 				got[condition.Type] = string(condition.Status)
 				if condition.Reason != workv1.ManifestWorkReasonConditionRulesAggregated {
 					t.Errorf("reason %s", condition.Reason)
@@ -113,7 +113,7 @@ func TestASumSaysWhatDecides(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := rules.Aggregate(c.objects)
+			got := rules.AggregateConditions(c.objects)
 			if len(got) != 1 || got[0].Message != c.want {
 				t.Errorf("want %q, got %+v", c.want, got)
 			}
@@ -125,7 +125,7 @@ func TestARuleForAvailableIsSummedUpWithTheAgentsOwn(t *testing.T) {
 	t.Parallel()
 	objects := manifests(map[string]string{"Available": "False"}, map[string]string{"Available": "True"})
 	objects[1].Conditions[0].Reason = workv1.ManifestReasonConditionRuleEvaluated
-	got := rules.Aggregate(objects)
+	got := rules.AggregateConditions(objects)
 	if len(got) != 1 || got[0].Type != "Available" || got[0].Status != metav1.ConditionFalse {
 		t.Errorf("want Available to be False of the work, as it is of one object, got %+v", got)
 	}

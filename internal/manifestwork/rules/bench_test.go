@@ -11,7 +11,7 @@ import (
 )
 
 func BenchmarkEvaluateOneCELRule(b *testing.B) {
-	set := rules.Compile([]workv1.ConditionRule{celRule("Fine",
+	set := rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine",
 		`hasConditions(object.status) && object.status.conditions.exists(c, c.type == "Ready" && c.status == "True")`)})
 	object := object(b, activeJob)
 	b.ReportAllocs()
@@ -23,7 +23,7 @@ func BenchmarkEvaluateOneCELRule(b *testing.B) {
 }
 
 func BenchmarkEvaluateOneWellKnownRule(b *testing.B) {
-	set := rules.Compile([]workv1.ConditionRule{wellKnown("Complete")})
+	set := rules.CompileConditionRules([]workv1.ConditionRule{wellKnown("Complete")})
 	object := object(b, activeJob)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -37,7 +37,7 @@ func BenchmarkCompileOneCELRule(b *testing.B) {
 	list := []workv1.ConditionRule{celRule("Fine", `object.status.conditions.exists(c, c.type == "Ready" && c.status == "True")`)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if rules.Compile(list).Empty() {
+		if rules.CompileConditionRules(list).IsEmpty() {
 			b.Fatal("no rule")
 		}
 	}

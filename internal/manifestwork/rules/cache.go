@@ -13,24 +13,24 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// CacheMax is how many sets a Cache shares.
+// CacheMax is how many sets a RuleSetCache shares.
 const CacheMax = 1024
 
-// Cache shares the sets of equal rules: what is compiled takes much more memory
+// RuleSetCache shares the sets of equal rules: what is compiled takes much more memory
 // than its text, and the same rules are often in many works. It keeps no set
 // that nobody else has. The zero value is ready, and may be used by several
 // goroutines.
-type Cache struct {
+type RuleSetCache struct {
 	mu   sync.Mutex
-	sets map[[sha256.Size]byte]weak.Pointer[Set]
+	sets map[[sha256.Size]byte]weak.Pointer[ConditionRuleSet]
 }
 
-// Compile is as the function Compile, but may return a set that it returned
+// CompileShared is as the function Compile, but may return a set that it returned
 // before.
-func (c *Cache) Compile(rules []workv1.ConditionRule) *Set {
+func (c *RuleSetCache) CompileShared(rules []workv1.ConditionRule) *ConditionRuleSet {
 	text, err := json.Marshal(rules)
 	if err != nil { // texts only
-		return Compile(rules)
+		return CompileConditionRules(rules)
 	}
 	key := sha256.Sum256(text)
 	c.mu.Lock()
@@ -39,17 +39,17 @@ func (c *Cache) Compile(rules []workv1.ConditionRule) *Set {
 	if shared != nil {
 		return shared
 	}
-	set := Compile(rules) // takes long, so others may do the same meanwhile
+	set := CompileConditionRules(rules) // takes long, so others may do the same meanwhile
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if shared := c.sets[key].Value(); shared != nil {
 		return shared
 	}
 	if len(c.sets) >= CacheMax {
-		maps.DeleteFunc(c.sets, func(_ [sha256.Size]byte, p weak.Pointer[Set]) bool { return p.Value() == nil })
+		maps.DeleteFunc(c.sets, func(_ [sha256.Size]byte, p weak.Pointer[ConditionRuleSet]) bool { return p.Value() == nil })
 	}
 	if c.sets == nil {
-		c.sets = map[[sha256.Size]byte]weak.Pointer[Set]{}
+		c.sets = map[[sha256.Size]byte]weak.Pointer[ConditionRuleSet]{}
 	}
 	if len(c.sets) < CacheMax {
 		c.sets[key] = weak.Make(set)

@@ -15,21 +15,21 @@ import (
 )
 
 func TestEqualRulesAreCompiledOnce(t *testing.T) {
-	cache := &rules.Cache{}
+	cache := &rules.RuleSetCache{}
 	list := func(expression string) []workv1.ConditionRule {
 		return []workv1.ConditionRule{celRule("Fine", expression)}
 	}
-	one := cache.Compile(list("object.a == 1"))
-	if cache.Compile(list("object.a == 1")) != one {
+	one := cache.CompileShared(list("object.a == 1"))
+	if cache.CompileShared(list("object.a == 1")) != one {
 		t.Error("equal rules have another set")
 	}
-	if cache.Compile(list("object.a == 2")) == one {
+	if cache.CompileShared(list("object.a == 2")) == one {
 		t.Error("other rules have the same set")
 	}
 	var group sync.WaitGroup
-	sets := make([]*rules.Set, 8)
+	sets := make([]*rules.ConditionRuleSet, 8)
 	for i := range sets {
-		group.Go(func() { sets[i] = cache.Compile(list("object.b == 1")) })
+		group.Go(func() { sets[i] = cache.CompileShared(list("object.b == 1")) })
 	}
 	group.Wait()
 	for _, set := range sets {
@@ -41,10 +41,10 @@ func TestEqualRulesAreCompiledOnce(t *testing.T) {
 }
 
 func TestACacheHoldsNothingThatNobodyUses(t *testing.T) {
-	cache := &rules.Cache{}
+	cache := &rules.RuleSetCache{}
 	dropped := make(chan struct{})
 	func() {
-		set := cache.Compile([]workv1.ConditionRule{celRule("Fine", "object.a == 1")})
+		set := cache.CompileShared([]workv1.ConditionRule{celRule("Fine", "object.a == 1")})
 		runtime.AddCleanup(set, func(struct{}) { close(dropped) }, struct{}{})
 	}()
 	for {
@@ -60,16 +60,16 @@ func TestACacheHoldsNothingThatNobodyUses(t *testing.T) {
 }
 
 func TestACacheIsBounded(t *testing.T) {
-	cache := &rules.Cache{}
-	kept := make([]*rules.Set, 0, rules.CacheMax+1)
+	cache := &rules.RuleSetCache{}
+	kept := make([]*rules.ConditionRuleSet, 0, rules.CacheMax+1)
 	list := func(i int) []workv1.ConditionRule { return []workv1.ConditionRule{wellKnown(fmt.Sprintf("Fine%d", i))} }
 	for i := range rules.CacheMax + 1 {
-		kept = append(kept, cache.Compile(list(i)))
+		kept = append(kept, cache.CompileShared(list(i)))
 	}
-	if cache.Compile(list(0)) != kept[0] {
+	if cache.CompileShared(list(0)) != kept[0] {
 		t.Error("the first set is not shared")
 	}
-	if cache.Compile(list(rules.CacheMax)) == kept[rules.CacheMax] {
+	if cache.CompileShared(list(rules.CacheMax)) == kept[rules.CacheMax] {
 		t.Error("there are more sets than the limit")
 	}
 	runtime.KeepAlive(kept)
@@ -80,11 +80,11 @@ func TestTooManyRulesAreNotFollowed(t *testing.T) {
 	for i := range rules.RulesMax + 5 {
 		list = append(list, celRule(fmt.Sprintf("Fine%d", i), "true"))
 	}
-	set := rules.Compile(list)
+	set := rules.CompileConditionRules(list)
 	if got := len(evaluate(t.Context(), set, object(t, activeJob))); got != rules.RulesMax {
 		t.Errorf("%d conditions, want %d", got, rules.RulesMax)
 	}
-	if problems := set.Problems(); len(problems) != 1 || !strings.Contains(problems[0], "69 condition rules, only the first 64 apply") {
+	if problems := set.RuleProblems(); len(problems) != 1 || !strings.Contains(problems[0], "69 condition rules, only the first 64 apply") {
 		t.Errorf("the problems are %q", problems)
 	}
 }

@@ -25,7 +25,7 @@ var (
 	errWorkCost = fmt.Errorf("the rules of this work, for all of its objects, exceed the cost limit of %d units", budget.CELCostMax)
 )
 
-// Evaluate returns a condition for each rule that has one for the object, in
+// EvaluateRules returns a condition for each rule that has one for the object, in
 // the rules' order, each type once; without generation and transition time,
 // which are the caller's. A well-known rule has none for objects of a kind that
 // it says nothing about.
@@ -33,16 +33,16 @@ var (
 // A cancelled context ends it: the rules that were not evaluated then give
 // Unknown with reason ConditionRuleInternalError. Kinds know the well-known
 // conditions; what expressions cost is taken from the budget of the work.
-func (s *Set) Evaluate(
+func (s *ConditionRuleSet) EvaluateRules(
 	ctx context.Context, object *unstructured.Unstructured, kinds interpret.Chain, left *budget.Budget,
 ) []metav1.Condition {
-	if s.Empty() || object == nil || object.Object == nil {
+	if s.IsEmpty() || object == nil || object.Object == nil {
 		return nil
 	}
 	e := evaluation{ctx: ctx, object: object, kinds: kinds, left: SetCostMax, work: left}
 	conditions := make([]metav1.Condition, 0, len(s.rules))
 	for i := range s.rules {
-		if c := e.rule(&s.rules[i]); c != nil {
+		if c := e.evaluateRule(&s.rules[i]); c != nil {
 			conditions = append(conditions, *c)
 		}
 	}
@@ -58,7 +58,7 @@ type evaluation struct {
 	work   *budget.Budget // of the whole work
 }
 
-func (e *evaluation) rule(r *rule) *metav1.Condition {
+func (e *evaluation) evaluateRule(r *compiledRule) *metav1.Condition {
 	switch {
 	case r.broken != nil:
 		broken := *r.broken
@@ -67,27 +67,27 @@ func (e *evaluation) rule(r *rule) *metav1.Condition {
 		return e.wellKnown(r)
 	}
 	for i, program := range r.programs {
-		value, err := e.run(program, map[string]any{"object": e.object.Object})
+		value, err := e.runProgram(program, map[string]any{"object": e.object.Object})
 		if err != nil {
-			return e.failure(r, fmt.Sprintf("celExpressions[%d]: ", i), err)
+			return e.failureCondition(r, fmt.Sprintf("celExpressions[%d]: ", i), err)
 		}
 		yes, ok := value.(types.Bool)
 		if !ok {
-			return failed(r.condition, fmt.Sprintf("celExpressions[%d] returns type %s, not a boolean.", i, value.Type()))
+			return failedCondition(r.condition, fmt.Sprintf("celExpressions[%d] returns type %s, not a boolean.", i, value.Type()))
 		}
 		if !yes {
-			return e.evaluated(r, metav1.ConditionFalse, "")
+			return e.evaluatedCondition(r, metav1.ConditionFalse, "")
 		}
 	}
-	return e.evaluated(r, metav1.ConditionTrue, "")
+	return e.evaluatedCondition(r, metav1.ConditionTrue, "")
 }
 
-// evaluated is the condition of a rule that has a result. The message is the
+// evaluatedCondition is the condition of a rule that has a result. The message is the
 // first that there is of messageExpression, message, what the rule itself
 // knows, and a sentence about the result.
-func (e *evaluation) evaluated(r *rule, status metav1.ConditionStatus, known string) *metav1.Condition {
+func (e *evaluation) evaluatedCondition(r *compiledRule, status metav1.ConditionStatus, known string) *metav1.Condition {
 	message := r.message
-	if text := e.text(r, status == metav1.ConditionTrue); text != "" {
+	if text := e.evaluateMessage(r, status == metav1.ConditionTrue); text != "" {
 		message = text
 	}
 	switch {
@@ -99,15 +99,15 @@ func (e *evaluation) evaluated(r *rule, status metav1.ConditionStatus, known str
 	default:
 		message = "The object is not " + r.condition + ": an expression of the rule is not true."
 	}
-	return condition(r.condition, status, workv1.ManifestReasonConditionRuleEvaluated, message)
+	return newCondition(r.condition, status, workv1.ManifestReasonConditionRuleEvaluated, message)
 }
 
-// text is what messageExpression gives, or why it gives nothing.
-func (e *evaluation) text(r *rule, result bool) string {
+// evaluateMessage is what messageExpression gives, or why it gives nothing.
+func (e *evaluation) evaluateMessage(r *compiledRule, result bool) string {
 	if r.text == nil {
 		return r.textError
 	}
-	value, err := e.run(r.text, map[string]any{"object": e.object.Object, "result": result})
+	value, err := e.runProgram(r.text, map[string]any{"object": e.object.Object, "result": result})
 	if err != nil {
 		return "The rule's messageExpression failed: " + err.Error() + "."
 	}
@@ -118,24 +118,24 @@ func (e *evaluation) text(r *rule, result bool) string {
 	return string(text)
 }
 
-// run evaluates a program within what is left to spend.
-func (e *evaluation) run(program *expression.Program, variables map[string]any) (ref.Val, error) {
+// runProgram evaluates a program within what is left to spend.
+func (e *evaluation) runProgram(program *expression.Program, variables map[string]any) (ref.Val, error) {
 	switch {
 	case e.left == 0:
 		return nil, errSetCost
 	case e.work.CELCost() == 0:
 		return nil, errWorkCost
 	}
-	value, cost, err := program.Run(e.ctx, variables)
+	value, cost, err := program.EvaluateProgram(e.ctx, variables)
 	e.left -= min(e.left, cost)
 	e.work.SpendCEL(cost)
 	return value, err
 }
 
-func (e *evaluation) failure(r *rule, place string, err error) *metav1.Condition {
+func (e *evaluation) failureCondition(r *compiledRule, place string, err error) *metav1.Condition {
 	message := place + err.Error() + "."
-	if !users(err) {
-		return condition(r.condition, metav1.ConditionUnknown, workv1.ManifestReasonConditionRuleInternalError, message)
+	if !isUserError(err) {
+		return newCondition(r.condition, metav1.ConditionUnknown, workv1.ManifestReasonConditionRuleInternalError, message)
 	}
-	return failed(r.condition, message)
+	return failedCondition(r.condition, message)
 }

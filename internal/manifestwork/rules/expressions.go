@@ -15,8 +15,8 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/expression"
 )
 
-// pair has what expressions are compiled with.
-type pair struct {
+// environmentPair has what expressions are compiled with.
+type environmentPair struct {
 	rule    *expression.Environment // with variable object
 	message *expression.Environment // with variables object and result
 }
@@ -25,16 +25,16 @@ type pair struct {
 // a rule that needs them. They never change.
 var environments = sync.OnceValues(newEnvironments)
 
-func newEnvironments() (*pair, error) {
-	rule, err := expression.New(cel.Variable("object", cel.DynType))
+func newEnvironments() (*environmentPair, error) {
+	rule, err := expression.NewEnvironment(cel.Variable("object", cel.DynType))
 	if err != nil {
 		return nil, fmt.Errorf("for condition rules: %w", err)
 	}
-	message, err := rule.With(cel.Variable("result", cel.BoolType))
+	message, err := rule.WithVariables(cel.Variable("result", cel.BoolType))
 	if err != nil {
 		return nil, fmt.Errorf("for messages: %w", err)
 	}
-	return &pair{rule: rule, message: message}, nil
+	return &environmentPair{rule: rule, message: message}, nil
 }
 
 func compileBool(text string) (*expression.Program, error) {
@@ -42,7 +42,7 @@ func compileBool(text string) (*expression.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return envs.rule.Compile(text, cel.BoolType)
+	return envs.rule.CompileExpression(text, cel.BoolType)
 }
 
 func compileText(text string) (*expression.Program, error) {
@@ -50,19 +50,19 @@ func compileText(text string) (*expression.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return envs.message.Compile(text, cel.StringType)
+	return envs.message.CompileExpression(text, cel.StringType)
 }
 
 // notValid is the condition of a rule with an expression that cannot be compiled.
 func notValid(name string, at int, err error) *metav1.Condition {
 	message := fmt.Sprintf("celExpressions[%d] is not valid: %v", at, err)
-	if !users(err) {
-		return condition(name, metav1.ConditionUnknown, workv1.ManifestReasonConditionRuleInternalError, message)
+	if !isUserError(err) {
+		return newCondition(name, metav1.ConditionUnknown, workv1.ManifestReasonConditionRuleInternalError, message)
 	}
-	return failed(name, message)
+	return failedCondition(name, message)
 }
 
-// users tells whether an error is for the user to mend.
-func users(err error) bool {
+// isUserError reports whether an error is for the user to mend.
+func isUserError(err error) bool {
 	return errors.As(err, new(*expression.UserError)) || errors.Is(err, errSetCost) || errors.Is(err, errWorkCost)
 }

@@ -38,7 +38,7 @@ func FuzzExpressions(f *testing.F) {
 		}
 		r := celRule("Fine", expression)
 		r.MessageExpression = expression
-		for _, c := range evaluate(t.Context(), rules.Compile([]workv1.ConditionRule{r, wellKnown("Progressing")}), u) {
+		for _, c := range evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{r, wellKnown("Progressing")}), u) {
 			if c.Type == "" || c.Status == "" || c.Reason == "" || len(c.Message) > rules.MessageBytesMax {
 				t.Errorf("not a condition: %+v", c)
 			}

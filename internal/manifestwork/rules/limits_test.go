@@ -112,7 +112,7 @@ func TestBombsEndWithinTheirBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			got := evaluate(t.Context(), rules.Compile([]workv1.ConditionRule{celRule("Fine", expression)}), object)
+			got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine", expression)}), object)
 			runtime.ReadMemStats(&after)
 			if len(got) != 1 {
 				t.Fatalf("want a condition, got %+v", outcomes(got))
@@ -136,7 +136,7 @@ func TestMessagesHaveABudgetToo(t *testing.T) {
 	t.Parallel()
 	r := celRule("Fine", "true")
 	r.MessageExpression = `object.text + object.text + object.text + object.text + object.text`
-	got := outcomes(evaluate(t.Context(), rules.Compile([]workv1.ConditionRule{r}), heavy()))
+	got := outcomes(evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{r}), heavy()))
 	want := []outcome{{
 		"Fine", "True", workv1.ManifestReasonConditionRuleEvaluated,
 		"The rule's messageExpression failed: it costs more than 1000000 units, the limit; visit fewer items.",
@@ -145,7 +145,7 @@ func TestMessagesHaveABudgetToo(t *testing.T) {
 		t.Error(diff)
 	}
 	r.MessageExpression = `object.text`
-	got = outcomes(evaluate(t.Context(), rules.Compile([]workv1.ConditionRule{r}), heavy()))
+	got = outcomes(evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{r}), heavy()))
 	if len(got) != 1 || len(got[0].Message) != rules.MessageBytesMax {
 		t.Errorf("want a message that is cut, got %d bytes", len(got[0].Message))
 	}
@@ -154,7 +154,7 @@ func TestMessagesHaveABudgetToo(t *testing.T) {
 func TestALoopOverAnOrdinaryListIsCheap(t *testing.T) {
 	t.Parallel()
 	object := &unstructured.Unstructured{Object: map[string]any{"list": heavy().Object["list"].([]any)[:4000]}}
-	got := evaluate(t.Context(), rules.Compile([]workv1.ConditionRule{celRule("Fine", `object.list.map(i, i + 1).filter(i, i > 10).size() == 3990`)}), object)
+	got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine", `object.list.map(i, i + 1).filter(i, i > 10).size() == 3990`)}), object)
 	if len(got) != 1 || got[0].Status != "True" {
 		t.Errorf("want it to be true, got %+v", outcomes(got))
 	}
@@ -167,7 +167,7 @@ func TestRulesShareABudget(t *testing.T) {
 		// Each costs nearly what one may cost.
 		list = append(list, celRule(fmt.Sprintf("C%d", i), `(object.text + object.text + object.text + object.text) != ""`))
 	}
-	got := evaluate(t.Context(), rules.Compile(list), heavy())
+	got := evaluate(t.Context(), rules.CompileConditionRules(list), heavy())
 	if got[0].Status != "True" {
 		t.Errorf("want the first to be within the budget, got %+v", outcomes(got[:1]))
 	}
@@ -179,13 +179,13 @@ func TestRulesShareABudget(t *testing.T) {
 
 func TestTheObjectsOfAWorkShareABudget(t *testing.T) {
 	t.Parallel()
-	set := rules.Compile([]workv1.ConditionRule{celRule("Fine", `(object.text + object.text + object.text + object.text) != ""`)})
-	left := budget.New(clock.RealClock{})
+	set := rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine", `(object.text + object.text + object.text + object.text) != ""`)})
+	left := budget.NewBudget(clock.RealClock{})
 	object := heavy()
 	const most = 100
 	var last outcome
 	for n := 0; n <= most && last.Status != "False"; n++ {
-		last = outcomes(set.Evaluate(t.Context(), object, nil, left))[0]
+		last = outcomes(set.EvaluateRules(t.Context(), object, nil, left))[0]
 	}
 	want := outcome{
 		"Fine", "False", workv1.ManifestReasonConditionRuleExpressionError,

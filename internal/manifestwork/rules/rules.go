@@ -42,16 +42,16 @@ const (
 var conditionType = regexp.MustCompile(
 	`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`)
 
-// Set has condition rules in a form that is quick to evaluate. It does not
+// ConditionRuleSet has condition rules in a form that is quick to evaluate. It does not
 // change and may be used by several goroutines.
-type Set struct {
-	rules    []rule
+type ConditionRuleSet struct {
+	rules    []compiledRule
 	problems []string
 }
 
-// rule is a rule that can be evaluated, or the condition that tells why it
+// compiledRule is a rule that can be evaluated, or the condition that tells why it
 // cannot.
-type rule struct {
+type compiledRule struct {
 	condition string
 	message   string                // that the user gave
 	text      *expression.Program   // of messageExpression, nil without one
@@ -61,12 +61,12 @@ type rule struct {
 	broken    *metav1.Condition
 }
 
-// Compile prepares rules. It never fails: a rule that is broken gives a
+// CompileConditionRules prepares rules. It never fails: a rule that is broken gives a
 // condition that says so, with reason ConditionRuleInvalid or
 // ConditionRuleExpressionError, and one that cannot even have a condition is
-// among the Problems.
-func Compile(rules []workv1.ConditionRule) *Set {
-	set := &Set{}
+// among the RuleProblems.
+func CompileConditionRules(rules []workv1.ConditionRule) *ConditionRuleSet {
+	set := &ConditionRuleSet{}
 	left := SetBytesMax
 	if len(rules) > RulesMax {
 		set.problems = append(set.problems, fmt.Sprintf("there are %d condition rules, only the first %d apply", len(rules), RulesMax))
@@ -75,27 +75,27 @@ func Compile(rules []workv1.ConditionRule) *Set {
 	for i := range rules {
 		r := &rules[i]
 		name := nameOf(r)
-		if problem := unfit(name); problem != "" {
+		if problem := checkConditionType(name); problem != "" {
 			set.problems = append(set.problems, fmt.Sprintf("condition rule %d: %s", i, problem))
 			continue
 		}
-		if slices.ContainsFunc(set.rules, func(other rule) bool { return other.condition == name }) {
+		if slices.ContainsFunc(set.rules, func(other compiledRule) bool { return other.condition == name }) {
 			set.problems = append(set.problems, fmt.Sprintf("condition rule %d: there is another rule for condition %q; the first one applies", i, name))
 			continue
 		}
-		set.rules = append(set.rules, compile(r, name, &left))
+		set.rules = append(set.rules, compileRule(r, name, &left))
 	}
 	return set
 }
 
-// Problems are the rules that can give no condition, each with the reason, in
+// RuleProblems are the rules that can give no condition, each with the reason, in
 // words for their user.
-func (s *Set) Problems() []string { return slices.Clone(s.problems) }
+func (s *ConditionRuleSet) RuleProblems() []string { return slices.Clone(s.problems) }
 
-// Warnings are the Problems, and what is known to be wrong with the other rules
+// RuleWarnings are the RuleProblems, and what is known to be wrong with the other rules
 // before any object is looked at, in words for their user.
-func (s *Set) Warnings() []string {
-	warnings := s.Problems()
+func (s *ConditionRuleSet) RuleWarnings() []string {
+	warnings := s.RuleProblems()
 	for i := range s.rules {
 		r := &s.rules[i]
 		if r.broken != nil {
@@ -108,8 +108,8 @@ func (s *Set) Warnings() []string {
 	return warnings
 }
 
-// Empty tells whether there is nothing to evaluate.
-func (s *Set) Empty() bool { return s == nil || len(s.rules) == 0 }
+// IsEmpty reports whether there is nothing to evaluate.
+func (s *ConditionRuleSet) IsEmpty() bool { return s == nil || len(s.rules) == 0 }
 
 // nameOf is the type of the condition that a rule makes. A well-known rule
 // without one means the only one that every version of this API knew.
@@ -120,9 +120,9 @@ func nameOf(r *workv1.ConditionRule) string {
 	return r.Condition
 }
 
-// unfit tells why no rule can make a condition of this type. One that the API
+// checkConditionType tells why no rule can make a condition of this type. One that the API
 // server refuses would make it refuse the whole status.
-func unfit(name string) string {
+func checkConditionType(name string) string {
 	switch {
 	case name == "":
 		return "condition is missing"
@@ -137,11 +137,11 @@ func unfit(name string) string {
 	return ""
 }
 
-// compile prepares one rule; left is what its expressions may be long.
-func compile(r *workv1.ConditionRule, name string, left *int) rule {
-	c := rule{condition: name, message: r.Message}
-	invalid := func(format string, args ...any) rule {
-		c.broken = condition(name, metav1.ConditionUnknown, workv1.ManifestReasonConditionRuleInvalid, fmt.Sprintf(format, args...))
+// compileRule prepares one rule; left is what its expressions may be long.
+func compileRule(r *workv1.ConditionRule, name string, left *int) compiledRule {
+	c := compiledRule{condition: name, message: r.Message}
+	invalid := func(format string, args ...any) compiledRule {
+		c.broken = newCondition(name, metav1.ConditionUnknown, workv1.ManifestReasonConditionRuleInvalid, fmt.Sprintf(format, args...))
 		return c
 	}
 	switch {
@@ -183,23 +183,23 @@ func compile(r *workv1.ConditionRule, name string, left *int) rule {
 	return c
 }
 
-// condition makes a condition without generation and time.
-func condition(name string, status metav1.ConditionStatus, reason, message string) *metav1.Condition {
-	return &metav1.Condition{Type: name, Status: status, Reason: reason, Message: cut(message)}
+// newCondition makes a condition without generation and time.
+func newCondition(name string, status metav1.ConditionStatus, reason, message string) *metav1.Condition {
+	return &metav1.Condition{Type: name, Status: status, Reason: reason, Message: cutMessage(message)}
 }
 
-// failed is the condition of a rule whose expression failed. It is False, which
+// failedCondition is the condition of a rule whose expression failed. It is False, which
 // is what users of this API count on, but for Progressing: there False means
 // that the object has arrived, and a rollout would go on to the next cluster.
-func failed(name, message string) *metav1.Condition {
+func failedCondition(name, message string) *metav1.Condition {
 	status := metav1.ConditionFalse
 	if name == workv1.ManifestConditionProgressing {
 		status = metav1.ConditionUnknown
 	}
-	return condition(name, status, workv1.ManifestReasonConditionRuleExpressionError, message)
+	return newCondition(name, status, workv1.ManifestReasonConditionRuleExpressionError, message)
 }
 
-func cut(message string) string {
+func cutMessage(message string) string {
 	message = strings.ToValidUTF8(message, "?")
 	if len(message) <= MessageBytesMax {
 		return message

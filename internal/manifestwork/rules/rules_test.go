@@ -54,8 +54,8 @@ func wellKnown(condition string) workv1.ConditionRule {
 }
 
 // evaluate makes the conditions of an object, with a whole budget.
-func evaluate(ctx context.Context, set *rules.Set, o *unstructured.Unstructured) []metav1.Condition {
-	return set.Evaluate(ctx, o, interpret.Chain{native.New()}, budget.New(clock.RealClock{}))
+func evaluate(ctx context.Context, set *rules.ConditionRuleSet, o *unstructured.Unstructured) []metav1.Condition {
+	return set.EvaluateRules(ctx, o, interpret.Chain{native.NewKubernetesKinds()}, budget.NewBudget(clock.RealClock{}))
 }
 
 // outcome is a condition as the tables below write it.
@@ -129,7 +129,7 @@ func TestCELExpressionsGiveTrueFalseOrWhatIsWrong(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := evaluate(t.Context(), rules.Compile([]workv1.ConditionRule{celRule("Fine", c.expressions...)}), object(t, activeJob))
+			got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine", c.expressions...)}), object(t, activeJob))
 			if diff := cmp.Diff([]outcome{c.want}, outcomes(got)); diff != "" {
 				t.Errorf("%s: %s", c.reason, diff)
 			}
@@ -198,7 +198,7 @@ func TestFunctionsThatExpressionsMayUse(t *testing.T) {
 	} {
 		t.Run(expression, func(t *testing.T) {
 			t.Parallel()
-			got := evaluate(t.Context(), rules.Compile([]workv1.ConditionRule{celRule("Fine", expression)}), object(t, activeJob))
+			got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine", expression)}), object(t, activeJob))
 			if len(got) != 1 || got[0].Status != metav1.ConditionTrue {
 				t.Errorf("want it to be true, got %+v", outcomes(got))
 			}
@@ -237,7 +237,7 @@ func TestMessagesComeFromTheRule(t *testing.T) {
 			t.Parallel()
 			r := celRule("Fine", "true")
 			r.Message, r.MessageExpression = c.message, c.expression
-			got := evaluate(t.Context(), rules.Compile([]workv1.ConditionRule{r}), object(t, activeJob))
+			got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{r}), object(t, activeJob))
 			want := []outcome{{"Fine", "True", workv1.ManifestReasonConditionRuleEvaluated, c.want}}
 			if diff := cmp.Diff(want, outcomes(got)); diff != "" {
 				t.Errorf("%s: %s", c.reason, diff)
@@ -292,11 +292,11 @@ func TestBrokenRulesSaySo(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := rules.Compile(c.rules)
+			set := rules.CompileConditionRules(c.rules)
 			if diff := cmp.Diff(c.want, outcomes(evaluate(t.Context(), set, object(t, activeJob)))); diff != "" {
 				t.Errorf("%s: %s", c.reason, diff)
 			}
-			if diff := cmp.Diff(c.problems, set.Problems()); diff != "" {
+			if diff := cmp.Diff(c.problems, set.RuleProblems()); diff != "" {
 				t.Errorf("%s: problems: %s", c.reason, diff)
 			}
 		})
@@ -307,7 +307,7 @@ func TestACancelledContextEndsTheEvaluation(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got := evaluate(ctx, rules.Compile([]workv1.ConditionRule{celRule("Fine", "true")}), object(t, activeJob))
+	got := evaluate(ctx, rules.CompileConditionRules([]workv1.ConditionRule{celRule("Fine", "true")}), object(t, activeJob))
 	want := []outcome{{
 		"Fine", "Unknown", workv1.ManifestReasonConditionRuleInternalError,
 		"celExpressions[0]: the evaluation was interrupted: context canceled.",

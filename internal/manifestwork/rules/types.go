@@ -11,10 +11,10 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 )
 
-// Types returns the types of the conditions that Evaluate makes for an object
+// ConditionTypes returns the types of the conditions that EvaluateRules makes for an object
 // of the kind, in the rules' order: for an object that cannot be read.
-func (s *Set) Types(kind schema.GroupVersionKind, kinds interpret.Chain) []string {
-	if s.Empty() {
+func (s *ConditionRuleSet) ConditionTypes(kind schema.GroupVersionKind, kinds interpret.Chain) []string {
+	if s.IsEmpty() {
 		return nil
 	}
 	var types []string
@@ -36,10 +36,10 @@ func (s *Set) Types(kind schema.GroupVersionKind, kinds interpret.Chain) []strin
 	return types
 }
 
-// AggregateType is as Aggregate for the conditions of one type, whoever made
+// AggregateType is as AggregateConditions for the conditions of one type, whoever made
 // them, with the reason.
 func AggregateType(name, reason string, manifests []workv1.ManifestCondition) metav1.Condition {
-	c := aggregate(name, manifests)
+	c := aggregateCondition(name, manifests)
 	c.Reason = reason
 	return *c
 }

@@ -18,24 +18,24 @@ import (
 // every kind, by its health: an object is Progressing until it is healthy, also
 // while it is degraded, because rollouts take Progressing and Degraded together
 // for a failure and not Progressing for success.
-func (e *evaluation) wellKnown(r *rule) *metav1.Condition {
+func (e *evaluation) wellKnown(r *compiledRule) *metav1.Condition {
 	switch r.condition {
 	case workv1.ManifestConditionComplete:
 		if complete := e.kinds.Operations(e.object.GroupVersionKind()).Complete; complete != nil {
 			done, message := complete(e.object.Object)
-			return e.evaluated(r, boolStatus(done), message)
+			return e.evaluatedCondition(r, boolStatus(done), message)
 		}
 	case workv1.ManifestConditionProgressing:
-		h := e.kinds.Health(e.object)
-		return e.evaluated(r, judged(h, h.Status != health.Healthy), h.Message)
+		h := e.kinds.AssessHealth(e.object)
+		return e.evaluatedCondition(r, statusFromHealth(h, h.Status != health.Healthy), h.Message)
 	case workv1.ManifestConditionDegraded:
-		h := e.kinds.Health(e.object)
-		return e.evaluated(r, judged(h, h.Status == health.Degraded), h.Message)
+		h := e.kinds.AssessHealth(e.object)
+		return e.evaluatedCondition(r, statusFromHealth(h, h.Status == health.Degraded), h.Message)
 	}
 	return nil
 }
 
-func judged(h health.Health, yes bool) metav1.ConditionStatus {
+func statusFromHealth(h health.Health, yes bool) metav1.ConditionStatus {
 	if h.Status == health.Unknown {
 		return metav1.ConditionUnknown
 	}

@@ -89,7 +89,7 @@ func TestWellKnownConditions(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := evaluate(t.Context(), rules.Compile([]workv1.ConditionRule{wellKnown(c.condition)}), object(t, c.object))
+			got := evaluate(t.Context(), rules.CompileConditionRules([]workv1.ConditionRule{wellKnown(c.condition)}), object(t, c.object))
 			if diff := cmp.Diff(c.want, outcomes(got)); diff != "" {
 				t.Errorf("%s: %s", c.reason, diff)
 			}

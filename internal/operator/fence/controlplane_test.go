@@ -68,7 +68,7 @@ func TestFenceOfTheOperatorOfControlPlanes(t *testing.T) {
 			t.Fatal(err)
 		}
 		rule := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, Verbs: []string{"create"}}
-		env.WaitAllowed(t.Context(), t, admin, env.ServiceAccount(operatorv1.DefaultOperatorNamespace, fleetv1alpha1.ControlPlaneOperator), n, rule, true)
+		env.WaitAllowed(t.Context(), t, admin, env.ServiceAccountReview(operatorv1.DefaultOperatorNamespace, fleetv1alpha1.ControlPlaneOperator), n, rule, true)
 	}
 	attacks := map[string]try{
 		"pods with a token":                        create(deployment(home, "")),
@@ -92,11 +92,11 @@ func TestFenceOfTheOperatorOfControlPlanes(t *testing.T) {
 		"the kubeconfig":  create(secret(hub, operatorv1.ExternalHubKubeConfigSecret, corev1.SecretTypeOpaque)),
 		"bundles":         create(&corev1.ConfigMap{ObjectMeta: meta(home, "hub-etcd-ca")}),
 	}
-	o := fence.ControlPlane(operatorv1.DefaultOperatorNamespace)
+	o := fence.ControlPlaneOperator(operatorv1.DefaultOperatorNamespace)
 	operator := as(t, admin, fleetv1alpha1.ControlPlaneOperator)
 	admitted(t, operator, "without a fence this does not work, so it proves nothing", attacks, works)
 	put(t, root, operator, o)
-	refused(t, operator, o.Name(), attacks)
+	refused(t, operator, o.FenceName(), attacks)
 	admitted(t, operator, "the fence stops what the operator has to do", works)
 	unmovable(t, operator, o)
 	admitted(t, root, "the fence stops an administrator", map[string]try{"a pod": create(deployment(foreign, ""))})

@@ -178,12 +178,12 @@ func TestFence(t *testing.T) {
 	_, admin := servers.Start(t)
 	cases := map[string]struct {
 		folder        string
-		operator      fence.Operator
+		operator      fence.FencedOperator
 		own, account  string
 		attacks, work map[string]try
 	}{
 		"cluster-manager": {
-			folder: config.ClusterManagerOperator, operator: fence.ClusterManager(operatorv1.DefaultOperatorNamespace),
+			folder: config.ClusterManagerOperator, operator: fence.ClusterManagerOperator(operatorv1.DefaultOperatorNamespace),
 			own: operatorv1.DefaultHubNamespace, account: "registration-controller-sa",
 			attacks: map[string]try{
 				"a Service before somebody else's pods":       create(&corev1.Service{ObjectMeta: meta(foreign, "x"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}),
@@ -208,7 +208,7 @@ func TestFence(t *testing.T) {
 			},
 		},
 		"klusterlet": {
-			folder: config.KlusterletOperator, operator: fence.Klusterlet(operatorv1.DefaultOperatorNamespace),
+			folder: config.KlusterletOperator, operator: fence.KlusterletOperator(operatorv1.DefaultOperatorNamespace),
 			own: operatorv1.DefaultAgentNamespace, account: "klusterlet-work-sa",
 			attacks: map[string]try{
 				"another Secret in a namespace of add-ons": create(secret("addons", "x", corev1.SecretTypeOpaque)),
@@ -230,7 +230,7 @@ func TestFence(t *testing.T) {
 			works := []map[string]try{work(c.own, c.account), c.work}
 			admitted(t, operator, "without a fence this does not work, so it proves nothing", append(tries, works...)...)
 			put(t, root, operator, c.operator)
-			refused(t, operator, c.operator.Name(), tries...)
+			refused(t, operator, c.operator.FenceName(), tries...)
 			admitted(t, operator, "the fence stops what the operator has to do", works...)
 			unmovable(t, operator, c.operator)
 			admitted(t, root, "the fence stops an administrator", attacks(c.own, c.account))
@@ -264,9 +264,9 @@ func refused(t *testing.T, c client.Client, policy string, groups ...map[string]
 }
 
 // unmovable fails the test if the operator may change or delete its own fence.
-func unmovable(t *testing.T, c client.Client, o fence.Operator) {
+func unmovable(t *testing.T, c client.Client, o fence.FencedOperator) {
 	t.Helper()
-	for _, object := range []client.Object{o.Policy(), o.Binding()} {
+	for _, object := range []client.Object{o.FencePolicy(), o.FenceBinding()} {
 		if err := remove(object)(t.Context(), c); !apierrors.IsForbidden(err) {
 			t.Errorf("it may delete its own fence: %v", err)
 		}
@@ -320,15 +320,15 @@ func install(t *testing.T, admin *rest.Config, name, folder string) client.Clien
 		}
 	}
 	rule := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create"}}
-	env.WaitAllowed(t.Context(), t, admin, env.ServiceAccount(operatorv1.DefaultOperatorNamespace, name), foreign, rule, true)
+	env.WaitAllowed(t.Context(), t, admin, env.ServiceAccountReview(operatorv1.DefaultOperatorNamespace, name), foreign, rule, true)
 	return root
 }
 
 // put lets the operator make its fence itself, as where its manifests cannot
 // have it, and waits until it holds.
-func put(t *testing.T, root, operator client.Client, o fence.Operator) {
+func put(t *testing.T, root, operator client.Client, o fence.FencedOperator) {
 	t.Helper()
-	for _, object := range []client.Object{o.Policy(), o.Binding()} {
+	for _, object := range []client.Object{o.FencePolicy(), o.FenceBinding()} {
 		if err := operator.Create(t.Context(), object); err != nil {
 			t.Fatalf("the operator cannot make its fence: %v", err)
 		}
@@ -341,7 +341,7 @@ func put(t *testing.T, root, operator client.Client, o fence.Operator) {
 		t.Fatalf("the fence does not hold: %v", err)
 	}
 	policy := &admissionv1.ValidatingAdmissionPolicy{}
-	if err := root.Get(t.Context(), client.ObjectKey{Name: o.Name()}, policy); err != nil {
+	if err := root.Get(t.Context(), client.ObjectKey{Name: o.FenceName()}, policy); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -358,39 +358,39 @@ func connect(t *testing.T, config *rest.Config) client.Client {
 // as returns a client that is the account of the operator.
 func as(t *testing.T, admin *rest.Config, name string) client.Client {
 	t.Helper()
-	account := env.ServiceAccount(operatorv1.DefaultOperatorNamespace, name)
+	account := env.ServiceAccountReview(operatorv1.DefaultOperatorNamespace, name)
 	c := rest.CopyConfig(admin)
 	c.Impersonate = rest.ImpersonationConfig{UserName: account.User, Groups: account.Groups}
 	return connect(t, c)
 }
 
-// TestAnOperatorTellsWhetherItIsFencedIn lets a Keeper make a fence, and shows it
+// TestAnOperatorTellsWhetherItIsFencedIn lets a PolicyKeeper make a fence, and shows it
 // what can become of one.
 func TestAnOperatorTellsWhetherItIsFencedIn(t *testing.T) {
 	_, admin := servers.Start(t)
 	root := connect(t, admin)
-	o := fence.Klusterlet(operatorv1.DefaultOperatorNamespace)
+	o := fence.KlusterletOperator(operatorv1.DefaultOperatorNamespace)
 	now := clocktesting.NewFakePassiveClock(time.Now())
-	expect := func(keeper *fence.Keeper, status metav1.ConditionStatus, reason, message string) {
+	expect := func(keeper *fence.PolicyKeeper, status metav1.ConditionStatus, reason, message string) {
 		t.Helper()
-		got := keeper.State(t.Context(), o).Condition()
+		got := keeper.EnsureFence(t.Context(), o).UnfencedCondition()
 		if got.Type != operatorv1.ConditionUnfenced || got.Status != status || got.Reason != reason || !strings.Contains(got.Message, message) {
 			t.Errorf("got %s=%s, reason %s, message %q, want %s, %s and %q in the message", got.Type, got.Status, got.Reason, got.Message, status, reason, message)
 		}
 	}
 	stranger := as(t, admin, "stranger") // has no role, as an operator of OCM's charts has none for policies
-	expect(fence.NewKeeper(stranger, stranger, now), metav1.ConditionTrue, operatorv1.ReasonFenceForbidden, "validatingadmissionpolicies")
+	expect(fence.NewPolicyKeeper(stranger, stranger, now), metav1.ConditionTrue, operatorv1.ReasonFenceForbidden, "validatingadmissionpolicies")
 
-	keeper := fence.NewKeeper(root, root, now)
-	expect(keeper, metav1.ConditionFalse, operatorv1.ReasonFenced, o.Name())
+	keeper := fence.NewPolicyKeeper(root, root, now)
+	expect(keeper, metav1.ConditionFalse, operatorv1.ReasonFenced, o.FenceName())
 	for name, change := range map[string]struct {
 		object client.Object
 		patch  string
 	}{
-		"a policy for some namespaces only": {o.Policy(), `{"spec":{"matchConstraints":{"namespaceSelector":{"matchLabels":{"a":"b"}}}}}`},
-		"a policy without a rule":           {o.Policy(), `{"spec":{"validations":[{"expression":"true"}]}}`},
-		"a binding that only warns":         {o.Binding(), `{"spec":{"validationActions":["Warn"]}}`},
-		"a binding of another policy":       {o.Binding(), `{"spec":{"policyName":"other"}}`},
+		"a policy for some namespaces only": {o.FencePolicy(), `{"spec":{"matchConstraints":{"namespaceSelector":{"matchLabels":{"a":"b"}}}}}`},
+		"a policy without a rule":           {o.FencePolicy(), `{"spec":{"validations":[{"expression":"true"}]}}`},
+		"a binding that only warns":         {o.FenceBinding(), `{"spec":{"validationActions":["Warn"]}}`},
+		"a binding of another policy":       {o.FenceBinding(), `{"spec":{"policyName":"other"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := root.Patch(t.Context(), change.object, client.RawPatch(types.MergePatchType, []byte(change.patch))); err != nil {
@@ -398,14 +398,14 @@ func TestAnOperatorTellsWhetherItIsFencedIn(t *testing.T) {
 			}
 			expect(keeper, metav1.ConditionFalse, operatorv1.ReasonFenced, "") // it does not look all the time
 			now.SetTime(now.Now().Add(time.Hour))
-			expect(keeper, metav1.ConditionTrue, operatorv1.ReasonFenceChanged, o.Name())
-			for _, object := range []client.Object{o.Policy(), o.Binding()} {
+			expect(keeper, metav1.ConditionTrue, operatorv1.ReasonFenceChanged, o.FenceName())
+			for _, object := range []client.Object{o.FencePolicy(), o.FenceBinding()} {
 				if err := root.Delete(t.Context(), object); err != nil {
 					t.Fatal(err)
 				}
 			}
 			now.SetTime(now.Now().Add(time.Hour))
-			expect(keeper, metav1.ConditionFalse, operatorv1.ReasonFenced, o.Name())
+			expect(keeper, metav1.ConditionFalse, operatorv1.ReasonFenced, o.FenceName())
 		})
 	}
 }

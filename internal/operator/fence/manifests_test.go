@@ -20,14 +20,14 @@ import (
 // The manifests of the operators have the fences that the operators look for;
 // with CAPSTAN_UPDATE_FENCE=1 they are written.
 func TestManifestsHaveTheFences(t *testing.T) {
-	for folder, operator := range map[string]fence.Operator{
-		config.ClusterManagerOperator: fence.ClusterManager(operatorv1.DefaultOperatorNamespace),
-		config.KlusterletOperator:     fence.Klusterlet(operatorv1.DefaultOperatorNamespace),
-		config.ControlPlaneOperator:   fence.ControlPlane(operatorv1.DefaultOperatorNamespace),
+	for folder, operator := range map[string]fence.FencedOperator{
+		config.ClusterManagerOperator: fence.ClusterManagerOperator(operatorv1.DefaultOperatorNamespace),
+		config.KlusterletOperator:     fence.KlusterletOperator(operatorv1.DefaultOperatorNamespace),
+		config.ControlPlaneOperator:   fence.ControlPlaneOperator(operatorv1.DefaultOperatorNamespace),
 	} {
 		t.Run(folder, func(t *testing.T) {
 			want := "# Bars the account of the operator from what RBAC cannot. Made of internal/operator/fence by `make generate`.\n"
-			for _, object := range []runtime.Object{operator.Policy(), operator.Binding()} {
+			for _, object := range []runtime.Object{operator.FencePolicy(), operator.FenceBinding()} {
 				fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 				if err != nil {
 					t.Fatal(err)

@@ -18,48 +18,48 @@ import (
 // podSecurityLabel is the label of a namespace that says what pods may do there.
 const podSecurityLabel = "pod-security.kubernetes.io/enforce"
 
-// Policy returns the fence.
-func (o Operator) Policy() *admissionv1.ValidatingAdmissionPolicy {
+// FencePolicy returns the fence.
+func (o FencedOperator) FencePolicy() *admissionv1.ValidatingAdmissionPolicy {
 	fail := admissionv1.Fail
 	return &admissionv1.ValidatingAdmissionPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
-		ObjectMeta: o.meta(),
+		ObjectMeta: o.fenceMeta(),
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy:    &fail,
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: o.written()},
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: o.writtenResources()},
 			MatchConditions: []admissionv1.MatchCondition{{
-				Name: "operator", Expression: "request.userInfo.username == " + quote(o.username()),
+				Name: "operator", Expression: "request.userInfo.username == " + celQuote(o.serviceAccountUser()),
 			}},
 			Variables: []admissionv1.Variable{
 				{Name: "subject", Expression: "request.operation == 'DELETE' ? oldObject : object"},
 				{Name: "pod", Expression: "object.spec.template.spec"},
 			},
 			Validations: []admissionv1.Validation{
-				o.namespacesOnly(), o.ownNamespaces(), o.labels(), noTokens(), o.ownAccounts(), o.noHost(),
+				o.namespacesOnly(), o.ownNamespaces(), o.protectedLabels(), noTokens(), o.ownAccounts(), o.noHost(),
 			},
 		},
 	}
 }
 
-// Binding returns what puts the fence into force.
-func (o Operator) Binding() *admissionv1.ValidatingAdmissionPolicyBinding {
+// FenceBinding returns what puts the fence into force.
+func (o FencedOperator) FenceBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return &admissionv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
-		ObjectMeta: o.meta(),
+		ObjectMeta: o.fenceMeta(),
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: o.Name(), ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			PolicyName: o.FenceName(), ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 		},
 	}
 }
 
-func (o Operator) meta() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: o.Name(), Labels: map[string]string{operatorv1.LabelPartOf: operatorv1.PartOfCapstan}}
+func (o FencedOperator) fenceMeta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: o.FenceName(), Labels: map[string]string{operatorv1.LabelPartOf: operatorv1.PartOfCapstan}}
 }
 
-// written are the resources that the operator writes, except for Leases, Events
+// writtenResources are the resources that the operator writes, except for Leases, Events
 // and custom resources: these lead to no credential, and as everybody writes
 // them all the time, a fence around them would cost the API server work.
-func (o Operator) written() []admissionv1.NamedRuleWithOperations {
+func (o FencedOperator) writtenResources() []admissionv1.NamedRuleWithOperations {
 	rule := func(scope admissionv1.ScopeType, group string, resources ...string) admissionv1.NamedRuleWithOperations {
 		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete},
@@ -81,11 +81,11 @@ func (o Operator) written() []admissionv1.NamedRuleWithOperations {
 }
 
 // namespacesOnly limits what has a namespace to those of the operator.
-func (o Operator) namespacesOnly() admissionv1.Validation {
+func (o FencedOperator) namespacesOnly() admissionv1.Validation {
 	allowed := append([]string{
-		resources("namespaces"),
-		"request.namespace in " + list(o.namespaces...),
-		labelled("namespaceObject", operatorv1.LabelOperatedBy, o.name),
+		celResourceIn("namespaces"),
+		"request.namespace in " + celStringList(o.namespaces...),
+		celHasLabel("namespaceObject", operatorv1.LabelOperatedBy, o.name),
 	}, o.exceptions...)
 	return admissionv1.Validation{
 		Expression: "(" + strings.Join(allowed, ") || (") + ")",
@@ -96,22 +96,22 @@ func (o Operator) namespacesOnly() admissionv1.Validation {
 
 // ownNamespaces limits changes and deletions of namespaces to those of the
 // operator. It may make any: there is nothing in a new one.
-func (o Operator) ownNamespaces() admissionv1.Validation {
+func (o FencedOperator) ownNamespaces() admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: fmt.Sprintf("!(%s) || request.operation == 'CREATE' || oldObject.metadata.name in %s || %s",
-			resources("namespaces"), list(o.namespaces...), labelled("oldObject", operatorv1.LabelOperatedBy, o.name)),
+			celResourceIn("namespaces"), celStringList(o.namespaces...), celHasLabel("oldObject", operatorv1.LabelOperatedBy, o.name)),
 		MessageExpression: fmt.Sprintf("'the operator %s may not change or delete namespace \"' + oldObject.metadata.name + '\"; to allow it, "+
 			"label the namespace %s=%s'", o.name, operatorv1.LabelOperatedBy, o.name),
 	}
 }
 
-// labels keeps the operator from making a namespace one of its own, from giving
+// protectedLabels keeps the operator from making a namespace one of its own, from giving
 // it to the other operator, and from letting pods do more there.
-func (o Operator) labels() admissionv1.Validation {
+func (o FencedOperator) protectedLabels() admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: fmt.Sprintf("!(%s) || request.operation != 'UPDATE' || (%s) && ((%s) && (%s) || object.metadata.name in %s && %s)",
-			resources("namespaces"), unchanged(podSecurityLabel), unchanged(operatorv1.LabelOperatedBy), unchanged(operatorv1.LabelAddOnNamespace),
-			list(o.namespaces...), labelled("object", operatorv1.LabelOperatedBy, o.name)),
+			celResourceIn("namespaces"), celLabelUnchanged(podSecurityLabel), celLabelUnchanged(operatorv1.LabelOperatedBy), celLabelUnchanged(operatorv1.LabelAddOnNamespace),
+			celStringList(o.namespaces...), celHasLabel("object", operatorv1.LabelOperatedBy, o.name)),
 		Message: fmt.Sprintf("the operator %s may not change the labels %s, %s and %s of a namespace",
 			o.name, operatorv1.LabelOperatedBy, operatorv1.LabelAddOnNamespace, podSecurityLabel),
 	}
@@ -121,14 +121,14 @@ func (o Operator) labels() admissionv1.Validation {
 func noTokens() admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: fmt.Sprintf("!(%s) || request.operation == 'DELETE' || !(object.type in %s)",
-			resources("secrets"), list(string(corev1.SecretTypeServiceAccountToken), string(bootstrapapi.SecretTypeBootstrapToken))),
+			celResourceIn("secrets"), celStringList(string(corev1.SecretTypeServiceAccountToken), string(bootstrapapi.SecretTypeBootstrapToken))),
 		Message: "an operator may not create Secrets with ServiceAccount tokens or bootstrap tokens",
 	}
 }
 
 // ownAccounts bars pods that run as an account which is not the operator's to
 // give.
-func (o Operator) ownAccounts() admissionv1.Validation {
+func (o FencedOperator) ownAccounts() admissionv1.Validation {
 	identity := fmt.Sprintf("has(variables.pod.serviceAccountName) && [variables.pod.serviceAccountName].all(account, %s)", o.account)
 	message := fmt.Sprintf("the operator %s may not run pods as this ServiceAccount", o.name)
 	if o.account == "" {
@@ -137,14 +137,14 @@ func (o Operator) ownAccounts() admissionv1.Validation {
 		message = fmt.Sprintf("the operator %s may not run pods with a token of a ServiceAccount", o.name)
 	}
 	return admissionv1.Validation{
-		Expression: fmt.Sprintf("!(%s) || request.operation == 'DELETE' || %s", resources(o.workloads...), identity),
+		Expression: fmt.Sprintf("!(%s) || request.operation == 'DELETE' || %s", celResourceIn(o.workloads...), identity),
 		Message:    message,
 	}
 }
 
 // noHost bars pods that reach the node that they run on, where the tokens of all
 // of its pods are.
-func (o Operator) noHost() admissionv1.Validation {
+func (o FencedOperator) noHost() admissionv1.Validation {
 	off := func(field string) string { return fmt.Sprintf("(!has(%[1]s) || !%[1]s)", field) }
 	const context = "container.securityContext"
 	confined := func(containers string) string {
@@ -158,7 +158,7 @@ func (o Operator) noHost() admissionv1.Validation {
 		"(!has(variables.pod.initContainers) || " + confined("variables.pod.initContainers") + ")",
 	}
 	return admissionv1.Validation{
-		Expression: fmt.Sprintf("!(%s) || request.operation == 'DELETE' || %s", resources(o.workloads...), strings.Join(conditions, " && ")),
+		Expression: fmt.Sprintf("!(%s) || request.operation == 'DELETE' || %s", celResourceIn(o.workloads...), strings.Join(conditions, " && ")),
 		Message:    "an operator may not run pods with access to their node: host namespaces, volumes of the node, or containers that are privileged or allow privilege escalation",
 	}
 }

@@ -17,26 +17,26 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/reserved"
 )
 
-// Templates is the fence around the ClusterRole by which the propagation
+// TemplatesFence is the fence around the ClusterRole by which the propagation
 // controller works with what policies select. The controller writes the rules
 // there and may write any, so that somebody else has to limit them. It is in
 // force for everybody.
-type Templates struct{}
+type TemplatesFence struct{}
 
-// Name is the name of the fence and of its binding.
-func (Templates) Name() string { return "capstan-fence-templates-" + version }
+// FenceName is the name of the fence and of its binding.
+func (TemplatesFence) FenceName() string { return "capstan-fence-templates-" + version }
 
-func (t Templates) meta() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: t.Name(), Labels: map[string]string{operatorv1.LabelPartOf: operatorv1.PartOfCapstan}}
+func (t TemplatesFence) fenceMeta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: t.FenceName(), Labels: map[string]string{operatorv1.LabelPartOf: operatorv1.PartOfCapstan}}
 }
 
-// Policy returns the fence.
-func (t Templates) Policy() *admissionv1.ValidatingAdmissionPolicy {
+// FencePolicy returns the fence.
+func (t TemplatesFence) FencePolicy() *admissionv1.ValidatingAdmissionPolicy {
 	fail := admissionv1.Fail
 	scope := admissionv1.ClusterScope
 	return &admissionv1.ValidatingAdmissionPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
-		ObjectMeta: t.meta(),
+		ObjectMeta: t.fenceMeta(),
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: &fail,
 			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
@@ -48,31 +48,31 @@ func (t Templates) Policy() *admissionv1.ValidatingAdmissionPolicy {
 				},
 			}}},
 			MatchConditions: []admissionv1.MatchCondition{{
-				Name: "templates", Expression: "object.metadata.name == " + quote(fleetv1alpha1.PropagationTemplatesRole),
+				Name: "templates", Expression: "object.metadata.name == " + celQuote(fleetv1alpha1.PropagationTemplatesRole),
 			}},
 			Variables: []admissionv1.Variable{{
 				// A role without rules has null there.
 				Name: "rules", Expression: "has(object.rules) && object.rules != null ? object.rules : []",
 			}},
-			Validations: []admissionv1.Validation{t.nothingElse(), t.verbs(), t.kinds()},
+			Validations: []admissionv1.Validation{t.nothingElse(), t.allowedVerbs(), t.reservedKinds()},
 		},
 	}
 }
 
-// Binding returns what puts the fence into force.
-func (t Templates) Binding() *admissionv1.ValidatingAdmissionPolicyBinding {
+// FenceBinding returns what puts the fence into force.
+func (t TemplatesFence) FenceBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return &admissionv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
-		ObjectMeta: t.meta(),
+		ObjectMeta: t.fenceMeta(),
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: t.Name(), ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			PolicyName: t.FenceName(), ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 		},
 	}
 }
 
 // nothingElse keeps the role from getting the rules of others, from becoming part
 // of a role that others have, and from what is no resource.
-func (Templates) nothingElse() admissionv1.Validation {
+func (TemplatesFence) nothingElse() admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: "!has(object.aggregationRule) && " +
 			"(!has(object.metadata.labels) || object.metadata.labels.all(key, !key.startsWith('rbac.authorization.k8s.io/'))) && " +
@@ -81,10 +81,10 @@ func (Templates) nothingElse() admissionv1.Validation {
 	}
 }
 
-// verbs limits what may be done with a resource, its status and its finalizers.
+// allowedVerbs limits what may be done with a resource, its status and its finalizers.
 // There are other parts of a resource, such as the commands of a pod, that reading
 // is enough to use.
-func (Templates) verbs() admissionv1.Validation {
+func (TemplatesFence) allowedVerbs() admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: "variables.rules.all(rule, rule.resources.all(name, !name.contains('*')) && (" +
 			"rule.resources.all(name, !name.contains('/')) && rule.verbs.all(verb, verb in ['get', 'list', 'patch', 'watch']) || " +
@@ -93,41 +93,41 @@ func (Templates) verbs() admissionv1.Validation {
 	}
 }
 
-// kinds bars those that are never templates.
-func (Templates) kinds() admissionv1.Validation {
+// reservedKinds bars those that are never templates.
+func (TemplatesFence) reservedKinds() admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: fmt.Sprintf("variables.rules.all(rule, rule.apiGroups.all(group, group != '*' && !(group in %s)) && "+
 			"(!('' in rule.apiGroups) || rule.resources.all(name, !(name.split('/')[0] in %s))))",
-			list(reserved.Groups()...), list(reserved.CoreResources()...)),
+			celStringList(reserved.AllReservedGroups()...), celStringList(reserved.CoreResources()...)),
 		Message: "this ClusterRole may not have rules for kinds that are never sent to clusters, or for all API groups",
 	}
 }
 
-// Ensure makes the fence if there is none. It reads with the reader, which must
+// EnsureFence makes the fence if there is none. It reads with the reader, which must
 // not be a cache.
-func (t Templates) Ensure(ctx context.Context, writer client.Writer, reader client.Reader) error {
-	for _, object := range []client.Object{t.Policy(), t.Binding()} {
+func (t TemplatesFence) EnsureFence(ctx context.Context, writer client.Writer, reader client.Reader) error {
+	for _, object := range []client.Object{t.FencePolicy(), t.FenceBinding()} {
 		kind := object.GetObjectKind().GroupVersionKind().Kind
 		err := reader.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("reading the %s %q: %w", kind, t.Name(), err)
+			return fmt.Errorf("reading the %s %q: %w", kind, t.FenceName(), err)
 		}
 		if err == nil {
 			continue
 		}
 		if err := writer.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating the %s %q: %w", kind, t.Name(), err)
+			return fmt.Errorf("creating the %s %q: %w", kind, t.FenceName(), err)
 		}
 	}
 	return nil
 }
 
-// Remove removes the fence with what it is around. Who may not move it leaves it.
-func (t Templates) Remove(ctx context.Context, writer client.Writer) error {
-	for _, object := range []client.Object{t.Binding(), t.Policy()} {
+// RemoveFence removes the fence with what it is around. Who may not move it leaves it.
+func (t TemplatesFence) RemoveFence(ctx context.Context, writer client.Writer) error {
+	for _, object := range []client.Object{t.FenceBinding(), t.FencePolicy()} {
 		err := writer.Delete(ctx, object)
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-			return fmt.Errorf("deleting the %s %q: %w", object.GetObjectKind().GroupVersionKind().Kind, t.Name(), err)
+			return fmt.Errorf("deleting the %s %q: %w", object.GetObjectKind().GroupVersionKind().Kind, t.FenceName(), err)
 		}
 	}
 	return nil

@@ -18,8 +18,8 @@ const (
 	ActionJoin    = "Join"
 )
 
-// Change is what an event tells of: a condition before and after a walk.
-type Change struct {
+// ConditionChange is what an event tells of: a condition before and after a walk.
+type ConditionChange struct {
 	Before, After []metav1.Condition
 	// Type of the condition.
 	Type string
@@ -29,9 +29,9 @@ type Change struct {
 	Normal []string
 }
 
-// Announce records an event if status or reason of the condition changed. What
+// RecordConditionEvent records an event if status or reason of the condition changed. What
 // is Unknown is not worth one.
-func Announce(recorder events.EventRecorder, about runtime.Object, c Change) {
+func RecordConditionEvent(recorder events.EventRecorder, about runtime.Object, c ConditionChange) {
 	was := meta.FindStatusCondition(c.Before, c.Type)
 	is := meta.FindStatusCondition(c.After, c.Type)
 	if is == nil || is.Status == metav1.ConditionUnknown || was != nil && was.Status == is.Status && was.Reason == is.Reason {
@@ -49,7 +49,7 @@ func Announce(recorder events.EventRecorder, about runtime.Object, c Change) {
 	recorder.Eventf(about, nil, kind, is.Reason, c.Action, "%s", is.Message)
 }
 
-// Warn records that something was not removed as it should have been.
-func Warn(recorder events.EventRecorder, about runtime.Object, reason, message string) {
+// RecordRemovalWarning records that something was not removed as it should have been.
+func RecordRemovalWarning(recorder events.EventRecorder, about runtime.Object, reason, message string) {
 	recorder.Eventf(about, nil, corev1.EventTypeWarning, reason, ActionRemove, "%s", message)
 }

@@ -33,12 +33,12 @@ const (
 	dueMin = time.Second
 )
 
-// Walk is what an operator's phases work on: a struct that embeds a Pass.
-type Walk[O client.Object] interface{ Base() *Pass[O] }
+// Walk is what an operator's phases work on: a struct that embeds a ReconcilePass.
+type Walk[O client.Object] interface{ Base() *ReconcilePass[O] }
 
-// Engine walks objects of one kind through phases, and writes what became of
+// PhaseEngine walks objects of one kind through phases, and writes what became of
 // that into their status.
-type Engine[O client.Object, P Walk[O]] struct {
+type PhaseEngine[O client.Object, P Walk[O]] struct {
 	Client client.Client
 	Clock  clock.PassiveClock
 	// Upgrade holds OLM back while an object is being changed.
@@ -50,87 +50,87 @@ type Engine[O client.Object, P Walk[O]] struct {
 	Further   []string
 	// Install and Remove are the phases.
 	Install, Remove []Phase[P]
-	Kind            Kind[O, P]
+	Kind            EngineKind[O, P]
 }
 
-// Kind is what the Engine has to know of a kind.
-type Kind[O client.Object, P Walk[O]] struct {
+// EngineKind is what the PhaseEngine has to know of a kind.
+type EngineKind[O client.Object, P Walk[O]] struct {
 	// Name is the kind, for messages.
 	Name string
 	// Begin makes the state of a walk that embeds the pass.
-	Begin func(*Pass[O]) P
+	Begin func(*ReconcilePass[O]) P
 	// Conditions are those in the status of the object.
 	Conditions func(O) *[]metav1.Condition
 	// Report writes into the status, in memory, how a walk ended; ReportRemoval does
 	// so for a removal that is not at its end.
-	Report, ReportRemoval func(P, Outcome)
+	Report, ReportRemoval func(P, WalkOutcome)
 	// Announce records events of what an installation changed, after it was written.
-	Announce func(P, Outcome)
+	Announce func(P, WalkOutcome)
 	// Busy says in words why the operator must not be upgraded now; empty if it may be.
 	Busy func(O) string
 }
 
 // Reconcile installs what the object asks for, or removes it if the object is
 // being deleted.
-func (e *Engine[O, P]) Reconcile(ctx context.Context, stored O) (ctrl.Result, error) {
-	object, err := copied(stored)
+func (e *PhaseEngine[O, P]) Reconcile(ctx context.Context, stored O) (ctrl.Result, error) {
+	object, err := deepCopyObject(stored)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	walk := e.Kind.Begin(&Pass[O]{Before: stored, Object: object, start: e.Clock.Now()})
-	if e.pause(object) {
-		return e.finish(ctx, walk, Outcome{})
+	walk := e.Kind.Begin(&ReconcilePass[O]{Before: stored, Object: object, start: e.Clock.Now()})
+	if e.checkPaused(object) {
+		return e.writeStatusAndRequeue(ctx, walk, WalkOutcome{})
 	}
 	if !object.GetDeletionTimestamp().IsZero() {
-		return e.remove(ctx, walk)
+		return e.runRemoval(ctx, walk)
 	}
 	// Before the first effect, so that whatever is installed is also removed.
 	err = walk.Base().ChangeMeta(ctx, e.Client, func(o client.Object) bool {
 		return controllerutil.AddFinalizer(o, e.Finalizer)
 	})
 	if err != nil {
-		return again(err)
+		return requeueOnConflict(err)
 	}
-	outcome := Run(ctx, e.Install, walk)
+	outcome := RunPhases(ctx, e.Install, walk)
 	if outcome.Result == Outdated {
-		return again(outcome.Err)
+		return requeueOnConflict(outcome.Err)
 	}
 	e.Kind.Report(walk, outcome)
-	return e.finish(ctx, walk, outcome)
+	return e.writeStatusAndRequeue(ctx, walk, outcome)
 }
 
-// remove walks an object that is being deleted through the removal, and lets it
+// runRemoval walks an object that is being deleted through the removal, and lets it
 // go after the last phase.
-func (e *Engine[O, P]) remove(ctx context.Context, walk P) (ctrl.Result, error) {
+func (e *PhaseEngine[O, P]) runRemoval(ctx context.Context, walk P) (ctrl.Result, error) {
 	pass := walk.Base()
-	if !e.holds(pass.Object) {
+	if !e.hasFinalizer(pass.Object) {
 		return ctrl.Result{}, nil
 	}
-	outcome := Run(ctx, e.Remove, walk)
+	outcome := RunPhases(ctx, e.Remove, walk)
 	switch outcome.Result {
 	case Outdated:
-		return again(outcome.Err)
+		return requeueOnConflict(outcome.Err)
 	case Done:
-		err := pass.ChangeMeta(ctx, e.Client, e.release)
+		err := pass.ChangeMeta(ctx, e.Client, e.removeFinalizers)
 		if client.IgnoreNotFound(err) != nil {
-			return again(err)
+			return requeueOnConflict(err)
 		}
-		return ctrl.Result{}, e.Upgrade.Report(ctx, pass.Object.GetName(), "")
+		return ctrl.Result{}, e.Upgrade.ReportBusy(ctx, pass.Object.GetName(), "")
 	default:
 		e.Kind.ReportRemoval(walk, outcome)
-		return e.finish(ctx, walk, outcome)
+		return e.writeStatusAndRequeue(ctx, walk, outcome)
 	}
 }
 
-// holds tells whether there is anything to be removed for the object.
-func (e *Engine[O, P]) holds(object O) bool {
+// hasFinalizer reports whether there is anything to be removed for the object.
+func (e *PhaseEngine[O, P]) hasFinalizer(object O) bool {
 	return slices.ContainsFunc(append([]string{e.Finalizer}, e.Further...), func(finalizer string) bool {
 		return controllerutil.ContainsFinalizer(object, finalizer)
 	})
 }
 
-// release takes all finalizers of the Engine off.
-func (e *Engine[O, P]) release(object client.Object) bool {
+// removeFinalizers takes all finalizers of the PhaseEngine off.
+func (e *PhaseEngine[O, P]) removeFinalizers(object client.Object) bool {
 	released := controllerutil.RemoveFinalizer(object, e.Finalizer)
 	for _, finalizer := range e.Further {
 		released = controllerutil.RemoveFinalizer(object, finalizer) || released
@@ -138,44 +138,44 @@ func (e *Engine[O, P]) release(object client.Object) bool {
 	return released
 }
 
-// finish writes the status and says when to walk again.
-func (e *Engine[O, P]) finish(ctx context.Context, walk P, outcome Outcome) (ctrl.Result, error) {
+// writeStatusAndRequeue writes the status and says when to walk again.
+func (e *PhaseEngine[O, P]) writeStatusAndRequeue(ctx context.Context, walk P, outcome WalkOutcome) (ctrl.Result, error) {
 	pass := walk.Base()
 	name := pass.Object.GetName()
 	err := conditions.PatchStatus(ctx, e.Client, pass.Before, pass.Object)
-	if apierrors.IsNotFound(err) || conflicts(err) {
-		return again(err)
+	if apierrors.IsNotFound(err) || isConflictOnly(err) {
+		return requeueOnConflict(err)
 	}
 	if err == nil && pass.Object.GetDeletionTimestamp().IsZero() {
 		e.Kind.Announce(walk, outcome)
 	}
-	if err = errors.Join(err, e.Upgrade.Report(ctx, name, e.Kind.Busy(pass.Object))); err != nil {
-		return ctrl.Result{}, errors.Join(outcome.named(e.Kind.Name, name), err)
+	if err = errors.Join(err, e.Upgrade.ReportBusy(ctx, name, e.Kind.Busy(pass.Object))); err != nil {
+		return ctrl.Result{}, errors.Join(outcome.namedError(e.Kind.Name, name), err)
 	}
 	switch outcome.Result {
 	case Mistake:
 		return ctrl.Result{}, reconcile.TerminalError(outcome.Err)
 	case Failed:
-		return ctrl.Result{}, outcome.named(e.Kind.Name, name)
+		return ctrl.Result{}, outcome.namedError(e.Kind.Name, name)
 	default:
-		return ctrl.Result{RequeueAfter: pass.next(outcome.After)}, nil
+		return ctrl.Result{RequeueAfter: pass.nextWalkAfter(outcome.After)}, nil
 	}
 }
 
-// again begins anew after an error that is expected, as it only says that the
+// requeueOnConflict begins anew after an error that is expected, as it only says that the
 // cache is behind: the object is gone, or someone else has changed it.
-func again(err error) (ctrl.Result, error) {
+func requeueOnConflict(err error) (ctrl.Result, error) {
 	switch {
-	case conflicts(err):
+	case isConflictOnly(err):
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	default:
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 }
 
-// pause tells whether the user wants everything left as it is, and shows it in
+// checkPaused reports whether the user wants everything left as it is, and shows it in
 // the status, in memory.
-func (e *Engine[O, P]) pause(object O) bool {
+func (e *PhaseEngine[O, P]) checkPaused(object O) bool {
 	// The same for all kinds.
 	const condition, reason = operatorv1.ClusterManagerConditionPaused, operatorv1.ClusterManagerReasonPausedByAnnotation
 	list := e.Kind.Conditions(object)
@@ -184,7 +184,7 @@ func (e *Engine[O, P]) pause(object O) bool {
 		meta.RemoveStatusCondition(list, condition)
 		return false
 	}
-	conditions.Set(list, object.GetGeneration(), metav1.Condition{
+	conditions.SetCondition(list, object.GetGeneration(), metav1.Condition{
 		Type: condition, Status: metav1.ConditionTrue, Reason: reason,
 		Message: fmt.Sprintf("paused by annotation %s: nothing is reconciled", operatorv1.AnnotationPaused),
 	})

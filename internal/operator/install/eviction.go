@@ -25,11 +25,11 @@ type Eviction struct {
 	After, Retry time.Duration
 }
 
-// Evict returns a WaitError as long as the cluster is waited for, and nil once
+// EvictUnreachable returns a WaitError as long as the cluster is waited for, and nil once
 // it is given up. One that answers but refuses the credential is waited for
 // until its administrator decides.
-func (p *Pass[O]) Evict(ctx context.Context, c client.Client, e Eviction, outcome probe.Outcome) error {
-	if !outcome.Verdict.Gone() {
+func (p *ReconcilePass[O]) EvictUnreachable(ctx context.Context, c client.Client, e Eviction, outcome probe.CheckOutcome) error {
+	if !outcome.Verdict.IsGone() {
 		return WaitError{After: e.Retry, Message: fmt.Sprintf(
 			"objects on the %s cannot be removed: %s; fix secret %q, or delete it to leave them behind",
 			e.Cluster, outcome.Message, e.Secret)}
@@ -58,8 +58,8 @@ func (p *Pass[O]) Evict(ctx context.Context, c client.Client, e Eviction, outcom
 	return nil
 }
 
-// Reached ends an eviction, as the cluster answers again.
-func (p *Pass[O]) Reached(ctx context.Context, c client.Client, e Eviction) error {
+// EndEviction ends an eviction, as the cluster answers again.
+func (p *ReconcilePass[O]) EndEviction(ctx context.Context, c client.Client, e Eviction) error {
 	return p.ChangeMeta(ctx, c, func(object client.Object) bool {
 		annotations := object.GetAnnotations()
 		_, was := annotations[e.Annotation]

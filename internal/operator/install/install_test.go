@@ -29,19 +29,19 @@ func TestAWalkEndsWithThePhaseThatCannotGoOn(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason string
 		err    error
-		want   Outcome
+		want   WalkOutcome
 	}{
-		"Done":      {"all phases were run", nil, Outcome{}},
-		"Waiting":   {"waiting is no failure", WaitError{Message: "for pods", After: time.Second}, Outcome{Result: Waiting, Phase: "second", Reason: "SecondFailed", Message: "for pods", After: time.Second}},
-		"OwnCause":  {"an error has a reason of its own", WaitError{Reason: "Installing", Message: "for pods"}, Outcome{Result: Waiting, Phase: "second", Reason: "Installing", Message: "for pods"}},
-		"Mistake":   {"the user has to change something", MistakeError{Message: "no such mode"}, Outcome{Result: Mistake, Phase: "second", Reason: "SecondFailed", Message: "no such mode"}},
-		"Away":      {"the cluster is tried again at intervals", UnreachableError{Message: "no answer", After: time.Minute}, Outcome{Result: Unreachable, Phase: "second", Reason: "SecondFailed", Message: "no answer", After: time.Minute}},
-		"Wrapped":   {"what a phase adds does not hide it", fmt.Errorf("roles: %w", WaitError{Message: "for pods"}), Outcome{Result: Waiting, Phase: "second", Reason: "SecondFailed", Message: "for pods"}},
-		"Failed":    {"any other error is a failure", refused, Outcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: "refused"}},
-		"Conflict":  {"someone else was faster", fmt.Errorf("writing: %w", conflict), Outcome{Result: Outdated, Phase: "second", Reason: "SecondFailed"}},
-		"Both":      {"a conflict does not hide what failed besides", errors.Join(conflict, refused), Outcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: conflict.Error() + "\nrefused"}},
-		"Several":   {"several conflicts are no failure", errors.Join(conflict, fmt.Errorf("writing: %w", conflict)), Outcome{Result: Outdated, Phase: "second", Reason: "SecondFailed"}},
-		"Forbidden": {"the role of the operator is for others to change", forbidden, Outcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: forbidden.Error()}},
+		"Done":      {"all phases were run", nil, WalkOutcome{}},
+		"Waiting":   {"waiting is no failure", WaitError{Message: "for pods", After: time.Second}, WalkOutcome{Result: Waiting, Phase: "second", Reason: "SecondFailed", Message: "for pods", After: time.Second}},
+		"OwnCause":  {"an error has a reason of its own", WaitError{Reason: "Installing", Message: "for pods"}, WalkOutcome{Result: Waiting, Phase: "second", Reason: "Installing", Message: "for pods"}},
+		"Mistake":   {"the user has to change something", MistakeError{Message: "no such mode"}, WalkOutcome{Result: Mistake, Phase: "second", Reason: "SecondFailed", Message: "no such mode"}},
+		"Away":      {"the cluster is tried again at intervals", UnreachableError{Message: "no answer", After: time.Minute}, WalkOutcome{Result: Unreachable, Phase: "second", Reason: "SecondFailed", Message: "no answer", After: time.Minute}},
+		"Wrapped":   {"what a phase adds does not hide it", fmt.Errorf("roles: %w", WaitError{Message: "for pods"}), WalkOutcome{Result: Waiting, Phase: "second", Reason: "SecondFailed", Message: "for pods"}},
+		"Failed":    {"any other error is a failure", refused, WalkOutcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: "refused"}},
+		"Conflict":  {"someone else was faster", fmt.Errorf("writing: %w", conflict), WalkOutcome{Result: Outdated, Phase: "second", Reason: "SecondFailed"}},
+		"Both":      {"a conflict does not hide what failed besides", errors.Join(conflict, refused), WalkOutcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: conflict.Error() + "\nrefused"}},
+		"Several":   {"several conflicts are no failure", errors.Join(conflict, fmt.Errorf("writing: %w", conflict)), WalkOutcome{Result: Outdated, Phase: "second", Reason: "SecondFailed"}},
+		"Forbidden": {"the role of the operator is for others to change", forbidden, WalkOutcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: forbidden.Error()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ran []string
@@ -51,15 +51,15 @@ func TestAWalkEndsWithThePhaseThatCannotGoOn(t *testing.T) {
 					return err
 				}}
 			}
-			got := Run(t.Context(), []Phase[*[]string]{phase("first", nil), phase("second", test.err), phase("third", nil)}, &ran)
-			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(Outcome{}, "Err")); diff != "" {
+			got := RunPhases(t.Context(), []Phase[*[]string]{phase("first", nil), phase("second", test.err), phase("third", nil)}, &ran)
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(WalkOutcome{}, "Err")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
 			if (got.Err == nil) != (test.err == nil || got.Result == Waiting) {
 				t.Errorf("%s: the error is %v", test.reason, got.Err)
 			}
-			if observed := name == "Done" || name == "Mistake" || name == "Forbidden"; got.Observed() != observed {
-				t.Errorf("%s: the generation counts as observed: %t, want %t", test.reason, got.Observed(), observed)
+			if observed := name == "Done" || name == "Mistake" || name == "Forbidden"; got.GenerationObserved() != observed {
+				t.Errorf("%s: the generation counts as observed: %t, want %t", test.reason, got.GenerationObserved(), observed)
 			}
 			if went := len(ran) == 3; went != (test.err == nil) {
 				t.Errorf("%s: ran %v", test.reason, ran)
@@ -69,28 +69,28 @@ func TestAWalkEndsWithThePhaseThatCannotGoOn(t *testing.T) {
 }
 
 func TestAnIncompleteWalkForgetsNothing(t *testing.T) {
-	record := func(name string, generation int64) render.Record {
-		return render.Record{
+	record := func(name string, generation int64) render.AppliedRecord {
+		return render.AppliedRecord{
 			GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
 			Namespace:            "hub", Name: name, Generation: generation,
 		}
 	}
-	before := Inventory{}.Update([]render.Record{record("a", 1), record("b", 2)}, true)
+	before := Inventory{}.AfterWalk([]render.AppliedRecord{record("a", 1), record("b", 2)}, true)
 	for name, test := range map[string]struct {
 		reason   string
-		records  []render.Record
+		records  []render.AppliedRecord
 		complete bool
 		want     map[string]int64
 	}{
-		"Complete":   {"what is no longer applied is forgotten", []render.Record{record("a", 3)}, true, map[string]int64{"a": 3}},
-		"Incomplete": {"what a walk did not come to is kept", []render.Record{record("a", 3)}, false, map[string]int64{"a": 3, "b": 2}},
-		"Twice":      {"one on both clusters is listed once", []render.Record{record("c", 0), record("c", 0)}, true, map[string]int64{"c": 0}},
+		"Complete":   {"what is no longer applied is forgotten", []render.AppliedRecord{record("a", 3)}, true, map[string]int64{"a": 3}},
+		"Incomplete": {"what a walk did not come to is kept", []render.AppliedRecord{record("a", 3)}, false, map[string]int64{"a": 3, "b": 2}},
+		"Twice":      {"one on both clusters is listed once", []render.AppliedRecord{record("c", 0), record("c", 0)}, true, map[string]int64{"c": 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			after := before.Update(test.records, test.complete)
+			after := before.AfterWalk(test.records, test.complete)
 			got := map[string]int64{}
 			for _, related := range after.Related {
-				got[related.Name] = after.Generation(record(related.Name, 0))
+				got[related.Name] = after.LastGenerationOf(record(related.Name, 0))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" || len(after.Related) != len(test.want) {
 				t.Errorf("%s: %d objects (-want +got):\n%s", test.reason, len(after.Related), diff)
@@ -118,7 +118,7 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(1)
-			Announce(recorder, about, Change{Before: test.before, After: test.after, Type: "Applied", Action: ActionInstall, Normal: []string{"Installing"}})
+			RecordConditionEvent(recorder, about, ConditionChange{Before: test.before, After: test.after, Type: "Applied", Action: ActionInstall, Normal: []string{"Installing"}})
 			got := ""
 			select {
 			case got = <-recorder.Events:

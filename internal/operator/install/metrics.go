@@ -15,13 +15,13 @@ import (
 
 // ConditionMetric counts the objects of an operator's kind by what their conditions
 // say. The function lists the conditions of each, from a cache.
-func ConditionMetric(kind string, list func(context.Context) ([][]metav1.Condition, error)) *metrics.Computed {
-	return metrics.NewComputed(metrics.Definition{
+func ConditionMetric(kind string, list func(context.Context) ([][]metav1.Condition, error)) *metrics.ComputedGauge {
+	return metrics.NewComputedGauge(metrics.Definition{
 		Name:   "capstan_operator_condition",
 		Help:   "Number of objects of the operator's kind whose condition of the type has the status (True, False or Unknown).",
 		Labels: []string{"type", "status"},
 		Fixed:  map[string]string{"kind": kind}, // one process may be the operator of several kinds
-	}, func(ctx context.Context, set metrics.Set) error {
+	}, func(ctx context.Context, set metrics.SetValue) error {
 		all, err := list(ctx)
 		if err != nil {
 			return err
@@ -43,9 +43,9 @@ func ConditionMetric(kind string, list func(context.Context) ([][]metav1.Conditi
 	})
 }
 
-// ConditionsOf returns what ConditionMetric lists: the conditions of all objects in
+// ListConditions returns what ConditionMetric lists: the conditions of all objects in
 // a list of the reader.
-func ConditionsOf[L client.ObjectList](
+func ListConditions[L client.ObjectList](
 	reader client.Reader, newList func() L, conditions func(L) [][]metav1.Condition,
 ) func(context.Context) ([][]metav1.Condition, error) {
 	return func(ctx context.Context) ([][]metav1.Condition, error) {

@@ -14,56 +14,56 @@ import (
 	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
-// Pass is one walk over an object; operators embed it into what their phases
+// ReconcilePass is one walk over an object; operators embed it into what their phases
 // leave for each other.
-type Pass[O client.Object] struct {
+type ReconcilePass[O client.Object] struct {
 	// Before is the object as the API server has it, Object as it is to be.
 	Before, Object O
 	// Records of everything that was applied.
-	Records []render.Record
+	Records []render.AppliedRecord
 
 	start, due time.Time
 }
 
-// Base returns the pass itself, for an Engine that sees it embedded.
-func (p *Pass[O]) Base() *Pass[O] { return p }
+// Base returns the pass itself, for an PhaseEngine that sees it embedded.
+func (p *ReconcilePass[O]) Base() *ReconcilePass[O] { return p }
 
 // Apply applies objects on a target and records them, also those before a failure.
-func (p *Pass[O]) Apply(ctx context.Context, to *Target, objects ...render.Object) error {
+func (p *ReconcilePass[O]) Apply(ctx context.Context, to *Target, objects ...render.Object) error {
 	records, err := to.Applier.Apply(ctx, objects...)
 	p.Records = append(p.Records, records...)
 	return err
 }
 
 // ApplyNamed is Apply for objects that are read by their names.
-func (p *Pass[O]) ApplyNamed(ctx context.Context, to *Target, objects ...render.Object) error {
+func (p *ReconcilePass[O]) ApplyNamed(ctx context.Context, to *Target, objects ...render.Object) error {
 	records, err := to.Named.Apply(ctx, objects...)
 	p.Records = append(p.Records, records...)
 	return err
 }
 
 // DueBy asks for another walk at a time, unless it is asked for one before.
-func (p *Pass[O]) DueBy(at time.Time) {
+func (p *ReconcilePass[O]) DueBy(at time.Time) {
 	if p.due.IsZero() || at.Before(p.due) {
 		p.due = at
 	}
 }
 
 // DueIn asks for another walk after a duration, counted from the start of this one.
-func (p *Pass[O]) DueIn(after time.Duration) { p.DueBy(p.start.Add(after)) }
+func (p *ReconcilePass[O]) DueIn(after time.Duration) { p.DueBy(p.start.Add(after)) }
 
 // ChangeMeta changes finalizers and annotations of the object at once, and
 // nothing else of it: what the walk has found out is written when it ends. The
-// function tells whether it changed anything.
-func (p *Pass[O]) ChangeMeta(ctx context.Context, c client.Client, change func(client.Object) bool) error {
-	after, err := copied(p.Before)
+// function reports whether it changed anything.
+func (p *ReconcilePass[O]) ChangeMeta(ctx context.Context, c client.Client, change func(client.Object) bool) error {
+	after, err := deepCopyObject(p.Before)
 	if err != nil || !change(after) {
 		return err
 	}
 	// Under the lock, so that we never remove what another has just added.
 	patch := client.MergeFromWithOptions(p.Before, client.MergeFromWithOptimisticLock{})
 	if err := c.Patch(ctx, after, patch); err != nil {
-		return fmt.Errorf("writing the finalizers and annotations of %s: %w", describe(c, after), err)
+		return fmt.Errorf("writing the finalizers and annotations of %s: %w", describeObject(c, after), err)
 	}
 	p.Object.SetFinalizers(after.GetFinalizers())
 	p.Object.SetAnnotations(after.GetAnnotations())
@@ -75,9 +75,9 @@ func (p *Pass[O]) ChangeMeta(ctx context.Context, c client.Client, change func(c
 	return nil
 }
 
-// next is when to walk again: at the latest after a time, where 0 is any; 0 is
+// nextWalkAfter is when to walk again: at the latest after a time, where 0 is any; 0 is
 // when something changes that is watched.
-func (p *Pass[O]) next(after time.Duration) time.Duration {
+func (p *ReconcilePass[O]) nextWalkAfter(after time.Duration) time.Duration {
 	if after > 0 {
 		p.DueIn(after)
 	}
@@ -87,7 +87,7 @@ func (p *Pass[O]) next(after time.Duration) time.Duration {
 	return max(p.due.Sub(p.start), dueMin)
 }
 
-func copied[O client.Object](object O) (O, error) {
+func deepCopyObject[O client.Object](object O) (O, error) {
 	duplicate, ok := object.DeepCopyObject().(O)
 	if !ok {
 		return object, fmt.Errorf("a copy of %T is of another type", object)
@@ -95,7 +95,7 @@ func copied[O client.Object](object O) (O, error) {
 	return duplicate, nil
 }
 
-func describe(c client.Client, object client.Object) string {
+func describeObject(c client.Client, object client.Object) string {
 	kind := fmt.Sprintf("%T", object)
 	if gvk, err := apiutil.GVKForObject(object, c.Scheme()); err == nil {
 		kind = gvk.Kind

@@ -55,13 +55,13 @@ type UnreachableError struct {
 
 func (e UnreachableError) Error() string { return e.Message }
 
-// Result says how a walk ended.
-type Result int
+// WalkResult says how a walk ended.
+type WalkResult int
 
 // Results of a walk.
 const (
 	// Done: all phases were run.
-	Done Result = iota
+	Done WalkResult = iota
 	// Waiting: see WaitError.
 	Waiting
 	// Mistake: see MistakeError.
@@ -75,9 +75,9 @@ const (
 	Outdated
 )
 
-// Outcome is how a walk ended, and with which phase unless it is Done.
-type Outcome struct {
-	Result Result
+// WalkOutcome is how a walk ended, and with which phase unless it is Done.
+type WalkOutcome struct {
+	Result WalkResult
 	Phase  string
 	// Reason and Message are for the condition that tells of it. The message is
 	// empty if the condition is to stay as it is.
@@ -88,17 +88,17 @@ type Outcome struct {
 	Err error
 }
 
-// Observed tells whether the operator did with the generation all that it can: the
+// GenerationObserved reports whether the operator did with the generation all that it can: the
 // rest is up to others, who change the object or the operator's role.
-func (o Outcome) Observed() bool {
+func (o WalkOutcome) GenerationObserved() bool {
 	return o.Result == Done || o.Result == Mistake || o.Result == Failed && apierrors.IsForbidden(o.Err)
 }
 
-// Run goes through the phases until one ends the walk.
-func Run[P any](ctx context.Context, phases []Phase[P], walk P) Outcome {
+// RunPhases goes through the phases until one ends the walk.
+func RunPhases[P any](ctx context.Context, phases []Phase[P], walk P) WalkOutcome {
 	for _, phase := range phases {
 		if err := phase.Run(ctx, walk); err != nil {
-			outcome := outcomeOf(err)
+			outcome := classifyPhaseError(err)
 			outcome.Phase = phase.Name
 			if outcome.Reason == "" {
 				outcome.Reason = phase.Reason
@@ -106,49 +106,49 @@ func Run[P any](ctx context.Context, phases []Phase[P], walk P) Outcome {
 			return outcome
 		}
 	}
-	return Outcome{}
+	return WalkOutcome{}
 }
 
-func outcomeOf(err error) Outcome {
+func classifyPhaseError(err error) WalkOutcome {
 	var wait WaitError
 	var mistake MistakeError
 	var unreachable UnreachableError
 	switch {
 	case errors.As(err, &wait):
-		return Outcome{Result: Waiting, Reason: wait.Reason, Message: wait.Message, After: wait.After}
+		return WalkOutcome{Result: Waiting, Reason: wait.Reason, Message: wait.Message, After: wait.After}
 	case errors.As(err, &mistake):
-		return Outcome{Result: Mistake, Reason: mistake.Reason, Message: mistake.Message, Err: err}
+		return WalkOutcome{Result: Mistake, Reason: mistake.Reason, Message: mistake.Message, Err: err}
 	case errors.As(err, &unreachable):
-		return Outcome{Result: Unreachable, Reason: unreachable.Reason, Message: unreachable.Message, After: unreachable.After, Err: err}
-	case conflicts(err):
-		return Outcome{Result: Outdated, Err: err}
+		return WalkOutcome{Result: Unreachable, Reason: unreachable.Reason, Message: unreachable.Message, After: unreachable.After, Err: err}
+	case isConflictOnly(err):
+		return WalkOutcome{Result: Outdated, Err: err}
 	default:
-		return Outcome{Result: Failed, Message: err.Error(), Err: err}
+		return WalkOutcome{Result: Failed, Message: err.Error(), Err: err}
 	}
 }
 
-// conflicts tells whether an error is about optimistic locks and nothing else.
-func conflicts(err error) bool {
+// isConflictOnly reports whether an error is about optimistic locks and nothing else.
+func isConflictOnly(err error) bool {
 	switch wrapped := err.(type) { //nolint:errorlint // the parts of a joined error are looked at one by one
 	case nil:
 		return false
 	case interface{ Unwrap() []error }:
 		all := wrapped.Unwrap()
 		for _, one := range all {
-			if !conflicts(one) {
+			if !isConflictOnly(one) {
 				return false
 			}
 		}
 		return len(all) > 0
 	case interface{ Unwrap() error }:
-		return apierrors.IsConflict(err) && conflicts(wrapped.Unwrap())
+		return apierrors.IsConflict(err) && isConflictOnly(wrapped.Unwrap())
 	default:
 		return apierrors.IsConflict(err)
 	}
 }
 
-// named is the error of a phase with the name of the phase and of its object.
-func (o Outcome) named(kind, name string) error {
+// namedError is the error of a phase with the name of the phase and of its object.
+func (o WalkOutcome) namedError(kind, name string) error {
 	if o.Err == nil {
 		return nil
 	}

@@ -16,9 +16,9 @@ type Inventory struct {
 	Generations []operatorv1.GenerationStatus
 }
 
-// Update returns the inventory after a walk. One that did not come to its end
+// AfterWalk returns the inventory after a walk. One that did not come to its end
 // keeps what was known of the objects that it did not come to.
-func (i Inventory) Update(records []render.Record, complete bool) Inventory {
+func (i Inventory) AfterWalk(records []render.AppliedRecord, complete bool) Inventory {
 	var next Inventory
 	for _, r := range records {
 		related := operatorv1.RelatedResourceMeta{
@@ -53,9 +53,9 @@ func (i Inventory) Update(records []render.Record, complete bool) Inventory {
 	return next
 }
 
-// Generation returns the generation that the object had when it was applied
+// LastGenerationOf returns the generation that the object had when it was applied
 // last, or 0.
-func (i Inventory) Generation(of render.Record) int64 {
+func (i Inventory) LastGenerationOf(of render.AppliedRecord) int64 {
 	for _, g := range i.Generations {
 		if g.Group == of.Group && g.Resource == of.Resource && g.Namespace == of.Namespace && g.Name == of.Name {
 			return g.LastGeneration

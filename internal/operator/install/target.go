@@ -31,15 +31,15 @@ type Target struct {
 	Secrets *render.Applier
 }
 
-// Readers are the ways to read that a Client's cache does not offer.
-type Readers struct {
+// TargetReaders are the ways to read that a Client's cache does not offer.
+type TargetReaders struct {
 	// Live reads from the API server, Secrets the secrets that the operator has to
 	// do with.
 	Live, Secrets client.Reader
 }
 
 // NewTarget returns a Target on which everything is applied by the field owner.
-func NewTarget(c client.Client, readers Readers, owner string) *Target {
+func NewTarget(c client.Client, readers TargetReaders, owner string) *Target {
 	return &Target{
 		Client: c, Live: readers.Live,
 		Applier: render.NewApplier(c, c, owner),
@@ -48,8 +48,8 @@ func NewTarget(c client.Client, readers Readers, owner string) *Target {
 	}
 }
 
-// Namespace reads a namespace past the cache; nil means that there is none.
-func (t *Target) Namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
+// GetNamespace reads a namespace past the cache; nil means that there is none.
+func (t *Target) GetNamespace(ctx context.Context, name string) (*corev1.Namespace, error) {
 	namespace := &corev1.Namespace{}
 	err := t.Live.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if apierrors.IsNotFound(err) {

@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/rights"
 )
 
-// Watch is the watch of a kind, which begins once the operator may.
-type Watch struct {
+// KindWatch is the watch of a kind, which begins once the operator may.
+type KindWatch struct {
 	// Needs is the right to watch.
 	Needs rbacv1.PolicyRule
 	// Optional says that the operator can do without.
@@ -24,28 +24,28 @@ type Watch struct {
 	begun bool
 }
 
-// Watches are those of a controller, which runs already when they begin: if one
+// KindWatches are those of a controller, which runs already when they begin: if one
 // that is forbidden were there from the start, its cache would never fill and
 // the controller never run. The zero value has none.
-type Watches struct {
+type KindWatches struct {
 	mu   sync.Mutex
-	list []*Watch
+	list []*KindWatch
 }
 
-// Add adds watches that have not begun.
-func (w *Watches) Add(list ...*Watch) {
+// AddWatches adds watches that have not begun.
+func (w *KindWatches) AddWatches(list ...*KindWatch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.list = append(w.list, list...)
 }
 
-// Ensure begins the watches that the rights allow, unless they have begun, and
+// EnsureWatches begins the watches that the rights allow, unless they have begun, and
 // returns what is missing to begin all that the operator cannot do without.
-func (w *Watches) Ensure(held rights.Rights) (missing []rbacv1.PolicyRule, err error) {
+func (w *KindWatches) EnsureWatches(held rights.Rights) (missing []rbacv1.PolicyRule, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, one := range w.list {
-		lacking := held.Lacks(one.Needs)
+		lacking := held.MissingRules(one.Needs)
 		switch {
 		case len(lacking) > 0 && !one.Optional:
 			missing = append(missing, lacking...)

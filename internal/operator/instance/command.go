@@ -51,12 +51,12 @@ func NewCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return run(cmd, func(ctx context.Context, i Instances) error { return i.Apply(ctx, object) })
+		return run(cmd, func(ctx context.Context, i Instances) error { return i.ApplyInstance(ctx, object) })
 	}
 	remove := &cobra.Command{Use: "remove KIND [NAME]", Short: "Deletes the object and waits until its operator has cleaned up", Args: cobra.RangeArgs(1, 2)}
 	operator := remove.Flags().Bool("operator", false, "the operator is removed next: refuse while there are other objects, and delete the definition")
 	remove.RunE = func(cmd *cobra.Command, args []string) error {
-		removal := Removal{Operator: *operator}
+		removal := RemovalRequest{Operator: *operator}
 		var err error
 		if removal.Kind, err = kindNamed(args[0]); err != nil {
 			return err
@@ -64,14 +64,14 @@ func NewCommand() *cobra.Command {
 		if len(args) > 1 {
 			removal.Name = args[1]
 		}
-		return run(cmd, func(ctx context.Context, i Instances) error { return i.Remove(ctx, removal) })
+		return run(cmd, func(ctx context.Context, i Instances) error { return i.RemoveInstance(ctx, removal) })
 	}
 	cmd.AddCommand(apply, remove)
 	return cmd
 }
 
 func kindNamed(name string) (schema.GroupVersionKind, error) {
-	kinds := Kinds()
+	kinds := OperatorKinds()
 	at := slices.IndexFunc(kinds, func(kind schema.GroupVersionKind) bool { return strings.EqualFold(kind.Kind, name) })
 	if at < 0 {
 		return schema.GroupVersionKind{}, fmt.Errorf("no operator works for a %q; want one of %v", name, kinds)
@@ -89,8 +89,8 @@ func readInstance(path string) (*unstructured.Unstructured, error) {
 	if err := yaml.UnmarshalStrict(content, &object.Object); err != nil {
 		return nil, fmt.Errorf("decoding the object in %s: %w", path, err)
 	}
-	if !slices.Contains(Kinds(), object.GroupVersionKind()) || object.GetName() == "" {
-		return nil, fmt.Errorf("%s has a %s %q; want an object with a name of one of %v", path, object.GroupVersionKind(), object.GetName(), Kinds())
+	if !slices.Contains(OperatorKinds(), object.GroupVersionKind()) || object.GetName() == "" {
+		return nil, fmt.Errorf("%s has a %s %q; want an object with a name of one of %v", path, object.GroupVersionKind(), object.GetName(), OperatorKinds())
 	}
 	return object, nil
 }

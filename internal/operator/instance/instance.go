@@ -25,23 +25,23 @@ import (
 )
 
 const (
-	// fieldOwner is the owner of the fields that Apply sets.
+	// fieldOwner is the owner of the fields that ApplyInstance sets.
 	fieldOwner = "capstan-instance"
 	// poll is how long it takes until we look again.
 	poll = time.Second
 )
 
-// Kinds are those of the operators that charts install.
-func Kinds() []schema.GroupVersionKind {
+// OperatorKinds are those of the operators that charts install.
+func OperatorKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{operatorv1.GroupVersion.WithKind("ClusterManager"), operatorv1.GroupVersion.WithKind("Klusterlet")}
 }
 
-// definitionOf is the name of the definition of a kind.
-func definitionOf(kind schema.GroupVersionKind) string {
+// definitionName is the name of the definition of a kind.
+func definitionName(kind schema.GroupVersionKind) string {
 	return strings.ToLower(kind.Kind) + "s." + kind.Group
 }
 
-// NewClient returns a client for the Kinds and their definitions. It needs no
+// NewClient returns a client for the OperatorKinds and their definitions. It needs no
 // discovery, so it knows a kind that is only being installed.
 func NewClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
@@ -49,7 +49,7 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	if err := errors.Join(operatorv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering API types: %w", err)
 	}
-	for _, kind := range Kinds() {
+	for _, kind := range OperatorKinds() {
 		mapper.Add(kind, meta.RESTScopeRoot)
 	}
 	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
@@ -66,17 +66,17 @@ type Instances struct {
 	Log    io.Writer
 }
 
-// final is an error that no waiting changes.
-type final struct{ error }
+// permanentError is an error that no waiting changes.
+type permanentError struct{ error }
 
-// until calls step until it is done or fails for good, or ctx ends. It tells
+// pollUntilDone calls step until it is done or fails for good, or ctx ends. It tells
 // what step waits for whenever that changes; an error of step is one thing to
 // wait for, as rights and definitions may take a moment to be in force.
-func (i Instances) until(ctx context.Context, step func(context.Context) (waits string, err error)) error {
+func (i Instances) pollUntilDone(ctx context.Context, step func(context.Context) (waits string, err error)) error {
 	told := ""
 	for {
 		waits, err := step(ctx)
-		var end final
+		var end permanentError
 		switch {
 		case errors.As(err, &end):
 			return end.error
@@ -97,16 +97,16 @@ func (i Instances) until(ctx context.Context, step func(context.Context) (waits 
 	}
 }
 
-// Apply creates or changes the object, as soon as there is its definition. One that
+// ApplyInstance creates or changes the object, as soon as there is its definition. One that
 // is being deleted is waited for, and then created again. Fields that it does not
 // have stay as they are.
-func (i Instances) Apply(ctx context.Context, object *unstructured.Unstructured) error {
+func (i Instances) ApplyInstance(ctx context.Context, object *unstructured.Unstructured) error {
 	what := object.GetKind() + " " + object.GetName()
-	err := i.until(ctx, func(ctx context.Context) (string, error) {
+	err := i.pollUntilDone(ctx, func(ctx context.Context) (string, error) {
 		answer := object.DeepCopy()
 		err := i.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner(fieldOwner), client.ForceOwnership)
 		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-			return "", final{err}
+			return "", permanentError{err}
 		}
 		if err == nil && answer.GetDeletionTimestamp() != nil {
 			return what + " is being removed, and is created again then", nil
@@ -120,8 +120,8 @@ func (i Instances) Apply(ctx context.Context, object *unstructured.Unstructured)
 	return nil
 }
 
-// Removal is what Remove removes.
-type Removal struct {
+// RemovalRequest is what RemoveInstance removes.
+type RemovalRequest struct {
 	Kind schema.GroupVersionKind
 	// Name of the object; empty to remove none.
 	Name string
@@ -130,15 +130,15 @@ type Removal struct {
 	Operator bool
 }
 
-// Remove deletes the object and waits until its operator has cleaned up.
-func (i Instances) Remove(ctx context.Context, r Removal) error {
+// RemoveInstance deletes the object and waits until its operator has cleaned up.
+func (i Instances) RemoveInstance(ctx context.Context, r RemovalRequest) error {
 	if r.Operator {
-		if err := i.until(ctx, func(ctx context.Context) (string, error) { return "", i.alone(ctx, r) }); err != nil {
+		if err := i.pollUntilDone(ctx, func(ctx context.Context) (string, error) { return "", i.checkNoOthers(ctx, r) }); err != nil {
 			return fmt.Errorf("looking for other objects: %w", err)
 		}
 	}
 	if r.Name != "" {
-		if err := i.until(ctx, func(ctx context.Context) (string, error) { return i.remove(ctx, r) }); err != nil {
+		if err := i.pollUntilDone(ctx, func(ctx context.Context) (string, error) { return i.removeObject(ctx, r) }); err != nil {
 			return fmt.Errorf("removing %s %s: %w", r.Kind.Kind, r.Name, err)
 		}
 		fmt.Fprintf(i.Log, "%s %s is gone\n", r.Kind.Kind, r.Name)
@@ -146,15 +146,15 @@ func (i Instances) Remove(ctx context.Context, r Removal) error {
 	if !r.Operator {
 		return nil
 	}
-	if err := i.until(ctx, func(ctx context.Context) (string, error) { return "", i.removeDefinition(ctx, r.Kind) }); err != nil {
-		return fmt.Errorf("removing the definition %s: %w", definitionOf(r.Kind), err)
+	if err := i.pollUntilDone(ctx, func(ctx context.Context) (string, error) { return "", i.removeDefinition(ctx, r.Kind) }); err != nil {
+		return fmt.Errorf("removing the definition %s: %w", definitionName(r.Kind), err)
 	}
 	return nil
 }
 
-// remove deletes the object if nobody has, and returns what it waits for; nothing
+// removeObject deletes the object if nobody has, and returns what it waits for; nothing
 // once it is gone.
-func (i Instances) remove(ctx context.Context, r Removal) (string, error) {
+func (i Instances) removeObject(ctx context.Context, r RemovalRequest) (string, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(r.Kind)
 	err := i.Client.Get(ctx, client.ObjectKey{Name: r.Name}, object)
@@ -170,14 +170,14 @@ func (i Instances) remove(ctx context.Context, r Removal) (string, error) {
 		}
 	}
 	waits := fmt.Sprintf("%s %s is being removed", r.Kind.Kind, r.Name)
-	if why := deleting(object); why != "" {
+	if why := deletionMessage(object); why != "" {
 		waits += ": " + why
 	}
 	return waits, nil
 }
 
-// deleting returns what an object says about its removal.
-func deleting(object *unstructured.Unstructured) string {
+// deletionMessage returns what an object says about its removal.
+func deletionMessage(object *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, c := range conditions {
 		condition, ok := c.(map[string]any)
@@ -189,9 +189,9 @@ func deleting(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// alone fails if there are other objects of the kind than the one to remove: for good
+// checkNoOthers fails if there are other objects of the kind than the one to remove: for good
 // unless all of them are going.
-func (i Instances) alone(ctx context.Context, r Removal) error {
+func (i Instances) checkNoOthers(ctx context.Context, r RemovalRequest) error {
 	kind := r.Kind
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -211,7 +211,7 @@ func (i Instances) alone(ctx context.Context, r Removal) error {
 		}
 	}
 	if len(names) > 0 {
-		return final{fmt.Errorf("there is still %s %s, which this release has not made and which only the operator can clean up after; delete it first: kubectl delete %s %s",
+		return permanentError{fmt.Errorf("there is still %s %s, which this release has not made and which only the operator can clean up after; delete it first: kubectl delete %s %s",
 			kind.Kind, strings.Join(names, ", "), strings.ToLower(kind.Kind), strings.Join(names, " "))}
 	}
 	if len(going) > 0 {
@@ -222,10 +222,10 @@ func (i Instances) alone(ctx context.Context, r Removal) error {
 
 // removeDefinition deletes the definition of a kind that has no objects.
 func (i Instances) removeDefinition(ctx context.Context, kind schema.GroupVersionKind) error {
-	if err := i.alone(ctx, Removal{Kind: kind}); err != nil { // one may have come meanwhile
+	if err := i.checkNoOthers(ctx, RemovalRequest{Kind: kind}); err != nil { // one may have come meanwhile
 		return err
 	}
-	definition := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: definitionOf(kind)}}
+	definition := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: definitionName(kind)}}
 	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	if err := i.Client.Delete(ctx, definition); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the definition %s: %w", definition.Name, err)

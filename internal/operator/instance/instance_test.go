@@ -56,8 +56,8 @@ func crd() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}
 }
 
-func removal(name string, operator bool) instance.Removal {
-	return instance.Removal{Kind: operatorv1.GroupVersion.WithKind("Klusterlet"), Name: name, Operator: operator}
+func removal(name string, operator bool) instance.RemovalRequest {
+	return instance.RemovalRequest{Kind: operatorv1.GroupVersion.WithKind("Klusterlet"), Name: name, Operator: operator}
 }
 
 func there(t *testing.T, c client.Client, object client.Object) bool {
@@ -85,7 +85,7 @@ func TestRemoveWaitsForTheOperator(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := i.Remove(t.Context(), removal("klusterlet", true)); err != nil {
+	if err := i.RemoveInstance(t.Context(), removal("klusterlet", true)); err != nil {
 		t.Fatal(err)
 	}
 	if !cleaned || there(t, i.Client, klusterlet("klusterlet")) || there(t, i.Client, crd()) {
@@ -109,7 +109,7 @@ func TestRemoveWaitsForOthersThatAreGoing(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := i.Remove(t.Context(), removal("a", true)); err != nil || !waited || there(t, i.Client, crd()) {
+	if err := i.RemoveInstance(t.Context(), removal("a", true)); err != nil || !waited || there(t, i.Client, crd()) {
 		t.Errorf("waited: %t, error: %v; want all gone; log:\n%s", waited, err, log)
 	}
 }
@@ -117,7 +117,7 @@ func TestRemoveWaitsForOthersThatAreGoing(t *testing.T) {
 func TestRemove(t *testing.T) {
 	cases := map[string]struct {
 		there      []client.Object
-		removal    instance.Removal
+		removal    instance.RemovalRequest
 		want       string // part of the error
 		definition bool
 	}{
@@ -130,7 +130,7 @@ func TestRemove(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			i, _ := start(t, interceptor.Funcs{}, tc.there...)
-			err := i.Remove(t.Context(), tc.removal)
+			err := i.RemoveInstance(t.Context(), tc.removal)
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got the error %v, want %q", err, tc.want)
 			}
@@ -150,7 +150,7 @@ func TestRemoveTellsWhatItWaitedFor(t *testing.T) {
 	i, log := start(t, interceptor.Funcs{}, stuck)
 	ctx, stop := context.WithCancel(t.Context())
 	log.listen = func(string) { stop() }
-	err := i.Remove(ctx, removal("a", false))
+	err := i.RemoveInstance(ctx, removal("a", false))
 	if err == nil || !strings.Contains(err.Error(), "2 works are left") {
 		t.Errorf("got %v, want an error that says what the removal waited for", err)
 	}
@@ -175,7 +175,7 @@ func TestApplyWaitsForARemoval(t *testing.T) {
 	wanted := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"clusterName": "c1"}}}
 	wanted.SetGroupVersionKind(operatorv1.GroupVersion.WithKind("Klusterlet"))
 	wanted.SetName("klusterlet")
-	if err := i.Apply(t.Context(), wanted); err != nil {
+	if err := i.ApplyInstance(t.Context(), wanted); err != nil {
 		t.Fatal(err)
 	}
 	if got := klusterlet("klusterlet"); !waited || !there(t, i.Client, got) || got.DeletionTimestamp != nil {
@@ -198,7 +198,7 @@ func TestApply(t *testing.T) {
 		}
 		return c.Apply(ctx, o, opts...)
 	}})
-	if err := i.Apply(t.Context(), object()); err != nil {
+	if err := i.ApplyInstance(t.Context(), object()); err != nil {
 		t.Fatalf("want it applied once its definition is in force: %v; log:\n%s", err, log)
 	}
 	got := klusterlet("klusterlet")
@@ -208,7 +208,7 @@ func TestApply(t *testing.T) {
 	i, _ = start(t, interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 		return apierrors.NewInvalid(operatorv1.GroupVersion.WithKind("Klusterlet").GroupKind(), "klusterlet", nil)
 	}})
-	if err := i.Apply(t.Context(), object()); !apierrors.IsInvalid(err) {
+	if err := i.ApplyInstance(t.Context(), object()); !apierrors.IsInvalid(err) {
 		t.Errorf("got %v, want what the API server said at once", err)
 	}
 }

@@ -29,14 +29,14 @@ func ReaderRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}
 }
 
-// Marks are the labels that all PodMonitors have beside those of their meta. One that
+// MonitorLabels are the labels that all PodMonitors have beside those of their meta. One that
 // several objects ask for has no others: they would overwrite each other's.
-func Marks() map[string]string {
+func MonitorLabels() map[string]string {
 	return map[string]string{operatorv1.LabelPartOf: operatorv1.PartOfCapstan}
 }
 
-// Pods are those of one component.
-type Pods struct {
+// ComponentPods are those of one component.
+type ComponentPods struct {
 	// Component is its name in metrics.
 	Component string
 	// App is the label app of the pods.
@@ -45,20 +45,20 @@ type Pods struct {
 	Port int32
 }
 
-// New returns the PodMonitor of pods in the namespace of the meta.
-func New(m render.Meta, pods ...Pods) render.Object {
+// NewPodMonitor returns the PodMonitor of pods in the namespace of the meta.
+func NewPodMonitor(m render.ResourceMeta, pods ...ComponentPods) render.Object {
 	apps := make([]any, 0, len(pods))
 	endpoints := make([]any, 0, len(pods))
 	for _, p := range pods {
 		apps = append(apps, p.App)
-		endpoints = append(endpoints, p.endpoint())
+		endpoints = append(endpoints, p.metricsEndpoint())
 	}
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion("monitoring.coreos.com/v1")
 	u.SetKind("PodMonitor")
 	u.SetName(m.Name)
 	u.SetNamespace(m.Namespace)
-	labels := Marks()
+	labels := MonitorLabels()
 	for key, value := range m.Labels {
 		labels[key] = value
 	}
@@ -72,8 +72,8 @@ func New(m render.Meta, pods ...Pods) render.Object {
 	return client.ApplyConfigurationFromUnstructured(u)
 }
 
-// endpoint is how Prometheus reads the metrics of the pods.
-func (p Pods) endpoint() map[string]any {
+// metricsEndpoint is how Prometheus reads the metrics of the pods.
+func (p ComponentPods) metricsEndpoint() map[string]any {
 	port := strconv.Itoa(int(p.Port))
 	address := func(ip, replacement string) map[string]any {
 		return map[string]any{

@@ -13,8 +13,8 @@ import (
 )
 
 func TestEachComponentIsFoundOnceAtItsPort(t *testing.T) {
-	encoded, err := render.Unstructured(New(render.Meta{Name: "m", Namespace: "n"},
-		Pods{Component: "agent", App: "klusterlet-agent", Port: 8080}))
+	encoded, err := render.ToUnstructured(NewPodMonitor(render.ResourceMeta{Name: "m", Namespace: "n"},
+		ComponentPods{Component: "agent", App: "klusterlet-agent", Port: 8080}))
 	if err != nil {
 		t.Fatal(err)
 	}

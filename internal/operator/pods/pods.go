@@ -45,17 +45,17 @@ func WhyNotRunning(deployment *appsv1.Deployment, pods []corev1.Pod) string {
 // podState says what a pod waits for. The name of the pod is left out: it
 // changes with each attempt, and the label finds it as well.
 func podState(pod *corev1.Pod) string {
-	reason, message := Waiting(pod)
+	reason, message := WaitingReason(pod)
 	if message == "" {
 		return reason
 	}
 	return reason + ": " + message
 }
 
-// Waiting returns what a pod waits for: that it is scheduled, or that a container
+// WaitingReason returns what a pod waits for: that it is scheduled, or that a container
 // of it runs, with the last words of one that terminates again and again. Both
 // are empty if there is nothing to say.
-func Waiting(pod *corev1.Pod) (reason, message string) {
+func WaitingReason(pod *corev1.Pod) (reason, message string) {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
 			return condition.Reason, condition.Message
@@ -67,29 +67,29 @@ func Waiting(pod *corev1.Pod) (reason, message string) {
 			continue
 		}
 		if last := container.LastTerminationState.Terminated; last != nil {
-			return w.Reason, end(last)
+			return w.Reason, describeTermination(last)
 		}
 		return w.Reason, w.Message
 	}
 	return "", ""
 }
 
-// Crashing returns the reason that the kubelet gives between two attempts to start
+// CrashLoopReason returns the reason that the kubelet gives between two attempts to start
 // a container which terminates again and again, with its last words, while such an
 // attempt is under way: a container that is not ready and has been restarted that
 // often. Both are empty if there is none.
-func Crashing(pod *corev1.Pod, restarts int32) (reason, message string) {
+func CrashLoopReason(pod *corev1.Pod, restarts int32) (reason, message string) {
 	for _, container := range pod.Status.ContainerStatuses {
 		last := container.LastTerminationState.Terminated
 		if container.State.Waiting == nil && !container.Ready && container.RestartCount >= restarts && last != nil {
-			return "CrashLoopBackOff", end(last)
+			return "CrashLoopBackOff", describeTermination(last)
 		}
 	}
 	return "", ""
 }
 
-// end says how a container ended.
-func end(last *corev1.ContainerStateTerminated) string {
+// describeTermination says how a container ended.
+func describeTermination(last *corev1.ContainerStateTerminated) string {
 	if last.Message != "" {
 		return fmt.Sprintf("terminated with %q", LastWords(last.Message))
 	}

@@ -62,7 +62,7 @@ func TestAServerOfASecretAnswersWithinLimits(t *testing.T) {
 			kubeconfig := strings.Replace(kubeconfigHead, `server: "https://hub.example.com"`,
 				fmt.Sprintf("server: %q, certificate-authority-data: %s", server.URL, base64.StdEncoding.EncodeToString(ca)), 1)
 			secret := &corev1.Secret{Data: map[string][]byte{"kubeconfig": []byte(kubeconfig + "users: [{name: agent, user: {token: t}}]")}}
-			got := Prober{}.HostedHub(t.Context(), Inspect(secret, "ns/name", nil), "hub")
+			got := Prober{}.ProbeHostedHub(t.Context(), InspectSecret(secret, "ns/name", nil), "hub")
 			if got.Verdict != Unreachable || !strings.Contains(got.Message, c.wants) {
 				t.Errorf("got %+v, want that its answer %s", got, c.wants)
 			}

@@ -16,8 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// server is an API server as messages call it.
-type server struct {
+// probedServer is an API server as messages call it.
+type probedServer struct {
 	// role is what the server is for us: "hub" or "managed cluster".
 	role string
 	host string
@@ -25,37 +25,37 @@ type server struct {
 	unknownName string
 }
 
-func theHub(host string) server {
-	return server{role: "hub", host: host, unknownName: "see spec.hubApiServerHostAlias of the Klusterlet"}
+func theHub(host string) probedServer {
+	return probedServer{role: "hub", host: host, unknownName: "see spec.hubApiServerHostAlias of the Klusterlet"}
 }
 
-func theMember(host string) server {
-	return server{role: "managed cluster", host: host, unknownName: "the kubeconfig needs an address that is reachable from here"}
+func theMember(host string) probedServer {
+	return probedServer{role: "managed cluster", host: host, unknownName: "the kubeconfig needs an address that is reachable from here"}
 }
 
-func theHostedHub(host string) server {
-	return server{role: "hub", host: host, unknownName: "the kubeconfig needs an address that is reachable from here"}
+func theHostedHub(host string) probedServer {
+	return probedServer{role: "hub", host: host, unknownName: "the kubeconfig needs an address that is reachable from here"}
 }
 
-func (s server) String() string { return "the " + s.role + " " + s.host }
+func (s probedServer) String() string { return "the " + s.role + " " + s.host }
 
-// classify tells what the error of a request to a server means for someone who
+// classifyError tells what the error of a request to a server means for someone who
 // has to mend it. The message has no port or time in it that changes from one
 // attempt to the next.
-func classify(s server, err error) Outcome {
+func classifyError(s probedServer, err error) CheckOutcome {
 	switch {
 	case apierrors.IsUnauthorized(err), isTLSRejection(err):
-		return Outcome{Unauthorized, fmt.Sprintf("%s rejects the credential; it has expired, was revoked, or belongs to another cluster", s)}
+		return CheckOutcome{Unauthorized, fmt.Sprintf("%s rejects the credential; it has expired, was revoked, or belongs to another cluster", s)}
 	case apierrors.IsForbidden(err):
-		return Outcome{Forbidden, fmt.Sprintf("%s does not allow the credential to review its own permissions: %v", s, err)}
+		return CheckOutcome{Forbidden, fmt.Sprintf("%s does not allow the credential to review its own permissions: %v", s, err)}
 	}
-	if why := distrust(err); why != "" {
-		return Outcome{Untrusted, fmt.Sprintf("the certificate of %s is not trusted: %s", s, why)}
+	if why := explainDistrust(err); why != "" {
+		return CheckOutcome{Untrusted, fmt.Sprintf("the certificate of %s is not trusted: %s", s, why)}
 	}
-	return Outcome{Unreachable, fmt.Sprintf("%s cannot be reached: %s", s, s.unreachable(err))}
+	return CheckOutcome{Unreachable, fmt.Sprintf("%s cannot be reached: %s", s, s.explainUnreachable(err))}
 }
 
-// isTLSRejection tells whether the server refused the client certificate
+// isTLSRejection reports whether the server refused the client certificate
 // already while connecting, as some proxies do.
 func isTLSRejection(err error) bool {
 	var alert tls.AlertError
@@ -71,9 +71,9 @@ func isTLSRejection(err error) bool {
 	}
 }
 
-// distrust says why a certificate is not trusted, or nothing if the error is
+// explainDistrust says why a certificate is not trusted, or nothing if the error is
 // not about that.
-func distrust(err error) string {
+func explainDistrust(err error) string {
 	var (
 		authority x509.UnknownAuthorityError
 		hostname  x509.HostnameError
@@ -97,7 +97,7 @@ func distrust(err error) string {
 	}
 }
 
-func (s server) unreachable(err error) string {
+func (s probedServer) explainUnreachable(err error) string {
 	var (
 		dns     *net.DNSError
 		record  tls.RecordHeaderError
@@ -118,12 +118,12 @@ func (s server) unreachable(err error) string {
 	case errors.As(err, &status):
 		return "the response is not from a Kubernetes API server: " + status.Status().Message
 	default:
-		return innermost(err).Error()
+		return innermostError(err).Error()
 	}
 }
 
-// innermost drops the wrapping that has the addresses of this attempt.
-func innermost(err error) error {
+// innermostError drops the wrapping that has the addresses of this attempt.
+func innermostError(err error) error {
 	for {
 		next := errors.Unwrap(err)
 		if next == nil {

@@ -38,7 +38,7 @@ func TestErrorsOfTheHubAreToldApart(t *testing.T) {
 		"NotAnAPI":    {"another server answers", apierrors.NewNotFound(schema.GroupResource{Resource: "x"}, "y"), Unreachable, "not from a Kubernetes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := classify(theHub("https://hub"), test.err)
+			got := classifyError(theHub("https://hub"), test.err)
 			if got.Verdict != test.want || !strings.Contains(got.Message, test.message) {
 				t.Errorf("%s: got %q (%s), want %q with %q", test.reason, got.Verdict, got.Message, test.want, test.message)
 			}
@@ -72,7 +72,7 @@ func TestRulesAreReadAsTheServerReadsThem(t *testing.T) {
 		"OtherSubresource": {"scale is not status", rule("patch", "g", "things/scale", ""), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := allows([]authorizationv1.ResourceRule{test.rule}, want); got != test.want {
+			if got := rulesAllow([]authorizationv1.ResourceRule{test.rule}, want); got != test.want {
 				t.Errorf("%s: got %t, want %t", test.reason, got, test.want)
 			}
 		})

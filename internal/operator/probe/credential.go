@@ -38,7 +38,7 @@ const fingerprintBytes = 16
 type Credential struct {
 	// Problem is why the kubeconfig cannot be used; its verdict is Unchecked if
 	// it can.
-	Problem Outcome
+	Problem CheckOutcome
 	// Config is nil if there is a problem.
 	Config *rest.Config
 	// Cluster is what the kubeconfig says of the server, all that it names by file
@@ -76,39 +76,39 @@ func (c Credential) Port() int32 {
 	return int32(number)
 }
 
-// Alias lets a name of the hub stand for an address, as in /etc/hosts.
-type Alias struct {
+// HostAlias lets a name of the hub stand for an address, as in /etc/hosts.
+type HostAlias struct {
 	IP, Hostname string
 }
 
-// Inspect reads a secret with a kubeconfig; nil means that there is none. The
+// InspectSecret reads a secret with a kubeconfig; nil means that there is none. The
 // name is for messages.
-func Inspect(secret *corev1.Secret, name string, alias *Alias) Credential {
+func InspectSecret(secret *corev1.Secret, name string, alias *HostAlias) Credential {
 	if secret == nil {
-		return Credential{Problem: Outcome{SecretMissing, fmt.Sprintf("secret %q does not exist", name)}}
+		return Credential{Problem: CheckOutcome{SecretMissing, fmt.Sprintf("secret %q does not exist", name)}}
 	}
 	data := secret.Data[kubeconfigKey]
 	credential := Credential{ClusterName: string(secret.Data[clusterNameKey])}
 	if len(data) == 0 {
-		credential.Problem = Outcome{KubeconfigMissing, fmt.Sprintf("secret %q has no key %q", name, kubeconfigKey)}
+		credential.Problem = CheckOutcome{KubeconfigMissing, fmt.Sprintf("secret %q has no key %q", name, kubeconfigKey)}
 		return credential
 	}
 	config, cluster, err := restConfig(data, secret.Data)
 	if err != nil {
-		credential.Problem = Outcome{KubeconfigMalformed, fmt.Sprintf("the kubeconfig in secret %q cannot be used: %v", name, err)}
+		credential.Problem = CheckOutcome{KubeconfigMalformed, fmt.Sprintf("the kubeconfig in secret %q cannot be used: %v", name, err)}
 		return credential
 	}
 	if alias != nil {
-		config.Dial = alias.dial
+		config.Dial = alias.dialAlias
 	}
 	credential.Config = config
 	credential.Cluster = cluster
-	credential.Fingerprint = Fingerprint(secret.Data)
+	credential.Fingerprint = FingerprintData(secret.Data)
 	return credential
 }
 
-// Fingerprint tells what a secret has from what it had before.
-func Fingerprint(data map[string][]byte) string {
+// FingerprintData tells what a secret has from what it had before.
+func FingerprintData(data map[string][]byte) string {
 	sum := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		fmt.Fprintf(sum, "%q=%q/", key, data[key])
@@ -116,8 +116,8 @@ func Fingerprint(data map[string][]byte) string {
 	return hex.EncodeToString(sum.Sum(nil)[:fingerprintBytes])
 }
 
-// Secret reads a secret; nil means that there is none.
-func Secret(ctx context.Context, reader client.Reader, key types.NamespacedName) (*corev1.Secret, error) {
+// ReadSecret reads a secret; nil means that there is none.
+func ReadSecret(ctx context.Context, reader client.Reader, key types.NamespacedName) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := reader.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
@@ -132,14 +132,14 @@ func Secret(ctx context.Context, reader client.Reader, key types.NamespacedName)
 // restConfig returns the configuration of the current context and its cluster. Who may
 // write the Secret chooses the server, which must not end the process by its answers.
 func restConfig(data []byte, files map[string][]byte) (*rest.Config, *clientcmdapi.Cluster, error) {
-	read, err := kubeconfig.Load(data, kubeconfig.KeysOf(files))
+	read, err := kubeconfig.LoadCurrentContext(data, kubeconfig.SecretFiles(files))
 	if err != nil {
 		return nil, nil, err
 	}
 	if u, err := url.Parse(read.Cluster.Server); err != nil || u.Host == "" || u.Scheme != "https" {
 		return nil, nil, fmt.Errorf("server %q of its cluster %q is not a URL like https://hub.example.com:6443", read.Cluster.Server, read.Entry)
 	}
-	config, err := read.Config()
+	config, err := read.ClientConfig()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -147,8 +147,8 @@ func restConfig(data []byte, files map[string][]byte) (*rest.Config, *clientcmda
 	return config, read.Cluster, nil
 }
 
-// dial connects to the address of the alias where the hub's name is asked for.
-func (a *Alias) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dialAlias connects to the address of the alias where the hub's name is asked for.
+func (a *HostAlias) dialAlias(ctx context.Context, network, address string) (net.Conn, error) {
 	if host, port, err := net.SplitHostPort(address); err == nil && host == a.Hostname {
 		address = net.JoinHostPort(a.IP, port)
 	}

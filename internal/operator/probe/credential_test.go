@@ -76,7 +76,7 @@ func TestInspectTellsWhatIsWrongWithASecret(t *testing.T) {
 			if test.none {
 				secret = nil
 			}
-			got := Inspect(secret, "ns/name", nil)
+			got := InspectSecret(secret, "ns/name", nil)
 			if got.Problem.Verdict != test.want {
 				t.Fatalf("%s: got verdict %q (%s), want %q", test.reason, got.Problem.Verdict, got.Problem.Message, test.want)
 			}
@@ -91,7 +91,7 @@ func TestInspectTellsWhatIsWrongWithASecret(t *testing.T) {
 }
 
 func TestFilesAreTakenFromTheSecret(t *testing.T) {
-	got := Inspect(&corev1.Secret{Data: map[string][]byte{
+	got := InspectSecret(&corev1.Secret{Data: map[string][]byte{
 		"kubeconfig": []byte(kubeconfigHead + "users: [{name: agent, user: {client-certificate: tls.crt, client-key: tls.key}}]"),
 		"tls.crt":    []byte("certificate"), "tls.key": []byte("key"), "cluster-name": []byte("c1"),
 	}}, "ns/name", nil)
@@ -104,21 +104,21 @@ func TestFilesAreTakenFromTheSecret(t *testing.T) {
 }
 
 func TestCurrentDropsAnswersAboutAnUnusableSecret(t *testing.T) {
-	usable := Inspect(&corev1.Secret{Data: map[string][]byte{
+	usable := InspectSecret(&corev1.Secret{Data: map[string][]byte{
 		"kubeconfig": []byte(kubeconfigHead + "users: [{name: agent, user: {token: t}}]"),
 	}}, "ns/name", nil)
 	for name, test := range map[string]struct {
 		reason     string
 		credential Credential
-		last       Outcome
+		last       CheckOutcome
 		want       Verdict
 	}{
-		"SecretGone":     {"what is seen now goes before what was answered", Inspect(nil, "ns/name", nil), Outcome{Verdict: Functional}, SecretMissing},
-		"SecretAppeared": {"that it was missing is no longer true", usable, Outcome{Verdict: SecretMissing}, Unchecked},
-		"SecretChanged":  {"the last answer holds until the next", usable, Outcome{Verdict: Functional}, Functional},
+		"SecretGone":     {"what is seen now goes before what was answered", InspectSecret(nil, "ns/name", nil), CheckOutcome{Verdict: Functional}, SecretMissing},
+		"SecretAppeared": {"that it was missing is no longer true", usable, CheckOutcome{Verdict: SecretMissing}, Unchecked},
+		"SecretChanged":  {"the last answer holds until the next", usable, CheckOutcome{Verdict: Functional}, Functional},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Current(test.credential, test.last); got.Verdict != test.want {
+			if got := CurrentOutcome(test.credential, test.last); got.Verdict != test.want {
 				t.Errorf("%s: got %q, want %q", test.reason, got.Verdict, test.want)
 			}
 		})

@@ -24,8 +24,8 @@ const (
 	Functional   Verdict = "Functional"
 )
 
-// asked tells whether the hub had to be asked for the verdict.
-func (v Verdict) asked() bool {
+// requiresServer reports whether the hub had to be asked for the verdict.
+func (v Verdict) requiresServer() bool {
 	switch v {
 	case Unreachable, Untrusted, Unauthorized, Forbidden, Functional:
 		return true
@@ -34,10 +34,10 @@ func (v Verdict) asked() bool {
 	}
 }
 
-// Gone tells whether nobody may ever be able to do anything there again: nothing
+// IsGone reports whether nobody may ever be able to do anything there again: nothing
 // leads to the server, or it does not answer. A credential that it refuses can
 // be mended.
-func (v Verdict) Gone() bool {
+func (v Verdict) IsGone() bool {
 	switch v {
 	case Unreachable, SecretMissing, KubeconfigMissing:
 		return true
@@ -46,22 +46,22 @@ func (v Verdict) Gone() bool {
 	}
 }
 
-// Outcome is the result of the check of one credential.
-type Outcome struct {
+// CheckOutcome is the result of the check of one credential.
+type CheckOutcome struct {
 	Verdict Verdict
 	// Message says what was seen, for people. It is the same for the same failure.
 	Message string
 }
 
-// Current returns what is known of a credential now: what its secret says, or
+// CurrentOutcome returns what is known of a credential now: what its secret says, or
 // else the last answer of the hub. An answer that is about an earlier, unusable
 // secret is dropped.
-func Current(credential Credential, last Outcome) Outcome {
+func CurrentOutcome(credential Credential, last CheckOutcome) CheckOutcome {
 	if credential.Problem.Verdict != Unchecked {
 		return credential.Problem
 	}
-	if !last.Verdict.asked() {
-		return Outcome{}
+	if !last.Verdict.requiresServer() {
+		return CheckOutcome{}
 	}
 	return last
 }

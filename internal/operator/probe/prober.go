@@ -24,8 +24,8 @@ const (
 	missingShownMax = 5
 )
 
-// Asker is the part of the API that is asked.
-type Asker interface {
+// SelfReviewer is the part of the API that is asked.
+type SelfReviewer interface {
 	authorizationclient.SelfSubjectRulesReviewsGetter
 	authorizationclient.SelfSubjectAccessReviewsGetter
 }
@@ -33,82 +33,82 @@ type Asker interface {
 // Prober asks API servers what a credential may do there.
 type Prober struct {
 	// Connect returns the API for a configuration. Defaults to client-go's.
-	Connect func(*rest.Config) (Asker, error)
+	Connect func(*rest.Config) (SelfReviewer, error)
 }
 
-// Bootstrap checks a credential to join with.
-func (p Prober) Bootstrap(ctx context.Context, credential Credential) Outcome {
+// ProbeBootstrap checks a credential to join with.
+func (p Prober) ProbeBootstrap(ctx context.Context, credential Credential) CheckOutcome {
 	if credential.Config == nil {
 		return credential.Problem
 	}
-	return p.ask(ctx, theHub(credential.Host()), credential.Config, metav1.NamespaceDefault, bootstrapPermissions())
+	return p.reviewPermissions(ctx, theHub(credential.Host()), credential.Config, metav1.NamespaceDefault, bootstrapPermissions())
 }
 
-// Hub checks the credential of the agent of the cluster.
-func (p Prober) Hub(ctx context.Context, credential Credential, cluster string) Outcome {
+// ProbeHub checks the credential of the agent of the cluster.
+func (p Prober) ProbeHub(ctx context.Context, credential Credential, cluster string) CheckOutcome {
 	if credential.Config == nil {
 		return credential.Problem
 	}
-	return p.ask(ctx, theHub(credential.Host()), credential.Config, cluster, hubPermissions(cluster))
+	return p.reviewPermissions(ctx, theHub(credential.Host()), credential.Config, cluster, hubPermissions(cluster))
 }
 
-// Member checks the credential by which the operator installs what agents need
+// ProbeMember checks the credential by which the operator installs what agents need
 // on a managed cluster, with their accounts in the namespace there.
-func (p Prober) Member(ctx context.Context, credential Credential, namespace string) Outcome {
+func (p Prober) ProbeMember(ctx context.Context, credential Credential, namespace string) CheckOutcome {
 	if credential.Config == nil {
 		return credential.Problem
 	}
-	return p.ask(ctx, theMember(credential.Host()), credential.Config, namespace, memberPermissions(namespace))
+	return p.reviewPermissions(ctx, theMember(credential.Host()), credential.Config, namespace, memberPermissions(namespace))
 }
 
-// HostedHub checks the credential by which the operator installs a hub that it
+// ProbeHostedHub checks the credential by which the operator installs a hub that it
 // does not run on, with the accounts of its components in the namespace there.
-func (p Prober) HostedHub(ctx context.Context, credential Credential, namespace string) Outcome {
+func (p Prober) ProbeHostedHub(ctx context.Context, credential Credential, namespace string) CheckOutcome {
 	if credential.Config == nil {
 		return credential.Problem
 	}
-	return p.ask(ctx, theHostedHub(credential.Host()), credential.Config, namespace, hostedHubPermissions(namespace))
+	return p.reviewPermissions(ctx, theHostedHub(credential.Host()), credential.Config, namespace, hostedHubPermissions(namespace))
 }
 
-// ask asks for all permissions at once, by the rules that hold for the
+// reviewPermissions asks for all permissions at once, by the rules that hold for the
 // credential: one request instead of twenty, which counts on a hub with
 // thousands of members. A server may not know all rules, so it is asked again
 // for each permission that they do not give.
-func (p Prober) ask(ctx context.Context, who server, config *rest.Config, namespace string, wanted []permission) Outcome {
+func (p Prober) reviewPermissions(ctx context.Context, who probedServer, config *rest.Config, namespace string, wanted []permission) CheckOutcome {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	hub, err := p.connect(config)
+	hub, err := p.newReviewClient(config)
 	if err != nil {
-		return Outcome{KubeconfigMalformed, fmt.Sprintf("the kubeconfig for %s cannot be used: %v", config.Host, err)}
+		return CheckOutcome{KubeconfigMalformed, fmt.Sprintf("the kubeconfig for %s cannot be used: %v", config.Host, err)}
 	}
 	review, err := hub.SelfSubjectRulesReviews().Create(ctx, &authorizationv1.SelfSubjectRulesReview{
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return classify(who, err)
+		return classifyError(who, err)
 	}
 	var missing []string
 	for _, want := range wanted {
-		if allows(review.Status.ResourceRules, want) {
+		if rulesAllow(review.Status.ResourceRules, want) {
 			continue
 		}
 		allowed := false
 		if review.Status.Incomplete {
-			if allowed, err = askFor(ctx, hub, want); err != nil {
-				return classify(who, err)
+			if allowed, err = reviewAccess(ctx, hub, want); err != nil {
+				return classifyError(who, err)
 			}
 		}
 		if !allowed {
-			missing = append(missing, describe(want))
+			missing = append(missing, describePermission(want))
 		}
 	}
 	if len(missing) > 0 {
-		return Outcome{Forbidden, fmt.Sprintf("%s does not allow: %s", who, shorten(missing))}
+		return CheckOutcome{Forbidden, fmt.Sprintf("%s does not allow: %s", who, joinMissing(missing))}
 	}
-	return Outcome{Functional, fmt.Sprintf("%s grants all required permissions", who)}
+	return CheckOutcome{Functional, fmt.Sprintf("%s grants all required permissions", who)}
 }
 
-func (p Prober) connect(config *rest.Config) (Asker, error) {
+func (p Prober) newReviewClient(config *rest.Config) (SelfReviewer, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = requestTimeout
 	config.QPS = -1 // a check is at most two dozen requests, one after the other
@@ -118,7 +118,7 @@ func (p Prober) connect(config *rest.Config) (Asker, error) {
 	return authorizationclient.NewForConfig(config)
 }
 
-func askFor(ctx context.Context, hub Asker, want permission) (bool, error) {
+func reviewAccess(ctx context.Context, hub SelfReviewer, want permission) (bool, error) {
 	review, err := hub.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &want},
 	}, metav1.CreateOptions{})
@@ -128,7 +128,7 @@ func askFor(ctx context.Context, hub Asker, want permission) (bool, error) {
 	return review.Status.Allowed, nil
 }
 
-func shorten(missing []string) string {
+func joinMissing(missing []string) string {
 	if more := len(missing) - missingShownMax; more > 0 {
 		return fmt.Sprintf("%s; and %d more", strings.Join(missing[:missingShownMax], "; "), more)
 	}

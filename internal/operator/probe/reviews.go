@@ -19,8 +19,8 @@ type permission = authorizationv1.ResourceAttributes
 // and a hub with the gate StrictBootstrap does not grant them.
 func bootstrapPermissions() []permission {
 	return slices.Concat(
-		each(permission{Group: "cluster.open-cluster-management.io", Resource: "managedclusters"}, "create", "get"),
-		each(permission{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}, "create", "get"),
+		permissionsFor(permission{Group: "cluster.open-cluster-management.io", Resource: "managedclusters"}, "create", "get"),
+		permissionsFor(permission{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}, "create", "get"),
 	)
 }
 
@@ -33,20 +33,20 @@ func hubPermissions(cluster string) []permission {
 	workStatus := work
 	workStatus.Subresource = "status"
 	return slices.Concat(
-		each(permission{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}, "get", "list", "watch"),
-		each(managedCluster, "get", "list", "update", "watch"),
-		each(clusterStatus, "patch", "update"),
-		each(permission{
+		permissionsFor(permission{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}, "get", "list", "watch"),
+		permissionsFor(managedCluster, "get", "list", "update", "watch"),
+		permissionsFor(clusterStatus, "patch", "update"),
+		permissionsFor(permission{
 			Group: "register.open-cluster-management.io", Resource: "managedclusters",
 			Subresource: "clientcertificates", Name: cluster,
 		}, "renew"),
-		each(permission{
+		permissionsFor(permission{
 			Group: "coordination.k8s.io", Resource: "leases", Name: "managed-cluster-lease", Namespace: cluster,
 		}, "get", "update"),
-		each(permission{Resource: "events", Namespace: cluster}, "create", "patch", "update"),
-		each(permission{Group: "events.k8s.io", Resource: "events", Namespace: cluster}, "create", "patch", "update"),
-		each(work, "get", "list", "watch", "update"),
-		each(workStatus, "patch", "update"),
+		permissionsFor(permission{Resource: "events", Namespace: cluster}, "create", "patch", "update"),
+		permissionsFor(permission{Group: "events.k8s.io", Resource: "events", Namespace: cluster}, "create", "patch", "update"),
+		permissionsFor(work, "get", "list", "watch", "update"),
+		permissionsFor(workStatus, "patch", "update"),
 	)
 }
 
@@ -58,13 +58,13 @@ func memberPermissions(namespace string) []permission {
 	token := account
 	token.Subresource = "token"
 	return slices.Concat(
-		each(permission{Resource: "namespaces"}, "create", "get", "list", "patch", "delete"),
-		each(account, "create", "get", "list", "patch", "delete"),
-		each(token, "create"),
-		each(permission{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, "create", "get", "list", "patch", "delete"),
-		each(permission{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}, "create", "get", "list", "patch", "delete"),
-		each(permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "create", "get"),
-		each(permission{Group: "work.open-cluster-management.io", Resource: "appliedmanifestworks"}, "list", "patch", "delete"),
+		permissionsFor(permission{Resource: "namespaces"}, "create", "get", "list", "patch", "delete"),
+		permissionsFor(account, "create", "get", "list", "patch", "delete"),
+		permissionsFor(token, "create"),
+		permissionsFor(permission{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, "create", "get", "list", "patch", "delete"),
+		permissionsFor(permission{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}, "create", "get", "list", "patch", "delete"),
+		permissionsFor(permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "create", "get"),
+		permissionsFor(permission{Group: "work.open-cluster-management.io", Resource: "appliedmanifestworks"}, "list", "patch", "delete"),
 	)
 }
 
@@ -80,7 +80,7 @@ func hostedHubPermissions(namespace string) []permission {
 	definition := permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	ours := definition
 	ours.Name = "managedclusters.cluster.open-cluster-management.io" // one for all of them
-	wanted := slices.Concat(each(token, "create"), each(definition, "create", "get"), each(ours, "patch", "delete"))
+	wanted := slices.Concat(permissionsFor(token, "create"), permissionsFor(definition, "create", "get"), permissionsFor(ours, "patch", "delete"))
 	for _, managed := range []permission{
 		{Resource: "namespaces"},
 		own("", "serviceaccounts"), own("", "services"), own("discovery.k8s.io", "endpointslices"),
@@ -90,12 +90,12 @@ func hostedHubPermissions(namespace string) []permission {
 		{Group: admission, Resource: "mutatingwebhookconfigurations"},
 		{Group: admission, Resource: "validatingwebhookconfigurations"},
 	} {
-		wanted = append(wanted, each(managed, "create", "get", "list", "patch", "delete")...)
+		wanted = append(wanted, permissionsFor(managed, "create", "get", "list", "patch", "delete")...)
 	}
 	return wanted
 }
 
-func each(p permission, verbs ...string) []permission {
+func permissionsFor(p permission, verbs ...string) []permission {
 	list := make([]permission, 0, len(verbs))
 	for _, verb := range verbs {
 		p.Verb = verb
@@ -104,8 +104,8 @@ func each(p permission, verbs ...string) []permission {
 	return list
 }
 
-// describe says what a permission is for, as in "create managedclusters.cluster.open-cluster-management.io".
-func describe(p permission) string {
+// describePermission says what a permission is for, as in "create managedclusters.cluster.open-cluster-management.io".
+func describePermission(p permission) string {
 	resource := p.Resource
 	if p.Group != "" {
 		resource += "." + p.Group
@@ -123,20 +123,20 @@ func describe(p permission) string {
 	return text
 }
 
-// allows tells whether the rules, which a server says hold for a namespace and
+// rulesAllow reports whether the rules, which a server says hold for a namespace and
 // for the cluster, allow what is asked for.
-func allows(rules []authorizationv1.ResourceRule, p permission) bool {
+func rulesAllow(rules []authorizationv1.ResourceRule, p permission) bool {
 	resource := p.Resource
 	if p.Subresource != "" {
 		resource += "/" + p.Subresource
 	}
 	return slices.ContainsFunc(rules, func(rule authorizationv1.ResourceRule) bool {
-		return has(rule.Verbs, p.Verb) && has(rule.APIGroups, p.Group) &&
-			(has(rule.Resources, resource) || p.Subresource != "" && slices.Contains(rule.Resources, "*/"+p.Subresource)) &&
+		return containsOrWildcard(rule.Verbs, p.Verb) && containsOrWildcard(rule.APIGroups, p.Group) &&
+			(containsOrWildcard(rule.Resources, resource) || p.Subresource != "" && slices.Contains(rule.Resources, "*/"+p.Subresource)) &&
 			(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, p.Name))
 	})
 }
 
-func has(list []string, item string) bool {
+func containsOrWildcard(list []string, item string) bool {
 	return slices.Contains(list, item) || slices.Contains(list, "*")
 }

@@ -19,29 +19,29 @@ import (
 // clientTimeout is how long one request of a client may take.
 const clientTimeout = 10 * time.Second
 
-// Clients keeps a client for the cluster of each owner, so that its API is not
+// ClusterClients keeps a client for the cluster of each owner, so that its API is not
 // discovered anew each time. It is safe for concurrent use.
-type Clients struct {
+type ClusterClients struct {
 	scheme *runtime.Scheme
 
 	mu      sync.Mutex
-	byOwner map[string]known
+	byOwner map[string]cachedClient
 }
 
-// known is the client that was made with a credential.
-type known struct {
+// cachedClient is the client that was made with a credential.
+type cachedClient struct {
 	fingerprint string
 	client      client.Client
 }
 
-// NewClients returns a Clients that knows the kinds of the scheme.
-func NewClients(scheme *runtime.Scheme) *Clients {
-	return &Clients{scheme: scheme, byOwner: map[string]known{}}
+// NewClusterClients returns a ClusterClients that knows the kinds of the scheme.
+func NewClusterClients(scheme *runtime.Scheme) *ClusterClients {
+	return &ClusterClients{scheme: scheme, byOwner: map[string]cachedClient{}}
 }
 
-// Get returns the client of the owner's cluster: a new one if the credential is
+// ClientFor returns the client of the owner's cluster: a new one if the credential is
 // another than before. Making it asks nothing of the cluster.
-func (c *Clients) Get(owner string, credential probe.Credential) (client.Client, error) {
+func (c *ClusterClients) ClientFor(owner string, credential probe.Credential) (client.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known, ok := c.byOwner[owner]; ok && known.fingerprint == credential.Fingerprint {
@@ -58,12 +58,12 @@ func (c *Clients) Get(owner string, credential probe.Credential) (client.Client,
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the cluster %s: %w", credential.Host(), err)
 	}
-	c.byOwner[owner] = known{fingerprint: credential.Fingerprint, client: made}
+	c.byOwner[owner] = cachedClient{fingerprint: credential.Fingerprint, client: made}
 	return made, nil
 }
 
-// Forget drops the client of the owner's cluster.
-func (c *Clients) Forget(owner string) {
+// ForgetClient drops the client of the owner's cluster.
+func (c *ClusterClients) ForgetClient(owner string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.byOwner, owner)

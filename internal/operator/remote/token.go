@@ -26,9 +26,9 @@ import (
 // renewal that the kubelet brings to their file minutes later.
 const TokenLifetime = 7 * 24 * time.Hour
 
-// Token returns a token of the ServiceAccount: the present one as long as it is
+// EnsureToken returns a token of the ServiceAccount: the present one as long as it is
 // good, else a new one.
-func Token(ctx context.Context, c client.Client, account types.NamespacedName, present []byte, now time.Time) ([]byte, error) {
+func EnsureToken(ctx context.Context, c client.Client, account types.NamespacedName, present []byte, now time.Time) ([]byte, error) {
 	live := &corev1.ServiceAccount{}
 	if err := c.Get(ctx, account, live); err != nil {
 		return nil, fmt.Errorf("reading ServiceAccount %q: %w", account, err)
@@ -76,7 +76,7 @@ type TokenClaims struct {
 	} `json:"kubernetes.io"`
 }
 
-// tokenIsGood tells whether the token is one of the account, which was perhaps
+// tokenIsGood reports whether the token is one of the account, which was perhaps
 // deleted and made again, or is of another cluster than before, and has more
 // than half of its life before it.
 func tokenIsGood(token []byte, account types.UID, now time.Time) bool {

@@ -13,7 +13,7 @@ import (
 // what cannot be decided, and looks at objects in all namespaces and with all labels but
 // where the spec selects some. With it comes the binding of the same name that has it
 // refuse requests.
-func AdmissionPolicy(m Meta, spec *admissionv1ac.ValidatingAdmissionPolicySpecApplyConfiguration) []Object {
+func AdmissionPolicy(m ResourceMeta, spec *admissionv1ac.ValidatingAdmissionPolicySpecApplyConfiguration) []Object {
 	spec.WithFailurePolicy(admissionv1.Fail)
 	match := spec.MatchConstraints.WithMatchPolicy(admissionv1.Equivalent)
 	// As the API server defaults them, so that what is applied is what is there.

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Record is what an operator remembers of an object that it applied.
-type Record struct {
+// AppliedRecord is what an operator remembers of an object that it applied.
+type AppliedRecord struct {
 	schema.GroupVersionResource
 	Kind      string
 	Namespace string
@@ -45,10 +45,10 @@ func NewApplier(c client.Client, reader client.Reader, owner string) *Applier {
 // Apply applies the objects in order and returns a record of each. An object
 // that is as wanted is not written. It stops at the first object that fails
 // and then returns the records up to that one.
-func (a *Applier) Apply(ctx context.Context, objects ...Object) ([]Record, error) {
-	records := make([]Record, 0, len(objects))
+func (a *Applier) Apply(ctx context.Context, objects ...Object) ([]AppliedRecord, error) {
+	records := make([]AppliedRecord, 0, len(objects))
 	for _, object := range objects {
-		record, err := a.apply(ctx, object)
+		record, err := a.applyIfChanged(ctx, object)
 		if err != nil {
 			return records, err
 		}
@@ -57,49 +57,49 @@ func (a *Applier) Apply(ctx context.Context, objects ...Object) ([]Record, error
 	return records, nil
 }
 
-func (a *Applier) apply(ctx context.Context, object Object) (Record, error) {
-	desired, err := Stamped(object)
+func (a *Applier) applyIfChanged(ctx context.Context, object Object) (AppliedRecord, error) {
+	desired, err := StampAppliedHash(object)
 	if err != nil {
-		return Record{}, err
+		return AppliedRecord{}, err
 	}
-	live, err := a.live(ctx, desired)
+	live, err := a.readLive(ctx, desired)
 	if err != nil {
-		return Record{}, err
+		return AppliedRecord{}, err
 	}
-	if live != nil && unchanged(desired, live) {
-		record, err := a.record(desired)
+	if live != nil && isUnchanged(desired, live) {
+		record, err := a.newRecord(desired)
 		record.Generation = live.GetGeneration()
 		return record, err
 	}
-	return a.write(ctx, desired)
+	return a.serverSideApply(ctx, desired)
 }
 
-// Write applies an object without asking whether it is as wanted already, for
+// ApplyUnconditionally applies an object without asking whether it is as wanted already, for
 // callers that know.
-func (a *Applier) Write(ctx context.Context, object Object) (Record, error) {
-	desired, err := Stamped(object)
+func (a *Applier) ApplyUnconditionally(ctx context.Context, object Object) (AppliedRecord, error) {
+	desired, err := StampAppliedHash(object)
 	if err != nil {
-		return Record{}, err
+		return AppliedRecord{}, err
 	}
-	return a.write(ctx, desired)
+	return a.serverSideApply(ctx, desired)
 }
 
-func (a *Applier) write(ctx context.Context, desired *unstructured.Unstructured) (Record, error) {
-	record, err := a.record(desired)
+func (a *Applier) serverSideApply(ctx context.Context, desired *unstructured.Unstructured) (AppliedRecord, error) {
+	record, err := a.newRecord(desired)
 	if err != nil {
-		return Record{}, err
+		return AppliedRecord{}, err
 	}
 	err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), a.owner, client.ForceOwnership)
 	if err != nil {
-		return Record{}, fmt.Errorf("applying %s: %w", describe(desired), err)
+		return AppliedRecord{}, fmt.Errorf("applying %s: %w", describeObject(desired), err)
 	}
 	record.Generation = desired.GetGeneration() // the answer of the server is in desired
 	return record, nil
 }
 
-// live returns the object as the reader sees it, or nil if it sees none.
-func (a *Applier) live(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	object, err := a.empty(desired.GroupVersionKind())
+// readLive returns the object as the reader sees it, or nil if it sees none.
+func (a *Applier) readLive(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	object, err := a.newEmptyObject(desired.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
@@ -108,18 +108,18 @@ func (a *Applier) live(ctx context.Context, desired *unstructured.Unstructured) 
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", describe(desired), err)
+		return nil, fmt.Errorf("reading %s: %w", describeObject(desired), err)
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", describe(desired), err)
+		return nil, fmt.Errorf("encoding %s: %w", describeObject(desired), err)
 	}
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// empty returns an object of the kind: a typed one if the scheme knows it, so
+// newEmptyObject returns an object of the kind: a typed one if the scheme knows it, so
 // that all readers of a kind share one cache.
-func (a *Applier) empty(gvk schema.GroupVersionKind) (client.Object, error) {
+func (a *Applier) newEmptyObject(gvk schema.GroupVersionKind) (client.Object, error) {
 	if !a.client.Scheme().Recognizes(gvk) {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(gvk)
@@ -136,27 +136,27 @@ func (a *Applier) empty(gvk schema.GroupVersionKind) (client.Object, error) {
 	return object, nil
 }
 
-func (a *Applier) record(object *unstructured.Unstructured) (Record, error) {
+func (a *Applier) newRecord(object *unstructured.Unstructured) (AppliedRecord, error) {
 	gvk := object.GroupVersionKind()
 	mapping, err := a.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return Record{}, fmt.Errorf("finding the resource of %s: %w", describe(object), err)
+		return AppliedRecord{}, fmt.Errorf("finding the resource of %s: %w", describeObject(object), err)
 	}
-	return Record{
+	return AppliedRecord{
 		GroupVersionResource: mapping.Resource, Kind: gvk.Kind,
 		Namespace: object.GetNamespace(), Name: object.GetName(),
 	}, nil
 }
 
-// Remove deletes the objects of the kinds and names of the given ones that have
+// RemoveLabelled deletes the objects of the kinds and names of the given ones that have
 // all of the labels. One that nobody may see is not ours.
-func (a *Applier) Remove(ctx context.Context, labels map[string]string, objects ...Object) error {
+func (a *Applier) RemoveLabelled(ctx context.Context, labels map[string]string, objects ...Object) error {
 	for _, object := range objects {
-		named, err := Unstructured(object)
+		named, err := ToUnstructured(object)
 		if err != nil {
 			return err
 		}
-		live, err := a.live(ctx, named)
+		live, err := a.readLive(ctx, named)
 		if apierrors.IsForbidden(err) || err == nil && live == nil {
 			continue
 		}
@@ -166,15 +166,15 @@ func (a *Applier) Remove(ctx context.Context, labels map[string]string, objects 
 		if !apilabels.SelectorFromSet(labels).Matches(apilabels.Set(live.GetLabels())) {
 			continue
 		}
-		if err := a.delete(ctx, named.GroupVersionKind(), live); err != nil {
+		if err := a.deleteObject(ctx, named.GroupVersionKind(), live); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Scope says among which objects Prune looks.
-type Scope struct {
+// PruneScope says among which objects Prune looks.
+type PruneScope struct {
 	Kinds []schema.GroupVersionKind
 	// Labels that all objects have which may be removed. It must not be empty.
 	Labels map[string]string
@@ -188,21 +188,21 @@ var errNoLabels = errors.New("pruning needs labels that tell our objects from ot
 // Prune deletes the objects in the scope of which no record is to be kept. It
 // returns records of those that it found, so an empty answer means that all
 // are gone. An object with finalizers is found until these are removed.
-func (a *Applier) Prune(ctx context.Context, scope Scope, keep []Record) ([]Record, error) {
+func (a *Applier) Prune(ctx context.Context, scope PruneScope, keep []AppliedRecord) ([]AppliedRecord, error) {
 	if len(scope.Labels) == 0 {
 		return nil, errNoLabels
 	}
-	kept := map[Record]bool{}
+	kept := map[AppliedRecord]bool{}
 	for _, record := range keep {
-		kept[identity(record)] = true
+		kept[recordIdentity(record)] = true
 	}
-	var found []Record
+	var found []AppliedRecord
 	var errs []error
 	for _, gvk := range scope.Kinds {
-		objects, err := a.list(ctx, gvk, scope)
+		objects, err := a.listInScope(ctx, gvk, scope)
 		errs = append(errs, err)
 		for _, object := range objects {
-			record := identity(Record{
+			record := recordIdentity(AppliedRecord{
 				GroupVersionResource: schema.GroupVersionResource{Group: gvk.Group},
 				Kind:                 gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(),
 			})
@@ -210,21 +210,21 @@ func (a *Applier) Prune(ctx context.Context, scope Scope, keep []Record) ([]Reco
 				continue
 			}
 			found = append(found, record)
-			errs = append(errs, a.delete(ctx, gvk, object))
+			errs = append(errs, a.deleteObject(ctx, gvk, object))
 		}
 	}
 	return found, errors.Join(errs...)
 }
 
-// identity drops what two records of the same object may differ in.
-func identity(r Record) Record {
-	return Record{
+// recordIdentity drops what two records of the same object may differ in.
+func recordIdentity(r AppliedRecord) AppliedRecord {
+	return AppliedRecord{
 		GroupVersionResource: schema.GroupVersionResource{Group: r.Group},
 		Kind:                 r.Kind, Namespace: r.Namespace, Name: r.Name,
 	}
 }
 
-func (a *Applier) list(ctx context.Context, gvk schema.GroupVersionKind, scope Scope) ([]client.Object, error) {
+func (a *Applier) listInScope(ctx context.Context, gvk schema.GroupVersionKind, scope PruneScope) ([]client.Object, error) {
 	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
 	var list client.ObjectList
 	if typed, err := a.client.Scheme().New(listKind); err == nil {
@@ -236,7 +236,7 @@ func (a *Applier) list(ctx context.Context, gvk schema.GroupVersionKind, scope S
 		list = u
 	}
 	options := []client.ListOption{client.MatchingLabels(scope.Labels)}
-	namespaced, err := a.namespaced(gvk)
+	namespaced, err := a.isNamespaced(gvk)
 	if meta.IsNoMatchError(err) {
 		return nil, nil // the kind is gone, and so are its objects
 	}
@@ -259,7 +259,7 @@ func (a *Applier) list(ctx context.Context, gvk schema.GroupVersionKind, scope S
 	return objects, err
 }
 
-func (a *Applier) namespaced(gvk schema.GroupVersionKind) (bool, error) {
+func (a *Applier) isNamespaced(gvk schema.GroupVersionKind) (bool, error) {
 	mapping, err := a.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return false, fmt.Errorf("finding the resource of %s: %w", gvk.Kind, err)
@@ -267,7 +267,7 @@ func (a *Applier) namespaced(gvk schema.GroupVersionKind) (bool, error) {
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-func (a *Applier) delete(ctx context.Context, gvk schema.GroupVersionKind, object client.Object) error {
+func (a *Applier) deleteObject(ctx context.Context, gvk schema.GroupVersionKind, object client.Object) error {
 	if !object.GetDeletionTimestamp().IsZero() {
 		return nil
 	}

@@ -31,8 +31,8 @@ var mergedLists = map[string]bool{
 	"hostAliases": true, "webhooks": true,
 }
 
-// Unstructured returns the object as the JSON that is sent for it.
-func Unstructured(object Object) (*unstructured.Unstructured, error) {
+// ToUnstructured returns the object as the JSON that is sent for it.
+func ToUnstructured(object Object) (*unstructured.Unstructured, error) {
 	if u, ok := object.(interface{ UnstructuredContent() map[string]any }); ok {
 		return (&unstructured.Unstructured{Object: u.UnstructuredContent()}).DeepCopy(), nil
 	}
@@ -47,16 +47,16 @@ func Unstructured(object Object) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// Stamped returns the object as it is sent, with the hash of what it wants in
+// StampAppliedHash returns the object as it is sent, with the hash of what it wants in
 // HashAnnotation.
-func Stamped(object Object) (*unstructured.Unstructured, error) {
-	u, err := Unstructured(object)
+func StampAppliedHash(object Object) (*unstructured.Unstructured, error) {
+	u, err := ToUnstructured(object)
 	if err != nil {
 		return nil, err
 	}
 	encoded, err := json.Marshal(u.Object) // sorts the keys of maps
 	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", describe(u), err)
+		return nil, fmt.Errorf("encoding %s: %w", describeObject(u), err)
 	}
 	sum := sha256.Sum256(encoded)
 	annotations := u.GetAnnotations()
@@ -68,9 +68,9 @@ func Stamped(object Object) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// unchanged tells whether live is what applying desired would make of it: the
+// isUnchanged reports whether live is what applying desired would make of it: the
 // same was wanted the last time, and nobody has changed it since.
-func unchanged(desired, live *unstructured.Unstructured) bool {
+func isUnchanged(desired, live *unstructured.Unstructured) bool {
 	if desired.GetAnnotations()[HashAnnotation] != live.GetAnnotations()[HashAnnotation] {
 		return false
 	}
@@ -78,16 +78,16 @@ func unchanged(desired, live *unstructured.Unstructured) bool {
 		if key == "apiVersion" || key == "kind" {
 			continue
 		}
-		if !covers(key, want, live.Object[key]) {
+		if !coversValue(key, want, live.Object[key]) {
 			return false
 		}
 	}
 	return true
 }
 
-// covers tells whether all of want is in have, which may have more fields. The
+// coversValue reports whether all of want is in have, which may have more fields. The
 // key is the name of the field that has them.
-func covers(key string, want, have any) bool {
+func coversValue(key string, want, have any) bool {
 	switch w := want.(type) {
 	case map[string]any:
 		h, ok := have.(map[string]any)
@@ -98,7 +98,7 @@ func covers(key string, want, have any) bool {
 			return len(h) == 0
 		}
 		for k, v := range w {
-			if !covers(k, v, h[k]) {
+			if !coversValue(k, v, h[k]) {
 				return false
 			}
 		}
@@ -120,7 +120,7 @@ func coversList(key string, want, have []any) bool {
 	}
 	next := 0
 	for _, w := range want {
-		for next < len(have) && !covers("", w, have[next]) {
+		for next < len(have) && !coversValue("", w, have[next]) {
 			if !mergedLists[key] {
 				return false
 			}
@@ -134,6 +134,6 @@ func coversList(key string, want, have []any) bool {
 	return true
 }
 
-func describe(object *unstructured.Unstructured) string {
+func describeObject(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %q", object.GetKind(), client.ObjectKeyFromObject(object))
 }

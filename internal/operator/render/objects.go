@@ -20,8 +20,8 @@ import (
 // Object is something to apply: one of client-go's apply configurations.
 type Object = runtime.ApplyConfiguration
 
-// Meta is how an object is called and marked.
-type Meta struct {
+// ResourceMeta is how an object is called and marked.
+type ResourceMeta struct {
 	Name string
 	// Namespace is empty for objects of the cluster.
 	Namespace   string
@@ -29,20 +29,20 @@ type Meta struct {
 	Annotations map[string]string
 }
 
-// Named returns the same marks for an object of another name.
-func (m Meta) Named(name string) Meta {
+// WithName returns the same marks for an object of another name.
+func (m ResourceMeta) WithName(name string) ResourceMeta {
 	m.Name = name
 	return m
 }
 
-// In returns the same marks for an object in the namespace.
-func (m Meta) In(namespace string) Meta {
+// InNamespace returns the same marks for an object in the namespace.
+func (m ResourceMeta) InNamespace(namespace string) ResourceMeta {
 	m.Namespace = namespace
 	return m
 }
 
-// Labelled returns the marks with further labels.
-func (m Meta) Labelled(labels map[string]string) Meta {
+// WithLabels returns the marks with further labels.
+func (m ResourceMeta) WithLabels(labels map[string]string) ResourceMeta {
 	merged := maps.Clone(m.Labels)
 	if merged == nil {
 		merged = map[string]string{}
@@ -52,8 +52,8 @@ func (m Meta) Labelled(labels map[string]string) Meta {
 	return m
 }
 
-// Annotated returns the marks with further annotations.
-func (m Meta) Annotated(annotations map[string]string) Meta {
+// WithAnnotations returns the marks with further annotations.
+func (m ResourceMeta) WithAnnotations(annotations map[string]string) ResourceMeta {
 	merged := maps.Clone(m.Annotations)
 	if merged == nil {
 		merged = map[string]string{}
@@ -63,15 +63,15 @@ func (m Meta) Annotated(annotations map[string]string) Meta {
 	return m
 }
 
-// Labelled returns the objects with further labels on those that have all of
+// LabelMarkedObjects returns the objects with further labels on those that have all of
 // the marks; what labels an object has already, it keeps.
-func Labelled(objects []Object, labels, marks map[string]string) ([]Object, error) {
+func LabelMarkedObjects(objects []Object, labels, marks map[string]string) ([]Object, error) {
 	if len(labels) == 0 {
 		return objects, nil
 	}
 	labelled := make([]Object, 0, len(objects))
 	for _, object := range objects {
-		u, err := Unstructured(object)
+		u, err := ToUnstructured(object)
 		if err != nil {
 			return nil, err
 		}
@@ -87,12 +87,12 @@ func Labelled(objects []Object, labels, marks map[string]string) ([]Object, erro
 }
 
 // Namespace returns a namespace.
-func Namespace(m Meta) *corev1ac.NamespaceApplyConfiguration {
+func Namespace(m ResourceMeta) *corev1ac.NamespaceApplyConfiguration {
 	return corev1ac.Namespace(m.Name).WithLabels(m.Labels).WithAnnotations(m.Annotations)
 }
 
 // ServiceAccount returns a ServiceAccount whose pods may pull with the secrets.
-func ServiceAccount(m Meta, pullSecrets ...string) *corev1ac.ServiceAccountApplyConfiguration {
+func ServiceAccount(m ResourceMeta, pullSecrets ...string) *corev1ac.ServiceAccountApplyConfiguration {
 	account := corev1ac.ServiceAccount(m.Name, m.Namespace).WithLabels(m.Labels).WithAnnotations(m.Annotations)
 	for _, name := range pullSecrets {
 		account.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(name))
@@ -101,25 +101,25 @@ func ServiceAccount(m Meta, pullSecrets ...string) *corev1ac.ServiceAccountApply
 }
 
 // ConfigMap returns a ConfigMap.
-func ConfigMap(m Meta, data map[string]string) *corev1ac.ConfigMapApplyConfiguration {
+func ConfigMap(m ResourceMeta, data map[string]string) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(m.Name, m.Namespace).WithLabels(m.Labels).WithAnnotations(m.Annotations).WithData(data)
 }
 
-// Secret returns a Secret of the type, which cannot be changed later.
-func Secret(m Meta, kind corev1.SecretType, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
+// SecretOfType returns a Secret of the type, which cannot be changed later.
+func SecretOfType(m ResourceMeta, kind corev1.SecretType, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
 	return corev1ac.Secret(m.Name, m.Namespace).WithLabels(m.Labels).WithAnnotations(m.Annotations).
 		WithType(kind).WithData(data)
 }
 
 // SecretCopy returns a copy of the source under another name or in another
 // namespace. Only its type and data are taken over.
-func SecretCopy(m Meta, source *corev1.Secret) *corev1ac.SecretApplyConfiguration {
-	return Secret(m, source.Type, source.Data)
+func SecretCopy(m ResourceMeta, source *corev1.Secret) *corev1ac.SecretApplyConfiguration {
+	return SecretOfType(m, source.Type, source.Data)
 }
 
-// Service returns a Service of the cluster's own network, which leads a port to
+// ServiceForApp returns a Service of the cluster's own network, which leads a port to
 // a port of the pods that have the label app.
-func Service(m Meta, app string, port, targetPort int32) *corev1ac.ServiceApplyConfiguration {
+func ServiceForApp(m ResourceMeta, app string, port, targetPort int32) *corev1ac.ServiceApplyConfiguration {
 	return corev1ac.Service(m.Name, m.Namespace).WithLabels(m.Labels).WithAnnotations(m.Annotations).
 		WithSpec(corev1ac.ServiceSpec().
 			WithSelector(map[string]string{AppLabel: app}).
@@ -130,47 +130,47 @@ func Service(m Meta, app string, port, targetPort int32) *corev1ac.ServiceApplyC
 }
 
 // NetworkPolicy returns a NetworkPolicy.
-func NetworkPolicy(m Meta, spec *networkingv1ac.NetworkPolicySpecApplyConfiguration) *networkingv1ac.NetworkPolicyApplyConfiguration {
+func NetworkPolicy(m ResourceMeta, spec *networkingv1ac.NetworkPolicySpecApplyConfiguration) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	return networkingv1ac.NetworkPolicy(m.Name, m.Namespace).WithLabels(m.Labels).WithAnnotations(m.Annotations).WithSpec(spec)
 }
 
 // ClusterRole returns a ClusterRole.
-func ClusterRole(m Meta, rules []rbacv1.PolicyRule) *rbacv1ac.ClusterRoleApplyConfiguration {
+func ClusterRole(m ResourceMeta, rules []rbacv1.PolicyRule) *rbacv1ac.ClusterRoleApplyConfiguration {
 	return rbacv1ac.ClusterRole(m.Name).WithLabels(m.Labels).WithAnnotations(m.Annotations).WithRules(policyRules(rules)...)
 }
 
 // Role returns a Role.
-func Role(m Meta, rules []rbacv1.PolicyRule) *rbacv1ac.RoleApplyConfiguration {
+func Role(m ResourceMeta, rules []rbacv1.PolicyRule) *rbacv1ac.RoleApplyConfiguration {
 	return rbacv1ac.Role(m.Name, m.Namespace).WithLabels(m.Labels).WithAnnotations(m.Annotations).WithRules(policyRules(rules)...)
 }
 
 // ClusterRoleBinding gives a ClusterRole to the subjects in the whole cluster.
 // The role of a binding cannot be changed; its name should follow the role's.
-func ClusterRoleBinding(m Meta, clusterRole string, subjects ...rbacv1.Subject) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
+func ClusterRoleBinding(m ResourceMeta, clusterRole string, subjects ...rbacv1.Subject) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
 	return rbacv1ac.ClusterRoleBinding(m.Name).WithLabels(m.Labels).WithAnnotations(m.Annotations).
 		WithRoleRef(roleRef("ClusterRole", clusterRole)).WithSubjects(bindingSubjects(subjects)...)
 }
 
 // RoleBinding gives a Role of the same namespace to the subjects.
-func RoleBinding(m Meta, role string, subjects ...rbacv1.Subject) *rbacv1ac.RoleBindingApplyConfiguration {
+func RoleBinding(m ResourceMeta, role string, subjects ...rbacv1.Subject) *rbacv1ac.RoleBindingApplyConfiguration {
 	return rbacv1ac.RoleBinding(m.Name, m.Namespace).WithLabels(m.Labels).WithAnnotations(m.Annotations).
 		WithRoleRef(roleRef("Role", role)).WithSubjects(bindingSubjects(subjects)...)
 }
 
 // ClusterRoleInNamespace gives the subjects what a ClusterRole allows, in the
 // binding's namespace only.
-func ClusterRoleInNamespace(m Meta, clusterRole string, subjects ...rbacv1.Subject) *rbacv1ac.RoleBindingApplyConfiguration {
+func ClusterRoleInNamespace(m ResourceMeta, clusterRole string, subjects ...rbacv1.Subject) *rbacv1ac.RoleBindingApplyConfiguration {
 	return rbacv1ac.RoleBinding(m.Name, m.Namespace).WithLabels(m.Labels).WithAnnotations(m.Annotations).
 		WithRoleRef(roleRef("ClusterRole", clusterRole)).WithSubjects(bindingSubjects(subjects)...)
 }
 
-// Account is a ServiceAccount as the subject of a binding.
-func Account(namespace, name string) rbacv1.Subject {
+// AccountSubject is a ServiceAccount as the subject of a binding.
+func AccountSubject(namespace, name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
 }
 
-// Group is a group of users as the subject of a binding.
-func Group(name string) rbacv1.Subject {
+// GroupSubject is a group of users as the subject of a binding.
+func GroupSubject(name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: name}
 }
 

@@ -20,10 +20,10 @@ import (
 
 func testWorkload() Workload {
 	return Workload{
-		Meta: Meta{Name: "w", Namespace: "ns", Labels: map[string]string{"made-by": "test"}},
-		App:  "w", ServiceAccount: "sa", Image: "image", Args: []string{"/run"}, Replicas: 1, HealthPort: 8000,
+		ResourceMeta: ResourceMeta{Name: "w", Namespace: "ns", Labels: map[string]string{"made-by": "test"}},
+		App:          "w", ServiceAccount: "sa", Image: "image", Args: []string{"/run"}, Replicas: 1, HealthPort: 8000,
 		Env:       []*corev1ac.EnvVarApplyConfiguration{EnvValue("A", "1")},
-		Resources: Resources("", nil),
+		Resources: DefaultedResources("", nil),
 	}
 }
 
@@ -76,13 +76,13 @@ func TestUnchangedSeesEveryDriftAndNothingElse(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			desired, err := Stamped(testWorkload().Deployment())
+			desired, err := StampAppliedHash(testWorkload().RenderDeployment())
 			if err != nil {
 				t.Fatal(err)
 			}
 			live := desired.DeepCopy()
 			tc.change(t, live.Object)
-			if got := unchanged(desired, live); got != tc.want {
+			if got := isUnchanged(desired, live); got != tc.want {
 				t.Errorf("got %t, want %t: %s", got, tc.want, tc.reason)
 			}
 		})
@@ -97,10 +97,10 @@ func set(t *testing.T, object map[string]any, value any, path ...string) {
 }
 
 func TestEmptySelectorIsNotCoveredByANarrowOne(t *testing.T) {
-	if covers("", map[string]any{}, map[string]any{"matchLabels": map[string]any{"a": "b"}}) {
+	if coversValue("", map[string]any{}, map[string]any{"matchLabels": map[string]any{"a": "b"}}) {
 		t.Error("someone narrowed a selector and nothing would repair it")
 	}
-	if !covers("", map[string]any{}, nil) {
+	if !coversValue("", map[string]any{}, nil) {
 		t.Error("an absent empty map is as good as an empty one")
 	}
 }
@@ -120,7 +120,7 @@ func TestResourcesFollowTheRequirement(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Resources(tc.kind, tc.given)
+			got := DefaultedResources(tc.kind, tc.given)
 			if (len(got.Requests) > 0) != tc.requested || (len(got.Limits) > 0) != tc.limited {
 				t.Errorf("%s: got %+v", tc.reason, got)
 			}
@@ -129,7 +129,7 @@ func TestResourcesFollowTheRequirement(t *testing.T) {
 }
 
 func TestQuantitiesAreWrittenAsTheServerStoresThem(t *testing.T) {
-	got := canonical(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000m")})
+	got := canonicalQuantities(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000m")})
 	cpu := got[corev1.ResourceCPU]
 	if cpu.String() != "1" {
 		t.Errorf("1000m is written as %q", cpu.String())
@@ -150,8 +150,8 @@ func TestPruneRemovesOnlyWhatIsOursAndNotKept(t *testing.T) {
 		WithObjects(account("kept", "us"), account("old", "us"), account("foreign", "them")).Build()
 	a := NewApplier(c, c, "us")
 	kind := corev1.SchemeGroupVersion.WithKind("ServiceAccount")
-	keep := []Record{{GroupVersionResource: corev1.SchemeGroupVersion.WithResource("serviceaccounts"), Kind: kind.Kind, Namespace: "ns", Name: "kept"}}
-	scope := Scope{Labels: map[string]string{"made-by": "us"}}
+	keep := []AppliedRecord{{GroupVersionResource: corev1.SchemeGroupVersion.WithResource("serviceaccounts"), Kind: kind.Kind, Namespace: "ns", Name: "kept"}}
+	scope := PruneScope{Labels: map[string]string{"made-by": "us"}}
 	scope.Kinds = append(scope.Kinds, kind, rbacv1.SchemeGroupVersion.WithKind("Role"))
 	found, err := a.Prune(t.Context(), scope, keep)
 	if err != nil {
@@ -167,7 +167,7 @@ func TestPruneRemovesOnlyWhatIsOursAndNotKept(t *testing.T) {
 	if len(list.Items) != 2 {
 		t.Errorf("%d are left, want 2", len(list.Items))
 	}
-	if _, err := a.Prune(t.Context(), Scope{Kinds: scope.Kinds}, nil); err == nil {
+	if _, err := a.Prune(t.Context(), PruneScope{Kinds: scope.Kinds}, nil); err == nil {
 		t.Error("without labels everything of the kinds would go")
 	}
 }

@@ -50,7 +50,7 @@ const (
 type Workload struct {
 	// Meta marks the Deployment. Its labels are on the pods, too; its
 	// annotations are not.
-	Meta
+	ResourceMeta
 	// App is the label "app" of the pods.
 	App string
 	// Container is the name of the container. Defaults to App.
@@ -86,16 +86,16 @@ type Workload struct {
 	Volumes []*corev1ac.VolumeApplyConfiguration
 	Mounts  []*corev1ac.VolumeMountApplyConfiguration
 	// Sidecars are further containers of the pods.
-	Sidecars []Sidecar
+	Sidecars []SidecarContainer
 	// PodAnnotations change the pods, and so roll them when they change.
 	PodAnnotations map[string]string
 	// Recreate stops the old pod before the new one starts.
 	Recreate bool
 }
 
-// Sidecar is a further container of a workload's pods. Image, environment,
+// SidecarContainer is a further container of a workload's pods. Image, environment,
 // resources and privileges are those of the workload's own.
-type Sidecar struct {
+type SidecarContainer struct {
 	// Container is its name.
 	Container string
 	// Args is the whole command.
@@ -109,10 +109,10 @@ type Sidecar struct {
 	Mounts []*corev1ac.VolumeMountApplyConfiguration
 }
 
-// Resources returns the resources of a container for the type of a
+// DefaultedResources returns the resources of a container for the type of a
 // resourceRequirement: "BestEffort" has none, "ResourceRequirement" has those
 // given, and any other, the default, requests 2m CPU and 16Mi memory.
-func Resources(kind string, given *corev1.ResourceRequirements) corev1.ResourceRequirements {
+func DefaultedResources(kind string, given *corev1.ResourceRequirements) corev1.ResourceRequirements {
 	switch {
 	case kind == "BestEffort":
 		return corev1.ResourceRequirements{}
@@ -126,8 +126,8 @@ func Resources(kind string, given *corev1.ResourceRequirements) corev1.ResourceR
 	}
 }
 
-// Deployment returns the Deployment of the workload.
-func (w Workload) Deployment() *appsv1ac.DeploymentApplyConfiguration {
+// RenderDeployment returns the Deployment of the workload.
+func (w Workload) RenderDeployment() *appsv1ac.DeploymentApplyConfiguration {
 	selector := map[string]string{AppLabel: w.App}
 	spec := appsv1ac.DeploymentSpec().
 		WithReplicas(w.Replicas).
@@ -136,7 +136,7 @@ func (w Workload) Deployment() *appsv1ac.DeploymentApplyConfiguration {
 			WithLabels(w.Labels).
 			WithLabels(selector).
 			WithAnnotations(w.PodAnnotations).
-			WithSpec(w.pod()))
+			WithSpec(w.podSpec()))
 	if w.Recreate {
 		spec.WithStrategy(appsv1ac.DeploymentStrategy().WithType("Recreate"))
 	}
@@ -147,17 +147,17 @@ func (w Workload) Deployment() *appsv1ac.DeploymentApplyConfiguration {
 		WithSpec(spec)
 }
 
-func (w Workload) pod() *corev1ac.PodSpecApplyConfiguration {
+func (w Workload) podSpec() *corev1ac.PodSpecApplyConfiguration {
 	pod := corev1ac.PodSpec().
 		WithServiceAccountName(w.ServiceAccount).
-		WithAffinity(corev1ac.Affinity().WithPodAntiAffinity(w.spread())).
+		WithAffinity(corev1ac.Affinity().WithPodAntiAffinity(w.spreadAffinity())).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
-		WithContainers(w.containers()...).
+		WithContainers(w.allContainers()...).
 		WithVolumes(w.Volumes...).
 		WithNodeSelector(w.NodeSelector).
-		WithTolerations(Tolerations(w.Tolerations)...)
+		WithTolerations(TolerationConfigs(w.Tolerations)...)
 	for _, name := range w.PullSecrets {
 		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(name))
 	}
@@ -174,10 +174,10 @@ func (w Workload) pod() *corev1ac.PodSpecApplyConfiguration {
 	return pod
 }
 
-// containers returns the workload's own container and the sidecars.
-func (w Workload) containers() []*corev1ac.ContainerApplyConfiguration {
-	own := Sidecar{Container: cmp.Or(w.Container, w.App), Args: w.Args, HealthPort: w.HealthPort, Ports: w.Ports, Mounts: w.Mounts}
-	main := w.container(own, healthPortName)
+// allContainers returns the workload's own container and the sidecars.
+func (w Workload) allContainers() []*corev1ac.ContainerApplyConfiguration {
+	own := SidecarContainer{Container: cmp.Or(w.Container, w.App), Args: w.Args, HealthPort: w.HealthPort, Ports: w.Ports, Mounts: w.Mounts}
+	main := w.renderContainer(own, healthPortName)
 	if w.HealthScheme != "" {
 		main.StartupProbe.HTTPGet.WithScheme(w.HealthScheme)
 		main.LivenessProbe.HTTPGet.WithScheme(w.HealthScheme)
@@ -185,12 +185,12 @@ func (w Workload) containers() []*corev1ac.ContainerApplyConfiguration {
 	}
 	list := []*corev1ac.ContainerApplyConfiguration{main}
 	for n, sidecar := range w.Sidecars {
-		list = append(list, w.container(sidecar, fmt.Sprintf("%s-%d", healthPortName, n+1))) // names of ports are of the pod
+		list = append(list, w.renderContainer(sidecar, fmt.Sprintf("%s-%d", healthPortName, n+1))) // names of ports are of the pod
 	}
 	return list
 }
 
-func (w Workload) container(c Sidecar, healthPort string) *corev1ac.ContainerApplyConfiguration {
+func (w Workload) renderContainer(c SidecarContainer, healthPort string) *corev1ac.ContainerApplyConfiguration {
 	pullPolicy := w.PullPolicy
 	if pullPolicy == "" {
 		pullPolicy = corev1.PullIfNotPresent
@@ -206,9 +206,9 @@ func (w Workload) container(c Sidecar, healthPort string) *corev1ac.ContainerApp
 		WithPorts(corev1ac.ContainerPort().WithName(healthPort).WithContainerPort(c.HealthPort).WithProtocol(corev1.ProtocolTCP)).
 		WithPorts(c.Ports...).
 		WithVolumeMounts(c.Mounts...).
-		WithStartupProbe(c.probe("/healthz", startupPeriodSeconds, startupFailures).WithTimeoutSeconds(livenessTimeoutSeconds)).
-		WithLivenessProbe(c.probe("/healthz", livenessPeriodSeconds, livenessFailures).WithTimeoutSeconds(livenessTimeoutSeconds)).
-		WithReadinessProbe(c.probe("/readyz", readinessPeriodSeconds, readinessFailures).WithTimeoutSeconds(readinessTimeoutSeconds)).
+		WithStartupProbe(c.healthProbe("/healthz", startupPeriodSeconds, startupFailures).WithTimeoutSeconds(livenessTimeoutSeconds)).
+		WithLivenessProbe(c.healthProbe("/healthz", livenessPeriodSeconds, livenessFailures).WithTimeoutSeconds(livenessTimeoutSeconds)).
+		WithReadinessProbe(c.healthProbe("/readyz", readinessPeriodSeconds, readinessFailures).WithTimeoutSeconds(readinessTimeoutSeconds)).
 		WithSecurityContext(corev1ac.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
 			WithPrivileged(false).
@@ -219,14 +219,14 @@ func (w Workload) container(c Sidecar, healthPort string) *corev1ac.ContainerApp
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 }
 
-func (c Sidecar) probe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguration {
+func (c SidecarContainer) healthProbe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithHTTPGet(corev1ac.HTTPGetAction().
 			WithPath(path).WithPort(intstr.FromInt32(c.HealthPort)).WithScheme(corev1.URISchemeHTTP)).
 		WithPeriodSeconds(period).WithFailureThreshold(failures)
 }
 
-func (w Workload) spread() *corev1ac.PodAntiAffinityApplyConfiguration {
+func (w Workload) spreadAffinity() *corev1ac.PodAntiAffinityApplyConfiguration {
 	term := func(weight int32, topologyKey string) *corev1ac.WeightedPodAffinityTermApplyConfiguration {
 		return corev1ac.WeightedPodAffinityTerm().WithWeight(weight).
 			WithPodAffinityTerm(corev1ac.PodAffinityTerm().
@@ -282,8 +282,8 @@ func EnvValues(vars []corev1.EnvVar) []*corev1ac.EnvVarApplyConfiguration {
 	return list
 }
 
-// Port is a named TCP port of a container.
-func Port(name string, number int32) *corev1ac.ContainerPortApplyConfiguration {
+// ContainerPort is a named TCP port of a container.
+func ContainerPort(name string, number int32) *corev1ac.ContainerPortApplyConfiguration {
 	return corev1ac.ContainerPort().WithName(name).WithContainerPort(number).WithProtocol(corev1.ProtocolTCP)
 }
 
@@ -307,8 +307,8 @@ func ScratchVolume(name string, memory bool) *corev1ac.VolumeApplyConfiguration 
 	return corev1ac.Volume().WithName(name).WithEmptyDir(source)
 }
 
-// Mount mounts the volume at the path.
-func Mount(volume, path string, readOnly bool) *corev1ac.VolumeMountApplyConfiguration {
+// VolumeMount mounts the volume at the path.
+func VolumeMount(volume, path string, readOnly bool) *corev1ac.VolumeMountApplyConfiguration {
 	mount := corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
 	if readOnly {
 		mount.WithReadOnly(true)
@@ -316,8 +316,8 @@ func Mount(volume, path string, readOnly bool) *corev1ac.VolumeMountApplyConfigu
 	return mount
 }
 
-// Tolerations returns the tolerations to apply.
-func Tolerations(list []corev1.Toleration) []*corev1ac.TolerationApplyConfiguration {
+// TolerationConfigs returns the tolerations to apply.
+func TolerationConfigs(list []corev1.Toleration) []*corev1ac.TolerationApplyConfiguration {
 	converted := make([]*corev1ac.TolerationApplyConfiguration, 0, len(list))
 	for _, t := range list {
 		toleration := corev1ac.Toleration()
@@ -346,10 +346,10 @@ func Tolerations(list []corev1.Toleration) []*corev1ac.TolerationApplyConfigurat
 func ResourceRequirements(r corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
 	requirements := corev1ac.ResourceRequirements()
 	if len(r.Requests) > 0 {
-		requirements.WithRequests(canonical(r.Requests))
+		requirements.WithRequests(canonicalQuantities(r.Requests))
 	}
 	if len(r.Limits) > 0 {
-		requirements.WithLimits(canonical(r.Limits))
+		requirements.WithLimits(canonicalQuantities(r.Limits))
 	}
 	for _, claim := range r.Claims {
 		c := corev1ac.ResourceClaim().WithName(claim.Name)
@@ -361,9 +361,9 @@ func ResourceRequirements(r corev1.ResourceRequirements) *corev1ac.ResourceRequi
 	return requirements
 }
 
-// canonical writes quantities as the API server stores them ("1", not "1000m"),
+// canonicalQuantities writes quantities as the API server stores them ("1", not "1000m"),
 // so that a comparison with what is stored finds no difference.
-func canonical(list corev1.ResourceList) corev1.ResourceList {
+func canonicalQuantities(list corev1.ResourceList) corev1.ResourceList {
 	result := corev1.ResourceList{}
 	for name, quantity := range list {
 		q := quantity.DeepCopy()

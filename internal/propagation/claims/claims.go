@@ -26,8 +26,8 @@ type Marks struct {
 	Labels, Annotations map[string]string
 }
 
-// Of returns the marks of a policy.
-func Of(policy policyv1alpha1.Policy) Marks {
+// MarksForPolicy returns the marks of a policy.
+func MarksForPolicy(policy policyv1alpha1.Policy) Marks {
 	if policy.GetNamespace() == "" {
 		id := policy.GetLabels()[policyv1alpha1.LabelClusterPropagationPolicyID]
 		return Marks{
@@ -44,9 +44,9 @@ func Of(policy policyv1alpha1.Policy) Marks {
 	}
 }
 
-// ID returns the permanent ID of a policy, "" if it has none yet.
-func ID(policy policyv1alpha1.Policy) string {
-	for _, id := range Of(policy).Labels {
+// PermanentPolicyID returns the permanent ID of a policy, "" if it has none yet.
+func PermanentPolicyID(policy policyv1alpha1.Policy) string {
+	for _, id := range MarksForPolicy(policy).Labels {
 		return id
 	}
 	return ""
@@ -65,14 +65,14 @@ func AnnotationKeys() []string {
 	}
 }
 
-// Change returns what has to become of the labels and annotations of an object
+// MetadataChanges returns what has to become of the labels and annotations of an object
 // for the marks to be the only ones: the new value of each key, nil for one that
 // goes. The zero value of Marks claims nothing.
-func (m Marks) Change(object metav1.Object) (labels, annotations map[string]any) {
-	return difference(LabelKeys(), object.GetLabels(), m.Labels), difference(AnnotationKeys(), object.GetAnnotations(), m.Annotations)
+func (m Marks) MetadataChanges(object metav1.Object) (labels, annotations map[string]any) {
+	return diffMetadata(LabelKeys(), object.GetLabels(), m.Labels), diffMetadata(AnnotationKeys(), object.GetAnnotations(), m.Annotations)
 }
 
-func difference(keys []string, has, wants map[string]string) map[string]any {
+func diffMetadata(keys []string, has, wants map[string]string) map[string]any {
 	changes := map[string]any{}
 	for _, key := range keys {
 		value, wanted := wants[key]
@@ -87,9 +87,9 @@ func difference(keys []string, has, wants map[string]string) map[string]any {
 	return changes
 }
 
-// Claims tells whether the object says that the policy claims it.
-func Claims(policy policyv1alpha1.Policy, object metav1.Object) bool {
-	for key, id := range Of(policy).Labels {
+// PolicyClaimsObject reports whether the object says that the policy claims it.
+func PolicyClaimsObject(policy policyv1alpha1.Policy, object metav1.Object) bool {
+	for key, id := range MarksForPolicy(policy).Labels {
 		if id != "" && object.GetLabels()[key] == id {
 			return true
 		}
@@ -97,64 +97,64 @@ func Claims(policy policyv1alpha1.Policy, object metav1.Object) bool {
 	return false
 }
 
-// Sends tells whether a policy sends an object by a binding: the binding says so, and the
+// PolicySendsObject reports whether a policy sends an object by a binding: the binding says so, and the
 // policy selects the object.
-func Sends(policy policyv1alpha1.Policy, object selector.Object, binding metav1.Object) bool {
-	return Claims(policy, binding) && new(Selections).matching(object, policy) != selector.None
+func PolicySendsObject(policy policyv1alpha1.Policy, object selector.Object, binding metav1.Object) bool {
+	return PolicyClaimsObject(policy, binding) && new(Selections).matchPriority(object, policy) != selector.None
 }
 
-// Holds reports whether a policy has claimed an object that it selects. Whoever may write the
+// PolicyHoldsObject reports whether a policy has claimed an object that it selects. Whoever may write the
 // object or its binding can give either any marks: they count only for a policy that selects the
 // object, and those of the binding only if the object has none.
-func Holds(policy policyv1alpha1.Policy, object selector.Object, binding metav1.Object) bool {
-	return Claims(policy, Holder(object, binding)) && new(Selections).matching(object, policy) != selector.None
+func PolicyHoldsObject(policy policyv1alpha1.Policy, object selector.Object, binding metav1.Object) bool {
+	return PolicyClaimsObject(policy, ClaimHolder(object, binding)) && new(Selections).matchPriority(object, policy) != selector.None
 }
 
-// Claimed tells whether the object says that some policy claims it.
-func Claimed(object metav1.Object) bool {
+// HasClaimMarks reports whether the object says that some policy claims it.
+func HasClaimMarks(object metav1.Object) bool {
 	return slices.ContainsFunc(LabelKeys(), func(key string) bool { return object.GetLabels()[key] != "" })
 }
 
-// Holder returns what says who has claimed an object: its binding, if the object
+// ClaimHolder returns what says who has claimed an object: its binding, if the object
 // does not. There may be none.
-func Holder(object, binding metav1.Object) metav1.Object {
-	if binding == nil || Claimed(object) {
+func ClaimHolder(object, binding metav1.Object) metav1.Object {
+	if binding == nil || HasClaimMarks(object) {
 		return object
 	}
 	return binding
 }
 
-// match is a policy that matches an object.
-type match struct {
+// policyMatch is a policy that matches an object.
+type policyMatch struct {
 	policy   policyv1alpha1.Policy
 	implicit selector.Priority // how exact the selector is
 	version  int               // the place of the version that it names
 }
 
-// Choose returns the policy that is to claim an object; nil if none matches. Holder
+// ChoosePolicy returns the policy that is to claim an object; nil if none matches. Holder
 // says who has claimed it: the object itself or, if that could not be marked, its
 // binding. The one that has claimed it keeps it for as long as it matches, unless preempts
 // says that policies may take objects over and one of a greater priority does. A
 // PropagationPolicy of the namespace comes before any ClusterPropagationPolicy;
 // of the same kind the greatest priority comes first, then the most exact
 // selector, then the name.
-func (s *Selections) Choose(object selector.Object, holder metav1.Object, policies []policyv1alpha1.Policy, preempts bool) policyv1alpha1.Policy {
+func (s *Selections) ChoosePolicy(object selector.Object, holder metav1.Object, policies []policyv1alpha1.Policy, preempts bool) policyv1alpha1.Policy {
 	policy, _ := s.ChooseVersion([]selector.Object{object}, holder, policies, preempts)
 	return policy
 }
 
-// ChooseVersion is Choose for an object that policies may select in one API version or
+// ChooseVersion is ChoosePolicy for an object that policies may select in one API version or
 // another. It also returns the place of the version in which the policy wants it: of
 // several, the one that its most exact selector names.
 func (s *Selections) ChooseVersion(
 	versions []selector.Object, holder metav1.Object, policies []policyv1alpha1.Policy, preempts bool,
 ) (policy policyv1alpha1.Policy, version int) {
-	var matches []match
-	var present *match
+	var matches []policyMatch
+	var present *policyMatch
 	for _, policy := range policies {
-		m := match{policy: policy}
+		m := policyMatch{policy: policy}
 		for at, object := range versions {
-			if implicit := s.matching(object, policy); implicit > m.implicit {
+			if implicit := s.matchPriority(object, policy); implicit > m.implicit {
 				m.implicit = implicit
 				m.version = at
 			}
@@ -163,12 +163,12 @@ func (s *Selections) ChooseVersion(
 			continue
 		}
 		matches = append(matches, m)
-		if Claims(policy, holder) {
+		if PolicyClaimsObject(policy, holder) {
 			present = &m
 		}
 	}
 	if present != nil {
-		matches = slices.DeleteFunc(matches, func(m match) bool { return !preempts || !m.preempts(*present) })
+		matches = slices.DeleteFunc(matches, func(m policyMatch) bool { return !preempts || !m.preemptsClaim(*present) })
 		if len(matches) == 0 {
 			return present.policy, present.version
 		}
@@ -176,13 +176,13 @@ func (s *Selections) ChooseVersion(
 	if len(matches) == 0 {
 		return nil, 0
 	}
-	best := slices.MinFunc(matches, match.compare)
+	best := slices.MinFunc(matches, policyMatch.compareMatches)
 	return best.policy, best.version
 }
 
-// compare orders matches, the best first.
-func (m match) compare(other match) int {
-	cluster := func(m match) int { // 0 for a policy of the namespace
+// compareMatches orders matches, the best first.
+func (m policyMatch) compareMatches(other policyMatch) int {
+	cluster := func(m policyMatch) int { // 0 for a policy of the namespace
 		if m.policy.GetNamespace() == "" {
 			return 1
 		}
@@ -190,15 +190,15 @@ func (m match) compare(other match) int {
 	}
 	return cmp.Or(
 		cmp.Compare(cluster(m), cluster(other)),
-		cmp.Compare(priority(other.policy), priority(m.policy)),
+		cmp.Compare(policyPriority(other.policy), policyPriority(m.policy)),
 		cmp.Compare(other.implicit, m.implicit),
 		cmp.Compare(m.policy.GetName(), other.policy.GetName()),
 	)
 }
 
-// preempts tells whether a policy takes an object over from the one that has it:
+// preemptsClaim reports whether a policy takes an object over from the one that has it:
 // a ClusterPropagationPolicy never from a PropagationPolicy.
-func (m match) preempts(present match) bool {
+func (m policyMatch) preemptsClaim(present policyMatch) bool {
 	if m.policy.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways || m.policy == present.policy {
 		return false
 	}
@@ -207,10 +207,10 @@ func (m match) preempts(present match) bool {
 	if mine != theirs {
 		return mine
 	}
-	return priority(m.policy) > priority(present.policy)
+	return policyPriority(m.policy) > policyPriority(present.policy)
 }
 
-func priority(policy policyv1alpha1.Policy) int32 {
+func policyPriority(policy policyv1alpha1.Policy) int32 {
 	if p := policy.PropagationSpec().Priority; p != nil {
 		return *p
 	}

@@ -25,7 +25,7 @@ func web(by policyv1alpha1.Policy) *metav1.PartialObjectMetadata {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "web", Labels: map[string]string{"tier": "front"}},
 	}
 	if by != nil {
-		for key, value := range Of(by).Labels {
+		for key, value := range MarksForPolicy(by).Labels {
 			object.Labels[key] = value
 		}
 	}
@@ -105,7 +105,7 @@ func TestChoose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := ""
 			object := web(test.claimed)
-			if chosen := new(Selections).Choose(object, object, test.policies, test.preempts); chosen != nil {
+			if chosen := new(Selections).ChoosePolicy(object, object, test.policies, test.preempts); chosen != nil {
 				got = chosen.GetName()
 			}
 			if got != test.want {
@@ -139,8 +139,8 @@ func TestChooseVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy, version := (&Selections{}).ChooseVersion(versions, web(c.by), c.policies, false)
-			if Name(policy) != c.want || version != c.version {
-				t.Errorf("got %q in version %d, want %q in version %d", Name(policy), version, c.want, c.version)
+			if PolicyDisplayName(policy) != c.want || version != c.version {
+				t.Errorf("got %q in version %d, want %q in version %d", PolicyDisplayName(policy), version, c.want, c.version)
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func TestChooseVersion(t *testing.T) {
 // TestHolds has whoever may write an object and its binding give them the marks of policies.
 func TestHolds(t *testing.T) {
 	bindingOf := func(by policyv1alpha1.Policy) metav1.Object {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "web-deployment", Labels: Of(by).Labels}}
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "web-deployment", Labels: MarksForPolicy(by).Labels}}
 	}
 	deleting := wide("w")
 	deleting.(metav1.Object).SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)}) //nolint:forcetypeassert // it is one
@@ -167,7 +167,7 @@ func TestHolds(t *testing.T) {
 		"the policy is being deleted":                  {deleting, wide("w"), wide("w"), false},
 		"the policy has no ID, nor have the marks":     {withoutID(wide("w")), nil, withoutID(wide("w")), false},
 	} {
-		if got := Holds(c.policy, web(c.object), bindingOf(c.binding)); got != c.want {
+		if got := PolicyHoldsObject(c.policy, web(c.object), bindingOf(c.binding)); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}
@@ -182,7 +182,7 @@ func TestChangeLeavesOneClaim(t *testing.T) {
 	object := web(wide("w"))
 	object.Annotations = map[string]string{policyv1alpha1.AnnotationClusterPropagationPolicyName: "w", "mine": "stays"}
 
-	labels, annotations := Of(own("a")).Change(object)
+	labels, annotations := MarksForPolicy(own("a")).MetadataChanges(object)
 
 	if labels[policyv1alpha1.LabelPropagationPolicyID] != "own-a" || annotations[policyv1alpha1.AnnotationPropagationPolicyName] != "a" ||
 		annotations[policyv1alpha1.AnnotationPropagationPolicyNamespace] != "apps" {

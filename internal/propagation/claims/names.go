@@ -20,9 +20,9 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/reserved"
 )
 
-// Name returns a policy as people call it, such as PropagationPolicy shop/web; ""
+// PolicyDisplayName returns a policy as people call it, such as PropagationPolicy shop/web; ""
 // for none.
-func Name(policy policyv1alpha1.Policy) string {
+func PolicyDisplayName(policy policyv1alpha1.Policy) string {
 	switch {
 	case policy == nil:
 		return ""
@@ -78,17 +78,17 @@ func HashedBindingName(kind schema.GroupVersionKind, name string) string {
 // write ManifestWorks administrates the cluster, and may have such an object there.
 const InsteadOfPolicy = "what a cluster needs of this, such as the webhooks of an operator, an administrator can bring there with a ManifestWork"
 
-// Reserved says why an object is never sent to clusters, as a sentence without its end;
+// ReservedReason says why an object is never sent to clusters, as a sentence without its end;
 // "" is that it may be. Of the object its namespace, name, labels and annotations
 // count. The fleet tells which namespaces are those of clusters.
-func Reserved(kind schema.GroupKind, object metav1.Object, clusters view.Fleet) string {
-	if why := reserved.Kind(kind); why != "" {
+func ReservedReason(kind schema.GroupKind, object metav1.Object, clusters view.Fleet) string {
+	if why := reserved.KindReservedReason(kind); why != "" {
 		return fmt.Sprintf("%s is never sent to clusters: %s", kind.Kind, why)
 	}
 	if why := ReservedNamespace(object.GetNamespace(), clusters); why != "" {
 		return fmt.Sprintf("nothing of namespace %s is sent to clusters: %s", object.GetNamespace(), why)
 	}
-	if why := reserved.Object(kind, object); why != "" {
+	if why := reserved.ObjectReservedReason(kind, object); why != "" {
 		return fmt.Sprintf("%s %s is never sent to clusters: %s", kind.Kind, object.GetName(), why)
 	}
 	return ""
@@ -98,10 +98,10 @@ func Reserved(kind schema.GroupKind, object metav1.Object, clusters view.Fleet) 
 // a sentence; "" is that it may be. That of a cluster has what the hub connects to it
 // with, and what every other would get to be that cluster.
 func ReservedNamespace(namespace string, clusters view.Fleet) string {
-	if owner := reserved.Namespace(namespace); owner != reserved.Nobody {
+	if owner := reserved.OwnerOfNamespace(namespace); owner != reserved.Nobody {
 		return "it is for " + string(owner)
 	}
-	if cluster, found := clusters.Cluster(namespace); found && cluster.OwnsNamespace() {
+	if cluster, found := clusters.ClusterNamed(namespace); found && cluster.OwnsNamespace() {
 		return "it is that of the cluster " + namespace
 	}
 	return ""

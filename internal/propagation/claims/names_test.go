@@ -13,7 +13,7 @@ import (
 )
 
 func TestReservedNamespace(t *testing.T) {
-	clusters := view.New(
+	clusters := view.NewFleet(
 		view.Cluster{Name: "accepted", Accepted: true}, view.Cluster{Name: "was-accepted", Joined: true},
 		view.Cluster{Name: "dialled", Mode: view.Push}, view.Cluster{Name: "asks", Mode: view.Pull})
 	for namespace, want := range map[string]string{
@@ -58,7 +58,7 @@ func TestReserved(t *testing.T) {
 		"by which a leader is told": {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Namespace: "shop", Name: "a", Annotations: map[string]string{"control-plane.alpha.kubernetes.io/leader": "{}"}}, "ConfigMap a is never sent to clusters: it says which replica leads on the hub"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Reserved(c.kind, &c.object, view.New(view.Cluster{Name: "member1", Accepted: true})); got != c.want {
+			if got := ReservedReason(c.kind, &c.object, view.NewFleet(view.Cluster{Name: "member1", Accepted: true})); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -25,8 +25,8 @@ type selection struct {
 	selectors  selector.Selectors
 }
 
-// Of returns what a policy selects: nothing if it is being deleted.
-func (s *Selections) Of(policy policyv1alpha1.Policy) selector.Selectors {
+// SelectorsOf returns what a policy selects: nothing if it is being deleted.
+func (s *Selections) SelectorsOf(policy policyv1alpha1.Policy) selector.Selectors {
 	if !policy.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (s *Selections) Of(policy policyv1alpha1.Policy) selector.Selectors {
 		return known.selectors
 	}
 	// Admission has told the author of what cannot be compiled.
-	selectors, _ := selector.Compile(policy.GetNamespace(), policy.PropagationSpec().ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
+	selectors, _ := selector.CompileSelectors(policy.GetNamespace(), policy.PropagationSpec().ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
 	if policy.GetUID() == "" || policy.GetGeneration() == 0 {
 		return selectors // it is not the hub's
 	}
@@ -50,17 +50,17 @@ func (s *Selections) Of(policy policyv1alpha1.Policy) selector.Selectors {
 	return selectors
 }
 
-// Forget forgets a policy that is gone.
-func (s *Selections) Forget(policy policyv1alpha1.Policy) {
+// ForgetPolicy forgets a policy that is gone.
+func (s *Selections) ForgetPolicy(policy policyv1alpha1.Policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.of, policy.GetUID())
 }
 
-// matching returns how exactly a policy selects an object.
-func (s *Selections) matching(object selector.Object, policy policyv1alpha1.Policy) selector.Priority {
+// matchPriority returns how exactly a policy selects an object.
+func (s *Selections) matchPriority(object selector.Object, policy policyv1alpha1.Policy) selector.Priority {
 	if namespace := policy.GetNamespace(); namespace != "" && namespace != object.GetNamespace() {
 		return selector.None
 	}
-	return s.Of(policy).Priority(object)
+	return s.SelectorsOf(policy).PriorityOf(object)
 }

@@ -16,11 +16,11 @@ var (
 	ErrNoCluster = errors.New("the hub has not accepted a cluster of this name: accept it, or correct spec.clusters of the binding")
 )
 
-// Barred returns why no work may be made in the namespace of the name of a cluster:
+// CheckWorkNamespace returns why no work may be made in the namespace of the name of a cluster:
 // ErrNoCluster or ErrDeleting, or nil if one may. The names are from bindings, and whoever
 // wrote one may mean somebody's namespace, so all that makes works asks here.
-func Barred(clusters view.Fleet, name string) error {
-	cluster, found := clusters.Cluster(name)
+func CheckWorkNamespace(clusters view.Fleet, name string) error {
+	cluster, found := clusters.ClusterNamed(name)
 	switch {
 	case !found, !cluster.OwnsNamespace():
 		return ErrNoCluster

@@ -34,11 +34,11 @@ func TestNothingIsSentToWhatIsNoCluster(t *testing.T) {
 		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: name})
 	}
 	b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "db", Clusters: []workv1alpha2.TargetCluster{{Name: "victim"}}}}
-	clusters := view.New(
+	clusters := view.NewFleet(
 		view.Cluster{Name: "accepted", Accepted: true}, view.Cluster{Name: "joined-before", Joined: true},
 		view.Cluster{Name: "dialled", Mode: view.Push}, view.Cluster{Name: "asks", Mode: view.Pull},
 	)
-	works, problems, err := Render(Source{Binding: b, Object: object, Chain: interpret.Chain{native.New()}, Fleet: clusters})
+	works, problems, err := RenderWorks(WorkSource{Binding: b, Object: object, Chain: interpret.Chain{native.NewKubernetesKinds()}, Fleet: clusters})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestTargetsAreBounded(t *testing.T) {
 		}
 		spec.RequiredBy = append(spec.RequiredBy, one)
 	}
-	targets := Targets(spec)
+	targets := BindingTargets(spec)
 	if len(targets) != targetsMax+1 {
 		t.Errorf("the object is sent to %d clusters, want the chosen one and %d", len(targets), targetsMax)
 	}

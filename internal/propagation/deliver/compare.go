@@ -37,8 +37,8 @@ const annotationSuspends = "fleet.capstan.io/binding-suspends"
 const textMax = 1024
 
 // SlimWork returns what is kept of a work in a cache: the hash of its manifests and what
-// allowance.Bytes counts in the place of these, and of its metadata what is read. All else is whatever the member
-// likes, and would fill the memory. It is a transform of caches, without which Compare
+// allowance.WorkBytes counts in the place of these, and of its metadata what is read. All else is whatever the member
+// likes, and would fill the memory. It is a transform of caches, without which CompareWorks
 // does not work, and may be given again what it has returned. The status is left as it
 // is.
 func SlimWork(obj any) (any, error) {
@@ -58,11 +58,11 @@ func SlimWork(obj any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion, Generation: work.Generation,
 			CreationTimestamp: work.CreationTimestamp, DeletionTimestamp: work.DeletionTimestamp,
-			Labels: only(work.Labels, keptLabels()), Annotations: only(work.Annotations, keptAnnotations()),
+			Labels: filterMetadata(work.Labels, keptLabels()), Annotations: filterMetadata(work.Annotations, keptAnnotations()),
 		},
 		Status: work.Status,
 	}
-	slim.Annotations[annotationContent], slim.Annotations[allowance.AnnotationBytes] = short(hash), strconv.FormatInt(allowance.Bytes(work), 10)
+	slim.Annotations[annotationContent], slim.Annotations[allowance.AnnotationBytes] = shortenValue(hash), strconv.FormatInt(allowance.WorkBytes(work), 10)
 	if option := work.Spec.DeleteOption; option != nil {
 		slim.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: option.PropagationPolicy, TTLSecondsAfterFinished: option.TTLSecondsAfterFinished}
 		if option.SelectivelyOrphans != nil { // which we never write
@@ -87,19 +87,19 @@ func keptAnnotations() []string {
 	}
 }
 
-// only returns those of the labels or annotations that have one of the keys, as short.
-func only(all map[string]string, keys []string) map[string]string {
+// filterMetadata returns those of the labels or annotations that have one of the keys, as short.
+func filterMetadata(all map[string]string, keys []string) map[string]string {
 	kept := map[string]string{}
 	for _, key := range keys {
 		if value, has := all[key]; has {
-			kept[key] = short(value)
+			kept[key] = shortenValue(value)
 		}
 	}
 	return kept
 }
 
-// short returns a text, or the hash of one that is longer than textMax.
-func short(text string) string {
+// shortenValue returns a text, or the hash of one that is longer than textMax.
+func shortenValue(text string) string {
 	if len(text) <= textMax {
 		return text
 	}
@@ -111,7 +111,7 @@ func short(text string) string {
 func hashOf(work *workv1.ManifestWork) (string, error) {
 	hash := sha256.New()
 	for _, manifest := range work.Spec.Workload.Manifests {
-		canonical, err := allowance.Canonical(manifest.Raw)
+		canonical, err := allowance.CanonicalManifest(manifest.Raw)
 		if err != nil {
 			return "", fmt.Errorf("reading the manifest of work %q: %w", work.Name, err)
 		}
@@ -120,28 +120,28 @@ func hashOf(work *workv1.ManifestWork) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// Changes are what has to be done for the works of a binding to be right.
-type Changes struct {
+// WorkChanges are what has to be done for the works of a binding to be right.
+type WorkChanges struct {
 	New     []*workv1.ManifestWork
-	Changed []Change
+	Changed []WorkChange
 	Gone    []workv1.ManifestWork
 	// Preserve says that what the works delivered which are gone stays in the clusters.
 	Preserve bool
 }
 
-// None tells whether there is nothing to do.
-func (c Changes) None() bool { return len(c.New)+len(c.Changed)+len(c.Gone) == 0 }
+// IsEmpty reports whether there is nothing to do.
+func (c WorkChanges) IsEmpty() bool { return len(c.New)+len(c.Changed)+len(c.Gone) == 0 }
 
-// Change is a work as it is in the cache, and as it is to be.
-type Change struct {
+// WorkChange is a work as it is in the cache, and as it is to be.
+type WorkChange struct {
 	Present, Wanted *workv1.ManifestWork
 }
 
-// Compare compares the works that are wanted, by cluster, with those that there
+// CompareWorks compares the works that are wanted, by cluster, with those that there
 // are, from a cache with SlimWork. Works of clusters with a problem stay as they
 // are.
-func Compare(wanted map[string]*workv1.ManifestWork, present []workv1.ManifestWork, problems map[string]error) (Changes, error) {
-	var c Changes
+func CompareWorks(wanted map[string]*workv1.ManifestWork, present []workv1.ManifestWork, problems map[string]error) (WorkChanges, error) {
+	var c WorkChanges
 	has := map[string]bool{}
 	for i := range present {
 		is := &present[i]
@@ -155,12 +155,12 @@ func Compare(wanted map[string]*workv1.ManifestWork, present []workv1.ManifestWo
 			continue
 		case !is.DeletionTimestamp.IsZero():
 		default:
-			right, err := same(is, want)
+			right, err := isWorkCurrent(is, want)
 			if err != nil {
-				return Changes{}, err
+				return WorkChanges{}, err
 			}
 			if !right {
-				c.Changed = append(c.Changed, Change{Present: is, Wanted: want})
+				c.Changed = append(c.Changed, WorkChange{Present: is, Wanted: want})
 			}
 		}
 		has[is.Namespace] = true
@@ -170,32 +170,32 @@ func Compare(wanted map[string]*workv1.ManifestWork, present []workv1.ManifestWo
 			c.New = append(c.New, wanted[cluster])
 		}
 	}
-	slices.SortFunc(c.Changed, func(a, b Change) int { return strings.Compare(a.Present.Namespace, b.Present.Namespace) })
+	slices.SortFunc(c.Changed, func(a, b WorkChange) int { return strings.Compare(a.Present.Namespace, b.Present.Namespace) })
 	return c, nil
 }
 
-// Has tells whether a work, as SlimWork leaves it, has the content of another one.
-func Has(is, want *workv1.ManifestWork) (bool, error) {
+// WorkHasContent reports whether a work, as SlimWork leaves it, has the content of another one.
+func WorkHasContent(is, want *workv1.ManifestWork) (bool, error) {
 	hash, err := hashOf(want)
 	return err == nil && is.Annotations[annotationContent] == hash, err
 }
 
-// same tells whether a work is as it is wanted.
-func same(is, want *workv1.ManifestWork) (bool, error) {
+// isWorkCurrent reports whether a work is as it is wanted.
+func isWorkCurrent(is, want *workv1.ManifestWork) (bool, error) {
 	hash, err := hashOf(want)
 	if err != nil {
 		return false, err
 	}
 	return is.Annotations[annotationContent] == hash && equality.Semantic.DeepEqual(is.Spec.DeleteOption, want.Spec.DeleteOption) &&
-		len(difference(is.Labels, want.Labels, ownLabels())) == 0 && len(difference(is.Annotations, want.Annotations, ownAnnotations(is))) == 0, nil
+		len(diffMetadata(is.Labels, want.Labels, ownLabels())) == 0 && len(diffMetadata(is.Annotations, want.Annotations, ownAnnotations(is))) == 0, nil
 }
 
-// Patch returns the merge patch that makes a work as it is wanted.
-func (c Change) Patch() ([]byte, error) {
+// MergePatch returns the merge patch that makes a work as it is wanted.
+func (c WorkChange) MergePatch() ([]byte, error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
-			"uid": c.Present.UID, "labels": difference(c.Present.Labels, c.Wanted.Labels, ownLabels()),
-			"annotations": difference(c.Present.Annotations, c.Wanted.Annotations, ownAnnotations(c.Present)),
+			"uid": c.Present.UID, "labels": diffMetadata(c.Present.Labels, c.Wanted.Labels, ownLabels()),
+			"annotations": diffMetadata(c.Present.Annotations, c.Wanted.Annotations, ownAnnotations(c.Present)),
 		},
 		"spec": map[string]any{"workload": c.Wanted.Spec.Workload, "deleteOption": c.Wanted.Spec.DeleteOption},
 	})
@@ -221,12 +221,12 @@ func ownAnnotations(is *workv1.ManifestWork) []string {
 	return keys
 }
 
-// difference returns the new value of each key that has to change, nil for one
+// diffMetadata returns the new value of each key that has to change, nil for one
 // that goes. Values that the cache has shortened are equal if their hashes are.
-func difference(has, wants map[string]string, own []string) map[string]any {
+func diffMetadata(has, wants map[string]string, own []string) map[string]any {
 	changes := map[string]any{}
 	for key, value := range wants {
-		if present, is := has[key]; !is || present != short(value) {
+		if present, is := has[key]; !is || present != shortenValue(value) {
 			changes[key] = value
 		}
 	}

@@ -31,7 +31,7 @@ func rendered(t *testing.T, spec string) *workv1.ManifestWork {
 			t.Fatal(err)
 		}
 	}
-	works, problems, err := Render(Source{Binding: b, Object: object, Fleet: accepted("a", "b"), Chain: interpret.Chain{native.New()}})
+	works, problems, err := RenderWorks(WorkSource{Binding: b, Object: object, Fleet: accepted("a", "b"), Chain: interpret.Chain{native.NewKubernetesKinds()}})
 	if err != nil || len(problems) > 0 || len(works) != 1 {
 		t.Fatal(works, problems, err)
 	}
@@ -68,7 +68,7 @@ func TestWhoSuspendsAWorkLetsItGoOn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			changes, err := Compare(map[string]*workv1.ManifestWork{"a": rendered(t, test.after)}, []workv1.ManifestWork{*kept.(*workv1.ManifestWork)}, nil)
+			changes, err := CompareWorks(map[string]*workv1.ManifestWork{"a": rendered(t, test.after)}, []workv1.ManifestWork{*kept.(*workv1.ManifestWork)}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,9 +83,9 @@ func TestWhoSuspendsAWorkLetsItGoOn(t *testing.T) {
 }
 
 // patch changes the annotations of a work as the API server does.
-func patch(t *testing.T, is *workv1.ManifestWork, change Change) {
+func patch(t *testing.T, is *workv1.ManifestWork, change WorkChange) {
 	t.Helper()
-	text, err := change.Patch()
+	text, err := change.MergePatch()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestTheObjectOfAWorkIsItsFirst(t *testing.T) {
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "greetings.example.com", "uid": "u"},
 		"spec": map[string]any{"group": "example.com", "names": map[string]any{"plural": "greetings"}},
 	}}
-	works, _, err := Render(Source{Binding: b, Object: definition, Fleet: accepted("a"), Chain: interpret.Chain{native.New()}})
+	works, _, err := RenderWorks(WorkSource{Binding: b, Object: definition, Fleet: accepted("a"), Chain: interpret.Chain{native.NewKubernetesKinds()}})
 	if err != nil || len(works["a"].Spec.Workload.Manifests) != 2 {
 		t.Fatal(works, err)
 	}
@@ -130,13 +130,13 @@ func TestAClusterThatIsDeletedGetsNoWork(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(template), &object.Object); err != nil {
 		t.Fatal(err)
 	}
-	source := Source{Binding: b, Object: object, Fleet: accepted("a", "b"), Chain: interpret.Chain{native.New()}}
-	before, _, err := Render(source)
+	source := WorkSource{Binding: b, Object: object, Fleet: accepted("a", "b"), Chain: interpret.Chain{native.NewKubernetesKinds()}}
+	before, _, err := RenderWorks(source)
 	if err != nil || len(before) != 2 {
 		t.Fatal(before, err)
 	}
-	source.Fleet = source.Fleet.With([]view.Cluster{{Name: "b", Accepted: true, Deleting: true}}, nil)
-	wanted, problems, err := Render(source)
+	source.Fleet = source.Fleet.WithClusters([]view.Cluster{{Name: "b", Accepted: true, Deleting: true}}, nil)
+	wanted, problems, err := RenderWorks(source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +148,8 @@ func TestAClusterThatIsDeletedGetsNoWork(t *testing.T) {
 			}
 			present[i] = *slim.(*workv1.ManifestWork) //nolint:forcetypeassert // it is one
 		}
-		changes, err := Compare(wanted, present, problems)
-		if err != nil || !changes.None() {
+		changes, err := CompareWorks(wanted, present, problems)
+		if err != nil || !changes.IsEmpty() {
 			t.Errorf("its work is %s: %+v, %v", name, changes, err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestAMemberDoesNotSayWhatAWorkHas(t *testing.T) {
 		}
 		forged = slim.(*workv1.ManifestWork) //nolint:forcetypeassert // it is one
 	}
-	if has, err := Has(forged, wanted); has || err != nil || len(forged.Spec.Workload.Manifests) > 0 {
+	if has, err := WorkHasContent(forged, wanted); has || err != nil || len(forged.Spec.Workload.Manifests) > 0 {
 		t.Errorf("it counts as right: %t (%v), with %d manifests", has, err, len(forged.Spec.Workload.Manifests))
 	}
 }

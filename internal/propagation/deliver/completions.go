@@ -12,14 +12,14 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/division"
 )
 
-// completions returns how many completions of a Job a cluster gets, as its share
+// divideCompletions returns how many completions of a Job a cluster gets, as its share
 // of the replicas is; false for objects without completions, and if each cluster
 // gets all of them.
-func completions(
+func divideCompletions(
 	b workv1alpha2.Binding, chain interpret.Chain, object *unstructured.Unstructured, targets []workv1alpha2.TargetCluster,
 ) (shares map[string]int32, divided bool) {
 	placement := b.BindingSpec().Placement
-	all, has := chain.Completions(object)
+	all, has := chain.GetCompletions(object)
 	if !has || placement == nil || placement.ReplicaScheduling == nil ||
 		placement.ReplicaScheduling.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDivided {
 		return nil, false

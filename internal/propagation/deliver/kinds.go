@@ -17,11 +17,11 @@ import (
 // kindsRolePrefix begins the names of the ClusterRoles that come with definitions.
 const kindsRolePrefix = "open-cluster-management:work:"
 
-// role returns the ClusterRole by which an agent may manage the objects of a kind,
+// clusterRoleForKind returns the ClusterRole by which an agent may manage the objects of a kind,
 // for the definition of that kind; nil for all other objects. An agent has no
 // rights to kinds that it does not know, and whoever sends the definition of a kind
 // sends objects of it next. It has the marks of the definition, and goes with it.
-func role(definition *unstructured.Unstructured) *unstructured.Unstructured {
+func clusterRoleForKind(definition *unstructured.Unstructured) *unstructured.Unstructured {
 	if definition.GroupVersionKind().GroupKind() != apiextensionsv1.Kind("CustomResourceDefinition") {
 		return nil
 	}

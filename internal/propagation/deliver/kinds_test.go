@@ -32,7 +32,7 @@ func TestTheDefinitionOfAKindBringsTheRightToIt(t *testing.T) {
 			"verbs": []any{"get", "list", "watch", "create", "update", "patch", "delete"},
 		}},
 	}
-	if diff := cmp.Diff(want, role(definition).Object); diff != "" {
+	if diff := cmp.Diff(want, clusterRoleForKind(definition).Object); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if definition.GetLabels()["open-cluster-management.io/aggregate-to-work"] != "" {
@@ -46,7 +46,7 @@ func TestNothingElseBringsRights(t *testing.T) {
 		"a kind of the same name":  {"apiVersion": "example.com/v1", "kind": "CustomResourceDefinition", "spec": map[string]any{"group": "a.b", "names": map[string]any{"plural": "cs"}}},
 		"a definition without one": {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": map[string]any{"names": map[string]any{"plural": "pods"}}},
 	} {
-		if got := role(&unstructured.Unstructured{Object: object}); got != nil {
+		if got := clusterRoleForKind(&unstructured.Unstructured{Object: object}); got != nil {
 			t.Errorf("%s brings %v", name, got)
 		}
 	}

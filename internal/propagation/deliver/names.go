@@ -22,8 +22,8 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
-// ID returns the permanent ID of a binding, "" if it has none yet.
-func ID(b workv1alpha2.Binding) string { return b.GetLabels()[idLabel(b)] }
+// PermanentBindingID returns the permanent ID of a binding, "" if it has none yet.
+func PermanentBindingID(b workv1alpha2.Binding) string { return b.GetLabels()[idLabel(b)] }
 
 // BindingID returns the permanent ID of the binding that a work is for, "" if
 // there is none.
@@ -46,8 +46,8 @@ func BindingOf(work metav1.Object) types.NamespacedName {
 	}
 }
 
-// Finalizer returns what keeps a binding until its works are gone.
-func Finalizer(b workv1alpha2.Binding) string {
+// BindingFinalizer returns what keeps a binding until its works are gone.
+func BindingFinalizer(b workv1alpha2.Binding) string {
 	if b.GetNamespace() == "" {
 		return workv1alpha2.FinalizerClusterResourceBinding
 	}
@@ -116,34 +116,34 @@ func NamesOfWorks(b workv1alpha2.Binding) []string {
 	return names
 }
 
-// Says tells whether a work says of itself that it is of a binding, and has the name that
+// WorkClaimsBinding reports whether a work says of itself that it is of a binding, and has the name that
 // this gives its works.
-func Says(b workv1alpha2.Binding, work *workv1.ManifestWork) bool {
-	return work.Name == NameOfWorks(b) && namesBinding(b, work) && BindingID(work) == ID(b)
+func WorkClaimsBinding(b workv1alpha2.Binding, work *workv1.ManifestWork) bool {
+	return work.Name == NameOfWorks(b) && namesBinding(b, work) && BindingID(work) == PermanentBindingID(b)
 }
 
 func namesBinding(b workv1alpha2.Binding, work metav1.Object) bool {
 	return BindingOf(work) == types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
 }
 
-// Whose is whose a work is that has a name of the works of a binding.
-type Whose int
+// WorkOwnership is whose a work is that has a name of the works of a binding.
+type WorkOwnership int
 
 const (
 	// Others is a work of another binding, of a namespace, or of somebody else.
-	Others Whose = iota
+	Others WorkOwnership = iota
 	// Own is a work of the binding.
 	Own
 	// Earlier is a work of another object that had the kind and the name.
 	Earlier
 )
 
-// WhoseIs tells whose a work is that has one of NamesOfWorks, by the work as the hub has it.
+// OwnershipOfWork tells whose a work is that has one of NamesOfWorks, by the work as the hub has it.
 // What labels and annotations say can be written by the member, and taken away: a work that
 // was made of the object of the binding is its own whatever they say. One that was not may
 // be that of a user or of another namespace, as a hash can be ground, unless it names this
 // binding.
-func WhoseIs(b workv1alpha2.Binding, work *workv1.ManifestWork) Whose {
+func OwnershipOfWork(b workv1alpha2.Binding, work *workv1.ManifestWork) WorkOwnership {
 	of := b.BindingSpec().Resource
 	is := workv1alpha2.ObjectReference{}
 	made, said := TemplateOf(work)

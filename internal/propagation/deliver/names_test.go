@@ -72,7 +72,7 @@ func TestABindingHasNoWorksOfAnotherNamespace(t *testing.T) {
 	}
 	for what, test := range map[string]struct {
 		work           *workv1.ManifestWork
-		theirs, forged Whose
+		theirs, forged WorkOwnership
 	}{
 		"of their binding":              {workOf(theirs, theirs), Own, Others},
 		"of the other binding":          {workOf(forged, forged), Others, Own},
@@ -83,7 +83,7 @@ func TestABindingHasNoWorksOfAnotherNamespace(t *testing.T) {
 		"of an earlier object":          {workOf(theirs, earlier(theirs)), Earlier, Others},
 		"of one without its marks":      {unmarked(workOf(theirs, earlier(theirs))), Others, Others},
 	} {
-		if mine, forgeds := WhoseIs(theirs, test.work), WhoseIs(forged, test.work); mine != test.theirs || forgeds != test.forged {
+		if mine, forgeds := OwnershipOfWork(theirs, test.work), OwnershipOfWork(forged, test.work); mine != test.theirs || forgeds != test.forged {
 			t.Errorf("%s: for theirs it is %d, want %d; for the forged one %d, want %d", what, mine, test.theirs, forgeds, test.forged)
 		}
 	}
@@ -96,11 +96,11 @@ func TestABindingHasNoWorksOfANamespace(t *testing.T) {
 	b.Name, b.Spec.Resource = "shop-namespace", workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "shop", UID: "uid"}
 	for what, test := range map[string]struct {
 		label string
-		want  Whose
+		want  WorkOwnership
 	}{"of the namespace": {"shop", Others}, "of another one": {"other", Own}, "of none": {"", Own}} {
 		work := workOf(b, b)
 		work.Labels[LabelNamespace] = test.label
-		if got := WhoseIs(b, work); got != test.want {
+		if got := OwnershipOfWork(b, work); got != test.want {
 			t.Errorf("%s: it is %d, want %d", what, got, test.want)
 		}
 	}
@@ -115,7 +115,7 @@ func TestWorksOfTwoKindsOfAName(t *testing.T) {
 		t.Fatalf("the works of the second are called %q", names)
 	}
 	work := workOf(first, first)
-	if !Says(first, work) || Says(second, work) || WhoseIs(second, work) != Others {
+	if !WorkClaimsBinding(first, work) || WorkClaimsBinding(second, work) || OwnershipOfWork(second, work) != Others {
 		t.Error("the second has the works of the first")
 	}
 	elsewhere := bindingFor("Deployment", "shop", "web")
@@ -145,7 +145,7 @@ func earlier(b *workv1alpha2.ResourceBinding) *workv1alpha2.ResourceBinding {
 // one, or of nothing that it says.
 func workOf(says, made workv1alpha2.Binding) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "member1", Name: NameOfWorks(says), Labels: map[string]string{idLabel(says): ID(says)},
+		Namespace: "member1", Name: NameOfWorks(says), Labels: map[string]string{idLabel(says): PermanentBindingID(says)},
 	}}
 	work.Annotations = map[string]string{
 		workv1alpha2.AnnotationResourceBindingNamespace: says.GetNamespace(), workv1alpha2.AnnotationResourceBindingName: says.GetName(),

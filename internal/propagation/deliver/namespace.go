@@ -49,14 +49,14 @@ func NamespaceTemplate(namespace *corev1.Namespace) *unstructured.Unstructured {
 
 // NamespaceWork returns the work that brings a namespace to the cluster of a name. The
 // namespace stays there when the work goes, as it may hold what is not ours. For a
-// cluster that is Barred, or whose overrides cannot be applied, it returns the problem
+// cluster that is CheckWorkNamespace, or whose overrides cannot be applied, it returns the problem
 // instead, which is the user's.
 func NamespaceWork(namespace *corev1.Namespace, overrides override.Policies, clusters view.Fleet, name string) (work *workv1.ManifestWork, problem, err error) {
-	if barred := Barred(clusters, name); barred != nil {
+	if barred := CheckWorkNamespace(clusters, name); barred != nil {
 		return nil, barred, nil
 	}
-	cluster, _ := clusters.Cluster(name)
-	object, applied, problem := overridden(NamespaceTemplate(namespace), overrides, &cluster)
+	cluster, _ := clusters.ClusterNamed(name)
+	object, applied, problem := applyOverrides(NamespaceTemplate(namespace), overrides, &cluster)
 	if problem != nil {
 		return nil, problem, nil
 	}
@@ -72,8 +72,8 @@ func NamespaceWork(namespace *corev1.Namespace, overrides override.Policies, clu
 		},
 		Spec: workv1.ManifestWorkSpec{DeleteOption: &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}},
 	}
-	record(work, applied)
-	stamp(object, work, namespace)
+	recordOverrides(work, applied)
+	stampOrigin(object, work, namespace)
 	raw, err := object.MarshalJSON()
 	if err != nil {
 		return nil, nil, fmt.Errorf("encoding namespace %q for cluster %q: %w", namespace.Name, name, err)

@@ -17,12 +17,12 @@ import (
 // partClusters is how many clusters have their works made at a time.
 const partClusters = 64
 
-// Render returns the works of a binding by cluster, and the problems of those
-// clusters that cannot get one, as Copies does.
-func Render(s Source) (works map[string]*workv1.ManifestWork, problems map[string]error, err error) {
+// RenderWorks returns the works of a binding by cluster, and the problems of those
+// clusters that cannot get one, as RenderCopies does.
+func RenderWorks(s WorkSource) (works map[string]*workv1.ManifestWork, problems map[string]error, err error) {
 	works = map[string]*workv1.ManifestWork{}
 	problems = map[string]error{}
-	for part, err := range Parts(s) {
+	for part, err := range RenderParts(s) {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -32,32 +32,32 @@ func Render(s Source) (works map[string]*workv1.ManifestWork, problems map[strin
 	return works, problems, nil
 }
 
-// Part is what Render returns, for some of the clusters.
-type Part struct {
+// RenderedPart is what RenderWorks returns, for some of the clusters.
+type RenderedPart struct {
 	Works    map[string]*workv1.ManifestWork
 	Problems map[string]error
 }
 
-// Parts returns what Render returns, for at most 64 clusters at a time, in the order of
+// RenderParts returns what RenderWorks returns, for at most 64 clusters at a time, in the order of
 // names. A part is made when it is asked for. After an error there is none.
-func Parts(s Source) iter.Seq2[Part, error] {
-	return func(yield func(Part, error) bool) {
+func RenderParts(s WorkSource) iter.Seq2[RenderedPart, error] {
+	return func(yield func(RenderedPart, error) bool) {
 		suspends := suspensionOf(s.Binding.BindingSpec().Suspension)
-		part := Part{Works: map[string]*workv1.ManifestWork{}, Problems: map[string]error{}}
-		for cluster, one := range s.outcomes() {
+		part := RenderedPart{Works: map[string]*workv1.ManifestWork{}, Problems: map[string]error{}}
+		for cluster, one := range s.renderOutcomes() {
 			if len(part.Works)+len(part.Problems) == partClusters {
 				if !yield(part, nil) {
 					return
 				}
-				part = Part{Works: map[string]*workv1.ManifestWork{}, Problems: map[string]error{}}
+				part = RenderedPart{Works: map[string]*workv1.ManifestWork{}, Problems: map[string]error{}}
 			}
 			if one.problem != nil {
 				part.Problems[cluster] = one.problem
 				continue
 			}
-			work := s.frame(cluster, one.Applied, suspends)
-			if err := s.fill(work, one.Object); err != nil {
-				yield(Part{}, err)
+			work := s.newWorkFrame(cluster, one.Applied, suspends)
+			if err := s.fillManifests(work, one.Object); err != nil {
+				yield(RenderedPart{}, err)
 				return
 			}
 			part.Works[cluster] = work
@@ -66,10 +66,10 @@ func Parts(s Source) iter.Seq2[Part, error] {
 	}
 }
 
-// fill puts the object, as its cluster gets it, into a work.
-func (s Source) fill(work *workv1.ManifestWork, object *unstructured.Unstructured) error {
-	stamp(object, work, s.Object)
-	for _, object := range []*unstructured.Unstructured{object, role(object)} {
+// fillManifests puts the object, as its cluster gets it, into a work.
+func (s WorkSource) fillManifests(work *workv1.ManifestWork, object *unstructured.Unstructured) error {
+	stampOrigin(object, work, s.Object)
+	for _, object := range []*unstructured.Unstructured{object, clusterRoleForKind(object)} {
 		if object == nil {
 			continue
 		}

@@ -25,7 +25,7 @@ func TestManyClustersAreServedInParts(t *testing.T) {
 	const clusters = 200
 	revisions := 0
 	s := source(t, clusters, nil)
-	s.Chain = interpret.Chain{counting{native.New(), &revisions}}
+	s.Chain = interpret.Chain{counting{native.NewKubernetesKinds(), &revisions}}
 	b := &workv1alpha2.ResourceBinding{}
 	b.Spec.Replicas = clusters
 	var all []string
@@ -38,7 +38,7 @@ func TestManyClustersAreServedInParts(t *testing.T) {
 	}
 	var sizes []int
 	var got []string
-	for part, err := range Parts(s) {
+	for part, err := range RenderParts(s) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestManyClustersAreServedInParts(t *testing.T) {
 	if diff := cmp.Diff(all, got); diff != "" {
 		t.Errorf("clusters that get the object (-want +got):\n%s", diff)
 	}
-	works, problems, err := Render(s)
+	works, problems, err := RenderWorks(s)
 	if err != nil || len(works) != len(all) || len(problems) != clusters-len(all) {
 		t.Errorf("together %d clusters get works and %d problems: %v; want %d and %d", len(works), len(problems), err, len(all), clusters-len(all))
 	}
@@ -67,7 +67,7 @@ func TestStampsDoNotCount(t *testing.T) {
 	s.Binding.SetNamespace("shop")
 	s.Binding.SetName("web-deployment")
 	s.Binding.SetLabels(map[string]string{workv1alpha2.LabelResourceBindingID: "b"})
-	works, _, err := Render(s)
+	works, _, err := RenderWorks(s)
 	if err != nil || works["a"] == nil {
 		t.Fatalf("rendering: %v, %v", works, err)
 	}
@@ -86,13 +86,13 @@ func TestStampsDoNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	earlier.Spec.Workload.Manifests[0].Raw = raw
-	if was, is := allowance.Bytes(earlier), allowance.Bytes(work); was != is {
+	if was, is := allowance.WorkBytes(earlier), allowance.WorkBytes(work); was != is {
 		t.Errorf("it takes %d bytes, and %d with all that the hub adds", was, is)
 	}
 
 	// Who writes a work, or a replica set, chooses the values.
 	work.Annotations, earlier.Annotations = nil, nil
-	if is := allowance.Bytes(work); is <= allowance.Bytes(earlier) {
+	if is := allowance.WorkBytes(work); is <= allowance.WorkBytes(earlier) {
 		t.Errorf("what the hub has not added takes %d bytes", is)
 	}
 }

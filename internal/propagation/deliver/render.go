@@ -30,8 +30,8 @@ import (
 // variantsMax is how many variants of an object are kept to be copied at most.
 const variantsMax = 64
 
-// Source is what the works of a binding are made of.
-type Source struct {
+// WorkSource is what the works of a binding are made of.
+type WorkSource struct {
 	Binding   workv1alpha2.Binding
 	Object    *unstructured.Unstructured
 	Fleet     view.Fleet
@@ -51,58 +51,58 @@ type Source struct {
 	Only map[string]bool
 }
 
-// Copy is the object as a cluster gets it, but for what tells there where it is
+// ClusterCopy is the object as a cluster gets it, but for what tells there where it is
 // from.
-type Copy struct {
+type ClusterCopy struct {
 	Object *unstructured.Unstructured
 	// Replicas are those of the cluster; 0 for what has none.
 	Replicas int32
 	// Applied says what of the policies that override made it so.
-	Applied override.Applied
+	Applied override.AppliedOverrides
 }
 
-// Copies returns what each cluster gets. For a cluster whose replicas cannot be set,
+// RenderCopies returns what each cluster gets. For a cluster whose replicas cannot be set,
 // or whose overrides cannot be applied, it returns the problem instead, which is the
 // user's.
-func Copies(s Source) (copies map[string]Copy, problems map[string]error) {
-	copies = map[string]Copy{}
+func RenderCopies(s WorkSource) (copies map[string]ClusterCopy, problems map[string]error) {
+	copies = map[string]ClusterCopy{}
 	problems = map[string]error{}
-	for cluster, one := range s.outcomes() {
+	for cluster, one := range s.renderOutcomes() {
 		if one.problem != nil {
 			problems[cluster] = one.problem
 			continue
 		}
-		copies[cluster] = one.Copy
+		copies[cluster] = one.ClusterCopy
 	}
 	return copies, problems
 }
 
-// outcome is what a cluster gets, or why it gets nothing.
-type outcome struct {
-	Copy
+// copyOutcome is what a cluster gets, or why it gets nothing.
+type copyOutcome struct {
+	ClusterCopy
 
 	problem error
 }
 
-// outcomes makes what each cluster gets, in the order of names, when it is asked for: the
+// renderOutcomes makes what each cluster gets, in the order of names, when it is asked for: the
 // object may be large, and its clusters many.
-func (s Source) outcomes() iter.Seq2[string, outcome] {
-	return func(yield func(string, outcome) bool) {
-		pruned := s.Chain.Prune(s.Object)
-		targets := Targets(s.Binding.BindingSpec())
-		completions, divided := completions(s.Binding, s.Chain, pruned, targets)
-		made := map[variant]result{}
+func (s WorkSource) renderOutcomes() iter.Seq2[string, copyOutcome] {
+	return func(yield func(string, copyOutcome) bool) {
+		pruned := s.Chain.PruneObject(s.Object)
+		targets := BindingTargets(s.Binding.BindingSpec())
+		completions, divided := divideCompletions(s.Binding, s.Chain, pruned, targets)
+		made := map[variant]variantResult{}
 		most := s.variants()
 		for _, target := range targets {
 			if s.Only != nil && !s.Only[target.Name] {
 				continue
 			}
-			var one outcome
-			cluster, problem := s.cluster(target.Name)
+			var one copyOutcome
+			cluster, problem := s.targetCluster(target.Name)
 			if problem != nil {
 				one.problem = problem
 			} else {
-				v := s.variant(target, &cluster)
+				v := s.variantForTarget(target, &cluster)
 				if divided && !v.whole {
 					v.divided = true
 					v.completions = completions[target.Name]
@@ -110,7 +110,7 @@ func (s Source) outcomes() iter.Seq2[string, outcome] {
 				if _, known := made[v]; !known && len(made) >= most {
 					clear(made)
 				}
-				one = s.outcome(pruned, v, &cluster, made)
+				one = s.outcomeForVariant(pruned, v, &cluster, made)
 				one.Replicas = target.Replicas
 			}
 			if !yield(target.Name, one) {
@@ -120,25 +120,25 @@ func (s Source) outcomes() iter.Seq2[string, outcome] {
 	}
 }
 
-// outcome returns what the cluster gets by its variant, which is made unless it was made for
+// outcomeForVariant returns what the cluster gets by its variant, which is made unless it was made for
 // one of the last clusters.
-func (s Source) outcome(pruned *unstructured.Unstructured, v variant, cluster *view.Cluster, made map[variant]result) outcome {
+func (s WorkSource) outcomeForVariant(pruned *unstructured.Unstructured, v variant, cluster *view.Cluster, made map[variant]variantResult) copyOutcome {
 	if _, done := made[v]; !done {
-		made[v] = s.make(pruned, v, cluster)
+		made[v] = s.renderVariant(pruned, v, cluster)
 	}
 	if made[v].problem != nil {
-		return outcome{problem: made[v].problem}
+		return copyOutcome{problem: made[v].problem}
 	}
-	return outcome{Copy: Copy{Object: made[v].object.DeepCopy(), Applied: made[v].applied}}
+	return copyOutcome{ClusterCopy: ClusterCopy{Object: made[v].object.DeepCopy(), Applied: made[v].applied}}
 }
 
-// cluster returns a cluster that something is sent to, or why nothing is.
-func (s Source) cluster(name string) (view.Cluster, error) {
-	cluster, _ := s.Fleet.Cluster(name)
+// targetCluster returns a cluster that something is sent to, or why nothing is.
+func (s WorkSource) targetCluster(name string) (view.Cluster, error) {
+	cluster, _ := s.Fleet.ClusterNamed(name)
 	if s.Mistake != nil {
 		return cluster, s.Mistake
 	}
-	return cluster, Barred(s.Fleet, name)
+	return cluster, CheckWorkNamespace(s.Fleet, name)
 }
 
 // variant is what distinguishes what clusters get: it is made once for all that have the
@@ -155,14 +155,14 @@ type variant struct {
 	rules string
 }
 
-// result is a variant of the object, or the problem with it.
-type result struct {
+// variantResult is a variant of the object, or the problem with it.
+type variantResult struct {
 	object  *unstructured.Unstructured
-	applied override.Applied
+	applied override.AppliedOverrides
 	problem error
 }
 
-func (s Source) variant(target workv1alpha2.TargetCluster, cluster *view.Cluster) variant {
+func (s WorkSource) variantForTarget(target workv1alpha2.TargetCluster, cluster *view.Cluster) variant {
 	spec := s.Binding.BindingSpec()
 	rules := s.Overrides.RulesFor(cluster)
 	if len(target.Components) > 0 || spec.ReplicaRequirements == nil && spec.Replicas == 0 {
@@ -171,28 +171,28 @@ func (s Source) variant(target workv1alpha2.TargetCluster, cluster *view.Cluster
 	return variant{replicas: target.Replicas, rules: rules}
 }
 
-// make makes a variant; cluster is one of those that it is for.
-func (s Source) make(pruned *unstructured.Unstructured, v variant, cluster *view.Cluster) result {
-	share, problem := s.share(pruned, v)
+// renderVariant makes a variant; cluster is one of those that it is for.
+func (s WorkSource) renderVariant(pruned *unstructured.Unstructured, v variant, cluster *view.Cluster) variantResult {
+	share, problem := s.reviseShare(pruned, v)
 	if problem != nil {
-		return result{problem: problem}
+		return variantResult{problem: problem}
 	}
-	object, applied, problem := overridden(share, s.Overrides, cluster)
+	object, applied, problem := applyOverrides(share, s.Overrides, cluster)
 	if problem != nil {
-		return result{problem: problem}
+		return variantResult{problem: problem}
 	}
-	s.settle(object)
-	return result{object: object, applied: applied}
+	s.setConflictResolution(object)
+	return variantResult{object: object, applied: applied}
 }
 
 // targetsMax is to how many clusters a binding sends its object at most for those that refer to
 // it, as many as may be chosen for one: whoever writes bindings can name any number.
 const targetsMax = 10_000
 
-// Targets returns the clusters that a binding sends its object to: those that were
+// BindingTargets returns the clusters that a binding sends its object to: those that were
 // chosen, and those of the objects that refer to it, as long as these are not too many. They
 // are in the order of names.
-func Targets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
+func BindingTargets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
 	by := map[string]workv1alpha2.TargetCluster{}
 	for _, target := range spec.Clusters {
 		by[target.Name] = target
@@ -221,28 +221,28 @@ var errIndexed = errors.New("a Job with completionMode Indexed cannot be divided
 	"Have one cluster run all of them (clusterAffinity with the name of one, or replicaDivisionPreference Aggregated and spreadConstraints with maxGroups 1), " +
 	"or each cluster (replicaSchedulingType Duplicated)")
 
-// undivided tells whether an object has replicas of which no cluster that was chosen
+// isUndivided reports whether an object has replicas of which no cluster that was chosen
 // has any.
-func undivided(spec *workv1alpha2.ResourceBindingSpec) bool {
+func isUndivided(spec *workv1alpha2.ResourceBindingSpec) bool {
 	return spec.Replicas > 0 && len(spec.Clusters) > 0 &&
 		!slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Replicas > 0 })
 }
 
-// share returns the object with the replicas and completions of a variant. An object
+// reviseShare returns the object with the replicas and completions of a variant. An object
 // whose parts are placed together is there as a whole.
-func (s Source) share(pruned *unstructured.Unstructured, v variant) (*unstructured.Unstructured, error) {
+func (s WorkSource) reviseShare(pruned *unstructured.Unstructured, v variant) (*unstructured.Unstructured, error) {
 	if v.whole {
 		return pruned, nil
 	}
-	if v.replicas == 0 && undivided(s.Binding.BindingSpec()) {
+	if v.replicas == 0 && isUndivided(s.Binding.BindingSpec()) {
 		return nil, errUndivided
 	}
-	object, err := s.Chain.Revise(pruned, v.replicas)
+	object, err := s.Chain.ReviseReplicas(pruned, v.replicas)
 	if err != nil {
 		return nil, err
 	}
 	if v.divided {
-		if all, _ := s.Chain.Completions(pruned); v.completions != all && s.Chain.Indexed(pruned) {
+		if all, _ := s.Chain.GetCompletions(pruned); v.completions != all && s.Chain.HasIndexedCompletions(pruned) {
 			return nil, errIndexed
 		}
 		object = s.Chain.ReviseCompletions(object, v.completions)
@@ -250,13 +250,13 @@ func (s Source) share(pruned *unstructured.Unstructured, v variant) (*unstructur
 	return object, nil
 }
 
-// frame returns the work without its manifest.
-func (s Source) frame(cluster string, applied override.Applied, suspends suspension) *workv1.ManifestWork {
+// newWorkFrame returns the work without its manifest.
+func (s WorkSource) newWorkFrame(cluster string, applied override.AppliedOverrides, suspends suspension) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Namespace: cluster, Name: NameOfWorks(s.Binding),
 		Labels: map[string]string{
-			karmadaworkv1alpha1.LabelPermanentID: workID(ID(s.Binding), cluster),
-			idLabel(s.Binding):                   ID(s.Binding),
+			karmadaworkv1alpha1.LabelPermanentID: workID(PermanentBindingID(s.Binding), cluster),
+			idLabel(s.Binding):                   PermanentBindingID(s.Binding),
 		},
 		Annotations: map[string]string{},
 		Finalizers:  []string{workv1.FinalizerManifestWorkCleanup},
@@ -273,24 +273,24 @@ func (s Source) frame(cluster string, applied override.Applied, suspends suspens
 		work.Annotations[workv1alpha2.AnnotationResourceBindingNamespace] = s.Binding.GetNamespace()
 		work.Annotations[workv1alpha2.AnnotationResourceBindingName] = s.Binding.GetName()
 	}
-	record(work, applied)
+	recordOverrides(work, applied)
 	if suspended, said := suspends(cluster); said {
 		work.Annotations[workv1.AnnotationSuspendDispatching], work.Annotations[annotationSuspends] = strconv.FormatBool(suspended), "true"
 	}
-	if Preserves(s.Binding) {
+	if PreservesOnDeletion(s.Binding) {
 		work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
 	}
 	return work
 }
 
-// Preserves tells whether what a binding has sent stays in the clusters when it is
+// PreservesOnDeletion reports whether what a binding has sent stays in the clusters when it is
 // sent no more.
-func Preserves(b workv1alpha2.Binding) bool {
+func PreservesOnDeletion(b workv1alpha2.Binding) bool {
 	preserve := b.BindingSpec().PreserveResourcesOnDeletion
 	return preserve != nil && *preserve
 }
 
-// suspension tells whether sending to a cluster is suspended, and whether the binding
+// suspension reports whether sending to a cluster is suspended, and whether the binding
 // says anything about that.
 type suspension func(cluster string) (suspended, said bool)
 
@@ -306,8 +306,8 @@ func suspensionOf(s *workv1alpha2.Suspension) suspension {
 	return func(string) (suspended, said bool) { return false, false }
 }
 
-// record notes on a work what was overridden.
-func record(work *workv1.ManifestWork, applied override.Applied) {
+// recordOverrides notes on a work what was overridden.
+func recordOverrides(work *workv1.ManifestWork, applied override.AppliedOverrides) {
 	if applied.Overrides != "" {
 		work.Annotations[policyv1alpha1.AnnotationAppliedOverrides] = applied.Overrides
 	}
@@ -316,9 +316,9 @@ func record(work *workv1.ManifestWork, applied override.Applied) {
 	}
 }
 
-// settle says on the object what becomes of one of the name that is in the cluster
+// setConflictResolution says on the object what becomes of one of the name that is in the cluster
 // already, unless the template says it.
-func (s Source) settle(object *unstructured.Unstructured) {
+func (s WorkSource) setConflictResolution(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	if _, said := annotations[policyv1alpha1.AnnotationConflictResolution]; said {
 		return
@@ -333,8 +333,8 @@ func (s Source) settle(object *unstructured.Unstructured) {
 	object.SetAnnotations(annotations)
 }
 
-// stamp gives the object what tells in the cluster where it is from.
-func stamp(object *unstructured.Unstructured, work *workv1.ManifestWork, template metav1.Object) {
+// stampOrigin gives the object what tells in the cluster where it is from.
+func stampOrigin(object *unstructured.Unstructured, work *workv1.ManifestWork, template metav1.Object) {
 	labels := object.GetLabels()
 	annotations := object.GetAnnotations()
 	if labels == nil {
@@ -347,12 +347,12 @@ func stamp(object *unstructured.Unstructured, work *workv1.ManifestWork, templat
 	labels[workv1alpha2.LabelManaged] = "true"
 	labels[workv1alpha2.LabelWorkID] = work.Labels[karmadaworkv1alpha1.LabelPermanentID]
 	for _, key := range []string{workv1alpha2.LabelResourceBindingID, workv1alpha2.LabelClusterResourceBindingID} {
-		adopt(labels, work.Labels, key)
+		adoptKey(labels, work.Labels, key)
 	}
 	for _, key := range []string{
 		workv1alpha2.AnnotationResourceBindingNamespace, workv1alpha2.AnnotationResourceBindingName, workv1alpha2.AnnotationClusterResourceBindingName,
 	} {
-		adopt(annotations, work.Annotations, key)
+		adoptKey(annotations, work.Annotations, key)
 	}
 	annotations[workv1alpha2.AnnotationWorkNamespace] = executionNamespace(work.Namespace)
 	annotations[workv1alpha2.AnnotationWorkName] = work.Name
@@ -365,9 +365,9 @@ func stamp(object *unstructured.Unstructured, work *workv1.ManifestWork, templat
 	object.SetAnnotations(annotations)
 }
 
-// adopt gives the object what its work has under a key, which may be nothing: a template that
+// adoptKey gives the object what its work has under a key, which may be nothing: a template that
 // was copied from a cluster has what another work had.
-func adopt(object, work map[string]string, key string) {
+func adoptKey(object, work map[string]string, key string) {
 	delete(object, key)
 	if value, has := work[key]; has {
 		object[key] = value

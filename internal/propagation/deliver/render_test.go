@@ -35,7 +35,7 @@ func accepted(names ...string) view.Fleet {
 	for _, name := range names {
 		clusters = append(clusters, view.Cluster{Name: name, Accepted: true})
 	}
-	return view.New(clusters...)
+	return view.NewFleet(clusters...)
 }
 
 // told is what a work says: its replicas, what becomes of an object that is there
@@ -87,7 +87,7 @@ func TestWorksSayWhatTheBindingSays(t *testing.T) {
 				}
 			}
 			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u"}
-			works, problems, err := Render(Source{Binding: b, Object: object, Fleet: accepted("a", "b"), Chain: interpret.Chain{native.New()}})
+			works, problems, err := RenderWorks(WorkSource{Binding: b, Object: object, Fleet: accepted("a", "b"), Chain: interpret.Chain{native.NewKubernetesKinds()}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ spec: {replicas: 5, template: {metadata: {labels: {app: web}}}}
 				t.Fatal(err)
 			}
 			object.SetNamespace(test.namespace)
-			works, problems, err := Render(Source{Binding: b, Object: object, Fleet: accepted("a"), Chain: interpret.Chain{native.New()}})
+			works, problems, err := RenderWorks(WorkSource{Binding: b, Object: object, Fleet: accepted("a"), Chain: interpret.Chain{native.NewKubernetesKinds()}})
 			if err != nil || len(problems) > 0 || len(works) != 1 {
 				t.Fatal(works, problems, err)
 			}

@@ -19,29 +19,29 @@ import (
 // revisionBytes is how long the hash is that names a revision.
 const revisionBytes = 16
 
-// Revisions names what each cluster is sent by a hash of it, whatever the number
+// ClusterRevisions names what each cluster is sent by a hash of it, whatever the number
 // of replicas. Clusters that cannot be sent anything have none.
-func Revisions(s Source) (map[string]string, error) {
+func ClusterRevisions(s WorkSource) (map[string]string, error) {
 	all := map[string]string{}
 	made := map[string]string{}
 	if s.Mistake != nil {
 		return all, nil //nolint:nilerr // whoever makes the works tells of it
 	}
-	object, err := s.even()
+	object, err := s.singleReplicaTemplate()
 	if err != nil {
 		return nil, err
 	}
-	for _, target := range Targets(s.Binding.BindingSpec()) {
+	for _, target := range BindingTargets(s.Binding.BindingSpec()) {
 		if s.Only != nil && !s.Only[target.Name] {
 			continue
 		}
-		cluster, found := s.Fleet.Cluster(target.Name)
+		cluster, found := s.Fleet.ClusterNamed(target.Name)
 		if !found {
 			cluster = view.Cluster{Name: target.Name}
 		}
 		rules := s.Overrides.RulesFor(&cluster)
 		if _, done := made[rules]; !done {
-			if made[rules], err = s.revision(object, &cluster); err != nil {
+			if made[rules], err = s.hashRevision(object, &cluster); err != nil {
 				return nil, err
 			}
 		}
@@ -52,17 +52,17 @@ func Revisions(s Source) (map[string]string, error) {
 	return all, nil
 }
 
-// revision returns the hash of what a cluster is sent, "" if it cannot be sent anything:
+// hashRevision returns the hash of what a cluster is sent, "" if it cannot be sent anything:
 // whoever makes the works tells of that. It is of the object as policies leave it, before it gets
 // the form in which the hub stores it: the hash is compared with others of its kind alone, and one
 // that came to be another with a new version of Capstan would begin every rollout again.
-func (s Source) revision(even *unstructured.Unstructured, cluster *view.Cluster) (string, error) {
-	one, _, problem := s.Overrides.Apply(even, cluster)
+func (s WorkSource) hashRevision(even *unstructured.Unstructured, cluster *view.Cluster) (string, error) {
+	one, _, problem := s.Overrides.ApplyToObject(even, cluster)
 	if problem != nil {
 		return "", nil //nolint:nilerr // as above
 	}
-	forget(one) // not before: policies may be about annotations of a template that has only these
-	s.settle(one)
+	stripBookkeeping(one) // not before: policies may be about annotations of a template that has only these
+	s.setConflictResolution(one)
 	text, err := one.MarshalJSON()
 	if err != nil {
 		return "", fmt.Errorf("encoding %s %q for cluster %q: %w", one.GetKind(), one.GetName(), cluster.Name, err)
@@ -71,20 +71,20 @@ func (s Source) revision(even *unstructured.Unstructured, cluster *view.Cluster)
 	return hex.EncodeToString(hash[:revisionBytes]), nil
 }
 
-// Even returns the object as it is sent, but with one replica if it has any: what
+// SingleReplicaObject returns the object as it is sent, but with one replica if it has any: what
 // does not differ if only the number of replicas does.
-func (s Source) Even() (*unstructured.Unstructured, error) {
-	object, err := s.even()
+func (s WorkSource) SingleReplicaObject() (*unstructured.Unstructured, error) {
+	object, err := s.singleReplicaTemplate()
 	if err != nil {
 		return nil, err
 	}
-	forget(object)
+	stripBookkeeping(object)
 	return object, nil
 }
 
-// forget takes from an object what others note on it for themselves: kubectl notes
+// stripBookkeeping takes from an object what others note on it for themselves: kubectl notes
 // all of what was applied last, with the number of replicas.
-func forget(object *unstructured.Unstructured) {
+func stripBookkeeping(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	delete(annotations, demand.AnnotationTemplate)
@@ -94,17 +94,17 @@ func forget(object *unstructured.Unstructured) {
 	object.SetAnnotations(annotations)
 }
 
-// even returns the same with what others note on it.
-func (s Source) even() (*unstructured.Unstructured, error) {
-	pruned := s.Chain.Prune(s.Object)
+// singleReplicaTemplate returns the same with what others note on it.
+func (s WorkSource) singleReplicaTemplate() (*unstructured.Unstructured, error) {
+	pruned := s.Chain.PruneObject(s.Object)
 	if len(s.Binding.BindingSpec().Components) == 0 {
-		revised, err := s.Chain.Revise(pruned, 1)
+		revised, err := s.Chain.ReviseReplicas(pruned, 1)
 		if err != nil {
 			return nil, fmt.Errorf("changing the replicas of %s %q: %w", pruned.GetKind(), pruned.GetName(), err)
 		}
 		pruned = revised
 	}
-	if _, divided := completions(s.Binding, s.Chain, pruned, []workv1alpha2.TargetCluster{{}}); divided {
+	if _, divided := divideCompletions(s.Binding, s.Chain, pruned, []workv1alpha2.TargetCluster{{}}); divided {
 		pruned = s.Chain.ReviseCompletions(pruned, 1)
 	}
 	return pruned, nil

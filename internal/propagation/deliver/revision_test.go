@@ -19,7 +19,7 @@ import (
 
 // source returns what the work of cluster a is made of, with other replicas and
 // annotations of the template.
-func source(t *testing.T, replicas int64, annotations map[string]string) Source {
+func source(t *testing.T, replicas int64, annotations map[string]string) WorkSource {
 	t.Helper()
 	b, object := &workv1alpha2.ResourceBinding{}, &unstructured.Unstructured{}
 	if err := yaml.UnmarshalStrict([]byte(template), &object.Object); err != nil {
@@ -30,17 +30,17 @@ func source(t *testing.T, replicas int64, annotations map[string]string) Source 
 	}
 	object.SetAnnotations(annotations)
 	b.Spec.Replicas, b.Spec.Clusters = int32(replicas), []workv1alpha2.TargetCluster{{Name: "a", Replicas: int32(replicas)}}
-	return Source{Binding: b, Object: object, Fleet: accepted("a", "b"), Chain: interpret.Chain{native.New()}}
+	return WorkSource{Binding: b, Object: object, Fleet: accepted("a", "b"), Chain: interpret.Chain{native.NewKubernetesKinds()}}
 }
 
 // named returns what names a source: of the object, and of the cluster.
-func named(t *testing.T, s Source) string {
+func named(t *testing.T, s WorkSource) string {
 	t.Helper()
-	even, err := s.Even()
+	even, err := s.SingleReplicaObject()
 	if err != nil {
 		t.Fatal(err)
 	}
-	revisions, err := Revisions(s)
+	revisions, err := ClusterRevisions(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,20 +71,20 @@ func TestNullsStayInRevisions(t *testing.T) {
 	if err := unstructured.SetNestedField(s.Object.Object, nil, "spec", "template", "metadata", "creationTimestamp"); err != nil {
 		t.Fatal(err)
 	}
-	even, err := s.Even()
+	even, err := s.SingleReplicaObject()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, has, err := unstructured.NestedFieldNoCopy(even.Object, "spec", "template", "metadata", "creationTimestamp"); !has || err != nil {
 		t.Fatalf("the object has no null: %v, %v", even.Object, err)
 	}
-	s.settle(even)
+	s.setConflictResolution(even)
 	text, err := even.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
 	hash := sha256.Sum256(text)
-	revisions, err := Revisions(s)
+	revisions, err := ClusterRevisions(s)
 	if want := hex.EncodeToString(hash[:16]); err != nil || revisions["a"] != want {
 		t.Errorf("the revision is %q, want %q, which is of\n%s\n%v", revisions["a"], want, text, err)
 	}

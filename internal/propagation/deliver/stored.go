@@ -14,10 +14,10 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/override"
 )
 
-// overridden returns what a cluster gets of an object, as override.Policies.Apply does, in the form
+// applyOverrides returns what a cluster gets of an object, as override.Policies.Apply does, in the form
 // in which the hub stores it.
-func overridden(object *unstructured.Unstructured, policies override.Policies, cluster *view.Cluster) (*unstructured.Unstructured, override.Applied, error) {
-	changed, applied, err := policies.Apply(object, cluster)
+func applyOverrides(object *unstructured.Unstructured, policies override.Policies, cluster *view.Cluster) (*unstructured.Unstructured, override.AppliedOverrides, error) {
+	changed, applied, err := policies.ApplyToObject(object, cluster)
 	if err != nil {
 		return nil, applied, err //nolint:wrapcheck // it names the policy and the field
 	}

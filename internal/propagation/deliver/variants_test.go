@@ -35,10 +35,10 @@ func (c counting) Operations(kind schema.GroupVersionKind) interpret.Operations 
 
 // thirty returns an object for thirty clusters, c00 to c29: every third gets three
 // replicas and not two, and every fifth has an override. It counts revisions.
-func thirty(t *testing.T, revisions *int) Source {
+func thirty(t *testing.T, revisions *int) WorkSource {
 	t.Helper()
 	s := source(t, 70, nil)
-	s.Chain = interpret.Chain{counting{native.New(), revisions}}
+	s.Chain = interpret.Chain{counting{native.NewKubernetesKinds(), revisions}}
 	b := &workv1alpha2.ResourceBinding{}
 	b.Spec.Replicas = 70
 	var everywhere, some []string
@@ -62,7 +62,7 @@ func thirty(t *testing.T, revisions *int) Source {
 		}}},
 	}}
 	var err error
-	if s.Overrides, err = override.Select(s.Object, nil, []policyv1alpha1.OverridePolicy{policy}); err != nil {
+	if s.Overrides, err = override.SelectPolicies(s.Object, nil, []policyv1alpha1.OverridePolicy{policy}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -71,7 +71,7 @@ func thirty(t *testing.T, revisions *int) Source {
 func TestWhatIsTheSameIsMadeOnce(t *testing.T) {
 	revisions := 0
 	s := thirty(t, &revisions)
-	copies, problems := Copies(s)
+	copies, problems := RenderCopies(s)
 	if len(copies) != 30 || len(problems) > 0 || revisions != 4 {
 		t.Errorf("of %d copies and problems %v, %d were made; want 30 of 4", len(copies), problems, revisions)
 	}
@@ -88,7 +88,7 @@ func TestWhatIsTheSameIsMadeOnce(t *testing.T) {
 // TestClustersShareNoObject is about what is made once: each is stamped for its cluster.
 func TestClustersShareNoObject(t *testing.T) {
 	s := thirty(t, new(int))
-	copies, _ := Copies(s)
+	copies, _ := RenderCopies(s)
 	copies["c01"].Object.SetLabels(map[string]string{"spoiled": "yes"})
 	if copies["c02"].Object.GetLabels()["spoiled"] != "" || s.Object.GetLabels()["spoiled"] != "" {
 		t.Error("two clusters share an object")
@@ -96,7 +96,7 @@ func TestClustersShareNoObject(t *testing.T) {
 }
 
 func TestARevisionIsThatOfItsRules(t *testing.T) {
-	named, err := Revisions(thirty(t, new(int)))
+	named, err := ClusterRevisions(thirty(t, new(int)))
 	if err != nil || len(named) != 30 || named["c00"] == named["c01"] || named["c01"] != named["c03"] {
 		t.Errorf("revisions %v, %v: want those of c01 and c03 to be the same, and that of c00 another", named, err)
 	}

@@ -20,21 +20,21 @@ const (
 	valueBytes = 4
 )
 
-// weight is what an object takes: its values are maps, lists, texts and numbers, and its bytes about
+// objectWeight is what an object takes: its values are maps, lists, texts and numbers, and its bytes about
 // those that it has as JSON.
-type weight struct{ values, bytes int }
+type objectWeight struct{ values, bytes int }
 
-func weigh(value any) weight {
-	is := weight{values: 1, bytes: valueBytes}
+func weighValue(value any) objectWeight {
+	is := objectWeight{values: 1, bytes: valueBytes}
 	switch value := value.(type) {
 	case map[string]any:
 		for name, field := range value {
-			is.add(weigh(field))
+			is.addWeight(weighValue(field))
 			is.bytes += len(name)
 		}
 	case []any:
 		for _, element := range value {
-			is.add(weigh(element))
+			is.addWeight(weighValue(element))
 		}
 	case string:
 		is.bytes += len(value)
@@ -42,22 +42,24 @@ func weigh(value any) weight {
 	return is
 }
 
-func (w *weight) add(other weight) { w.values, w.bytes = w.values+other.values, w.bytes+other.bytes }
-
-// variants returns how many variants of the object are kept to be copied.
-func (s Source) variants() int {
-	return max(1, min(variantsMax, variantValues/weigh(s.Object.Object).values))
+func (w *objectWeight) addWeight(other objectWeight) {
+	w.values, w.bytes = w.values+other.values, w.bytes+other.bytes
 }
 
-// Heavy tells whether making the works takes so much memory that few bindings may do so at a time:
+// variants returns how many variants of the object are kept to be copied.
+func (s WorkSource) variants() int {
+	return max(1, min(variantsMax, variantValues/weighValue(s.Object.Object).values))
+}
+
+// RenderIsHeavy reports whether making the works takes so much memory that few bindings may do so at a time:
 // as policies change documents, as the object has many values, or, if all works are made together,
 // as these have many bytes.
-func (s Source) Heavy(together bool) bool {
-	return s.Overrides.Expands() || weigh(s.Object.Object).values > heavyValues || together && s.togetherBytes() > heavyBytes
+func (s WorkSource) RenderIsHeavy(together bool) bool {
+	return s.Overrides.ExpandsDocuments() || weighValue(s.Object.Object).values > heavyValues || together && s.togetherBytes() > heavyBytes
 }
 
 // TooHeavy says that the works have more bytes than may be made together; nil if they have not.
-func (s Source) TooHeavy() error {
+func (s WorkSource) TooHeavy() error {
 	if bytes := s.togetherBytes(); bytes > togetherBytesMax {
 		return fmt.Errorf("a rollout has the works of all clusters made together, and those of this object would have %d MiB, of %d MiB that they may have: "+
 			"make the object smaller, send it to fewer clusters, or take it out of the rollout", bytes>>20, togetherBytesMax>>20)
@@ -65,6 +67,6 @@ func (s Source) TooHeavy() error {
 	return nil
 }
 
-func (s Source) togetherBytes() int {
-	return (weigh(s.Object.Object).bytes + s.Overrides.Bytes()) * len(Targets(s.Binding.BindingSpec()))
+func (s WorkSource) togetherBytes() int {
+	return (weighValue(s.Object.Object).bytes + s.Overrides.MaxAddedBytes()) * len(BindingTargets(s.Binding.BindingSpec()))
 }

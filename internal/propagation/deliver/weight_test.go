@@ -17,7 +17,7 @@ import (
 )
 
 // forClusters has a source send its object to clusters, each of which has another number of replicas.
-func (s Source) forClusters(clusters int) Source {
+func (s WorkSource) forClusters(clusters int) WorkSource {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Spec.Replicas = 1
 	var names []string
@@ -30,7 +30,7 @@ func (s Source) forClusters(clusters int) Source {
 }
 
 // withVariables returns a source whose object has as many environment variables.
-func withVariables(t *testing.T, variables int) Source {
+func withVariables(t *testing.T, variables int) WorkSource {
 	t.Helper()
 	s, all := source(t, 1, nil), []any{}
 	for range variables {
@@ -60,7 +60,7 @@ func memoryOf(object *unstructured.Unstructured) int64 {
 func TestVariantsOfALargeObjectAreNotAllKept(t *testing.T) {
 	s := withVariables(t, 100_000).forClusters(24)
 	size, before, clusters := memoryOf(s.Object), allocated(), 0
-	for range s.outcomes() {
+	for range s.renderOutcomes() {
 		if clusters++; clusters == len(s.Binding.BindingSpec().Clusters) {
 			if more := allocated() - before; more > 8*size {
 				t.Errorf("it takes %d bytes of memory, %d times as much as the object", more, more/size)
@@ -84,11 +84,11 @@ func TestWhatIsHeavy(t *testing.T) {
 		AnnotationsOverrider: []policyv1alpha1.LabelAnnotationOverrider{{Operator: policyv1alpha1.OverriderOpAdd, Value: map[string]string{"a": strings.Repeat("x", 200<<10)}}},
 	}}}
 	var err error
-	if overridden.Overrides, err = override.Select(overridden.Object, nil, []policyv1alpha1.OverridePolicy{policy}); err != nil {
+	if overridden.Overrides, err = override.SelectPolicies(overridden.Object, nil, []policyv1alpha1.OverridePolicy{policy}); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		source          Source
+		source          WorkSource
 		alone, together bool
 		refused         bool
 	}{
@@ -99,7 +99,7 @@ func TestWhatIsHeavy(t *testing.T) {
 		"much is overridden":  {overridden.forClusters(200), false, true, false},
 		"many values":         {withVariables(t, heavyValues).forClusters(1), true, true, false},
 	} {
-		if alone, together := test.source.Heavy(false), test.source.Heavy(true); alone != test.alone || together != test.together {
+		if alone, together := test.source.RenderIsHeavy(false), test.source.RenderIsHeavy(true); alone != test.alone || together != test.together {
 			t.Errorf("%s: it is heavy: %t, want %t; all together: %t, want %t", name, alone, test.alone, together, test.together)
 		}
 		if err := test.source.TooHeavy(); (err != nil) != test.refused {

@@ -15,9 +15,9 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 )
 
-// Of returns the spec of a binding, but for what others decide. The priority is
+// BindingSpecFor returns the spec of a binding, but for what others decide. The priority is
 // that of the PriorityClass which the policy names, nil without one.
-func Of(object *unstructured.Unstructured, policy policyv1alpha1.Policy, chain interpret.Chain, priority *int32) (workv1alpha2.ResourceBindingSpec, error) {
+func BindingSpecFor(object *unstructured.Unstructured, policy policyv1alpha1.Policy, chain interpret.Chain, priority *int32) (workv1alpha2.ResourceBindingSpec, error) {
 	from := policy.PropagationSpec().DeepCopy()
 	spec := workv1alpha2.ResourceBindingSpec{
 		Resource: workv1alpha2.ObjectReference{
@@ -27,12 +27,12 @@ func Of(object *unstructured.Unstructured, policy policyv1alpha1.Policy, chain i
 		PropagateDeps: from.PropagateDeps, Placement: &from.Placement, SchedulerName: from.SchedulerName, Failover: from.Failover,
 		ConflictResolution: from.ConflictResolution, PreserveResourcesOnDeletion: from.PreserveResourcesOnDeletion,
 	}
-	replicas, needs, has, err := chain.Replicas(object)
+	replicas, needs, has, err := chain.GetReplicas(object)
 	if err != nil {
 		return spec, err
 	}
 	if has {
-		spec.Replicas, spec.ReplicaRequirements = replicas, requirements(needs, object.GetNamespace())
+		spec.Replicas, spec.ReplicaRequirements = replicas, replicaNeeds(needs, object.GetNamespace())
 	}
 	if from.Suspension != nil {
 		spec.Suspension = &workv1alpha2.Suspension{Suspension: *from.Suspension}
@@ -43,14 +43,14 @@ func Of(object *unstructured.Unstructured, policy policyv1alpha1.Policy, chain i
 	return spec, nil
 }
 
-// Compose has a binding say which parts its object has, if these are placed as a
+// ComposeComponents has a binding say which parts its object has, if these are placed as a
 // whole: an object with one part is divided by its replicas, if its kind has any.
-func Compose(spec *workv1alpha2.ResourceBindingSpec, object *unstructured.Unstructured, chain interpret.Chain) error {
-	parts, _, err := chain.Components(object)
+func ComposeComponents(spec *workv1alpha2.ResourceBindingSpec, object *unstructured.Unstructured, chain interpret.Chain) error {
+	parts, _, err := chain.GetComponents(object)
 	if err != nil || len(parts) == 0 {
 		return err
 	}
-	_, _, scales, err := chain.Replicas(object)
+	_, _, scales, err := chain.GetReplicas(object)
 	if err != nil || len(parts) == 1 && scales {
 		return err
 	}
@@ -64,10 +64,10 @@ func Compose(spec *workv1alpha2.ResourceBindingSpec, object *unstructured.Unstru
 	return nil
 }
 
-// Groups returns the groups of workloads that an object is in, as its policy has it
+// AffinityGroupsOf returns the groups of workloads that an object is in, as its policy has it
 // kept together with others, or apart: those of the labels that it has. It is nil
 // if it is in none.
-func Groups(object *unstructured.Unstructured, policy policyv1alpha1.Policy) *workv1alpha2.WorkloadAffinityGroups {
+func AffinityGroupsOf(object *unstructured.Unstructured, policy policyv1alpha1.Policy) *workv1alpha2.WorkloadAffinityGroups {
 	asked := policy.PropagationSpec().Placement.WorkloadAffinity
 	if asked == nil {
 		return nil
@@ -94,8 +94,8 @@ func groupBy(object *unstructured.Unstructured, key string) string {
 	return key + "=" + value
 }
 
-// Mark has a binding say of its policy what is not part of the specs.
-func Mark(b metav1.Object, policy policyv1alpha1.Policy) {
+// MarkPartialPlacement has a binding say of its policy what is not part of the specs.
+func MarkPartialPlacement(b metav1.Object, policy policyv1alpha1.Policy) {
 	annotations := maps.Clone(b.GetAnnotations())
 	delete(annotations, fleetv1alpha1.AnnotationPartialPlacement)
 	if value, said := policy.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement]; said {
@@ -107,8 +107,8 @@ func Mark(b metav1.Object, policy policyv1alpha1.Policy) {
 	b.SetAnnotations(annotations)
 }
 
-// Keep takes over from the present spec what is not the policy's to say.
-func Keep(wanted, present *workv1alpha2.ResourceBindingSpec) {
+// PreserveDecidedFields takes over from the present spec what is not the policy's to say.
+func PreserveDecidedFields(wanted, present *workv1alpha2.ResourceBindingSpec) {
 	wanted.Clusters = present.Clusters
 	wanted.GracefulEvictionTasks = present.GracefulEvictionTasks
 	wanted.RequiredBy = present.RequiredBy

@@ -99,7 +99,7 @@ func TestTheBindingSaysWhatObjectAndPolicyAsk(t *testing.T) {
 	read(t, everything, &policy.Spec)
 	read(t, wanted, &want)
 
-	got, err := Of(object, policy, interpret.Chain{native.New()}, new(int32(1000)))
+	got, err := BindingSpecFor(object, policy, interpret.Chain{native.NewKubernetesKinds()}, new(int32(1000)))
 
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v: the binding says something else (-want +got):\n%s", err, diff)
@@ -143,18 +143,18 @@ func TestComponentsAreThePartsOfTheObject(t *testing.T) {
 		layers interpret.Chain
 		want   string
 	}{
-		"a kind with one pod template":        {interpret.Chain{native.New()}, scaled},
-		"several parts go before replicas":    {interpret.Chain{parted{job, task}, native.New()}, two},
-		"one part, and the kind has replicas": {interpret.Chain{parted{task}, native.New()}, scaled},
+		"a kind with one pod template":        {interpret.Chain{native.NewKubernetesKinds()}, scaled},
+		"several parts go before replicas":    {interpret.Chain{parted{job, task}, native.NewKubernetesKinds()}, two},
+		"one part, and the kind has replicas": {interpret.Chain{parted{task}, native.NewKubernetesKinds()}, scaled},
 		"one part of a kind without replicas": {interpret.Chain{parted{task}}, one},
-		"no parts":                            {interpret.Chain{parted{}, native.New()}, scaled},
+		"no parts":                            {interpret.Chain{parted{}, native.NewKubernetesKinds()}, scaled},
 		"parts with less than nothing":        {interpret.Chain{parted{{Name: "a", Replicas: -1}, {Name: "b"}}}, "components: [{name: a, replicas: 0}, {name: b, replicas: 0}]"},
 	} {
 		object, policy, want := &unstructured.Unstructured{}, &policyv1alpha1.PropagationPolicy{}, workv1alpha2.ResourceBindingSpec{}
 		read(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {namespace: shop, name: web}\nspec: {replicas: 3}", &object.Object)
 		read(t, test.want, &want)
-		got, err := Of(object, policy, test.layers, nil)
-		if err := errors.Join(err, Compose(&got, object, test.layers)); err != nil {
+		got, err := BindingSpecFor(object, policy, test.layers, nil)
+		if err := errors.Join(err, ComposeComponents(&got, object, test.layers)); err != nil {
 			t.Error(err)
 		}
 		got.Resource, got.Placement = workv1alpha2.ObjectReference{}, nil
@@ -174,12 +174,12 @@ func TestGroupsAreByLabels(t *testing.T) {
 	} {
 		object, policy := &unstructured.Unstructured{Object: map[string]any{}}, &policyv1alpha1.PropagationPolicy{}
 		object.SetLabels(map[string]string{"app": "web", "tier": ""})
-		if Groups(object, policy) != nil {
+		if AffinityGroupsOf(object, policy) != nil {
 			t.Errorf("%s: groups without an affinity", name)
 		}
 		policy.Spec.Placement.WorkloadAffinity = &policyv1alpha1.WorkloadAffinity{}
 		read(t, test.affinity, policy.Spec.Placement.WorkloadAffinity)
-		got := Groups(object, policy)
+		got := AffinityGroupsOf(object, policy)
 		if test.together+test.apart == "" {
 			if got != nil {
 				t.Errorf("%s: got %+v", name, got)
@@ -200,7 +200,7 @@ func TestAPolicyMayPlaceAPart(t *testing.T) {
 		if value == "" {
 			delete(policy.Annotations, key)
 		}
-		Mark(b, policy)
+		MarkPartialPlacement(b, policy)
 		if got, said := b.Annotations[key]; got != value || said != (value != "") || b.Annotations["mine"] != "" {
 			t.Errorf("the policy says %q, and the binding has %v", value, b.Annotations)
 		}
@@ -238,7 +238,7 @@ func TestWhatIsNotThePolicysStays(t *testing.T) {
 	}
 	read(t, others, present)
 	got := &workv1alpha2.ResourceBindingSpec{Replicas: 5}
-	Keep(got, present)
+	PreserveDecidedFields(got, present)
 
 	want := present.DeepCopy()
 	want.Replicas, want.PropagateDeps, want.SchedulePriority = 5, false, nil

@@ -25,37 +25,37 @@ import (
 // long as it has no binding because of that.
 const AnnotationTemplate = "fleet.capstan.io/template"
 
-// Lazy tells whether a policy waits for changes of the objects that it claims.
-func Lazy(policy policyv1alpha1.Policy) bool {
+// IsLazyPolicy reports whether a policy waits for changes of the objects that it claims.
+func IsLazyPolicy(policy policyv1alpha1.Policy) bool {
 	return policy.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation
 }
 
-// Postponed tells whether a policy has to wait until somebody changes the object.
+// IsActivationPostponed reports whether a policy has to wait until somebody changes the object.
 // A lazy one does, unless the object was changed after it.
-func Postponed(policy policyv1alpha1.Policy, object *unstructured.Unstructured, binding workv1alpha2.Binding) bool {
-	if !Lazy(policy) {
+func IsActivationPostponed(policy policyv1alpha1.Policy, object *unstructured.Unstructured, binding workv1alpha2.Binding) bool {
+	if !IsLazyPolicy(policy) {
 		return false
 	}
-	if Bound(binding) { // what was applied before is kept, also if another policy did it
+	if IsBoundByPolicy(binding) { // what was applied before is kept, also if another policy did it
 		seen := binding.GetAnnotations()[AnnotationTemplate]
-		return seen == "" || seen == Fingerprint(object)
+		return seen == "" || seen == ObjectFingerprint(object)
 	}
 	if seen := object.GetAnnotations()[AnnotationTemplate]; seen != "" {
-		return seen == Fingerprint(object)
+		return seen == ObjectFingerprint(object)
 	}
 	// What it has claimed had a binding, which was lost.
-	return !claims.Claims(policy, object) && older(object, policy)
+	return !claims.PolicyClaimsObject(policy, object) && writtenBefore(object, policy)
 }
 
-// Bound tells whether a binding is by a policy: without one it only follows those
+// IsBoundByPolicy reports whether a binding is by a policy: without one it only follows those
 // that its object is needed by.
-func Bound(binding workv1alpha2.Binding) bool {
+func IsBoundByPolicy(binding workv1alpha2.Binding) bool {
 	return binding != nil && binding.BindingSpec().Placement != nil
 }
 
-// older tells whether an object was written before a policy, as the API server
+// writtenBefore reports whether an object was written before a policy, as the API server
 // counts what it stores. What is not stored yet is the latest.
-func older(object, policy metav1.Object) bool {
+func writtenBefore(object, policy metav1.Object) bool {
 	if object.GetResourceVersion() == "" || policy.GetResourceVersion() == "" {
 		return object.GetResourceVersion() != ""
 	}
@@ -63,15 +63,15 @@ func older(object, policy metav1.Object) bool {
 	return err == nil && order < 0
 }
 
-// Fingerprint returns what changes when somebody changes the object, and not when
+// ObjectFingerprint returns what changes when somebody changes the object, and not when
 // we or its status do. Its generation would not tell: that of a Deployment changes
 // with our annotations, too, and a ConfigMap has none.
-func Fingerprint(object *unstructured.Unstructured) string {
+func ObjectFingerprint(object *unstructured.Unstructured) string {
 	state := maps.Clone(object.Object)
 	delete(state, "status")
 	state["metadata"] = []any{
-		without(object.GetLabels(), claims.LabelKeys()...),
-		without(object.GetAnnotations(), append(claims.AnnotationKeys(), corev1.LastAppliedConfigAnnotation, AnnotationTemplate)...),
+		withoutKeys(object.GetLabels(), claims.LabelKeys()...),
+		withoutKeys(object.GetAnnotations(), append(claims.AnnotationKeys(), corev1.LastAppliedConfigAnnotation, AnnotationTemplate)...),
 	}
 	text, err := json.Marshal(state)
 	if err != nil { // it was JSON
@@ -81,7 +81,7 @@ func Fingerprint(object *unstructured.Unstructured) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func without(all map[string]string, keys ...string) map[string]string {
+func withoutKeys(all map[string]string, keys ...string) map[string]string {
 	rest := maps.Clone(all)
 	for _, key := range keys {
 		delete(rest, key)

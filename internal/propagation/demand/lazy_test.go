@@ -65,11 +65,11 @@ func TestALazyPolicyWaitsForItsObject(t *testing.T) {
 			}
 			w.policy.Spec.ActivationPreference = policyv1alpha1.LazyActivation
 			w.b = &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
-				Labels: claimed, Annotations: map[string]string{AnnotationTemplate: Fingerprint(w.object)},
+				Labels: claimed, Annotations: map[string]string{AnnotationTemplate: ObjectFingerprint(w.object)},
 			}}
 			w.b.Spec.Placement = &policyv1alpha1.Placement{}
 			test.change(w)
-			if got := Postponed(w.policy, w.object, w.b); got != test.want {
+			if got := IsActivationPostponed(w.policy, w.object, w.b); got != test.want {
 				t.Errorf("postponed: %t, want %t", got, test.want)
 			}
 		})

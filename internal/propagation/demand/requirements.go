@@ -10,8 +10,8 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 )
 
-// requirements returns what each replica needs as bindings say it.
-func requirements(needs *interpret.Requirements, namespace string) *workv1alpha2.ReplicaRequirements {
+// replicaNeeds returns what each replica needs as bindings say it.
+func replicaNeeds(needs *interpret.Requirements, namespace string) *workv1alpha2.ReplicaRequirements {
 	r := &workv1alpha2.ReplicaRequirements{Namespace: namespace}
 	if needs == nil {
 		return r

@@ -18,7 +18,7 @@ func TestTheNamespaceOfRequirements(t *testing.T) {
 		"of the object":            {&interpret.Requirements{PriorityClassName: "high"}, "shop"},
 		"of an interpreter's word": {&interpret.Requirements{Namespace: "jobs"}, "jobs"},
 	} {
-		if got := requirements(c.needs, "shop").Namespace; got != c.want {
+		if got := replicaNeeds(c.needs, "shop").Namespace; got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 // forecast is about one object.
 type forecast struct {
-	*World
+	*HubState
 	Subject
 
 	now, then policyv1alpha1.Policy
@@ -28,102 +28,102 @@ type forecast struct {
 	after workv1alpha2.Binding
 	// stays says that the hub would change nothing.
 	stays    bool
-	decision decided
+	decision forecastDecision
 	notes    []string
 	problems []string
 }
 
-func (f *forecast) note(format string, args ...any) {
+func (f *forecast) addNote(format string, args ...any) {
 	f.notes = append(f.notes, fmt.Sprintf(format, args...))
 }
 
-func (f *forecast) problem(format string, args ...any) {
+func (f *forecast) addProblem(format string, args ...any) {
 	f.problems = append(f.problems, fmt.Sprintf(format, args...))
 }
 
-// claim finds the policy that has claimed the object, and the one that would.
-func (f *forecast) claim() {
+// forecastClaim finds the policy that has claimed the object, and the one that would.
+func (f *forecast) forecastClaim() {
 	if f.Now != nil {
-		holder := claims.Holder(f.Now, f.Binding)
-		if i := slices.IndexFunc(f.Present.Propagation, func(p policyv1alpha1.Policy) bool { return claims.Claims(p, holder) }); i >= 0 {
+		holder := claims.ClaimHolder(f.Now, f.Binding)
+		if i := slices.IndexFunc(f.Present.Propagation, func(p policyv1alpha1.Policy) bool { return claims.PolicyClaimsObject(p, holder) }); i >= 0 {
 			f.now = f.Present.Propagation[i]
 		}
 	}
-	if f.reserved() != "" {
+	if f.reservedReason() != "" {
 		return
 	}
-	holder := claims.Holder(f.Then, f.Binding)
-	f.then = f.selections.Choose(f.Then, holder, f.Planned.Propagation, false)
-	if taker := f.selections.Choose(f.Then, holder, f.Planned.Propagation, true); claims.Name(taker) != claims.Name(f.then) {
-		f.note("%s takes the object over if the hub's feature gate PropagationPolicyPreemption is on.", claims.Name(taker))
+	holder := claims.ClaimHolder(f.Then, f.Binding)
+	f.then = f.selections.ChoosePolicy(f.Then, holder, f.Planned.Propagation, false)
+	if taker := f.selections.ChoosePolicy(f.Then, holder, f.Planned.Propagation, true); claims.PolicyDisplayName(taker) != claims.PolicyDisplayName(f.then) {
+		f.addNote("%s takes the object over if the hub's feature gate PropagationPolicyPreemption is on.", claims.PolicyDisplayName(taker))
 	}
-	if f.then != nil && !f.served() {
-		f.note("%s selects it, but %s.", claims.Name(f.then), scope.Refusal(f.Then.GetKind(), f.Then.GetNamespace()))
+	if f.then != nil && !f.hubServesObject() {
+		f.addNote("%s selects it, but %s.", claims.PolicyDisplayName(f.then), scope.RefusalReason(f.Then.GetKind(), f.Then.GetNamespace()))
 		f.then = nil
 	}
 	if f.then == nil && f.after != nil {
-		f.note("No policy would claim it any more. What is in the clusters stays there, and follows the object but for its replicas.")
+		f.addNote("No policy would claim it any more. What is in the clusters stays there, and follows the object but for its replicas.")
 	}
 }
 
-// served tells whether the hub sends objects of the kind from there.
-func (f *forecast) served() bool {
+// hubServesObject reports whether the hub sends objects of the kind from there.
+func (f *forecast) hubServesObject() bool {
 	labels := f.Then.GetLabels()
 	if f.Then.GetNamespace() != "" {
 		labels = f.NamespaceLabels
 	}
-	return f.Hub.Serves(f.Then.GroupVersionKind().GroupKind(), labels)
+	return f.Hub.ServesKind(f.Then.GroupVersionKind().GroupKind(), labels)
 }
 
-// reserved says why the object is never sent, "" if it may be.
-func (f *forecast) reserved() string {
-	return claims.Reserved(f.Then.GroupVersionKind().GroupKind(), f.Then, f.Fleet)
+// reservedReason says why the object is never sent, "" if it may be.
+func (f *forecast) reservedReason() string {
+	return claims.ReservedReason(f.Then.GroupVersionKind().GroupKind(), f.Then, f.Fleet)
 }
 
-// refused tells whether the policy would not be applied, and notes why.
-func (f *forecast) refused() bool {
-	if why := f.reserved(); why != "" {
-		f.note("%s.", strings.ToUpper(why[:1])+why[1:])
+// isPolicyRefused reports whether the policy would not be applied, and notes why.
+func (f *forecast) isPolicyRefused() bool {
+	if why := f.reservedReason(); why != "" {
+		f.addNote("%s.", strings.ToUpper(why[:1])+why[1:])
 		return true
 	}
 	if f.then == nil {
 		return false
 	}
 	spec := f.then.PropagationSpec()
-	name := claims.Name(f.then)
+	name := claims.PolicyDisplayName(f.then)
 	if wrong := claims.CheckDependentOverrides(spec, field.NewPath("spec")); len(wrong) > 0 {
-		f.problem("%s: %s", name, wrong.ToAggregate())
+		f.addProblem("%s: %s", name, wrong.ToAggregate())
 		return true
 	}
 	for _, override := range spec.DependentOverrides {
-		if !f.overrides(override) {
-			f.problem("%s: spec.dependentOverrides: it waits for override policy %q, which does not exist: create it", name, override)
+		if !f.hasOverridePolicy(override) {
+			f.addProblem("%s: spec.dependentOverrides: it waits for override policy %q, which does not exist: create it", name, override)
 			return true
 		}
 	}
 	if asked := spec.SchedulePriority; asked != nil {
 		if _, found := f.Priorities[asked.PriorityClassName]; !found {
-			f.problem("%s: spec.schedulePriority: there is no PriorityClass %q: create it, or name another one", name, asked.PriorityClassName)
+			f.addProblem("%s: spec.schedulePriority: there is no PriorityClass %q: create it, or name another one", name, asked.PriorityClassName)
 			return true
 		}
 	}
-	if demand.Postponed(f.then, f.Then, f.Binding) {
-		f.note("%s is applied lazily (spec.activationPreference): it waits until the object itself changes.", name)
+	if demand.IsActivationPostponed(f.then, f.Then, f.Binding) {
+		f.addNote("%s is applied lazily (spec.activationPreference): it waits until the object itself changes.", name)
 		return true
 	}
 	return false
 }
 
-// overrides tells whether there would be an override policy beside the policy.
-func (f *forecast) overrides(name string) bool {
+// hasOverridePolicy reports whether there would be an override policy beside the policy.
+func (f *forecast) hasOverridePolicy(name string) bool {
 	if namespace := f.then.GetNamespace(); namespace != "" {
 		return slices.ContainsFunc(f.Planned.Overrides, func(o policyv1alpha1.OverridePolicy) bool { return o.Namespace == namespace && o.Name == name })
 	}
 	return slices.ContainsFunc(f.Planned.ClusterOverrides, func(o policyv1alpha1.ClusterOverridePolicy) bool { return o.Name == name })
 }
 
-// object returns the object that would be sent.
-func (f *forecast) object() *unstructured.Unstructured {
+// objectToSend returns the object that would be sent.
+func (f *forecast) objectToSend() *unstructured.Unstructured {
 	if f.stays && f.Now != nil {
 		return f.Now
 	}

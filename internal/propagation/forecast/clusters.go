@@ -27,8 +27,8 @@ const (
 	Stuck = "stuck"
 )
 
-// Change is what would become of the cluster.
-func (c Cluster) Change() string {
+// ChangeKind is what would become of the cluster.
+func (c ClusterForecast) ChangeKind() string {
 	switch {
 	case c.Then == nil:
 		return Lost
@@ -43,59 +43,59 @@ func (c Cluster) Change() string {
 	}
 }
 
-// clusters returns what would become of each cluster.
-func (f *forecast) clusters() []Cluster {
-	found := map[string]*Cluster{}
-	of := func(name string) *Cluster {
+// forecastClusters returns what would become of each cluster.
+func (f *forecast) forecastClusters() []ClusterForecast {
+	found := map[string]*ClusterForecast{}
+	of := func(name string) *ClusterForecast {
 		if found[name] == nil {
-			found[name] = &Cluster{Name: name}
+			found[name] = &ClusterForecast{Name: name}
 		}
 		return found[name]
 	}
 	if f.Binding != nil && f.Now != nil {
-		copies, problems := f.copies(f.Binding, f.Now, f.Present)
-		for _, target := range deliver.Targets(f.Binding.BindingSpec()) {
-			of(target.Name).Now = copied(target, copies, problems)
+		copies, problems := f.renderCopies(f.Binding, f.Now, f.Present)
+		for _, target := range deliver.BindingTargets(f.Binding.BindingSpec()) {
+			of(target.Name).Now = copyForTarget(target, copies, problems)
 		}
 	}
 	if f.after != nil {
-		copies, problems := f.copies(f.after, f.object(), f.Planned)
-		for _, target := range deliver.Targets(f.after.BindingSpec()) {
+		copies, problems := f.renderCopies(f.after, f.objectToSend(), f.Planned)
+		for _, target := range deliver.BindingTargets(f.after.BindingSpec()) {
 			c := of(target.Name)
-			if c.Then = copied(target, copies, problems); problems[target.Name] != nil {
+			if c.Then = copyForTarget(target, copies, problems); problems[target.Name] != nil {
 				c.Reason = problems[target.Name].Error()
-				f.problem("%s", c.Reason)
+				f.addProblem("%s", c.Reason)
 			}
 		}
 	}
-	all := make([]Cluster, 0, len(found))
+	all := make([]ClusterForecast, 0, len(found))
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		c := *found[name]
-		if c.Change() == Lost {
-			c.Reason = f.why(name)
+		if c.ChangeKind() == Lost {
+			c.Reason = f.lossReason(name)
 		}
 		all = append(all, c)
 	}
 	return all
 }
 
-// copies returns what clusters get of an object by a binding, or what keeps it
+// renderCopies returns what clusters get of an object by a binding, or what keeps it
 // from them.
-func (f *forecast) copies(b workv1alpha2.Binding, object *unstructured.Unstructured, by Policies) (map[string]deliver.Copy, map[string]error) {
-	policies, mistake := override.Select(object, by.ClusterOverrides, by.Overrides)
-	return deliver.Copies(deliver.Source{Binding: b, Object: object, Fleet: f.Fleet, Chain: f.Chain, Overrides: policies, Mistake: mistake})
+func (f *forecast) renderCopies(b workv1alpha2.Binding, object *unstructured.Unstructured, by PolicySet) (map[string]deliver.ClusterCopy, map[string]error) {
+	policies, mistake := override.SelectPolicies(object, by.ClusterOverrides, by.Overrides)
+	return deliver.RenderCopies(deliver.WorkSource{Binding: b, Object: object, Fleet: f.Fleet, Chain: f.Chain, Overrides: policies, Mistake: mistake})
 }
 
-func copied(target workv1alpha2.TargetCluster, copies map[string]deliver.Copy, problems map[string]error) *Copy {
+func copyForTarget(target workv1alpha2.TargetCluster, copies map[string]deliver.ClusterCopy, problems map[string]error) *ObjectCopy {
 	if problems[target.Name] != nil {
-		return &Copy{Replicas: target.Replicas}
+		return &ObjectCopy{Replicas: target.Replicas}
 	}
 	one := copies[target.Name]
-	return &Copy{Replicas: target.Replicas, Object: content(one.Object), Overrides: one.Applied.Policies()}
+	return &ObjectCopy{Replicas: target.Replicas, Object: stripClaimMarks(one.Object), Overrides: one.Applied.PolicyNames()}
 }
 
-// content returns an object without what says who sends it.
-func content(object *unstructured.Unstructured) *unstructured.Unstructured {
+// stripClaimMarks returns an object without what says who sends it.
+func stripClaimMarks(object *unstructured.Unstructured) *unstructured.Unstructured {
 	labels := object.GetLabels()
 	annotations := object.GetAnnotations()
 	for _, key := range claims.LabelKeys() {
@@ -109,11 +109,11 @@ func content(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return object
 }
 
-// why says why a cluster would lose its copy.
-func (f *forecast) why(cluster string) string {
+// lossReason says why a cluster would lose its copy.
+func (f *forecast) lossReason(cluster string) string {
 	reason := ""
 	if f.decision.is {
-		if verdict, found := f.decision.Verdict(cluster); found && !verdict.Chosen {
+		if verdict, found := f.decision.VerdictForCluster(cluster); found && !verdict.Chosen {
 			reason = verdict.Reason
 		}
 	}

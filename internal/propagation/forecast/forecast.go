@@ -18,17 +18,17 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
-// Policies are those of the hub at one time.
-type Policies struct {
+// PolicySet are those of the hub at one time.
+type PolicySet struct {
 	Propagation      []policyv1alpha1.Policy
 	ClusterOverrides []policyv1alpha1.ClusterOverridePolicy
 	Overrides        []policyv1alpha1.OverridePolicy
 }
 
-// World is what the hub decides by.
-type World struct {
+// HubState is what the hub decides by.
+type HubState struct {
 	// Present are the policies that there are, and Planned those that there would be.
-	Present, Planned Policies
+	Present, Planned PolicySet
 
 	Fleet view.Fleet
 	// Blind says that the clusters are not known, so that none can be chosen.
@@ -63,31 +63,31 @@ type Subject struct {
 	NamespaceLabels map[string]string
 }
 
-// Outcome is what would become of an object.
-type Outcome struct {
+// ObjectForecast is what would become of an object.
+type ObjectForecast struct {
 	// Now is the policy that has claimed the object, and Then the one that would;
 	// nil is none.
 	Now, Then policyv1alpha1.Policy
 	// Clusters are those that have a copy or would get one, in the order of names.
-	Clusters []Cluster
+	Clusters []ClusterForecast
 	// Notes say what else matters. Problems are mistakes of the user's that keep the
 	// object, or some cluster, from what is asked for.
 	Notes, Problems []string
 }
 
-// Cluster is what would become of the object in one cluster.
-type Cluster struct {
+// ClusterForecast is what would become of the object in one cluster.
+type ClusterForecast struct {
 	Name string
 	// Now is what the cluster gets as things are, and Then what it would get; nil is
 	// nothing.
-	Now, Then *Copy
+	Now, Then *ObjectCopy
 	// Reason says why it would lose its copy, or why it would not get what it is
 	// to have.
 	Reason string
 }
 
-// Copy is the object as a cluster gets it.
-type Copy struct {
+// ObjectCopy is the object as a cluster gets it.
+type ObjectCopy struct {
 	Replicas int32
 	// Object is nil if its overrides cannot be applied.
 	Object *unstructured.Unstructured
@@ -95,38 +95,38 @@ type Copy struct {
 	Overrides []string
 }
 
-// Of says what would become of an object. Decisions for one object after the other
+// ForecastObject says what would become of an object. Decisions for one object after the other
 // see what those before have taken of the room of clusters.
-func (w *World) Of(s Subject) Outcome {
-	f := &forecast{World: w, Subject: s}
+func (w *HubState) ForecastObject(s Subject) ObjectForecast {
+	f := &forecast{HubState: w, Subject: s}
 	if f.Binding != nil {
 		f.after = f.Binding.DeepCopyObject().(workv1alpha2.Binding) //nolint:forcetypeassert // it is one
 	}
-	f.claim()
-	if f.refused() {
+	f.forecastClaim()
+	if f.isPolicyRefused() {
 		f.then = f.now
 		f.stays = true
 	} else if f.then != nil {
-		f.bind()
+		f.forecastBinding()
 	}
-	return Outcome{
-		Now: f.now, Then: f.then, Clusters: f.clusters(), Notes: f.notes, Problems: sets.List(sets.New(f.problems...)),
+	return ObjectForecast{
+		Now: f.now, Then: f.then, Clusters: f.forecastClusters(), Notes: f.notes, Problems: sets.List(sets.New(f.problems...)),
 	}
 }
 
-// Would returns the policy that would claim an object of which only the metadata
+// WouldClaim returns the policy that would claim an object of which only the metadata
 // is known, with or without policies that take objects over.
-func (w *World) Would(object selector.Object, preempts bool) policyv1alpha1.Policy {
-	return w.selections.Choose(object, object, w.Planned.Propagation, preempts)
+func (w *HubState) WouldClaim(object selector.Object, preempts bool) policyv1alpha1.Policy {
+	return w.selections.ChoosePolicy(object, object, w.Planned.Propagation, preempts)
 }
 
-// Changes tells whether anything would be another one than it is.
-func (o Outcome) Changes() bool {
-	if claims.Name(o.Now) != claims.Name(o.Then) {
+// HasChanges reports whether anything would be another one than it is.
+func (o ObjectForecast) HasChanges() bool {
+	if claims.PolicyDisplayName(o.Now) != claims.PolicyDisplayName(o.Then) {
 		return true
 	}
 	for _, c := range o.Clusters {
-		if c.Change() != Same {
+		if c.ChangeKind() != Same {
 			return true
 		}
 	}

@@ -59,8 +59,8 @@ func with(p *policyv1alpha1.PropagationPolicy, change func(*policyv1alpha1.Propa
 
 // claimed marks the object as that of the policy.
 func claimed(object *unstructured.Unstructured, by policyv1alpha1.Policy) *unstructured.Unstructured {
-	object.SetLabels(claims.Of(by).Labels)
-	object.SetAnnotations(claims.Of(by).Annotations)
+	object.SetLabels(claims.MarksForPolicy(by).Labels)
+	object.SetAnnotations(claims.MarksForPolicy(by).Annotations)
 	return object
 }
 
@@ -79,10 +79,10 @@ func overriding(image string) []policyv1alpha1.OverridePolicy {
 const imagePath = "/spec/template/spec/containers/0/image"
 
 // settled is the object as it is when the hub has done all that the policies ask for.
-func settled(t *testing.T, object *unstructured.Unstructured, policies forecast.Policies) forecast.Subject {
+func settled(t *testing.T, object *unstructured.Unstructured, policies forecast.PolicySet) forecast.Subject {
 	t.Helper()
-	w := world(forecast.Policies{}, policies)
-	outcome := w.Of(forecast.Subject{Then: object})
+	w := world(forecast.PolicySet{}, policies)
+	outcome := w.ForecastObject(forecast.Subject{Then: object})
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}}
 	b.Annotations = map[string]string{}
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u"}
@@ -97,23 +97,23 @@ func settled(t *testing.T, object *unstructured.Unstructured, policies forecast.
 	return forecast.Subject{Now: object, Then: object, Binding: b}
 }
 
-func world(present, planned forecast.Policies) *forecast.World {
+func world(present, planned forecast.PolicySet) *forecast.HubState {
 	var clusters []view.Cluster
 	for _, name := range []string{"a", "b", "c"} {
 		clusters = append(clusters, view.Cluster{Name: name, Accepted: true})
 	}
 	clusters[2].Taints = []view.Taint{{Key: "gpu", Effect: "NoSelect"}}
-	return &forecast.World{
-		Present: present, Planned: planned, Fleet: view.New(clusters...), Chain: interpret.Chain{native.New()},
+	return &forecast.HubState{
+		Present: present, Planned: planned, Fleet: view.NewFleet(clusters...), Chain: interpret.Chain{native.NewKubernetesKinds()},
 		Priorities: map[string]int32{"high": 9}, At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
 }
 
 // told is an outcome in lines: the policies, the clusters, the problems and the notes.
-func told(o forecast.Outcome) []string {
-	lines := []string{claims.Name(o.Now) + " > " + claims.Name(o.Then)}
+func told(o forecast.ObjectForecast) []string {
+	lines := []string{claims.PolicyDisplayName(o.Now) + " > " + claims.PolicyDisplayName(o.Then)}
 	for _, c := range o.Clusters {
-		side := func(one *forecast.Copy) string {
+		side := func(one *forecast.ObjectCopy) string {
 			if one == nil {
 				return "none"
 			}
@@ -124,7 +124,7 @@ func told(o forecast.Outcome) []string {
 			image := containers[0].(map[string]any)["image"]
 			return fmt.Sprintf("%d %v%s", one.Replicas, image, strings.Join(one.Overrides, ","))
 		}
-		line := fmt.Sprintf("%s %s: %s > %s", c.Name, c.Change(), side(c.Now), side(c.Then))
+		line := fmt.Sprintf("%s %s: %s > %s", c.Name, c.ChangeKind(), side(c.Now), side(c.Then))
 		if c.Reason != "" {
 			line += ": " + c.Reason
 		}
@@ -139,22 +139,22 @@ func told(o forecast.Outcome) []string {
 	return lines
 }
 
-func propagating(all ...policyv1alpha1.Policy) forecast.Policies {
-	return forecast.Policies{Propagation: all}
+func propagating(all ...policyv1alpha1.Policy) forecast.PolicySet {
+	return forecast.PolicySet{Propagation: all}
 }
 
 func TestOf(t *testing.T) {
 	const first, second = "PropagationPolicy shop/first", "PropagationPolicy shop/second"
 	one := divided(policy("first", "a", "b"))
-	overridden := forecast.Policies{Propagation: []policyv1alpha1.Policy{one}, Overrides: overriding(imagePath)}
+	overridden := forecast.PolicySet{Propagation: []policyv1alpha1.Policy{one}, Overrides: overriding(imagePath)}
 	for name, test := range map[string]struct {
-		present, planned forecast.Policies
+		present, planned forecast.PolicySet
 		then             *unstructured.Unstructured // nil is as it is
 		fresh            bool                       // the object is not on the hub yet
 		want             []string
 	}{
 		"nothing changes": {propagating(one), propagating(one), nil, false, []string{first + " > " + first, "a unchanged: 3 x > 3 x", "b unchanged: 3 x > 3 x"}},
-		"a new policy":    {forecast.Policies{}, propagating(one), nil, false, []string{" > " + first, "a gained: none > 3 x", "b gained: none > 3 x"}},
+		"a new policy":    {forecast.PolicySet{}, propagating(one), nil, false, []string{" > " + first, "a gained: none > 3 x", "b gained: none > 3 x"}},
 		"a new object":    {propagating(one), propagating(one), web(6, "x"), true, []string{" > " + first, "a gained: none > 3 x", "b gained: none > 3 x"}},
 		"a cluster less": {
 			propagating(one), propagating(divided(policy("first", "a"))), nil, false,
@@ -199,7 +199,7 @@ func TestOf(t *testing.T) {
 		},
 		"an override that cannot be applied": {
 			propagating(one),
-			forecast.Policies{Propagation: []policyv1alpha1.Policy{one}, Overrides: overriding("/spec/no/where")},
+			forecast.PolicySet{Propagation: []policyv1alpha1.Policy{one}, Overrides: overriding("/spec/no/where")},
 			nil, false,
 			[]string{
 				first + " > " + first, "a unchanged: 3 x > 3 x", "b stuck: 3 x > 3 not made: " + noWhere, "problem: " + noWhere,
@@ -245,7 +245,7 @@ func TestOf(t *testing.T) {
 			},
 		},
 		"another scheduler": {
-			forecast.Policies{},
+			forecast.PolicySet{},
 			propagating(with(divided(policy("first", "a", "b")), func(s *policyv1alpha1.PropagationSpec) { s.SchedulerName = "mine" })), nil, false,
 			[]string{" > " + first, `note: The clusters are chosen by scheduler "mine", which is not part of the hub.`},
 		},
@@ -261,7 +261,7 @@ func TestOf(t *testing.T) {
 					subject.Then = claimed(test.then, test.present.Propagation[0])
 				}
 			}
-			if diff := cmp.Diff(test.want, told(world(test.present, test.planned).Of(subject))); diff != "" {
+			if diff := cmp.Diff(test.want, told(world(test.present, test.planned).ForecastObject(subject))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -273,7 +273,7 @@ const noWhere = `OverridePolicy shop/images: spec.overrideRules[0].overriders.pl
 func TestReserved(t *testing.T) {
 	system := web(1, "x")
 	system.SetNamespace("kube-system")
-	outcome := world(forecast.Policies{}, propagating(policy("first", "a"))).Of(forecast.Subject{Then: system})
+	outcome := world(forecast.PolicySet{}, propagating(policy("first", "a"))).ForecastObject(forecast.Subject{Then: system})
 	want := []string{" > ", "note: Nothing of namespace kube-system is sent to clusters: it is for Kubernetes."}
 	if diff := cmp.Diff(want, told(outcome)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -285,15 +285,15 @@ func TestRoomIsTakenOnce(t *testing.T) {
 	aggregated := with(divided(policy("first", "a", "b")), func(s *policyv1alpha1.PropagationSpec) {
 		s.Placement.ReplicaScheduling.ReplicaDivisionPreference = policyv1alpha1.ReplicaDivisionPreferenceAggregated
 	})
-	w := world(forecast.Policies{}, propagating(aggregated))
-	room := &view.Room{Free: view.AmountsOf(corev1.ResourceList{})}
+	w := world(forecast.PolicySet{}, propagating(aggregated))
+	room := &view.FreeRoom{Free: view.AmountsOf(corev1.ResourceList{})}
 	room.Free["pods"] = 6000
-	w.Fleet = view.New(view.Cluster{Name: "a", Accepted: true, Room: room}, view.Cluster{Name: "b", Accepted: true, Room: room})
+	w.Fleet = view.NewFleet(view.Cluster{Name: "a", Accepted: true, Room: room}, view.Cluster{Name: "b", Accepted: true, Room: room})
 	var got []string
 	for _, name := range []string{"one", "two"} {
 		object := web(6, "x")
 		object.SetName(name)
-		got = append(got, told(w.Of(forecast.Subject{Then: object}))...)
+		got = append(got, told(w.ForecastObject(forecast.Subject{Then: object}))...)
 	}
 	want := []string{" > PropagationPolicy shop/first", "a gained: none > 6 x", " > PropagationPolicy shop/first", "b gained: none > 6 x"}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -309,13 +309,13 @@ func TestWorkloadsApart(t *testing.T) {
 		s.Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByCluster, MinGroups: 1, MaxGroups: 1}}
 		s.Placement.WorkloadAffinity = &policyv1alpha1.WorkloadAffinity{AntiAffinity: &policyv1alpha1.WorkloadAffinityTerm{GroupByLabelKey: "app"}}
 	})
-	w := world(forecast.Policies{}, propagating(apart))
+	w := world(forecast.PolicySet{}, propagating(apart))
 	var got []string
 	for _, name := range []string{"one", "two", "three"} {
 		object := web(6, "x")
 		object.SetName(name)
 		object.SetLabels(map[string]string{"app": "web"})
-		got = append(got, told(w.Of(forecast.Subject{Then: object}))...)
+		got = append(got, told(w.ForecastObject(forecast.Subject{Then: object}))...)
 	}
 	want := []string{
 		" > PropagationPolicy shop/first", "a gained: none > 6 x", unknown,

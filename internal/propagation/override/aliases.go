@@ -26,7 +26,7 @@ func checkAliases(text string) error {
 	if err := yaml.Unmarshal([]byte(text), document); err != nil {
 		return fmt.Errorf("the string is not YAML: %w", err)
 	}
-	if (expansion{}).bytes(document) > expandedBytesMax {
+	if (expansion{}).expandedBytes(document) > expandedBytesMax {
 		return fmt.Errorf("with its aliases written out the YAML has more than %d bytes: write out what they stand for, as far as it is needed, or replace the string as a whole with plaintext", expandedBytesMax)
 	}
 	return nil
@@ -35,15 +35,15 @@ func checkAliases(text string) error {
 // expansion has the length of what aliases stand for, by their anchors.
 type expansion map[*yaml.Node]int
 
-// bytes returns at least how long a node is in JSON with all aliases written out, or
+// expandedBytes returns at least how long a node is in JSON with all aliases written out, or
 // something beyond expandedBytesMax.
-func (e expansion) bytes(node *yaml.Node) int {
+func (e expansion) expandedBytes(node *yaml.Node) int {
 	if node.Kind == yaml.AliasNode {
 		return e.anchored(node.Alias)
 	}
 	sum := len(node.Value) + 1 // with what stands between it and the next
 	for _, child := range node.Content {
-		if sum += e.bytes(child); sum > expandedBytesMax {
+		if sum += e.expandedBytes(child); sum > expandedBytesMax {
 			return expandedBytesMax + 1
 		}
 	}
@@ -56,6 +56,6 @@ func (e expansion) anchored(anchor *yaml.Node) int {
 		return known
 	}
 	e[anchor] = expandedBytesMax + 1 // for an alias within: what has itself in it has no end
-	e[anchor] = e.bytes(anchor)
+	e[anchor] = e.expandedBytes(anchor)
 	return e[anchor]
 }

@@ -42,7 +42,7 @@ func TestAliasesThatBecomeTooLongAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := changeYAML(document, change, &effort{left: effortMax})
+			_, err := changeYAML(document, change, &effortBudget{left: effortMax})
 			runtime.ReadMemStats(&after)
 			if err == nil || !strings.Contains(err.Error(), "with its aliases written out the YAML has more than 1048576 bytes") {
 				t.Errorf("got %v, want that its aliases are too long", err)
@@ -58,7 +58,7 @@ func TestAliasesThatBecomeTooLongAreRefused(t *testing.T) {
 		"a star in a text":    "a: '*'\nb: 2 * 3\n",
 		"defaults by a merge": "base: &base {cpu: 1}\nweb:\n  <<: *base\n  memory: 2\n",
 	} {
-		if _, err := changeYAML(document, change, &effort{left: effortMax}); err != nil {
+		if _, err := changeYAML(document, change, &effortBudget{left: effortMax}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

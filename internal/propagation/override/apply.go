@@ -15,9 +15,9 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
-// Applied says what was applied to an object for a cluster, as the annotations
+// AppliedOverrides says what was applied to an object for a cluster, as the annotations
 // of a work record it. Both are empty if nothing was.
-type Applied struct {
+type AppliedOverrides struct {
 	// ClusterOverrides is for AnnotationAppliedClusterOverrides.
 	ClusterOverrides string
 	// Overrides is for AnnotationAppliedOverrides.
@@ -28,18 +28,18 @@ type Applied struct {
 // annotations of an object.
 const appliedBytesMax = 256 << 10
 
-// item is a rule that was applied, in the form of the annotations.
-type item struct {
+// appliedRule is a rule that was applied, in the form of the annotations.
+type appliedRule struct {
 	PolicyName string                    `json:"policyName"`
 	Overriders policyv1alpha1.Overriders `json:"overriders"`
 }
 
-// Policies returns the policies that were applied, each once and as Policy.String
+// PolicyNames returns the policies that were applied, each once and as Policy.String
 // has them, but without their namespace, which is that of the object.
-func (a Applied) Policies() []string {
+func (a AppliedOverrides) PolicyNames() []string {
 	var all []string
 	for _, by := range []struct{ kind, annotation string }{{kindClusterPolicy, a.ClusterOverrides}, {kindPolicy, a.Overrides}} {
-		var items []item
+		var items []appliedRule
 		if by.annotation == "" {
 			continue
 		}
@@ -56,13 +56,13 @@ func (a Applied) Policies() []string {
 }
 
 // RulesFor names the rules of the policies that are for a cluster. Clusters with the same
-// rules get the same by Apply, so that it need not be made for each of them: what a rule
+// rules get the same by ApplyToObject, so that it need not be made for each of them: what a rule
 // makes can be large (docs/security.md).
 func (p Policies) RulesFor(cluster *view.Cluster) string {
 	var names []byte
 	for i, policy := range p {
 		for j, r := range policy.rules {
-			if r.clusters.Matches(cluster) {
+			if r.clusters.SelectsCluster(cluster) {
 				names = fmt.Appendf(names, "%d.%d ", i, j)
 			}
 		}
@@ -70,17 +70,17 @@ func (p Policies) RulesFor(cluster *view.Cluster) string {
 	return string(names)
 }
 
-// Expands tells whether the policies change documents within strings, for any cluster.
+// ExpandsDocuments reports whether the policies change documents within strings, for any cluster.
 // Read, these take many times the memory of the object that they are in.
-func (p Policies) Expands() bool {
+func (p Policies) ExpandsDocuments() bool {
 	return slices.ContainsFunc(p, func(policy Policy) bool {
 		return slices.ContainsFunc(policy.rules, func(r rule) bool { return len(r.overriders.FieldOverrider) > 0 })
 	})
 }
 
-// Bytes returns how many bytes the policies can add to an object and what a work records of them, if
-// none of them Expands.
-func (p Policies) Bytes() int {
+// MaxAddedBytes returns how many bytes the policies can add to an object and what a work records of them, if
+// none of them ExpandsDocuments.
+func (p Policies) MaxAddedBytes() int {
 	sum := 0
 	for _, policy := range p {
 		sum += policy.bytes
@@ -88,47 +88,47 @@ func (p Policies) Bytes() int {
 	return min(sum, appliedBytesMax)
 }
 
-// Apply returns what a cluster gets of an object, which itself stays as it is,
+// ApplyToObject returns what a cluster gets of an object, which itself stays as it is,
 // and what of the policies made it so. An error is about this object and this
 // cluster, and names the policy and the field; nothing is to be sent then.
-func (p Policies) Apply(object *unstructured.Unstructured, cluster *view.Cluster) (*unstructured.Unstructured, Applied, error) {
-	return p.applyWithin(object, cluster, &effort{left: effortMax})
+func (p Policies) ApplyToObject(object *unstructured.Unstructured, cluster *view.Cluster) (*unstructured.Unstructured, AppliedOverrides, error) {
+	return p.applyWithin(object, cluster, &effortBudget{left: effortMax})
 }
 
-// applyWithin is Apply with another limit on what it may cost.
-func (p Policies) applyWithin(object *unstructured.Unstructured, cluster *view.Cluster, left *effort) (*unstructured.Unstructured, Applied, error) {
+// applyWithin is ApplyToObject with another limit on what it may cost.
+func (p Policies) applyWithin(object *unstructured.Unstructured, cluster *view.Cluster, left *effortBudget) (*unstructured.Unstructured, AppliedOverrides, error) {
 	changed := object.DeepCopy()
-	applied := record{}
+	applied := overrideRecord{}
 	for _, policy := range p {
 		for _, r := range policy.rules {
 			if err := r.mistakes.ToAggregate(); err != nil {
-				return nil, Applied{}, fmt.Errorf("%s: %w", policy, err)
+				return nil, AppliedOverrides{}, fmt.Errorf("%s: %w", policy, err)
 			}
-			if !r.clusters.Matches(cluster) {
+			if !r.clusters.SelectsCluster(cluster) {
 				continue
 			}
-			if err := apply(changed, r.overriders, r.path, left); err != nil {
-				return nil, Applied{}, fmt.Errorf("%s: %w", policy, err)
+			if err := applyOverriders(changed, r.overriders, r.path, left); err != nil {
+				return nil, AppliedOverrides{}, fmt.Errorf("%s: %w", policy, err)
 			}
-			if err := applied.add(policy, r); err != nil {
-				return nil, Applied{}, fmt.Errorf("%s: %w", policy, err)
+			if err := applied.addRule(policy, r); err != nil {
+				return nil, AppliedOverrides{}, fmt.Errorf("%s: %w", policy, err)
 			}
 		}
 	}
-	said, err := applied.said()
+	said, err := applied.appliedAnnotations()
 	return changed, said, err
 }
 
-// record are the rules that were applied, as JSON by the kind of their policies.
-type record struct {
+// overrideRecord are the rules that were applied, as JSON by the kind of their policies.
+type overrideRecord struct {
 	items map[string][]json.RawMessage
 	bytes int
 }
 
-// add adds a rule, unless all of them are more than a work records. They are many times in memory
+// addRule adds a rule, unless all of them are more than a work records. They are many times in memory
 // before anybody is asked to store them.
-func (r *record) add(policy Policy, applied rule) error {
-	text, err := json.Marshal(item{PolicyName: policy.Name, Overriders: applied.overriders})
+func (r *overrideRecord) addRule(policy Policy, applied rule) error {
+	text, err := json.Marshal(appliedRule{PolicyName: policy.Name, Overriders: applied.overriders})
 	if err != nil {
 		return fmt.Errorf("record the overrides: %w", err)
 	}
@@ -142,44 +142,44 @@ func (r *record) add(policy Policy, applied rule) error {
 	return nil
 }
 
-// said returns the record in the form of the annotations.
-func (r *record) said() (Applied, error) {
-	var said Applied
+// appliedAnnotations returns the record in the form of the annotations.
+func (r *overrideRecord) appliedAnnotations() (AppliedOverrides, error) {
+	var said AppliedOverrides
 	for kind, into := range map[string]*string{kindClusterPolicy: &said.ClusterOverrides, kindPolicy: &said.Overrides} {
 		if len(r.items[kind]) == 0 {
 			continue
 		}
 		text, err := json.Marshal(r.items[kind])
 		if err != nil {
-			return Applied{}, fmt.Errorf("record the overrides: %w", err)
+			return AppliedOverrides{}, fmt.Errorf("record the overrides: %w", err)
 		}
 		*into = string(text)
 	}
 	return said, nil
 }
 
-// apply makes the changes of one rule, in the order that the API promises.
-func apply(object *unstructured.Unstructured, o policyv1alpha1.Overriders, path *field.Path, left *effort) error {
+// applyOverriders makes the changes of one rule, in the order that the API promises.
+func applyOverriders(object *unstructured.Unstructured, o policyv1alpha1.Overriders, path *field.Path, left *effortBudget) error {
 	for _, step := range []func() error{
 		func() error {
-			return each(o.ImageOverrider, path.Child("imageOverrider"), func(i policyv1alpha1.ImageOverrider) error { return overrideImage(object, i, left) })
+			return applyEach(o.ImageOverrider, path.Child("imageOverrider"), func(i policyv1alpha1.ImageOverrider) error { return overrideImage(object, i, left) })
 		},
 		func() error {
-			return each(o.CommandOverrider, path.Child("commandOverrider"), func(c policyv1alpha1.CommandArgsOverrider) error { return overrideList(object, "command", c, left) })
+			return applyEach(o.CommandOverrider, path.Child("commandOverrider"), func(c policyv1alpha1.CommandArgsOverrider) error { return overrideList(object, "command", c, left) })
 		},
 		func() error {
-			return each(o.ArgsOverrider, path.Child("argsOverrider"), func(c policyv1alpha1.CommandArgsOverrider) error { return overrideList(object, "args", c, left) })
+			return applyEach(o.ArgsOverrider, path.Child("argsOverrider"), func(c policyv1alpha1.CommandArgsOverrider) error { return overrideList(object, "args", c, left) })
 		},
 		func() error {
-			return each(o.LabelsOverrider, path.Child("labelsOverrider"), func(l policyv1alpha1.LabelAnnotationOverrider) error { return overrideMap(object, "labels", l, left) })
+			return applyEach(o.LabelsOverrider, path.Child("labelsOverrider"), func(l policyv1alpha1.LabelAnnotationOverrider) error { return overrideMap(object, "labels", l, left) })
 		},
 		func() error {
-			return each(o.AnnotationsOverrider, path.Child("annotationsOverrider"), func(a policyv1alpha1.LabelAnnotationOverrider) error {
+			return applyEach(o.AnnotationsOverrider, path.Child("annotationsOverrider"), func(a policyv1alpha1.LabelAnnotationOverrider) error {
 				return overrideMap(object, "annotations", a, left)
 			})
 		},
 		func() error {
-			return each(o.FieldOverrider, path.Child("fieldOverrider"), func(f policyv1alpha1.FieldOverrider) error { return overrideField(object, f, left) })
+			return applyEach(o.FieldOverrider, path.Child("fieldOverrider"), func(f policyv1alpha1.FieldOverrider) error { return overrideField(object, f, left) })
 		},
 		func() error { return overridePlaintext(object, o.Plaintext, path.Child("plaintext"), left) },
 	} {
@@ -190,8 +190,8 @@ func apply(object *unstructured.Unstructured, o policyv1alpha1.Overriders, path 
 	return nil
 }
 
-// each makes changes one after the other, until one fails.
-func each[T any](overriders []T, path *field.Path, change func(T) error) error {
+// applyEach makes changes one after the other, until one fails.
+func applyEach[T any](overriders []T, path *field.Path, change func(T) error) error {
 	for i, o := range overriders {
 		if err := change(o); err != nil {
 			return fmt.Errorf("%s: %w", path.Index(i), err)

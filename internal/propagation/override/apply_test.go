@@ -38,7 +38,7 @@ func rules(all ...policyv1alpha1.RuleWithCluster) spec { return spec{OverrideRul
 
 func selected(t *testing.T, object *unstructured.Unstructured, clusterPolicies []policyv1alpha1.ClusterOverridePolicy, policies ...policyv1alpha1.OverridePolicy) Policies {
 	t.Helper()
-	all, err := Select(object, clusterPolicies, policies)
+	all, err := SelectPolicies(object, clusterPolicies, policies)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func overriddenWithin(t *testing.T, object *unstructured.Unstructured, o policyv
 	t.Helper()
 	before := object.DeepCopy()
 	changed, _, err := selected(t, object, nil, own(object.GetNamespace(), "one", rules(inNames(o)))).
-		applyWithin(object, &view.Cluster{Name: "paris"}, &effort{left: most})
+		applyWithin(object, &view.Cluster{Name: "paris"}, &effortBudget{left: most})
 	if diff := cmp.Diff(before.Object, object.Object); diff != "" {
 		t.Errorf("the object itself was changed (-before +after):\n%s", diff)
 	}
@@ -65,7 +65,7 @@ func overriddenWithin(t *testing.T, object *unstructured.Unstructured, o policyv
 
 func containersOf(t *testing.T, object *unstructured.Unstructured) []map[string]any {
 	t.Helper()
-	all, err := containers(object, &effort{left: effortMax})
+	all, err := podContainers(object, &effortBudget{left: effortMax})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,21 +108,21 @@ func TestRulesOfTheClusterInTheirOrder(t *testing.T) {
 	base := `{"policyName":"base","overriders":{"plaintext":[{"path":"/spec/replicas","operator":"add","value":1},{"path":"/spec/paused","operator":"add","value":true}]}}`
 	for cluster, want := range map[*view.Cluster]struct {
 		replicas int64
-		applied  Applied
+		applied  AppliedOverrides
 	}{
-		{Name: "paris"}: {5, Applied{
+		{Name: "paris"}: {5, AppliedOverrides{
 			"[" + base + "," + entry("exact", "/spec/replicas", "2") + "]",
 			"[" + entry("own", "/spec/replicas", "5") + "]",
 		}},
-		{Name: "rome"}: {6, Applied{
+		{Name: "rome"}: {6, AppliedOverrides{
 			"[" + base + "]",
 			"[" + entry("own", "/spec/replicas", "5") + "," + entry("own", "/spec/replicas", "6") + "]",
 		}},
-		{Name: "bern", Region: "eu"}: {7, Applied{"[" + base + "]", "[" + entry("previous-form", "/spec/replicas", "7") + "]"}},
-		{Name: "lima", Region: "sa"}: {1, Applied{"[" + base + "]", ""}},
+		{Name: "bern", Region: "eu"}: {7, AppliedOverrides{"[" + base + "]", "[" + entry("previous-form", "/spec/replicas", "7") + "]"}},
+		{Name: "lima", Region: "sa"}: {1, AppliedOverrides{"[" + base + "]", ""}},
 	} {
 		t.Run(cluster.Name, func(t *testing.T) {
-			changed, applied, err := all.Apply(web(), cluster)
+			changed, applied, err := all.ApplyToObject(web(), cluster)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,8 +179,8 @@ func TestNothingToDo(t *testing.T) {
 		"another location": selected(t, web(), []policyv1alpha1.ClusterOverridePolicy{everywhere("rome", rules(inNames(plain(set("/spec/replicas", "1")), "rome")))}),
 	} {
 		object := web()
-		changed, applied, err := policies.Apply(object, &view.Cluster{Name: "paris"})
-		if err != nil || applied != (Applied{}) {
+		changed, applied, err := policies.ApplyToObject(object, &view.Cluster{Name: "paris"})
+		if err != nil || applied != (AppliedOverrides{}) {
 			t.Errorf("%s: %v, %v", name, applied, err)
 		}
 		if diff := cmp.Diff(object.Object, changed.Object); diff != "" {
@@ -216,11 +216,11 @@ func TestErrorsNamePolicyAndField(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			policies := selected(t, object, nil, own("shop", "a", rules(inNames(plain(set("/spec/replicas", "9"))))), own("shop", "broken", test.spec))
-			changed, applied, err := policies.Apply(object, &view.Cluster{Name: "paris"})
+			changed, applied, err := policies.ApplyToObject(object, &view.Cluster{Name: "paris"})
 			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
-			if changed != nil || applied != (Applied{}) {
+			if changed != nil || applied != (AppliedOverrides{}) {
 				t.Errorf("something came with the error: %v, %v", changed, applied)
 			}
 			if diff := cmp.Diff(web().Object, object.Object); diff != "" {

@@ -27,9 +27,9 @@ func podSpec(kind string) []string {
 	}
 }
 
-// containers returns the containers of a workload, to be changed in place: those
+// podContainers returns the containers of a workload, to be changed in place: those
 // that run first, and then those that stay. Other kinds have none.
-func containers(object *unstructured.Unstructured, left *effort) ([]map[string]any, error) {
+func podContainers(object *unstructured.Unstructured, left *effortBudget) ([]map[string]any, error) {
 	path := podSpec(object.GetKind())
 	if path == nil {
 		return nil, nil
@@ -39,7 +39,7 @@ func containers(object *unstructured.Unstructured, left *effort) ([]map[string]a
 		// What is not a list has no containers; the cluster will refuse it.
 		value, _, _ := unstructured.NestedFieldNoCopy(object.Object, append(slices.Clone(path), name)...)
 		list, _ := value.([]any)
-		if err := left.take(len(list), entryEffort); err != nil {
+		if err := left.takeEffort(len(list), entryEffort); err != nil {
 			return nil, err
 		}
 		for _, entry := range list {
@@ -53,8 +53,8 @@ func containers(object *unstructured.Unstructured, left *effort) ([]map[string]a
 
 // overrideList changes the command or the arguments, whichever field is, of the
 // container of a name. There does not have to be one.
-func overrideList(object *unstructured.Unstructured, field string, o policyv1alpha1.CommandArgsOverrider, left *effort) error {
-	all, err := containers(object, left)
+func overrideList(object *unstructured.Unstructured, field string, o policyv1alpha1.CommandArgsOverrider, left *effortBudget) error {
+	all, err := podContainers(object, left)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func overrideList(object *unstructured.Unstructured, field string, o policyv1alp
 			continue
 		}
 		list, _ := c[field].([]any)
-		if err := left.take(len(list)+len(o.Value), entryEffort); err != nil {
+		if err := left.takeEffort(len(list)+len(o.Value), entryEffort); err != nil {
 			return err
 		}
 		switch o.Operator {
@@ -91,12 +91,12 @@ func overrideList(object *unstructured.Unstructured, field string, o policyv1alp
 
 // overrideMap changes the labels or the annotations of the object, whichever
 // field is.
-func overrideMap(object *unstructured.Unstructured, field string, o policyv1alpha1.LabelAnnotationOverrider, left *effort) error {
+func overrideMap(object *unstructured.Unstructured, field string, o policyv1alpha1.LabelAnnotationOverrider, left *effortBudget) error {
 	all, _, err := unstructured.NestedStringMap(object.Object, "metadata", field)
 	if err != nil {
 		return fmt.Errorf("read them: %w", err)
 	}
-	if err := left.take(len(all)+len(o.Value), entryEffort); err != nil {
+	if err := left.takeEffort(len(all)+len(o.Value), entryEffort); err != nil {
 		return err
 	}
 	if all == nil {
@@ -114,7 +114,7 @@ func overrideMap(object *unstructured.Unstructured, field string, o policyv1alph
 		case policyv1alpha1.OverriderOpRemove:
 			delete(all, key)
 		default:
-			return unknown(o.Operator)
+			return unknownOperatorError(o.Operator)
 		}
 	}
 	if len(all) == 0 {

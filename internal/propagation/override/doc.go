@@ -4,7 +4,7 @@
 // Package override changes objects on their way to clusters, as
 // ClusterOverridePolicies and OverridePolicies of the Karmada API say.
 //
-// Select finds the policies that are about an object, and Apply makes what one
+// Select finds the policies that are about an object, and ApplyToObject makes what one
 // cluster gets. An override cannot turn an object into another one: whoever may
 // write policies in a namespace does not reach objects elsewhere by them.
 //

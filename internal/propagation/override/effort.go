@@ -25,11 +25,11 @@ const (
 	entryEffort = 500
 )
 
-// effort is what is left for the changes of an object for a cluster.
-type effort struct{ left int }
+// effortBudget is what is left for the changes of an object for a cluster.
+type effortBudget struct{ left int }
 
-// take takes what a change costs, unless there is not so much left.
-func (e *effort) take(size, each int) error {
+// takeEffort takes what a change costs, unless there is not so much left.
+func (e *effortBudget) takeEffort(size, each int) error {
 	// The sizes are those of texts in memory, so their product does not overflow.
 	if e.left -= size * each; e.left < 0 {
 		return fmt.Errorf("all overriders for this object are more work than a hub does for one object (%d of %d units too many): use fewer operations, "+

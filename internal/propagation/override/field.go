@@ -20,7 +20,7 @@ import (
 )
 
 // overrideField changes fields within a string that has JSON or YAML.
-func overrideField(object *unstructured.Unstructured, o policyv1alpha1.FieldOverrider, left *effort) error {
+func overrideField(object *unstructured.Unstructured, o policyv1alpha1.FieldOverrider, left *effortBudget) error {
 	if len(o.JSON) > 0 && len(o.YAML) > 0 {
 		return errors.New("use json or yaml, not both")
 	}
@@ -32,12 +32,12 @@ func overrideField(object *unstructured.Unstructured, o policyv1alpha1.FieldOver
 	})
 }
 
-func changeJSON(text string, operations []policyv1alpha1.JSONPatchOperation, left *effort) (string, error) {
+func changeJSON(text string, operations []policyv1alpha1.JSONPatchOperation, left *effortBudget) (string, error) {
 	document := []byte(text)
 	if len(operations) > 0 && !json.Valid(document) {
 		return "", errors.New("the string is not JSON")
 	}
-	changed, err := patch(document, operations, "json", left)
+	changed, err := patchDocument(document, operations, "json", left)
 	if err != nil {
 		return "", err
 	}
@@ -46,8 +46,8 @@ func changeJSON(text string, operations []policyv1alpha1.JSONPatchOperation, lef
 
 // changeYAML loses comments and the order of keys, as YAML becomes JSON and YAML
 // again.
-func changeYAML(text string, operations []policyv1alpha1.JSONPatchOperation, left *effort) (string, error) {
-	if err := left.take(len(text), yamlEffort); err != nil {
+func changeYAML(text string, operations []policyv1alpha1.JSONPatchOperation, left *effortBudget) (string, error) {
+	if err := left.takeEffort(len(text), yamlEffort); err != nil {
 		return "", err
 	}
 	if err := errors.Join(checkSingle(text), checkAliases(text)); err != nil {
@@ -57,10 +57,10 @@ func changeYAML(text string, operations []policyv1alpha1.JSONPatchOperation, lef
 	if err != nil {
 		return "", fmt.Errorf("the string is not YAML: %w", err)
 	}
-	if document, err = patch(document, operations, "yaml", left); err != nil {
+	if document, err = patchDocument(document, operations, "yaml", left); err != nil {
 		return "", err
 	}
-	if err := left.take(len(document), yamlEffort); err != nil { // with aliases written out it is longer than the text
+	if err := left.takeEffort(len(document), yamlEffort); err != nil { // with aliases written out it is longer than the text
 		return "", err
 	}
 	changed, err := yaml.JSONToYAML(document)

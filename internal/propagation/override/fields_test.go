@@ -36,7 +36,7 @@ func overriddenBy(t *testing.T, spec policyv1alpha1.OverrideSpec) string {
 		for _, cluster := range []*view.Cluster{
 			{Name: "paris", Region: "eu", Labels: map[string]string{"env": "prod"}}, {Name: "rome", Region: "eu"}, {Name: "lima", Region: "sa"},
 		} {
-			changed, _, err := policies.Apply(object, cluster)
+			changed, _, err := policies.ApplyToObject(object, cluster)
 			if err != nil {
 				return "error: " + err.Error()
 			}
@@ -87,10 +87,10 @@ func TestFields(t *testing.T) {
 		"values":     {expected + "values", fmt.Sprintf(old, region), "web in lima"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := overriddenBy(t, specs.Of[policyv1alpha1.OverrideSpec](t, tc.spec)); got != tc.want {
+			if got := overriddenBy(t, specs.ParseSpec[policyv1alpha1.OverrideSpec](t, tc.spec)); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if overriddenBy(t, specs.Without[policyv1alpha1.OverrideSpec](t, tc.spec, tc.field)) == tc.want {
+			if overriddenBy(t, specs.ParseWithout[policyv1alpha1.OverrideSpec](t, tc.spec, tc.field)) == tc.want {
 				t.Errorf("without spec.%s it is %q, too", tc.field, tc.want)
 			}
 		})

@@ -46,7 +46,7 @@ func parseImage(text string) (image, error) {
 	return parsed, nil
 }
 
-// isRegistry tells whether the first part of a name with several is a registry.
+// isRegistry reports whether the first part of a name with several is a registry.
 // Otherwise it belongs to the repository, in the default registry.
 func isRegistry(first string) bool {
 	return strings.ContainsAny(first, ".:") || first == "localhost" || strings.ToLower(first) != first
@@ -72,11 +72,11 @@ func (i image) String() string {
 
 // overrideImage changes the image that the predicate names, or those of all
 // containers.
-func overrideImage(object *unstructured.Unstructured, o policyv1alpha1.ImageOverrider, left *effort) error {
+func overrideImage(object *unstructured.Unstructured, o policyv1alpha1.ImageOverrider, left *effortBudget) error {
 	if o.Predicate != nil {
 		return overrideString(object, o.Predicate.Path, func(text string) (string, error) { return changeImage(text, o, left) })
 	}
-	all, err := containers(object, left)
+	all, err := podContainers(object, left)
 	if err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func overrideImage(object *unstructured.Unstructured, o policyv1alpha1.ImageOver
 	return nil
 }
 
-func changeImage(text string, o policyv1alpha1.ImageOverrider, left *effort) (string, error) {
-	if err := left.take(len(text)+len(o.Value), imageEffort); err != nil {
+func changeImage(text string, o policyv1alpha1.ImageOverrider, left *effortBudget) (string, error) {
+	if err := left.takeEffort(len(text)+len(o.Value), imageEffort); err != nil {
 		return "", err
 	}
 	parsed, err := parseImage(text)
@@ -118,7 +118,7 @@ func changeImage(text string, o policyv1alpha1.ImageOverrider, left *effort) (st
 	case policyv1alpha1.OverriderOpRemove:
 		*part = ""
 	default:
-		return "", unknown(o.Operator)
+		return "", unknownOperatorError(o.Operator)
 	}
 	changed := parsed.String()
 	if _, err := reference.Parse(changed); err != nil {
@@ -127,6 +127,6 @@ func changeImage(text string, o policyv1alpha1.ImageOverrider, left *effort) (st
 	return changed, nil
 }
 
-func unknown(operator policyv1alpha1.OverriderOperator) error {
+func unknownOperatorError(operator policyv1alpha1.OverriderOperator) error {
 	return fmt.Errorf("there is no operator %q: use add, remove or replace", operator)
 }

@@ -67,7 +67,7 @@ func TestChangeImage(t *testing.T) {
 		{"nginx", tag, replace, "sha256:abc", `error: image "nginx" would become "nginx@sha256:abc": `},
 		{"nginx@" + digest, tag, add, "-alpine", `error: image "nginx@` + digest + `" would become`},
 	} {
-		got, err := changeImage(test.image, policyv1alpha1.ImageOverrider{Component: test.component, Operator: test.operator, Value: test.value}, &effort{left: effortMax})
+		got, err := changeImage(test.image, policyv1alpha1.ImageOverrider{Component: test.component, Operator: test.operator, Value: test.value}, &effortBudget{left: effortMax})
 		if err != nil {
 			got = "error: " + err.Error()
 		}

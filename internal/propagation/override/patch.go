@@ -22,17 +22,17 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 )
 
-// operation is an operation of RFC 6902.
-type operation struct {
+// patchOperation is an operation of RFC 6902.
+type patchOperation struct {
 	Op    policyv1alpha1.OverriderOperator `json:"op"`
 	Path  string                           `json:"path"`
 	Value json.RawMessage                  `json:"value,omitempty"`
 }
 
-// patch changes a JSON document by operations, one after the other. However many there
+// patchDocument changes a JSON document by operations, one after the other. However many there
 // are, the document is read and written once. An error names the operation by its index
 // in the list, which has the given name.
-func patch(document []byte, operations []policyv1alpha1.JSONPatchOperation, list string, left *effort) ([]byte, error) {
+func patchDocument(document []byte, operations []policyv1alpha1.JSONPatchOperation, list string, left *effortBudget) ([]byte, error) {
 	if len(operations) == 0 {
 		return document, nil
 	}
@@ -46,7 +46,7 @@ func patch(document []byte, operations []policyv1alpha1.JSONPatchOperation, list
 		all, size = append(all, decoded...), size+len(o.Value.Raw)
 	}
 	each := readEffort + len(all)*moveEffort
-	if err := left.take(size, each); err != nil {
+	if err := left.takeEffort(size, each); err != nil {
 		return nil, fmt.Errorf("%s: %w", list, err)
 	}
 	changed, err := applyPatch(document, all)
@@ -54,7 +54,7 @@ func patch(document []byte, operations []policyv1alpha1.JSONPatchOperation, list
 		return changed, nil
 	}
 	// Looking for the operation is work, too, and its path is in the message anyway.
-	if left.take(size*bits.Len(uint(len(all)-1)), each) != nil {
+	if left.takeEffort(size*bits.Len(uint(len(all)-1)), each) != nil {
 		return nil, fmt.Errorf("%s: one of the operations: %w", list, err)
 	}
 	failed := firstFailing(document, all)
@@ -91,7 +91,7 @@ func decodeOperation(o policyv1alpha1.JSONPatchOperation) (jsonpatch.Patch, erro
 	case policyv1alpha1.OverriderOpRemove:
 		value = policyv1alpha1.JSON{}
 	default:
-		return nil, unknown(o.Operator)
+		return nil, unknownOperatorError(o.Operator)
 	}
 	if err := checkPath(o.SubPath); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", o.Operator, o.SubPath, err)
@@ -99,7 +99,7 @@ func decodeOperation(o policyv1alpha1.JSONPatchOperation) (jsonpatch.Patch, erro
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode([]operation{{Op: o.Operator, Path: o.SubPath, Value: value.Raw}}); err != nil {
+	if err := encoder.Encode([]patchOperation{{Op: o.Operator, Path: o.SubPath, Value: value.Raw}}); err != nil {
 		return nil, fmt.Errorf("%s %s: the value is not JSON: %w", o.Operator, o.SubPath, err)
 	}
 	decoded, err := jsonpatch.DecodePatch(text.Bytes())
@@ -122,7 +122,7 @@ func checkPath(path string) error {
 
 // overridePlaintext changes any fields of an object but those that say which
 // object it is.
-func overridePlaintext(object *unstructured.Unstructured, overriders []policyv1alpha1.PlaintextOverrider, path *field.Path, left *effort) error {
+func overridePlaintext(object *unstructured.Unstructured, overriders []policyv1alpha1.PlaintextOverrider, path *field.Path, left *effortBudget) error {
 	if len(overriders) == 0 {
 		return nil
 	}
@@ -134,14 +134,14 @@ func overridePlaintext(object *unstructured.Unstructured, overriders []policyv1a
 	for _, o := range overriders {
 		operations = append(operations, policyv1alpha1.JSONPatchOperation{SubPath: o.Path, Operator: o.Operator, Value: o.Value})
 	}
-	if document, err = patch(document, operations, path.String(), left); err != nil {
+	if document, err = patchDocument(document, operations, path.String(), left); err != nil {
 		return err
 	}
 	changed := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(document, &changed.Object); err != nil {
 		return fmt.Errorf("%s: read the changed object: %w", path, err)
 	}
-	if err := identityOf(object).kept(changed); err != nil {
+	if err := identityOf(object).checkUnchanged(changed); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if err := checkMetadata(changed); err != nil && checkMetadata(object) == nil { // or it came so
@@ -166,8 +166,8 @@ func identityOf(object *unstructured.Unstructured) identity {
 	return identity{object.GroupVersionKind().Group, object.GetKind(), object.GetNamespace(), object.GetName()}
 }
 
-// kept refuses changes that have made another object of it.
-func (was identity) kept(changed *unstructured.Unstructured) error {
+// checkUnchanged refuses changes that have made another object of it.
+func (was identity) checkUnchanged(changed *unstructured.Unstructured) error {
 	is := identityOf(changed)
 	for _, f := range []struct{ name, was, is string }{
 		{"the group of apiVersion", was.group, is.group},
@@ -211,5 +211,5 @@ func overrideString(object *unstructured.Unstructured, path string, change func(
 	if _, err := pointer.Set(object.Object, changed); err != nil {
 		return fmt.Errorf("set path %s: %w", path, err)
 	}
-	return was.kept(object)
+	return was.checkUnchanged(object)
 }

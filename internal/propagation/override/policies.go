@@ -59,18 +59,18 @@ type rule struct {
 	path       *field.Path // of overriders
 }
 
-// Select returns the policies that are about an object: first the
+// SelectPolicies returns the policies that are about an object: first the
 // ClusterOverridePolicies and then the OverridePolicies of its namespace, both
 // with those that select it most exactly last, and by name. A policy without
 // resourceSelectors is about all objects in its reach. A selector with a mistake
 // selects nothing, and the error, which is about all of these, says so.
-func Select(object selector.Object, clusterPolicies []policyv1alpha1.ClusterOverridePolicy, policies []policyv1alpha1.OverridePolicy) (Policies, error) {
+func SelectPolicies(object selector.Object, clusterPolicies []policyv1alpha1.ClusterOverridePolicy, policies []policyv1alpha1.OverridePolicy) (Policies, error) {
 	var all, own Policies
 	var problems []error
 	left := aboutBytesMax
 	for i := range clusterPolicies {
 		p := &clusterPolicies[i]
-		policy, err := match(object, Policy{Kind: kindClusterPolicy, Name: p.Name}, &p.Spec, &left)
+		policy, err := matchPolicy(object, Policy{Kind: kindClusterPolicy, Name: p.Name}, &p.Spec, &left)
 		problems = append(problems, err)
 		all = append(all, policy...)
 	}
@@ -79,7 +79,7 @@ func Select(object selector.Object, clusterPolicies []policyv1alpha1.ClusterOver
 		if p.Namespace != object.GetNamespace() {
 			continue
 		}
-		policy, err := match(object, Policy{Kind: kindPolicy, Namespace: p.Namespace, Name: p.Name}, &p.Spec, &left)
+		policy, err := matchPolicy(object, Policy{Kind: kindPolicy, Namespace: p.Namespace, Name: p.Name}, &p.Spec, &left)
 		problems = append(problems, err)
 		own = append(own, policy...)
 	}
@@ -96,20 +96,20 @@ func byOrder(a, b Policy) int {
 	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.Name, b.Name))
 }
 
-// match returns the policy, with its rules, if it is about the object. It takes its length from what
+// matchPolicy returns the policy, with its rules, if it is about the object. It takes its length from what
 // is left, and returns nothing more when that is less than nothing.
-func match(object selector.Object, policy Policy, spec *policyv1alpha1.OverrideSpec, left *int) (Policies, error) {
+func matchPolicy(object selector.Object, policy Policy, spec *policyv1alpha1.OverrideSpec, left *int) (Policies, error) {
 	if *left < 0 {
 		return nil, nil
 	}
 	policy.priority = selector.ByKind
 	var err error
 	if len(spec.ResourceSelectors) > 0 {
-		selectors, problems := selector.Compile(policy.Namespace, spec.ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
+		selectors, problems := selector.CompileSelectors(policy.Namespace, spec.ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
 		if len(problems) > 0 {
 			err = fmt.Errorf("%s: %w", policy, problems.ToAggregate())
 		}
-		policy.priority = selectors.Priority(object)
+		policy.priority = selectors.PriorityOf(object)
 	}
 	if policy.priority == selector.None {
 		return nil, err
@@ -130,16 +130,16 @@ func rulesOf(spec *policyv1alpha1.OverrideSpec) []rule {
 		return []rule{{mistakes: mistakes}}
 	}
 	if len(spec.OverrideRules) == 0 {
-		return []rule{compile(spec.TargetCluster, spec.Overriders, path)}
+		return []rule{compileRule(spec.TargetCluster, spec.Overriders, path)}
 	}
 	var rules []rule
 	for i, r := range spec.OverrideRules {
-		rules = append(rules, compile(r.TargetCluster, r.Overriders, path.Child("overrideRules").Index(i)))
+		rules = append(rules, compileRule(r.TargetCluster, r.Overriders, path.Child("overrideRules").Index(i)))
 	}
 	return rules
 }
 
-func compile(target *policyv1alpha1.ClusterAffinity, overriders policyv1alpha1.Overriders, path *field.Path) rule {
-	clusters, mistakes := affinity.Compile(target, path.Child("targetCluster"))
+func compileRule(target *policyv1alpha1.ClusterAffinity, overriders policyv1alpha1.Overriders, path *field.Path) rule {
+	clusters, mistakes := affinity.CompileAffinity(target, path.Child("targetCluster"))
 	return rule{clusters: clusters, mistakes: mistakes, overriders: overriders, path: path.Child("overriders")}
 }

@@ -65,11 +65,11 @@ func TestManyTermsHoldTheObjectBack(t *testing.T) {
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: make([]string, 501)}},
 	}}
 	rules := []policyv1alpha1.RuleWithCluster{{TargetCluster: clusters}, {TargetCluster: clusters}}
-	policies, err := Select(web(), nil, []policyv1alpha1.OverridePolicy{own("shop", "many", spec{OverrideRules: rules})})
+	policies, err := SelectPolicies(web(), nil, []policyv1alpha1.OverridePolicy{own("shop", "many", spec{OverrideRules: rules})})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err = policies.Apply(web(), &view.Cluster{Name: "a"}); err == nil || !strings.HasPrefix(err.Error(), "OverridePolicy shop/many: spec: Too many: 1002") {
+	if _, _, err = policies.ApplyToObject(web(), &view.Cluster{Name: "a"}); err == nil || !strings.HasPrefix(err.Error(), "OverridePolicy shop/many: spec: Too many: 1002") {
 		t.Errorf("it is applied: %v", err)
 	}
 }
@@ -78,9 +78,9 @@ func TestManyTermsHoldTheObjectBack(t *testing.T) {
 func TestWhichPoliciesExpand(t *testing.T) {
 	inText := policyv1alpha1.Overriders{FieldOverrider: []policyv1alpha1.FieldOverrider{{FieldPath: "/data/config"}}}
 	for want, overriders := range map[bool]policyv1alpha1.Overriders{true: inText, false: plain(set("/spec/paused", "true"))} {
-		policies, err := Select(web(), nil, []policyv1alpha1.OverridePolicy{own("shop", "a", rules()), own("shop", "b", rules(inNames(plain(), "x"), inNames(overriders, "y")))})
-		if err != nil || policies.Expands() != want {
-			t.Errorf("%+v: it says %t, and %v", overriders, policies.Expands(), err)
+		policies, err := SelectPolicies(web(), nil, []policyv1alpha1.OverridePolicy{own("shop", "a", rules()), own("shop", "b", rules(inNames(plain(), "x"), inNames(overriders, "y")))})
+		if err != nil || policies.ExpandsDocuments() != want {
+			t.Errorf("%+v: it says %t, and %v", overriders, policies.ExpandsDocuments(), err)
 		}
 	}
 }
@@ -97,10 +97,10 @@ func TestPoliciesAboutAnObjectAreBounded(t *testing.T) {
 		of.OverrideRules = rules(long).OverrideRules
 		others = append(others, own("shop", fmt.Sprint(i), of))
 	}
-	if _, err := Select(web(), nil, append(others, about[:7]...)); err != nil {
+	if _, err := SelectPolicies(web(), nil, append(others, about[:7]...)); err != nil {
 		t.Errorf("seven megabytes are refused: %v", err)
 	}
-	policies, err := Select(web(), nil, about)
+	policies, err := SelectPolicies(web(), nil, about)
 	if err == nil || !strings.Contains(err.Error(), "together") || len(policies) > 8 {
 		t.Errorf("%d policies of a megabyte are about an object, and the mistake is %v", len(policies), err)
 	}
@@ -113,7 +113,7 @@ func TestWhatAWorkCannotRecordIsRefused(t *testing.T) {
 	}}}
 	for count, refused := range map[int]bool{2: false, 3: true} {
 		all := selected(t, web(), nil, own("shop", "many", rules(times(count, inNames(removes))...)))
-		_, applied, err := all.Apply(web(), &view.Cluster{Name: "a"})
+		_, applied, err := all.ApplyToObject(web(), &view.Cluster{Name: "a"})
 		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "can record") || len(applied.Overrides) > appliedBytesMax {
 			t.Errorf("of %d rules a work records %d bytes, and the problem is %v", count, len(applied.Overrides), err)
 		}
@@ -132,7 +132,7 @@ func TestSelectInTheOrderOfApplication(t *testing.T) {
 	wrong := policyv1alpha1.ResourceSelector{LabelSelector: &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}},
 	}}
-	policies, err := Select(web(),
+	policies, err := SelectPolicies(web(),
 		[]policyv1alpha1.ClusterOverridePolicy{
 			everywhere("name", selecting(byName("web"))),
 			everywhere("b-labels", selecting(byLabel("web"))),
@@ -176,7 +176,7 @@ func TestSelectForAnObjectWithoutNamespace(t *testing.T) {
 	role := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "reader"},
 	}}
-	policies, err := Select(role,
+	policies, err := SelectPolicies(role,
 		[]policyv1alpha1.ClusterOverridePolicy{everywhere("all", spec{})},
 		[]policyv1alpha1.OverridePolicy{own("shop", "all", spec{})})
 	if diff := cmp.Diff([]string{"ClusterOverridePolicy all"}, names(policies)); diff != "" || err != nil {

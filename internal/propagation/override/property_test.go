@@ -68,11 +68,11 @@ func TestApplyProperties(t *testing.T) {
 		}
 		object := web()
 		chosen := selected(t, object, nil, policies...)
-		changed, record, err := chosen.Apply(object, &view.Cluster{Name: "paris"})
+		changed, record, err := chosen.ApplyToObject(object, &view.Cluster{Name: "paris"})
 		if diff := cmp.Diff(web().Object, object.Object); diff != "" {
 			t.Fatalf("seed %d: the object itself was changed (-before +after):\n%s", seed, diff)
 		}
-		again, _, errAgain := chosen.Apply(object, &view.Cluster{Name: "paris"})
+		again, _, errAgain := chosen.ApplyToObject(object, &view.Cluster{Name: "paris"})
 		if fmt.Sprint(err) != fmt.Sprint(errAgain) || !cmp.Equal(changed, again) {
 			t.Fatalf("seed %d: %v, %v; again: %v, %v", seed, changed, err, again, errAgain)
 		}
@@ -108,10 +108,10 @@ func TestOperationsTogetherAreOperationsOneByOne(t *testing.T) {
 			})
 		}
 		document := []byte(pick(r, `{"z":1e2,"a":{"b":{"c":"<&>"}},"l":[{"a":1},2],"n":null}`, `{"a":1,"l":[]}`, `[1,{"a":2}]`, `{}`, `null`, `{"l":null,"a":[1]}`))
-		together, err := patch(document, operations, "json", &effort{left: effortMax})
+		together, err := patchDocument(document, operations, "json", &effortBudget{left: effortMax})
 		one, wantErr := document, error(nil)
 		for i, o := range operations {
-			if one, wantErr = patch(one, []policyv1alpha1.JSONPatchOperation{o}, "json", &effort{left: effortMax}); wantErr != nil {
+			if one, wantErr = patchDocument(one, []policyv1alpha1.JSONPatchOperation{o}, "json", &effortBudget{left: effortMax}); wantErr != nil {
 				wantErr = fmt.Errorf("json[%d]%s", i, strings.TrimPrefix(wantErr.Error(), "json[0]"))
 				break
 			}
@@ -131,9 +131,9 @@ func TestOperationsTogetherAreOperationsOneByOne(t *testing.T) {
 }
 
 // reapply makes the changes that the record has.
-func reapply(t *testing.T, object *unstructured.Unstructured, record Applied) *unstructured.Unstructured {
+func reapply(t *testing.T, object *unstructured.Unstructured, record AppliedOverrides) *unstructured.Unstructured {
 	t.Helper()
-	var items []item
+	var items []appliedRule
 	if record.Overrides != "" {
 		if err := json.Unmarshal([]byte(record.Overrides), &items); err != nil {
 			t.Fatal(err)
@@ -145,7 +145,7 @@ func reapply(t *testing.T, object *unstructured.Unstructured, record Applied) *u
 	}
 	changed, err := overridden(t, object, policyv1alpha1.Overriders{})
 	if len(all) > 0 {
-		changed, _, err = selected(t, object, nil, own("shop", "all", rules(all...))).Apply(object, &view.Cluster{Name: "rome"})
+		changed, _, err = selected(t, object, nil, own("shop", "all", rules(all...))).ApplyToObject(object, &view.Cluster{Name: "rome"})
 	}
 	if err != nil {
 		t.Fatal(err)

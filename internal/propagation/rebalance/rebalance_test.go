@@ -43,7 +43,7 @@ func TestWhatAPolicyAsksFor(t *testing.T) {
 				key, value, _ := strings.Cut(each, "=")
 				annotations[key] = value
 			}
-			set, wrong := Read(annotations)
+			set, wrong := ParseSettings(annotations)
 			if c.wrong == "" && len(wrong) > 0 || c.wrong != "" && (len(wrong) != 1 || !strings.Contains(wrong[0].Error(), c.wrong)) {
 				t.Errorf("got the mistakes %v, want %q", wrong, c.wrong)
 			}
@@ -60,7 +60,7 @@ func TestWhatAPolicyAsksFor(t *testing.T) {
 func TestABudgetIsAtLeastOneReplica(t *testing.T) {
 	for text, want := range map[string]int64{"1%": 1, "10%": 2, "100%": 25, "3": 3, "40": 40} {
 		budget, err := budgetOf(text)
-		if got := budget.Of(25); err != nil || got != want {
+		if got := budget.BudgetedReplicas(25); err != nil || got != want {
 			t.Errorf("%s of 25 replicas are %d (%v), want %d", text, got, err, want)
 		}
 	}
@@ -94,16 +94,16 @@ func TestWhatMovesWhen(t *testing.T) {
 		"a better one comes too": {reason: "what comes later waits for its own window", runs: []run{{5, even}, {40, Replicas{"d": 6}}}, want: []string{"15m: 1 replica moved: a 3 -> 2, d 0 -> 1, as there is room in d; 5 more would move", "26m: 1 replica moved: b 3 -> 2, d 1 -> 2, as clusters have other room than they had; 4 more would move", "37m: 1 replica moved: a 2 -> 1, d 2 -> 3, as clusters have other room than they had; 3 more would move"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var state State
+			var state ObservedState
 			var moved time.Time
 			var got []string
 			has, now := Replicas{"a": 3, "b": 3}, noon()
 			for _, r := range c.runs {
 				for range r.minutes {
 					var step *Step
-					state, step = state.Next(Seen{At: now, Has: has, Wants: r.want, Moved: moved}, Settings{Budget: Budget{replicas: 1}, Window: 10 * time.Minute})
+					state, step = state.NextStep(ObservedReplicas{At: now, Has: has, Wants: r.want, Moved: moved}, Settings{Budget: Budget{replicas: 1}, Window: 10 * time.Minute})
 					if step != nil {
-						got = append(got, strings.TrimSuffix(now.Sub(noon()).String(), "0s")+": "+step.Of(has, now).What)
+						got = append(got, strings.TrimSuffix(now.Sub(noon()).String(), "0s")+": "+step.RecordOfMove(has, now).What)
 						has, moved = step.To, now
 					}
 					now = now.Add(time.Minute)
@@ -139,7 +139,7 @@ func byChance(t *testing.T, test func(*testing.T, chance)) {
 // went is how many replicas go to another cluster.
 func went(before, after Replicas) int64 {
 	var all int64
-	for _, c := range Changes(before, after) {
+	for _, c := range CompareReplicas(before, after) {
 		all += max(0, int64(c.After-c.Before))
 	}
 	return all
@@ -152,7 +152,7 @@ func TestNoMoreMovesThanTheBudget(t *testing.T) {
 		replicas := by.IntN(40)
 		set := Settings{Budget: Budget{replicas: 1 + by.Int32N(5)}, Window: time.Duration(1+by.IntN(20)) * time.Minute}
 		has, now, fixed := by.division(replicas), noon(), map[string]bool{"b": by.IntN(2) == 0}
-		var state State
+		var state ObservedState
 		var moved time.Time
 		for range 200 {
 			now = now.Add(time.Duration(1+by.IntN(300)) * time.Second)
@@ -161,17 +161,17 @@ func TestNoMoreMovesThanTheBudget(t *testing.T) {
 				wants = Replicas{"c": int32(replicas)}
 			}
 			var step *Step
-			state, step = state.Next(Seen{At: now, Has: has, Wants: wants, Moved: moved, Fixed: fixed}, set)
+			state, step = state.NextStep(ObservedReplicas{At: now, Has: has, Wants: wants, Moved: moved, Fixed: fixed}, set)
 			if step == nil {
 				continue
 			}
 			if !moved.IsZero() && now.Sub(moved) < set.Window {
 				t.Fatalf("it moves %s after the last time", now.Sub(moved))
 			}
-			if n := went(has, step.To); n != step.Moves || n > set.Budget.Of(int64(replicas)) || n == 0 || total(step.To) != int64(replicas) {
+			if n := went(has, step.To); n != step.Moves || n > set.Budget.BudgetedReplicas(int64(replicas)) || n == 0 || totalReplicas(step.To) != int64(replicas) {
 				t.Fatalf("%d replicas went, and %d are said to, from %v to %v", n, step.Moves, has, step.To)
 			}
-			for _, c := range Changes(has, step.To) {
+			for _, c := range CompareReplicas(has, step.To) {
 				if c.After < 0 || fixed[c.Cluster] {
 					t.Fatalf("%+v", c)
 				}
@@ -189,12 +189,12 @@ func TestItComesToRest(t *testing.T) {
 		has, wants := by.division(replicas), by.division(replicas)
 		set := Settings{Budget: Budget{replicas: 1 + by.Int32N(5)}, Window: 2 * time.Minute}
 		far, all, now := went(has, wants), int64(0), noon()
-		var state State
+		var state ObservedState
 		var moved time.Time
 		for range 200 {
 			now = now.Add(time.Minute)
 			var step *Step
-			if state, step = state.Next(Seen{At: now, Has: has, Wants: wants, Moved: moved}, set); step != nil {
+			if state, step = state.NextStep(ObservedReplicas{At: now, Has: has, Wants: wants, Moved: moved}, set); step != nil {
 				all, has, moved = all+step.Moves, step.To, now
 			}
 		}
@@ -209,7 +209,7 @@ func TestItComesToRest(t *testing.T) {
 func TestWhatComesAndGoesMovesNothing(t *testing.T) {
 	byChance(t, func(t *testing.T, by chance) {
 		has, now := Replicas{"a": 3, "b": 3}, noon()
-		var state State
+		var state ObservedState
 		for n := range 60 {
 			now = now.Add(time.Minute)
 			wants := by.division(6)
@@ -217,7 +217,7 @@ func TestWhatComesAndGoesMovesNothing(t *testing.T) {
 				wants = has
 			}
 			var step *Step
-			if state, step = state.Next(Seen{At: now, Has: has, Wants: wants}, Settings{Budget: Budget{replicas: 6}, Window: 4 * time.Minute}); step != nil {
+			if state, step = state.NextStep(ObservedReplicas{At: now, Has: has, Wants: wants}, Settings{Budget: Budget{replicas: 6}, Window: 4 * time.Minute}); step != nil {
 				t.Fatalf("%+v moved", step)
 			}
 		}
@@ -225,13 +225,13 @@ func TestWhatComesAndGoesMovesNothing(t *testing.T) {
 }
 
 func TestTheRecordIsRead(t *testing.T) {
-	record := (&Step{To: Replicas{"a": 1}, Moves: 2, Rest: 1}).Of(Replicas{"a": 3}, noon())
-	got := Last(map[string]string{fleetv1alpha1.AnnotationRebalanced: record.Text()})
+	record := (&Step{To: Replicas{"a": 1}, Moves: 2, Rest: 1}).RecordOfMove(Replicas{"a": 3}, noon())
+	got := LastMove(map[string]string{fleetv1alpha1.AnnotationRebalanced: record.AnnotationText()})
 	if !got.At.Time.Equal(record.At.Time) || got.Moves != 2 || got.What != record.What {
 		t.Errorf("got %+v, want %+v", got, record)
 	}
 	for _, text := range []string{"", "yesterday", `{"at": 7}`} {
-		if got := Last(map[string]string{fleetv1alpha1.AnnotationRebalanced: text}); !got.At.IsZero() {
+		if got := LastMove(map[string]string{fleetv1alpha1.AnnotationRebalanced: text}); !got.At.IsZero() {
 			t.Errorf("%q is read as %+v", text, got)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 // clustersNamedMax is how many clusters a record names.
 const clustersNamedMax = 10
 
-// Record is the last move of an object, as its binding has it.
-type Record struct {
+// MoveRecord is the last move of an object, as its binding has it.
+type MoveRecord struct {
 	At metav1.Time `json:"at"`
 	// Moves is how many replicas went to another cluster.
 	Moves int64 `json:"moves"`
@@ -26,25 +26,25 @@ type Record struct {
 	What string `json:"what"`
 }
 
-// Last reads the last move from the annotations of a binding; the zero value is
+// LastMove reads the last move from the annotations of a binding; the zero value is
 // none. What somebody else wrote there is none, either.
-func Last(annotations map[string]string) Record {
-	var r Record
+func LastMove(annotations map[string]string) MoveRecord {
+	var r MoveRecord
 	if err := json.Unmarshal([]byte(annotations[fleetv1alpha1.AnnotationRebalanced]), &r); err != nil {
-		return Record{}
+		return MoveRecord{}
 	}
 	return r
 }
 
-// Text returns the record as the annotation has it.
-func (r Record) Text() string {
+// AnnotationText returns the record as the annotation has it.
+func (r MoveRecord) AnnotationText() string {
 	text, _ := json.Marshal(r) //nolint:errchkjson // it has a time, a number and a text
 	return string(text)
 }
 
-// Of returns the record of a step.
-func (s *Step) Of(before Replicas, at time.Time) Record {
-	changes := Changes(before, s.To)
+// RecordOfMove returns the record of a step.
+func (s *Step) RecordOfMove(before Replicas, at time.Time) MoveRecord {
+	changes := CompareReplicas(before, s.To)
 	reason := "clusters have other room than they had"
 	var named, gained []string
 	for n, c := range changes {
@@ -61,15 +61,15 @@ func (s *Step) Of(before Replicas, at time.Time) Record {
 	if len(gained) > 0 {
 		reason = "there is room in " + strings.Join(gained[:min(len(gained), clustersNamedMax)], ", ")
 	}
-	what := fmt.Sprintf("%s moved: %s, as %s", Count(s.Moves), strings.Join(named, ", "), reason)
+	what := fmt.Sprintf("%s moved: %s, as %s", FormatReplicaCount(s.Moves), strings.Join(named, ", "), reason)
 	if s.Rest > 0 {
 		what += fmt.Sprintf("; %d more would move", s.Rest)
 	}
-	return Record{At: metav1.NewTime(at), Moves: s.Moves, What: what}
+	return MoveRecord{At: metav1.NewTime(at), Moves: s.Moves, What: what}
 }
 
-// Count returns a number of replicas in words.
-func Count(replicas int64) string {
+// FormatReplicaCount returns a number of replicas in words.
+func FormatReplicaCount(replicas int64) string {
 	if replicas == 1 {
 		return "1 replica"
 	}

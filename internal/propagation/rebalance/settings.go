@@ -46,8 +46,8 @@ type Budget struct {
 	percent  int64 // 0 if it is a number
 }
 
-// Of returns how many of so many replicas these are: at least one.
-func (b Budget) Of(replicas int64) int64 {
+// BudgetedReplicas returns how many of so many replicas these are: at least one.
+func (b Budget) BudgetedReplicas(replicas int64) int64 {
 	if b.percent == 0 {
 		return int64(b.replicas)
 	}
@@ -62,14 +62,14 @@ func (b Budget) String() string {
 	return strconv.FormatInt(b.percent, 10) + "%"
 }
 
-// Annotations are those that Read reads.
-func Annotations() []string {
+// SettingsAnnotations are those that ParseSettings reads.
+func SettingsAnnotations() []string {
 	return []string{fleetv1alpha1.AnnotationRebalance, fleetv1alpha1.AnnotationRebalanceBudget, fleetv1alpha1.AnnotationRebalanceWindow}
 }
 
-// Read reads the annotations of a policy. It returns nil if nothing moves by itself:
+// ParseSettings reads the annotations of a policy. It returns nil if nothing moves by itself:
 // the policy does not ask for it, or makes a mistake.
-func Read(annotations map[string]string) (*Settings, field.ErrorList) {
+func ParseSettings(annotations map[string]string) (*Settings, field.ErrorList) {
 	path := field.NewPath("metadata", "annotations")
 	set := &Settings{Budget: Budget{percent: percentDefault}, Window: windowDefault}
 	var wrong field.ErrorList

@@ -13,8 +13,8 @@ import (
 // Replicas are those of clusters by name. A cluster with none is not among them.
 type Replicas map[string]int32
 
-// State is what was seen of an object so far. The zero value has seen nothing.
-type State struct {
+// ObservedState is what was seen of an object so far. The zero value has seen nothing.
+type ObservedState struct {
 	// since is when the replicas began to be where they are with a better place for
 	// some, and has where they are.
 	since time.Time
@@ -24,8 +24,8 @@ type State struct {
 	steps map[string]int32
 }
 
-// Seen is what is seen of an object at a time.
-type Seen struct {
+// ObservedReplicas is what is seen of an object at a time.
+type ObservedReplicas struct {
 	At time.Time
 	// Has is where its replicas are, and Wants where they would be if they were divided
 	// now.
@@ -45,31 +45,31 @@ type Step struct {
 	Moves, Rest int64
 }
 
-// Next takes in what is seen, and returns what moves now; nil is nothing. Replicas
+// NextStep takes in what is seen, and returns what moves now; nil is nothing. Replicas
 // move when all that was seen for a window agrees that they are better off
 // elsewhere, never more of them than the budget, and never within a window of
 // the last move. So what is better only now and then moves nothing, and the
 // capacity that clusters report has caught up by the next move.
-func (s State) Next(seen Seen, set Settings) (State, *Step) {
-	steps := seen.steps()
+func (s ObservedState) NextStep(seen ObservedReplicas, set Settings) (ObservedState, *Step) {
+	steps := seen.replicaSteps()
 	if s.since.IsZero() || !maps.Equal(s.has, seen.Has) {
-		s = State{since: seen.At, has: maps.Clone(seen.Has), steps: steps}
+		s = ObservedState{since: seen.At, has: maps.Clone(seen.Has), steps: steps}
 	} else {
-		s.steps = least(s.steps, steps)
+		s.steps = mergeLeastSteps(s.steps, steps)
 	}
-	give, take := s.sides()
+	give, take := s.giversAndTakers()
 	if len(give) == 0 || len(take) == 0 {
-		return State{since: seen.At, has: maps.Clone(seen.Has), steps: steps}, nil
+		return ObservedState{since: seen.At, has: maps.Clone(seen.Has), steps: steps}, nil
 	}
 	if seen.At.Sub(s.since) < set.Window || seen.At.Sub(seen.Moved) < set.Window {
 		return s, nil
 	}
-	step := move(seen.Has, give, take, set.Budget)
-	return State{}, &step
+	step := moveReplicas(seen.Has, give, take, set.Budget)
+	return ObservedState{}, &step
 }
 
-// steps returns by how many the replicas of each cluster would change.
-func (seen Seen) steps() map[string]int32 {
+// replicaSteps returns by how many the replicas of each cluster would change.
+func (seen ObservedReplicas) replicaSteps() map[string]int32 {
 	steps := map[string]int32{}
 	for name, wants := range seen.Wants {
 		steps[name] = wants
@@ -81,9 +81,9 @@ func (seen Seen) steps() map[string]int32 {
 	return steps
 }
 
-// least returns of two opinions about each cluster the one that moves less: none
+// mergeLeastSteps returns of two opinions about each cluster the one that moves less: none
 // if they are opposed.
-func least(a, b map[string]int32) map[string]int32 {
+func mergeLeastSteps(a, b map[string]int32) map[string]int32 {
 	steps := map[string]int32{}
 	for name, one := range a {
 		switch other := b[name]; {
@@ -102,8 +102,8 @@ type side struct {
 	left int32
 }
 
-// sides returns the clusters that give replicas and those that take them.
-func (s State) sides() (give, take []side) {
+// giversAndTakers returns the clusters that give replicas and those that take them.
+func (s ObservedState) giversAndTakers() (give, take []side) {
 	for _, name := range slices.Sorted(maps.Keys(s.steps)) {
 		if by := s.steps[name]; by < 0 {
 			give = append(give, side{name, -by})
@@ -114,15 +114,15 @@ func (s State) sides() (give, take []side) {
 	return give, take
 }
 
-// move moves what the budget lets, from where most is too much to where most is
+// moveReplicas moves what the budget lets, from where most is too much to where most is
 // missing.
-func move(has Replicas, give, take []side, budget Budget) Step {
-	all := min(sum(give), sum(take))
-	step := Step{To: maps.Clone(has), Moves: min(all, budget.Of(total(has)))}
+func moveReplicas(has Replicas, give, take []side, budget Budget) Step {
+	all := min(sumRemaining(give), sumRemaining(take))
+	step := Step{To: maps.Clone(has), Moves: min(all, budget.BudgetedReplicas(totalReplicas(has)))}
 	step.Rest = all - step.Moves
 	for range step.Moves {
-		from := most(give)
-		to := most(take)
+		from := sideWithMost(give)
+		to := sideWithMost(take)
 		from.left--
 		to.left--
 		step.To[from.name]--
@@ -132,8 +132,8 @@ func move(has Replicas, give, take []side, budget Budget) Step {
 	return step
 }
 
-// most returns the side with most left, the first by name of several.
-func most(sides []side) *side {
+// sideWithMost returns the side with most left, the first by name of several.
+func sideWithMost(sides []side) *side {
 	best := &sides[0]
 	for n := range sides {
 		if sides[n].left > best.left {
@@ -143,7 +143,7 @@ func most(sides []side) *side {
 	return best
 }
 
-func sum(sides []side) int64 {
+func sumRemaining(sides []side) int64 {
 	var all int64
 	for _, one := range sides {
 		all += int64(one.left)
@@ -151,7 +151,7 @@ func sum(sides []side) int64 {
 	return all
 }
 
-func total(of Replicas) int64 {
+func totalReplicas(of Replicas) int64 {
 	var all int64
 	for _, replicas := range of {
 		all += int64(replicas)
@@ -159,25 +159,25 @@ func total(of Replicas) int64 {
 	return all
 }
 
-// Change is by how many replicas those of a cluster change.
-type Change struct {
+// ReplicaChange is by how many replicas those of a cluster change.
+type ReplicaChange struct {
 	Cluster       string
 	Before, After int32
 }
 
-// Changes returns what changes between two divisions, in the order of names.
-func Changes(before, after Replicas) []Change {
-	var changes []Change
+// CompareReplicas returns what changes between two divisions, in the order of names.
+func CompareReplicas(before, after Replicas) []ReplicaChange {
+	var changes []ReplicaChange
 	for name, was := range before {
 		if is := after[name]; is != was {
-			changes = append(changes, Change{name, was, is})
+			changes = append(changes, ReplicaChange{name, was, is})
 		}
 	}
 	for name, is := range after {
 		if _, had := before[name]; !had {
-			changes = append(changes, Change{name, 0, is})
+			changes = append(changes, ReplicaChange{name, 0, is})
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	slices.SortFunc(changes, func(a, b ReplicaChange) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	return changes
 }

@@ -19,32 +19,32 @@ const (
 	depthMax = 3
 )
 
-// Closure returns what an object needs, and what these need. Direct returns what one
+// ResolveClosure returns what an object needs, and what these need. Direct returns what one
 // object needs itself, and follow an object that is referred to, nil if there is
 // none or it needs no others. Left says what is left out, "" if that is nothing.
-func Closure(
+func ResolveClosure(
 	root *unstructured.Unstructured, direct func(*unstructured.Unstructured) ([]Reference, error), follow func(Reference) (*unstructured.Unstructured, error),
 ) (all []Reference, left string, err error) {
 	found := map[string]bool{}
 	level := []*unstructured.Unstructured{root}
 	for depth := 0; len(level) > 0; depth++ {
 		var next []*unstructured.Unstructured
-		needed, err := among(level, direct)
+		needed, err := collectReferences(level, direct)
 		if err != nil {
 			return nil, "", err
 		}
 		for _, reference := range needed {
-			name := reference.Key() + metav1.FormatLabelSelector(reference.LabelSelector)
+			name := reference.ReferenceKey() + metav1.FormatLabelSelector(reference.LabelSelector)
 			switch {
 			case found[name]:
 				continue
 			case depth == depthMax:
-				return all, fmt.Sprintf("%s is not sent along: the object needs it by way of %d others, and no more than %d are followed", named(reference), depth, depthMax-1), nil
+				return all, fmt.Sprintf("%s is not sent along: the object needs it by way of %d others, and no more than %d are followed", describeReference(reference), depth, depthMax-1), nil
 			case len(all) == foundMax:
-				return all, fmt.Sprintf("%s is not sent along, nor is what follows: the object needs more than %d others", named(reference), foundMax), nil
-			case !fit(append(all, reference)):
+				return all, fmt.Sprintf("%s is not sent along, nor is what follows: the object needs more than %d others", describeReference(reference), foundMax), nil
+			case !withinLimits(append(all, reference)):
 				return all, fmt.Sprintf("%s is not sent along, nor is what follows: the selectors of what the object needs have more than %d labels and values",
-					named(reference), labelselector.TermsMax), nil
+					describeReference(reference), labelselector.TermsMax), nil
 			}
 			found[name] = true
 			all = append(all, reference)
@@ -61,8 +61,8 @@ func Closure(
 	return all, "", nil
 }
 
-// among returns what several objects need themselves.
-func among(objects []*unstructured.Unstructured, direct func(*unstructured.Unstructured) ([]Reference, error)) ([]Reference, error) {
+// collectReferences returns what several objects need themselves.
+func collectReferences(objects []*unstructured.Unstructured, direct func(*unstructured.Unstructured) ([]Reference, error)) ([]Reference, error) {
 	var all []Reference
 	for _, object := range objects {
 		needed, err := direct(object)
@@ -74,7 +74,7 @@ func among(objects []*unstructured.Unstructured, direct func(*unstructured.Unstr
 	return all, nil
 }
 
-func named(r Reference) string {
+func describeReference(r Reference) string {
 	if r.Name == "" {
 		return fmt.Sprintf("what is selected of %s", r.Kind)
 	}

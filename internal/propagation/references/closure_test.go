@@ -51,19 +51,19 @@ func TestWhatAnObjectNeedsHasLimits(t *testing.T) {
 				}
 				return all, nil
 			}
-			all, left, err := Closure(object("root"), direct, func(r Reference) (*unstructured.Unstructured, error) { return object(r.Name), nil })
+			all, left, err := ResolveClosure(object("root"), direct, func(r Reference) (*unstructured.Unstructured, error) { return object(r.Name), nil })
 			if err != nil || len(all) != c.want || !strings.HasPrefix(left, c.left) || (left == "") != (c.left == "") {
 				t.Errorf("%s: %d are found, left out is %q, and the error is %v", c.reason, len(all), left, err)
 			}
 		})
 	}
 	broken := errors.New("the hub does not answer")
-	_, _, err := Closure(object("root"), func(*unstructured.Unstructured) ([]Reference, error) { return []Reference{{Name: "a"}}, nil },
+	_, _, err := ResolveClosure(object("root"), func(*unstructured.Unstructured) ([]Reference, error) { return []Reference{{Name: "a"}}, nil },
 		func(Reference) (*unstructured.Unstructured, error) { return nil, broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("the error is %v", err)
 	}
-	if _, _, err = Closure(object("root"), func(*unstructured.Unstructured) ([]Reference, error) { return nil, broken }, nil); !errors.Is(err, broken) {
+	if _, _, err = ResolveClosure(object("root"), func(*unstructured.Unstructured) ([]Reference, error) { return nil, broken }, nil); !errors.Is(err, broken) {
 		t.Errorf("nobody knows what it needs, and the error is %v", err)
 	}
 }

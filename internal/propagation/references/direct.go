@@ -14,10 +14,10 @@ import (
 // has, with the certificates by which that cluster is known.
 const rootCertificates = "kube-root-ca.crt"
 
-// Direct returns what an object needs itself, of a namespace and of kinds that may
+// DirectReferences returns what an object needs itself, of a namespace and of kinds that may
 // be sent. An error is that of a customization.
-func Direct(chain interpret.Chain, object *unstructured.Unstructured, namespace string) ([]Reference, error) {
-	dependencies, err := chain.Dependencies(object)
+func DirectReferences(chain interpret.Chain, object *unstructured.Unstructured, namespace string) ([]Reference, error) {
+	dependencies, err := chain.GetDependencies(object)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func Direct(chain interpret.Chain, object *unstructured.Unstructured, namespace 
 	for _, on := range dependencies {
 		reference := Reference{APIVersion: on.APIVersion, Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, LabelSelector: on.Selector}
 		own := on.Kind == "ConfigMap" && on.Name == rootCertificates // the cluster's
-		if on.Namespace == namespace && !own && reserved.Kind(reference.GroupVersionKind().GroupKind()) == "" {
+		if on.Namespace == namespace && !own && reserved.KindReservedReason(reference.GroupVersionKind().GroupKind()) == "" {
 			all = append(all, reference)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/binding"
 )
 
-// Needs are what the binding of an object gets from those that need the object.
-type Needs struct {
+// ReferrerNeeds are what the binding of an object gets from those that need the object.
+type ReferrerNeeds struct {
 	// RequiredBy is in the order of names.
 	RequiredBy []workv1alpha2.BindingSnapshot
 	// Labels name who needs the object; the values are their permanent IDs.
@@ -32,21 +32,21 @@ const (
 	conflictingPreserving = "PreserveResourcesOnDeletion conflicted (true vs false)"
 )
 
-// Sends tells whether what the object of a binding needs is sent along with it,
+// SendsDependencies reports whether what the object of a binding needs is sent along with it,
 // and there are clusters to send it to.
-func Sends(b workv1alpha2.Binding) bool {
-	return b.GetDeletionTimestamp().IsZero() && !binding.Held(b) && b.BindingSpec().PropagateDeps && len(b.BindingSpec().Clusters) > 0
+func SendsDependencies(b workv1alpha2.Binding) bool {
+	return b.GetDeletionTimestamp().IsZero() && !binding.ClustersOnHold(b) && b.BindingSpec().PropagateDeps && len(b.BindingSpec().Clusters) > 0
 }
 
-// Sum returns what all those bindings together need that send along what their
+// SumReferrerNeeds returns what all those bindings together need that send along what their
 // objects need. An object overwrites what is in a cluster if one of them wants
 // that, and it stays there if one of them wants that.
-func Sum(referrers []workv1alpha2.Binding) Needs {
-	needs := Needs{Labels: map[string]string{}}
+func SumReferrerNeeds(referrers []workv1alpha2.Binding) ReferrerNeeds {
+	needs := ReferrerNeeds{Labels: map[string]string{}}
 	overwriting := map[bool]bool{}
 	preserving := map[bool]bool{}
 	for _, b := range referrers {
-		if !Sends(b) {
+		if !SendsDependencies(b) {
 			continue
 		}
 		spec := b.BindingSpec()
@@ -57,7 +57,7 @@ func Sum(referrers []workv1alpha2.Binding) Needs {
 		}
 		slices.SortFunc(snapshot.Clusters, func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
 		needs.RequiredBy = append(needs.RequiredBy, snapshot)
-		needs.Labels[Label(b.GetNamespace(), b.GetName())] = b.GetLabels()[workv1alpha2.LabelResourceBindingID]
+		needs.Labels[DependedByLabel(b.GetNamespace(), b.GetName())] = b.GetLabels()[workv1alpha2.LabelResourceBindingID]
 
 		overwrites := spec.ConflictResolution == policyv1alpha1.ConflictOverwrite
 		preserves := spec.PreserveResourcesOnDeletion != nil && *spec.PreserveResourcesOnDeletion
@@ -70,7 +70,7 @@ func Sum(referrers []workv1alpha2.Binding) Needs {
 			needs.Preserve = spec.PreserveResourcesOnDeletion
 		}
 	}
-	needs.sort()
+	needs.sortReferrers()
 	if len(overwriting) > 1 {
 		needs.Conflicts = append(needs.Conflicts, conflictingResolution)
 	}
@@ -80,9 +80,9 @@ func Sum(referrers []workv1alpha2.Binding) Needs {
 	return needs
 }
 
-// Keep returns the needs with those added who need an object by what its binding
+// WithReferrers returns the needs with those added who need an object by what its binding
 // says, and are not among the bindings that were summed up.
-func (n Needs) Keep(b workv1alpha2.Binding, who []workv1alpha2.BindingSnapshot) Needs {
+func (n ReferrerNeeds) WithReferrers(b workv1alpha2.Binding, who []workv1alpha2.BindingSnapshot) ReferrerNeeds {
 	if len(who) == 0 {
 		return n
 	}
@@ -92,21 +92,21 @@ func (n Needs) Keep(b workv1alpha2.Binding, who []workv1alpha2.BindingSnapshot) 
 		n.Preserve = spec.PreserveResourcesOnDeletion
 	}
 	for _, one := range who {
-		label := Label(one.Namespace, one.Name)
+		label := DependedByLabel(one.Namespace, one.Name)
 		n.Labels[label] = b.GetLabels()[label]
 		n.RequiredBy = append(n.RequiredBy, one)
 	}
-	n.sort()
+	n.sortReferrers()
 	return n
 }
 
-// Has tells whether a binding that a snapshot is of needs the object.
-func (n Needs) Has(one workv1alpha2.BindingSnapshot) bool {
+// HasReferrer reports whether a binding that a snapshot is of needs the object.
+func (n ReferrerNeeds) HasReferrer(one workv1alpha2.BindingSnapshot) bool {
 	_, found := slices.BinarySearchFunc(n.RequiredBy, one, byName)
 	return found
 }
 
-func (n Needs) sort() {
+func (n ReferrerNeeds) sortReferrers() {
 	slices.SortFunc(n.RequiredBy, byName)
 }
 
@@ -114,9 +114,9 @@ func byName(a, b workv1alpha2.BindingSnapshot) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// Apply makes a binding say who needs its object. Where a policy claims the
+// ApplyToBinding makes a binding say who needs its object. Where a policy claims the
 // object, too, the policy says how it is sent.
-func (n Needs) Apply(b workv1alpha2.Binding) {
+func (n ReferrerNeeds) ApplyToBinding(b workv1alpha2.Binding) {
 	spec := b.BindingSpec()
 	all := map[string]string{}
 	for key, value := range b.GetLabels() {
@@ -133,7 +133,7 @@ func (n Needs) Apply(b workv1alpha2.Binding) {
 	}
 }
 
-// Attached tells whether a binding says that another one needs its object.
+// Attached reports whether a binding says that another one needs its object.
 func Attached(b workv1alpha2.Binding) bool {
 	for key := range b.GetLabels() {
 		if strings.HasPrefix(key, workv1alpha2.LabelDependedByPrefix) {

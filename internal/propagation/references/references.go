@@ -38,15 +38,15 @@ func (r Reference) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
 
-// To tells whether the reference is to an object of its kind, in whatever version
+// RefersToObject reports whether the reference is to an object of its kind, in whatever version
 // that is read.
-func (r Reference) To(kind schema.GroupKind, object metav1.Object) bool {
-	return r.GroupVersionKind().GroupKind() == kind && r.Matcher()(object)
+func (r Reference) RefersToObject(kind schema.GroupKind, object metav1.Object) bool {
+	return r.GroupVersionKind().GroupKind() == kind && r.ObjectMatcher()(object)
 }
 
-// Matcher returns what tells whether the reference is to an object of the kind that it
+// ObjectMatcher returns what tells whether the reference is to an object of the kind that it
 // names: for many objects, its selector is read once.
-func (r Reference) Matcher() func(metav1.Object) bool {
+func (r Reference) ObjectMatcher() func(metav1.Object) bool {
 	if r.Name != "" || r.LabelSelector == nil {
 		return func(object metav1.Object) bool {
 			return r.Namespace == object.GetNamespace() && r.Name == object.GetName()
@@ -58,19 +58,21 @@ func (r Reference) Matcher() func(metav1.Object) bool {
 	}
 }
 
-// Key is the same for a reference and the object that it names. Those that select
+// ReferenceKey is the same for a reference and the object that it names. Those that select
 // objects have one key for all of a kind in a namespace, that of no name.
-func Key(kind schema.GroupKind, namespace, name string) string {
+func ReferenceKey(kind schema.GroupKind, namespace, name string) string {
 	return strings.Join([]string{kind.Group, kind.Kind, namespace, name}, "/")
 }
 
-// Key returns the key of a reference.
-func (r Reference) Key() string { return Key(r.GroupVersionKind().GroupKind(), r.Namespace, r.Name) }
+// ReferenceKey returns the key of a reference.
+func (r Reference) ReferenceKey() string {
+	return ReferenceKey(r.GroupVersionKind().GroupKind(), r.Namespace, r.Name)
+}
 
-// Of returns the references that a binding says its object has. Whoever may write the
+// BindingReferences returns the references that a binding says its object has. Whoever may write the
 // bindings of a namespace can say anything there: what is in another namespace is left out,
-// and it is an error to say more than Closure finds.
-func Of(b workv1alpha2.Binding) ([]Reference, error) {
+// and it is an error to say more than ResolveClosure finds.
+func BindingReferences(b workv1alpha2.Binding) ([]Reference, error) {
 	text := b.GetAnnotations()[workv1alpha2.AnnotationDependencies]
 	if text == "" {
 		return nil, nil
@@ -81,25 +83,25 @@ func Of(b workv1alpha2.Binding) ([]Reference, error) {
 			workv1alpha2.AnnotationDependencies, b.GetNamespace()+"/"+b.GetName(), err)
 	}
 	all = slices.DeleteFunc(all, func(r Reference) bool { return r.Namespace != b.GetNamespace() })
-	if !fit(all) {
+	if !withinLimits(all) {
 		return nil, fmt.Errorf("annotation %s of binding %q may be about %d objects, whose selectors have %d labels and values",
 			workv1alpha2.AnnotationDependencies, b.GetNamespace()+"/"+b.GetName(), foundMax, labelselector.TermsMax)
 	}
 	return all, nil
 }
 
-// fit tells whether a binding may say these references: each is compared with all objects
+// withinLimits reports whether a binding may say these references: each is compared with all objects
 // of its kind in the namespace.
-func fit(all []Reference) bool {
+func withinLimits(all []Reference) bool {
 	selectors := make([]*metav1.LabelSelector, len(all))
 	for i := range all {
 		selectors[i] = all[i].LabelSelector
 	}
-	return len(all) <= foundMax && labelselector.Terms(selectors...) <= labelselector.TermsMax
+	return len(all) <= foundMax && labelselector.CountTerms(selectors...) <= labelselector.TermsMax
 }
 
-// Annotation returns the references as bindings have them; "" for none.
-func Annotation(all []Reference) (string, error) {
+// EncodeAnnotation returns the references as bindings have them; "" for none.
+func EncodeAnnotation(all []Reference) (string, error) {
 	if len(all) == 0 {
 		return "", nil
 	}
@@ -110,24 +112,24 @@ func Annotation(all []Reference) (string, error) {
 	return string(text), nil
 }
 
-// Union returns the references of two lists, those of the first one first, up to what a
+// MergeReferences returns the references of two lists, those of the first one first, up to what a
 // binding may say.
-func Union(a, b []Reference) []Reference {
+func MergeReferences(a, b []Reference) []Reference {
 	all := slices.Clone(a)
 	has := map[string]bool{}
 	for _, reference := range a {
-		has[reference.text()] = true
+		has[reference.canonicalText()] = true
 	}
 	for _, reference := range b {
-		if !has[reference.text()] && fit(append(all, reference)) {
+		if !has[reference.canonicalText()] && withinLimits(append(all, reference)) {
 			all = append(all, reference)
 		}
 	}
 	return all
 }
 
-// text is the same for references that say the same.
-func (r Reference) text() string {
+// canonicalText is the same for references that say the same.
+func (r Reference) canonicalText() string {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err.Error() // not of what was read from JSON
@@ -135,9 +137,9 @@ func (r Reference) text() string {
 	return string(text)
 }
 
-// Label returns the key of the label by which a binding says that the named one
+// DependedByLabel returns the key of the label by which a binding says that the named one
 // needs its object.
-func Label(namespace, name string) string {
+func DependedByLabel(namespace, name string) string {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(namespace + "/" + name)) // never fails
 	return workv1alpha2.LabelDependedByPrefix + rand.SafeEncodeString(fmt.Sprint(hash.Sum32()))

@@ -21,7 +21,7 @@ func TestTheAnnotationIsWhatKarmadaWrites(t *testing.T) {
 		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"},
 		{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Namespace: "shop", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
 	}
-	text, err := Annotation(all)
+	text, err := EncodeAnnotation(all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestTheAnnotationIsWhatKarmadaWrites(t *testing.T) {
 	}
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}
 	b.Annotations = map[string]string{workv1alpha2.AnnotationDependencies: text}
-	got, err := Of(b)
+	got, err := BindingReferences(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,10 +40,10 @@ func TestTheAnnotationIsWhatKarmadaWrites(t *testing.T) {
 		t.Errorf("read back (-want +got):\n%s", diff)
 	}
 	b.Annotations[workv1alpha2.AnnotationDependencies] = "{}"
-	if _, err := Of(b); err == nil || !strings.Contains(err.Error(), "JSON list") {
+	if _, err := BindingReferences(b); err == nil || !strings.Contains(err.Error(), "JSON list") {
 		t.Errorf("no list: %v", err)
 	}
-	if text, err := Annotation(nil); text != "" || err != nil {
+	if text, err := EncodeAnnotation(nil); text != "" || err != nil {
 		t.Errorf("no reference: %q, %v", text, err)
 	}
 }
@@ -75,18 +75,18 @@ func TestABindingSaysNoMoreThanIsFound(t *testing.T) {
 		"everything, again and again":   {slices.Repeat([]Reference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", LabelSelector: &metav1.LabelSelector{}}}, 3000), 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := Annotation(c.all)
+			text, err := EncodeAnnotation(c.all)
 			if err != nil {
 				t.Fatal(err)
 			}
 			b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Annotations: map[string]string{workv1alpha2.AnnotationDependencies: text}}}
-			if got, err := Of(b); (err == nil) != c.may || len(got) != c.counts {
+			if got, err := BindingReferences(b); (err == nil) != c.may || len(got) != c.counts {
 				t.Errorf("%d of them count (%v), want %d", len(got), err, c.counts)
 			}
 		})
 	}
 	whole := slices.Repeat([]Reference{named("shop")}, foundMax)
-	if both := Union(whole, []Reference{selecting(1)}); len(both) != foundMax {
+	if both := MergeReferences(whole, []Reference{selecting(1)}); len(both) != foundMax {
 		t.Errorf("two lists become one of %d, which no binding may say", len(both))
 	}
 }
@@ -119,7 +119,7 @@ func TestToWhichObjectsAReferenceIs(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			object := &metav1.ObjectMeta{Namespace: c.namespace, Name: c.name, Labels: c.labels}
-			if got := c.reference.To(c.kind, object); got != c.want {
+			if got := c.reference.RefersToObject(c.kind, object); got != c.want {
 				t.Errorf("%s: %t, want %t", c.reason, got, c.want)
 			}
 		})
@@ -153,7 +153,7 @@ func snapshot(name string, clusters ...string) workv1alpha2.BindingSnapshot {
 func TestBindingsOfOneNameAreTwo(t *testing.T) {
 	ofShop, ofApps := referrer("web", nil, "a"), referrer("web", nil, "a")
 	ofApps.Namespace = "apps"
-	got := Sum([]workv1alpha2.Binding{ofShop, ofApps})
+	got := SumReferrerNeeds([]workv1alpha2.Binding{ofShop, ofApps})
 	first, second := snapshot("web", "a"), snapshot("web", "a")
 	first.Namespace = "apps"
 	if diff := cmp.Diff([]workv1alpha2.BindingSnapshot{first, second}, got.RequiredBy); diff != "" {
@@ -161,7 +161,7 @@ func TestBindingsOfOneNameAreTwo(t *testing.T) {
 	}
 	stranger := snapshot("web")
 	stranger.Namespace = "bank"
-	if got.Has(stranger) {
+	if got.HasReferrer(stranger) {
 		t.Error("a binding of that name in another namespace needs it, too")
 	}
 }
@@ -174,7 +174,7 @@ func TestWhatSeveralBindingsNeed(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		referrers []workv1alpha2.Binding
-		want      Needs
+		want      ReferrerNeeds
 	}{
 		"nobody":     {reason: "nothing is needed"},
 		"no cluster": {reason: "what is nowhere needs nothing", referrers: []workv1alpha2.Binding{referrer("web", nil)}},
@@ -184,18 +184,18 @@ func TestWhatSeveralBindingsNeed(t *testing.T) {
 		"two": {
 			reason:    "the entries are in the order of names, however they come",
 			referrers: []workv1alpha2.Binding{referrer("web", nil, "b", "a"), referrer("api", nil, "c")},
-			want:      Needs{RequiredBy: []workv1alpha2.BindingSnapshot{snapshot("api", "c"), snapshot("web", "a", "b")}},
+			want:      ReferrerNeeds{RequiredBy: []workv1alpha2.BindingSnapshot{snapshot("api", "c"), snapshot("web", "a", "b")}},
 		},
 		"one overwrites": {
 			reason: "overwriting wins", referrers: []workv1alpha2.Binding{referrer("a", abort, "x"), referrer("b", overwrite, "x"), referrer("c", abort, "x")},
-			want: Needs{
+			want: ReferrerNeeds{
 				RequiredBy:         []workv1alpha2.BindingSnapshot{snapshot("a", "x"), snapshot("b", "x"), snapshot("c", "x")},
 				ConflictResolution: policyv1alpha1.ConflictOverwrite, Conflicts: []string{conflictingResolution},
 			},
 		},
 		"one preserves": {
 			reason: "staying wins", referrers: []workv1alpha2.Binding{referrer("a", drop, "x"), referrer("b", preserve, "x"), referrer("c", nil, "x")},
-			want: Needs{
+			want: ReferrerNeeds{
 				RequiredBy: []workv1alpha2.BindingSnapshot{snapshot("a", "x"), snapshot("b", "x"), snapshot("c", "x")},
 				Preserve:   new(true), Conflicts: []string{conflictingPreserving},
 			},
@@ -203,9 +203,9 @@ func TestWhatSeveralBindingsNeed(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Sum(c.referrers)
+			got := SumReferrerNeeds(c.referrers)
 			for _, s := range c.want.RequiredBy {
-				if id := got.Labels[Label(s.Namespace, s.Name)]; id != "id-"+s.Name {
+				if id := got.Labels[DependedByLabel(s.Namespace, s.Name)]; id != "id-"+s.Name {
 					t.Errorf("%s: the label of %s says %q", c.reason, s.Name, id)
 				}
 			}
@@ -224,17 +224,17 @@ func TestTheLastOneThatNeedsAnObjectGoes(t *testing.T) {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Labels = map[string]string{"mine": "stays"}
 	overwrites := referrer("web", func(s *workv1alpha2.ResourceBindingSpec) { s.ConflictResolution = policyv1alpha1.ConflictOverwrite }, "a")
-	Sum([]workv1alpha2.Binding{overwrites}).Apply(b)
+	SumReferrerNeeds([]workv1alpha2.Binding{overwrites}).ApplyToBinding(b)
 	if !Attached(b) || len(b.Spec.RequiredBy) != 1 || b.Spec.ConflictResolution != policyv1alpha1.ConflictOverwrite {
 		t.Errorf("needed by one: %v %+v", b.Labels, b.Spec)
 	}
-	Sum(nil).Apply(b)
+	SumReferrerNeeds(nil).ApplyToBinding(b)
 	if Attached(b) || len(b.Spec.RequiredBy) != 0 || b.Labels["mine"] != "stays" {
 		t.Errorf("needed by none: %v %+v", b.Labels, b.Spec)
 	}
 
 	b.Spec.Placement, b.Spec.ConflictResolution = &policyv1alpha1.Placement{}, policyv1alpha1.ConflictAbort
-	Sum([]workv1alpha2.Binding{overwrites}).Apply(b)
+	SumReferrerNeeds([]workv1alpha2.Binding{overwrites}).ApplyToBinding(b)
 	if b.Spec.ConflictResolution != policyv1alpha1.ConflictAbort {
 		t.Error("who needs the object changed what its own policy says")
 	}
@@ -244,20 +244,20 @@ func TestWhoNeedsAnObjectIsKept(t *testing.T) {
 	nothing := func(*workv1alpha2.ResourceBindingSpec) {}
 	web := referrer("web", nothing, "member1")
 	page := &workv1alpha2.ResourceBinding{}
-	Sum([]workv1alpha2.Binding{web}).Apply(page)
+	SumReferrerNeeds([]workv1alpha2.Binding{web}).ApplyToBinding(page)
 	page.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
 	api := referrer("api", nothing, "member2")
 
-	needs := Sum([]workv1alpha2.Binding{api})
-	if needs.Has(page.Spec.RequiredBy[0]) {
+	needs := SumReferrerNeeds([]workv1alpha2.Binding{api})
+	if needs.HasReferrer(page.Spec.RequiredBy[0]) {
 		t.Error("web is among those that were summed up")
 	}
-	kept := needs.Keep(page, page.Spec.RequiredBy)
+	kept := needs.WithReferrers(page, page.Spec.RequiredBy)
 
 	if len(kept.RequiredBy) != 2 || kept.RequiredBy[0].Name != "api" || kept.RequiredBy[1].Name != "web" || len(kept.Labels) != 2 {
 		t.Errorf("required by %v, labels %v", kept.RequiredBy, kept.Labels)
 	}
-	if alone := Sum(nil).Keep(page, page.Spec.RequiredBy); alone.ConflictResolution != policyv1alpha1.ConflictOverwrite {
+	if alone := SumReferrerNeeds(nil).WithReferrers(page, page.Spec.RequiredBy); alone.ConflictResolution != policyv1alpha1.ConflictOverwrite {
 		t.Errorf("the object is sent another way: %q", alone.ConflictResolution)
 	}
 }

@@ -11,25 +11,25 @@ import (
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 )
 
-// Owner is whose a namespace is.
-type Owner string
+// NamespaceOwner is whose a namespace is.
+type NamespaceOwner string
 
 // The owners.
 const (
 	// Nobody is that the namespace is for whoever creates it.
-	Nobody     Owner = ""
-	Kubernetes Owner = "Kubernetes"
+	Nobody     NamespaceOwner = ""
+	Kubernetes NamespaceOwner = "Kubernetes"
 	// Fleet is what Capstan and the systems whose APIs it serves are made of.
-	Fleet Owner = "the fleet's own components"
+	Fleet NamespaceOwner = "the fleet's own components"
 	// OpenShift reserves a prefix on its clusters. On others anybody may have it.
-	OpenShift Owner = "OpenShift"
+	OpenShift NamespaceOwner = "OpenShift"
 )
 
-// Namespace returns whose a namespace is by its name. Nothing of another's is sent to
+// OwnerOfNamespace returns whose a namespace is by its name. Nothing of another's is sent to
 // clusters, where such a namespace has the accounts of agents and of Kubernetes:
 // whoever could send a pod there would be what they are. Namespaces of clusters are
 // reserved as well, but not told by their names.
-func Namespace(name string) Owner {
+func OwnerOfNamespace(name string) NamespaceOwner {
 	begins := func(prefixes ...string) bool {
 		return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 	}

@@ -25,10 +25,10 @@ const (
 	electionRecord = "control-plane.alpha.kubernetes.io/leader"
 )
 
-// Object tells why one object is never sent to clusters although others of its kind
+// ObjectReservedReason tells why one object is never sent to clusters although others of its kind
 // and its namespace may be; "" is that it may be. Policies that select all objects
 // of a kind do not mean these.
-func Object(of schema.GroupKind, object metav1.Object) string {
+func ObjectReservedReason(of schema.GroupKind, object metav1.Object) string {
 	name := object.GetName()
 	_, boots := object.GetLabels()[bootstrapping]
 	_, ofHub := object.GetLabels()[operatorv1.LabelCreatedByClusterManager]
@@ -38,9 +38,9 @@ func Object(of schema.GroupKind, object metav1.Object) string {
 		return "each cluster has its own from Kubernetes"
 	case ofHub && slices.Contains([]string{corev1.GroupName, rbacv1.GroupName}, of.Group):
 		return "it is part of the hub itself"
-	case of == core("ConfigMap") && slices.Contains([]string{"kube-root-ca.crt", "openshift-service-ca.crt"}, name):
+	case of == coreGroupKind("ConfigMap") && slices.Contains([]string{"kube-root-ca.crt", "openshift-service-ca.crt"}, name):
 		return "each cluster makes its own"
-	case of == core("Secret") && slices.Contains([]string{fleetv1alpha1.DefaultSecretName, fleetv1alpha1.ImpersonatorSecretName}, name):
+	case of == coreGroupKind("Secret") && slices.Contains([]string{fleetv1alpha1.DefaultSecretName, fleetv1alpha1.ImpersonatorSecretName}, name):
 		return "it has the hub's credentials for a cluster"
 	case elects:
 		return "it says which replica leads on the hub"
@@ -61,4 +61,6 @@ func defaultRoles(kind string) []string {
 	}
 }
 
-func core(kind string) schema.GroupKind { return schema.GroupKind{Group: corev1.GroupName, Kind: kind} }
+func coreGroupKind(kind string) schema.GroupKind {
+	return schema.GroupKind{Group: corev1.GroupName, Kind: kind}
+}

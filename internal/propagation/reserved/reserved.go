@@ -24,7 +24,7 @@ const (
 	machine  = "it is a machine of the hub"
 )
 
-func groups() map[string]string {
+func groupReasons() map[string]string {
 	return map[string]string{
 		"fleet.capstan.io":                    fleet,
 		"addon.open-cluster-management.io":    fleet,
@@ -51,16 +51,16 @@ func groups() map[string]string {
 	}
 }
 
-// kind of the core group.
-type kind struct{ name, resource, why string }
+// coreKind of the core group.
+type coreKind struct{ name, resource, why string }
 
-func coreKinds() []kind {
-	return []kind{{"Event", "events", record}, {"Node", "nodes", machine}}
+func coreKinds() []coreKind {
+	return []coreKind{{"Event", "events", record}, {"Node", "nodes", machine}}
 }
 
-// bound are the kinds of further groups whose objects are about the hub's own
+// machineBoundKinds are the kinds of further groups whose objects are about the hub's own
 // machines.
-func bound() map[schema.GroupKind]string {
+func machineBoundKinds() map[schema.GroupKind]string {
 	return map[schema.GroupKind]string{
 		{Group: "resource.k8s.io", Kind: "ResourceSlice"}:     machine,
 		{Group: "storage.k8s.io", Kind: "CSINode"}:            machine,
@@ -69,14 +69,14 @@ func bound() map[schema.GroupKind]string {
 	}
 }
 
-// Kind tells why objects of a kind are never sent to clusters; "" is that they
+// KindReservedReason tells why objects of a kind are never sent to clusters; "" is that they
 // may be.
-func Kind(of schema.GroupKind) string {
-	if why := bound()[of]; why != "" {
+func KindReservedReason(of schema.GroupKind) string {
+	if why := machineBoundKinds()[of]; why != "" {
 		return why
 	}
 	if of.Group != "" {
-		return groups()[of.Group]
+		return groupReasons()[of.Group]
 	}
 	for _, k := range coreKinds() {
 		if k.name == of.Kind {
@@ -86,8 +86,8 @@ func Kind(of schema.GroupKind) string {
 	return ""
 }
 
-// Groups are the API groups of which no kind is sent, sorted.
-func Groups() []string { return slices.Sorted(maps.Keys(groups())) }
+// AllReservedGroups are the API groups of which no kind is sent, sorted.
+func AllReservedGroups() []string { return slices.Sorted(maps.Keys(groupReasons())) }
 
 // CoreResources are the resources of the core group that are not sent.
 func CoreResources() []string {

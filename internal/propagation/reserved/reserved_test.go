@@ -30,7 +30,7 @@ func TestKind(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Kind(c.kind); got != c.want {
+			if got := KindReservedReason(c.kind); got != c.want {
 				t.Errorf("Kind(%v) = %q, want %q", c.kind, got, c.want)
 			}
 		})
@@ -53,7 +53,7 @@ func TestObjectsOfTheHubItself(t *testing.T) {
 		if c.label != "" {
 			object.Labels = map[string]string{"open-cluster-management.io/created-by-clustermanager": c.label}
 		}
-		if why := Object(c.kind, object); (why != "") != c.reserved {
+		if why := ObjectReservedReason(c.kind, object); (why != "") != c.reserved {
 			t.Errorf("%s: %q, want it reserved: %t", name, why, c.reserved)
 		}
 	}

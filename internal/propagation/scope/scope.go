@@ -22,23 +22,23 @@ type Hub struct {
 	Runs bool
 }
 
-// Serves tells whether objects of a kind are sent to clusters. The labels are
+// ServesKind reports whether objects of a kind are sent to clusters. The labels are
 // those of their namespace or, if they have none, their own. On a shared hub the
 // kinds of Kubernetes are sent only where the label
 // fleet.capstan.io/templates=true asks for it: whoever has a Deployment run there
 // does not want it in other clusters as well because a policy selects everything.
-func (h Hub) Serves(kind schema.GroupKind, labels map[string]string) bool {
-	return !h.Owns(kind) || labels[fleetv1alpha1.LabelTemplates] == "true"
+func (h Hub) ServesKind(kind schema.GroupKind, labels map[string]string) bool {
+	return !h.OwnsKind(kind) || labels[fleetv1alpha1.LabelTemplates] == "true"
 }
 
-// Owns tells whether controllers of the hub itself act on objects of a kind, and
+// OwnsKind reports whether controllers of the hub itself act on objects of a kind, and
 // write their status.
-func (h Hub) Owns(kind schema.GroupKind) bool { return h.Runs && native(kind.Group) }
+func (h Hub) OwnsKind(kind schema.GroupKind) bool { return h.Runs && isKubernetesGroup(kind.Group) }
 
-// native tells whether an API group is one of Kubernetes itself. Groups that its
+// isKubernetesGroup reports whether an API group is one of Kubernetes itself. Groups that its
 // projects define by CustomResourceDefinitions, such as gateway.networking.k8s.io,
 // are not.
-func native(group string) bool {
+func isKubernetesGroup(group string) bool {
 	switch group {
 	case "", "apps", "batch", "autoscaling", "policy",
 		"apiextensions.k8s.io", "discovery.k8s.io", "flowcontrol.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io",
@@ -49,9 +49,9 @@ func native(group string) bool {
 	}
 }
 
-// Refusal says why an object of a kind is not sent from a namespace, or from none,
+// RefusalReason says why an object of a kind is not sent from a namespace, or from none,
 // and what to do, as the end of a sentence.
-func Refusal(kind, namespace string) string {
+func RefusalReason(kind, namespace string) string {
 	what := "it"
 	if namespace != "" {
 		what = fmt.Sprintf("namespace %q", namespace)

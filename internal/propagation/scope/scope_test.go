@@ -31,10 +31,10 @@ func TestServes(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := c.hub.Serves(c.kind, c.labels); got != c.serves {
+			if got := c.hub.ServesKind(c.kind, c.labels); got != c.serves {
 				t.Errorf("Serves = %v, want %v", got, c.serves)
 			}
-			if got := c.hub.Owns(c.kind); got != c.owns {
+			if got := c.hub.OwnsKind(c.kind); got != c.owns {
 				t.Errorf("Owns = %v, want %v", got, c.owns)
 			}
 		})
@@ -46,7 +46,7 @@ func TestRefusal(t *testing.T) {
 		"":     "this hub is an ordinary cluster, whose own controllers act on kind Deployment: label it fleet.capstan.io/templates=true to have it sent to clusters as well",
 		"shop": `this hub is an ordinary cluster, whose own controllers act on kind Deployment: label namespace "shop" fleet.capstan.io/templates=true to have it sent to clusters as well`,
 	} {
-		if got := Refusal("Deployment", namespace); got != want {
+		if got := RefusalReason("Deployment", namespace); got != want {
 			t.Errorf("Refusal(%q) = %q, want %q", namespace, got, want)
 		}
 	}

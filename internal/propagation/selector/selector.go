@@ -41,24 +41,24 @@ type Object interface {
 // Selectors are the resourceSelectors of a policy that were found to be right.
 // They do not change, and may be used from several goroutines. The zero value
 // selects nothing.
-type Selectors []compiled
+type Selectors []compiledSelector
 
-type compiled struct {
+type compiledSelector struct {
 	apiVersion, kind, name string
 	namespace              string          // "" selects all, and objects without one
 	labels                 labels.Selector // nil selects all
 }
 
-// Compile checks resourceSelectors and prepares them. A policy that is in a
+// CompileSelectors checks resourceSelectors and prepares them. A policy that is in a
 // namespace selects only there, whatever its selectors say. Every error is the
 // user's, and is about the field below path that it names; its selector selects
 // nothing. If all of them together have too many terms, none selects anything.
-func Compile(namespace string, selectors []policyv1alpha1.ResourceSelector, path *field.Path) (Selectors, field.ErrorList) {
+func CompileSelectors(namespace string, selectors []policyv1alpha1.ResourceSelector, path *field.Path) (Selectors, field.ErrorList) {
 	byLabels := make([]*metav1.LabelSelector, len(selectors))
 	for i := range selectors {
 		byLabels[i] = selectors[i].LabelSelector
 	}
-	if problems := labelselector.Check(path, labelselector.Terms(byLabels...)); len(problems) > 0 {
+	if problems := labelselector.CheckTerms(path, labelselector.CountTerms(byLabels...)); len(problems) > 0 {
 		return nil, problems
 	}
 	var all Selectors
@@ -68,7 +68,7 @@ func Compile(namespace string, selectors []policyv1alpha1.ResourceSelector, path
 			problems = append(problems, field.Invalid(path.Index(i).Child("namespace"), s.Namespace, "must be the namespace of the policy, or empty"))
 			continue
 		}
-		one := compiled{apiVersion: s.APIVersion, kind: s.Kind, name: s.Name, namespace: s.Namespace}
+		one := compiledSelector{apiVersion: s.APIVersion, kind: s.Kind, name: s.Name, namespace: s.Namespace}
 		if namespace != "" {
 			one.namespace = namespace
 		}
@@ -85,31 +85,31 @@ func Compile(namespace string, selectors []policyv1alpha1.ResourceSelector, path
 	return all, problems
 }
 
-// Priority returns how exactly the selectors select an object: the most exact
+// PriorityOf returns how exactly the selectors select an object: the most exact
 // one of them counts.
-func (all Selectors) Priority(object Object) Priority {
+func (all Selectors) PriorityOf(object Object) Priority {
 	apiVersion, kind := object.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
 	best := None
 	for _, s := range all {
 		if s.apiVersion == apiVersion && s.kind == kind && (s.namespace == "" || s.namespace == object.GetNamespace()) {
-			best = max(best, s.priority(object))
+			best = max(best, s.matchPriority(object))
 		}
 	}
 	return best
 }
 
-// Scope is where to look for objects: those of a kind, in one namespace if it is
+// SearchScope is where to look for objects: those of a kind, in one namespace if it is
 // given, and of one name if that is.
-type Scope struct {
+type SearchScope struct {
 	Kind            schema.GroupVersionKind
 	Namespace, Name string
 }
 
-// Scopes returns where to look for what the selectors may select.
-func (all Selectors) Scopes() []Scope {
-	var scopes []Scope
+// SearchScopes returns where to look for what the selectors may select.
+func (all Selectors) SearchScopes() []SearchScope {
+	var scopes []SearchScope
 	for _, s := range all {
-		scope := Scope{Kind: schema.FromAPIVersionAndKind(s.apiVersion, s.kind), Namespace: s.namespace, Name: s.name}
+		scope := SearchScope{Kind: schema.FromAPIVersionAndKind(s.apiVersion, s.kind), Namespace: s.namespace, Name: s.name}
 		if !slices.Contains(scopes, scope) {
 			scopes = append(scopes, scope)
 		}
@@ -117,12 +117,12 @@ func (all Selectors) Scopes() []Scope {
 	return scopes
 }
 
-// Keys are those of an index that finds, by KeysOf an object, who has selectors that
+// IndexKeysOfSelectors are those of an index that finds, by KeysOf an object, who has selectors that
 // may select it.
-func Keys(selectors []policyv1alpha1.ResourceSelector) []string {
+func IndexKeysOfSelectors(selectors []policyv1alpha1.ResourceSelector) []string {
 	keys := make([]string, 0, len(selectors))
 	for _, s := range selectors {
-		keys = append(keys, key(s.APIVersion, s.Kind, s.Name))
+		keys = append(keys, selectorKey(s.APIVersion, s.Kind, s.Name))
 	}
 	return keys
 }
@@ -131,13 +131,13 @@ func Keys(selectors []policyv1alpha1.ResourceSelector) []string {
 // name: those that name them, and those that select the kind.
 func KeysOf(kind schema.GroupVersionKind, name string) []string {
 	apiVersion, kindName := kind.ToAPIVersionAndKind()
-	return []string{key(apiVersion, kindName, name), key(apiVersion, kindName, "")}
+	return []string{selectorKey(apiVersion, kindName, name), selectorKey(apiVersion, kindName, "")}
 }
 
-func key(apiVersion, kind, name string) string { return apiVersion + "/" + kind + "/" + name }
+func selectorKey(apiVersion, kind, name string) string { return apiVersion + "/" + kind + "/" + name }
 
-// priority is about an object of the right kind and namespace.
-func (s compiled) priority(object Object) Priority {
+// matchPriority is about an object of the right kind and namespace.
+func (s compiledSelector) matchPriority(object Object) Priority {
 	switch {
 	case s.name != "" && s.name == object.GetName():
 		return ByName

@@ -57,11 +57,11 @@ func TestPriority(t *testing.T) {
 		"no namespace, but a policy": {role, "shop", []policyv1alpha1.ResourceSelector{{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "reader"}}, None},
 	} {
 		t.Run(name, func(t *testing.T) {
-			selectors, problems := Compile(test.namespace, test.selectors, nil)
+			selectors, problems := CompileSelectors(test.namespace, test.selectors, nil)
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			if got := selectors.Priority(test.object); got != test.want {
+			if got := selectors.PriorityOf(test.object); got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
 		})
@@ -82,7 +82,7 @@ func TestManyTermsSelectNothing(t *testing.T) {
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: values}},
 			}})
 		}
-		return Compile("shop", selectors, field.NewPath("spec", "resourceSelectors"))
+		return CompileSelectors("shop", selectors, field.NewPath("spec", "resourceSelectors"))
 	}
 	if selectors, problems := terms(labelselector.TermsMax); len(selectors) != 11 || len(problems) > 0 {
 		t.Errorf("of as many as there may be %d selectors are used, and these are wrong: %v", len(selectors), problems)
@@ -94,7 +94,7 @@ func TestManyTermsSelectNothing(t *testing.T) {
 
 func TestMistakesNameTheirFieldAndSelectNothing(t *testing.T) {
 	wrong := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
-	selectors, problems := Compile("shop", []policyv1alpha1.ResourceSelector{
+	selectors, problems := CompileSelectors("shop", []policyv1alpha1.ResourceSelector{
 		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "bank"},
 		{APIVersion: "v1", Kind: "Secret", LabelSelector: wrong},
 		{APIVersion: "v1", Kind: "ConfigMap", Name: "settings", LabelSelector: wrong},
@@ -116,7 +116,7 @@ func TestMistakesNameTheirFieldAndSelectNothing(t *testing.T) {
 		{object("v1", "Secret", "shop", "token", nil), None},
 		{object("v1", "ConfigMap", "shop", "settings", nil), ByName},
 	} {
-		if got := selectors.Priority(test.object); got != test.want {
+		if got := selectors.PriorityOf(test.object); got != test.want {
 			t.Errorf("%s: got %d, want %d", test.object.GetName(), got, test.want)
 		}
 	}

@@ -21,23 +21,23 @@ import (
 // Plan is how changes are rolled out. The zero value gives them to all clusters at
 // once.
 type Plan struct {
-	groups   []group
+	groups   []clusterGroup
 	strategy rollout.Strategy
 	// Paused keeps changes from other clusters.
 	Paused bool
 }
 
-// group are clusters that are changed next to each other.
-type group struct {
+// clusterGroup are clusters that are changed next to each other.
+type clusterGroup struct {
 	name   string
 	names  map[string]bool
 	labels labels.Selector // nil selects nothing
 	claims labels.Selector
 }
 
-// Of returns the plan of a rollout, or what is wrong with its spec. With a
+// CompilePlan returns the plan of a rollout, or what is wrong with its spec. With a
 // mistake, no cluster gets a change.
-func Of(spec *fleetv1alpha1.PropagationRolloutSpec) (Plan, field.ErrorList) {
+func CompilePlan(spec *fleetv1alpha1.PropagationRolloutSpec) (Plan, field.ErrorList) {
 	p := Plan{strategy: rollout.Strategy{Kind: rollout.ProgressivePerGroup}, Paused: spec.Paused}
 	path := field.NewPath("spec")
 	var problems field.ErrorList
@@ -50,20 +50,20 @@ func Of(spec *fleetv1alpha1.PropagationRolloutSpec) (Plan, field.ErrorList) {
 	if spec.MaxFailures != nil {
 		p.strategy.MaxFailures = *spec.MaxFailures
 	}
-	wait, wrong := duration(spec.MinSuccessTime, path.Child("minSuccessTime"))
+	wait, wrong := parseDuration(spec.MinSuccessTime, path.Child("minSuccessTime"))
 	p.strategy.MinSuccess, problems = wait, append(problems, wrong...)
-	deadline, wrong := duration(spec.ProgressDeadline, path.Child("progressDeadline"))
+	deadline, wrong := parseDuration(spec.ProgressDeadline, path.Child("progressDeadline"))
 	if problems = append(problems, wrong...); deadline > 0 {
 		p.strategy.Deadline = &deadline
 	}
-	problems = append(problems, p.strategy.Check(path)...)
+	problems = append(problems, p.strategy.ValidateStrategy(path)...)
 	if wrong := checkTerms(spec.Groups, path.Child("groups")); len(wrong) > 0 {
 		p.Paused = true
 		return p, append(problems, wrong...)
 	}
 	for i, each := range spec.Groups {
 		at := path.Child("groups").Index(i)
-		g := group{name: each.Name, names: map[string]bool{}}
+		g := clusterGroup{name: each.Name, names: map[string]bool{}}
 		for _, name := range each.ClusterNames {
 			g.names[name] = true
 		}
@@ -84,10 +84,10 @@ func checkTerms(groups []fleetv1alpha1.RolloutGroup, path *field.Path) field.Err
 	for i := range groups {
 		selectors = append(selectors, groups[i].LabelSelector, groups[i].ClaimSelector)
 	}
-	return labelselector.Check(path, labelselector.Terms(selectors...))
+	return labelselector.CheckTerms(path, labelselector.CountTerms(selectors...))
 }
 
-func duration(text string, path *field.Path) (time.Duration, field.ErrorList) {
+func parseDuration(text string, path *field.Path) (time.Duration, field.ErrorList) {
 	if text == "" {
 		return 0, nil
 	}
@@ -109,17 +109,17 @@ func selectorOf(s *metav1.LabelSelector, path *field.Path) (labels.Selector, fie
 	return selector, nil
 }
 
-// Group returns the number of the group of a cluster from 0, and its name. The
+// GroupOfCluster returns the number of the group of a cluster from 0, and its name. The
 // clusters that no group has are those of the last one, which has no name.
-func (p Plan) Group(cluster view.Cluster) (number int, name string) {
-	n := slices.IndexFunc(p.groups, func(g group) bool { return g.has(cluster) })
+func (p Plan) GroupOfCluster(cluster view.Cluster) (number int, name string) {
+	n := slices.IndexFunc(p.groups, func(g clusterGroup) bool { return g.matchesCluster(cluster) })
 	if n < 0 {
 		return len(p.groups), ""
 	}
 	return n, p.groups[n].name
 }
 
-func (g group) has(c view.Cluster) bool {
+func (g clusterGroup) matchesCluster(c view.Cluster) bool {
 	return g.names[c.Name] ||
 		g.labels != nil && g.labels.Matches(labels.Set(c.Labels)) ||
 		g.claims != nil && g.claims.Matches(labels.Set(c.Claims))

@@ -37,7 +37,7 @@ func fleet() view.Fleet {
 		}
 		all = append(all, c)
 	}
-	return view.Fleet{}.With(all, nil)
+	return view.Fleet{}.WithClusters(all, nil)
 }
 
 // spec has the groups canary (a, b) and next (c), and the others.
@@ -54,7 +54,7 @@ func spec(change func(*fleetv1alpha1.PropagationRolloutSpec)) *fleetv1alpha1.Pro
 
 func plan(t *testing.T, change func(*fleetv1alpha1.PropagationRolloutSpec)) Plan {
 	t.Helper()
-	p, problems := Of(spec(change))
+	p, problems := CompilePlan(spec(change))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -65,8 +65,8 @@ func TestGroupsAreByNamesLabelsAndClaims(t *testing.T) {
 	p := plan(t, nil)
 	var got []string
 	for _, name := range []string{"a", "b", "c", "d"} {
-		cluster, _ := fleet().Cluster(name)
-		n, group := p.Group(cluster)
+		cluster, _ := fleet().ClusterNamed(name)
+		n, group := p.GroupOfCluster(cluster)
 		got = append(got, fmt.Sprintf("%s %d %s", name, n, group))
 	}
 	if diff := cmp.Diff([]string{"a 0 canary", "b 0 canary", "c 1 next", "d 2 "}, got); diff != "" {
@@ -92,7 +92,7 @@ func TestMistakesNameTheirFieldAndPause(t *testing.T) {
 		"spec.maxFailures":      func(s *fleetv1alpha1.PropagationRolloutSpec) { s.MaxFailures = new(intstr.FromString("some")) },
 		"spec.maxConcurrency":   func(s *fleetv1alpha1.PropagationRolloutSpec) { s.MaxConcurrency = new(intstr.FromInt32(0)) },
 	} {
-		p, problems := Of(spec(change))
+		p, problems := CompilePlan(spec(change))
 		if len(problems) != 1 || problems[0].Field != want || !p.Paused {
 			t.Errorf("the problems are %v (paused: %t), want one of %s", problems, p.Paused, want)
 		}
@@ -101,13 +101,13 @@ func TestMistakesNameTheirFieldAndPause(t *testing.T) {
 
 // on returns the states of clusters: - for one without the change, ~ for one that
 // progresses, + for one that is healthy and ! for one that has failed.
-func on(text string) map[string]State {
-	states := map[string]State{}
+func on(text string) map[string]ObjectState {
+	states := map[string]ObjectState{}
 	for each := range strings.FieldsSeq(text) {
-		state := State{Updated: true, State: rollout.State{Since: noon}}
+		state := ObjectState{Updated: true, ClusterState: rollout.ClusterState{Since: noon}}
 		switch each[1] {
 		case '-':
-			state = State{}
+			state = ObjectState{}
 		case '~':
 			state.Status = rollout.Progressing
 		case '+':
@@ -120,8 +120,8 @@ func on(text string) map[string]State {
 	return states
 }
 
-func may(r *Rollout, cluster string) bool {
-	_, granted := r.May(cluster)
+func may(r *RolloutProgress, cluster string) bool {
+	_, granted := r.GrantedSince(cluster)
 	return granted
 }
 
@@ -190,17 +190,17 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := New(plan(t, test.change))
+			r := NewRolloutProgress(plan(t, test.change))
 			for object, states := range test.objects {
-				r.Report(object, Object{Change: "1", States: on(states)}, noon)
+				r.ReportProgress(object, ObjectProgress{Change: "1", States: on(states)}, noon)
 			}
-			out := r.Decide(fleet(), noon.Add(time.Minute))
+			out := r.DecideRollout(fleet(), noon.Add(time.Minute))
 			stage := fmt.Sprintf("%d/%d", out.Stage, out.Stages)
 			if out.Group != "" {
 				stage += " " + out.Group
 			}
 			counts := fmt.Sprintf("%d: %d pending, %d updated, %d healthy, %d progressing, %d failed",
-				out.Total, out.Pending, out.Updated(), out.Healthy, out.Progressing(), len(out.Failed))
+				out.Total, out.Pending, out.UpdatedCount(), out.Healthy, out.ProgressingCount(), len(out.Failed))
 			got := []any{strings.Join(out.Granted, " "), strings.Join(out.Touched, " "), stage, counts, out.Stopped, out.Done}
 			want := []any{test.granted, test.touched, test.stage, test.counts, test.stopped, test.done}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -211,40 +211,40 @@ func TestDecide(t *testing.T) {
 }
 
 func TestNothingIsDecidedBeforeAllHaveBeenLookedAt(t *testing.T) {
-	r := New(plan(t, nil), "config", "web", "held")
-	r.Report("web", Object{Change: "1", States: on("a- c-")}, noon)
-	r.Looked("held")
-	if out := r.Decide(fleet(), noon); !out.Starting || may(r, "a") {
+	r := NewRolloutProgress(plan(t, nil), "config", "web", "held")
+	r.ReportProgress("web", ObjectProgress{Change: "1", States: on("a- c-")}, noon)
+	r.MarkObserved("held")
+	if out := r.DecideRollout(fleet(), noon); !out.Starting || may(r, "a") {
 		t.Errorf("it is decided without config: %+v", out)
 	}
-	if !r.Looked("config") {
+	if !r.MarkObserved("config") {
 		t.Error("that was the last one")
 	}
-	if out := r.Decide(fleet(), noon); out.Starting || !may(r, "a") || may(r, "c") {
+	if out := r.DecideRollout(fleet(), noon); out.Starting || !may(r, "a") || may(r, "c") {
 		t.Errorf("a gets it now: %+v", out)
 	}
-	if diff := cmp.Diff([]string{"web"}, r.Objects()); diff != "" {
+	if diff := cmp.Diff([]string{"web"}, r.ObjectNames()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestAnotherChangeBeginsAnew(t *testing.T) {
-	r := New(plan(t, nil))
-	r.Report("web", Object{Change: "1", States: on("a+ b+ c- d-")}, noon)
-	r.Decide(fleet(), noon)
+	r := NewRolloutProgress(plan(t, nil))
+	r.ReportProgress("web", ObjectProgress{Change: "1", States: on("a+ b+ c- d-")}, noon)
+	r.DecideRollout(fleet(), noon)
 	if !may(r, "c") {
 		t.Fatal("it is the turn of c")
 	}
-	r.Report("web", Object{Change: "2", States: on("a- b- c- d-")}, noon)
-	if out := r.Decide(fleet(), noon); may(r, "c") || strings.Join(out.Granted, " ") != "a b" {
+	r.ReportProgress("web", ObjectProgress{Change: "2", States: on("a- b- c- d-")}, noon)
+	if out := r.DecideRollout(fleet(), noon); may(r, "c") || strings.Join(out.Granted, " ") != "a b" {
 		t.Errorf("c gets what the first group does not have: %+v", out)
 	}
-	r.Report("web", Object{Change: "2", States: on("a- b- c- d-")}, noon)
-	if r.Decide(fleet(), noon); !may(r, "a") {
+	r.ReportProgress("web", ObjectProgress{Change: "2", States: on("a- b- c- d-")}, noon)
+	if r.DecideRollout(fleet(), noon); !may(r, "a") {
 		t.Error("what was granted is forgotten")
 	}
-	r.Set(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Paused = true }))
-	if r.Decide(fleet(), noon); may(r, "a") {
+	r.SetPlan(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Paused = true }))
+	if r.DecideRollout(fleet(), noon); may(r, "a") {
 		t.Error("a gets the change although it is paused")
 	}
 }
@@ -253,23 +253,23 @@ func TestAnotherChangeBeginsAnew(t *testing.T) {
 // after it was scaled, and then say that it is, or that it is not.
 func TestWhoIsScaledKeepsItsTime(t *testing.T) {
 	for answer, want := range map[string]bool{"a+ c-": true, "a~ c-": false} {
-		r := New(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.MinSuccessTime = "5m" }))
+		r := NewRolloutProgress(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.MinSuccessTime = "5m" }))
 		silent := on("a~ c-")
-		silent["a"] = State{Updated: true, Unanswered: true, State: rollout.State{Status: rollout.Progressing, Since: noon}}
-		r.Report("web", Object{Change: "1", States: silent}, noon)
-		if out := r.Decide(fleet(), noon); out.Healthy != 0 {
+		silent["a"] = ObjectState{Updated: true, Unanswered: true, ClusterState: rollout.ClusterState{Status: rollout.Progressing, Since: noon}}
+		r.ReportProgress("web", ObjectProgress{Change: "1", States: silent}, noon)
+		if out := r.DecideRollout(fleet(), noon); out.Healthy != 0 {
 			t.Error("it has never said that it is healthy")
 		}
-		r.Report("web", Object{Change: "1", States: on("a+ c-")}, noon)
+		r.ReportProgress("web", ObjectProgress{Change: "1", States: on("a+ c-")}, noon)
 		for minute := range 4 {
-			r.Report("web", Object{Change: "1", States: silent}, noon.Add(time.Duration(minute)*time.Minute))
+			r.ReportProgress("web", ObjectProgress{Change: "1", States: silent}, noon.Add(time.Duration(minute)*time.Minute))
 		}
-		r.Report("web", Object{Change: "1", States: on(answer)}, noon.Add(5*time.Minute))
-		if r.Decide(fleet(), noon.Add(5*time.Minute)); may(r, "c") != want {
+		r.ReportProgress("web", ObjectProgress{Change: "1", States: on(answer)}, noon.Add(5*time.Minute))
+		if r.DecideRollout(fleet(), noon.Add(5*time.Minute)); may(r, "c") != want {
 			t.Errorf("it answers %q: c gets the change: %t, want %t", answer, !want, want)
 		}
-		r.Report("web", Object{Change: "2", States: silent}, noon.Add(5*time.Minute))
-		if out := r.Decide(fleet(), noon.Add(time.Hour)); out.Healthy != 0 {
+		r.ReportProgress("web", ObjectProgress{Change: "2", States: silent}, noon.Add(5*time.Minute))
+		if out := r.DecideRollout(fleet(), noon.Add(time.Hour)); out.Healthy != 0 {
 			t.Error("it has not said anything of another change")
 		}
 	}
@@ -278,23 +278,23 @@ func TestWhoIsScaledKeepsItsTime(t *testing.T) {
 // TestWhatCannotBeUndoneIsKeptFromOthers has an object that had no revision before,
 // and a cluster that may get it already.
 func TestWhatCannotBeUndoneIsKeptFromOthers(t *testing.T) {
-	r := New(plan(t, nil))
-	r.Report("web", Object{Change: "1", States: on("a+ b- c-")}, noon)
-	r.Report("config", Object{Change: "1", States: on("a+ b- c-")}, noon)
-	if r.Decide(fleet(), noon); !may(r, "b") {
+	r := NewRolloutProgress(plan(t, nil))
+	r.ReportProgress("web", ObjectProgress{Change: "1", States: on("a+ b- c-")}, noon)
+	r.ReportProgress("config", ObjectProgress{Change: "1", States: on("a+ b- c-")}, noon)
+	if r.DecideRollout(fleet(), noon); !may(r, "b") {
 		t.Fatal("it is the turn of b")
 	}
-	r.Report("web", Object{Change: "1", Held: true, States: on("a+ b- c-")}, noon)
-	if out := r.Decide(fleet(), noon); may(r, "b") || r.Held() != 1 || out.Done {
+	r.ReportProgress("web", ObjectProgress{Change: "1", Held: true, States: on("a+ b- c-")}, noon)
+	if out := r.DecideRollout(fleet(), noon); may(r, "b") || r.HeldObjectCount() != 1 || out.Done {
 		t.Errorf("b gets what is to be undone: %+v", out)
 	}
-	r.Report("web", Object{Change: "1", States: on("a+ b- c-")}, noon)
-	if r.Decide(fleet(), noon); !may(r, "b") || r.Held() != 0 {
+	r.ReportProgress("web", ObjectProgress{Change: "1", States: on("a+ b- c-")}, noon)
+	if r.DecideRollout(fleet(), noon); !may(r, "b") || r.HeldObjectCount() != 0 {
 		t.Error("it does not go on")
 	}
-	r.Report("config", Object{Change: "1", States: on("a+ b+ c+")}, noon)
-	r.Report("web", Object{Change: "1", Held: true, States: on("a+ b+ c+")}, noon)
-	if out := r.Decide(fleet(), noon); r.Held() != 0 || !out.Done {
+	r.ReportProgress("config", ObjectProgress{Change: "1", States: on("a+ b+ c+")}, noon)
+	r.ReportProgress("web", ObjectProgress{Change: "1", Held: true, States: on("a+ b+ c+")}, noon)
+	if out := r.DecideRollout(fleet(), noon); r.HeldObjectCount() != 0 || !out.Done {
 		t.Errorf("all have it, and it is kept from others: %+v", out)
 	}
 }
@@ -302,57 +302,57 @@ func TestWhatCannotBeUndoneIsKeptFromOthers(t *testing.T) {
 // TestANewObjectBeginsWithTheFirstGroup has it come while a later group gets a change,
 // and several of them come one after the other.
 func TestANewObjectBeginsWithTheFirstGroup(t *testing.T) {
-	r := New(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.MaxFailures = new(intstr.FromInt32(1)) }))
-	r.Report("web", Object{Change: "1", States: on("a+ b+ c- d-")}, noon)
-	r.Decide(fleet(), noon)
-	r.Failed("web", "c", "no namespace")
-	if r.Decide(fleet(), noon); !may(r, "c") || !may(r, "d") {
+	r := NewRolloutProgress(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.MaxFailures = new(intstr.FromInt32(1)) }))
+	r.ReportProgress("web", ObjectProgress{Change: "1", States: on("a+ b+ c- d-")}, noon)
+	r.DecideRollout(fleet(), noon)
+	r.ReportFailure("web", "c", "no namespace")
+	if r.DecideRollout(fleet(), noon); !may(r, "c") || !may(r, "d") {
 		t.Fatal("c may fail, and it is the turn of d")
 	}
 	for n, name := range []string{"config", "secret", "service"} {
-		r.Report(name, Object{Change: "1", States: on("a- b- c- d-")}, noon)
-		out := r.Decide(fleet(), noon)
+		r.ReportProgress(name, ObjectProgress{Change: "1", States: on("a- b- c- d-")}, noon)
+		out := r.DecideRollout(fleet(), noon)
 		if got := strings.Join(out.Granted, " "); got != "a b" || may(r, "c") || may(r, "d") {
 			t.Errorf("%s goes to %s, want a and b", name, got)
 		}
 		if len(out.Touched) != n+1 {
 			t.Errorf("%v are touched", out.Touched)
 		}
-		if out := r.Decide(fleet(), noon); len(out.Touched) > 0 {
+		if out := r.DecideRollout(fleet(), noon); len(out.Touched) > 0 {
 			t.Errorf("%v are touched again", out.Touched)
 		}
 	}
 }
 
 func TestWhatCannotBeSentHasFailed(t *testing.T) {
-	r := New(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.ProgressDeadline = "10m" }))
-	r.Report("web", Object{Change: "1", States: on("a- c-")}, noon)
-	r.Decide(fleet(), noon)
-	r.Failed("web", "a", "no namespace")
-	r.Report("web", Object{Change: "1", States: on("a- c-")}, noon)
-	if out := r.Decide(fleet(), noon); len(out.Failed) > 0 || !out.After.Equal(noon.Add(10*time.Minute)) {
+	r := NewRolloutProgress(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.ProgressDeadline = "10m" }))
+	r.ReportProgress("web", ObjectProgress{Change: "1", States: on("a- c-")}, noon)
+	r.DecideRollout(fleet(), noon)
+	r.ReportFailure("web", "a", "no namespace")
+	r.ReportProgress("web", ObjectProgress{Change: "1", States: on("a- c-")}, noon)
+	if out := r.DecideRollout(fleet(), noon); len(out.Failed) > 0 || !out.After.Equal(noon.Add(10*time.Minute)) {
 		t.Errorf("it has time left: %+v", out)
 	}
-	out := r.Decide(fleet(), noon.Add(10*time.Minute))
+	out := r.DecideRollout(fleet(), noon.Add(10*time.Minute))
 	if out.Failed["a"] != "web: no namespace" || out.Stopped == "" {
 		t.Errorf("it has failed: %+v", out)
 	}
-	r.Report("web", Object{Change: "1", States: on("a+ c-")}, noon)
-	if out := r.Decide(fleet(), noon.Add(10*time.Minute)); len(out.Failed) > 0 || !may(r, "c") {
+	r.ReportProgress("web", ObjectProgress{Change: "1", States: on("a+ c-")}, noon)
+	if out := r.DecideRollout(fleet(), noon.Add(10*time.Minute)); len(out.Failed) > 0 || !may(r, "c") {
 		t.Errorf("it has been sent: %+v", out)
 	}
-	r.Forget("web")
-	if out := r.Decide(fleet(), noon); out.Total != 0 {
+	r.ForgetObject("web")
+	if out := r.DecideRollout(fleet(), noon); out.Total != 0 {
 		t.Errorf("it is gone: %+v", out)
 	}
 }
 
 func TestWhoFailsLaterHasTheTimeAgain(t *testing.T) {
-	r := New(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.ProgressDeadline = "10m" }))
-	r.Report("web", Object{Change: "1", States: on("a~")}, noon.Add(9*time.Minute))
-	r.Report("web", Object{Change: "1", States: on("a+")}, noon.Add(9*time.Minute))
-	r.Report("web", Object{Change: "1", States: on("a~")}, noon.Add(time.Hour))
-	if out := r.Decide(fleet(), noon.Add(time.Hour)); len(out.Failed) > 0 || !out.After.Equal(noon.Add(70*time.Minute)) {
+	r := NewRolloutProgress(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.ProgressDeadline = "10m" }))
+	r.ReportProgress("web", ObjectProgress{Change: "1", States: on("a~")}, noon.Add(9*time.Minute))
+	r.ReportProgress("web", ObjectProgress{Change: "1", States: on("a+")}, noon.Add(9*time.Minute))
+	r.ReportProgress("web", ObjectProgress{Change: "1", States: on("a~")}, noon.Add(time.Hour))
+	if out := r.DecideRollout(fleet(), noon.Add(time.Hour)); len(out.Failed) > 0 || !out.After.Equal(noon.Add(70*time.Minute)) {
 		t.Errorf("it was healthy: %+v", out)
 	}
 }
@@ -360,13 +360,13 @@ func TestWhoFailsLaterHasTheTimeAgain(t *testing.T) {
 // TestNoClusterHoldsUpOthersByTimes has a cluster that says again and again that it was
 // sent the change just now, while it fails and does not in turn.
 func TestNoClusterHoldsUpOthersByTimes(t *testing.T) {
-	r := New(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.ProgressDeadline = "10m" }))
-	now, status := noon, []rollout.Status{rollout.Failed, rollout.Progressing}
+	r := NewRolloutProgress(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.ProgressDeadline = "10m" }))
+	now, status := noon, []rollout.ClusterStatus{rollout.Failed, rollout.Progressing}
 	for turn := range 11 {
 		now = now.Add(time.Minute)
-		r.Report("web", Object{Change: "2", States: map[string]State{"a": {Updated: true, State: rollout.State{Status: status[turn%2], Since: now}}}}, now)
+		r.ReportProgress("web", ObjectProgress{Change: "2", States: map[string]ObjectState{"a": {Updated: true, ClusterState: rollout.ClusterState{Status: status[turn%2], Since: now}}}}, now)
 	}
-	if out := r.Decide(fleet(), now); out.Failed["a"] == "" {
+	if out := r.DecideRollout(fleet(), now); out.Failed["a"] == "" {
 		t.Errorf("after ten minutes a has not failed: %+v", out)
 	}
 }
@@ -392,15 +392,15 @@ type game struct {
 	plan                           Plan
 	now                            time.Time
 	concurrency, failures, changes int
-	change                         map[string]int            // by object, the latest
-	has                            map[string]map[string]int // by cluster and object, the change
-	status                         map[string]rollout.Status // by cluster
-	reported                       map[string]int            // as change, when somebody looked last
-	rollout                        *Rollout
+	change                         map[string]int                   // by object, the latest
+	has                            map[string]map[string]int        // by cluster and object, the change
+	status                         map[string]rollout.ClusterStatus // by cluster
+	reported                       map[string]int                   // as change, when somebody looked last
+	rollout                        *RolloutProgress
 }
 
 func (g *game) play() {
-	g.change, g.has, g.status = map[string]int{"web": 1, "config": 1}, map[string]map[string]int{}, map[string]rollout.Status{}
+	g.change, g.has, g.status = map[string]int{"web": 1, "config": 1}, map[string]map[string]int{}, map[string]rollout.ClusterStatus{}
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		g.has[name], g.status[name] = map[string]int{"web": 1, "config": 1}, rollout.Succeeded
 	}
@@ -422,7 +422,7 @@ func (g *game) play() {
 		}
 		for name := range g.status {
 			if g.status[name] != rollout.Succeeded && g.chance.IntN(3) == 0 {
-				g.status[name] = []rollout.Status{rollout.Succeeded, rollout.Succeeded, rollout.Failed}[g.chance.IntN(3)]
+				g.status[name] = []rollout.ClusterStatus{rollout.Succeeded, rollout.Succeeded, rollout.Failed}[g.chance.IntN(3)]
 			}
 		}
 	}
@@ -430,24 +430,24 @@ func (g *game) play() {
 }
 
 func (g *game) restart() {
-	g.rollout, g.reported = New(g.plan, "web", "config"), maps.Clone(g.change)
+	g.rollout, g.reported = NewRolloutProgress(g.plan, "web", "config"), maps.Clone(g.change)
 }
 
 // step reports the objects one after the other, and writes what each may.
-func (g *game) step() Outcome {
-	var out Outcome
+func (g *game) step() RolloutOutcome {
+	var out RolloutOutcome
 	for _, object := range []string{"web", "config"} {
-		states := map[string]State{}
+		states := map[string]ObjectState{}
 		for name, has := range g.has {
-			s := State{Updated: has[object] == g.change[object], State: rollout.State{Status: g.status[name], Since: g.now}}
+			s := ObjectState{Updated: has[object] == g.change[object], ClusterState: rollout.ClusterState{Status: g.status[name], Since: g.now}}
 			if !s.Updated {
-				s = State{}
+				s = ObjectState{}
 			}
 			states[name] = s
 		}
 		g.reported[object] = g.change[object]
-		g.rollout.Report(object, Object{Change: fmt.Sprint(g.change[object]), States: states}, g.now)
-		out = g.rollout.Decide(fleet(), g.now)
+		g.rollout.ReportProgress(object, ObjectProgress{Change: fmt.Sprint(g.change[object]), States: states}, g.now)
+		out = g.rollout.DecideRollout(fleet(), g.now)
 		for name := range g.has {
 			if g.has[name][object] != g.change[object] && may(g.rollout, name) {
 				g.write(name, object)
@@ -460,7 +460,7 @@ func (g *game) step() Outcome {
 // write checks that a cluster may be written to, and does it.
 func (g *game) write(name, object string) {
 	g.Helper()
-	if out := g.rollout.Decide(fleet(), g.now); out.Starting {
+	if out := g.rollout.DecideRollout(fleet(), g.now); out.Starting {
 		g.Fatalf("seed %d: %s gets a change before all is known", g.seed, name)
 	}
 	mine, failed, busy := g.group(name), 0, 0
@@ -499,21 +499,21 @@ func (g *game) before(name, other string) int {
 }
 
 func (g *game) group(name string) int {
-	cluster, _ := fleet().Cluster(name)
-	n, _ := g.plan.Group(cluster)
+	cluster, _ := fleet().ClusterNamed(name)
+	n, _ := g.plan.GroupOfCluster(cluster)
 	return n
 }
 
 // TestTheOrderOfReportsDoesNotMatter reports the same in another order.
 func TestTheOrderOfReportsDoesNotMatter(t *testing.T) {
 	names, texts := []string{"one", "two", "three"}, []string{"a+ b- d-", "a+ b+ c-", "b+ e-"}
-	var first Outcome
+	var first RolloutOutcome
 	for n, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
-		r := New(plan(t, nil), names...)
+		r := NewRolloutProgress(plan(t, nil), names...)
 		for _, i := range order {
-			r.Report(names[i], Object{Change: "1", States: on(texts[i])}, noon)
+			r.ReportProgress(names[i], ObjectProgress{Change: "1", States: on(texts[i])}, noon)
 		}
-		out := r.Decide(fleet(), noon)
+		out := r.DecideRollout(fleet(), noon)
 		slices.Sort(out.Granted)
 		if n == 0 {
 			first = out
@@ -526,25 +526,25 @@ func TestTheOrderOfReportsDoesNotMatter(t *testing.T) {
 
 // TestOnlyNewsAreNews reports an object again and again.
 func TestOnlyNewsAreNews(t *testing.T) {
-	r := New(plan(t, nil), "web", "config")
+	r := NewRolloutProgress(plan(t, nil), "web", "config")
 	for i, step := range []struct {
 		name string
-		is   Object
+		is   ObjectProgress
 		news bool
 	}{
-		{"web", Object{Change: "1", States: on("a- b-")}, true},
-		{"web", Object{Change: "1", States: on("a- b-")}, false},
-		{"config", Object{Change: "1"}, true}, // the last that is awaited
-		{"config", Object{Change: "1"}, false},
-		{"web", Object{Change: "1", States: on("a~ b-")}, true},
-		{"web", Object{Change: "1", States: on("a+ b-")}, true},
-		{"web", Object{Change: "1", States: on("a+ b-")}, false},
-		{"web", Object{Change: "1", Held: true, States: on("a+ b-")}, true},
-		{"web", Object{Change: "1", Held: true, States: on("a+ b-")}, false},
-		{"web", Object{Change: "2", Held: true, States: on("a+ b-")}, true},
-		{"web", Object{Change: "2", Held: true, States: on("a+")}, true},
+		{"web", ObjectProgress{Change: "1", States: on("a- b-")}, true},
+		{"web", ObjectProgress{Change: "1", States: on("a- b-")}, false},
+		{"config", ObjectProgress{Change: "1"}, true}, // the last that is awaited
+		{"config", ObjectProgress{Change: "1"}, false},
+		{"web", ObjectProgress{Change: "1", States: on("a~ b-")}, true},
+		{"web", ObjectProgress{Change: "1", States: on("a+ b-")}, true},
+		{"web", ObjectProgress{Change: "1", States: on("a+ b-")}, false},
+		{"web", ObjectProgress{Change: "1", Held: true, States: on("a+ b-")}, true},
+		{"web", ObjectProgress{Change: "1", Held: true, States: on("a+ b-")}, false},
+		{"web", ObjectProgress{Change: "2", Held: true, States: on("a+ b-")}, true},
+		{"web", ObjectProgress{Change: "2", Held: true, States: on("a+")}, true},
 	} {
-		if news := r.Report(step.name, step.is, noon.Add(time.Duration(i)*time.Minute)); news != step.news {
+		if news := r.ReportProgress(step.name, step.is, noon.Add(time.Duration(i)*time.Minute)); news != step.news {
 			t.Errorf("report %d is news: %t, want %t", i, news, step.news)
 		}
 	}
@@ -552,16 +552,20 @@ func TestOnlyNewsAreNews(t *testing.T) {
 
 // TestGrantsEndAtOnce takes back whose turn it is before anything else is decided.
 func TestGrantsEndAtOnce(t *testing.T) {
-	for name, end := range map[string]func(*Rollout){
-		"paused": func(r *Rollout) {
-			r.Set(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Paused = true }))
+	for name, end := range map[string]func(*RolloutProgress){
+		"paused": func(r *RolloutProgress) {
+			r.SetPlan(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Paused = true }))
 		},
-		"held":           func(r *Rollout) { r.Report("web", Object{Change: "1", Held: true, States: on("a- b-")}, noon) },
-		"another change": func(r *Rollout) { r.Report("web", Object{Change: "2", States: on("a- b-")}, noon) },
+		"held": func(r *RolloutProgress) {
+			r.ReportProgress("web", ObjectProgress{Change: "1", Held: true, States: on("a- b-")}, noon)
+		},
+		"another change": func(r *RolloutProgress) {
+			r.ReportProgress("web", ObjectProgress{Change: "2", States: on("a- b-")}, noon)
+		},
 	} {
-		r := New(plan(t, nil))
-		r.Report("web", Object{Change: "1", States: on("a- b-")}, noon)
-		r.Decide(fleet(), noon)
+		r := NewRolloutProgress(plan(t, nil))
+		r.ReportProgress("web", ObjectProgress{Change: "1", States: on("a- b-")}, noon)
+		r.DecideRollout(fleet(), noon)
 		if !may(r, "a") {
 			t.Fatal("a does not get the change")
 		}

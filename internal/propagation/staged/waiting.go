@@ -13,9 +13,9 @@ import (
 // keeps is what is said of the latest change and of clusters that wait for it.
 const keeps = " keeps the latest change from the cluster until it is its turn: "
 
-// Waiting says for whom a cluster waits. A rollout without a namespace is a
+// WaitingMessage says for whom a cluster waits. A rollout without a namespace is a
 // ClusterPropagationRollout.
-func Waiting(rollout types.NamespacedName) string {
+func WaitingMessage(rollout types.NamespacedName) string {
 	kind := "ClusterPropagationRollout"
 	command := rollout.Name + " --cluster-scoped"
 	if rollout.Namespace != "" {
@@ -25,5 +25,5 @@ func Waiting(rollout types.NamespacedName) string {
 	return fmt.Sprintf("%s %q%s\"capstan rollout status %s\" says when that is", kind, rollout.Name, keeps, command)
 }
 
-// Waits tells whether a binding says of a cluster that it waits.
-func Waits(message string) bool { return strings.Contains(message, keeps) }
+// IsWaitingMessage reports whether a binding says of a cluster that it waits.
+func IsWaitingMessage(message string) bool { return strings.Contains(message, keeps) }

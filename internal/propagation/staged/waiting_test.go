@@ -14,11 +14,11 @@ func TestWaiting(t *testing.T) {
 		`PropagationRollout "web" keeps the latest change from the cluster until it is its turn: "capstan rollout status web -n shop" says when that is`:                 {Namespace: "shop", Name: "web"},
 		`ClusterPropagationRollout "all" keeps the latest change from the cluster until it is its turn: "capstan rollout status all --cluster-scoped" says when that is`: {Name: "all"},
 	} {
-		if got := Waiting(of); got != want || !Waits(got+".") {
+		if got := WaitingMessage(of); got != want || !IsWaitingMessage(got+".") {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if Waits("The cluster has not applied the latest change yet.") {
+	if IsWaitingMessage("The cluster has not applied the latest change yet.") {
 		t.Error("a cluster that is slow is taken for one that waits")
 	}
 }

@@ -8,7 +8,7 @@
 // An administrator allows keys in spec.agentLabels of a ClusterConnection, or for all
 // clusters in the annotation fleet.capstan.io/agent-labels of the ClusterManager. The
 // hub notes on each ManagedCluster what holds for it. There the agent reads it, and the
-// admission policy capstan-guard-managedclusters, which repeats Allow in CEL.
+// admission policy capstan-guard-managedclusters, which repeats AllowsKey in CEL.
 package agentlabels
 
 import (
@@ -29,18 +29,18 @@ const (
 	separator = ","
 )
 
-// Allowed are the keys that an agent may change: each is a key, "example.com/*" for all
+// AllowedKeys are the keys that an agent may change: each is a key, "example.com/*" for all
 // keys with that prefix, or "*" for all. None allows nothing.
-type Allowed []string
+type AllowedKeys []string
 
-// Parse returns the keys of a list that is separated by commas, with or without spaces.
-func Parse(text string) (Allowed, error) {
-	var allowed Allowed
+// ParseAllowedKeys returns the keys of a list that is separated by commas, with or without spaces.
+func ParseAllowedKeys(text string) (AllowedKeys, error) {
+	var allowed AllowedKeys
 	for _, key := range strings.Split(text, separator) {
 		if key = strings.TrimSpace(key); key == "" {
 			continue
 		}
-		if err := check(key); err != nil {
+		if err := checkLabelKey(key); err != nil {
 			return nil, err
 		}
 		allowed = append(allowed, key)
@@ -48,7 +48,7 @@ func Parse(text string) (Allowed, error) {
 	return allowed, nil
 }
 
-func check(key string) error {
+func checkLabelKey(key string) error {
 	sample := key
 	if prefix, found := strings.CutSuffix(key, "/"+every); found {
 		sample = prefix + "/name"
@@ -60,29 +60,29 @@ func check(key string) error {
 	return nil
 }
 
-// String returns the list that Parse reads.
-func (a Allowed) String() string { return strings.Join(a, separator) }
+// String returns the list that ParseAllowedKeys reads.
+func (a AllowedKeys) String() string { return strings.Join(a, separator) }
 
-// Allow tells whether an agent may change the label. The one of the cluster set is for
+// AllowsKey reports whether an agent may change the label. The one of the cluster set is for
 // whoever may move clusters between sets, and none of its agents may.
-func (a Allowed) Allow(key string) bool {
+func (a AllowedKeys) AllowsKey(key string) bool {
 	return key != clusterv1.LabelClusterSet && slices.ContainsFunc(a, func(one string) bool {
 		prefix, all := strings.CutSuffix(one, "/"+every)
 		return one == key || one == every || all && strings.HasPrefix(key, prefix+"/")
 	})
 }
 
-// Note writes on a ManagedCluster what its agent may change.
-func (a Allowed) Note(on *clusterv1.ManagedCluster) {
+// AnnotateCluster writes on a ManagedCluster what its agent may change.
+func (a AllowedKeys) AnnotateCluster(on *clusterv1.ManagedCluster) {
 	metav1.SetMetaDataAnnotation(&on.ObjectMeta, fleetv1alpha1.AnnotationAgentLabels, a.String())
 }
 
-// Of returns what the hub has noted on a ManagedCluster. A hub that notes nothing, such
+// AllowedOf returns what the hub has noted on a ManagedCluster. A hub that notes nothing, such
 // as one of another make, leaves all labels to the agent.
-func Of(mc *clusterv1.ManagedCluster) Allowed {
+func AllowedOf(mc *clusterv1.ManagedCluster) AllowedKeys {
 	noted, limited := mc.Annotations[fleetv1alpha1.AnnotationAgentLabels]
 	if !limited {
-		return Allowed{every}
+		return AllowedKeys{every}
 	}
 	return slices.DeleteFunc(strings.Split(noted, separator), func(key string) bool { return key == "" })
 }

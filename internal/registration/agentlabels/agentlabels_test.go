@@ -31,11 +31,11 @@ func TestAllow(t *testing.T) {
 		{"*", clusterv1.LabelClusterSet, false},
 		{clusterv1.LabelClusterSet, clusterv1.LabelClusterSet, false},
 	} {
-		allowed, err := Parse(c.allowed)
+		allowed, err := ParseAllowedKeys(c.allowed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := allowed.Allow(c.key); got != c.want {
+		if got := allowed.AllowsKey(c.key); got != c.want {
 			t.Errorf("with %q allowed, %q is allowed: %v", c.allowed, c.key, got)
 		}
 	}
@@ -44,7 +44,7 @@ func TestAllow(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"env=prod", "a b", "*/env", "example.com/", "e*", "env,*example.com/*"} {
-		if allowed, err := Parse(text); err == nil || !strings.Contains(err.Error(), "is neither the key of a label, such as example.com/env") {
+		if allowed, err := ParseAllowedKeys(text); err == nil || !strings.Contains(err.Error(), "is neither the key of a label, such as example.com/env") {
 			t.Errorf("%q is read as %q, %v", text, allowed, err)
 		}
 	}
@@ -53,13 +53,13 @@ func TestParseRefuses(t *testing.T) {
 func TestWhatIsNotedIsRead(t *testing.T) {
 	t.Parallel()
 	mc := &clusterv1.ManagedCluster{}
-	if !Of(mc).Allow("env") {
+	if !AllowedOf(mc).AllowsKey("env") {
 		t.Error("a hub that notes nothing keeps labels from the agent")
 	}
-	for _, allowed := range []Allowed{nil, {"*"}, {"env", "example.com/*"}} {
-		allowed.Note(mc)
-		if diff := cmp.Diff(allowed.String(), Of(mc).String()); diff != "" || len(Of(mc)) != len(allowed) {
-			t.Errorf("of %q is read %q", allowed, Of(mc))
+	for _, allowed := range []AllowedKeys{nil, {"*"}, {"env", "example.com/*"}} {
+		allowed.AnnotateCluster(mc)
+		if diff := cmp.Diff(allowed.String(), AllowedOf(mc).String()); diff != "" || len(AllowedOf(mc)) != len(allowed) {
+			t.Errorf("of %q is read %q", allowed, AllowedOf(mc))
 		}
 	}
 }

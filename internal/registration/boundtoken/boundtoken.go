@@ -45,9 +45,9 @@ type Bounds struct {
 	accept   bool
 }
 
-// Of returns the bounds of a requester, by the name and the groups that the API
+// BoundsOf returns the bounds of a requester, by the name and the groups that the API
 // server noted.
-func Of(user string, groups []string) Bounds {
+func BoundsOf(user string, groups []string) Bounds {
 	var b Bounds
 	for _, group := range groups {
 		what, ok := strings.CutPrefix(group, marker)
@@ -86,29 +86,29 @@ func patternOf(what string) (pattern string, ok bool) {
 	return prefix + wildcard, ok && checkPattern(prefix+wildcard) == nil
 }
 
-// Bound tells whether the requester is bound to names at all.
-func (b Bounds) Bound() bool { return b.bound }
+// IsBound reports whether the requester is bound to names at all.
+func (b Bounds) IsBound() bool { return b.bound }
 
-// Patterns returns what the requester is bound to, sorted: names, and prefixes
+// ClusterPatterns returns what the requester is bound to, sorted: names, and prefixes
 // of names followed by *.
-func (b Bounds) Patterns() []string { return slices.Clone(b.patterns) }
+func (b Bounds) ClusterPatterns() []string { return slices.Clone(b.patterns) }
 
-// Allow tells whether the requester may ask to be the cluster. Who is not bound
+// AllowsCluster reports whether the requester may ask to be the cluster. Who is not bound
 // may ask for every name.
-func (b Bounds) Allow(cluster string) bool {
+func (b Bounds) AllowsCluster(cluster string) bool {
 	return !b.bound || slices.ContainsFunc(b.patterns, func(pattern string) bool {
 		prefix, isPrefix := strings.CutSuffix(pattern, wildcard)
 		return isPrefix && strings.HasPrefix(cluster, prefix) || pattern == cluster
 	})
 }
 
-// Accept tells whether the hub may accept the cluster by itself when the
+// AcceptsCluster reports whether the hub may accept the cluster by itself when the
 // requester asks for it. That is so for no name to which it is not bound.
-func (b Bounds) Accept(cluster string) bool {
-	return b.accept && b.bound && b.Allow(cluster)
+func (b Bounds) AcceptsCluster(cluster string) bool {
+	return b.accept && b.bound && b.AllowsCluster(cluster)
 }
 
-// AutoAccept tells whether there are clusters that the hub may accept by itself
+// AutoAccept reports whether there are clusters that the hub may accept by itself
 // when the requester asks for them.
 func (b Bounds) AutoAccept() bool { return b.accept && len(b.patterns) > 0 }
 
@@ -124,9 +124,9 @@ func (b Bounds) String() string {
 	}
 }
 
-// Groups returns the groups of a token that is bound to the patterns and,
+// TokenGroups returns the groups of a token that is bound to the patterns and,
 // with accept, whose clusters the hub accepts by itself.
-func Groups(patterns []string, accept bool) ([]string, error) {
+func TokenGroups(patterns []string, accept bool) ([]string, error) {
 	groups := []string{clusterv1.GroupBootstrappers}
 	for _, pattern := range patterns {
 		if err := checkPattern(pattern); err != nil {

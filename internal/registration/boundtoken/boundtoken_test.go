@@ -90,19 +90,19 @@ func TestOf(t *testing.T) {
 			if tc.user == "" {
 				tc.user = holder
 			}
-			b := boundtoken.Of(tc.user, tc.groups)
+			b := boundtoken.BoundsOf(tc.user, tc.groups)
 			for _, cluster := range tc.allowed {
-				if !b.Allow(cluster) {
+				if !b.AllowsCluster(cluster) {
 					t.Errorf("%s: it may not ask for %q", tc.reason, cluster)
 				}
 			}
 			for _, cluster := range tc.refused {
-				if b.Allow(cluster) {
+				if b.AllowsCluster(cluster) {
 					t.Errorf("%s: it may ask for %q", tc.reason, cluster)
 				}
 			}
 			for _, cluster := range append(tc.allowed, tc.refused...) {
-				if want := cmp.Equal([]string{cluster}, tc.accepts); b.Accept(cluster) != want {
+				if want := cmp.Equal([]string{cluster}, tc.accepts); b.AcceptsCluster(cluster) != want {
 					t.Errorf("%s: accepts %q by itself: %t, want %t", tc.reason, cluster, !want, want)
 				}
 			}
@@ -135,7 +135,7 @@ func TestGroups(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			groups, err := boundtoken.Groups(tc.patterns, tc.accept)
+			groups, err := boundtoken.TokenGroups(tc.patterns, tc.accept)
 			if tc.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.refused) {
 					t.Errorf("got %v, want an error with %q", err, tc.refused)
@@ -150,11 +150,11 @@ func TestGroups(t *testing.T) {
 					t.Errorf("the API server takes no such group: %v", err)
 				}
 			}
-			b := boundtoken.Of(holder, groups)
-			if diff := cmp.Diff(tc.patterns, b.Patterns()); diff != "" {
+			b := boundtoken.BoundsOf(holder, groups)
+			if diff := cmp.Diff(tc.patterns, b.ClusterPatterns()); diff != "" {
 				t.Errorf("the groups %q stand for other patterns (-want +got):\n%s", groups, diff)
 			}
-			if b.AutoAccept() != tc.accept || b.Bound() != (len(tc.patterns) > 0) {
+			if b.AutoAccept() != tc.accept || b.IsBound() != (len(tc.patterns) > 0) {
 				t.Errorf("the groups %q stand for %+v", groups, b)
 			}
 		})
@@ -167,11 +167,11 @@ func FuzzOf(f *testing.F) {
 		f.Add(suffix, "edge-1")
 	}
 	f.Fuzz(func(t *testing.T, suffix, cluster string) {
-		b := boundtoken.Of(holder, []string{group, group + ":" + suffix, group + ":auto-accept"})
-		if b.Accept(cluster) && !b.Allow(cluster) {
+		b := boundtoken.BoundsOf(holder, []string{group, group + ":" + suffix, group + ":auto-accept"})
+		if b.AcceptsCluster(cluster) && !b.AllowsCluster(cluster) {
 			t.Errorf("%q: accepts %q, which it may not ask for", suffix, cluster)
 		}
-		if b.Accept(cluster) && !strings.Contains(suffix, ":"+cluster) && !strings.HasPrefix(suffix, "prefix:"+cluster[:1]) {
+		if b.AcceptsCluster(cluster) && !strings.Contains(suffix, ":"+cluster) && !strings.HasPrefix(suffix, "prefix:"+cluster[:1]) {
 			t.Errorf("%q: accepts %q", suffix, cluster)
 		}
 	})

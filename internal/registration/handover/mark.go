@@ -23,36 +23,36 @@ const (
 	formerMax = 10
 )
 
-// New returns the mark of a cluster, which a hub with the hash knows by the name.
+// NewMark returns the mark of a cluster, which a hub with the hash knows by the name.
 // Nobody has taken anything over yet.
-func New(hubHash, cluster string) *workv1.AppliedManifestWork {
+func NewMark(hubHash, cluster string) *workv1.AppliedManifestWork {
 	sum := sha256.Sum256([]byte(hubHash + "/" + cluster))
 	return &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: namePrefix + hex.EncodeToString(sum[:16])}}
 }
 
-// IsMark tells whether it is a mark, and no record of a work.
+// IsMark reports whether it is a mark, and no record of a work.
 func IsMark(record *workv1.AppliedManifestWork) bool {
 	return strings.HasPrefix(record.Name, namePrefix) && record.Spec.ManifestWorkName == "" && record.Annotations[fleetv1alpha1.AnnotationAgentID] != ""
 }
 
-// Agent returns who works for the cluster now, "" if that is not said.
-func Agent(mark *workv1.AppliedManifestWork) string {
+// CurrentAgent returns who works for the cluster now, "" if that is not said.
+func CurrentAgent(mark *workv1.AppliedManifestWork) string {
 	return mark.Annotations[fleetv1alpha1.AnnotationAgentID]
 }
 
-// Former returns who did before, the latest last.
-func Former(mark *workv1.AppliedManifestWork) []string {
+// FormerAgents returns who did before, the latest last.
+func FormerAgents(mark *workv1.AppliedManifestWork) []string {
 	return strings.FieldsFunc(mark.Annotations[fleetv1alpha1.AnnotationFormerAgents], func(r rune) bool { return r == ',' })
 }
 
-// Take says that the agent takes the place of its predecessor, and tells whether
+// RecordTakeover says that the agent takes the place of its predecessor, and tells whether
 // that is news.
-func Take(mark *workv1.AppliedManifestWork, agent, predecessor string) (news bool) {
-	former := Former(mark)
-	if Agent(mark) == agent && slices.Contains(former, predecessor) {
+func RecordTakeover(mark *workv1.AppliedManifestWork, agent, predecessor string) (news bool) {
+	former := FormerAgents(mark)
+	if CurrentAgent(mark) == agent && slices.Contains(former, predecessor) {
 		return false
 	}
-	for _, before := range []string{Agent(mark), predecessor} {
+	for _, before := range []string{CurrentAgent(mark), predecessor} {
 		former = slices.DeleteFunc(former, func(id string) bool { return id == agent || id == before })
 		if before != "" && before != agent {
 			former = append(former, before)
@@ -64,12 +64,12 @@ func Take(mark *workv1.AppliedManifestWork, agent, predecessor string) (news boo
 	return true
 }
 
-// Successor returns who takes over what an agent delivered, by the marks among the
+// SuccessorOf returns who takes over what an agent delivered, by the marks among the
 // AppliedManifestWorks of a member; "" if nobody does.
-func Successor(records []workv1.AppliedManifestWork, agent string) string {
+func SuccessorOf(records []workv1.AppliedManifestWork, agent string) string {
 	for i := range records {
-		if mark := &records[i]; IsMark(mark) && Agent(mark) != agent && slices.Contains(Former(mark), agent) {
-			return Agent(mark)
+		if mark := &records[i]; IsMark(mark) && CurrentAgent(mark) != agent && slices.Contains(FormerAgents(mark), agent) {
+			return CurrentAgent(mark)
 		}
 	}
 	return ""

@@ -44,15 +44,15 @@ func TestWhoTakesOverFromWhom(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			mark := New("hash", "cluster")
+			mark := NewMark("hash", "cluster")
 			for _, turn := range c.turns {
-				Take(mark, turn.agent, turn.predecessor)
-				if Take(mark, turn.agent, turn.predecessor) {
+				RecordTakeover(mark, turn.agent, turn.predecessor)
+				if RecordTakeover(mark, turn.agent, turn.predecessor) {
 					t.Errorf("what %s says once more is news", turn.agent)
 				}
 			}
 			for agent, want := range c.by {
-				if got := Successor([]workv1.AppliedManifestWork{{}, *mark}, agent); got != want {
+				if got := SuccessorOf([]workv1.AppliedManifestWork{{}, *mark}, agent); got != want {
 					t.Errorf("%s: %q takes over from %s, want %q", c.reason, got, agent, want)
 				}
 			}
@@ -61,13 +61,13 @@ func TestWhoTakesOverFromWhom(t *testing.T) {
 }
 
 func TestARecordIsNoMark(t *testing.T) {
-	record := New("hash", "cluster")
-	Take(record, "push", "pull")
+	record := NewMark("hash", "cluster")
+	RecordTakeover(record, "push", "pull")
 	record.Spec.ManifestWorkName = "w"
-	if IsMark(record) || Successor([]workv1.AppliedManifestWork{*record}, "pull") != "" {
+	if IsMark(record) || SuccessorOf([]workv1.AppliedManifestWork{*record}, "pull") != "" {
 		t.Error("a record of a work that is called like a mark counts as one")
 	}
-	if New("hash", "a").Name == New("hash", "b").Name || New("hash", "a").Name == New("other", "a").Name {
+	if NewMark("hash", "a").Name == NewMark("hash", "b").Name || NewMark("hash", "a").Name == NewMark("other", "a").Name {
 		t.Error("two clusters have one mark")
 	}
 }

@@ -28,7 +28,7 @@ func agentOf(user string) (cluster, agent string, ok bool) {
 	return cluster, agent, true
 }
 
-// isAgent tells whether a requester has the identity of an agent, of whichever
+// isAgent reports whether a requester has the identity of an agent, of whichever
 // cluster, in its name or in a group.
 func isAgent(user string, groups []string) bool {
 	if strings.HasPrefix(user, clusterv1.UserPrefix) {

@@ -68,10 +68,10 @@ func TestNoLongKeyOfARequestIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
-	decision := Decide(Request{
+	decision := DecideRequest(SigningRequest{
 		SignerName: certificatesv1.KubeAPIServerClientSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
 		Username: "joiner", PEM: request, ClusterLabel: "c",
-	}, Cluster{Exists: true}, Automatic{})
+	}, ClusterFacts{Exists: true}, AutoApproval{})
 	if decision.Verdict != Refuse || !strings.Contains(decision.Message, "its RSA key has 44000 bits, more than 8192") {
 		t.Errorf("%s: %s, want that it is refused for its key", decision.Verdict, decision.Message)
 	}

@@ -13,41 +13,41 @@ import (
 	"github.com/capstan-io/capstan/internal/registration/boundtoken"
 )
 
-// Verdict is what shall happen to a request.
-type Verdict string
+// RequestVerdict is what shall happen to a request.
+type RequestVerdict string
 
 // The verdicts.
 const (
 	// Ignore is for requests that are none of our business.
-	Ignore Verdict = "Ignore"
+	Ignore RequestVerdict = "Ignore"
 	// Wait is for requests that may become right when the cluster changes.
-	Wait Verdict = "Wait"
+	Wait RequestVerdict = "Wait"
 	// Leave is for requests that are in order and that an administrator decides about.
-	Leave Verdict = "Leave"
+	Leave RequestVerdict = "Leave"
 	// Refuse is for requests that must not be approved as they are. They are left
 	// pending, for an administrator to look at, and are told about.
-	Refuse Verdict = "Refuse"
+	Refuse RequestVerdict = "Refuse"
 	// Approve is for requests that may be approved now. A renewal needs the
 	// permission to renew besides, see NotAuthorized.
-	Approve Verdict = "Approve"
+	Approve RequestVerdict = "Approve"
 )
 
-// Verdicts returns all of them.
-func Verdicts() []Verdict { return []Verdict{Ignore, Wait, Leave, Refuse, Approve} }
+// AllVerdicts returns all of them.
+func AllVerdicts() []RequestVerdict { return []RequestVerdict{Ignore, Wait, Leave, Refuse, Approve} }
 
-// Kind is what a certificate is asked for.
-type Kind string
+// CertificateKind is what a certificate is asked for.
+type CertificateKind string
 
 // The kinds.
 const (
 	// Bootstrap is the first certificate of an agent.
-	Bootstrap Kind = "Bootstrap"
+	Bootstrap CertificateKind = "Bootstrap"
 	// Renewal is a certificate that an agent asks for with the one it has.
-	Renewal Kind = "Renewal"
+	Renewal CertificateKind = "Renewal"
 )
 
-// Kinds returns all of them.
-func Kinds() []Kind { return []Kind{Bootstrap, Renewal} }
+// AllKinds returns all of them.
+func AllKinds() []CertificateKind { return []CertificateKind{Bootstrap, Renewal} }
 
 // Reasons of decisions. They are the reasons of the events, too.
 const (
@@ -64,8 +64,8 @@ const (
 	ReasonNotAutomatic   = "CertificateRequestNeedsApproval"
 )
 
-// Request is what matters of a CertificateSigningRequest.
-type Request struct {
+// SigningRequest is what matters of a CertificateSigningRequest.
+type SigningRequest struct {
 	// SignerName and Usages are as in the spec.
 	SignerName string
 	Usages     []certificatesv1.KeyUsage
@@ -81,8 +81,8 @@ type Request struct {
 	AddOnLabel string
 }
 
-// Cluster is what matters of the ManagedCluster that the label names.
-type Cluster struct {
+// ClusterFacts is what matters of the ManagedCluster that the label names.
+type ClusterFacts struct {
 	// Exists is false for a name that no ManagedCluster has (yet).
 	Exists bool
 	// Accepted is spec.hubAcceptsClient.
@@ -101,167 +101,167 @@ type Cluster struct {
 	WaitsFor string
 	// Requester is the user whose request led to the join, if that is known.
 	Requester string
-	// Key is the Fingerprint of the public key in that request, if that is known.
+	// Key is the KeyFingerprint of the public key in that request, if that is known.
 	Key string
 	// Set is the ManagedClusterSet that it is in, or is to be in.
 	Set string
 }
 
-// Automatic says whose first requests need no administrator.
-type Automatic struct {
+// AutoApproval says whose first requests need no administrator.
+type AutoApproval struct {
 	// Users are exact user names. Empty means nobody.
 	Users []string
 }
 
-// Decision is what was decided and why.
-type Decision struct {
-	Verdict Verdict
-	Kind    Kind
+// RequestDecision is what was decided and why.
+type RequestDecision struct {
+	Verdict RequestVerdict
+	Kind    CertificateKind
 	// Reason is one of the constants, Message a sentence for an administrator.
 	Reason, Message string
-	// Agent is the name in the agent's user name, Key the Fingerprint of its public key.
+	// Agent is the name in the agent's user name, Key the KeyFingerprint of its public key.
 	// Others may have the credential that a first request is made with, too, so the
 	// hub has to remember both before it approves the request.
 	Agent, Key string
 }
 
-// Decide decides about a request. The decision depends on nothing but the
+// DecideRequest decides about a request. The decision depends on nothing but the
 // arguments.
-func Decide(request Request, cluster Cluster, automatic Automatic) Decision {
+func DecideRequest(request SigningRequest, cluster ClusterFacts, automatic AutoApproval) RequestDecision {
 	if request.SignerName != certificatesv1.KubeAPIServerClientSignerName ||
 		request.ClusterLabel == "" || request.AddOnLabel != "" {
-		return Decision{Verdict: Ignore}
+		return RequestDecision{Verdict: Ignore}
 	}
-	decision := Decision{Kind: Bootstrap}
+	decision := RequestDecision{Kind: Bootstrap}
 	if isAgent(request.Username, request.Groups) {
 		decision.Kind = Renewal
 	}
-	asked, err := identity(request.PEM)
+	asked, err := parseSubject(request.PEM)
 	if err == nil {
 		err = checkUsages(request.Usages)
 	}
 	if err != nil {
-		return decision.because(Refuse, ReasonMalformed, "not a request of an agent: "+err.Error())
+		return decision.withVerdict(Refuse, ReasonMalformed, "not a request of an agent: "+err.Error())
 	}
 	if asked.cluster != request.ClusterLabel {
-		return decision.because(Refuse, ReasonClusterDiffers, fmt.Sprintf(
+		return decision.withVerdict(Refuse, ReasonClusterDiffers, fmt.Sprintf(
 			"the request is for a certificate of cluster %q but is labelled for cluster %q", asked.cluster, request.ClusterLabel))
 	}
-	bounds := boundtoken.Of(request.Username, request.Groups)
-	if !bounds.Allow(asked.cluster) {
-		return decision.because(Refuse, ReasonTokenBound, fmt.Sprintf(
+	bounds := boundtoken.BoundsOf(request.Username, request.Groups)
+	if !bounds.AllowsCluster(asked.cluster) {
+		return decision.withVerdict(Refuse, ReasonTokenBound, fmt.Sprintf(
 			"user %q requests a certificate for cluster %q, but the user's token is bound to: %s", request.Username, asked.cluster, bounds))
 	}
 	decision.Agent = asked.agent
 	decision.Key = asked.key
 	if decision.Kind == Renewal {
-		return decision.renewal(request, cluster)
+		return decision.decideRenewal(request, cluster)
 	}
-	return decision.bootstrap(request, cluster, automatic)
+	return decision.decideBootstrap(request, cluster, automatic)
 }
 
 // NotAuthorized turns the approval of a renewal into a refusal, for a requester
 // who lacks the permission to renew the certificates of the cluster.
-func (d Decision) NotAuthorized(user, cluster string) Decision {
-	return d.because(Refuse, ReasonNotAuthorized, fmt.Sprintf(
+func (d RequestDecision) NotAuthorized(user, cluster string) RequestDecision {
+	return d.withVerdict(Refuse, ReasonNotAuthorized, fmt.Sprintf(
 		"user %q may not renew certificates of cluster %q (managedclusters/clientcertificates)", user, cluster))
 }
 
-func (d Decision) renewal(request Request, cluster Cluster) Decision {
+func (d RequestDecision) decideRenewal(request SigningRequest, cluster ClusterFacts) RequestDecision {
 	name := request.ClusterLabel
 	switch {
 	case request.Username != clusterv1.AgentUser(name, d.Agent):
-		return d.because(Refuse, ReasonIdentity, fmt.Sprintf(
+		return d.withVerdict(Refuse, ReasonIdentity, fmt.Sprintf(
 			"user %q requests a certificate for user %q; an agent may only renew its own", request.Username, clusterv1.AgentUser(name, d.Agent)))
 	case !onlyGroupsOf(name, request.Groups):
-		return d.because(Refuse, ReasonIdentity, fmt.Sprintf(
+		return d.withVerdict(Refuse, ReasonIdentity, fmt.Sprintf(
 			"the groups of user %q are not exactly the agent groups of cluster %q", request.Username, name))
 	case !cluster.Exists:
-		return d.because(Refuse, ReasonClusterMissing, fmt.Sprintf("there is no ManagedCluster %q to renew a certificate for", name))
+		return d.withVerdict(Refuse, ReasonClusterMissing, fmt.Sprintf("there is no ManagedCluster %q to renew a certificate for", name))
 	case !cluster.Accepted:
-		return d.because(Refuse, ReasonClusterDenied, fmt.Sprintf(
+		return d.withVerdict(Refuse, ReasonClusterDenied, fmt.Sprintf(
 			"the hub does not accept cluster %q (spec.hubAcceptsClient is false), so its certificate is not renewed", name))
 	}
-	return d.because(Approve, ReasonApproved, fmt.Sprintf("agent %q of cluster %q renews its own certificate", d.Agent, name))
+	return d.withVerdict(Approve, ReasonApproved, fmt.Sprintf("agent %q of cluster %q renews its own certificate", d.Agent, name))
 }
 
-// bootstrap decides about a first request. Many members share the credential
+// decideBootstrap decides about a first request. Many members share the credential
 // that it is made with, so its right ends where anybody has got or decided
 // anything before: it gives one certificate to one key, of a cluster that no
 // administrator has dealt with and that is in no set of its own.
-func (d Decision) bootstrap(request Request, cluster Cluster, automatic Automatic) Decision {
+func (d RequestDecision) decideBootstrap(request SigningRequest, cluster ClusterFacts, automatic AutoApproval) RequestDecision {
 	name := request.ClusterLabel
 	named := slices.Contains(automatic.Users, request.Username)
 	switch {
-	case !named && !boundtoken.Of(request.Username, request.Groups).Accept(name):
-		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
+	case !named && !boundtoken.BoundsOf(request.Username, request.Groups).AcceptsCluster(name):
+		return d.withVerdict(Leave, ReasonNotAutomatic, fmt.Sprintf(
 			"the first certificate of an agent of cluster %q, requested by %q, needs approval by an administrator", name, request.Username))
 	case !cluster.Exists || cluster.Deleting:
-		return d.because(Wait, ReasonClusterMissing, fmt.Sprintf("there is no ManagedCluster %q for this request yet", name))
+		return d.withVerdict(Wait, ReasonClusterMissing, fmt.Sprintf("there is no ManagedCluster %q for this request yet", name))
 	case cluster.Denied:
-		return d.because(Refuse, ReasonClusterDenied, fmt.Sprintf(
+		return d.withVerdict(Refuse, ReasonClusterDenied, fmt.Sprintf(
 			"the hub denied cluster %q, so its requests are not approved automatically", name))
 	case (cluster.Joined || cluster.Requester != "") && cluster.Requester != request.Username:
-		return d.because(Refuse, ReasonClusterJoined, fmt.Sprintf(
+		return d.withVerdict(Refuse, ReasonClusterJoined, fmt.Sprintf(
 			"cluster %q has already joined, or is joining, through another user than %q; another agent under its name needs approval by an administrator",
 			name, request.Username))
 	case cluster.Requester != "":
-		return d.again(request, cluster, named)
+		return d.decideRepeated(request, cluster, named)
 	}
-	return d.first(request, cluster)
+	return d.decideFirst(request, cluster)
 }
 
-// first decides about the first request for a cluster that may be approved.
-func (d Decision) first(request Request, cluster Cluster) Decision {
+// decideFirst decides about the first request for a cluster that may be approved.
+func (d RequestDecision) decideFirst(request SigningRequest, cluster ClusterFacts) RequestDecision {
 	name := request.ClusterLabel
 	switch {
 	case cluster.Accepted:
-		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
+		return d.withVerdict(Leave, ReasonNotAutomatic, fmt.Sprintf(
 			"cluster %q was accepted by an administrator, so an administrator has to approve its agent, too", name))
 	case cluster.WaitsFor != "" && cluster.WaitsFor != clusterv1.AwaitingMark(request.Username):
-		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
+		return d.withVerdict(Leave, ReasonNotAutomatic, fmt.Sprintf(
 			"another user than %q has created ManagedCluster %q, with labels of that user's choice, so an administrator has to accept it", request.Username, name))
 	case cluster.Set != "" && cluster.Set != clusterv1.DefaultClusterSet:
-		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
+		return d.withVerdict(Leave, ReasonNotAutomatic, fmt.Sprintf(
 			"cluster %q requests the set %q, but only clusters of the set %q are accepted automatically", name, cluster.Set, clusterv1.DefaultClusterSet))
 	case cluster.Alive:
-		return d.alive(name)
+		return d.refuseWhileAlive(name)
 	}
-	return d.because(Approve, ReasonApproved, fmt.Sprintf("user %q is allowed to have cluster %q accepted automatically", request.Username, name))
+	return d.withVerdict(Approve, ReasonApproved, fmt.Sprintf("user %q is allowed to have cluster %q accepted automatically", request.Username, name))
 }
 
-// again decides about a first request by the user whose request was approved
+// decideRepeated decides about a first request by the user whose request was approved
 // before. What tells the agent from others with the same credential is its key, but
 // once it has joined, nobody gets another certificate while it lives. Its name tells
 // nothing: all who have the credential can read it.
-func (d Decision) again(request Request, cluster Cluster, named bool) Decision {
+func (d RequestDecision) decideRepeated(request SigningRequest, cluster ClusterFacts, named bool) RequestDecision {
 	name := request.ClusterLabel
 	switch {
 	case named && cluster.Joined && cluster.Alive:
-		return d.alive(name)
+		return d.refuseWhileAlive(name)
 	case d.Key == cluster.Key && (named || !cluster.Joined):
-		return d.because(Approve, ReasonApproved, fmt.Sprintf("agent %q of cluster %q requests its certificate again, with the same key", d.Agent, name))
+		return d.withVerdict(Approve, ReasonApproved, fmt.Sprintf("agent %q of cluster %q requests its certificate again, with the same key", d.Agent, name))
 	case named && cluster.Alive:
-		return d.alive(name)
+		return d.refuseWhileAlive(name)
 	}
-	return d.because(Refuse, ReasonClusterJoined, fmt.Sprintf(
+	return d.withVerdict(Refuse, ReasonClusterJoined, fmt.Sprintf(
 		"an agent of cluster %q has already received a certificate through user %q; another one needs approval by an administrator",
 		name, request.Username))
 }
 
-func (d Decision) alive(cluster string) Decision {
-	return d.because(Refuse, ReasonClusterAlive, fmt.Sprintf(
+func (d RequestDecision) refuseWhileAlive(cluster string) RequestDecision {
+	return d.withVerdict(Refuse, ReasonClusterAlive, fmt.Sprintf(
 		"cluster %q has a live agent; another one under its name needs approval by an administrator", cluster))
 }
 
-func (d Decision) because(verdict Verdict, reason, message string) Decision {
+func (d RequestDecision) withVerdict(verdict RequestVerdict, reason, message string) RequestDecision {
 	d.Verdict = verdict
 	d.Reason = reason
 	d.Message = message
 	return d
 }
 
-// onlyGroupsOf tells whether the requester is in the group of the cluster and
+// onlyGroupsOf reports whether the requester is in the group of the cluster and
 // in no group of another cluster.
 func onlyGroupsOf(cluster string, groups []string) bool {
 	found := false

@@ -61,8 +61,8 @@ func subjectOf(cluster, agent string) pkix.Name {
 }
 
 // renewal is a request that is in order: agent one of east renews.
-func renewal(t testing.TB) policy.Request {
-	return policy.Request{
+func renewal(t testing.TB) policy.SigningRequest {
+	return policy.SigningRequest{
 		SignerName: certificatesv1.KubeAPIServerClientSignerName,
 		Usages: []certificatesv1.KeyUsage{
 			certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
@@ -76,7 +76,7 @@ func renewal(t testing.TB) policy.Request {
 
 // first is a request that is in order: a bootstrap identity asks for the first
 // certificate of east.
-func first(t testing.TB) policy.Request {
+func first(t testing.TB) policy.SigningRequest {
 	request := renewal(t)
 	request.Username, request.Groups = bootstrapper, []string{"system:serviceaccounts", "system:authenticated"}
 	return request
@@ -84,8 +84,8 @@ func first(t testing.TB) policy.Request {
 
 // rejoining is cluster east, whose agent was approved with another key, has
 // joined, and is not heard of any more; changed by the function.
-func rejoining(change func(*policy.Cluster)) policy.Cluster {
-	c := policy.Cluster{
+func rejoining(change func(*policy.ClusterFacts)) policy.ClusterFacts {
+	c := policy.ClusterFacts{
 		Exists: true, Accepted: true, Joined: true, Requester: bootstrapper, Key: "sha256:another",
 	}
 	if change != nil {
@@ -95,24 +95,24 @@ func rejoining(change func(*policy.Cluster)) policy.Cluster {
 }
 
 func TestDecide(t *testing.T) {
-	accepted := policy.Cluster{Exists: true, Accepted: true, Joined: true}
-	unknown := policy.Cluster{Exists: true}
+	accepted := policy.ClusterFacts{Exists: true, Accepted: true, Joined: true}
+	unknown := policy.ClusterFacts{Exists: true}
 	rsa1024, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reshape := func(change func(*x509.CertificateRequest)) func(*policy.Request) {
-		return func(r *policy.Request) { r.PEM = makePEM(t, change) }
+	reshape := func(change func(*x509.CertificateRequest)) func(*policy.SigningRequest) {
+		return func(r *policy.SigningRequest) { r.PEM = makePEM(t, change) }
 	}
 	type want struct {
-		verdict policy.Verdict
+		verdict policy.RequestVerdict
 		reason  string
 	}
 	cases := map[string]struct {
 		reason  string
-		base    func(testing.TB) policy.Request
-		change  func(*policy.Request)
-		cluster policy.Cluster
+		base    func(testing.TB) policy.SigningRequest
+		change  func(*policy.SigningRequest)
+		cluster policy.ClusterFacts
 		want    want
 	}{
 		"an agent renews its certificate": {
@@ -121,7 +121,7 @@ func TestDecide(t *testing.T) {
 		},
 		"an agent renews without key encipherment": {
 			reason: "an EC key has no use for it", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) {
+			change: func(r *policy.SigningRequest) {
 				r.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 			},
 			want: want{policy.Approve, policy.ReasonApproved},
@@ -135,7 +135,7 @@ func TestDecide(t *testing.T) {
 		},
 		"an agent of east asks for a certificate of west": {
 			reason: "CVE-2026-4740: the admin of a cluster forges another cluster's identity", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) {
+			change: func(r *policy.SigningRequest) {
 				r.ClusterLabel = "west"
 				r.PEM = makePEM(t, func(c *x509.CertificateRequest) { c.Subject = subjectOf("west", "one") })
 			},
@@ -148,7 +148,7 @@ func TestDecide(t *testing.T) {
 		},
 		"an agent puts the label of west on its own renewal": {
 			reason: "all names must agree", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) { r.ClusterLabel = "west" },
+			change: func(r *policy.SigningRequest) { r.ClusterLabel = "west" },
 			want:   want{policy.Refuse, policy.ReasonClusterDiffers},
 		},
 		"an agent asks for the certificate of another agent of its cluster": {
@@ -158,22 +158,22 @@ func TestDecide(t *testing.T) {
 		},
 		"an agent that is in the group of west as well renews": {
 			reason: "whoever has two clusters' groups is no agent", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) { r.Groups = append(r.Groups, clusterv1.AgentGroup("west")) },
+			change: func(r *policy.SigningRequest) { r.Groups = append(r.Groups, clusterv1.AgentGroup("west")) },
 			want:   want{policy.Refuse, policy.ReasonIdentity},
 		},
 		"a user with an agent's name but without its group renews": {
 			reason: "the name alone may come from another authenticator", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) { r.Groups = []string{"system:authenticated"} },
+			change: func(r *policy.SigningRequest) { r.Groups = []string{"system:authenticated"} },
 			want:   want{policy.Refuse, policy.ReasonIdentity},
 		},
 		"a stranger in an agent's group asks": {
 			reason: "a member of the group is treated as an agent, and its name is another", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) { r.Username = stranger },
+			change: func(r *policy.SigningRequest) { r.Username = stranger },
 			want:   want{policy.Refuse, policy.ReasonIdentity},
 		},
 		"an approved user in an agent's group asks": {
 			reason: "an agent gets no second way in", base: renewal, cluster: unknown,
-			change: func(r *policy.Request) { r.Username = bootstrapper },
+			change: func(r *policy.SigningRequest) { r.Username = bootstrapper },
 			want:   want{policy.Refuse, policy.ReasonIdentity},
 		},
 		"an agent asks for system:masters besides": {
@@ -239,12 +239,12 @@ func TestDecide(t *testing.T) {
 		},
 		"an agent asks for server auth": {
 			reason: "client certificates only", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) { r.Usages = append(r.Usages, certificatesv1.UsageServerAuth) },
+			change: func(r *policy.SigningRequest) { r.Usages = append(r.Usages, certificatesv1.UsageServerAuth) },
 			want:   want{policy.Refuse, policy.ReasonMalformed},
 		},
 		"an agent asks for no usage": {
 			reason: "client auth is the purpose", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) { r.Usages = nil },
+			change: func(r *policy.SigningRequest) { r.Usages = nil },
 			want:   want{policy.Refuse, policy.ReasonMalformed},
 		},
 		"an agent name with a colon": {
@@ -266,7 +266,7 @@ func TestDecide(t *testing.T) {
 		},
 		"the cluster is named as the group of all clusters": {
 			reason: "its group would be everybody's", base: first, cluster: unknown,
-			change: func(r *policy.Request) {
+			change: func(r *policy.SigningRequest) {
 				r.ClusterLabel = "managed-clusters"
 				r.PEM = makePEM(t, func(c *x509.CertificateRequest) { c.Subject = subjectOf("managed-clusters", "one") })
 			},
@@ -274,41 +274,41 @@ func TestDecide(t *testing.T) {
 		},
 		"a weak key": {
 			reason: "it can be broken", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) { r.PEM = makePEMWithKey(t, rsa1024, nil) },
+			change: func(r *policy.SigningRequest) { r.PEM = makePEMWithKey(t, rsa1024, nil) },
 			want:   want{policy.Refuse, policy.ReasonMalformed},
 		},
 		"not PEM": {
 			reason: "not a request", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) { r.PEM = []byte("hello") },
+			change: func(r *policy.SigningRequest) { r.PEM = []byte("hello") },
 			want:   want{policy.Refuse, policy.ReasonMalformed},
 		},
 		"two requests in one": {
 			reason: "readers differ in which one counts", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) { r.PEM = append(r.PEM, makePEM(t, nil)...) },
+			change: func(r *policy.SigningRequest) { r.PEM = append(r.PEM, makePEM(t, nil)...) },
 			want:   want{policy.Refuse, policy.ReasonMalformed},
 		},
 		"a huge request": {
 			reason: "it is not read at all", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) { r.PEM = make([]byte, policy.RequestBytesMax+1) },
+			change: func(r *policy.SigningRequest) { r.PEM = make([]byte, policy.RequestBytesMax+1) },
 			want:   want{policy.Refuse, policy.ReasonMalformed},
 		},
 		"another signer": {
 			reason: "none of our business", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) { r.SignerName = certificatesv1.KubeletServingSignerName },
+			change: func(r *policy.SigningRequest) { r.SignerName = certificatesv1.KubeletServingSignerName },
 			want:   want{policy.Ignore, ""},
 		},
 		"no label": {
 			reason: "none of our business", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) { r.ClusterLabel = "" },
+			change: func(r *policy.SigningRequest) { r.ClusterLabel = "" },
 			want:   want{policy.Ignore, ""},
 		},
 		"an add-on's request": {
 			reason: "other rules", base: renewal, cluster: accepted,
-			change: func(r *policy.Request) { r.AddOnLabel = "observability" },
+			change: func(r *policy.SigningRequest) { r.AddOnLabel = "observability" },
 			want:   want{policy.Ignore, ""},
 		},
 		"a renewal for a denied cluster": {
-			reason: "a denied cluster that comes back stays out", base: renewal, cluster: policy.Cluster{Exists: true, Denied: true, Joined: true},
+			reason: "a denied cluster that comes back stays out", base: renewal, cluster: policy.ClusterFacts{Exists: true, Denied: true, Joined: true},
 			want: want{policy.Refuse, policy.ReasonClusterDenied},
 		},
 		"a renewal for a deleted cluster": {
@@ -324,28 +324,28 @@ func TestDecide(t *testing.T) {
 			want: want{policy.Wait, policy.ReasonClusterMissing},
 		},
 		"an approved user asks for a denied cluster": {
-			reason: "the administrator has the last word", base: first, cluster: policy.Cluster{Exists: true, Denied: true},
+			reason: "the administrator has the last word", base: first, cluster: policy.ClusterFacts{Exists: true, Denied: true},
 			want: want{policy.Refuse, policy.ReasonClusterDenied},
 		},
 		"an approved user asks for a cluster that is being deleted": {
-			reason: "the certificate would outlive it", base: first, cluster: policy.Cluster{Exists: true, Deleting: true},
+			reason: "the certificate would outlive it", base: first, cluster: policy.ClusterFacts{Exists: true, Deleting: true},
 			want: want{policy.Wait, policy.ReasonClusterMissing},
 		},
 		"an approved user asks for a cluster that labels itself into a set": {
-			reason: "what is delivered to the set would come with it", base: first, cluster: policy.Cluster{Exists: true, Set: "production"},
+			reason: "what is delivered to the set would come with it", base: first, cluster: policy.ClusterFacts{Exists: true, Set: "production"},
 			want: want{policy.Leave, policy.ReasonNotAutomatic},
 		},
 		"an approved user asks for a cluster that another user has created": {
 			reason: "it would be accepted with the labels that the other one has chosen", base: first,
-			cluster: policy.Cluster{Exists: true, WaitsFor: clusterv1.AwaitingMark("system:bootstrap:other1")},
+			cluster: policy.ClusterFacts{Exists: true, WaitsFor: clusterv1.AwaitingMark("system:bootstrap:other1")},
 			want:    want{policy.Leave, policy.ReasonNotAutomatic},
 		},
 		"an approved user asks for a cluster that it has created": {
-			reason: "both are its own", base: first, cluster: policy.Cluster{Exists: true, WaitsFor: clusterv1.AwaitingMark(bootstrapper)},
+			reason: "both are its own", base: first, cluster: policy.ClusterFacts{Exists: true, WaitsFor: clusterv1.AwaitingMark(bootstrapper)},
 			want: want{policy.Approve, policy.ReasonApproved},
 		},
 		"an approved user asks for a cluster that an administrator accepted": {
-			reason: "its certificate may just be under way", base: first, cluster: policy.Cluster{Exists: true, Accepted: true},
+			reason: "its certificate may just be under way", base: first, cluster: policy.ClusterFacts{Exists: true, Accepted: true},
 			want: want{policy.Leave, policy.ReasonNotAutomatic},
 		},
 		"an agent of the name of that of a silent cluster asks with another key": {
@@ -353,21 +353,21 @@ func TestDecide(t *testing.T) {
 			want: want{policy.Refuse, policy.ReasonClusterJoined},
 		},
 		"an approved user asks again for a cluster that is about to join": {
-			reason: "one certificate for one key", base: first, cluster: rejoining(func(c *policy.Cluster) { c.Joined = false }),
+			reason: "one certificate for one key", base: first, cluster: rejoining(func(c *policy.ClusterFacts) { c.Joined = false }),
 			want: want{policy.Refuse, policy.ReasonClusterJoined},
 		},
 		"an approved user asks again for a cluster whose agent is heard of": {
 			reason: "many agents share the bootstrap identity", base: first,
-			cluster: rejoining(func(c *policy.Cluster) { c.Alive = true }),
+			cluster: rejoining(func(c *policy.ClusterFacts) { c.Alive = true }),
 			want:    want{policy.Refuse, policy.ReasonClusterAlive},
 		},
 		"an agent that is heard of renews": {
-			reason: "that is what it is for", base: renewal, cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Alive: true},
+			reason: "that is what it is for", base: renewal, cluster: policy.ClusterFacts{Exists: true, Accepted: true, Joined: true, Alive: true},
 			want: want{policy.Approve, policy.ReasonApproved},
 		},
 		"an approved user asks for a cluster that another one joined": {
 			reason: "an approved user of another cluster", base: first,
-			cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Requester: "system:bootstrap:other1"},
+			cluster: policy.ClusterFacts{Exists: true, Accepted: true, Joined: true, Requester: "system:bootstrap:other1"},
 			want:    want{policy.Refuse, policy.ReasonClusterJoined},
 		},
 		"an approved user asks for a cluster that an administrator let in": {
@@ -376,22 +376,22 @@ func TestDecide(t *testing.T) {
 		},
 		"an approved user asks for a cluster that another one is about to join": {
 			reason: "first come, first served", base: first,
-			cluster: policy.Cluster{Exists: true, Accepted: true, Requester: "system:bootstrap:other1"},
+			cluster: policy.ClusterFacts{Exists: true, Accepted: true, Requester: "system:bootstrap:other1"},
 			want:    want{policy.Refuse, policy.ReasonClusterJoined},
 		},
 		"somebody else asks for a new cluster": {
 			reason: "exactly the users that were named", base: first, cluster: unknown,
-			change: func(r *policy.Request) { r.Username = stranger },
+			change: func(r *policy.SigningRequest) { r.Username = stranger },
 			want:   want{policy.Leave, policy.ReasonNotAutomatic},
 		},
 		"somebody whose name begins like an approved one": {
 			reason: "exactly the users that were named", base: first, cluster: unknown,
-			change: func(r *policy.Request) { r.Username = bootstrapper + "2" },
+			change: func(r *policy.SigningRequest) { r.Username = bootstrapper + "2" },
 			want:   want{policy.Leave, policy.ReasonNotAutomatic},
 		},
 		"somebody else asks for system:masters": {
 			reason: "an administrator who approves by hand is warned", base: first, cluster: unknown,
-			change: func(r *policy.Request) {
+			change: func(r *policy.SigningRequest) {
 				r.Username = stranger
 				r.PEM = makePEM(t, func(c *x509.CertificateRequest) { c.Subject.Organization = []string{"system:masters"} })
 			},
@@ -404,7 +404,7 @@ func TestDecide(t *testing.T) {
 			if c.change != nil {
 				c.change(&request)
 			}
-			got := policy.Decide(request, c.cluster, policy.Automatic{Users: []string{bootstrapper}})
+			got := policy.DecideRequest(request, c.cluster, policy.AutoApproval{Users: []string{bootstrapper}})
 			if (want{got.Verdict, got.Reason}) != c.want {
 				t.Errorf("%s: got %s %s (%s), want %v", c.reason, got.Verdict, got.Reason, got.Message, c.want)
 			}
@@ -428,11 +428,11 @@ func TestTokens(t *testing.T) {
 		autoAccept    = clusterv1.GroupBootstrapAutoAccept
 	)
 	key := keyOf(t, first(t))
-	taken := func(key string) policy.Cluster {
-		return policy.Cluster{Exists: true, Accepted: true, Requester: stranger, Key: key}
+	taken := func(key string) policy.ClusterFacts {
+		return policy.ClusterFacts{Exists: true, Accepted: true, Requester: stranger, Key: key}
 	}
 	type want struct {
-		verdict policy.Verdict
+		verdict policy.RequestVerdict
 		reason  string
 	}
 	leave, approve := want{policy.Leave, policy.ReasonNotAutomatic}, want{policy.Approve, policy.ReasonApproved}
@@ -441,35 +441,35 @@ func TestTokens(t *testing.T) {
 		reason  string
 		groups  []string
 		user    string
-		cluster policy.Cluster
+		cluster policy.ClusterFacts
 		sameKey bool
 		want    want
 	}{
 		"bound to the name": {
-			reason: "an administrator still decides", groups: []string{forEast}, cluster: policy.Cluster{Exists: true}, want: leave,
+			reason: "an administrator still decides", groups: []string{forEast}, cluster: policy.ClusterFacts{Exists: true}, want: leave,
 		},
-		"bound to another name":               {reason: "never, by nobody", groups: []string{forWest}, cluster: policy.Cluster{Exists: true}, want: beyond},
-		"bound to names that begin otherwise": {reason: "east- is not the beginning of east", groups: []string{forEastDash}, cluster: policy.Cluster{Exists: true}, want: beyond},
-		"bound to an empty prefix":            {reason: "that is no name", groups: []string{forAll, autoAccept}, cluster: policy.Cluster{Exists: true}, want: beyond},
+		"bound to another name":               {reason: "never, by nobody", groups: []string{forWest}, cluster: policy.ClusterFacts{Exists: true}, want: beyond},
+		"bound to names that begin otherwise": {reason: "east- is not the beginning of east", groups: []string{forEastDash}, cluster: policy.ClusterFacts{Exists: true}, want: beyond},
+		"bound to an empty prefix":            {reason: "that is no name", groups: []string{forAll, autoAccept}, cluster: policy.ClusterFacts{Exists: true}, want: beyond},
 		"bound and accepted": {
-			reason: "the purpose of it", groups: []string{forEast, autoAccept}, cluster: policy.Cluster{Exists: true}, want: approve,
+			reason: "the purpose of it", groups: []string{forEast, autoAccept}, cluster: policy.ClusterFacts{Exists: true}, want: approve,
 		},
 		"bound to a prefix and accepted": {
-			reason: "the purpose of it", groups: []string{forEas, autoAccept}, cluster: policy.Cluster{Exists: true}, want: approve,
+			reason: "the purpose of it", groups: []string{forEas, autoAccept}, cluster: policy.ClusterFacts{Exists: true}, want: approve,
 		},
 		"accepted and not bound": {
-			reason: "that has no effect", groups: []string{bootstrappers, autoAccept}, cluster: policy.Cluster{Exists: true}, want: leave,
+			reason: "that has no effect", groups: []string{bootstrappers, autoAccept}, cluster: policy.ClusterFacts{Exists: true}, want: leave,
 		},
-		"bound to another name and accepted": {groups: []string{forWest, autoAccept}, cluster: policy.Cluster{Exists: true}, want: beyond},
+		"bound to another name and accepted": {groups: []string{forWest, autoAccept}, cluster: policy.ClusterFacts{Exists: true}, want: beyond},
 		"accepted, somebody who is no token": {
-			reason: "only tokens are", user: "anna", groups: []string{forEast, autoAccept}, cluster: policy.Cluster{Exists: true}, want: leave,
+			reason: "only tokens are", user: "anna", groups: []string{forEast, autoAccept}, cluster: policy.ClusterFacts{Exists: true}, want: leave,
 		},
 		"before there is a ManagedCluster": {
 			groups: []string{forEast, autoAccept}, want: want{policy.Wait, policy.ReasonClusterMissing},
 		},
 		"the cluster was denied": {
 			reason: "an administrator has the last word", groups: []string{forEast, autoAccept},
-			cluster: policy.Cluster{Exists: true, Denied: true}, want: want{policy.Refuse, policy.ReasonClusterDenied},
+			cluster: policy.ClusterFacts{Exists: true, Denied: true}, want: want{policy.Refuse, policy.ReasonClusterDenied},
 		},
 		"the same request again": {
 			reason: "the approval failed after the acceptance", groups: []string{forEast, autoAccept},
@@ -480,27 +480,27 @@ func TestTokens(t *testing.T) {
 		},
 		"another holder of the token, after the first has joined and fell silent": {
 			reason: "silence makes nobody else that cluster", groups: []string{forEast, autoAccept},
-			cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Requester: stranger, Key: key}, want: joined,
+			cluster: policy.ClusterFacts{Exists: true, Accepted: true, Joined: true, Requester: stranger, Key: key}, want: joined,
 		},
 		"the agent itself, after it has joined": {
 			reason: "it renews with its certificate", groups: []string{forEast, autoAccept}, sameKey: true,
-			cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Requester: stranger, Key: key}, want: joined,
+			cluster: policy.ClusterFacts{Exists: true, Accepted: true, Joined: true, Requester: stranger, Key: key}, want: joined,
 		},
 		"another token asks for a cluster that is about to join": {
-			groups: []string{forEast, autoAccept}, cluster: policy.Cluster{Exists: true, Requester: "system:bootstrap:other1", Key: key}, want: joined,
+			groups: []string{forEast, autoAccept}, cluster: policy.ClusterFacts{Exists: true, Requester: "system:bootstrap:other1", Key: key}, want: joined,
 		},
 		"a cluster that joined by an administrator": {
-			groups: []string{forEast, autoAccept}, cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true}, want: joined,
+			groups: []string{forEast, autoAccept}, cluster: policy.ClusterFacts{Exists: true, Accepted: true, Joined: true}, want: joined,
 		},
 		"a cluster that an administrator has accepted and that has not joined": {
 			reason: "its certificate may just be under way", groups: []string{forEast, autoAccept},
-			cluster: policy.Cluster{Exists: true, Accepted: true}, want: leave,
+			cluster: policy.ClusterFacts{Exists: true, Accepted: true}, want: leave,
 		},
 		"a cluster that labels itself into a set": {
 			reason: "every bootstrap identity may do that, and the set's works come with it", groups: []string{forEast, autoAccept},
-			cluster: policy.Cluster{Exists: true, Set: "production"}, want: leave,
+			cluster: policy.ClusterFacts{Exists: true, Set: "production"}, want: leave,
 		},
-		"a cluster in the default set": {groups: []string{forEast, autoAccept}, cluster: policy.Cluster{Exists: true, Set: "default"}, want: approve},
+		"a cluster in the default set": {groups: []string{forEast, autoAccept}, cluster: policy.ClusterFacts{Exists: true, Set: "default"}, want: approve},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -512,7 +512,7 @@ func TestTokens(t *testing.T) {
 			if c.sameKey {
 				c.cluster.Key = keyOf(t, request)
 			}
-			got := policy.Decide(request, c.cluster, policy.Automatic{})
+			got := policy.DecideRequest(request, c.cluster, policy.AutoApproval{})
 			if (want{got.Verdict, got.Reason}) != c.want {
 				t.Errorf("%s: got %s %s (%s), want %v", c.reason, got.Verdict, got.Reason, got.Message, c.want)
 			}
@@ -526,23 +526,23 @@ func TestTokens(t *testing.T) {
 func TestBoundIdentityRenewsOnlyItsOwnNames(t *testing.T) {
 	request := renewal(t)
 	request.Groups = append(request.Groups, clusterv1.GroupBootstrappers+":name:west")
-	if got := policy.Decide(request, policy.Cluster{Exists: true, Accepted: true}, policy.Automatic{}); got.Reason != policy.ReasonTokenBound {
+	if got := policy.DecideRequest(request, policy.ClusterFacts{Exists: true, Accepted: true}, policy.AutoApproval{}); got.Reason != policy.ReasonTokenBound {
 		t.Errorf("got %s %s, want %s", got.Verdict, got.Reason, policy.ReasonTokenBound)
 	}
 }
 
 // keyOf returns the key of a request as decisions tell it.
-func keyOf(t *testing.T, request policy.Request) string {
+func keyOf(t *testing.T, request policy.SigningRequest) string {
 	t.Helper()
-	return policy.Decide(request, policy.Cluster{Exists: true}, policy.Automatic{}).Key
+	return policy.DecideRequest(request, policy.ClusterFacts{Exists: true}, policy.AutoApproval{}).Key
 }
 
 // TestAnAgentAsksAgainWithItsKey is about an agent whose request was approved,
 // and which does not know yet.
 func TestAnAgentAsksAgainWithItsKey(t *testing.T) {
 	request := first(t)
-	cluster := rejoining(func(c *policy.Cluster) { c.Joined, c.Key = false, keyOf(t, request) })
-	if got := policy.Decide(request, cluster, policy.Automatic{Users: []string{bootstrapper}}); got.Verdict != policy.Approve {
+	cluster := rejoining(func(c *policy.ClusterFacts) { c.Joined, c.Key = false, keyOf(t, request) })
+	if got := policy.DecideRequest(request, cluster, policy.AutoApproval{Users: []string{bootstrapper}}); got.Verdict != policy.Approve {
 		t.Errorf("got %s %s (%s), want %s", got.Verdict, got.Reason, got.Message, policy.Approve)
 	}
 }
@@ -550,9 +550,9 @@ func TestAnAgentAsksAgainWithItsKey(t *testing.T) {
 func TestAgents(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		agents policy.Agents
+		agents policy.AgentNames
 		names  []string
-		with   policy.Agents // one more, "b"
+		with   policy.AgentNames // one more, "b"
 	}{
 		"none":       {reason: "nobody was let in yet", agents: "", with: "b"},
 		"all":        {reason: "who becomes known first need not be the one at work", agents: policy.AnyAgent, with: "*,b"},
@@ -563,10 +563,10 @@ func TestAgents(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.agents.Names(); !slices.Equal(got, tc.names) {
+			if got := tc.agents.NamedAgents(); !slices.Equal(got, tc.names) {
 				t.Errorf("%s: the names are %q, want %q", tc.reason, got, tc.names)
 			}
-			if got := tc.agents.With("b"); got != tc.with {
+			if got := tc.agents.WithAgent("b"); got != tc.with {
 				t.Errorf("%s: with b they are %q, want %q", tc.reason, got, tc.with)
 			}
 		})
@@ -574,7 +574,7 @@ func TestAgents(t *testing.T) {
 }
 
 func TestNobodyIsApprovedAutomaticallyUnlessNamed(t *testing.T) {
-	got := policy.Decide(first(t), policy.Cluster{Exists: true}, policy.Automatic{})
+	got := policy.DecideRequest(first(t), policy.ClusterFacts{Exists: true}, policy.AutoApproval{})
 	if got.Verdict != policy.Leave {
 		t.Errorf("got %s, want %s", got.Verdict, policy.Leave)
 	}
@@ -602,14 +602,14 @@ func FuzzDecide(f *testing.F) {
 		if err != nil {
 			t.Skipf("no such request can be made, so none can be forged: %v", err)
 		}
-		request := policy.Request{
+		request := policy.SigningRequest{
 			SignerName: certificatesv1.KubeAPIServerClientSignerName,
 			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
 			Username:   user, Groups: []string{group}, ClusterLabel: label,
 			PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 		}
-		facts := policy.Cluster{Exists: bits&1 != 0, Accepted: bits&2 != 0, Joined: bits&4 != 0, Denied: bits&8 != 0, Alive: bits&16 != 0}
-		got := policy.Decide(request, facts, policy.Automatic{Users: []string{bootstrapper}})
+		facts := policy.ClusterFacts{Exists: bits&1 != 0, Accepted: bits&2 != 0, Joined: bits&4 != 0, Denied: bits&8 != 0, Alive: bits&16 != 0}
+		got := policy.DecideRequest(request, facts, policy.AutoApproval{Users: []string{bootstrapper}})
 		if got.Verdict != policy.Approve {
 			return
 		}
@@ -622,9 +622,9 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// mayBeApproved tells whether who made the request may have it approved for an
+// mayBeApproved reports whether who made the request may have it approved for an
 // agent, so far as its kind decides that.
-func mayBeApproved(kind policy.Kind, request policy.Request, facts policy.Cluster, agent string) bool {
+func mayBeApproved(kind policy.CertificateKind, request policy.SigningRequest, facts policy.ClusterFacts, agent string) bool {
 	switch kind {
 	case policy.Renewal:
 		return facts.Accepted && request.Username == clusterv1.AgentUser(request.ClusterLabel, agent) &&
@@ -639,20 +639,20 @@ func mayBeApproved(kind policy.Kind, request policy.Request, facts policy.Cluste
 // TestALiveAgentKeepsOthersOut asks again with the key that the hub remembers, as who
 // could write the ManagedCluster could make it.
 func TestALiveAgentKeepsOthersOut(t *testing.T) {
-	request, automatic := first(t), policy.Automatic{Users: []string{bootstrapper}}
-	key := policy.Decide(request, policy.Cluster{Exists: true}, automatic).Key
+	request, automatic := first(t), policy.AutoApproval{Users: []string{bootstrapper}}
+	key := policy.DecideRequest(request, policy.ClusterFacts{Exists: true}, automatic).Key
 	for name, c := range map[string]struct {
-		change func(*policy.Cluster)
-		want   policy.Verdict
+		change func(*policy.ClusterFacts)
+		want   policy.RequestVerdict
 		reason string
 	}{
-		"it is about to join":     {func(c *policy.Cluster) { c.Joined = false }, policy.Approve, policy.ReasonApproved},
-		"the hub hears of no one": {func(*policy.Cluster) {}, policy.Approve, policy.ReasonApproved},
-		"an agent lives":          {func(c *policy.Cluster) { c.Alive = true }, policy.Refuse, policy.ReasonClusterAlive},
+		"it is about to join":     {func(c *policy.ClusterFacts) { c.Joined = false }, policy.Approve, policy.ReasonApproved},
+		"the hub hears of no one": {func(*policy.ClusterFacts) {}, policy.Approve, policy.ReasonApproved},
+		"an agent lives":          {func(c *policy.ClusterFacts) { c.Alive = true }, policy.Refuse, policy.ReasonClusterAlive},
 	} {
 		cluster := rejoining(c.change)
 		cluster.Key = key
-		if got := policy.Decide(request, cluster, automatic); got.Verdict != c.want || got.Reason != c.reason {
+		if got := policy.DecideRequest(request, cluster, automatic); got.Verdict != c.want || got.Reason != c.reason {
 			t.Errorf("%s: got %s (%s), want %s (%s)", name, got.Verdict, got.Reason, c.want, c.reason)
 		}
 	}

@@ -38,24 +38,24 @@ var (
 	oidOrganization = asn1.ObjectIdentifier{2, 5, 4, 10}
 )
 
-// subject is who a certificate would be for.
-type subject struct {
+// certificateSubject is who a certificate would be for.
+type certificateSubject struct {
 	cluster, agent string
 	// key is the fingerprint of the public key. Only its owner can make a request
 	// with it, as requests are signed.
 	key string
 }
 
-// identity says who the certificate would be for. It returns an error
+// parseSubject says who the certificate would be for. It returns an error
 // unless the request asks for exactly one agent of one cluster and for nothing
 // else: no further organization, name, address or extension.
-func identity(request []byte) (subject, error) {
-	csr, err := parse(request)
+func parseSubject(request []byte) (certificateSubject, error) {
+	csr, err := parseRequest(request)
 	if err != nil {
-		return subject{}, err
+		return certificateSubject{}, err
 	}
 	if len(csr.Extensions) > 0 {
-		return subject{}, fmt.Errorf("it requests X.509 extensions such as subject alternative names, which agents may not have")
+		return certificateSubject{}, fmt.Errorf("it requests X.509 extensions such as subject alternative names, which agents may not have")
 	}
 	var commonName string
 	var organizations []string
@@ -67,44 +67,44 @@ func identity(request []byte) (subject, error) {
 		case ok && name.Type.Equal(oidOrganization):
 			organizations = append(organizations, value)
 		default:
-			return subject{}, fmt.Errorf("its subject has more than one common name and organizations")
+			return certificateSubject{}, fmt.Errorf("its subject has more than one common name and organizations")
 		}
 	}
 	cluster, agent, ok := agentOf(commonName)
 	if !ok {
-		return subject{}, fmt.Errorf("its common name %q is not of the form %s<cluster>:<agent>", commonName, clusterv1.UserPrefix)
+		return certificateSubject{}, fmt.Errorf("its common name %q is not of the form %s<cluster>:<agent>", commonName, clusterv1.UserPrefix)
 	}
 	if clusterv1.AgentGroup(cluster) == clusterv1.GroupManagedClusters {
-		return subject{}, fmt.Errorf("no cluster may have the name %q, which matches all clusters", cluster)
+		return certificateSubject{}, fmt.Errorf("no cluster may have the name %q, which matches all clusters", cluster)
 	}
 	slices.Sort(organizations)
 	want := []string{clusterv1.AgentGroup(cluster), clusterv1.GroupManagedClusters}
 	slices.Sort(want)
 	if !slices.Equal(organizations, want) {
-		return subject{}, fmt.Errorf("its organizations are %q, not exactly %q", organizations, want)
+		return certificateSubject{}, fmt.Errorf("its organizations are %q, not exactly %q", organizations, want)
 	}
-	return subject{cluster: cluster, agent: agent, key: Fingerprint(csr.RawSubjectPublicKeyInfo)}, nil
+	return certificateSubject{cluster: cluster, agent: agent, key: KeyFingerprint(csr.RawSubjectPublicKeyInfo)}, nil
 }
 
-// Fingerprint is by what the agent and the administrator of the hub know the agent's
+// KeyFingerprint is by what the agent and the administrator of the hub know the agent's
 // public key, which is given as a PKIX structure in DER. It is the whole hash: one could
 // make a key for the first few digits.
-func Fingerprint(publicKey []byte) string {
+func KeyFingerprint(publicKey []byte) string {
 	sum := sha256.Sum256(publicKey)
 	return fingerprintPrefix + hex.EncodeToString(sum[:])
 }
 
-// Certified returns the cluster and the agent that a certificate for the request
+// CertifiedAgent returns the cluster and the agent that a certificate for the request
 // is for. It is an error if the request is not one of an agent.
-func Certified(request Request) (cluster, agent string, err error) {
+func CertifiedAgent(request SigningRequest) (cluster, agent string, err error) {
 	if request.SignerName != certificatesv1.KubeAPIServerClientSignerName {
 		return "", "", fmt.Errorf("the signer is %q, not %q", request.SignerName, certificatesv1.KubeAPIServerClientSignerName)
 	}
-	asked, err := identity(request.PEM)
+	asked, err := parseSubject(request.PEM)
 	return asked.cluster, asked.agent, err
 }
 
-func parse(request []byte) (*x509.CertificateRequest, error) {
+func parseRequest(request []byte) (*x509.CertificateRequest, error) {
 	if len(request) == 0 || len(request) > RequestBytesMax {
 		return nil, fmt.Errorf("it is empty or larger than %d bytes", RequestBytesMax)
 	}

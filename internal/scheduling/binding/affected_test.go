@@ -50,7 +50,7 @@ func TestOnlyBindingsThatCareAreAffected(t *testing.T) {
 		"groups: nothing is placed":                  {placement: groups, after: "c", want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			compiled, problems := Compile(placementOf(t, test.placement))
+			compiled, problems := CompilePlacement(placementOf(t, test.placement))
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
@@ -58,10 +58,10 @@ func TestOnlyBindingsThatCareAreAffected(t *testing.T) {
 				if text == "" {
 					return nil
 				}
-				return fleetOf(text).At(0)
+				return fleetOf(text).ClusterAt(0)
 			}
-			in := Input{Resource: deployment, Workload: true, Replicas: 3, Previous: targetsOf(test.previous), ObservedAffinity: test.observed}
-			if got := compiled.Affected(one(test.before), one(test.after), in.Stake(), has(in.Previous, "c"), noon); got != test.want {
+			in := PlacementInput{Resource: deployment, Workload: true, Replicas: 3, Previous: targetsOf(test.previous), ObservedAffinity: test.observed}
+			if got := compiled.AffectedByChange(one(test.before), one(test.after), in.ChangeSensitivity(), has(in.Previous, "c"), noon); got != test.want {
 				t.Errorf("affected: %t, want %t", got, test.want)
 			}
 		})
@@ -83,9 +83,9 @@ func TestReconfirms(t *testing.T) {
 		"its status":                   {"{" + prod + "}", "c env=prod pods=1", "c env=prod pods=2", false},
 		"what is divided":              {with(static, prod), "c env=prod", "c env=prod x=y", false},
 	} {
-		compiled, _ := Compile(placementOf(t, test.placement))
-		in := Input{Resource: deployment, Workload: true, Replicas: 3, Previous: targetsOf("a:3")}
-		if got := compiled.Reconfirms(fleetOf(test.before).At(0), fleetOf(test.after).At(0), in.Stake()); got != test.want {
+		compiled, _ := CompilePlacement(placementOf(t, test.placement))
+		in := PlacementInput{Resource: deployment, Workload: true, Replicas: 3, Previous: targetsOf("a:3")}
+		if got := compiled.ReconfirmsDecision(fleetOf(test.before).ClusterAt(0), fleetOf(test.after).ClusterAt(0), in.ChangeSensitivity()); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 var deployment = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
 
 // serving returns what a cluster serves that has CronJobs only.
-func serving(complete metav1.ConditionStatus) view.Served {
+func serving(complete metav1.ConditionStatus) view.ServedKinds {
 	connection := &fleetv1alpha1.ClusterConnection{}
 	connection.Status.APIEnablements = []fleetv1alpha1.APIEnablement{{
 		GroupVersion: "batch/v1", Resources: []fleetv1alpha1.APIResource{{Name: "cronjobs", Kind: "CronJob"}},
@@ -36,7 +36,7 @@ func TestWhoMayBeChosen(t *testing.T) {
 	tolerant := "{clusterTolerations: [{key: t, operator: Exists, effect: NoSchedule, tolerationSeconds: 0}]}"
 	for name, test := range map[string]struct {
 		placement, cluster string
-		served             view.Served
+		served             view.ServedKinds
 		target, evicted    bool
 		want, by           string
 	}{
@@ -60,17 +60,17 @@ func TestWhoMayBeChosen(t *testing.T) {
 		"it is being evicted":                               {cluster: "c", target: true, evicted: true, want: "the object is being evicted from it", by: "gracefulEvictionTasks"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := *fleetOf(test.cluster).At(0)
+			cluster := *fleetOf(test.cluster).ClusterAt(0)
 			cluster.Served = test.served
-			in := Input{Placement: placementOf(t, test.placement), Resource: deployment, Workload: true, Replicas: 3}
+			in := PlacementInput{Placement: placementOf(t, test.placement), Resource: deployment, Workload: true, Replicas: 3}
 			if test.target {
 				in.Previous = targetsOf("c:3")
 			}
 			if test.evicted {
 				in.Evicting = []string{"c"}
 			}
-			decision := Decide(view.New(cluster), in, noon)
-			v, _ := decision.Verdict("c")
+			decision := DecidePlacement(view.NewFleet(cluster), in, noon)
+			v, _ := decision.VerdictForCluster("c")
 			if v.Reason != test.want || v.RefusedBy != test.by || v.Chosen != (test.want == "chosen") {
 				t.Errorf("the verdict is %+v, want %s (%s)", v, test.want, test.by)
 			}
@@ -96,14 +96,14 @@ func TestMistakesNameTheirField(t *testing.T) {
 		"spec.placement.clusterAffinity.fieldSelector.matchExpressions[0].key: Unsupported": "{clusterAffinity: {fieldSelector: {matchExpressions: [{key: planet, operator: In, values: [earth]}]}}}",
 	} {
 		p := placementOf(t, placement)
-		if _, problems := Compile(p); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), want) {
+		if _, problems := CompilePlacement(p); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), want) {
 			t.Errorf("got %v, want %s", problems, want)
 		}
-		decision := Decide(fleetOf("a"), Input{Placement: p, Previous: targetsOf("a:1")}, noon)
+		decision := DecidePlacement(fleetOf("a"), PlacementInput{Placement: p, Previous: targetsOf("a:1")}, noon)
 		if decision.Scheduled || decision.Reason != workv1alpha2.BindingReasonSchedulerError || textOf(decision.Clusters) != "a:1" {
 			t.Errorf("%s: the decision is %+v, want an error and that nothing moves", want, decision)
 		}
-		for range decision.Verdicts() {
+		for range decision.ClusterVerdicts() {
 			t.Errorf("%s: there are verdicts", want)
 		}
 	}
@@ -118,7 +118,7 @@ func TestManyTermsPlaceNothing(t *testing.T) {
 	p := &policyv1alpha1.Placement{ClusterAffinity: &regions, ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
 		WeightPreference: &policyv1alpha1.ClusterPreferences{StaticWeightList: []policyv1alpha1.StaticClusterWeight{static}},
 	}}
-	if _, problems := Compile(p); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "spec.placement: Too many: 1002") {
+	if _, problems := CompilePlacement(p); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "spec.placement: Too many: 1002") {
 		t.Errorf("got %v", problems)
 	}
 }
@@ -137,7 +137,7 @@ func TestManyNamesPlaceNothing(t *testing.T) {
 		"spec.placement: Too many: 1001": {ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: names, ExcludeClusters: []string{"a"}}},
 		"spec.placement: Too many: 1001: must have at most 1000 items": weighing(1001),
 	} {
-		_, problems := Compile(&p)
+		_, problems := CompilePlacement(&p)
 		if want == "" && len(problems) > 0 || want != "" && (len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), want)) {
 			t.Errorf("got %v, want %q", problems, want)
 		}
@@ -162,11 +162,11 @@ func TestManyGroupsPlaceNothing(t *testing.T) {
 		"spec.placement.clusterAffinities: Too many: 66":   {ClusterAffinities: spread},
 		"spec.placement: Too many: 1001: ":                 {ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{WeightPreference: weights}},
 	} {
-		if _, problems := Compile(&p); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), want) {
+		if _, problems := CompilePlacement(&p); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), want) {
 			t.Errorf("got %v, want %s", problems, want)
 		}
 	}
-	if _, problems := Compile(&policyv1alpha1.Placement{ClusterAffinities: spread[:32]}); len(problems) > 0 {
+	if _, problems := CompilePlacement(&policyv1alpha1.Placement{ClusterAffinities: spread[:32]}); len(problems) > 0 {
 		t.Errorf("64 groups, half of them for overflow, are refused: %v", problems)
 	}
 }
@@ -187,21 +187,21 @@ func TestVerdictsOnTheOthers(t *testing.T) {
 		"nobody has room":    {vector{placement: dynamic, clusters: []string{"a pods=0", "c pods=1"}, replicas: 3}, ": Clusters available replicas 1 are not enough to schedule."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v, _ := test.vector.decide(t).Verdict("c")
+			v, _ := test.vector.decide(t).VerdictForCluster("c")
 			if got := v.RefusedBy + ": " + v.Reason; got != test.want || v.Chosen {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
 	}
 	decision := vector{placement: dynamic, clusters: []string{"a pods=5", "b"}, replicas: 3, previous: "a:1"}.decide(t)
-	v, _ := decision.Verdict("a")
-	if want := (Verdict{Cluster: "a", Chosen: true, Replicas: 2, Reason: "chosen", Score: 100, Room: 5}); v != want {
+	v, _ := decision.VerdictForCluster("a")
+	if want := (ClusterVerdict{Cluster: "a", Chosen: true, Replicas: 2, Reason: "chosen", Score: 100, Room: 5}); v != want {
 		t.Errorf("got %+v, want %+v", v, want)
 	}
-	if _, found := decision.Verdict("z"); found {
+	if _, found := decision.VerdictForCluster("z"); found {
 		t.Error("there is a verdict on a cluster that is not there")
 	}
-	if checks := decision.Checks("a"); len(checks) != 6 {
+	if checks := decision.FilterChecks("a"); len(checks) != 6 {
 		t.Errorf("there are %d checks of a: %v", len(checks), checks)
 	}
 }
@@ -213,7 +213,7 @@ func TestNeeds(t *testing.T) {
 	other := "{clusterAffinities: [{affinityName: x, clusterNames: [a]}, {affinityName: y, clusterNames: [c]}]}"
 	for name, test := range map[string]struct {
 		placement, applied string
-		state              State
+		state              SchedulingState
 		want               string
 	}{
 		"at first":                {placement: static, want: "nothing was decided yet"},
@@ -223,14 +223,14 @@ func TestNeeds(t *testing.T) {
 		"another toleration":      {placement: with(static, "clusterTolerations: [{operator: Exists}]"), applied: static, want: "placement.clusterTolerations has changed"},
 		"another constraint":      {placement: with(static, "spreadConstraints: [{spreadByField: cluster}]"), applied: static, want: "placement.spreadConstraints has changed"},
 		"workloads with others":   {placement: with(static, "workloadAffinity: {affinity: {groupByLabelKey: k}}"), applied: static},
-		"the observed group":      {placement: with(static, other[1:len(other)-1]), applied: with(static, groups[1:len(groups)-1]), state: State{Input: Input{ObservedAffinity: "y"}}, want: "placement.clusterAffinities has changed"},
-		"another group":           {placement: with(static, other[1:len(other)-1]), applied: with(static, groups[1:len(groups)-1]), state: State{Input: Input{ObservedAffinity: "x"}}},
-		"a group that is no more": {placement: with(static, other[1:len(other)-1]), applied: with(static, groups[1:len(groups)-1]), state: State{Input: Input{ObservedAffinity: "z"}}, want: "placement.clusterAffinities has changed"},
-		"more replicas":           {placement: static, applied: static, state: State{Input: Input{Replicas: 5}}, want: "replicas: 5 are wanted and 3 are placed"},
-		"the user asks":           {placement: static, applied: static, state: State{RescheduleTriggeredAt: minute(2), LastScheduled: minute(1)}, want: "rescheduleTriggeredAt: the user asked to decide anew"},
-		"the user asked":          {placement: static, applied: static, state: State{RescheduleTriggeredAt: minute(1), LastScheduled: minute(1)}},
-		"a target is deleted":     {placement: static, applied: static, state: State{Input: Input{Previous: targetsOf("a:1 c:2")}}, want: "cluster c is being deleted, or gone"},
-		"a target is gone":        {placement: static, applied: static, state: State{Input: Input{Previous: targetsOf("a:1 z:2")}}, want: "cluster z is being deleted, or gone"},
+		"the observed group":      {placement: with(static, other[1:len(other)-1]), applied: with(static, groups[1:len(groups)-1]), state: SchedulingState{PlacementInput: PlacementInput{ObservedAffinity: "y"}}, want: "placement.clusterAffinities has changed"},
+		"another group":           {placement: with(static, other[1:len(other)-1]), applied: with(static, groups[1:len(groups)-1]), state: SchedulingState{PlacementInput: PlacementInput{ObservedAffinity: "x"}}},
+		"a group that is no more": {placement: with(static, other[1:len(other)-1]), applied: with(static, groups[1:len(groups)-1]), state: SchedulingState{PlacementInput: PlacementInput{ObservedAffinity: "z"}}, want: "placement.clusterAffinities has changed"},
+		"more replicas":           {placement: static, applied: static, state: SchedulingState{PlacementInput: PlacementInput{Replicas: 5}}, want: "replicas: 5 are wanted and 3 are placed"},
+		"the user asks":           {placement: static, applied: static, state: SchedulingState{RescheduleTriggeredAt: minute(2), LastScheduled: minute(1)}, want: "rescheduleTriggeredAt: the user asked to decide anew"},
+		"the user asked":          {placement: static, applied: static, state: SchedulingState{RescheduleTriggeredAt: minute(1), LastScheduled: minute(1)}},
+		"a target is deleted":     {placement: static, applied: static, state: SchedulingState{PlacementInput: PlacementInput{Previous: targetsOf("a:1 c:2")}}, want: "cluster c is being deleted, or gone"},
+		"a target is gone":        {placement: static, applied: static, state: SchedulingState{PlacementInput: PlacementInput{Previous: targetsOf("a:1 z:2")}}, want: "cluster z is being deleted, or gone"},
 		"duplicated":              {placement: "{}", applied: "{}", want: "each cluster that may be chosen gets all replicas"},
 		"what cannot be read":     {placement: static, applied: "-", want: "the placement that was applied cannot be read: json: cannot unmarshal array into Go value of type v1alpha1.Placement"},
 	} {
@@ -252,12 +252,12 @@ func TestNeeds(t *testing.T) {
 				}
 				s.AppliedPlacement = string(text)
 			}
-			if need, why := Needs(fleet, s); why != test.want || need != (test.want != "") {
+			if need, why := NeedsScheduling(fleet, s); why != test.want || need != (test.want != "") {
 				t.Errorf("needs: %t, %q, want %q", need, why, test.want)
 			}
 		})
 	}
-	if need, why := Needs(fleet, State{Input: Input{Placement: placementOf(t, static)}, AppliedPlacement: strings.ReplaceAll("{'replicaScheduling': {'replicaSchedulingType': 'Divided', 'replicaDivisionPreference': 'Weighted'}}", "'", `"`)}); !need || why != "each cluster that may be chosen gets a copy" {
+	if need, why := NeedsScheduling(fleet, SchedulingState{PlacementInput: PlacementInput{Placement: placementOf(t, static)}, AppliedPlacement: strings.ReplaceAll("{'replicaScheduling': {'replicaSchedulingType': 'Divided', 'replicaDivisionPreference': 'Weighted'}}", "'", `"`)}); !need || why != "each cluster that may be chosen gets a copy" {
 		t.Errorf("without replicas: %t, %s", need, why)
 	}
 }

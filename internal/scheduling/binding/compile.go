@@ -15,51 +15,51 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/selection"
 )
 
-// Compiled is a Placement that was found to be right. It does not change, and
+// CompiledPlacement is a Placement that was found to be right. It does not change, and
 // may be used from several goroutines.
-type Compiled struct {
-	groups   []group // at least one
+type CompiledPlacement struct {
+	groups   []affinityGroup // at least one
 	strategy division.Strategy
-	weights  []weight
+	weights  []affinityWeight
 	// clusters and spread are how many clusters and groups of them are chosen, by
 	// topology.
 	clusters   selection.Bounds
-	spread     []selection.Constraint
+	spread     []selection.GroupConstraint
 	topologies []scheduler.Topology
 }
 
-// group is clusters that may be chosen together.
-type group struct {
+// affinityGroup is clusters that may be chosen together.
+type affinityGroup struct {
 	name string // "" unless it is of clusterAffinities
 	// tiers select the clusters: those of the first are used first.
 	tiers   []affinity.Affinity
-	request scheduler.Request
+	request scheduler.ClusterRequest
 }
 
-// weight is that of the clusters which an affinity selects.
-type weight struct {
+// affinityWeight is that of the clusters which an affinity selects.
+type affinityWeight struct {
 	clusters affinity.Affinity
 	weight   int64
 }
 
-// Compile reads a Placement; nil is all clusters, each with all replicas. Every
+// CompilePlacement reads a Placement; nil is all clusters, each with all replicas. Every
 // error is the user's, and names the field below spec.placement.
-func Compile(placement *policyv1alpha1.Placement) (Compiled, field.ErrorList) {
+func CompilePlacement(placement *policyv1alpha1.Placement) (CompiledPlacement, field.ErrorList) {
 	if placement == nil {
 		placement = &policyv1alpha1.Placement{}
 	}
 	path := field.NewPath("spec", "placement")
 	if problems := affinity.CheckPlacement(placement, path); len(problems) > 0 {
-		return Compiled{}, problems
+		return CompiledPlacement{}, problems
 	}
-	var c Compiled
+	var c CompiledPlacement
 	problems := c.readScheduling(placement.ReplicaScheduling, path.Child("replicaScheduling"))
 	problems = append(problems, c.readSpread(placement.SpreadConstraints, path.Child("spreadConstraints"))...)
 	return c, append(problems, c.readGroups(placement, path)...)
 }
 
 // readScheduling reads how replicas are divided.
-func (c *Compiled) readScheduling(s *policyv1alpha1.ReplicaSchedulingStrategy, path *field.Path) field.ErrorList {
+func (c *CompiledPlacement) readScheduling(s *policyv1alpha1.ReplicaSchedulingStrategy, path *field.Path) field.ErrorList {
 	c.strategy = division.Duplicated
 	if s == nil {
 		return nil
@@ -85,7 +85,7 @@ func (c *Compiled) readScheduling(s *policyv1alpha1.ReplicaSchedulingStrategy, p
 }
 
 // readWeights reads the weights of clusters. Without any all weigh the same.
-func (c *Compiled) readWeights(preferences *policyv1alpha1.ClusterPreferences, path *field.Path) field.ErrorList {
+func (c *CompiledPlacement) readWeights(preferences *policyv1alpha1.ClusterPreferences, path *field.Path) field.ErrorList {
 	c.strategy = division.StaticWeight
 	if preferences == nil {
 		return nil
@@ -103,34 +103,34 @@ func (c *Compiled) readWeights(preferences *policyv1alpha1.ClusterPreferences, p
 	for i := range preferences.StaticWeightList {
 		rule := &preferences.StaticWeightList[i]
 		at := path.Child("staticWeightList").Index(i)
-		clusters, errs := affinity.Compile(&rule.TargetCluster, at.Child("targetCluster"))
+		clusters, errs := affinity.CompileAffinity(&rule.TargetCluster, at.Child("targetCluster"))
 		problems = append(problems, errs...)
 		if rule.Weight < 0 {
 			problems = append(problems, field.Invalid(at.Child("weight"), rule.Weight, "must not be negative"))
 		}
-		c.weights = append(c.weights, weight{clusters, rule.Weight})
+		c.weights = append(c.weights, affinityWeight{clusters, rule.Weight})
 	}
 	return problems
 }
 
 // weightOf returns the greatest weight of a cluster, 0 if no rule is for it.
-func (c *Compiled) weightOf(cluster *view.Cluster) int64 {
+func (c *CompiledPlacement) weightOf(cluster *view.Cluster) int64 {
 	var greatest int64
 	for _, w := range c.weights {
-		if w.weight > greatest && w.clusters.Matches(cluster) {
+		if w.weight > greatest && w.clusters.SelectsCluster(cluster) {
 			greatest = w.weight
 		}
 	}
 	return greatest
 }
 
-// byRoom tells whether replicas go where there is room for them.
-func (c *Compiled) byRoom() bool {
+// byRoom reports whether replicas go where there is room for them.
+func (c *CompiledPlacement) byRoom() bool {
 	return c.strategy == division.DynamicWeight || c.strategy == division.Aggregated
 }
 
 // readSpread reads the spread constraints. Static weights ignore them.
-func (c *Compiled) readSpread(constraints []policyv1alpha1.SpreadConstraint, path *field.Path) field.ErrorList {
+func (c *CompiledPlacement) readSpread(constraints []policyv1alpha1.SpreadConstraint, path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	for i, constraint := range constraints {
 		at := path.Index(i)
@@ -165,30 +165,30 @@ func (c *Compiled) readSpread(constraints []policyv1alpha1.SpreadConstraint, pat
 		}
 		if c.strategy != division.StaticWeight {
 			c.topologies = append(c.topologies, topology)
-			c.spread = append(c.spread, selection.Constraint{Bounds: bounds, Topology: topology.String()})
+			c.spread = append(c.spread, selection.GroupConstraint{Bounds: bounds, Topology: topology.String()})
 		}
 	}
 	return problems
 }
 
 // readGroups reads the affinities. Whoever has none may use all clusters.
-func (c *Compiled) readGroups(placement *policyv1alpha1.Placement, path *field.Path) field.ErrorList {
-	single, problems := affinity.Compile(placement.ClusterAffinity, path.Child("clusterAffinity"))
+func (c *CompiledPlacement) readGroups(placement *policyv1alpha1.Placement, path *field.Path) field.ErrorList {
+	single, problems := affinity.CompileAffinity(placement.ClusterAffinity, path.Child("clusterAffinity"))
 	for i := range placement.ClusterAffinities {
 		term := &placement.ClusterAffinities[i]
 		at := path.Child("clusterAffinities").Index(i)
-		first, errs := affinity.Compile(&term.ClusterAffinity, at)
+		first, errs := affinity.CompileAffinity(&term.ClusterAffinity, at)
 		problems = append(problems, errs...)
-		g := group{name: term.AffinityName, tiers: []affinity.Affinity{first}}
+		g := affinityGroup{name: term.AffinityName, tiers: []affinity.Affinity{first}}
 		for k := range term.OverflowAffinities {
-			next, errs := affinity.Compile(&term.OverflowAffinities[k].ClusterAffinity, at.Child("overflowAffinities").Index(k))
+			next, errs := affinity.CompileAffinity(&term.OverflowAffinities[k].ClusterAffinity, at.Child("overflowAffinities").Index(k))
 			problems = append(problems, errs...)
 			g.tiers = append(g.tiers, next)
 		}
 		c.groups = append(c.groups, g)
 	}
 	if len(c.groups) == 0 {
-		c.groups = []group{{tiers: []affinity.Affinity{single}}}
+		c.groups = []affinityGroup{{tiers: []affinity.Affinity{single}}}
 	}
 	tolerations := tolerationsOf(placement.ClusterTolerations, path.Child("clusterTolerations"))
 	for i := range c.groups {
@@ -227,9 +227,9 @@ func effectOf(effect corev1.TaintEffect) view.Effect {
 	}
 }
 
-// begin returns the place of the group to begin with: the one that the clusters
+// firstGroupIndex returns the place of the group to begin with: the one that the clusters
 // are from, unless they are to be chosen anew.
-func (c *Compiled) begin(observed string, fresh bool) int {
+func (c *CompiledPlacement) firstGroupIndex(observed string, fresh bool) int {
 	for i := range c.groups {
 		if !fresh && observed != "" && c.groups[i].name == observed {
 			return i
@@ -238,10 +238,10 @@ func (c *Compiled) begin(observed string, fresh bool) int {
 	return 0
 }
 
-// tier returns the place of the first affinity that selects a cluster.
-func (g *group) tier(cluster *view.Cluster) int {
+// tierOfCluster returns the place of the first affinity that selects a cluster.
+func (g *affinityGroup) tierOfCluster(cluster *view.Cluster) int {
 	for n := range g.tiers {
-		if g.tiers[n].Matches(cluster) {
+		if g.tiers[n].SelectsCluster(cluster) {
 			return n
 		}
 	}

@@ -30,9 +30,9 @@ const (
 	reasonsMax, reasonLengthMax = 5, 256
 )
 
-// Input is the object that is to be placed, and what was decided before.
-type Input struct {
-	// Placement is that of Decide. Whoever has a Compiled need not set it.
+// PlacementInput is the object that is to be placed, and what was decided before.
+type PlacementInput struct {
+	// Placement is that of Decide. Whoever has a CompiledPlacement need not set it.
 	Placement *policyv1alpha1.Placement
 	Resource  workv1alpha2.ObjectReference
 	// Workload says that the kind of the object has replicas.
@@ -65,9 +65,9 @@ type Input struct {
 	Neighbours scheduler.Neighbours
 }
 
-// Decision is what was decided. It holds on to the fleet for its verdicts, so
+// SchedulingDecision is what was decided. It holds on to the fleet for its verdicts, so
 // whoever keeps what was decided keeps the exported fields only.
-type Decision struct {
+type SchedulingDecision struct {
 	// Clusters are those to send the object to, in the order of names. If nothing
 	// could be decided, they are the previous ones, and none if no cluster may be
 	// chosen.
@@ -84,18 +84,18 @@ type Decision struct {
 	round *attempt
 }
 
-// Chosen tells whether clusters have been chosen, be it for some replicas only.
-func (d Decision) Chosen() bool { return d.Scheduled || d.Partial }
+// ClustersChosen reports whether clusters have been chosen, be it for some replicas only.
+func (d SchedulingDecision) ClustersChosen() bool { return d.Scheduled || d.Partial }
 
 // attempt is what is known of the clusters while a group is tried.
 type attempt struct {
-	*Compiled
+	*CompiledPlacement
 
-	in      Input
+	in      PlacementInput
 	fleet   view.Fleet
-	group   *group
-	request capacity.Request
-	result  scheduler.Result
+	group   *affinityGroup
+	request capacity.ReplicaRequest
+	result  scheduler.ScheduleResult
 	// all is the object as it is counted, and lacking what of it its clusters lack, if it
 	// is placed as a whole.
 	all     capacity.Set
@@ -109,28 +109,28 @@ type attempt struct {
 	kept bool
 }
 
-// Decide reads the Placement of the input and decides. Whoever decides often
+// DecidePlacement reads the Placement of the input and decides. Whoever decides often
 // compiles it once.
-func Decide(fleet view.Fleet, in Input, now time.Time) Decision {
-	compiled, problems := Compile(in.Placement)
+func DecidePlacement(fleet view.Fleet, in PlacementInput, now time.Time) SchedulingDecision {
+	compiled, problems := CompilePlacement(in.Placement)
 	if len(problems) > 0 {
-		return Decision{
+		return SchedulingDecision{
 			Clusters: in.Previous, Affinity: in.ObservedAffinity,
 			Reason: workv1alpha2.BindingReasonSchedulerError, Message: problems.ToAggregate().Error(),
 		}
 	}
-	return compiled.Decide(fleet, in, now)
+	return compiled.DecideClusters(fleet, in, now)
 }
 
-// Decide chooses clusters for an object, and divides its replicas among them. It
+// DecideClusters chooses clusters for an object, and divides its replicas among them. It
 // tries the groups of clusterAffinities from the observed one on; if none will
 // do, the first of these counts that has room for some replicas, if that is enough,
 // or else the decision says why the first does not.
-func (c Compiled) Decide(fleet view.Fleet, in Input, now time.Time) Decision {
-	var failed, partial Decision
-	first := c.begin(in.ObservedAffinity, in.Fresh)
+func (c CompiledPlacement) DecideClusters(fleet view.Fleet, in PlacementInput, now time.Time) SchedulingDecision {
+	var failed, partial SchedulingDecision
+	first := c.firstGroupIndex(in.ObservedAffinity, in.Fresh)
 	for n := first; n < len(c.groups); n++ {
-		decision := c.try(&c.groups[n], fleet, in, now)
+		decision := c.tryGroup(&c.groups[n], fleet, in, now)
 		if decision.Scheduled {
 			return decision
 		}
@@ -148,35 +148,35 @@ func (c Compiled) Decide(fleet view.Fleet, in Input, now time.Time) Decision {
 	return failed
 }
 
-// try decides for the clusters of one group.
-func (c *Compiled) try(g *group, fleet view.Fleet, in Input, now time.Time) Decision {
-	a := &attempt{Compiled: c, in: in, fleet: fleet, group: g}
+// tryGroup decides for the clusters of one group.
+func (c *CompiledPlacement) tryGroup(g *affinityGroup, fleet view.Fleet, in PlacementInput, now time.Time) SchedulingDecision {
+	a := &attempt{CompiledPlacement: c, in: in, fleet: fleet, group: g}
 	if in.Requirements != nil {
 		a.request = capacity.RequestOf(in.Requirements.ResourceRequest)
 	}
-	if in.whole() {
-		a.all = in.set()
-		a.lacking = in.lacks(a.all)
+	if in.placedAsWhole() {
+		a.all = in.capacitySet()
+		a.lacking = in.lackingSets(a.all)
 	}
 	previous := make([]string, 0, len(in.Previous))
 	for _, target := range in.Previous {
 		previous = append(previous, target.Name)
 	}
-	request := g.request.Placing(in.Resource.APIVersion, in.Resource.Kind, in.Evicting).Beside(in.Neighbours)
-	a.result = scheduler.Schedule(fleet, request, previous, now)
-	if a.result.Eligible() == 0 {
-		return Decision{Reason: workv1alpha2.BindingReasonNoClusterFit, Message: noneAvailable(fleet, a.result), round: a}
+	request := g.request.ForBindingObject(in.Resource.APIVersion, in.Resource.Kind, in.Evicting).WithNeighbours(in.Neighbours)
+	a.result = scheduler.ScheduleClusters(fleet, request, previous, now)
+	if a.result.EligibleCount() == 0 {
+		return SchedulingDecision{Reason: workv1alpha2.BindingReasonNoClusterFit, Message: noneAvailable(fleet, a.result), round: a}
 	}
-	clusters, err := a.assign()
+	clusters, err := a.assignClusters()
 	if err != nil && len(clusters) > 0 {
-		return Decision{
-			Clusters: clusters, Affinity: g.name, Partial: true, Reason: reasonOf(err), Message: partly(placed(clusters), in.Replicas), round: a,
+		return SchedulingDecision{
+			Clusters: clusters, Affinity: g.name, Partial: true, Reason: reasonOf(err), Message: partialMessage(placedReplicas(clusters), in.Replicas), round: a,
 		}
 	}
 	if err != nil {
-		return Decision{Clusters: in.Previous, Reason: reasonOf(err), Message: err.Error(), round: a}
+		return SchedulingDecision{Clusters: in.Previous, Reason: reasonOf(err), Message: err.Error(), round: a}
 	}
-	return Decision{
+	return SchedulingDecision{
 		Clusters: clusters, Affinity: g.name, Scheduled: true,
 		Reason: workv1alpha2.BindingReasonSuccess, Message: messageScheduled, round: a,
 	}
@@ -192,16 +192,16 @@ func reasonOf(err error) string {
 	return workv1alpha2.BindingReasonSchedulerError
 }
 
-// partly returns why not all replicas are placed. It does not say how much room
+// partialMessage returns why not all replicas are placed. It does not say how much room
 // there was: who decides again with what was decided says the same.
-func partly(placed int64, wanted int32) string {
+func partialMessage(placed int64, wanted int32) string {
 	return fmt.Sprintf("%d of %d replicas are placed, and %d wait: the clusters that may be chosen have no room for more", placed, wanted, int64(wanted)-placed)
 }
 
 // noneAvailable returns why no cluster may be chosen.
-func noneAvailable(fleet view.Fleet, result scheduler.Result) string {
+func noneAvailable(fleet view.Fleet, result scheduler.ScheduleResult) string {
 	text := fmt.Sprintf("0/%d clusters are available", fleet.Len())
-	for n, sum := range result.Refused() {
+	for n, sum := range result.RefusalCounts() {
 		if n == reasonsMax {
 			text += "; others for other reasons"
 			break
@@ -215,73 +215,77 @@ func noneAvailable(fleet view.Fleet, result scheduler.Result) string {
 	return text
 }
 
-// scales tells whether there are replicas to be placed.
-func (a *attempt) scales() bool { return a.in.Workload && a.in.Replicas > 0 && !a.in.whole() }
+// scalesReplicas reports whether there are replicas to be placed.
+func (a *attempt) scalesReplicas() bool {
+	return a.in.Workload && a.in.Replicas > 0 && !a.in.placedAsWhole()
+}
 
-// fills tells whether it matters how much room clusters have.
-func (a *attempt) fills() bool { return a.byRoom() && (a.scales() || a.in.whole()) }
+// dependsOnRoom reports whether it matters how much room clusters have.
+func (a *attempt) dependsOnRoom() bool {
+	return a.byRoom() && (a.scalesReplicas() || a.in.placedAsWhole())
+}
 
-// assign selects clusters and divides the replicas among them.
-func (a *attempt) assign() ([]workv1alpha2.TargetCluster, error) {
-	if a.in.whole() {
-		return whole{a: a}.assign()
+// assignClusters selects clusters and divides the replicas among them.
+func (a *attempt) assignClusters() ([]workv1alpha2.TargetCluster, error) {
+	if a.in.placedAsWhole() {
+		return wholePlacement{a: a}.assignWhole()
 	}
-	candidates, shares := a.candidates()
-	if a.fills() && !a.in.Fresh && a.settled(candidates) {
+	candidates, shares := a.buildCandidates()
+	if a.dependsOnRoom() && !a.in.Fresh && a.previousDecisionHolds(candidates) {
 		a.kept = true
-		return named(a.previous()), nil
+		return targetsFromShares(a.previousShares()), nil
 	}
-	wish := selection.Wish{
-		Clusters: a.clusters, Groups: a.spread, Replicas: int64(a.in.Replicas), ByRoom: a.fills(), Partial: a.in.Partial, Tries: len(a.groups),
+	wish := selection.ClusterWish{
+		Clusters: a.clusters, Groups: a.spread, Replicas: int64(a.in.Replicas), ByRoom: a.dependsOnRoom(), Partial: a.in.Partial, Tries: len(a.groups),
 	}
-	chosen, err := wish.Select(candidates)
+	chosen, err := wish.SelectClusters(candidates)
 	if err != nil {
 		return nil, err
 	}
-	picked := make([]division.Candidate, 0, len(chosen))
+	picked := make([]division.ReplicaCandidate, 0, len(chosen))
 	for _, n := range chosen {
 		a.selected = append(a.selected, a.eligible[n])
 		picked = append(picked, shares[n])
 	}
-	if !a.scales() {
+	if !a.scalesReplicas() {
 		targets := make([]workv1alpha2.TargetCluster, 0, len(picked))
 		for _, candidate := range picked {
 			targets = append(targets, workv1alpha2.TargetCluster{Name: candidate.Cluster})
 		}
 		return targets, nil
 	}
-	divided, err := division.Wish{
+	divided, err := division.ReplicaWish{
 		Strategy: a.strategy, Replicas: a.in.Replicas, Fresh: a.in.Fresh, Partial: a.in.Partial, Tie: division.TieBreakOf(string(a.in.UID)),
-	}.Divide(picked, a.previous())
-	return named(divided), err //nolint:wrapcheck // its text is the message
+	}.DivideReplicas(picked, a.previousShares())
+	return targetsFromShares(divided), err //nolint:wrapcheck // its text is the message
 }
 
-// candidates returns the clusters that may be chosen, as those who select and as
+// buildCandidates returns the clusters that may be chosen, as those who select and as
 // those who divide see them, in the order of names. Where room does not matter
 // only clusters of the first tier that has some are chosen: the others are for
 // what these have no room for.
-func (a *attempt) candidates() ([]selection.Candidate, []division.Candidate) {
+func (a *attempt) buildCandidates() ([]selection.ClusterCandidate, []division.ReplicaCandidate) {
 	has := map[string]int64{}
 	for _, target := range a.in.Previous {
 		has[target.Name] += int64(target.Replicas)
 	}
-	fills := a.fills()
+	fills := a.dependsOnRoom()
 	tier := a.firstTier()
-	forSelection := make([]selection.Candidate, 0, a.result.Eligible())
-	forDivision := make([]division.Candidate, 0, a.result.Eligible())
-	for i, score := range a.result.Scored() {
-		cluster := a.fleet.At(i)
-		s := selection.Candidate{Name: cluster.Name, Score: score, Tier: a.group.tier(cluster)}
+	forSelection := make([]selection.ClusterCandidate, 0, a.result.EligibleCount())
+	forDivision := make([]division.ReplicaCandidate, 0, a.result.EligibleCount())
+	for i, score := range a.result.ScoredClusters() {
+		cluster := a.fleet.ClusterAt(i)
+		s := selection.ClusterCandidate{Name: cluster.Name, Score: score, Tier: a.group.tierOfCluster(cluster)}
 		if !fills && s.Tier != tier {
 			continue
 		}
-		d := division.Candidate{Cluster: cluster.Name, Tier: s.Tier}
+		d := division.ReplicaCandidate{Cluster: cluster.Name, Tier: s.Tier}
 		for _, topology := range a.topologies {
-			s.Groups = append(s.Groups, topology.Groups(cluster))
+			s.Groups = append(s.Groups, topology.GroupsOfCluster(cluster))
 		}
 		switch {
 		case fills:
-			d.Available = a.available(cluster)
+			d.Available = a.availableReplicas(cluster)
 			s.Room = int64(d.Available) + has[cluster.Name]
 			if d.Available < 0 {
 				s.Room = max(0, s.Room)
@@ -298,25 +302,25 @@ func (a *attempt) candidates() ([]selection.Candidate, []division.Candidate) {
 // firstTier returns the first tier that has clusters which may be chosen.
 func (a *attempt) firstTier() int {
 	first := len(a.group.tiers)
-	for i := range a.result.Scored() {
-		if first = min(first, a.group.tier(a.fleet.At(i))); first == 0 {
+	for i := range a.result.ScoredClusters() {
+		if first = min(first, a.group.tierOfCluster(a.fleet.ClusterAt(i))); first == 0 {
 			break
 		}
 	}
 	return first
 }
 
-// available returns how many further replicas a cluster has room for: all, if
+// availableReplicas returns how many further replicas a cluster has room for: all, if
 // that is not known. If they are divided anew, and the cluster has more than it has
 // room for, it is less than 0: those that wait there for a node could run elsewhere.
-func (a *attempt) available(cluster *view.Cluster) int32 {
-	if a.in.whole() {
-		if sets, known := (whole{a: a}).sets(cluster); known {
+func (a *attempt) availableReplicas(cluster *view.Cluster) int32 {
+	if a.in.placedAsWhole() {
+		if sets, known := (wholePlacement{a: a}).fittingSets(cluster); known {
 			return sets
 		}
 		return 1
 	}
-	available, known := a.request.Replicas(cluster.Room, a.in.Assumed[cluster.Name])
+	available, known := a.request.FittingReplicas(cluster.Room, a.in.Assumed[cluster.Name])
 	switch {
 	case !known:
 		return a.in.Replicas
@@ -327,38 +331,38 @@ func (a *attempt) available(cluster *view.Cluster) int32 {
 	}
 }
 
-// settled tells whether the previous decision is still right: its clusters may
+// previousDecisionHolds reports whether the previous decision is still right: its clusters may
 // be chosen, have all replicas, and are not too many for the spread constraints.
 // If so nothing moves, although other clusters may be better now.
-func (a *attempt) settled(candidates []selection.Candidate) bool {
-	previous := a.previous()
-	var chosen []selection.Candidate
+func (a *attempt) previousDecisionHolds(candidates []selection.ClusterCandidate) bool {
+	previous := a.previousShares()
+	var chosen []selection.ClusterCandidate
 	var sum int64
 	for _, share := range previous {
-		n, found := slices.BinarySearchFunc(candidates, share.Cluster, func(c selection.Candidate, name string) int { return strings.Compare(c.Name, name) })
+		n, found := slices.BinarySearchFunc(candidates, share.Cluster, func(c selection.ClusterCandidate, name string) int { return strings.Compare(c.Name, name) })
 		if !found {
 			return false
 		}
 		chosen = append(chosen, candidates[n])
 		sum += int64(share.Replicas)
 	}
-	wish := selection.Wish{Clusters: a.clusters, Groups: a.spread}
-	return sum == int64(a.in.Replicas) && wish.Allows(chosen)
+	wish := selection.ClusterWish{Clusters: a.clusters, Groups: a.spread}
+	return sum == int64(a.in.Replicas) && wish.AllowsChosen(chosen)
 }
 
-// previous returns the clusters that have replicas, in the order of names.
-func (a *attempt) previous() []division.Share {
-	var shares []division.Share
+// previousShares returns the clusters that have replicas, in the order of names.
+func (a *attempt) previousShares() []division.ReplicaShare {
+	var shares []division.ReplicaShare
 	for _, target := range a.in.Previous {
 		if target.Replicas > 0 {
-			shares = append(shares, division.Share{Cluster: target.Name, Replicas: target.Replicas})
+			shares = append(shares, division.ReplicaShare{Cluster: target.Name, Replicas: target.Replicas})
 		}
 	}
-	slices.SortFunc(shares, func(a, b division.Share) int { return strings.Compare(a.Cluster, b.Cluster) })
+	slices.SortFunc(shares, func(a, b division.ReplicaShare) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return shares
 }
 
-func named(shares []division.Share) []workv1alpha2.TargetCluster {
+func targetsFromShares(shares []division.ReplicaShare) []workv1alpha2.TargetCluster {
 	targets := make([]workv1alpha2.TargetCluster, 0, len(shares))
 	for _, share := range shares {
 		targets = append(targets, workv1alpha2.TargetCluster{Name: share.Cluster, Replicas: share.Replicas})
@@ -366,8 +370,8 @@ func named(shares []division.Share) []workv1alpha2.TargetCluster {
 	return targets
 }
 
-// placed returns how many replicas the clusters have together.
-func placed(clusters []workv1alpha2.TargetCluster) int64 {
+// placedReplicas returns how many replicas the clusters have together.
+func placedReplicas(clusters []workv1alpha2.TargetCluster) int64 {
 	var sum int64
 	for _, target := range clusters {
 		sum += int64(target.Replicas)

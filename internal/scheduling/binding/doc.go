@@ -13,7 +13,7 @@
 //	select   which of them the spreadConstraints allow (internal/scheduling/selection)
 //	divide   how many replicas each gets (internal/scheduling/division)
 //
-// A Decision has a verdict on every cluster. Needs and Affected tell when to
+// A SchedulingDecision has a verdict on every cluster. Needs and AffectedByChange tell when to
 // decide again: what is divided stays where it is, although clusters come and
 // capacity becomes free, until the object or the policy changes.
 //

@@ -13,15 +13,15 @@ import (
 
 // outcomeOf is where six replicas go by a placement, "clusters of group", or why nowhere.
 func outcomeOf(placement policyv1alpha1.Placement) string {
-	compiled, problems := Compile(&placement)
+	compiled, problems := CompilePlacement(&placement)
 	if len(problems) > 0 {
 		return "mistake: " + problems[0].Field
 	}
-	decision := compiled.Decide(fleetOf(
+	decision := compiled.DecideClusters(fleetOf(
 		"a region=eu zone=eu-1 provider=p pods=4 rack=r1", "b region=eu zone=eu-2 provider=q pods=9 rack=r2",
 		"c region=us zone=us-1 provider=p pods=2 rack=r1", "d region=us zone=us-2 provider=q pods=7 rack=r3",
 		"e taint=NoSelect region=us zone=us-3 provider=p pods=9 rack=r4",
-	), Input{Placement: &placement, Workload: true, Replicas: 6, UID: first}, noon)
+	), PlacementInput{Placement: &placement, Workload: true, Replicas: 6, UID: first}, noon)
 	if !decision.Scheduled {
 		return decision.Message
 	}
@@ -35,10 +35,10 @@ type fieldCase struct{ field, placement, want string }
 func TestFields(t *testing.T) {
 	for name, tc := range fieldCases() {
 		t.Run(name, func(t *testing.T) {
-			if got := outcomeOf(specs.Of[policyv1alpha1.Placement](t, tc.placement)); got != tc.want {
+			if got := outcomeOf(specs.ParseSpec[policyv1alpha1.Placement](t, tc.placement)); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if outcomeOf(specs.Without[policyv1alpha1.Placement](t, tc.placement, tc.field)) == tc.want {
+			if outcomeOf(specs.ParseWithout[policyv1alpha1.Placement](t, tc.placement, tc.field)) == tc.want {
 				t.Errorf("without placement.%s it is %q, too", tc.field, tc.want)
 			}
 		})

@@ -39,7 +39,7 @@ func fleetOf(texts ...string) view.Fleet {
 				c.Zones = strings.Split(value, ",")
 			case "pods", "cpu":
 				if c.Room == nil {
-					c.Room = &view.Room{Free: view.Amounts{"pods": 1_000_000}}
+					c.Room = &view.FreeRoom{Free: view.Amounts{"pods": 1_000_000}}
 				}
 				n, _ := strconv.ParseInt(value, 10, 64)
 				c.Room.Free[corev1.ResourceName(key)] = 1000 * n
@@ -53,7 +53,7 @@ func fleetOf(texts ...string) view.Fleet {
 		}
 		clusters = append(clusters, c)
 	}
-	return view.New(clusters...)
+	return view.NewFleet(clusters...)
 }
 
 func placementOf(t testing.TB, text string) *policyv1alpha1.Placement {
@@ -130,12 +130,12 @@ type vector struct {
 	message   string // if it fails
 }
 
-func (v vector) decide(t *testing.T) Decision {
+func (v vector) decide(t *testing.T) SchedulingDecision {
 	t.Helper()
 	if v.clusters == nil {
 		v.clusters = []string{"a", "b", "c"}
 	}
-	in := Input{
+	in := PlacementInput{
 		Placement: placementOf(t, v.placement), Workload: true, Replicas: v.replicas, Previous: targetsOf(v.previous),
 		UID: v.uid, Fresh: v.fresh, Partial: v.partial, ObservedAffinity: v.observed, Assumed: map[string]view.Amounts{},
 	}
@@ -149,7 +149,7 @@ func (v vector) decide(t *testing.T) Decision {
 	for _, use := range targetsOf(v.assumed) {
 		in.Assumed[use.Name] = view.Amounts{"cpu": 1000 * int64(use.Replicas)}
 	}
-	return Decide(fleetOf(v.clusters...), in, noon)
+	return DecidePlacement(fleetOf(v.clusters...), in, noon)
 }
 
 func check(t *testing.T, vectors map[string]vector) {

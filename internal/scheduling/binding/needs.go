@@ -14,10 +14,10 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
-// State is what decides whether to decide anew.
-type State struct {
+// SchedulingState is what decides whether to decide anew.
+type SchedulingState struct {
 	// Input has the placement, the object and what was decided before.
-	Input
+	PlacementInput
 	// AppliedPlacement is the placement of that decision, as the annotation of the
 	// binding has it; "" if there is none yet.
 	AppliedPlacement string
@@ -26,16 +26,16 @@ type State struct {
 	RescheduleTriggeredAt, LastScheduled *metav1.Time
 }
 
-// Triggered tells whether the user asked to decide anew, and it was not done
+// Triggered reports whether the user asked to decide anew, and it was not done
 // yet: Input.Fresh is for that.
-func (s State) Triggered() bool {
+func (s SchedulingState) Triggered() bool {
 	return s.RescheduleTriggeredAt != nil && (s.LastScheduled == nil || s.RescheduleTriggeredAt.After(s.LastScheduled.Time))
 }
 
-// Needs tells whether to decide anew, and why, such as "replicas: 5 are wanted
+// NeedsScheduling reports whether to decide anew, and why, such as "replicas: 5 are wanted
 // and 3 are placed". It is no reason that clusters come, have more room or become
 // unavailable: what is divided stays where it is.
-func Needs(fleet view.Fleet, s State) (bool, string) {
+func NeedsScheduling(fleet view.Fleet, s SchedulingState) (bool, string) {
 	if s.AppliedPlacement == "" {
 		return true, "nothing was decided yet"
 	}
@@ -46,12 +46,12 @@ func Needs(fleet view.Fleet, s State) (bool, string) {
 		return true, "rescheduleTriggeredAt: the user asked to decide anew"
 	}
 	for _, target := range s.Previous {
-		if cluster, found := fleet.Cluster(target.Name); !found || cluster.Deleting {
+		if cluster, found := fleet.ClusterNamed(target.Name); !found || cluster.Deleting {
 			return true, fmt.Sprintf("cluster %s is being deleted, or gone", target.Name)
 		}
 	}
-	if s.whole() && !duplicates(s.Placement) {
-		if s.complete() {
+	if s.placedAsWhole() && !isDuplicated(s.Placement) {
+		if s.isComplete() {
 			return false, ""
 		}
 		return true, "components: no cluster has all parts as they are wanted"
@@ -59,17 +59,17 @@ func Needs(fleet view.Fleet, s State) (bool, string) {
 	if !s.Workload {
 		return true, "each cluster that may be chosen gets a copy"
 	}
-	if duplicates(s.Placement) {
+	if isDuplicated(s.Placement) {
 		return true, "each cluster that may be chosen gets all replicas"
 	}
-	if sum := placed(s.Previous); sum != int64(s.Replicas) {
+	if sum := placedReplicas(s.Previous); sum != int64(s.Replicas) {
 		return true, fmt.Sprintf("replicas: %d are wanted and %d are placed", s.Replicas, sum)
 	}
 	return false, ""
 }
 
-// duplicates tells whether each cluster gets all replicas.
-func duplicates(placement *policyv1alpha1.Placement) bool {
+// isDuplicated reports whether each cluster gets all replicas.
+func isDuplicated(placement *policyv1alpha1.Placement) bool {
 	return placement == nil || placement.ReplicaScheduling == nil ||
 		placement.ReplicaScheduling.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDuplicated
 }

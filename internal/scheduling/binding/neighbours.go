@@ -8,9 +8,9 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
-// Beside returns where the workloads are that the object of a binding is kept
+// NeighboursOfBinding returns where the workloads are that the object of a binding is kept
 // together with, or apart from, by the bindings of the same namespace and others.
-func Beside(b workv1alpha2.Binding, others []workv1alpha2.Binding) scheduler.Neighbours {
+func NeighboursOfBinding(b workv1alpha2.Binding, others []workv1alpha2.Binding) scheduler.Neighbours {
 	mine := b.BindingSpec().WorkloadAffinityGroups
 	if mine == nil {
 		return scheduler.Neighbours{}
@@ -33,7 +33,7 @@ func Beside(b workv1alpha2.Binding, others []workv1alpha2.Binding) scheduler.Nei
 	return beside
 }
 
-// SameObject tells whether two bindings are of the same object.
+// SameObject reports whether two bindings are of the same object.
 func SameObject(a, b workv1alpha2.Binding) bool {
 	x := a.BindingSpec().Resource
 	y := b.BindingSpec().Resource

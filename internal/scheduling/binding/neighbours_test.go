@@ -39,7 +39,7 @@ func TestBeside(t *testing.T) {
 		"none of it":     {in("shop", "new", "app=z", ""), scheduler.Neighbours{}},
 		"not in a group": {in("shop", "new", "", ""), scheduler.Neighbours{}},
 	} {
-		if diff := cmp.Diff(test.want, Beside(test.of, others), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(test.want, NeighboursOfBinding(test.of, others), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -48,8 +48,8 @@ func (c byChance) placement() string {
 	return text
 }
 
-func (c byChance) input(t *testing.T, clusters []string) Input {
-	in := Input{
+func (c byChance) input(t *testing.T, clusters []string) PlacementInput {
+	in := PlacementInput{
 		Placement: placementOf(t, c.placement()), Resource: deployment, Workload: c.IntN(6) > 0, Replicas: int32(c.IntN(25)),
 		UID: types.UID(c.one("uid-1", "uid-2")), Fresh: c.IntN(6) == 0, ObservedAffinity: c.one("", "one", "two"),
 	}
@@ -77,14 +77,14 @@ func TestDecisionsKeepTheirPromises(t *testing.T) {
 		chance := byChance{rand.New(rand.NewPCG(seed, 6))}
 		clusters := chance.clusters()
 		in := chance.input(t, clusters)
-		decision := Decide(fleetOf(clusters...), in, noon)
+		decision := DecidePlacement(fleetOf(clusters...), in, noon)
 
 		chance.Shuffle(len(clusters), func(i, j int) { clusters[i], clusters[j] = clusters[j], clusters[i] })
 		previous := slices.Clone(in.Previous)
 		chance.Shuffle(len(previous), func(i, j int) { previous[i], previous[j] = previous[j], previous[i] })
 		shuffled := in
 		shuffled.Previous = previous
-		if again := Decide(fleetOf(clusters...), shuffled, noon); decision.Scheduled && textOf(again.Clusters) != textOf(decision.Clusters) || again.Message != decision.Message {
+		if again := DecidePlacement(fleetOf(clusters...), shuffled, noon); decision.Scheduled && textOf(again.Clusters) != textOf(decision.Clusters) || again.Message != decision.Message {
 			t.Fatalf("seed %d: the order matters: %v, %v", seed, decision, again)
 		}
 		if !decision.Scheduled {
@@ -98,24 +98,24 @@ func TestDecisionsKeepTheirPromises(t *testing.T) {
 	}
 }
 
-func checkPromises(t *testing.T, seed uint64, in Input, decision Decision) {
+func checkPromises(t *testing.T, seed uint64, in PlacementInput, decision SchedulingDecision) {
 	t.Helper()
 	wanted := int64(in.Replicas)
 	switch {
 	case !in.Workload:
 		wanted = 0
-	case duplicates(in.Placement):
+	case isDuplicated(in.Placement):
 		wanted *= int64(len(decision.Clusters))
 	}
-	if sum := placed(decision.Clusters); sum != wanted || len(decision.Clusters) == 0 {
+	if sum := placedReplicas(decision.Clusters); sum != wanted || len(decision.Clusters) == 0 {
 		t.Fatalf("seed %d: %d of %d replicas are placed: %v", seed, sum, wanted, textOf(decision.Clusters))
 	}
 	chosen := 0
-	for v := range decision.Verdicts() {
+	for v := range decision.ClusterVerdicts() {
 		if v.Chosen == (v.RefusedBy != "") || v.Reason == "" {
 			t.Fatalf("seed %d: a verdict that is none: %+v", seed, v)
 		}
-		for _, check := range decision.Checks(v.Cluster) {
+		for _, check := range decision.FilterChecks(v.Cluster) {
 			if v.Chosen && len(check.Objections) > 0 {
 				t.Fatalf("seed %d: %s is chosen, although %s objects: %v", seed, v.Cluster, check.Filter, check.Objections)
 			}
@@ -137,17 +137,17 @@ func TestNothingMovesWithoutNeed(t *testing.T) {
 		clusters := chance.clusters()
 		in := chance.input(t, clusters)
 		in.Fresh = false
-		compiled, _ := Compile(in.Placement)
+		compiled, _ := CompilePlacement(in.Placement)
 		before := fleetOf(clusters...)
-		decision := compiled.Decide(before, in, noon)
+		decision := compiled.DecideClusters(before, in, noon)
 		if !decision.Scheduled {
 			continue
 		}
 		in.Previous, in.ObservedAffinity = decision.Clusters, decision.Affinity
-		if again := compiled.Decide(before, in, noon); textOf(again.Clusters) != textOf(decision.Clusters) || !again.Scheduled {
+		if again := compiled.DecideClusters(before, in, noon); textOf(again.Clusters) != textOf(decision.Clusters) || !again.Scheduled {
 			t.Fatalf("seed %d: from %s to %s without a reason (%s)", seed, textOf(decision.Clusters), textOf(again.Clusters), again.Message)
 		}
-		newcomer := fleetOf(strings.TrimSuffix(chance.cluster(99), " deleting")).At(0)
+		newcomer := fleetOf(strings.TrimSuffix(chance.cluster(99), " deleting")).ClusterAt(0)
 		checkNewcomer(t, seed, compiled, in, grown{before, newcomer})
 	}
 }
@@ -162,30 +162,30 @@ type grown struct {
 func (g grown) after() view.Fleet {
 	clusters := []view.Cluster{*g.newcomer}
 	for i := range g.before.Len() {
-		roomier := *g.before.At(i)
-		roomier.Room = &view.Room{Free: view.Amounts{"pods": 50_000}}
+		roomier := *g.before.ClusterAt(i)
+		roomier.Room = &view.FreeRoom{Free: view.Amounts{"pods": 50_000}}
 		clusters = append(clusters, roomier)
 	}
-	return view.New(clusters...)
+	return view.NewFleet(clusters...)
 }
 
 // checkNewcomer makes sure that a new cluster and free capacity move nothing that
 // is divided, and that what is duplicated is told of a cluster that it takes.
-func checkNewcomer(t *testing.T, seed uint64, c Compiled, in Input, g grown) {
+func checkNewcomer(t *testing.T, seed uint64, c CompiledPlacement, in PlacementInput, g grown) {
 	t.Helper()
 	after := g.after()
 	for i := range g.before.Len() {
-		before := g.before.At(i)
-		if now, _ := after.Cluster(before.Name); c.Affected(before, &now, in.Stake(), has(in.Previous, now.Name), noon) {
+		before := g.before.ClusterAt(i)
+		if now, _ := after.ClusterNamed(before.Name); c.AffectedByChange(before, &now, in.ChangeSensitivity(), has(in.Previous, now.Name), noon) {
 			t.Fatalf("seed %d: more room affects %s", seed, textOf(in.Previous))
 		}
 	}
-	again := textOf(c.Decide(after, in, noon).Clusters)
+	again := textOf(c.DecideClusters(after, in, noon).Clusters)
 	moves := again != textOf(in.Previous)
-	switch affected := c.Affected(nil, g.newcomer, in.Stake(), has(in.Previous, g.newcomer.Name), noon); {
-	case c.divides(in.Stake()) && affected:
+	switch affected := c.AffectedByChange(nil, g.newcomer, in.ChangeSensitivity(), has(in.Previous, g.newcomer.Name), noon); {
+	case c.dividesReplicas(in.ChangeSensitivity()) && affected:
 		t.Fatalf("seed %d: a new cluster affects %s", seed, textOf(in.Previous))
-	case c.divides(in.Stake()) && c.byRoom() && moves, !c.divides(in.Stake()) && !affected && moves:
+	case c.dividesReplicas(in.ChangeSensitivity()) && c.byRoom() && moves, !c.dividesReplicas(in.ChangeSensitivity()) && !affected && moves:
 		t.Fatalf("seed %d: a new cluster moves %s to %s", seed, textOf(in.Previous), again)
 	}
 }
@@ -203,12 +203,12 @@ func BenchmarkDecide(b *testing.B) {
 				clusters[i] = fmt.Sprintf("c-%05d region=r%d cpu=%d env=%s", i, i%40, i%64, []string{"prod", "test"}[i%2])
 			}
 			fleet := fleetOf(clusters...)
-			compiled, _ := Compile(placementOf(b, placement))
-			in := Input{Resource: deployment, Workload: true, Replicas: 100}
+			compiled, _ := CompilePlacement(placementOf(b, placement))
+			in := PlacementInput{Resource: deployment, Workload: true, Replicas: 100}
 			b.Run(fmt.Sprintf("%s, %d clusters", name, size), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if d := compiled.Decide(fleet, in, noon); !d.Scheduled {
+					if d := compiled.DecideClusters(fleet, in, noon); !d.Scheduled {
 						b.Fatal(d.Message)
 					}
 				}
@@ -226,8 +226,8 @@ func FuzzDecide(f *testing.F) {
 		if json.Unmarshal([]byte(text), placement) != nil {
 			return
 		}
-		in := Input{Placement: placement, Resource: deployment, Workload: true, Replicas: replicas, Previous: targetsOf(previous)}
-		if decision := Decide(fleet, in, noon); decision.Reason == "" || decision.Scheduled != (decision.Reason == workv1alpha2.BindingReasonSuccess) {
+		in := PlacementInput{Placement: placement, Resource: deployment, Workload: true, Replicas: replicas, Previous: targetsOf(previous)}
+		if decision := DecidePlacement(fleet, in, noon); decision.Reason == "" || decision.Scheduled != (decision.Reason == workv1alpha2.BindingReasonSuccess) {
 			t.Errorf("the decision is %+v", decision)
 		}
 	})
@@ -245,9 +245,9 @@ func TestPartialPlacementKeepsItsPromises(t *testing.T) {
 		in := chance.input(t, clusters)
 		in.Replicas *= 3
 		fleet := fleetOf(clusters...)
-		plain := Decide(fleet, in, noon)
+		plain := DecidePlacement(fleet, in, noon)
 		in.Partial = true
-		decision := Decide(fleet, in, noon)
+		decision := DecidePlacement(fleet, in, noon)
 		if plain.Scheduled && (textOf(plain.Clusters) != textOf(decision.Clusters) || !decision.Scheduled) {
 			t.Fatalf("seed %d: %s became %s", seed, textOf(plain.Clusters), textOf(decision.Clusters))
 		}
@@ -261,9 +261,9 @@ func TestPartialPlacementKeepsItsPromises(t *testing.T) {
 	}
 }
 
-func checkPartial(t *testing.T, seed uint64, fleet view.Fleet, in Input, decision Decision) {
+func checkPartial(t *testing.T, seed uint64, fleet view.Fleet, in PlacementInput, decision SchedulingDecision) {
 	t.Helper()
-	sum := placed(decision.Clusters)
+	sum := placedReplicas(decision.Clusters)
 	if decision.Scheduled || sum == 0 || sum >= int64(in.Replicas) || decision.Reason != workv1alpha2.BindingReasonUnschedulable {
 		t.Fatalf("seed %d: %d of %d replicas are placed: %+v", seed, sum, in.Replicas, decision)
 	}
@@ -272,23 +272,23 @@ func checkPartial(t *testing.T, seed uint64, fleet view.Fleet, in Input, decisio
 		had[target.Name] = target.Replicas
 	}
 	for _, target := range decision.Clusters {
-		v, _ := decision.Verdict(target.Name)
+		v, _ := decision.VerdictForCluster(target.Name)
 		if !v.Chosen || v.Room >= 0 && target.Replicas > had[target.Name]+v.Room {
 			t.Fatalf("seed %d: %s gets %d, and had %d: %+v", seed, target.Name, target.Replicas, had[target.Name], v)
 		}
 	}
 	again := in
 	again.Previous, again.ObservedAffinity, again.Fresh = decision.Clusters, decision.Affinity, false
-	if next := Decide(fleet, again, noon); next.Chosen() && placed(next.Clusters) < sum {
+	if next := DecidePlacement(fleet, again, noon); next.ClustersChosen() && placedReplicas(next.Clusters) < sum {
 		t.Fatalf("seed %d: from %s to %s", seed, textOf(decision.Clusters), textOf(next.Clusters))
 	}
 	roomy := make([]view.Cluster, 0, fleet.Len())
 	for i := range fleet.Len() {
-		c := *fleet.At(i)
+		c := *fleet.ClusterAt(i)
 		c.Room = nil
 		roomy = append(roomy, c)
 	}
-	if next := Decide(view.New(roomy...), again, noon); !next.Scheduled {
+	if next := DecidePlacement(view.NewFleet(roomy...), again, noon); !next.Scheduled {
 		t.Fatalf("seed %d: there is room now, and %s", seed, next.Message)
 	}
 }
@@ -307,13 +307,13 @@ func TestNobodyIsCreditedTwice(t *testing.T) {
 		in := chance.input(t, clusters)
 		in.Placement, in.Workload = placementOf(t, chance.one(dynamic, aggregated)), true
 		in.Requirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
-		decision := Decide(fleetOf(clusters...), in, noon)
-		if !decision.Scheduled || placed(in.Previous) > int64(in.Replicas) && !in.Fresh {
+		decision := DecidePlacement(fleetOf(clusters...), in, noon)
+		if !decision.Scheduled || placedReplicas(in.Previous) > int64(in.Replicas) && !in.Fresh {
 			continue
 		}
 		scheduled++
 		for _, target := range decision.Clusters {
-			cluster, _ := decision.round.fleet.Cluster(target.Name)
+			cluster, _ := decision.round.fleet.ClusterNamed(target.Name)
 			had := int64(replicasAt(in.Previous, target.Name))
 			free := min(cluster.Room.Free["cpu"], cluster.Room.Free["pods"]) / 1000
 			if room := had + free; in.Fresh && int64(target.Replicas) > max(0, room) || !in.Fresh && int64(target.Replicas) > had+max(0, free) {

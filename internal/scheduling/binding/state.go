@@ -16,29 +16,29 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 )
 
-// Ours tells whether it is for us to choose the clusters of a binding: no other
+// IsScheduledByUs reports whether it is for us to choose the clusters of a binding: no other
 // scheduler is asked for, and nobody has suspended it. Bindings without a
 // placement follow those that their objects are needed by.
-func Ours(b workv1alpha2.Binding) bool {
+func IsScheduledByUs(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	suspended := spec.Suspension != nil && spec.Suspension.Scheduling != nil && *spec.Suspension.Scheduling
 	return !suspended && cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultScheduler) == policyv1alpha1.DefaultScheduler && spec.Placement != nil
 }
 
-// Held tells whether the clusters that a binding may have do not count yet: who
+// ClustersOnHold reports whether the clusters that a binding may have do not count yet: who
 // suspended it did so before any were chosen for good.
-func Held(b workv1alpha2.Binding) bool {
+func ClustersOnHold(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	suspended := spec.Suspension != nil && spec.Suspension.Scheduling != nil && *spec.Suspension.Scheduling
 	return suspended && spec.Placement != nil && meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.BindingConditionScheduled) == nil
 }
 
 // StateOf returns what the decision for a binding depends on.
-func StateOf(b workv1alpha2.Binding) State {
+func StateOf(b workv1alpha2.Binding) SchedulingState {
 	spec := b.BindingSpec()
 	status := b.BindingStatus()
-	state := State{
-		Input: Input{
+	state := SchedulingState{
+		PlacementInput: PlacementInput{
 			Placement: spec.Placement, Resource: spec.Resource, Workload: spec.Replicas > 0 || spec.ReplicaRequirements != nil,
 			Replicas: spec.Replicas, Requirements: spec.ReplicaRequirements, Components: spec.Components, Previous: spec.Clusters,
 			ObservedAffinity: status.SchedulerObservedAffinityName, UID: spec.Resource.UID,
@@ -54,9 +54,9 @@ func StateOf(b workv1alpha2.Binding) State {
 	return state
 }
 
-// Record makes the binding say what was decided, and tells whether it did not. The
+// RecordDecision makes the binding say what was decided, and tells whether it did not. The
 // clusters stay if nothing could be placed on those that may be chosen.
-func Record(b workv1alpha2.Binding, decision Decision, placement string) (changed bool) {
+func RecordDecision(b workv1alpha2.Binding, decision SchedulingDecision, placement string) (changed bool) {
 	if b.GetAnnotations()[policyv1alpha1.AnnotationAppliedPlacement] != placement {
 		annotations := maps.Clone(b.GetAnnotations())
 		if annotations == nil {
@@ -66,7 +66,7 @@ func Record(b workv1alpha2.Binding, decision Decision, placement string) (change
 		b.SetAnnotations(annotations)
 		changed = true
 	}
-	if !decision.Chosen() && decision.Reason != workv1alpha2.BindingReasonNoClusterFit {
+	if !decision.ClustersChosen() && decision.Reason != workv1alpha2.BindingReasonNoClusterFit {
 		return changed
 	}
 	changed = changed || !equality.Semantic.DeepEqual(b.BindingSpec().Clusters, decision.Clusters)

@@ -33,7 +33,7 @@ func TestWhoseClustersDoNotCount(t *testing.T) {
 			if c.scheduled {
 				b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.BindingConditionScheduled}}
 			}
-			if got := Held(b); got != c.want {
+			if got := ClustersOnHold(b); got != c.want {
 				t.Errorf("%s: held is %t, want %t", c.reason, got, c.want)
 			}
 		})

@@ -21,8 +21,8 @@ const (
 	refusedByTier     = "overflowAffinities"
 )
 
-// Verdict is what became of a cluster, and why.
-type Verdict struct {
+// ClusterVerdict is what became of a cluster, and why.
+type ClusterVerdict struct {
 	Cluster string
 	Chosen  bool
 	// Replicas is how many it gets, if it is chosen.
@@ -42,52 +42,52 @@ type Verdict struct {
 	Room int32
 }
 
-// Verdicts returns the verdict on each cluster of the fleet, in the order of
+// ClusterVerdicts returns the verdict on each cluster of the fleet, in the order of
 // names. There is none if the Placement has a mistake.
-func (d Decision) Verdicts() iter.Seq[Verdict] {
-	return func(yield func(Verdict) bool) {
+func (d SchedulingDecision) ClusterVerdicts() iter.Seq[ClusterVerdict] {
+	return func(yield func(ClusterVerdict) bool) {
 		if d.round == nil {
 			return
 		}
 		for i := range d.round.fleet.Len() {
-			if v, _ := d.Verdict(d.round.fleet.At(i).Name); !yield(v) {
+			if v, _ := d.VerdictForCluster(d.round.fleet.ClusterAt(i).Name); !yield(v) {
 				return
 			}
 		}
 	}
 }
 
-// Verdict returns the verdict on a cluster; false if the fleet has none of the name.
-func (d Decision) Verdict(cluster string) (Verdict, bool) {
+// VerdictForCluster returns the verdict on a cluster; false if the fleet has none of the name.
+func (d SchedulingDecision) VerdictForCluster(cluster string) (ClusterVerdict, bool) {
 	if d.round == nil {
-		return Verdict{}, false
+		return ClusterVerdict{}, false
 	}
-	passed, found := d.round.result.Verdict(cluster)
+	passed, found := d.round.result.VerdictForCluster(cluster)
 	if !found {
-		return Verdict{}, false
+		return ClusterVerdict{}, false
 	}
-	v := Verdict{Cluster: cluster, Reason: passed.Reason, RefusedBy: passed.RefusedBy, Score: passed.Score, Room: -1}
+	v := ClusterVerdict{Cluster: cluster, Reason: passed.Reason, RefusedBy: passed.RefusedBy, Score: passed.Score, Room: -1}
 	if !passed.Chosen {
 		return v, true
 	}
-	i, _ := d.round.fleet.Find(cluster)
-	if room, known := d.round.room(i); known {
+	i, _ := d.round.fleet.FindCluster(cluster)
+	if room, known := d.round.clusterRoom(i); known {
 		v.Room = room
 	}
 	at, chosen := slices.BinarySearchFunc(d.Clusters, cluster, func(t workv1alpha2.TargetCluster, name string) int { return strings.Compare(t.Name, name) })
 	_, selected := slices.BinarySearch(d.round.selected, i)
 	switch {
-	case !d.Chosen():
+	case !d.ClustersChosen():
 		v.Reason = d.Message
 	case chosen:
 		v.Chosen = true
 		v.Replicas = d.Clusters[at].Replicas
-	case d.round.in.whole() && d.round.strategy != division.Duplicated && d.round.considers(i):
-		v.RefusedBy, v.Reason = refusedByDivision, whole{a: d.round}.noSet(i, v.Room)
+	case d.round.in.placedAsWhole() && d.round.strategy != division.Duplicated && d.round.isEligible(i):
+		v.RefusedBy, v.Reason = refusedByDivision, wholePlacement{a: d.round}.noSet(i, v.Room)
 	case d.round.kept:
 		v.RefusedBy = refusedByDivision
 		v.Reason = "all replicas are elsewhere, and stay there until the object or its policy changes"
-	case !selected && !d.round.considers(i):
+	case !selected && !d.round.isEligible(i):
 		v.RefusedBy = refusedByTier
 		v.Reason = "it is for replicas that others have no room for"
 	case !selected:
@@ -99,30 +99,30 @@ func (d Decision) Verdict(cluster string) (Verdict, bool) {
 	return v, true
 }
 
-// room returns how much room a cluster has, if that is known and matters.
-func (a *attempt) room(i int) (int32, bool) {
-	cluster := a.fleet.At(i)
+// clusterRoom returns how much room a cluster has, if that is known and matters.
+func (a *attempt) clusterRoom(i int) (int32, bool) {
+	cluster := a.fleet.ClusterAt(i)
 	switch {
-	case !a.fills():
+	case !a.dependsOnRoom():
 		return 0, false
-	case a.in.whole():
-		return whole{a: a}.sets(cluster)
+	case a.in.placedAsWhole():
+		return wholePlacement{a: a}.fittingSets(cluster)
 	default:
-		return a.request.Replicas(cluster.Room, a.in.Assumed[cluster.Name])
+		return a.request.FittingReplicas(cluster.Room, a.in.Assumed[cluster.Name])
 	}
 }
 
-// Checks returns what each filter says about a cluster, also those after the
+// FilterChecks returns what each filter says about a cluster, also those after the
 // first that refused it.
-func (d Decision) Checks(cluster string) []scheduler.Check {
+func (d SchedulingDecision) FilterChecks(cluster string) []scheduler.FilterCheck {
 	if d.round == nil {
 		return nil
 	}
-	return d.round.result.Checks(cluster)
+	return d.round.result.FilterChecks(cluster)
 }
 
-// considers tells whether a cluster could be selected.
-func (a *attempt) considers(i int) bool {
+// isEligible reports whether a cluster could be selected.
+func (a *attempt) isEligible(i int) bool {
 	_, found := slices.BinarySearch(a.eligible, i)
 	return found
 }
@@ -130,7 +130,7 @@ func (a *attempt) considers(i int) bool {
 // noShare says why a cluster gets no replicas although it may have some.
 func (a *attempt) noShare(i int, room int32) string {
 	switch {
-	case a.strategy == division.StaticWeight && len(a.weights) > 0 && a.weightOf(a.fleet.At(i)) == 0:
+	case a.strategy == division.StaticWeight && len(a.weights) > 0 && a.weightOf(a.fleet.ClusterAt(i)) == 0:
 		return "no rule of staticWeightList is for it"
 	case a.strategy == division.StaticWeight:
 		return fmt.Sprintf("its weight is too small for one of %d replicas", a.in.Replicas)

@@ -21,19 +21,19 @@ import (
 // partsMax is how many parts a message lists.
 const partsMax = 8
 
-// whole tells whether the object has parts that are placed together: a cluster gets
+// placedAsWhole reports whether the object has parts that are placed together: a cluster gets
 // all replicas of all of them, or none.
-func (in Input) whole() bool {
+func (in PlacementInput) placedAsWhole() bool {
 	return len(in.Components) > 1 || len(in.Components) == 1 && !in.Workload
 }
 
-// complete tells whether one cluster has the object as a whole, as it is wanted.
-func (in Input) complete() bool {
-	return len(in.Previous) == 1 && slices.Equal(in.Previous[0].Components, in.parts())
+// isComplete reports whether one cluster has the object as a whole, as it is wanted.
+func (in PlacementInput) isComplete() bool {
+	return len(in.Previous) == 1 && slices.Equal(in.Previous[0].Components, in.targetParts())
 }
 
-// parts returns what a cluster that has the object as a whole has of it.
-func (in Input) parts() []workv1alpha2.TargetComponent {
+// targetParts returns what a cluster that has the object as a whole has of it.
+func (in PlacementInput) targetParts() []workv1alpha2.TargetComponent {
 	parts := make([]workv1alpha2.TargetComponent, 0, len(in.Components))
 	for _, part := range in.Components {
 		parts = append(parts, workv1alpha2.TargetComponent{Name: part.Name, Replicas: part.Replicas})
@@ -41,17 +41,17 @@ func (in Input) parts() []workv1alpha2.TargetComponent {
 	return parts
 }
 
-// set returns the object as it is counted.
-func (in Input) set() capacity.Set {
+// capacitySet returns the object as it is counted.
+func (in PlacementInput) capacitySet() capacity.Set {
 	all := make(capacity.Set, 0, len(in.Components))
 	for _, part := range in.Components {
-		all = append(all, capacity.Part{Replicas: part.Replicas, Request: capacity.RequestOf(requested(part))})
+		all = append(all, capacity.Part{Replicas: part.Replicas, Request: capacity.RequestOf(requestedResources(part))})
 	}
 	return all
 }
 
-// lacks returns what of the object, as it is counted, its clusters lack, by cluster.
-func (in Input) lacks(all capacity.Set) map[string]capacity.Set {
+// lackingSets returns what of the object, as it is counted, its clusters lack, by cluster.
+func (in PlacementInput) lackingSets(all capacity.Set) map[string]capacity.Set {
 	lacking := make(map[string]capacity.Set, len(in.Previous))
 	for _, target := range in.Previous {
 		if _, twice := lacking[target.Name]; twice {
@@ -67,7 +67,7 @@ func (in Input) lacks(all capacity.Set) map[string]capacity.Set {
 	return lacking
 }
 
-func requested(part workv1alpha2.Component) corev1.ResourceList {
+func requestedResources(part workv1alpha2.Component) corev1.ResourceList {
 	if part.ReplicaRequirements == nil {
 		return nil
 	}
@@ -83,8 +83,8 @@ func replicasOf(parts []workv1alpha2.TargetComponent) map[string]int32 {
 	return replicas
 }
 
-// named returns the parts for people, such as "jobmanager 1, taskmanager 2".
-func (in Input) named() string {
+// describeParts returns the parts for people, such as "jobmanager 1, taskmanager 2".
+func (in PlacementInput) describeParts() string {
 	var names []string
 	for n, part := range in.Components {
 		if n == partsMax {
@@ -111,65 +111,65 @@ func (e *tooManyError) Error() string {
 		"lower minGroups to 1, or set replicaSchedulingType Duplicated", e.clusters)
 }
 
-// whole places an object as a whole.
-type whole struct{ a *attempt }
+// wholePlacement places an object as a whole.
+type wholePlacement struct{ a *attempt }
 
-// assign selects the clusters that get the object as a whole: one of them, or
+// assignWhole selects the clusters that get the object as a whole: one of them, or
 // all if each is to have a copy. One that has it keeps it while it may be chosen and
 // has room for what the object has become.
-func (w whole) assign() ([]workv1alpha2.TargetCluster, error) {
-	candidates, shares := w.a.candidates()
-	wish := selection.Wish{Clusters: w.a.clusters, Groups: w.a.spread, Tries: len(w.a.groups)}
+func (w wholePlacement) assignWhole() ([]workv1alpha2.TargetCluster, error) {
+	candidates, shares := w.a.buildCandidates()
+	wish := selection.ClusterWish{Clusters: w.a.clusters, Groups: w.a.spread, Tries: len(w.a.groups)}
 	if w.a.strategy != division.Duplicated {
 		if w.a.clusters.Min > 1 {
 			return nil, &tooManyError{clusters: w.a.clusters.Min}
 		}
-		if w.stays(candidates) {
+		if w.mayStay(candidates) {
 			w.a.kept = true
-			return w.on(w.a.in.Previous[0].Name), nil
+			return w.targetsOn(w.a.in.Previous[0].Name), nil
 		}
-		if candidates = w.able(candidates, shares); len(candidates) == 0 {
-			return nil, &noRoomForAllError{parts: w.a.in.named()}
+		if candidates = w.ableCandidates(candidates, shares); len(candidates) == 0 {
+			return nil, &noRoomForAllError{parts: w.a.in.describeParts()}
 		}
 		wish.Clusters.Max = 1
 		wish.Strict = true
 	}
-	chosen, err := wish.Select(candidates)
+	chosen, err := wish.SelectClusters(candidates)
 	if err != nil {
 		return nil, err
 	}
 	names := make([]string, 0, len(chosen))
 	for _, n := range chosen {
 		names = append(names, candidates[n].Name)
-		if at, found := w.a.fleet.Find(candidates[n].Name); found {
+		if at, found := w.a.fleet.FindCluster(candidates[n].Name); found {
 			w.a.selected = append(w.a.selected, at)
 		}
 	}
-	return w.on(names...), nil
+	return w.targetsOn(names...), nil
 }
 
-// stays tells whether the cluster that has the object may keep it: it has it as it
+// mayStay reports whether the cluster that has the object may keep it: it has it as it
 // is wanted, and nobody asked to choose anew.
-func (w whole) stays(candidates []selection.Candidate) bool {
-	if w.a.in.Fresh || !w.a.in.complete() {
+func (w wholePlacement) mayStay(candidates []selection.ClusterCandidate) bool {
+	if w.a.in.Fresh || !w.a.in.isComplete() {
 		return false
 	}
-	n := slices.IndexFunc(candidates, func(c selection.Candidate) bool { return c.Name == w.a.in.Previous[0].Name })
-	wish := selection.Wish{Clusters: w.a.clusters, Groups: w.a.spread}
-	return n >= 0 && wish.Allows(candidates[n:n+1]) && (!w.a.fills() || candidates[n].Room > 0)
+	n := slices.IndexFunc(candidates, func(c selection.ClusterCandidate) bool { return c.Name == w.a.in.Previous[0].Name })
+	wish := selection.ClusterWish{Clusters: w.a.clusters, Groups: w.a.spread}
+	return n >= 0 && wish.AllowsChosen(candidates[n:n+1]) && (!w.a.dependsOnRoom() || candidates[n].Room > 0)
 }
 
-// able returns the clusters that the object may be divided to: those that have room
+// ableCandidates returns the clusters that the object may be divided to: those that have room
 // for it, or of which the weight is the greatest. If it is chosen anew the one that
 // has it is not preferred.
-func (w whole) able(candidates []selection.Candidate, shares []division.Candidate) []selection.Candidate {
+func (w wholePlacement) ableCandidates(candidates []selection.ClusterCandidate, shares []division.ReplicaCandidate) []selection.ClusterCandidate {
 	var heaviest int64
 	for _, share := range shares {
 		heaviest = max(heaviest, share.Weight)
 	}
-	var able []selection.Candidate
+	var able []selection.ClusterCandidate
 	for n, candidate := range candidates {
-		if w.a.fills() && candidate.Room == 0 || !w.a.fills() && shares[n].Weight < heaviest {
+		if w.a.dependsOnRoom() && candidate.Room == 0 || !w.a.dependsOnRoom() && shares[n].Weight < heaviest {
 			continue
 		}
 		if w.a.in.Fresh {
@@ -180,34 +180,34 @@ func (w whole) able(candidates []selection.Candidate, shares []division.Candidat
 	return able
 }
 
-func (w whole) on(clusters ...string) []workv1alpha2.TargetCluster {
+func (w wholePlacement) targetsOn(clusters ...string) []workv1alpha2.TargetCluster {
 	targets := make([]workv1alpha2.TargetCluster, 0, len(clusters))
 	for _, cluster := range clusters {
-		targets = append(targets, workv1alpha2.TargetCluster{Name: cluster, Components: w.a.in.parts()})
+		targets = append(targets, workv1alpha2.TargetCluster{Name: cluster, Components: w.a.in.targetParts()})
 	}
 	return targets
 }
 
-// sets returns how many times a cluster has room for the object, with the one that
+// fittingSets returns how many times a cluster has room for the object, with the one that
 // it has, if it has room for what that one lacks.
-func (w whole) sets(cluster *view.Cluster) (sets int32, known bool) {
+func (w wholePlacement) fittingSets(cluster *view.Cluster) (sets int32, known bool) {
 	used := w.a.in.Assumed[cluster.Name]
 	lacks, has := w.a.lacking[cluster.Name]
-	if sets, known = w.a.all.Sets(cluster.Room, used); !known || !has {
+	if sets, known = w.a.all.FittingSets(cluster.Room, used); !known || !has {
 		return sets, known
 	}
-	if more, _ := lacks.Sets(cluster.Room, used); more > 0 && sets < math.MaxInt32 {
+	if more, _ := lacks.FittingSets(cluster.Room, used); more > 0 && sets < math.MaxInt32 {
 		sets++
 	}
 	return sets, true
 }
 
 // noSet says why a cluster does not get the object.
-func (w whole) noSet(i int, room int32) string {
+func (w wholePlacement) noSet(i int, room int32) string {
 	switch {
-	case w.a.fills() && room == 0:
-		return fmt.Sprintf("it has no room for all parts together (%s)", w.a.in.named())
-	case w.a.strategy == division.StaticWeight && len(w.a.weights) > 0 && w.a.weightOf(w.a.fleet.At(i)) == 0:
+	case w.a.dependsOnRoom() && room == 0:
+		return fmt.Sprintf("it has no room for all parts together (%s)", w.a.in.describeParts())
+	case w.a.strategy == division.StaticWeight && len(w.a.weights) > 0 && w.a.weightOf(w.a.fleet.ClusterAt(i)) == 0:
 		return "no rule of staticWeightList is for it"
 	default:
 		return "another cluster has all parts: they are placed together"
@@ -221,14 +221,14 @@ type Footprint struct {
 }
 
 // Footprint returns what the replicas of the object take.
-func (in Input) Footprint() Footprint {
+func (in PlacementInput) Footprint() Footprint {
 	return Footprint{requirements: in.Requirements, components: in.Components}
 }
 
-// More returns what an object takes more of a cluster than it did, to be assumed
+// AdditionalAmounts returns what an object takes more of a cluster than it did, to be assumed
 // until the cluster reports it; nil if that is nothing. Less than no replicas are none:
 // a binding can say any number.
-func (f Footprint) More(now, before workv1alpha2.TargetCluster) view.Amounts {
+func (f Footprint) AdditionalAmounts(now, before workv1alpha2.TargetCluster) view.Amounts {
 	taken := view.Amounts{}
 	add := func(now, before int32, list corev1.ResourceList) {
 		replicas := int64(max(0, now)) - int64(max(0, before))
@@ -249,7 +249,7 @@ func (f Footprint) More(now, before workv1alpha2.TargetCluster) view.Amounts {
 	is := replicasOf(now.Components)
 	was := replicasOf(before.Components)
 	for _, part := range f.components {
-		add(is[part.Name], was[part.Name], requested(part))
+		add(is[part.Name], was[part.Name], requestedResources(part))
 	}
 	return taken
 }

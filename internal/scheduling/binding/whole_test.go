@@ -40,18 +40,18 @@ func componentsOf(text string) []workv1alpha2.Component {
 func having(components string, clusters ...string) []workv1alpha2.TargetCluster {
 	var targets []workv1alpha2.TargetCluster
 	for _, cluster := range clusters {
-		targets = append(targets, workv1alpha2.TargetCluster{Name: cluster, Components: Input{Components: componentsOf(components)}.parts()})
+		targets = append(targets, workv1alpha2.TargetCluster{Name: cluster, Components: PlacementInput{Components: componentsOf(components)}.targetParts()})
 	}
 	return targets
 }
 
 // wholeText is what was decided, such as "a b": those that have all parts as they
 // are wanted.
-func wholeText(in Input, decision Decision) string {
+func wholeText(in PlacementInput, decision SchedulingDecision) string {
 	var names []string
 	for _, target := range decision.Clusters {
 		name := target.Name
-		if !slices.Equal(target.Components, in.parts()) || target.Replicas != 0 {
+		if !slices.Equal(target.Components, in.targetParts()) || target.Replicas != 0 {
 			name += "?"
 		}
 		names = append(names, name)
@@ -105,10 +105,10 @@ func TestPartsArePlacedTogether(t *testing.T) {
 			if test.components == "" {
 				test.components = flink
 			}
-			in := Input{
+			in := PlacementInput{
 				Placement: placementOf(t, test.placement), Resource: deployment, Components: componentsOf(test.components), Previous: test.previous, Fresh: test.fresh,
 			}
-			decision := Decide(fleetOf(test.clusters...), in, noon)
+			decision := DecidePlacement(fleetOf(test.clusters...), in, noon)
 			if test.says != "" {
 				if said := decision.Reason + ": " + decision.Message; decision.Scheduled || !strings.HasPrefix(said, test.says) || textOf(decision.Clusters) != textOf(test.previous) {
 					t.Errorf("it says %s, with %v; want %s, and nothing moved", said, decision.Clusters, test.says)
@@ -135,8 +135,8 @@ func TestVerdictsOnPartsThatArePlacedTogether(t *testing.T) {
 		"copies":    {"{spreadConstraints: [{spreadByField: cluster, maxGroups: 1}]}", []string{"a", "c"}, "spreadConstraints: others rank higher, and the spread constraints allow no more clusters (room -1)"},
 		"chosen":    {dynamic, []string{"a cpu=1", "c cpu=4"}, ": chosen (room 2)"},
 	} {
-		in := Input{Placement: placementOf(t, test.placement), Resource: deployment, Components: componentsOf("job:1*1 task:2*500m")}
-		v, _ := Decide(fleetOf(test.clusters...), in, noon).Verdict("c")
+		in := PlacementInput{Placement: placementOf(t, test.placement), Resource: deployment, Components: componentsOf("job:1*1 task:2*500m")}
+		v, _ := DecidePlacement(fleetOf(test.clusters...), in, noon).VerdictForCluster("c")
 		if got := fmt.Sprintf("%s: %s (room %d)", v.RefusedBy, v.Reason, v.Room); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
@@ -157,11 +157,11 @@ func TestWhenPartsAreDecidedAnew(t *testing.T) {
 		"each has a copy":             {"{}", having("x:1 y:2", "a"), "each cluster that may be chosen gets a copy"},
 		"its cluster is gone":         {dynamic, having("x:1 y:2", "z"), "cluster z is being deleted, or gone"},
 	} {
-		state := State{AppliedPlacement: "{}", Input: Input{Placement: placementOf(t, test.placement), Components: componentsOf("x:1 y:2"), Previous: test.previous}}
+		state := SchedulingState{AppliedPlacement: "{}", PlacementInput: PlacementInput{Placement: placementOf(t, test.placement), Components: componentsOf("x:1 y:2"), Previous: test.previous}}
 		if test.placement == dynamic {
 			state.AppliedPlacement = `{"replicaScheduling":{"replicaSchedulingType":"Divided","replicaDivisionPreference":"Weighted","weightPreference":{"dynamicWeight":"AvailableReplicas"}}}`
 		}
-		if _, why := Needs(fleet, state); why != test.want {
+		if _, why := NeedsScheduling(fleet, state); why != test.want {
 			t.Errorf("%s: %q, want %q", name, why, test.want)
 		}
 	}
@@ -169,17 +169,17 @@ func TestWhenPartsAreDecidedAnew(t *testing.T) {
 
 // What waits for room is told of a cluster that has more; what is placed is not.
 func TestWhoCaresAboutRoomForAllParts(t *testing.T) {
-	compiled, _ := Compile(placementOf(t, dynamic))
-	before, after := fleetOf("a cpu=1").At(0), fleetOf("a cpu=9").At(0)
-	in := Input{Resource: deployment, Components: componentsOf("job:1*1 task:2*500m")}
-	if !compiled.Affected(before, after, in.Stake(), false, noon) {
+	compiled, _ := CompilePlacement(placementOf(t, dynamic))
+	before, after := fleetOf("a cpu=1").ClusterAt(0), fleetOf("a cpu=9").ClusterAt(0)
+	in := PlacementInput{Resource: deployment, Components: componentsOf("job:1*1 task:2*500m")}
+	if !compiled.AffectedByChange(before, after, in.ChangeSensitivity(), false, noon) {
 		t.Error("what has no cluster yet does not hear of room")
 	}
 	in.Previous = having("job:1 task:2", "b")
-	if compiled.Affected(before, after, in.Stake(), false, noon) || compiled.Affected(nil, after, in.Stake(), false, noon) {
+	if compiled.AffectedByChange(before, after, in.ChangeSensitivity(), false, noon) || compiled.AffectedByChange(nil, after, in.ChangeSensitivity(), false, noon) {
 		t.Error("what is placed is decided anew as another cluster comes or has more room")
 	}
-	if !compiled.Affected(after, nil, in.Stake(), true, noon) {
+	if !compiled.AffectedByChange(after, nil, in.ChangeSensitivity(), true, noon) {
 		t.Error("the loss of its cluster is nothing to it")
 	}
 }
@@ -198,7 +198,7 @@ func TestPartsKeepTheirPromises(t *testing.T) {
 			in.Previous = having(fmt.Sprintf("x:%d y:%d", chance.IntN(5), chance.IntN(5)), strings.Fields(clusters[0])[0])
 		}
 		fleet := fleetOf(clusters...)
-		decision := Decide(fleet, in, noon)
+		decision := DecidePlacement(fleet, in, noon)
 		if !decision.Scheduled {
 			continue
 		}
@@ -206,10 +206,10 @@ func TestPartsKeepTheirPromises(t *testing.T) {
 		checkWhole(t, seed, in, decision)
 		again := in
 		again.Previous, again.ObservedAffinity, again.Fresh = decision.Clusters, decision.Affinity, false
-		newcomer := fleetOf(strings.TrimSuffix(chance.cluster(99), " deleting")).At(0)
-		more := view.New(append(all(fleet), *newcomer)...)
+		newcomer := fleetOf(strings.TrimSuffix(chance.cluster(99), " deleting")).ClusterAt(0)
+		more := view.NewFleet(append(all(fleet), *newcomer)...)
 		tiers := decision.Affinity == "two" && !byRoomOf(in.Placement) // by weights, who is of an earlier tier takes all
-		if next := Decide(more, again, noon); !duplicates(in.Placement) && !tiers && wholeText(in, next) != wholeText(in, decision) {
+		if next := DecidePlacement(more, again, noon); !isDuplicated(in.Placement) && !tiers && wholeText(in, next) != wholeText(in, decision) {
 			t.Fatalf("seed %d: from %v to %v without need (%s)", seed, decision.Clusters, next.Clusters, next.Message)
 		}
 	}
@@ -218,28 +218,28 @@ func TestPartsKeepTheirPromises(t *testing.T) {
 	}
 }
 
-func checkWhole(t *testing.T, seed uint64, in Input, decision Decision) {
+func checkWhole(t *testing.T, seed uint64, in PlacementInput, decision SchedulingDecision) {
 	t.Helper()
-	if !duplicates(in.Placement) && len(decision.Clusters) != 1 {
+	if !isDuplicated(in.Placement) && len(decision.Clusters) != 1 {
 		t.Fatalf("seed %d: the parts are taken apart: %v", seed, decision.Clusters)
 	}
 	for _, target := range decision.Clusters {
-		v, _ := decision.Verdict(target.Name)
-		if !v.Chosen || v.Room == 0 || !slices.Equal(target.Components, in.parts()) {
+		v, _ := decision.VerdictForCluster(target.Name)
+		if !v.Chosen || v.Room == 0 || !slices.Equal(target.Components, in.targetParts()) {
 			t.Fatalf("seed %d: %+v for %+v", seed, v, target)
 		}
 	}
 }
 
 func byRoomOf(placement *policyv1alpha1.Placement) bool {
-	compiled, _ := Compile(placement)
+	compiled, _ := CompilePlacement(placement)
 	return compiled.byRoom()
 }
 
 func all(fleet view.Fleet) []view.Cluster {
 	var clusters []view.Cluster
 	for i := range fleet.Len() {
-		clusters = append(clusters, *fleet.At(i))
+		clusters = append(clusters, *fleet.ClusterAt(i))
 	}
 	return clusters
 }

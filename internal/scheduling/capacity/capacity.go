@@ -22,42 +22,42 @@ import (
 // what a kubelet allows unless it is configured.
 const podsPerNode = 110
 
-// Request is what a replica needs, besides being a pod.
-type Request []need
+// ReplicaRequest is what a replica needs, besides being a pod.
+type ReplicaRequest []resourceNeed
 
-type need struct {
+type resourceNeed struct {
 	resource corev1.ResourceName
 	amount   int64 // in thousandths, more than 0
 }
 
 // RequestOf returns what a replica needs by its resource requests.
-func RequestOf(list corev1.ResourceList) Request {
-	var request Request
+func RequestOf(list corev1.ResourceList) ReplicaRequest {
+	var request ReplicaRequest
 	for resource, amount := range view.AmountsOf(list) {
 		if amount > 0 && resource != corev1.ResourcePods {
-			request = append(request, need{resource, amount})
+			request = append(request, resourceNeed{resource, amount})
 		}
 	}
-	slices.SortFunc(request, func(a, b need) int { return cmp.Compare(a.resource, b.resource) })
+	slices.SortFunc(request, func(a, b resourceNeed) int { return cmp.Compare(a.resource, b.resource) })
 	return request
 }
 
-// Replicas returns how many further replicas there is room for, beside what is
+// FittingReplicas returns how many further replicas there is room for, beside what is
 // used that the room does not account for yet. known is false if nobody has
 // reported the room; nil is none. What a cluster does not report, it does not have.
-func (r Request) Replicas(room *view.Room, used view.Amounts) (replicas int32, known bool) {
+func (r ReplicaRequest) FittingReplicas(room *view.FreeRoom, used view.Amounts) (replicas int32, known bool) {
 	if room == nil {
 		return 0, false
 	}
 	const one = 1000
-	fit := fits(room.Free[corev1.ResourcePods]-used[corev1.ResourcePods], one)
-	counted := slices.ContainsFunc(r, func(n need) bool { return graded(room.Grades, n.resource) })
+	fit := countFitting(room.Free[corev1.ResourcePods]-used[corev1.ResourcePods], one)
+	counted := slices.ContainsFunc(r, func(n resourceNeed) bool { return isGraded(room.Grades, n.resource) })
 	if counted {
 		fit = min(fit, max(0, r.onNodes(room.Grades)-r.replicasIn(used)))
 	}
 	for _, n := range r {
-		if !counted || !graded(room.Grades, n.resource) {
-			fit = min(fit, fits(room.Free[n.resource]-used[n.resource], n.amount))
+		if !counted || !isGraded(room.Grades, n.resource) {
+			fit = min(fit, countFitting(room.Free[n.resource]-used[n.resource], n.amount))
 		}
 	}
 	return int32(max(0, min(fit, math.MaxInt32))), true
@@ -65,29 +65,29 @@ func (r Request) Replicas(room *view.Room, used view.Amounts) (replicas int32, k
 
 // Overdrawn returns for how many replicas a cluster lacks room that run there, or
 // wait there for a node: by how much what is used is more than there is.
-func (r Request) Overdrawn(room *view.Room, used view.Amounts) int32 {
+func (r ReplicaRequest) Overdrawn(room *view.FreeRoom, used view.Amounts) int32 {
 	if room == nil {
 		return 0
 	}
 	const one = 1000
-	over := lacks(room.Free[corev1.ResourcePods]-used[corev1.ResourcePods], one)
+	over := lackingReplicas(room.Free[corev1.ResourcePods]-used[corev1.ResourcePods], one)
 	for _, n := range r {
-		over = max(over, lacks(room.Free[n.resource]-used[n.resource], n.amount))
+		over = max(over, lackingReplicas(room.Free[n.resource]-used[n.resource], n.amount))
 	}
 	return int32(max(0, min(over, math.MaxInt32)))
 }
 
-func lacks(free, amount int64) int64 {
+func lackingReplicas(free, amount int64) int64 {
 	if free >= 0 {
 		return 0
 	}
 	return (-free-1)/amount + 1
 }
 
-func fits(free, amount int64) int64 { return max(0, free) / amount }
+func countFitting(free, amount int64) int64 { return max(0, free) / amount }
 
-// graded tells whether grades are about a resource.
-func graded(grades []view.Grade, resource corev1.ResourceName) bool {
+// isGraded reports whether grades are about a resource.
+func isGraded(grades []view.Grade, resource corev1.ResourceName) bool {
 	if len(grades) == 0 {
 		return false
 	}
@@ -97,13 +97,13 @@ func graded(grades []view.Grade, resource corev1.ResourceName) bool {
 
 // onNodes returns how many replicas the nodes of all grades have room for, if
 // each node has left the least that its grade says.
-func (r Request) onNodes(grades []view.Grade) int64 {
+func (r ReplicaRequest) onNodes(grades []view.Grade) int64 {
 	var sum int64
 	for _, grade := range grades {
 		onEach := int64(podsPerNode)
 		for _, n := range r {
 			if least, graded := grade.Least[n.resource]; graded {
-				onEach = min(onEach, fits(least, n.amount))
+				onEach = min(onEach, countFitting(least, n.amount))
 			}
 		}
 		sum += onEach * int64(grade.Nodes)
@@ -112,7 +112,7 @@ func (r Request) onNodes(grades []view.Grade) int64 {
 }
 
 // replicasIn returns how many replicas of the request take as much as is used.
-func (r Request) replicasIn(used view.Amounts) int64 {
+func (r ReplicaRequest) replicasIn(used view.Amounts) int64 {
 	var replicas int64
 	for _, n := range r {
 		replicas = max(replicas, (max(0, used[n.resource])+n.amount-1)/n.amount)

@@ -24,14 +24,14 @@ func list(pairs ...string) corev1.ResourceList {
 func amounts(pairs ...string) view.Amounts { return view.AmountsOf(list(pairs...)) }
 
 func TestReplicas(t *testing.T) {
-	free := &view.Room{Free: amounts("pods", "100", "cpu", "4", "memory", "16Gi")}
-	graded := &view.Room{Free: amounts("pods", "1k", "cpu", "100", "memory", "1Ti", "gpu", "5"), Grades: []view.Grade{
+	free := &view.FreeRoom{Free: amounts("pods", "100", "cpu", "4", "memory", "16Gi")}
+	graded := &view.FreeRoom{Free: amounts("pods", "1k", "cpu", "100", "memory", "1Ti", "gpu", "5"), Grades: []view.Grade{
 		{Nodes: 5, Least: amounts("cpu", "0", "memory", "0")},
 		{Nodes: 3, Least: amounts("cpu", "2", "memory", "4Gi")},
 		{Nodes: 1, Least: amounts("cpu", "64", "memory", "256Gi")},
 	}}
 	for name, test := range map[string]struct {
-		room    *view.Room
+		room    *view.FreeRoom
 		request corev1.ResourceList
 		used    view.Amounts
 		want    int32
@@ -42,7 +42,7 @@ func TestReplicas(t *testing.T) {
 		"pods are scarcer":                     {free, list("cpu", "1m"), nil, 100},
 		"what is not reported is not there":    {free, list("gpu", "1"), nil, 0},
 		"what costs nothing does not matter":   {free, list("gpu", "0", "cpu", "2"), nil, 2},
-		"more is taken than there is":          {&view.Room{Free: view.Amounts{"pods": 9000, "cpu": -500}}, list("cpu", "1m"), nil, 0},
+		"more is taken than there is":          {&view.FreeRoom{Free: view.Amounts{"pods": 9000, "cpu": -500}}, list("cpu", "1m"), nil, 0},
 		"others were assigned some":            {free, list("cpu", "500m"), amounts("cpu", "1", "pods", "2"), 6},
 		"others were assigned pods":            {free, nil, amounts("pods", "30"), 70},
 		"others were assigned more":            {free, list("cpu", "500m"), amounts("cpu", "8", "pods", "2"), 0},
@@ -52,15 +52,15 @@ func TestReplicas(t *testing.T) {
 		"by grades: less what others take":     {graded, list("cpu", "1"), amounts("cpu", "3500m"), 66},
 		"by grades and sums: gpu is in no one": {graded, list("cpu", "1", "gpu", "2"), nil, 2},
 		"by sums: no grade is about gpu":       {graded, list("gpu", "1"), nil, 5},
-		"without end":                          {&view.Room{Free: view.Amounts{"pods": math.MaxInt64}}, nil, nil, math.MaxInt32},
+		"without end":                          {&view.FreeRoom{Free: view.Amounts{"pods": math.MaxInt64}}, nil, nil, math.MaxInt32},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, known := RequestOf(test.request).Replicas(test.room, test.used); got != test.want || !known {
+			if got, known := RequestOf(test.request).FittingReplicas(test.room, test.used); got != test.want || !known {
 				t.Errorf("room for %d (known: %t), want %d", got, known, test.want)
 			}
 		})
 	}
-	if _, known := RequestOf(nil).Replicas(nil, nil); known {
+	if _, known := RequestOf(nil).FittingReplicas(nil, nil); known {
 		t.Error("what nobody reported is known")
 	}
 }
@@ -78,7 +78,7 @@ func TestOverdrawn(t *testing.T) {
 		"pods are short":             {view.Amounts{"pods": -4000, "cpu": -1}, nil, list("cpu", "1"), 4},
 		"what was assigned is short": {amounts("pods", "9", "cpu", "1"), amounts("cpu", "2"), list("cpu", "500m"), 2},
 	} {
-		if got := RequestOf(test.request).Overdrawn(&view.Room{Free: test.free}, test.used); got != test.want {
+		if got := RequestOf(test.request).Overdrawn(&view.FreeRoom{Free: test.free}, test.used); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}

@@ -22,25 +22,25 @@ type Set []Part
 // Part is the replicas of a Set that need the same.
 type Part struct {
 	Replicas int32
-	Request  Request
+	Request  ReplicaRequest
 }
 
-// Sets returns how many further sets there is room for, beside what is used that
+// FittingSets returns how many further sets there is room for, beside what is used that
 // the room does not account for yet. known is false if nobody has reported the
 // room; nil is none.
-func (s Set) Sets(room *view.Room, used view.Amounts) (sets int32, known bool) {
+func (s Set) FittingSets(room *view.FreeRoom, used view.Amounts) (sets int32, known bool) {
 	if room == nil {
 		return 0, false
 	}
-	total := s.total()
+	total := s.totalAmounts()
 	fit := int64(math.MaxInt32)
 	counted := false
 	for resource, amount := range total {
-		if resource != corev1.ResourcePods && graded(room.Grades, resource) {
+		if resource != corev1.ResourcePods && isGraded(room.Grades, resource) {
 			counted = true
 			continue
 		}
-		fit = min(fit, fits(room.Free[resource]-used[resource], amount))
+		fit = min(fit, countFitting(room.Free[resource]-used[resource], amount))
 	}
 	if counted && fit > 0 {
 		fit = min(fit, max(0, s.onNodes(room.Grades, fit)-setsIn(used, total)))
@@ -48,9 +48,9 @@ func (s Set) Sets(room *view.Room, used view.Amounts) (sets int32, known bool) {
 	return int32(fit), true
 }
 
-// total returns what one set needs of each resource, pods included: only what is
+// totalAmounts returns what one set needs of each resource, pods included: only what is
 // more than 0.
-func (s Set) total() view.Amounts {
+func (s Set) totalAmounts() view.Amounts {
 	const one = 1000
 	total := view.Amounts{}
 	for _, part := range s {
@@ -97,27 +97,27 @@ func setsIn(used, total view.Amounts) int64 {
 func (s Set) onNodes(grades []view.Grade, limit int64) int64 {
 	parts := slices.Clone(s)
 	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.Request.onNodes(grades), b.Request.onNodes(grades)) })
-	return int64(sort.Search(int(limit), func(n int) bool { return !pack(parts, grades, int64(n)+1) }))
+	return int64(sort.Search(int(limit), func(n int) bool { return !canPackSets(parts, grades, int64(n)+1) }))
 }
 
-// shelf is nodes that have the same left.
-type shelf struct {
+// nodeShelf is nodes that have the same left.
+type nodeShelf struct {
 	nodes, pods int64
 	left        view.Amounts
 }
 
-// pack tells whether so many sets find room on nodes of the grades.
-func pack(parts []Part, grades []view.Grade, sets int64) bool {
-	shelves := make([]shelf, 0, len(grades))
+// canPackSets reports whether so many sets find room on nodes of the grades.
+func canPackSets(parts []Part, grades []view.Grade, sets int64) bool {
+	shelves := make([]nodeShelf, 0, len(grades))
 	for _, grade := range grades {
-		shelves = append(shelves, shelf{nodes: int64(grade.Nodes), pods: podsPerNode, left: grade.Least})
+		shelves = append(shelves, nodeShelf{nodes: int64(grade.Nodes), pods: podsPerNode, left: grade.Least})
 	}
 	for _, part := range parts {
 		replicas := times(sets, int64(max(0, part.Replicas)))
-		var after []shelf
+		var after []nodeShelf
 		for _, each := range shelves {
-			var split []shelf
-			split, replicas = each.put(part.Request, replicas)
+			var split []nodeShelf
+			split, replicas = each.putReplicas(part.Request, replicas)
 			after = append(after, split...)
 		}
 		if replicas > 0 {
@@ -128,43 +128,43 @@ func pack(parts []Part, grades []view.Grade, sets int64) bool {
 	return true
 }
 
-// put puts replicas on the nodes, and returns what the nodes are then, and how many
+// putReplicas puts replicas on the nodes, and returns what the nodes are then, and how many
 // replicas found no room. Only the shelf that takes the last replica is divided, so
 // that shelves stay few.
-func (s shelf) put(request Request, replicas int64) (after []shelf, rest int64) {
+func (s nodeShelf) putReplicas(request ReplicaRequest, replicas int64) (after []nodeShelf, rest int64) {
 	onEach := s.pods
 	for _, n := range request {
 		if left, graded := s.left[n.resource]; graded {
-			onEach = min(onEach, fits(left, n.amount))
+			onEach = min(onEach, countFitting(left, n.amount))
 		}
 	}
 	if onEach == 0 || replicas == 0 || s.nodes == 0 {
-		return []shelf{s}, replicas
+		return []nodeShelf{s}, replicas
 	}
 	full := min(s.nodes, replicas/onEach)
 	rest = replicas - full*onEach
 	if full > 0 {
-		after = append(after, s.less(request, full, onEach))
+		after = append(after, s.occupiedNodes(request, full, onEach))
 	}
 	free := s.nodes - full
 	if free > 0 && rest > 0 {
-		after = append(after, s.less(request, 1, rest))
+		after = append(after, s.occupiedNodes(request, 1, rest))
 		free--
 		rest = 0
 	}
 	if free > 0 {
-		after = append(after, shelf{nodes: free, pods: s.pods, left: s.left})
+		after = append(after, nodeShelf{nodes: free, pods: s.pods, left: s.left})
 	}
 	return after, rest
 }
 
-// less returns some of the nodes with so many replicas on each.
-func (s shelf) less(request Request, nodes, replicas int64) shelf {
+// occupiedNodes returns some of the nodes with so many replicas on each.
+func (s nodeShelf) occupiedNodes(request ReplicaRequest, nodes, replicas int64) nodeShelf {
 	left := maps.Clone(s.left)
 	for _, n := range request {
 		if _, graded := left[n.resource]; graded {
 			left[n.resource] -= n.amount * replicas
 		}
 	}
-	return shelf{nodes: nodes, pods: s.pods - replicas, left: left}
+	return nodeShelf{nodes: nodes, pods: s.pods - replicas, left: left}
 }

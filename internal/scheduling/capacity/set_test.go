@@ -16,13 +16,13 @@ func part(replicas int32, pairs ...string) Part {
 }
 
 func TestSets(t *testing.T) {
-	free := &view.Room{Free: amounts("pods", "100", "cpu", "10", "memory", "16Gi")}
-	graded := &view.Room{Free: amounts("pods", "1k", "cpu", "100", "memory", "1Ti", "gpu", "5"), Grades: []view.Grade{
+	free := &view.FreeRoom{Free: amounts("pods", "100", "cpu", "10", "memory", "16Gi")}
+	graded := &view.FreeRoom{Free: amounts("pods", "1k", "cpu", "100", "memory", "1Ti", "gpu", "5"), Grades: []view.Grade{
 		{Nodes: 4, Least: amounts("cpu", "2", "memory", "4Gi")},
 		{Nodes: 1, Least: amounts("cpu", "8", "memory", "4Gi")},
 	}}
 	for name, test := range map[string]struct {
-		room *view.Room
+		room *view.FreeRoom
 		set  Set
 		used view.Amounts
 		want int32
@@ -46,12 +46,12 @@ func TestSets(t *testing.T) {
 		"by grades: memory is together with it": {graded, Set{part(1, "cpu", "1", "memory", "3Gi"), part(1, "memory", "2Gi")}, nil, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, known := test.set.Sets(test.room, test.used); got != test.want || !known {
+			if got, known := test.set.FittingSets(test.room, test.used); got != test.want || !known {
 				t.Errorf("room for %d (known: %t), want %d", got, known, test.want)
 			}
 		})
 	}
-	if _, known := (Set{part(1)}).Sets(nil, nil); known {
+	if _, known := (Set{part(1)}).FittingSets(nil, nil); known {
 		t.Error("what nobody reported is known")
 	}
 }
@@ -62,28 +62,28 @@ func TestSets(t *testing.T) {
 func TestSetsFitAsReplicasDo(t *testing.T) {
 	for seed := range uint64(2000) {
 		chance := rand.New(rand.NewPCG(seed, 3))
-		room := &view.Room{Free: view.Amounts{"pods": chance.Int64N(300_000), "cpu": chance.Int64N(90_000), "memory": chance.Int64N(90_000)}}
+		room := &view.FreeRoom{Free: view.Amounts{"pods": chance.Int64N(300_000), "cpu": chance.Int64N(90_000), "memory": chance.Int64N(90_000)}}
 		for range chance.IntN(4) {
 			room.Grades = append(room.Grades, view.Grade{Nodes: int32(chance.IntN(5)), Least: view.Amounts{"cpu": chance.Int64N(9000), "memory": chance.Int64N(9000)}})
 		}
 		var set, double Set
 		for range 1 + chance.IntN(3) {
-			one := Part{Replicas: int32(1 + chance.IntN(4)), Request: Request{{"cpu", 1 + chance.Int64N(3000)}, {"memory", 1 + chance.Int64N(3000)}}}
+			one := Part{Replicas: int32(1 + chance.IntN(4)), Request: ReplicaRequest{{"cpu", 1 + chance.Int64N(3000)}, {"memory", 1 + chance.Int64N(3000)}}}
 			set = append(set, one)
 			one.Replicas *= 2
 			double = append(double, one)
 		}
-		sets, _ := set.Sets(room, nil)
+		sets, _ := set.FittingSets(room, nil)
 		for _, part := range set {
-			alone, _ := part.Request.Replicas(room, nil)
+			alone, _ := part.Request.FittingReplicas(room, nil)
 			if sets > alone/part.Replicas {
 				t.Fatalf("seed %d: room for %d sets, and for %d of %d replicas of a part", seed, sets, alone, part.Replicas)
 			}
-			if single, _ := (Set{{1, part.Request}}).Sets(room, nil); single != alone {
+			if single, _ := (Set{{1, part.Request}}).FittingSets(room, nil); single != alone {
 				t.Fatalf("seed %d: room for %d replicas, and for %d sets of one", seed, alone, single)
 			}
 		}
-		if twice, _ := double.Sets(room, nil); twice > sets/2 {
+		if twice, _ := double.FittingSets(room, nil); twice > sets/2 {
 			t.Fatalf("seed %d: room for %d sets, and for %d of twice as much", seed, sets, twice)
 		}
 	}

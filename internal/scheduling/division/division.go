@@ -15,14 +15,14 @@ import (
 	"slices"
 )
 
-// Candidate is a cluster that may get replicas.
-type Candidate struct {
+// ReplicaCandidate is a cluster that may get replicas.
+type ReplicaCandidate struct {
 	Cluster string
 	// Weight is for Weighted division. The cluster gets nothing if it is 0, unless
 	// it is so for all.
 	Weight int64
 	// Available is how many replicas it has room for, beside those that it has. It
-	// is not negative, unless the Wish is Fresh: it has no room then for so many of
+	// is not negative, unless the ReplicaWish is Fresh: it has no room then for so many of
 	// those that it has.
 	Available int32
 	// Tier is 0 for clusters that get replicas first. Those of a higher tier get
@@ -47,8 +47,8 @@ const (
 	Aggregated Strategy = "Aggregated"
 )
 
-// Wish is a wish for replicas.
-type Wish struct {
+// ReplicaWish is a wish for replicas.
+type ReplicaWish struct {
 	Strategy Strategy
 	Replicas int32
 	// Fresh divides by DynamicWeight and Aggregated as if nothing had been decided,
@@ -81,34 +81,34 @@ func (e *NoRoomError) Error() string {
 	return fmt.Sprintf("Clusters available replicas %d are not enough to schedule.", e.Available)
 }
 
-// Divide divides the replicas among the candidates, which are in the order of
+// DivideReplicas divides the replicas among the candidates, which are in the order of
 // preference; previous is what was decided before. The result is in the order
 // of names. The error is a *NoRoomError, and then nothing is placed but what there is
 // room for, if the wish is Partial: with what was placed before.
-func (w Wish) Divide(candidates []Candidate, previous []Share) ([]Share, error) {
+func (w ReplicaWish) DivideReplicas(candidates []ReplicaCandidate, previous []ReplicaShare) ([]ReplicaShare, error) {
 	if w.Strategy != DynamicWeight && w.Strategy != Aggregated {
-		return w.fixed(candidates), nil
+		return w.divideFixed(candidates), nil
 	}
-	kept := among(previous, candidates)
-	assigned := total(kept)
+	kept := sharesOfCandidates(previous, candidates)
+	assigned := totalReplicas(kept)
 	switch {
 	case w.Fresh:
-		return w.fill(int64(w.Replicas), withRoomOf(candidates, kept), nil)
+		return w.fillTiers(int64(w.Replicas), withRoomOf(candidates, kept), nil)
 	case assigned > int64(w.Replicas):
-		return w.fill(int64(w.Replicas), keeping(candidates, kept), nil)
+		return w.fillTiers(int64(w.Replicas), limitToKept(candidates, kept), nil)
 	case assigned < int64(w.Replicas):
-		return w.fill(int64(w.Replicas)-assigned, candidates, kept)
+		return w.fillTiers(int64(w.Replicas)-assigned, candidates, kept)
 	default:
 		return byName(kept), nil
 	}
 }
 
-// fixed divides by what does not depend on the room that clusters have.
-func (w Wish) fixed(candidates []Candidate) []Share {
+// divideFixed divides by what does not depend on the room that clusters have.
+func (w ReplicaWish) divideFixed(candidates []ReplicaCandidate) []ReplicaShare {
 	if w.Strategy == Duplicated {
-		shares := make([]Share, 0, len(candidates))
+		shares := make([]ReplicaShare, 0, len(candidates))
 		for _, c := range candidates {
-			shares = append(shares, Share{c.Cluster, w.Replicas})
+			shares = append(shares, ReplicaShare{c.Cluster, w.Replicas})
 		}
 		return byName(shares)
 	}
@@ -128,11 +128,11 @@ func (w Wish) fixed(candidates []Candidate) []Share {
 	return Webster(int64(w.Replicas), parties, w.Tie)
 }
 
-// fill places so many replicas beside those that are kept, tier by tier.
-func (w Wish) fill(replicas int64, candidates []Candidate, kept []Share) ([]Share, error) {
+// fillTiers places so many replicas beside those that are kept, tier by tier.
+func (w ReplicaWish) fillTiers(replicas int64, candidates []ReplicaCandidate, kept []ReplicaShare) ([]ReplicaShare, error) {
 	has := sharesOf(kept)
 	candidates = slices.Clone(candidates)
-	slices.SortStableFunc(candidates, func(a, b Candidate) int {
+	slices.SortStableFunc(candidates, func(a, b ReplicaCandidate) int {
 		first := 0
 		if w.Strategy == Aggregated {
 			first = keptFirst(has[a.Cluster] > 0, has[b.Cluster] > 0)
@@ -149,19 +149,19 @@ func (w Wish) fill(replicas int64, candidates []Candidate, kept []Share) ([]Shar
 	}
 	shares := kept
 	for len(candidates) > 0 && replicas > 0 {
-		end := slices.IndexFunc(candidates, func(c Candidate) bool { return c.Tier != candidates[0].Tier })
+		end := slices.IndexFunc(candidates, func(c ReplicaCandidate) bool { return c.Tier != candidates[0].Tier })
 		if end < 0 {
 			end = len(candidates)
 		}
-		placed := w.level(replicas, candidates[:end])
-		shares, replicas, candidates = merge(shares, placed), replicas-total(placed), candidates[end:]
+		placed := w.fillOneTier(replicas, candidates[:end])
+		shares, replicas, candidates = mergeShares(shares, placed), replicas-totalReplicas(placed), candidates[end:]
 	}
 	return byName(shares), lacking
 }
 
-// level places as many of the replicas as the candidates, which are of one tier
+// fillOneTier places as many of the replicas as the candidates, which are of one tier
 // and in the order of preference, have room for.
-func (w Wish) level(replicas int64, candidates []Candidate) []Share {
+func (w ReplicaWish) fillOneTier(replicas int64, candidates []ReplicaCandidate) []ReplicaShare {
 	var parties []Party
 	var room int64
 	for _, c := range candidates {
@@ -174,7 +174,7 @@ func (w Wish) level(replicas int64, candidates []Candidate) []Share {
 	return Webster(min(replicas, room), parties, w.Tie)
 }
 
-func roomOf(candidates []Candidate) int64 {
+func roomOf(candidates []ReplicaCandidate) int64 {
 	var room int64
 	for _, c := range candidates {
 		room += int64(c.Available)
@@ -193,13 +193,13 @@ func keptFirst(a, b bool) int {
 	}
 }
 
-// among returns the shares of clusters that are candidates.
-func among(shares []Share, candidates []Candidate) []Share {
+// sharesOfCandidates returns the shares of clusters that are candidates.
+func sharesOfCandidates(shares []ReplicaShare, candidates []ReplicaCandidate) []ReplicaShare {
 	candidate := make(map[string]bool, len(candidates))
 	for _, c := range candidates {
 		candidate[c.Cluster] = true
 	}
-	var kept []Share
+	var kept []ReplicaShare
 	for _, s := range shares {
 		if s.Replicas > 0 && candidate[s.Cluster] {
 			kept = append(kept, s)
@@ -208,7 +208,7 @@ func among(shares []Share, candidates []Candidate) []Share {
 	return kept
 }
 
-func total(shares []Share) int64 {
+func totalReplicas(shares []ReplicaShare) int64 {
 	var sum int64
 	for _, s := range shares {
 		sum += int64(s.Replicas)
@@ -216,7 +216,7 @@ func total(shares []Share) int64 {
 	return sum
 }
 
-func sharesOf(shares []Share) map[string]int32 {
+func sharesOf(shares []ReplicaShare) map[string]int32 {
 	by := make(map[string]int32, len(shares))
 	for _, s := range shares {
 		by[s.Cluster] += s.Replicas
@@ -224,8 +224,8 @@ func sharesOf(shares []Share) map[string]int32 {
 	return by
 }
 
-// keeping returns the candidates with room for what is kept, and no more.
-func keeping(candidates []Candidate, kept []Share) []Candidate {
+// limitToKept returns the candidates with room for what is kept, and no more.
+func limitToKept(candidates []ReplicaCandidate, kept []ReplicaShare) []ReplicaCandidate {
 	has := sharesOf(kept)
 	same := slices.Clone(candidates)
 	for i := range same {
@@ -234,7 +234,7 @@ func keeping(candidates []Candidate, kept []Share) []Candidate {
 	return same
 }
 
-func withRoomOf(candidates []Candidate, kept []Share) []Candidate {
+func withRoomOf(candidates []ReplicaCandidate, kept []ReplicaShare) []ReplicaCandidate {
 	has := sharesOf(kept)
 	more := slices.Clone(candidates)
 	for i := range more {
@@ -243,11 +243,11 @@ func withRoomOf(candidates []Candidate, kept []Share) []Candidate {
 	return more
 }
 
-func merge(a, b []Share) []Share {
+func mergeShares(a, b []ReplicaShare) []ReplicaShare {
 	by := sharesOf(append(slices.Clone(a), b...))
-	merged := make([]Share, 0, len(by))
+	merged := make([]ReplicaShare, 0, len(by))
 	for cluster, replicas := range by {
-		merged = append(merged, Share{cluster, replicas})
+		merged = append(merged, ReplicaShare{cluster, replicas})
 	}
 	return byName(merged)
 }

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// Share is how many replicas a cluster gets.
-type Share struct {
+// ReplicaShare is how many replicas a cluster gets.
+type ReplicaShare struct {
 	Cluster  string
 	Replicas int32
 }
@@ -38,7 +38,7 @@ const (
 // that of Sainte-Laguë: one after the other goes to the party with the highest
 // weight/(2*seats+1). The result is in the order of names, without those that
 // get nothing.
-func Webster(seats int64, parties []Party, tie TieBreak) []Share {
+func Webster(seats int64, parties []Party, tie TieBreak) []ReplicaShare {
 	queue := &quotients{tie: tie}
 	for _, p := range parties {
 		queue.parties = append(queue.parties, seated{Party: p})
@@ -52,10 +52,10 @@ func Webster(seats int64, parties []Party, tie TieBreak) []Share {
 		queue.parties[0].seats++
 		heap.Fix(queue, 0)
 	}
-	var shares []Share
+	var shares []ReplicaShare
 	for _, p := range queue.parties {
 		if p.seats > 0 {
-			shares = append(shares, Share{p.Cluster, p.seats})
+			shares = append(shares, ReplicaShare{p.Cluster, p.seats})
 		}
 	}
 	return byName(shares)
@@ -85,8 +85,8 @@ func (q *quotients) seatSurely(seats int64) (left int64) {
 	return left
 }
 
-func byName(shares []Share) []Share {
-	slices.SortFunc(shares, func(a, b Share) int { return cmp.Compare(a.Cluster, b.Cluster) })
+func byName(shares []ReplicaShare) []ReplicaShare {
+	slices.SortFunc(shares, func(a, b ReplicaShare) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	return shares
 }
 

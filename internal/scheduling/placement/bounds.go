@@ -49,14 +49,14 @@ func checkBounds(spec *clusterv1beta1.PlacementSpec) field.ErrorList {
 	bytes := 0
 	for i := range spec.Predicates {
 		selector := &spec.Predicates[i].RequiredClusterSelector
-		terms += selected(&selector.LabelSelector, selector.ClaimSelector)
+		terms += countSelectorTerms(&selector.LabelSelector, selector.ClaimSelector)
 		expressions += len(selector.CelSelector.CelExpressions)
 		for _, text := range selector.CelSelector.CelExpressions {
 			bytes += len(text)
 		}
 	}
 	for i := range groups {
-		terms += selected(&groups[i].ClusterSelector.LabelSelector, groups[i].ClusterSelector.ClaimSelector)
+		terms += countSelectorTerms(&groups[i].ClusterSelector.LabelSelector, groups[i].ClusterSelector.ClaimSelector)
 	}
 	if expressions > expressionsMax || bytes > expressionsBytesMax {
 		problem := field.TooMany(path.Child("predicates"), expressions, expressionsMax)
@@ -64,11 +64,11 @@ func checkBounds(spec *clusterv1beta1.PlacementSpec) field.ErrorList {
 			expressions, bytes, expressionsMax, expressionsBytesMax)
 		problems = append(problems, problem)
 	}
-	return append(problems, labelselector.Check(path, terms)...)
+	return append(problems, labelselector.CheckTerms(path, terms)...)
 }
 
-// selected counts what the labels and claims of a cluster are compared with.
-func selected(byLabels *metav1.LabelSelector, byClaims clusterv1beta1.ClusterClaimSelector) int {
-	wanted := claims(byClaims)
-	return labelselector.Terms(byLabels, &wanted)
+// countSelectorTerms counts what the labels and claims of a cluster are compared with.
+func countSelectorTerms(byLabels *metav1.LabelSelector, byClaims clusterv1beta1.ClusterClaimSelector) int {
+	wanted := claimLabelSelector(byClaims)
+	return labelselector.CountTerms(byLabels, &wanted)
 }

@@ -82,7 +82,7 @@ func TestALargePlacementIsNotCompiled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, problems := Compile(&clusterv1beta1.Placement{Spec: c.spec}, nil)
+			_, problems := CompilePlacement(&clusterv1beta1.Placement{Spec: c.spec}, nil)
 			runtime.ReadMemStats(&after)
 			if len(problems) != 1 || problems[0].Type != field.ErrorTypeTooMany || problems[0].Field != c.want {
 				t.Errorf("%d problems, want one that there is too much of %s", len(problems), c.want)
@@ -98,7 +98,7 @@ func TestAPlacementOfTheLargestSizeIsCompiled(t *testing.T) {
 	p := &clusterv1beta1.Placement{}
 	p.Spec.Predicates = many(listMax, func(int) clusterv1beta1.ClusterPredicate { return expressions(expressionsMax/listMax, "true") })
 	p.Spec.Predicates[0].RequiredClusterSelector.LabelSelector.MatchExpressions = oneOf(1000)
-	if _, problems := Compile(p, nil); len(problems) > 0 {
+	if _, problems := CompilePlacement(p, nil); len(problems) > 0 {
 		t.Error(problems)
 	}
 }

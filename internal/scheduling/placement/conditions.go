@@ -17,13 +17,13 @@ import (
 // reasonsMax is how many reasons a condition lists.
 const reasonsMax = 5
 
-// Satisfied returns the condition that says whether as many clusters were chosen
+// SatisfiedCondition returns the condition that says whether as many clusters were chosen
 // as were wanted, with the sums of why others were not. noSets is that of the
 // Request.
-func Satisfied(result scheduler.Result, noSets string) metav1.Condition {
+func SatisfiedCondition(result scheduler.ScheduleResult, noSets string) metav1.Condition {
 	condition := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse}
 	chosen := len(result.Targets)
-	members := result.Members()
+	members := result.MemberCount()
 	switch {
 	case noSets == clusterv1beta1.PlacementReasonNoManagedClusterSetBindings:
 		condition.Reason = noSets
@@ -34,36 +34,36 @@ func Satisfied(result scheduler.Result, noSets string) metav1.Condition {
 	case members == 0:
 		condition.Reason = clusterv1beta1.PlacementReasonAllManagedClusterSetsEmpty
 		condition.Message = "the bound ManagedClusterSets have no clusters"
-	case chosen == 0 && (result.Eligible() == 0 || result.Wanted() > 0):
+	case chosen == 0 && (result.EligibleCount() == 0 || result.WantedCount() > 0):
 		condition.Reason = clusterv1beta1.PlacementReasonNoManagedClusterMatched
-		condition.Message = "no cluster may be chosen" + refused(result)
-	case result.Missing() > 0:
+		condition.Message = "no cluster may be chosen" + formatRefusals(result)
+	case result.MissingCount() > 0:
 		condition.Reason = clusterv1beta1.PlacementReasonNotAllDecisionsScheduled
-		condition.Message = fmt.Sprintf("%d clusters chosen, %d more wanted%s", chosen, result.Missing(), refused(result))
+		condition.Message = fmt.Sprintf("%d clusters chosen, %d more wanted%s", chosen, result.MissingCount(), formatRefusals(result))
 	default:
 		condition.Status = metav1.ConditionTrue
 		condition.Reason = clusterv1beta1.PlacementReasonAllDecisionsScheduled
-		condition.Message = fmt.Sprintf("%d of %d clusters chosen%s", chosen, members, refused(result))
+		condition.Message = fmt.Sprintf("%d of %d clusters chosen%s", chosen, members, formatRefusals(result))
 	}
-	condition.Message += notices(result)
+	condition.Message += formatNotices(result)
 	return condition
 }
 
-// notices says which fields have no effect: "; spec.prioritizerPolicy.configurations[0]:
+// formatNotices says which fields have no effect: "; spec.prioritizerPolicy.configurations[0]:
 // 2 of 5 clusters have no valid score demo/heat".
-func notices(result scheduler.Result) string {
+func formatNotices(result scheduler.ScheduleResult) string {
 	var text strings.Builder
-	for _, notice := range result.Notices() {
+	for _, notice := range result.IneffectiveNotices() {
 		fmt.Fprintf(&text, "; %s: %s", notice.Path, notice.Text)
 	}
 	return text.String()
 }
 
-// refused sums up why clusters were not chosen: "; 12: taint gpu=only:NoSelect
+// formatRefusals sums up why clusters were not chosen: "; 12: taint gpu=only:NoSelect
 // is not tolerated".
-func refused(result scheduler.Result) string {
+func formatRefusals(result scheduler.ScheduleResult) string {
 	var text strings.Builder
-	for n, sum := range result.Refused() {
+	for n, sum := range result.RefusalCounts() {
 		if n == reasonsMax {
 			text.WriteString("; others for other reasons")
 			break
@@ -84,8 +84,8 @@ func TooManyGroups(grouping scheduler.Grouping, clusters int) *field.Error {
 		"a Placement has at most %d groups, so those of these %d clusters have up to %d; ask for as many", scheduler.GroupsMax, clusters, size))
 }
 
-// Misconfigured returns the condition that says whether the spec has mistakes.
-func Misconfigured(problems field.ErrorList) metav1.Condition {
+// MisconfiguredCondition returns the condition that says whether the spec has mistakes.
+func MisconfiguredCondition(problems field.ErrorList) metav1.Condition {
 	if len(problems) > 0 {
 		return metav1.Condition{
 			Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionTrue,

@@ -18,14 +18,14 @@ import (
 )
 
 func TestWhetherAPlacementIsSatisfied(t *testing.T) {
-	east := []scheduler.Set{{Name: "east", Clusters: labels.SelectorFromSet(labels.Set{"set": "east"})}}
-	empty := []scheduler.Set{{Name: "south", Clusters: labels.SelectorFromSet(labels.Set{"set": "south"})}}
+	east := []scheduler.ClusterSet{{Name: "east", Clusters: labels.SelectorFromSet(labels.Set{"set": "east"})}}
+	empty := []scheduler.ClusterSet{{Name: "south", Clusters: labels.SelectorFromSet(labels.Set{"set": "south"})}}
 	nowhere := []clusterv1beta1.ClusterPredicate{{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
 		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"zone": "z"}},
 	}}}
 	cases := map[string]struct {
 		spec   clusterv1beta1.PlacementSpec
-		bound  []scheduler.Set
+		bound  []scheduler.ClusterSet
 		reason string
 		text   string
 	}{
@@ -40,11 +40,11 @@ func TestWhetherAPlacementIsSatisfied(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			request, problems := Compile(&clusterv1beta1.Placement{Spec: tc.spec}, tc.bound)
+			request, problems := CompilePlacement(&clusterv1beta1.Placement{Spec: tc.spec}, tc.bound)
 			if len(problems) > 0 {
 				t.Fatal(problems.ToAggregate())
 			}
-			got := Satisfied(scheduler.Schedule(sixClusters(), request.Request, nil, noon), request.NoSets)
+			got := SatisfiedCondition(scheduler.ScheduleClusters(sixClusters(), request.ClusterRequest, nil, noon), request.NoSets)
 			wanted := metav1.ConditionFalse
 			if tc.reason == clusterv1beta1.PlacementReasonAllDecisionsScheduled {
 				wanted = metav1.ConditionTrue
@@ -70,11 +70,11 @@ func TestWhatIsWrongWithTheSizeOfGroups(t *testing.T) {
 }
 
 func TestWhetherAPlacementIsMisconfigured(t *testing.T) {
-	right := Misconfigured(nil)
+	right := MisconfiguredCondition(nil)
 	if right.Status != metav1.ConditionFalse || right.Reason != clusterv1beta1.PlacementReasonSucceedConfigured {
 		t.Errorf("without mistakes it is %+v", right)
 	}
-	wrong := Misconfigured(field.ErrorList{field.Invalid(field.NewPath("spec", "numberOfClusters"), -1, "must not be negative")})
+	wrong := MisconfiguredCondition(field.ErrorList{field.Invalid(field.NewPath("spec", "numberOfClusters"), -1, "must not be negative")})
 	if wrong.Status != metav1.ConditionTrue || wrong.Reason != clusterv1beta1.PlacementReasonMisconfigured || !strings.Contains(wrong.Message, "spec.numberOfClusters") {
 		t.Errorf("with a mistake it is %+v", wrong)
 	}

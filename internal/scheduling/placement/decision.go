@@ -42,18 +42,18 @@ func DecisionNumber(p *clusterv1beta1.Placement, d *clusterv1beta1.PlacementDeci
 	return number, named && placement == p.Name && metav1.IsControlledBy(d, p)
 }
 
-// Choice is a cluster that was chosen, and the group that it is in.
-type Choice struct {
+// ClusterChoice is a cluster that was chosen, and the group that it is in.
+type ClusterChoice struct {
 	Cluster string
 	// Group is the number of the group, from 0, and GroupName its name or nothing.
 	Group     int
 	GroupName string
 }
 
-// Decided returns what those of the decisions say that are the Placement's, in
+// ChoicesFromDecisions returns what those of the decisions say that are the Placement's, in
 // the order of the clusters' names.
-func Decided(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision) []Choice {
-	var choices []Choice
+func ChoicesFromDecisions(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision) []ClusterChoice {
+	var choices []ClusterChoice
 	for i := range decisions {
 		d := &decisions[i]
 		if _, ours := DecisionNumber(p, d); !ours {
@@ -64,12 +64,12 @@ func Decided(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDe
 			group = -1 // which no group has
 		}
 		for _, decision := range d.Status.Decisions {
-			choices = append(choices, Choice{Cluster: decision.ClusterName, Group: group, GroupName: d.Labels[clusterv1beta1.LabelDecisionGroupName]})
+			choices = append(choices, ClusterChoice{Cluster: decision.ClusterName, Group: group, GroupName: d.Labels[clusterv1beta1.LabelDecisionGroupName]})
 		}
 	}
-	slices.SortFunc(choices, func(a, b Choice) int {
+	slices.SortFunc(choices, func(a, b ClusterChoice) int {
 		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Group, b.Group))
 	})
 	// A cluster that moves from one decision to another is in both for a moment.
-	return slices.CompactFunc(choices, func(a, b Choice) bool { return a.Cluster == b.Cluster })
+	return slices.CompactFunc(choices, func(a, b ClusterChoice) bool { return a.Cluster == b.Cluster })
 }

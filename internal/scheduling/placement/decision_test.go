@@ -28,14 +28,14 @@ func TestDecided(t *testing.T) {
 		}
 		return d
 	}
-	got := Decided(p, []clusterv1beta1.PlacementDecision{
+	got := ChoicesFromDecisions(p, []clusterv1beta1.PlacementDecision{
 		decision(DecisionName("web", 2), "web", "1", "", "c", "b"),
 		decision(DecisionName("web", 1), "web", "0", "canary", "a", "c"),
 		decision("web-decision-3", "other", "0", "", "of-another-owner"),
 		decision("web-decision-first", "web", "0", "", "of-another-name"),
 		decision("webs-decision-1", "web", "0", "", "of-another-placement"),
 	})
-	want := []Choice{{"a", 0, "canary"}, {"b", 1, ""}, {"c", 0, "canary"}}
+	want := []ClusterChoice{{"a", 0, "canary"}, {"b", 1, ""}, {"c", 0, "canary"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -41,7 +41,7 @@ func sixClusters() view.Fleet {
 		}
 	}
 	gpu := view.Taint{Key: "gpu", Value: "only", Effect: view.NoSelect, Since: noon.Add(-time.Minute)}
-	return view.New(
+	return view.NewFleet(
 		cluster("a1", "AWS", "2", 10), cluster("a2", "metal", "3", 90), cluster("a3", "metal", "4", 20, gpu),
 		cluster("b1", "AWS", "2", 30), cluster("b2", "metal", "1", 40),
 		cluster("c1", "AWS", "9", 50),
@@ -59,17 +59,17 @@ type outcome struct {
 // outcomeOf is what a Placement leads to that has chosen some clusters before.
 func outcomeOf(spec clusterv1beta1.PlacementSpec, before ...string) outcome {
 	p := &clusterv1beta1.Placement{Spec: spec}
-	var bound []scheduler.Set
+	var bound []scheduler.ClusterSet
 	for _, name := range []string{"east", "west"} {
-		bound = append(bound, scheduler.Set{Name: name, Clusters: labels.SelectorFromSet(labels.Set{"set": name})})
+		bound = append(bound, scheduler.ClusterSet{Name: name, Clusters: labels.SelectorFromSet(labels.Set{"set": name})})
 	}
-	request, problems := Compile(p, bound)
+	request, problems := CompilePlacement(p, bound)
 	if len(problems) > 0 {
 		return outcome{Mistake: problems[0].Field}
 	}
-	result := scheduler.Schedule(sixClusters(), request.Request, before, noon)
+	result := scheduler.ScheduleClusters(sixClusters(), request.ClusterRequest, before, noon)
 	o := outcome{Chosen: result.Targets, Again: !result.After.IsZero()}
-	for n, group := range request.Grouping.Divide(sixClusters(), result.Targets) {
+	for n, group := range request.Grouping.DivideTargets(sixClusters(), result.Targets) {
 		name := group.Name
 		if name == "" {
 			name = strconv.Itoa(n)
@@ -118,7 +118,7 @@ func TestFields(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			with := outcomeOf(specs.Of[clusterv1beta1.PlacementSpec](t, tc.spec), tc.before...)
+			with := outcomeOf(specs.ParseSpec[clusterv1beta1.PlacementSpec](t, tc.spec), tc.before...)
 			got := strings.Join(with.Chosen, " ") + "; " + strings.Join(with.Groups, ", ")
 			want := tc.chosen + "; " + tc.groups
 			if tc.groups == "" {
@@ -127,7 +127,7 @@ func TestFields(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" || with.Again != tc.again || with.Mistake != "" {
 				t.Errorf("again: %t, mistake: %q, -want +got:\n%s", with.Again, with.Mistake, diff)
 			}
-			if cmp.Equal(with, outcomeOf(specs.Without[clusterv1beta1.PlacementSpec](t, tc.spec, tc.field), tc.before...)) {
+			if cmp.Equal(with, outcomeOf(specs.ParseWithout[clusterv1beta1.PlacementSpec](t, tc.spec, tc.field), tc.before...)) {
 				t.Errorf("without spec.%s the outcome is the same: %+v", tc.field, with)
 			}
 		})

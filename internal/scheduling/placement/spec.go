@@ -29,10 +29,10 @@ const (
 // scoreRateLimitDefault is for Placements that were stored before the API had one.
 const scoreRateLimitDefault = time.Minute
 
-// Request is what a Placement asks for, found to be right. It does not change,
+// CompiledRequest is what a Placement asks for, found to be right. It does not change,
 // and may be used from several goroutines.
-type Request struct {
-	scheduler.Request
+type CompiledRequest struct {
+	scheduler.ClusterRequest
 	// Grouping divides the clusters that are chosen.
 	Grouping scheduler.Grouping
 	// NoSets is the reason why there is no set to choose from, one of the reasons of
@@ -44,32 +44,32 @@ type Request struct {
 	ScoreRateLimit time.Duration
 }
 
-// Compile reads a Placement. The sets are those that are bound to its namespace.
+// CompilePlacement reads a Placement. The sets are those that are bound to its namespace.
 // Every error is the user's, and names the field.
-func Compile(p *clusterv1beta1.Placement, bound []scheduler.Set) (Request, field.ErrorList) {
+func CompilePlacement(p *clusterv1beta1.Placement, bound []scheduler.ClusterSet) (CompiledRequest, field.ErrorList) {
 	if problems := checkBounds(&p.Spec); len(problems) > 0 {
-		return Request{}, problems
+		return CompiledRequest{}, problems
 	}
-	w, problems := read(p)
+	w, problems := parseSpec(p)
 	var noSets string
-	w.spec.Sets, noSets = sets(p, bound)
-	compiled, more := scheduler.Compile(w.spec)
-	return Request{
-		Request: compiled, Grouping: w.grouping, NoSets: noSets, ByScore: w.spec.Ranked, ScoreRateLimit: w.scoreRateLimit,
+	w.spec.Sets, noSets = eligibleSets(p, bound)
+	compiled, more := scheduler.CompileRequest(w.spec)
+	return CompiledRequest{
+		ClusterRequest: compiled, Grouping: w.grouping, NoSets: noSets, ByScore: w.spec.Ranked, ScoreRateLimit: w.scoreRateLimit,
 	}, append(problems, more...)
 }
 
-// wish is what a Placement asks for, but for the sets, which depend on others.
-type wish struct {
-	spec           scheduler.Spec
+// parsedSpec is what a Placement asks for, but for the sets, which depend on others.
+type parsedSpec struct {
+	spec           scheduler.RequestSpec
 	grouping       scheduler.Grouping
 	scoreRateLimit time.Duration
 }
 
-// read reads a Placement. Every error names the field.
-func read(p *clusterv1beta1.Placement) (wish, field.ErrorList) {
+// parseSpec reads a Placement. Every error names the field.
+func parseSpec(p *clusterv1beta1.Placement) (parsedSpec, field.ErrorList) {
 	path := field.NewPath("spec")
-	w := wish{spec: scheduler.Spec{Ranked: p.Spec.SortBy == clusterv1beta1.SortByScore}}
+	w := parsedSpec{spec: scheduler.RequestSpec{Ranked: p.Spec.SortBy == clusterv1beta1.SortByScore}}
 	problems := checkName(p.Name)
 	limit, errs := scoreRateLimit(p.Spec.ScoreRateLimit, path.Child("scoreRateLimit"))
 	w.scoreRateLimit = limit
@@ -84,13 +84,13 @@ func read(p *clusterv1beta1.Placement) (wish, field.ErrorList) {
 		selector := predicate.RequiredClusterSelector
 		w.spec.Predicates = append(w.spec.Predicates, scheduler.Predicate{
 			Path:   path.Child("predicates").Index(i).Child("requiredClusterSelector"),
-			Labels: selector.LabelSelector, Claims: claims(selector.ClaimSelector), Expressions: selector.CelSelector.CelExpressions,
+			Labels: selector.LabelSelector, Claims: claimLabelSelector(selector.ClaimSelector), Expressions: selector.CelSelector.CelExpressions,
 		})
 	}
 	for i, t := range p.Spec.Tolerations {
 		w.spec.Tolerations = append(w.spec.Tolerations, scheduler.Toleration{
 			Path: path.Child("tolerations").Index(i), Key: t.Key, Value: t.Value,
-			Operator: scheduler.Operator(t.Operator), Effect: view.Effect(t.Effect), For: seconds(t.TolerationSeconds),
+			Operator: scheduler.Operator(t.Operator), Effect: view.Effect(t.Effect), For: secondsToDuration(t.TolerationSeconds),
 		})
 	}
 	for i, c := range p.Spec.SpreadPolicy.SpreadConstraints {
@@ -103,7 +103,7 @@ func read(p *clusterv1beta1.Placement) (wish, field.ErrorList) {
 	scorers, errs := prioritizers(p.Spec.PrioritizerPolicy, path.Child("prioritizerPolicy"))
 	w.spec.Scorers = scorers
 	problems = append(problems, errs...)
-	grouping, errs := groups(p.Spec.DecisionStrategy.GroupStrategy, path.Child("decisionStrategy", "groupStrategy"))
+	grouping, errs := compileGroups(p.Spec.DecisionStrategy.GroupStrategy, path.Child("decisionStrategy", "groupStrategy"))
 	w.grouping = grouping
 	return w, append(problems, errs...)
 }
@@ -130,11 +130,11 @@ func scoreRateLimit(text string, path *field.Path) (time.Duration, field.ErrorLi
 	return limit, nil
 }
 
-func claims(selector clusterv1beta1.ClusterClaimSelector) metav1.LabelSelector {
+func claimLabelSelector(selector clusterv1beta1.ClusterClaimSelector) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchExpressions: selector.MatchExpressions}
 }
 
-func seconds(s *int64) *time.Duration {
+func secondsToDuration(s *int64) *time.Duration {
 	if s == nil {
 		return nil
 	}
@@ -144,13 +144,13 @@ func seconds(s *int64) *time.Duration {
 
 // prioritizers returns the scorers and their weights. In mode Additive Balance
 // and Steady count once unless they are configured.
-func prioritizers(policy clusterv1beta1.PrioritizerPolicy, path *field.Path) ([]scheduler.Weighted, field.ErrorList) {
-	var scorers []scheduler.Weighted
+func prioritizers(policy clusterv1beta1.PrioritizerPolicy, path *field.Path) ([]scheduler.WeightedScorer, field.ErrorList) {
+	var scorers []scheduler.WeightedScorer
 	var problems field.ErrorList
 	switch policy.Mode {
 	case clusterv1beta1.PrioritizerPolicyModeExact:
 	case "", clusterv1beta1.PrioritizerPolicyModeAdditive:
-		scorers = []scheduler.Weighted{{Scorer: scheduler.Balance{}, Weight: 1}, {Scorer: scheduler.Steady{}, Weight: 1}}
+		scorers = []scheduler.WeightedScorer{{Scorer: scheduler.Balance{}, Weight: 1}, {Scorer: scheduler.Steady{}, Weight: 1}}
 	default:
 		problems = field.ErrorList{field.NotSupported(path.Child("mode"), policy.Mode,
 			[]clusterv1beta1.PrioritizerPolicyModeType{clusterv1beta1.PrioritizerPolicyModeAdditive, clusterv1beta1.PrioritizerPolicyModeExact})}
@@ -162,14 +162,14 @@ func prioritizers(policy clusterv1beta1.PrioritizerPolicy, path *field.Path) ([]
 			problems = append(problems, problem)
 			continue
 		}
-		weighted := scheduler.Weighted{Path: at, Scorer: scorer, Weight: int(config.Weight)}
-		scorers = replace(scorers, weighted)
+		weighted := scheduler.WeightedScorer{Path: at, Scorer: scorer, Weight: int(config.Weight)}
+		scorers = replaceScorer(scorers, weighted)
 	}
 	return scorers, problems
 }
 
-// replace replaces the scorer of the same name, or adds the new one.
-func replace(scorers []scheduler.Weighted, weighted scheduler.Weighted) []scheduler.Weighted {
+// replaceScorer replaces the scorer of the same name, or adds the new one.
+func replaceScorer(scorers []scheduler.WeightedScorer, weighted scheduler.WeightedScorer) []scheduler.WeightedScorer {
 	for n := range scorers {
 		if scorers[n].Scorer.Name() == weighted.Scorer.Name() {
 			scorers[n] = weighted
@@ -204,7 +204,7 @@ func scorerOf(coordinate *clusterv1beta1.ScoreCoordinate, path *field.Path) (sch
 	}
 }
 
-func groups(strategy clusterv1beta1.GroupStrategy, path *field.Path) (scheduler.Grouping, field.ErrorList) {
+func compileGroups(strategy clusterv1beta1.GroupStrategy, path *field.Path) (scheduler.Grouping, field.ErrorList) {
 	grouping := scheduler.Grouping{Size: strategy.ClustersPerDecisionGroup}
 	var problems field.ErrorList
 	if problem := scheduler.CheckGroupSize(grouping.Size, path.Child("clustersPerDecisionGroup")); problem != nil {
@@ -217,7 +217,7 @@ func groups(strategy clusterv1beta1.GroupStrategy, path *field.Path) (scheduler.
 			problems = append(problems, field.Invalid(at.Child("labelSelector"), metav1.FormatLabelSelector(&group.ClusterSelector.LabelSelector), err.Error()))
 			continue
 		}
-		wanted := claims(group.ClusterSelector.ClaimSelector)
+		wanted := claimLabelSelector(group.ClusterSelector.ClaimSelector)
 		byClaims, err := metav1.LabelSelectorAsSelector(&wanted)
 		if err != nil {
 			problems = append(problems, field.Invalid(at.Child("claimSelector"), metav1.FormatLabelSelector(&wanted), err.Error()))
@@ -228,12 +228,12 @@ func groups(strategy clusterv1beta1.GroupStrategy, path *field.Path) (scheduler.
 	return grouping, problems
 }
 
-// sets returns the sets to choose from: those that are bound to the namespace
+// eligibleSets returns the sets to choose from: those that are bound to the namespace
 // and, if the Placement names sets, are among these. If there are none, it
 // returns the reason.
-func sets(p *clusterv1beta1.Placement, bound []scheduler.Set) ([]scheduler.Set, string) {
+func eligibleSets(p *clusterv1beta1.Placement, bound []scheduler.ClusterSet) ([]scheduler.ClusterSet, string) {
 	if len(bound) == 0 {
-		return []scheduler.Set{}, clusterv1beta1.PlacementReasonNoManagedClusterSetBindings
+		return []scheduler.ClusterSet{}, clusterv1beta1.PlacementReasonNoManagedClusterSetBindings
 	}
 	if len(p.Spec.ClusterSets) == 0 {
 		return bound, ""
@@ -242,7 +242,7 @@ func sets(p *clusterv1beta1.Placement, bound []scheduler.Set) ([]scheduler.Set, 
 	for _, name := range p.Spec.ClusterSets {
 		named[name] = true
 	}
-	chosen := []scheduler.Set{}
+	chosen := []scheduler.ClusterSet{}
 	for _, set := range bound {
 		if named[set.Name] {
 			chosen = append(chosen, set)

@@ -39,7 +39,7 @@ func TestPrioritizers(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w, problems := read(&clusterv1beta1.Placement{Spec: clusterv1beta1.PlacementSpec{PrioritizerPolicy: tc.policy}})
+			w, problems := parseSpec(&clusterv1beta1.Placement{Spec: clusterv1beta1.PlacementSpec{PrioritizerPolicy: tc.policy}})
 			got := map[string]int{}
 			for _, s := range w.spec.Scorers {
 				got[s.Scorer.Name()] = s.Weight
@@ -76,7 +76,7 @@ func TestMistakesNameTheirField(t *testing.T) {
 	}
 	for want, spec := range cases {
 		t.Run(want, func(t *testing.T) {
-			_, problems := read(&clusterv1beta1.Placement{Spec: spec})
+			_, problems := parseSpec(&clusterv1beta1.Placement{Spec: spec})
 			if len(problems) != 1 || problems[0].Field != want {
 				t.Errorf("the problems are %v, want one of %s", problems, want)
 			}
@@ -86,7 +86,7 @@ func TestMistakesNameTheirField(t *testing.T) {
 
 func TestANameThatNoLabelCanHaveIsAMistake(t *testing.T) {
 	for length, mistakes := range map[int]int{63: 0, 64: 1} {
-		_, problems := read(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("a", length)}})
+		_, problems := parseSpec(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("a", length)}})
 		if len(problems) != mistakes || mistakes > 0 && problems[0].Field != "metadata.name" {
 			t.Errorf("a name of %d characters: the problems are %v, want %d", length, problems, mistakes)
 		}
@@ -98,7 +98,7 @@ func TestTolerationSecondsDoNotOverflow(t *testing.T) {
 	for given, want := range map[int64]time.Duration{
 		60: time.Minute, 0: 0, -1: -time.Second, math.MaxInt64: most, math.MinInt64: -most,
 	} {
-		if got := *seconds(&given); got != want {
+		if got := *secondsToDuration(&given); got != want {
 			t.Errorf("%d seconds are %s, want %s", given, got, want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestTolerationSecondsDoNotOverflow(t *testing.T) {
 
 func TestTheScoreRateLimit(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": time.Minute, "0s": 0, "90s": 90 * time.Second, "2h": 2 * time.Hour} {
-		request, problems := Compile(&clusterv1beta1.Placement{Spec: clusterv1beta1.PlacementSpec{ScoreRateLimit: text}}, nil)
+		request, problems := CompilePlacement(&clusterv1beta1.Placement{Spec: clusterv1beta1.PlacementSpec{ScoreRateLimit: text}}, nil)
 		if request.ScoreRateLimit != want || len(problems) > 0 {
 			t.Errorf("%q: got %s, want %s; the problems are %v", text, request.ScoreRateLimit, want, problems)
 		}
@@ -114,21 +114,23 @@ func TestTheScoreRateLimit(t *testing.T) {
 }
 
 func TestSets(t *testing.T) {
-	set := func(name string) scheduler.Set { return scheduler.Set{Name: name, Clusters: labels.Everything()} }
+	set := func(name string) scheduler.ClusterSet {
+		return scheduler.ClusterSet{Name: name, Clusters: labels.Everything()}
+	}
 	cases := map[string]struct {
 		named  []string
-		bound  []scheduler.Set
+		bound  []scheduler.ClusterSet
 		want   []string
 		reason string
 	}{
 		"none is bound":    {reason: clusterv1beta1.PlacementReasonNoManagedClusterSetBindings},
-		"all that are":     {bound: []scheduler.Set{set("a"), set("b")}, want: []string{"a", "b"}},
-		"those it names":   {named: []string{"b", "c"}, bound: []scheduler.Set{set("a"), set("b")}, want: []string{"b"}},
-		"it names another": {named: []string{"c"}, bound: []scheduler.Set{set("a")}, reason: clusterv1beta1.PlacementReasonNoIntersection},
+		"all that are":     {bound: []scheduler.ClusterSet{set("a"), set("b")}, want: []string{"a", "b"}},
+		"those it names":   {named: []string{"b", "c"}, bound: []scheduler.ClusterSet{set("a"), set("b")}, want: []string{"b"}},
+		"it names another": {named: []string{"c"}, bound: []scheduler.ClusterSet{set("a")}, reason: clusterv1beta1.PlacementReasonNoIntersection},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			chosen, reason := sets(&clusterv1beta1.Placement{Spec: clusterv1beta1.PlacementSpec{ClusterSets: tc.named}}, tc.bound)
+			chosen, reason := eligibleSets(&clusterv1beta1.Placement{Spec: clusterv1beta1.PlacementSpec{ClusterSets: tc.named}}, tc.bound)
 			var got []string
 			for _, s := range chosen {
 				got = append(got, s.Name)

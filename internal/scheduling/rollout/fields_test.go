@@ -17,26 +17,26 @@ import (
 type fieldCase struct {
 	field  string
 	spec   string
-	states map[string]State
-	want   Decision
+	states map[string]ClusterState
+	want   ApplyDecision
 }
 
 // Each field of a strategy does something: without it, something else is done.
 func TestFields(t *testing.T) {
-	groups := []Group{{Clusters: []string{"a", "b"}}, {Name: "canary", Clusters: []string{"c"}}, {Clusters: []string{"d"}}}
+	groups := []ClusterGroup{{Clusters: []string{"a", "b"}}, {Name: "canary", Clusters: []string{"c"}}, {Clusters: []string{"d"}}}
 	for name, tc := range fieldCases() {
 		t.Run(name, func(t *testing.T) {
-			decide := func(spec clusterv1alpha1.RolloutStrategy) Decision {
-				strategy, problems := Of(spec, field.NewPath("rolloutStrategy"))
+			decide := func(spec clusterv1alpha1.RolloutStrategy) ApplyDecision {
+				strategy, problems := ParseStrategy(spec, field.NewPath("rolloutStrategy"))
 				if len(problems) > 0 {
 					t.Fatal(problems)
 				}
-				return Decide(groups, tc.states, strategy, noon)
+				return DecideRollout(groups, tc.states, strategy, noon)
 			}
-			if diff := cmp.Diff(tc.want, decide(specs.Of[clusterv1alpha1.RolloutStrategy](t, tc.spec))); diff != "" {
+			if diff := cmp.Diff(tc.want, decide(specs.ParseSpec[clusterv1alpha1.RolloutStrategy](t, tc.spec))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if cmp.Equal(tc.want, decide(specs.Without[clusterv1alpha1.RolloutStrategy](t, tc.spec, tc.field))) {
+			if cmp.Equal(tc.want, decide(specs.ParseWithout[clusterv1alpha1.RolloutStrategy](t, tc.spec, tc.field))) {
 				t.Errorf("without %s the same is done", tc.field)
 			}
 		})
@@ -49,60 +49,60 @@ func fieldCases() map[string]fieldCase {
 	return map[string]fieldCase{
 		"type": {
 			field: "type", spec: `{type: Progressive, progressive: {maxConcurrency: 1}}`,
-			want: Decision{Apply: []string{"a"}, Waiting: 3},
+			want: ApplyDecision{Apply: []string{"a"}, Waiting: 3},
 		},
 		"success of all": {
 			field: "all.minSuccessTime", spec: `{type: All, all: {minSuccessTime: 1h}}`,
-			states: map[string]State{"a": done, "b": done, "c": done, "d": done},
-			want:   Decision{After: soon, Proving: []Proving{{"a", soon}, {"b", soon}, {"c", soon}, {"d", soon}}},
+			states: map[string]ClusterState{"a": done, "b": done, "c": done, "d": done},
+			want:   ApplyDecision{After: soon, Proving: []ProvingCluster{{"a", soon}, {"b", soon}, {"c", soon}, {"d", soon}}},
 		},
 		"deadline of all": {
-			field: "all.progressDeadline", spec: `{type: All, all: {progressDeadline: 1h}}`, states: map[string]State{"a": slow},
-			want: Decision{Apply: []string{"b", "c", "d"}, Failed: []string{"a"}},
+			field: "all.progressDeadline", spec: `{type: All, all: {progressDeadline: 1h}}`, states: map[string]ClusterState{"a": slow},
+			want: ApplyDecision{Apply: []string{"b", "c", "d"}, Failed: []string{"a"}},
 		},
 		"concurrency": {
 			field: "progressive.maxConcurrency", spec: `{type: Progressive, progressive: {maxConcurrency: 75%}}`,
-			want: Decision{Apply: []string{"a", "b", "c"}, Waiting: 1},
+			want: ApplyDecision{Apply: []string{"a", "b", "c"}, Waiting: 1},
 		},
 		"failures": {
-			field: "progressive.maxFailures", spec: `{type: Progressive, progressive: {maxConcurrency: 1, maxFailures: 25%}}`, states: map[string]State{"a": failed},
-			want: Decision{Apply: []string{"b"}, Failed: []string{"a"}, Waiting: 2},
+			field: "progressive.maxFailures", spec: `{type: Progressive, progressive: {maxConcurrency: 1, maxFailures: 25%}}`, states: map[string]ClusterState{"a": failed},
+			want: ApplyDecision{Apply: []string{"b"}, Failed: []string{"a"}, Waiting: 2},
 		},
 		"success": {
-			field: "progressive.minSuccessTime", spec: `{type: Progressive, progressive: {maxConcurrency: 1, minSuccessTime: 1h}}`, states: map[string]State{"a": done},
-			want: Decision{Waiting: 3, After: soon, Proving: []Proving{{"a", soon}}},
+			field: "progressive.minSuccessTime", spec: `{type: Progressive, progressive: {maxConcurrency: 1, minSuccessTime: 1h}}`, states: map[string]ClusterState{"a": done},
+			want: ApplyDecision{Waiting: 3, After: soon, Proving: []ProvingCluster{{"a", soon}}},
 		},
 		"deadline": {
-			field: "progressive.progressDeadline", spec: `{type: Progressive, progressive: {maxConcurrency: 1, progressDeadline: 1h}}`, states: map[string]State{"a": slow},
-			want: Decision{Failed: []string{"a"}, Waiting: 3, Stopped: "1 failed, and maxFailures allows 0"},
+			field: "progressive.progressDeadline", spec: `{type: Progressive, progressive: {maxConcurrency: 1, progressDeadline: 1h}}`, states: map[string]ClusterState{"a": slow},
+			want: ApplyDecision{Failed: []string{"a"}, Waiting: 3, Stopped: "1 failed, and maxFailures allows 0"},
 		},
 		"mandatory by name": {
 			field: "progressive.mandatoryDecisionGroups[0].groupName", spec: `{type: Progressive, progressive: {mandatoryDecisionGroups: [{groupName: canary}]}}`,
-			want: Decision{Apply: []string{"c"}, Waiting: 3},
+			want: ApplyDecision{Apply: []string{"c"}, Waiting: 3},
 		},
 		"mandatory by index": {
 			field: "progressive.mandatoryDecisionGroups[0].groupIndex", spec: `{type: Progressive, progressive: {mandatoryDecisionGroups: [{groupIndex: 2}]}}`,
-			want: Decision{Apply: []string{"d"}, Waiting: 3},
+			want: ApplyDecision{Apply: []string{"d"}, Waiting: 3},
 		},
 		"failures by group": {
-			field: "progressivePerGroup.maxFailures", spec: `{type: ProgressivePerGroup, progressivePerGroup: {maxFailures: 1}}`, states: map[string]State{"a": failed, "b": done},
-			want: Decision{Apply: []string{"c"}, Failed: []string{"a"}, Waiting: 1},
+			field: "progressivePerGroup.maxFailures", spec: `{type: ProgressivePerGroup, progressivePerGroup: {maxFailures: 1}}`, states: map[string]ClusterState{"a": failed, "b": done},
+			want: ApplyDecision{Apply: []string{"c"}, Failed: []string{"a"}, Waiting: 1},
 		},
 		"success by group": {
-			field: "progressivePerGroup.minSuccessTime", spec: `{type: ProgressivePerGroup, progressivePerGroup: {minSuccessTime: 1h}}`, states: map[string]State{"a": done, "b": done},
-			want: Decision{Waiting: 2, After: soon, Proving: []Proving{{"a", soon}, {"b", soon}}},
+			field: "progressivePerGroup.minSuccessTime", spec: `{type: ProgressivePerGroup, progressivePerGroup: {minSuccessTime: 1h}}`, states: map[string]ClusterState{"a": done, "b": done},
+			want: ApplyDecision{Waiting: 2, After: soon, Proving: []ProvingCluster{{"a", soon}, {"b", soon}}},
 		},
 		"deadline by group": {
-			field: "progressivePerGroup.progressDeadline", spec: `{type: ProgressivePerGroup, progressivePerGroup: {progressDeadline: 1h}}`, states: map[string]State{"a": done, "b": slow},
-			want: Decision{Failed: []string{"b"}, Waiting: 2, Stopped: "1 failed in group 0, and maxFailures allows 0"},
+			field: "progressivePerGroup.progressDeadline", spec: `{type: ProgressivePerGroup, progressivePerGroup: {progressDeadline: 1h}}`, states: map[string]ClusterState{"a": done, "b": slow},
+			want: ApplyDecision{Failed: []string{"b"}, Waiting: 2, Stopped: "1 failed in group 0, and maxFailures allows 0"},
 		},
 		"mandatory by name, by group": {
 			field: "progressivePerGroup.mandatoryDecisionGroups[0].groupName", spec: `{type: ProgressivePerGroup, progressivePerGroup: {mandatoryDecisionGroups: [{groupName: canary}]}}`,
-			want: Decision{Apply: []string{"c"}, Waiting: 3},
+			want: ApplyDecision{Apply: []string{"c"}, Waiting: 3},
 		},
 		"mandatory by index, by group": {
 			field: "progressivePerGroup.mandatoryDecisionGroups[0].groupIndex", spec: `{type: ProgressivePerGroup, progressivePerGroup: {mandatoryDecisionGroups: [{groupIndex: 2}]}}`,
-			want: Decision{Apply: []string{"d"}, Waiting: 3},
+			want: ApplyDecision{Apply: []string{"d"}, Waiting: 3},
 		},
 	}
 }

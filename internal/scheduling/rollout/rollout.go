@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-// Status is how far the change has come on a cluster.
-type Status string
+// ClusterStatus is how far the change has come on a cluster.
+type ClusterStatus string
 
 // The statuses.
 const (
 	// ToApply is a cluster that does not have the change yet.
-	ToApply Status = "ToApply"
+	ToApply ClusterStatus = "ToApply"
 	// Progressing is a cluster that has the change and is not done.
-	Progressing Status = "Progressing"
+	Progressing ClusterStatus = "Progressing"
 	// Succeeded is a cluster where the change is done.
-	Succeeded Status = "Succeeded"
+	Succeeded ClusterStatus = "Succeeded"
 	// Failed is a cluster where the change has gone wrong.
-	Failed Status = "Failed"
+	Failed ClusterStatus = "Failed"
 	// TimedOut is a cluster that was not done before its deadline. Decide finds it
-	// out; it is not for State.
-	TimedOut Status = "TimedOut"
+	// out; it is not for ClusterState.
+	TimedOut ClusterStatus = "TimedOut"
 )
 
-// State is how far the change has come on a cluster, and since when.
-type State struct {
-	Status Status
+// ClusterState is how far the change has come on a cluster, and since when.
+type ClusterState struct {
+	Status ClusterStatus
 	Since  time.Time
 }
 
-// Observed returns the state since when the hub has seen it, given the last one that it
-// saw of the cluster with the same change, or the zero State. Members write the times of
+// ObservedSince returns the state since when the hub has seen it, given the last one that it
+// saw of the cluster with the same change, or the zero ClusterState. Members write the times of
 // what they report, and one that wrote another time again and again would never have
 // succeeded for long enough, nor failed. So what has not succeeded is as old as the first
 // state of that kind, whatever has become of it, and nothing begins after now.
-func (s State) Observed(last State, now time.Time) State {
+func (s ClusterState) ObservedSince(last ClusterState, now time.Time) ClusterState {
 	switch {
 	case last.Status == "" || last.Status == ToApply || s.Status == ToApply:
 		if s.Since.After(now) {
@@ -51,14 +51,14 @@ func (s State) Observed(last State, now time.Time) State {
 	return s
 }
 
-// Group is a group of clusters, in the order in which they are to be changed.
-type Group struct {
+// ClusterGroup is a group of clusters, in the order in which they are to be changed.
+type ClusterGroup struct {
 	Name     string
 	Clusters []string
 }
 
-// Decision is what to do now.
-type Decision struct {
+// ApplyDecision is what to do now.
+type ApplyDecision struct {
 	// Apply are the clusters that are to get the change now, in the order of the groups.
 	Apply []string
 	// Failed are the clusters that count against MaxFailures, in the order of the groups.
@@ -67,7 +67,7 @@ type Decision struct {
 	Waiting int
 	// Proving are the clusters for which others wait although they have succeeded: not for
 	// long enough yet. They are in the order of the groups.
-	Proving []Proving
+	Proving []ProvingCluster
 	// Done says that all clusters have succeeded, for as long as they have to, but
 	// for those that may fail.
 	Done bool
@@ -78,27 +78,27 @@ type Decision struct {
 	After time.Time
 }
 
-// Proving is a cluster that has to go on to succeed until a time.
-type Proving struct {
+// ProvingCluster is a cluster that has to go on to succeed until a time.
+type ProvingCluster struct {
 	Cluster string
 	Until   time.Time
 }
 
-// Decide says what to do now. Clusters without a state are ToApply.
-func Decide(groups []Group, states map[string]State, strategy Strategy, now time.Time) Decision {
+// DecideRollout says what to do now. Clusters without a state are ToApply.
+func DecideRollout(groups []ClusterGroup, states map[string]ClusterState, strategy Strategy, now time.Time) ApplyDecision {
 	d := &decider{strategy: strategy, states: states, now: now}
 	for _, group := range groups {
 		d.clusters += len(group.Clusters)
 	}
-	steps := d.steps(groups)
+	steps := d.planSteps(groups)
 	d.result.Done = true
 	for n, step := range steps {
-		if d.take(step) {
+		if d.takeStep(step) {
 			continue
 		}
 		d.result.Done = false
 		for _, later := range steps[n+1:] {
-			d.skip(later)
+			d.skipStep(later)
 		}
 		break
 	}
@@ -113,18 +113,18 @@ type step struct {
 	failuresMax int
 }
 
-// decider is one run of Decide.
+// decider is one run of DecideRollout.
 type decider struct {
 	strategy Strategy
-	states   map[string]State
+	states   map[string]ClusterState
 	now      time.Time
 	clusters int
 	failures int // in the steps that are not mandatory
-	result   Decision
+	result   ApplyDecision
 }
 
-// steps returns what is done one after the other.
-func (d *decider) steps(groups []Group) []step {
+// planSteps returns what is done one after the other.
+func (d *decider) planSteps(groups []ClusterGroup) []step {
 	if d.strategy.Kind == All {
 		all := step{concurrency: d.clusters, failuresMax: d.clusters}
 		for _, group := range groups {
@@ -136,7 +136,7 @@ func (d *decider) steps(groups []Group) []step {
 	mandatory := map[int]bool{}
 	for _, ref := range d.strategy.Mandatory {
 		for n, group := range groups {
-			if ref.names(n, group) && !mandatory[n] {
+			if ref.matchesGroup(n, group) && !mandatory[n] {
 				mandatory[n] = true
 				steps = append(steps, step{name: nameOf(n, group), clusters: group.Clusters, concurrency: len(group.Clusters)})
 			}
@@ -160,20 +160,20 @@ func (d *decider) steps(groups []Group) []step {
 	return steps
 }
 
-func nameOf(index int, group Group) string {
+func nameOf(index int, group ClusterGroup) string {
 	if group.Name != "" {
 		return fmt.Sprintf("group %s", group.Name)
 	}
 	return fmt.Sprintf("group %d", index)
 }
 
-// take does what is to be done in a step, and tells whether the next may follow.
-func (d *decider) take(s step) bool {
+// takeStep does what is to be done in a step, and tells whether the next may follow.
+func (d *decider) takeStep(s step) bool {
 	var waiting []string
 	busy := 0
 	failed := 0
 	for _, name := range s.clusters {
-		switch d.judge(name) {
+		switch d.judgeCluster(name) {
 		case ToApply:
 			waiting = append(waiting, name)
 		case Succeeded:
@@ -183,14 +183,14 @@ func (d *decider) take(s step) bool {
 		case Progressing:
 			busy++
 			if state := d.states[name]; state.Status == Succeeded {
-				d.result.Proving = append(d.result.Proving, Proving{Cluster: name, Until: state.Since.Add(d.strategy.MinSuccess)})
+				d.result.Proving = append(d.result.Proving, ProvingCluster{Cluster: name, Until: state.Since.Add(d.strategy.MinSuccess)})
 			}
 		}
 	}
 	d.failures += failed
 	if d.strategy.Kind != All && d.failures > s.failuresMax {
 		d.result.Waiting += len(waiting)
-		d.result.Stopped = stopped(s.name, d.failures, s.failuresMax)
+		d.result.Stopped = stoppedMessage(s.name, d.failures, s.failuresMax)
 		return false
 	}
 	n := min(len(waiting), max(0, s.concurrency-busy))
@@ -202,18 +202,18 @@ func (d *decider) take(s step) bool {
 	return busy+len(waiting) == 0
 }
 
-func stopped(where string, failures, most int) string {
+func stoppedMessage(where string, failures, most int) string {
 	if where != "" {
 		where = " in " + where
 	}
 	return fmt.Sprintf("%d failed%s, and maxFailures allows %d", failures, where, most)
 }
 
-// skip counts the clusters of a step whose turn has not come. Those that have
+// skipStep counts the clusters of a step whose turn has not come. Those that have
 // the change already, from when the groups were others, are left alone.
-func (d *decider) skip(s step) {
+func (d *decider) skipStep(s step) {
 	for _, name := range s.clusters {
-		switch d.judge(name) {
+		switch d.judgeCluster(name) {
 		case ToApply:
 			d.result.Waiting++
 		case TimedOut, Failed:
@@ -223,26 +223,26 @@ func (d *decider) skip(s step) {
 	}
 }
 
-// judge returns what a cluster counts as: one that fails or takes too long as
+// judgeCluster returns what a cluster counts as: one that fails or takes too long as
 // TimedOut or Failed, and one that has not succeeded for long enough as Progressing.
-func (d *decider) judge(name string) Status {
+func (d *decider) judgeCluster(name string) ClusterStatus {
 	state, known := d.states[name]
 	if !known {
 		return ToApply
 	}
 	switch state.Status {
 	case Succeeded:
-		return d.until(state, d.strategy.MinSuccess, Progressing, Succeeded)
+		return d.statusUntil(state, d.strategy.MinSuccess, Progressing, Succeeded)
 	case Progressing:
 		if d.strategy.Deadline == nil {
 			return Progressing
 		}
-		return d.until(state, *d.strategy.Deadline, Progressing, TimedOut)
+		return d.statusUntil(state, *d.strategy.Deadline, Progressing, TimedOut)
 	case Failed:
 		if d.strategy.Deadline == nil {
 			return Failed
 		}
-		return d.until(state, *d.strategy.Deadline, Progressing, TimedOut)
+		return d.statusUntil(state, *d.strategy.Deadline, Progressing, TimedOut)
 	case ToApply, TimedOut:
 		return state.Status
 	default:
@@ -250,9 +250,9 @@ func (d *decider) judge(name string) Status {
 	}
 }
 
-// until returns one status until so long after the state began, and another
+// statusUntil returns one status until so long after the state began, and another
 // then. It makes sure that someone looks then.
-func (d *decider) until(state State, wait time.Duration, before, then Status) Status {
+func (d *decider) statusUntil(state ClusterState, wait time.Duration, before, then ClusterStatus) ClusterStatus {
 	end := state.Since.Add(wait)
 	if !end.After(d.now) {
 		return then

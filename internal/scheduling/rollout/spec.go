@@ -14,10 +14,10 @@ import (
 // noDeadline is the progressDeadline of a rollout that has none.
 const noDeadline = "None"
 
-// Of returns the strategy that the API object at the path asks for, or what is
+// ParseStrategy returns the strategy that the API object at the path asks for, or what is
 // wrong with it.
-func Of(spec clusterv1alpha1.RolloutStrategy, path *field.Path) (Strategy, field.ErrorList) {
-	strategy := Strategy{Kind: Kind(spec.Type)}
+func ParseStrategy(spec clusterv1alpha1.RolloutStrategy, path *field.Path) (Strategy, field.ErrorList) {
+	strategy := Strategy{Kind: StrategyKind(spec.Type)}
 	var config clusterv1alpha1.RolloutConfig
 	var mandatory []clusterv1alpha1.MandatoryDecisionGroup
 	var part *field.Path
@@ -39,18 +39,18 @@ func Of(spec clusterv1alpha1.RolloutStrategy, path *field.Path) (Strategy, field
 			mandatory = spec.ProgressivePerGroup.MandatoryDecisionGroups.MandatoryDecisionGroups
 		}
 	default:
-		return strategy, strategy.Check(path)
+		return strategy, strategy.ValidateStrategy(path)
 	}
 	for _, group := range mandatory {
 		strategy.Mandatory = append(strategy.Mandatory, GroupRef{Name: group.GroupName, Index: int(group.GroupIndex)})
 	}
 	strategy.MaxFailures = config.MaxFailures
-	problems := strategy.read(config, part)
-	return strategy, append(problems, strategy.Check(part)...)
+	problems := strategy.parseDurations(config, part)
+	return strategy, append(problems, strategy.ValidateStrategy(part)...)
 }
 
-// read reads the durations of a config.
-func (s *Strategy) read(config clusterv1alpha1.RolloutConfig, path *field.Path) field.ErrorList {
+// parseDurations reads the durations of a config.
+func (s *Strategy) parseDurations(config clusterv1alpha1.RolloutConfig, path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	if config.MinSuccessTime != "" {
 		wait, err := time.ParseDuration(string(config.MinSuccessTime))

@@ -55,7 +55,7 @@ func TestStrategiesAreReadFromTheAPI(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, problems := Of(test.spec, field.NewPath("rolloutStrategy"))
+			got, problems := ParseStrategy(test.spec, field.NewPath("rolloutStrategy"))
 			if diff := cmp.Diff(test.want, got); diff != "" || len(problems) > 0 {
 				t.Errorf("problems %v; (-want +got):\n%s", problems, diff)
 			}
@@ -79,7 +79,7 @@ func TestMistakesOfTheAPIAreNamedByField(t *testing.T) {
 			MaxConcurrency: intstr.FromString("0%"),
 		}},
 	} {
-		_, problems := Of(spec, field.NewPath("r"))
+		_, problems := ParseStrategy(spec, field.NewPath("r"))
 		if len(problems) != 1 || problems[0].Field != want {
 			t.Errorf("got %v, want one problem, with %s", problems, want)
 		}

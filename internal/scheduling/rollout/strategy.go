@@ -11,22 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Kind is how a rollout goes on.
-type Kind string
+// StrategyKind is how a rollout goes on.
+type StrategyKind string
 
 // The kinds.
 const (
 	// All changes all clusters at once.
-	All Kind = "All"
+	All StrategyKind = "All"
 	// Progressive changes so many clusters at a time.
-	Progressive Kind = "Progressive"
+	Progressive StrategyKind = "Progressive"
 	// ProgressivePerGroup changes one group of clusters at a time.
-	ProgressivePerGroup Kind = "ProgressivePerGroup"
+	ProgressivePerGroup StrategyKind = "ProgressivePerGroup"
 )
 
 // Strategy says how a change is rolled out.
 type Strategy struct {
-	Kind Kind
+	Kind StrategyKind
 	// MinSuccess is how long a cluster has to have succeeded before it counts.
 	MinSuccess time.Duration
 	// Deadline is how long a cluster may take; nil is for ever. A cluster that fails
@@ -51,20 +51,20 @@ type GroupRef struct {
 	Index int
 }
 
-func (r GroupRef) names(index int, group Group) bool {
+func (r GroupRef) matchesGroup(index int, group ClusterGroup) bool {
 	if r.Name != "" {
 		return r.Name == group.Name
 	}
 	return r.Index == index
 }
 
-// Check returns what is wrong with the strategy that stands at the path.
-func (s Strategy) Check(path *field.Path) field.ErrorList {
+// ValidateStrategy returns what is wrong with the strategy that stands at the path.
+func (s Strategy) ValidateStrategy(path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	switch s.Kind {
 	case All, Progressive, ProgressivePerGroup:
 	default:
-		problems = append(problems, field.NotSupported(path.Child("type"), s.Kind, []Kind{All, Progressive, ProgressivePerGroup}))
+		problems = append(problems, field.NotSupported(path.Child("type"), s.Kind, []StrategyKind{All, Progressive, ProgressivePerGroup}))
 	}
 	if s.MinSuccess < 0 {
 		problems = append(problems, field.Invalid(path.Child("minSuccessTime"), s.MinSuccess.String(), "must not be negative"))

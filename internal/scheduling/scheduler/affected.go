@@ -11,56 +11,56 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/expression"
 )
 
-// Affected tells whether a change of a cluster, which the request had chosen or
+// AffectedByChange reports whether a change of a cluster, which the request had chosen or
 // not, can change what it chooses, so that in a large fleet only the requests
 // are scheduled anew that can care. nil is a cluster that does not exist. The
 // decisions of other requests, which Balance reads, do not count: or else every
 // decision would lead to others.
-func (r Request) Affected(before, after *view.Cluster, chosen bool, now time.Time) bool {
-	was := r.consider(before, chosen, now)
-	is := r.consider(after, chosen, now)
-	if was.exhausted || is.exhausted || was.eligible() != is.eligible() || was.failed != is.failed || !was.again.Equal(is.again) {
+func (r ClusterRequest) AffectedByChange(before, after *view.Cluster, chosen bool, now time.Time) bool {
+	was := r.considerCluster(before, chosen, now)
+	is := r.considerCluster(after, chosen, now)
+	if was.exhausted || is.exhausted || was.isEligible() != is.isEligible() || was.failed != is.failed || !was.again.Equal(is.again) {
 		return true
 	}
-	if !is.eligible() || r.all && len(r.spread) == 0 && !r.ranked {
+	if !is.isEligible() || r.all && len(r.spread) == 0 && !r.ranked {
 		return false // it is out of the question, or chosen whatever its score
 	}
 	for _, weighted := range r.scorers {
-		if weighted.Scorer.changed(before, after) {
+		if weighted.Scorer.scoreMayChange(before, after) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(r.spread, func(s SpreadConstraint) bool {
-		old, had := s.domain(before)
-		value, has := s.domain(after)
+		old, had := s.topologyDomain(before)
+		value, has := s.topologyDomain(after)
 		return old != value || had != has
 	})
 }
 
-// Admits tells whether the filters let a cluster through that the request had
+// AdmitsCluster reports whether the filters let a cluster through that the request had
 // chosen or not. nil is a cluster that does not exist.
-func (r Request) Admits(cluster *view.Cluster, chosen bool, now time.Time) bool {
-	return r.consider(cluster, chosen, now).eligible()
+func (r ClusterRequest) AdmitsCluster(cluster *view.Cluster, chosen bool, now time.Time) bool {
+	return r.considerCluster(cluster, chosen, now).isEligible()
 }
 
-// Reconsiders tells whether a change of a cluster changes what refuses it. Who
+// Reconsiders reports whether a change of a cluster changes what refuses it. Who
 // has fewer clusters than wanted says why, and that would be out of date.
-func (r Request) Reconsiders(before, after *view.Cluster, chosen bool, now time.Time) bool {
-	return r.consider(before, chosen, now).code != r.consider(after, chosen, now).code
+func (r ClusterRequest) Reconsiders(before, after *view.Cluster, chosen bool, now time.Time) bool {
+	return r.considerCluster(before, chosen, now).code != r.considerCluster(after, chosen, now).code
 }
 
-// ReadsFields tells whether the request has expressions, which may read
+// ReadsFields reports whether the request has expressions, which may read
 // everything that a cluster's object has.
-func (r Request) ReadsFields() bool {
-	return slices.ContainsFunc(r.filters, func(f filter) bool {
+func (r ClusterRequest) ReadsFields() bool {
+	return slices.ContainsFunc(r.filters, func(f clusterFilter) bool {
 		predicates, is := f.(predicateFilter)
 		return is && slices.ContainsFunc(predicates, func(p compiledPredicate) bool { return len(p.expressions) > 0 })
 	})
 }
 
-// opinion is what the filters make of a cluster, by itself.
-type opinion struct {
-	code code
+// filterOpinion is what the filters make of a cluster, by itself.
+type filterOpinion struct {
+	code verdictCode
 	// failed says that an expression did, and exhausted that they cost too much to
 	// know.
 	failed, exhausted bool
@@ -68,14 +68,14 @@ type opinion struct {
 	again time.Time
 }
 
-func (o opinion) eligible() bool { return o.code == codeEligible }
+func (o filterOpinion) isEligible() bool { return o.code == codeEligible }
 
-// consider returns what the filters make of a cluster. nil is in no set. It is
+// considerCluster returns what the filters make of a cluster. nil is in no set. It is
 // asked for each event, so all expressions together may cost what one may.
-func (r Request) consider(c *view.Cluster, chosen bool, now time.Time) opinion {
+func (r ClusterRequest) considerCluster(c *view.Cluster, chosen bool, now time.Time) filterOpinion {
 	if c == nil {
-		return opinion{code: codeSet}
+		return filterOpinion{code: codeSet}
 	}
-	alone := &round{now: now, kept: []bool{chosen}, cost: ExpressionCostMax - expression.CostMax}
-	return opinion{code: r.eligible(alone, 0, c), failed: alone.problem != nil, exhausted: alone.exhausted, again: alone.after}
+	alone := &scheduleRound{now: now, kept: []bool{chosen}, cost: ExpressionCostMax - expression.CostMax}
+	return filterOpinion{code: r.eligibilityCode(alone, 0, c), failed: alone.problem != nil, exhausted: alone.exhausted, again: alone.after}
 }

@@ -31,15 +31,15 @@ func TestOnlyRequestsThatCareAreAffected(t *testing.T) {
 	}
 	same := func(*view.Cluster) {}
 	heat := view.ScoreName{Resource: "demo", Score: "heat"}
-	prod := Spec{Predicates: []Predicate{{Labels: selects("env", "prod")}}}
-	few := Spec{Count: new(3), Scorers: []Weighted{{Scorer: MostAllocatable{Resource: corev1.ResourceCPU}, Weight: 1}, {Scorer: AddOn{heat}, Weight: 1}, {Scorer: Balance{}, Weight: 1}}}
-	text := Spec{Predicates: []Predicate{{Path: field.NewPath("p"), Expressions: []string{`managedCluster.metadata.labels["env"] == "prod"`}}}}
+	prod := RequestSpec{Predicates: []Predicate{{Labels: selects("env", "prod")}}}
+	few := RequestSpec{Count: new(3), Scorers: []WeightedScorer{{Scorer: MostAllocatable{Resource: corev1.ResourceCPU}, Weight: 1}, {Scorer: AddOn{heat}, Weight: 1}, {Scorer: Balance{}, Weight: 1}}}
+	text := RequestSpec{Predicates: []Predicate{{Path: field.NewPath("p"), Expressions: []string{`managedCluster.metadata.labels["env"] == "prod"`}}}}
 	labelled := func(with map[string]string) *view.Cluster {
-		return new(view.Of(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: with}}, nil))
+		return new(view.FromCluster(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: with}}, nil))
 	}
-	zones := Spec{Spread: []SpreadConstraint{{Key: "zone", MaxSkew: 1}}}
+	zones := RequestSpec{Spread: []SpreadConstraint{{Key: "zone", MaxSkew: 1}}}
 	cases := map[string]struct {
-		spec   Spec
+		spec   RequestSpec
 		before *view.Cluster
 		after  *view.Cluster
 		chosen bool
@@ -53,7 +53,7 @@ func TestOnlyRequestsThatCareAreAffected(t *testing.T) {
 		"a heartbeat":    {spec: few, before: cluster(same), after: cluster(func(c *view.Cluster) { c.Version = "v1.36.0" })},
 		"a taint":        {spec: prod, before: cluster(same), after: cluster(func(c *view.Cluster) { c.Taints = []view.Taint{{Key: "x", Effect: view.NoSelect}} }), want: true},
 		"a taint that is tolerated for a while": {
-			spec: Spec{Tolerations: []Toleration{{Operator: Exists, For: new(time.Minute)}}}, before: cluster(same),
+			spec: RequestSpec{Tolerations: []Toleration{{Operator: Exists, For: new(time.Minute)}}}, before: cluster(same),
 			after: cluster(func(c *view.Cluster) { c.Taints = []view.Taint{{Key: "x", Effect: view.NoSelect, Since: noon}} }), chosen: true, want: true,
 		},
 		"a taint for newcomers":           {spec: prod, before: cluster(same), after: cluster(func(c *view.Cluster) { c.Taints = []view.Taint{{Key: "x", Effect: view.NoSelectIfNew}} }), chosen: true},
@@ -63,7 +63,7 @@ func TestOnlyRequestsThatCareAreAffected(t *testing.T) {
 		"more room, and nobody asks":      {spec: prod, before: cluster(same), after: cluster(func(c *view.Cluster) { c.Allocatable = nil })},
 		"a score":                         {spec: few, before: cluster(same), after: cluster(func(c *view.Cluster) { c.Scores = map[view.ScoreName]view.Score{heat: {Value: 3}} }), want: true},
 		"a score, and the order counts": {
-			spec:   Spec{Scorers: few.Scorers, Ranked: true},
+			spec:   RequestSpec{Scorers: few.Scorers, Ranked: true},
 			before: cluster(same), after: cluster(func(c *view.Cluster) { c.Scores = map[view.ScoreName]view.Score{heat: {Value: 3}} }), want: true,
 		},
 		"an expression fails no longer": {spec: text, before: labelled(nil), after: labelled(map[string]string{"env": "test"}), want: true},
@@ -73,7 +73,7 @@ func TestOnlyRequestsThatCareAreAffected(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := compiled(t, tc.spec).Affected(tc.before, tc.after, tc.chosen, noon); got != tc.want {
+			if got := compiled(t, tc.spec).AffectedByChange(tc.before, tc.after, tc.chosen, noon); got != tc.want {
 				t.Errorf("affected: got %t, want %t", got, tc.want)
 			}
 		})
@@ -82,8 +82,8 @@ func TestOnlyRequestsThatCareAreAffected(t *testing.T) {
 
 func TestWhoLacksClustersReconsiders(t *testing.T) {
 	taint := []view.Taint{{Key: "x", Effect: view.NoSelect}}
-	request := compiled(t, Spec{
-		Sets:       []Set{{Clusters: labels.SelectorFromSet(labels.Set{"set": "s"})}},
+	request := compiled(t, RequestSpec{
+		Sets:       []ClusterSet{{Clusters: labels.SelectorFromSet(labels.Set{"set": "s"})}},
 		Predicates: []Predicate{{Labels: selects("env", "prod")}},
 	})
 	cases := map[string]struct {
@@ -104,7 +104,7 @@ func TestWhoLacksClustersReconsiders(t *testing.T) {
 			if got := request.Reconsiders(tc.before, tc.after, false, noon); got != tc.want {
 				t.Errorf("reconsiders: got %t, want %t", got, tc.want)
 			}
-			if request.Affected(tc.before, tc.after, false, noon) {
+			if request.AffectedByChange(tc.before, tc.after, false, noon) {
 				t.Error("it changes what is chosen")
 			}
 		})
@@ -122,20 +122,20 @@ func TestWhoIsNotAffectedChoosesTheSame(t *testing.T) {
 			continue
 		}
 		request := compiled(t, spec)
-		first := Schedule(view.New(clusters...), request, nil, noon)
+		first := ScheduleClusters(view.NewFleet(clusters...), request, nil, noon)
 		i := chance.IntN(len(clusters))
 		before, changed := clusters[i], clusters[i]
 		changed.Labels = map[string]string{"env": chance.one("prod", "test"), "zone": chance.one("a", "b", "c"), "more": "x"}
 		if chance.IntN(3) == 0 {
 			changed.Taints = []view.Taint{{Key: "gpu", Since: noon, Effect: view.Effect(chance.one(string(view.NoSelect), string(view.PreferNoSelect)))}}
 		}
-		if request.Affected(&before, &changed, slices.Contains(first.Targets, before.Name), noon) {
+		if request.AffectedByChange(&before, &changed, slices.Contains(first.Targets, before.Name), noon) {
 			continue
 		}
 		spared++
-		unchanged := Schedule(view.New(clusters...), request, first.Targets, noon)
+		unchanged := ScheduleClusters(view.NewFleet(clusters...), request, first.Targets, noon)
 		clusters[i] = changed
-		if again := Schedule(view.New(clusters...), request, first.Targets, noon); !slices.Equal(unchanged.Targets, again.Targets) {
+		if again := ScheduleClusters(view.NewFleet(clusters...), request, first.Targets, noon); !slices.Equal(unchanged.Targets, again.Targets) {
 			t.Fatalf("seed %d: %s is said not to matter, and the choice goes from %v to %v", seed, before.Name, unchanged.Targets, again.Targets)
 		}
 	}
@@ -149,8 +149,8 @@ func TestWhoIsNotAffectedChoosesTheSame(t *testing.T) {
 func TestWhatCostsTooMuchToKnowAffects(t *testing.T) {
 	c := &view.Cluster{Name: "c"}
 	for count, want := range map[int]bool{1: false, 3: true} {
-		request := compiled(t, Spec{Predicates: []Predicate{{Path: field.NewPath("p"), Expressions: slices.Repeat([]string{costly}, count)}}})
-		if got := request.Affected(c, c, false, noon); got != want {
+		request := compiled(t, RequestSpec{Predicates: []Predicate{{Path: field.NewPath("p"), Expressions: slices.Repeat([]string{costly}, count)}}})
+		if got := request.AffectedByChange(c, c, false, noon); got != want {
 			t.Errorf("%d costly expressions: affected is %t, want %t", count, got, want)
 		}
 	}
@@ -162,8 +162,8 @@ func TestALabelFlipAffectsFew(t *testing.T) {
 	after := &view.Cluster{Name: "c", Labels: map[string]string{"team": "team-007"}}
 	affected := 0
 	for i := range 1000 {
-		spec := Spec{Predicates: []Predicate{{Labels: selects("team", fmt.Sprintf("team-%03d", i%100))}}, Count: new(10)}
-		if compiled(t, spec).Affected(before, after, false, noon) {
+		spec := RequestSpec{Predicates: []Predicate{{Labels: selects("team", fmt.Sprintf("team-%03d", i%100))}}, Count: new(10)}
+		if compiled(t, spec).AffectedByChange(before, after, false, noon) {
 			affected++
 		}
 	}

@@ -24,10 +24,10 @@ func BenchmarkSchedule(b *testing.B) {
 				Allocatable: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(i%64), resource.DecimalSI)},
 			}
 		}
-		fleet := view.New(clusters...)
-		request := compiled(b, Spec{
+		fleet := view.NewFleet(clusters...)
+		request := compiled(b, RequestSpec{
 			Predicates: []Predicate{{Labels: selects("env", "prod")}},
-			Scorers: []Weighted{
+			Scorers: []WeightedScorer{
 				{Scorer: Balance{}, Weight: 1},
 				{Scorer: Steady{}, Weight: 1},
 				{Scorer: MostAllocatable{As: "ResourceAllocatableCPU", Resource: corev1.ResourceCPU}, Weight: 1},
@@ -35,11 +35,11 @@ func BenchmarkSchedule(b *testing.B) {
 			Spread: []SpreadConstraint{{Key: "zone", MaxSkew: 1, Hard: true}},
 			Count:  new(100),
 		})
-		previous := Schedule(fleet, request, nil, noon).Targets
+		previous := ScheduleClusters(fleet, request, nil, noon).Targets
 		b.Run(fmt.Sprintf("%d clusters", size), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Schedule(fleet, request, previous, noon)
+				ScheduleClusters(fleet, request, previous, noon)
 			}
 		})
 	}

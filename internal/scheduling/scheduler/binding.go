@@ -15,7 +15,7 @@ import (
 )
 
 // BindingSpec is a wish for clusters as a binding of the Karmada API has it.
-// Other than with a Spec, clusters that have the object already need not serve
+// Other than with a RequestSpec, clusters that have the object already need not serve
 // its kind, and their taints do not matter.
 type BindingSpec struct {
 	// Affinities select clusters: one of them has to. None select all.
@@ -49,9 +49,9 @@ func (t Topology) String() string {
 	return t.Field
 }
 
-// Groups returns the groups that a cluster is in: a cluster in several zones is
+// GroupsOfCluster returns the groups that a cluster is in: a cluster in several zones is
 // in several, and one whose place is not known is in none.
-func (t Topology) Groups(c *view.Cluster) []string {
+func (t Topology) GroupsOfCluster(c *view.Cluster) []string {
 	var group string
 	switch t.Field {
 	case FieldZone:
@@ -72,21 +72,21 @@ func (t Topology) Groups(c *view.Cluster) []string {
 // CompileBinding checks the spec and prepares it. Every error is the user's, and
 // is about the field that its path names. The request is for all clusters that
 // may be chosen, of which the caller chooses.
-func CompileBinding(spec BindingSpec) (Request, field.ErrorList) {
+func CompileBinding(spec BindingSpec) (ClusterRequest, field.ErrorList) {
 	tolerations, problems := checkTolerations(spec.Tolerations, true)
-	return Request{
-		filters: []filter{
+	return ClusterRequest{
+		filters: []clusterFilter{
 			deletionFilter{}, taintFilter{tolerations: tolerations, lenient: true}, affinityFilter(spec.Affinities), topologyFilter(spec.Topologies),
 		},
-		scorers: []Weighted{{Scorer: Locality{}, Weight: 1}},
+		scorers: []WeightedScorer{{Scorer: Locality{}, Weight: 1}},
 		all:     true,
 	}, problems
 }
 
-// Placing returns the request of a binding for an object of a kind, which is not
+// ForBindingObject returns the request of a binding for an object of a kind, which is not
 // placed on the clusters that it is being evicted from.
-func (r Request) Placing(apiVersion, kind string, evicted []string) Request {
-	r.filters = slices.Insert(slices.Clone(r.filters), 1, filter(servedFilter{apiVersion: apiVersion, kind: kind}))
+func (r ClusterRequest) ForBindingObject(apiVersion, kind string, evicted []string) ClusterRequest {
+	r.filters = slices.Insert(slices.Clone(r.filters), 1, clusterFilter(servedFilter{apiVersion: apiVersion, kind: kind}))
 	r.filters = append(r.filters, evictionFilter(sets.New(evicted...)))
 	return r
 }
@@ -94,90 +94,90 @@ func (r Request) Placing(apiVersion, kind string, evicted []string) Request {
 // servedFilter bars clusters that do not serve a kind.
 type servedFilter struct{ apiVersion, kind string }
 
-func (servedFilter) name() string { return "APIEnablement" }
+func (servedFilter) pluginName() string { return "APIEnablement" }
 
-func (f servedFilter) admits(now *round, i int, c *view.Cluster) (bool, int) {
+func (f servedFilter) admitsCluster(now *scheduleRound, i int, c *view.Cluster) (bool, int) {
 	if now.kept[i] {
 		return true, 0
 	}
 	if now.asked != c.Served {
-		now.asked, now.lacks = c.Served, c.Served.Lacks(f.apiVersion, f.kind)
+		now.asked, now.lacks = c.Served, c.Served.LacksKind(f.apiVersion, f.kind)
 	}
 	return !now.lacks, 0
 }
 
-func (servedFilter) code() code { return codeServed }
+func (servedFilter) refusalCode() verdictCode { return codeServed }
 
-func (f servedFilter) explain(*view.Cluster, int) string {
+func (f servedFilter) explainRefusal(*view.Cluster, int) string {
 	return fmt.Sprintf("it does not serve kind %s of %s", f.kind, f.apiVersion)
 }
 
-func (f servedFilter) objections(now *round, i int, c *view.Cluster) []string {
+func (f servedFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }
 
 // affinityFilter lets clusters through that one of the affinities selects.
 type affinityFilter []affinity.Affinity
 
-func (affinityFilter) name() string { return "ClusterAffinity" }
+func (affinityFilter) pluginName() string { return "ClusterAffinity" }
 
-func (f affinityFilter) admits(_ *round, _ int, c *view.Cluster) (bool, int) {
+func (f affinityFilter) admitsCluster(_ *scheduleRound, _ int, c *view.Cluster) (bool, int) {
 	for _, a := range f {
-		if a.Matches(c) {
+		if a.SelectsCluster(c) {
 			return true, 0
 		}
 	}
 	return len(f) == 0, 0
 }
 
-func (affinityFilter) code() code { return codeAffinity }
+func (affinityFilter) refusalCode() verdictCode { return codeAffinity }
 
-// explain quotes the first affinity: the others are for what it has no room for.
-func (f affinityFilter) explain(c *view.Cluster, _ int) string { return f[0].Objection(c) }
+// explainRefusal quotes the first affinity: the others are for what it has no room for.
+func (f affinityFilter) explainRefusal(c *view.Cluster, _ int) string { return f[0].ExplainMismatch(c) }
 
-func (f affinityFilter) objections(now *round, i int, c *view.Cluster) []string {
+func (f affinityFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }
 
 // topologyFilter bars clusters that have no place in a topology.
 type topologyFilter []Topology
 
-func (topologyFilter) name() string { return "SpreadConstraint" }
+func (topologyFilter) pluginName() string { return "SpreadConstraint" }
 
-func (f topologyFilter) admits(_ *round, _ int, c *view.Cluster) (bool, int) {
+func (f topologyFilter) admitsCluster(_ *scheduleRound, _ int, c *view.Cluster) (bool, int) {
 	for n, topology := range f {
-		if len(topology.Groups(c)) == 0 {
+		if len(topology.GroupsOfCluster(c)) == 0 {
 			return false, n
 		}
 	}
 	return true, 0
 }
 
-func (topologyFilter) code() code { return codeTopology }
+func (topologyFilter) refusalCode() verdictCode { return codeTopology }
 
-func (f topologyFilter) explain(_ *view.Cluster, detail int) string {
+func (f topologyFilter) explainRefusal(_ *view.Cluster, detail int) string {
 	return fmt.Sprintf("it has no %s", f[detail])
 }
 
-func (f topologyFilter) objections(now *round, i int, c *view.Cluster) []string {
+func (f topologyFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }
 
 // evictionFilter bars clusters that the object is being evicted from.
 type evictionFilter sets.Set[string]
 
-func (evictionFilter) name() string { return "ClusterEviction" }
+func (evictionFilter) pluginName() string { return "ClusterEviction" }
 
-func (f evictionFilter) admits(_ *round, _ int, c *view.Cluster) (bool, int) {
+func (f evictionFilter) admitsCluster(_ *scheduleRound, _ int, c *view.Cluster) (bool, int) {
 	return !sets.Set[string](f).Has(c.Name), 0
 }
 
-func (evictionFilter) code() code { return codeEviction }
+func (evictionFilter) refusalCode() verdictCode { return codeEviction }
 
-func (evictionFilter) explain(*view.Cluster, int) string {
+func (evictionFilter) explainRefusal(*view.Cluster, int) string {
 	return "the object is being evicted from it"
 }
 
-func (f evictionFilter) objections(now *round, i int, c *view.Cluster) []string {
+func (f evictionFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }

@@ -3,9 +3,9 @@
 
 // Package scheduler chooses clusters, and says why.
 //
-// A front end compiles what a user wishes into a Request, once for each
-// generation, and then asks Schedule for a Result as often as the fleet
-// changes. A Request passes three steps:
+// A front end compiles what a user wishes into a ClusterRequest, once for each
+// generation, and then asks ScheduleClusters for a ScheduleResult as often as the fleet
+// changes. A ClusterRequest passes three steps:
 //
 //	filter   who may be chosen: cluster sets, predicates, taints
 //	score    who is better: weighted scores from -100 to 100
@@ -16,7 +16,7 @@
 // a binding is for all clusters that may be chosen; packages selection, capacity
 // and division choose among them and divide replicas.
 //
-// Filters, scorers and spread constraints are values in lists. A Result has a
+// Filters, scorers and spread constraints are values in lists. A ScheduleResult has a
 // Verdict for each cluster of the fleet: that it was chosen, or what said no.
 //
 // The package is pure: it has no client, no clock and no logger. The same input

@@ -32,22 +32,22 @@ const (
 // environment makes what expressions are compiled with once, as it takes
 // milliseconds, and only if there is a request that needs it. It never changes.
 var environment = sync.OnceValues(func() (*expression.Environment, error) {
-	return expression.New(
+	return expression.NewEnvironment(
 		cel.Variable(clusterVariable, cel.DynType),
 		cel.Function("scores", cel.MemberOverload("cluster_scores", []*cel.Type{cel.DynType, cel.StringType}, cel.ListType(cel.DynType),
-			cel.BinaryBinding(scores))),
+			cel.BinaryBinding(addOnScores))),
 	)
 })
 
-// program is a compiled expression, and where it stands.
-type program struct {
+// celProgram is a compiled expression, and where it stands.
+type celProgram struct {
 	path *field.Path
 	text string
 	cel  *expression.Program
 }
 
-func compileExpressions(texts []string, path *field.Path) ([]program, field.ErrorList) {
-	var programs []program
+func compileExpressions(texts []string, path *field.Path) ([]celProgram, field.ErrorList) {
+	var programs []celProgram
 	var problems field.ErrorList
 	for n, text := range texts {
 		at := path.Index(n)
@@ -55,10 +55,10 @@ func compileExpressions(texts []string, path *field.Path) ([]program, field.Erro
 		if err != nil {
 			return nil, field.ErrorList{field.InternalError(at, err)}
 		}
-		compiled, err := env.Compile(text, cel.BoolType)
+		compiled, err := env.CompileExpression(text, cel.BoolType)
 		switch {
 		case err == nil:
-			programs = append(programs, program{path: at, text: text, cel: compiled})
+			programs = append(programs, celProgram{path: at, text: text, cel: compiled})
 		case errors.As(err, new(*expression.UserError)):
 			problems = append(problems, field.Invalid(at, text, err.Error()))
 		default:
@@ -68,50 +68,50 @@ func compileExpressions(texts []string, path *field.Path) ([]program, field.Erro
 	return programs, problems
 }
 
-// holds tells whether an expression is true of a cluster. It is not if it fails;
+// evaluatesTrue reports whether an expression is true of a cluster. It is not if it fails;
 // the round remembers the first failure.
-func (p program) holds(now *round, c *view.Cluster) bool {
+func (p celProgram) evaluatesTrue(now *scheduleRound, c *view.Cluster) bool {
 	if now.cost > ExpressionCostMax {
-		now.exhaust(p.path)
+		now.markExhausted(p.path)
 		return false
 	}
-	fields, err := c.Fields()
+	fields, err := c.FieldTree()
 	if err != nil {
-		now.fail(p.path, fmt.Errorf("cluster %s: %w", c.Name, err))
+		now.recordProblem(p.path, fmt.Errorf("cluster %s: %w", c.Name, err))
 		return false
 	}
-	seen := subject{Mapper: types.DefaultTypeAdapter.NativeToValue(fields).(traits.Mapper), now: now, cluster: c}
-	end := now.observer.begin(ExpressionPlugin, "")
-	value, cost, err := p.cel.Run(context.Background(), map[string]any{clusterVariable: seen}) // bounded by its cost
+	seen := clusterSubject{Mapper: types.DefaultTypeAdapter.NativeToValue(fields).(traits.Mapper), now: now, cluster: c}
+	end := now.observer.beginPlugin(ExpressionPlugin, "")
+	value, cost, err := p.cel.EvaluateProgram(context.Background(), map[string]any{clusterVariable: seen}) // bounded by its cost
 	end()
 	now.cost += cost
 	if err != nil {
-		now.fail(p.path, fmt.Errorf("cluster %s: %w", c.Name, err))
+		now.recordProblem(p.path, fmt.Errorf("cluster %s: %w", c.Name, err))
 		return false
 	}
 	return value == types.True
 }
 
-// subject is a cluster as expressions see it: the fields of its ManagedCluster,
+// clusterSubject is a cluster as expressions see it: the fields of its ManagedCluster,
 // and its scores.
-type subject struct {
+type clusterSubject struct {
 	traits.Mapper
 
-	now     *round
+	now     *scheduleRound
 	cluster *view.Cluster
 }
 
-// scores is the function of expressions that returns what an add-on thinks of a
+// addOnScores is the function of expressions that returns what an add-on thinks of a
 // cluster: a list of name and value, without scores that have expired.
-func scores(receiver, resource ref.Val) ref.Val {
-	s, isCluster := receiver.(subject)
+func addOnScores(receiver, resource ref.Val) ref.Val {
+	s, isCluster := receiver.(clusterSubject)
 	name, isText := resource.(types.String)
 	if !isCluster || !isText {
 		return types.MaybeNoSuchOverloadErr(receiver)
 	}
 	var names []view.ScoreName
 	for key, score := range s.cluster.Scores {
-		if key.Resource == string(name) && s.now.valid(score) {
+		if key.Resource == string(name) && s.now.isScoreValid(score) {
 			names = append(names, key)
 		}
 	}

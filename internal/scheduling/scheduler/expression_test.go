@@ -21,7 +21,7 @@ import (
 // versioned returns clusters of two versions of Kubernetes; old has a score.
 func versioned() view.Fleet {
 	cluster := func(name, version string) view.Cluster {
-		return view.Of(&clusterv1.ManagedCluster{
+		return view.FromCluster(&clusterv1.ManagedCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"env": "prod"}},
 			Status:     clusterv1.ManagedClusterStatus{Version: clusterv1.ManagedClusterVersion{Kubernetes: version}},
 		}, nil)
@@ -32,7 +32,7 @@ func versioned() view.Fleet {
 		{Resource: "demo", Score: "mem"}:  {Value: 90, Until: noon.Add(-time.Minute)},
 		{Resource: "other", Score: "cpu"}: {Value: 3},
 	}
-	return view.New(scored, cluster("young", "v1.36.0"))
+	return view.NewFleet(scored, cluster("young", "v1.36.0"))
 }
 
 func TestExpressions(t *testing.T) {
@@ -50,7 +50,7 @@ func TestExpressions(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			result := Schedule(versioned(), compiled(t, Spec{Predicates: []Predicate{{Expressions: tc.expressions}}}), nil, noon)
+			result := ScheduleClusters(versioned(), compiled(t, RequestSpec{Predicates: []Predicate{{Expressions: tc.expressions}}}), nil, noon)
 			if !slices.Equal(result.Targets, tc.want) || result.Problem != nil {
 				t.Errorf("got %v, want %v; the problem is %v", result.Targets, tc.want, result.Problem)
 			}
@@ -70,7 +70,7 @@ func TestExpressionsThatAreWrong(t *testing.T) {
 		"not an expression":   `managedCluster.`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, problems := Compile(Spec{Predicates: []Predicate{{Path: at, Expressions: []string{"true", text}}}})
+			_, problems := CompileRequest(RequestSpec{Predicates: []Predicate{{Path: at, Expressions: []string{"true", text}}}})
 			if want := "spec.predicates[0].celSelector.celExpressions[1]"; len(problems) != 1 || problems[0].Field != want {
 				t.Errorf("the problems are %v, want one of %s", problems, want)
 			}
@@ -89,14 +89,14 @@ func TestExpressionsThatFail(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			request, problems := Compile(Spec{Predicates: []Predicate{{Path: at, Expressions: []string{tc.text}}}})
+			request, problems := CompileRequest(RequestSpec{Predicates: []Predicate{{Path: at, Expressions: []string{tc.text}}}})
 			if len(problems) > 0 {
 				if !strings.Contains(problems.ToAggregate().Error(), tc.want) {
 					t.Errorf("the problems are %v, want %q", problems, tc.want)
 				}
 				return
 			}
-			result := Schedule(versioned(), request, nil, noon)
+			result := ScheduleClusters(versioned(), request, nil, noon)
 			if len(result.Targets) > 0 || result.Problem == nil || !strings.Contains(result.Problem.Error(), tc.want) {
 				t.Errorf("chosen are %v, and the problem is %v, want %q", result.Targets, result.Problem, tc.want)
 			}
@@ -108,24 +108,24 @@ func TestExpressionsThatFail(t *testing.T) {
 var costly = strings.Repeat("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(a, ", 3) + `!"` + strings.Repeat("x", 5000) + `".contains("y")` + strings.Repeat(")", 3)
 
 func TestWhatCostsTooMuchForTheFleetIsNotDecided(t *testing.T) {
-	request := compiled(t, Spec{Predicates: []Predicate{{Path: field.NewPath("p"), Expressions: []string{costly}}}})
+	request := compiled(t, RequestSpec{Predicates: []Predicate{{Path: field.NewPath("p"), Expressions: []string{costly}}}})
 	for clusters, want := range map[int]bool{90: false, 110: true} {
 		var fleet []view.Cluster
 		for i := range clusters {
 			fleet = append(fleet, view.Cluster{Name: fmt.Sprintf("c%03d", i)})
 		}
-		if result := Schedule(view.New(fleet...), request, nil, noon); result.Exhausted != want || (result.Problem != nil) != want {
+		if result := ScheduleClusters(view.NewFleet(fleet...), request, nil, noon); result.Exhausted != want || (result.Problem != nil) != want {
 			t.Errorf("%d clusters: exhausted is %t, want %t; the problem is %v", clusters, result.Exhausted, want, result.Problem)
 		}
 	}
 }
 
 func TestExpressionsCostTogetherWhatTheyMay(t *testing.T) {
-	spec := Spec{Predicates: []Predicate{{Path: field.NewPath("p"), Expressions: []string{"true"}}}}
+	spec := RequestSpec{Predicates: []Predicate{{Path: field.NewPath("p"), Expressions: []string{"true"}}}}
 	now := newRound(versioned(), nil, noon)
-	now.fail(field.NewPath("p"), errors.New("one that failed before"))
+	now.recordProblem(field.NewPath("p"), errors.New("one that failed before"))
 	now.cost = ExpressionCostMax + 1
-	compiled(t, spec).eligible(now, 0, versioned().At(0))
+	compiled(t, spec).eligibilityCode(now, 0, versioned().ClusterAt(0))
 	if !now.exhausted || now.problem == nil || !strings.Contains(now.problem.Error(), "cost more than") {
 		t.Errorf("the problem is %v, want that the expressions cost too much", now.problem)
 	}

@@ -13,26 +13,26 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
-// filter says no to clusters.
-type filter interface {
+// clusterFilter says no to clusters.
+type clusterFilter interface {
 	// name is for metrics.
-	name() string
-	// admits tells whether a cluster may be chosen, and if not, a detail that
+	pluginName() string
+	// admits reports whether a cluster may be chosen, and if not, a detail that
 	// explain understands.
-	admits(now *round, i int, c *view.Cluster) (ok bool, detail int)
+	admitsCluster(now *scheduleRound, i int, c *view.Cluster) (ok bool, detail int)
 	// code is the verdict on those that may not.
-	code() code
+	refusalCode() verdictCode
 	// explain says why a cluster may not be chosen.
-	explain(c *view.Cluster, detail int) string
+	explainRefusal(c *view.Cluster, detail int) string
 	// objections returns all that it has against a cluster; none if the cluster may
 	// be chosen.
-	objections(now *round, i int, c *view.Cluster) []string
+	objections(now *scheduleRound, i int, c *view.Cluster) []string
 }
 
 // objection returns why a filter with at most one reason does not admit a cluster.
-func objection(f filter, now *round, i int, c *view.Cluster) []string {
-	if ok, detail := f.admits(now, i, c); !ok {
-		return []string{f.explain(c, detail)}
+func objection(f clusterFilter, now *scheduleRound, i int, c *view.Cluster) []string {
+	if ok, detail := f.admitsCluster(now, i, c); !ok {
+		return []string{f.explainRefusal(c, detail)}
 	}
 	return nil
 }
@@ -40,24 +40,29 @@ func objection(f filter, now *round, i int, c *view.Cluster) []string {
 // deletionFilter bars clusters that are on their way out.
 type deletionFilter struct{}
 
-func (deletionFilter) name() string                                        { return "Deletion" }
-func (deletionFilter) admits(_ *round, _ int, c *view.Cluster) (bool, int) { return !c.Deleting, 0 }
-func (deletionFilter) code() code                                          { return codeDeleting }
-func (deletionFilter) explain(*view.Cluster, int) string                   { return "it is being deleted" }
+func (deletionFilter) pluginName() string { return "Deletion" }
 
-func (f deletionFilter) objections(now *round, i int, c *view.Cluster) []string {
+func (deletionFilter) admitsCluster(_ *scheduleRound, _ int, c *view.Cluster) (bool, int) {
+	return !c.Deleting, 0
+}
+
+func (deletionFilter) refusalCode() verdictCode { return codeDeleting }
+
+func (deletionFilter) explainRefusal(*view.Cluster, int) string { return "it is being deleted" }
+
+func (f deletionFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }
 
 // setFilter lets clusters through that are in one of the sets.
 type setFilter struct {
-	sets  []Set
+	sets  []ClusterSet
 	whole bool
 }
 
-func (setFilter) name() string { return "ClusterSets" }
+func (setFilter) pluginName() string { return "ClusterSets" }
 
-func (f setFilter) admits(_ *round, _ int, c *view.Cluster) (bool, int) {
+func (f setFilter) admitsCluster(_ *scheduleRound, _ int, c *view.Cluster) (bool, int) {
 	if f.whole {
 		return true, 0
 	}
@@ -69,10 +74,12 @@ func (f setFilter) admits(_ *round, _ int, c *view.Cluster) (bool, int) {
 	return false, 0
 }
 
-func (setFilter) code() code                        { return codeSet }
-func (setFilter) explain(*view.Cluster, int) string { return "it is in none of the cluster sets" }
+func (setFilter) refusalCode() verdictCode { return codeSet }
+func (setFilter) explainRefusal(*view.Cluster, int) string {
+	return "it is in none of the cluster sets"
+}
 
-func (f setFilter) objections(now *round, i int, c *view.Cluster) []string {
+func (f setFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }
 
@@ -81,23 +88,23 @@ type predicateFilter []compiledPredicate
 
 type compiledPredicate struct {
 	labels, claims labels.Selector
-	expressions    []program
+	expressions    []celProgram
 }
 
-// meets tells whether a cluster meets the predicate.
-func (p compiledPredicate) meets(now *round, c *view.Cluster) bool {
+// meetsPredicate reports whether a cluster meets the predicate.
+func (p compiledPredicate) meetsPredicate(now *scheduleRound, c *view.Cluster) bool {
 	if !p.labels.Matches(labels.Set(c.Labels)) || !p.claims.Matches(labels.Set(c.Claims)) {
 		return false
 	}
 	for _, e := range p.expressions {
-		if !e.holds(now, c) {
+		if !e.evaluatesTrue(now, c) {
 			return false
 		}
 	}
 	return true
 }
 
-func (p Predicate) compile() (compiledPredicate, field.ErrorList) {
+func (p Predicate) compilePredicate() (compiledPredicate, field.ErrorList) {
 	var compiled compiledPredicate
 	var problems field.ErrorList
 	for _, part := range []struct {
@@ -117,20 +124,20 @@ func (p Predicate) compile() (compiledPredicate, field.ErrorList) {
 	return compiled, append(problems, errs...)
 }
 
-func (predicateFilter) name() string { return "Predicate" }
+func (predicateFilter) pluginName() string { return "Predicate" }
 
-func (f predicateFilter) admits(now *round, _ int, c *view.Cluster) (bool, int) {
+func (f predicateFilter) admitsCluster(now *scheduleRound, _ int, c *view.Cluster) (bool, int) {
 	for _, p := range f {
-		if p.meets(now, c) {
+		if p.meetsPredicate(now, c) {
 			return true, 0
 		}
 	}
 	return len(f) == 0, 0
 }
 
-func (predicateFilter) code() code { return codePredicate }
+func (predicateFilter) refusalCode() verdictCode { return codePredicate }
 
-func (f predicateFilter) explain(c *view.Cluster, _ int) string {
+func (f predicateFilter) explainRefusal(c *view.Cluster, _ int) string {
 	if len(f) > 1 {
 		return fmt.Sprintf("it meets none of %d predicates", len(f))
 	}
@@ -153,7 +160,7 @@ func (p compiledPredicate) mismatch(c *view.Cluster) string {
 }
 
 // objections has one for each predicate, as one that is met is enough.
-func (f predicateFilter) objections(now *round, _ int, c *view.Cluster) []string {
+func (f predicateFilter) objections(now *scheduleRound, _ int, c *view.Cluster) []string {
 	var against []string
 	for n, p := range f {
 		text := p.mismatch(c)
@@ -161,7 +168,7 @@ func (f predicateFilter) objections(now *round, _ int, c *view.Cluster) []string
 			if text != "" {
 				break
 			}
-			if !e.holds(now, c) {
+			if !e.evaluatesTrue(now, c) {
 				text = fmt.Sprintf("CEL expression %q is not true of it", e.text)
 			}
 			if now.problem != nil {

@@ -33,8 +33,8 @@ type NamedGroup struct {
 	Labels, Claims labels.Selector
 }
 
-// Group is a group of chosen clusters, in the order of names.
-type Group struct {
+// DecisionGroup is a group of chosen clusters, in the order of names.
+type DecisionGroup struct {
 	Name     string
 	Clusters []string
 }
@@ -52,37 +52,37 @@ func CheckGroupSize(size intstr.IntOrString, path *field.Path) *field.Error {
 	return nil
 }
 
-// Divide divides the targets, which are in the order of names, into groups.
+// DivideTargets divides the targets, which are in the order of names, into groups.
 // There is always one, which may be empty. The size has to be right (CheckGroupSize).
-func (g Grouping) Divide(fleet view.Fleet, targets []string) []Group {
+func (g Grouping) DivideTargets(fleet view.Fleet, targets []string) []DecisionGroup {
 	named := make([][]string, len(g.Named))
 	var rest []string
 	for _, target := range targets {
-		if n := g.of(fleet, target); n < len(named) {
+		if n := g.groupOfTarget(fleet, target); n < len(named) {
 			named[n] = append(named[n], target)
 		} else {
 			rest = append(rest, target)
 		}
 	}
 	size, _ := g.SizeOf(len(targets))
-	var groups []Group
+	var groups []DecisionGroup
 	for n, clusters := range named {
-		groups = split(groups, g.Named[n].Name, clusters, size)
+		groups = splitGroup(groups, g.Named[n].Name, clusters, size)
 	}
-	groups = split(groups, "", rest, size)
+	groups = splitGroup(groups, "", rest, size)
 	if len(groups) == 0 {
-		groups = []Group{{}}
+		groups = []DecisionGroup{{}}
 	}
 	return groups
 }
 
-// of returns the number of the group that a cluster is in.
-func (g Grouping) of(fleet view.Fleet, target string) int {
-	i, found := fleet.Find(target)
+// groupOfTarget returns the number of the group that a cluster is in.
+func (g Grouping) groupOfTarget(fleet view.Fleet, target string) int {
+	i, found := fleet.FindCluster(target)
 	if !found {
 		return len(g.Named)
 	}
-	return g.groupOf(fleet.At(i))
+	return g.groupOf(fleet.ClusterAt(i))
 }
 
 func (g Grouping) groupOf(c *view.Cluster) int {
@@ -94,10 +94,10 @@ func (g Grouping) groupOf(c *view.Cluster) int {
 	return len(g.Named)
 }
 
-func split(groups []Group, name string, clusters []string, size int) []Group {
+func splitGroup(groups []DecisionGroup, name string, clusters []string, size int) []DecisionGroup {
 	for len(clusters) > 0 {
 		n := min(size, len(clusters))
-		groups = append(groups, Group{Name: name, Clusters: clusters[:n:n]})
+		groups = append(groups, DecisionGroup{Name: name, Clusters: clusters[:n:n]})
 		clusters = clusters[n:]
 	}
 	return groups
@@ -120,7 +120,7 @@ func (g Grouping) SizeOf(clusters int) (size int, larger bool) {
 	return max(size, least), least > size
 }
 
-// Moves tells whether a change of a chosen cluster can put it into another group.
-func (g Grouping) Moves(before, after *view.Cluster) bool {
+// MovesCluster reports whether a change of a chosen cluster can put it into another group.
+func (g Grouping) MovesCluster(before, after *view.Cluster) bool {
 	return before != nil && after != nil && g.groupOf(before) != g.groupOf(after)
 }

@@ -23,21 +23,21 @@ func TestGroups(t *testing.T) {
 		reason   string
 		grouping Grouping
 		targets  []string
-		want     []Group
+		want     []DecisionGroup
 	}{
-		"nothing asked": {reason: "one group", targets: all, want: []Group{{Clusters: all}}},
-		"nobody chosen": {reason: "there is one group, without clusters", grouping: Grouping{Named: []NamedGroup{zone("a")}}, want: []Group{{}}},
-		"by number":     {reason: "the last may be smaller", grouping: Grouping{Size: intstr.FromInt32(3)}, targets: all, want: []Group{{Clusters: all[:3]}, {Clusters: all[3:6]}, {Clusters: all[6:]}}},
-		"by percentage": {reason: "of all that are chosen, rounded up", grouping: Grouping{Size: intstr.FromString("50%")}, targets: all, want: []Group{{Clusters: all[:4]}, {Clusters: all[4:]}}},
+		"nothing asked": {reason: "one group", targets: all, want: []DecisionGroup{{Clusters: all}}},
+		"nobody chosen": {reason: "there is one group, without clusters", grouping: Grouping{Named: []NamedGroup{zone("a")}}, want: []DecisionGroup{{}}},
+		"by number":     {reason: "the last may be smaller", grouping: Grouping{Size: intstr.FromInt32(3)}, targets: all, want: []DecisionGroup{{Clusters: all[:3]}, {Clusters: all[3:6]}, {Clusters: all[6:]}}},
+		"by percentage": {reason: "of all that are chosen, rounded up", grouping: Grouping{Size: intstr.FromString("50%")}, targets: all, want: []DecisionGroup{{Clusters: all[:4]}, {Clusters: all[4:]}}},
 		"by name": {
 			reason: "named groups come first, in their order, and are split as well", grouping: Grouping{Named: []NamedGroup{zone("b"), zone("a")}, Size: intstr.FromInt32(2)}, targets: all,
-			want: []Group{{Name: "zone-b", Clusters: all[3:5]}, {Name: "zone-a", Clusters: all[:2]}, {Name: "zone-a", Clusters: all[2:3]}, {Clusters: all[5:]}},
+			want: []DecisionGroup{{Name: "zone-b", Clusters: all[3:5]}, {Name: "zone-a", Clusters: all[:2]}, {Name: "zone-a", Clusters: all[2:3]}, {Clusters: all[5:]}},
 		},
-		"who has left": {reason: "a cluster that is not in the fleet has no name", grouping: Grouping{Named: []NamedGroup{zone("a")}}, targets: []string{"a9"}, want: []Group{{Clusters: []string{"a9"}}}},
+		"who has left": {reason: "a cluster that is not in the fleet has no name", grouping: Grouping{Named: []NamedGroup{zone("a")}}, targets: []string{"a9"}, want: []DecisionGroup{{Clusters: []string{"a9"}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.grouping.Divide(fleet, tc.targets)); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.grouping.DivideTargets(fleet, tc.targets)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -58,7 +58,7 @@ func TestThereAreNotTooManyGroups(t *testing.T) {
 	named[99].Labels = labels.SelectorFromSet(labels.Set{"zone": "a"})
 	for _, grouping := range []Grouping{{Size: intstr.FromInt32(1)}, {Size: intstr.FromInt32(1), Named: named}} {
 		for n, larger := range map[int]bool{900: false, 2000: true, 5000: true} {
-			groups := grouping.Divide(fleet, clusters[:n])
+			groups := grouping.DivideTargets(fleet, clusters[:n])
 			listed := 0
 			for _, group := range groups {
 				listed += len(group.Clusters)

@@ -20,8 +20,8 @@ type Neighbours struct {
 	Apart map[string]int
 }
 
-// Beside returns the request of a binding for a workload that has neighbours.
-func (r Request) Beside(n Neighbours) Request {
+// WithNeighbours returns the request of a binding for a workload that has neighbours.
+func (r ClusterRequest) WithNeighbours(n Neighbours) ClusterRequest {
 	filters := slices.Clone(r.filters)
 	if len(n.Together) > 0 {
 		filters = append(filters, togetherFilter(n.Together))
@@ -36,37 +36,37 @@ func (r Request) Beside(n Neighbours) Request {
 // togetherFilter bars clusters without a workload of the affinity group.
 type togetherFilter map[string]int
 
-func (togetherFilter) name() string { return "WorkloadAffinity" }
+func (togetherFilter) pluginName() string { return "WorkloadAffinity" }
 
-func (f togetherFilter) admits(now *round, i int, c *view.Cluster) (bool, int) {
+func (f togetherFilter) admitsCluster(now *scheduleRound, i int, c *view.Cluster) (bool, int) {
 	return now.kept[i] || f[c.Name] > 0, 0
 }
 
-func (togetherFilter) code() code { return codeTogether }
+func (togetherFilter) refusalCode() verdictCode { return codeTogether }
 
-func (togetherFilter) explain(*view.Cluster, int) string {
+func (togetherFilter) explainRefusal(*view.Cluster, int) string {
 	return "no workload of the affinity group is there"
 }
 
-func (f togetherFilter) objections(now *round, i int, c *view.Cluster) []string {
+func (f togetherFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }
 
 // apartFilter bars clusters with a workload of the anti-affinity group.
 type apartFilter map[string]int
 
-func (apartFilter) name() string { return "WorkloadAntiAffinity" }
+func (apartFilter) pluginName() string { return "WorkloadAntiAffinity" }
 
-func (f apartFilter) admits(now *round, i int, c *view.Cluster) (bool, int) {
+func (f apartFilter) admitsCluster(now *scheduleRound, i int, c *view.Cluster) (bool, int) {
 	return now.kept[i] || f[c.Name] == 0, 0
 }
 
-func (apartFilter) code() code { return codeApart }
+func (apartFilter) refusalCode() verdictCode { return codeApart }
 
-func (apartFilter) explain(*view.Cluster, int) string {
+func (apartFilter) explainRefusal(*view.Cluster, int) string {
 	return "another workload of the anti-affinity group is there"
 }
 
-func (f apartFilter) objections(now *round, i int, c *view.Cluster) []string {
+func (f apartFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }

@@ -17,10 +17,10 @@ type Notice struct {
 	Text string
 }
 
-// Notices returns which scores and topology keys had no effect, as eligible
+// IneffectiveNotices returns which scores and topology keys had no effect, as eligible
 // clusters do not have them. Scores of clusters that are chosen anyway do not
 // matter.
-func (r Result) Notices() []Notice {
+func (r ScheduleResult) IneffectiveNotices() []Notice {
 	var notices []Notice
 	if len(r.scored) == 0 {
 		return nil
@@ -48,20 +48,20 @@ func (r Result) Notices() []Notice {
 }
 
 // unscored returns how many eligible clusters an add-on gives no score.
-func (r Result) unscored(scorer AddOn) int {
+func (r ScheduleResult) unscored(scorer AddOn) int {
 	n := 0
 	for _, i := range r.scored {
-		if score, found := r.round.fleet.At(i).Scores[scorer.Score]; !found || !r.round.valid(score) {
+		if score, found := r.round.fleet.ClusterAt(i).Scores[scorer.Score]; !found || !r.round.isScoreValid(score) {
 			n++
 		}
 	}
 	return n
 }
 
-// anyHas tells whether an eligible cluster has a place in the topology.
-func (r Result) anyHas(constraint SpreadConstraint) bool {
+// anyHas reports whether an eligible cluster has a place in the topology.
+func (r ScheduleResult) anyHas(constraint SpreadConstraint) bool {
 	for _, i := range r.scored {
-		if _, has := constraint.domain(r.round.fleet.At(i)); has {
+		if _, has := constraint.topologyDomain(r.round.fleet.ClusterAt(i)); has {
 			return true
 		}
 	}

@@ -38,13 +38,13 @@ func (c byChance) clusters() []view.Cluster {
 	return clusters
 }
 
-func (c byChance) spec() Spec {
-	spec := Spec{Scorers: []Weighted{{Scorer: Balance{}, Weight: 1}, {Scorer: Steady{}, Weight: 1}}}
+func (c byChance) spec() RequestSpec {
+	spec := RequestSpec{Scorers: []WeightedScorer{{Scorer: Balance{}, Weight: 1}, {Scorer: Steady{}, Weight: 1}}}
 	if c.IntN(2) == 0 {
 		spec.Predicates = []Predicate{{Labels: selects("env", c.one("prod", "test"))}, {Claims: selects("cloud", "own")}}
 	}
 	if c.IntN(3) == 0 {
-		spec.Sets = []Set{{Name: "a", Clusters: labels.SelectorFromSet(labels.Set{"zone": "a"})}, {Name: "b", Clusters: labels.SelectorFromSet(labels.Set{"zone": "b"})}}
+		spec.Sets = []ClusterSet{{Name: "a", Clusters: labels.SelectorFromSet(labels.Set{"zone": "a"})}, {Name: "b", Clusters: labels.SelectorFromSet(labels.Set{"zone": "b"})}}
 	}
 	if c.IntN(3) == 0 {
 		spec.Tolerations = []Toleration{{Key: "gpu", Operator: Exists}}
@@ -76,48 +76,48 @@ func TestSchedulesKeepTheirPromises(t *testing.T) {
 		clusters, spec := chance.clusters(), chance.spec()
 		previous := chance.some(clusters)
 		request := compiled(t, spec)
-		fleet := view.New(clusters...)
-		result := Schedule(fleet, request, previous, noon)
+		fleet := view.NewFleet(clusters...)
+		result := ScheduleClusters(fleet, request, previous, noon)
 
 		now := newRound(fleet, previous, noon)
 		for _, name := range result.Targets {
-			i, _ := fleet.Find(name)
-			if request.eligible(now, i, fleet.At(i)) != codeEligible {
+			i, _ := fleet.FindCluster(name)
+			if request.eligibilityCode(now, i, fleet.ClusterAt(i)) != codeEligible {
 				t.Fatalf("seed %d: %s is chosen, although a filter refuses it", seed, name)
 			}
 		}
 		if spec.Count != nil && len(result.Targets) > *spec.Count {
 			t.Fatalf("seed %d: %d are chosen, and %d were wanted", seed, len(result.Targets), *spec.Count)
 		}
-		if wanted, counted := request.Wants(); len(spec.Spread) == 0 && counted && len(result.Targets) < min(wanted, result.Eligible()) {
-			t.Fatalf("seed %d: %d are chosen of %d, and %d were wanted", seed, len(result.Targets), result.Eligible(), wanted)
+		if wanted, counted := request.WantedClusters(); len(spec.Spread) == 0 && counted && len(result.Targets) < min(wanted, result.EligibleCount()) {
+			t.Fatalf("seed %d: %d are chosen of %d, and %d were wanted", seed, len(result.Targets), result.EligibleCount(), wanted)
 		}
 		for _, s := range spec.Spread {
 			checkSkew(t, seed, s, fleet, result)
 		}
 		chance.Shuffle(len(clusters), func(i, j int) { clusters[i], clusters[j] = clusters[j], clusters[i] })
 		chance.Shuffle(len(previous), func(i, j int) { previous[i], previous[j] = previous[j], previous[i] })
-		if again := Schedule(view.New(clusters...), request, previous, noon); !slices.Equal(result.Targets, again.Targets) {
+		if again := ScheduleClusters(view.NewFleet(clusters...), request, previous, noon); !slices.Equal(result.Targets, again.Targets) {
 			t.Fatalf("seed %d: the order of clusters matters: %v, %v", seed, result.Targets, again.Targets)
 		}
 	}
 }
 
 // checkSkew makes sure that a hard constraint holds.
-func checkSkew(t *testing.T, seed uint64, s SpreadConstraint, fleet view.Fleet, result Result) {
+func checkSkew(t *testing.T, seed uint64, s SpreadConstraint, fleet view.Fleet, result ScheduleResult) {
 	t.Helper()
 	if !s.Hard {
 		return
 	}
 	counts := map[string]int{}
 	for _, i := range result.scored {
-		if zone, has := s.domain(fleet.At(i)); has {
+		if zone, has := s.topologyDomain(fleet.ClusterAt(i)); has {
 			counts[zone] += 0
 		}
 	}
 	for _, name := range result.Targets {
-		i, _ := fleet.Find(name)
-		zone, _ := s.domain(fleet.At(i))
+		i, _ := fleet.FindCluster(name)
+		zone, _ := s.topologyDomain(fleet.ClusterAt(i))
 		counts[zone]++
 	}
 	least, most := len(result.Targets), 0
@@ -135,14 +135,14 @@ func TestNothingMovesWithoutNeed(t *testing.T) {
 	for seed := range uint64(1000) {
 		chance := byChance{rand.New(rand.NewPCG(seed, 4))}
 		clusters, spec := chance.clusters(), chance.spec()
-		spec.Scorers = []Weighted{{Scorer: Steady{}, Weight: 1}}
+		spec.Scorers = []WeightedScorer{{Scorer: Steady{}, Weight: 1}}
 		request := compiled(t, spec)
-		first := Schedule(view.New(clusters...), request, nil, noon)
+		first := ScheduleClusters(view.NewFleet(clusters...), request, nil, noon)
 		for i := range clusters {
 			clusters[i].Joined, clusters[i].Version = !clusters[i].Joined, "v1.36.0"
 			clusters[i].Claims["new"] = "x"
 		}
-		if again := Schedule(view.New(clusters...), request, first.Targets, noon); !slices.Equal(first.Targets, again.Targets) {
+		if again := ScheduleClusters(view.NewFleet(clusters...), request, first.Targets, noon); !slices.Equal(first.Targets, again.Targets) {
 			t.Fatalf("seed %d: from %v to %v", seed, first.Targets, again.Targets)
 		}
 	}
@@ -152,18 +152,18 @@ func FuzzCompile(f *testing.F) {
 	f.Add("env", "In", "prod", 1, 3, "zone", "gpu", "Exists")
 	f.Add("", "Exists", "", -11, -1, "", "", "")
 	f.Fuzz(func(t *testing.T, key, operator, value string, number, count int, topology, taint, tolerates string) {
-		spec := Spec{
+		spec := RequestSpec{
 			Predicates:  []Predicate{{Labels: selector(key, operator, value), Claims: selector(key, operator, value)}},
 			Tolerations: []Toleration{{Key: taint, Operator: Operator(tolerates), Value: value}},
-			Scorers:     []Weighted{{Scorer: Steady{}, Weight: number}},
+			Scorers:     []WeightedScorer{{Scorer: Steady{}, Weight: number}},
 			Spread:      []SpreadConstraint{{Key: topology, MaxSkew: number, Hard: count%2 == 0}},
 			Count:       &count,
 		}
-		request, problems := Compile(spec)
+		request, problems := CompileRequest(spec)
 		if len(problems) > 0 {
 			return
 		}
-		Schedule(zoned("a1", "b2", "x3"), request, nil, noon)
+		ScheduleClusters(zoned("a1", "b2", "x3"), request, nil, noon)
 	})
 }
 

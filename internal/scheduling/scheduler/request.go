@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
-// Bounds of a Spec.
+// Bounds of a RequestSpec.
 const (
 	// WeightMin is the least weight of a scorer.
 	WeightMin = -10
@@ -23,19 +23,19 @@ const (
 	SpreadConstraintsMax = 8
 )
 
-// Spec is a wish for clusters. A Path says where in the user's object something
-// stands; errors of Compile name it.
-type Spec struct {
+// RequestSpec is a wish for clusters. A Path says where in the user's object something
+// stands; errors of CompileRequest name it.
+type RequestSpec struct {
 	// Sets are those whose clusters may be chosen. nil is the whole fleet, and an
 	// empty list is no cluster.
-	Sets []Set
+	Sets []ClusterSet
 	// Predicates have to be met by a cluster, one of them at least. None are met by
 	// every cluster.
 	Predicates []Predicate
 	// Tolerations say which taints do not matter.
 	Tolerations []Toleration
 	// Scorers say which clusters are better. Those of the same name add up.
-	Scorers []Weighted
+	Scorers []WeightedScorer
 	// Spread says how the clusters are to be spread over topologies.
 	Spread []SpreadConstraint
 	// Count is how many clusters are wanted, nil for all. It is not negative.
@@ -44,8 +44,8 @@ type Spec struct {
 	Ranked bool
 }
 
-// Set is a set of clusters.
-type Set struct {
+// ClusterSet is a set of clusters.
+type ClusterSet struct {
 	Name string
 	// Clusters selects them by their labels.
 	Clusters labels.Selector
@@ -62,8 +62,8 @@ type Predicate struct {
 	Expressions []string
 }
 
-// Weighted is a scorer, and how much it counts.
-type Weighted struct {
+// WeightedScorer is a scorer, and how much it counts.
+type WeightedScorer struct {
 	// Path is where it stands, with its weight in the field of this name below.
 	Path   *field.Path
 	Scorer Scorer
@@ -71,26 +71,26 @@ type Weighted struct {
 	Weight int
 }
 
-// Request is a Spec that was found to be right. It does not change, and may be
+// ClusterRequest is a RequestSpec that was found to be right. It does not change, and may be
 // used from several goroutines.
-type Request struct {
-	filters []filter
-	scorers []Weighted
+type ClusterRequest struct {
+	filters []clusterFilter
+	scorers []WeightedScorer
 	spread  []SpreadConstraint
 	count   int
 	all     bool
 	ranked  bool
 	// observer is told of the plugins that run, if there is one.
-	observer Observer
+	observer PluginObserver
 }
 
-// Compile checks the Spec and prepares it. Every error is the user's, and is
+// CompileRequest checks the RequestSpec and prepares it. Every error is the user's, and is
 // about the field that its path names.
-func Compile(spec Spec) (Request, field.ErrorList) {
+func CompileRequest(spec RequestSpec) (ClusterRequest, field.ErrorList) {
 	var problems field.ErrorList
 	predicates := predicateFilter{}
 	for _, p := range spec.Predicates {
-		compiled, errs := p.compile()
+		compiled, errs := p.compilePredicate()
 		predicates = append(predicates, compiled)
 		problems = append(problems, errs...)
 	}
@@ -98,8 +98,8 @@ func Compile(spec Spec) (Request, field.ErrorList) {
 	problems = append(problems, errs...)
 	problems = append(problems, checkWeights(spec.Scorers)...)
 	problems = append(problems, checkSpread(spec.Spread)...)
-	request := Request{
-		filters: []filter{deletionFilter{}, setFilter{sets: spec.Sets, whole: spec.Sets == nil}, predicates, taintFilter{tolerations: tolerations}},
+	request := ClusterRequest{
+		filters: []clusterFilter{deletionFilter{}, setFilter{sets: spec.Sets, whole: spec.Sets == nil}, predicates, taintFilter{tolerations: tolerations}},
 		spread:  spec.Spread, all: spec.Count == nil, ranked: spec.Ranked,
 	}
 	if spec.Count != nil {
@@ -113,11 +113,11 @@ func Compile(spec Spec) (Request, field.ErrorList) {
 		}
 	}
 	// A taint that prefers other clusters counts as much as a scorer of weight 1.
-	request.scorers = append(request.scorers, Weighted{Scorer: preference(tolerations), Weight: 1})
+	request.scorers = append(request.scorers, WeightedScorer{Scorer: taintPreference(tolerations), Weight: 1})
 	return request, problems
 }
 
-func checkWeights(scorers []Weighted) field.ErrorList {
+func checkWeights(scorers []WeightedScorer) field.ErrorList {
 	var problems field.ErrorList
 	for _, s := range scorers {
 		if s.Weight < WeightMin || s.Weight > WeightMax {
@@ -147,34 +147,34 @@ const (
 	ExpressionPlugin
 )
 
-// Observer is called when a plugin begins, and what it returns when the plugin
+// PluginObserver is called when a plugin begins, and what it returns when the plugin
 // ends: the scheduler itself has no clock.
-type Observer func(Plugin) (end func())
+type PluginObserver func(Plugin) (end func())
 
-// Observed returns the request with an observer, which need not be safe for
+// WithObserver returns the request with an observer, which need not be safe for
 // concurrent use if the returned request is used by one goroutine.
-func (r Request) Observed(o Observer) Request {
+func (r ClusterRequest) WithObserver(o PluginObserver) ClusterRequest {
 	r.observer = o
 	return r
 }
 
-// begin tells the observer that a plugin begins.
-func (o Observer) begin(kind PluginKind, name string) (end func()) {
+// beginPlugin tells the observer that a plugin begins.
+func (o PluginObserver) beginPlugin(kind PluginKind, name string) (end func()) {
 	if o == nil {
 		return func() {}
 	}
 	return o(Plugin{Kind: kind, Name: name})
 }
 
-// Wants returns how many clusters are wanted, and false if all are.
-func (r Request) Wants() (int, bool) { return r.count, !r.all }
+// WantedClusters returns how many clusters are wanted, and false if all are.
+func (r ClusterRequest) WantedClusters() (int, bool) { return r.count, !r.all }
 
-// eligible returns codeEligible if the filters let a cluster through, or what
+// eligibilityCode returns codeEligible if the filters let a cluster through, or what
 // became of it.
-func (r Request) eligible(now *round, i int, c *view.Cluster) code {
+func (r ClusterRequest) eligibilityCode(now *scheduleRound, i int, c *view.Cluster) verdictCode {
 	for _, f := range r.filters {
-		if ok, _ := f.admits(now, i, c); !ok {
-			return f.code()
+		if ok, _ := f.admitsCluster(now, i, c); !ok {
+			return f.refusalCode()
 		}
 	}
 	return codeEligible

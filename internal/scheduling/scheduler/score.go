@@ -18,9 +18,9 @@ type Scorer interface {
 	Name() string
 	// score sets the scores of the eligible clusters, which are 0 before. Both lists
 	// are of the same length.
-	score(now *round, eligible []int, scores []int32)
-	// changed tells whether it may score a cluster differently after a change of it.
-	changed(before, after *view.Cluster) bool
+	scoreClusters(now *scheduleRound, eligible []int, scores []int32)
+	// changed reports whether it may score a cluster differently after a change of it.
+	scoreMayChange(before, after *view.Cluster) bool
 }
 
 // Steady prefers the clusters that are chosen already.
@@ -29,7 +29,7 @@ type Steady struct{}
 // Name is part of Scorer.
 func (Steady) Name() string { return "Steady" }
 
-func (Steady) score(now *round, eligible []int, scores []int32) {
+func (Steady) scoreClusters(now *scheduleRound, eligible []int, scores []int32) {
 	for n, i := range eligible {
 		if now.kept[i] {
 			scores[n] = scoreMax
@@ -37,7 +37,7 @@ func (Steady) score(now *round, eligible []int, scores []int32) {
 	}
 }
 
-func (Steady) changed(_, _ *view.Cluster) bool { return false }
+func (Steady) scoreMayChange(_, _ *view.Cluster) bool { return false }
 
 // Locality is Steady by the name that users of propagation policies know.
 type Locality struct{ Steady }
@@ -52,12 +52,12 @@ type Balance struct{}
 // Name is part of Scorer.
 func (Balance) Name() string { return "Balance" }
 
-func (Balance) score(now *round, eligible []int, scores []int32) {
+func (Balance) scoreClusters(now *scheduleRound, eligible []int, scores []int32) {
 	others := func(i int) int {
 		if now.kept[i] { // by this request
-			return max(0, now.fleet.At(i).Decisions-1)
+			return max(0, now.fleet.ClusterAt(i).Decisions-1)
 		}
-		return now.fleet.At(i).Decisions
+		return now.fleet.ClusterAt(i).Decisions
 	}
 	most := 0
 	for i := range now.fleet.Len() {
@@ -71,7 +71,7 @@ func (Balance) score(now *round, eligible []int, scores []int32) {
 	}
 }
 
-func (Balance) changed(_, _ *view.Cluster) bool { return false }
+func (Balance) scoreMayChange(_, _ *view.Cluster) bool { return false }
 
 // MostAllocatable prefers the clusters that have most of a resource for pods.
 // Those that do not report it have score 0.
@@ -84,9 +84,9 @@ type MostAllocatable struct {
 // Name is part of Scorer.
 func (m MostAllocatable) Name() string { return m.As }
 
-func (m MostAllocatable) score(now *round, eligible []int, scores []int32) {
+func (m MostAllocatable) scoreClusters(now *scheduleRound, eligible []int, scores []int32) {
 	amount := func(i int) (float64, bool) {
-		quantity, known := now.fleet.At(i).Allocatable[m.Resource]
+		quantity, known := now.fleet.ClusterAt(i).Allocatable[m.Resource]
 		return quantity.AsApproximateFloat64(), known
 	}
 	least := 0.0
@@ -113,7 +113,7 @@ func (m MostAllocatable) score(now *round, eligible []int, scores []int32) {
 	}
 }
 
-func (m MostAllocatable) changed(before, after *view.Cluster) bool {
+func (m MostAllocatable) scoreMayChange(before, after *view.Cluster) bool {
 	old, had := before.Allocatable[m.Resource]
 	amount, has := after.Allocatable[m.Resource]
 	return had != has || old.Cmp(amount) != 0
@@ -126,16 +126,16 @@ type AddOn struct{ Score view.ScoreName }
 // Name is part of Scorer.
 func (a AddOn) Name() string { return "AddOn/" + a.Score.Resource + "/" + a.Score.Score }
 
-func (a AddOn) score(now *round, eligible []int, scores []int32) {
+func (a AddOn) scoreClusters(now *scheduleRound, eligible []int, scores []int32) {
 	for n, i := range eligible {
-		score, found := now.fleet.At(i).Scores[a.Score]
-		if found && now.valid(score) {
+		score, found := now.fleet.ClusterAt(i).Scores[a.Score]
+		if found && now.isScoreValid(score) {
 			scores[n] = min(max(score.Value, scoreMin), scoreMax)
 		}
 	}
 }
 
-func (a AddOn) changed(before, after *view.Cluster) bool {
+func (a AddOn) scoreMayChange(before, after *view.Cluster) bool {
 	old, had := before.Scores[a.Score]
 	score, has := after.Scores[a.Score]
 	return had != has || old.Value != score.Value || !old.Until.Equal(score.Until)

@@ -47,7 +47,7 @@ func checkSpread(constraints []SpreadConstraint) field.ErrorList {
 	return problems
 }
 
-func (s SpreadConstraint) domain(c *view.Cluster) (value string, has bool) {
+func (s SpreadConstraint) topologyDomain(c *view.Cluster) (value string, has bool) {
 	if s.Claim {
 		value, has = c.Claims[s.Key]
 	} else {
@@ -94,9 +94,9 @@ type tally struct {
 	least int
 }
 
-// spreads tells whether spread constraints decide which clusters are chosen. Soft
+// spreadDecides reports whether spread constraints decide which clusters are chosen. Soft
 // ones do only if some are left over.
-func (r Request) spreads(leftOver bool) bool {
+func (r ClusterRequest) spreadDecides(leftOver bool) bool {
 	return len(r.spread) > 0 && (leftOver || slices.ContainsFunc(r.spread, func(s SpreadConstraint) bool { return s.Hard }))
 }
 
@@ -111,7 +111,7 @@ func newSpreading(fleet view.Fleet, constraints []SpreadConstraint, ranked []int
 		var at place
 		for k, constraint := range constraints {
 			at[k] = nowhere
-			if value, has := constraint.domain(fleet.At(i)); has {
+			if value, has := constraint.topologyDomain(fleet.ClusterAt(i)); has {
 				domain, known := domains[k][value]
 				if !known {
 					domain = len(domains[k])
@@ -135,9 +135,9 @@ func newSpreading(fleet view.Fleet, constraints []SpreadConstraint, ranked []int
 	return s
 }
 
-// pick returns the chosen clusters, as many as are wanted at most. It writes
+// pickClusters returns the chosen clusters, as many as are wanted at most. It writes
 // the verdict on those that a hard constraint bars.
-func (s *spreading) pick(wanted int, verdicts []verdict) []int {
+func (s *spreading) pickClusters(wanted int, verdicts []compactVerdict) []int {
 	var chosen []int
 	for len(chosen) < wanted {
 		best := -1
@@ -147,7 +147,7 @@ func (s *spreading) pick(wanted int, verdicts []verdict) []int {
 			if len(c.ranked) == 0 {
 				continue
 			}
-			excess, allowed := s.excess(c.at)
+			excess, allowed := s.excessSkew(c.at)
 			if !allowed {
 				continue
 			}
@@ -157,24 +157,24 @@ func (s *spreading) pick(wanted int, verdicts []verdict) []int {
 			}
 		}
 		if best < 0 {
-			s.bar(verdicts)
+			s.barRemaining(verdicts)
 			return chosen
 		}
 		c := &s.corners[best]
 		chosen = append(chosen, c.ranked[0])
 		c.ranked, c.ranks = c.ranked[1:], c.ranks[1:]
 		for k := range s.constraints {
-			s.tallies[k].add(c.at[k])
+			s.tallies[k].countCluster(c.at[k])
 		}
 	}
 	return chosen
 }
 
-// excess returns how far one more cluster there would be beyond what the
+// excessSkew returns how far one more cluster there would be beyond what the
 // constraints that are a preference want, and false if a hard one forbids it.
-func (s *spreading) excess(at place) (excess int, allowed bool) {
+func (s *spreading) excessSkew(at place) (excess int, allowed bool) {
 	for k, constraint := range s.constraints {
-		over := s.tallies[k].skew(at[k]) - constraint.MaxSkew
+		over := s.tallies[k].skewAfterAdding(at[k]) - constraint.MaxSkew
 		switch {
 		case at[k] == nowhere && constraint.Hard:
 			return 0, false
@@ -189,11 +189,11 @@ func (s *spreading) excess(at place) (excess int, allowed bool) {
 	return excess, true
 }
 
-// bar writes the verdict on the clusters that are left.
-func (s *spreading) bar(verdicts []verdict) {
+// barRemaining writes the verdict on the clusters that are left.
+func (s *spreading) barRemaining(verdicts []compactVerdict) {
 	for _, c := range s.corners {
 		for k, constraint := range s.constraints {
-			if !constraint.Hard || c.at[k] != nowhere && s.tallies[k].skew(c.at[k]) <= constraint.MaxSkew {
+			if !constraint.Hard || c.at[k] != nowhere && s.tallies[k].skewAfterAdding(c.at[k]) <= constraint.MaxSkew {
 				continue
 			}
 			for _, i := range c.ranked {
@@ -205,17 +205,17 @@ func (s *spreading) bar(verdicts []verdict) {
 	}
 }
 
-// skew returns by how many the domain would be ahead of the last one with one
+// skewAfterAdding returns by how many the domain would be ahead of the last one with one
 // more cluster.
-func (t *tally) skew(domain int) int {
+func (t *tally) skewAfterAdding(domain int) int {
 	if domain == nowhere {
 		return 0
 	}
 	return t.chosen[domain] + 1 - t.least
 }
 
-// add counts one more cluster.
-func (t *tally) add(domain int) {
+// countCluster counts one more cluster.
+func (t *tally) countCluster(domain int) {
 	if domain == nowhere {
 		return
 	}

@@ -22,7 +22,7 @@ func zoned(names ...string) view.Fleet {
 		}
 		clusters = append(clusters, c)
 	}
-	return view.New(clusters...)
+	return view.NewFleet(clusters...)
 }
 
 func TestSpread(t *testing.T) {
@@ -50,18 +50,18 @@ func TestSpread(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			spec := Spec{Spread: tc.constraints, Count: tc.count, Scorers: []Weighted{{Scorer: Balance{}, Weight: 1}}}
+			spec := RequestSpec{Spread: tc.constraints, Count: tc.count, Scorers: []WeightedScorer{{Scorer: Balance{}, Weight: 1}}}
 			if name == "a preference" || name == "two constraints" {
 				spec.Scorers = nil
 			}
-			result := Schedule(fleet, compiled(t, spec), nil, noon)
+			result := ScheduleClusters(fleet, compiled(t, spec), nil, noon)
 			if !slices.Equal(result.Targets, tc.want) {
 				t.Errorf("%s: got %v, want %v", tc.reason, result.Targets, tc.want)
 			}
-			if v, _ := result.Verdict("a3"); tc.barred != "" && v.Reason != tc.barred {
+			if v, _ := result.VerdictForCluster("a3"); tc.barred != "" && v.Reason != tc.barred {
 				t.Errorf("a3: %q, want %q", v.Reason, tc.barred)
 			}
-			if v, _ := result.Verdict("x0"); tc.barred != "" && v.Reason != "it has no label zone" {
+			if v, _ := result.VerdictForCluster("x0"); tc.barred != "" && v.Reason != "it has no label zone" {
 				t.Errorf("x0: %q, want that it has no zone", v.Reason)
 			}
 		})

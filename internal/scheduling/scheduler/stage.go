@@ -3,19 +3,19 @@
 
 package scheduler
 
-// Stage is which clusters were left after a filter and those before it.
-type Stage struct {
+// FilterStage is which clusters were left after a filter and those before it.
+type FilterStage struct {
 	Filter string
 	// Clusters are in the order of names.
 	Clusters []string
 }
 
-// Stages returns which clusters of the sets were left after each filter that
+// FilterStages returns which clusters of the sets were left after each filter that
 // the user can set: Predicate and then TaintToleration, as OCM calls them.
-func (r Result) Stages() []Stage {
-	stages := []Stage{{Filter: predicateFilter{}.name()}, {Filter: taintFilter{}.name()}}
+func (r ScheduleResult) FilterStages() []FilterStage {
+	stages := []FilterStage{{Filter: predicateFilter{}.pluginName()}, {Filter: taintFilter{}.pluginName()}}
 	for i, v := range r.verdicts {
-		name := r.round.fleet.At(i).Name
+		name := r.round.fleet.ClusterAt(i).Name
 		switch v.code {
 		case codeDeleting, codeSet, codePredicate:
 		case codeTaint:

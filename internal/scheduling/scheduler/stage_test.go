@@ -14,7 +14,7 @@ import (
 
 func TestStagesSayWhoWasLeftAfterEachFilter(t *testing.T) {
 	prod := map[string]string{"env": "prod", "fleet": "yes"}
-	fleet := view.New(
+	fleet := view.NewFleet(
 		view.Cluster{Name: "chosen", Labels: prod, Decisions: 0},
 		view.Cluster{Name: "deleting", Labels: prod, Deleting: true},
 		view.Cluster{Name: "elsewhere", Labels: map[string]string{"env": "prod"}},
@@ -22,16 +22,16 @@ func TestStagesSayWhoWasLeftAfterEachFilter(t *testing.T) {
 		view.Cluster{Name: "tainted", Labels: prod, Taints: []view.Taint{{Key: "gpu", Effect: view.NoSelect}}},
 		view.Cluster{Name: "test", Labels: map[string]string{"env": "test", "fleet": "yes"}},
 	)
-	spec := Spec{
-		Sets:       []Set{{Name: "fleet", Clusters: labels.SelectorFromSet(labels.Set{"fleet": "yes"})}},
+	spec := RequestSpec{
+		Sets:       []ClusterSet{{Name: "fleet", Clusters: labels.SelectorFromSet(labels.Set{"fleet": "yes"})}},
 		Predicates: []Predicate{{Labels: selects("env", "prod")}}, Count: new(1),
-		Scorers: []Weighted{{Scorer: Balance{}, Weight: 1}},
+		Scorers: []WeightedScorer{{Scorer: Balance{}, Weight: 1}},
 	}
-	want := []Stage{
+	want := []FilterStage{
 		{Filter: "Predicate", Clusters: []string{"chosen", "lower", "tainted"}},
 		{Filter: "TaintToleration", Clusters: []string{"chosen", "lower"}},
 	}
-	if diff := cmp.Diff(want, Schedule(fleet, compiled(t, spec), nil, noon).Stages()); diff != "" {
+	if diff := cmp.Diff(want, ScheduleClusters(fleet, compiled(t, spec), nil, noon).FilterStages()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

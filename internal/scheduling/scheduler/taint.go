@@ -53,15 +53,15 @@ func checkTolerations(tolerations []Toleration, keyless bool) ([]Toleration, fie
 	return tolerations, problems
 }
 
-// tolerates tells whether the toleration is for the taint, whatever the time.
+// tolerates reports whether the toleration is for the taint, whatever the time.
 func (t Toleration) tolerates(taint view.Taint) bool {
 	return (t.Key == "" || t.Key == taint.Key) && (t.Effect == "" || t.Effect == taint.Effect) &&
 		(t.Operator == Exists || t.Value == taint.Value)
 }
 
-// tolerated tells whether one of the tolerations holds for the taint now. If it
+// tolerated reports whether one of the tolerations holds for the taint now. If it
 // will not for ever, the round comes again when the last of them ends.
-func tolerated(now *round, tolerations []Toleration, taint view.Taint) bool {
+func tolerated(now *scheduleRound, tolerations []Toleration, taint view.Taint) bool {
 	var until time.Time
 	for _, t := range tolerations {
 		if !t.tolerates(taint) {
@@ -77,7 +77,7 @@ func tolerated(now *round, tolerations []Toleration, taint view.Taint) bool {
 	if !until.After(now.now) {
 		return false
 	}
-	now.again(until)
+	now.validUntil(until)
 	return true
 }
 
@@ -88,49 +88,49 @@ type taintFilter struct {
 	lenient bool
 }
 
-func (taintFilter) name() string { return "TaintToleration" }
+func (taintFilter) pluginName() string { return "TaintToleration" }
 
-func (f taintFilter) admits(now *round, i int, c *view.Cluster) (bool, int) {
+func (f taintFilter) admitsCluster(now *scheduleRound, i int, c *view.Cluster) (bool, int) {
 	for n, taint := range c.Taints {
-		if f.bars(now, i, taint) {
+		if f.barsCluster(now, i, taint) {
 			return false, n
 		}
 	}
 	return true, 0
 }
 
-// bars tells whether a taint of a cluster keeps it from being chosen.
-func (f taintFilter) bars(now *round, i int, taint view.Taint) bool {
+// barsCluster reports whether a taint of a cluster keeps it from being chosen.
+func (f taintFilter) barsCluster(now *scheduleRound, i int, taint view.Taint) bool {
 	if taint.Effect == view.PreferNoSelect || now.kept[i] && (f.lenient || taint.Effect == view.NoSelectIfNew) {
 		return false
 	}
 	return !tolerated(now, f.tolerations, taint)
 }
 
-func (taintFilter) code() code { return codeTaint }
+func (taintFilter) refusalCode() verdictCode { return codeTaint }
 
-func (taintFilter) explain(c *view.Cluster, detail int) string {
+func (taintFilter) explainRefusal(c *view.Cluster, detail int) string {
 	return fmt.Sprintf("taint %s is not tolerated", c.Taints[detail])
 }
 
-func (f taintFilter) objections(now *round, i int, c *view.Cluster) []string {
+func (f taintFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
 	var against []string
 	for n, taint := range c.Taints {
-		if f.bars(now, i, taint) {
-			against = append(against, f.explain(c, n))
+		if f.barsCluster(now, i, taint) {
+			against = append(against, f.explainRefusal(c, n))
 		}
 	}
 	return against
 }
 
-// preference is the scorer of taints that prefer other clusters.
-type preference []Toleration
+// taintPreference is the scorer of taints that prefer other clusters.
+type taintPreference []Toleration
 
-func (preference) Name() string { return "PreferNoSelect" }
+func (taintPreference) Name() string { return "PreferNoSelect" }
 
-func (p preference) score(now *round, eligible []int, scores []int32) {
+func (p taintPreference) scoreClusters(now *scheduleRound, eligible []int, scores []int32) {
 	for n, i := range eligible {
-		for _, taint := range now.fleet.At(i).Taints {
+		for _, taint := range now.fleet.ClusterAt(i).Taints {
 			if taint.Effect == view.PreferNoSelect && !tolerated(now, p, taint) {
 				scores[n] = scoreMin
 				break
@@ -139,6 +139,6 @@ func (p preference) score(now *round, eligible []int, scores []int32) {
 	}
 }
 
-func (preference) changed(before, after *view.Cluster) bool {
+func (taintPreference) scoreMayChange(before, after *view.Cluster) bool {
 	return !slices.Equal(before.Taints, after.Taints)
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
-// code is what became of a cluster.
-type code uint8
+// verdictCode is what became of a cluster.
+type verdictCode uint8
 
 const (
-	codeEligible code = iota // while nothing is decided
+	codeEligible verdictCode = iota // while nothing is decided
 	codeChosen
 	codeDeleting
 	codeSet
@@ -38,7 +38,7 @@ const (
 
 // String returns the name by which people and programs know what refused a
 // cluster: that of a filter, or the field that was enough for others.
-func (c code) String() string {
+func (c verdictCode) String() string {
 	switch c {
 	case codeDeleting:
 		return "deletion"
@@ -65,17 +65,17 @@ func (c code) String() string {
 	}
 }
 
-// verdict is what became of a cluster, in few bytes.
-type verdict struct {
-	code code
+// compactVerdict is what became of a cluster, in few bytes.
+type compactVerdict struct {
+	code verdictCode
 	// detail is what the filter or the spread constraint said no about.
 	detail int
 	// rank is from 1, among those that the filters let through.
 	rank int
 }
 
-// Result is what Schedule found.
-type Result struct {
+// ScheduleResult is what ScheduleClusters found.
+type ScheduleResult struct {
 	// Targets are the clusters that are chosen, in the order of their names.
 	Targets []string
 	// After is when to schedule again although nothing changes: a toleration or a
@@ -88,41 +88,41 @@ type Result struct {
 	// names come last were not looked at, and whether they may be chosen is not known.
 	Exhausted bool
 
-	round    *round
-	request  Request
-	verdicts []verdict
+	round    *scheduleRound
+	request  ClusterRequest
+	verdicts []compactVerdict
 	totals   []int64
 	scored   []int     // the clusters that have scores, in the order of names
 	columns  [][]int32 // the scores by scorer, of these
 }
 
-// Wanted returns how many clusters were wanted: with a request for all, those
+// WantedCount returns how many clusters were wanted: with a request for all, those
 // that the filters let through.
-func (r Result) Wanted() int {
+func (r ScheduleResult) WantedCount() int {
 	if r.request.all {
-		return r.Eligible()
+		return r.EligibleCount()
 	}
 	return r.request.count
 }
 
-// Missing returns how many clusters were wanted and not found.
-func (r Result) Missing() int { return max(0, r.request.count-len(r.Targets)) }
+// MissingCount returns how many clusters were wanted and not found.
+func (r ScheduleResult) MissingCount() int { return max(0, r.request.count-len(r.Targets)) }
 
-// Score returns the weighted sum of the scores of a cluster that the filters let
+// TotalScore returns the weighted sum of the scores of a cluster that the filters let
 // through.
-func (r Result) Score(cluster string) int64 {
-	if i, found := r.round.fleet.Find(cluster); found {
+func (r ScheduleResult) TotalScore(cluster string) int64 {
+	if i, found := r.round.fleet.FindCluster(cluster); found {
 		return r.totals[i]
 	}
 	return 0
 }
 
-// Eligible returns how many clusters the filters let through.
-func (r Result) Eligible() int { return len(r.scored) }
+// EligibleCount returns how many clusters the filters let through.
+func (r ScheduleResult) EligibleCount() int { return len(r.scored) }
 
-// Scored returns the places in the fleet of the clusters that the filters let
+// ScoredClusters returns the places in the fleet of the clusters that the filters let
 // through, in the order of names, and their scores.
-func (r Result) Scored() iter.Seq2[int, int64] {
+func (r ScheduleResult) ScoredClusters() iter.Seq2[int, int64] {
 	return func(yield func(int, int64) bool) {
 		for _, i := range r.scored {
 			if !yield(i, r.totals[i]) {
@@ -132,8 +132,8 @@ func (r Result) Scored() iter.Seq2[int, int64] {
 	}
 }
 
-// Members returns how many clusters are in the sets to choose from, and stay.
-func (r Result) Members() int {
+// MemberCount returns how many clusters are in the sets to choose from, and stay.
+func (r ScheduleResult) MemberCount() int {
 	members := 0
 	for _, v := range r.verdicts {
 		if v.code != codeSet && v.code != codeDeleting {
@@ -143,8 +143,8 @@ func (r Result) Members() int {
 	return members
 }
 
-// Verdict is what became of a cluster, and why.
-type Verdict struct {
+// ClusterVerdict is what became of a cluster, and why.
+type ClusterVerdict struct {
 	Cluster string
 	Chosen  bool
 	// Reason is for people. Without what only this cluster has, such as its rank, it
@@ -169,37 +169,37 @@ type NamedScore struct {
 	Score  int32
 }
 
-// Verdicts returns the verdict on each cluster of the fleet, in the order of names.
-func (r Result) Verdicts() iter.Seq[Verdict] {
-	return func(yield func(Verdict) bool) {
+// ClusterVerdicts returns the verdict on each cluster of the fleet, in the order of names.
+func (r ScheduleResult) ClusterVerdicts() iter.Seq[ClusterVerdict] {
+	return func(yield func(ClusterVerdict) bool) {
 		for i := range r.verdicts {
-			if !yield(r.at(i)) {
+			if !yield(r.verdictAt(i)) {
 				return
 			}
 		}
 	}
 }
 
-// Verdict returns the verdict on a cluster; false if the fleet has none of the name.
-func (r Result) Verdict(cluster string) (Verdict, bool) {
-	i, found := r.round.fleet.Find(cluster)
+// VerdictForCluster returns the verdict on a cluster; false if the fleet has none of the name.
+func (r ScheduleResult) VerdictForCluster(cluster string) (ClusterVerdict, bool) {
+	i, found := r.round.fleet.FindCluster(cluster)
 	if !found {
-		return Verdict{}, false
+		return ClusterVerdict{}, false
 	}
-	return r.at(i), true
+	return r.verdictAt(i), true
 }
 
-func (r Result) at(i int) Verdict {
-	c := r.round.fleet.At(i)
+func (r ScheduleResult) verdictAt(i int) ClusterVerdict {
+	c := r.round.fleet.ClusterAt(i)
 	v := r.verdicts[i]
-	full := Verdict{Cluster: c.Name, Chosen: v.code == codeChosen, Reason: r.reason(c, v), RefusedBy: v.code.String(), Rank: v.rank}
+	full := ClusterVerdict{Cluster: c.Name, Chosen: v.code == codeChosen, Reason: r.verdictReason(c, v), RefusedBy: v.code.String(), Rank: v.rank}
 	n, scored := slices.BinarySearch(r.scored, i)
 	if !scored {
 		return full
 	}
 	full.Score = r.totals[i]
 	for k, weighted := range r.request.scorers {
-		if _, ours := weighted.Scorer.(preference); ours && r.columns[k][n] == 0 {
+		if _, ours := weighted.Scorer.(taintPreference); ours && r.columns[k][n] == 0 {
 			continue // the user did not ask for it
 		}
 		full.Scores = append(full.Scores, NamedScore{Scorer: weighted.Scorer.Name(), Weight: weighted.Weight, Score: r.columns[k][n]})
@@ -207,37 +207,37 @@ func (r Result) at(i int) Verdict {
 	return full
 }
 
-// Check is what a filter says about a cluster.
-type Check struct {
+// FilterCheck is what a filter says about a cluster.
+type FilterCheck struct {
 	// Filter is what a verdict calls it.
 	Filter string
 	// Objections are all that it has against the cluster; none if it lets it through.
 	Objections []string
 }
 
-// Checks returns what each filter says about a cluster of the fleet, also those
+// FilterChecks returns what each filter says about a cluster of the fleet, also those
 // after the first that refused it.
-func (r Result) Checks(cluster string) []Check {
-	i, found := r.round.fleet.Find(cluster)
+func (r ScheduleResult) FilterChecks(cluster string) []FilterCheck {
+	i, found := r.round.fleet.FindCluster(cluster)
 	if !found {
 		return nil
 	}
-	var checks []Check
+	var checks []FilterCheck
 	for _, f := range r.request.filters {
 		// A round of its own: what this costs, and what fails, is not the result's.
-		now := &round{fleet: r.round.fleet, now: r.round.now, kept: r.round.kept}
-		checks = append(checks, Check{Filter: f.code().String(), Objections: f.objections(now, i, r.round.fleet.At(i))})
+		now := &scheduleRound{fleet: r.round.fleet, now: r.round.now, kept: r.round.kept}
+		checks = append(checks, FilterCheck{Filter: f.refusalCode().String(), Objections: f.objections(now, i, r.round.fleet.ClusterAt(i))})
 	}
 	return checks
 }
 
-func (r Result) reason(c *view.Cluster, v verdict) string {
+func (r ScheduleResult) verdictReason(c *view.Cluster, v compactVerdict) string {
 	switch v.code {
 	case codeChosen:
 		return "chosen"
 	case codeSpread:
 		constraint := r.request.spread[v.detail]
-		value, has := constraint.domain(c)
+		value, has := constraint.topologyDomain(c)
 		if !has {
 			return fmt.Sprintf("it has no %s", constraint.topology())
 		}
@@ -246,23 +246,23 @@ func (r Result) reason(c *view.Cluster, v verdict) string {
 		return fmt.Sprintf("others rank higher, and %d were wanted", r.request.count)
 	default:
 		for _, f := range r.request.filters {
-			if f.code() == v.code {
-				return f.explain(c, v.detail)
+			if f.refusalCode() == v.code {
+				return f.explainRefusal(c, v.detail)
 			}
 		}
 		return ""
 	}
 }
 
-// Sum is how many clusters were refused for a reason.
-type Sum struct {
+// ReasonCount is how many clusters were refused for a reason.
+type ReasonCount struct {
 	Reason   string
 	Clusters int
 }
 
-// Refused sums the clusters of the sets that are not chosen by their reasons,
+// RefusalCounts sums the clusters of the sets that are not chosen by their reasons,
 // the most frequent first.
-func (r Result) Refused() []Sum {
+func (r ScheduleResult) RefusalCounts() []ReasonCount {
 	counts := map[string]int{}
 	outranked := 0 // mostly the most, and all for the same reason
 	for i, v := range r.verdicts {
@@ -271,17 +271,17 @@ func (r Result) Refused() []Sum {
 		case codeRank:
 			outranked++
 		default:
-			counts[r.reason(r.round.fleet.At(i), v)]++
+			counts[r.verdictReason(r.round.fleet.ClusterAt(i), v)]++
 		}
 	}
 	if outranked > 0 {
-		counts[r.reason(nil, verdict{code: codeRank})] = outranked
+		counts[r.verdictReason(nil, compactVerdict{code: codeRank})] = outranked
 	}
-	sums := make([]Sum, 0, len(counts))
+	sums := make([]ReasonCount, 0, len(counts))
 	for reason, clusters := range counts {
-		sums = append(sums, Sum{reason, clusters})
+		sums = append(sums, ReasonCount{reason, clusters})
 	}
-	slices.SortFunc(sums, func(a, b Sum) int {
+	slices.SortFunc(sums, func(a, b ReasonCount) int {
 		return cmp.Or(cmp.Compare(b.Clusters, a.Clusters), strings.Compare(a.Reason, b.Reason))
 	})
 	return sums

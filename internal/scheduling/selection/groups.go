@@ -19,8 +19,8 @@ const (
 	stepsMax, choicesMax = 100_000, 200
 )
 
-// group is the candidates in a region, or in a group of another topology.
-type group struct {
+// candidateGroup is the candidates in a region, or in a group of another topology.
+type candidateGroup struct {
 	name string
 	// places of the candidates, the best first.
 	places []int
@@ -28,12 +28,12 @@ type group struct {
 	weight int64
 }
 
-// search looks for the fewest groups of each topology, and the best of those,
+// groupSearch looks for the fewest groups of each topology, and the best of those,
 // that have enough clusters.
-type search struct {
-	Wish
+type groupSearch struct {
+	ClusterWish
 
-	candidates     []Candidate
+	candidates     []ClusterCandidate
 	steps, choices int
 	// widest is how many groups a candidate is in at most.
 	widest int
@@ -45,9 +45,9 @@ type search struct {
 // that are left in these groups, up to Clusters.Max. If no choice has room for all
 // replicas, it returns the best one that has not. If the groups need more clusters
 // than Clusters.Max, it chooses those and no others.
-func (w Wish) byGroups(candidates []Candidate, ranked []int) ([]int, error) {
-	s := &search{Wish: w, candidates: candidates}
-	ranked = slices.DeleteFunc(ranked, func(i int) bool { return w.wide(candidates[i]) })
+func (w ClusterWish) byGroups(candidates []ClusterCandidate, ranked []int) ([]int, error) {
+	s := &groupSearch{ClusterWish: w, candidates: candidates}
+	ranked = slices.DeleteFunc(ranked, func(i int) bool { return w.inTooManyGroups(candidates[i]) })
 	for _, c := range candidates {
 		in := 0
 		for _, names := range c.Groups {
@@ -63,12 +63,12 @@ func (w Wish) byGroups(candidates []Candidate, ranked []int) ([]int, error) {
 		topologies = append(topologies, constraint.Topology)
 	}
 	s.Strict = true // a choice within the limit comes first
-	chosen := s.run(ranked)
+	chosen := s.searchGroups(ranked)
 	if chosen == nil && w.Clusters.Max > 0 && !w.Strict {
 		s.steps = 0
 		s.choices = 0
 		s.Strict = false
-		chosen = s.run(ranked)
+		chosen = s.searchGroups(ranked)
 	}
 	if chosen == nil {
 		return nil, &NoCombinationError{Topologies: append(topologies, topologyCluster)}
@@ -76,32 +76,32 @@ func (w Wish) byGroups(candidates []Candidate, ranked []int) ([]int, error) {
 	return chosen, nil
 }
 
-// run returns the best choice with room for all replicas, or else one without; nil
+// searchGroups returns the best choice with room for all replicas, or else one without; nil
 // if there is none.
-func (s *search) run(ranked []int) []int {
-	if chosen := s.narrow(0, ranked, make([]map[string]bool, len(s.Groups))); chosen != nil {
+func (s *groupSearch) searchGroups(ranked []int) []int {
+	if chosen := s.narrowByGroups(0, ranked, make([]map[string]bool, len(s.Groups))); chosen != nil {
 		return chosen
 	}
 	return s.roomless
 }
 
-// wide tells whether a candidate is in more groups of a topology than may be chosen. Groups
+// inTooManyGroups reports whether a candidate is in more groups of a topology than may be chosen. Groups
 // that only it is in would be tried for nothing, until the search is at its end.
-func (w Wish) wide(c Candidate) bool {
+func (w ClusterWish) inTooManyGroups(c ClusterCandidate) bool {
 	for k, constraint := range w.Groups {
-		if len(c.Groups[k]) > constraint.most() {
+		if len(c.Groups[k]) > constraint.upperBound() {
 			return true
 		}
 	}
 	return false
 }
 
-// narrow chooses groups by the constraints from the k-th on, of the candidates
+// narrowByGroups chooses groups by the constraints from the k-th on, of the candidates
 // that are left of the constraints before; wanted are the groups chosen by these.
 // It returns the chosen candidates, nil if there is no choice.
-func (s *search) narrow(k int, ranked []int, wanted []map[string]bool) []int {
+func (s *groupSearch) narrowByGroups(k int, ranked []int, wanted []map[string]bool) []int {
 	if k == len(s.Groups) {
-		return s.pick(ranked, wanted)
+		return s.pickCandidates(ranked, wanted)
 	}
 	groups := s.groupsOf(k, ranked)
 	constraint := s.Groups[k]
@@ -109,9 +109,9 @@ func (s *search) narrow(k int, ranked []int, wanted []map[string]bool) []int {
 	for n := range groups {
 		at[groups[n].name] = n
 	}
-	for size := max(1, constraint.Min); size <= min(len(groups), constraint.most()); size++ {
-		c := combination{search: s, k: k, groups: groups, at: at, size: size, ranked: ranked, wanted: wanted}
-		c.extend(0, 0, 0)
+	for size := max(1, constraint.Min); size <= min(len(groups), constraint.upperBound()); size++ {
+		c := combination{groupSearch: s, k: k, groups: groups, at: at, size: size, ranked: ranked, wanted: wanted}
+		c.extendTaken(0, 0, 0)
 		if c.best != nil {
 			return c.best
 		}
@@ -120,34 +120,34 @@ func (s *search) narrow(k int, ranked []int, wanted []map[string]bool) []int {
 }
 
 // groupsOf returns the groups of a topology, the best first.
-func (s *search) groupsOf(k int, ranked []int) []group {
+func (s *groupSearch) groupsOf(k int, ranked []int) []candidateGroup {
 	at := map[string]int{}
-	var groups []group
+	var groups []candidateGroup
 	for _, i := range ranked {
 		for _, name := range s.candidates[i].Groups[k] {
 			n, known := at[name]
 			if !known {
 				n = len(groups)
 				at[name] = n
-				groups = append(groups, group{name: name})
+				groups = append(groups, candidateGroup{name: name})
 			}
 			groups[n].places = append(groups[n].places, i)
 		}
 	}
 	for n := range groups {
-		groups[n].weight = s.weigh(groups[n].places, s.Groups[k].Min)
+		groups[n].weight = s.weighGroup(groups[n].places, s.Groups[k].Min)
 	}
-	slices.SortFunc(groups, func(a, b group) int {
+	slices.SortFunc(groups, func(a, b candidateGroup) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(len(b.places), len(a.places)), strings.Compare(a.name, b.name))
 	})
 	return groups
 }
 
-// weigh returns the weight of a group: by its clusters or, if room matters, by
+// weighGroup returns the weight of a group: by its clusters or, if room matters, by
 // how many replicas of its share it has room for, and then by the scores.
-func (s *search) weigh(places []int, groups int) int64 {
+func (s *groupSearch) weighGroup(places []int, groups int) int64 {
 	if !s.ByRoom {
-		return int64(len(places))*weightUnit + s.score(places)
+		return int64(len(places))*weightUnit + s.averageScore(places)
 	}
 	wanted := max(1, int64(groups))
 	share := (s.Replicas + wanted - 1) / wanted
@@ -157,11 +157,11 @@ func (s *search) weigh(places []int, groups int) int64 {
 		room += s.candidates[places[used]].Room
 		used++
 	}
-	return min(room, share)*weightUnit + s.score(places[:used])
+	return min(room, share)*weightUnit + s.averageScore(places[:used])
 }
 
-// score returns the average score of candidates, of which there is one.
-func (s *search) score(places []int) int64 {
+// averageScore returns the average score of candidates, of which there is one.
+func (s *groupSearch) averageScore(places []int) int64 {
 	var sum int64
 	for _, i := range places {
 		sum += s.candidates[i].Score
@@ -171,11 +171,11 @@ func (s *search) score(places []int) int64 {
 
 // combination looks for the best groups of a topology, so many of them.
 type combination struct {
-	*search
+	*groupSearch
 
 	k      int
-	groups []group        // the best first
-	at     map[string]int // places in groups, by name
+	groups []candidateGroup // the best first
+	at     map[string]int   // places in groups, by name
 	size   int
 	ranked []int
 	wanted []map[string]bool
@@ -186,30 +186,30 @@ type combination struct {
 	count  int   // of the clusters in the best
 }
 
-// extend adds groups from the n-th on to those that are taken, which have this
+// extendTaken adds groups from the n-th on to those that are taken, which have this
 // weight and so many clusters.
-func (c *combination) extend(n int, weight int64, clusters int) {
-	if c.steps++; c.steps > stepsMax/c.tries() || c.choices > choicesMax/c.tries() {
+func (c *combination) extendTaken(n int, weight int64, clusters int) {
+	if c.steps++; c.steps > stepsMax/c.wishTries() || c.choices > choicesMax/c.wishTries() {
 		return
 	}
 	if !c.promising(n) {
 		return
 	}
 	if len(c.taken) == c.size {
-		c.choose(weight, clusters)
+		c.tryTakenGroups(weight, clusters)
 		return
 	}
 	for ; n+c.size-len(c.taken) <= len(c.groups); n++ {
-		if c.best != nil && c.bound(n, weight) < c.weight {
+		if c.best != nil && c.reachableWeight(n, weight) < c.weight {
 			return
 		}
 		c.taken = append(c.taken, n)
-		c.extend(n+1, weight+c.groups[n].weight, clusters+len(c.groups[n].places))
+		c.extendTaken(n+1, weight+c.groups[n].weight, clusters+len(c.groups[n].places))
 		c.taken = c.taken[:len(c.taken)-1]
 	}
 }
 
-// promising tells whether each of the taken groups may have a cluster in the end, with
+// promising reports whether each of the taken groups may have a cluster in the end, with
 // others from the n-th on. A cluster that is in several groups needs all of them if so many
 // may be chosen and no more. Without that, the search would come to its end among the
 // groups of a cluster that says it is in many.
@@ -218,15 +218,15 @@ func (c *combination) promising(n int) bool {
 		return true
 	}
 	for _, taken := range c.taken {
-		if !slices.ContainsFunc(c.groups[taken].places, func(i int) bool { return c.fits(i, n) }) {
+		if !slices.ContainsFunc(c.groups[taken].places, func(i int) bool { return c.candidateFits(i, n) }) {
 			return false
 		}
 	}
 	return true
 }
 
-// fits tells whether all groups of a candidate are taken, or can be from the n-th on.
-func (c *combination) fits(i, n int) bool {
+// candidateFits reports whether all groups of a candidate are taken, or can be from the n-th on.
+func (c *combination) candidateFits(i, n int) bool {
 	missing := 0
 	for _, name := range c.candidates[i].Groups[c.k] {
 		at := c.at[name]
@@ -241,17 +241,17 @@ func (c *combination) fits(i, n int) bool {
 	return missing <= c.size-len(c.taken)
 }
 
-// bound returns the weight that can be reached with groups from the n-th on.
-func (c *combination) bound(n int, weight int64) int64 {
+// reachableWeight returns the weight that can be reached with groups from the n-th on.
+func (c *combination) reachableWeight(n int, weight int64) int64 {
 	for _, g := range c.groups[n : n+c.size-len(c.taken)] {
 		weight += g.weight
 	}
 	return weight
 }
 
-// choose looks whether the taken groups are better than the best so far, and
+// tryTakenGroups looks whether the taken groups are better than the best so far, and
 // whether the other constraints can be met with them.
-func (c *combination) choose(weight int64, clusters int) {
+func (c *combination) tryTakenGroups(weight int64, clusters int) {
 	better := c.best == nil || cmp.Or(cmp.Compare(weight, c.weight), cmp.Compare(clusters, c.count)) > 0
 	if !better || clusters < c.Clusters.Min {
 		return
@@ -274,25 +274,25 @@ func (c *combination) choose(weight int64, clusters int) {
 	}
 	wanted := slices.Clone(c.wanted)
 	wanted[c.k] = names
-	if chosen := c.narrow(c.k+1, left, wanted); chosen != nil {
+	if chosen := c.narrowByGroups(c.k+1, left, wanted); chosen != nil {
 		c.best = chosen
 		c.weight = weight
 		c.count = clusters
 	}
 }
 
-// pick chooses clusters that are in all wanted groups together, and then the
+// pickCandidates chooses clusters that are in all wanted groups together, and then the
 // best of those that are left.
-func (s *search) pick(ranked []int, wanted []map[string]bool) []int {
-	chosen, left := s.cover(ranked, wanted)
+func (s *groupSearch) pickCandidates(ranked []int, wanted []map[string]bool) []int {
+	chosen, left := s.coverGroups(ranked, wanted)
 	if chosen == nil {
 		return nil
 	}
-	if len(chosen) > s.Clusters.most() {
+	if len(chosen) > s.Clusters.upperBound() {
 		chosen = s.withoutSpare(s.candidates, chosen)
 	}
-	chosen = append(chosen, left[:min(len(left), max(0, s.Clusters.most()-len(chosen)))]...)
-	if !s.meets(s.candidates, chosen) {
+	chosen = append(chosen, left[:min(len(left), max(0, s.Clusters.upperBound()-len(chosen)))]...)
+	if !s.meetsConstraints(s.candidates, chosen) {
 		return nil
 	}
 	roomy, err := s.makeRoom(s.candidates, chosen, ranked)
@@ -308,9 +308,9 @@ func (s *search) pick(ranked []int, wanted []map[string]bool) []int {
 	return nil
 }
 
-// cover chooses as few clusters as it finds that are in all wanted groups together,
+// coverGroups chooses as few clusters as it finds that are in all wanted groups together,
 // and returns those that are left, too; nil if there are none.
-func (s *search) cover(ranked []int, wanted []map[string]bool) (chosen, left []int) {
+func (s *groupSearch) coverGroups(ranked []int, wanted []map[string]bool) (chosen, left []int) {
 	missing := make([]map[string]bool, len(wanted))
 	open := 0
 	for k := range wanted {
@@ -323,7 +323,7 @@ func (s *search) cover(ranked []int, wanted []map[string]bool) (chosen, left []i
 		best := -1
 		most := 0
 		for n, i := range left {
-			if covers := s.covers(i, missing); covers > most {
+			if covers := s.countCovered(i, missing); covers > most {
 				best = n
 				most = covers
 			}
@@ -346,8 +346,8 @@ func (s *search) cover(ranked []int, wanted []map[string]bool) (chosen, left []i
 	return chosen, left
 }
 
-// covers returns how many of the missing groups a candidate is in.
-func (s *search) covers(i int, missing []map[string]bool) int {
+// countCovered returns how many of the missing groups a candidate is in.
+func (s *groupSearch) countCovered(i int, missing []map[string]bool) int {
 	covers := 0
 	for k, names := range s.candidates[i].Groups {
 		for _, name := range names {

@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// Candidate is a cluster that may be chosen.
-type Candidate struct {
+// ClusterCandidate is a cluster that may be chosen.
+type ClusterCandidate struct {
 	Name string
 	// Tier is 0 for clusters that are chosen before those of a higher tier.
 	Tier int
@@ -33,28 +33,28 @@ type Candidate struct {
 // is no limit.
 type Bounds struct{ Min, Max int }
 
-func (b Bounds) most() int {
+func (b Bounds) upperBound() int {
 	if b.Max == 0 {
 		return math.MaxInt
 	}
 	return b.Max
 }
 
-// Constraint is how many groups of a topology are chosen.
-type Constraint struct {
+// GroupConstraint is how many groups of a topology are chosen.
+type GroupConstraint struct {
 	Bounds
 	// Topology is its name for errors, such as "region".
 	Topology string
 }
 
-// Wish is how many clusters and groups are to be chosen.
-type Wish struct {
+// ClusterWish is how many clusters and groups are to be chosen.
+type ClusterWish struct {
 	// Clusters.Max limits what is chosen beside one cluster of each group: if the groups
 	// need more clusters, all of these are chosen.
 	Clusters Bounds
 	// Strict keeps to Clusters.Max whatever the groups need.
 	Strict bool
-	Groups []Constraint
+	Groups []GroupConstraint
 	// Replicas are those that the chosen clusters need room for together, if
 	// ByRoom is set. Otherwise room does not matter.
 	Replicas int64
@@ -66,7 +66,7 @@ type Wish struct {
 	Tries int
 }
 
-func (w Wish) tries() int { return max(1, w.Tries) }
+func (w ClusterWish) wishTries() int { return max(1, w.Tries) }
 
 // TooFewError says that there are not enough clusters or groups.
 type TooFewError struct {
@@ -104,17 +104,17 @@ func (e *NoRoomError) Error() string {
 // topologyCluster is what constraints on clusters are called.
 const topologyCluster = "cluster"
 
-// Select returns the places of the chosen candidates, in their order. The error
+// SelectClusters returns the places of the chosen candidates, in their order. The error
 // is a *TooFewError, a *NoCombinationError or a *NoRoomError.
-func (w Wish) Select(candidates []Candidate) ([]int, error) {
-	ranked := rank(candidates)
+func (w ClusterWish) SelectClusters(candidates []ClusterCandidate) ([]int, error) {
+	ranked := rankCandidates(candidates)
 	if len(ranked) < w.Clusters.Min {
 		return nil, &TooFewError{Topology: topologyCluster, Found: len(ranked), Min: w.Clusters.Min}
 	}
 	var chosen []int
 	var err error
 	if len(w.Groups) == 0 {
-		chosen = ranked[:min(len(ranked), w.Clusters.most())]
+		chosen = ranked[:min(len(ranked), w.Clusters.upperBound())]
 		chosen, err = w.makeRoom(candidates, chosen, ranked)
 	} else {
 		chosen, err = w.byGroups(candidates, ranked)
@@ -125,8 +125,8 @@ func (w Wish) Select(candidates []Candidate) ([]int, error) {
 	return slices.Sorted(slices.Values(chosen)), nil
 }
 
-// rank returns the places of the candidates, the best first.
-func rank(candidates []Candidate) []int {
+// rankCandidates returns the places of the candidates, the best first.
+func rankCandidates(candidates []ClusterCandidate) []int {
 	ranked := make([]int, len(candidates))
 	for i := range ranked {
 		ranked[i] = i
@@ -142,8 +142,8 @@ func rank(candidates []Candidate) []int {
 // makeRoom replaces chosen clusters, the worst first, by others of the ranked
 // ones that have more room, until there is room for all replicas. It keeps the
 // groups that the constraints need.
-func (w Wish) makeRoom(candidates []Candidate, chosen, ranked []int) ([]int, error) {
-	others := without(ranked, chosen, len(candidates))
+func (w ClusterWish) makeRoom(candidates []ClusterCandidate, chosen, ranked []int) ([]int, error) {
+	others := withoutPlaces(ranked, chosen, len(candidates))
 	if !w.ByRoom || len(others) == 0 || roomOf(candidates, chosen) >= w.Replicas {
 		return chosen, nil // who divides finds that all together have no room
 	}
@@ -155,7 +155,7 @@ func (w Wish) makeRoom(candidates []Candidate, chosen, ranked []int) ([]int, err
 			if candidates[other].Room <= candidates[was].Room {
 				break
 			}
-			if chosen[at] = other; w.meets(candidates, chosen) {
+			if chosen[at] = other; w.meetsConstraints(candidates, chosen) {
 				others = slices.Delete(others, n, n+1)
 				break
 			}
@@ -171,8 +171,8 @@ func (w Wish) makeRoom(candidates []Candidate, chosen, ranked []int) ([]int, err
 	return nil, &NoRoomError{Clusters: len(chosen)}
 }
 
-// without returns the places that are not among others, of so many.
-func without(places, others []int, of int) []int {
+// withoutPlaces returns the places that are not among others, of so many.
+func withoutPlaces(places, others []int, of int) []int {
 	among := make([]bool, of)
 	for _, i := range others {
 		among[i] = true
@@ -186,7 +186,7 @@ func without(places, others []int, of int) []int {
 	return left
 }
 
-func roomOf(candidates []Candidate, places []int) int64 {
+func roomOf(candidates []ClusterCandidate, places []int) int64 {
 	var room int64
 	for _, i := range places {
 		room += candidates[i].Room
@@ -196,7 +196,7 @@ func roomOf(candidates []Candidate, places []int) int64 {
 
 // withoutSpare returns chosen without the clusters, the last first, whose groups others of
 // them are in. Without groups, that is none of them.
-func (w Wish) withoutSpare(candidates []Candidate, chosen []int) []int {
+func (w ClusterWish) withoutSpare(candidates []ClusterCandidate, chosen []int) []int {
 	type group struct {
 		constraint int
 		name       string
@@ -229,10 +229,10 @@ func (w Wish) withoutSpare(candidates []Candidate, chosen []int) []int {
 	return needed
 }
 
-// Allows tells whether clusters that were chosen before are not too many, and in
+// AllowsChosen reports whether clusters that were chosen before are not too many, and in
 // not too many groups. They may be too few: who divides replicas leaves out those
 // that get none.
-func (w Wish) Allows(chosen []Candidate) bool {
+func (w ClusterWish) AllowsChosen(chosen []ClusterCandidate) bool {
 	places := make([]int, len(chosen))
 	for i := range places {
 		places[i] = i
@@ -242,15 +242,15 @@ func (w Wish) Allows(chosen []Candidate) bool {
 	for k := range w.Groups {
 		w.Groups[k].Min = 0
 	}
-	return w.meets(chosen, places)
+	return w.meetsConstraints(chosen, places)
 }
 
-// meets tells whether a choice meets all constraints.
-func (w Wish) meets(candidates []Candidate, chosen []int) bool {
+// meetsConstraints reports whether a choice meets all constraints.
+func (w ClusterWish) meetsConstraints(candidates []ClusterCandidate, chosen []int) bool {
 	if len(chosen) < w.Clusters.Min {
 		return false
 	}
-	if len(chosen) > w.Clusters.most() && (w.Strict || len(w.withoutSpare(candidates, chosen)) < len(chosen)) {
+	if len(chosen) > w.Clusters.upperBound() && (w.Strict || len(w.withoutSpare(candidates, chosen)) < len(chosen)) {
 		return false
 	}
 	for k, constraint := range w.Groups {
@@ -260,7 +260,7 @@ func (w Wish) meets(candidates []Candidate, chosen []int) bool {
 				groups[group] = true
 			}
 		}
-		if len(groups) < constraint.Min || len(groups) > constraint.most() {
+		if len(groups) < constraint.Min || len(groups) > constraint.upperBound() {
 			return false
 		}
 	}

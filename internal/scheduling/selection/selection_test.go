@@ -17,10 +17,10 @@ import (
 // clusters reads candidates such as "a/eu:5*", which is cluster a in region eu
 // with room for 5 replicas, and has the object already. Further groups follow
 // after further slashes, those of several zones with a plus.
-func clusters(texts ...string) []Candidate {
-	var candidates []Candidate
+func clusters(texts ...string) []ClusterCandidate {
+	var candidates []ClusterCandidate
 	for _, text := range texts {
-		c := Candidate{}
+		c := ClusterCandidate{}
 		text, has := strings.CutSuffix(text, "*")
 		if has {
 			c.Score = 100
@@ -37,12 +37,12 @@ func clusters(texts ...string) []Candidate {
 	return candidates
 }
 
-func region(least, most int) Constraint {
-	return Constraint{Bounds: Bounds{Min: least, Max: most}, Topology: "region"}
+func region(least, most int) GroupConstraint {
+	return GroupConstraint{Bounds: Bounds{Min: least, Max: most}, Topology: "region"}
 }
 
-func zone(least, most int) Constraint {
-	return Constraint{Bounds: Bounds{Min: least, Max: most}, Topology: "zone"}
+func zone(least, most int) GroupConstraint {
+	return GroupConstraint{Bounds: Bounds{Min: least, Max: most}, Topology: "zone"}
 }
 
 func TestSelect(t *testing.T) {
@@ -52,44 +52,44 @@ func TestSelect(t *testing.T) {
 	tiers[0].Tier, tiers[1].Tier = 1, 2
 	both := clusters("a/eu/z1", "b/eu/z2", "c/us/z1", "d/us/z3", "e/asia/z2")
 	for name, test := range map[string]struct {
-		wish       Wish
-		candidates []Candidate
+		wish       ClusterWish
+		candidates []ClusterCandidate
 		want       string
 	}{
-		"all":                                   {Wish{}, plain, "a b c d"},
-		"no limit is no limit":                  {Wish{Clusters: Bounds{Min: 2}}, plain, "a b c d"},
-		"most room first":                       {Wish{Clusters: Bounds{Max: 2}}, plain, "b d"},
-		"who has it comes first":                {Wish{Clusters: Bounds{Max: 2}}, clusters("a:5", "b:9", "c:2*", "d:7"), "b c"},
-		"names decide the rest":                 {Wish{Clusters: Bounds{Max: 2}}, clusters("b", "c", "a"), "a b"},
-		"tiers come first":                      {Wish{Clusters: Bounds{Max: 2}}, tiers, "a c"},
-		"too few":                               {Wish{Clusters: Bounds{Min: 5}}, plain, "spreadConstraints want at least 5 by cluster, and the clusters that may be chosen are 4; lower minGroups or add clusters"},
-		"room is made from the tail":            {Wish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 10}, clusters("a:5", "b:1*", "c:2*", "d:9"), "c d"},
-		"room is made for all":                  {Wish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 14}, clusters("a:5", "b:1*", "c:2*", "d:9"), "a d"},
-		"there is no room":                      {Wish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 15}, clusters("a:5", "b:1*", "c:2*", "d:9"), "no enough resource when selecting 2 clusters"},
-		"room does not matter":                  {Wish{Clusters: Bounds{Max: 1}, Replicas: 15}, plain, "b"},
-		"the region with most clusters":         {Wish{Groups: []Constraint{region(1, 1)}}, regions, "c e f"},
-		"two regions, the best of each":         {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(2, 2)}}, regions, "b c"},
-		"two regions, and the best rest":        {Wish{Clusters: Bounds{Max: 3}, Groups: []Constraint{region(2, 2)}}, regions, "a b c"},
-		"all regions":                           {Wish{Groups: []Constraint{region(3, 0)}}, regions, "a b c d e f"},
-		"the fewest regions that do":            {Wish{Groups: []Constraint{region(1, 3)}}, regions, "c e f"},
-		"more regions for more clusters":        {Wish{Clusters: Bounds{Min: 4}, Groups: []Constraint{region(1, 3)}}, regions, "a b c e f"},
-		"by room: two regions for 10":           {Wish{ByRoom: true, Replicas: 10, Groups: []Constraint{region(2, 2)}}, regions, "a b d"},
-		"by room: one has room for all":         {Wish{ByRoom: true, Replicas: 14, Groups: []Constraint{region(1, 2)}}, regions, "a b"},
-		"by room: one region is not enough":     {Wish{ByRoom: true, Replicas: 20, Groups: []Constraint{region(1, 2)}}, regions, "a b d"},
-		"by room: nowhere, and division tells":  {Wish{ByRoom: true, Replicas: 99, Groups: []Constraint{region(1, 2)}}, regions, "a b"},
-		"too few regions":                       {Wish{Groups: []Constraint{region(4, 0)}}, regions, "spreadConstraints want at least 4 by region, and the clusters that may be chosen are 3; lower minGroups or add clusters"},
-		"more regions than clusters":            {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(3, 3)}}, regions, "b c d"},
-		"one cluster at most, two regions":      {Wish{Clusters: Bounds{Min: 1, Max: 1}, Groups: []Constraint{region(2, 2)}}, clusters("a/r1", "b/r1", "c/r2"), "a c"},
-		"a choice within the limit comes first": {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(2, 2), zone(2, 2)}}, clusters("a/eu/z1", "b/eu/z1", "c/us/z1", "d/us/z1", "e/asia/z2"), "a e"},
-		"the limit is strict":                   {Wish{Clusters: Bounds{Max: 1}, Strict: true, Groups: []Constraint{region(2, 2)}}, regions, "no choice of clusters meets the spreadConstraints by region, cluster at once; raise maxGroups or lower minGroups of one of them"},
-		"no more than the groups need":          {Wish{Clusters: Bounds{Max: 1}, Groups: []Constraint{zone(3, 3)}}, clusters("a/z1+z2:9", "b/z2+z3:8", "c/z1+z3:7"), "a b"},
-		"beyond the limit, by room":             {Wish{Clusters: Bounds{Max: 1}, ByRoom: true, Replicas: 9, Groups: []Constraint{region(2, 2)}}, clusters("a/r1:5*", "b/r1:8", "c/r2:2"), "b c"},
-		"too few clusters in the regions":       {Wish{Clusters: Bounds{Min: 6}, Groups: []Constraint{region(1, 2)}}, regions, "no choice of clusters meets the spreadConstraints by region, cluster at once; raise maxGroups or lower minGroups of one of them"},
-		"zones of several":                      {Wish{Clusters: Bounds{Max: 1}, Groups: []Constraint{zone(2, 2)}}, clusters("a/z1", "b/z1+z2", "c/z3"), "b"},
-		"a cluster must not bring a third":      {Wish{Groups: []Constraint{zone(2, 2)}}, clusters("a/z1+z2+z3", "b/z1", "c/z2", "d/z4"), "b c"},
-		"regions and zones":                     {Wish{Clusters: Bounds{Max: 3}, Groups: []Constraint{region(2, 2), zone(3, 3)}}, both, "a b d"},
-		"regions and zones, exactly":            {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(2, 2), zone(1, 1)}}, both, "a c"},
-		"regions and zones, not together":       {Wish{Groups: []Constraint{region(3, 3), zone(1, 1)}}, both, "no choice of clusters meets the spreadConstraints by region, zone, cluster at once; raise maxGroups or lower minGroups of one of them"},
+		"all":                                   {ClusterWish{}, plain, "a b c d"},
+		"no limit is no limit":                  {ClusterWish{Clusters: Bounds{Min: 2}}, plain, "a b c d"},
+		"most room first":                       {ClusterWish{Clusters: Bounds{Max: 2}}, plain, "b d"},
+		"who has it comes first":                {ClusterWish{Clusters: Bounds{Max: 2}}, clusters("a:5", "b:9", "c:2*", "d:7"), "b c"},
+		"names decide the rest":                 {ClusterWish{Clusters: Bounds{Max: 2}}, clusters("b", "c", "a"), "a b"},
+		"tiers come first":                      {ClusterWish{Clusters: Bounds{Max: 2}}, tiers, "a c"},
+		"too few":                               {ClusterWish{Clusters: Bounds{Min: 5}}, plain, "spreadConstraints want at least 5 by cluster, and the clusters that may be chosen are 4; lower minGroups or add clusters"},
+		"room is made from the tail":            {ClusterWish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 10}, clusters("a:5", "b:1*", "c:2*", "d:9"), "c d"},
+		"room is made for all":                  {ClusterWish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 14}, clusters("a:5", "b:1*", "c:2*", "d:9"), "a d"},
+		"there is no room":                      {ClusterWish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 15}, clusters("a:5", "b:1*", "c:2*", "d:9"), "no enough resource when selecting 2 clusters"},
+		"room does not matter":                  {ClusterWish{Clusters: Bounds{Max: 1}, Replicas: 15}, plain, "b"},
+		"the region with most clusters":         {ClusterWish{Groups: []GroupConstraint{region(1, 1)}}, regions, "c e f"},
+		"two regions, the best of each":         {ClusterWish{Clusters: Bounds{Max: 2}, Groups: []GroupConstraint{region(2, 2)}}, regions, "b c"},
+		"two regions, and the best rest":        {ClusterWish{Clusters: Bounds{Max: 3}, Groups: []GroupConstraint{region(2, 2)}}, regions, "a b c"},
+		"all regions":                           {ClusterWish{Groups: []GroupConstraint{region(3, 0)}}, regions, "a b c d e f"},
+		"the fewest regions that do":            {ClusterWish{Groups: []GroupConstraint{region(1, 3)}}, regions, "c e f"},
+		"more regions for more clusters":        {ClusterWish{Clusters: Bounds{Min: 4}, Groups: []GroupConstraint{region(1, 3)}}, regions, "a b c e f"},
+		"by room: two regions for 10":           {ClusterWish{ByRoom: true, Replicas: 10, Groups: []GroupConstraint{region(2, 2)}}, regions, "a b d"},
+		"by room: one has room for all":         {ClusterWish{ByRoom: true, Replicas: 14, Groups: []GroupConstraint{region(1, 2)}}, regions, "a b"},
+		"by room: one region is not enough":     {ClusterWish{ByRoom: true, Replicas: 20, Groups: []GroupConstraint{region(1, 2)}}, regions, "a b d"},
+		"by room: nowhere, and division tells":  {ClusterWish{ByRoom: true, Replicas: 99, Groups: []GroupConstraint{region(1, 2)}}, regions, "a b"},
+		"too few regions":                       {ClusterWish{Groups: []GroupConstraint{region(4, 0)}}, regions, "spreadConstraints want at least 4 by region, and the clusters that may be chosen are 3; lower minGroups or add clusters"},
+		"more regions than clusters":            {ClusterWish{Clusters: Bounds{Max: 2}, Groups: []GroupConstraint{region(3, 3)}}, regions, "b c d"},
+		"one cluster at most, two regions":      {ClusterWish{Clusters: Bounds{Min: 1, Max: 1}, Groups: []GroupConstraint{region(2, 2)}}, clusters("a/r1", "b/r1", "c/r2"), "a c"},
+		"a choice within the limit comes first": {ClusterWish{Clusters: Bounds{Max: 2}, Groups: []GroupConstraint{region(2, 2), zone(2, 2)}}, clusters("a/eu/z1", "b/eu/z1", "c/us/z1", "d/us/z1", "e/asia/z2"), "a e"},
+		"the limit is strict":                   {ClusterWish{Clusters: Bounds{Max: 1}, Strict: true, Groups: []GroupConstraint{region(2, 2)}}, regions, "no choice of clusters meets the spreadConstraints by region, cluster at once; raise maxGroups or lower minGroups of one of them"},
+		"no more than the groups need":          {ClusterWish{Clusters: Bounds{Max: 1}, Groups: []GroupConstraint{zone(3, 3)}}, clusters("a/z1+z2:9", "b/z2+z3:8", "c/z1+z3:7"), "a b"},
+		"beyond the limit, by room":             {ClusterWish{Clusters: Bounds{Max: 1}, ByRoom: true, Replicas: 9, Groups: []GroupConstraint{region(2, 2)}}, clusters("a/r1:5*", "b/r1:8", "c/r2:2"), "b c"},
+		"too few clusters in the regions":       {ClusterWish{Clusters: Bounds{Min: 6}, Groups: []GroupConstraint{region(1, 2)}}, regions, "no choice of clusters meets the spreadConstraints by region, cluster at once; raise maxGroups or lower minGroups of one of them"},
+		"zones of several":                      {ClusterWish{Clusters: Bounds{Max: 1}, Groups: []GroupConstraint{zone(2, 2)}}, clusters("a/z1", "b/z1+z2", "c/z3"), "b"},
+		"a cluster must not bring a third":      {ClusterWish{Groups: []GroupConstraint{zone(2, 2)}}, clusters("a/z1+z2+z3", "b/z1", "c/z2", "d/z4"), "b c"},
+		"regions and zones":                     {ClusterWish{Clusters: Bounds{Max: 3}, Groups: []GroupConstraint{region(2, 2), zone(3, 3)}}, both, "a b d"},
+		"regions and zones, exactly":            {ClusterWish{Clusters: Bounds{Max: 2}, Groups: []GroupConstraint{region(2, 2), zone(1, 1)}}, both, "a c"},
+		"regions and zones, not together":       {ClusterWish{Groups: []GroupConstraint{region(3, 3), zone(1, 1)}}, both, "no choice of clusters meets the spreadConstraints by region, zone, cluster at once; raise maxGroups or lower minGroups of one of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := chosen(test.wish, test.candidates); got != test.want {
@@ -100,8 +100,8 @@ func TestSelect(t *testing.T) {
 }
 
 // chosen returns the names of the chosen clusters, or the error.
-func chosen(w Wish, candidates []Candidate) string {
-	places, err := w.Select(candidates)
+func chosen(w ClusterWish, candidates []ClusterCandidate) string {
+	places, err := w.SelectClusters(candidates)
 	if err != nil {
 		return err.Error()
 	}
@@ -125,21 +125,21 @@ func TestSelectionsKeepTheirPromises(t *testing.T) {
 			}
 			return b
 		}
-		w := Wish{Clusters: bounds(), Replicas: int64(chance.IntN(30)), ByRoom: chance.IntN(2) == 0}
+		w := ClusterWish{Clusters: bounds(), Replicas: int64(chance.IntN(30)), ByRoom: chance.IntN(2) == 0}
 		for range chance.IntN(3) {
-			w.Groups = append(w.Groups, Constraint{Bounds: bounds(), Topology: "region"})
+			w.Groups = append(w.Groups, GroupConstraint{Bounds: bounds(), Topology: "region"})
 		}
-		var candidates []Candidate
+		var candidates []ClusterCandidate
 		for i := range chance.IntN(10) {
-			c := Candidate{Name: fmt.Sprintf("c%d", i), Score: int64(100 * chance.IntN(2)), Room: int64(chance.IntN(12))}
+			c := ClusterCandidate{Name: fmt.Sprintf("c%d", i), Score: int64(100 * chance.IntN(2)), Room: int64(chance.IntN(12))}
 			for range w.Groups {
 				several := min(1, len(w.Groups)-1) // which makes it hard to find a choice
 				c.Groups = append(c.Groups, [][]string{{"x"}, {"y"}, {"z"}, {"x", "y"}}[chance.IntN(3+several)])
 			}
 			candidates = append(candidates, c)
 		}
-		places, err := w.Select(candidates)
-		if err == nil && !w.meets(candidates, places) {
+		places, err := w.SelectClusters(candidates)
+		if err == nil && !w.meetsConstraints(candidates, places) {
 			t.Fatalf("seed %d: %v does not meet %+v: %v", seed, places, w, candidates)
 		}
 		if err != nil && len(w.Groups) == 1 && feasible(w, candidates) {
@@ -156,20 +156,20 @@ func TestSelectionsKeepTheirPromises(t *testing.T) {
 // TestAClusterInManyZonesHidesNoChoice has a cluster say that it is in many zones, which
 // come before those of the others.
 func TestAClusterInManyZonesHidesNoChoice(t *testing.T) {
-	in := func(name string, zones ...string) Candidate {
-		return Candidate{Name: name, Room: 9, Groups: [][]string{zones}}
+	in := func(name string, zones ...string) ClusterCandidate {
+		return ClusterCandidate{Name: name, Room: 9, Groups: [][]string{zones}}
 	}
 	var many, others []string
 	for i := range 100 {
 		many = append(many, fmt.Sprintf("0%02d", i))
 	}
-	honest := make([]Candidate, 0, 30)
+	honest := make([]ClusterCandidate, 0, 30)
 	for i := range 30 {
 		honest = append(honest, in(fmt.Sprintf("c%02d", i), fmt.Sprintf("z%02d", i)))
 		others = append(others, honest[i].Name)
 	}
 	for name, c := range map[string]struct {
-		liar  Candidate
+		liar  ClusterCandidate
 		zones int
 	}{
 		"two zones, and it is in 100":                       {in("liar", many...), 2},
@@ -179,7 +179,7 @@ func TestAClusterInManyZonesHidesNoChoice(t *testing.T) {
 		"five zones, and it is in two, and those of others": {in("liar", "000", "001", "z00", "z01", "z02"), 5},
 	} {
 		for _, byRoom := range []bool{false, true} {
-			wish := Wish{Groups: []Constraint{zone(c.zones, c.zones)}, Clusters: Bounds{Min: c.zones, Max: c.zones}, ByRoom: byRoom, Replicas: 9}
+			wish := ClusterWish{Groups: []GroupConstraint{zone(c.zones, c.zones)}, Clusters: Bounds{Min: c.zones, Max: c.zones}, ByRoom: byRoom, Replicas: 9}
 			if got, want := chosen(wish, append(slices.Clone(honest), c.liar)), strings.Join(others[:c.zones], " "); got != want {
 				t.Errorf("%s, by room: %t: got %s, want %s", name, byRoom, got, want)
 			}
@@ -190,16 +190,16 @@ func TestAClusterInManyZonesHidesNoChoice(t *testing.T) {
 // TestTriesShareTheSearch looks for 50 to 60 of 300 groups that have 80 clusters together,
 // which none do, as each has one.
 func TestTriesShareTheSearch(t *testing.T) {
-	var candidates []Candidate
+	var candidates []ClusterCandidate
 	var ranked []int
 	for i := range 300 {
-		candidates = append(candidates, Candidate{Name: fmt.Sprintf("c%03d", i), Groups: [][]string{{fmt.Sprint(i)}}})
+		candidates = append(candidates, ClusterCandidate{Name: fmt.Sprintf("c%03d", i), Groups: [][]string{{fmt.Sprint(i)}}})
 		ranked = append(ranked, i)
 	}
 	steps := func(tries int) int {
-		wish := Wish{Groups: []Constraint{zone(50, 60)}, Clusters: Bounds{Min: 80}, Tries: tries}
-		s := &search{Wish: wish, candidates: candidates, widest: 1}
-		if chosen := s.narrow(0, ranked, make([]map[string]bool, 1)); chosen != nil {
+		wish := ClusterWish{Groups: []GroupConstraint{zone(50, 60)}, Clusters: Bounds{Min: 80}, Tries: tries}
+		s := &groupSearch{ClusterWish: wish, candidates: candidates, widest: 1}
+		if chosen := s.narrowByGroups(0, ranked, make([]map[string]bool, 1)); chosen != nil {
 			t.Errorf("%d tries: %v are chosen", tries, chosen)
 		}
 		return s.steps
@@ -228,9 +228,9 @@ func TestSmallFleetsAsByHand(t *testing.T) {
 		for _, ofClusters := range bounds {
 			for _, ofGroups := range bounds {
 				for _, topology := range []string{"region", "zone", "provider"} {
-					w := Wish{Clusters: ofClusters, Groups: []Constraint{{Bounds: ofGroups, Topology: topology}}}
+					w := ClusterWish{Clusters: ofClusters, Groups: []GroupConstraint{{Bounds: ofGroups, Topology: topology}}}
 					cases++
-					if len(selectAsByHand(t, w, candidates)) > ofClusters.most() {
+					if len(selectAsByHand(t, w, candidates)) > ofClusters.upperBound() {
 						beyond++
 					}
 				}
@@ -243,14 +243,14 @@ func TestSmallFleetsAsByHand(t *testing.T) {
 }
 
 // smallFleets returns all fleets of one to four clusters, each in one of three groups.
-func smallFleets() [][]Candidate {
+func smallFleets() [][]ClusterCandidate {
 	groups := []string{"r1", "r2", "r3"}
-	var fleets [][]Candidate
+	var fleets [][]ClusterCandidate
 	for size := 1; size <= 4; size++ {
 		for fleet := range pow(len(groups), size) {
-			var candidates []Candidate
+			var candidates []ClusterCandidate
 			for i, rest := 0, fleet; i < size; i, rest = i+1, rest/len(groups) {
-				candidates = append(candidates, Candidate{Name: string(rune('a' + i)), Groups: [][]string{{groups[rest%len(groups)]}}})
+				candidates = append(candidates, ClusterCandidate{Name: string(rune('a' + i)), Groups: [][]string{{groups[rest%len(groups)]}}})
 			}
 			fleets = append(fleets, candidates)
 		}
@@ -259,18 +259,18 @@ func smallFleets() [][]Candidate {
 }
 
 // selectAsByHand selects, compares with byHand, and has what was chosen stay.
-func selectAsByHand(t *testing.T, w Wish, candidates []Candidate) []int {
+func selectAsByHand(t *testing.T, w ClusterWish, candidates []ClusterCandidate) []int {
 	t.Helper()
-	places, err := w.Select(candidates)
+	places, err := w.SelectClusters(candidates)
 	want := byHand(w, candidates)
 	if (err != nil) != (want == nil) || !slices.Equal(places, want) {
 		t.Fatalf("%+v from %+v: got %v, %v, want %v", w, candidates, places, err, want)
 	}
-	var before []Candidate
+	var before []ClusterCandidate
 	for _, i := range want {
 		before = append(before, candidates[i])
 	}
-	if want != nil && !w.Allows(before) {
+	if want != nil && !w.AllowsChosen(before) {
 		t.Fatalf("%+v does not allow what it has chosen: %+v", w, before)
 	}
 	return want
@@ -286,14 +286,14 @@ func pow(base, exponent int) int {
 
 // byHand returns what TestSmallFleetsAsByHand expects of clusters which are alike but for
 // their names, each in one group; nil if nothing can be chosen.
-func byHand(w Wish, candidates []Candidate) []int {
+func byHand(w ClusterWish, candidates []ClusterCandidate) []int {
 	members := map[string][]int{}
 	for i, c := range candidates {
 		members[c.Groups[0][0]] = append(members[c.Groups[0][0]], i)
 	}
 	names := slices.Sorted(maps.Keys(members))
 	slices.SortStableFunc(names, func(a, b string) int { return len(members[b]) - len(members[a]) })
-	for size := max(1, w.Groups[0].Min); size <= min(len(names), w.Groups[0].most()); size++ {
+	for size := max(1, w.Groups[0].Min); size <= min(len(names), w.Groups[0].upperBound()); size++ {
 		// The greatest groups come first, so no others have enough clusters if these have not.
 		var chosen, rest []int
 		for _, name := range names[:size] {
@@ -303,7 +303,7 @@ func byHand(w Wish, candidates []Candidate) []int {
 		if len(chosen)+len(rest) < w.Clusters.Min {
 			continue
 		}
-		chosen = append(chosen, rest[:min(len(rest), max(0, w.Clusters.most()-len(chosen)))]...)
+		chosen = append(chosen, rest[:min(len(rest), max(0, w.Clusters.upperBound()-len(chosen)))]...)
 		slices.Sort(chosen)
 		return chosen
 	}
@@ -311,7 +311,7 @@ func byHand(w Wish, candidates []Candidate) []int {
 }
 
 // feasible tries all choices.
-func feasible(w Wish, candidates []Candidate) bool {
+func feasible(w ClusterWish, candidates []ClusterCandidate) bool {
 	for bits := range 1 << len(candidates) {
 		var places []int
 		for i := range candidates {
@@ -319,7 +319,7 @@ func feasible(w Wish, candidates []Candidate) bool {
 				places = append(places, i)
 			}
 		}
-		if len(places) > 0 && w.meets(candidates, places) {
+		if len(places) > 0 && w.meetsConstraints(candidates, places) {
 			return true
 		}
 	}
@@ -330,7 +330,7 @@ func feasible(w Wish, candidates []Candidate) bool {
 // in a region of their own, and that do not move whenever one before them is left out.
 func TestManySpareClustersAreLeftOut(t *testing.T) {
 	growth.InProportion(t, 4_000, 16, func(many int) func() {
-		candidates, chosen := make([]Candidate, many), make([]int, many)
+		candidates, chosen := make([]ClusterCandidate, many), make([]int, many)
 		for i := range candidates {
 			chosen[i], candidates[i].Groups = i, [][]string{{"eu"}}
 			if i >= many/2 {
@@ -338,7 +338,7 @@ func TestManySpareClustersAreLeftOut(t *testing.T) {
 			}
 		}
 		return func() {
-			if needed := (Wish{}).withoutSpare(candidates, chosen); !slices.Equal(needed, append([]int{0}, chosen[many/2:]...)) {
+			if needed := (ClusterWish{}).withoutSpare(candidates, chosen); !slices.Equal(needed, append([]int{0}, chosen[many/2:]...)) {
 				t.Errorf("of %d clusters %d are needed", many, len(needed))
 			}
 		}

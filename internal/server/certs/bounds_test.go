@@ -20,7 +20,7 @@ func TestKeysOfOthersAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	longest, longer, megabit := longkey.Authority(t, RSABitsMax), longkey.Authority(t, RSABitsMax+1), longkey.Authority(t, 1<<20)
+	longest, longer, megabit := longkey.AuthorityPEM(t, RSABitsMax), longkey.AuthorityPEM(t, RSABitsMax+1), longkey.AuthorityPEM(t, 1<<20)
 	for name, c := range map[string]struct {
 		bundle []byte
 		wants  string
@@ -47,10 +47,10 @@ func TestKeysOfOthersAreBounded(t *testing.T) {
 		wants     string
 	}{
 		"ours":                            {signer.CertPEM, signer.KeyPEM, ""},
-		"a key of a megabit":              {signer.CertPEM, longkey.Private(1 << 20), "the private key has"},
+		"a key of a megabit":              {signer.CertPEM, longkey.PrivateKeyPEM(1 << 20), "the private key has"},
 		"a chain with a key of a megabit": {slices.Concat(signer.CertPEM, megabit), signer.KeyPEM, "its RSA key has 1048576 bits"},
 		"a key of the longest that is none": {
-			signer.CertPEM, longkey.Private(RSABitsMax), "failed to parse private key", // it is short enough to be looked at
+			signer.CertPEM, longkey.PrivateKeyPEM(RSABitsMax), "failed to parse private key", // it is short enough to be looked at
 		},
 	} {
 		_, err := ParsePair(c.cert, c.key)
@@ -71,7 +71,7 @@ func TestNoLongKeyIsPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := Decide(time.Now(), Observed{Signer: signer, Bundle: longkey.Authority(t, 1<<20), Trusted: [][]byte{longkey.Authority(t, 1<<20)}}, nil)
+	plan := PlanRotation(time.Now(), ObservedState{Signer: signer, Bundle: longkey.AuthorityPEM(t, 1<<20), Trusted: [][]byte{longkey.AuthorityPEM(t, 1<<20)}}, nil)
 	if !bytes.Equal(plan.Bundle, signer.CertPEM) {
 		t.Errorf("it publishes %s", plan.Bundle)
 	}

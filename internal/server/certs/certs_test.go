@@ -42,7 +42,7 @@ func newRotator(t *testing.T) (*Rotator, client.Client, *clocktesting.FakePassiv
 	}, c, clock
 }
 
-func stored(t *testing.T, c client.Client, name string) *Pair {
+func stored(t *testing.T, c client.Client, name string) *CertificatePair {
 	t.Helper()
 	secret := &corev1.Secret{}
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: testNamespace, Name: name}, secret); err != nil {
@@ -64,7 +64,7 @@ func accepts(bundle []byte, cert *x509.Certificate, now time.Time) bool {
 
 func TestFirstRotationMakesEverythingAtOnce(t *testing.T) {
 	r, c, clock := newRotator(t)
-	bundle, due, err := r.Rotate(t.Context(), testServing, nil)
+	bundle, due, err := r.RotateCertificates(t.Context(), testServing, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,12 +83,12 @@ func TestFirstRotationMakesEverythingAtOnce(t *testing.T) {
 
 func TestRotationWithoutNeedWritesNothing(t *testing.T) {
 	r, c, _ := newRotator(t)
-	bundle, _, err := r.Rotate(t.Context(), testServing, nil)
+	bundle, _, err := r.RotateCertificates(t.Context(), testServing, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := stored(t, c, "a-serving-cert")
-	again, _, err := r.Rotate(t.Context(), testServing, [][]byte{bundle})
+	again, _, err := r.RotateCertificates(t.Context(), testServing, [][]byte{bundle})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,9 +99,9 @@ func TestRotationWithoutNeedWritesNothing(t *testing.T) {
 
 func TestCertificatesAreForNamesAndAddresses(t *testing.T) {
 	rotator, c, clock := newRotator(t)
-	issued := func(address string) *Pair {
+	issued := func(address string) *CertificatePair {
 		t.Helper()
-		if _, _, err := rotator.Rotate(t.Context(), []Leaf{{Secret: "a-serving-cert", Hosts: []string{"a.hub.svc", address}}}, nil); err != nil {
+		if _, _, err := rotator.RotateCertificates(t.Context(), []Leaf{{Secret: "a-serving-cert", Hosts: []string{"a.hub.svc", address}}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		pair := stored(t, c, "a-serving-cert")
@@ -150,7 +150,7 @@ func TestDamagedAndForeignCertificatesAreReplaced(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			r, c, clock := newRotator(t)
-			bundle, _, err := r.Rotate(t.Context(), testServing, nil)
+			bundle, _, err := r.RotateCertificates(t.Context(), testServing, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,11 +163,11 @@ func TestDamagedAndForeignCertificatesAreReplaced(t *testing.T) {
 			if err := c.Update(t.Context(), secret); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := r.Rotate(t.Context(), testServing, [][]byte{bundle}); err != nil {
+			if _, _, err := r.RotateCertificates(t.Context(), testServing, [][]byte{bundle}); err != nil {
 				t.Fatal(err)
 			}
 			clock.SetTime(start.Add(2 * TrustDelay))
-			if _, _, err := r.Rotate(t.Context(), testServing, [][]byte{bundle}); err != nil {
+			if _, _, err := r.RotateCertificates(t.Context(), testServing, [][]byte{bundle}); err != nil {
 				t.Fatal(err)
 			}
 			if !accepts(bundle, stored(t, c, "a-serving-cert").Certificate, clock.Now()) {
@@ -179,12 +179,12 @@ func TestDamagedAndForeignCertificatesAreReplaced(t *testing.T) {
 
 func TestNewSignerSignsNothingUntilEveryClientKnowsIt(t *testing.T) {
 	r, c, clock := newRotator(t)
-	old, _, err := r.Rotate(t.Context(), testServing, nil)
+	old, _, err := r.RotateCertificates(t.Context(), testServing, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	clock.SetTime(start.Add(AuthorityLifetime * 85 / 100))
-	fresh, _, err := r.Rotate(t.Context(), testServing, [][]byte{old})
+	fresh, _, err := r.RotateCertificates(t.Context(), testServing, [][]byte{old})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,12 +208,12 @@ func TestRotationNeverBreaksARequest(t *testing.T) {
 	for seed := range int64(2) {
 		random := rand.New(rand.NewSource(seed))
 		r, c, clock := newRotator(t)
-		bundle, _, err := r.Rotate(t.Context(), testServing, nil)
+		bundle, _, err := r.RotateCertificates(t.Context(), testServing, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		clients := [][]byte{bundle, bundle, bundle}
-		serving := map[string]*Pair{}
+		serving := map[string]*CertificatePair{}
 		for _, s := range testServing {
 			serving[s.Secret] = stored(t, c, s.Secret)
 		}
@@ -227,7 +227,7 @@ func TestRotationNeverBreaksARequest(t *testing.T) {
 			if random.Intn(100) == 0 { // someone deletes the signer
 				_ = c.Delete(t.Context(), signerSecret())
 			}
-			bundle, _, err = r.Rotate(t.Context(), testServing, clients)
+			bundle, _, err = r.RotateCertificates(t.Context(), testServing, clients)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -275,7 +275,7 @@ func TestLeavesAreForTheirPurposeOnly(t *testing.T) {
 		{Secret: "client", User: "admin", Groups: []string{"operators", "admins"}},
 		{Secret: "member", Hosts: []string{"m.hub.svc"}, User: "member"},
 	}
-	if _, _, err := r.Rotate(t.Context(), leaves, nil); err != nil {
+	if _, _, err := r.RotateCertificates(t.Context(), leaves, nil); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]x509.ExtKeyUsage{
@@ -291,14 +291,14 @@ func TestLeavesAreForTheirPurposeOnly(t *testing.T) {
 	if client.Subject.CommonName != "admin" || len(client.DNSNames) > 0 {
 		t.Errorf("the client's certificate is for %q and the hosts %v", client.Subject.CommonName, client.DNSNames)
 	}
-	if _, _, err := r.Rotate(t.Context(), leaves, nil); err != nil {
+	if _, _, err := r.RotateCertificates(t.Context(), leaves, nil); err != nil {
 		t.Fatal(err)
 	}
 	if !stored(t, c, "client").Certificate.Equal(client) {
 		t.Error("a certificate that fits was made anew")
 	}
 	leaves[1].Groups = []string{"admins"}
-	if _, _, err := r.Rotate(t.Context(), leaves, nil); err != nil {
+	if _, _, err := r.RotateCertificates(t.Context(), leaves, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := stored(t, c, "client").Certificate.Subject.Organization; !slices.Equal(got, leaves[1].Groups) {

@@ -39,41 +39,41 @@ type Leaf struct {
 	Lifetime time.Duration
 }
 
-// Observed is what is there.
-type Observed struct {
+// ObservedState is what is there.
+type ObservedState struct {
 	// Signer is the newest signer, Previous the one before; nil if there is
 	// none or it cannot be used.
-	Signer, Previous *Pair
+	Signer, Previous *CertificatePair
 	// Next is the one that is to take the signer's place; nil if there is none.
-	Next *Pair
+	Next *CertificatePair
 	// Step is how far that is.
-	Step Step
+	Step ReplacementStep
 	// Bundle is what is published, as PEM.
 	Bundle []byte
 	// Trusted are the bundles that clients have now, as PEM.
 	Trusted [][]byte
 	// Leaves has the certificates by the name of their secret.
-	Leaves map[string]*Pair
+	Leaves map[string]*CertificatePair
 }
 
-// Plan is what has to be done, in the order of the fields.
-type Plan struct {
+// RotationPlan is what has to be done, in the order of the fields.
+type RotationPlan struct {
 	// NewSigner says that a signer has to be made, and then to decide again.
 	NewSigner bool
 	// Bundle is what has to be published, as PEM.
 	Bundle []byte
 	// Issue are the certificates to make, signed by IssueBy.
 	Issue   []Leaf
-	IssueBy *Pair
+	IssueBy *CertificatePair
 	// Due is when to decide again, if nothing else happens.
 	Due time.Time
 }
 
-// Decide tells what has to be done for the wanted certificates. It changes
+// PlanRotation tells what has to be done for the wanted certificates. It changes
 // nothing and gives the same answer for the same facts.
-func Decide(now time.Time, observed Observed, wanted []Leaf) Plan {
-	if !usable(observed.Signer, now) || renewDue(observed.Signer.Certificate, now) {
-		return Plan{NewSigner: true, Due: now}
+func PlanRotation(now time.Time, observed ObservedState, wanted []Leaf) RotationPlan {
+	if !isUsableSigner(observed.Signer, now) || renewDue(observed.Signer.Certificate, now) {
+		return RotationPlan{NewSigner: true, Due: now}
 	}
 	bundle := mergeBundle(now, observed)
 	signers := bundle
@@ -83,15 +83,15 @@ func Decide(now time.Time, observed Observed, wanted []Leaf) Plan {
 	if observed.Step == Drop {
 		bundle = signers
 	}
-	plan := Plan{Bundle: EncodeBundle(bundle), Due: renewTime(observed.Signer.Certificate)}
-	plan.IssueBy = issuer(now, observed)
+	plan := RotationPlan{Bundle: EncodeBundle(bundle), Due: renewTime(observed.Signer.Certificate)}
+	plan.IssueBy = trustedIssuer(now, observed)
 	for _, leaf := range wanted {
 		have := observed.Leaves[leaf.Secret]
-		if have == nil || !fits(now, have, leaf, signers) {
+		if have == nil || !certificateFits(now, have, leaf, signers) {
 			plan.Issue = append(plan.Issue, leaf)
 			continue
 		}
-		plan.Due = earlier(plan.Due, renewTime(have.Certificate))
+		plan.Due = earlierTime(plan.Due, renewTime(have.Certificate))
 	}
 	if plan.IssueBy == nil && len(plan.Issue) > 0 {
 		// No signer is known to all clients yet.
@@ -101,10 +101,10 @@ func Decide(now time.Time, observed Observed, wanted []Leaf) Plan {
 	return plan
 }
 
-// issuer returns the newest signer that every client trusts, or nil.
-func issuer(now time.Time, observed Observed) *Pair {
-	for _, signer := range []*Pair{observed.Signer, observed.Previous} {
-		if usable(signer, now) && trusted(now, signer, observed.Trusted) {
+// trustedIssuer returns the newest signer that every client trusts, or nil.
+func trustedIssuer(now time.Time, observed ObservedState) *CertificatePair {
+	for _, signer := range []*CertificatePair{observed.Signer, observed.Previous} {
+		if isUsableSigner(signer, now) && isTrustedByAll(now, signer, observed.Trusted) {
 			return signer
 		}
 	}
@@ -114,11 +114,11 @@ func issuer(now time.Time, observed Observed) *Pair {
 	return nil
 }
 
-// trusted tells whether all clients know the signer, and have for a while. With
+// isTrustedByAll reports whether all clients know the signer, and have for a while. With
 // no client there is nobody to wait for.
-func trusted(now time.Time, signer *Pair, bundles [][]byte) bool {
+func isTrustedByAll(now time.Time, signer *CertificatePair, bundles [][]byte) bool {
 	for _, bundle := range bundles {
-		if !contains(ParseBundle(bundle), signer.Certificate) {
+		if !containsCertificate(ParseBundle(bundle), signer.Certificate) {
 			return false
 		}
 	}
@@ -126,8 +126,8 @@ func trusted(now time.Time, signer *Pair, bundles [][]byte) bool {
 	return len(bundles) == 0 || !now.Before(made.Add(TrustDelay))
 }
 
-// anyUsed tells whether somebody may hold a certificate that others accept.
-func anyUsed(now time.Time, observed Observed) bool {
+// anyUsed reports whether somebody may hold a certificate that others accept.
+func anyUsed(now time.Time, observed ObservedState) bool {
 	for _, pair := range observed.Leaves {
 		if pair != nil && now.Before(pair.Certificate.NotAfter) {
 			return true
@@ -139,14 +139,14 @@ func anyUsed(now time.Time, observed Observed) bool {
 // mergeBundle returns the signers to trust, newest first: those that we have
 // and those that anyone trusts already, for they may have signed something that
 // is still in use.
-func mergeBundle(now time.Time, observed Observed) []*x509.Certificate {
+func mergeBundle(now time.Time, observed ObservedState) []*x509.Certificate {
 	var list []*x509.Certificate
 	add := func(cert *x509.Certificate) {
-		if cert.IsCA && now.Before(cert.NotAfter) && !contains(list, cert) {
+		if cert.IsCA && now.Before(cert.NotAfter) && !containsCertificate(list, cert) {
 			list = append(list, cert)
 		}
 	}
-	for _, pair := range []*Pair{observed.Signer, observed.Previous, observed.Next} {
+	for _, pair := range []*CertificatePair{observed.Signer, observed.Previous, observed.Next} {
 		if pair != nil {
 			add(pair.Certificate)
 		}
@@ -160,8 +160,8 @@ func mergeBundle(now time.Time, observed Observed) []*x509.Certificate {
 	return list[:min(len(list), bundleCertificatesMax)]
 }
 
-// fits tells whether a certificate is what is wanted and will be for a while.
-func fits(now time.Time, have *Pair, want Leaf, signers []*x509.Certificate) bool {
+// certificateFits reports whether a certificate is what is wanted and will be for a while.
+func certificateFits(now time.Time, have *CertificatePair, want Leaf, signers []*x509.Certificate) bool {
 	cert := have.Certificate
 	if now.Before(cert.NotBefore) || renewDue(cert, now) || !slices.Equal(hostsOf(cert), want.Hosts) {
 		return false
@@ -186,8 +186,8 @@ func hostsOf(cert *x509.Certificate) []string {
 	return hosts
 }
 
-// usable tells whether the pair can sign now.
-func usable(pair *Pair, now time.Time) bool {
+// isUsableSigner reports whether the pair can sign now.
+func isUsableSigner(pair *CertificatePair, now time.Time) bool {
 	if pair == nil {
 		return false
 	}
@@ -202,6 +202,6 @@ func renewTime(cert *x509.Certificate) time.Time {
 
 func renewDue(cert *x509.Certificate, now time.Time) bool { return !now.Before(renewTime(cert)) }
 
-func contains(list []*x509.Certificate, cert *x509.Certificate) bool {
+func containsCertificate(list []*x509.Certificate, cert *x509.Certificate) bool {
 	return slices.ContainsFunc(list, cert.Equal)
 }

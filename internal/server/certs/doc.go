@@ -10,6 +10,6 @@
 // signs nothing until every client has the bundle; and an old signer stays in
 // the bundle until it expires, long after the last certificate it signed. Who
 // asks for another signer before its time (Replacement) says when it may sign,
-// and when the old one goes. What is to be done follows from what is there (Decide, which is pure); Rotator
+// and when the old one goes. What is to be done follows from what is there (PlanRotation, which is pure); Rotator
 // reads and writes it.
 package certs

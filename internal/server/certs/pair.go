@@ -38,8 +38,8 @@ const (
 	pemECKey       = "EC PRIVATE KEY"
 )
 
-// Pair is a certificate with its private key.
-type Pair struct {
+// CertificatePair is a certificate with its private key.
+type CertificatePair struct {
 	// CertPEM and KeyPEM are as they are stored.
 	CertPEM, KeyPEM []byte
 	// Certificate is the first one of CertPEM.
@@ -49,7 +49,7 @@ type Pair struct {
 
 // ParsePair reads a pair as it is stored in a TLS secret. It fails if a part is
 // missing, the key is not that of the certificate, or takes too long to be used.
-func ParsePair(certPEM, keyPEM []byte) (*Pair, error) {
+func ParsePair(certPEM, keyPEM []byte) (*CertificatePair, error) {
 	if len(certPEM) == 0 || len(keyPEM) == 0 {
 		return nil, errors.New("certificate or key is missing")
 	}
@@ -61,15 +61,15 @@ func ParsePair(certPEM, keyPEM []byte) (*Pair, error) {
 	if !ok {
 		return nil, fmt.Errorf("a key of type %T cannot sign", parsed.PrivateKey)
 	}
-	return &Pair{CertPEM: certPEM, KeyPEM: keyPEM, Certificate: parsed.Leaf, key: key}, nil
+	return &CertificatePair{CertPEM: certPEM, KeyPEM: keyPEM, Certificate: parsed.Leaf, key: key}, nil
 }
 
 // NewAuthority makes a signer whose name starts with the given one.
-func NewAuthority(name string, now time.Time) (*Pair, error) {
+func NewAuthority(name string, now time.Time) (*CertificatePair, error) {
 	return newAuthority(name, AuthorityLifetime, now)
 }
 
-func newAuthority(name string, lifetime time.Duration, now time.Time) (*Pair, error) {
+func newAuthority(name string, lifetime time.Duration, now time.Time) (*CertificatePair, error) {
 	template := &x509.Certificate{
 		// Signers with the same subject and different keys would be mixed up.
 		Subject:               pkix.Name{CommonName: fmt.Sprintf("%s@%d", name, now.UnixNano())},
@@ -79,21 +79,21 @@ func newAuthority(name string, lifetime time.Duration, now time.Time) (*Pair, er
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 	}
-	return sign(template, nil)
+	return signCertificate(template, nil)
 }
 
 // NewServing makes a certificate for a server of the hosts, valid no longer
 // than its signer is.
-func NewServing(signer *Pair, hosts []string, now time.Time) (*Pair, error) {
+func NewServing(signer *CertificatePair, hosts []string, now time.Time) (*CertificatePair, error) {
 	return NewLeaf(signer, Leaf{Hosts: hosts}, now)
 }
 
 // NewLeaf makes the certificate, valid no longer than its signer is.
-func NewLeaf(signer *Pair, leaf Leaf, now time.Time) (*Pair, error) {
+func NewLeaf(signer *CertificatePair, leaf Leaf, now time.Time) (*CertificatePair, error) {
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: leaf.User, Organization: leaf.Groups},
 		NotBefore:             now.Add(-backdate),
-		NotAfter:              earlier(now.Add(cmp.Or(leaf.Lifetime, LeafLifetime)), signer.Certificate.NotAfter),
+		NotAfter:              earlierTime(now.Add(cmp.Or(leaf.Lifetime, LeafLifetime)), signer.Certificate.NotAfter),
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 	}
@@ -116,11 +116,11 @@ func NewLeaf(signer *Pair, leaf Leaf, now time.Time) (*Pair, error) {
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	return sign(template, signer)
+	return signCertificate(template, signer)
 }
 
-// sign makes a key and a certificate for it; without a signer it signs itself.
-func sign(template *x509.Certificate, signer *Pair) (*Pair, error) {
+// signCertificate makes a key and a certificate for it; without a signer it signs itself.
+func signCertificate(template *x509.Certificate, signer *CertificatePair) (*CertificatePair, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
 	if err != nil {
 		return nil, fmt.Errorf("drawing a serial number: %w", err)
@@ -166,24 +166,24 @@ func EncodeBundle(list []*x509.Certificate) []byte {
 	return out.Bytes()
 }
 
-// Pins returns the hashes of the public keys of all certificates of a bundle,
+// PublicKeyPins returns the hashes of the public keys of all certificates of a bundle,
 // sorted, each once. They are those that kubeadm takes.
-func Pins(bundle []byte) []string {
+func PublicKeyPins(bundle []byte) []string {
 	var pins []string
 	for _, cert := range ParseBundle(bundle) {
-		pins = append(pins, Pin(cert))
+		pins = append(pins, PublicKeyPin(cert))
 	}
 	slices.Sort(pins)
 	return slices.Compact(pins)
 }
 
-// Pin returns the hash of the public key of a certificate.
-func Pin(cert *x509.Certificate) string {
+// PublicKeyPin returns the hash of the public key of a certificate.
+func PublicKeyPin(cert *x509.Certificate) string {
 	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierTime(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}

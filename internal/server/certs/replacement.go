@@ -25,14 +25,14 @@ const (
 	nextKeyKey  = "next.key"
 )
 
-// Step is how far a signer is being replaced by another one before its time.
+// ReplacementStep is how far a signer is being replaced by another one before its time.
 // Whoever asks for the next step has seen that the one before has reached
 // everybody.
-type Step int
+type ReplacementStep int
 
 const (
 	// Keep replaces nothing.
-	Keep Step = iota
+	Keep ReplacementStep = iota
 	// Trust puts the successor into the bundle; it signs nothing yet.
 	Trust
 	// Sign makes the successor sign, also everything that others have signed.
@@ -45,14 +45,14 @@ const (
 type Replacement struct {
 	// Token tells the replacement from earlier ones: no second signer is made for it.
 	Token string
-	Step  Step
+	Step  ReplacementStep
 }
 
-// step does what the replacement asks of the signer's secret. It returns the step
+// advanceReplacement does what the replacement asks of the signer's secret. It returns the step
 // that the certificates are to follow: none, if the signer is not the one that was
 // made for the replacement, as somebody has deleted that.
-func (r *Rotator) step(ctx context.Context, secret *corev1.Secret) (Step, error) {
-	present, _ := signers(secret)
+func (r *Rotator) advanceReplacement(ctx context.Context, secret *corev1.Secret) (ReplacementStep, error) {
+	present, _ := signerPairs(secret)
 	if present == nil || r.Replacement.Step == Keep {
 		return Keep, nil
 	}
@@ -67,9 +67,9 @@ func (r *Rotator) step(ctx context.Context, secret *corev1.Secret) (Step, error)
 			changed = true
 		}
 	case Sign:
-		changed = made && promote(secret)
+		changed = made && promoteSuccessor(secret)
 	case Drop:
-		changed = made && remove(secret.Data, previousCertKey, previousKeyKey)
+		changed = made && removeKeys(secret.Data, previousCertKey, previousKeyKey)
 	}
 	if changed {
 		// Under the lock: nobody else has changed it since it was read.
@@ -85,7 +85,7 @@ func (r *Rotator) step(ctx context.Context, secret *corev1.Secret) (Step, error)
 
 // addSuccessor adds a new signer to the secret, in memory.
 func (r *Rotator) addSuccessor(secret *corev1.Secret) error {
-	fresh, err := newAuthority(nameOf(r.Namespace, r.SignerSecret), cmp.Or(r.SignerLifetime, AuthorityLifetime), r.Clock.Now())
+	fresh, err := newAuthority(signerNamePrefix(r.Namespace, r.SignerSecret), cmp.Or(r.SignerLifetime, AuthorityLifetime), r.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -97,8 +97,8 @@ func (r *Rotator) addSuccessor(secret *corev1.Secret) error {
 	return nil
 }
 
-// promote makes the successor the signer. It does nothing if it is that already.
-func promote(secret *corev1.Secret) bool {
+// promoteSuccessor makes the successor the signer. It does nothing if it is that already.
+func promoteSuccessor(secret *corev1.Secret) bool {
 	next := pairOf(secret, nextCertKey, nextKeyKey)
 	if next == nil {
 		return false
@@ -106,10 +106,10 @@ func promote(secret *corev1.Secret) bool {
 	data := secret.Data
 	data[previousCertKey], data[previousKeyKey] = data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]
 	data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey] = next.CertPEM, next.KeyPEM
-	return remove(data, nextCertKey, nextKeyKey)
+	return removeKeys(data, nextCertKey, nextKeyKey)
 }
 
-func remove(data map[string][]byte, keys ...string) bool {
+func removeKeys(data map[string][]byte, keys ...string) bool {
 	removed := false
 	for _, key := range keys {
 		if _, ok := data[key]; ok {
@@ -120,21 +120,21 @@ func remove(data map[string][]byte, keys ...string) bool {
 	return removed
 }
 
-// nameOf is how the names of the signers in a secret begin.
-func nameOf(namespace, secret string) string { return namespace + "_" + secret }
+// signerNamePrefix is how the names of the signers in a secret begin.
+func signerNamePrefix(namespace, secret string) string { return namespace + "_" + secret }
 
-// OfSecret tells whether the certificate is that of a signer, of any time, which a
+// IsSignerOfSecret reports whether the certificate is that of a signer, of any time, which a
 // Rotator has made for the secret.
-func OfSecret(cert *x509.Certificate, namespace, secret string) bool {
-	return strings.HasPrefix(cert.Subject.CommonName, nameOf(namespace, secret)+"@")
+func IsSignerOfSecret(cert *x509.Certificate, namespace, secret string) bool {
+	return strings.HasPrefix(cert.Subject.CommonName, signerNamePrefix(namespace, secret)+"@")
 }
 
-// successor returns the signer that waits until it may sign; nil if there is none.
-func successor(secret *corev1.Secret, now time.Time) *Pair {
+// successorSigner returns the signer that waits until it may sign; nil if there is none.
+func successorSigner(secret *corev1.Secret, now time.Time) *CertificatePair {
 	if secret == nil {
 		return nil
 	}
-	if next := pairOf(secret, nextCertKey, nextKeyKey); usable(next, now) {
+	if next := pairOf(secret, nextCertKey, nextKeyKey); isUsableSigner(next, now) {
 		return next
 	}
 	return nil

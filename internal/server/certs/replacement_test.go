@@ -15,25 +15,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// signedBy tells whether the signer has signed the certificate in the secret.
-func signedBy(t *testing.T, c client.Client, secret string, signer *Pair) bool {
+// signedBy reports whether the signer has signed the certificate in the secret.
+func signedBy(t *testing.T, c client.Client, secret string, signer *CertificatePair) bool {
 	t.Helper()
 	return stored(t, c, secret).Certificate.CheckSignatureFrom(signer.Certificate) == nil
 }
 
 // steps returns what replaces a signer, by one step at a time. It does each of them
 // twice: the second time changes nothing.
-func steps(t *testing.T) (c client.Client, replace func(Step) []*x509.Certificate) {
+func steps(t *testing.T) (c client.Client, replace func(ReplacementStep) []*x509.Certificate) {
 	t.Helper()
 	r, c, _ := newRotator(t)
-	return c, func(step Step) []*x509.Certificate {
+	return c, func(step ReplacementStep) []*x509.Certificate {
 		t.Helper()
 		r.Replacement = Replacement{Token: "one", Step: step}
-		bundle, _, err := r.Rotate(t.Context(), testServing, nil)
+		bundle, _, err := r.RotateCertificates(t.Context(), testServing, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, _, err := r.Rotate(t.Context(), testServing, nil)
+		again, _, err := r.RotateCertificates(t.Context(), testServing, nil)
 		if err != nil || string(again) != string(bundle) {
 			t.Fatalf("step %d is not the same the second time (%v)", step, err)
 		}
@@ -47,7 +47,7 @@ func TestASignerIsReplacedStepByStep(t *testing.T) {
 	replace(Keep)
 	old := stored(t, c, "signer-secret")
 
-	if list := replace(Trust); len(list) != 2 || !contains(list, old.Certificate) {
+	if list := replace(Trust); len(list) != 2 || !containsCertificate(list, old.Certificate) {
 		t.Fatalf("the bundle has %d signers, want the old and the new one", len(list))
 	}
 	if got := stored(t, c, "signer-secret"); !got.Certificate.Equal(old.Certificate) || !signedBy(t, c, leaf, old) {
@@ -100,7 +100,7 @@ func TestAnOutdatedViewReplacesNoSignerTwice(t *testing.T) {
 func TestASignerThatIsLostMeanwhileIsTrustedWithTheOld(t *testing.T) {
 	r, c, _ := newRotator(t)
 	r.Replacement = Replacement{Token: "one", Step: Trust}
-	if _, _, err := r.Rotate(t.Context(), testServing, nil); err != nil {
+	if _, _, err := r.RotateCertificates(t.Context(), testServing, nil); err != nil {
 		t.Fatal(err)
 	}
 	old := stored(t, c, "signer-secret")
@@ -109,13 +109,13 @@ func TestASignerThatIsLostMeanwhileIsTrustedWithTheOld(t *testing.T) {
 	if err := c.Delete(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []Step{Sign, Drop} {
+	for _, step := range []ReplacementStep{Sign, Drop} {
 		r.Replacement.Step = step
-		bundle, _, err := r.Rotate(t.Context(), testServing, nil)
+		bundle, _, err := r.RotateCertificates(t.Context(), testServing, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list := ParseBundle(bundle); !contains(list, old.Certificate) {
+		if list := ParseBundle(bundle); !containsCertificate(list, old.Certificate) {
 			t.Errorf("step %d drops the old signer although nobody knows the new one", step)
 		}
 	}
@@ -124,7 +124,7 @@ func TestASignerThatIsLostMeanwhileIsTrustedWithTheOld(t *testing.T) {
 // TestAReplacementSurvivesFailingWrites lets each write of each step fail once.
 func TestAReplacementSurvivesFailingWrites(t *testing.T) {
 	r, c, _ := newRotator(t)
-	if _, _, err := r.Rotate(t.Context(), testServing, nil); err != nil {
+	if _, _, err := r.RotateCertificates(t.Context(), testServing, nil); err != nil {
 		t.Fatal(err)
 	}
 	fail := 0
@@ -150,11 +150,11 @@ func TestAReplacementSurvivesFailingWrites(t *testing.T) {
 			return w.Apply(ctx, o, options...)
 		},
 	})
-	for _, step := range []Step{Trust, Sign, Drop} {
+	for _, step := range []ReplacementStep{Trust, Sign, Drop} {
 		r.Replacement = Replacement{Token: "one", Step: step}
 		for n := 1; ; n++ {
 			fail = n
-			if _, _, err := r.Rotate(t.Context(), testServing, nil); err == nil {
+			if _, _, err := r.RotateCertificates(t.Context(), testServing, nil); err == nil {
 				break
 			}
 			for _, leaf := range testServing {

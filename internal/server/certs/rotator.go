@@ -50,29 +50,29 @@ type Rotator struct {
 	Kept func(secret string, expires time.Time)
 }
 
-// Rotate makes what is missing of the wanted certificates and renews what is
+// RotateCertificates makes what is missing of the wanted certificates and renews what is
 // due. The bundles that clients have at the moment are in trusted. It returns
 // the bundle that they should have, and when to call again at the latest.
-func (r *Rotator) Rotate(ctx context.Context, wanted []Leaf, trusted [][]byte) (bundle []byte, due time.Time, err error) {
-	signerSecret, err := r.secret(ctx, r.SignerSecret)
+func (r *Rotator) RotateCertificates(ctx context.Context, wanted []Leaf, trusted [][]byte) (bundle []byte, due time.Time, err error) {
+	signerSecret, err := r.readSecret(ctx, r.SignerSecret)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	step, err := r.step(ctx, signerSecret)
+	step, err := r.advanceReplacement(ctx, signerSecret)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	observed, err := r.observe(ctx, wanted)
+	observed, err := r.observeSecrets(ctx, wanted)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	now := r.Clock.Now()
 	observed.Trusted = trusted
 	observed.Step = step
-	observed.Signer, observed.Previous = signers(signerSecret)
-	observed.Next = successor(signerSecret, now)
+	observed.Signer, observed.Previous = signerPairs(signerSecret)
+	observed.Next = successorSigner(signerSecret, now)
 
-	plan := Decide(now, observed, wanted)
+	plan := PlanRotation(now, observed, wanted)
 	if plan.NewSigner {
 		fresh, err := r.replaceSigner(ctx, signerSecret, observed.Signer, now)
 		if err != nil {
@@ -84,27 +84,27 @@ func (r *Rotator) Rotate(ctx context.Context, wanted []Leaf, trusted [][]byte) (
 		observed.Signer = fresh
 		observed.Next = nil
 		observed.Step = Keep
-		plan = Decide(now, observed, wanted)
+		plan = PlanRotation(now, observed, wanted)
 	}
 	if string(plan.Bundle) != string(observed.Bundle) {
-		if err := r.publish(ctx, plan.Bundle); err != nil {
+		if err := r.publishBundle(ctx, plan.Bundle); err != nil {
 			return nil, time.Time{}, err
 		}
 	}
 	for _, leaf := range plan.Issue {
-		pair, err := r.issue(ctx, plan.IssueBy, leaf, now)
+		pair, err := r.issueLeaf(ctx, plan.IssueBy, leaf, now)
 		if err != nil {
 			return nil, time.Time{}, err
 		}
 		observed.Leaves[leaf.Secret] = pair
-		plan.Due = earlier(plan.Due, renewTime(pair.Certificate))
+		plan.Due = earlierTime(plan.Due, renewTime(pair.Certificate))
 	}
-	r.tell(observed)
+	r.reportExpiries(observed)
 	return plan.Bundle, plan.Due, nil
 }
 
-// tell says what there is now.
-func (r *Rotator) tell(now Observed) {
+// reportExpiries says what there is now.
+func (r *Rotator) reportExpiries(now ObservedState) {
 	if r.Kept == nil {
 		return
 	}
@@ -118,19 +118,19 @@ func (r *Rotator) tell(now Observed) {
 	}
 }
 
-// observe reads everything but the signers.
-func (r *Rotator) observe(ctx context.Context, wanted []Leaf) (Observed, error) {
-	observed := Observed{Leaves: map[string]*Pair{}}
+// observeSecrets reads everything but the signers.
+func (r *Rotator) observeSecrets(ctx context.Context, wanted []Leaf) (ObservedState, error) {
+	observed := ObservedState{Leaves: map[string]*CertificatePair{}}
 	config := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: r.Namespace, Name: r.BundleConfigMap}
 	if err := r.Reader.Get(ctx, key, config); client.IgnoreNotFound(err) != nil {
-		return Observed{}, fmt.Errorf("reading the ConfigMap %q: %w", key, err)
+		return ObservedState{}, fmt.Errorf("reading the ConfigMap %q: %w", key, err)
 	}
 	observed.Bundle = []byte(config.Data[BundleKey])
 	for _, leaf := range wanted {
-		secret, err := r.secret(ctx, leaf.Secret)
+		secret, err := r.readSecret(ctx, leaf.Secret)
 		if err != nil {
-			return Observed{}, err
+			return ObservedState{}, err
 		}
 		if secret != nil {
 			observed.Leaves[leaf.Secret] = pairOf(secret, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
@@ -139,8 +139,8 @@ func (r *Rotator) observe(ctx context.Context, wanted []Leaf) (Observed, error) 
 	return observed, nil
 }
 
-// secret returns the secret, or nil if there is none.
-func (r *Rotator) secret(ctx context.Context, name string) (*corev1.Secret, error) {
+// readSecret returns the secret, or nil if there is none.
+func (r *Rotator) readSecret(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: r.Namespace, Name: name}
 	err := r.Reader.Get(ctx, key, secret)
@@ -155,8 +155,8 @@ func (r *Rotator) secret(ctx context.Context, name string) (*corev1.Secret, erro
 
 // replaceSigner stores a new signer and keeps the present one beside it. It
 // fails with a conflict if someone else changed the secret meanwhile.
-func (r *Rotator) replaceSigner(ctx context.Context, stored *corev1.Secret, present *Pair, now time.Time) (*Pair, error) {
-	fresh, err := newAuthority(nameOf(r.Namespace, r.SignerSecret), cmp.Or(r.SignerLifetime, AuthorityLifetime), now)
+func (r *Rotator) replaceSigner(ctx context.Context, stored *corev1.Secret, present *CertificatePair, now time.Time) (*CertificatePair, error) {
+	fresh, err := newAuthority(signerNamePrefix(r.Namespace, r.SignerSecret), cmp.Or(r.SignerLifetime, AuthorityLifetime), now)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (r *Rotator) replaceSigner(ctx context.Context, stored *corev1.Secret, pres
 	return fresh, nil
 }
 
-func (r *Rotator) publish(ctx context.Context, bundle []byte) error {
+func (r *Rotator) publishBundle(ctx context.Context, bundle []byte) error {
 	config := corev1ac.ConfigMap(r.BundleConfigMap, r.Namespace).WithLabels(r.Labels).
 		WithData(map[string]string{BundleKey: string(bundle)})
 	if err := r.Client.Apply(ctx, config, client.FieldOwner(r.Owner), client.ForceOwnership); err != nil {
@@ -193,7 +193,7 @@ func (r *Rotator) publish(ctx context.Context, bundle []byte) error {
 	return nil
 }
 
-func (r *Rotator) issue(ctx context.Context, signer *Pair, leaf Leaf, now time.Time) (*Pair, error) {
+func (r *Rotator) issueLeaf(ctx context.Context, signer *CertificatePair, leaf Leaf, now time.Time) (*CertificatePair, error) {
 	pair, err := NewLeaf(signer, leaf, now)
 	if err != nil {
 		return nil, err
@@ -207,16 +207,16 @@ func (r *Rotator) issue(ctx context.Context, signer *Pair, leaf Leaf, now time.T
 	return pair, nil
 }
 
-// signers returns the signers of the secret; those that are missing or damaged
+// signerPairs returns the signers of the secret; those that are missing or damaged
 // are nil.
-func signers(secret *corev1.Secret) (present, previous *Pair) {
+func signerPairs(secret *corev1.Secret) (present, previous *CertificatePair) {
 	if secret == nil {
 		return nil, nil
 	}
 	return pairOf(secret, corev1.TLSCertKey, corev1.TLSPrivateKeyKey), pairOf(secret, previousCertKey, previousKeyKey)
 }
 
-func pairOf(secret *corev1.Secret, certKey, keyKey string) *Pair {
+func pairOf(secret *corev1.Secret, certKey, keyKey string) *CertificatePair {
 	pair, err := ParsePair(secret.Data[certKey], secret.Data[keyKey])
 	if err != nil {
 		return nil // to be replaced, like one that is missing

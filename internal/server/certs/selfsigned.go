@@ -33,15 +33,15 @@ func NewSelfSigned(name string, c clock.PassiveClock) *SelfSigned {
 	return &SelfSigned{name: name, clock: c}
 }
 
-// Get is for GetCertificate of a tls.Config.
-func (s *SelfSigned) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// GetCertificate is for GetCertificate of a tls.Config.
+func (s *SelfSigned) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	if s.current != nil && now.Before(s.current.Leaf.NotAfter.Add(-LeafLifetime/2)) {
 		return s.current, nil
 	}
-	made, err := s.make(now)
+	made, err := s.issueCertificate(now)
 	if err != nil {
 		return nil, fmt.Errorf("making the serving certificate %q: %w", s.name, err)
 	}
@@ -49,8 +49,8 @@ func (s *SelfSigned) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return made, nil
 }
 
-func (s *SelfSigned) make(now time.Time) (*tls.Certificate, error) {
-	pair, err := sign(&x509.Certificate{
+func (s *SelfSigned) issueCertificate(now time.Time) (*tls.Certificate, error) {
+	pair, err := signCertificate(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: s.name},
 		DNSNames:    []string{"localhost"},
 		NotBefore:   now.Add(-selfSignedBackdate),

@@ -15,7 +15,7 @@ func TestSelfSignedCertificateIsReplacedBeforeItExpires(t *testing.T) {
 	certificate := NewSelfSigned("server", clock)
 	serial := func() string {
 		t.Helper()
-		got, err := certificate.Get(nil)
+		got, err := certificate.GetCertificate(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

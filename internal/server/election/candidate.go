@@ -15,17 +15,17 @@ import (
 // ErrNotLeader ends the work of a replica that cannot show any more that it leads.
 var ErrNotLeader = errors.New("this replica does not lead any more")
 
-// Lead runs the function while this replica leads. It returns when the function
+// RunAsLeader runs the function while this replica leads. It returns when the function
 // does, and with ErrNotLeader when another replica may lead; what the function says
 // then, whose context has ended, is part of that error. A replica that sees
 // another one in the Lease ends at once: client-go's elector alone would work on
 // until its own time is over. When ctx ends, the
 // Lease is given up after the function has returned, so that no two replicas
 // work at a time. It can be called again with the same lock once it has returned.
-func Lead(ctx context.Context, lock *Lock, run func(context.Context) error) error {
+func RunAsLeader(ctx context.Context, lock *Lock, run func(context.Context) error) error {
 	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	lock.begin(stop)
+	lock.resetCandidate(stop)
 	var begun atomic.Bool
 	result := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -35,7 +35,7 @@ func Lead(ctx context.Context, lock *Lock, run func(context.Context) error) erro
 			OnStartedLeading: func(leading context.Context) {
 				defer stop()
 				begun.Store(true)
-				result <- lock.work(ctx, leading, run)
+				result <- lock.runWhileLeading(ctx, leading, run)
 			},
 			OnStoppedLeading: func() {},
 		},
@@ -55,8 +55,8 @@ func Lead(ctx context.Context, lock *Lock, run func(context.Context) error) erro
 	return <-result
 }
 
-// work runs the function until ctx or leading ends.
-func (l *Lock) work(ctx, leading context.Context, run func(context.Context) error) error {
+// runWhileLeading runs the function until ctx or leading ends.
+func (l *Lock) runWhileLeading(ctx, leading context.Context, run func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -54,7 +54,7 @@ func (s server) in(t *testing.T, namespace string) server {
 	return s
 }
 
-func (s server) pod(t *testing.T, name string) Pod {
+func (s server) pod(t *testing.T, name string) CandidatePod {
 	t.Helper()
 	created, err := s.clients.CoreV1().Pods(s.namespace).Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -64,7 +64,7 @@ func (s server) pod(t *testing.T, name string) Pod {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Pod{Namespace: s.namespace, Name: name, UID: created.UID}
+	return CandidatePod{Namespace: s.namespace, Name: name, UID: created.UID}
 }
 
 // delete marks the pod for deletion or, with now, removes it at once.
@@ -79,14 +79,14 @@ func (s server) delete(t *testing.T, name string, now bool) {
 	}
 }
 
-func (s server) lock(t *testing.T, own Pod) *Lock {
+func (s server) lock(t *testing.T, own CandidatePod) *Lock {
 	t.Helper()
 	return s.lockWith(t, own, times())
 }
 
-func (s server) lockWith(t *testing.T, own Pod, times options.LeaderElection) *Lock {
+func (s server) lockWith(t *testing.T, own CandidatePod, times options.LeaderElection) *Lock {
 	t.Helper()
-	lock, err := New(s.config, Options{Namespace: s.namespace, Name: leaseName, Times: times, Pod: own})
+	lock, err := NewLock(s.config, LockOptions{Namespace: s.namespace, Name: leaseName, Times: times, Pod: own})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func (s server) lockWith(t *testing.T, own Pod, times options.LeaderElection) *L
 }
 
 // seize makes the pod the leader, as a process does that is killed then.
-func (s server) seize(t *testing.T, own Pod) *Lock {
+func (s server) seize(t *testing.T, own CandidatePod) *Lock {
 	t.Helper()
 	lock := s.lock(t, own)
 	now := metav1.Now()
@@ -123,7 +123,7 @@ type run struct {
 	cancel context.CancelFunc
 }
 
-func (s server) start(t *testing.T, own Pod) run {
+func (s server) start(t *testing.T, own CandidatePod) run {
 	t.Helper()
 	return s.startWith(t, s.lock(t, own))
 }
@@ -133,7 +133,7 @@ func (s server) startWith(t *testing.T, lock *Lock) run {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := run{leads: make(chan struct{}), ended: make(chan error, 1), cancel: cancel}
 	go func() {
-		r.ended <- Lead(ctx, lock, func(ctx context.Context) error {
+		r.ended <- RunAsLeader(ctx, lock, func(ctx context.Context) error {
 			close(r.leads)
 			<-ctx.Done()
 			return nil
@@ -214,7 +214,7 @@ func TestLeadersAreReplacedLongBeforeTheirLeaseRunsOut(t *testing.T) {
 	t.Run("AProcessOutsideOfPodsGivesUpItsLease", func(t *testing.T) {
 		s := s.in(t, "process")
 		for range 2 {
-			process := s.start(t, Pod{})
+			process := s.start(t, CandidatePod{})
 			process.waitLeads(t)
 			process.stop(t)
 		}
@@ -251,8 +251,8 @@ func TestLeadersAreReplacedLongBeforeTheirLeaseRunsOut(t *testing.T) {
 		if err := old.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.holder(t); got != b.identity() {
-			t.Errorf("want the Lease with %s, which works, got %q", b.identity(), got)
+		if got := s.holder(t); got != b.candidateIdentity() {
+			t.Errorf("want the Lease with %s, which works, got %q", b.candidateIdentity(), got)
 		}
 		next.stop(t)
 	})
@@ -263,7 +263,7 @@ func TestLeadersAreReplacedLongBeforeTheirLeaseRunsOut(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var held atomic.Bool
 		wrong := errors.New("what the work ended with")
-		err := Lead(ctx, s.lock(t, s.pod(t, "a")), func(ctx context.Context) error {
+		err := RunAsLeader(ctx, s.lock(t, s.pod(t, "a")), func(ctx context.Context) error {
 			cancel()
 			<-ctx.Done()
 			held.Store(s.holder(t) != "") //nolint:contextcheck // this context has ended
@@ -306,13 +306,13 @@ func leaderIsReplaced(t *testing.T, s server) {
 // it lead again with the same lock, although its Lease lasts for hours.
 func leaderIsCutOff(t *testing.T, s server) {
 	t.Helper()
-	var outages outage.Server
+	var outages outage.WrappedServer
 	s.config = rest.CopyConfig(s.config)
-	s.config.Wrap(outages.Wrap)
-	lock := s.lockWith(t, Pod{}, options.LeaderElection{LeaseDuration: 3 * time.Hour, RenewDeadline: 10 * time.Second, RetryPeriod: 100 * time.Millisecond})
+	s.config.Wrap(outages.WrapTransport)
+	lock := s.lockWith(t, CandidatePod{}, options.LeaderElection{LeaseDuration: 3 * time.Hour, RenewDeadline: 10 * time.Second, RetryPeriod: 100 * time.Millisecond})
 	first := s.startWith(t, lock)
 	first.waitLeads(t)
-	outages.Ends()
+	outages.EndNow()
 	select {
 	case err := <-first.ended:
 		if !errors.Is(err, ErrNotLeader) {
@@ -336,13 +336,13 @@ func leaderIsCutOff(t *testing.T, s server) {
 
 // TestALeaseIsNotGivenUpDuringTheWork: the next one would work beside it.
 func TestALeaseIsNotGivenUpDuringTheWork(t *testing.T) {
-	lock, err := New(&rest.Config{Host: "https://nobody.invalid"}, Options{Namespace: namespace, Name: leaseName, Times: times()})
+	lock, err := NewLock(&rest.Config{Host: "https://nobody.invalid"}, LockOptions{Namespace: namespace, Name: leaseName, Times: times()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock.wrote(resourcelock.LeaderElectionRecord{HolderIdentity: lock.Identity()})
+	lock.recordWrite(resourcelock.LeaderElectionRecord{HolderIdentity: lock.Identity()})
 	leading, lost := context.WithCancel(t.Context())
-	err = lock.work(t.Context(), leading, func(ctx context.Context) error {
+	err = lock.runWhileLeading(t.Context(), leading, func(ctx context.Context) error {
 		lost()
 		<-ctx.Done()
 		return lock.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}) //nolint:contextcheck // this context has ended
@@ -369,7 +369,7 @@ func TestAWriteIsNotBrokenOff(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	lock, err := New(&rest.Config{Host: server.URL}, Options{Namespace: namespace, Name: leaseName, Times: times()})
+	lock, err := NewLock(&rest.Config{Host: server.URL}, LockOptions{Namespace: namespace, Name: leaseName, Times: times()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,14 +29,14 @@ const lookPeriod = 2 * time.Second
 // held, for as long as it lasts, by a candidate that has gone.
 const writeGrace = 5 * time.Second
 
-// Options of a Lock.
-type Options struct {
+// LockOptions of a Lock.
+type LockOptions struct {
 	// Namespace and Name are those of the Lease.
 	Namespace, Name string
 	Times           options.LeaderElection
 	// Pod is the one of this candidate. With the zero value, or one of another
 	// namespace than the Lease's, the election is client-go's plain one.
-	Pod Pod
+	Pod CandidatePod
 	// Clock defaults to the real one.
 	Clock clock.Clock
 }
@@ -66,10 +66,10 @@ type Lock struct {
 
 var _ resourcelock.Interface = &Lock{}
 
-// New returns the Lock of a candidate.
-func New(config *rest.Config, o Options) (*Lock, error) {
+// NewLock returns the Lock of a candidate.
+func NewLock(config *rest.Config, o LockOptions) (*Lock, error) {
 	// Without the limit that others share, which could hold up a renewal.
-	config = options.Limit(rest.AddUserAgent(rest.CopyConfig(config), "leader-election"), 0, 0)
+	config = options.LimitRequests(rest.AddUserAgent(rest.CopyConfig(config), "leader-election"), 0, 0)
 	// One request that hangs must not cost the lead, nor keep who has lost it from ending
 	// its work before another one may lead: electors end it after a last look at the Lease.
 	config.Timeout = max(min(o.Times.RenewDeadline, o.Times.LeaseDuration-o.Times.RenewDeadline)/2, time.Second)
@@ -80,12 +80,12 @@ func New(config *rest.Config, o Options) (*Lock, error) {
 	return newLock(clients, o)
 }
 
-func newLock(clients kubernetes.Interface, o Options) (*Lock, error) {
+func newLock(clients kubernetes.Interface, o LockOptions) (*Lock, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	inPod := o.Pod != (Pod{}) && o.Pod.Namespace == o.Namespace
-	identity := o.Pod.identity()
+	inPod := o.Pod != (CandidatePod{}) && o.Pod.Namespace == o.Namespace
+	identity := o.Pod.candidateIdentity()
 	if !inPod {
 		var err error
 		if identity, err = processIdentity(); err != nil {
@@ -102,10 +102,10 @@ func newLock(clients kubernetes.Interface, o Options) (*Lock, error) {
 	}, nil
 }
 
-// begin makes the Lock that of a candidate who has not led yet, and calls the function
+// resetCandidate makes the Lock that of a candidate who has not led yet, and calls the function
 // when the candidate has led and another one does. The Lock keeps its identity: who has
 // lost the lead because nobody could be asked still has its Lease.
-func (l *Lock) begin(replaced func()) {
+func (l *Lock) resetCandidate(replaced func()) {
 	l.holder = ""
 	l.held = false
 	l.replaced = replaced
@@ -130,12 +130,12 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 			return record, raw, nil
 		}
 		if string(raw) == gone {
-			return l.vacant(record)
+			return l.vacantRecord(record)
 		}
 		if string(raw) != seen {
 			seen, since = string(raw), l.clock.Now()
 		}
-		switch l.watch(ctx, leader, since) {
+		switch l.watchLeaderPod(ctx, leader, since) {
 		case leaderLives:
 		case leaderGone:
 			// It may have given up the Lease since that was read, and then a write
@@ -147,8 +147,8 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	}
 }
 
-// vacant returns a record without the holder.
-func (l *Lock) vacant(record *resourcelock.LeaderElectionRecord) (*resourcelock.LeaderElectionRecord, []byte, error) {
+// vacantRecord returns a record without the holder.
+func (l *Lock) vacantRecord(record *resourcelock.LeaderElectionRecord) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record.HolderIdentity = ""
 	raw, err := json.Marshal(record)
 	if err != nil {
@@ -157,23 +157,23 @@ func (l *Lock) vacant(record *resourcelock.LeaderElectionRecord) (*resourcelock.
 	return record, raw, nil
 }
 
-// leader is what becomes known of the one who leads.
-type leader int
+// leaderState is what becomes known of the one who leads.
+type leaderState int
 
 const (
-	leaderLives   leader = iota // ask the Lease again
-	leaderGone                  // may be replaced
-	leaderUnknown               // leave it to the plain election
+	leaderLives   leaderState = iota // ask the Lease again
+	leaderGone                       // may be replaced
+	leaderUnknown                    // leave it to the plain election
 )
 
-// watch looks at the pod of the leader until it is gone, its Lease has run out,
+// watchLeaderPod looks at the pod of the leader until it is gone, its Lease has run out,
 // which was last renewed at since, or the Lease has to be read again.
-func (l *Lock) watch(ctx context.Context, leading Pod, since time.Time) leader {
+func (l *Lock) watchLeaderPod(ctx context.Context, leading CandidatePod, since time.Time) leaderState {
 	reread := l.clock.Now().Add(l.times.RetryPeriod)
 	for {
 		pod, err := l.pods.CoreV1().Pods(l.lease.LeaseMeta.Namespace).Get(ctx, leading.Name, metav1.GetOptions{})
 		switch now := l.clock.Now(); {
-		case apierrors.IsNotFound(err), err == nil && ended(pod, leading.UID):
+		case apierrors.IsNotFound(err), err == nil && podHasEnded(pod, leading.UID):
 			return leaderGone
 		case apierrors.IsForbidden(err), ctx.Err() != nil:
 			return leaderUnknown
@@ -195,12 +195,12 @@ func (l *Lock) watch(ctx context.Context, leading Pod, since time.Time) leader {
 
 // Create creates the Lease.
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	ctx, cancel := l.outlast(ctx)
+	ctx, cancel := l.outlastContext(ctx)
 	defer cancel()
 	if err := l.lease.Create(ctx, record); err != nil {
 		return err //nolint:wrapcheck // as for Get
 	}
-	l.wrote(record)
+	l.recordWrite(record)
 	return nil
 }
 
@@ -210,17 +210,17 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	if record.HolderIdentity == "" && (l.holder != l.Identity() || l.working.Load()) {
 		return nil
 	}
-	ctx, cancel := l.outlast(ctx)
+	ctx, cancel := l.outlastContext(ctx)
 	defer cancel()
 	if err := l.lease.Update(ctx, record); err != nil {
 		return err //nolint:wrapcheck // as for Get
 	}
-	l.wrote(record)
+	l.recordWrite(record)
 	return nil
 }
 
-// outlast returns a context for a write, which ends a grace period after ctx.
-func (l *Lock) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+// outlastContext returns a context for a write, which ends a grace period after ctx.
+func (l *Lock) outlastContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		select {
@@ -232,7 +232,7 @@ func (l *Lock) outlast(ctx context.Context) (context.Context, context.CancelFunc
 	return writing, func() { stop(); cancel() }
 }
 
-func (l *Lock) wrote(record resourcelock.LeaderElectionRecord) {
+func (l *Lock) recordWrite(record resourcelock.LeaderElectionRecord) {
 	l.holder = record.HolderIdentity
 	l.held = l.held || record.HolderIdentity == l.Identity()
 }

@@ -70,9 +70,9 @@ func lease(holder string, renewed time.Time) *coordinationv1.Lease {
 // candidate returns the Lock of pod "b".
 func candidate(t *testing.T, clients *fake.Clientset, clock *script) *Lock {
 	t.Helper()
-	lock, err := newLock(clients, Options{
+	lock, err := newLock(clients, LockOptions{
 		Namespace: namespace, Name: leaseName, Times: options.DefaultLeaderElection(),
-		Pod: Pod{Namespace: namespace, Name: "b", UID: "b1"}, Clock: clock,
+		Pod: CandidatePod{Namespace: namespace, Name: "b", UID: "b1"}, Clock: clock,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -224,13 +224,13 @@ func TestIdentitiesTellPodsFromOthers(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "home")
 	t.Setenv("POD_NAME", "a")
 	t.Setenv("POD_UID", "")
-	if got := OwnPod(); got != (Pod{}) {
+	if got := OwnPod(); got != (CandidatePod{}) {
 		t.Errorf("a process that does not know its UID cannot be found, got %+v", got)
 	}
 	t.Setenv("POD_UID", "a1")
 	own := OwnPod()
-	got, ok := parseIdentity(own.identity())
-	if diff := cmp.Diff(Pod{Name: "a", UID: "a1"}, got); diff != "" || !ok {
+	got, ok := parseIdentity(own.candidateIdentity())
+	if diff := cmp.Diff(CandidatePod{Name: "a", UID: "a1"}, got); diff != "" || !ok {
 		t.Errorf("an identity must be read as it was written (-want +got):\n%s", diff)
 	}
 	for _, identity := range []string{"", "a_1", "pod/a", "pod//x", "pod/a/", "node/a/b", "pod/a/b/c"} {
@@ -239,8 +239,8 @@ func TestIdentitiesTellPodsFromOthers(t *testing.T) {
 		}
 	}
 	clients := fake.NewClientset()
-	for name, p := range map[string]Pod{"NoPod": {}, "AnotherNamespace": {Namespace: "other", Name: "a", UID: "a1"}} {
-		lock, err := newLock(clients, Options{Namespace: namespace, Name: leaseName, Pod: p})
+	for name, p := range map[string]CandidatePod{"NoPod": {}, "AnotherNamespace": {Namespace: "other", Name: "a", UID: "a1"}} {
+		lock, err := newLock(clients, LockOptions{Namespace: namespace, Name: leaseName, Pod: p})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,36 +18,38 @@ import (
 // is taken for a pod that is gone loses its Lease.
 const podScheme = "pod"
 
-// Pod is the pod that a candidate runs in. The zero value is a process that
+// CandidatePod is the pod that a candidate runs in. The zero value is a process that
 // runs in none.
-type Pod struct {
+type CandidatePod struct {
 	Namespace, Name string
 	UID             types.UID
 }
 
 // OwnPod returns the pod of this process, as its environment tells: POD_NAME,
 // POD_NAMESPACE and POD_UID. It is the zero value if one of them is missing.
-func OwnPod() Pod {
-	pod := Pod{Namespace: os.Getenv("POD_NAMESPACE"), Name: os.Getenv("POD_NAME"), UID: types.UID(os.Getenv("POD_UID"))}
+func OwnPod() CandidatePod {
+	pod := CandidatePod{Namespace: os.Getenv("POD_NAMESPACE"), Name: os.Getenv("POD_NAME"), UID: types.UID(os.Getenv("POD_UID"))}
 	if pod.Namespace == "" || pod.Name == "" || pod.UID == "" {
-		return Pod{}
+		return CandidatePod{}
 	}
 	return pod
 }
 
-// identity returns the name by which the pod is a candidate: the same one for
+// candidateIdentity returns the name by which the pod is a candidate: the same one for
 // all containers that run in it one after the other, so that the next one has
 // the Lease of the one before.
-func (p Pod) identity() string { return strings.Join([]string{podScheme, p.Name, string(p.UID)}, "/") }
+func (p CandidatePod) candidateIdentity() string {
+	return strings.Join([]string{podScheme, p.Name, string(p.UID)}, "/")
+}
 
 // parseIdentity returns the pod of an identity. It is false for candidates that
 // are no pods.
-func parseIdentity(identity string) (Pod, bool) {
+func parseIdentity(identity string) (CandidatePod, bool) {
 	parts := strings.Split(identity, "/")
 	if len(parts) != 3 || parts[0] != podScheme || parts[1] == "" || parts[2] == "" {
-		return Pod{}, false
+		return CandidatePod{}, false
 	}
-	return Pod{Name: parts[1], UID: types.UID(parts[2])}, true
+	return CandidatePod{Name: parts[1], UID: types.UID(parts[2])}, true
 }
 
 // processIdentity returns the name of a candidate outside of a pod.
@@ -59,7 +61,7 @@ func processIdentity() (string, error) {
 	return host + "_" + string(uuid.NewUUID()), nil
 }
 
-// ended tells whether no container of the pod with this UID will run any more.
-func ended(pod *corev1.Pod, uid types.UID) bool {
+// podHasEnded reports whether no container of the pod with this UID will run any more.
+func podHasEnded(pod *corev1.Pod, uid types.UID) bool {
 	return pod.UID != uid || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -78,8 +78,8 @@ type definition struct {
 	planned bool
 }
 
-// definitions returns the gates of a component, or nil for an unknown one.
-func definitions(component Component) map[Gate]definition {
+// gateDefinitions returns the gates of a component, or nil for an unknown one.
+func gateDefinitions(component Component) map[Gate]definition {
 	switch component {
 	case HubRegistration:
 		return map[Gate]definition{
@@ -132,19 +132,19 @@ func definitions(component Component) map[Gate]definition {
 	}
 }
 
-// Set says of each gate of one component whether it is on. It does not change
+// GateSet says of each gate of one component whether it is on. It does not change
 // after it was made.
-type Set struct {
+type GateSet struct {
 	component Component
 	changed   map[Gate]bool
 }
 
-// Resolve returns the set of a component with the given gates changed from
+// ResolveGates returns the set of a component with the given gates changed from
 // their defaults. The names that the component does not have are returned,
 // sorted, and are not in the set.
-func Resolve(component Component, changed map[string]bool) (set Set, unknown []string) {
-	known := definitions(component)
-	set = Set{component: component, changed: map[Gate]bool{}}
+func ResolveGates(component Component, changed map[string]bool) (set GateSet, unknown []string) {
+	known := gateDefinitions(component)
+	set = GateSet{component: component, changed: map[Gate]bool{}}
 	for name, on := range changed {
 		if _, ok := known[Gate(name)]; !ok {
 			unknown = append(unknown, name)
@@ -156,33 +156,33 @@ func Resolve(component Component, changed map[string]bool) (set Set, unknown []s
 	return set, unknown
 }
 
-// Parse returns the set of a component for flags of the form Name=true. All
+// ParseFlags returns the set of a component for flags of the form Name=true. All
 // errors in them are returned at once, with the names that are possible. A gate
 // that does nothing yet cannot be turned on.
-func Parse(component Component, flags []string) (Set, error) {
+func ParseFlags(component Component, flags []string) (GateSet, error) {
 	changed := map[string]bool{}
 	for _, flag := range flags {
 		name, value, ok := strings.Cut(strings.TrimSpace(flag), "=")
 		on, err := strconv.ParseBool(value)
 		if !ok || err != nil {
-			return Set{}, fmt.Errorf("feature gate %q: want NAME=true or NAME=false", flag)
+			return GateSet{}, fmt.Errorf("feature gate %q: want NAME=true or NAME=false", flag)
 		}
 		changed[name] = on
 	}
-	set, unknown := Resolve(component, changed)
+	set, unknown := ResolveGates(component, changed)
 	if len(unknown) > 0 {
-		return Set{}, fmt.Errorf("unknown feature gates %q; known feature gates: %q", unknown, Names(component))
+		return GateSet{}, fmt.Errorf("unknown feature gates %q; known feature gates: %q", unknown, GateNames(component))
 	}
-	if planned := set.NotYet(); len(planned) > 0 {
-		return Set{}, fmt.Errorf("feature gates %q are not implemented in this release: remove them", planned)
+	if planned := set.PlannedGates(); len(planned) > 0 {
+		return GateSet{}, fmt.Errorf("feature gates %q are not implemented in this release: remove them", planned)
 	}
 	return set, nil
 }
 
-// NotYet returns, sorted, the gates that were turned on and do nothing yet. A
+// PlannedGates returns, sorted, the gates that were turned on and do nothing yet. A
 // gate that is on by default is not among them: nobody asked for it.
-func (s Set) NotYet() []string {
-	known := definitions(s.component)
+func (s GateSet) PlannedGates() []string {
+	known := gateDefinitions(s.component)
 	var names []string
 	for gate, on := range s.changed {
 		if d := known[gate]; d.planned && on && !d.enabled {
@@ -193,12 +193,12 @@ func (s Set) NotYet() []string {
 	return names
 }
 
-// Valid is the message of an operator about gates that all exist. It names those
+// ValidMessage is the message of an operator about gates that all exist. It names those
 // that were turned on and do nothing yet.
-func Valid(sets ...Set) string {
+func ValidMessage(sets ...GateSet) string {
 	var planned []string
 	for _, set := range sets {
-		for _, name := range set.NotYet() {
+		for _, name := range set.PlannedGates() {
 			planned = append(planned, fmt.Sprintf("%s of %s", name, set.component))
 		}
 	}
@@ -209,9 +209,9 @@ func Valid(sets ...Set) string {
 	return "all feature gates exist; not yet implemented and without effect: " + strings.Join(planned, ", ")
 }
 
-// Enabled tells whether the gate is on. One that does nothing yet is off.
-func (s Set) Enabled(gate Gate) bool {
-	d := definitions(s.component)[gate]
+// Enabled reports whether the gate is on. One that does nothing yet is off.
+func (s GateSet) Enabled(gate Gate) bool {
+	d := gateDefinitions(s.component)[gate]
 	if d.planned {
 		return false
 	}
@@ -221,20 +221,20 @@ func (s Set) Enabled(gate Gate) bool {
 	return d.enabled
 }
 
-// Without returns the set with the gate turned off.
-func (s Set) Without(gate Gate) Set {
+// WithoutGate returns the set with the gate turned off.
+func (s GateSet) WithoutGate(gate Gate) GateSet {
 	changed := maps.Clone(s.changed)
 	if changed == nil {
 		changed = map[Gate]bool{}
 	}
 	changed[gate] = false
-	return Set{component: s.component, changed: changed}
+	return GateSet{component: s.component, changed: changed}
 }
 
-// Flags returns, sorted, NAME=true or NAME=false for each gate that is not as
+// ChangedFlags returns, sorted, NAME=true or NAME=false for each gate that is not as
 // by default and that the component itself acts on.
-func (s Set) Flags() []string {
-	known := definitions(s.component)
+func (s GateSet) ChangedFlags() []string {
+	known := gateDefinitions(s.component)
 	var flags []string
 	for gate, on := range s.changed {
 		if d := known[gate]; !d.operatorOnly && !d.planned && on != d.enabled {
@@ -245,10 +245,10 @@ func (s Set) Flags() []string {
 	return flags
 }
 
-// Names returns the sorted names of all gates of a component.
-func Names(component Component) []string {
+// GateNames returns the sorted names of all gates of a component.
+func GateNames(component Component) []string {
 	var names []string
-	for gate := range definitions(component) {
+	for gate := range gateDefinitions(component) {
 		names = append(names, string(gate))
 	}
 	slices.Sort(names)

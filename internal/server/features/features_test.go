@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			set, err := Parse(HubRegistration, c.flags)
+			set, err := ParseFlags(HubRegistration, c.flags)
 			if (err != nil) != c.wantErr {
 				t.Fatalf("Parse(%q): error %v, want one: %t", c.flags, err, c.wantErr)
 			}
@@ -60,7 +60,7 @@ func TestParse(t *testing.T) {
 					t.Errorf("%s is on, want off", gate)
 				}
 			}
-			if diff := cmp.Diff(c.wantFlags, set.Flags()); diff != "" {
+			if diff := cmp.Diff(c.wantFlags, set.ChangedFlags()); diff != "" {
 				t.Errorf("flags (-want +got):\n%s", diff)
 			}
 		})
@@ -68,27 +68,27 @@ func TestParse(t *testing.T) {
 }
 
 func TestUnknownGatesAreReturnedSorted(t *testing.T) {
-	_, unknown := Resolve(AgentWork, map[string]bool{"Zebra": true, "Ape": false, "RawFeedbackJsonString": true})
+	_, unknown := ResolveGates(AgentWork, map[string]bool{"Zebra": true, "Ape": false, "RawFeedbackJsonString": true})
 	if diff := cmp.Diff([]string{"Ape", "Zebra"}, unknown); diff != "" {
 		t.Errorf("unknown gates (-want +got):\n%s", diff)
 	}
 }
 
 func TestGatesThatDoNothingYetAreNamed(t *testing.T) {
-	resolve := func(component Component, gates map[string]bool) Set {
-		set, _ := Resolve(component, gates)
+	resolve := func(component Component, gates map[string]bool) GateSet {
+		set, _ := ResolveGates(component, gates)
 		return set
 	}
 	cases := map[string]struct {
-		sets []Set
+		sets []GateSet
 		want string
 	}{
 		"none was turned on": {
-			[]Set{resolve(HubRegistration, map[string]bool{"ClusterImporter": false, "StrictBootstrap": true})}, "all feature gates exist",
+			[]GateSet{resolve(HubRegistration, map[string]bool{"ClusterImporter": false, "StrictBootstrap": true})}, "all feature gates exist",
 		},
-		"one that is on by default": {[]Set{resolve(HubAddOnManager, map[string]bool{"AddonManagement": true})}, "all feature gates exist"},
+		"one that is on by default": {[]GateSet{resolve(HubAddOnManager, map[string]bool{"AddonManagement": true})}, "all feature gates exist"},
 		"two of two components": {
-			[]Set{
+			[]GateSet{
 				resolve(HubWork, map[string]bool{"CloudEventsDrivers": true}),
 				resolve(HubPlacement, map[string]bool{"SIGPlacementDecision": true}),
 			},
@@ -98,7 +98,7 @@ func TestGatesThatDoNothingYetAreNamed(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Valid(c.sets...)); diff != "" {
+			if diff := cmp.Diff(c.want, ValidMessage(c.sets...)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -118,7 +118,7 @@ func TestEveryGateDoesWhatItsPageSays(t *testing.T) {
 	}
 	asked := askedFor(t)
 	for _, component := range []Component{HubRegistration, HubWork, HubAddOnManager, HubPlacement, AgentRegistration, AgentWork} {
-		for gate, d := range definitions(component) {
+		for gate, d := range gateDefinitions(component) {
 			switch {
 			case d.planned && !strings.Contains(later, string(gate)):
 				t.Errorf("%s of %s does nothing yet, and the page does not say so", gate, component)
@@ -160,9 +160,9 @@ func askedFor(t *testing.T) map[string]bool {
 }
 
 func TestWithoutAGateTheOthersStay(t *testing.T) {
-	set, _ := Resolve(HubRegistration, map[string]bool{"AggregatedAPI": true, "UniqueClusterIdentity": true})
-	without := set.Without(AggregatedAPI)
+	set, _ := ResolveGates(HubRegistration, map[string]bool{"AggregatedAPI": true, "UniqueClusterIdentity": true})
+	without := set.WithoutGate(AggregatedAPI)
 	if without.Enabled(AggregatedAPI) || !without.Enabled(UniqueClusterIdentity) || !set.Enabled(AggregatedAPI) {
-		t.Errorf("without the gate the flags are %q, with it %q", without.Flags(), set.Flags())
+		t.Errorf("without the gate the flags are %q, with it %q", without.ChangedFlags(), set.ChangedFlags())
 	}
 }

@@ -39,19 +39,19 @@ func startupTimes() []time.Duration {
 	return []time.Duration{3 * time.Second, 30 * time.Second, 10 * time.Minute}
 }
 
-// Keep gives back memory that is not needed any more until ctx ends. It is to run
+// ReleaseMemory gives back memory that is not needed any more until ctx ends. It is to run
 // once in a process.
-func Keep(ctx context.Context, clk clock.Clock) {
+func ReleaseMemory(ctx context.Context, clk clock.Clock) {
 	var running sync.WaitGroup
-	running.Go(func() { slim(ctx, clk) })
-	running.Go(func() { relax(ctx, clk) })
+	running.Go(func() { releaseStartupMemory(ctx, clk) })
+	running.Go(func() { releaseIdleHeap(ctx, clk) })
 	running.Wait()
 }
 
-// slim gives back the memory that only the start needed when it is over.
-func slim(ctx context.Context, clk clock.Clock) {
+// releaseStartupMemory gives back the memory that only the start needed when it is over.
+func releaseStartupMemory(ctx context.Context, clk clock.Clock) {
 	for _, wait := range startupTimes() {
-		if !backoff.Sleep(ctx, clk, wait) {
+		if !backoff.SleepContext(ctx, clk, wait) {
 			return
 		}
 		if err := releaseStartup(); err != nil {
@@ -61,12 +61,12 @@ func slim(ctx context.Context, clk clock.Clock) {
 	}
 }
 
-// relax gives back what a burst of work left in the heap when it is over. The
+// releaseIdleHeap gives back what a burst of work left in the heap when it is over. The
 // runtime does so only after minutes, and keeps room for a heap half as large again.
-func relax(ctx context.Context, clk clock.Clock) {
+func releaseIdleHeap(ctx context.Context, clk clock.Clock) {
 	before := readHeap()
 	least := uint64(0) // what the last collection could not give back
-	for backoff.Sleep(ctx, clk, slimEvery) {
+	for backoff.SleepContext(ctx, clk, slimEvery) {
 		now := readHeap()
 		if now.worthCollecting(before, least) {
 			runtime.GC() // a sync.Pool gives up what it has with the second collection
@@ -85,7 +85,7 @@ type heap struct {
 	held      uint64 // of the system
 }
 
-// worthCollecting tells whether nothing much happened since before, and there
+// worthCollecting reports whether nothing much happened since before, and there
 // is enough to give back: more than what is in use, and more than least, which
 // was left the last time. Spans that are used in part cannot be given back, and
 // a collection every slimEvery would be most of what an idle process does.

@@ -40,23 +40,23 @@ const (
 	tokenBytesMax = 16 << 10
 )
 
-// Decision is the answer to a request of one user for one thing.
-type Decision struct {
+// AccessDecision is the answer to a request of one user for one thing.
+type AccessDecision struct {
 	// Status is http.StatusOK, StatusUnauthorized or StatusForbidden.
 	Status int
 	// Message says what the user lacks, if the request is refused.
 	Message string
 }
 
-// What is what a request asks for: a resource, or a path that is none. The zero
+// AccessRequest is what a request asks for: a resource, or a path that is none. The zero
 // value is nothing that not every user may.
-type What struct {
+type AccessRequest struct {
 	Resource    *authorizationv1.ResourceAttributes
 	NonResource *authorizationv1.NonResourceAttributes
 }
 
 // String returns it as text, which differs for all that is reviewed differently.
-func (w What) String() string {
+func (w AccessRequest) String() string {
 	switch {
 	case w.NonResource != nil:
 		return w.NonResource.Verb + " " + w.NonResource.Path
@@ -71,16 +71,16 @@ func (w What) String() string {
 	}
 }
 
-// remedy says what to grant to a user that may not.
-func (w What) remedy() string {
+// grantHint says what to grant to a user that may not.
+func (w AccessRequest) grantHint() string {
 	if w.NonResource != nil {
 		return fmt.Sprintf("bind it to a ClusterRole with the non-resource URL %q and the verb %q", w.NonResource.Path, w.NonResource.Verb)
 	}
 	return fmt.Sprintf("bind it there to a Role with the verb %q for %s.%s", w.Resource.Verb, w.Resource.Resource, w.Resource.Group)
 }
 
-// Guard tells which requests to let through.
-type Guard struct {
+// AccessGuard tells which requests to let through.
+type AccessGuard struct {
 	authenticate func(ctx context.Context, token string) (authenticationv1.TokenReviewStatus, error)
 	authorize    func(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error)
 	allowed      *cache.LRUExpireCache
@@ -91,9 +91,9 @@ type Guard struct {
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// New returns a guard that asks the API server of the config. The
+// NewAccessGuard returns a guard that asks the API server of the config. The
 // component needs the right to create TokenReviews and SubjectAccessReviews.
-func New(config *rest.Config, httpClient *http.Client) (*Guard, error) {
+func NewAccessGuard(config *rest.Config, httpClient *http.Client) (*AccessGuard, error) {
 	authentication, err := authenticationclient.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for token reviews: %w", err)
@@ -122,36 +122,36 @@ func New(config *rest.Config, httpClient *http.Client) (*Guard, error) {
 	return guard, nil
 }
 
-func newGuard(c clock.PassiveClock) *Guard {
-	return &Guard{
+func newGuard(c clock.PassiveClock) *AccessGuard {
+	return &AccessGuard{
 		allowed:  cache.NewLRUExpireCacheWithClock(decisionsMax, c),
 		denied:   cache.NewLRUExpireCacheWithClock(decisionsMax, c),
 		inFlight: make(chan struct{}, reviewsInFlightMax),
 	}
 }
 
-// Decide tells whether the bearer of the request's token may do what it asks
+// Decide reports whether the bearer of the request's token may do what it asks
 // for. It asks the API server unless it was asked a moment ago. An error is the
 // API server's.
-func (g *Guard) Decide(r *http.Request, what What) (Decision, error) {
-	token, ok := bearer(r.Header.Get("Authorization"))
+func (g *AccessGuard) Decide(r *http.Request, what AccessRequest) (AccessDecision, error) {
+	token, ok := parseBearerToken(r.Header.Get("Authorization"))
 	if !ok {
-		return Decision{http.StatusUnauthorized, "send the bearer token of a user or ServiceAccount that may read this"}, nil
+		return AccessDecision{http.StatusUnauthorized, "send the bearer token of a user or ServiceAccount that may read this"}, nil
 	}
 	// The token itself is not kept.
 	key := sha256.Sum256([]byte(token + "\x00" + what.String()))
 	for _, decisions := range []*cache.LRUExpireCache{g.allowed, g.denied} {
 		if known, ok := decisions.Get(key); ok {
-			if decision, ok := known.(Decision); ok {
+			if decision, ok := known.(AccessDecision); ok {
 				return decision, nil
 			}
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
-	answer, err := g.review(ctx, token, what)
+	answer, err := g.reviewAccess(ctx, token, what)
 	if err != nil {
-		return Decision{}, err
+		return AccessDecision{}, err
 	}
 	if answer.Status == http.StatusOK {
 		g.allowed.Add(key, answer, allowedTTL)
@@ -161,22 +161,22 @@ func (g *Guard) Decide(r *http.Request, what What) (Decision, error) {
 	return answer, nil
 }
 
-func (g *Guard) review(ctx context.Context, token string, what What) (Decision, error) {
+func (g *AccessGuard) reviewAccess(ctx context.Context, token string, what AccessRequest) (AccessDecision, error) {
 	select {
 	case g.inFlight <- struct{}{}:
 		defer func() { <-g.inFlight }()
 	case <-ctx.Done():
-		return Decision{}, fmt.Errorf("waiting for %d other reviews: %w", reviewsInFlightMax, ctx.Err())
+		return AccessDecision{}, fmt.Errorf("waiting for %d other reviews: %w", reviewsInFlightMax, ctx.Err())
 	}
 	who, err := g.authenticate(ctx, token)
 	if err != nil {
-		return Decision{}, fmt.Errorf("reviewing a token: %w", err)
+		return AccessDecision{}, fmt.Errorf("reviewing a token: %w", err)
 	}
 	if !who.Authenticated {
-		return Decision{http.StatusUnauthorized, "the API server rejects this token; it may have expired"}, nil
+		return AccessDecision{http.StatusUnauthorized, "the API server rejects this token; it may have expired"}, nil
 	}
-	if what == (What{}) {
-		return Decision{Status: http.StatusOK}, nil
+	if what == (AccessRequest{}) {
+		return AccessDecision{Status: http.StatusOK}, nil
 	}
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		ResourceAttributes:    what.Resource,
@@ -193,16 +193,16 @@ func (g *Guard) review(ctx context.Context, token string, what What) (Decision, 
 	}
 	may, err := g.authorize(ctx, spec)
 	if err != nil {
-		return Decision{}, fmt.Errorf("reviewing whether %q may %s: %w", who.User.Username, what, err)
+		return AccessDecision{}, fmt.Errorf("reviewing whether %q may %s: %w", who.User.Username, what, err)
 	}
 	if !may.Allowed || may.Denied {
-		return Decision{http.StatusForbidden, fmt.Sprintf("%q may not %s: %s", who.User.Username, what, what.remedy())}, nil
+		return AccessDecision{http.StatusForbidden, fmt.Sprintf("%q may not %s: %s", who.User.Username, what, what.grantHint())}, nil
 	}
-	return Decision{Status: http.StatusOK}, nil
+	return AccessDecision{Status: http.StatusOK}, nil
 }
 
-// bearer returns the token of an Authorization header.
-func bearer(header string) (string, bool) {
+// parseBearerToken returns the token of an Authorization header.
+func parseBearerToken(header string) (string, bool) {
 	scheme, token, _ := strings.Cut(header, " ")
 	token = strings.TrimSpace(token)
 	return token, strings.EqualFold(scheme, "bearer") && token != "" && len(token) <= tokenBytesMax

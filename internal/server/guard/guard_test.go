@@ -26,7 +26,7 @@ type reviewer struct {
 	asked  int
 }
 
-func (r *reviewer) guard(c *clocktesting.FakePassiveClock) *Guard {
+func (r *reviewer) guard(c *clocktesting.FakePassiveClock) *AccessGuard {
 	guard := newGuard(c)
 	guard.authenticate = func(_ context.Context, token string) (authenticationv1.TokenReviewStatus, error) {
 		r.asked++
@@ -40,13 +40,13 @@ func (r *reviewer) guard(c *clocktesting.FakePassiveClock) *Guard {
 }
 
 // metrics is what the requests of most tests ask for.
-func metrics() What {
-	return What{NonResource: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}}
+func metrics() AccessRequest {
+	return AccessRequest{NonResource: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}}
 }
 
 // ask returns what the guard says to a request with the header. An error has
 // status 0.
-func ask(t *testing.T, guard *Guard, authorization string, what What) Decision {
+func ask(t *testing.T, guard *AccessGuard, authorization string, what AccessRequest) AccessDecision {
 	t.Helper()
 	request := httptest.NewRequest(http.MethodGet, "/", nil)
 	if authorization != "" {
@@ -207,14 +207,14 @@ func TestGuardBoundsWhatAFloodCosts(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := guard.review(ctx, "t", metrics()); !errors.Is(err, context.Canceled) {
+	if _, err := guard.reviewAccess(ctx, "t", metrics()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the error of the request's context", err)
 	}
 }
 
 func TestGuardReviewsEachThingByItself(t *testing.T) {
-	placements := func(verb, namespace, name string) What {
-		return What{Resource: &authorizationv1.ResourceAttributes{
+	placements := func(verb, namespace, name string) AccessRequest {
+		return AccessRequest{Resource: &authorizationv1.ResourceAttributes{
 			Verb: verb, Group: "cluster.example", Resource: "placements", Namespace: namespace, Name: name,
 		}}
 	}
@@ -227,7 +227,7 @@ func TestGuardReviewsEachThingByItself(t *testing.T) {
 	guard := api.guard(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
 	for range 2 { // the second time it remembers
 		for _, tc := range []struct {
-			what    What
+			what    AccessRequest
 			status  int
 			message string
 		}{
@@ -235,14 +235,14 @@ func TestGuardReviewsEachThingByItself(t *testing.T) {
 			{placements("get", "b", "p"), http.StatusForbidden, `"alice" may not get placements.cluster.example "p" in namespace "b": bind it there to a Role with the verb "get" for placements.cluster.example`},
 			{placements("get", "a", "q"), http.StatusForbidden, `"q"`},
 			{placements("create", "a", ""), http.StatusForbidden, `"alice" may not create placements.cluster.example in namespace "a"`},
-			{what: What{}, status: http.StatusOK},
+			{what: AccessRequest{}, status: http.StatusOK},
 		} {
 			answer := ask(t, guard, "Bearer good", tc.what)
 			if answer.Status != tc.status || !strings.Contains(answer.Message, tc.message) {
 				t.Errorf("%s: got %d %q, want %d %q", tc.what, answer.Status, answer.Message, tc.status, tc.message)
 			}
 		}
-		if answer := ask(t, guard, "Bearer bad", What{}); answer.Status != http.StatusUnauthorized {
+		if answer := ask(t, guard, "Bearer bad", AccessRequest{}); answer.Status != http.StatusUnauthorized {
 			t.Errorf("somebody unknown: got %d", answer.Status)
 		}
 	}

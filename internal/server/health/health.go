@@ -32,9 +32,9 @@ type Checks struct {
 	Live, Ready map[string]healthz.Checker
 }
 
-// Ping returns the checks of a component that is alive and ready as soon as it
+// PingChecks returns the checks of a component that is alive and ready as soon as it
 // answers.
-func Ping() Checks {
+func PingChecks() Checks {
 	return Checks{
 		Live:  map[string]healthz.Checker{"ping": healthz.Ping},
 		Ready: map[string]healthz.Checker{"ping": healthz.Ping},
@@ -47,7 +47,7 @@ func (c Checks) AddTo(mgr manager.Manager, port int) error {
 	if port == 0 {
 		return nil
 	}
-	if err := httpserver.AddTo(mgr, c.over(port, nil)); err != nil {
+	if err := httpserver.AddTo(mgr, c.listenOptions(port, nil)); err != nil {
 		return fmt.Errorf("serving health probes on --health-probe-port %d (0 turns them off): %w", port, err)
 	}
 	return nil
@@ -66,20 +66,20 @@ func (c Checks) ServeTLS(mgr manager.Manager, port int, setTLS func(*tls.Config)
 	if setTLS != nil {
 		setTLS(config)
 	}
-	config.GetCertificate = certs.NewSelfSigned("capstan-health", clock.RealClock{}).Get
-	if err := httpserver.AddTo(mgr, c.over(port, config)); err != nil {
+	config.GetCertificate = certs.NewSelfSigned("capstan-health", clock.RealClock{}).GetCertificate
+	if err := httpserver.AddTo(mgr, c.listenOptions(port, config)); err != nil {
 		return fmt.Errorf("serving health probes on --secure-health-probe-port %d (0 turns them off): %w", port, err)
 	}
 	return nil
 }
 
-// Serve serves the checks over HTTP until ctx ends, for a component without a
+// ServeUntilDone serves the checks over HTTP until ctx ends, for a component without a
 // manager. Port 0 serves nothing.
-func (c Checks) Serve(ctx context.Context, port int) error {
+func (c Checks) ServeUntilDone(ctx context.Context, port int) error {
 	if port == 0 {
 		return nil
 	}
-	server, err := httpserver.Listen(c.over(port, nil))
+	server, err := httpserver.NewListeningServer(c.listenOptions(port, nil))
 	if err == nil {
 		err = server.Start(ctx)
 	}
@@ -89,12 +89,12 @@ func (c Checks) Serve(ctx context.Context, port int) error {
 	return nil
 }
 
-// over returns the options of a server of the checks.
-func (c Checks) over(port int, config *tls.Config) httpserver.Options {
-	return httpserver.Options{Name: "health probes", Handler: c.handler(), Address: ":" + strconv.Itoa(port), TLS: config}
+// listenOptions returns the options of a server of the checks.
+func (c Checks) listenOptions(port int, config *tls.Config) httpserver.ListenOptions {
+	return httpserver.ListenOptions{Name: "health probes", Handler: c.newHandler(), Address: ":" + strconv.Itoa(port), TLS: config}
 }
 
-func (c Checks) handler() http.Handler {
+func (c Checks) newHandler() http.Handler {
 	mux := http.NewServeMux()
 	for path, checks := range map[string]map[string]healthz.Checker{livePath: c.Live, readyPath: c.Ready} {
 		handler := http.StripPrefix(path, &healthz.Handler{Checks: checks})

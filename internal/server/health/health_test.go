@@ -14,9 +14,9 @@ import (
 )
 
 func TestEachPathAsksItsOwnChecks(t *testing.T) {
-	checks := Ping()
+	checks := PingChecks()
 	checks.Ready["caches"] = func(*http.Request) error { return errors.New("not synced") }
-	server := httptest.NewServer(checks.handler())
+	server := httptest.NewServer(checks.newHandler())
 	defer server.Close()
 	for path, want := range map[string]int{
 		"/healthz":       http.StatusOK,
@@ -47,7 +47,7 @@ func TestNothingIsServedAtPortZero(t *testing.T) {
 	never := Checks{Live: map[string]healthz.Checker{}}
 	// A manager is not even asked.
 	for what, err := range map[string]error{
-		"HTTPS": never.ServeTLS(nil, 0, func(*tls.Config) {}), "HTTP": never.AddTo(nil, 0), "HTTP without a manager": never.Serve(t.Context(), 0),
+		"HTTPS": never.ServeTLS(nil, 0, func(*tls.Config) {}), "HTTP": never.AddTo(nil, 0), "HTTP without a manager": never.ServeUntilDone(t.Context(), 0),
 	} {
 		if err != nil {
 			t.Errorf("%s: got error %v, want none", what, err)

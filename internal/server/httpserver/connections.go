@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// connections is a listener with a bound for the connections that are open. It never lets
+// boundedListener is a listener with a bound for the connections that are open. It never lets
 // one wait for another to end: who holds all of them would keep the probes of kubelets out,
 // which end the pod.
-type connections struct {
+type boundedListener struct {
 	net.Listener
 
 	most int
@@ -21,54 +21,54 @@ type connections struct {
 	open     int
 	accepted uint64
 	// byAddress has the connections of each address, the oldest first.
-	byAddress map[string][]*connection
+	byAddress map[string][]*boundedConn
 }
 
-// connection is one that counts while it is open.
-type connection struct {
+// boundedConn is one that counts while it is open.
+type boundedConn struct {
 	net.Conn
 
-	of      *connections
+	of      *boundedListener
 	address string
 	number  uint64 // which grows with each that is accepted
 	close   func() error
 }
 
-// Bound returns the listener with a bound for the connections that are open. One more ends
+// BoundConnections returns the listener with a bound for the connections that are open. One more ends
 // another: the oldest of the address that has most of them.
-func Bound(listener net.Listener, most int) net.Listener {
-	return &connections{Listener: listener, most: most, byAddress: map[string][]*connection{}}
+func BoundConnections(listener net.Listener, most int) net.Listener {
+	return &boundedListener{Listener: listener, most: most, byAddress: map[string][]*boundedConn{}}
 }
 
 // Accept implements net.Listener.
-func (c *connections) Accept() (net.Conn, error) {
+func (c *boundedListener) Accept() (net.Conn, error) {
 	accepted, err := c.Listener.Accept()
 	if err != nil {
 		return nil, err //nolint:wrapcheck // http.Server looks at what it is
 	}
-	added := &connection{Conn: accepted, of: c, address: hostOf(accepted.RemoteAddr())}
-	added.close = sync.OnceValue(added.end)
-	if excess := c.add(added); excess != nil {
+	added := &boundedConn{Conn: accepted, of: c, address: hostOf(accepted.RemoteAddr())}
+	added.close = sync.OnceValue(added.endConnection)
+	if excess := c.addConnection(added); excess != nil {
 		_ = excess.Close() // who holds it hears of that
 	}
 	return added, nil
 }
 
-// add counts a connection, and returns the one that has to end for it, if there are too
+// addConnection counts a connection, and returns the one that has to end for it, if there are too
 // many: the oldest of the address that has most. An address that asks little, such as that
 // of a kubelet, so loses none while another has many.
-func (c *connections) add(added *connection) (excess *connection) {
+func (c *boundedListener) addConnection(added *boundedConn) (excess *boundedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open >= c.most {
-		var most []*connection
+		var most []*boundedConn
 		for _, of := range c.byAddress {
 			if len(of) > len(most) || len(of) == len(most) && of[0].number < most[0].number {
 				most = of
 			}
 		}
 		excess = most[0]
-		c.drop(excess)
+		c.dropConnection(excess)
 	}
 	c.accepted++
 	added.number = c.accepted
@@ -77,8 +77,8 @@ func (c *connections) add(added *connection) (excess *connection) {
 	return excess
 }
 
-// drop counts a connection no more. The caller has the lock.
-func (c *connections) drop(dropped *connection) {
+// dropConnection counts a connection no more. The caller has the lock.
+func (c *boundedListener) dropConnection(dropped *boundedConn) {
 	of := c.byAddress[dropped.address]
 	place := slices.Index(of, dropped)
 	if place < 0 {
@@ -93,11 +93,11 @@ func (c *connections) drop(dropped *connection) {
 }
 
 // Close implements net.Conn.
-func (c *connection) Close() error { return c.close() }
+func (c *boundedConn) Close() error { return c.close() }
 
-func (c *connection) end() error {
+func (c *boundedConn) endConnection() error {
 	c.of.mu.Lock()
-	c.of.drop(c)
+	c.of.dropConnection(c)
 	c.of.mu.Unlock()
 	return c.Conn.Close() //nolint:wrapcheck // it is that connection
 }

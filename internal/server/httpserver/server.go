@@ -33,8 +33,8 @@ const (
 	shutdownDefault    = time.Second
 )
 
-// Options say what is served, where, and within which bounds.
-type Options struct {
+// ListenOptions say what is served, where, and within which bounds.
+type ListenOptions struct {
 	// Name is what the server is for, in the log.
 	Name    string
 	Handler http.Handler
@@ -53,15 +53,15 @@ type Options struct {
 	ShutdownTimeout time.Duration
 }
 
-// Listen returns a server that listens already, and serves once it is started: by a
+// NewListeningServer returns a server that listens already, and serves once it is started: by a
 // manager, whether that leads or not, or by itself. Who starts it not has to close its
 // Listener. It speaks HTTP/1.1 only, so that a connection has one request at a time.
-func Listen(o Options) (*manager.Server, error) {
+func NewListeningServer(o ListenOptions) (*manager.Server, error) {
 	listener, err := net.Listen("tcp", o.Address) //nolint:noctx // there is nothing to wait for
 	if err != nil {
 		return nil, fmt.Errorf("listening on %q: %w", o.Address, err)
 	}
-	listener = Bound(listener, cmp.Or(o.ConnectionsMax, connectionsDefault))
+	listener = BoundConnections(listener, cmp.Or(o.ConnectionsMax, connectionsDefault))
 	if o.TLS != nil {
 		config := o.TLS.Clone()
 		config.NextProtos = []string{"http/1.1"}
@@ -79,9 +79,9 @@ func Listen(o Options) (*manager.Server, error) {
 	}, nil
 }
 
-// AddTo listens as Listen does, and makes the manager serve.
-func AddTo(mgr manager.Manager, o Options) error {
-	server, err := Listen(o)
+// AddTo listens as NewListeningServer does, and makes the manager serve.
+func AddTo(mgr manager.Manager, o ListenOptions) error {
+	server, err := NewListeningServer(o)
 	if err != nil {
 		return err
 	}

@@ -27,11 +27,11 @@ const patience = 5 * time.Minute
 
 // start serves until the test ends, and returns where. Nothing ends because of its time, so
 // that what ends does so because of another bound.
-func start(t *testing.T, o Options) string {
+func start(t *testing.T, o ListenOptions) string {
 	t.Helper()
 	o.Address = "127.0.0.1:0"
 	o.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
-	server, err := Listen(o)
+	server, err := NewListeningServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func probe(t *testing.T, url, from string, header int) (status int, err error) {
 }
 
 func TestHeadersAreBounded(t *testing.T) {
-	address := start(t, Options{Name: "test"})
+	address := start(t, ListenOptions{Name: "test"})
 	for header, want := range map[int]int{10: http.StatusOK, 20 << 10: http.StatusOK, 64 << 10: http.StatusRequestHeaderFieldsTooLarge} {
 		if got, err := probe(t, "http://"+address, "127.0.0.1", header); got != want || err != nil {
 			t.Errorf("with a header of %d bytes, got status %d (%v), want %d", header, got, err, want)
@@ -81,10 +81,10 @@ func TestHeadersAreBounded(t *testing.T) {
 func TestNobodyKeepsAProbeOut(t *testing.T) {
 	const most = 20
 	for scheme, config := range map[string]*tls.Config{
-		"http": nil, "https": {MinVersion: tls.VersionTLS12, GetCertificate: certs.NewSelfSigned("test", clock.RealClock{}).Get},
+		"http": nil, "https": {MinVersion: tls.VersionTLS12, GetCertificate: certs.NewSelfSigned("test", clock.RealClock{}).GetCertificate},
 	} {
 		t.Run(scheme, func(t *testing.T) {
-			address := start(t, Options{Name: "test", TLS: config, ConnectionsMax: most})
+			address := start(t, ListenOptions{Name: "test", TLS: config, ConnectionsMax: most})
 			var held []net.Conn
 			for i := range 3 * most {
 				dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(fmt.Sprintf("127.0.0.%d", 2+i%2))}}
@@ -115,9 +115,9 @@ func TestNobodyKeepsAProbeOut(t *testing.T) {
 
 // TestWhoHasMostLosesAConnection looks at the decision alone.
 func TestWhoHasMostLosesAConnection(t *testing.T) {
-	c := &connections{most: 5, byAddress: map[string][]*connection{}}
+	c := &boundedListener{most: 5, byAddress: map[string][]*boundedConn{}}
 	add := func(name string) (lost string) {
-		excess := c.add(&connection{of: c, address: name})
+		excess := c.addConnection(&boundedConn{of: c, address: name})
 		if excess == nil {
 			return ""
 		}
@@ -137,8 +137,8 @@ func TestWhoHasMostLosesAConnection(t *testing.T) {
 	for name := range c.byAddress {
 		for of := c.byAddress[name]; len(of) > 0; of = c.byAddress[name] {
 			first := of[0]
-			c.drop(first)
-			c.drop(first) // once more than it counts
+			c.dropConnection(first)
+			c.dropConnection(first) // once more than it counts
 		}
 	}
 	if c.open != 0 || len(c.byAddress) != 0 {
@@ -148,7 +148,7 @@ func TestWhoHasMostLosesAConnection(t *testing.T) {
 
 // TestAPIServersCloseFirst has an API server keep a connection to a webhook as long as its transport does.
 func TestAPIServersCloseFirst(t *testing.T) {
-	server, err := Listen(Options{Address: "127.0.0.1:0"})
+	server, err := NewListeningServer(ListenOptions{Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestALeaderThatStopsLogsNoError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			core, lines := observer.New(zapcore.InfoLevel)
-			logger := zapr.NewLogger(zap.New(calm{core})).WithName("manager").WithValues("part", "test")
+			logger := zapr.NewLogger(zap.New(calmCore{core})).WithName("manager").WithValues("part", "test")
 			logger.Error(errors.New("leader election lost"), test.message)
 			all := lines.All()
 			if len(all) != 1 || all[0].Level != test.want || all[0].ContextMap()["part"] != "test" {

@@ -19,16 +19,16 @@ import (
 // verbosityMax is the most that zap can tell apart.
 const verbosityMax = 127
 
-// Setup makes the process log at the verbosity v and returns the logger. Zero
+// SetupLogger makes the process log at the verbosity v and returns the logger. Zero
 // is for operators: state changes and failures. Each step up tells more; 4 and
 // above is for developers.
-func Setup(v int) (logr.Logger, error) {
+func SetupLogger(v int) (logr.Logger, error) {
 	config := zap.NewProductionConfig()
 	config.Level = zap.NewAtomicLevelAt(zapcore.Level(-min(max(v, 0), verbosityMax)))
 	config.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	config.Sampling = nil
 	config.DisableStacktrace = true // errors are wrapped and say where they come from
-	zapLogger, err := config.Build(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return calm{short{core}} }))
+	zapLogger, err := config.Build(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return calmCore{shorteningCore{core}} }))
 	if err != nil {
 		return logr.Logger{}, fmt.Errorf("building the logger for verbosity %d: %w", v, err)
 	}
@@ -42,14 +42,14 @@ func Setup(v int) (logr.Logger, error) {
 // process was told to end: in particular that a leader gives its lease back.
 const afterStop = "error received after stop sequence was engaged"
 
-// calm logs what libraries take for errors, and is none, as information.
-type calm struct{ zapcore.Core }
+// calmCore logs what libraries take for errors, and is none, as information.
+type calmCore struct{ zapcore.Core }
 
 // With is part of zapcore.Core.
-func (c calm) With(fields []zapcore.Field) zapcore.Core { return calm{c.Core.With(fields)} }
+func (c calmCore) With(fields []zapcore.Field) zapcore.Core { return calmCore{c.Core.With(fields)} }
 
 // Check is part of zapcore.Core.
-func (c calm) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+func (c calmCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if entry.Message == afterStop {
 		entry.Level = zapcore.InfoLevel
 	}

@@ -17,16 +17,16 @@ import (
 // API server of a member answers is as long as it likes, and may come with each attempt.
 const textBytesMax = 8 << 10
 
-// short cuts the texts of lines that are too long, and keeps nothing of the rest.
-type short struct{ zapcore.Core }
+// shorteningCore cuts the texts of lines that are too long, and keeps nothing of the rest.
+type shorteningCore struct{ zapcore.Core }
 
 // With is part of zapcore.Core.
-func (s short) With(fields []zapcore.Field) zapcore.Core {
-	return short{s.Core.With(shortened(fields))}
+func (s shorteningCore) With(fields []zapcore.Field) zapcore.Core {
+	return shorteningCore{s.Core.With(shortenFields(fields))}
 }
 
 // Check is part of zapcore.Core.
-func (s short) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+func (s shorteningCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if s.Enabled(entry.Level) {
 		return checked.AddCore(entry, s)
 	}
@@ -34,47 +34,47 @@ func (s short) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcor
 }
 
 // Write is part of zapcore.Core.
-func (s short) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	entry.Message = cut(entry.Message)
-	return s.Core.Write(entry, shortened(fields))
+func (s shorteningCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	entry.Message = cutText(entry.Message)
+	return s.Core.Write(entry, shortenFields(fields))
 }
 
-// shortened returns the fields with their texts cut.
-func shortened(fields []zapcore.Field) []zapcore.Field {
+// shortenFields returns the fields with their texts cut.
+func shortenFields(fields []zapcore.Field) []zapcore.Field {
 	cutFields := make([]zapcore.Field, len(fields))
 	for i, field := range fields {
-		cutFields[i] = shorten(field)
+		cutFields[i] = shortenField(field)
 	}
 	return cutFields
 }
 
-// shorten returns a field with its text cut. Objects are not texts: what they have is what this
+// shortenField returns a field with its text cut. Objects are not texts: what they have is what this
 // program makes of them.
-func shorten(field zapcore.Field) zapcore.Field {
+func shortenField(field zapcore.Field) zapcore.Field {
 	text := ""
 	switch value := field.Interface.(type) {
 	case nil:
-		field.String = cut(field.String)
+		field.String = cutText(field.String)
 	case error:
-		text = read(value.Error)
+		text = recoverText(value.Error)
 	case fmt.Stringer:
-		text = read(value.String)
+		text = recoverText(value.String)
 	}
 	if len(text) > textBytesMax {
-		return zap.String(field.Key, cut(text))
+		return zap.String(field.Key, cutText(text))
 	}
 	return field
 }
 
-// read returns a text, "" if there is none: zap logs also what is nil, and has no methods.
-func read(text func() string) (read string) {
+// recoverText returns a text, "" if there is none: zap logs also what is nil, and has no methods.
+func recoverText(text func() string) (read string) {
 	defer func() { _ = recover() }()
 	return text()
 }
 
-func cut(text string) string {
+func cutText(text string) string {
 	if len(text) <= textBytesMax {
 		return text
 	}
-	return strings.Clone(conditions.Shorten(text, textBytesMax))
+	return strings.Clone(conditions.ShortenText(text, textBytesMax))
 }

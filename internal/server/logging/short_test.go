@@ -39,7 +39,7 @@ func TestLinesAreShort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var written bytes.Buffer
 			core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(&written), zapcore.InfoLevel)
-			logger := zapr.NewLogger(zap.New(calm{short{core}}))
+			logger := zapr.NewLogger(zap.New(calmCore{shorteningCore{core}}))
 			for what, write := range map[string]func(){
 				"a line":         func() { logger.Info("Trying again", values...) },
 				"what all share": func() { logger.WithValues(values...).Info("Trying again") },
@@ -68,7 +68,7 @@ func TestLinesAreShort(t *testing.T) {
 func TestShortLinesAreWhole(t *testing.T) {
 	var written bytes.Buffer
 	core := zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{MessageKey: "msg", EncodeDuration: zapcore.StringDurationEncoder}), zapcore.AddSync(&written), zapcore.InfoLevel)
-	zapr.NewLogger(zap.New(short{core})).WithValues("cluster", "east").Error(errors.New("no"), "Trying again", "attempt", 2)
+	zapr.NewLogger(zap.New(shorteningCore{core})).WithValues("cluster", "east").Error(errors.New("no"), "Trying again", "attempt", 2)
 	if got, want := strings.TrimSpace(written.String()), `{"msg":"Trying again","cluster":"east","attempt":2,"error":"no"}`; got != want {
 		t.Errorf("the line is %s, want %s", got, want)
 	}

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cached calls a function for each object of a kind that a cache has, which it must
+// EachCached calls a function for each object of a kind that a cache has, which it must
 // not change. Unlike a list, that copies nothing, however many there are. The
 // controllers have to watch the kind anyway.
-func Cached[O client.Object](ctx context.Context, from cache.Cache, kind O, see func(O)) error {
+func EachCached[O client.Object](ctx context.Context, from cache.Cache, kind O, see func(O)) error {
 	informer, err := from.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("reading what is cached of %T: %w", kind, err)

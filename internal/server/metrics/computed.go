@@ -31,35 +31,35 @@ type Definition struct {
 	Fixed map[string]string
 }
 
-func (d Definition) desc() *prometheus.Desc {
+func (d Definition) newDesc() *prometheus.Desc {
 	return prometheus.NewDesc(d.Name, d.Help, d.Labels, d.Fixed)
 }
 
-// Set gives a metric one value, with the values of its labels in their order.
-type Set func(value float64, labels ...string)
+// SetValue gives a metric one value, with the values of its labels in their order.
+type SetValue func(value float64, labels ...string)
 
-// Computed is a gauge whose values are found when it is read: it costs nothing
+// ComputedGauge is a gauge whose values are found when it is read: it costs nothing
 // otherwise. There are none before the cache that they are found in has started.
-type Computed struct {
+type ComputedGauge struct {
 	desc    *prometheus.Desc
-	compute func(context.Context, Set) error
+	compute func(context.Context, SetValue) error
 }
 
-// NewComputed returns a gauge. The function has to read memory only.
-func NewComputed(d Definition, compute func(context.Context, Set) error) *Computed {
-	return &Computed{desc: d.desc(), compute: compute}
+// NewComputedGauge returns a gauge. The function has to read memory only.
+func NewComputedGauge(d Definition, compute func(context.Context, SetValue) error) *ComputedGauge {
+	return &ComputedGauge{desc: d.newDesc(), compute: compute}
 }
 
 // Type is that of the metric: Describe does not tell.
-func (c *Computed) Type() string { return "gauge" }
+func (c *ComputedGauge) Type() string { return "gauge" }
 
 // Describe implements prometheus.Collector.
-func (c *Computed) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- c.desc }
+func (c *ComputedGauge) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- c.desc }
 
 // Collect implements prometheus.Collector.
-func (c *Computed) Collect(metrics chan<- prometheus.Metric) {
+func (c *ComputedGauge) Collect(metrics chan<- prometheus.Metric) {
 	count := 0
-	collect(c.desc, metrics, func(ctx context.Context) error {
+	collectValues(c.desc, metrics, func(ctx context.Context) error {
 		return c.compute(ctx, func(value float64, labels ...string) {
 			if count++; count <= samplesMax {
 				metrics <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, value, labels...)
@@ -68,9 +68,9 @@ func (c *Computed) Collect(metrics chan<- prometheus.Metric) {
 	})
 }
 
-// collect calls the function that finds the values of a metric, and sends its
+// collectValues calls the function that finds the values of a metric, and sends its
 // error in their place.
-func collect(desc *prometheus.Desc, metrics chan<- prometheus.Metric, find func(context.Context) error) {
+func collectValues(desc *prometheus.Desc, metrics chan<- prometheus.Metric, find func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), computeMax) // Prometheus hands in none
 	defer cancel()
 	err := find(ctx)
@@ -80,28 +80,28 @@ func collect(desc *prometheus.Desc, metrics chan<- prometheus.Metric, find func(
 	}
 }
 
-// Ages is a histogram of how old things are when it is read.
-type Ages struct {
+// AgeHistogram is a histogram of how old things are when it is read.
+type AgeHistogram struct {
 	desc    *prometheus.Desc
 	buckets []float64
 	list    func(context.Context, func(seconds float64)) error
 }
 
-// NewAges returns a histogram with the buckets, in seconds, of which each is the
+// NewAgeHistogram returns a histogram with the buckets, in seconds, of which each is the
 // largest age in it. The function has to read memory only. The metric has no labels.
-func NewAges(d Definition, buckets []float64, list func(context.Context, func(seconds float64)) error) *Ages {
-	return &Ages{desc: d.desc(), buckets: buckets, list: list}
+func NewAgeHistogram(d Definition, buckets []float64, list func(context.Context, func(seconds float64)) error) *AgeHistogram {
+	return &AgeHistogram{desc: d.newDesc(), buckets: buckets, list: list}
 }
 
 // Type is that of the metric: Describe does not tell.
-func (a *Ages) Type() string { return "histogram" }
+func (a *AgeHistogram) Type() string { return "histogram" }
 
 // Describe implements prometheus.Collector.
-func (a *Ages) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- a.desc }
+func (a *AgeHistogram) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- a.desc }
 
 // Collect implements prometheus.Collector.
-func (a *Ages) Collect(metrics chan<- prometheus.Metric) {
-	collect(a.desc, metrics, func(ctx context.Context) error {
+func (a *AgeHistogram) Collect(metrics chan<- prometheus.Metric) {
+	collectValues(a.desc, metrics, func(ctx context.Context) error {
 		var count uint64
 		var sum float64
 		buckets := make(map[float64]uint64, len(a.buckets))

@@ -14,30 +14,30 @@ import (
 
 func TestAComputedMetricIsFoundWhenItIsRead(t *testing.T) {
 	cases := map[string]struct {
-		compute func(context.Context, Set) error
+		compute func(context.Context, SetValue) error
 		want    int
 		fails   bool
 	}{
-		"each value that is set": {want: 2, compute: func(_ context.Context, set Set) error {
+		"each value that is set": {want: 2, compute: func(_ context.Context, set SetValue) error {
 			set(1, "one")
 			set(2, "two")
 			return nil
 		}},
-		"no more than the limit": {want: samplesMax, compute: func(_ context.Context, set Set) error {
+		"no more than the limit": {want: samplesMax, compute: func(_ context.Context, set SetValue) error {
 			for i := range samplesMax + 1 {
 				set(1, string(rune('\u4e00'+i)))
 			}
 			return nil
 		}},
-		"none before the cache has started": {compute: func(context.Context, Set) error {
+		"none before the cache has started": {compute: func(context.Context, SetValue) error {
 			return &cache.ErrCacheNotStarted{}
 		}},
-		"an error is told": {fails: true, compute: func(context.Context, Set) error { return errors.New("broken") }},
+		"an error is told": {fails: true, compute: func(context.Context, SetValue) error { return errors.New("broken") }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewPedanticRegistry()
-			if err := Register(registry, NewComputed(Definition{Name: "things", Help: "Things.", Labels: []string{"name"}}, tc.compute)); err != nil {
+			if err := RegisterCollectors(registry, NewComputedGauge(Definition{Name: "things", Help: "Things.", Labels: []string{"name"}}, tc.compute)); err != nil {
 				t.Fatal(err)
 			}
 			families, err := registry.Gather()
@@ -57,13 +57,13 @@ func TestAComputedMetricIsFoundWhenItIsRead(t *testing.T) {
 
 func TestAgesAreCountedByBucket(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	ages := NewAges(Definition{Name: "age_seconds", Help: "Ages."}, []float64{30, 60}, func(_ context.Context, age func(float64)) error {
+	ages := NewAgeHistogram(Definition{Name: "age_seconds", Help: "Ages."}, []float64{30, 60}, func(_ context.Context, age func(float64)) error {
 		age(30)
 		age(31)
 		age(500)
 		return nil
 	})
-	if err := Register(registry, ages); err != nil {
+	if err := RegisterCollectors(registry, ages); err != nil {
 		t.Fatal(err)
 	}
 	families, err := registry.Gather()

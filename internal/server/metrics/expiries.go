@@ -12,7 +12,7 @@ import (
 // Expiries are when certificates expire that the component keeps. It is safe for
 // concurrent use.
 type Expiries struct {
-	*Computed
+	*ComputedGauge
 
 	mu sync.Mutex
 	of map[string]map[string]time.Time // by owner and certificate
@@ -22,11 +22,11 @@ type Expiries struct {
 // for; of those of several owners it shows which expires first.
 func NewExpiries() *Expiries {
 	e := &Expiries{of: map[string]map[string]time.Time{}}
-	e.Computed = NewComputed(expiry(), e.find)
+	e.ComputedGauge = NewComputedGauge(expiryDefinition(), e.findExpiries)
 	return e
 }
 
-func expiry() Definition {
+func expiryDefinition() Definition {
 	return Definition{
 		Name:   "capstan_certificate_expiry_timestamp_seconds",
 		Help:   "When the certificate expires that the component uses or renews, in seconds since 1970. Of several for the same purpose it is the first to expire. Purposes are agent-client, webhook-serving, apiserver-serving, debug-serving, hub-ca, control-plane and control-plane-ca.",
@@ -36,20 +36,20 @@ func expiry() Definition {
 
 // NewExpiriesOf returns the metric for certificates that a function finds when it
 // is read.
-func NewExpiriesOf(find func(context.Context, func(certificate string, expires time.Time)) error) *Computed {
-	return NewComputed(expiry(), func(ctx context.Context, set Set) error {
-		first := first{}
-		if err := find(ctx, first.see); err != nil {
+func NewExpiriesOf(find func(context.Context, func(certificate string, expires time.Time)) error) *ComputedGauge {
+	return NewComputedGauge(expiryDefinition(), func(ctx context.Context, set SetValue) error {
+		first := firstExpiries{}
+		if err := find(ctx, first.addExpiry); err != nil {
 			return err
 		}
-		first.set(set)
+		first.setValues(set)
 		return nil
 	})
 }
 
-// Replace says which certificates there are of an owner, such as a custom resource;
+// ReplaceOwner says which certificates there are of an owner, such as a custom resource;
 // none if it is gone.
-func (e *Expiries) Replace(owner string, expires map[string]time.Time) {
+func (e *Expiries) ReplaceOwner(owner string, expires map[string]time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(expires) == 0 {
@@ -59,29 +59,29 @@ func (e *Expiries) Replace(owner string, expires map[string]time.Time) {
 	e.of[owner] = expires
 }
 
-func (e *Expiries) find(_ context.Context, set Set) error {
+func (e *Expiries) findExpiries(_ context.Context, set SetValue) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	first := first{}
+	first := firstExpiries{}
 	for _, certificates := range e.of {
 		for certificate, expires := range certificates {
-			first.see(certificate, expires)
+			first.addExpiry(certificate, expires)
 		}
 	}
-	first.set(set)
+	first.setValues(set)
 	return nil
 }
 
-// first are the certificates that expire first, by purpose.
-type first map[string]time.Time
+// firstExpiries are the certificates that expire first, by purpose.
+type firstExpiries map[string]time.Time
 
-func (f first) see(certificate string, expires time.Time) {
+func (f firstExpiries) addExpiry(certificate string, expires time.Time) {
 	if known, ok := f[certificate]; !ok || expires.Before(known) {
 		f[certificate] = expires
 	}
 }
 
-func (f first) set(set Set) {
+func (f firstExpiries) setValues(set SetValue) {
 	for certificate, expires := range f {
 		set(float64(expires.Unix()), certificate)
 	}

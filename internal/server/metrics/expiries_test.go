@@ -14,7 +14,7 @@ import (
 func TestExpiriesAreThoseOfTheFirstCertificateToExpire(t *testing.T) {
 	expiries := NewExpiries()
 	registry := prometheus.NewPedanticRegistry()
-	if err := Register(registry, expiries); err != nil {
+	if err := RegisterCollectors(registry, expiries); err != nil {
 		t.Fatal(err)
 	}
 	expect := func(want map[string]float64) {
@@ -34,9 +34,9 @@ func TestExpiriesAreThoseOfTheFirstCertificateToExpire(t *testing.T) {
 		}
 	}
 	expect(map[string]float64{})
-	expiries.Replace("one", map[string]time.Time{"hub-ca": time.Unix(300, 0), "webhook-serving": time.Unix(200, 0)})
-	expiries.Replace("two", map[string]time.Time{"hub-ca": time.Unix(100, 0)})
+	expiries.ReplaceOwner("one", map[string]time.Time{"hub-ca": time.Unix(300, 0), "webhook-serving": time.Unix(200, 0)})
+	expiries.ReplaceOwner("two", map[string]time.Time{"hub-ca": time.Unix(100, 0)})
 	expect(map[string]float64{"hub-ca": 100, "webhook-serving": 200})
-	expiries.Replace("two", nil)
+	expiries.ReplaceOwner("two", nil)
 	expect(map[string]float64{"hub-ca": 300, "webhook-serving": 200})
 }

@@ -5,21 +5,23 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Group is metrics that come and go together, such as those of what a process does while
+// CollectorGroup is metrics that come and go together, such as those of what a process does while
 // it leads: when it leads again, they are others of the same names. It is not safe for
 // concurrent use.
-type Group struct {
+type CollectorGroup struct {
 	registry   prometheus.Registerer
 	collectors []prometheus.Collector
 }
 
-// NewGroup returns a group of metrics of the registry. A nil registry takes none.
-func NewGroup(registry prometheus.Registerer) *Group { return &Group{registry: registry} }
+// NewCollectorGroup returns a group of metrics of the registry. A nil registry takes none.
+func NewCollectorGroup(registry prometheus.Registerer) *CollectorGroup {
+	return &CollectorGroup{registry: registry}
+}
 
-// Register adds metrics to the registry and to the group.
-func (g *Group) Register(collectors ...prometheus.Collector) error {
+// RegisterAll adds metrics to the registry and to the group.
+func (g *CollectorGroup) RegisterAll(collectors ...prometheus.Collector) error {
 	for _, c := range collectors {
-		if err := Register(g.registry, c); err != nil {
+		if err := RegisterCollectors(g.registry, c); err != nil {
 			return err
 		}
 		g.collectors = append(g.collectors, c)
@@ -27,8 +29,8 @@ func (g *Group) Register(collectors ...prometheus.Collector) error {
 	return nil
 }
 
-// Unregister takes the metrics of the group out of the registry.
-func (g *Group) Unregister() {
+// UnregisterAll takes the metrics of the group out of the registry.
+func (g *CollectorGroup) UnregisterAll() {
 	for _, c := range g.collectors {
 		if g.registry != nil {
 			g.registry.Unregister(c)

@@ -13,29 +13,29 @@ import (
 func TestAGroupCanBeRegisteredAgain(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	for turn := range 3 {
-		group := NewGroup(registry)
-		computed := NewComputed(Definition{Name: "leads", Help: "x", Labels: []string{"a"}}, func(_ context.Context, set Set) error {
+		group := NewCollectorGroup(registry)
+		computed := NewComputedGauge(Definition{Name: "leads", Help: "x", Labels: []string{"a"}}, func(_ context.Context, set SetValue) error {
 			set(float64(turn), "b")
 			return nil
 		})
-		if err := group.Register(prometheus.NewCounter(prometheus.CounterOpts{Name: "turns", Help: "x"}), computed); err != nil {
+		if err := group.RegisterAll(prometheus.NewCounter(prometheus.CounterOpts{Name: "turns", Help: "x"}), computed); err != nil {
 			t.Fatalf("turn %d: %v", turn, err)
 		}
-		if err := NewGroup(registry).Register(computed); err == nil {
+		if err := NewCollectorGroup(registry).RegisterAll(computed); err == nil {
 			t.Error("what is there twice is not said to be")
 		}
 		families, err := registry.Gather()
 		if err != nil || len(families) != 2 || families[0].GetMetric()[0].GetGauge().GetValue() != float64(turn) {
 			t.Errorf("turn %d: got %v, %v", turn, families, err)
 		}
-		group.Unregister()
+		group.UnregisterAll()
 	}
 	if families, err := registry.Gather(); err != nil || len(families) != 0 {
 		t.Errorf("got %v, %v, want no metrics", families, err)
 	}
-	none := NewGroup(nil)
-	if err := none.Register(prometheus.NewCounter(prometheus.CounterOpts{Name: "turns", Help: "x"})); err != nil {
+	none := NewCollectorGroup(nil)
+	if err := none.RegisterAll(prometheus.NewCounter(prometheus.CounterOpts{Name: "turns", Help: "x"})); err != nil {
 		t.Error(err)
 	}
-	none.Unregister()
+	none.UnregisterAll()
 }

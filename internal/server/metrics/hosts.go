@@ -13,11 +13,11 @@ import (
 // that have a name of their own.
 const otherHosts = "others"
 
-// Hosts counts requests by the hosts that have a name of their own in
+// HostCounter counts requests by the hosts that have a name of their own in
 // rest_client_requests_total, and by one name those to all others: a program that
 // dials thousands of API servers would have series of each, and keep them when it
 // has forgotten the server.
-type Hosts struct {
+type HostCounter struct {
 	// Next counts.
 	Next clientmetrics.ResultMetric
 	// Named are the hosts, with the port if there is one.
@@ -25,7 +25,7 @@ type Hosts struct {
 }
 
 // Increment implements clientmetrics.ResultMetric.
-func (h Hosts) Increment(ctx context.Context, code, method, host string) {
+func (h HostCounter) Increment(ctx context.Context, code, method, host string) {
 	if !h.Named[host] {
 		host = otherHosts
 	}

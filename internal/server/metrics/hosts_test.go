@@ -17,7 +17,7 @@ func (c *counted) Increment(_ context.Context, code, method, host string) {
 
 func TestRequestsToManyHostsAreCountedTogether(t *testing.T) {
 	latest := &counted{}
-	hosts := Hosts{Next: latest, Named: map[string]bool{"hub:6443": true}}
+	hosts := HostCounter{Next: latest, Named: map[string]bool{"hub:6443": true}}
 	for host, want := range map[string]string{"hub:6443": "hub:6443", "member1:6443": "others", "hub": "others"} {
 		hosts.Increment(t.Context(), "200", "GET", host)
 		if *latest != (counted{"200", "GET", want}) {

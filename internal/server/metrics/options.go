@@ -27,12 +27,12 @@ import (
 
 const path = "/metrics"
 
-// Server returns a server on the port for those who may get /metrics, over HTTPS with a
+// NewMetricsServer returns a server on the port for those who may get /metrics, over HTTPS with a
 // certificate it signs itself: it is made when somebody connects first, so that it costs a
 // component's start nothing. The cluster of the config knows who may read. Port 0 turns the
 // server off, which is nil then. The function setTLS, which may be nil, sets versions and
 // cipher suites.
-func Server(port int, setTLS func(*tls.Config), config *rest.Config) (*manager.Server, error) {
+func NewMetricsServer(port int, setTLS func(*tls.Config), config *rest.Config) (*manager.Server, error) {
 	if port == 0 {
 		return nil, nil
 	}
@@ -40,7 +40,7 @@ func Server(port int, setTLS func(*tls.Config), config *rest.Config) (*manager.S
 	if err != nil {
 		return nil, fmt.Errorf("making the client of the metrics server: %w", err)
 	}
-	reviews, err := guard.New(config, httpClient)
+	reviews, err := guard.NewAccessGuard(config, httpClient)
 	if err != nil {
 		return nil, err
 	}
@@ -48,12 +48,12 @@ func Server(port int, setTLS func(*tls.Config), config *rest.Config) (*manager.S
 	if setTLS != nil {
 		setTLS(serving)
 	}
-	serving.GetCertificate = certs.NewSelfSigned("capstan-metrics", clock.RealClock{}).Get
+	serving.GetCertificate = certs.NewSelfSigned("capstan-metrics", clock.RealClock{}).GetCertificate
 	mux := http.NewServeMux()
 	// A metric whose values cannot be found leaves the others as they are.
 	all := promhttp.HandlerFor(controllermetrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
-	mux.Handle(path, protect(reviews, log.Log.WithName("metrics"), all))
-	server, err := httpserver.Listen(httpserver.Options{Name: "metrics", Handler: mux, Address: ":" + strconv.Itoa(port), TLS: serving})
+	mux.Handle(path, protectHandler(reviews, log.Log.WithName("metrics"), all))
+	server, err := httpserver.NewListeningServer(httpserver.ListenOptions{Name: "metrics", Handler: mux, Address: ":" + strconv.Itoa(port), TLS: serving})
 	if err != nil {
 		return nil, fmt.Errorf("serving metrics on --metrics-port %d (0 turns them off): %w", port, err)
 	}
@@ -69,7 +69,7 @@ func RegisterBuildInfo(registry prometheus.Registerer, component string) error {
 		Help: "Always 1; the labels tell which component of which release this is.",
 		ConstLabels: prometheus.Labels{
 			"component":  component,
-			"version":    version.Get(),
+			"version":    version.SemanticVersion(),
 			"go_version": runtime.Version(),
 		},
 	})

@@ -15,14 +15,14 @@ import (
 )
 
 func TestPortZeroTurnsTheServerOff(t *testing.T) {
-	if server, err := Server(0, nil, &rest.Config{}); server != nil || err != nil {
+	if server, err := NewMetricsServer(0, nil, &rest.Config{}); server != nil || err != nil {
 		t.Errorf("got %v, %v, want no server", server, err)
 	}
 }
 
 func TestMetricsAreServedOverTLSAndGuarded(t *testing.T) {
 	port := freePort(t)
-	server, err := Server(port, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }, &rest.Config{Host: "http://127.0.0.1:1"})
+	server, err := NewMetricsServer(port, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }, &rest.Config{Host: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/capstan-io/capstan/internal/server/guard"
 )
 
-// protect returns the handler for those who may do the request's verb on its path, as a
+// protectHandler returns the handler for those who may do the request's verb on its path, as a
 // non-resource URL.
-func protect(by *guard.Guard, log logr.Logger, next http.Handler) http.Handler {
+func protectHandler(by *guard.AccessGuard, log logr.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer, err := by.Decide(r, guard.What{NonResource: &authorizationv1.NonResourceAttributes{
+		answer, err := by.Decide(r, guard.AccessRequest{NonResource: &authorizationv1.NonResourceAttributes{
 			Path: r.URL.Path, Verb: strings.ToLower(r.Method),
 		}})
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register adds metrics to the registry. A nil registry takes none.
-func Register(registry prometheus.Registerer, collectors ...prometheus.Collector) error {
+// RegisterCollectors adds metrics to the registry. A nil registry takes none.
+func RegisterCollectors(registry prometheus.Registerer, collectors ...prometheus.Collector) error {
 	if registry == nil {
 		return nil
 	}

@@ -39,7 +39,7 @@ func TestMetricsServerAsksARealAPIServer(t *testing.T) {
 	}
 	allowReader(t, config, clients)
 	port := freePort(t)
-	server, err := Server(port, nil, config)
+	server, err := NewMetricsServer(port, nil, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func allowReader(t *testing.T, config *rest.Config, clients kubernetes.Interface
 	if _, err := clients.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	env.WaitAllowed(t.Context(), t, config, env.ServiceAccount("default", "reader"), "", role.Rules[0], true)
+	env.WaitAllowed(t.Context(), t, config, env.ServiceAccountReview("default", "reader"), "", role.Rules[0], true)
 }
 
 // tokenOf makes a ServiceAccount in the namespace default and a token for it.
@@ -143,11 +143,11 @@ func get(t *testing.T, port int, token string) int {
 }
 
 func TestNobodyReadsWhileTheAPIServerCannotBeAsked(t *testing.T) {
-	reviews, err := guard.New(&rest.Config{Host: "http://127.0.0.1:1"}, http.DefaultClient)
+	reviews, err := guard.NewAccessGuard(&rest.Config{Host: "http://127.0.0.1:1"}, http.DefaultClient)
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := protect(reviews, logr.Discard(), http.NotFoundHandler())
+	handler := protectHandler(reviews, logr.Discard(), http.NotFoundHandler())
 	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	request.Header.Set("Authorization", "Bearer good")
 	response := httptest.NewRecorder()

@@ -10,21 +10,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Home says on which cluster a component of a hub runs.
-type Home struct {
+// HomeOptions says on which cluster a component of a hub runs.
+type HomeOptions struct {
 	// Hosted is set if that is another one than the hub. Defaults to false.
 	Hosted bool
 }
 
 // AddFlags adds the flags to the set.
-func (o *Home) AddFlags(fs *pflag.FlagSet) {
+func (o *HomeOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Hosted, "hosted", o.Hosted,
 		"the pod runs on another cluster than the hub of --kubeconfig: its Lease is there, and who may read its metrics is asked there")
 }
 
-// Config returns the configuration of a client for the cluster that the
+// HomeConfig returns the configuration of a client for the cluster that the
 // component runs on: that of the hub unless it is hosted.
-func (o *Home) Config(hub *rest.Config) (*rest.Config, error) {
+func (o *HomeOptions) HomeConfig(hub *rest.Config) (*rest.Config, error) {
 	if !o.Hosted {
 		return hub, nil
 	}
@@ -32,5 +32,5 @@ func (o *Home) Config(hub *rest.Config) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("using the credentials of the pod (outside of one, leave --hosted out): %w", err)
 	}
-	return Limit(config, 0, 0), nil
+	return LimitRequests(config, 0, 0), nil
 }

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// Client says how a component reaches its own API server.
-type Client struct {
+// ClientOptions says how a component reaches its own API server.
+type ClientOptions struct {
 	// Kubeconfig is a file. Defaults to "", the credentials of the pod.
 	Kubeconfig string
 	// QPS and Burst limit the client's requests. Zero, the default, is no limit:
@@ -28,32 +28,32 @@ type Client struct {
 }
 
 // AddFlags adds the flags to the set.
-func (o *Client) AddFlags(fs *pflag.FlagSet) {
+func (o *ClientOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; the credentials of the pod if empty")
 	fs.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server; 0 is no limit")
 	fs.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests above the limit of --kube-api-qps for a moment")
 }
 
-// Config returns the configuration of a client.
-func (o *Client) Config() (*rest.Config, error) {
+// ClientConfig returns the configuration of a client.
+func (o *ClientOptions) ClientConfig() (*rest.Config, error) {
 	if o.Kubeconfig == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
 			return nil, fmt.Errorf("using the credentials of the pod (outside of one, give a file with --kubeconfig): %w", err)
 		}
-		return Limit(config, o.QPS, o.Burst), nil
+		return LimitRequests(config, o.QPS, o.Burst), nil
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("loading the kubeconfig %q: %w", o.Kubeconfig, err)
 	}
-	return Limit(config, o.QPS, o.Burst), nil
+	return LimitRequests(config, o.QPS, o.Burst), nil
 }
 
-// Limit sets the client-side request limit of the config: none if qps is zero.
+// LimitRequests sets the client-side request limit of the config: none if qps is zero.
 // All clients that are made of the config, and of copies of it, share the limit.
 // A burst of zero is as much as qps.
-func Limit(config *rest.Config, qps float32, burst int) *rest.Config {
+func LimitRequests(config *rest.Config, qps float32, burst int) *rest.Config {
 	if qps <= 0 {
 		config.QPS = -1
 		config.Burst = 0
@@ -93,9 +93,9 @@ func (o *LeaderElection) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.RetryPeriod, "leader-election-retry-period", o.RetryPeriod, "time between attempts to become or stay leader")
 }
 
-// Server says where a component serves its health and metrics, and with which
+// ServerOptions says where a component serves its health and metrics, and with which
 // TLS settings it serves at all.
-type Server struct {
+type ServerOptions struct {
 	// HealthProbePort serves /healthz and /readyz over HTTP. Defaults to 8000; 0
 	// turns them off.
 	HealthProbePort int
@@ -112,12 +112,12 @@ type Server struct {
 }
 
 // DefaultServer returns the defaults.
-func DefaultServer() Server {
-	return Server{HealthProbePort: 8000, MetricsPort: 8080, TLSMinVersion: "VersionTLS12"}
+func DefaultServer() ServerOptions {
+	return ServerOptions{HealthProbePort: 8000, MetricsPort: 8080, TLSMinVersion: "VersionTLS12"}
 }
 
 // AddFlags adds the flags to the set.
-func (o *Server) AddFlags(fs *pflag.FlagSet) {
+func (o *ServerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort, "port of /healthz and /readyz (HTTP); 0 turns them off")
 	fs.IntVar(&o.MetricsPort, "metrics-port", o.MetricsPort, "port of /metrics (HTTPS); 0 turns it off")
 	fs.StringVar(&o.TLSMinVersion, "tls-min-version", o.TLSMinVersion, "VersionTLS12 or VersionTLS13")
@@ -126,13 +126,13 @@ func (o *Server) AddFlags(fs *pflag.FlagSet) {
 
 // AddSecureHealthFlag adds the flag of components that serve their health over
 // HTTPS as well.
-func (o *Server) AddSecureHealthFlag(fs *pflag.FlagSet) {
+func (o *ServerOptions) AddSecureHealthFlag(fs *pflag.FlagSet) {
 	fs.IntVar(&o.SecureHealthProbePort, "secure-health-probe-port", o.SecureHealthProbePort,
 		"port of /healthz and /readyz (HTTPS, self-signed); 0 turns it off")
 }
 
-// TLS returns a function that puts the TLS settings into a server's config.
-func (o *Server) TLS() (func(*tls.Config), error) {
+// TLSConfigurer returns a function that puts the TLS settings into a server's config.
+func (o *ServerOptions) TLSConfigurer() (func(*tls.Config), error) {
 	var version uint16
 	switch o.TLSMinVersion {
 	case "", "VersionTLS12":

@@ -21,21 +21,21 @@ import (
 
 func TestTLS(t *testing.T) {
 	cases := map[string]struct {
-		server     Server
+		server     ServerOptions
 		wantMin    uint16
 		wantSuites int
 		wantErr    bool
 	}{
 		"TLS 1.2 is the least by default":  {server: DefaultServer(), wantMin: tls.VersionTLS12},
-		"TLS 1.3 can be asked for":         {server: Server{TLSMinVersion: "VersionTLS13"}, wantMin: tls.VersionTLS13},
-		"an old version is refused":        {server: Server{TLSMinVersion: "VersionTLS10"}, wantErr: true},
-		"a secure suite is taken":          {server: Server{TLSCipherSuites: []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}}, wantMin: tls.VersionTLS12, wantSuites: 1},
-		"an insecure suite is refused":     {server: Server{TLSCipherSuites: []string{"TLS_RSA_WITH_RC4_128_SHA"}}, wantErr: true},
-		"a suite that is none is refused ": {server: Server{TLSCipherSuites: []string{"ROT13"}}, wantErr: true},
+		"TLS 1.3 can be asked for":         {server: ServerOptions{TLSMinVersion: "VersionTLS13"}, wantMin: tls.VersionTLS13},
+		"an old version is refused":        {server: ServerOptions{TLSMinVersion: "VersionTLS10"}, wantErr: true},
+		"a secure suite is taken":          {server: ServerOptions{TLSCipherSuites: []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}}, wantMin: tls.VersionTLS12, wantSuites: 1},
+		"an insecure suite is refused":     {server: ServerOptions{TLSCipherSuites: []string{"TLS_RSA_WITH_RC4_128_SHA"}}, wantErr: true},
+		"a suite that is none is refused ": {server: ServerOptions{TLSCipherSuites: []string{"ROT13"}}, wantErr: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			set, err := c.server.TLS()
+			set, err := c.server.TLSConfigurer()
 			if (err != nil) != c.wantErr {
 				t.Fatalf("error %v, want one: %t", err, c.wantErr)
 			}
@@ -52,14 +52,14 @@ func TestTLS(t *testing.T) {
 }
 
 func TestZeroIsNoLimit(t *testing.T) {
-	if got := Limit(&rest.Config{}, 0, 0); got.QPS >= 0 {
+	if got := LimitRequests(&rest.Config{}, 0, 0); got.QPS >= 0 {
 		t.Errorf("QPS %v: client-go takes that for a limit", got.QPS)
 	}
-	limited := Limit(&rest.Config{}, 50, 100)
+	limited := LimitRequests(&rest.Config{}, 50, 100)
 	if limited.QPS != 50 || limited.Burst != 100 {
 		t.Errorf("QPS %v and burst %d, want 50 and 100", limited.QPS, limited.Burst)
 	}
-	if got := Limit(limited, 0, 0); got.QPS >= 0 || got.RateLimiter != nil {
+	if got := LimitRequests(limited, 0, 0); got.QPS >= 0 || got.RateLimiter != nil {
 		t.Errorf("the limit of before is still there: %+v", got)
 	}
 }
@@ -72,7 +72,7 @@ func TestAllClientsOfAConfigShareItsLimit(t *testing.T) {
 	}))
 	defer server.Close()
 	// One request an hour, and two at once.
-	config := Limit(&rest.Config{Host: server.URL}, 1.0/3600, 2)
+	config := LimitRequests(&rest.Config{Host: server.URL}, 1.0/3600, 2)
 	ask := func() error {
 		clients, err := kubernetes.NewForConfig(rest.CopyConfig(config))
 		if err != nil {
@@ -98,7 +98,7 @@ func TestOutsideOfAPodTheErrorNamesTheFlagAndNothingIsLogged(t *testing.T) {
 	var log strings.Builder
 	klog.SetLoggerWithOptions(funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{}))
 	t.Cleanup(klog.ClearLogger)
-	_, err := (&Client{}).Config()
+	_, err := (&ClientOptions{}).ClientConfig()
 	if err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("got the error %v, want one that names --kubeconfig", err)
 	}

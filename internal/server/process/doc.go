@@ -4,7 +4,7 @@
 // Package process combines what every process of Capstan has in common: leader
 // election, health probes, metrics and TLS settings. Controllers and webhooks
 // run in a manager of controller-runtime, NewManager; agents, which have no
-// manager, run in While.
+// manager, run in ServeWhile.
 //
 // What it says at /healthz and /readyz has local causes only. An API server that
 // is away makes no pod unready: that would stall rollouts and take endpoints

@@ -15,14 +15,14 @@ import (
 	"github.com/capstan-io/capstan/internal/server/options"
 )
 
-// elect makes a manager with these settings work only while it leads.
-func elect(settings *ctrl.Options, home *rest.Config, o Options) error {
+// setupElection makes a manager with these settings work only while it leads.
+func setupElection(settings *ctrl.Options, home *rest.Config, o ManagerOptions) error {
 	times := o.Election
 	if times.Disabled {
 		return nil
 	}
 	// It has a client of its own, so that a flood of requests cannot cost the lead.
-	lock, err := election.New(home, election.Options{Namespace: o.Namespace, Name: o.Lease, Times: times, Pod: election.OwnPod()})
+	lock, err := election.NewLock(home, election.LockOptions{Namespace: o.Namespace, Name: o.Lease, Times: times, Pod: election.OwnPod()})
 	if err != nil {
 		return err
 	}
@@ -38,27 +38,27 @@ func elect(settings *ctrl.Options, home *rest.Config, o Options) error {
 	return nil
 }
 
-// Leading returns a function that runs another one whenever this process has all
+// WithLeaderElection returns a function that runs another one whenever this process has all
 // of the Leases, which are taken in the given order. It ends when that one does by
 // itself. A process that loses a Lease, as its API server is away, ends the work, waits
 // as any other replica, and begins the work anew when it leads again.
-func Leading(
+func WithLeaderElection(
 	config *rest.Config, times options.LeaderElection, namespace string, leases []string, run func(context.Context) error,
 ) (func(context.Context) error, error) {
 	if times.Disabled || len(leases) == 0 {
 		return run, nil
 	}
-	run, err := Leading(config, times, namespace, leases[1:], run)
+	run, err := WithLeaderElection(config, times, namespace, leases[1:], run)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := election.New(config, election.Options{Namespace: namespace, Name: leases[0], Times: times, Pod: election.OwnPod()})
+	lock, err := election.NewLock(config, election.LockOptions{Namespace: namespace, Name: leases[0], Times: times, Pod: election.OwnPod()})
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
 		for {
-			err := election.Lead(ctx, lock, run)
+			err := election.RunAsLeader(ctx, lock, run)
 			switch {
 			case !errors.Is(err, election.ErrNotLeader):
 				return err

@@ -72,8 +72,8 @@ func startManager(t *testing.T, config *rest.Config, clients kubernetes.Interfac
 	t.Setenv("POD_NAME", pod.Name)
 	t.Setenv("POD_UID", string(pod.UID))
 	times := options.LeaderElection{LeaseDuration: 3 * time.Hour, RenewDeadline: 2 * time.Hour, RetryPeriod: time.Hour}
-	mgr, err := NewManager(Options{
-		Component: "test", Config: config, Server: options.Server{}, Election: times, Namespace: "default", Lease: "the-lock",
+	mgr, err := NewManager(ManagerOptions{
+		Component: "test", Config: config, Server: options.ServerOptions{}, Election: times, Namespace: "default", Lease: "the-lock",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestAnAgentOfAllPartsHasTheLeasesOfThoseThatItReplaces(t *testing.T) {
 	}
 	ran := make(chan string, 2)
 	start := func(name string, leases ...string) (end func()) {
-		lead, err := Leading(config, times, "default", leases, works(ran, name))
+		lead, err := WithLeaderElection(config, times, "default", leases, works(ran, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,33 +163,33 @@ func TestAnAgentLeadsAgainAfterAnOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var outages outage.Server
+	var outages outage.WrappedServer
 	cut := rest.CopyConfig(config)
-	cut.Wrap(outages.Wrap)
+	cut.Wrap(outages.WrapTransport)
 	var begun, over atomic.Int32
 	work := func(ctx context.Context) error {
-		group := metrics.NewGroup(controllermetrics.Registry)
-		defer group.Unregister()
-		if err := group.Register(prometheus.NewCounter(prometheus.CounterOpts{Name: "capstan_test_turns", Help: "Turns."})); err != nil {
+		group := metrics.NewCollectorGroup(controllermetrics.Registry)
+		defer group.UnregisterAll()
+		if err := group.RegisterAll(prometheus.NewCounter(prometheus.CounterOpts{Name: "capstan_test_turns", Help: "Turns."})); err != nil {
 			return err
 		}
 		begun.Add(1)
 		defer over.Add(1)
 		<-ctx.Done()
-		if outages.Ended() {
+		if outages.HasEnded() {
 			return errors.New("the API server does not answer") // nothing that ends a process
 		}
 		return nil
 	}
 	times := options.LeaderElection{LeaseDuration: 10 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: 200 * time.Millisecond}
 	// A machine with too much to do can cost the Leases at any time, so the work may begin and end more often.
-	lead, err := Leading(cut, times, "default", []string{"outer-lock", "inner-lock"}, work)
+	lead, err := WithLeaderElection(cut, times, "default", []string{"outer-lock", "inner-lock"}, work)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- While(ctx, options.Server{}, cut, "test-agent", lead) }()
+	go func() { ended <- ServeWhile(ctx, options.ServerOptions{}, cut, "test-agent", lead) }()
 	await := func(what string, happened func() bool) {
 		t.Helper()
 		limit := time.After(3 * patience)
@@ -204,7 +204,7 @@ func TestAnAgentLeadsAgainAfterAnOutage(t *testing.T) {
 		}
 	}
 	await("the work begins", func() bool { return begun.Load() > 0 })
-	outages.Ends()
+	outages.EndNow()
 	await("the work ends without the API server", func() bool { return over.Load() == begun.Load() })
 	before := begun.Load()
 	hold(t, clients, "outer-lock", `"another replica"`)

@@ -13,18 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// informers tells whether the cache of a manager has what its controllers need
+// informerCheck reports whether the cache of a manager has what its controllers need
 // to begin.
-type informers struct {
+type informerCheck struct {
 	manager ctrl.Manager
 	kinds   []client.Object
 	once    atomic.Bool // synced once
 }
 
-// synced is the readiness check. A replica that does not lead watches nothing
+// checkSynced is the readiness check. A replica that does not lead watches nothing
 // and is ready to take over. A cache that has synced counts as synced for good,
 // whatever becomes of the API server: what is in it is still there.
-func (i *informers) synced(request *http.Request) error {
+func (i *informerCheck) checkSynced(request *http.Request) error {
 	if i.once.Load() {
 		return nil
 	}

@@ -30,8 +30,8 @@ import (
 // none is the address of controller-runtime's own servers when it is not to have them.
 const none = "0"
 
-// Options say what a manager runs and where.
-type Options struct {
+// ManagerOptions say what a manager runs and where.
+type ManagerOptions struct {
 	// Component is the name in metrics and messages, such as "work-controller".
 	Component string
 	// Config is for the cluster that the component works on; Home for the one that
@@ -50,32 +50,32 @@ type Options struct {
 	// Ready are checks at /readyz besides that of the cache, by name.
 	Ready map[string]healthz.Checker
 	// Server has the ports of health and metrics and the TLS settings.
-	Server options.Server
+	Server options.ServerOptions
 	// Lease in Namespace is the one by which the replicas agree on which of them
 	// works, within the times of Election. All of them work if it is empty.
 	Lease, Namespace string
 	Election         options.LeaderElection
 	// SelfConflicts returns the kinds whose conditions tell what the component writes
 	// without end. That is slowed down in any case. None if nil.
-	SelfConflicts func(ctrl.Manager) []selfconflict.Reported
+	SelfConflicts func(ctrl.Manager) []selfconflict.ReportedKind
 	// Tracer traces the works that the component writes, and watches; nil does not.
 	Tracer *tracing.Tracer
 }
 
-// frugal keeps the memory of a process small, whether it leads or not.
-type frugal struct{}
+// memoryReleaser keeps the memory of a process small, whether it leads or not.
+type memoryReleaser struct{}
 
 // Start implements manager.Runnable.
-func (frugal) Start(ctx context.Context) error {
-	footprint.Keep(ctx, clock.RealClock{})
+func (memoryReleaser) Start(ctx context.Context) error {
+	footprint.ReleaseMemory(ctx, clock.RealClock{})
 	return nil
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (frugal) NeedLeaderElection() bool { return false }
+func (memoryReleaser) NeedLeaderElection() bool { return false }
 
 // NewManager returns a manager to which controllers can be added.
-func NewManager(o Options) (ctrl.Manager, error) {
+func NewManager(o ManagerOptions) (ctrl.Manager, error) {
 	home := cmp.Or(o.Home, o.Config)
 	settings := ctrl.Options{
 		Scheme: o.Scheme,
@@ -89,12 +89,12 @@ func NewManager(o Options) (ctrl.Manager, error) {
 		settings.NewClient = o.tracedClient
 	}
 	if o.Lease != "" {
-		if err := elect(&settings, home, o); err != nil {
+		if err := setupElection(&settings, home, o); err != nil {
 			return nil, err
 		}
 	}
 	damper := selfconflict.NewDamper(selfconflict.Limits{}, clock.RealClock{})
-	config, err := damper.Damp(o.Config)
+	config, err := damper.DampWrites(o.Config)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the manager of %s: %w", o.Component, err)
 	}
@@ -105,31 +105,31 @@ func NewManager(o Options) (ctrl.Manager, error) {
 	if err := metrics.RegisterBuildInfo(controllermetrics.Registry, o.Component); err != nil {
 		return nil, err
 	}
-	if err := manager.Add(frugal{}); err != nil {
+	if err := manager.Add(memoryReleaser{}); err != nil {
 		return nil, fmt.Errorf("keeping the memory of %s small: %w", o.Component, err)
 	}
-	var told []selfconflict.Reported
+	var told []selfconflict.ReportedKind
 	if o.SelfConflicts != nil {
 		told = o.SelfConflicts(manager)
 	}
-	if err := damper.Report(manager, controllermetrics.Registry, told...); err != nil {
+	if err := damper.SetupReporter(manager, controllermetrics.Registry, told...); err != nil {
 		return nil, fmt.Errorf("setting up the manager of %s: %w", o.Component, err)
 	}
 	if err := o.traceArrivals(manager); err != nil {
 		return nil, err
 	}
-	return manager, o.serve(manager, home)
+	return manager, o.serveHealthAndMetrics(manager, home)
 }
 
-// serve makes the manager serve health and metrics.
-func (o Options) serve(manager ctrl.Manager, home *rest.Config) error {
-	setTLS, err := o.Server.TLS()
+// serveHealthAndMetrics makes the manager serve health and metrics.
+func (o ManagerOptions) serveHealthAndMetrics(manager ctrl.Manager, home *rest.Config) error {
+	setTLS, err := o.Server.TLSConfigurer()
 	if err != nil {
 		return err
 	}
 	checks := health.Checks{
 		Live:  map[string]healthz.Checker{"ping": healthz.Ping},
-		Ready: map[string]healthz.Checker{"informer-sync": (&informers{manager: manager, kinds: o.Watched}).synced},
+		Ready: map[string]healthz.Checker{"informer-sync": (&informerCheck{manager: manager, kinds: o.Watched}).checkSynced},
 	}
 	maps.Copy(checks.Ready, o.Ready)
 	if err := checks.AddTo(manager, o.Server.HealthProbePort); err != nil {
@@ -138,7 +138,7 @@ func (o Options) serve(manager ctrl.Manager, home *rest.Config) error {
 	if err := checks.ServeTLS(manager, o.Server.SecureHealthProbePort, setTLS); err != nil {
 		return err
 	}
-	server, err := metrics.Server(o.Server.MetricsPort, setTLS, home)
+	server, err := metrics.NewMetricsServer(o.Server.MetricsPort, setTLS, home)
 	if err != nil || server == nil {
 		return err
 	}

@@ -17,9 +17,9 @@ import (
 // serviceAccountNamespace is where a pod finds the namespace that it is in.
 const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Namespace returns the namespace of the pod, or the given one if the process
+// OwnNamespace returns the namespace of the pod, or the given one if the process
 // does not run in a pod.
-func Namespace(outside string) string {
+func OwnNamespace(outside string) string {
 	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
 		return namespace
 	}
@@ -30,10 +30,10 @@ func Namespace(outside string) string {
 	return outside
 }
 
-// Image returns the image of the container with this name in the pod of the
+// ImageToInstall returns the image of the container with this name in the pod of the
 // process, or of its only container, unless the variable AGENT_IMAGE says which
 // image to install.
-func Image(ctx context.Context, reader client.Reader, namespace, container string) (string, error) {
+func ImageToInstall(ctx context.Context, reader client.Reader, namespace, container string) (string, error) {
 	if image := os.Getenv("AGENT_IMAGE"); image != "" {
 		return image, nil
 	}

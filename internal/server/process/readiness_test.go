@@ -84,9 +84,9 @@ func start(t *testing.T, mgr ctrl.Manager) {
 func startWatching(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	port := freePort(t)
-	mgr, err := NewManager(Options{
+	mgr, err := NewManager(ManagerOptions{
 		Component: "test", Config: config, Scheme: scheme.Scheme, Watched: []client.Object{&corev1.ConfigMap{}},
-		Server: options.Server{HealthProbePort: port},
+		Server: options.ServerOptions{HealthProbePort: port},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -141,9 +141,9 @@ func TestAReplicaThatDoesNotLeadIsReady(t *testing.T) {
 	config = &rest.Config{Host: server.URL, QPS: -1}
 	ports := []int{freePort(t), freePort(t)}
 	for i, port := range ports {
-		mgr, err := NewManager(Options{
+		mgr, err := NewManager(ManagerOptions{
 			Component: "test", Config: config, Scheme: scheme.Scheme, Watched: []client.Object{&corev1.ConfigMap{}},
-			Server: options.Server{HealthProbePort: port}, Election: options.DefaultLeaderElection(), Namespace: "default", Lease: "lock",
+			Server: options.ServerOptions{HealthProbePort: port}, Election: options.DefaultLeaderElection(), Namespace: "default", Lease: "lock",
 		})
 		if err != nil {
 			t.Fatal(err)

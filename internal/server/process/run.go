@@ -17,14 +17,14 @@ import (
 // to do.
 const endWithin = 10 * time.Second
 
-// Run runs a manager until ctx ends. A manager that has failed, or has lost its Lease,
-// cannot be started again: the process has to end, and Run returns after a random time
+// RunManager runs a manager until ctx ends. A manager that has failed, or has lost its Lease,
+// cannot be started again: the process has to end, and RunManager returns after a random time
 // of up to ten seconds.
-func Run(ctx context.Context, manager interface{ Start(context.Context) error }) error {
-	return run(ctx, manager, clock.RealClock{})
+func RunManager(ctx context.Context, manager interface{ Start(context.Context) error }) error {
+	return runManager(ctx, manager, clock.RealClock{})
 }
 
-func run(ctx context.Context, manager interface{ Start(context.Context) error }, clk clock.Clock) error {
+func runManager(ctx context.Context, manager interface{ Start(context.Context) error }, clk clock.Clock) error {
 	err := manager.Start(ctx)
 	if err == nil {
 		return nil

@@ -23,7 +23,7 @@ func TestAManagerThatFailsEndsAfterARandomTime(t *testing.T) {
 	fails := startFunc(func(context.Context) error { return lost })
 	clk := clocktesting.NewFakeClock(time.Now())
 	ended := make(chan error, 1)
-	go func() { ended <- run(t.Context(), fails, clk) }()
+	go func() { ended <- runManager(t.Context(), fails, clk) }()
 	for !clk.HasWaiters() {
 		select {
 		case err := <-ended:
@@ -43,7 +43,7 @@ func TestAManagerThatIsToldToEndEndsAtOnce(t *testing.T) {
 	failed := errors.New("the cache does not end")
 	for _, want := range []error{nil, failed} {
 		clk := clocktesting.NewFakeClock(time.Now()) // its time stands still
-		if err := run(ctx, startFunc(func(context.Context) error { return want }), clk); !errors.Is(err, want) {
+		if err := runManager(ctx, startFunc(func(context.Context) error { return want }), clk); !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 	}

@@ -17,17 +17,17 @@ import (
 )
 
 // tracedClient makes the client of a manager.
-func (o Options) tracedClient(config *rest.Config, options client.Options) (client.Client, error) {
+func (o ManagerOptions) tracedClient(config *rest.Config, options client.Options) (client.Client, error) {
 	c, err := client.New(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	return o.Tracer.Client(c), nil
+	return o.Tracer.WrapClient(c), nil
 }
 
 // traceArrivals lets the replica that leads see the status of works as the end of
 // their traces, if works are watched.
-func (o Options) traceArrivals(mgr ctrl.Manager) error {
+func (o ManagerOptions) traceArrivals(mgr ctrl.Manager) error {
 	isWork := func(watched client.Object) bool { _, is := watched.(*workv1.ManifestWork); return is }
 	if o.Tracer == nil || !slices.ContainsFunc(o.Watched, isWork) {
 		return nil
@@ -37,7 +37,7 @@ func (o Options) traceArrivals(mgr ctrl.Manager) error {
 		if err != nil {
 			return fmt.Errorf("watching works for their traces: %w", err)
 		}
-		if _, err := informer.AddEventHandler(o.Tracer.Seen(ctx)); err != nil {
+		if _, err := informer.AddEventHandler(o.Tracer.SeenHandler(ctx)); err != nil {
 			return fmt.Errorf("watching works for their traces: %w", err)
 		}
 		return nil

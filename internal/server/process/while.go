@@ -18,20 +18,20 @@ import (
 	"github.com/capstan-io/capstan/internal/server/options"
 )
 
-// While does the work of an agent, and serves the health and the metrics of the
+// ServeWhile does the work of an agent, and serves the health and the metrics of the
 // process as long as that goes on. The config is for the cluster that knows who
 // may read the metrics.
 //
 // An agent is healthy and ready as long as it runs: it needs no restart for
 // waiting, and a hub that is away does not make its pod fail.
-func While(ctx context.Context, server options.Server, config *rest.Config, component string, work func(context.Context) error) error {
+func ServeWhile(ctx context.Context, server options.ServerOptions, config *rest.Config, component string, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return health.Ping().Serve(ctx, server.HealthProbePort) })
+	group.Go(func() error { return health.PingChecks().ServeUntilDone(ctx, server.HealthProbePort) })
 	group.Go(func() error { return serveMetrics(ctx, server, config, component) })
 	group.Go(func() error {
-		footprint.Keep(ctx, clock.RealClock{})
+		footprint.ReleaseMemory(ctx, clock.RealClock{})
 		return nil
 	})
 	group.Go(func() error {
@@ -42,18 +42,18 @@ func While(ctx context.Context, server options.Server, config *rest.Config, comp
 }
 
 // serveMetrics serves the metrics of the process until ctx ends.
-func serveMetrics(ctx context.Context, server options.Server, config *rest.Config, component string) error {
+func serveMetrics(ctx context.Context, server options.ServerOptions, config *rest.Config, component string) error {
 	if server.MetricsPort == 0 {
 		return nil
 	}
-	setTLS, err := server.TLS()
+	setTLS, err := server.TLSConfigurer()
 	if err != nil {
 		return err
 	}
 	if err := metrics.RegisterBuildInfo(controllermetrics.Registry, component); err != nil {
 		return err
 	}
-	serving, err := metrics.Server(server.MetricsPort, setTLS, config)
+	serving, err := metrics.NewMetricsServer(server.MetricsPort, setTLS, config)
 	if err != nil {
 		return err
 	}

@@ -16,30 +16,30 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Group is a group of functions that run at the same time. Do not use the zero value.
-type Group struct {
+// PanicGroup is a group of functions that run at the same time. Do not use the zero value.
+type PanicGroup struct {
 	group *errgroup.Group
 
 	mu       sync.Mutex
 	panicked error
 }
 
-// New returns a group of which so many functions run at a time.
-func New(limit int) *Group {
-	g := &Group{group: &errgroup.Group{}}
+// NewLimitedGroup returns a group of which so many functions run at a time.
+func NewLimitedGroup(limit int) *PanicGroup {
+	g := &PanicGroup{group: &errgroup.Group{}}
 	g.group.SetLimit(limit)
 	return g
 }
 
 // WithContext returns a group without a limit, and a context that ends with the first error or panic, or
 // when Wait returns.
-func WithContext(ctx context.Context) (*Group, context.Context) {
+func WithContext(ctx context.Context) (*PanicGroup, context.Context) {
 	group, ctx := errgroup.WithContext(ctx)
-	return &Group{group: group}, ctx
+	return &PanicGroup{group: group}, ctx
 }
 
 // Go runs a function, once there is room for it.
-func (g *Group) Go(run func() error) {
+func (g *PanicGroup) Go(run func() error) {
 	g.group.Go(func() (err error) {
 		defer func() {
 			if value := recover(); value != nil {
@@ -55,7 +55,7 @@ func (g *Group) Go(run func() error) {
 
 // Wait returns the first error once all functions have returned. It panics if one of them did, with an
 // error that has the stack of that.
-func (g *Group) Wait() error {
+func (g *PanicGroup) Wait() error {
 	err := g.group.Wait()
 	if g.panicked != nil {
 		panic(g.panicked)

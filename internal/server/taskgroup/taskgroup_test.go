@@ -29,7 +29,7 @@ func TestAPanicComesToWhoWaits(t *testing.T) {
 }
 
 func TestErrorsAndTheLimitAreThoseOfErrgroup(t *testing.T) {
-	g := New(1)
+	g := NewLimitedGroup(1)
 	var running, most atomic.Int32
 	for range 5 {
 		g.Go(func() error {

@@ -18,30 +18,30 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// Client returns a client that lets the works which it creates, or whose spec it
+// WrapClient returns a client that lets the works which it creates, or whose spec it
 // changes, carry a trace; the same client for a Tracer that is nil.
-func (t *Tracer) Client(c client.Client) client.Client {
+func (t *Tracer) WrapClient(c client.Client) client.Client {
 	if t == nil {
 		return c
 	}
-	return &writer{Client: c, tracer: t}
+	return &tracedWriter{Client: c, tracer: t}
 }
 
-type writer struct {
+type tracedWriter struct {
 	client.Client
 	tracer *Tracer
 }
 
 // Create creates an object; a work with the span that creates it.
-func (w *writer) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+func (w *tracedWriter) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
 	work, ok := object.(*workv1.ManifestWork)
 	if !ok {
 		return w.Client.Create(ctx, object, options...) //nolint:wrapcheck // it is a client
 	}
-	ctx, span := w.tracer.Of(ctx, SpanWrite, work)
-	metav1.SetMetaDataAnnotation(&work.ObjectMeta, fleetv1alpha1.AnnotationTraceparent, span.Traceparent())
+	ctx, span := w.tracer.StartWorkSpan(ctx, SpanWrite, work)
+	metav1.SetMetaDataAnnotation(&work.ObjectMeta, fleetv1alpha1.AnnotationTraceparent, span.FormatTraceparent())
 	err := w.Client.Create(ctx, work, options...)
-	span.End(err)
+	span.EndSpan(err)
 	return err //nolint:wrapcheck // it is a client
 }
 
@@ -49,7 +49,7 @@ func (w *writer) Create(ctx context.Context, object client.Object, options ...cl
 // request: what is refused leaves no trace. A JSON patch cannot say that without knowing
 // whether the work has annotations, so with one, pass a work that has those it is known
 // to have.
-func (w *writer) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+func (w *tracedWriter) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 	work, ok := object.(*workv1.ManifestWork)
 	if !ok {
 		return w.Client.Patch(ctx, object, patch, options...) //nolint:wrapcheck // it is a client
@@ -62,24 +62,24 @@ func (w *writer) Patch(ctx context.Context, object client.Object, patch client.P
 	delete(fresh.Annotations, fleetv1alpha1.AnnotationTraceparent)
 	switch {
 	case patch.Type() == types.MergePatchType && changesSpec(body):
-		ctx, span := w.tracer.Of(ctx, SpanWrite, fresh)
-		err := w.merge(ctx, work, body, span.Traceparent(), options)
-		span.End(err)
+		ctx, span := w.tracer.StartWorkSpan(ctx, SpanWrite, fresh)
+		err := w.patchMerge(ctx, work, body, span.FormatTraceparent(), options)
+		span.EndSpan(err)
 		return err
 	case patch.Type() == types.JSONPatchType:
-		ctx, span := w.tracer.Of(ctx, SpanWrite, fresh)
-		err := w.json(ctx, work, body, span.Traceparent(), options)
+		ctx, span := w.tracer.StartWorkSpan(ctx, SpanWrite, fresh)
+		err := w.patchJSON(ctx, work, body, span.FormatTraceparent(), options)
 		if apierrors.IsInvalid(err) {
 			// Its annotations may have changed, and no delivery fails for a trace.
 			err = w.Client.Patch(ctx, work, patch, options...)
 		}
-		span.End(err)
+		span.EndSpan(err)
 		return err
 	}
 	return w.Client.Patch(ctx, work, patch, options...) //nolint:wrapcheck // it is a client
 }
 
-// changesSpec tells whether a merge patch has a spec.
+// changesSpec reports whether a merge patch has a spec.
 func changesSpec(body []byte) bool {
 	var has struct {
 		Spec json.RawMessage `json:"spec"`
@@ -90,8 +90,8 @@ func changesSpec(body []byte) bool {
 // annotationsPath is where a JSON patch finds annotations.
 const annotationsPath = "/metadata/annotations"
 
-// json sends a JSON patch with the trace in it.
-func (w *writer) json(ctx context.Context, work *workv1.ManifestWork, body []byte, traceparent string, options []client.PatchOption) error {
+// patchJSON sends a JSON patch with the trace in it.
+func (w *tracedWriter) patchJSON(ctx context.Context, work *workv1.ManifestWork, body []byte, traceparent string, options []client.PatchOption) error {
 	var operations []any
 	if err := json.Unmarshal(body, &operations); err != nil {
 		return fmt.Errorf("reading a change of ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
@@ -111,8 +111,8 @@ func (w *writer) json(ctx context.Context, work *workv1.ManifestWork, body []byt
 	return w.Client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, traced), options...) //nolint:wrapcheck // it is a client
 }
 
-// merge sends a merge patch with the trace in it.
-func (w *writer) merge(ctx context.Context, work *workv1.ManifestWork, body []byte, traceparent string, options []client.PatchOption) error {
+// patchMerge sends a merge patch with the trace in it.
+func (w *tracedWriter) patchMerge(ctx context.Context, work *workv1.ManifestWork, body []byte, traceparent string, options []client.PatchOption) error {
 	content := map[string]any{}
 	if err := json.Unmarshal(body, &content); err != nil {
 		return fmt.Errorf("reading a change of ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)

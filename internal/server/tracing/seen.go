@@ -13,23 +13,23 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// Seen returns a handler for an informer of works that ends their traces: when the
+// SeenHandler returns a handler for an informer of works that ends their traces: when the
 // hub sees the status of what was delivered.
-func (t *Tracer) Seen(ctx context.Context) cache.ResourceEventHandler {
+func (t *Tracer) SeenHandler(ctx context.Context) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
 		was, knew := before.(*workv1.ManifestWork)
 		is, knows := after.(*workv1.ManifestWork)
-		if !knew || !knows || is.Annotations[fleetv1alpha1.AnnotationTraceparent] == "" || reported(was) == reported(is) || reported(is) != is.Generation {
+		if !knew || !knows || is.Annotations[fleetv1alpha1.AnnotationTraceparent] == "" || reportedGeneration(was) == reportedGeneration(is) || reportedGeneration(is) != is.Generation {
 			return
 		}
-		_, span := t.Of(ctx, SpanSeen, is)
-		span.End(nil)
+		_, span := t.StartWorkSpan(ctx, SpanSeen, is)
+		span.EndSpan(nil)
 	}}
 }
 
-// reported is the generation whose objects the agent says it has applied, or failed
+// reportedGeneration is the generation whose objects the agent says it has applied, or failed
 // to apply.
-func reported(work *workv1.ManifestWork) int64 {
+func reportedGeneration(work *workv1.ManifestWork) int64 {
 	if applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied); applied != nil {
 		return applied.ObservedGeneration
 	}

@@ -31,16 +31,16 @@ const (
 // Tracer makes spans. It is safe for concurrent use; nil makes none.
 type Tracer struct{ tracer trace.Tracer }
 
-// New returns a Tracer whose spans the provider takes.
-func New(provider trace.TracerProvider) *Tracer {
+// NewTracer returns a Tracer whose spans the provider takes.
+func NewTracer(provider trace.TracerProvider) *Tracer {
 	return &Tracer{tracer: provider.Tracer(scope)}
 }
 
 // Span is something that takes time. It is nil if nothing is traced.
 type Span struct{ span trace.Span }
 
-// Start begins a span within that of the context, if there is one.
-func (t *Tracer) Start(ctx context.Context, name string) (context.Context, *Span) {
+// StartSpan begins a span within that of the context, if there is one.
+func (t *Tracer) StartSpan(ctx context.Context, name string) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil
 	}
@@ -48,14 +48,14 @@ func (t *Tracer) Start(ctx context.Context, name string) (context.Context, *Span
 	return ctx, &Span{span}
 }
 
-// Of begins a span about a work, within that of the context or, if there is none, of
+// StartWorkSpan begins a span about a work, within that of the context or, if there is none, of
 // the trace that the work carries. Without either it begins a trace.
-func (t *Tracer) Of(ctx context.Context, name string, work metav1.Object) (context.Context, *Span) {
+func (t *Tracer) StartWorkSpan(ctx context.Context, name string, work metav1.Object) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil
 	}
 	if !trace.SpanContextFromContext(ctx).IsValid() {
-		if carried := parse(work.GetAnnotations()[fleetv1alpha1.AnnotationTraceparent]); carried.IsValid() {
+		if carried := parseTraceparent(work.GetAnnotations()[fleetv1alpha1.AnnotationTraceparent]); carried.IsValid() {
 			ctx = trace.ContextWithRemoteSpanContext(ctx, carried)
 		}
 	}
@@ -67,8 +67,8 @@ func (t *Tracer) Of(ctx context.Context, name string, work metav1.Object) (conte
 	return ctx, &Span{span}
 }
 
-// End ends the span; with an error if there is one.
-func (s *Span) End(err error) {
+// EndSpan ends the span; with an error if there is one.
+func (s *Span) EndSpan(err error) {
 	if s == nil {
 		return
 	}
@@ -78,8 +78,8 @@ func (s *Span) End(err error) {
 	s.span.End()
 }
 
-// Traceparent is the span as a W3C traceparent, version 00; "" without one.
-func (s *Span) Traceparent() string {
+// FormatTraceparent is the span as a W3C traceparent, version 00; "" without one.
+func (s *Span) FormatTraceparent() string {
 	if s == nil {
 		return ""
 	}
@@ -87,10 +87,10 @@ func (s *Span) Traceparent() string {
 	return fmt.Sprintf("00-%s-%s-%s", of.TraceID(), of.SpanID(), of.TraceFlags())
 }
 
-// parse reads a W3C traceparent. Anybody who writes works may have written it, so
+// parseTraceparent reads a W3C traceparent. Anybody who writes works may have written it, so
 // what is none is as if it were not there. Of later versions, what version 00 has is
 // read, as the standard asks for.
-func parse(text string) trace.SpanContext {
+func parseTraceparent(text string) trace.SpanContext {
 	parts := strings.Split(text, "-")
 	if len(parts) < 4 || len(parts[0]) != 2 || parts[0] == "ff" || parts[0] == "00" && len(parts) != 4 {
 		return trace.SpanContext{}

@@ -30,7 +30,7 @@ import (
 // recorded returns a Tracer and what it has recorded.
 func recorded() (*Tracer, *tracetest.InMemoryExporter) {
 	spans := tracetest.NewInMemoryExporter()
-	return New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))), spans
+	return NewTracer(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))), spans
 }
 
 func hub(t *testing.T) client.WithWatch {
@@ -53,22 +53,22 @@ func TestOneTraceThereAndBack(t *testing.T) {
 	hubTracer, hubSpans := recorded()
 	agentTracer, agentSpans := recorded()
 	stored := hub(t)
-	if err := hubTracer.Client(stored).Create(ctx, newWork()); err != nil {
+	if err := hubTracer.WrapClient(stored).Create(ctx, newWork()); err != nil {
 		t.Fatal(err)
 	}
 	seen := &workv1.ManifestWork{}
 	if err := stored.Get(ctx, client.ObjectKeyFromObject(newWork()), seen); err != nil {
 		t.Fatal(err)
 	}
-	within, deliver := agentTracer.Of(ctx, SpanDeliver, seen)
-	_, apply := agentTracer.Start(within, SpanApply)
-	apply.End(nil)
-	deliver.End(nil)
+	within, deliver := agentTracer.StartWorkSpan(ctx, SpanDeliver, seen)
+	_, apply := agentTracer.StartSpan(within, SpanApply)
+	apply.EndSpan(nil)
+	deliver.EndSpan(nil)
 	reportedWork := seen.DeepCopy()
 	reportedWork.Generation = 1
 	reportedWork.Status.Conditions = []metav1.Condition{{Type: workv1.ManifestWorkConditionApplied, ObservedGeneration: 1}}
-	hubTracer.Seen(ctx).OnUpdate(seen, reportedWork)
-	hubTracer.Seen(ctx).OnUpdate(reportedWork, reportedWork) // nothing new
+	hubTracer.SeenHandler(ctx).OnUpdate(seen, reportedWork)
+	hubTracer.SeenHandler(ctx).OnUpdate(reportedWork, reportedWork) // nothing new
 
 	at, on := hubSpans.GetSpans(), agentSpans.GetSpans()
 	if len(at) != 2 || len(on) != 2 {
@@ -97,7 +97,7 @@ func TestEveryChangeOfTheSpecIsATraceOfItsOwn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tracer, spans := recorded()
-			c := tracer.Client(hub(t))
+			c := tracer.WrapClient(hub(t))
 			work := newWork()
 			if err := c.Create(t.Context(), work); err != nil {
 				t.Fatal(err)
@@ -156,7 +156,7 @@ func TestAJSONPatchAndItsTraceAreOneRequest(t *testing.T) {
 			tracer, spans := recorded()
 			work := newWork()
 			work.Annotations = test.annotations
-			err := tracer.Client(stored).Patch(t.Context(), work, client.RawPatch(types.JSONPatchType, []byte(plain)))
+			err := tracer.WrapClient(stored).Patch(t.Context(), work, client.RawPatch(types.JSONPatchType, []byte(plain)))
 			if last := test.answers[len(test.answers)-1]; (err != nil) != (last != nil) {
 				t.Errorf("%s: got error %v, want %v", test.reason, err, last)
 			}
@@ -165,7 +165,7 @@ func TestAJSONPatchAndItsTraceAreOneRequest(t *testing.T) {
 			}
 			of := &Span{trace.SpanFromContext(trace.ContextWithSpanContext(t.Context(), spans.GetSpans()[0].SpanContext))}
 			for i, want := range test.want {
-				sameJSON(t, sent[i], strings.ReplaceAll(want, "TRACE", of.Traceparent()))
+				sameJSON(t, sent[i], strings.ReplaceAll(want, "TRACE", of.FormatTraceparent()))
 			}
 		})
 	}
@@ -185,15 +185,15 @@ func sameJSON(t *testing.T, got, want string) {
 func TestNothingIsWrittenAndNothingAllocatedWhenOff(t *testing.T) {
 	var off *Tracer
 	c := hub(t)
-	if off.Client(c) != client.Client(c) {
+	if off.WrapClient(c) != client.Client(c) {
 		t.Error("a client is wrapped although tracing is off")
 	}
 	work, ctx := newWork(), t.Context()
 	if n := testing.AllocsPerRun(100, func() {
-		within, span := off.Of(ctx, SpanDeliver, work)
-		_, inner := off.Start(within, SpanApply)
-		inner.End(nil)
-		span.End(nil)
+		within, span := off.StartWorkSpan(ctx, SpanDeliver, work)
+		_, inner := off.StartSpan(within, SpanApply)
+		inner.EndSpan(nil)
+		span.EndSpan(nil)
 	}); n != 0 {
 		t.Errorf("a delivery that is not traced allocates %v times", n)
 	}
@@ -216,7 +216,7 @@ func TestTracesOfOthersAreReadWithCare(t *testing.T) {
 		"Nothing":   {"nor is nothing", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := parse(test.text)
+			got := parseTraceparent(test.text)
 			if got.IsValid() != test.want || test.want && (got.TraceID().String() != id || !got.IsRemote()) {
 				t.Errorf("%s: got %v", test.reason, got)
 			}

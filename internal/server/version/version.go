@@ -13,14 +13,14 @@ const KubernetesMinimum = "1.30.0"
 // without a leading "v".
 var release = "0.1.0-dev"
 
-// Get returns the semantic version of this build, without a leading "v".
-func Get() string { return release }
+// SemanticVersion returns the semantic version of this build, without a leading "v".
+func SemanticVersion() string { return release }
 
 // image is set by the linker (see the Makefile) to the image of this build.
 var image = ""
 
-// Image returns the reference of the image with the programs of this build.
-func Image() string {
+// ImageReference returns the reference of the image with the programs of this build.
+func ImageReference() string {
 	if image != "" {
 		return image
 	}

@@ -16,9 +16,9 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 )
 
-// New returns a request in PEM, as an agent of a cluster makes it with a new key, and the
+// NewRequest returns a request in PEM, as an agent of a cluster makes it with a new key, and the
 // public part of the key in DER.
-func New(t testing.TB, cluster, agent string) (request, public []byte) {
+func NewRequest(t testing.TB, cluster, agent string) (request, public []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // the API server.
 const frontProxy = "front-proxy-client"
 
-// Aggregated lets the API server send requests to aggregated API servers.
-func Aggregated(t testing.TB) func(*envtest.Environment) {
+// WithAggregation lets the API server send requests to aggregated API servers.
+func WithAggregation(t testing.TB) func(*envtest.Environment) {
 	t.Helper()
 	signer, err := certs.NewAuthority("front-proxy-ca", time.Now())
 	if err != nil {
@@ -52,8 +52,8 @@ func Aggregated(t testing.TB) func(*envtest.Environment) {
 	}
 }
 
-// Routed lets the API server reach Services by their EndpointSlices, as there is no
+// WithAggregatorRouting lets the API server reach Services by their EndpointSlices, as there is no
 // network for those.
-func Routed(e *envtest.Environment) {
+func WithAggregatorRouting(e *envtest.Environment) {
 	e.ControlPlane.GetAPIServer().Configure().Append("enable-aggregator-routing", "true")
 }

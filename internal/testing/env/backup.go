@@ -27,9 +27,9 @@ const revisionsBumped = 1_000_000_000
 // it does not end them, and waits a minute for the clients to leave.
 const watchesEndWithin = "1s"
 
-// Restorable is an option of the function Start: the API server keeps its certificates,
-// and with them its users, while Restore has it stopped.
-func Restorable(t testing.TB) func(*envtest.Environment) {
+// WithRestorableData is an option of the function Start: the API server keeps its certificates,
+// and with them its users, while RestoreServer has it stopped.
+func WithRestorableData(t testing.TB) func(*envtest.Environment) {
 	t.Helper()
 	data := t.TempDir()
 	certificates := t.TempDir()
@@ -51,10 +51,10 @@ func BackUp(t testing.TB, environment *envtest.Environment) (snapshot string) {
 	return snapshot
 }
 
-// Restore stops an API server and its etcd, and starts them with what a snapshot has,
+// RestoreServer stops an API server and its etcd, and starts them with what a snapshot has,
 // as the operator of dedicated hubs does: what came since is gone, and what was deleted
-// is back. The server was started with Restorable.
-func Restore(t testing.TB, environment *envtest.Environment, snapshot string) {
+// is back. The server was started with WithRestorableData.
+func RestoreServer(t testing.TB, environment *envtest.Environment, snapshot string) {
 	t.Helper()
 	server := environment.ControlPlane.APIServer
 	etcd := environment.ControlPlane.Etcd

@@ -46,20 +46,20 @@ func Need(t testing.TB) {
 func Start(t testing.TB, options ...func(*envtest.Environment)) (*envtest.Environment, *rest.Config) {
 	t.Helper()
 	Need(t)
-	environment, config, err := start(t.Name(), configured(options))
+	environment, config, err := startServer(t.Name(), newEnvironment(options))
 	if err != nil {
 		t.Fatalf("starting an API server: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := stop(t.Name(), environment); err != nil {
+		if err := stopServer(t.Name(), environment); err != nil {
 			t.Errorf("stopping the API server: %v", err)
 		}
 	})
 	return environment, config
 }
 
-// configured returns an API server that is not started yet.
-func configured(options []func(*envtest.Environment)) *envtest.Environment {
+// newEnvironment returns an API server that is not started yet.
+func newEnvironment(options []func(*envtest.Environment)) *envtest.Environment {
 	environment := &envtest.Environment{
 		ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: serverPatience, ControlPlaneStopTimeout: serverPatience,
 		CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: serverPatience},
@@ -70,9 +70,9 @@ func configured(options []func(*envtest.Environment)) *envtest.Environment {
 	return environment
 }
 
-// start starts an API server, and installs its definitions once it serves, so that
+// startServer starts an API server, and installs its definitions once it serves, so that
 // the one is measured apart from the other.
-func start(test string, environment *envtest.Environment) (*envtest.Environment, *rest.Config, error) {
+func startServer(test string, environment *envtest.Environment) (*envtest.Environment, *rest.Config, error) {
 	definitions := environment.CRDInstallOptions
 	definitions.CRDs = slices.Concat(definitions.CRDs, environment.CRDs)
 	definitions.Paths = slices.Concat(definitions.Paths, environment.CRDDirectoryPaths)
@@ -88,7 +88,7 @@ func start(test string, environment *envtest.Environment) (*envtest.Environment,
 	}
 	config.QPS = -1
 	config.Burst = 0
-	timing.Record(test, timing.Start, begun)
+	timing.RecordStep(test, timing.Start, begun)
 
 	if len(definitions.CRDs)+len(definitions.Paths) > 0 {
 		begun = time.Now()
@@ -96,12 +96,12 @@ func start(test string, environment *envtest.Environment) (*envtest.Environment,
 		if environment.CRDs, err = envtest.InstallCRDs(config, definitions); err != nil {
 			return nil, nil, errors.Join(fmt.Errorf("installing definitions: %w", err), environment.Stop())
 		}
-		timing.Record(test, timing.Definitions, begun)
+		timing.RecordStep(test, timing.Definitions, begun)
 	}
 	return environment, config, nil
 }
 
-func stop(test string, environment *envtest.Environment) error {
-	defer timing.Record(test, timing.Stop, time.Now())
+func stopServer(test string, environment *envtest.Environment) error {
+	defer timing.RecordStep(test, timing.Stop, time.Now())
 	return environment.Stop() //nolint:wrapcheck // the caller says what was tried
 }

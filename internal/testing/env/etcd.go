@@ -21,7 +21,7 @@ import (
 
 // StartEtcd starts an etcd as an operator of dedicated hubs does: it serves
 // localhost, and clients with a certificate of the authority only.
-func StartEtcd(t testing.TB) (address string, authority *certs.Pair) {
+func StartEtcd(t testing.TB) (address string, authority *certs.CertificatePair) {
 	t.Helper()
 	Need(t)
 	authority, err := certs.NewAuthority("etcd", time.Now())

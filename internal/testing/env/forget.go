@@ -28,43 +28,43 @@ const (
 	markerLabel = "env.capstan.io/marker"
 )
 
-// forgets waits until the server has heard of what was changed in its store. What
+// awaitForgotten waits until the server has heard of what was changed in its store. What
 // only names other objects, such as roles and admission, it learns of some time after
 // they are written, in the order in which they are; so something of the same kind is
 // written after them, a marker, and once that has an effect it is taken away.
-func (s *server) forgets(ctx context.Context, c changes, definitions []apiextensionsv1.CustomResourceDefinition) error {
+func (s *testServer) awaitForgotten(ctx context.Context, c changes, definitions []apiextensionsv1.CustomResourceDefinition) error {
 	clients, err := kubernetes.NewForConfig(s.config)
 	if err != nil {
 		return err //nolint:wrapcheck // it says what of the configuration is wrong
 	}
 	m := markers{clients: clients, name: fmt.Sprintf("%s%d", markerPrefix, s.resets.Add(1))}
 	changed := func(resources ...string) bool {
-		return slices.ContainsFunc(c.all(), func(key string) bool {
+		return slices.ContainsFunc(c.allKeys(), func(key string) bool {
 			resource, _, _ := strings.Cut(strings.TrimPrefix(key, objectsPrefix), "/")
 			return slices.Contains(resources, resource) && !strings.Contains(key, "/"+markerPrefix) // markers concern nobody
 		})
 	}
 	if changed("roles", "rolebindings", "clusterroles", "clusterrolebindings") {
-		if err := m.roles(ctx); err != nil {
+		if err := m.awaitRoles(ctx); err != nil {
 			return fmt.Errorf("waiting until roles are forgotten: %w", err)
 		}
 	}
 	if changed("mutatingadmissionpolicies", "mutatingadmissionpolicybindings") {
-		if err := m.mutation(ctx); err != nil {
+		if err := m.awaitMutation(ctx); err != nil {
 			return fmt.Errorf("waiting until policies that mutate are forgotten: %w", err)
 		}
 	}
 	if changed("validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingwebhookconfigurations", "validatingwebhookconfigurations") {
-		if err := m.admission(ctx); err != nil {
+		if err := m.awaitAdmission(ctx); err != nil {
 			return fmt.Errorf("waiting until admission is forgotten: %w", err)
 		}
 	}
 	return s.forgetsDefinitions(ctx, clients, c, definitions)
 }
 
-// definitions returns the definitions among what was changed, as long as the server
+// changedDefinitions returns the definitions among what was changed, as long as the server
 // knows them.
-func (s *server) definitions(ctx context.Context, keys []string) ([]apiextensionsv1.CustomResourceDefinition, error) {
+func (s *testServer) changedDefinitions(ctx context.Context, keys []string) ([]apiextensionsv1.CustomResourceDefinition, error) {
 	if !slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, crdPrefix) }) {
 		return nil, nil
 	}
@@ -84,7 +84,7 @@ func (s *server) definitions(ctx context.Context, keys []string) ([]apiextension
 
 // forgetsDefinitions waits until the server serves what it did at its start, and no
 // more.
-func (s *server) forgetsDefinitions(ctx context.Context, clients kubernetes.Interface, c changes, definitions []apiextensionsv1.CustomResourceDefinition) error {
+func (s *testServer) forgetsDefinitions(ctx context.Context, clients kubernetes.Interface, c changes, definitions []apiextensionsv1.CustomResourceDefinition) error {
 	status := map[string]int{} // by path
 	for _, definition := range definitions {
 		for _, version := range definition.Spec.Versions {
@@ -122,8 +122,8 @@ type markers struct {
 	name    string
 }
 
-// roles writes roles of both scopes, and waits until they allow what they say.
-func (m markers) roles(ctx context.Context) error {
+// awaitRoles writes roles of both scopes, and waits until they allow what they say.
+func (m markers) awaitRoles(ctx context.Context) error {
 	rbac := m.clients.RbacV1()
 	meta := metav1.ObjectMeta{Name: m.name}
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}
@@ -136,7 +136,7 @@ func (m markers) roles(ctx context.Context) error {
 		_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: reference("ClusterRole"), Subjects: subjects}, metav1.CreateOptions{})
 	}
 	if err == nil {
-		err = m.allowed(ctx, "")
+		err = m.awaitAllowed(ctx, "")
 	}
 	if err == nil {
 		err = rbac.ClusterRoleBindings().Delete(ctx, m.name, metav1.DeleteOptions{})
@@ -148,12 +148,12 @@ func (m markers) roles(ctx context.Context) error {
 		_, err = rbac.RoleBindings(metav1.NamespaceDefault).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: reference("Role"), Subjects: subjects}, metav1.CreateOptions{})
 	}
 	if err == nil {
-		err = m.allowed(ctx, metav1.NamespaceDefault)
+		err = m.awaitAllowed(ctx, metav1.NamespaceDefault)
 	}
 	return err //nolint:wrapcheck // the next pass of the reset takes away what is there
 }
 
-func (m markers) allowed(ctx context.Context, namespace string) error {
+func (m markers) awaitAllowed(ctx context.Context, namespace string) error {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: m.name, ResourceAttributes: &authorizationv1.ResourceAttributes{Resource: "pods", Verb: "get", Namespace: namespace},
 	}}
@@ -163,9 +163,9 @@ func (m markers) allowed(ctx context.Context, namespace string) error {
 	})
 }
 
-// mutation writes a policy that changes what has the label of the marker, and waits
+// awaitMutation writes a policy that changes what has the label of the marker, and waits
 // until it does.
-func (m markers) mutation(ctx context.Context) error {
+func (m markers) awaitMutation(ctx context.Context) error {
 	registration := m.clients.AdmissionregistrationV1()
 	meta := metav1.ObjectMeta{Name: m.name}
 	labels := map[string]string{markerLabel: m.name + "-mutation"}
@@ -203,9 +203,9 @@ func newConfigMaps() admissionregistrationv1.RuleWithOperations {
 	}
 }
 
-// admission writes a policy and webhooks of both kinds that refuse what has the label
+// awaitAdmission writes a policy and webhooks of both kinds that refuse what has the label
 // of the marker, and waits until each of them does.
-func (m markers) admission(ctx context.Context) error {
+func (m markers) awaitAdmission(ctx context.Context) error {
 	registration := m.clients.AdmissionregistrationV1()
 	meta := metav1.ObjectMeta{Name: m.name}
 	selector := func(what string) *metav1.LabelSelector {
@@ -241,15 +241,15 @@ func (m markers) admission(ctx context.Context) error {
 		"mutating": "mutating.env.capstan.io", "validating": "validating.env.capstan.io", "policy": "'" + m.name + "'",
 	} {
 		if err == nil {
-			err = m.refused(ctx, selector(what).MatchLabels, refusal)
+			err = m.awaitRefused(ctx, selector(what).MatchLabels, refusal)
 		}
 	}
 	return err //nolint:wrapcheck // the next pass of the reset takes away what is there
 }
 
-// refused waits until what has the labels is refused by the marker itself: what a test
+// awaitRefused waits until what has the labels is refused by the marker itself: what a test
 // has left may refuse it, too, until it is forgotten.
-func (m markers) refused(ctx context.Context, labels map[string]string, refusal string) error {
+func (m markers) awaitRefused(ctx context.Context, labels map[string]string, refusal string) error {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: labels}}
 	return wait.PollUntilContextTimeout(ctx, rightsPause, rightsPatience, true, func(ctx context.Context) (bool, error) { //nolint:wrapcheck // as above
 		_, err := m.clients.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})

@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// front is the address by which one test reaches an API server that others use after
+// testFront is the address by which one test reaches an API server that others use after
 // it. Once it is closed, whatever the test has left running reaches the server no more.
-type front struct {
+type testFront struct {
 	listener net.Listener
 	server   string
 	running  sync.WaitGroup
@@ -24,40 +24,40 @@ type front struct {
 
 // openFront passes on what comes to a new address of this machine to the server at
 // an address.
-func openFront(ctx context.Context, server string) (*front, error) {
+func openFront(ctx context.Context, server string) (*testFront, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what it could not listen on
 	}
-	f := &front{listener: listener, server: server, connections: map[net.Conn]bool{}}
-	f.running.Go(f.serve)
+	f := &testFront{listener: listener, server: server, connections: map[net.Conn]bool{}}
+	f.running.Go(f.acceptClients)
 	return f, nil
 }
 
-// port returns the port of the front.
-func (f *front) port() string {
+// listenPort returns the port of the front.
+func (f *testFront) listenPort() string {
 	_, port, _ := net.SplitHostPort(f.listener.Addr().String()) // of a listener, it has one
 	return port
 }
 
-func (f *front) serve() {
+func (f *testFront) acceptClients() {
 	for {
 		client, err := f.listener.Accept()
 		if err != nil {
 			return // it is closed
 		}
-		f.running.Go(func() { f.pass(client) })
+		f.running.Go(func() { f.passThrough(client) })
 	}
 }
 
-// pass connects a client with the server until either has ended.
-func (f *front) pass(client net.Conn) {
+// passThrough connects a client with the server until either has ended.
+func (f *testFront) passThrough(client net.Conn) {
 	server, err := net.Dial("tcp", f.server) //nolint:noctx // of this machine: it answers at once
 	if err != nil {
 		_ = client.Close()
 		return
 	}
-	if !f.keep(client, server) {
+	if !f.trackConnections(client, server) {
 		return
 	}
 	var copying sync.WaitGroup
@@ -75,8 +75,8 @@ func (f *front) pass(client net.Conn) {
 	delete(f.connections, server)
 }
 
-// keep remembers connections, or closes them if the front is closed.
-func (f *front) keep(connections ...net.Conn) bool {
+// trackConnections remembers connections, or closes them if the front is closed.
+func (f *testFront) trackConnections(connections ...net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range connections {
@@ -89,8 +89,8 @@ func (f *front) keep(connections ...net.Conn) bool {
 	return !f.closed
 }
 
-// close ends all connections, and waits until that is done.
-func (f *front) close() {
+// closeAll ends all connections, and waits until that is done.
+func (f *testFront) closeAll() {
 	_ = f.listener.Close()
 	f.mu.Lock()
 	f.closed = true

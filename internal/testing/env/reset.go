@@ -25,17 +25,17 @@ const (
 )
 
 // baseline is what a server stores when it has started.
-type baseline map[string]stored
+type baseline map[string]storedObject
 
 // changes are the keys in which a store differs from a baseline.
 type changes struct {
 	deleted, restored []string
 }
 
-func (c changes) all() []string { return slices.Concat(c.deleted, c.restored) }
+func (c changes) allKeys() []string { return slices.Concat(c.deleted, c.restored) }
 
-// since returns what has changed since the baseline, given the revisions of all keys.
-func (b baseline) since(revisions map[string]int64) changes {
+// changesSince returns what has changed since the baseline, given the revisions of all keys.
+func (b baseline) changesSince(revisions map[string]int64) changes {
 	var c changes
 	for key := range revisions {
 		if _, known := b[key]; !known && !ofServer(key) {
@@ -67,9 +67,9 @@ func ofServer(key string) bool {
 	return false
 }
 
-// settled waits until the server has made what it makes on its own when it starts,
+// awaitBaseline waits until the server has made what it makes on its own when it starts,
 // and returns what it stores then.
-func (s *server) settled(ctx context.Context) (baseline, error) {
+func (s *testServer) awaitBaseline(ctx context.Context) (baseline, error) {
 	keys := []string{
 		objectsPrefix + "services/specs/default/kubernetes", objectsPrefix + "endpointslices/default/kubernetes",
 		objectsPrefix + "configmaps/kube-system/extension-apiserver-authentication",
@@ -86,7 +86,7 @@ func (s *server) settled(ctx context.Context) (baseline, error) {
 	var missing string
 	err := wait.PollUntilContextTimeout(ctx, startPause, serverPatience, true, func(ctx context.Context) (bool, error) {
 		var err error
-		if all, err = s.store().objects(ctx); err != nil {
+		if all, err = s.ownStore().listObjects(ctx); err != nil {
 			return false, err
 		}
 		for _, key := range keys {
@@ -113,39 +113,39 @@ func servedBy(definition *apiextensionsv1.CustomResourceDefinition) []string {
 	return versions
 }
 
-func (s *server) store() store { return storeOf(s.environment) }
+func (s *testServer) ownStore() etcdStore { return storeOf(s.environment) }
 
-// reset puts the server back to its baseline. It writes to etcd, past finalizers,
+// resetStore puts the server back to its baseline. It writes to etcd, past finalizers,
 // admission and the controllers of the API server, which learn of it as of any change.
-func (s *server) reset(ctx context.Context) error {
+func (s *testServer) resetStore(ctx context.Context) error {
 	var left changes
 	for range resetPasses {
-		revisions, err := s.store().revisions(ctx)
+		revisions, err := s.ownStore().listRevisions(ctx)
 		if err != nil {
 			return err
 		}
-		left = s.start.since(revisions)
-		if len(left.all()) == 0 {
+		left = s.start.changesSince(revisions)
+		if len(left.allKeys()) == 0 {
 			return nil
 		}
-		definitions, err := s.definitions(ctx, left.all())
+		definitions, err := s.changedDefinitions(ctx, left.allKeys())
 		if err != nil {
 			return err
 		}
-		if err := s.store().remove(ctx, left.deleted); err != nil {
+		if err := s.ownStore().deleteKeys(ctx, left.deleted); err != nil {
 			return err
 		}
 		for _, key := range left.restored {
 			object := s.start[key]
 			object.Key = []byte(key)
-			if object.Revision, err = s.store().put(ctx, object); err != nil {
+			if object.Revision, err = s.ownStore().putObject(ctx, object); err != nil {
 				return err
 			}
 			s.start[key] = object
 		}
-		if err := s.forgets(ctx, left, definitions); err != nil {
+		if err := s.awaitForgotten(ctx, left, definitions); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("there is always something new, such as %s", left.all()[0])
+	return fmt.Errorf("there is always something new, such as %s", left.allKeys()[0])
 }

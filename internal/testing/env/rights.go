@@ -23,16 +23,16 @@ const (
 	rightsPatience = time.Minute
 )
 
-// ServiceAccount is the review of what a service account may do.
-func ServiceAccount(namespace, name string) authorizationv1.SubjectAccessReviewSpec {
+// ServiceAccountReview is the review of what a service account may do.
+func ServiceAccountReview(namespace, name string) authorizationv1.SubjectAccessReviewSpec {
 	return authorizationv1.SubjectAccessReviewSpec{
 		User:   fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name),
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
 	}
 }
 
-// User is the review of what a user may do.
-func User(name string) authorizationv1.SubjectAccessReviewSpec {
+// UserReview is the review of what a user may do.
+func UserReview(name string) authorizationv1.SubjectAccessReviewSpec {
 	return authorizationv1.SubjectAccessReviewSpec{User: name}
 }
 

@@ -33,14 +33,14 @@ import (
 // the UIDs of its system namespaces.
 type Servers struct {
 	mu   sync.Mutex
-	idle []*server
+	idle []*testServer
 }
 
 // idleMax is how many servers wait for another test: no test takes more at a time.
 const idleMax = 4
 
-// server is an API server that serves one test at a time.
-type server struct {
+// testServer is an API server that serves one test at a time.
+type testServer struct {
 	// flavour says what it was started with.
 	flavour     string
 	environment *envtest.Environment
@@ -52,12 +52,12 @@ type server struct {
 // NewServers returns the API servers of a package. None is started yet.
 func NewServers() *Servers { return &Servers{} }
 
-// Main runs the tests of the package and stops the API servers. It is what TestMain
+// RunTests runs the tests of the package and stops the API servers. It is what TestMain
 // does, and returns the exit code.
-func (s *Servers) Main(m *testing.M) int {
+func (s *Servers) RunTests(m *testing.M) int {
 	code := m.Run()
 	for _, idle := range s.idle {
-		if err := stop("TestMain", idle.environment); err != nil {
+		if err := stopServer("TestMain", idle.environment); err != nil {
 			fmt.Fprintf(os.Stderr, "stopping the API server: %v\n", err)
 			code = max(code, 1)
 		}
@@ -71,36 +71,36 @@ func (s *Servers) Main(m *testing.M) int {
 func (s *Servers) Start(t testing.TB, options ...func(*envtest.Environment)) (*envtest.Environment, *rest.Config) {
 	t.Helper()
 	Need(t)
-	wanted := configured(options)
+	wanted := newEnvironment(options)
 	flavour, err := flavourOf(wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := s.take(flavour)
+	got := s.takeIdle(flavour)
 	if got == nil {
-		got = &server{flavour: flavour}
-		if got.environment, got.config, err = start(t.Name(), wanted); err != nil {
+		got = &testServer{flavour: flavour}
+		if got.environment, got.config, err = startServer(t.Name(), wanted); err != nil {
 			t.Fatalf("starting an API server: %v", err)
 		}
-		if got.start, err = got.settled(t.Context()); err != nil {
-			err = errors.Join(err, stop(t.Name(), got.environment))
+		if got.start, err = got.awaitBaseline(t.Context()); err != nil {
+			err = errors.Join(err, stopServer(t.Name(), got.environment))
 			t.Fatalf("waiting for what an API server makes when it starts: %v", err)
 		}
 	}
-	way, err := openFront(t.Context(), net.JoinHostPort(got.secure().Address, got.secure().Port))
+	way, err := openFront(t.Context(), net.JoinHostPort(got.secureAddress().Address, got.secureAddress().Port))
 	if err != nil {
-		err = errors.Join(err, stop(t.Name(), got.environment))
+		err = errors.Join(err, stopServer(t.Name(), got.environment))
 		t.Fatalf("opening a way to the API server: %v", err)
 	}
 	t.Cleanup(func() {
-		way.close()
+		way.closeAll()
 		s.giveBack(t, got)
 	})
-	return got.behind(way)
+	return got.behindFront(way)
 }
 
-// take returns an idle server of the flavour, if there is one.
-func (s *Servers) take(flavour string) *server {
+// takeIdle returns an idle server of the flavour, if there is one.
+func (s *Servers) takeIdle(flavour string) *testServer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, idle := range s.idle {
@@ -114,14 +114,14 @@ func (s *Servers) take(flavour string) *server {
 
 // giveBack puts a server back to what it was, for the next test. One that it can't be
 // done with is stopped, as is that of a test that failed: nobody knows how it is.
-func (s *Servers) giveBack(t testing.TB, used *server) {
+func (s *Servers) giveBack(t testing.TB, used *testServer) {
 	t.Helper()
 	if !t.Failed() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), serverPatience)
 		defer cancel()
 		begun := time.Now()
-		err := used.reset(ctx)
-		timing.Record(t.Name(), timing.Reset, begun)
+		err := used.resetStore(ctx)
+		timing.RecordStep(t.Name(), timing.Reset, begun)
 		if err == nil {
 			s.mu.Lock()
 			s.idle = append(s.idle, used)
@@ -138,20 +138,22 @@ func (s *Servers) giveBack(t testing.TB, used *server) {
 	if used == nil {
 		return
 	}
-	if err := stop(t.Name(), used.environment); err != nil {
+	if err := stopServer(t.Name(), used.environment); err != nil {
 		t.Errorf("stopping the API server: %v", err)
 	}
 }
 
-func (s *server) secure() envtest.ListenAddr {
+func (s *testServer) secureAddress() envtest.ListenAddr {
 	return s.environment.ControlPlane.APIServer.ListenAddr
 }
 
-// behind returns the server as a test sees it that reaches it by a front.
-func (s *server) behind(way *front) (*envtest.Environment, *rest.Config) {
-	host := func(text string) string { return strings.ReplaceAll(text, ":"+s.secure().Port, ":"+way.port()) }
+// behindFront returns the server as a test sees it that reaches it by a front.
+func (s *testServer) behindFront(way *testFront) (*envtest.Environment, *rest.Config) {
+	host := func(text string) string {
+		return strings.ReplaceAll(text, ":"+s.secureAddress().Port, ":"+way.listenPort())
+	}
 	environment, apiServer := *s.environment, *s.environment.ControlPlane.APIServer
-	apiServer.Port = way.port()
+	apiServer.Port = way.listenPort()
 	environment.ControlPlane.APIServer = &apiServer
 	environment.KubeConfig = []byte(host(string(environment.KubeConfig)))
 	config := rest.CopyConfig(s.config)

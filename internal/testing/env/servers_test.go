@@ -26,7 +26,7 @@ import (
 
 var servers = NewServers()
 
-func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(servers.RunTests(m)) }
 
 const gadgets = "gadgets.example.com"
 

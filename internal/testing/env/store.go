@@ -29,16 +29,16 @@ const (
 	storeTimeout = time.Minute
 )
 
-// store is an etcd that serves anybody, by the JSON form of its API.
-type store struct{ url string }
+// etcdStore is an etcd that serves anybody, by the JSON form of its API.
+type etcdStore struct{ url string }
 
 // ReadStore returns what an API server has stored in etcd under a key such as
 // /registry/configmaps/default/settings, as it is there.
 func ReadStore(ctx context.Context, environment *envtest.Environment, key string) ([]byte, error) {
 	answer := struct {
-		Objects []stored `json:"kvs"`
+		Objects []storedObject `json:"kvs"`
 	}{}
-	if err := storeOf(environment).post(ctx, "range", map[string]any{"key": []byte(key)}, &answer); err != nil {
+	if err := storeOf(environment).postRequest(ctx, "range", map[string]any{"key": []byte(key)}, &answer); err != nil {
 		return nil, err
 	}
 	if len(answer.Objects) == 0 {
@@ -50,24 +50,24 @@ func ReadStore(ctx context.Context, environment *envtest.Environment, key string
 // WriteStore puts a value into the etcd of an API server, past all that the API server
 // does with what is written by it.
 func WriteStore(ctx context.Context, environment *envtest.Environment, key string, value []byte) error {
-	_, err := storeOf(environment).put(ctx, stored{Key: []byte(key), Value: value})
+	_, err := storeOf(environment).putObject(ctx, storedObject{Key: []byte(key), Value: value})
 	return err
 }
 
-func storeOf(environment *envtest.Environment) store {
-	return store{url: environment.ControlPlane.Etcd.URL.String()}
+func storeOf(environment *envtest.Environment) etcdStore {
+	return etcdStore{url: environment.ControlPlane.Etcd.URL.String()}
 }
 
-// stored is what an API server has stored under a key.
-type stored struct {
+// storedObject is what an API server has stored under a key.
+type storedObject struct {
 	Key      []byte `json:"key"`
 	Value    []byte `json:"value"`
 	Revision int64  `json:"mod_revision,string"` // of the last change
 }
 
-// revisions returns the keys of all objects with the revision of their last change.
-func (s store) revisions(ctx context.Context) (map[string]int64, error) {
-	all, err := s.list(ctx, map[string]any{"keys_only": true})
+// listRevisions returns the keys of all objects with the revision of their last change.
+func (s etcdStore) listRevisions(ctx context.Context) (map[string]int64, error) {
+	all, err := s.listRange(ctx, map[string]any{"keys_only": true})
 	if err != nil {
 		return nil, err
 	}
@@ -78,55 +78,55 @@ func (s store) revisions(ctx context.Context) (map[string]int64, error) {
 	return revisions, nil
 }
 
-// objects returns all objects by their keys.
-func (s store) objects(ctx context.Context) (map[string]stored, error) {
-	all, err := s.list(ctx, map[string]any{})
+// listObjects returns all objects by their keys.
+func (s etcdStore) listObjects(ctx context.Context) (map[string]storedObject, error) {
+	all, err := s.listRange(ctx, map[string]any{})
 	if err != nil {
 		return nil, err
 	}
-	objects := make(map[string]stored, len(all))
+	objects := make(map[string]storedObject, len(all))
 	for _, o := range all {
 		objects[string(o.Key)] = o
 	}
 	return objects, nil
 }
 
-func (s store) list(ctx context.Context, question map[string]any) ([]stored, error) {
+func (s etcdStore) listRange(ctx context.Context, question map[string]any) ([]storedObject, error) {
 	question["key"], question["range_end"] = []byte(objectsPrefix), []byte(objectsEnd)
 	answer := struct {
-		Objects []stored `json:"kvs"`
+		Objects []storedObject `json:"kvs"`
 	}{}
-	err := s.post(ctx, "range", question, &answer)
+	err := s.postRequest(ctx, "range", question, &answer)
 	return answer.Objects, err
 }
 
-// remove deletes keys.
-func (s store) remove(ctx context.Context, keys []string) error {
+// deleteKeys deletes keys.
+func (s etcdStore) deleteKeys(ctx context.Context, keys []string) error {
 	for some := range slices.Chunk(keys, changesMax) {
 		var requests []map[string]any
 		for _, key := range some {
 			requests = append(requests, map[string]any{"request_delete_range": map[string]any{"key": []byte(key)}})
 		}
-		if err := s.post(ctx, "txn", map[string]any{"success": requests}, nil); err != nil {
+		if err := s.postRequest(ctx, "txn", map[string]any{"success": requests}, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// put stores the value of an object under its key, and returns the revision of that.
-func (s store) put(ctx context.Context, object stored) (int64, error) {
+// putObject stores the value of an object under its key, and returns the revision of that.
+func (s etcdStore) putObject(ctx context.Context, object storedObject) (int64, error) {
 	answer := struct {
 		Header struct {
 			Revision int64 `json:"revision,string"`
 		} `json:"header"`
 	}{}
-	err := s.post(ctx, "put", map[string]any{"key": object.Key, "value": object.Value}, &answer)
+	err := s.postRequest(ctx, "put", map[string]any{"key": object.Key, "value": object.Value}, &answer)
 	return answer.Header.Revision, err
 }
 
-// post asks etcd and reads its answer into a pointer, if there is one.
-func (s store) post(ctx context.Context, what string, question, answer any) error {
+// postRequest asks etcd and reads its answer into a pointer, if there is one.
+func (s etcdStore) postRequest(ctx context.Context, what string, question, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	body, err := json.Marshal(question)

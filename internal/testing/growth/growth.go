@@ -26,27 +26,27 @@ const (
 // square.
 func InProportion(t testing.TB, few, times int, prepare func(many int) (work func())) {
 	t.Helper()
-	one := fastest(t, few, prepare)
-	all := fastest(t, few*times, prepare)
+	one := fastestRun(t, few, prepare)
+	all := fastestRun(t, few*times, prepare)
 	if all > time.Duration(slack*times)*one {
 		t.Errorf("%d take %v, and %d take %v: %.0f times as long", few, one, few*times, all, float64(all)/float64(one))
 	}
 }
 
-func fastest(t testing.TB, many int, prepare func(many int) func()) time.Duration {
+func fastestRun(t testing.TB, many int, prepare func(many int) func()) time.Duration {
 	t.Helper()
 	best := time.Duration(math.MaxInt64)
 	for range attempts {
 		work := prepare(many)
-		begun := used(t)
+		begun := processorTime(t)
 		work()
-		best = min(best, used(t)-begun)
+		best = min(best, processorTime(t)-begun)
 	}
 	return best
 }
 
-// used returns how long this process has had a processor.
-func used(t testing.TB) time.Duration {
+// processorTime returns how long this process has had a processor.
+func processorTime(t testing.TB) time.Duration {
 	t.Helper()
 	usage := syscall.Rusage{}
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -19,9 +19,9 @@ import (
 	"time"
 )
 
-// Authority returns the certificate of an authority with a key of RSA that has so many bits,
+// AuthorityPEM returns the certificate of an authority with a key of RSA that has so many bits,
 // as PEM. Nobody has its private key, if there is one at all.
-func Authority(t testing.TB, bits uint) []byte {
+func AuthorityPEM(t testing.TB, bits uint) []byte {
 	t.Helper()
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -39,8 +39,8 @@ func Authority(t testing.TB, bits uint) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// Private returns what a private key of RSA with so many bits looks like by its size, as PEM.
-func Private(bits int) []byte {
+// PrivateKeyPEM returns what a private key of RSA with so many bits looks like by its size, as PEM.
+func PrivateKeyPEM(bits int) []byte {
 	const parts = 9 // of a modulus: the exponent, two primes, and what is computed of them, have 7/2 more
 	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: bytes.Repeat([]byte{1}, bits/8*parts/2)})
 }

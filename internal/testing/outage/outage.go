@@ -18,9 +18,9 @@ import (
 
 var errDown = errors.New("connection refused")
 
-// Server is the API server as a client finds it that is wrapped by it. The zero
+// WrappedServer is the API server as a client finds it that is wrapped by it. The zero
 // value is up. It is safe for concurrent use.
-type Server struct {
+type WrappedServer struct {
 	// Counts selects the writes that count; nil are all but those of events, leases
 	// and questions about rights.
 	Counts func(*http.Request) bool
@@ -35,9 +35,9 @@ type Server struct {
 	gate    chan struct{}
 }
 
-// Wrap is a wrapper of transports.
-func (s *Server) Wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) { return s.answer(next, r) })
+// WrapTransport is a wrapper of transports.
+func (s *WrappedServer) WrapTransport(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) { return s.answerRequest(next, r) })
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -47,18 +47,18 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // EndsAfter lets the server end with the nth write from now. Nobody hears the
 // answer; the write is carried out if done is true.
-func (s *Server) EndsAfter(writes int, done bool) {
+func (s *WrappedServer) EndsAfter(writes int, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left = writes
 	s.done = done
 }
 
-// Ends lets the server end now.
-func (s *Server) Ends() {
+// EndNow lets the server end now.
+func (s *WrappedServer) EndNow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.end()
+	s.goDown()
 }
 
 // patience is how long it may take until as much is written as ends a server.
@@ -66,12 +66,12 @@ const patience = 2 * time.Minute
 
 // ComesBack waits until the server has ended, and starts it again after a time. It
 // fails the test if the server does not end, as nobody writes enough.
-func (s *Server) ComesBack(t testing.TB, after time.Duration) {
+func (s *WrappedServer) ComesBack(t testing.TB, after time.Duration) {
 	t.Helper()
-	for limit := time.After(patience); !s.Ended(); {
+	for limit := time.After(patience); !s.HasEnded(); {
 		select {
 		case <-limit:
-			t.Fatalf("the API server has not ended: only %d writes were asked for", s.Writes())
+			t.Fatalf("the API server has not ended: only %d writes were asked for", s.WriteCount())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -81,30 +81,30 @@ func (s *Server) ComesBack(t testing.TB, after time.Duration) {
 	s.down = false
 }
 
-// Ended tells whether the server is down.
-func (s *Server) Ended() bool {
+// HasEnded reports whether the server is down.
+func (s *WrappedServer) HasEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.down
 }
 
-// Writes is how many writes were asked for.
-func (s *Server) Writes() int {
+// WriteCount is how many writes were asked for.
+func (s *WrappedServer) WriteCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.writes
 }
 
-// Holds lets the watches of a resource tell nothing more: what reads from them is
+// HoldWatches lets the watches of a resource tell nothing more: what reads from them is
 // behind from now on.
-func (s *Server) Holds(resource string) {
+func (s *WrappedServer) HoldWatches(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held, s.gate = "/"+resource, make(chan struct{})
 }
 
-// Tells lets all watches tell what they have held back.
-func (s *Server) Tells() {
+// ReleaseWatches lets all watches tell what they have held back.
+func (s *WrappedServer) ReleaseWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.gate)
@@ -112,8 +112,8 @@ func (s *Server) Tells() {
 	s.gate = nil
 }
 
-// end takes the server away. The caller has the lock.
-func (s *Server) end() {
+// goDown takes the server away. The caller has the lock.
+func (s *WrappedServer) goDown() {
 	s.down = true
 	s.left = 0
 	for watch := range s.watches {
@@ -122,14 +122,14 @@ func (s *Server) end() {
 	}
 }
 
-// begin tells whether a request reaches the server, and whether that is the last
+// admitRequest reports whether a request reaches the server, and whether that is the last
 // thing that happens to it.
-func (s *Server) begin(r *http.Request) (last bool, err error) {
+func (s *WrappedServer) admitRequest(r *http.Request) (last bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	counts := s.Counts
 	if counts == nil {
-		counts = ordinary
+		counts = countsByDefault
 	}
 	if s.down {
 		return false, errDown
@@ -144,14 +144,14 @@ func (s *Server) begin(r *http.Request) (last bool, err error) {
 	if s.left--; s.left > 0 {
 		return false, nil
 	}
-	s.end()
+	s.goDown()
 	if !s.done {
 		return true, errDown
 	}
 	return true, nil
 }
 
-func ordinary(r *http.Request) bool {
+func countsByDefault(r *http.Request) bool {
 	for _, part := range []string{"/events", "/leases", "/apis/authorization.k8s.io/"} {
 		if strings.Contains(r.URL.Path, part) {
 			return false
@@ -160,8 +160,8 @@ func ordinary(r *http.Request) bool {
 	return true
 }
 
-func (s *Server) answer(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-	last, err := s.begin(r)
+func (s *WrappedServer) answerRequest(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	last, err := s.admitRequest(r)
 	if err != nil {
 		return nil, err
 	}
@@ -181,25 +181,25 @@ func (s *Server) answer(next http.RoundTripper, r *http.Request) (*http.Response
 		if s.watches == nil {
 			s.watches = map[io.Closer]bool{}
 		}
-		body := &body{ReadCloser: response.Body, server: s, path: r.URL.Path, closed: make(chan struct{})}
+		body := &watchBody{ReadCloser: response.Body, server: s, path: r.URL.Path, closed: make(chan struct{})}
 		response.Body = body
 		s.watches[body] = true
 	}
 	return response, nil
 }
 
-// body is what a watch tells.
-type body struct {
+// watchBody is what a watch tells.
+type watchBody struct {
 	io.ReadCloser
 
-	server *Server
+	server *WrappedServer
 	path   string
 	once   sync.Once
 	closed chan struct{}
 }
 
 // Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
+func (b *watchBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.server.mu.Lock()
 	gate := b.server.gate
@@ -217,7 +217,7 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (b *body) Close() error {
+func (b *watchBody) Close() error {
 	b.once.Do(func() { close(b.closed) })
 	return b.ReadCloser.Close() //nolint:wrapcheck // it is the body's own
 }

@@ -25,39 +25,41 @@ const (
 // logs about them. It is safe for concurrent use.
 type Passes struct {
 	mu    sync.Mutex
-	began map[object]int
-	ended map[object]int
+	began map[reconciledObject]int
+	ended map[reconciledObject]int
 }
 
-// object is one that a controller reconciles.
-type object struct {
+// reconciledObject is one that a controller reconciles.
+type reconciledObject struct {
 	controller string
 	name       types.NamespacedName
 }
 
-// New returns a Passes of a manager that has not begun.
-func New() *Passes { return &Passes{began: map[object]int{}, ended: map[object]int{}} }
+// NewPasses returns a Passes of a manager that has not begun.
+func NewPasses() *Passes {
+	return &Passes{began: map[reconciledObject]int{}, ended: map[reconciledObject]int{}}
+}
 
-// Logger returns the logger that the manager has to have. Nothing that it gets is
+// NewLogger returns the logger that the manager has to have. Nothing that it gets is
 // printed.
-func (p *Passes) Logger() logr.Logger { return logr.New(&sink{passes: p}) }
+func (p *Passes) NewLogger() logr.Logger { return logr.New(&sink{passes: p}) }
 
-// Since returns a function that returns those of the objects, of now on, that the
+// MissingSince returns a function that returns those of the objects, of now on, that the
 // controller has not reconciled in a pass which began after this call and has ended.
 // An object is reconciled by one worker at a time, so passes end in their order.
-func (p *Passes) Since(controller string, names ...types.NamespacedName) (missing func() []types.NamespacedName) {
+func (p *Passes) MissingSince(controller string, names ...types.NamespacedName) (missing func() []types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := make(map[types.NamespacedName]int, len(names))
 	for _, name := range names {
-		before[name] = p.began[object{controller, name}]
+		before[name] = p.began[reconciledObject{controller, name}]
 	}
 	return func() []types.NamespacedName {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		var missing []types.NamespacedName
 		for _, name := range names {
-			if p.ended[object{controller, name}] <= before[name] {
+			if p.ended[reconciledObject{controller, name}] <= before[name] {
 				missing = append(missing, name)
 			}
 		}
@@ -65,7 +67,7 @@ func (p *Passes) Since(controller string, names ...types.NamespacedName) (missin
 	}
 }
 
-func (p *Passes) note(o object, id, message string) {
+func (p *Passes) countPass(o reconciledObject, id, message string) {
 	if o.controller == "" || o.name.Name == "" || id == "" {
 		return // it is not about a pass
 	}
@@ -82,7 +84,7 @@ func (p *Passes) note(o object, id, message string) {
 // sink is the logger of a manager, of a controller, or of a pass.
 type sink struct {
 	passes *Passes
-	about  object
+	about  reconciledObject
 	id     string // of the pass
 }
 
@@ -93,10 +95,10 @@ func (s *sink) Init(logr.RuntimeInfo) {}
 func (s *sink) Enabled(int) bool { return true }
 
 // Info implements logr.LogSink.
-func (s *sink) Info(_ int, message string, _ ...any) { s.passes.note(s.about, s.id, message) }
+func (s *sink) Info(_ int, message string, _ ...any) { s.passes.countPass(s.about, s.id, message) }
 
 // Error implements logr.LogSink.
-func (s *sink) Error(_ error, message string, _ ...any) { s.passes.note(s.about, s.id, message) }
+func (s *sink) Error(_ error, message string, _ ...any) { s.passes.countPass(s.about, s.id, message) }
 
 // WithName implements logr.LogSink.
 func (s *sink) WithName(string) logr.LogSink { return s }

@@ -34,7 +34,7 @@ func TestOnlyAPassThatBeganLaterCounts(t *testing.T) {
 		"well": {}, "to be done again": {Result: reconcile.Result{RequeueAfter: time.Hour}}, "with an error": {error: errors.New("no")},
 	} {
 		t.Run(end, func(t *testing.T) {
-			p, began, ends, events := New(), make(chan struct{}), make(chan struct{}), make(chan event.GenericEvent)
+			p, began, ends, events := NewPasses(), make(chan struct{}), make(chan struct{}), make(chan event.GenericEvent)
 			start(t, p, func(ctx context.Context) (reconcile.Result, error) {
 				select {
 				case began <- struct{}{}:
@@ -47,7 +47,7 @@ func TestOnlyAPassThatBeganLaterCounts(t *testing.T) {
 			events <- about(a)
 			<-began
 			events <- about(a) // while it is reconciled: another pass has to follow
-			missing := p.Since("test", a, b)
+			missing := p.MissingSince("test", a, b)
 			ends <- struct{}{}
 			<-began
 			if got := missing(); !slices.Equal(got, []types.NamespacedName{a, b}) {
@@ -75,7 +75,7 @@ func start(t *testing.T, p *Passes, pass func(context.Context) (reconcile.Result
 		SkipNameValidation: new(true),
 		Reconciler:         reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) { return pass(ctx) }),
 		LogConstructor: func(r *reconcile.Request) logr.Logger {
-			log := p.Logger().WithValues("controller", "test")
+			log := p.NewLogger().WithValues("controller", "test")
 			if r != nil {
 				log = log.WithValues("namespace", r.Namespace, "name", r.Name)
 			}

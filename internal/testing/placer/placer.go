@@ -20,44 +20,44 @@ import (
 	"github.com/capstan-io/capstan/internal/server/features"
 )
 
-// Start runs the placement controller until the test ends.
-func Start(t testing.TB, config *rest.Config) {
+// StartPlacement runs the placement controller until the test ends.
+func StartPlacement(t testing.TB, config *rest.Config) {
 	t.Helper()
-	scheme, err := placement.NewScheme()
+	scheme, err := placement.NewPlacementScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, config, ctrl.Options{Scheme: scheme}, func(mgr ctrl.Manager) error {
-		return placement.Setup(t.Context(), mgr, placement.Options{})
+	runManager(t, config, ctrl.Options{Scheme: scheme}, func(mgr ctrl.Manager) error {
+		return placement.SetupPlacementController(t.Context(), mgr, placement.SetupOptions{})
 	})
 }
 
 // StartReplicaSets runs the controller of replica sets until the test ends.
 func StartReplicaSets(t testing.TB, config *rest.Config) {
 	t.Helper()
-	scheme, err := work.NewScheme()
+	scheme, err := work.NewWorkScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, config, ctrl.Options{Scheme: scheme, Cache: work.CacheOptions()}, func(mgr ctrl.Manager) error {
-		gates, _ := features.Resolve(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): true})
-		return work.Setup(t.Context(), mgr, work.Options{Gates: gates})
+	runManager(t, config, ctrl.Options{Scheme: scheme, Cache: work.NewWorkCacheOptions()}, func(mgr ctrl.Manager) error {
+		gates, _ := features.ResolveGates(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): true})
+		return work.SetupWorkControllers(t.Context(), mgr, work.SetupOptions{Gates: gates})
 	})
 }
 
 // StartPropagation runs the controllers of propagation until the test ends.
 func StartPropagation(t testing.TB, config *rest.Config) {
 	t.Helper()
-	scheme, err := propagation.NewScheme()
+	scheme, err := propagation.NewPropagationScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, config, ctrl.Options{Scheme: scheme, Cache: propagation.CacheOptions()}, func(mgr ctrl.Manager) error {
-		return propagation.Setup(t.Context(), mgr, propagation.Options{})
+	runManager(t, config, ctrl.Options{Scheme: scheme, Cache: propagation.NewPropagationCacheOptions()}, func(mgr ctrl.Manager) error {
+		return propagation.SetupPropagationControllers(t.Context(), mgr, propagation.SetupOptions{})
 	})
 }
 
-func run(t testing.TB, config *rest.Config, options ctrl.Options, setup func(ctrl.Manager) error) {
+func runManager(t testing.TB, config *rest.Config, options ctrl.Options, setup func(ctrl.Manager) error) {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	options.Metrics = metricsserver.Options{BindAddress: "0"}

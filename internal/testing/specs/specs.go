@@ -15,31 +15,31 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Of returns the spec that a text describes. It may have no other fields than those
+// ParseSpec returns the spec that a text describes. It may have no other fields than those
 // of its type.
-func Of[Spec any](t *testing.T, text string) Spec {
+func ParseSpec[Spec any](t *testing.T, text string) Spec {
 	t.Helper()
-	return read[Spec](t, []byte(text))
+	return unmarshalSpec[Spec](t, []byte(text))
 }
 
-// Without returns the spec that a text describes, without the field at a path such as
+// ParseWithout returns the spec that a text describes, without the field at a path such as
 // "tolerations[0].key", which the text has to set. A path that ends with a place in
 // a list takes that element out.
-func Without[Spec any](t *testing.T, text, path string) Spec {
+func ParseWithout[Spec any](t *testing.T, text, path string) Spec {
 	t.Helper()
 	var spec any
 	if err := yaml.Unmarshal([]byte(text), &spec); err != nil {
 		t.Fatal(err)
 	}
-	remove(t, spec, strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) }))
+	removeField(t, spec, strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) }))
 	rest, err := json.Marshal(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return read[Spec](t, rest)
+	return unmarshalSpec[Spec](t, rest)
 }
 
-func read[Spec any](t *testing.T, text []byte) Spec {
+func unmarshalSpec[Spec any](t *testing.T, text []byte) Spec {
 	t.Helper()
 	var spec Spec
 	if err := yaml.UnmarshalStrict(text, &spec); err != nil {
@@ -48,8 +48,8 @@ func read[Spec any](t *testing.T, text []byte) Spec {
 	return spec
 }
 
-// remove removes a field that has to be there.
-func remove(t *testing.T, value any, path []string) {
+// removeField removes a field that has to be there.
+func removeField(t *testing.T, value any, path []string) {
 	t.Helper()
 	for n, step := range path {
 		switch v := value.(type) {

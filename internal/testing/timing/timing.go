@@ -20,32 +20,32 @@ import (
 // the module, lest Go takes it for an input of the tests whose results it keeps.
 const Variable = "CAPSTAN_TEST_TIMINGS"
 
-// Step is what is measured of an API server.
-type Step string
+// ServerStep is what is measured of an API server.
+type ServerStep string
 
 // The steps of an API server's life in a test.
 const (
-	Start       Step = "start"
-	Definitions Step = "definitions"
-	Reset       Step = "reset"
-	Stop        Step = "stop"
+	Start       ServerStep = "start"
+	Definitions ServerStep = "definitions"
+	Reset       ServerStep = "reset"
+	Stop        ServerStep = "stop"
 )
 
-// Steps returns all steps, in their order.
-func Steps() []Step { return []Step{Start, Definitions, Reset, Stop} }
+// AllSteps returns all steps, in their order.
+func AllSteps() []ServerStep { return []ServerStep{Start, Definitions, Reset, Stop} }
 
 // Timing is how long a step of an API server took a test.
 type Timing struct {
 	// Folder has the package of the test.
-	Folder  string  `json:"folder"`
-	Test    string  `json:"test"`
-	Step    Step    `json:"step"`
-	Seconds float64 `json:"seconds"`
+	Folder  string     `json:"folder"`
+	Test    string     `json:"test"`
+	Step    ServerStep `json:"step"`
+	Seconds float64    `json:"seconds"`
 }
 
-// Record appends a Timing of a step that a test has begun at a time and ends now. That
+// RecordStep appends a Timing of a step that a test has begun at a time and ends now. That
 // it cannot is no failure of the test: who reads the timings finds it missing.
-func Record(test string, step Step, begun time.Time) {
+func RecordStep(test string, step ServerStep, begun time.Time) {
 	path := os.Getenv(Variable)
 	if path == "" {
 		return
@@ -66,8 +66,8 @@ func Record(test string, step Step, begun time.Time) {
 	_ = file.Close()
 }
 
-// Read returns what tests have appended to a file; nothing if none has.
-func Read(path string) ([]Timing, error) {
+// ReadTimings returns what tests have appended to a file; nothing if none has.
+func ReadTimings(path string) ([]Timing, error) {
 	file, err := os.Open(path) //nolint:gosec // who runs tests says where
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

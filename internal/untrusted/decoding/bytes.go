@@ -7,20 +7,20 @@ package decoding
 // type, whatever they are, and while a list grows there is more than one of it.
 const valueBytes = 256
 
-// Bytes is about how many bytes JSON takes once it is decoded.
-func Bytes(text []byte) int64 {
-	var c counter
-	c.add(text)
-	return c.decoded()
+// DecodedBytes is about how many bytes JSON takes once it is decoded.
+func DecodedBytes(text []byte) int64 {
+	var c byteCounter
+	c.addPiece(text)
+	return c.decodedBytes()
 }
 
-// counter counts what JSON takes that comes piece by piece.
-type counter struct {
+// byteCounter counts what JSON takes that comes piece by piece.
+type byteCounter struct {
 	bytes, values   int64
 	inText, escaped bool
 }
 
-func (c *counter) add(piece []byte) {
+func (c *byteCounter) addPiece(piece []byte) {
 	c.bytes += int64(len(piece))
 	for _, b := range piece {
 		switch {
@@ -37,5 +37,5 @@ func (c *counter) add(piece []byte) {
 	}
 }
 
-// decoded is about how many bytes it takes once it is decoded.
-func (c *counter) decoded() int64 { return c.bytes + c.values*valueBytes }
+// decodedBytes is about how many bytes it takes once it is decoded.
+func (c *byteCounter) decodedBytes() int64 { return c.bytes + c.values*valueBytes }

@@ -34,11 +34,11 @@ type Memory struct {
 
 // NewMemory returns the memory of a program that has decoded nothing.
 func NewMemory(clk clock.PassiveClock) *Memory {
-	return &Memory{room: room.New(memoryMax, shareMax, clk), further: make(chan struct{}, 1)}
+	return &Memory{room: room.NewRoom(memoryMax, shareMax, clk), further: make(chan struct{}, 1)}
 }
 
-// look is what a worker has of the memory while it looks at something. One goroutine uses it.
-type look struct {
+// memoryLease is what a worker has of the memory while it looks at something. One goroutine uses it.
+type memoryLease struct {
 	memory *Memory
 	// namespace is whose share counts.
 	namespace string
@@ -50,61 +50,61 @@ type look struct {
 	further bool
 }
 
-type lookKey struct{}
+type leaseKey struct{}
 
-// Begin returns a context for what a worker reads while it looks at something of a namespace, in
+// BeginLease returns a context for what a worker reads while it looks at something of a namespace, in
 // one goroutine. What it decodes of that counts until end is called.
-func (m *Memory) Begin(ctx context.Context, namespace string) (looking context.Context, end func()) {
+func (m *Memory) BeginLease(ctx context.Context, namespace string) (looking context.Context, end func()) {
 	if m == nil {
 		return ctx, func() {}
 	}
-	l := &look{memory: m, namespace: namespace}
-	return context.WithValue(ctx, lookKey{}, l), l.end
+	l := &memoryLease{memory: m, namespace: namespace}
+	return context.WithValue(ctx, leaseKey{}, l), l.releaseMemory
 }
 
-// Take waits until there is room for something that takes so many bytes once it is decoded, unless
-// that is small. It fails only if ctx ends, which is of Begin, or it does nothing.
-func Take(ctx context.Context, bytes int64) error {
-	if l, is := ctx.Value(lookKey{}).(*look); is {
-		return l.take(ctx, bytes)
+// TakeMemory waits until there is room for something that takes so many bytes once it is decoded, unless
+// that is small. It fails only if ctx ends, which is of BeginLease, or it does nothing.
+func TakeMemory(ctx context.Context, bytes int64) error {
+	if l, is := ctx.Value(leaseKey{}).(*memoryLease); is {
+		return l.takeMemory(ctx, bytes)
 	}
 	return nil
 }
 
-// End is for who goes on to something that has a limit of its own, and may last: what it has
+// EndLease is for who goes on to something that has a limit of its own, and may last: what it has
 // decoded counts no more.
-func End(ctx context.Context) {
-	if l, is := ctx.Value(lookKey{}).(*look); is {
-		l.end()
+func EndLease(ctx context.Context) {
+	if l, is := ctx.Value(leaseKey{}).(*memoryLease); is {
+		l.releaseMemory()
 	}
 }
 
-func (l *look) take(ctx context.Context, bytes int64) error {
+func (l *memoryLease) takeMemory(ctx context.Context, bytes int64) error {
 	bytes = min(bytes, shareMax)
 	switch {
 	case bytes <= smallMax, bytes <= l.bytes, l.further:
 		return nil
 	case l.leave == nil:
-		if l.leave = l.memory.room.Enter(ctx, l.namespace, bytes); l.leave == nil {
-			return waited(ctx)
+		if l.leave = l.memory.room.AcquireBytes(ctx, l.namespace, bytes); l.leave == nil {
+			return wrapWaitError(ctx)
 		}
 	default: // it keeps what it has meanwhile, and so must not wait for what others keep
 		select {
 		case l.memory.further <- struct{}{}:
 			l.further = true
 		case <-ctx.Done():
-			return waited(ctx)
+			return wrapWaitError(ctx)
 		}
 	}
 	l.bytes = bytes
 	return nil
 }
 
-func waited(ctx context.Context) error {
+func wrapWaitError(ctx context.Context) error {
 	return fmt.Errorf("waiting until there is memory to decode an object: %w", context.Cause(ctx))
 }
 
-func (l *look) end() {
+func (l *memoryLease) releaseMemory() {
 	if l.leave != nil {
 		l.leave()
 	}

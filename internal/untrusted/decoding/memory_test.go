@@ -24,19 +24,19 @@ func TestBytes(t *testing.T) {
 		``: 0, `{}`: 1, `{"a":[0,0,{}]}`: 5, `{"a":"[,{\"[,{","b":"\\"}`: 2,
 	} {
 		want := int64(len(text)) + values*valueBytes
-		if got := Bytes([]byte(text)); got != want {
+		if got := DecodedBytes([]byte(text)); got != want {
 			t.Errorf("%s takes %d bytes, want %d", text, got, want)
 		}
-		var c counter
+		var c byteCounter
 		for i := range len(text) { // as it may come
-			c.add([]byte{text[i]})
+			c.addPiece([]byte{text[i]})
 		}
-		if got := c.decoded(); got != want {
+		if got := c.decodedBytes(); got != want {
 			t.Errorf("%s takes %d bytes if it comes in pieces, want %d", text, got, want)
 		}
 	}
 	const stored = 1536 << 10
-	if most := Bytes([]byte(strings.Repeat("{},", stored/3))); most > shareMax {
+	if most := DecodedBytes([]byte(strings.Repeat("{},", stored/3))); most > shareMax {
 		t.Errorf("an object that can be stored takes up to %d bytes, more than the %d of a namespace", most, shareMax)
 	}
 }
@@ -54,7 +54,7 @@ func read(ctx context.Context, object string) error {
 	if err != nil {
 		return err
 	}
-	response, err := Transport(serves(object)).RoundTrip(request)
+	response, err := NewTransport(serves(object)).RoundTrip(request)
 	if err != nil {
 		return err
 	}
@@ -68,9 +68,9 @@ func read(ctx context.Context, object string) error {
 // waitFor waits until so many wait for room, and so many have some.
 func (m *Memory) waitFor(t *testing.T, all int, in *atomic.Int64) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Minute); m.room.Waiting()+int(in.Load()) != all; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); m.room.WaitingCount()+int(in.Load()) != all; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d have room and %d wait, want %d together", in.Load(), m.room.Waiting(), all)
+			t.Fatalf("%d have room and %d wait, want %d together", in.Load(), m.room.WaitingCount(), all)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestDenseObjectsWaitForRoom(t *testing.T) {
 			if worker%4 == 0 {
 				namespace = "two"
 			}
-			ctx, end := m.Begin(t.Context(), namespace)
+			ctx, end := m.BeginLease(t.Context(), namespace)
 			defer end()
 			if err := read(ctx, dense); err != nil {
 				t.Error(err)
@@ -105,21 +105,21 @@ func TestDenseObjectsWaitForRoom(t *testing.T) {
 		})
 	}
 	m.waitFor(t, workers, &has)
-	each := Bytes([]byte(dense))
+	each := DecodedBytes([]byte(dense))
 	if takes := has.Load() * each; takes > memoryMax || has.Load() < 2 {
 		t.Errorf("%d objects are decoded, which take %d bytes, want at most %d", has.Load(), takes, memoryMax)
 	}
 	if takes := of.Load() * each; takes > shareMax || of.Load() == has.Load() {
 		t.Errorf("of %d objects, a namespace has %d, want at most %d bytes", has.Load(), of.Load(), shareMax)
 	}
-	ctx, end := m.Begin(t.Context(), "one")
+	ctx, end := m.BeginLease(t.Context(), "one")
 	if err := read(ctx, `{"data":{"text":"`+strings.Repeat("[{,", 500_000)+`"}}`); err != nil {
 		t.Errorf("a small object is not read: %v", err)
 	}
 	end()
 	close(finish)
 	all.Wait()
-	if !m.room.Empty() {
+	if !m.room.IsEmpty() {
 		t.Error("what is no longer there still counts")
 	}
 }
@@ -134,13 +134,13 @@ func TestWhoNeedsMoreDoesNotWaitForOthers(t *testing.T) {
 	here.Add(workers)
 	for worker := range workers {
 		all.Go(func() {
-			ctx, end := m.Begin(t.Context(), fmt.Sprint("namespace ", worker))
+			ctx, end := m.BeginLease(t.Context(), fmt.Sprint("namespace ", worker))
 			defer end()
-			err := Take(ctx, first)
+			err := TakeMemory(ctx, first)
 			here.Done()
 			here.Wait()
 			for bytes := int64(2 * first); bytes <= 4*shareMax && err == nil; bytes *= 2 {
-				if err = Take(ctx, bytes); bytes == 2*first && more.Add(1) != 1 {
+				if err = TakeMemory(ctx, bytes); bytes == 2*first && more.Add(1) != 1 {
 					t.Error("two have more than the room at a time")
 				}
 			}
@@ -151,7 +151,7 @@ func TestWhoNeedsMoreDoesNotWaitForOthers(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if !m.room.Empty() || len(m.further) > 0 {
+	if !m.room.IsEmpty() || len(m.further) > 0 {
 		t.Error("what is no longer there still counts")
 	}
 }
@@ -160,16 +160,16 @@ func TestWhoNeedsMoreDoesNotWaitForOthers(t *testing.T) {
 func TestWhoWaitsNoLonger(t *testing.T) {
 	m := NewMemory(clock.RealClock{})
 	for _, namespace := range []string{"one", "two"} {
-		ctx, end := m.Begin(t.Context(), namespace)
+		ctx, end := m.BeginLease(t.Context(), namespace)
 		defer end()
-		if err := Take(ctx, memoryMax/2); err != nil {
+		if err := TakeMemory(ctx, memoryMax/2); err != nil {
 			t.Fatal(err)
 		}
 	}
 	dense := strings.Repeat("{},", 100_000)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	ctx, end := m.Begin(ended, "three")
+	ctx, end := m.BeginLease(ended, "three")
 	defer end()
 	if err := read(ctx, dense); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that it waits until the context ends", err)
@@ -178,7 +178,7 @@ func TestWhoWaitsNoLonger(t *testing.T) {
 		t.Errorf("who has not begun waits: %v", err)
 	}
 	var none *Memory
-	ctx, end = none.Begin(t.Context(), "three")
+	ctx, end = none.BeginLease(t.Context(), "three")
 	defer end()
 	if err := read(ctx, dense); err != nil {
 		t.Errorf("without a limit: %v", err)
@@ -188,21 +188,21 @@ func TestWhoWaitsNoLonger(t *testing.T) {
 // TestEnd has one go on to something that has a limit of its own.
 func TestEnd(t *testing.T) {
 	m := NewMemory(clock.RealClock{})
-	ctx, end := m.Begin(t.Context(), "one")
+	ctx, end := m.BeginLease(t.Context(), "one")
 	for _, bytes := range []int64{shareMax / 2, shareMax} {
-		if err := Take(ctx, bytes); err != nil {
+		if err := TakeMemory(ctx, bytes); err != nil {
 			t.Fatal(err)
 		}
 	}
-	End(ctx)
-	if !m.room.Empty() || len(m.further) > 0 {
+	EndLease(ctx)
+	if !m.room.IsEmpty() || len(m.further) > 0 {
 		t.Error("it still has some of the memory")
 	}
-	if err := Take(ctx, shareMax); err != nil || m.room.Empty() {
+	if err := TakeMemory(ctx, shareMax); err != nil || m.room.IsEmpty() {
 		t.Errorf("what it decodes after that does not count: %v", err)
 	}
 	end()
-	if !m.room.Empty() {
+	if !m.room.IsEmpty() {
 		t.Error("it still has some of the memory at its end")
 	}
 }

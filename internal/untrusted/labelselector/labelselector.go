@@ -16,9 +16,9 @@ import (
 // TermsMax is how many terms all selectors of one field may have together.
 const TermsMax = 1000
 
-// Terms counts what labels are compared with: each label of matchLabels, each value of
+// CountTerms counts what labels are compared with: each label of matchLabels, each value of
 // matchExpressions, and each expression without one. A selector that is nil has none.
-func Terms(selectors ...*metav1.LabelSelector) int {
+func CountTerms(selectors ...*metav1.LabelSelector) int {
 	terms := 0
 	for _, s := range selectors {
 		if s == nil {
@@ -32,9 +32,9 @@ func Terms(selectors ...*metav1.LabelSelector) int {
 	return terms
 }
 
-// Check returns what is wrong with a field whose selectors have so many terms together,
+// CheckTerms returns what is wrong with a field whose selectors have so many terms together,
 // nil if these are TermsMax at most.
-func Check(path *field.Path, terms int) field.ErrorList {
+func CheckTerms(path *field.Path, terms int) field.ErrorList {
 	if terms <= TermsMax {
 		return nil
 	}

@@ -23,15 +23,15 @@ func TestTermsAreCounted(t *testing.T) {
 			{Key: "zone", Operator: metav1.LabelSelectorOpExists}, {Key: "number", Operator: metav1.LabelSelectorOpIn, Values: values},
 		},
 	}
-	if got := Terms(one, nil); got != TermsMax {
+	if got := CountTerms(one, nil); got != TermsMax {
 		t.Errorf("%d terms, want %d", got, TermsMax)
 	}
 	path := field.NewPath("spec")
-	if problems := Check(path, Terms(one, nil)); len(problems) > 0 {
+	if problems := CheckTerms(path, CountTerms(one, nil)); len(problems) > 0 {
 		t.Error(problems)
 	}
 	more := &metav1.LabelSelector{MatchLabels: map[string]string{"one": "more"}}
-	if problems := Check(path, Terms(one, more)); len(problems) != 1 || !strings.Contains(problems[0].Error(), "spec: Too many: 1001: must have at most 1000 items: these are") {
+	if problems := CheckTerms(path, CountTerms(one, more)); len(problems) != 1 || !strings.Contains(problems[0].Error(), "spec: Too many: 1001: must have at most 1000 items: these are") {
 		t.Error(problems)
 	}
 }

@@ -24,10 +24,10 @@ type Memo[V any] struct {
 	left int
 }
 
-// New returns a Memo for texts of so many bytes together. What is made of a text has to
+// NewMemo returns a Memo for texts of so many bytes together. What is made of a text has to
 // be bounded by its length. Once they are more, all is forgotten: what is needed comes
 // again soon.
-func New[V any](bytesMax int) *Memo[V] {
+func NewMemo[V any](bytesMax int) *Memo[V] {
 	return &Memo[V]{most: bytesMax, made: map[[sha256.Size]byte]V{}, left: bytesMax}
 }
 
@@ -40,10 +40,10 @@ func (m *Memo[V]) Get(text string) (made V, known bool) {
 	return made, known
 }
 
-// Keep remembers what was made of a text, and returns it, or what somebody else has
+// StoreIfAbsent remembers what was made of a text, and returns it, or what somebody else has
 // made of it meanwhile. A text that takes a large part of the memory is not remembered:
 // it would drive out what many need.
-func (m *Memo[V]) Keep(text string, made V) V {
+func (m *Memo[V]) StoreIfAbsent(text string, made V) V {
 	key := sha256.Sum256([]byte(text))
 	size := len(text) + entryBytes
 	m.mu.Lock()

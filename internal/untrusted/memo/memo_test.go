@@ -15,7 +15,7 @@ func TestAMemoIsBoundedByBytes(t *testing.T) {
 	t.Parallel()
 	const most = 100_000
 	for name, length := range map[string]int{"short": 10, "long": 20_000} {
-		m := memo.New[int](most)
+		m := memo.NewMemo[int](most)
 		remembered := func(n int) (count int) {
 			for i := range n {
 				if _, known := m.Get(fmt.Sprintf("%0*d", length, i)); known {
@@ -25,7 +25,7 @@ func TestAMemoIsBoundedByBytes(t *testing.T) {
 			return count
 		}
 		for i := range 1000 {
-			m.Keep(fmt.Sprintf("%0*d", length, i), i)
+			m.StoreIfAbsent(fmt.Sprintf("%0*d", length, i), i)
 			if made, known := m.Get(fmt.Sprintf("%0*d", length, i)); !known || made != i {
 				t.Fatalf("%s: what was just remembered is %d (known: %t)", name, made, known)
 			}
@@ -38,11 +38,11 @@ func TestAMemoIsBoundedByBytes(t *testing.T) {
 
 func TestAMemoKeepsOneOfEqualTexts(t *testing.T) {
 	t.Parallel()
-	m := memo.New[int](10_000)
-	if first, second := m.Keep("a", 1), m.Keep("a", 2); first != 1 || second != 1 {
+	m := memo.NewMemo[int](10_000)
+	if first, second := m.StoreIfAbsent("a", 1), m.StoreIfAbsent("a", 2); first != 1 || second != 1 {
 		t.Errorf("got %d and %d, want the first one", first, second)
 	}
-	if made := m.Keep(strings.Repeat("x", 9_000), 3); made != 3 {
+	if made := m.StoreIfAbsent(strings.Repeat("x", 9_000), 3); made != 3 {
 		t.Errorf("got %d", made)
 	}
 	if _, known := m.Get(strings.Repeat("x", 9_000)); known {

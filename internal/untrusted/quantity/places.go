@@ -35,8 +35,8 @@ func PlacesOf(kinds *runtime.Scheme) (*Places, error) {
 	finder := placeFinder{holds: map[reflect.Type]bool{}}
 	root := &Places{}
 	for kind, of := range kinds.AllKnownTypes() {
-		for _, at := range []*Places{root, root.field("object")} {
-			if err := finder.add(at, of, 0); err != nil {
+		for _, at := range []*Places{root, root.fieldPlace("object")} {
+			if err := finder.addType(at, of, 0); err != nil {
 				return nil, fmt.Errorf("finding the quantities of %s: %w", kind, err)
 			}
 		}
@@ -50,8 +50,8 @@ type placeFinder struct {
 	holds map[reflect.Type]bool
 }
 
-// add adds the quantities of a type to the place where a value of it is.
-func (f placeFinder) add(at *Places, of reflect.Type, depth int) error {
+// addType adds the quantities of a type to the place where a value of it is.
+func (f placeFinder) addType(at *Places, of reflect.Type, depth int) error {
 	if !f.hasQuantity(of) {
 		return nil
 	}
@@ -64,13 +64,13 @@ func (f placeFinder) add(at *Places, of reflect.Type, depth int) error {
 	}
 	switch of.Kind() {
 	case reflect.Pointer:
-		return f.add(at, of.Elem(), depth+1)
+		return f.addType(at, of.Elem(), depth+1)
 	case reflect.Slice, reflect.Array:
 		at.items = orNew(at.items, at.path+"[]")
-		return f.add(at.items, of.Elem(), depth+1)
+		return f.addType(at.items, of.Elem(), depth+1)
 	case reflect.Map:
 		at.entries = orNew(at.entries, at.path+"{}")
-		return f.add(at.entries, of.Elem(), depth+1)
+		return f.addType(at.entries, of.Elem(), depth+1)
 	case reflect.Struct:
 		return f.addFields(at, of, depth)
 	default:
@@ -86,14 +86,14 @@ func (f placeFinder) addFields(at *Places, of reflect.Type, depth int) error {
 		case !f.hasQuantity(field.Type) || name == "-" || !field.IsExported() && !field.Anonymous:
 			continue
 		case name == "" && field.Anonymous:
-			if err := f.add(at, field.Type, depth+1); err != nil {
+			if err := f.addType(at, field.Type, depth+1); err != nil {
 				return err
 			}
 			continue
 		case name == "":
 			name = field.Name
 		}
-		if err := f.add(at.field(name), field.Type, depth+1); err != nil {
+		if err := f.addType(at.fieldPlace(name), field.Type, depth+1); err != nil {
 			return err
 		}
 	}
@@ -103,7 +103,7 @@ func (f placeFinder) addFields(at *Places, of reflect.Type, depth int) error {
 // hasQuantity returns whether there is a quantity in a value of a type.
 func (f placeFinder) hasQuantity(of reflect.Type) bool {
 	seen := map[reflect.Type]bool{}
-	if f.search(of, seen) {
+	if f.searchType(of, seen) {
 		return true
 	}
 	for without := range seen { // as all of them were looked at
@@ -112,9 +112,9 @@ func (f placeFinder) hasQuantity(of reflect.Type) bool {
 	return false
 }
 
-// search returns whether there is a quantity in a type that was not seen yet. A type may
+// searchType returns whether there is a quantity in a type that was not seen yet. A type may
 // contain itself, so only that there is one is known before all of them were seen.
-func (f placeFinder) search(of reflect.Type, seen map[reflect.Type]bool) bool {
+func (f placeFinder) searchType(of reflect.Type, seen map[reflect.Type]bool) bool {
 	if holds, known := f.holds[of]; known || seen[of] {
 		return holds
 	}
@@ -122,10 +122,10 @@ func (f placeFinder) search(of reflect.Type, seen map[reflect.Type]bool) bool {
 	holds := of == reflect.TypeFor[resource.Quantity]()
 	switch of.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		holds = f.search(of.Elem(), seen)
+		holds = f.searchType(of.Elem(), seen)
 	case reflect.Struct:
 		for i := 0; i < of.NumField() && !holds; i++ {
-			holds = f.search(of.Field(i).Type, seen)
+			holds = f.searchType(of.Field(i).Type, seen)
 		}
 	default:
 	}
@@ -135,12 +135,12 @@ func (f placeFinder) search(of reflect.Type, seen map[reflect.Type]bool) bool {
 	return holds
 }
 
-// field returns the place of a field.
-func (p *Places) field(name string) *Places {
+// fieldPlace returns the place of a field.
+func (p *Places) fieldPlace(name string) *Places {
 	if p.fields == nil {
 		p.fields = map[string]*Places{}
 	}
-	key := folded(name)
+	key := foldName(name)
 	p.fields[key] = orNew(p.fields[key], strings.TrimPrefix(p.path+"."+name, "."))
 	return p.fields[key]
 }
@@ -152,5 +152,5 @@ func orNew(place *Places, path string) *Places {
 	return place
 }
 
-// folded returns the same for all names that encoding/json takes for the same field.
-func folded(name string) string { return strings.ToLower(strings.ToUpper(name)) }
+// foldName returns the same for all names that encoding/json takes for the same field.
+func foldName(name string) string { return strings.ToLower(strings.ToUpper(name)) }

@@ -24,9 +24,9 @@ import (
 // an exponent of up to two. It is the one of the schemas, too; see hack/make/generate.mk.
 const Pattern = `^[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`
 
-// Parse returns the quantity that a text stands for.
-func Parse(text string) (resource.Quantity, error) {
-	if err := check(text); err != nil {
+// ParseChecked returns the quantity that a text stands for.
+func ParseChecked(text string) (resource.Quantity, error) {
+	if err := checkText(text); err != nil {
 		return resource.Quantity{}, err
 	}
 	parsed, err := resource.ParseQuantity(text)
@@ -36,9 +36,9 @@ func Parse(text string) (resource.Quantity, error) {
 	return parsed, nil
 }
 
-// check is quick about nearly all that there are: what is short and has no exponent stands
+// checkText is quick about nearly all that there are: what is short and has no exponent stands
 // for no long number, and whoever parses it tells what is wrong with it.
-func check(text string) error {
+func checkText(text string) error {
 	const short = 40
 	if len(text) <= short && !strings.ContainsAny(text, "eE") {
 		return nil
@@ -52,66 +52,66 @@ func check(text string) error {
 	return nil
 }
 
-// Unmarshal reads JSON into a value, as encoding/json does, but for quantities that cannot
+// UnmarshalChecked reads JSON into a value, as encoding/json does, but for quantities that cannot
 // be parsed safely, which are an error.
-func Unmarshal(text []byte, into any) error {
+func UnmarshalChecked(text []byte, into any) error {
 	var object map[string]any
 	if err := json.Unmarshal(text, &object); err != nil {
 		return err //nolint:wrapcheck // in place of the one of encoding/json
 	}
-	if err := Check(object, into); err != nil {
+	if err := CheckQuantities(object, into); err != nil {
 		return err
 	}
 	return json.Unmarshal(text, into) //nolint:wrapcheck // as above
 }
 
-// Check returns an error that names the first quantity of an object that cannot be parsed
+// CheckQuantities returns an error that names the first quantity of an object that cannot be parsed
 // safely. The object is as JSON has it; like is a value of the type that it is about to be
 // read into.
-func Check(object map[string]any, like any) error {
-	return walk(reflect.TypeOf(like), object, nil)
+func CheckQuantities(object map[string]any, like any) error {
+	return checkValue(reflect.TypeOf(like), object, nil)
 }
 
-// walk looks at the quantities of a value that is read into a type. Names are compared as
+// checkValue looks at the quantities of a value that is read into a type. Names are compared as
 // encoding/json does, without regard to case.
-func walk(of reflect.Type, value any, at *field.Path) error {
+func checkValue(of reflect.Type, value any, at *field.Path) error {
 	if of == reflect.TypeFor[resource.Quantity]() {
-		if err := check(written(value)); value != nil && err != nil {
+		if err := checkText(formatValue(value)); value != nil && err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
 		return nil
 	}
 	switch of.Kind() {
 	case reflect.Pointer:
-		return walk(of.Elem(), value, at)
+		return checkValue(of.Elem(), value, at)
 	case reflect.Slice, reflect.Array:
 		list, _ := value.([]any)
 		for i, item := range list {
-			if err := walk(of.Elem(), item, at.Index(i)); err != nil {
+			if err := checkValue(of.Elem(), item, at.Index(i)); err != nil {
 				return err
 			}
 		}
 	case reflect.Map:
 		entries, _ := value.(map[string]any)
 		for key, entry := range entries {
-			if err := walk(of.Elem(), entry, at.Key(key)); err != nil {
+			if err := checkValue(of.Elem(), entry, at.Key(key)); err != nil {
 				return err
 			}
 		}
 	case reflect.Struct:
 		entries, _ := value.(map[string]any)
-		return walkFields(of, entries, at)
+		return checkFields(of, entries, at)
 	default: // a value without quantities
 	}
 	return nil
 }
 
-func walkFields(of reflect.Type, entries map[string]any, at *field.Path) error {
+func checkFields(of reflect.Type, entries map[string]any, at *field.Path) error {
 	for i := range of.NumField() {
 		f := of.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && name == "" {
-			if err := walk(f.Type, entries, at); err != nil {
+			if err := checkValue(f.Type, entries, at); err != nil {
 				return err
 			}
 			continue
@@ -120,7 +120,7 @@ func walkFields(of reflect.Type, entries map[string]any, at *field.Path) error {
 			if !f.IsExported() || !strings.EqualFold(key, name) {
 				continue
 			}
-			if err := walk(f.Type, entry, at.Child(name)); err != nil {
+			if err := checkValue(f.Type, entry, at.Child(name)); err != nil {
 				return err
 			}
 		}
@@ -128,8 +128,8 @@ func walkFields(of reflect.Type, entries map[string]any, at *field.Path) error {
 	return nil
 }
 
-// written returns what a JSON value is as a quantity.
-func written(value any) string {
+// formatValue returns what a JSON value is as a quantity.
+func formatValue(value any) string {
 	switch v := value.(type) {
 	case string:
 		return v

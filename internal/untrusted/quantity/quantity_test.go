@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Parse(text); err != nil || got.Cmp(want) != 0 {
+		if got, err := ParseChecked(text); err != nil || got.Cmp(want) != 0 {
 			t.Errorf("%q is read as %s, %v", text, got.String(), err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestHostileQuantitiesAreNotParsed(t *testing.T) {
 		"1e-2000000000", "1E2000000000", "1e100", "1e+100", "0.1e-999", strings.Repeat("9", 1<<20), "0." + strings.Repeat("0", 1<<20) + "1",
 		"", "one", "1x", "1e", "1e1.5", " 1", "1\n",
 	} {
-		if got, err := Parse(text); err == nil || len(err.Error()) > 200 {
+		if got, err := ParseChecked(text); err == nil || len(err.Error()) > 200 {
 			t.Errorf("a text of %d characters is read as %s, %v", len(text), got.String(), err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestCheck(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.text), &object); err != nil {
 			t.Fatal(err)
 		}
-		err := Check(object, c.like)
+		err := CheckQuantities(object, c.like)
 		if c.wants == "" && err != nil || c.wants != "" && (err == nil || !strings.HasPrefix(err.Error(), c.wants)) {
 			t.Errorf("%s: got %v, want an error that begins with %q", name, err, c.wants)
 		}

@@ -21,7 +21,7 @@ type Scanner struct {
 	root *Places
 	// open are the objects and lists around what comes next in which there may be a
 	// quantity, and beyond how many more are open in these in which there is none.
-	open   []container
+	open   []jsonContainer
 	beyond int
 
 	inText, escaping bool
@@ -31,8 +31,8 @@ type Scanner struct {
 	err   error
 }
 
-// container is an object or a list that is open.
-type container struct {
+// jsonContainer is an object or a list that is open.
+type jsonContainer struct {
 	list bool
 	// at is where it is, for each kind that it may be a part of.
 	at []*Places
@@ -44,9 +44,9 @@ type container struct {
 // NewScanner returns a scanner for one text.
 func NewScanner(root *Places) *Scanner { return &Scanner{root: root} }
 
-// Scan takes in the next bytes. It returns an error that names the first quantity that
+// ScanBytes takes in the next bytes. It returns an error that names the first quantity that
 // cannot be parsed safely, and so forever after.
-func (s *Scanner) Scan(data []byte) error {
+func (s *Scanner) ScanBytes(data []byte) error {
 	for i := 0; i < len(data) && s.err == nil; i++ {
 		if s.inText && !s.kept && !s.escaping { // most bytes are of texts that do not matter
 			end := bytes.IndexAny(data[i:], `"\`)
@@ -55,38 +55,38 @@ func (s *Scanner) Scan(data []byte) error {
 			}
 			i += end
 		}
-		s.read(data[i])
+		s.scanByte(data[i])
 	}
 	return s.err
 }
 
-// read takes in a byte.
-func (s *Scanner) read(b byte) {
+// scanByte takes in a byte.
+func (s *Scanner) scanByte(b byte) {
 	switch {
 	case s.inText:
-		s.text(b)
+		s.scanTextByte(b)
 	case b == '"':
-		s.inText, s.kept = true, s.matters()
+		s.inText, s.kept = true, s.isRelevant()
 	case b == '{' || b == '[':
-		s.enter(b == '[')
+		s.enterContainer(b == '[')
 	case b == '}' || b == ']':
 		s.endToken(false)
-		s.leave()
+		s.leaveContainer()
 	case b == ',':
 		s.endToken(false)
-		s.next()
+		s.beginNext()
 	case b == ':':
 		s.beginValue()
 	case b == ' ' || b == '\n' || b == '\t' || b == '\r':
 		s.endToken(false)
 	default:
-		s.kept = s.kept || len(s.token) == 0 && s.matters()
-		s.keep(b)
+		s.kept = s.kept || len(s.token) == 0 && s.isRelevant()
+		s.keepByte(b)
 	}
 }
 
-// text takes in a byte of a text.
-func (s *Scanner) text(b byte) {
+// scanTextByte takes in a byte of a text.
+func (s *Scanner) scanTextByte(b byte) {
 	switch {
 	case s.escaping:
 		s.escaping = false
@@ -97,22 +97,22 @@ func (s *Scanner) text(b byte) {
 	default:
 		s.escaping = b == '\\'
 	}
-	s.keep(b)
+	s.keepByte(b)
 }
 
-// matters returns whether what begins now is a name, or may be a quantity.
-func (s *Scanner) matters() bool {
+// isRelevant returns whether what begins now is a name, or may be a quantity.
+func (s *Scanner) isRelevant() bool {
 	if s.beyond > 0 || len(s.open) == 0 {
 		return false
 	}
 	if in := s.open[len(s.open)-1]; !in.list && !in.named {
 		return true
 	}
-	return quantityOf(s.places()) != nil
+	return quantityOf(s.currentPlaces()) != nil
 }
 
-// places returns where the value is that begins now.
-func (s *Scanner) places() []*Places {
+// currentPlaces returns where the value is that begins now.
+func (s *Scanner) currentPlaces() []*Places {
 	if len(s.open) == 0 {
 		return []*Places{s.root}
 	}
@@ -129,8 +129,8 @@ func (s *Scanner) places() []*Places {
 	return items
 }
 
-// keep keeps a byte of a token, and of a long one that it is longer.
-func (s *Scanner) keep(b byte) {
+// keepByte keeps a byte of a token, and of a long one that it is longer.
+func (s *Scanner) keepByte(b byte) {
 	if s.kept && len(s.token) <= tokenMax {
 		s.token = append(s.token, b)
 	}
@@ -145,24 +145,24 @@ func (s *Scanner) endToken(text bool) {
 	s.token = s.token[:0]
 	s.kept = false
 	if text && len(token) <= tokenMax {
-		token = unescaped(token)
+		token = unescapeText(token)
 	}
 	if in := &s.open[len(s.open)-1]; !in.list && !in.named {
-		in.value = in.placesOf(token)
+		in.value = in.fieldPlaces(token)
 		return
 	}
-	if at := quantityOf(s.places()); at != nil {
+	if at := quantityOf(s.currentPlaces()); at != nil {
 		if err := checkCost(token); err != nil {
 			s.err = fmt.Errorf("%s: %w", at.path, err)
 		}
 	}
 }
 
-// placesOf returns where the value of a field is.
-func (c *container) placesOf(name string) []*Places {
+// fieldPlaces returns where the value of a field is.
+func (c *jsonContainer) fieldPlaces(name string) []*Places {
 	var places []*Places
 	for _, at := range c.at {
-		if field := at.fields[folded(name)]; field != nil {
+		if field := at.fields[foldName(name)]; field != nil {
 			places = append(places, field)
 		}
 		if at.entries != nil {
@@ -178,8 +178,8 @@ func (s *Scanner) beginValue() {
 	}
 }
 
-// next says that the next field or item begins.
-func (s *Scanner) next() {
+// beginNext says that the next field or item begins.
+func (s *Scanner) beginNext() {
 	if s.beyond == 0 && len(s.open) > 0 {
 		in := &s.open[len(s.open)-1]
 		in.named = false
@@ -187,25 +187,25 @@ func (s *Scanner) next() {
 	}
 }
 
-// enter says that an object or a list begins.
-func (s *Scanner) enter(list bool) {
+// enterContainer says that an object or a list begins.
+func (s *Scanner) enterContainer(list bool) {
 	if s.beyond == 0 {
 		var at []*Places
-		for _, place := range s.places() {
+		for _, place := range s.currentPlaces() {
 			if list && place.items != nil || !list && (place.fields != nil || place.entries != nil) {
 				at = append(at, place)
 			}
 		}
 		if len(at) > 0 {
-			s.open = append(s.open, container{list: list, at: at})
+			s.open = append(s.open, jsonContainer{list: list, at: at})
 			return
 		}
 	}
 	s.beyond++
 }
 
-// leave says that an object or a list ends.
-func (s *Scanner) leave() {
+// leaveContainer says that an object or a list ends.
+func (s *Scanner) leaveContainer() {
 	switch {
 	case s.beyond > 0:
 		s.beyond--
@@ -224,8 +224,8 @@ func quantityOf(places []*Places) *Places {
 	return nil
 }
 
-// unescaped returns a text without its escapes.
-func unescaped(token string) string {
+// unescapeText returns a text without its escapes.
+func unescapeText(token string) string {
 	var text string
 	if strings.Contains(token, `\`) && json.Unmarshal([]byte(`"`+token+`"`), &text) == nil {
 		return text
@@ -245,5 +245,5 @@ func checkCost(text string) error {
 	if digits == "" || strings.IndexAny(digits, "0123456789.") != 0 || strings.Trim(text, "0123456789.eEinumkKMGTP+-") != "" {
 		return nil
 	}
-	return check(text)
+	return checkText(text)
 }

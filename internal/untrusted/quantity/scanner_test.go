@@ -66,7 +66,7 @@ func TestScanner(t *testing.T) {
 		for _, size := range []int{len(text), 1} {
 			scanner, err := NewScanner(places), error(nil)
 			for rest := text; rest != ""; rest = rest[min(size, len(rest)):] {
-				err = scanner.Scan([]byte(rest[:min(size, len(rest))]))
+				err = scanner.ScanBytes([]byte(rest[:min(size, len(rest))]))
 			}
 			if wants == "" && err != nil || wants != "" && (err == nil || !strings.HasPrefix(err.Error(), wants)) {
 				t.Errorf("%.200s, %d bytes at a time: got %v, want an error that begins with %q", text, size, err, wants)
@@ -81,7 +81,7 @@ func TestScannerKeepsLittle(t *testing.T) {
 	t.Parallel()
 	scanner := NewScanner(placesOfKubernetes(t))
 	for _, begin := range []string{`{"status":{"capacity":{"cpu":`, `{"items":[{"spec":{"containers":[`} {
-		if err := scanner.Scan([]byte(begin + strings.Repeat(`[{"a":`, 1<<20))); err != nil {
+		if err := scanner.ScanBytes([]byte(begin + strings.Repeat(`[{"a":`, 1<<20))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestPlacesHaveEveryQuantity(t *testing.T) {
 	places, found := placesOfKubernetes(t), 0
 	for kind, of := range clientgoscheme.Scheme.AllKnownTypes() {
 		found += everyQuantity(of, func(text string) {
-			if NewScanner(places).Scan([]byte(text)) == nil {
+			if NewScanner(places).ScanBytes([]byte(text)) == nil {
 				t.Errorf("%s: %s is read", kind, text)
 			}
 		}, map[reflect.Type]bool{})

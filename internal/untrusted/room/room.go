@@ -37,7 +37,7 @@ type Room struct {
 	mu      sync.Mutex
 	free    int64
 	senders map[string]*usage // by name, such as an address
-	line    []*turn           // in the order in which they came
+	line    []*requestTurn    // in the order in which they came
 	// begun is how much the sender had used whose turn came last.
 	begun float64
 }
@@ -51,56 +51,56 @@ type usage struct {
 	here int
 }
 
-// turn is that of a request.
-type turn struct {
+// requestTurn is that of a request.
+type requestTurn struct {
 	sender *usage
 	bytes  int64
 	came   chan struct{} // closed when it has come
 	began  time.Time     // when that was
 }
 
-// New returns the room for so many bytes at a time, of which one sender has no more than a share.
-func New(size, share int64, clock clock.PassiveClock) *Room {
+// NewRoom returns the room for so many bytes at a time, of which one sender has no more than a share.
+func NewRoom(size, share int64, clock clock.PassiveClock) *Room {
 	return &Room{size: size, share: share, clock: clock, free: size, senders: map[string]*usage{}}
 }
 
-// Enter waits until there are so many bytes of room for a request of a sender, which may be
+// AcquireBytes waits until there are so many bytes of room for a request of a sender, which may be
 // no more than its share. It returns how to leave, and nil if ctx ends before.
-func (r *Room) Enter(ctx context.Context, sender string, bytes int64) (leave func()) {
-	mine := r.ask(sender, bytes)
+func (r *Room) AcquireBytes(ctx context.Context, sender string, bytes int64) (leave func()) {
+	mine := r.joinLine(sender, bytes)
 	select {
 	case <-mine.came:
 	case <-ctx.Done():
-		if r.withdraw(mine) {
+		if r.withdrawTurn(mine) {
 			return nil
 		}
 	}
-	return sync.OnceFunc(func() { r.leave(mine) })
+	return sync.OnceFunc(func() { r.endTurn(mine) })
 }
 
-// Waiting returns how many requests wait for their turn.
-func (r *Room) Waiting() int {
+// WaitingCount returns how many requests wait for their turn.
+func (r *Room) WaitingCount() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.line)
 }
 
-// Empty reports whether no request is in work or waits, and no sender is remembered.
-func (r *Room) Empty() bool {
+// IsEmpty reports whether no request is in work or waits, and no sender is remembered.
+func (r *Room) IsEmpty() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.free == r.size && len(r.line)+len(r.senders) == 0
 }
 
-// Free returns how many bytes nobody has.
-func (r *Room) Free() int64 {
+// FreeBytes returns how many bytes nobody has.
+func (r *Room) FreeBytes() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.free
 }
 
-// ask puts a request into the line.
-func (r *Room) ask(sender string, bytes int64) *turn {
+// joinLine puts a request into the line.
+func (r *Room) joinLine(sender string, bytes int64) *requestTurn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, known := r.senders[sender]
@@ -109,33 +109,33 @@ func (r *Room) ask(sender string, bytes int64) *turn {
 		r.senders[sender] = s
 	}
 	if s.here == 0 {
-		s.used = max(s.used, r.start())
+		s.used = max(s.used, r.initialUsage())
 	}
 	s.here++
-	mine := &turn{sender: s, bytes: bytes, came: make(chan struct{})}
+	mine := &requestTurn{sender: s, bytes: bytes, came: make(chan struct{})}
 	r.line = append(r.line, mine)
-	r.next()
+	r.grantTurns()
 	return mine
 }
 
-// start is what a sender has used, as far as turns are concerned, that comes now: a little
+// initialUsage is what a sender has used, as far as turns are concerned, that comes now: a little
 // less than one whose turn has just come, and not much less, or it would have all turns for
 // as long as others have been here.
-func (r *Room) start() float64 { return r.begun - float64(r.share)*headStart.Seconds() }
+func (r *Room) initialUsage() float64 { return r.begun - float64(r.share)*headStart.Seconds() }
 
-// leave ends the turn of a request.
-func (r *Room) leave(mine *turn) {
+// endTurn ends the turn of a request.
+func (r *Room) endTurn(mine *requestTurn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	mine.sender.used += float64(mine.bytes) * r.clock.Since(mine.began).Seconds()
 	mine.sender.held -= mine.bytes
 	mine.sender.here--
 	r.free += mine.bytes
-	r.next()
+	r.grantTurns()
 }
 
-// withdraw takes a request out of the line, unless its turn has come.
-func (r *Room) withdraw(mine *turn) bool {
+// withdrawTurn takes a request out of the line, unless its turn has come.
+func (r *Room) withdrawTurn(mine *requestTurn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	place := slices.Index(r.line, mine)
@@ -144,14 +144,14 @@ func (r *Room) withdraw(mine *turn) bool {
 	}
 	r.line = slices.Delete(r.line, place, place+1)
 	mine.sender.here--
-	r.next()
+	r.grantTurns()
 	return true
 }
 
-// next gives those their turn for whom there is room. The caller has the lock.
-func (r *Room) next() {
+// grantTurns gives those their turn for whom there is room. The caller has the lock.
+func (r *Room) grantTurns() {
 	for {
-		first := r.first()
+		first := r.nextTurnIndex()
 		if first < 0 || r.line[first].bytes > r.free {
 			break
 		}
@@ -163,28 +163,28 @@ func (r *Room) next() {
 		due.began = r.clock.Now()
 		close(due.came)
 	}
-	r.forget()
+	r.forgetSenders()
 }
 
-// forget forgets senders who are gone: those who have used no more than one who comes
+// forgetSenders forgets senders who are gone: those who have used no more than one who comes
 // would begin with, and all of them if nobody is here or there are too many.
-func (r *Room) forget() {
+func (r *Room) forgetSenders() {
 	idle := len(r.line) == 0
 	for _, s := range r.senders {
 		idle = idle && s.here == 0
 	}
 	all := idle || len(r.senders) > sendersMax
-	maps.DeleteFunc(r.senders, func(_ string, s *usage) bool { return s.here == 0 && (all || s.used <= r.start()) })
+	maps.DeleteFunc(r.senders, func(_ string, s *usage) bool { return s.here == 0 && (all || s.used <= r.initialUsage()) })
 	if idle {
 		r.begun = 0
 	}
 }
 
-// first returns the place in the line of the request whose turn is next: of those whose
+// nextTurnIndex returns the place in the line of the request whose turn is next: of those whose
 // senders have some of their share left, the one whose sender has used the least; of these
 // the one who has the least now. It waits for its room even if there is enough for others,
 // or else large requests would never have a turn. It returns -1 if there is none.
-func (r *Room) first() int {
+func (r *Room) nextTurnIndex() int {
 	first := -1
 	for place, waits := range r.line {
 		if waits.sender.held+waits.bytes > r.share {

@@ -11,8 +11,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// came tells whether the turn of a request has come.
-func came(mine *turn) bool {
+// came reports whether the turn of a request has come.
+func came(mine *requestTurn) bool {
 	select {
 	case <-mine.came:
 		return true
@@ -26,32 +26,32 @@ func came(mine *turn) bool {
 func TestWhoHoldsRoomForLongWaitsForWhoDoesNot(t *testing.T) {
 	const size, share, each, pods, perPod, rounds = 24, 16, 7, 12, 4, 40
 	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	r := New(size, share, now)
+	r := NewRoom(size, share, now)
 	type request struct {
-		*turn
+		*requestTurn
 		pod string
 	}
 	var requests []request
 	for range perPod {
 		for pod := range pods {
 			name := fmt.Sprint("pod ", pod)
-			requests = append(requests, request{r.ask(name, each), name})
+			requests = append(requests, request{r.joinLine(name, each), name})
 		}
 	}
 	for round := range rounds {
-		server := r.ask("API server", each)
+		server := r.joinLine("API server", each)
 		now.SetTime(now.Now().Add(3 * time.Second))
 		for i, held := range requests {
-			if came(held.turn) {
-				r.leave(held.turn)
-				requests[i].turn = r.ask(held.pod, each)
+			if came(held.requestTurn) {
+				r.endTurn(held.requestTurn)
+				requests[i].requestTurn = r.joinLine(held.pod, each)
 			}
 		}
 		switch {
 		case came(server):
-			r.leave(server) // its request is here at once
+			r.endTurn(server) // its request is here at once
 		case round < pods: // all who are new have a turn
-			r.withdraw(server)
+			r.withdrawTurn(server)
 		default:
 			t.Fatalf("round %d: the API server waits behind those who hold what they have", round)
 		}
@@ -61,20 +61,20 @@ func TestWhoHoldsRoomForLongWaitsForWhoDoesNot(t *testing.T) {
 // TestSendersAreForgotten has ever new addresses come while there is always somebody.
 func TestSendersAreForgotten(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	r := New(10, 10, now)
-	var last *turn
+	r := NewRoom(10, 10, now)
+	var last *requestTurn
 	for i := range 3 * sendersMax {
-		next := r.ask(fmt.Sprint(i), 1)
+		next := r.joinLine(fmt.Sprint(i), 1)
 		now.SetTime(now.Now().Add(time.Second))
 		if last != nil {
-			r.leave(last)
+			r.endTurn(last)
 		}
 		last = next
 	}
 	if len(r.senders) > sendersMax+1 {
 		t.Errorf("%d senders are remembered, want %d", len(r.senders), sendersMax)
 	}
-	r.leave(last)
+	r.endTurn(last)
 	if len(r.senders) > 0 || r.free != 10 || r.begun != 0 {
 		t.Errorf("with nobody here, %d senders are remembered, %d bytes are free, and one begins at %f", len(r.senders), r.free, r.begun)
 	}
@@ -83,12 +83,12 @@ func TestSendersAreForgotten(t *testing.T) {
 // TestALargeRequestIsNotPassedForEver has small ones come all the time.
 func TestALargeRequestIsNotPassedForEver(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	r := New(10, 10, now)
-	small := []*turn{r.ask("one", 4), r.ask("two", 4)}
-	large := r.ask("three", 9)
-	small = append(small, r.ask("three", 2))
+	r := NewRoom(10, 10, now)
+	small := []*requestTurn{r.joinLine("one", 4), r.joinLine("two", 4)}
+	large := r.joinLine("three", 9)
+	small = append(small, r.joinLine("three", 2))
 	for _, next := range small[:2] {
-		r.leave(next)
+		r.endTurn(next)
 	}
 	if !came(large) || came(small[2]) {
 		t.Error("a small request has the room that a large one waited for")

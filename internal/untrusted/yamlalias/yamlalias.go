@@ -14,10 +14,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Refuse returns an error if a text has aliases, or may have some and is not valid YAML. It
+// RefuseAliases returns an error if a text has aliases, or may have some and is not valid YAML. It
 // takes up some hundred times the length of the text for a moment, so the caller has to
 // bound that first.
-func Refuse(text []byte) error {
+func RefuseAliases(text []byte) error {
 	if !bytes.Contains(text, []byte("*")) {
 		return nil
 	}
@@ -25,18 +25,18 @@ func Refuse(text []byte) error {
 	if err := yaml.Unmarshal(text, document); err != nil {
 		return fmt.Errorf("it is not YAML: %w", err)
 	}
-	if has(document) {
+	if hasAlias(document) {
 		return errors.New("it has aliases of YAML (*name): write out what they stand for")
 	}
 	return nil
 }
 
-func has(node *yaml.Node) bool {
+func hasAlias(node *yaml.Node) bool {
 	if node.Kind == yaml.AliasNode {
 		return true
 	}
 	for _, child := range node.Content {
-		if has(child) {
+		if hasAlias(child) {
 			return true
 		}
 	}

@@ -8,20 +8,20 @@ package advice
 
 import "errors"
 
-// Error is a refusal with a text that clients compare.
-type Error struct {
-	// Text is all that Error returns.
+// AdvisedError is a refusal with a text that clients compare.
+type AdvisedError struct {
+	// Text is all that AdvisedError returns.
 	Text string
 	// Advice says where the fault is and what to do about it.
 	Advice string
 }
 
-func (e *Error) Error() string { return e.Text }
+func (e *AdvisedError) Error() string { return e.Text }
 
-// Warnings returns the advice on an error, or on the first of those that it wraps; nil for
+// WarningsFor returns the advice on an error, or on the first of those that it wraps; nil for
 // none.
-func Warnings(err error) []string {
-	var advised *Error
+func WarningsFor(err error) []string {
+	var advised *AdvisedError
 	if errors.As(err, &advised) {
 		return []string{advised.Advice}
 	}

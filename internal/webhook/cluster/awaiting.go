@@ -23,10 +23,10 @@ import (
 
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=list;watch
 
-// awaiting returns the value of AnnotationAwaitingAcceptance that a cluster has to
+// awaitingMark returns the value of AnnotationAwaitingAcceptance that a cluster has to
 // have, or "" if it must not have it. What was sent does not count: who could change
 // the annotation could have more clusters wait than the hub allows.
-func awaiting(old, cluster *clusterv1.ManagedCluster, requester string) string {
+func awaitingMark(old, cluster *clusterv1.ManagedCluster, requester string) string {
 	switch {
 	case cluster.Spec.HubAcceptsClient:
 		return ""
@@ -49,7 +49,7 @@ func namesAwaiting(user string) string {
 // mayAwait limits how many clusters that wait for acceptance come from one user:
 // a bootstrap token could otherwise fill the hub with them. Who may accept them
 // is not limited, and below the limit nobody is asked about.
-func (v *validator) mayAwait(ctx context.Context, user, cluster string) error {
+func (v *clusterValidator) mayAwait(ctx context.Context, user, cluster string) error {
 	if v.maxUnaccepted == 0 {
 		return nil
 	}
@@ -64,8 +64,8 @@ func (v *validator) mayAwait(ctx context.Context, user, cluster string) error {
 	if admitted {
 		return nil
 	}
-	return require(ctx, v.access, acceptance(cluster), func(missing error) error {
-		return forbidden(clustersResource, cluster, fmt.Errorf(
+	return requirePermission(ctx, v.access, acceptAttributes(cluster), func(missing error) error {
+		return forbiddenError(clustersResource, cluster, fmt.Errorf(
 			"%d clusters of user %q wait for acceptance, and there may not be more: accept or delete some of them, which \"kubectl get managedclusters -o jsonpath='%s'\" lists; creating more requires a permission: %w",
 			v.maxUnaccepted, user, namesAwaiting(user), missing))
 	})
@@ -73,7 +73,7 @@ func (v *validator) mayAwait(ctx context.Context, user, cluster string) error {
 
 // waitingClusters knows how many clusters of each user wait for acceptance.
 type waitingClusters struct {
-	*tally
+	*waitTally
 	limit int
 }
 
@@ -88,7 +88,7 @@ func watchWaitingClusters(ctx context.Context, clients metadata.Interface, limit
 			return resource.Watch(ctx, options)
 		},
 	}, &metav1.PartialObjectMetadata{}, keepMark)
-	return &waitingClusters{tally: newTally("clusters wait for acceptance", clock, shown, synced), limit: limit}
+	return &waitingClusters{waitTally: newWaitTally("clusters wait for acceptance", clock, shown, synced), limit: limit}
 }
 
 // keepMark keeps the name of a cluster and the mark of whom it waits for.
@@ -98,16 +98,16 @@ func keepMark(object any) (any, error) {
 		return object, nil
 	}
 	if mark := clusterv1.AwaitingMarkOf(full); mark != "" {
-		return keep(full.ObjectMeta, mark), nil
+		return keepTallyKeys(full.ObjectMeta, mark), nil
 	}
-	return keep(full.ObjectMeta), nil
+	return keepTallyKeys(full.ObjectMeta), nil
 }
 
-// admit tells whether a cluster may be made for the user of the mark, and counts it from
+// admitWaiting reports whether a cluster may be made for the user of the mark, and counts it from
 // now on unless it is only tried. If its name is taken it is for the API server to say
 // so, after the webhooks: agents that register again rely on that answer. It fails while
 // nothing is known yet.
-func (w *waitingClusters) admit(ctx context.Context, mark, cluster string, try bool) (bool, error) {
-	exceeded, err := w.tally.admit(ctx, cluster, try, []bound{{key: mark, limit: w.limit}})
+func (w *waitingClusters) admitWaiting(ctx context.Context, mark, cluster string, try bool) (bool, error) {
+	exceeded, err := w.admitWithinBounds(ctx, cluster, try, []tallyBound{{key: mark, limit: w.limit}})
 	return exceeded == nil && err == nil, err
 }

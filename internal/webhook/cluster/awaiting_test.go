@@ -65,7 +65,7 @@ func TestValidatorLimitsClustersThatWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
 			counted := 0
-			v := &validator{
+			v := &clusterValidator{
 				maxUnaccepted: tc.limit,
 				namespace:     func(context.Context, string) (*corev1.Namespace, error) { return nil, nil },
 				admit: func(_ context.Context, mark, cluster string, try bool) (bool, error) {
@@ -75,13 +75,13 @@ func TestValidatorLimitsClustersThatWait(t *testing.T) {
 					}
 					return tc.admitted, tc.err
 				},
-				access: access.Func(func(_ context.Context, _ authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
-					asked = append(asked, access.Describe(what))
+				access: access.ReviewerFunc(func(_ context.Context, _ authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
+					asked = append(asked, access.DescribePermission(what))
 					return tc.may, "", nil
 				}),
 			}
 			ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UserInfo: user()}})
-			_, err := v.validate(ctx, tc.old, cluster(tc.accepted))
+			_, err := v.validateCluster(ctx, tc.old, cluster(tc.accepted))
 			expect(t, err, tc.want)
 			if tc.wantKind != nil && !tc.wantKind(err) {
 				t.Errorf("%s\ngot an error of the wrong kind: %#v", tc.reason, err)
@@ -97,7 +97,7 @@ func TestValidatorLimitsClustersThatWait(t *testing.T) {
 func waitingOf(t *testing.T, limit int, clusters map[string]string) (*waitingClusters, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	w := &waitingClusters{limit: limit, tally: newTally("clusters wait for acceptance", now,
+	w := &waitingClusters{limit: limit, waitTally: newWaitTally("clusters wait for acceptance", now,
 		cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexByKey()), func() bool { return true })}
 	for name, mark := range clusters {
 		w.shows(t, name, mark)
@@ -123,7 +123,7 @@ func (w *waitingClusters) shows(t *testing.T, name, mark string) {
 func (w *waitingClusters) tries(t *testing.T, mark, cluster string, want bool) {
 	t.Helper()
 	for _, try := range []bool{true, false} {
-		if got, err := w.admit(t.Context(), mark, cluster, try); got != want || err != nil {
+		if got, err := w.admitWaiting(t.Context(), mark, cluster, try); got != want || err != nil {
 			t.Errorf("cluster %q of %q, only tried: %t: admitted %t (%v), want %t", cluster, mark, try, got, err, want)
 		}
 	}
@@ -200,7 +200,7 @@ func TestAFloodOfClustersIsBounded(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range creations {
 		all.Go(func() {
-			may, err := w.admit(t.Context(), "anna", fmt.Sprint("c-", i), false)
+			may, err := w.admitWaiting(t.Context(), "anna", fmt.Sprint("c-", i), false)
 			if err != nil {
 				t.Error(err)
 			}
@@ -220,13 +220,13 @@ func TestNothingIsAdmittedBeforeTheClustersAreKnown(t *testing.T) {
 	w.synced = func() bool { return false }
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if may, err := w.admit(ctx, "anna", "one", false); may || err == nil {
+	if may, err := w.admitWaiting(ctx, "anna", "one", false); may || err == nil {
 		t.Errorf("admitted: %t, error: %v", may, err)
 	}
 }
 
 func TestHandlersRefuseALimitBelowZero(t *testing.T) {
-	if _, err := Handlers(t.Context(), Options{MaxUnaccepted: -1}); err == nil {
+	if _, err := WebhookHandlers(t.Context(), WebhookOptions{MaxUnaccepted: -1}); err == nil {
 		t.Error("the webhooks start with a limit of -1 clusters")
 	}
 }

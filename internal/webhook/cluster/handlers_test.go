@@ -31,7 +31,7 @@ import (
 // it is asked before the API server compares the object with its schema, and drops the
 // status. Whoever parses the quantity does so for hours.
 func TestTheMutatorParsesNoHostileQuantity(t *testing.T) {
-	m := &mutator{clock: clocktesting.NewFakePassiveClock(time.Now())}
+	m := &clusterMutator{clock: clocktesting.NewFakePassiveClock(time.Now())}
 	response := m.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Name: "c", Operation: admissionv1.Create,
 		Object: runtime.RawExtension{Raw: []byte(`{"metadata":{"name":"c"},"spec":{},"status":{"allocatable":{"cpu":"1e-2000000000"}}}`)},
@@ -43,8 +43,8 @@ func TestTheMutatorParsesNoHostileQuantity(t *testing.T) {
 
 // acceptor answers whether the user may accept clusters.
 func acceptor(may bool) access.Reviewer {
-	return access.Func(func(_ context.Context, _ authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
-		return may && what == acceptance("c"), "", nil
+	return access.ReviewerFunc(func(_ context.Context, _ authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
+		return may && what == acceptAttributes("c"), "", nil
 	})
 }
 
@@ -195,7 +195,7 @@ func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			m := &mutator{clock: clocktesting.NewFakePassiveClock(now), access: acceptor(tc.mayAccept), defaultSet: tc.defaultSet}
+			m := &clusterMutator{clock: clocktesting.NewFakePassiveClock(now), access: acceptor(tc.mayAccept), defaultSet: tc.defaultSet}
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(tc.object)}, UserInfo: user(),
 			}}
@@ -224,7 +224,7 @@ func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 }
 
 func TestMutatorRefusesWhatItCannotRead(t *testing.T) {
-	m := &mutator{clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
+	m := &clusterMutator{clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
 	for _, object := range []string{``, `[]`, `{"spec":{"taints":"x"}}`, `{"spec":{"taints":[{"key":"k","effect":"NoSelect","timeAdded":"2030-01-01T00:00:00Z"}]}}`} {
 		request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(object)},
@@ -313,18 +313,18 @@ func TestValidatorAsksForTheRightPermissions(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
-			v := &validator{
+			v := &clusterValidator{
 				namespace: func(context.Context, string) (*corev1.Namespace, error) { return tc.namespace, nil },
-				access: access.Func(func(_ context.Context, who authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
+				access: access.ReviewerFunc(func(_ context.Context, who authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
 					if diff := cmp.Diff(user(), who); diff != "" {
 						t.Errorf("asked for another user (-want +got):\n%s", diff)
 					}
-					asked = append(asked, access.Describe(what))
-					return access.Describe(what) != tc.refused, "", tc.err
+					asked = append(asked, access.DescribePermission(what))
+					return access.DescribePermission(what) != tc.refused, "", tc.err
 				}),
 			}
 			ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UserInfo: user()}})
-			_, err := v.validate(ctx, tc.old, tc.cluster)
+			_, err := v.validateCluster(ctx, tc.old, tc.cluster)
 			expect(t, err, tc.want)
 			if tc.wantKind != nil && !tc.wantKind(err) {
 				t.Errorf("%s\ngot an error of the wrong kind: %#v", tc.reason, err)
@@ -337,7 +337,7 @@ func TestValidatorAsksForTheRightPermissions(t *testing.T) {
 }
 
 func TestValidatorWarnsOfANamespaceThatSomebodyElseMade(t *testing.T) {
-	v := &validator{namespace: func(context.Context, string) (*corev1.Namespace, error) { return &corev1.Namespace{}, nil }}
+	v := &clusterValidator{namespace: func(context.Context, string) (*corev1.Namespace, error) { return &corev1.Namespace{}, nil }}
 	ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UserInfo: user()}})
 	warnings, err := v.ValidateCreate(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "argocd"}})
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], `already has a namespace "argocd"`) || !strings.Contains(warnings[0], "taken back") {
@@ -362,7 +362,7 @@ func TestValidatorHoldsTokensToTheirNames(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			v := &validator{namespace: func(context.Context, string) (*corev1.Namespace, error) { return nil, nil }}
+			v := &clusterValidator{namespace: func(context.Context, string) (*corev1.Namespace, error) { return nil, nil }}
 			ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				UserInfo: authenticationv1.UserInfo{Username: "system:bootstrap:abcdef", Groups: tc.groups},
 			}})

@@ -25,24 +25,24 @@ import (
 	"github.com/capstan-io/capstan/internal/webhook/patch"
 )
 
-// mutator completes a ManagedCluster: its taints and their times, its set, the
+// clusterMutator completes a ManagedCluster: its taints and their times, its set, the
 // finalizer that has to be there before the hub makes the cluster's roles, and
 // the annotation of those that wait for acceptance. The hub's controllers do without
 // it; with it, they need not write.
-type mutator struct {
+type clusterMutator struct {
 	clock      clock.PassiveClock
 	access     access.Reviewer
 	defaultSet bool
 }
 
 // Handle answers with the changes, as few as there are.
-func (m *mutator) Handle(ctx context.Context, request admission.Request) admission.Response {
+func (m *clusterMutator) Handle(ctx context.Context, request admission.Request) admission.Response {
 	if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
 		return admission.Allowed("")
 	}
 	cluster := &clusterv1.ManagedCluster{}
 	old := (*clusterv1.ManagedCluster)(nil)
-	if err := quantity.Unmarshal(request.Object.Raw, cluster); err != nil {
+	if err := quantity.UnmarshalChecked(request.Object.Raw, cluster); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the ManagedCluster %q: %w", request.Name, err))
 	}
 	if request.Operation == admissionv1.Update {
@@ -51,21 +51,21 @@ func (m *mutator) Handle(ctx context.Context, request admission.Request) admissi
 			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the stored ManagedCluster %q: %w", request.Name, err))
 		}
 	}
-	var changes patch.Patch
+	var changes patch.JSONPatch
 	if !hasSpec(request.Object.Raw) {
-		changes.Set(struct{}{}, "spec") // for taints
+		changes.SetField(struct{}{}, "spec") // for taints
 	}
-	if err := m.complete(old, cluster, &changes); err != nil {
-		return admission.Errored(http.StatusBadRequest, err).WithWarnings(advice.Warnings(err)...)
+	if err := m.completeCluster(old, cluster, &changes); err != nil {
+		return admission.Errored(http.StatusBadRequest, err).WithWarnings(advice.WarningsFor(err)...)
 	}
 	annotations := maps.Clone(cluster.Annotations)
-	annotations = with(annotations, clusterv1.AnnotationAwaitingAcceptance, awaiting(old, cluster, request.UserInfo.Username))
-	annotations = with(annotations, clusterv1.AnnotationRegisteredByAcceptor, m.byAcceptor(ctx, old, cluster, request.UserInfo))
-	changes.Annotations(cluster.Annotations, annotations)
-	return changes.Response()
+	annotations = withEntry(annotations, clusterv1.AnnotationAwaitingAcceptance, awaitingMark(old, cluster, request.UserInfo.Username))
+	annotations = withEntry(annotations, clusterv1.AnnotationRegisteredByAcceptor, m.registeredByAcceptor(ctx, old, cluster, request.UserInfo))
+	changes.UpdateAnnotations(cluster.Annotations, annotations)
+	return changes.AdmissionResponse()
 }
 
-// hasSpec tells whether an object, which was read before, has a spec.
+// hasSpec reports whether an object, which was read before, has a spec.
 func hasSpec(raw []byte) bool {
 	var object struct {
 		Spec *struct{} `json:"spec"`
@@ -73,9 +73,9 @@ func hasSpec(raw []byte) bool {
 	return json.Unmarshal(raw, &object) == nil && object.Spec != nil
 }
 
-// byAcceptor returns the value of AnnotationRegisteredByAcceptor that a cluster has to
+// registeredByAcceptor returns the value of AnnotationRegisteredByAcceptor that a cluster has to
 // have, or "" if it must not have it. Who cannot be asked about may not accept it.
-func (m *mutator) byAcceptor(ctx context.Context, old, cluster *clusterv1.ManagedCluster, user authenticationv1.UserInfo) string {
+func (m *clusterMutator) registeredByAcceptor(ctx context.Context, old, cluster *clusterv1.ManagedCluster, user authenticationv1.UserInfo) string {
 	switch {
 	case cluster.Spec.HubAcceptsClient:
 		return ""
@@ -84,14 +84,14 @@ func (m *mutator) byAcceptor(ctx context.Context, old, cluster *clusterv1.Manage
 	}
 	ctx, cancel := context.WithTimeout(ctx, access.RequestTimeout)
 	defer cancel()
-	if may, _, err := m.access.May(ctx, user, acceptance(cluster.Name)); err != nil || !may {
+	if may, _, err := m.access.IsAllowed(ctx, user, acceptAttributes(cluster.Name)); err != nil || !may {
 		return ""
 	}
 	return strconv.FormatBool(true)
 }
 
-// complete says what is to change of the cluster. The old one is nil when it is created.
-func (m *mutator) complete(old, cluster *clusterv1.ManagedCluster, changes *patch.Patch) error {
+// completeCluster says what is to change of the cluster. The old one is nil when it is created.
+func (m *clusterMutator) completeCluster(old, cluster *clusterv1.ManagedCluster, changes *patch.JSONPatch) error {
 	var before []clusterv1.Taint
 	if old != nil {
 		before = old.Spec.Taints
@@ -104,21 +104,21 @@ func (m *mutator) complete(old, cluster *clusterv1.ManagedCluster, changes *patc
 		return err
 	}
 	writeTaints(cluster.Spec.Taints, taints, changes)
-	labels := with(maps.Clone(cluster.Labels), clusterv1.LabelAwaitingAcceptance, "")
+	labels := withEntry(maps.Clone(cluster.Labels), clusterv1.LabelAwaitingAcceptance, "")
 	goes := !cluster.DeletionTimestamp.IsZero() // it can get no finalizer any more and needs no set
 	if m.defaultSet && !goes && labels[clusterv1.LabelClusterSet] == "" {
-		labels = with(labels, clusterv1.LabelClusterSet, clusterv1.DefaultClusterSet)
+		labels = withEntry(labels, clusterv1.LabelClusterSet, clusterv1.DefaultClusterSet)
 	}
-	changes.Labels(cluster.Labels, labels)
+	changes.UpdateLabels(cluster.Labels, labels)
 	if !goes && becomesAccepted(old, cluster) {
-		changes.Finalizer(cluster.Finalizers, clusterv1.FinalizerAPIResourceCleanup)
+		changes.AddFinalizer(cluster.Finalizers, clusterv1.FinalizerAPIResourceCleanup)
 	}
 	return nil
 }
 
-// with returns labels or annotations, which it may change, with one of them set, or
+// withEntry returns labels or annotations, which it may change, with one of them set, or
 // removed if the value is empty.
-func with(entries map[string]string, key, value string) map[string]string {
+func withEntry(entries map[string]string, key, value string) map[string]string {
 	switch {
 	case value == "":
 		delete(entries, key)
@@ -132,17 +132,17 @@ func with(entries map[string]string, key, value string) map[string]string {
 
 // writeTaints writes the times of taints that were sent, and those that were added to
 // them. What this release does not know of a taint stays.
-func writeTaints(sent, taints []clusterv1.Taint, changes *patch.Patch) {
+func writeTaints(sent, taints []clusterv1.Taint, changes *patch.JSONPatch) {
 	if len(sent) == 0 && len(taints) > 0 { // there may be no field
-		changes.Set(taints, "spec", "taints")
+		changes.SetField(taints, "spec", "taints")
 		return
 	}
 	for i := range taints {
 		switch {
 		case i >= len(sent):
-			changes.Append(taints[i], "spec", "taints")
+			changes.AppendItem(taints[i], "spec", "taints")
 		case !taints[i].TimeAdded.Equal(&sent[i].TimeAdded):
-			changes.Set(taints[i].TimeAdded, "spec", "taints", strconv.Itoa(i), "timeAdded")
+			changes.SetField(taints[i].TimeAdded, "spec", "taints", strconv.Itoa(i), "timeAdded")
 		}
 	}
 }

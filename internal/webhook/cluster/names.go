@@ -14,17 +14,17 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/reserved"
 )
 
-// checkName returns what is wrong with a cluster's name. The hub makes a
+// checkClusterName returns what is wrong with a cluster's name. The hub makes a
 // namespace of this name and lets the cluster's agent write Leases and
 // ManifestWorks there. In a namespace that Kubernetes or Capstan itself works
 // in, those Leases would be the elections and heartbeats of others, so such
 // names are refused however the request came.
-func checkName(name string) error {
+func checkClusterName(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("the cluster name %q is not a valid name for its namespace on the hub: %s; register the cluster under another name",
 			name, strings.Join(problems, "; "))
 	}
-	owner := reserved.Namespace(name)
+	owner := reserved.OwnerOfNamespace(name)
 	switch {
 	case name == corev1.NamespaceDefault:
 		owner = reserved.Kubernetes
@@ -43,7 +43,7 @@ func checkNamespace(cluster string, namespace *corev1.Namespace) (warning string
 	if namespace == nil || namespace.Labels[clusterv1.LabelClusterName] == cluster {
 		return "", nil
 	}
-	if reserved.Namespace(cluster) == reserved.OpenShift {
+	if reserved.OwnerOfNamespace(cluster) == reserved.OpenShift {
 		return "", fmt.Errorf("the cluster name %q is also a namespace that OpenShift uses on the hub, and the cluster's agent would get permissions there; register the cluster under another name, or label the namespace %s=%s if it was created for the cluster",
 			cluster, clusterv1.LabelClusterName, cluster)
 	}

@@ -37,8 +37,8 @@ const (
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 
-// Options say how the webhooks work.
-type Options struct {
+// WebhookOptions say how the webhooks work.
+type WebhookOptions struct {
 	// Clients ask the hub's API server.
 	Clients kubernetes.Interface
 	// Metadata watches which clusters wait for acceptance, if there is a limit of them.
@@ -54,9 +54,9 @@ type Options struct {
 	MaxUnaccepted int
 }
 
-// Handlers returns the webhooks by their paths. What they watch, they watch until ctx
+// WebhookHandlers returns the webhooks by their paths. What they watch, they watch until ctx
 // ends.
-func Handlers(ctx context.Context, options Options) (map[string]http.Handler, error) {
+func WebhookHandlers(ctx context.Context, options WebhookOptions) (map[string]http.Handler, error) {
 	if options.MaxUnaccepted < 0 {
 		return nil, fmt.Errorf("the limit of clusters that wait for acceptance is %d, want 0 for no limit, or more", options.MaxUnaccepted)
 	}
@@ -67,15 +67,15 @@ func Handlers(ctx context.Context, options Options) (map[string]http.Handler, er
 	if err := clusterv1beta2.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("adding the group %s to the scheme: %w", clusterv1beta2.GroupVersion, err)
 	}
-	reviewer := access.New(options.Clients.AuthorizationV1().SubjectAccessReviews())
-	validator := &validator{
+	reviewer := access.NewAccessReviewer(options.Clients.AuthorizationV1().SubjectAccessReviews())
+	validator := &clusterValidator{
 		access: reviewer, namespace: namespaceReader(options.Clients), defaultSet: options.DefaultSet, maxUnaccepted: options.MaxUnaccepted,
 	}
 	if options.MaxUnaccepted > 0 {
-		validator.admit = watchWaitingClusters(ctx, options.Metadata, options.MaxUnaccepted, options.Clock).admit
+		validator.admit = watchWaitingClusters(ctx, options.Metadata, options.MaxUnaccepted, options.Clock).admitWaiting
 	}
-	return size.Limit(size.Stored, map[string]*admission.Webhook{
-		MutateClusterPath:   {Handler: &mutator{clock: options.Clock, access: reviewer, defaultSet: options.DefaultSet}},
+	return size.LimitObjectSize(size.Stored, map[string]*admission.Webhook{
+		MutateClusterPath:   {Handler: &clusterMutator{clock: options.Clock, access: reviewer, defaultSet: options.DefaultSet}},
 		ValidateClusterPath: admission.WithValidator(scheme, validator),
 		ValidateBindingPath: admission.WithValidator(scheme, &bindingValidator{access: reviewer}),
 		ValidateRequestPath: {Handler: newRequestLimiter(ctx, options.Clients, reviewer, options.MaxUnaccepted, options.Clock)},

@@ -56,7 +56,7 @@ func keyOfCluster(cluster string) string { return "cluster/" + cluster }
 // is never asked about those of kubelets and of others who have nothing to do with
 // clusters.
 type requestLimiter struct {
-	tally  *tally
+	tally  *waitTally
 	access access.Reviewer
 	// perUser is how many requests of one user may wait who is no agent; 0 is no limit.
 	perUser int
@@ -74,7 +74,7 @@ func newRequestLimiter(ctx context.Context, clients kubernetes.Interface, review
 		},
 	}, &certificatesv1.CertificateSigningRequest{}, keepRequest)
 	return &requestLimiter{
-		tally:  newTally("certificate requests wait for approval", clock, shown, synced),
+		tally:  newWaitTally("certificate requests wait for approval", clock, shown, synced),
 		access: reviewer, perUser: perUser,
 	}
 }
@@ -86,13 +86,13 @@ func keepRequest(object any) (any, error) {
 		return object, nil
 	}
 	if len(full.Status.Conditions) > 0 { // it is approved, denied or has failed
-		return keep(full.ObjectMeta), nil
+		return keepTallyKeys(full.ObjectMeta), nil
 	}
-	return keep(full.ObjectMeta, keysOf(full, full.Spec.Username, full.Spec.Groups)...), nil
+	return keepTallyKeys(full.ObjectMeta, tallyKeysOf(full, full.Spec.Username, full.Spec.Groups)...), nil
 }
 
-// keysOf returns what a request of a user counts for while it waits.
-func keysOf(csr *certificatesv1.CertificateSigningRequest, user string, groups []string) []string {
+// tallyKeysOf returns what a request of a user counts for while it waits.
+func tallyKeysOf(csr *certificatesv1.CertificateSigningRequest, user string, groups []string) []string {
 	keys := []string{keyOfUser(user)}
 	cluster := csr.Labels[clusterv1.LabelClusterName]
 	if !slices.Contains(groups, clusterv1.GroupManagedClusters) && (cluster != "" || slices.Contains(groups, clusterv1.GroupBootstrappers)) {
@@ -104,21 +104,21 @@ func keysOf(csr *certificatesv1.CertificateSigningRequest, user string, groups [
 	return keys
 }
 
-// bounds returns how many requests may wait that count for what this one does.
-func (l *requestLimiter) bounds(csr *certificatesv1.CertificateSigningRequest, user authenticationv1.UserInfo) []bound {
+// requestBounds returns how many requests may wait that count for what this one does.
+func (l *requestLimiter) requestBounds(csr *certificatesv1.CertificateSigningRequest, user authenticationv1.UserInfo) []tallyBound {
 	agent := slices.Contains(user.Groups, clusterv1.GroupManagedClusters)
-	var bounds []bound
-	for _, key := range keysOf(csr, user.Username, user.Groups) {
+	var bounds []tallyBound
+	for _, key := range tallyKeysOf(csr, user.Username, user.Groups) {
 		switch limit := l.perUser; {
 		case key == keyOfUser(user.Username) && agent:
-			bounds = append(bounds, bound{key, requestsOfAgentMax})
+			bounds = append(bounds, tallyBound{key, requestsOfAgentMax})
 		case key == keyOfCluster(csr.Labels[clusterv1.LabelClusterName]):
-			bounds = append(bounds, bound{key, requestsForClusterMax})
+			bounds = append(bounds, tallyBound{key, requestsForClusterMax})
 		case limit == 0:
 		case key == keyOfJoiners:
-			bounds = append(bounds, bound{key, usersTogether * limit})
+			bounds = append(bounds, tallyBound{key, usersTogether * limit})
 		default:
-			bounds = append(bounds, bound{key, limit})
+			bounds = append(bounds, tallyBound{key, limit})
 		}
 	}
 	return bounds
@@ -135,7 +135,7 @@ func (l *requestLimiter) Handle(ctx context.Context, request admission.Request) 
 	if err := json.Unmarshal(request.Object.Raw, csr); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the CertificateSigningRequest %q: %w", request.Name, err))
 	}
-	err := l.check(admission.NewContextWithRequest(ctx, request), csr, request)
+	err := l.checkWaitingLimit(admission.NewContextWithRequest(ctx, request), csr, request)
 	if err == nil {
 		return admission.Allowed("")
 	}
@@ -147,11 +147,11 @@ func (l *requestLimiter) Handle(ctx context.Context, request admission.Request) 
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &result}}
 }
 
-// check refuses a request if there are enough that wait. Who may accept its cluster could
+// checkWaitingLimit refuses a request if there are enough that wait. Who may accept its cluster could
 // approve them instead, and is not limited.
-func (l *requestLimiter) check(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, request admission.Request) error {
+func (l *requestLimiter) checkWaitingLimit(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, request admission.Request) error {
 	name := cmp.Or(csr.Name, string(request.UID)) // which an API server may make after the webhooks
-	exceeded, err := l.tally.admit(ctx, name, ptr.Deref(request.DryRun, false), l.bounds(csr, request.UserInfo))
+	exceeded, err := l.tally.admitWithinBounds(ctx, name, ptr.Deref(request.DryRun, false), l.requestBounds(csr, request.UserInfo))
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -171,5 +171,5 @@ func (l *requestLimiter) check(ctx context.Context, csr *certificatesv1.Certific
 			"%d certificate requests %s wait for approval, and there may not be more: approve, deny or delete some of them, "+
 				"which \"kubectl get csr\" lists; creating more requires a permission: %w", exceeded.limit, whose, missing))
 	}
-	return require(ctx, l.access, acceptance(cluster), refuse)
+	return requirePermission(ctx, l.access, acceptAttributes(cluster), refuse)
 }

@@ -53,9 +53,9 @@ func newLimiter(t *testing.T, perUser int, accepts bool) limiter {
 	shown := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexByKey())
 	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	return limiter{t: t, requestLimiter: &requestLimiter{
-		tally:   newTally("certificate requests wait for approval", now, shown, func() bool { return true }),
+		tally:   newWaitTally("certificate requests wait for approval", now, shown, func() bool { return true }),
 		perUser: perUser,
-		access: access.Func(func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, string, error) {
+		access: access.ReviewerFunc(func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, string, error) {
 			return accepts, "", nil
 		}),
 	}}

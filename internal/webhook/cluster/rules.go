@@ -62,7 +62,7 @@ func stampTaints(old, taints []clusterv1.Taint, now metav1.Time) error {
 		before, unchanged := added[taintID{t.Key, t.Value, t.Effect}]
 		same := unchanged && t.TimeAdded.Equal(&before) || times[edited{t.Key, t.Effect, t.TimeAdded.Unix()}]
 		if !t.TimeAdded.IsZero() && !same {
-			return &advice.Error{
+			return &advice.AdvisedError{
 				Text:   fmt.Sprintf("It is not allowed to set TimeAdded of Taint %q.", t.Key),
 				Advice: fmt.Sprintf("the hub sets timeAdded of taints: remove it from the taint %q with effect %s", t.Key, t.Effect),
 			}
@@ -90,7 +90,7 @@ func checkClientConfigs(old, configs []clusterv1.ClientConfig) error {
 		}
 		address, err := url.Parse(c.URL)
 		if err != nil || address.Scheme != "https" || address.Hostname() == "" {
-			return &advice.Error{
+			return &advice.AdvisedError{
 				Text:   fmt.Sprintf("url %q is invalid in client configs", c.URL),
 				Advice: fmt.Sprintf("spec.managedClusterClientConfigs[%d].url is %q, want an address like https://api.example.com:6443", i, c.URL),
 			}
@@ -117,13 +117,13 @@ func setsChanged(old, cluster *clusterv1.ManagedCluster, defaulting bool) []stri
 	return slices.DeleteFunc([]string{before, after}, func(set string) bool { return set == "" })
 }
 
-// becomesAccepted tells whether the change accepts the cluster. Refusing one
+// becomesAccepted reports whether the change accepts the cluster. Refusing one
 // is nobody's privilege.
 func becomesAccepted(old, cluster *clusterv1.ManagedCluster) bool {
 	return cluster.Spec.HubAcceptsClient && (old == nil || !old.Spec.HubAcceptsClient)
 }
 
-// remembersJoin tells whether the change says otherwise how the cluster joined. The hub
+// remembersJoin reports whether the change says otherwise how the cluster joined. The hub
 // writes that to know again whom it let in: who could write it would choose whom the hub
 // takes for the agent of the cluster, and by removing it that the next one is taken.
 func remembersJoin(old, cluster *clusterv1.ManagedCluster) bool {

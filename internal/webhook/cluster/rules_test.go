@@ -38,7 +38,7 @@ func TestClusterNamesAreNamespacesThatAreNobodyElses(t *testing.T) {
 		"the hub's namespace is reserved":                     {name: "open-cluster-management-hub", want: "register the cluster under another name"},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) { expect(t, checkName(tc.name), tc.want) })
+		t.Run(name, func(t *testing.T) { expect(t, checkClusterName(tc.name), tc.want) })
 	}
 }
 
@@ -112,7 +112,7 @@ func TestTaintsGetTheirTimeFromTheHub(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := stampTaints(tc.old, tc.taints, now)
 			expect(t, err, tc.wantError)
-			if got := strings.Join(advice.Warnings(err), ""); tc.advice == "" != (got == "") || !strings.Contains(got, tc.advice) {
+			if got := strings.Join(advice.WarningsFor(err), ""); tc.advice == "" != (got == "") || !strings.Contains(got, tc.advice) {
 				t.Errorf("got advice %q, want one with %q", got, tc.advice)
 			}
 			if err == nil {
@@ -151,7 +151,7 @@ func TestAddressesOfClustersAreHTTPS(t *testing.T) {
 				t.Errorf("got %q: clients compare the whole of it, want %q", err, tc.want)
 			}
 			want := fmt.Sprintf("spec.managedClusterClientConfigs[0].url is %q, want an address like https://api.example.com:6443", tc.url)
-			if diff := cmp.Diff([]string{want}, advice.Warnings(err)); diff != "" {
+			if diff := cmp.Diff([]string{want}, advice.WarningsFor(err)); diff != "" {
 				t.Errorf("the advice (-want +got):\n%s", diff)
 			}
 		})

@@ -36,9 +36,9 @@ const (
 // byKey is the index of what is counted, by its keys.
 const byKey = "key"
 
-// keep returns what a tally keeps of an object: its name, and the keys that it counts for,
+// keepTallyKeys returns what a tally keeps of an object: its name, and the keys that it counts for,
 // as labels.
-func keep(of metav1.ObjectMeta, keys ...string) *metav1.PartialObjectMetadata {
+func keepTallyKeys(of metav1.ObjectMeta, keys ...string) *metav1.PartialObjectMetadata {
 	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: of.Name, ResourceVersion: of.ResourceVersion}}
 	for _, key := range keys {
 		metav1.SetMetaDataLabel(&kept.ObjectMeta, key, "")
@@ -52,20 +52,20 @@ func indexByKey() cache.Indexers {
 	}}
 }
 
-// bound is how many objects may wait that count for a key.
-type bound struct {
+// tallyBound is how many objects may wait that count for a key.
+type tallyBound struct {
 	key   string
 	limit int
 }
 
-// tally knows how many objects wait: those that an informer shows, and those that it let
+// waitTally knows how many objects wait: those that an informer shows, and those that it let
 // through itself and the informer has not shown yet. So no creation has to ask the API
 // server. Other replicas do not know of what this one has let through: together they
 // exceed a limit by at most what is in flight.
 //
 // Nothing tells an API server from a pod that forges its requests. What is let through
 // therefore counts for the requests of the same sender only, until the informer shows it.
-type tally struct {
+type waitTally struct {
 	// what says what is counted, after "how many".
 	what   string
 	clock  clock.PassiveClock
@@ -74,27 +74,27 @@ type tally struct {
 	shown cache.Indexer
 
 	mu      sync.Mutex
-	senders map[string]*admissions // by address
+	senders map[string]*senderAdmissions // by address
 }
 
-// admissions are the objects that were let through for one sender.
-type admissions struct {
+// senderAdmissions are the objects that were let through for one sender.
+type senderAdmissions struct {
 	// asked is when the sender asked last; the lock of the tally is for it.
 	asked time.Time
 
 	mu sync.Mutex
 	// at is when each object was let through, by key and name.
-	at map[digest]map[string]time.Time
+	at map[keyDigest]map[string]time.Time
 	// total is how many entries it has.
 	total int
 	// swept is when what will never be shown was dropped last.
 	swept time.Time
 }
 
-// digest stands for a key, which may be as long as the name of a user.
-type digest [sha256.Size]byte
+// keyDigest stands for a key, which may be as long as the name of a user.
+type keyDigest [sha256.Size]byte
 
-func digestOf(key string) digest { return sha256.Sum256([]byte(key)) }
+func digestOf(key string) keyDigest { return sha256.Sum256([]byte(key)) }
 
 // watchCounted begins to watch objects, until ctx ends. The transformation is to leave of
 // each what keep returns.
@@ -106,15 +106,15 @@ func watchCounted(ctx context.Context, source cache.ListerWatcher, object runtim
 	return store.(cache.Indexer), informer.HasSynced // an Indexer, as it has Indexers
 }
 
-func newTally(what string, clock clock.PassiveClock, shown cache.Indexer, synced cache.InformerSynced) *tally {
-	return &tally{what: what, clock: clock, shown: shown, synced: synced, senders: map[string]*admissions{}}
+func newWaitTally(what string, clock clock.PassiveClock, shown cache.Indexer, synced cache.InformerSynced) *waitTally {
+	return &waitTally{what: what, clock: clock, shown: shown, synced: synced, senders: map[string]*senderAdmissions{}}
 }
 
-// admit returns nil if an object may be made that counts for the keys of the bounds, and
+// admitWithinBounds returns nil if an object may be made that counts for the keys of the bounds, and
 // counts it from now on for its sender unless it is only tried. Otherwise it returns the
 // first bound that there are enough of. An object whose name is taken makes no more of
 // them. It fails while nothing is known yet, and for a sender of whom too much is in flight.
-func (t *tally) admit(ctx context.Context, name string, try bool, bounds []bound) (exceeded *bound, err error) {
+func (t *waitTally) admitWithinBounds(ctx context.Context, name string, try bool, bounds []tallyBound) (exceeded *tallyBound, err error) {
 	if !cache.WaitForCacheSync(ctx.Done(), t.synced) {
 		return nil, fmt.Errorf("it is not known yet how many %s: try again, and if it stays like this look at the log of the registration webhook", t.what)
 	}
@@ -124,14 +124,14 @@ func (t *tally) admit(ctx context.Context, name string, try bool, bounds []bound
 	if _, taken, err := t.shown.GetByKey(name); taken || err != nil {
 		return nil, err
 	}
-	a := t.admissionsOf(sender.From(ctx))
+	a := t.admissionsOf(sender.AddressFromContext(ctx))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if t.clock.Since(a.swept) > forgetAfter || a.total+len(bounds) > admittedMax {
-		t.sweep(a)
+		t.dropSettled(a)
 	}
 	for _, b := range bounds {
-		t.forget(a, digestOf(b.key))
+		t.dropSettledOfKey(a, digestOf(b.key))
 		admitted := a.at[digestOf(b.key)]
 		if _, counted := admitted[name]; counted {
 			continue
@@ -151,14 +151,14 @@ func (t *tally) admit(ctx context.Context, name string, try bool, bounds []bound
 		return nil, fmt.Errorf("more was let through in a minute than can be counted of how many %s: try again", t.what)
 	}
 	for _, b := range bounds {
-		a.count(digestOf(b.key), name, t.clock.Now())
+		a.countAdmission(digestOf(b.key), name, t.clock.Now())
 	}
 	return nil, nil
 }
 
 // admissionsOf returns what counts for a sender. Where there are too many, the sender is
 // forgotten that has not asked for longest.
-func (t *tally) admissionsOf(address string) *admissions {
+func (t *waitTally) admissionsOf(address string) *senderAdmissions {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a, known := t.senders[address]
@@ -168,15 +168,15 @@ func (t *tally) admissionsOf(address string) *admissions {
 				return t.senders[a].asked.Compare(t.senders[b].asked)
 			}))
 		}
-		a = &admissions{at: map[digest]map[string]time.Time{}, swept: t.clock.Now()}
+		a = &senderAdmissions{at: map[keyDigest]map[string]time.Time{}, swept: t.clock.Now()}
 		t.senders[address] = a
 	}
 	a.asked = t.clock.Now()
 	return a
 }
 
-// count counts an object for a key from now on, unless it does already.
-func (a *admissions) count(key digest, name string, now time.Time) {
+// countAdmission counts an object for a key from now on, unless it does already.
+func (a *senderAdmissions) countAdmission(key keyDigest, name string, now time.Time) {
 	if a.at[key] == nil {
 		a.at[key] = map[string]time.Time{}
 	}
@@ -186,16 +186,16 @@ func (a *admissions) count(key digest, name string, now time.Time) {
 	}
 }
 
-// sweep drops what the informer shows by now, or never will.
-func (t *tally) sweep(a *admissions) {
+// dropSettled drops what the informer shows by now, or never will.
+func (t *waitTally) dropSettled(a *senderAdmissions) {
 	for key := range a.at {
-		t.forget(a, key)
+		t.dropSettledOfKey(a, key)
 	}
 	a.swept = t.clock.Now()
 }
 
-// forget drops what the informer shows by now, or never will, of one key.
-func (t *tally) forget(a *admissions, key digest) {
+// dropSettledOfKey drops what the informer shows by now, or never will, of one key.
+func (t *waitTally) dropSettledOfKey(a *senderAdmissions, key keyDigest) {
 	before := len(a.at[key])
 	maps.DeleteFunc(a.at[key], func(name string, at time.Time) bool {
 		_, shown, _ := t.shown.GetByKey(name)

@@ -29,12 +29,12 @@ const (
 	bindingsResource = "managedclustersetbindings"
 )
 
-// validator refuses ManagedClusters that break a rule.
-type validator struct {
+// clusterValidator refuses ManagedClusters that break a rule.
+type clusterValidator struct {
 	access access.Reviewer
 	// namespace returns the namespace, or nil if there is none.
 	namespace func(ctx context.Context, name string) (*corev1.Namespace, error)
-	// admit tells whether a cluster may wait for acceptance, and counts it unless it is
+	// admit reports whether a cluster may wait for acceptance, and counts it unless it is
 	// only tried. See waitingClusters.
 	admit func(ctx context.Context, mark, cluster string, try bool) (bool, error)
 	// maxUnaccepted is how many clusters that wait for acceptance one user may have
@@ -44,24 +44,24 @@ type validator struct {
 }
 
 // ValidateCreate implements admission.Validator.
-func (v *validator) ValidateCreate(ctx context.Context, cluster *clusterv1.ManagedCluster) (admission.Warnings, error) {
-	return v.validate(ctx, nil, cluster)
+func (v *clusterValidator) ValidateCreate(ctx context.Context, cluster *clusterv1.ManagedCluster) (admission.Warnings, error) {
+	return v.validateCluster(ctx, nil, cluster)
 }
 
 // ValidateUpdate implements admission.Validator.
-func (v *validator) ValidateUpdate(ctx context.Context, old, cluster *clusterv1.ManagedCluster) (admission.Warnings, error) {
-	return v.validate(ctx, old, cluster)
+func (v *clusterValidator) ValidateUpdate(ctx context.Context, old, cluster *clusterv1.ManagedCluster) (admission.Warnings, error) {
+	return v.validateCluster(ctx, old, cluster)
 }
 
 // ValidateDelete implements admission.Validator.
-func (v *validator) ValidateDelete(context.Context, *clusterv1.ManagedCluster) (admission.Warnings, error) {
+func (v *clusterValidator) ValidateDelete(context.Context, *clusterv1.ManagedCluster) (admission.Warnings, error) {
 	return nil, nil
 }
 
-// validate checks what the change does. What it leaves as it is, it does not
+// validateCluster checks what the change does. What it leaves as it is, it does not
 // check: a cluster from before a rule can still be changed and deleted. Only
 // acceptance checks the name again, as it is then that the agent gets rights.
-func (v *validator) validate(ctx context.Context, old, cluster *clusterv1.ManagedCluster) (admission.Warnings, error) {
+func (v *clusterValidator) validateCluster(ctx context.Context, old, cluster *clusterv1.ManagedCluster) (admission.Warnings, error) {
 	ctx, cancel := context.WithTimeout(ctx, access.RequestTimeout)
 	defer cancel()
 	var oldConfigs []clusterv1.ClientConfig
@@ -71,13 +71,13 @@ func (v *validator) validate(ctx context.Context, old, cluster *clusterv1.Manage
 	accepts := becomesAccepted(old, cluster)
 	var problems []error
 	if old == nil || accepts {
-		problems = append(problems, checkName(cluster.Name))
+		problems = append(problems, checkClusterName(cluster.Name))
 	}
 	problems = append(problems, checkClientConfigs(oldConfigs, cluster.Spec.ManagedClusterClientConfigs))
 	if err := errors.Join(problems...); err != nil {
-		return advice.Warnings(err), apierrors.NewBadRequest(err.Error())
+		return advice.WarningsFor(err), apierrors.NewBadRequest(err.Error())
 	}
-	if err := v.permit(ctx, old, cluster); err != nil {
+	if err := v.checkPermissions(ctx, old, cluster); err != nil {
 		return nil, err
 	}
 	if old == nil || accepts {
@@ -86,9 +86,9 @@ func (v *validator) validate(ctx context.Context, old, cluster *clusterv1.Manage
 	return nil, nil
 }
 
-// permit refuses what the user of the request may not do.
-func (v *validator) permit(ctx context.Context, old, cluster *clusterv1.ManagedCluster) error {
-	user, err := userOf(ctx)
+// checkPermissions refuses what the user of the request may not do.
+func (v *clusterValidator) checkPermissions(ctx context.Context, old, cluster *clusterv1.ManagedCluster) error {
+	user, err := requestUser(ctx)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (v *validator) permit(ctx context.Context, old, cluster *clusterv1.ManagedC
 	return nil
 }
 
-func (v *validator) checkNamespace(ctx context.Context, cluster string, accepts bool) (admission.Warnings, error) {
+func (v *clusterValidator) checkNamespace(ctx context.Context, cluster string, accepts bool) (admission.Warnings, error) {
 	namespace, err := v.namespace(ctx, cluster)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
@@ -122,7 +122,7 @@ func (v *validator) checkNamespace(ctx context.Context, cluster string, accepts 
 		err = errors.Join(err, checkNotTerminating(cluster, namespace))
 	}
 	if err != nil {
-		return nil, forbidden(clustersResource, cluster, err)
+		return nil, forbiddenError(clustersResource, cluster, err)
 	}
 	if warning != "" {
 		return admission.Warnings{warning}, nil
@@ -132,34 +132,34 @@ func (v *validator) checkNamespace(ctx context.Context, cluster string, accepts 
 
 // checkToken refuses what the token of the user is not for.
 func checkToken(user authenticationv1.UserInfo, cluster string) error {
-	bounds := boundtoken.Of(user.Username, user.Groups)
-	if bounds.Allow(cluster) {
+	bounds := boundtoken.BoundsOf(user.Username, user.Groups)
+	if bounds.AllowsCluster(cluster) {
 		return nil
 	}
-	return forbidden(clustersResource, cluster, fmt.Errorf(
+	return forbiddenError(clustersResource, cluster, fmt.Errorf(
 		"the token of user %q is bound to other cluster names: %s; register the cluster under one of these, or with another token",
 		user.Username, bounds))
 }
 
-func acceptance(cluster string) authorizationv1.ResourceAttributes {
+func acceptAttributes(cluster string) authorizationv1.ResourceAttributes {
 	return authorizationv1.ResourceAttributes{
 		Group: clusterv1.RegisterGroup, Resource: clustersResource, Subresource: "accept", Verb: "update", Name: cluster,
 	}
 }
 
-func (v *validator) mayAccept(ctx context.Context, cluster string) error {
-	return require(ctx, v.access, acceptance(cluster), func(missing error) error {
-		return forbidden(clustersResource, cluster, fmt.Errorf(
+func (v *clusterValidator) mayAccept(ctx context.Context, cluster string) error {
+	return requirePermission(ctx, v.access, acceptAttributes(cluster), func(missing error) error {
+		return forbiddenError(clustersResource, cluster, fmt.Errorf(
 			"setting spec.hubAcceptsClient to true, or an annotation that records the acceptance, requires a permission: %w", missing))
 	})
 }
 
-func (v *validator) mayJoin(ctx context.Context, cluster, set string) error {
+func (v *clusterValidator) mayJoin(ctx context.Context, cluster, set string) error {
 	what := authorizationv1.ResourceAttributes{
 		Group: clusterv1.GroupName, Resource: setsResource, Subresource: "join", Verb: "create", Name: set,
 	}
-	return require(ctx, v.access, what, func(missing error) error {
-		return forbidden(clustersResource, cluster, fmt.Errorf(
+	return requirePermission(ctx, v.access, what, func(missing error) error {
+		return forbiddenError(clustersResource, cluster, fmt.Errorf(
 			"adding the cluster to the set %q or removing it (label %s) requires a permission: %w", set, clusterv1.LabelClusterSet, missing))
 	})
 }
@@ -177,8 +177,8 @@ func (v *bindingValidator) ValidateCreate(ctx context.Context, binding *clusterv
 	what := authorizationv1.ResourceAttributes{
 		Group: clusterv1.GroupName, Resource: setsResource, Subresource: "bind", Verb: "create", Name: binding.Spec.ClusterSet,
 	}
-	return nil, require(ctx, v.access, what, func(missing error) error {
-		return forbidden(bindingsResource, binding.Name, fmt.Errorf("binding the set %q requires a permission: %w", binding.Spec.ClusterSet, missing))
+	return nil, requirePermission(ctx, v.access, what, func(missing error) error {
+		return forbiddenError(bindingsResource, binding.Name, fmt.Errorf("binding the set %q requires a permission: %w", binding.Spec.ClusterSet, missing))
 	})
 }
 
@@ -196,16 +196,16 @@ func (v *bindingValidator) ValidateDelete(context.Context, *clusterv1beta2.Manag
 	return nil, nil
 }
 
-// require returns nil if the user of the request may do what is asked, and
+// requirePermission returns nil if the user of the request may do what is asked, and
 // what refuse makes of the missing permission if not.
-func require(
+func requirePermission(
 	ctx context.Context, reviewer access.Reviewer, what authorizationv1.ResourceAttributes, refuse func(missing error) error,
 ) error {
-	user, err := userOf(ctx)
+	user, err := requestUser(ctx)
 	if err != nil {
 		return err
 	}
-	may, reason, err := reviewer.May(ctx, user, what)
+	may, reason, err := reviewer.IsAllowed(ctx, user, what)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -215,11 +215,11 @@ func require(
 	if reason != "" {
 		reason = " (" + reason + ")"
 	}
-	return refuse(fmt.Errorf("user %q may not %s%s", user.Username, access.Describe(what), reason))
+	return refuse(fmt.Errorf("user %q may not %s%s", user.Username, access.DescribePermission(what), reason))
 }
 
-// userOf returns the user of the request.
-func userOf(ctx context.Context) (authenticationv1.UserInfo, error) {
+// requestUser returns the user of the request.
+func requestUser(ctx context.Context) (authenticationv1.UserInfo, error) {
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil {
 		return authenticationv1.UserInfo{}, apierrors.NewInternalError(fmt.Errorf("finding the user of the request: %w", err))
@@ -227,6 +227,6 @@ func userOf(ctx context.Context) (authenticationv1.UserInfo, error) {
 	return request.UserInfo, nil
 }
 
-func forbidden(resource, name string, err error) error {
+func forbiddenError(resource, name string, err error) error {
 	return apierrors.NewForbidden(schema.GroupResource{Group: clusterv1.GroupName, Resource: resource}, name, err)
 }

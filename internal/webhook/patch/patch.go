@@ -23,53 +23,59 @@ import (
 // few places, and in each item of lists that are short in all objects that can be stored.
 const operationsMax = 1000
 
-// Patch is what is changed of an object, in this order. The zero value changes nothing.
-type Patch struct{ operations []jsonpatch.Operation }
+// JSONPatch is what is changed of an object, in this order. The zero value changes nothing.
+type JSONPatch struct{ operations []jsonpatch.Operation }
 
-// Set gives the field at a path a value, whether it has one or not. Its parent has to be
+// SetField gives the field at a path a value, whether it has one or not. Its parent has to be
 // there. A segment of the path is the name of a field or the index of an item.
-func (p *Patch) Set(value any, path ...string) { p.add("add", value, path) }
+func (p *JSONPatch) SetField(value any, path ...string) { p.addOperation("add", value, path) }
 
-// Append adds an item to the end of the list at a path, which has to be there.
-func (p *Patch) Append(item any, path ...string) { p.add("add", item, append(path, "-")) }
+// AppendItem adds an item to the end of the list at a path, which has to be there.
+func (p *JSONPatch) AppendItem(item any, path ...string) {
+	p.addOperation("add", item, append(path, "-"))
+}
 
-// Labels makes the labels of the object, which were as before, what they are now.
-func (p *Patch) Labels(before, now map[string]string) { p.entries("labels", before, now) }
+// UpdateLabels makes the labels of the object, which were as before, what they are now.
+func (p *JSONPatch) UpdateLabels(before, now map[string]string) {
+	p.updateMetadataMap("labels", before, now)
+}
 
-// Annotations makes the annotations of the object, which were as before, what they are now.
-func (p *Patch) Annotations(before, now map[string]string) { p.entries("annotations", before, now) }
+// UpdateAnnotations makes the annotations of the object, which were as before, what they are now.
+func (p *JSONPatch) UpdateAnnotations(before, now map[string]string) {
+	p.updateMetadataMap("annotations", before, now)
+}
 
-// entries makes the entries of a map in the metadata what they are now.
-func (p *Patch) entries(of string, before, now map[string]string) {
+// updateMetadataMap makes the entries of a map in the metadata what they are now.
+func (p *JSONPatch) updateMetadataMap(of string, before, now map[string]string) {
 	if len(before) == 0 && len(now) > 0 { // there may be no field
-		p.Set(now, "metadata", of)
+		p.SetField(now, "metadata", of)
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		if value, was := before[key]; !was || value != now[key] {
-			p.Set(now[key], "metadata", of, key)
+			p.SetField(now[key], "metadata", of, key)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		if _, is := now[key]; !is {
-			p.add("remove", nil, []string{"metadata", of, key})
+			p.addOperation("remove", nil, []string{"metadata", of, key})
 		}
 	}
 }
 
-// Finalizer adds a finalizer to those that the object has, unless it is one of them.
-func (p *Patch) Finalizer(present []string, finalizer string) {
+// AddFinalizer adds a finalizer to those that the object has, unless it is one of them.
+func (p *JSONPatch) AddFinalizer(present []string, finalizer string) {
 	switch {
 	case slices.Contains(present, finalizer):
 	case len(present) == 0: // there may be no field
-		p.Set([]string{finalizer}, "metadata", "finalizers")
+		p.SetField([]string{finalizer}, "metadata", "finalizers")
 	default:
-		p.Append(finalizer, "metadata", "finalizers")
+		p.AppendItem(finalizer, "metadata", "finalizers")
 	}
 }
 
-// add keeps one operation more than there may be, which tells that there are too many.
-func (p *Patch) add(operation string, value any, path []string) {
+// addOperation keeps one operation more than there may be, which tells that there are too many.
+func (p *JSONPatch) addOperation(operation string, value any, path []string) {
 	if len(p.operations) > operationsMax {
 		return
 	}
@@ -81,9 +87,9 @@ func (p *Patch) add(operation string, value any, path []string) {
 	p.operations = append(p.operations, jsonpatch.NewOperation(operation, pointer.String(), value))
 }
 
-// Response lets the object in with the changes. One that would need more than a webhook
+// AdmissionResponse lets the object in with the changes. One that would need more than a webhook
 // makes is refused: the schema of no kind allows it.
-func (p *Patch) Response() admission.Response {
+func (p *JSONPatch) AdmissionResponse() admission.Response {
 	switch {
 	case len(p.operations) == 0:
 		return admission.Allowed("")

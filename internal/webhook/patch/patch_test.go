@@ -20,43 +20,43 @@ func TestPatchesDoWhatTheySay(t *testing.T) {
 	type labels = map[string]string
 	for name, c := range map[string]struct {
 		object string
-		change func(*patch.Patch)
+		change func(*patch.JSONPatch)
 		want   string
 	}{
-		"nothing": {object: `{}`, change: func(*patch.Patch) {}, want: `{}`},
+		"nothing": {object: `{}`, change: func(*patch.JSONPatch) {}, want: `{}`},
 		"a field that is not there": {
-			object: `{"spec":{"list":[{}]}}`, change: func(p *patch.Patch) { p.Set(true, "spec", "list", "0", "on") }, want: `{"spec":{"list":[{"on":true}]}}`,
+			object: `{"spec":{"list":[{}]}}`, change: func(p *patch.JSONPatch) { p.SetField(true, "spec", "list", "0", "on") }, want: `{"spec":{"list":[{"on":true}]}}`,
 		},
-		"a field that has another value": {object: `{"a":1}`, change: func(p *patch.Patch) { p.Set(2, "a") }, want: `{"a":2}`},
-		"names with special characters":  {object: `{"a/b~1":{}}`, change: func(p *patch.Patch) { p.Set("x", "a/b~1", "~0/") }, want: `{"a/b~1":{"~0/":"x"}}`},
-		"one item more":                  {object: `{"a":[1]}`, change: func(p *patch.Patch) { p.Append(2, "a"); p.Append(3, "a") }, want: `{"a":[1,2,3]}`},
+		"a field that has another value": {object: `{"a":1}`, change: func(p *patch.JSONPatch) { p.SetField(2, "a") }, want: `{"a":2}`},
+		"names with special characters":  {object: `{"a/b~1":{}}`, change: func(p *patch.JSONPatch) { p.SetField("x", "a/b~1", "~0/") }, want: `{"a/b~1":{"~0/":"x"}}`},
+		"one item more":                  {object: `{"a":[1]}`, change: func(p *patch.JSONPatch) { p.AppendItem(2, "a"); p.AppendItem(3, "a") }, want: `{"a":[1,2,3]}`},
 		"the first labels": {
-			object: `{"metadata":{}}`, change: func(p *patch.Patch) { p.Labels(nil, labels{"a": "b"}) }, want: `{"metadata":{"labels":{"a":"b"}}}`,
+			object: `{"metadata":{}}`, change: func(p *patch.JSONPatch) { p.UpdateLabels(nil, labels{"a": "b"}) }, want: `{"metadata":{"labels":{"a":"b"}}}`,
 		},
 		"labels that come, stay, change and go": {
 			object: `{"metadata":{"labels":{"stays":"1","changes":"1","a/goes":"1"}}}`,
-			change: func(p *patch.Patch) {
-				p.Labels(labels{"stays": "1", "changes": "1", "a/goes": "1"}, labels{"stays": "1", "changes": "2", "comes": "1"})
+			change: func(p *patch.JSONPatch) {
+				p.UpdateLabels(labels{"stays": "1", "changes": "1", "a/goes": "1"}, labels{"stays": "1", "changes": "2", "comes": "1"})
 			},
 			want: `{"metadata":{"labels":{"stays":"1","changes":"2","comes":"1"}}}`,
 		},
 		"no labels any more": {
-			object: `{"metadata":{"labels":{"a":"b"}}}`, change: func(p *patch.Patch) { p.Labels(labels{"a": "b"}, nil) }, want: `{"metadata":{"labels":{}}}`,
+			object: `{"metadata":{"labels":{"a":"b"}}}`, change: func(p *patch.JSONPatch) { p.UpdateLabels(labels{"a": "b"}, nil) }, want: `{"metadata":{"labels":{}}}`,
 		},
 		"the first finalizer": {
-			object: `{"metadata":{}}`, change: func(p *patch.Patch) { p.Finalizer(nil, "a/b") }, want: `{"metadata":{"finalizers":["a/b"]}}`,
+			object: `{"metadata":{}}`, change: func(p *patch.JSONPatch) { p.AddFinalizer(nil, "a/b") }, want: `{"metadata":{"finalizers":["a/b"]}}`,
 		},
 		"another finalizer": {
-			object: `{"metadata":{"finalizers":["c/d"]}}`, change: func(p *patch.Patch) { p.Finalizer([]string{"c/d"}, "a/b") }, want: `{"metadata":{"finalizers":["c/d","a/b"]}}`,
+			object: `{"metadata":{"finalizers":["c/d"]}}`, change: func(p *patch.JSONPatch) { p.AddFinalizer([]string{"c/d"}, "a/b") }, want: `{"metadata":{"finalizers":["c/d","a/b"]}}`,
 		},
 		"a finalizer that is there": {
-			object: `{"metadata":{"finalizers":["a/b"]}}`, change: func(p *patch.Patch) { p.Finalizer([]string{"a/b"}, "a/b") }, want: `{"metadata":{"finalizers":["a/b"]}}`,
+			object: `{"metadata":{"finalizers":["a/b"]}}`, change: func(p *patch.JSONPatch) { p.AddFinalizer([]string{"a/b"}, "a/b") }, want: `{"metadata":{"finalizers":["a/b"]}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var p patch.Patch
+			var p patch.JSONPatch
 			c.change(&p)
-			response := p.Response()
+			response := p.AdmissionResponse()
 			if !response.Allowed {
 				t.Fatalf("it is refused: %+v", response.Result)
 			}
@@ -88,11 +88,11 @@ func read(t *testing.T, text string) (value any) {
 }
 
 func TestMoreChangesThanThereCanBeAreRefused(t *testing.T) {
-	var p patch.Patch
+	var p patch.JSONPatch
 	for i := range 100_000 {
-		p.Set("x", "spec", "list", strconv.Itoa(i), "field")
+		p.SetField("x", "spec", "list", strconv.Itoa(i), "field")
 	}
-	response := p.Response()
+	response := p.AdmissionResponse()
 	if response.Allowed || len(response.Patches) > 0 || response.Result.Code != 422 || !strings.Contains(response.Result.Message, "more than 1000") {
 		t.Errorf("got allowed %t with %d operations, %+v", response.Allowed, len(response.Patches), response.Result)
 	}

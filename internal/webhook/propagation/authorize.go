@@ -22,26 +22,26 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/access"
 )
 
-// authorizer asks whether the author of a policy may read what it sends to
+// policyAuthorizer asks whether the author of a policy may read what it sends to
 // clusters: whoever reads a cluster could read it there.
-type authorizer struct {
+type policyAuthorizer struct {
 	access access.Reviewer
 	// resources returns what the hub serves of a group and version.
 	resources func(groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// authorize returns what keeps the user of the request from having the policy. The
+// authorizePolicy returns what keeps the user of the request from having the policy. The
 // namespace is that of the policy, empty for one that is for all.
-func (a *authorizer) authorize(ctx context.Context, resource, name, namespace string, spec *policyv1alpha1.PropagationSpec) error {
+func (a *policyAuthorizer) authorizePolicy(ctx context.Context, resource, name, namespace string, spec *policyv1alpha1.PropagationSpec) error {
 	ctx, cancel := context.WithTimeout(ctx, access.RequestTimeout)
 	defer cancel()
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("finding the user of the request: %w", err))
 	}
-	questions, err := a.questions(namespace, spec)
+	questions, err := a.requiredReads(namespace, spec)
 	if err == nil {
-		err = a.ask(ctx, request.UserInfo, questions)
+		err = a.checkReadAccess(ctx, request.UserInfo, questions)
 	}
 	if failed := apierrors.APIStatus(nil); err == nil || errors.As(err, &failed) {
 		return err
@@ -49,10 +49,10 @@ func (a *authorizer) authorize(ctx context.Context, resource, name, namespace st
 	return apierrors.NewForbidden(schema.GroupResource{Group: policyv1alpha1.GroupName, Resource: resource}, name, err)
 }
 
-// ask returns the first permission that the user does not have.
-func (a *authorizer) ask(ctx context.Context, user authenticationv1.UserInfo, questions []authorizationv1.ResourceAttributes) error {
+// checkReadAccess returns the first permission that the user does not have.
+func (a *policyAuthorizer) checkReadAccess(ctx context.Context, user authenticationv1.UserInfo, questions []authorizationv1.ResourceAttributes) error {
 	for _, what := range questions {
-		may, reason, err := a.access.May(ctx, user, what)
+		may, reason, err := a.access.IsAllowed(ctx, user, what)
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
@@ -63,14 +63,14 @@ func (a *authorizer) ask(ctx context.Context, user authenticationv1.UserInfo, qu
 			reason = " (" + reason + ")"
 		}
 		return fmt.Errorf("user %q may not %s%s, and a policy sends to clusters only what its author may read on the hub: "+
-			"get that permission, or leave it out of the policy", user.Username, describe(what), reason)
+			"get that permission, or leave it out of the policy", user.Username, describePermission(what), reason)
 	}
 	return nil
 }
 
-// questions are what the author of a policy has to be allowed: to get the object
+// requiredReads are what the author of a policy has to be allowed: to get the object
 // that a selector names, and to list what another one selects.
-func (a *authorizer) questions(namespace string, spec *policyv1alpha1.PropagationSpec) ([]authorizationv1.ResourceAttributes, error) {
+func (a *policyAuthorizer) requiredReads(namespace string, spec *policyv1alpha1.PropagationSpec) ([]authorizationv1.ResourceAttributes, error) {
 	var all []authorizationv1.ResourceAttributes
 	add := func(what authorizationv1.ResourceAttributes) {
 		if !slices.Contains(all, what) {
@@ -78,7 +78,7 @@ func (a *authorizer) questions(namespace string, spec *policyv1alpha1.Propagatio
 		}
 	}
 	for i, s := range spec.ResourceSelectors {
-		group, resource, err := a.find(s.APIVersion, s.Kind)
+		group, resource, err := a.findResource(s.APIVersion, s.Kind)
 		if err != nil {
 			return nil, fmt.Errorf("spec.resourceSelectors[%d]: %w", i, err)
 		}
@@ -104,9 +104,9 @@ func (a *authorizer) questions(namespace string, spec *policyv1alpha1.Propagatio
 	return all, nil
 }
 
-// find returns the resource of a kind. For one that is not served nobody can be
+// findResource returns the resource of a kind. For one that is not served nobody can be
 // asked.
-func (a *authorizer) find(apiVersion, kind string) (group string, resource metav1.APIResource, err error) {
+func (a *policyAuthorizer) findResource(apiVersion, kind string) (group string, resource metav1.APIResource, err error) {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
 		return "", resource, err
@@ -125,8 +125,8 @@ func (a *authorizer) find(apiVersion, kind string) (group string, resource metav
 	return "", resource, fmt.Errorf("the hub does not serve kind %s of %s, so nobody can tell whether you may read it: create its definition first", kind, apiVersion)
 }
 
-// describe puts a permission into words, as an administrator has to grant it.
-func describe(what authorizationv1.ResourceAttributes) string {
+// describePermission puts a permission into words, as an administrator has to grant it.
+func describePermission(what authorizationv1.ResourceAttributes) string {
 	text := what.Verb + " " + what.Resource
 	if what.Group != "" {
 		text += "." + what.Group

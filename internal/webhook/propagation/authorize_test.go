@@ -95,9 +95,9 @@ func TestPoliciesSendWhatTheirAuthorMayRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
-			author := &authorizer{resources: served, access: access.Func(func(_ context.Context, _ authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
-				asked = append(asked, describe(what))
-				return describe(what) != c.refused, "no", nil
+			author := &policyAuthorizer{resources: served, access: access.ReviewerFunc(func(_ context.Context, _ authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
+				asked = append(asked, describePermission(what))
+				return describePermission(what) != c.refused, "no", nil
 			})}
 			spec := &policyv1alpha1.PropagationSpec{}
 			if err := sigsyaml.UnmarshalStrict([]byte(c.spec), spec); err != nil {
@@ -106,7 +106,7 @@ func TestPoliciesSendWhatTheirAuthorMayRead(t *testing.T) {
 			ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				UserInfo: authenticationv1.UserInfo{Username: "eve"},
 			}})
-			err := author.authorize(ctx, propagationPolicies, "a", c.namespace, spec)
+			err := author.authorizePolicy(ctx, propagationPolicies, "a", c.namespace, spec)
 			if c.wantError == "" {
 				if err != nil || !slices.Equal(asked, c.asked) {
 					t.Errorf("asked %q, want %q: %v", asked, c.asked, err)

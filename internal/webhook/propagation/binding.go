@@ -13,8 +13,8 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 )
 
-// dependency is what one entry of the annotation with dependencies has.
-type dependency struct {
+// dependencyEntry is what one entry of the annotation with dependencies has.
+type dependencyEntry struct {
 	APIVersion    string          `json:"apiVersion"`
 	Kind          string          `json:"kind"`
 	Namespace     string          `json:"namespace"`
@@ -28,11 +28,11 @@ func bindingContent(binding client.Object, spec *workv1alpha2.ResourceBindingSpe
 }
 
 // checkBinding returns what is wrong with a binding of either kind.
-func checkBinding(binding client.Object, spec *workv1alpha2.ResourceBindingSpec) mistakes {
-	var wrong mistakes
+func checkBinding(binding client.Object, spec *workv1alpha2.ResourceBindingSpec) fieldMistakes {
+	var wrong fieldMistakes
 	if text := binding.GetAnnotations()[workv1alpha2.AnnotationDependencies]; text != "" {
 		path := field.NewPath("metadata", "annotations").Key(workv1alpha2.AnnotationDependencies)
-		var all []dependency
+		var all []dependencyEntry
 		if err := json.Unmarshal([]byte(text), &all); err != nil {
 			wrong = append(wrong, field.Invalid(path, text, fmt.Sprintf("want a JSON list of objects with apiVersion, kind, namespace and name or labelSelector: %v", err)))
 		}

@@ -32,13 +32,13 @@ import (
 // those that say what another one says already.
 func customizationValidator(
 	all func(context.Context) ([]configv1alpha1.ResourceInterpreterCustomization, error),
-) *validator[*configv1alpha1.ResourceInterpreterCustomization] {
+) *objectValidator[*configv1alpha1.ResourceInterpreterCustomization] {
 	kind := configv1alpha1.GroupVersion.WithKind("ResourceInterpreterCustomization").GroupKind()
-	return &validator[*configv1alpha1.ResourceInterpreterCustomization]{
+	return &objectValidator[*configv1alpha1.ResourceInterpreterCustomization]{
 		kind:    kind,
 		content: func(c *configv1alpha1.ResourceInterpreterCustomization) any { return c.Spec },
-		check: func(c *configv1alpha1.ResourceInterpreterCustomization) (admission.Warnings, mistakes) {
-			return nil, customized.Check(c)
+		check: func(c *configv1alpha1.ResourceInterpreterCustomization) (admission.Warnings, fieldMistakes) {
+			return nil, customized.CheckScripts(c)
 		},
 		authorize: func(ctx context.Context, c *configv1alpha1.ResourceInterpreterCustomization) error {
 			ctx, cancel := context.WithTimeout(ctx, access.RequestTimeout)
@@ -47,7 +47,7 @@ func customizationValidator(
 			if err != nil {
 				return apierrors.NewInternalError(err)
 			}
-			if wrong := customized.Conflicts(c, others); len(wrong) > 0 {
+			if wrong := customized.ScriptConflicts(c, others); len(wrong) > 0 {
 				return apierrors.NewInvalid(kind, c.Name, wrong)
 			}
 			return nil
@@ -56,9 +56,9 @@ func customizationValidator(
 }
 
 // customizationWebhook returns the webhook of the validator, before which wrong keys are refused.
-func customizationWebhook(scheme *runtime.Scheme, v *validator[*configv1alpha1.ResourceInterpreterCustomization]) *admission.Webhook {
+func customizationWebhook(scheme *runtime.Scheme, v *objectValidator[*configv1alpha1.ResourceInterpreterCustomization]) *admission.Webhook {
 	webhook := admission.WithValidator(scheme, v)
-	webhook.Handler = knownKeys{Handler: webhook.Handler, refusal: v.refusal}
+	webhook.Handler = knownKeys{Handler: webhook.Handler, refusal: v.invalidError}
 	return webhook
 }
 
@@ -67,7 +67,7 @@ func customizationWebhook(scheme *runtime.Scheme, v *validator[*configv1alpha1.R
 type knownKeys struct {
 	admission.Handler
 
-	refusal func(*configv1alpha1.ResourceInterpreterCustomization, mistakes) error
+	refusal func(*configv1alpha1.ResourceInterpreterCustomization, fieldMistakes) error
 }
 
 // Handle implements admission.Handler.
@@ -97,8 +97,8 @@ func (k knownKeys) Handle(ctx context.Context, request admission.Request) admiss
 	return k.Handler.Handle(ctx, request)
 }
 
-// Customizations reads all customizations of a hub.
-func Customizations(hub rest.Interface) func(context.Context) ([]configv1alpha1.ResourceInterpreterCustomization, error) {
+// ReadCustomizations reads all customizations of a hub.
+func ReadCustomizations(hub rest.Interface) func(context.Context) ([]configv1alpha1.ResourceInterpreterCustomization, error) {
 	return func(ctx context.Context) ([]configv1alpha1.ResourceInterpreterCustomization, error) {
 		list := &configv1alpha1.ResourceInterpreterCustomizationList{}
 		raw, err := hub.Get().AbsPath("/apis", configv1alpha1.GroupName, configv1alpha1.GroupVersion.Version, customizations).DoRaw(ctx)

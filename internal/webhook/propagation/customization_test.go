@@ -95,7 +95,7 @@ func TestCustomizationsWithWrongKeysAreRefused(t *testing.T) {
 		return `{"apiVersion":"config.karmada.io/v1alpha1","kind":"ResourceInterpreterCustomization","metadata":{"name":"mine"` + metadata +
 			`},"spec":{"target":{"apiVersion":"example.com/v1","kind":"Other"},"customizations":{` + keys + `}}}`
 	}
-	handlers, err := Handlers(Options{Customizations: func(context.Context) ([]configv1alpha1.ResourceInterpreterCustomization, error) { return nil, nil }})
+	handlers, err := WebhookHandlers(WebhookOptions{Customizations: func(context.Context) ([]configv1alpha1.ResourceInterpreterCustomization, error) { return nil, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

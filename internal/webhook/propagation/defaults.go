@@ -24,36 +24,36 @@ const serviceImport = "ServiceImport"
 
 // completePropagation fills in what a policy leaves open. The namespace is that of
 // the policy, empty for one that is for all.
-func completePropagation(spec *policyv1alpha1.PropagationSpec, namespace string, changes *patch.Patch) {
+func completePropagation(spec *policyv1alpha1.PropagationSpec, namespace string, changes *patch.JSONPatch) {
 	completeSelectors(spec.ResourceSelectors, namespace, changes)
 	imports := slices.ContainsFunc(spec.ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool { return s.Kind == serviceImport })
 	if imports && !spec.PropagateDeps {
-		changes.Set(true, "spec", "propagateDeps")
+		changes.SetField(true, "spec", "propagateDeps")
 	}
 	completeSpread(spec.Placement.SpreadConstraints, changes)
 	if s := spec.Placement.ReplicaScheduling; s != nil && s.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDivided && s.ReplicaDivisionPreference == "" {
-		changes.Set(policyv1alpha1.ReplicaDivisionPreferenceWeighted, "spec", "placement", "replicaScheduling", "replicaDivisionPreference")
+		changes.SetField(policyv1alpha1.ReplicaDivisionPreferenceWeighted, "spec", "placement", "replicaScheduling", "replicaDivisionPreference")
 	}
 	if spec.Failover == nil || spec.Failover.Application == nil {
 		return
 	}
-	if a := spec.Failover.Application; gracefully(a.PurgeMode) && a.GracePeriodSeconds == nil {
-		changes.Set(gracePeriodDefault, "spec", "failover", "application", "gracePeriodSeconds")
+	if a := spec.Failover.Application; isGracefulPurge(a.PurgeMode) && a.GracePeriodSeconds == nil {
+		changes.SetField(gracePeriodDefault, "spec", "failover", "application", "gracePeriodSeconds")
 	}
 }
 
 // completeSelectors lets selectors of a policy in a namespace select there.
-func completeSelectors(selectors []policyv1alpha1.ResourceSelector, namespace string, changes *patch.Patch) {
+func completeSelectors(selectors []policyv1alpha1.ResourceSelector, namespace string, changes *patch.JSONPatch) {
 	for i := range selectors {
 		if namespace != "" && selectors[i].Namespace == "" {
-			changes.Set(namespace, "spec", "resourceSelectors", strconv.Itoa(i), "namespace")
+			changes.SetField(namespace, "spec", "resourceSelectors", strconv.Itoa(i), "namespace")
 		}
 	}
 }
 
 // completeSpread makes constraints that name nothing count clusters, and adds how
 // many clusters are chosen where only their groups are counted.
-func completeSpread(constraints []policyv1alpha1.SpreadConstraint, changes *patch.Patch) {
+func completeSpread(constraints []policyv1alpha1.SpreadConstraint, changes *patch.JSONPatch) {
 	byField := false
 	byCluster := false
 	for i := range constraints {
@@ -61,22 +61,22 @@ func completeSpread(constraints []policyv1alpha1.SpreadConstraint, changes *patc
 		at := strconv.Itoa(i)
 		if c.SpreadByField == "" && c.SpreadByLabel == "" {
 			c.SpreadByField = policyv1alpha1.SpreadByCluster
-			changes.Set(c.SpreadByField, "spec", "placement", "spreadConstraints", at, "spreadByField")
+			changes.SetField(c.SpreadByField, "spec", "placement", "spreadConstraints", at, "spreadByField")
 		}
 		if c.MinGroups == 0 {
-			changes.Set(minGroupsDefault, "spec", "placement", "spreadConstraints", at, "minGroups")
+			changes.SetField(minGroupsDefault, "spec", "placement", "spreadConstraints", at, "minGroups")
 		}
 		byField = byField || c.SpreadByField != ""
 		byCluster = byCluster || c.SpreadByField == policyv1alpha1.SpreadByCluster
 	}
 	if byField && !byCluster {
 		clusters := policyv1alpha1.SpreadConstraint{SpreadByField: policyv1alpha1.SpreadByCluster, MinGroups: minGroupsDefault}
-		changes.Append(clusters, "spec", "placement", "spreadConstraints")
+		changes.AppendItem(clusters, "spec", "placement", "spreadConstraints")
 	}
 }
 
-// gracefully tells whether objects are created elsewhere before they are removed,
+// isGracefulPurge reports whether objects are created elsewhere before they are removed,
 // by either name of the mode.
-func gracefully(mode policyv1alpha1.PurgeMode) bool {
+func isGracefulPurge(mode policyv1alpha1.PurgeMode) bool {
 	return mode == policyv1alpha1.PurgeModeGracefully || mode == policyv1alpha1.PurgeModeGraciously
 }

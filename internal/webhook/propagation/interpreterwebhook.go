@@ -12,12 +12,12 @@ import (
 
 // interpreterWebhookValidator refuses webhooks whose certificate nobody could
 // verify.
-func interpreterWebhookValidator() *validator[*configv1alpha1.ResourceInterpreterWebhookConfiguration] {
-	return &validator[*configv1alpha1.ResourceInterpreterWebhookConfiguration]{
+func interpreterWebhookValidator() *objectValidator[*configv1alpha1.ResourceInterpreterWebhookConfiguration] {
+	return &objectValidator[*configv1alpha1.ResourceInterpreterWebhookConfiguration]{
 		kind:    configv1alpha1.GroupVersion.WithKind("ResourceInterpreterWebhookConfiguration").GroupKind(),
 		content: func(c *configv1alpha1.ResourceInterpreterWebhookConfiguration) any { return c.Webhooks },
-		check: func(c *configv1alpha1.ResourceInterpreterWebhookConfiguration) (admission.Warnings, mistakes) {
-			return nil, webhook.Check(c)
+		check: func(c *configv1alpha1.ResourceInterpreterWebhookConfiguration) (admission.Warnings, fieldMistakes) {
+			return nil, webhook.CheckConfiguration(c)
 		},
 	}
 }

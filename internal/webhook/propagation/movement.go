@@ -15,10 +15,10 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/rebalance"
 )
 
-// movement is what a policy says about when replicas move by themselves.
-func movement(policy metav1.Object) map[string]string {
+// movementAnnotations is what a policy says about when replicas move by themselves.
+func movementAnnotations(policy metav1.Object) map[string]string {
 	says := map[string]string{}
-	for _, name := range rebalance.Annotations() {
+	for _, name := range rebalance.SettingsAnnotations() {
 		if value, is := policy.GetAnnotations()[name]; is {
 			says[name] = value
 		}
@@ -27,15 +27,15 @@ func movement(policy metav1.Object) map[string]string {
 }
 
 // checkMovement returns what is wrong with that, and warns of what has no effect.
-func checkMovement(policy policyv1alpha1.Policy) (admission.Warnings, mistakes) {
-	set, wrong := rebalance.Read(policy.GetAnnotations())
-	says := movement(policy)
+func checkMovement(policy policyv1alpha1.Policy) (admission.Warnings, fieldMistakes) {
+	set, wrong := rebalance.ParseSettings(policy.GetAnnotations())
+	says := movementAnnotations(policy)
 	path := field.NewPath("metadata", "annotations")
 	var warnings admission.Warnings
 	switch scheduling := policy.PropagationSpec().Placement.ReplicaScheduling; {
 	case len(wrong) > 0 || len(says) == 0:
 	case set == nil:
-		for _, name := range rebalance.Annotations() {
+		for _, name := range rebalance.SettingsAnnotations() {
 			if _, is := says[name]; is {
 				warnings = append(warnings, fmt.Sprintf("%s has no effect without %s: %s", path.Key(name), fleetv1alpha1.AnnotationRebalance, fleetv1alpha1.RebalanceContinuous))
 			}

@@ -46,8 +46,8 @@ func TestMovesAreAskedAbout(t *testing.T) {
 	before := &policyv1alpha1.PropagationPolicy{}
 	after := before.DeepCopy()
 	after.Annotations = map[string]string{"fleet.capstan.io/rebalance": "Sometimes"}
-	v := validator[*policyv1alpha1.PropagationPolicy]{
-		content: func(p *policyv1alpha1.PropagationPolicy) any { return sending(p) },
+	v := objectValidator[*policyv1alpha1.PropagationPolicy]{
+		content: func(p *policyv1alpha1.PropagationPolicy) any { return sentContent(p) },
 		check:   checkMovementOf,
 	}
 	if _, err := v.ValidateUpdate(t.Context(), before, after); err == nil {
@@ -58,6 +58,6 @@ func TestMovesAreAskedAbout(t *testing.T) {
 	}
 }
 
-func checkMovementOf(p *policyv1alpha1.PropagationPolicy) (admission.Warnings, mistakes) {
+func checkMovementOf(p *policyv1alpha1.PropagationPolicy) (admission.Warnings, fieldMistakes) {
 	return checkMovement(p)
 }

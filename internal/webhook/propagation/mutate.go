@@ -20,11 +20,11 @@ import (
 	"github.com/capstan-io/capstan/internal/webhook/patch"
 )
 
-// mutator fills in what objects of a kind leave open.
-type mutator[T client.Object] struct {
+// objectMutator fills in what objects of a kind leave open.
+type objectMutator[T client.Object] struct {
 	fresh func() T
 	// complete fills in what is left open, but for what follows; nil if that is nothing.
-	complete func(T, *patch.Patch)
+	complete func(T, *patch.JSONPatch)
 	// label has the ID that the object keeps for life; empty if it has none.
 	label string
 	newID func() string
@@ -37,9 +37,9 @@ type mutator[T client.Object] struct {
 
 // Handle answers with what is missing. Only that is in the patch: nothing of the
 // object is written differently.
-func (m *mutator[T]) Handle(_ context.Context, request admission.Request) admission.Response {
+func (m *objectMutator[T]) Handle(_ context.Context, request admission.Request) admission.Response {
 	object := m.fresh()
-	if err := quantity.Unmarshal(request.Object.Raw, object); err != nil {
+	if err := quantity.UnmarshalChecked(request.Object.Raw, object); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the %s %q: %w", request.Kind.Kind, request.Name, err))
 	}
 	if object.GetDeletionTimestamp() != nil {
@@ -52,20 +52,20 @@ func (m *mutator[T]) Handle(_ context.Context, request admission.Request) admiss
 			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the %s %q as it was: %w", request.Kind.Kind, request.Name, err))
 		}
 	}
-	var changes patch.Patch
-	changes.Labels(object.GetLabels(), m.identified(object.GetLabels(), old.Labels, request.Operation == admissionv1.Create))
+	var changes patch.JSONPatch
+	changes.UpdateLabels(object.GetLabels(), m.withPermanentID(object.GetLabels(), old.Labels, request.Operation == admissionv1.Create))
 	if m.finalizer != "" && request.Operation == admissionv1.Create {
-		changes.Finalizer(object.GetFinalizers(), m.finalizer)
+		changes.AddFinalizer(object.GetFinalizers(), m.finalizer)
 	}
 	if m.complete != nil {
 		m.complete(object, &changes)
 	}
-	return changes.Response()
+	return changes.AdmissionResponse()
 }
 
-// identified returns the labels of an object with its ID. Who replaces an object need not
+// withPermanentID returns the labels of an object with its ID. Who replaces an object need not
 // know it: the one that it had is put back.
-func (m *mutator[T]) identified(labels, old map[string]string, created bool) map[string]string {
+func (m *objectMutator[T]) withPermanentID(labels, old map[string]string, created bool) map[string]string {
 	if m.label == "" || labels[m.label] != "" && (m.keepID || !created) {
 		return labels
 	}

@@ -105,7 +105,7 @@ func TestWhatIsLeftOpenIsFilledIn(t *testing.T) {
 			if c.old != "" {
 				request.Operation = admissionv1.Update
 			}
-			webhook := mutators(func() string { return "new" })[mutatePath+c.resource]
+			webhook := mutatingWebhooks(func() string { return "new" })[mutatePath+c.resource]
 			response := webhook.Handler.Handle(t.Context(), admission.Request{AdmissionRequest: request})
 			if !response.Allowed {
 				t.Fatalf("it is refused: %+v", response.Result)
@@ -141,7 +141,7 @@ func patched(t *testing.T, response admission.Response) map[string]any {
 }
 
 func TestWhatCannotBeReadIsTold(t *testing.T) {
-	webhook := mutators(func() string { return "new" })[mutatePath+propagationPolicies]
+	webhook := mutatingWebhooks(func() string { return "new" })[mutatePath+propagationPolicies]
 	for name, request := range map[string]admissionv1.AdmissionRequest{
 		"the object":    {Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(`{"spec":1}`)}},
 		"the older one": {Operation: admissionv1.Update, Object: runtime.RawExtension{Raw: []byte(`{}`)}, OldObject: runtime.RawExtension{Raw: []byte(`[]`)}},
@@ -156,7 +156,7 @@ func TestWhatCannotBeReadIsTold(t *testing.T) {
 // the API server compares the object with its schema. Whoever parses the quantity does so
 // for hours.
 func TestTheMutatorParsesNoHostileQuantity(t *testing.T) {
-	m := &mutator[*workv1alpha2.ResourceBinding]{fresh: func() *workv1alpha2.ResourceBinding { return &workv1alpha2.ResourceBinding{} }}
+	m := &objectMutator[*workv1alpha2.ResourceBinding]{fresh: func() *workv1alpha2.ResourceBinding { return &workv1alpha2.ResourceBinding{} }}
 	response := m.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Name: "b", Namespace: "shop", Operation: admissionv1.Create,
 		Object: raw(t, `spec: {replicaRequirements: {resourceRequest: {cpu: "1e-2000000000"}}}`),
@@ -173,7 +173,7 @@ func TestALongListIsNotCompared(t *testing.T) {
 	const name, items, bytesMax = 100_000, 10_000, 50 << 20
 	value := `{"` + strings.Repeat("n", name) + `":[` + strings.Repeat("0,", items-1) + `0]}`
 	object := `{"spec":{"resourceSelectors":[{"apiVersion":"v1","kind":"ConfigMap"}],"overriders":{"plaintext":[{"path":"/data","operator":"add","value":` + value + `}]}}}`
-	webhook := mutators(func() string { return "new" })[mutatePath+overridePolicies]
+	webhook := mutatingWebhooks(func() string { return "new" })[mutatePath+overridePolicies]
 	allocated := testing.Benchmark(func(b *testing.B) {
 		for range b.N {
 			response := webhook.Handler.Handle(b.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{

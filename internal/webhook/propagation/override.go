@@ -29,11 +29,11 @@ const (
 
 // checkOverride returns what is wrong with the spec of an override policy in a
 // namespace, or of one that is for all.
-func checkOverride(namespace string, spec *policyv1alpha1.OverrideSpec) (admission.Warnings, mistakes) {
+func checkOverride(namespace string, spec *policyv1alpha1.OverrideSpec) (admission.Warnings, fieldMistakes) {
 	var warnings admission.Warnings
 	path := field.NewPath("spec")
 	if n := countOperations(spec); n > operationsMax {
-		return nil, mistakes{field.TooMany(path, n, operationsMax)} // and nothing more is looked at
+		return nil, fieldMistakes{field.TooMany(path, n, operationsMax)} // and nothing more is looked at
 	}
 	if wrong := affinity.CheckTargets(spec, path); len(wrong) > 0 {
 		return nil, wrong
@@ -41,7 +41,7 @@ func checkOverride(namespace string, spec *policyv1alpha1.OverrideSpec) (admissi
 	wrong := checkSelectors(namespace, spec.ResourceSelectors, path.Child("resourceSelectors"))
 	if spec.TargetCluster != nil {
 		warnings = append(warnings, "spec.targetCluster is deprecated: use overrideRules")
-		_, problems := affinity.Compile(spec.TargetCluster, path.Child("targetCluster"))
+		_, problems := affinity.CompileAffinity(spec.TargetCluster, path.Child("targetCluster"))
 		wrong = append(wrong, problems...)
 	}
 	if countChanges(&spec.Overriders) > 0 {
@@ -50,7 +50,7 @@ func checkOverride(namespace string, spec *policyv1alpha1.OverrideSpec) (admissi
 	}
 	for i := range spec.OverrideRules {
 		at := path.Child("overrideRules").Index(i)
-		_, problems := affinity.Compile(spec.OverrideRules[i].TargetCluster, at.Child("targetCluster"))
+		_, problems := affinity.CompileAffinity(spec.OverrideRules[i].TargetCluster, at.Child("targetCluster"))
 		wrong = append(wrong, problems...)
 		wrong = append(wrong, checkOverriders(&spec.OverrideRules[i].Overriders, at.Child("overriders"))...)
 	}
@@ -76,8 +76,8 @@ func countChanges(o *policyv1alpha1.Overriders) int {
 	return all
 }
 
-func checkOverriders(o *policyv1alpha1.Overriders, path *field.Path) mistakes {
-	var wrong mistakes
+func checkOverriders(o *policyv1alpha1.Overriders, path *field.Path) fieldMistakes {
+	var wrong fieldMistakes
 	for i := range o.Plaintext {
 		at := path.Child("plaintext").Index(i)
 		p := &o.Plaintext[i]
@@ -101,8 +101,8 @@ func checkOverriders(o *policyv1alpha1.Overriders, path *field.Path) mistakes {
 	return wrong
 }
 
-func checkContainers(overriders []policyv1alpha1.CommandArgsOverrider, path *field.Path) mistakes {
-	var wrong mistakes
+func checkContainers(overriders []policyv1alpha1.CommandArgsOverrider, path *field.Path) fieldMistakes {
+	var wrong fieldMistakes
 	for i, o := range overriders {
 		if o.ContainerName == "" {
 			wrong = append(wrong, field.Required(path.Index(i).Child("containerName"), "the name of the container whose list is changed"))
@@ -111,7 +111,7 @@ func checkContainers(overriders []policyv1alpha1.CommandArgsOverrider, path *fie
 	return wrong
 }
 
-func checkField(f *policyv1alpha1.FieldOverrider, path *field.Path) mistakes {
+func checkField(f *policyv1alpha1.FieldOverrider, path *field.Path) fieldMistakes {
 	wrong := checkPointer(f.FieldPath, path.Child("fieldPath"))
 	if len(f.JSON) > 0 && len(f.YAML) > 0 {
 		wrong = append(wrong, field.Forbidden(path.Child("yaml"), "json and yaml exclude each other, as the field has one of the two: remove one of them"))
@@ -120,8 +120,8 @@ func checkField(f *policyv1alpha1.FieldOverrider, path *field.Path) mistakes {
 	return append(wrong, checkOperations(f.YAML, path.Child("yaml"))...)
 }
 
-func checkOperations(operations []policyv1alpha1.JSONPatchOperation, path *field.Path) mistakes {
-	var wrong mistakes
+func checkOperations(operations []policyv1alpha1.JSONPatchOperation, path *field.Path) fieldMistakes {
+	var wrong fieldMistakes
 	for i := range operations {
 		at := path.Index(i)
 		wrong = append(wrong, checkPointer(operations[i].SubPath, at.Child("subPath"))...)
@@ -131,28 +131,28 @@ func checkOperations(operations []policyv1alpha1.JSONPatchOperation, path *field
 }
 
 // checkValue asks for a value as the operator needs it.
-func checkValue(operator policyv1alpha1.OverriderOperator, value string, path *field.Path) mistakes {
+func checkValue(operator policyv1alpha1.OverriderOperator, value string, path *field.Path) fieldMistakes {
 	switch remove := operator == policyv1alpha1.OverriderOpRemove; {
 	case remove && value != "":
-		return mistakes{field.Forbidden(path, noValue)}
+		return fieldMistakes{field.Forbidden(path, noValue)}
 	case !remove && value == "":
-		return mistakes{field.Required(path, fmt.Sprintf(needValue, operator))}
+		return fieldMistakes{field.Required(path, fmt.Sprintf(needValue, operator))}
 	default:
 		return nil
 	}
 }
 
 // checkPointer returns what is wrong with a JSON pointer to a field.
-func checkPointer(pointer string, path *field.Path) mistakes {
+func checkPointer(pointer string, path *field.Path) fieldMistakes {
 	if unescaped := strings.NewReplacer("~0", "", "~1", "").Replace(pointer); strings.HasPrefix(pointer, "/") && !strings.Contains(unescaped, "~") {
 		return nil
 	}
-	return mistakes{field.Invalid(path, pointer, "want a JSON pointer, such as /spec/replicas; in a key a slash is written ~1 and a tilde ~0")}
+	return fieldMistakes{field.Invalid(path, pointer, "want a JSON pointer, such as /spec/replicas; in a key a slash is written ~1 and a tilde ~0")}
 }
 
 // checkImage looks whether there is an image whose name is right after the change.
-func checkImage(o *policyv1alpha1.ImageOverrider, path *field.Path) mistakes {
-	var wrong mistakes
+func checkImage(o *policyv1alpha1.ImageOverrider, path *field.Path) fieldMistakes {
+	var wrong fieldMistakes
 	if o.Predicate != nil {
 		wrong = checkPointer(o.Predicate.Path, path.Child("predicate", "path"))
 	}

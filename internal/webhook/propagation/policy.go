@@ -24,16 +24,16 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
-// sending is what is asked about of a policy: all but whether clusters keep what they
+// sentContent is what is asked about of a policy: all but whether clusters keep what they
 // have. The operator changes that for whoever removes a hub and wants to keep it.
-func sending(policy policyv1alpha1.Policy) any {
+func sentContent(policy policyv1alpha1.Policy) any {
 	spec := *policy.PropagationSpec()
 	spec.PreserveResourcesOnDeletion = nil
-	return []any{spec, policy.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement], movement(policy)}
+	return []any{spec, policy.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement], movementAnnotations(policy)}
 }
 
 // checkPolicy returns what is wrong with a policy.
-func checkPolicy(policy policyv1alpha1.Policy) (admission.Warnings, mistakes) {
+func checkPolicy(policy policyv1alpha1.Policy) (admission.Warnings, fieldMistakes) {
 	warnings, wrong := checkPropagation(policy.GetNamespace(), policy.PropagationSpec())
 	if value, said := policy.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement]; said && value != "true" && value != "false" {
 		path := field.NewPath("metadata", "annotations").Key(fleetv1alpha1.AnnotationPartialPlacement)
@@ -46,13 +46,13 @@ func checkPolicy(policy policyv1alpha1.Policy) (admission.Warnings, mistakes) {
 // checkPropagation returns what is wrong with the spec of a policy in a namespace,
 // or of one that is for all. What the rules in the definition tell is not asked
 // about again.
-func checkPropagation(namespace string, spec *policyv1alpha1.PropagationSpec) (admission.Warnings, mistakes) {
+func checkPropagation(namespace string, spec *policyv1alpha1.PropagationSpec) (admission.Warnings, fieldMistakes) {
 	var warnings admission.Warnings
 	path := field.NewPath("spec")
 	if spec.Association {
 		warnings = append(warnings, "spec.association has no effect: use propagateDeps")
 	}
-	warnings = append(warnings, reserved(namespace, spec.ResourceSelectors, path.Child("resourceSelectors"))...)
+	warnings = append(warnings, reservedWarnings(namespace, spec.ResourceSelectors, path.Child("resourceSelectors"))...)
 	wrong := checkSelectors(namespace, spec.ResourceSelectors, path.Child("resourceSelectors"))
 	wrong = append(wrong, claims.CheckDependentOverrides(spec, path)...)
 	wrong = append(wrong, checkPlacement(&spec.Placement, path.Child("placement"))...)
@@ -63,14 +63,14 @@ func checkPropagation(namespace string, spec *policyv1alpha1.PropagationSpec) (a
 	return warnings, wrong
 }
 
-// reserved warns of selectors of what is never sent to clusters. They are allowed,
+// reservedWarnings warns of selectors of what is never sent to clusters. They are allowed,
 // as they are in Karmada: a policy may come with an application.
-func reserved(namespace string, selectors []policyv1alpha1.ResourceSelector, path *field.Path) admission.Warnings {
+func reservedWarnings(namespace string, selectors []policyv1alpha1.ResourceSelector, path *field.Path) admission.Warnings {
 	var warnings admission.Warnings
 	for i, s := range selectors {
 		kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind).GroupKind()
 		object := &metav1.ObjectMeta{Namespace: cmp.Or(namespace, s.Namespace), Name: s.Name}
-		if why := claims.Reserved(kind, object, view.Fleet{}); why != "" {
+		if why := claims.ReservedReason(kind, object, view.Fleet{}); why != "" {
 			warnings = append(warnings, fmt.Sprintf("%s: %s", path.Index(i), why))
 		}
 	}
@@ -81,8 +81,8 @@ func reserved(namespace string, selectors []policyv1alpha1.ResourceSelector, pat
 }
 
 // checkSelectors returns what is wrong with the selectors of a policy.
-func checkSelectors(namespace string, selectors []policyv1alpha1.ResourceSelector, path *field.Path) mistakes {
-	_, wrong := selector.Compile(namespace, selectors, path)
+func checkSelectors(namespace string, selectors []policyv1alpha1.ResourceSelector, path *field.Path) fieldMistakes {
+	_, wrong := selector.CompileSelectors(namespace, selectors, path)
 	for i, s := range selectors {
 		if _, err := schema.ParseGroupVersion(s.APIVersion); err != nil || s.APIVersion == "" {
 			wrong = append(wrong, field.Invalid(path.Index(i).Child("apiVersion"), s.APIVersion, "want VERSION or GROUP/VERSION, such as apps/v1"))
@@ -94,11 +94,11 @@ func checkSelectors(namespace string, selectors []policyv1alpha1.ResourceSelecto
 	return wrong
 }
 
-func checkPlacement(placement *policyv1alpha1.Placement, path *field.Path) mistakes {
+func checkPlacement(placement *policyv1alpha1.Placement, path *field.Path) fieldMistakes {
 	if wrong := affinity.CheckPlacement(placement, path); len(wrong) > 0 {
 		return wrong // and nothing more is looked at
 	}
-	_, wrong := affinity.Compile(placement.ClusterAffinity, path.Child("clusterAffinity"))
+	_, wrong := affinity.CompileAffinity(placement.ClusterAffinity, path.Child("clusterAffinity"))
 	wrong = append(wrong, checkGroups(placement.ClusterAffinities, path.Child("clusterAffinities"))...)
 	for i := range placement.ClusterTolerations {
 		wrong = append(wrong, checkToleration(&placement.ClusterTolerations[i], path.Child("clusterTolerations").Index(i))...)
@@ -111,7 +111,7 @@ func checkPlacement(placement *policyv1alpha1.Placement, path *field.Path) mista
 	if s := placement.ReplicaScheduling; s != nil && s.WeightPreference != nil {
 		list := path.Child("replicaScheduling", "weightPreference", "staticWeightList")
 		for i := range s.WeightPreference.StaticWeightList {
-			_, problems := affinity.Compile(&s.WeightPreference.StaticWeightList[i].TargetCluster, list.Index(i).Child("targetCluster"))
+			_, problems := affinity.CompileAffinity(&s.WeightPreference.StaticWeightList[i].TargetCluster, list.Index(i).Child("targetCluster"))
 			wrong = append(wrong, problems...)
 		}
 	}
@@ -128,15 +128,15 @@ func checkPlacement(placement *policyv1alpha1.Placement, path *field.Path) mista
 
 // checkGroups returns what is wrong with groups of clusters. The names of all of
 // them differ, those of overflow groups included: status says which one is used.
-func checkGroups(groups []policyv1alpha1.ClusterAffinityTerm, path *field.Path) mistakes {
-	var wrong mistakes
+func checkGroups(groups []policyv1alpha1.ClusterAffinityTerm, path *field.Path) fieldMistakes {
+	var wrong fieldMistakes
 	names := map[string]bool{}
 	check := func(name string, a *policyv1alpha1.ClusterAffinity, path *field.Path) {
 		if names[name] {
 			wrong = append(wrong, field.Duplicate(path.Child("affinityName"), name))
 		}
 		names[name] = true
-		_, problems := affinity.Compile(a, path)
+		_, problems := affinity.CompileAffinity(a, path)
 		wrong = append(wrong, problems...)
 	}
 	for i := range groups {
@@ -152,8 +152,8 @@ func checkGroups(groups []policyv1alpha1.ClusterAffinityTerm, path *field.Path) 
 // checkToleration returns what is wrong with a toleration of taints of clusters. It is what
 // Kubernetes checks of those of Pods, but for the operator of one without a key: Karmada
 // takes it, and it is for the taints of every key that have its value.
-func checkToleration(t *corev1.Toleration, path *field.Path) mistakes {
-	var wrong mistakes
+func checkToleration(t *corev1.Toleration, path *field.Path) fieldMistakes {
+	var wrong fieldMistakes
 	if t.Key != "" {
 		wrong = append(wrong, checkLabelKey(t.Key, path.Child("key"))...)
 	}
@@ -182,9 +182,9 @@ func checkToleration(t *corev1.Toleration, path *field.Path) mistakes {
 }
 
 // checkFailover warns of older names and returns what is wrong.
-func checkFailover(failover *policyv1alpha1.FailoverBehavior, path *field.Path) (admission.Warnings, mistakes) {
+func checkFailover(failover *policyv1alpha1.FailoverBehavior, path *field.Path) (admission.Warnings, fieldMistakes) {
 	var warnings admission.Warnings
-	var wrong mistakes
+	var wrong fieldMistakes
 	check := func(mode policyv1alpha1.PurgeMode, state *policyv1alpha1.StatePreservation, path *field.Path) {
 		switch mode {
 		case policyv1alpha1.PurgeModeImmediately:
@@ -211,19 +211,19 @@ func checkFailover(failover *policyv1alpha1.FailoverBehavior, path *field.Path) 
 }
 
 // checkJSONPath returns what is wrong with a JSONPath in braces.
-func checkJSONPath(text string, path *field.Path) mistakes {
+func checkJSONPath(text string, path *field.Path) fieldMistakes {
 	switch _, err := jsonpath.ParseTemplate(text); {
 	case len(text) > jsonpath.TemplateBytesMax:
-		return mistakes{field.TooLong(path, "", jsonpath.TemplateBytesMax)} // the message repeats nothing
+		return fieldMistakes{field.TooLong(path, "", jsonpath.TemplateBytesMax)} // the message repeats nothing
 	case err != nil || strings.TrimSpace(text) == "":
-		return mistakes{field.Invalid(path, text, "want a JSONPath in braces, such as {.jobStatus.jobID}")}
+		return fieldMistakes{field.Invalid(path, text, "want a JSONPath in braces, such as {.jobStatus.jobID}")}
 	default:
 		return nil
 	}
 }
 
-func checkLabelKey(key string, path *field.Path) mistakes {
-	var wrong mistakes
+func checkLabelKey(key string, path *field.Path) fieldMistakes {
+	var wrong fieldMistakes
 	for _, problem := range validation.IsQualifiedName(key) {
 		wrong = append(wrong, field.Invalid(path, key, "it is no key of a label: "+problem))
 	}

@@ -50,8 +50,8 @@ const (
 
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// Options say how the webhooks work.
-type Options struct {
+// WebhookOptions say how the webhooks work.
+type WebhookOptions struct {
 	// Clients ask the hub's API server.
 	Clients kubernetes.Interface
 	// Authorize lets policies send only what their authors may read on the hub
@@ -61,8 +61,8 @@ type Options struct {
 	Customizations func(context.Context) ([]configv1alpha1.ResourceInterpreterCustomization, error)
 }
 
-// Handlers returns the webhooks by their paths.
-func Handlers(options Options) (map[string]http.Handler, error) {
+// WebhookHandlers returns the webhooks by their paths.
+func WebhookHandlers(options WebhookOptions) (map[string]http.Handler, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{configv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -70,92 +70,94 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 		}
 	}
 	newID := func() string { return string(uuid.NewUUID()) }
-	webhooks := mutators(newID)
+	webhooks := mutatingWebhooks(newID)
 	authorize := func(context.Context, string, string, string, *policyv1alpha1.PropagationSpec) error { return nil }
 	if options.Authorize {
-		author := &authorizer{
-			access:    access.New(options.Clients.AuthorizationV1().SubjectAccessReviews()),
+		author := &policyAuthorizer{
+			access:    access.NewAccessReviewer(options.Clients.AuthorizationV1().SubjectAccessReviews()),
 			resources: options.Clients.Discovery().ServerResourcesForGroupVersion,
 		}
-		authorize = author.authorize
+		authorize = author.authorizePolicy
 	}
-	webhooks[validatePath+propagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.PropagationPolicy]{
+	webhooks[validatePath+propagationPolicies] = admission.WithValidator(scheme, &objectValidator[*policyv1alpha1.PropagationPolicy]{
 		kind: policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind(), label: policyv1alpha1.LabelPropagationPolicyID,
-		content: func(p *policyv1alpha1.PropagationPolicy) any { return sending(p) },
-		check:   func(p *policyv1alpha1.PropagationPolicy) (admission.Warnings, mistakes) { return checkPolicy(p) },
+		content: func(p *policyv1alpha1.PropagationPolicy) any { return sentContent(p) },
+		check:   func(p *policyv1alpha1.PropagationPolicy) (admission.Warnings, fieldMistakes) { return checkPolicy(p) },
 		authorize: func(ctx context.Context, p *policyv1alpha1.PropagationPolicy) error {
 			return authorize(ctx, propagationPolicies, p.Name, p.Namespace, &p.Spec)
 		},
 	})
-	webhooks[validatePath+clusterPropagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.ClusterPropagationPolicy]{
+	webhooks[validatePath+clusterPropagationPolicies] = admission.WithValidator(scheme, &objectValidator[*policyv1alpha1.ClusterPropagationPolicy]{
 		kind: policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind(), label: policyv1alpha1.LabelClusterPropagationPolicyID,
-		content: func(p *policyv1alpha1.ClusterPropagationPolicy) any { return sending(p) },
-		check:   func(p *policyv1alpha1.ClusterPropagationPolicy) (admission.Warnings, mistakes) { return checkPolicy(p) },
+		content: func(p *policyv1alpha1.ClusterPropagationPolicy) any { return sentContent(p) },
+		check: func(p *policyv1alpha1.ClusterPropagationPolicy) (admission.Warnings, fieldMistakes) {
+			return checkPolicy(p)
+		},
 		authorize: func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) error {
 			return authorize(ctx, clusterPropagationPolicies, p.Name, "", &p.Spec)
 		},
 	})
-	webhooks[validatePath+overridePolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.OverridePolicy]{
+	webhooks[validatePath+overridePolicies] = admission.WithValidator(scheme, &objectValidator[*policyv1alpha1.OverridePolicy]{
 		kind:    policyv1alpha1.GroupVersion.WithKind("OverridePolicy").GroupKind(),
 		content: func(p *policyv1alpha1.OverridePolicy) any { return p.Spec },
-		check: func(p *policyv1alpha1.OverridePolicy) (admission.Warnings, mistakes) {
+		check: func(p *policyv1alpha1.OverridePolicy) (admission.Warnings, fieldMistakes) {
 			return checkOverride(p.Namespace, &p.Spec)
 		},
 	})
-	webhooks[validatePath+clusterOverridePolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.ClusterOverridePolicy]{
+	webhooks[validatePath+clusterOverridePolicies] = admission.WithValidator(scheme, &objectValidator[*policyv1alpha1.ClusterOverridePolicy]{
 		kind:    policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy").GroupKind(),
 		content: func(p *policyv1alpha1.ClusterOverridePolicy) any { return p.Spec },
-		check: func(p *policyv1alpha1.ClusterOverridePolicy) (admission.Warnings, mistakes) {
+		check: func(p *policyv1alpha1.ClusterOverridePolicy) (admission.Warnings, fieldMistakes) {
 			return checkOverride("", &p.Spec)
 		},
 	})
-	webhooks[validatePath+resourceBindings] = admission.WithValidator(scheme, &validator[*workv1alpha2.ResourceBinding]{
+	webhooks[validatePath+resourceBindings] = admission.WithValidator(scheme, &objectValidator[*workv1alpha2.ResourceBinding]{
 		kind: workv1alpha2.GroupVersion.WithKind("ResourceBinding").GroupKind(), label: workv1alpha2.LabelResourceBindingID,
 		content: func(b *workv1alpha2.ResourceBinding) any { return bindingContent(b, &b.Spec) },
-		check: func(b *workv1alpha2.ResourceBinding) (admission.Warnings, mistakes) {
+		check: func(b *workv1alpha2.ResourceBinding) (admission.Warnings, fieldMistakes) {
 			return nil, checkBinding(b, &b.Spec)
 		},
 	})
-	webhooks[validatePath+clusterResourceBindings] = admission.WithValidator(scheme, &validator[*workv1alpha2.ClusterResourceBinding]{
+	webhooks[validatePath+clusterResourceBindings] = admission.WithValidator(scheme, &objectValidator[*workv1alpha2.ClusterResourceBinding]{
 		kind: workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding").GroupKind(), label: workv1alpha2.LabelClusterResourceBindingID,
 		content: func(b *workv1alpha2.ClusterResourceBinding) any { return bindingContent(b, &b.Spec) },
-		check: func(b *workv1alpha2.ClusterResourceBinding) (admission.Warnings, mistakes) {
+		check: func(b *workv1alpha2.ClusterResourceBinding) (admission.Warnings, fieldMistakes) {
 			return nil, checkBinding(b, &b.Spec)
 		},
 	})
 	webhooks[validatePath+customizations] = customizationWebhook(scheme, customizationValidator(options.Customizations))
 	webhooks[validatePath+interpreterWebhooks] = admission.WithValidator(scheme, interpreterWebhookValidator())
-	return size.Limit(size.Stored, webhooks), nil
+	return size.LimitObjectSize(size.Stored, webhooks), nil
 }
 
-// mutators are the webhooks that change objects.
-func mutators(newID func() string) map[string]*admission.Webhook {
+// mutatingWebhooks are the webhooks that change objects.
+func mutatingWebhooks(newID func() string) map[string]*admission.Webhook {
 	return map[string]*admission.Webhook{
-		mutatePath + propagationPolicies: {Handler: &mutator[*policyv1alpha1.PropagationPolicy]{
+		mutatePath + propagationPolicies: {Handler: &objectMutator[*policyv1alpha1.PropagationPolicy]{
 			label: policyv1alpha1.LabelPropagationPolicyID, finalizer: policyv1alpha1.FinalizerPropagationPolicy, newID: newID,
 			fresh: func() *policyv1alpha1.PropagationPolicy { return &policyv1alpha1.PropagationPolicy{} },
-			complete: func(p *policyv1alpha1.PropagationPolicy, changes *patch.Patch) {
+			complete: func(p *policyv1alpha1.PropagationPolicy, changes *patch.JSONPatch) {
 				completePropagation(&p.Spec, p.Namespace, changes)
 			},
 		}},
-		mutatePath + clusterPropagationPolicies: {Handler: &mutator[*policyv1alpha1.ClusterPropagationPolicy]{
+		mutatePath + clusterPropagationPolicies: {Handler: &objectMutator[*policyv1alpha1.ClusterPropagationPolicy]{
 			label: policyv1alpha1.LabelClusterPropagationPolicyID, finalizer: policyv1alpha1.FinalizerClusterPropagationPolicy, newID: newID,
 			fresh: func() *policyv1alpha1.ClusterPropagationPolicy { return &policyv1alpha1.ClusterPropagationPolicy{} },
-			complete: func(p *policyv1alpha1.ClusterPropagationPolicy, changes *patch.Patch) {
+			complete: func(p *policyv1alpha1.ClusterPropagationPolicy, changes *patch.JSONPatch) {
 				completePropagation(&p.Spec, "", changes)
 			},
 		}},
-		mutatePath + overridePolicies: {Handler: &mutator[*policyv1alpha1.OverridePolicy]{
+		mutatePath + overridePolicies: {Handler: &objectMutator[*policyv1alpha1.OverridePolicy]{
 			fresh: func() *policyv1alpha1.OverridePolicy { return &policyv1alpha1.OverridePolicy{} },
-			complete: func(p *policyv1alpha1.OverridePolicy, changes *patch.Patch) {
+			complete: func(p *policyv1alpha1.OverridePolicy, changes *patch.JSONPatch) {
 				completeSelectors(p.Spec.ResourceSelectors, p.Namespace, changes)
 			},
 		}},
-		mutatePath + resourceBindings: {Handler: &mutator[*workv1alpha2.ResourceBinding]{
+		mutatePath + resourceBindings: {Handler: &objectMutator[*workv1alpha2.ResourceBinding]{
 			label: workv1alpha2.LabelResourceBindingID, keepID: true, newID: newID,
 			fresh: func() *workv1alpha2.ResourceBinding { return &workv1alpha2.ResourceBinding{} },
 		}},
-		mutatePath + clusterResourceBindings: {Handler: &mutator[*workv1alpha2.ClusterResourceBinding]{
+		mutatePath + clusterResourceBindings: {Handler: &objectMutator[*workv1alpha2.ClusterResourceBinding]{
 			label: workv1alpha2.LabelClusterResourceBindingID, keepID: true, newID: newID,
 			fresh: func() *workv1alpha2.ClusterResourceBinding { return &workv1alpha2.ClusterResourceBinding{} },
 		}},

@@ -18,54 +18,54 @@ import (
 // mistakesMax is how many mistakes one answer names. A list has as many as its author likes.
 const mistakesMax = 20
 
-// mistakes are what is wrong with an object, each with its field.
-type mistakes = field.ErrorList
+// fieldMistakes are what is wrong with an object, each with its field.
+type fieldMistakes = field.ErrorList
 
-// validator refuses objects of a kind that have mistakes.
-type validator[T client.Object] struct {
+// objectValidator refuses objects of a kind that have mistakes.
+type objectValidator[T client.Object] struct {
 	kind schema.GroupKind
 	// label has the ID that the object keeps for life; empty if it has none.
 	label string
 	// content is what check looks at.
 	content func(T) any
-	check   func(T) (admission.Warnings, mistakes)
+	check   func(T) (admission.Warnings, fieldMistakes)
 	// authorize tells what the author may not do; nil if everybody may.
 	authorize func(context.Context, T) error
 }
 
 // ValidateCreate implements admission.Validator.
-func (v *validator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
-	return v.validate(ctx, object)
+func (v *objectValidator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
+	return v.validateObject(ctx, object)
 }
 
 // ValidateUpdate implements admission.Validator. What was there already is not
 // refused later: its finalizers have to come off. Who changes anything of it, such
 // as where objects are sent, counts as its author.
-func (v *validator[T]) ValidateUpdate(ctx context.Context, old, object T) (admission.Warnings, error) {
-	if err := v.refusal(object, v.sameID(old, object)); err != nil {
+func (v *objectValidator[T]) ValidateUpdate(ctx context.Context, old, object T) (admission.Warnings, error) {
+	if err := v.invalidError(object, v.sameID(old, object)); err != nil {
 		return nil, err
 	}
 	if object.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(v.content(old), v.content(object)) {
 		return nil, nil
 	}
-	return v.validate(ctx, object)
+	return v.validateObject(ctx, object)
 }
 
-func (v *validator[T]) validate(ctx context.Context, object T) (admission.Warnings, error) {
+func (v *objectValidator[T]) validateObject(ctx context.Context, object T) (admission.Warnings, error) {
 	warnings, wrong := v.check(object)
-	if err := v.refusal(object, wrong); err != nil || v.authorize == nil {
+	if err := v.invalidError(object, wrong); err != nil || v.authorize == nil {
 		return warnings, err
 	}
 	return warnings, v.authorize(ctx, object)
 }
 
 // ValidateDelete implements admission.Validator.
-func (v *validator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) {
+func (v *objectValidator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) {
 	return nil, nil
 }
 
 // sameID refuses another ID: objects, bindings and works are known by it.
-func (v *validator[T]) sameID(old, object T) mistakes {
+func (v *objectValidator[T]) sameID(old, object T) fieldMistakes {
 	if v.label == "" {
 		return nil
 	}
@@ -74,11 +74,11 @@ func (v *validator[T]) sameID(old, object T) mistakes {
 	if was == "" || was == is {
 		return nil
 	}
-	return mistakes{field.Invalid(field.NewPath("metadata", "labels").Key(v.label), is,
+	return fieldMistakes{field.Invalid(field.NewPath("metadata", "labels").Key(v.label), is,
 		"the ID is kept for life, as what is in the clusters is found by it: leave it "+was)}
 }
 
-func (v *validator[T]) refusal(object T, wrong mistakes) error {
+func (v *objectValidator[T]) invalidError(object T, wrong fieldMistakes) error {
 	if len(wrong) == 0 {
 		return nil
 	}

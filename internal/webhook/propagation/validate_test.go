@@ -23,7 +23,7 @@ import (
 
 // told compares the mistakes, each by the beginning of its message, and the
 // warnings.
-func told(t *testing.T, warnings admission.Warnings, wrong mistakes, wantWarnings, want []string) {
+func told(t *testing.T, warnings admission.Warnings, wrong fieldMistakes, wantWarnings, want []string) {
 	t.Helper()
 	var got []string
 	for _, problem := range wrong {
@@ -329,7 +329,7 @@ func TestMistakesInBindings(t *testing.T) {
 
 func TestNobodyIsAskedWhetherClustersKeepWhatTheyHave(t *testing.T) {
 	keeps := true
-	if diff := cmp.Diff(sending(&policyv1alpha1.PropagationPolicy{}), sending(&policyv1alpha1.PropagationPolicy{Spec: policyv1alpha1.PropagationSpec{PreserveResourcesOnDeletion: &keeps}})); diff != "" {
+	if diff := cmp.Diff(sentContent(&policyv1alpha1.PropagationPolicy{}), sentContent(&policyv1alpha1.PropagationPolicy{Spec: policyv1alpha1.PropagationSpec{PreserveResourcesOnDeletion: &keeps}})); diff != "" {
 		t.Errorf("the operator, which may not read what policies send, could not keep it in the clusters:\n%s", diff)
 	}
 }
@@ -349,7 +349,7 @@ func TestPartialPlacementIsTrueOrFalse(t *testing.T) {
 			told(t, warnings, wrong, nil, want)
 			plain := p.DeepCopyObject().(policyv1alpha1.Policy) //nolint:forcetypeassert // it is one
 			plain.SetAnnotations(nil)
-			if value != "" && cmp.Equal(sending(plain), sending(p)) {
+			if value != "" && cmp.Equal(sentContent(plain), sentContent(p)) {
 				t.Errorf("who sets it to %q is not asked about it", value)
 			}
 		}
@@ -358,9 +358,9 @@ func TestPartialPlacementIsTrueOrFalse(t *testing.T) {
 
 func TestWhatIsAskedAboutOfAnUpdate(t *testing.T) {
 	calls := 0
-	v := &validator[*policyv1alpha1.PropagationPolicy]{
+	v := &objectValidator[*policyv1alpha1.PropagationPolicy]{
 		label: policyv1alpha1.LabelPropagationPolicyID, content: func(p *policyv1alpha1.PropagationPolicy) any { return p.Spec },
-		check: func(*policyv1alpha1.PropagationPolicy) (admission.Warnings, mistakes) { calls++; return nil, nil },
+		check: func(*policyv1alpha1.PropagationPolicy) (admission.Warnings, fieldMistakes) { calls++; return nil, nil },
 	}
 	policy := func(id, scheduler string, going bool) *policyv1alpha1.PropagationPolicy {
 		p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{policyv1alpha1.LabelPropagationPolicyID: id}}}

@@ -12,7 +12,7 @@ import (
 	"net/http"
 )
 
-type key struct{}
+type senderKey struct{}
 
 // AddressOf returns the address of the sender, without its port.
 func AddressOf(r *http.Request) string {
@@ -23,19 +23,19 @@ func AddressOf(r *http.Request) string {
 	return address
 }
 
-// Known returns the request with a context from which From returns the address of its
+// RequestWithSender returns the request with a context from which AddressFromContext returns the address of its
 // sender.
-func Known(r *http.Request) *http.Request {
-	return r.WithContext(With(r.Context(), AddressOf(r)))
+func RequestWithSender(r *http.Request) *http.Request {
+	return r.WithContext(ContextWithSender(r.Context(), AddressOf(r)))
 }
 
-// With returns a context for what the sender at an address asks.
-func With(ctx context.Context, address string) context.Context {
-	return context.WithValue(ctx, key{}, address)
+// ContextWithSender returns a context for what the sender at an address asks.
+func ContextWithSender(ctx context.Context, address string) context.Context {
+	return context.WithValue(ctx, senderKey{}, address)
 }
 
-// From returns the address of the sender, or "" if it is not known.
-func From(ctx context.Context) string {
-	address, _ := ctx.Value(key{}).(string)
+// AddressFromContext returns the address of the sender, or "" if it is not known.
+func AddressFromContext(ctx context.Context) string {
+	address, _ := ctx.Value(senderKey{}).(string)
 	return address
 }

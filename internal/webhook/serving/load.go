@@ -57,8 +57,8 @@ const (
 	arrivalMax = 3 * time.Second
 )
 
-// load lets requests wait while as many are in work as the process has memory for.
-type load struct {
+// requestLoad lets requests wait while as many are in work as the process has memory for.
+type requestLoad struct {
 	// small has what each request may send until more than smallMax bytes of it have come,
 	// and large has that of the others, from then on.
 	small, large *room.Room
@@ -68,10 +68,10 @@ type load struct {
 	turn, arrival time.Duration
 }
 
-func newLoad(clock clock.PassiveClock) *load {
-	return &load{
-		small: room.New(smallInWorkMax, smallShareMax, clock), large: room.New(inWorkMax, shareMax, clock),
-		decoded: room.New(decodedMax, decodedShareMax, clock),
+func newRequestLoad(clock clock.PassiveClock) *requestLoad {
+	return &requestLoad{
+		small: room.NewRoom(smallInWorkMax, smallShareMax, clock), large: room.NewRoom(inWorkMax, shareMax, clock),
+		decoded: room.NewRoom(decodedMax, decodedShareMax, clock),
 		turn:    turnMax, arrival: arrivalMax,
 	}
 }
@@ -93,34 +93,34 @@ func jsonOnly(handler http.Handler) http.Handler {
 	})
 }
 
-// limit returns the handler of requests that are counted. Nothing of one is read before its
+// limitHandler returns the handler of requests that are counted. Nothing of one is read before its
 // turn, what is large has another turn once it has shown that it is, and nothing is decoded
 // before there is room for what that takes, if it is much. One whose turn does not come is answered with 429.
-func (l *load) limit(handler http.Handler) http.Handler {
+func (l *requestLoad) limitHandler(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), l.turn)
 		defer cancel()
 		address := sender.AddressOf(r)
-		leave := l.small.Enter(ctx, address, min(max(announced(r), smallMin), smallMax))
+		leave := l.small.AcquireBytes(ctx, address, min(max(announcedBytes(r), smallMin), smallMax))
 		if leave == nil {
-			refuse(w)
+			refuseTooMany(w)
 			return
 		}
 		defer leave()
-		body, err := l.arrive(w, r, smallMax+1)
+		body, err := l.readBodyInTime(w, r, smallMax+1)
 		if err == nil && len(body) > smallMax {
 			leave()
-			leaveLarge := l.large.Enter(ctx, address, announced(r))
+			leaveLarge := l.large.AcquireBytes(ctx, address, announcedBytes(r))
 			if leaveLarge == nil {
-				refuse(w)
+				refuseTooMany(w)
 				return
 			}
 			defer leaveLarge()
 			var rest []byte
-			rest, err = l.arrive(w, r, requestMax-int64(len(body)))
+			rest, err = l.readBodyInTime(w, r, requestMax-int64(len(body)))
 			body = append(body, rest...)
 		}
-		takes := decoding.Bytes(body)
+		takes := decoding.DecodedBytes(body)
 		switch {
 		case err != nil:
 			http.Error(w, "the request did not arrive as a whole", http.StatusRequestTimeout)
@@ -130,9 +130,9 @@ func (l *load) limit(handler http.Handler) http.Handler {
 			return
 		}
 		if takes > decodedFreeMax {
-			leaveDecoded := l.decoded.Enter(ctx, address, takes)
+			leaveDecoded := l.decoded.AcquireBytes(ctx, address, takes)
 			if leaveDecoded == nil {
-				refuse(w)
+				refuseTooMany(w)
 				return
 			}
 			defer leaveDecoded()
@@ -141,29 +141,29 @@ func (l *load) limit(handler http.Handler) http.Handler {
 			io.Reader
 			io.Closer
 		}{bytes.NewReader(body), r.Body}
-		handler.ServeHTTP(w, sender.Known(r))
+		handler.ServeHTTP(w, sender.RequestWithSender(r))
 	})
 }
 
-// arrive reads what comes of a request, up to a number of bytes. It ends one that does not
+// readBodyInTime reads what comes of a request, up to a number of bytes. It ends one that does not
 // come within its time: who does not send what he has announced would keep others waiting.
 // The server ends the deadline with the body: the answer may take longer.
-func (l *load) arrive(w http.ResponseWriter, r *http.Request, bytesMax int64) ([]byte, error) {
+func (l *requestLoad) readBodyInTime(w http.ResponseWriter, r *http.Request, bytesMax int64) ([]byte, error) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(l.arrival)) // which connections of a test lack
 	return io.ReadAll(io.LimitReader(r.Body, bytesMax))                          //nolint:wrapcheck // who sent it does not read it
 }
 
-// announced is how many bytes a request may have at most. A server reads no more than a
+// announcedBytes is how many bytes a request may have at most. A server reads no more than a
 // client has announced.
-func announced(r *http.Request) int64 {
+func announcedBytes(r *http.Request) int64 {
 	if r.ContentLength < 0 {
 		return requestMax
 	}
 	return min(r.ContentLength, requestMax)
 }
 
-// refuse answers so that the API server tells its user.
-func refuse(w http.ResponseWriter) {
+// refuseTooMany answers so that the API server tells its user.
+func refuseTooMany(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusTooManyRequests)
 	_ = json.NewEncoder(w).Encode(metav1.Status{ // a connection that is gone needs no answer

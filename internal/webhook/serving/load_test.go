@@ -28,10 +28,10 @@ import (
 // do to the memory of a webhook: large objects, all at once.
 func TestManyLargeRequestsTakeTurns(t *testing.T) {
 	const requests, size = 30, 3 << 20
-	l := newLoad(clock.RealClock{})
+	l := newRequestLoad(clock.RealClock{})
 	l.turn, l.arrival = 10*time.Minute, 10*time.Minute // none is refused, however slow the machine is
 	var inWork, most atomic.Int64
-	server := httptest.NewServer(l.limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(l.limitHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		now := inWork.Add(r.ContentLength)
 		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
 		}
@@ -55,7 +55,7 @@ func TestManyLargeRequestsTakeTurns(t *testing.T) {
 	if most.Load() > shareMax {
 		t.Errorf("%d bytes of one address were in work at a time, want at most %d", most.Load(), shareMax)
 	}
-	if !l.large.Empty() || !l.small.Empty() {
+	if !l.large.IsEmpty() || !l.small.IsEmpty() {
 		t.Error("requests that are answered still count")
 	}
 }
@@ -65,11 +65,11 @@ func TestManyLargeRequestsTakeTurns(t *testing.T) {
 func TestDenseRequestsTakeTurns(t *testing.T) {
 	body := []byte(`{"spec":{"overrideRules":[` + strings.Repeat("0,", 30_000) + `0]}}`)
 	inRoom := smallShareMax / len(body) // before they are decoded
-	l := newLoad(clock.RealClock{})
+	l := newRequestLoad(clock.RealClock{})
 	l.turn, l.arrival = 10*time.Minute, 10*time.Minute // none is refused, however slow the machine is
 	var inWork atomic.Int64
 	ended := make(chan struct{})
-	server := httptest.NewServer(l.limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(l.limitHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/few" {
 			return
 		}
@@ -93,7 +93,7 @@ func TestDenseRequestsTakeTurns(t *testing.T) {
 		})
 	}
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		waiting := l.decoded.Waiting()
+		waiting := l.decoded.WaitingCount()
 		if int(inWork.Load())+waiting == inRoom {
 			break
 		}
@@ -101,7 +101,7 @@ func TestDenseRequestsTakeTurns(t *testing.T) {
 			t.Fatalf("%d requests are in work and %d wait, want %d together", inWork.Load(), waiting, inRoom)
 		}
 	}
-	if takes := inWork.Load() * decoding.Bytes(body); takes > decodedShareMax {
+	if takes := inWork.Load() * decoding.DecodedBytes(body); takes > decodedShareMax {
 		t.Errorf("%d requests are in work, which take %d bytes when they are decoded, want at most %d", inWork.Load(), takes, decodedShareMax)
 	}
 	few := `{"spec":[` + strings.Repeat("0,", 500) + `0]}`
@@ -113,12 +113,12 @@ func TestDenseRequestsTakeTurns(t *testing.T) {
 // TestWhatARequestTakesWhenItIsDecoded sends as many values as can be stored, and more.
 func TestWhatARequestTakesWhenItIsDecoded(t *testing.T) {
 	const stored = 1536 << 10 // bytes of an object, of which there may be two
-	if most := decoding.Bytes([]byte(strings.Repeat("{},", 2*stored/3))); most > decodedShareMax {
+	if most := decoding.DecodedBytes([]byte(strings.Repeat("{},", 2*stored/3))); most > decodedShareMax {
 		t.Errorf("two objects that can be stored take up to %d bytes, more than the %d of an address", most, decodedShareMax)
 	}
-	l := newLoad(clock.RealClock{})
+	l := newRequestLoad(clock.RealClock{})
 	l.turn, l.arrival = 10*time.Minute, 10*time.Minute
-	server := httptest.NewServer(l.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was decoded") })))
+	server := httptest.NewServer(l.limitHandler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was decoded") })))
 	defer server.Close()
 	answer, err := http.Post(server.URL, "application/json", strings.NewReader(strings.Repeat("0,", requestMax/2-1)))
 	if err != nil {
@@ -133,11 +133,11 @@ func TestWhatARequestTakesWhenItIsDecoded(t *testing.T) {
 // nothing comes, while an API server asks from another address.
 func TestNobodyHasAllTheRoom(t *testing.T) {
 	const requests, size = 40, 1 << 20
-	l := newLoad(clock.RealClock{})
+	l := newRequestLoad(clock.RealClock{})
 	l.turn, l.arrival = 10*time.Minute, 10*time.Minute // none is refused, however slow the machine is
 	var asked, inWork atomic.Int64
 	ended := make(chan struct{})
-	limited := l.limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	limited := l.limitHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/held" {
 			inWork.Add(1)
 			<-ended
@@ -177,11 +177,11 @@ func TestNobodyHasAllTheRoom(t *testing.T) {
 // TestLargeRequestsKeepNoSmallOneWaiting has somebody with several addresses hold all the
 // room for large requests, and announce others.
 func TestLargeRequestsKeepNoSmallOneWaiting(t *testing.T) {
-	l := newLoad(clock.RealClock{})
+	l := newRequestLoad(clock.RealClock{})
 	l.turn, l.arrival = 10*time.Minute, 10*time.Minute // none is refused, however slow the machine is
 	var inWork, asked atomic.Int64
 	ended := make(chan struct{})
-	limited := l.limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	limited := l.limitHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/held" {
 			inWork.Add(1)
 			<-ended
@@ -223,9 +223,9 @@ func TestLargeRequestsKeepNoSmallOneWaiting(t *testing.T) {
 
 // TestWhatIsAnnouncedTakesNoRoomOfLargeRequests announces requests of which nothing comes.
 func TestWhatIsAnnouncedTakesNoRoomOfLargeRequests(t *testing.T) {
-	l := newLoad(clock.RealClock{})
+	l := newRequestLoad(clock.RealClock{})
 	l.arrival = 10 * time.Minute
-	server := httptest.NewServer(l.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	server := httptest.NewServer(l.limitHandler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	defer server.Close()
 	const requests = 20
 	for range requests {
@@ -239,7 +239,7 @@ func TestWhatIsAnnouncedTakesNoRoomOfLargeRequests(t *testing.T) {
 		}
 	}
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		free := l.small.Free()
+		free := l.small.FreeBytes()
 		if free == smallInWorkMax-requests*smallMax {
 			break
 		}
@@ -247,16 +247,16 @@ func TestWhatIsAnnouncedTakesNoRoomOfLargeRequests(t *testing.T) {
 			t.Fatalf("%d bytes are free for small requests", free)
 		}
 	}
-	if free := l.large.Free(); free != inWorkMax {
+	if free := l.large.FreeBytes(); free != inWorkMax {
 		t.Errorf("%d bytes are free for large requests, want all %d", free, inWorkMax)
 	}
 }
 
 // TestAnAnswerMayTakeLongerThanItsRequest has a request arrive at once, and another never.
 func TestAnAnswerMayTakeLongerThanItsRequest(t *testing.T) {
-	l := newLoad(clock.RealClock{})
+	l := newRequestLoad(clock.RealClock{})
 	l.arrival = 2 * time.Second
-	server := httptest.NewServer(l.limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(l.limitHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			w.WriteHeader(http.StatusRequestTimeout)
 			return
@@ -304,12 +304,12 @@ func from(t *testing.T, address, url string, size int) error {
 
 // TestARequestWhoseTurnDoesNotComeIsToldSo has the answer that the API server shows its user.
 func TestARequestWhoseTurnDoesNotComeIsToldSo(t *testing.T) {
-	l := newLoad(clock.RealClock{})
+	l := newRequestLoad(clock.RealClock{})
 	l.turn = time.Millisecond
-	server := httptest.NewServer(l.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was read") })))
+	server := httptest.NewServer(l.limitHandler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was read") })))
 	defer server.Close()
 	for i := range 2 {
-		if l.small.Enter(t.Context(), fmt.Sprint("somebody ", i), smallInWorkMax/2) == nil {
+		if l.small.AcquireBytes(t.Context(), fmt.Sprint("somebody ", i), smallInWorkMax/2) == nil {
 			t.Fatal("something is in work")
 		}
 	}

@@ -52,8 +52,8 @@ const (
 	checkMax = 10 * time.Second
 )
 
-// Options say what is served and where.
-type Options struct {
+// ServerOptions say what is served and where.
+type ServerOptions struct {
 	// Component is the name in the metrics, such as "work-webhook".
 	Component string
 	// Handlers are the webhooks by their paths.
@@ -64,26 +64,26 @@ type Options struct {
 	Port    int
 	CertDir string
 	// Server has the ports of health and metrics and the TLS settings.
-	Server options.Server
+	Server options.ServerOptions
 	// Clock counts ShutdownDelay.
 	Clock clock.Clock
 }
 
-// Run serves until ctx ends, and ShutdownDelay longer.
-func Run(ctx context.Context, o Options) error {
-	setTLS, err := o.Server.TLS()
+// RunWebhookServer serves until ctx ends, and ShutdownDelay longer.
+func RunWebhookServer(ctx context.Context, o ServerOptions) error {
+	setTLS, err := o.Server.TLSConfigurer()
 	if err != nil {
 		return err
 	}
-	mgr, err := process.NewManager(process.Options{
+	mgr, err := process.NewManager(process.ManagerOptions{
 		Component: o.Component, Config: o.Config, Server: o.Server,
 		Scheme: runtime.NewScheme(), // it reads and watches nothing
-		Ready:  map[string]healthz.Checker{"webhooks": serves(ctx, o.Port)},
+		Ready:  map[string]healthz.Checker{"webhooks": webhooksReady(ctx, o.Port)},
 	})
 	if err != nil {
 		return err
 	}
-	if err := o.addTo(mgr, setTLS); err != nil {
+	if err := o.addServerTo(mgr, setTLS); err != nil {
 		return err
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -107,14 +107,14 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// addTo makes the manager serve the webhooks. The server of controller-runtime has no bounds
+// addServerTo makes the manager serve the webhooks. The server of controller-runtime has no bounds
 // for what clients take, so all that it does is to count requests.
-func (o Options) addTo(mgr manager.Manager, setTLS func(*tls.Config)) error {
+func (o ServerOptions) addServerTo(mgr manager.Manager, setTLS func(*tls.Config)) error {
 	mux := http.NewServeMux()
-	load := newLoad(o.Clock)
+	load := newRequestLoad(o.Clock)
 	counted := webhook.NewServer(webhook.Options{WebhookMux: mux})
 	for _, path := range slices.Sorted(maps.Keys(o.Handlers)) {
-		counted.Register(path, load.limit(jsonOnly(o.Handlers[path])))
+		counted.Register(path, load.limitHandler(jsonOnly(o.Handlers[path])))
 	}
 	watcher, err := certwatcher.New(filepath.Join(o.CertDir, corev1.TLSCertKey), filepath.Join(o.CertDir, corev1.TLSPrivateKeyKey))
 	if err != nil {
@@ -129,7 +129,7 @@ func (o Options) addTo(mgr manager.Manager, setTLS func(*tls.Config)) error {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	setTLS(config)
 	config.GetCertificate = watcher.GetCertificate
-	if err := httpserver.AddTo(mgr, httpserver.Options{
+	if err := httpserver.AddTo(mgr, httpserver.ListenOptions{
 		Name: "webhooks", Handler: mux, Address: ":" + strconv.Itoa(o.Port), TLS: config,
 		ConnectionsMax: connectionsMax, ShutdownTimeout: shutdownMax,
 	}); err != nil {
@@ -138,9 +138,9 @@ func (o Options) addTo(mgr manager.Manager, setTLS func(*tls.Config)) error {
 	return nil
 }
 
-// serves is the check that makes the pod ready while connections to the webhooks are
+// webhooksReady is the check that makes the pod ready while connections to the webhooks are
 // accepted, and not any more when ctx has ended.
-func serves(ctx context.Context, port int) healthz.Checker {
+func webhooksReady(ctx context.Context, port int) healthz.Checker {
 	dialer := &tls.Dialer{
 		NetDialer: &net.Dialer{Timeout: checkMax},
 		Config:    &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it says nothing, and asks nothing

@@ -19,27 +19,27 @@ import (
 // has more cannot be stored.
 const Stored = 1536 << 10
 
-// Limit returns the webhooks, by their paths, as they are to be served: they refuse objects
+// LimitObjectSize returns the webhooks, by their paths, as they are to be served: they refuse objects
 // of more than bytesMax bytes, without reading them. An object that is no larger than it was is
 // let through, or else nobody could take its finalizers off.
-func Limit(bytesMax int, webhooks map[string]*admission.Webhook) map[string]http.Handler {
+func LimitObjectSize(bytesMax int, webhooks map[string]*admission.Webhook) map[string]http.Handler {
 	handlers := make(map[string]http.Handler, len(webhooks))
 	for path, webhook := range webhooks {
-		webhook.Handler = limited{Handler: webhook.Handler, bytesMax: bytesMax}
+		webhook.Handler = sizeLimitedHandler{Handler: webhook.Handler, bytesMax: bytesMax}
 		handlers[path] = webhook
 	}
 	return handlers
 }
 
-// limited is a webhook that reads objects of bytesMax bytes at most.
-type limited struct {
+// sizeLimitedHandler is a webhook that reads objects of bytesMax bytes at most.
+type sizeLimitedHandler struct {
 	admission.Handler
 
 	bytesMax int
 }
 
 // Handle implements admission.Handler.
-func (l limited) Handle(ctx context.Context, request admission.Request) admission.Response {
+func (l sizeLimitedHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	if size := len(request.Object.Raw); size > l.bytesMax && size > len(request.OldObject.Raw) {
 		return admission.Errored(http.StatusRequestEntityTooLarge, fmt.Errorf(
 			"the %s %q has %d bytes, and may have %d at most: make it smaller, or divide it", request.Kind.Kind, request.Name, size, l.bytesMax))

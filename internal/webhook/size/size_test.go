@@ -46,7 +46,7 @@ func TestLargeObjectsAreNotRead(t *testing.T) {
 				Object: runtime.RawExtension{Raw: c.object}, OldObject: runtime.RawExtension{Raw: c.old},
 			}}
 			review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
-			answer := ask(t, size.Limit(bytesMax, map[string]*admission.Webhook{"/": hook})["/"], review)
+			answer := ask(t, size.LimitObjectSize(bytesMax, map[string]*admission.Webhook{"/": hook})["/"], review)
 			if answer.Allowed == c.refused || read == c.refused {
 				t.Errorf("got allowed %t, and it was read: %t; %+v", answer.Allowed, read, answer.Result)
 			}

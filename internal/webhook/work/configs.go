@@ -130,7 +130,7 @@ func checkConfigs(path string, configs []workv1.ManifestConfigOption) (admission
 		where := fmt.Sprintf("%s.manifestConfigs[%d]", path, i)
 		if strategy := config.UpdateStrategy; strategy != nil && strategy.ServerSideApply != nil {
 			if strategy.Type == workv1.UpdateStrategyTypeServerSideApply {
-				if _, err := ignore.Compile(strategy.ServerSideApply.IgnoreFields); err != nil {
+				if _, err := ignore.CompileExpressions(strategy.ServerSideApply.IgnoreFields); err != nil {
 					problems = append(problems, fmt.Errorf("%s: %w", where, err))
 				}
 			} else {
@@ -139,12 +139,12 @@ func checkConfigs(path string, configs []workv1.ManifestConfigOption) (admission
 		}
 		for j := range config.FeedbackRules {
 			for k := range config.FeedbackRules[j].JSONPaths {
-				if _, err := jsonpath.Parse(config.FeedbackRules[j].JSONPaths[k].Path); err != nil {
+				if _, err := jsonpath.ParsePath(config.FeedbackRules[j].JSONPaths[k].Path); err != nil {
 					warnings = append(warnings, fmt.Sprintf("%s.feedbackRules[%d].jsonPaths[%d] will report nothing: %v", where, j, k, err))
 				}
 			}
 		}
-		for _, problem := range rules.Compile(config.ConditionRules).Warnings() {
+		for _, problem := range rules.CompileConditionRules(config.ConditionRules).RuleWarnings() {
 			warnings = append(warnings, fmt.Sprintf("%s.conditionRules: %s", where, problem))
 		}
 	}

@@ -56,7 +56,7 @@ func TestConfigsAreCompiledAtAdmission(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			v := &validator{specRules: specRules{sizeMax: workv1.ManifestsSizeMax}}
+			v := &workValidator{specRules: specRules{sizeMax: workv1.ManifestsSizeMax}}
 			work := &workv1.ManifestWork{}
 			work.Name = "w"
 			work.Spec.Workload.Manifests = manifests(configMap("a", "x"))
@@ -145,7 +145,7 @@ func TestOrphaningRulesNameResources(t *testing.T) {
 				}})
 			}
 			rules := &specRules{sizeMax: 1 << 20}
-			warnings, _, err := rules.check("spec", spec)
+			warnings, _, err := rules.checkSpec("spec", spec)
 			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 				t.Errorf("the error is %v, want %q", err, test.err)
 			}
@@ -156,7 +156,7 @@ func TestOrphaningRulesNameResources(t *testing.T) {
 				return
 			}
 			spec.DeleteOption.SelectivelyOrphans.OrphaningRules[0].Group, spec.DeleteOption.SelectivelyOrphans.OrphaningRules[0].Resource = "", "configmaps"
-			if _, _, err := rules.check("spec", spec); err != nil {
+			if _, _, err := rules.checkSpec("spec", spec); err != nil {
 				t.Errorf("the rule is right now, and refused: %v", err)
 			}
 		})

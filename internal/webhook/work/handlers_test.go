@@ -52,7 +52,7 @@ func TestMutatorAddsTheFinalizerAtCreation(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			response := mutator{}.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			response := finalizerMutator{}.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: tc.operation, Object: runtime.RawExtension{Raw: []byte(tc.object)},
 			}})
 			got, err := json.Marshal(response.Patches)
@@ -165,10 +165,10 @@ func TestExecutorNeedsPermission(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
-			v := &validator{specRules: specRules{
+			v := &workValidator{specRules: specRules{
 				sizeMax: workv1.ManifestsSizeMax, nilExecutor: tc.nilExecutor,
-				access: access.Func(func(_ context.Context, who authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
-					asked = append(asked, access.Describe(what))
+				access: access.ReviewerFunc(func(_ context.Context, who authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
+					asked = append(asked, access.DescribePermission(what))
 					return !tc.denied && who.Username == "anna", "", tc.err
 				}),
 			}}
@@ -214,7 +214,7 @@ func TestUsersAreToldIfATimeToLiveHasNoEffect(t *testing.T) {
 		"Negative": {"it is no time", true, new(int64(-1)), "ttlSecondsAfterFinished is -1, which is less than 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &validator{specRules: specRules{sizeMax: workv1.ManifestsSizeMax}, cleanUp: tc.cleanUp}
+			v := &workValidator{specRules: specRules{sizeMax: workv1.ManifestsSizeMax}, cleanUp: tc.cleanUp}
 			created, err := v.ValidateCreate(t.Context(), work(tc.seconds))
 			if err != nil {
 				t.Fatal(err)
@@ -275,7 +275,7 @@ func TestAnAgentDoesNotTakeUpTheRoomOfATenant(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &validator{specRules: specRules{sizeMax: workv1.ManifestsSizeMax}}
+			v := &workValidator{specRules: specRules{sizeMax: workv1.ManifestsSizeMax}}
 			for user, refused := range map[string]bool{clusterv1.GroupManagedClusters: tc.refused, "system:serviceaccounts": false} {
 				ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 					UserInfo: authenticationv1.UserInfo{Username: "anna", Groups: []string{"system:authenticated", user}},

@@ -20,8 +20,8 @@ import (
 // problemsMax is how many wrong manifests one answer names.
 const problemsMax = 10
 
-// identity is what the rules need of a manifest.
-type identity struct {
+// manifestIdentity is what the rules need of a manifest.
+type manifestIdentity struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Metadata   struct {
@@ -31,15 +31,15 @@ type identity struct {
 	} `json:"metadata"`
 }
 
-// object is which object of the member a manifest is about, whatever version
+// memberObject is which object of the member a manifest is about, whatever version
 // of it the manifest is in.
-type object struct {
+type memberObject struct {
 	kind      schema.GroupKind
 	namespace string
 	name      string
 }
 
-func (o object) String() string {
+func (o memberObject) String() string {
 	name := o.name
 	if o.namespace != "" {
 		name = o.namespace + "/" + o.name
@@ -59,15 +59,15 @@ func checkManifests(path string, manifests []workv1.Manifest, sizeMax int) error
 		size += len(manifests[i].Raw)
 	}
 	if size > sizeMax {
-		return &advice.Error{
+		return &advice.AdvisedError{
 			Text:   fmt.Sprintf("the size of manifests is %d bytes which exceeds the %d limit", size, sizeMax),
 			Advice: howToFit(path, manifests, sizeMax),
 		}
 	}
 	var problems []error
-	first := map[object]int{}
+	first := map[memberObject]int{}
 	for i := range manifests {
-		o, err := identify(manifests[i].Raw)
+		o, err := identifyManifest(manifests[i].Raw)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s.workload.manifests[%d]: %w", path, i, err))
 			continue
@@ -93,7 +93,7 @@ func howToFit(path string, manifests []workv1.Manifest, sizeMax int) string {
 			continue
 		}
 		which := fmt.Sprintf("%s.workload.manifests[%d]", path, i)
-		if o, err := identify(manifests[i].Raw); err == nil {
+		if o, err := identifyManifest(manifests[i].Raw); err == nil {
 			which += ", " + o.String() + ","
 		}
 		return fmt.Sprintf("%s has %d bytes, too many for any ManifestWork: make it smaller (a CustomResourceDefinition does without "+
@@ -102,17 +102,17 @@ func howToFit(path string, manifests []workv1.Manifest, sizeMax int) string {
 	return fmt.Sprintf("the manifests in %s.workload are too large together: spread them over several ManifestWorks", path)
 }
 
-// identify returns which object a manifest is about.
-func identify(raw []byte) (object, error) {
+// identifyManifest returns which object a manifest is about.
+func identifyManifest(raw []byte) (memberObject, error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
-		return object{}, errors.New("it is not an object: a manifest must have apiVersion, kind and metadata.name")
+		return memberObject{}, errors.New("it is not an object: a manifest must have apiVersion, kind and metadata.name")
 	}
-	var id identity
+	var id manifestIdentity
 	if err := json.Unmarshal(raw, &id); err != nil {
-		return object{}, fmt.Errorf("it cannot be parsed: %w", err)
+		return memberObject{}, fmt.Errorf("it cannot be parsed: %w", err)
 	}
 	if strings.HasSuffix(id.Kind, "List") && id.Metadata.Name == "" {
-		return object{}, fmt.Errorf("it is a %s: add each of its items as a manifest instead", id.Kind)
+		return memberObject{}, fmt.Errorf("it is a %s: add each of its items as a manifest instead", id.Kind)
 	}
 	var missing []string
 	for _, field := range []struct{ name, value string }{
@@ -123,24 +123,24 @@ func identify(raw []byte) (object, error) {
 		}
 	}
 	if id.Metadata.GenerateName != "" {
-		return object{}, fmt.Errorf("the %s has generateName %q: set a name instead, so that the agent can find it again", id.Kind, id.Metadata.GenerateName)
+		return memberObject{}, fmt.Errorf("the %s has generateName %q: set a name instead, so that the agent can find it again", id.Kind, id.Metadata.GenerateName)
 	}
 	if len(missing) > 0 {
-		return object{}, fmt.Errorf("it has no %s: add it", strings.Join(missing, ", no "))
+		return memberObject{}, fmt.Errorf("it has no %s: add it", strings.Join(missing, ", no "))
 	}
 	version, err := schema.ParseGroupVersion(id.APIVersion)
 	if err != nil {
-		return object{}, fmt.Errorf("apiVersion is %q, want VERSION or GROUP/VERSION", id.APIVersion)
+		return memberObject{}, fmt.Errorf("apiVersion is %q, want VERSION or GROUP/VERSION", id.APIVersion)
 	}
-	return object{
+	return memberObject{
 		kind:      schema.GroupKind{Group: version.Group, Kind: id.Kind},
 		namespace: id.Metadata.Namespace,
 		name:      id.Metadata.Name,
 	}, nil
 }
 
-// checkName returns what is wrong with the name of a work.
-func checkName(name string) error {
+// checkWorkName returns what is wrong with the name of a work.
+func checkWorkName(name string) error {
 	if len(name) <= workv1.ManifestWorkNameLengthMax {
 		return nil
 	}

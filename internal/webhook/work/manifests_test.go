@@ -120,7 +120,7 @@ func TestManifestsAreObjectsThatCanBeFoundAgain(t *testing.T) {
 					t.Errorf("%s\ngot error %q, want one with %q", tc.reason, err, part)
 				}
 			}
-			if diff := cmp.Diff(tc.advice, advice.Warnings(err)); diff != "" {
+			if diff := cmp.Diff(tc.advice, advice.WarningsFor(err)); diff != "" {
 				t.Errorf("%s\nthe advice (-want +got):\n%s", tc.reason, diff)
 			}
 			if tc.advice != nil && err.Error() != tc.want[0] {
@@ -131,10 +131,10 @@ func TestManifestsAreObjectsThatCanBeFoundAgain(t *testing.T) {
 }
 
 func TestNamesLeaveRoomForTheMembersObject(t *testing.T) {
-	if err := checkName(strings.Repeat("a", workv1.ManifestWorkNameLengthMax)); err != nil {
+	if err := checkWorkName(strings.Repeat("a", workv1.ManifestWorkNameLengthMax)); err != nil {
 		t.Errorf("the longest name: %v", err)
 	}
-	if err := checkName(strings.Repeat("a", workv1.ManifestWorkNameLengthMax+1)); err == nil || !strings.Contains(err.Error(), "has 189 characters, at most 188 are allowed") {
+	if err := checkWorkName(strings.Repeat("a", workv1.ManifestWorkNameLengthMax+1)); err == nil || !strings.Contains(err.Error(), "has 189 characters, at most 188 are allowed") {
 		t.Errorf("got %v, want an error with both lengths", err)
 	}
 }
@@ -147,8 +147,8 @@ func FuzzIdentify(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		o, err := identify(raw)
-		again, errAgain := identify(raw)
+		o, err := identifyManifest(raw)
+		again, errAgain := identifyManifest(raw)
 		if o != again || (err == nil) != (errAgain == nil) {
 			t.Fatalf("read twice, it is %v and %v", o, again)
 		}

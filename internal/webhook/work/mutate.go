@@ -16,29 +16,29 @@ import (
 	"github.com/capstan-io/capstan/internal/webhook/patch"
 )
 
-// mutator puts the agent's finalizer onto a work when it is created. So the
+// finalizerMutator puts the agent's finalizer onto a work when it is created. So the
 // agent needs no write of its own before it applies the manifests, and a work
 // that is deleted at once is not forgotten on the member.
-type mutator struct{}
+type finalizerMutator struct{}
 
-// finalizers is the part of a work that is read. The manifests are not: they may be
+// workFinalizers is the part of a work that is read. The manifests are not: they may be
 // large.
-type finalizers struct {
+type workFinalizers struct {
 	Metadata struct {
 		Finalizers []string `json:"finalizers"`
 	} `json:"metadata"`
 }
 
 // Handle answers with the finalizer that is missing, if it is.
-func (mutator) Handle(_ context.Context, request admission.Request) admission.Response {
+func (finalizerMutator) Handle(_ context.Context, request admission.Request) admission.Response {
 	if request.Operation != admissionv1.Create {
 		return admission.Allowed("")
 	}
-	var work finalizers
+	var work workFinalizers
 	if err := json.Unmarshal(request.Object.Raw, &work); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the ManifestWork %q: %w", request.Name, err))
 	}
-	var changes patch.Patch
-	changes.Finalizer(work.Metadata.Finalizers, workv1.FinalizerManifestWorkCleanup)
-	return changes.Response()
+	var changes patch.JSONPatch
+	changes.AddFinalizer(work.Metadata.Finalizers, workv1.FinalizerManifestWorkCleanup)
+	return changes.AdmissionResponse()
 }

@@ -34,8 +34,8 @@ const besidesMax = 1 << 20
 
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// Options say how the webhooks work.
-type Options struct {
+// WebhookOptions say how the webhooks work.
+type WebhookOptions struct {
 	// Clients ask the hub's API server.
 	Clients kubernetes.Interface
 	// ManifestsSizeMax is what the manifests of one work may have together, in
@@ -52,8 +52,8 @@ type Options struct {
 	ReplicaSets bool
 }
 
-// Handlers returns the webhooks by their paths.
-func Handlers(options Options) (map[string]http.Handler, error) {
+// WebhookHandlers returns the webhooks by their paths.
+func WebhookHandlers(options WebhookOptions) (map[string]http.Handler, error) {
 	if options.ManifestsSizeMax <= 0 {
 		return nil, fmt.Errorf("the limit for the size of manifests is %d bytes, want more than 0", options.ManifestsSizeMax)
 	}
@@ -62,13 +62,13 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 		return nil, fmt.Errorf("adding the group %s to the scheme: %w", workv1.GroupName, err)
 	}
 	rules := specRules{
-		access:      access.New(options.Clients.AuthorizationV1().SubjectAccessReviews()),
+		access:      access.NewAccessReviewer(options.Clients.AuthorizationV1().SubjectAccessReviews()),
 		sizeMax:     options.ManifestsSizeMax,
 		nilExecutor: options.NilExecutor,
 	}
-	return size.Limit(max(size.Stored, options.ManifestsSizeMax+besidesMax), map[string]*admission.Webhook{
-		MutateWorkPath:         {Handler: mutator{}},
-		ValidateWorkPath:       admission.WithValidator(scheme, &validator{specRules: rules, cleanUp: options.CleanUp}),
+	return size.LimitObjectSize(max(size.Stored, options.ManifestsSizeMax+besidesMax), map[string]*admission.Webhook{
+		MutateWorkPath:         {Handler: finalizerMutator{}},
+		ValidateWorkPath:       admission.WithValidator(scheme, &workValidator{specRules: rules, cleanUp: options.CleanUp}),
 		ValidateReplicaSetPath: admission.WithValidator(scheme, &replicaSetValidator{specRules: rules, works: options.ReplicaSets}),
 	}), nil
 }

@@ -33,7 +33,7 @@ type replicaSetValidator struct {
 
 // ValidateCreate implements admission.Validator.
 func (v *replicaSetValidator) ValidateCreate(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (admission.Warnings, error) {
-	return v.validate(ctx, set)
+	return v.validateReplicaSet(ctx, set)
 }
 
 // ValidateUpdate implements admission.Validator. Who has the template go to
@@ -45,7 +45,7 @@ func (v *replicaSetValidator) ValidateUpdate(ctx context.Context, old, set *work
 		equality.Semantic.DeepEqual(same.Spec, set.Spec) && orphansOnly(&old.Spec.ManifestWorkTemplate, &set.Spec.ManifestWorkTemplate) {
 		return nil, nil
 	}
-	return v.validate(ctx, set)
+	return v.validateReplicaSet(ctx, set)
 }
 
 // ValidateDelete implements admission.Validator.
@@ -53,22 +53,22 @@ func (v *replicaSetValidator) ValidateDelete(context.Context, *workv1alpha1.Mani
 	return nil, nil
 }
 
-func (v *replicaSetValidator) validate(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (admission.Warnings, error) {
+func (v *replicaSetValidator) validateReplicaSet(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (admission.Warnings, error) {
 	template := &set.Spec.ManifestWorkTemplate
-	warnings, user, err := v.check(templatePath, template)
+	warnings, user, err := v.checkSpec(templatePath, template)
 	if err != nil {
-		return advice.Warnings(err), apierrors.NewBadRequest(err.Error())
+		return advice.WarningsFor(err), apierrors.NewBadRequest(err.Error())
 	}
-	warnings = append(v.warn(set), warnings...)
+	warnings = append(v.replicaSetWarnings(set), warnings...)
 	if user == "" {
 		return warnings, nil
 	}
 	// The works may be for any cluster.
-	return warnings, v.mayExecuteAs(ctx, user, subject{resource: replicaSetsResource, name: set.Name, executor: template.Executor})
+	return warnings, v.mayExecuteAs(ctx, user, executionSubject{resource: replicaSetsResource, name: set.Name, executor: template.Executor})
 }
 
-// warn returns what will be reported in conditions, too.
-func (v *replicaSetValidator) warn(set *workv1alpha1.ManifestWorkReplicaSet) admission.Warnings {
+// replicaSetWarnings returns what will be reported in conditions, too.
+func (v *replicaSetValidator) replicaSetWarnings(set *workv1alpha1.ManifestWorkReplicaSet) admission.Warnings {
 	var warnings admission.Warnings
 	if !v.works {
 		warnings = append(warnings, "a ManifestWorkReplicaSet has no effect on this hub. "+
@@ -79,7 +79,7 @@ func (v *replicaSetValidator) warn(set *workv1alpha1.ManifestWorkReplicaSet) adm
 			len(label)-1, validation.LabelValueMaxLength-1))
 	}
 	for i, ref := range set.Spec.PlacementRefs {
-		_, problems := rollout.Of(ref.RolloutStrategy, field.NewPath("spec", "placementRefs").Index(i).Child("rolloutStrategy"))
+		_, problems := rollout.ParseStrategy(ref.RolloutStrategy, field.NewPath("spec", "placementRefs").Index(i).Child("rolloutStrategy"))
 		for _, problem := range problems {
 			warnings = append(warnings, "no ManifestWork will be changed: "+problem.Error())
 		}

@@ -88,8 +88,8 @@ func TestTemplatesKeepTheRulesOfWorks(t *testing.T) {
 			var asked []string
 			v := &replicaSetValidator{works: true, specRules: specRules{
 				sizeMax: workv1.ManifestsSizeMax, nilExecutor: tc.nilExecutor,
-				access: access.Func(func(_ context.Context, who authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
-					asked = append(asked, access.Describe(what))
+				access: access.ReviewerFunc(func(_ context.Context, who authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
+					asked = append(asked, access.DescribePermission(what))
 					return !tc.denied && who.Username == "anna", "", nil
 				}),
 			}}

@@ -24,37 +24,37 @@ import (
 
 const worksResource = "manifestworks"
 
-// validator refuses ManifestWorks that break a rule.
-type validator struct {
+// workValidator refuses ManifestWorks that break a rule.
+type workValidator struct {
 	specRules
 	// cleanUp says that ttlSecondsAfterFinished has an effect.
 	cleanUp bool
 }
 
 // ValidateCreate implements admission.Validator.
-func (v *validator) ValidateCreate(ctx context.Context, work *workv1.ManifestWork) (admission.Warnings, error) {
-	return v.validate(ctx, work, checkName(work.Name))
+func (v *workValidator) ValidateCreate(ctx context.Context, work *workv1.ManifestWork) (admission.Warnings, error) {
+	return v.validateWork(ctx, work, checkWorkName(work.Name))
 }
 
 // ValidateUpdate implements admission.Validator. It looks at works whose spec
 // changes only, so that a work from before a rule can lose its finalizers, and
 // whoever writes labels or finalizers needs no right to the executor.
-func (v *validator) ValidateUpdate(ctx context.Context, old, work *workv1.ManifestWork) (admission.Warnings, error) {
+func (v *workValidator) ValidateUpdate(ctx context.Context, old, work *workv1.ManifestWork) (admission.Warnings, error) {
 	if err := checkGrowth(ctx, old, work); err != nil {
 		return nil, err
 	}
 	if equality.Semantic.DeepEqual(old.Spec, work.Spec) || orphansOnly(&old.Spec, &work.Spec) {
 		return nil, nil
 	}
-	return v.validate(ctx, work, nil)
+	return v.validateWork(ctx, work, nil)
 }
 
 // ValidateDelete implements admission.Validator.
-func (v *validator) ValidateDelete(context.Context, *workv1.ManifestWork) (admission.Warnings, error) {
+func (v *workValidator) ValidateDelete(context.Context, *workv1.ManifestWork) (admission.Warnings, error) {
 	return nil, nil
 }
 
-// orphansOnly tells whether all that changes is that the objects are to stay on
+// orphansOnly reports whether all that changes is that the objects are to stay on
 // the member. Nothing is executed for that, so it needs no right to the
 // executor: the operator does it for a hub that is removed.
 func orphansOnly(old, spec *workv1.ManifestWorkSpec) bool {
@@ -71,16 +71,16 @@ func orphansOnly(old, spec *workv1.ManifestWorkSpec) bool {
 	return equality.Semantic.DeepEqual(before, spec)
 }
 
-func (v *validator) validate(ctx context.Context, work *workv1.ManifestWork, name error) (admission.Warnings, error) {
-	warnings, user, err := v.check("spec", &work.Spec)
+func (v *workValidator) validateWork(ctx context.Context, work *workv1.ManifestWork, name error) (admission.Warnings, error) {
+	warnings, user, err := v.checkSpec("spec", &work.Spec)
 	if err := errors.Join(name, err); err != nil {
-		return advice.Warnings(err), apierrors.NewBadRequest(err.Error())
+		return advice.WarningsFor(err), apierrors.NewBadRequest(err.Error())
 	}
-	warnings = append(v.warn(work), warnings...)
+	warnings = append(v.ttlWarnings(work), warnings...)
 	if user == "" {
 		return warnings, nil
 	}
-	return warnings, v.mayExecuteAs(ctx, user, subject{
+	return warnings, v.mayExecuteAs(ctx, user, executionSubject{
 		resource: worksResource, namespace: work.Namespace, name: work.Name, executor: work.Spec.Executor,
 	})
 }
@@ -91,7 +91,7 @@ func (v *validator) validate(ctx context.Context, work *workv1.ManifestWork, nam
 // not know.
 func checkGrowth(ctx context.Context, old, work *workv1.ManifestWork) error {
 	owner := allowance.OwnerOf(work)
-	if owner == (allowance.Owner{}) || owner == allowance.OwnerOf(old) && allowance.Bytes(work) <= allowance.Bytes(old) {
+	if owner == (allowance.WorkOwner{}) || owner == allowance.OwnerOf(old) && allowance.WorkBytes(work) <= allowance.WorkBytes(old) {
 		return nil
 	}
 	request, err := admission.RequestFromContext(ctx)
@@ -105,8 +105,8 @@ func checkGrowth(ctx context.Context, old, work *workv1.ManifestWork) error {
 		fmt.Errorf("the agent of a cluster may not make a ManifestWork larger that counts for namespace %q of the hub", owner.Namespace))
 }
 
-// warn returns what the user should know about a work that is not wrong.
-func (v *validator) warn(work *workv1.ManifestWork) admission.Warnings {
+// ttlWarnings returns what the user should know about a work that is not wrong.
+func (v *workValidator) ttlWarnings(work *workv1.ManifestWork) admission.Warnings {
 	if work.Spec.DeleteOption == nil || work.Spec.DeleteOption.TTLSecondsAfterFinished == nil {
 		return nil
 	}
@@ -130,10 +130,10 @@ type specRules struct {
 	nilExecutor bool
 }
 
-// check returns what is wrong with the spec of a work at the path and, if
+// checkSpec returns what is wrong with the spec of a work at the path and, if
 // nothing is, the user on the member whom its author has to be allowed to act
 // as, "" for nobody.
-func (r *specRules) check(path string, spec *workv1.ManifestWorkSpec) (admission.Warnings, string, error) {
+func (r *specRules) checkSpec(path string, spec *workv1.ManifestWorkSpec) (admission.Warnings, string, error) {
 	user, executor := executorUser(path, spec.Executor)
 	warnings, configs := checkConfigs(path, spec.ManifestConfigs)
 	orphaned, orphaning := checkOrphaning(path, spec)
@@ -147,8 +147,8 @@ func (r *specRules) check(path string, spec *workv1.ManifestWorkSpec) (admission
 	return warnings, user, nil
 }
 
-// subject is an object whose author has to be allowed to act as its executor.
-type subject struct {
+// executionSubject is an object whose author has to be allowed to act as its executor.
+type executionSubject struct {
 	resource string
 	// namespace is that of the cluster, "" if it may be any.
 	namespace string
@@ -158,7 +158,7 @@ type subject struct {
 
 // mayExecuteAs asks whether the user of the request may have manifests applied
 // with the rights of the other user, which is one of the member.
-func (r *specRules) mayExecuteAs(ctx context.Context, executor string, of subject) error {
+func (r *specRules) mayExecuteAs(ctx context.Context, executor string, of executionSubject) error {
 	ctx, cancel := context.WithTimeout(ctx, access.RequestTimeout)
 	defer cancel()
 	request, err := admission.RequestFromContext(ctx)
@@ -168,7 +168,7 @@ func (r *specRules) mayExecuteAs(ctx context.Context, executor string, of subjec
 	what := authorizationv1.ResourceAttributes{
 		Group: workv1.GroupName, Resource: worksResource, Verb: workv1.ExecuteAsVerb, Namespace: of.namespace, Name: executor,
 	}
-	may, reason, err := r.access.May(ctx, request.UserInfo, what)
+	may, reason, err := r.access.IsAllowed(ctx, request.UserInfo, what)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -183,7 +183,7 @@ func (r *specRules) mayExecuteAs(ctx context.Context, executor string, of subjec
 		reason = " (" + reason + ")"
 	}
 	refusal := fmt.Errorf("applying the manifests as %q requires a permission: user %q may not %s%s%s",
-		executor, request.UserInfo.Username, access.Describe(what), where, reason)
+		executor, request.UserInfo.Username, access.DescribePermission(what), where, reason)
 	if of.executor == nil { // what is wrong is the object then, as for clients of OCM
 		return apierrors.NewBadRequest(refusal.Error())
 	}

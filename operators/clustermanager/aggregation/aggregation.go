@@ -29,24 +29,24 @@ import (
 // CustomResourceDefinition.
 const automanaged = "kube-aggregator.kubernetes.io/automanaged"
 
-// Install applies the APIServices of the hub, but for those that belong to others,
+// InstallAPIServices applies the APIServices of the hub, but for those that belong to others,
 // and returns what the API server said of each before.
-func Install(
+func InstallAPIServices(
 	ctx context.Context, on *install.Target, h manifests.Hub, apply func(context.Context, *install.Target, ...render.Object) error,
 ) ([]status.APIService, error) {
 	var found []status.APIService
 	for _, object := range manifests.APIServices(h) {
-		live, err := read(ctx, on, object)
+		live, err := getLiveObject(ctx, on, object)
 		if err != nil {
 			return nil, err
 		}
 		service := status.APIService{Name: live.GetName(), Trouble: "the hub's API server has not looked at it yet"}
 		switch {
 		case live.GetUID() == "":
-		case !ours(live, h):
-			service.Foreign = owner(live)
+		case !isOwnedByHub(live, h):
+			service.Foreign = describeForeignOwner(live)
 		default:
-			service.Available, service.Trouble = available(live)
+			service.Available, service.Trouble = apiServiceAvailable(live)
 		}
 		found = append(found, service)
 		if service.Foreign != "" {
@@ -59,16 +59,16 @@ func Install(
 	return found, nil
 }
 
-// Bundles returns the CA bundles by which the hub's API server verifies the
+// TrustedCABundles returns the CA bundles by which the hub's API server verifies the
 // aggregated one now.
-func Bundles(ctx context.Context, on *install.Target, h manifests.Hub) ([][]byte, error) {
+func TrustedCABundles(ctx context.Context, on *install.Target, h manifests.Hub) ([][]byte, error) {
 	var bundles [][]byte
 	for _, object := range manifests.APIServices(h) {
-		live, err := read(ctx, on, object)
+		live, err := getLiveObject(ctx, on, object)
 		if err != nil {
 			return nil, err
 		}
-		if live.GetUID() == "" || !ours(live, h) {
+		if live.GetUID() == "" || !isOwnedByHub(live, h) {
 			continue
 		}
 		encoded, _, _ := unstructured.NestedString(live.Object, "spec", "caBundle")
@@ -81,14 +81,14 @@ func Bundles(ctx context.Context, on *install.Target, h manifests.Hub) ([][]byte
 	return bundles, nil
 }
 
-// Remove deletes the APIServices of the hub.
-func Remove(ctx context.Context, on *install.Target, h manifests.Hub) error {
-	return on.Named.Remove(ctx, h.Owner(), manifests.APIServices(h)...)
+// RemoveAPIServices deletes the APIServices of the hub.
+func RemoveAPIServices(ctx context.Context, on *install.Target, h manifests.Hub) error {
+	return on.Named.RemoveLabelled(ctx, h.OwnerLabels(), manifests.APIServices(h)...)
 }
 
-// read returns the object as it is; one without a UID is not there.
-func read(ctx context.Context, on *install.Target, object render.Object) (*unstructured.Unstructured, error) {
-	named, err := render.Unstructured(object)
+// getLiveObject returns the object as it is; one without a UID is not there.
+func getLiveObject(ctx context.Context, on *install.Target, object render.Object) (*unstructured.Unstructured, error) {
+	named, err := render.ToUnstructured(object)
 	if err != nil {
 		return nil, err
 	}
@@ -105,12 +105,12 @@ func read(ctx context.Context, on *install.Target, object render.Object) (*unstr
 	return live, nil
 }
 
-func ours(live *unstructured.Unstructured, h manifests.Hub) bool {
-	return labels.SelectorFromSet(h.Owner()).Matches(labels.Set(live.GetLabels()))
+func isOwnedByHub(live *unstructured.Unstructured, h manifests.Hub) bool {
+	return labels.SelectorFromSet(h.OwnerLabels()).Matches(labels.Set(live.GetLabels()))
 }
 
-// owner says who serves an API that is not ours.
-func owner(live *unstructured.Unstructured) string {
+// describeForeignOwner says who serves an API that is not ours.
+func describeForeignOwner(live *unstructured.Unstructured) string {
 	if _, made := live.GetLabels()[automanaged]; made {
 		return "a CustomResourceDefinition of this group"
 	}
@@ -122,8 +122,8 @@ func owner(live *unstructured.Unstructured) string {
 	return fmt.Sprintf("Service %q", namespace+"/"+name)
 }
 
-// available repeats what the API server says of the APIService.
-func available(live *unstructured.Unstructured) (yes bool, trouble string) {
+// apiServiceAvailable repeats what the API server says of the APIService.
+func apiServiceAvailable(live *unstructured.Unstructured) (yes bool, trouble string) {
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	for _, entry := range conditions {
 		condition, _ := entry.(map[string]any)

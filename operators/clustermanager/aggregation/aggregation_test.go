@@ -92,7 +92,7 @@ func recorder(t *testing.T, applied *[]string) func(context.Context, *install.Ta
 	return func(_ context.Context, _ *install.Target, objects ...render.Object) error {
 		t.Helper()
 		for _, object := range objects {
-			u, err := render.Unstructured(object)
+			u, err := render.ToUnstructured(object)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +158,7 @@ func TestWhatBelongsToOthersIsLeftAloneAndNamed(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var applied []string
-			got, err := Install(t.Context(), target("", tc.has...), hub(), recorder(t, &applied))
+			got, err := InstallAPIServices(t.Context(), target("", tc.has...), hub(), recorder(t, &applied))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +174,7 @@ func TestWhatBelongsToOthersIsLeftAloneAndNamed(t *testing.T) {
 
 func TestWhatCannotBeReadIsNotApplied(t *testing.T) {
 	var applied []string
-	_, err := Install(t.Context(), target(clusters), hub(), recorder(t, &applied))
+	_, err := InstallAPIServices(t.Context(), target(clusters), hub(), recorder(t, &applied))
 	if !apierrors.IsInternalError(err) || len(applied) > 0 {
 		t.Errorf("error %v, applied %v: it may belong to others", err, applied)
 	}
@@ -200,7 +200,7 @@ func TestTheBundlesThatAreInUse(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			bundles, err := Bundles(t.Context(), target(tc.fails, tc.has...), hub())
+			bundles, err := TrustedCABundles(t.Context(), target(tc.fails, tc.has...), hub())
 			if (err != nil) != tc.wrong {
 				t.Errorf("error %v, want one: %t", err, tc.wrong)
 			}

@@ -52,8 +52,8 @@ const (
 	rest Feature = "Components"
 )
 
-// Operator has the rights of an operator.
-type Operator struct {
+// OperatorRights has the rights of an operator.
+type OperatorRights struct {
 	// Name tells an administrator whom to give more.
 	Name string
 	// Hub are its rights on the hub, Home those on the cluster that it runs on,
@@ -65,79 +65,79 @@ type Operator struct {
 	Propagates bool
 }
 
-// limit is a feature that is off.
-type limit struct {
+// featureLimit is a feature that is off.
+type featureLimit struct {
 	feature Feature
 	// effect says what is different without it.
 	effect  string
 	missing []rbacv1.PolicyRule
 }
 
-// Decision says which features a hub has.
-type Decision struct {
+// FeatureDecision says which features a hub has.
+type FeatureDecision struct {
 	operator string
-	limits   []limit
+	limits   []featureLimit
 }
 
-// Decide returns which features the operator can install, by the rules that the
+// DecideFeatures returns which features the operator can install, by the rules that the
 // components need for them.
-func Decide(o Operator, rules manifests.Rules) (Decision, error) {
+func DecideFeatures(o OperatorRights, rules manifests.ComponentRules) (FeatureDecision, error) {
 	registration, _, err := rules(config.RegistrationController)
 	if err != nil {
-		return Decision{}, err
+		return FeatureDecision{}, err
 	}
 	pushCluster, pushNamespaced, err := rules(config.PushAgent)
 	if err != nil {
-		return Decision{}, err
+		return FeatureDecision{}, err
 	}
-	ofConnections := choose(registration, inGroup(fleetv1alpha1.GroupName))
+	ofConnections := filterRules(registration, inGroup(fleetv1alpha1.GroupName))
 	ofPush := slices.Concat(ofConnections, pushCluster, pushNamespaced,
-		manifests.PushCredentialsRules(), choose(registration, binds(fleetv1alpha1.PushCredentialsRole)))
+		manifests.PushCredentialsRules(), filterRules(registration, bindsRole(fleetv1alpha1.PushCredentialsRole)))
 
-	d := Decision{operator: o.Name}
-	d.need(o.Hub, Connections, "clusters get no ClusterConnection, and the hub may miss that two names are one cluster", ofConnections)
-	d.need(o.Hub, Push, "the push agent is not installed", ofPush, lookAtConnections())
-	if o.Hosted && !d.Off(Push) {
-		d.need(o.Home, Push, "the push agent gets no kubeconfig of the hub", nil, pushKubeconfig())
+	d := FeatureDecision{operator: o.Name}
+	d.requireRules(o.Hub, Connections, "clusters get no ClusterConnection, and the hub may miss that two names are one cluster", ofConnections)
+	d.requireRules(o.Hub, Push, "the push agent is not installed", ofPush, lookAtConnections())
+	if o.Hosted && !d.IsFeatureOff(Push) {
+		d.requireRules(o.Home, Push, "the push agent gets no kubeconfig of the hub", nil, pushKubeconfig())
 	}
-	d.need(o.Home, NetworkPolicies, "NetworkPolicies are not installed", nil, networkPolicies())
-	d.need(o.Hub, Events, "the hub records no events", choose(registration, inGroup("events.k8s.io")))
-	d.need(o.Hub, Binding, "accepting a cluster gets slower as the fleet grows", choose(registration, binds("")))
-	d.need(o.Hub, Users, "the roles view, edit and admin lack rules for the kinds of the hub", manifests.UserRules())
-	d.need(o.Hub, AgentGuards, "agents may change all labels and taints of their ManagedClusters, and so what policies send them, and the marks of their works, and send objects of any size", nil,
+	d.requireRules(o.Home, NetworkPolicies, "NetworkPolicies are not installed", nil, networkPolicyRules())
+	d.requireRules(o.Hub, Events, "the hub records no events", filterRules(registration, inGroup("events.k8s.io")))
+	d.requireRules(o.Hub, Binding, "accepting a cluster gets slower as the fleet grows", filterRules(registration, bindsRole("")))
+	d.requireRules(o.Hub, Users, "the roles view, edit and admin lack rules for the kinds of the hub", manifests.UserRules())
+	d.requireRules(o.Hub, AgentGuards, "agents may change all labels and taints of their ManagedClusters, and so what policies send them, and the marks of their works, and send objects of any size", nil,
 		admissionPolicy(manifests.AgentGuardNames()...)...)
-	d.need(o.Hub, Priority, "heartbeats of clusters and admission wait behind other requests while the API server is overloaded", nil, manifests.PriorityRules()...)
+	d.requireRules(o.Hub, Priority, "heartbeats of clusters and admission wait behind other requests while the API server is overloaded", nil, manifests.PriorityRules()...)
 	aggregated, _, err := rules(config.APIServer)
 	if err != nil {
-		return Decision{}, err
+		return FeatureDecision{}, err
 	}
-	d.need(o.Hub, AggregatedAPI, "the hub does not serve the Cluster API",
-		slices.Concat(aggregated, choose(registration, deletesClusters)), aggregation()...)
-	if !d.Off(AggregatedAPI) {
-		d.need(o.Home, AggregatedAPI, "the aggregated API server cannot run", nil, apiServerAtHome(o.Hosted)...)
+	d.requireRules(o.Hub, AggregatedAPI, "the hub does not serve the Cluster API",
+		slices.Concat(aggregated, filterRules(registration, deletesClusters)), aggregationRules()...)
+	if !d.IsFeatureOff(AggregatedAPI) {
+		d.requireRules(o.Home, AggregatedAPI, "the aggregated API server cannot run", nil, apiServerAtHome(o.Hosted)...)
 	}
 	if o.Propagates {
-		if err := d.needPropagation(o, rules); err != nil {
-			return Decision{}, err
+		if err := d.requirePropagationRules(o, rules); err != nil {
+			return FeatureDecision{}, err
 		}
 	}
-	return d, d.needRest(o.Hub, rules)
+	return d, d.requireRemainingRules(o.Hub, rules)
 }
 
-// need notes a feature for which the operator cannot grant some rules to a
+// requireRules notes a feature for which the operator cannot grant some rules to a
 // component, or does not have those that it needs itself.
-func (d *Decision) need(held rights.Rights, feature Feature, effect string, granted []rbacv1.PolicyRule, own ...rbacv1.PolicyRule) {
-	_, missing := held.Grant(granted)
-	for _, rule := range held.Lacks(own...) {
-		missing = append(missing, rights.Of(missing...).Lacks(rule)...)
+func (d *FeatureDecision) requireRules(held rights.Rights, feature Feature, effect string, granted []rbacv1.PolicyRule, own ...rbacv1.PolicyRule) {
+	_, missing := held.SplitGrantable(granted)
+	for _, rule := range held.MissingRules(own...) {
+		missing = append(missing, rights.FromRules(missing...).MissingRules(rule)...)
 	}
 	if len(missing) > 0 {
-		d.limits = append(d.limits, limit{feature: feature, effect: effect, missing: missing})
+		d.limits = append(d.limits, featureLimit{feature: feature, effect: effect, missing: missing})
 	}
 }
 
-// needRest notes what components lack without being short of a feature.
-func (d *Decision) needRest(held rights.Rights, rules manifests.Rules) error {
+// requireRemainingRules notes what components lack without being short of a feature.
+func (d *FeatureDecision) requireRemainingRules(held rights.Rights, rules manifests.ComponentRules) error {
 	var known, missing []rbacv1.PolicyRule
 	for _, l := range d.limits {
 		known = append(known, l.missing...)
@@ -152,37 +152,37 @@ func (d *Decision) needRest(held rights.Rights, rules manifests.Rules) error {
 		}
 		// Customizations are there only with Propagation, which asks for them itself.
 		customizations := inGroup(configv1alpha1.GroupName)
-		needed := choose(slices.Concat(cluster, namespaced), func(rule rbacv1.PolicyRule) bool { return !customizations(rule) })
-		_, lacking := held.Grant(needed)
-		missing = append(missing, rights.Of(known...).Lacks(lacking...)...)
+		needed := filterRules(slices.Concat(cluster, namespaced), func(rule rbacv1.PolicyRule) bool { return !customizations(rule) })
+		_, lacking := held.SplitGrantable(needed)
+		missing = append(missing, rights.FromRules(known...).MissingRules(lacking...)...)
 		known = append(known, lacking...)
 	}
 	if len(missing) > 0 {
-		d.limits = append(d.limits, limit{feature: rest, effect: "components fail where they need these", missing: missing})
+		d.limits = append(d.limits, featureLimit{feature: rest, effect: "components fail where they need these", missing: missing})
 	}
 	return nil
 }
 
-// Off tells whether a feature is off.
-func (d Decision) Off(feature Feature) bool {
-	return slices.ContainsFunc(d.limits, func(l limit) bool { return l.feature == feature })
+// IsFeatureOff reports whether a feature is off.
+func (d FeatureDecision) IsFeatureOff(feature Feature) bool {
+	return slices.ContainsFunc(d.limits, func(l featureLimit) bool { return l.feature == feature })
 }
 
-// Limited tells whether anything is off.
-func (d Decision) Limited() bool { return len(d.limits) > 0 }
+// HasLimits reports whether anything is off.
+func (d FeatureDecision) HasLimits() bool { return len(d.limits) > 0 }
 
-// Condition returns the condition FeaturesLimited.
-func (d Decision) Condition() metav1.Condition {
+// FeaturesLimitedCondition returns the condition FeaturesLimited.
+func (d FeatureDecision) FeaturesLimitedCondition() metav1.Condition {
 	condition := metav1.Condition{
 		Type: operatorv1.ClusterManagerConditionFeaturesLimited, Status: metav1.ConditionFalse,
 		Reason: operatorv1.ClusterManagerReasonAllFeaturesPermitted, Message: "the operator has the permissions for all features",
 	}
-	if !d.Limited() {
+	if !d.HasLimits() {
 		return condition
 	}
 	var parts []string
 	for _, l := range d.limits {
-		parts = append(parts, fmt.Sprintf("%s (%s): %s", l.feature, l.effect, rights.Describe(l.missing)))
+		parts = append(parts, fmt.Sprintf("%s (%s): %s", l.feature, l.effect, rights.DescribeRules(l.missing)))
 	}
 	condition.Status = metav1.ConditionTrue
 	condition.Reason = operatorv1.ClusterManagerReasonPermissionsMissing
@@ -191,8 +191,8 @@ func (d Decision) Condition() metav1.Condition {
 	return condition
 }
 
-// choose returns the chosen ones of the rules.
-func choose(rules []rbacv1.PolicyRule, chosen func(rbacv1.PolicyRule) bool) []rbacv1.PolicyRule {
+// filterRules returns the chosen ones of the rules.
+func filterRules(rules []rbacv1.PolicyRule, chosen func(rbacv1.PolicyRule) bool) []rbacv1.PolicyRule {
 	return slices.DeleteFunc(slices.Clone(rules), func(rule rbacv1.PolicyRule) bool { return !chosen(rule) })
 }
 
@@ -200,9 +200,9 @@ func inGroup(group string) func(rbacv1.PolicyRule) bool {
 	return func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.APIGroups, group) }
 }
 
-// binds chooses the rules about binding the role; with "", any but that of the
+// bindsRole chooses the rules about binding the role; with "", any but that of the
 // push agent.
-func binds(role string) func(rbacv1.PolicyRule) bool {
+func bindsRole(role string) func(rbacv1.PolicyRule) bool {
 	return func(rule rbacv1.PolicyRule) bool {
 		if !slices.Contains(rule.Verbs, "bind") {
 			return false
@@ -236,17 +236,17 @@ func pushKubeconfig() rbacv1.PolicyRule {
 	}
 }
 
-// networkPolicies is what the operator itself does with them.
-func networkPolicies() rbacv1.PolicyRule {
+// networkPolicyRules is what the operator itself does with them.
+func networkPolicyRules() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{networkingv1.GroupName}, Resources: []string{"networkpolicies"},
 		Verbs: []string{"create", "delete", "get", "list", "patch", "watch"},
 	}
 }
 
-// aggregation is what the operator itself does to install the aggregated API and
+// aggregationRules is what the operator itself does to install the aggregated API and
 // what guards it.
-func aggregation() []rbacv1.PolicyRule {
+func aggregationRules() []rbacv1.PolicyRule {
 	return append([]rbacv1.PolicyRule{
 		{
 			APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"},

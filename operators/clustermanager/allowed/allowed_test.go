@@ -82,22 +82,22 @@ func TestWhatIsOff(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			held := rights.Of(test.held...)
-			decision, err := Decide(Operator{Name: "the operator", Hub: held, Home: held, Hosted: test.hosted, Propagates: test.propagates}, config.Rules)
+			held := rights.FromRules(test.held...)
+			decision, err := DecideFeatures(OperatorRights{Name: "the operator", Hub: held, Home: held, Hosted: test.hosted, Propagates: test.propagates}, config.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var off []Feature
 			for _, feature := range []Feature{Connections, Push, NetworkPolicies, Events, Binding, Users, AggregatedAPI, Propagation, rest} {
-				if decision.Off(feature) {
+				if decision.IsFeatureOff(feature) {
 					off = append(off, feature)
 				}
 			}
 			if diff := cmp.Diff(test.want, off); diff != "" {
-				t.Errorf("%s: what is off, -want +got\n%s\n%s", test.reason, diff, decision.Condition().Message)
+				t.Errorf("%s: what is off, -want +got\n%s\n%s", test.reason, diff, decision.FeaturesLimitedCondition().Message)
 			}
-			condition := decision.Condition()
-			if limited := condition.Status == metav1.ConditionTrue; limited != (len(test.want) > 0) || decision.Limited() != limited ||
+			condition := decision.FeaturesLimitedCondition()
+			if limited := condition.Status == metav1.ConditionTrue; limited != (len(test.want) > 0) || decision.HasLimits() != limited ||
 				limited != (condition.Reason == operatorv1.ClusterManagerReasonPermissionsMissing) {
 				t.Errorf("the condition is %+v", condition)
 			}

@@ -20,18 +20,18 @@ import (
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
-// needPropagation notes what the operator lacks for propagation. The controller
+// requirePropagationRules notes what the operator lacks for propagation. The controller
 // can do without events.
-func (d *Decision) needPropagation(o Operator, rules manifests.Rules) error {
+func (d *FeatureDecision) requirePropagationRules(o OperatorRights, rules manifests.ComponentRules) error {
 	cluster, namespaced, err := rules(config.PropagationController)
 	if err != nil {
 		return err
 	}
 	events := inGroup("events.k8s.io")
-	granted := choose(slices.Concat(cluster, namespaced), func(rule rbacv1.PolicyRule) bool { return !events(rule) })
-	d.need(o.Hub, Propagation, "the hub does not serve policies and bindings", granted, propagation()...)
-	if o.Hosted && !d.Off(Propagation) {
-		d.need(o.Home, Propagation, "the propagation controller gets no kubeconfig of the hub", nil, rbacv1.PolicyRule{
+	granted := filterRules(slices.Concat(cluster, namespaced), func(rule rbacv1.PolicyRule) bool { return !events(rule) })
+	d.requireRules(o.Hub, Propagation, "the hub does not serve policies and bindings", granted, propagationRules()...)
+	if o.Hosted && !d.IsFeatureOff(Propagation) {
+		d.requireRules(o.Home, Propagation, "the propagation controller gets no kubeconfig of the hub", nil, rbacv1.PolicyRule{
 			APIGroups: []string{""}, Resources: []string{"secrets"},
 			ResourceNames: []string{manifests.HubSecret(fleetv1alpha1.PropagationServiceAccount)}, Verbs: []string{"get", "patch"},
 		})
@@ -39,10 +39,10 @@ func (d *Decision) needPropagation(o Operator, rules manifests.Rules) error {
 	return nil
 }
 
-// propagation is what the operator itself does to install the kinds of Propagation
+// propagationRules is what the operator itself does to install the kinds of Propagation
 // and what protects objects, to remove them, and to give the controller its
 // ClusterRole with the fence around it.
-func propagation() []rbacv1.PolicyRule {
+func propagationRules() []rbacv1.PolicyRule {
 	policies := []string{"clusteroverridepolicies", "clusterpropagationpolicies", "overridepolicies", "propagationpolicies"}
 	bindings := []string{"clusterresourcebindings", "resourcebindings"}
 	rebalancers := []string{"workloadrebalancers"}
@@ -83,7 +83,7 @@ func propagation() []rbacv1.PolicyRule {
 			APIGroups: []string{admissionv1.GroupName}, Resources: fences, Verbs: []string{"create"},
 		},
 		{
-			APIGroups: []string{admissionv1.GroupName}, Resources: fences, ResourceNames: []string{fence.Templates{}.Name()}, Verbs: []string{"get"},
+			APIGroups: []string{admissionv1.GroupName}, Resources: fences, ResourceNames: []string{fence.TemplatesFence{}.FenceName()}, Verbs: []string{"get"},
 		},
 		{
 			APIGroups: []string{admissionv1.GroupName}, Resources: fences,

@@ -9,40 +9,40 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
-// arrivals knows the Push clusters of a hub, and tells when there are some and
+// pushArrivals knows the Push clusters of a hub, and tells when there are some and
 // there were none, or the other way round. It is a watch.Handler.
-type arrivals struct {
+type pushArrivals struct {
 	push    sets.Set[string]
 	changed func()
 }
 
 // Replace implements watch.Handler.
-func (a *arrivals) Replace(all []*fleetv1alpha1.ClusterConnection, _ string) {
-	a.tell(func() {
+func (a *pushArrivals) Replace(all []*fleetv1alpha1.ClusterConnection, _ string) {
+	a.notifyOnChange(func() {
 		a.push = sets.New[string]()
 		for _, connection := range all {
-			a.see(connection)
+			a.trackConnection(connection)
 		}
 	})
 }
 
 // Update implements watch.Handler.
-func (a *arrivals) Update(connection *fleetv1alpha1.ClusterConnection) {
-	a.tell(func() { a.see(connection) })
+func (a *pushArrivals) Update(connection *fleetv1alpha1.ClusterConnection) {
+	a.notifyOnChange(func() { a.trackConnection(connection) })
 }
 
 // Delete implements watch.Handler.
-func (a *arrivals) Delete(connection *fleetv1alpha1.ClusterConnection) {
-	a.tell(func() { a.push.Delete(connection.Name) })
+func (a *pushArrivals) Delete(connection *fleetv1alpha1.ClusterConnection) {
+	a.notifyOnChange(func() { a.push.Delete(connection.Name) })
 }
 
 // Bookmark implements watch.Handler.
-func (*arrivals) Bookmark(string) {}
+func (*pushArrivals) Bookmark(string) {}
 
 // Failed implements watch.Handler: what was known counts until more is.
-func (*arrivals) Failed(error) {}
+func (*pushArrivals) Failed(error) {}
 
-func (a *arrivals) see(connection *fleetv1alpha1.ClusterConnection) {
+func (a *pushArrivals) trackConnection(connection *fleetv1alpha1.ClusterConnection) {
 	if connection.Spec.SyncMode == fleetv1alpha1.SyncModePush {
 		a.push.Insert(connection.Name)
 		return
@@ -50,7 +50,7 @@ func (a *arrivals) see(connection *fleetv1alpha1.ClusterConnection) {
 	a.push.Delete(connection.Name)
 }
 
-func (a *arrivals) tell(change func()) {
+func (a *pushArrivals) notifyOnChange(change func()) {
 	had := len(a.push) > 0
 	change()
 	if had != (len(a.push) > 0) {

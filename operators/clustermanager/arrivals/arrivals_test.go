@@ -23,7 +23,7 @@ func connection(name string, mode fleetv1alpha1.SyncMode) *fleetv1alpha1.Cluster
 func TestTheFirstAndTheLastPushClusterAreTold(t *testing.T) {
 	const pull, push = fleetv1alpha1.SyncModePull, fleetv1alpha1.SyncModePush
 	told := 0
-	a := &arrivals{changed: func() { told++ }}
+	a := &pushArrivals{changed: func() { told++ }}
 	all := func(list ...*fleetv1alpha1.ClusterConnection) func() { return func() { a.Replace(list, "1") } }
 	for _, step := range []struct {
 		what string
@@ -55,11 +55,11 @@ func TestAHubIsWatchedOnceAndAnewWithAnotherCredential(t *testing.T) {
 	if err := fleetv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	s := New(scheme)
+	s := NewPushClusterSource(scheme)
 	watch := func(fingerprint string) {
 		t.Helper()
 		config := &rest.Config{Host: "https://hub.invalid:6443"}
-		if err := s.Watch("hub", probe.Credential{Config: config, Fingerprint: fingerprint}); err != nil {
+		if err := s.WatchHub("hub", probe.Credential{Config: config, Fingerprint: fingerprint}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,15 +73,15 @@ func TestAHubIsWatchedOnceAndAnewWithAnotherCredential(t *testing.T) {
 	ended := false
 	watch("a")
 	known := s.watched["hub"]
-	s.watched["hub"] = watched{fingerprint: known.fingerprint, stop: func() { ended = true; known.stop() }}
+	s.watched["hub"] = watchedHub{fingerprint: known.fingerprint, stop: func() { ended = true; known.stop() }}
 	if watch("a"); ended {
 		t.Error("the same credential begins a second watch")
 	}
 	if watch("b"); !ended || s.watched["hub"].fingerprint != "b" {
 		t.Error("the watch goes on with a credential that was replaced")
 	}
-	if s.Forget("hub"); len(s.watched) != 0 {
+	if s.ForgetHub("hub"); len(s.watched) != 0 {
 		t.Error("a hub that is gone is watched")
 	}
-	s.Forget("hub")
+	s.ForgetHub("hub")
 }

@@ -23,9 +23,9 @@ import (
 	"github.com/capstan-io/capstan/internal/operator/probe"
 )
 
-// Source makes hubs be looked at whose Push clusters come or go. It is safe for
+// PushClusterSource makes hubs be looked at whose Push clusters come or go. It is safe for
 // concurrent use.
-type Source struct {
+type PushClusterSource struct {
 	scheme *runtime.Scheme
 
 	mu sync.Mutex
@@ -33,22 +33,22 @@ type Source struct {
 	// nil until it runs.
 	ctx     context.Context
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
-	watched map[string]watched
+	watched map[string]watchedHub
 }
 
-// watched is a hub that is watched with a credential.
-type watched struct {
+// watchedHub is a hub that is watched with a credential.
+type watchedHub struct {
 	fingerprint string
 	stop        context.CancelFunc
 }
 
-// New returns a Source that watches no hub. The scheme knows ClusterConnections.
-func New(scheme *runtime.Scheme) *Source {
-	return &Source{scheme: scheme, watched: map[string]watched{}}
+// NewPushClusterSource returns a PushClusterSource that watches no hub. The scheme knows ClusterConnections.
+func NewPushClusterSource(scheme *runtime.Scheme) *PushClusterSource {
+	return &PushClusterSource{scheme: scheme, watched: map[string]watchedHub{}}
 }
 
 // Start implements source.Source.
-func (s *Source) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (s *PushClusterSource) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ctx = ctx
@@ -56,16 +56,16 @@ func (s *Source) Start(ctx context.Context, queue workqueue.TypedRateLimitingInt
 	return nil
 }
 
-// Watch watches the hub of a name from now on, unless it is watched with that
+// WatchHub watches the hub of a name from now on, unless it is watched with that
 // credential already. It asks nothing of the hub itself, and does nothing before
 // the controller runs.
-func (s *Source) Watch(hub string, credential probe.Credential) error {
+func (s *PushClusterSource) WatchHub(hub string, credential probe.Credential) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx == nil || s.watched[hub].fingerprint == credential.Fingerprint {
 		return nil
 	}
-	s.forget(hub)
+	s.stopWatching(hub)
 	config := rest.CopyConfig(credential.Config)
 	config.QPS = -1 // the hub's own fairness decides
 	connections, err := client.NewWithWatch(config, client.Options{Scheme: s.scheme})
@@ -73,34 +73,34 @@ func (s *Source) Watch(hub string, credential probe.Credential) error {
 		return fmt.Errorf("making a client that watches the hub %s: %w", credential.Host(), err)
 	}
 	ctx, stop := context.WithCancel(s.ctx)
-	s.watched[hub] = watched{fingerprint: credential.Fingerprint, stop: stop}
+	s.watched[hub] = watchedHub{fingerprint: credential.Fingerprint, stop: stop}
 	queue := s.queue
 	follower := watch.Watch[*fleetv1alpha1.ClusterConnection]{
-		Source: watch.Reduced(connections, &fleetv1alpha1.ClusterConnectionList{}, fields.Everything(), reduced),
-		Handler: &arrivals{changed: func() {
+		Source: watch.ReducedSource(connections, &fleetv1alpha1.ClusterConnectionList{}, fields.Everything(), reduceConnection),
+		Handler: &pushArrivals{changed: func() {
 			queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: hub}})
 		}},
 	}
-	go follower.Run(dial.Reduced(ctx))
+	go follower.RunReflector(dial.ReducedContext(ctx))
 	return nil
 }
 
-// Forget watches the hub of the name no longer.
-func (s *Source) Forget(hub string) {
+// ForgetHub watches the hub of the name no longer.
+func (s *PushClusterSource) ForgetHub(hub string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forget(hub)
+	s.stopWatching(hub)
 }
 
-func (s *Source) forget(hub string) {
+func (s *PushClusterSource) stopWatching(hub string) {
 	if known, ok := s.watched[hub]; ok {
 		known.stop()
 		delete(s.watched, hub)
 	}
 }
 
-// reduced returns what tells whether a cluster is a Push cluster.
-func reduced(whole *fleetv1alpha1.ClusterConnection) *fleetv1alpha1.ClusterConnection {
+// reduceConnection returns what tells whether a cluster is a Push cluster.
+func reduceConnection(whole *fleetv1alpha1.ClusterConnection) *fleetv1alpha1.ClusterConnection {
 	return &fleetv1alpha1.ClusterConnection{
 		ObjectMeta: metav1.ObjectMeta{Name: whole.Name, ResourceVersion: whole.ResourceVersion},
 		Spec:       fleetv1alpha1.ClusterConnectionSpec{SyncMode: whole.Spec.SyncMode},

@@ -39,14 +39,14 @@ func isAgent(h Hub) string {
 		clusterv1.GroupManagedClusters, componentUser(h, fleetv1alpha1.PushAgentServiceAccount))
 }
 
-// agents matches the requests of agents.
-func agents(h Hub) *admissionv1ac.MatchConditionApplyConfiguration {
+// agentRequests matches the requests of agents.
+func agentRequests(h Hub) *admissionv1ac.MatchConditionApplyConfiguration {
 	return admissionv1ac.MatchCondition().WithName("agents").WithExpression(isAgent(h))
 }
 
-// same is CEL that tells whether a field of an object is what it was before; unset is what
+// fieldUnchanged is CEL that tells whether a field of an object is what it was before; unset is what
 // it is without a value.
-func same(field, unset string) string {
+func fieldUnchanged(field, unset string) string {
 	return fmt.Sprintf("object.%[1]s.orValue(%[2]s) == oldObject.%[1]s.orValue(%[2]s)", field, unset)
 }
 
@@ -87,9 +87,9 @@ func changedKeys(of string) string {
 // sets choose what a cluster is sent, but for those that are left to it; taints;
 // acceptance; and all else but the addresses of its API server and annotations of its
 // own. Of the status it keeps them from the conditions by which the hub remembers what was
-// decided about the cluster. It repeats agentlabels.Allowed in CEL.
+// decided about the cluster. It repeats agentlabels.AllowedKeys in CEL.
 func ClusterGuard(h Hub) []render.Object {
-	m := h.meta(ClusterGuardName).In("")
+	m := h.resourceMeta(ClusterGuardName).InNamespace("")
 	validation := func(expression string) *admissionv1ac.ValidationApplyConfiguration {
 		return admissionv1ac.Validation().WithExpression(expression).WithReason("Forbidden")
 	}
@@ -99,7 +99,7 @@ func ClusterGuard(h Hub) []render.Object {
 	return render.AdmissionPolicy(m, admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(render.AdmissionRule(
 			clusterv1.GroupName, []string{"managedclusters", "managedclusters/status"}, admissionv1.Update))).
-		WithMatchConditions(agents(h)).
+		WithMatchConditions(agentRequests(h)).
 		WithVariables(
 			admissionv1ac.Variable().WithName("allowed").WithExpression(fmt.Sprintf(
 				"oldObject.metadata.?annotations[?'%s'].orValue('').split(',')", fleetv1alpha1.AnnotationAgentLabels)),
@@ -119,7 +119,7 @@ func ClusterGuard(h Hub) []render.Object {
 				"'the agent of a cluster may not change these labels of its ManagedCluster: ' + variables.refused.join(', ') + "+
 					"'. An administrator of the hub changes them, or allows their keys in spec.agentLabels of ClusterConnection \"' + object.metadata.name + "+
 					"'\", or for all clusters in the annotation %s of the ClusterManager'", fleetv1alpha1.AnnotationAgentLabels)),
-			validation(fmt.Sprintf("object.%[1]s == oldObject.%[1]s", taints)+" && "+same("spec.?hubAcceptsClient", "false")+" && "+same("spec.?leaseDurationSeconds", "0")).
+			validation(fmt.Sprintf("object.%[1]s == oldObject.%[1]s", taints)+" && "+fieldUnchanged("spec.?hubAcceptsClient", "false")+" && "+fieldUnchanged("spec.?leaseDurationSeconds", "0")).
 				WithMessage("the agent of a cluster may change nothing in the spec of its ManagedCluster but managedClusterClientConfigs"),
 			// The webhook turns the label of an earlier release into the annotation.
 			validation(fmt.Sprintf("(%[1]s).all(k, k.startsWith('agent.open-cluster-management.io/') || k in ['%[2]s', '%[3]s'] || "+
@@ -127,7 +127,7 @@ func ClusterGuard(h Hub) []render.Object {
 				changedKeys("annotations"), fleetv1alpha1.AnnotationHubURL, fleetv1alpha1.AnnotationAgentID, clusterv1.AnnotationAwaitingAcceptance)).
 				WithMessage(fmt.Sprintf("the agent of a cluster may change no annotation of its ManagedCluster but %s, %s and those that begin with "+
 					"agent.open-cluster-management.io/", fleetv1alpha1.AnnotationHubURL, fleetv1alpha1.AnnotationAgentID)),
-			validation(same("metadata.?finalizers", "[]")+" && "+same("metadata.?ownerReferences", "[]")).
+			validation(fieldUnchanged("metadata.?finalizers", "[]")+" && "+fieldUnchanged("metadata.?ownerReferences", "[]")).
 				WithMessage("the agent of a cluster may change neither the finalizers nor the owners of its ManagedCluster"),
 			validation(sameConditions(clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionDeleting, clusterv1.ManagedClusterConditionDuplicateIdentity)).
 				WithMessage("the agent of a cluster may not change the conditions of its ManagedCluster that are the hub's")).
@@ -224,7 +224,7 @@ func JoinGuard(h Hub) []render.Object {
 		"'" + fleetv1alpha1.AnnotationHubURL + "'", "'" + fleetv1alpha1.AnnotationAgentID + "'", "'" + corev1.LastAppliedConfigAnnotation + "'",
 		"'" + clusterv1.AnnotationAwaitingAcceptance + "'",
 	}
-	return render.AdmissionPolicy(h.meta(JoinGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
+	return render.AdmissionPolicy(h.resourceMeta(JoinGuardName).InNamespace(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
 			render.AdmissionRule(clusterv1.GroupName, []string{"managedclusters"}, admissionv1.Create),
 			render.AdmissionRule(certificatesv1.GroupName, []string{"certificatesigningrequests"}, admissionv1.Create))).
@@ -285,13 +285,13 @@ const WorkGuardName = "capstan-guard-manifestworks"
 // spec cannot be guarded: an agent that changes finalizers writes it as its types have it,
 // which is not always how the hub has it.
 func WorkGuard(h Hub) []render.Object {
-	return render.AdmissionPolicy(h.meta(WorkGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
+	return render.AdmissionPolicy(h.resourceMeta(WorkGuardName).InNamespace(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
 			render.AdmissionRule(workv1.GroupName, []string{"manifestworks"}, admissionv1.Update))).
-		WithMatchConditions(agents(h)).
+		WithMatchConditions(agentRequests(h)).
 		WithValidations(
 			admissionv1ac.Validation().WithReason("Forbidden").
-				WithExpression(same("metadata.?labels", "{}")+" && "+same("metadata.?annotations", "{}")+" && "+same("metadata.?ownerReferences", "[]")).
+				WithExpression(fieldUnchanged("metadata.?labels", "{}")+" && "+fieldUnchanged("metadata.?annotations", "{}")+" && "+fieldUnchanged("metadata.?ownerReferences", "[]")).
 				WithMessage("the agent of a cluster may change neither the labels nor the annotations nor the owners of a ManifestWork: the hub knows by them what the work is for"),
 			admissionv1ac.Validation().WithReason("Forbidden").
 				WithExpression(fmt.Sprintf("object.metadata.?finalizers.orValue([]).all(f, f == '%s' || f in oldObject.metadata.?finalizers.orValue([]))", workv1.FinalizerManifestWorkCleanup)).
@@ -312,14 +312,14 @@ const (
 // agents write. Whoever may update an object may write there whatever looks like names of
 // fields, so that nothing else fits.
 func FieldsGuard(h Hub) []render.Object {
-	return render.AdmissionPolicy(h.meta(FieldsGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
+	return render.AdmissionPolicy(h.resourceMeta(FieldsGuardName).InNamespace(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
 			render.AdmissionRule(clusterv1.GroupName, []string{"managedclusters", "managedclusters/status"}, admissionv1.Update),
 			render.AdmissionRule(workv1.GroupName, []string{"manifestworks", "manifestworks/status"}, admissionv1.Update),
 			render.AdmissionRule(fleetv1alpha1.GroupName, []string{"clusterconnections/status"}, admissionv1.Update),
 			render.AdmissionRule("addon.open-cluster-management.io", []string{"managedclusteraddons/status"}, admissionv1.Update),
 			render.AdmissionRule(coordinationv1.GroupName, []string{"leases"}, admissionv1.Update))).
-		WithMatchConditions(agents(h)).
+		WithMatchConditions(agentRequests(h)).
 		WithVariables(
 			admissionv1ac.Variable().WithName("is").WithExpression(bytesOfFields("object")),
 			admissionv1ac.Variable().WithName("was").WithExpression(bytesOfFields("oldObject"))).
@@ -361,10 +361,10 @@ func EventGuard(h Hub) []render.Object {
 		return admissionv1ac.Validation().WithExpression(fmt.Sprintf("%s <= %d", expression, bytes)).
 			WithMessage(fmt.Sprintf("an Event of the agent of a cluster has at most %d bytes of %s", bytes, what))
 	}
-	return render.AdmissionPolicy(h.meta(EventGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
+	return render.AdmissionPolicy(h.resourceMeta(EventGuardName).InNamespace(""), admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(render.AdmissionRule(
 			corev1.GroupName, []string{"events"}, admissionv1.Create, admissionv1.Update))).
-		WithMatchConditions(agents(h)).
+		WithMatchConditions(agentRequests(h)).
 		WithValidations(
 			most("bytes("+text("message")+").size()", message, "message"),
 			most(fmt.Sprintf("%s + %s + %s + %s",

@@ -55,9 +55,9 @@ func aggregatedVersions() []schema.GroupVersion {
 	}
 }
 
-// AggregatedAPI tells whether the hub has an aggregated API server.
+// AggregatedAPI reports whether the hub has an aggregated API server.
 func (h Hub) AggregatedAPI() bool {
-	return h.Registration.Enabled(features.AggregatedAPI) && (!h.Hosted() || h.APIServerAddress != "")
+	return h.Registration.Enabled(features.AggregatedAPI) && (!h.IsHosted() || h.APIServerAddress != "")
 }
 
 // HostedAPIServerAddress is the host name of the aggregated API server for a hub
@@ -66,10 +66,10 @@ func (h Hub) HostedAPIServerAddress() string {
 	return hostedAPIServerService + "." + h.Namespace() + ".svc"
 }
 
-// apiServer is there only with the gate AggregatedAPI. It is our own image
+// apiServerComponent is there only with the gate AggregatedAPI. It is our own image
 // whatever the spec says: nobody else has it.
-func apiServer(h Hub) Component {
-	w := h.workload("apiserver", h.OwnImage)
+func apiServerComponent(h Hub) HubComponent {
+	w := h.baseWorkload("apiserver", h.OwnImage)
 	w.Name = apiServerName
 	w.App = apiServerName
 	w.Args = append([]string{
@@ -78,18 +78,18 @@ func apiServer(h Hub) Component {
 		"--tls-private-key-file=" + webhookCertPath + "/" + corev1.TLSPrivateKeyKey,
 		fmt.Sprintf("--max-requests-per-user=%d", h.MaxRequestsPerUser),
 	}, h.TLSFlags...)
-	w.Resources = h.answering()
+	w.Resources = h.servingResources()
 	w.HealthPort = apiServerSecurePort
 	w.HealthScheme = corev1.URISchemeHTTPS
 	w.Volumes = append(w.Volumes, render.SecretVolume(apiServerCertVolume, operatorv1.APIServerServingCertSecret, false))
-	w.Mounts = append(w.Mounts, render.Mount(apiServerCertVolume, webhookCertPath, true))
-	if h.Hosted() {
+	w.Mounts = append(w.Mounts, render.VolumeMount(apiServerCertVolume, webhookCertPath, true))
+	if h.IsHosted() {
 		w.Replicas = max(w.Replicas, apiServerReplicasHosted)
 	}
-	return Component{
-		RBAC: config.APIServer, Role: h.role("apiserver"), Workload: w, MetricsPort: apiServerSecurePort,
+	return HubComponent{
+		RBAC: config.APIServer, Role: h.roleName("apiserver"), Workload: w, MetricsPort: apiServerSecurePort,
 		CountsFor: operatorv1.ClusterManagerConditionHubAPIServerDegraded,
-		APIServer: &Server{
+		APIServer: &ComponentServer{
 			Service: apiServerName, Secret: operatorv1.APIServerServingCertSecret, Port: apiServerSecurePort,
 			ServicePort: apiServerServicePort, Address: h.APIServerAddress,
 		},
@@ -105,7 +105,7 @@ func APIServices(h Hub) []render.Object {
 		u.SetAPIVersion("apiregistration.k8s.io/v1")
 		u.SetKind("APIService")
 		u.SetName(version.Version + "." + version.Group)
-		u.SetLabels(h.meta("").Labels)
+		u.SetLabels(h.resourceMeta("").Labels)
 		u.Object["spec"] = map[string]any{
 			"group": version.Group, "version": version.Version,
 			"groupPriorityMinimum": int64(apiServiceGroupPriority), "versionPriority": int64(apiServiceVersionPriority),
@@ -123,11 +123,11 @@ func APIServices(h Hub) []render.Object {
 // for a while.
 func DisruptionBudgets(h Hub) []render.Object {
 	var objects []render.Object
-	for _, c := range Components(h) {
+	for _, c := range HubComponents(h) {
 		if c.APIServer == nil || c.Workload.Replicas < 2 {
 			continue
 		}
-		m := h.meta(c.Workload.Name)
+		m := h.resourceMeta(c.Workload.Name)
 		objects = append(objects, policyv1ac.PodDisruptionBudget(m.Name, m.Namespace).WithLabels(m.Labels).
 			WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 				WithMaxUnavailable(intstr.FromInt32(1)).

@@ -33,28 +33,28 @@ const bootstrapBinding = "open-cluster-management:bootstrap:agent-registration"
 // defaultExecutor is the identity as which works run that name no executor.
 const defaultExecutor = "system:serviceaccount::klusterlet-work-sa"
 
-// Bootstrap returns the identity with which agents register, and what it and
+// BootstrapAccess returns the identity with which agents register, and what it and
 // the holders of bootstrap tokens may do.
-func Bootstrap(h Hub) []render.Object {
-	account := render.Account(h.bootstrapNamespace(), operatorv1.BootstrapServiceAccount)
-	group := render.Group(clusterv1.GroupBootstrappers)
-	cluster := func(name string) render.Meta { return h.meta(name).In("") }
-	clusterInfo := h.meta(operatorv1.BootstrapClusterRole).In(metav1.NamespacePublic)
-	caBundle := h.meta(operatorv1.BootstrapClusterRole)
+func BootstrapAccess(h Hub) []render.Object {
+	account := render.AccountSubject(h.bootstrapNamespace(), operatorv1.BootstrapServiceAccount)
+	group := render.GroupSubject(clusterv1.GroupBootstrappers)
+	cluster := func(name string) render.ResourceMeta { return h.resourceMeta(name).InNamespace("") }
+	clusterInfo := h.resourceMeta(operatorv1.BootstrapClusterRole).InNamespace(metav1.NamespacePublic)
+	caBundle := h.resourceMeta(operatorv1.BootstrapClusterRole)
 	objects := []render.Object{
-		render.ServiceAccount(h.meta(operatorv1.BootstrapServiceAccount).In(h.bootstrapNamespace())),
+		render.ServiceAccount(h.resourceMeta(operatorv1.BootstrapServiceAccount).InNamespace(h.bootstrapNamespace())),
 		render.ClusterRole(cluster(operatorv1.BootstrapClusterRole), bootstrapRules(h.Registration.Enabled(features.StrictBootstrap))),
 		render.ClusterRoleBinding(cluster(bootstrapBinding), operatorv1.BootstrapClusterRole, account, group),
 		// ConfigMaps by name only: a bootstrap credential is in many hands.
 		render.Role(clusterInfo, configMapRule(clusterInfoConfigMap, rootCAConfigMap)),
-		render.RoleBinding(clusterInfo.Named(bootstrapBinding), operatorv1.BootstrapClusterRole, account, group),
+		render.RoleBinding(clusterInfo.WithName(bootstrapBinding), operatorv1.BootstrapClusterRole, account, group),
 	}
-	if h.Hosted() {
+	if h.IsHosted() {
 		return objects // the bundle is not on the hub
 	}
 	return append(objects,
 		render.Role(caBundle, configMapRule(operatorv1.CABundleConfigMap)),
-		render.RoleBinding(caBundle.Named(bootstrapBinding), operatorv1.BootstrapClusterRole, account, group))
+		render.RoleBinding(caBundle.WithName(bootstrapBinding), operatorv1.BootstrapClusterRole, account, group))
 }
 
 // bootstrapRules returns what is needed to ask to join. Agents of OCM check for
@@ -81,8 +81,8 @@ func configMapRule(names ...string) []rbacv1.PolicyRule {
 // that run as the agent itself, which matters with the gate
 // NilExecutorValidating.
 func executorAdmin(h Hub) render.Object {
-	m := h.meta(h.role("work-executor-admin:webhook")).In("").
-		Labelled(map[string]string{"rbac.authorization.k8s.io/aggregate-to-admin": "true"})
+	m := h.resourceMeta(h.roleName("work-executor-admin:webhook")).InNamespace("").
+		WithLabels(map[string]string{"rbac.authorization.k8s.io/aggregate-to-admin": "true"})
 	return render.ClusterRole(m, []rbacv1.PolicyRule{{
 		APIGroups: []string{workv1.GroupVersion.Group}, Resources: []string{"manifestworks"},
 		ResourceNames: []string{defaultExecutor}, Verbs: []string{workv1.ExecuteAsVerb},

@@ -58,12 +58,12 @@ const (
 	workWebhookService         = "cluster-manager-work-webhook"
 )
 
-func registrationController(h Hub) Component {
-	w := h.workload("registration-controller", imageOr(h.Spec.RegistrationImagePullSpec, unsetRegistrationImage, h.OwnImage))
+func registrationController(h Hub) HubComponent {
+	w := h.baseWorkload("registration-controller", imageOr(h.Spec.RegistrationImagePullSpec, unsetRegistrationImage, h.OwnImage))
 	w.App = registrationControllerApp
 	w.Args = append([]string{"/registration", "controller"}, registrationFlags(h, w.Image)...)
-	return Component{
-		RBAC: config.RegistrationController, Role: h.role("registration:controller"), Workload: w, MetricsPort: metricsPort,
+	return HubComponent{
+		RBAC: config.RegistrationController, Role: h.roleName("registration:controller"), Workload: w, MetricsPort: metricsPort,
 		CountsFor: operatorv1.ClusterManagerConditionHubRegistrationDegraded,
 	}
 }
@@ -93,7 +93,7 @@ func registrationFlags(h Hub, image string) []string {
 	flags = append(flags,
 		"--agent-image="+image,
 		"--bootstrap-serviceaccount="+h.bootstrapNamespace()+"/"+operatorv1.BootstrapServiceAccount)
-	if h.Propagates() {
+	if h.PropagationEnabled() {
 		flags = append(flags, "--count-pods", "--customizations")
 	}
 	if len(h.AgentLabels) > 0 {
@@ -105,7 +105,7 @@ func registrationFlags(h Hub, image string) []string {
 	return append(flags, h.TLSFlags...)
 }
 
-func registrationWebhook(h Hub) Component {
+func registrationWebhook(h Hub) HubComponent {
 	options := webhookOptions(h,
 		func(d *operatorv1.DefaultClusterManagerConfiguration) operatorv1.DefaultWebhookConfiguration {
 			return d.RegistrationWebhookConfiguration
@@ -113,28 +113,28 @@ func registrationWebhook(h Hub) Component {
 		func(hosted *operatorv1.HostedClusterManagerConfiguration) operatorv1.HostedWebhookConfiguration {
 			return hosted.RegistrationWebhookConfiguration
 		})
-	bind := bindOf(options.BindConfiguration)
+	bind := resolveBind(options.BindConfiguration)
 	gates := gateFlags(h.Registration)
 	if len(gates) == 0 {
 		gates = []string{"--feature-gates=" + string(features.DefaultClusterSet) + "=true"}
 	}
-	w := h.workload("registration-webhook", imageOr(h.Spec.RegistrationImagePullSpec, unsetRegistrationImage, h.OwnImage))
-	w.Args = append([]string{"/registration", "webhook-server"}, append(gates, bind.flags()...)...)
+	w := h.baseWorkload("registration-webhook", imageOr(h.Spec.RegistrationImagePullSpec, unsetRegistrationImage, h.OwnImage))
+	w.Args = append([]string{"/registration", "webhook-server"}, append(gates, bind.bindFlags()...)...)
 	if h.MaxUnaccepted != nil {
 		w.Args = append(w.Args, "--max-unaccepted-clusters="+strconv.Itoa(*h.MaxUnaccepted))
 	}
-	server := &Server{
+	server := &ComponentServer{
 		Service: registrationWebhookService, Secret: operatorv1.RegistrationWebhookServingCertSecret, Port: bind.port,
 		ServicePort: options.Port, Address: options.Address,
 	}
-	return Component{
-		RBAC: config.RegistrationWebhook, Role: h.role("registration:webhook"), Webhook: server,
-		Workload: h.serving(w, server, bind), MetricsPort: bind.metrics,
+	return HubComponent{
+		RBAC: config.RegistrationWebhook, Role: h.roleName("registration:webhook"), Webhook: server,
+		Workload: h.withWebhookServer(w, server, bind), MetricsPort: bind.metrics,
 		CountsFor: operatorv1.ClusterManagerConditionHubRegistrationDegraded,
 	}
 }
 
-func workWebhook(h Hub) Component {
+func workWebhook(h Hub) HubComponent {
 	options := webhookOptions(h,
 		func(d *operatorv1.DefaultClusterManagerConfiguration) operatorv1.DefaultWebhookConfiguration {
 			return d.WorkWebhookConfiguration
@@ -142,66 +142,66 @@ func workWebhook(h Hub) Component {
 		func(hosted *operatorv1.HostedClusterManagerConfiguration) operatorv1.HostedWebhookConfiguration {
 			return hosted.WorkWebhookConfiguration
 		})
-	bind := bindOf(options.BindConfiguration)
-	w := h.workload("work-webhook", imageOr(h.Spec.WorkImagePullSpec, unsetWorkImage, h.OwnImage))
-	w.Args = append([]string{"/work", "webhook-server"}, append(gateFlags(h.Work), bind.flags()...)...)
-	if h.Propagates() && h.Placement.Enabled(features.PropagationAuthorization) {
+	bind := resolveBind(options.BindConfiguration)
+	w := h.baseWorkload("work-webhook", imageOr(h.Spec.WorkImagePullSpec, unsetWorkImage, h.OwnImage))
+	w.Args = append([]string{"/work", "webhook-server"}, append(gateFlags(h.Work), bind.bindFlags()...)...)
+	if h.PropagationEnabled() && h.Placement.Enabled(features.PropagationAuthorization) {
 		w.Args = append(w.Args, "--authorize-propagation")
 	}
-	server := &Server{
+	server := &ComponentServer{
 		Service: workWebhookService, Secret: operatorv1.WorkWebhookServingCertSecret, Port: bind.port,
 		ServicePort: options.Port, Address: options.Address,
 	}
-	return Component{
-		RBAC: config.WorkWebhook, Role: h.role("work:webhook"), Webhook: server,
-		Workload: h.serving(w, server, bind), MetricsPort: bind.metrics,
+	return HubComponent{
+		RBAC: config.WorkWebhook, Role: h.roleName("work:webhook"), Webhook: server,
+		Workload: h.withWebhookServer(w, server, bind), MetricsPort: bind.metrics,
 	}
 }
 
 // workController is there only with a gate that it works for.
-func workController(h Hub) Component {
-	w := h.workload("work-controller", imageOr(h.Spec.WorkImagePullSpec, unsetWorkImage, h.OwnImage))
+func workController(h Hub) HubComponent {
+	w := h.baseWorkload("work-controller", imageOr(h.Spec.WorkImagePullSpec, unsetWorkImage, h.OwnImage))
 	w.Args = append([]string{"/work", "manager"}, append(gateFlags(h.Work), append(h.allowanceFlags(), h.TLSFlags...)...)...)
-	return Component{
-		RBAC: config.WorkController, Role: h.role("work:controller"), Workload: w, MetricsPort: metricsPort,
+	return HubComponent{
+		RBAC: config.WorkController, Role: h.roleName("work:controller"), Workload: w, MetricsPort: metricsPort,
 	}
 }
 
-func placementController(h Hub) Component {
-	w := h.workload("placement-controller", imageOr(h.Spec.PlacementImagePullSpec, unsetPlacementImage, h.OwnImage))
+func placementController(h Hub) HubComponent {
+	w := h.baseWorkload("placement-controller", imageOr(h.Spec.PlacementImagePullSpec, unsetPlacementImage, h.OwnImage))
 	w.App = placementControllerApp
 	w.Args = append([]string{"/placement", "controller"}, append(gateFlags(h.Placement), h.TLSFlags...)...)
-	c := Component{
-		RBAC: config.PlacementController, Role: h.role("placement:controller"), Workload: w, MetricsPort: metricsPort,
+	c := HubComponent{
+		RBAC: config.PlacementController, Role: h.roleName("placement:controller"), Workload: w, MetricsPort: metricsPort,
 		CountsFor: operatorv1.ClusterManagerConditionHubPlacementDegraded,
 	}
 	if h.Placement.Enabled(features.PlacementDebugServer) {
 		c.Debug = &DebugServer{Service: h.Name + "-placement", Secret: operatorv1.PlacementDebugServingCertSecret, Port: debugPort}
-		c.Workload = h.debugging(c.Workload, *c.Debug)
+		c.Workload = h.withDebugSidecar(c.Workload, *c.Debug)
 	}
 	return c
 }
 
-// debugging lets the pods of a workload serve the debug endpoint for Placements
+// withDebugSidecar lets the pods of a workload serve the debug endpoint for Placements
 // from a container of its own, with the same account.
-func (h Hub) debugging(w render.Workload, server DebugServer) render.Workload {
+func (h Hub) withDebugSidecar(w render.Workload, server DebugServer) render.Workload {
 	w.Volumes = append(w.Volumes, render.SecretVolume(debugCertVolume, server.Secret, false))
-	w.Sidecars = append(w.Sidecars, render.Sidecar{
+	w.Sidecars = append(w.Sidecars, render.SidecarContainer{
 		Container: "placement-debug",
 		Args: append([]string{
 			"/placement", "debug", fmt.Sprintf("--listen=0.0.0.0:%d", server.Port), fmt.Sprintf("--health-probe-port=%d", debugHealthPort),
 		}, h.TLSFlags...),
 		HealthPort: debugHealthPort,
-		Ports:      []*corev1ac.ContainerPortApplyConfiguration{render.Port("debug", server.Port)},
-		Mounts:     []*corev1ac.VolumeMountApplyConfiguration{render.Mount(debugCertVolume, webhookCertPath, true)},
+		Ports:      []*corev1ac.ContainerPortApplyConfiguration{render.ContainerPort("debug", server.Port)},
+		Mounts:     []*corev1ac.VolumeMountApplyConfiguration{render.VolumeMount(debugCertVolume, webhookCertPath, true)},
 	})
 	return w
 }
 
-// workload returns what all components of the hub have in common.
-func (h Hub) workload(part, image string) render.Workload {
+// baseWorkload returns what all components of the hub have in common.
+func (h Hub) baseWorkload(part, image string) render.Workload {
 	w := render.Workload{
-		Meta:           h.meta(h.Name + "-" + part),
+		ResourceMeta:   h.resourceMeta(h.Name + "-" + part),
 		App:            h.Name + "-" + part,
 		Container:      part,
 		ServiceAccount: part + "-sa",
@@ -215,7 +215,7 @@ func (h Hub) workload(part, image string) render.Workload {
 	if h.PullSecret != "" {
 		w.PullSecrets = []string{h.PullSecret}
 	}
-	w.Resources = h.resources()
+	w.Resources = h.componentResources()
 	return w
 }
 
@@ -224,16 +224,16 @@ func (h Hub) workload(part, image string) render.Workload {
 // runs on the node. docs/PERFORMANCE.md says what clusters, works and bindings cost.
 const memoryLimit = "4Gi"
 
-func (h Hub) resources() corev1.ResourceRequirements {
+func (h Hub) componentResources() corev1.ResourceRequirements {
 	if wanted := h.Spec.ResourceRequirement; !h.defaultResources() {
-		return render.Resources(string(wanted.Type), wanted.ResourceRequirements)
+		return render.DefaultedResources(string(wanted.Type), wanted.ResourceRequirements)
 	}
-	resources := render.Resources("", nil)
+	resources := render.DefaultedResources("", nil)
 	resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryLimit)}
 	return resources
 }
 
-// defaultResources tells whether the spec leaves the resources to us.
+// defaultResources reports whether the spec leaves the resources to us.
 func (h Hub) defaultResources() bool {
 	wanted := h.Spec.ResourceRequirement
 	return wanted == nil || wanted.Type == "" || wanted.Type == operatorv1.ResourceQosClassDefault
@@ -243,34 +243,34 @@ func (h Hub) defaultResources() bool {
 // of a node that is busy, 2m is so little that webhooks time out.
 const admissionCPU = "50m"
 
-// answering returns the resources of a program that answers requests.
-func (h Hub) answering() corev1.ResourceRequirements {
-	resources := h.resources()
+// servingResources returns the resources of a program that answers requests.
+func (h Hub) servingResources() corev1.ResourceRequirements {
+	resources := h.componentResources()
 	if h.defaultResources() {
 		resources.Requests[corev1.ResourceCPU] = resource.MustParse(admissionCPU)
 	}
 	return resources
 }
 
-// serving makes a workload serve webhooks.
-func (h Hub) serving(w render.Workload, server *Server, bind bind) render.Workload {
+// withWebhookServer makes a workload serve webhooks.
+func (h Hub) withWebhookServer(w render.Workload, server *ComponentServer, bind webhookBind) render.Workload {
 	w.Args = append(w.Args, h.TLSFlags...)
 	w.HealthPort = bind.health
 	w.HostNetwork = bind.hostNetwork
-	w.Resources = h.answering()
-	w.Ports = append(w.Ports, render.Port("webhook", bind.port))
+	w.Resources = h.servingResources()
+	w.Ports = append(w.Ports, render.ContainerPort("webhook", bind.port))
 	w.Volumes = append(w.Volumes, render.SecretVolume(webhookCertVolume, server.Secret, false))
-	w.Mounts = append(w.Mounts, render.Mount(webhookCertVolume, webhookCertPath, true))
+	w.Mounts = append(w.Mounts, render.VolumeMount(webhookCertVolume, webhookCertPath, true))
 	return w
 }
 
-// bind is where a webhook server listens.
-type bind struct {
+// webhookBind is where a webhook server listens.
+type webhookBind struct {
 	port, health, metrics int32
 	hostNetwork           bool
 }
 
-func (b bind) flags() []string {
+func (b webhookBind) bindFlags() []string {
 	number := func(n int32) string { return strconv.Itoa(int(n)) }
 	return []string{"--port=" + number(b.port), "--health-probe-port=" + number(b.health), "--metrics-port=" + number(b.metrics)}
 }
@@ -285,13 +285,13 @@ func webhookOptions(
 	option := h.Spec.DeployOption
 	var chosen operatorv1.HostedWebhookConfiguration
 	switch {
-	case h.Hosted() && option.Hosted != nil:
+	case h.IsHosted() && option.Hosted != nil:
 		chosen = ofHosted(option.Hosted)
-	case !h.Hosted() && option.Default != nil:
+	case !h.IsHosted() && option.Default != nil:
 		chosen.BindConfiguration = ofDefault(option.Default).BindConfiguration
 	}
 	switch {
-	case !h.Hosted():
+	case !h.IsHosted():
 		chosen.Port = webhookServicePort
 	case chosen.Port == 0: // what clients send that leave the field out
 		chosen.Port = httpsPort
@@ -299,9 +299,9 @@ func webhookOptions(
 	return chosen
 }
 
-// bindOf returns what a webhook listens on.
-func bindOf(spec *operatorv1.BindConfiguration) bind {
-	b := bind{port: webhookPort, health: healthPort, metrics: metricsPort}
+// resolveBind returns what a webhook listens on.
+func resolveBind(spec *operatorv1.BindConfiguration) webhookBind {
+	b := webhookBind{port: webhookPort, health: healthPort, metrics: metricsPort}
 	if spec == nil {
 		return b
 	}
@@ -334,15 +334,15 @@ func (h Hub) allowanceFlags() []string {
 	if h.SharedWorkBytesMax != "" {
 		flags = append(flags, "--shared-work-bytes-max="+h.SharedWorkBytesMax)
 	}
-	if h.Propagates() && h.Work.Enabled(features.ManifestWorkReplicaSet) {
+	if h.PropagationEnabled() && h.Work.Enabled(features.ManifestWorkReplicaSet) {
 		flags = append(flags, "--work-writers=2")
 	}
 	return flags
 }
 
-func gateFlags(gates features.Set) []string {
+func gateFlags(gates features.GateSet) []string {
 	var flags []string
-	for _, gate := range gates.Flags() {
+	for _, gate := range gates.ChangedFlags() {
 		flags = append(flags, "--feature-gates="+gate)
 	}
 	return flags

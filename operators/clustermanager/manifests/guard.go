@@ -36,7 +36,7 @@ func componentUser(h Hub, account string) string {
 // says, which has reviewed who may read them, and copies them by that: the registration
 // controller may drop that, with the mirror of an earlier ManagedCluster.
 func ConnectionGuard(h Hub) []render.Object {
-	m := h.meta(ConnectionGuardName).In("")
+	m := h.resourceMeta(ConnectionGuardName).InNamespace("")
 	var unchanged, awaited []string
 	for _, field := range []string{"apiEndpoint", "secretRef", "insecureSkipTLSVerification", "proxyURL", "proxyHeader"} {
 		unchanged = append(unchanged, fmt.Sprintf("object.?spec.?%[1]s == oldObject.?spec.?%[1]s", field))

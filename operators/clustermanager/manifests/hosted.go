@@ -44,14 +44,14 @@ const (
 // ServiceAccount.
 func HubSecret(account string) string { return account + operatorv1.HubKubeConfigSecretSuffix }
 
-// hosted lets the workload of a component work on the hub from another cluster.
-func (h Hub) hosted(c Component) render.Workload {
+// hostedWorkload lets the workload of a component work on the hub from another cluster.
+func (h Hub) hostedWorkload(c HubComponent) render.Workload {
 	w := c.Workload
 	flags := []string{"--kubeconfig=" + hubDir + "/" + operatorv1.KubeConfigKey}
 	if c.APIServer == nil { // which elects no leader
 		flags = append(flags, "--hosted")
 	}
-	mount := render.Mount(hubVolume, hubDir, true)
+	mount := render.VolumeMount(hubVolume, hubDir, true)
 	w.Args = slices.Concat(w.Args, flags)
 	w.Volumes = append(slices.Clone(w.Volumes), render.SecretVolume(hubVolume, HubSecret(w.ServiceAccount), false))
 	w.Mounts = append(slices.Clone(w.Mounts), mount)
@@ -66,13 +66,13 @@ func (h Hub) hosted(c Component) render.Workload {
 
 // HomeAccess returns, for mode Hosted, the ServiceAccounts that the components
 // run as, and what they may do where they run: nothing but what has to do with
-// themselves. It is nothing in mode Default, as Access has it all.
-func HomeAccess(h Hub, rules Rules) ([]render.Object, error) {
-	if !h.Hosted() {
+// themselves. It is nothing in mode Default, as ComponentAccess has it all.
+func HomeAccess(h Hub, rules ComponentRules) ([]render.Object, error) {
+	if !h.IsHosted() {
 		return nil, nil
 	}
 	var objects []render.Object
-	for _, c := range Components(h) {
+	for _, c := range HubComponents(h) {
 		cluster, namespaced, err := rules(c.RBAC)
 		if err != nil {
 			return nil, err
@@ -81,17 +81,17 @@ func HomeAccess(h Hub, rules Rules) ([]render.Object, error) {
 			cluster = nil // it asks the hub about everybody, also those who read its metrics
 		}
 		name := managementRole + h.Name + "-" + c.Workload.Container
-		account := render.Account(h.Namespace(), c.Workload.ServiceAccount)
-		objects = append(objects, render.ServiceAccount(h.meta(c.Workload.ServiceAccount)))
+		account := render.AccountSubject(h.Namespace(), c.Workload.ServiceAccount)
+		objects = append(objects, render.ServiceAccount(h.resourceMeta(c.Workload.ServiceAccount)))
 		if asked := askedAtHome(cluster); len(asked) > 0 {
 			objects = append(objects,
-				render.ClusterRole(h.meta(name).In(""), asked),
-				render.ClusterRoleBinding(h.meta(name).In(""), name, account))
+				render.ClusterRole(h.resourceMeta(name).InNamespace(""), asked),
+				render.ClusterRoleBinding(h.resourceMeta(name).InNamespace(""), name, account))
 		}
 		if len(namespaced) > 0 {
 			objects = append(objects,
-				render.Role(h.meta(name), namespaced),
-				render.RoleBinding(h.meta(name), name, account))
+				render.Role(h.resourceMeta(name), namespaced),
+				render.RoleBinding(h.resourceMeta(name), name, account))
 		}
 	}
 	return objects, nil
@@ -114,8 +114,8 @@ func askedAtHome(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 
 // serviceByAddress returns the Service of a server that is not on the
 // hub: another name for it, or an address instead of pods.
-func serviceByAddress(h Hub, server Server) []render.Object {
-	m := h.meta(server.Service)
+func serviceByAddress(h Hub, server ComponentServer) []render.Object {
+	m := h.resourceMeta(server.Service)
 	spec := corev1ac.ServiceSpec().WithPorts(corev1ac.ServicePort().
 		WithName(serverPortName).WithProtocol(corev1.ProtocolTCP).WithPort(server.ServicePort))
 	service := corev1ac.Service(m.Name, m.Namespace).WithLabels(m.Labels)

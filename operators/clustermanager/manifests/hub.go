@@ -6,8 +6,8 @@
 // Names, labels and arguments are a contract with OCM's tools; the golden files
 // in testdata show all of them.
 //
-// A further component is one more function that returns a Component, in the
-// list of Components.
+// A further component is one more function that returns a HubComponent, in the
+// list of HubComponents.
 package manifests
 
 import (
@@ -50,13 +50,13 @@ type Hub struct {
 	// TLSFlags are the flags by which components are told TLS settings.
 	TLSFlags []string
 	// Gates of the spec.
-	Registration, Work, Placement features.Set
+	Registration, Work, Placement features.GateSet
 	// MaxUnaccepted is how many clusters of one user may wait for acceptance; nil
 	// leaves the default.
 	MaxUnaccepted *int
 	// AgentLabels are the labels that agents may change whose ClusterConnection does not
 	// say which.
-	AgentLabels agentlabels.Allowed
+	AgentLabels agentlabels.AllowedKeys
 	// SharedWorkBytesMax is how many bytes the works of namespaces have together, as the user
 	// wrote it; empty leaves the default.
 	SharedWorkBytesMax string
@@ -75,12 +75,12 @@ type Hub struct {
 	Kubeconfigs map[string]string
 }
 
-// Hosted tells whether the components run on another cluster than the hub.
-func (h Hub) Hosted() bool { return h.Spec.DeployOption.Mode == operatorv1.InstallModeHosted }
+// IsHosted reports whether the components run on another cluster than the hub.
+func (h Hub) IsHosted() bool { return h.Spec.DeployOption.Mode == operatorv1.InstallModeHosted }
 
 // Namespace is where the hub's components run.
 func (h Hub) Namespace() string {
-	if h.Hosted() {
+	if h.IsHosted() {
 		return h.Name
 	}
 	return operatorv1.DefaultHubNamespace
@@ -89,35 +89,35 @@ func (h Hub) Namespace() string {
 // bootstrapNamespace is where the identity lives that agents register with:
 // beside the operator, if that is on the hub.
 func (h Hub) bootstrapNamespace() string {
-	if h.Hosted() {
+	if h.IsHosted() {
 		return h.Namespace()
 	}
 	return h.OperatorNamespace
 }
 
-// Owner returns the labels that everything of this hub has, and nothing else.
-func (h Hub) Owner() map[string]string {
+// OwnerLabels returns the labels that everything of this hub has, and nothing else.
+func (h Hub) OwnerLabels() map[string]string {
 	return map[string]string{operatorv1.LabelCreatedByClusterManager: h.Name}
 }
 
-// meta returns the marks of an object of the hub's namespace.
-func (h Hub) meta(name string) render.Meta {
+// resourceMeta returns the marks of an object of the hub's namespace.
+func (h Hub) resourceMeta(name string) render.ResourceMeta {
 	labels := maps.Clone(h.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, h.Owner())
-	return render.Meta{Name: name, Namespace: h.Namespace(), Labels: labels}
+	maps.Copy(labels, h.OwnerLabels())
+	return render.ResourceMeta{Name: name, Namespace: h.Namespace(), Labels: labels}
 }
 
-// role returns the name of a role for a part of the hub.
-func (h Hub) role(part string) string { return "open-cluster-management:" + h.Name + "-" + part }
+// roleName returns the name of a role for a part of the hub.
+func (h Hub) roleName(part string) string { return "open-cluster-management:" + h.Name + "-" + part }
 
-// Propagates tells whether the hub serves policies and bindings.
-func (h Hub) Propagates() bool { return h.Placement.Enabled(features.Propagation) }
+// PropagationEnabled reports whether the hub serves policies and bindings.
+func (h Hub) PropagationEnabled() bool { return h.Placement.Enabled(features.Propagation) }
 
-// Component is a part of the hub that runs as a Deployment.
-type Component struct {
+// HubComponent is a part of the hub that runs as a Deployment.
+type HubComponent struct {
 	// RBAC is the name under which config has the rules of the component.
 	RBAC string
 	// Role is the name of its roles and bindings.
@@ -126,7 +126,7 @@ type Component struct {
 	Workload render.Workload
 	// Webhook is set for those that serve webhooks, APIServer for those that serve
 	// aggregated APIs.
-	Webhook, APIServer *Server
+	Webhook, APIServer *ComponentServer
 	// Debug is set for those whose pods serve a debug endpoint.
 	Debug *DebugServer
 	// MetricsPort is where the pods serve metrics.
@@ -136,8 +136,8 @@ type Component struct {
 	CountsFor string
 }
 
-// Server is how API servers reach a component.
-type Server struct {
+// ComponentServer is how API servers reach a component.
+type ComponentServer struct {
 	// Service is its name, which does not depend on that of the ClusterManager.
 	Service string
 	// Secret has the serving certificate.
@@ -151,8 +151,8 @@ type Server struct {
 	Address string
 }
 
-// hosts returns the names of the server, an IP address last.
-func (s Server) hosts(h Hub) []string {
+// certificateHosts returns the names of the server, an IP address last.
+func (s ComponentServer) certificateHosts(h Hub) []string {
 	hosts := []string{s.Service + "." + h.Namespace() + ".svc"}
 	if s.Address != "" {
 		hosts = append(hosts, s.Address)
@@ -160,8 +160,8 @@ func (s Server) hosts(h Hub) []string {
 	return hosts
 }
 
-// server is how API servers reach the component; nil if they do not.
-func (c Component) server() *Server {
+// apiFacingServer is how API servers reach the component; nil if they do not.
+func (c HubComponent) apiFacingServer() *ComponentServer {
 	if c.Webhook != nil {
 		return c.Webhook
 	}
@@ -178,12 +178,12 @@ type DebugServer struct {
 	Port int32
 }
 
-// Components returns the parts of the hub, in the order of their installation.
-func Components(h Hub) []Component {
-	components := components(h)
-	if h.Hosted() {
+// HubComponents returns the parts of the hub, in the order of their installation.
+func HubComponents(h Hub) []HubComponent {
+	components := unhostedComponents(h)
+	if h.IsHosted() {
 		for i := range components {
-			components[i].Workload = h.hosted(components[i])
+			components[i].Workload = h.hostedWorkload(components[i])
 		}
 	}
 	return components
@@ -195,16 +195,16 @@ func OptionalAccounts() []string {
 	return []string{workControllerAccount, fleetv1alpha1.PropagationServiceAccount, fleetv1alpha1.PushAgentServiceAccount, APIServerAccount}
 }
 
-func components(h Hub) []Component {
-	components := []Component{registrationController(h), registrationWebhook(h), workWebhook(h), placementController(h)}
+func unhostedComponents(h Hub) []HubComponent {
+	components := []HubComponent{registrationController(h), registrationWebhook(h), workWebhook(h), placementController(h)}
 	if h.Work.Enabled(features.CleanUpCompletedManifestWork) || h.Work.Enabled(features.ManifestWorkReplicaSet) {
 		components = append(components, workController(h))
 	}
-	if h.Propagates() {
+	if h.PropagationEnabled() {
 		components = append(components, propagationController(h))
 	}
 	if h.AggregatedAPI() {
-		components = append(components, apiServer(h))
+		components = append(components, apiServerComponent(h))
 	}
 	if h.NoPush {
 		return components
@@ -221,9 +221,9 @@ func OptionalCertificates() []string {
 // ServingCertificates returns the certificates that the servers need.
 func ServingCertificates(h Hub) []certs.Leaf {
 	var list []certs.Leaf
-	for _, c := range Components(h) {
-		if server := c.server(); server != nil {
-			list = append(list, certs.Leaf{Secret: server.Secret, Hosts: server.hosts(h)})
+	for _, c := range HubComponents(h) {
+		if server := c.apiFacingServer(); server != nil {
+			list = append(list, certs.Leaf{Secret: server.Secret, Hosts: server.certificateHosts(h)})
 		}
 		if c.Debug != nil {
 			list = append(list, certs.Leaf{Secret: c.Debug.Secret, Hosts: []string{c.Debug.Service + "." + h.Namespace() + ".svc"}})
@@ -232,42 +232,42 @@ func ServingCertificates(h Hub) []certs.Leaf {
 	return list
 }
 
-// Namespaces returns the namespace of the hub. In mode Hosted there are two of
+// HubNamespaces returns the namespace of the hub. In mode Hosted there are two of
 // the same name: for the pods, and on the hub for their accounts.
-func Namespaces(h Hub) []render.Object {
+func HubNamespaces(h Hub) []render.Object {
 	// The last label lets the operator write there, whose fence bars it from other
 	// namespaces. It may set it on one that it makes only.
-	m := h.meta(h.Namespace()).In("").Labelled(map[string]string{operatorv1.LabelOperatedBy: "cluster-manager"}).Annotated(map[string]string{operatorv1.AnnotationWorkloadAllowed: "management"})
+	m := h.resourceMeta(h.Namespace()).InNamespace("").WithLabels(map[string]string{operatorv1.LabelOperatedBy: "cluster-manager"}).WithAnnotations(map[string]string{operatorv1.AnnotationWorkloadAllowed: "management"})
 	return []render.Object{render.Namespace(m)}
 }
 
-// Rules tells the rules of a component: for the whole cluster, and for the
+// ComponentRules tells the rules of a component: for the whole cluster, and for the
 // namespace that it runs in.
-type Rules func(component string) (cluster, namespaced []rbacv1.PolicyRule, err error)
+type ComponentRules func(component string) (cluster, namespaced []rbacv1.PolicyRule, err error)
 
-// Access returns the ServiceAccounts of the components with their roles on the
+// ComponentAccess returns the ServiceAccounts of the components with their roles on the
 // hub. What a component needs in its own namespace it needs where its pods run,
 // which in mode Hosted HomeAccess has.
-func Access(h Hub, rules Rules) ([]render.Object, error) {
+func ComponentAccess(h Hub, rules ComponentRules) ([]render.Object, error) {
 	var objects []render.Object
-	for _, c := range Components(h) {
+	for _, c := range HubComponents(h) {
 		cluster, namespaced, err := rules(c.RBAC)
 		if err != nil {
 			return nil, err
 		}
-		account := render.Account(h.Namespace(), c.Workload.ServiceAccount)
-		objects = append(objects, render.ServiceAccount(h.meta(c.Workload.ServiceAccount)))
+		account := render.AccountSubject(h.Namespace(), c.Workload.ServiceAccount)
+		objects = append(objects, render.ServiceAccount(h.resourceMeta(c.Workload.ServiceAccount)))
 		objects = append(objects,
-			render.ClusterRole(h.meta(c.Role).In(""), cluster),
-			render.ClusterRoleBinding(h.meta(c.Role).In(""), c.Role, account))
-		if len(namespaced) > 0 && !h.Hosted() {
+			render.ClusterRole(h.resourceMeta(c.Role).InNamespace(""), cluster),
+			render.ClusterRoleBinding(h.resourceMeta(c.Role).InNamespace(""), c.Role, account))
+		if len(namespaced) > 0 && !h.IsHosted() {
 			objects = append(objects,
-				render.Role(h.meta(c.Role), namespaced),
-				render.RoleBinding(h.meta(c.Role), c.Role, account))
+				render.Role(h.resourceMeta(c.Role), namespaced),
+				render.RoleBinding(h.resourceMeta(c.Role), c.Role, account))
 		}
 	}
-	if h.Propagates() {
-		objects = append(objects, templates(h)...)
+	if h.PropagationEnabled() {
+		objects = append(objects, templatesRole(h)...)
 	}
 	objects = append(objects, executorAdmin(h))
 	if !h.NoPush {
@@ -276,17 +276,17 @@ func Access(h Hub, rules Rules) ([]render.Object, error) {
 	return objects, nil
 }
 
-// Services returns what leads the hub's API server to the servers of components.
-func Services(h Hub) []render.Object {
+// ServerServices returns what leads the hub's API server to the servers of components.
+func ServerServices(h Hub) []render.Object {
 	var objects []render.Object
-	for _, c := range Components(h) {
-		server := c.server()
+	for _, c := range HubComponents(h) {
+		server := c.apiFacingServer()
 		switch {
 		case server == nil:
-		case h.Hosted():
+		case h.IsHosted():
 			objects = append(objects, serviceByAddress(h, *server)...)
 		default:
-			objects = append(objects, render.Service(h.meta(server.Service), c.Workload.App, server.ServicePort, server.Port))
+			objects = append(objects, render.ServiceForApp(h.resourceMeta(server.Service), c.Workload.App, server.ServicePort, server.Port))
 		}
 	}
 	return objects
@@ -296,22 +296,22 @@ func Services(h Hub) []render.Object {
 // and in mode Hosted that of aggregated APIs.
 func HomeServices(h Hub) []render.Object {
 	var objects []render.Object
-	for _, c := range Components(h) {
+	for _, c := range HubComponents(h) {
 		if c.Debug != nil {
-			objects = append(objects, render.Service(h.meta(c.Debug.Service), c.Workload.App, c.Debug.Port, c.Debug.Port))
+			objects = append(objects, render.ServiceForApp(h.resourceMeta(c.Debug.Service), c.Workload.App, c.Debug.Port, c.Debug.Port))
 		}
-		if c.APIServer != nil && h.Hosted() {
-			objects = append(objects, render.Service(h.meta(hostedAPIServerService), c.Workload.App, c.APIServer.ServicePort, c.APIServer.Port))
+		if c.APIServer != nil && h.IsHosted() {
+			objects = append(objects, render.ServiceForApp(h.resourceMeta(hostedAPIServerService), c.Workload.App, c.APIServer.ServicePort, c.APIServer.Port))
 		}
 	}
 	return objects
 }
 
-// Deployments returns the Deployments of the components.
-func Deployments(h Hub) []render.Object {
+// ComponentDeployments returns the Deployments of the components.
+func ComponentDeployments(h Hub) []render.Object {
 	var objects []render.Object
-	for _, c := range Components(h) {
-		objects = append(objects, c.Workload.Deployment())
+	for _, c := range HubComponents(h) {
+		objects = append(objects, c.Workload.RenderDeployment())
 	}
 	return objects
 }

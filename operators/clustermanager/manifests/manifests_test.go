@@ -43,9 +43,9 @@ func testHub(spec operatorv1.ClusterManagerSpec, registration, work, placement m
 		Name: "cluster-manager", Spec: spec, OperatorNamespace: "open-cluster-management",
 		OwnImage: "registry.example/capstan:1", Replicas: 1, CABundle: []byte("the bundle"),
 	}
-	h.Registration, _ = features.Resolve(features.HubRegistration, registration)
-	h.Work, _ = features.Resolve(features.HubWork, work)
-	h.Placement, _ = features.Resolve(features.HubPlacement, placement)
+	h.Registration, _ = features.ResolveGates(features.HubRegistration, registration)
+	h.Work, _ = features.ResolveGates(features.HubWork, work)
+	h.Placement, _ = features.ResolveGates(features.HubPlacement, placement)
 	return h
 }
 
@@ -149,7 +149,7 @@ func TestManifestsAreAsInTheGoldenFiles(t *testing.T) {
 // everyObject returns all that is installed, on either cluster.
 func everyObject(t *testing.T, h Hub) []render.Object {
 	t.Helper()
-	access, err := Access(h, testRules)
+	access, err := ComponentAccess(h, testRules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,16 +158,16 @@ func everyObject(t *testing.T, h Hub) []render.Object {
 		t.Fatal(err)
 	}
 	users := UserRoles(h, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rules })
-	return slices.Concat(Namespaces(h), access, users, home, Bootstrap(h), Services(h), HomeServices(h),
-		NetworkPolicies(h), DisruptionBudgets(h), Deployments(h), Webhooks(h), ConnectionGuard(h), AgentGuards(h), Priority(h), protection(h), apiServices(h))
+	return slices.Concat(HubNamespaces(h), access, users, home, BootstrapAccess(h), ServerServices(h), HomeServices(h),
+		HubNetworkPolicies(h), DisruptionBudgets(h), ComponentDeployments(h), WebhookConfigurations(h), ConnectionGuard(h), AgentGuards(h), PriorityObjects(h), protection(h), apiServices(h))
 }
 
 // protection is what is installed of it.
 func protection(h Hub) []render.Object {
-	if !h.Propagates() {
+	if !h.PropagationEnabled() {
 		return nil
 	}
-	return Protection(h)
+	return DeletionProtection(h)
 }
 
 // apiServices are those that are installed.
@@ -182,7 +182,7 @@ func rendered(t *testing.T, h Hub) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	for _, object := range everyObject(t, h) {
-		u, err := render.Unstructured(object)
+		u, err := render.ToUnstructured(object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func TestEverythingCarriesTheLabelOfItsOwner(t *testing.T) {
 	for _, h := range []Hub{everything(), hosted()} {
 		h.Labels = map[string]string{"team": "fleet"}
 		for _, object := range everyObject(t, h) {
-			u, err := render.Unstructured(object)
+			u, err := render.ToUnstructured(object)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -229,8 +229,8 @@ func TestProgramsThatWriteWorksAreToldOfEachOther(t *testing.T) {
 		"everything":  {reason: "who deletes finished works writes none", hub: everything()},
 	} {
 		told := 0
-		for _, deployment := range Deployments(tc.hub) {
-			u, err := render.Unstructured(deployment)
+		for _, deployment := range ComponentDeployments(tc.hub) {
+			u, err := render.ToUnstructured(deployment)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -264,8 +264,8 @@ func TestUnsetImageIsThatOfTheOperator(t *testing.T) {
 }
 
 func TestNobodyButServersIsReachedByAService(t *testing.T) {
-	for _, service := range Services(everything()) {
-		u, err := render.Unstructured(service)
+	for _, service := range ServerServices(everything()) {
+		u, err := render.ToUnstructured(service)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +283,7 @@ func TestHostedComponentsAreNobodyOnTheirCluster(t *testing.T) {
 	}
 	allowed := []string{"leases", "pods", "tokenreviews", "subjectaccessreviews", "servicecidrs"}
 	for _, object := range objects {
-		u, err := render.Unstructured(object)
+		u, err := render.ToUnstructured(object)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,21 +22,21 @@ const operatorApp = "cluster-manager"
 // MetricsReader returns the role of those who may read the metrics of the components,
 // for the cluster that their pods run on.
 func MetricsReader(h Hub) render.Object {
-	return render.ClusterRole(h.meta(h.role("metrics-reader")).In(""), podmonitor.ReaderRules())
+	return render.ClusterRole(h.resourceMeta(h.roleName("metrics-reader")).InNamespace(""), podmonitor.ReaderRules())
 }
 
 // PodMonitors returns how Prometheus finds the metrics of the components and of the
 // operator. Several ClusterManagers share the latter, so it has the marks of none.
 func PodMonitors(h Hub) []render.Object {
-	var pods []podmonitor.Pods
-	for _, c := range Components(h) {
-		pods = append(pods, podmonitor.Pods{
+	var pods []podmonitor.ComponentPods
+	for _, c := range HubComponents(h) {
+		pods = append(pods, podmonitor.ComponentPods{
 			Component: strings.TrimPrefix(c.Workload.Name, h.Name+"-"), App: c.Workload.App, Port: c.MetricsPort,
 		})
 	}
 	return []render.Object{
-		podmonitor.New(h.meta(hubMonitor), pods...),
-		podmonitor.New(render.Meta{Name: operatorMonitor, Namespace: h.OperatorNamespace},
-			podmonitor.Pods{Component: "cluster-manager", App: operatorApp, Port: metricsPort}),
+		podmonitor.NewPodMonitor(h.resourceMeta(hubMonitor), pods...),
+		podmonitor.NewPodMonitor(render.ResourceMeta{Name: operatorMonitor, Namespace: h.OperatorNamespace},
+			podmonitor.ComponentPods{Component: "cluster-manager", App: operatorApp, Port: metricsPort}),
 	}
 }

@@ -26,7 +26,7 @@ func TestMetricsNameClustersOnlyIfAsked(t *testing.T) {
 func TestPodMonitorsHaveAllComponentsAndAreThoseThatTheOperatorMayWrite(t *testing.T) {
 	h := Hub{Name: "cluster-manager", OperatorNamespace: "open-cluster-management", PushClusters: true}
 	var err error
-	if h.Placement, err = features.Parse(features.HubPlacement, []string{"Propagation=true"}); err != nil {
+	if h.Placement, err = features.ParseFlags(features.HubPlacement, []string{"Propagation=true"}); err != nil {
 		t.Fatal(err)
 	}
 	rules, _, err := config.Rules(config.ClusterManager)
@@ -40,7 +40,7 @@ func TestPodMonitorsHaveAllComponentsAndAreThoseThatTheOperatorMayWrite(t *testi
 		}
 	}
 	for _, object := range PodMonitors(h) {
-		monitor, err := render.Unstructured(object)
+		monitor, err := render.ToUnstructured(object)
 		if err != nil {
 			t.Fatal(err)
 		}

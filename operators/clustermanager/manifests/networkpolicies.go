@@ -23,34 +23,34 @@ const (
 	apiServerPort    int32 = 6443
 )
 
-// NetworkPolicies returns, with the gate of this name, the policies of the
+// HubNetworkPolicies returns, with the gate of this name, the policies of the
 // hub's namespace: no traffic of the components but what they need.
-func NetworkPolicies(h Hub) []render.Object {
+func HubNetworkPolicies(h Hub) []render.Object {
 	if !h.Registration.Enabled(features.NetworkPolicies) {
 		return nil
 	}
 	return []render.Object{
-		render.NetworkPolicy(h.meta("default-deny-all"), networkingv1ac.NetworkPolicySpec().
+		render.NetworkPolicy(h.resourceMeta("default-deny-all"), networkingv1ac.NetworkPolicySpec().
 			WithPodSelector(componentPods(h)).
 			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)),
-		render.NetworkPolicy(h.meta("allow-egress"), networkingv1ac.NetworkPolicySpec().
+		render.NetworkPolicy(h.resourceMeta("allow-egress"), networkingv1ac.NetworkPolicySpec().
 			WithPodSelector(componentPods(h)).
 			WithPolicyTypes(networkingv1.PolicyTypeEgress).
 			WithEgress(networkingv1ac.NetworkPolicyEgressRule().WithPorts(
-				port(corev1.ProtocolUDP, dnsPort), port(corev1.ProtocolTCP, dnsPort),
-				port(corev1.ProtocolUDP, multicastDNSPort), port(corev1.ProtocolTCP, multicastDNSPort)).
+				policyPort(corev1.ProtocolUDP, dnsPort), policyPort(corev1.ProtocolTCP, dnsPort),
+				policyPort(corev1.ProtocolUDP, multicastDNSPort), policyPort(corev1.ProtocolTCP, multicastDNSPort)).
 				WithPorts(tcpPorts(apiServerPorts(h))...))),
-		render.NetworkPolicy(h.meta("allow-intra-namespace"), networkingv1ac.NetworkPolicySpec().
+		render.NetworkPolicy(h.resourceMeta("allow-intra-namespace"), networkingv1ac.NetworkPolicySpec().
 			WithPodSelector(componentPods(h)).
 			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
 			WithIngress(networkingv1ac.NetworkPolicyIngressRule().WithFrom(sameNamespace())).
 			WithEgress(networkingv1ac.NetworkPolicyEgressRule().WithTo(sameNamespace()))),
 		// API servers are not pods, so they cannot be selected.
-		render.NetworkPolicy(h.meta("allow-hub-ingress"), networkingv1ac.NetworkPolicySpec().
+		render.NetworkPolicy(h.resourceMeta("allow-hub-ingress"), networkingv1ac.NetworkPolicySpec().
 			WithPodSelector(componentPods(h)).
 			WithPolicyTypes(networkingv1.PolicyTypeIngress).
 			WithIngress(networkingv1ac.NetworkPolicyIngressRule().WithPorts(servedPorts(h)...))),
-		render.NetworkPolicy(h.meta("allow-prometheus-ingress"), networkingv1ac.NetworkPolicySpec().
+		render.NetworkPolicy(h.resourceMeta("allow-prometheus-ingress"), networkingv1ac.NetworkPolicySpec().
 			WithPodSelector(componentPods(h)).
 			WithPolicyTypes(networkingv1.PolicyTypeIngress).
 			WithIngress(networkingv1ac.NetworkPolicyIngressRule().
@@ -63,7 +63,7 @@ func NetworkPolicies(h Hub) []render.Object {
 // may run in the namespace.
 func componentPods(h Hub) *metav1ac.LabelSelectorApplyConfiguration {
 	var apps []string
-	for _, c := range Components(h) {
+	for _, c := range HubComponents(h) {
 		apps = append(apps, c.Workload.App)
 	}
 	return metav1ac.LabelSelector().WithMatchExpressions(metav1ac.LabelSelectorRequirement().
@@ -82,8 +82,8 @@ func apiServerPorts(h Hub) []int32 {
 // servedPorts returns the ports of webhooks, aggregated APIs, debug endpoints and probes, each once.
 func servedPorts(h Hub) []*networkingv1ac.NetworkPolicyPortApplyConfiguration {
 	var numbers []int32
-	for _, c := range Components(h) {
-		if server := c.server(); server != nil {
+	for _, c := range HubComponents(h) {
+		if server := c.apiFacingServer(); server != nil {
 			numbers = append(numbers, server.Port)
 		}
 		if c.Debug != nil {
@@ -99,7 +99,7 @@ func servedPorts(h Hub) []*networkingv1ac.NetworkPolicyPortApplyConfiguration {
 
 func metricsPorts(h Hub) []*networkingv1ac.NetworkPolicyPortApplyConfiguration {
 	var numbers []int32
-	for _, c := range Components(h) {
+	for _, c := range HubComponents(h) {
 		numbers = append(numbers, c.MetricsPort)
 	}
 	return tcpPorts(numbers)
@@ -111,13 +111,13 @@ func tcpPorts(numbers []int32) []*networkingv1ac.NetworkPolicyPortApplyConfigura
 	for _, number := range numbers {
 		if !seen[number] {
 			seen[number] = true
-			ports = append(ports, port(corev1.ProtocolTCP, number))
+			ports = append(ports, policyPort(corev1.ProtocolTCP, number))
 		}
 	}
 	return ports
 }
 
-func port(protocol corev1.Protocol, number int32) *networkingv1ac.NetworkPolicyPortApplyConfiguration {
+func policyPort(protocol corev1.Protocol, number int32) *networkingv1ac.NetworkPolicyPortApplyConfiguration {
 	return networkingv1ac.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(number))
 }
 

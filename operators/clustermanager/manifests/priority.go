@@ -26,16 +26,16 @@ const (
 	priorityPrecedence = 600
 )
 
-// PriorityNames are the names of what Priority returns.
+// PriorityNames are the names of what PriorityObjects returns.
 func PriorityNames() []string { return []string{livenessPriority, admissionPriority} }
 
-// Priority returns what has the API server of the hub answer heartbeats, leases and what
+// PriorityObjects returns what has the API server of the hub answer heartbeats, leases and what
 // webhooks ask while everybody else has to wait (KEP-1040): without, they wait behind the
 // requests by which controllers and agents catch up, clusters seem to be gone, and
 // admission fails, which makes more of them.
-func Priority(h Hub) []render.Object {
+func PriorityObjects(h Hub) []render.Object {
 	schema := func(name string, rule *flowcontrolv1ac.ResourcePolicyRuleApplyConfiguration, subjects ...*flowcontrolv1ac.SubjectApplyConfiguration) render.Object {
-		return flowcontrolv1ac.FlowSchema(name).WithLabels(h.meta(name).Labels).WithSpec(flowcontrolv1ac.FlowSchemaSpec().
+		return flowcontrolv1ac.FlowSchema(name).WithLabels(h.resourceMeta(name).Labels).WithSpec(flowcontrolv1ac.FlowSchemaSpec().
 			WithPriorityLevelConfiguration(flowcontrolv1ac.PriorityLevelConfigurationReference().WithName(livenessPriority)).
 			WithMatchingPrecedence(priorityPrecedence).
 			WithDistinguisherMethod(flowcontrolv1ac.FlowDistinguisherMethod().WithType(flowcontrolv1.FlowDistinguisherMethodByUserType)).
@@ -48,13 +48,13 @@ func Priority(h Hub) []render.Object {
 	agents := flowcontrolv1ac.Subject().WithKind(flowcontrolv1.SubjectKindGroup).
 		WithGroup(flowcontrolv1ac.GroupSubject().WithName(clusterv1.GroupManagedClusters))
 	var asking []*flowcontrolv1ac.SubjectApplyConfiguration
-	for _, c := range Components(h) {
+	for _, c := range HubComponents(h) {
 		if c.Webhook != nil || c.APIServer != nil {
 			asking = append(asking, account(c.Workload.ServiceAccount))
 		}
 	}
 	return []render.Object{
-		flowcontrolv1ac.PriorityLevelConfiguration(livenessPriority).WithLabels(h.meta(livenessPriority).Labels).WithSpec(flowcontrolv1ac.PriorityLevelConfigurationSpec().
+		flowcontrolv1ac.PriorityLevelConfiguration(livenessPriority).WithLabels(h.resourceMeta(livenessPriority).Labels).WithSpec(flowcontrolv1ac.PriorityLevelConfigurationSpec().
 			WithType(flowcontrolv1.PriorityLevelEnablementLimited).
 			WithLimited(flowcontrolv1ac.LimitedPriorityLevelConfiguration().
 				WithNominalConcurrencyShares(10).

@@ -27,23 +27,23 @@ const ProtectionName = "capstan-deletion-protection"
 // idOf is the label of an object with the ID that it keeps for life, or "".
 func idOf(label string) string { return "%s.?metadata.?labels[?'" + label + "'].orValue('')" }
 
-// hookOf is a webhook of propagation for a resource of a group, without its name
+// propagationHook is a webhook of propagation for a resource of a group, without its name
 // and its path.
-func hookOf(group, version, resource, concerns string) hook {
-	return hook{
+func propagationHook(group, version, resource, concerns string) webhookSpec {
+	return webhookSpec{
 		service: workWebhookService, group: group, version: version, resource: resource,
 		operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}, concerns: concerns,
 	}
 }
 
-// mutating and validating give a webhook of propagation the name and the path of
+// asMutatingHook and validating give a webhook of propagation the name and the path of
 // what it does.
-func (k hook) mutating() hook {
+func (k webhookSpec) asMutatingHook() webhookSpec {
 	k.name, k.path = k.resource+"-mutators.admission."+k.group, "/mutate-propagation-"+k.resource
 	return k
 }
 
-func (k hook) validating() hook {
+func (k webhookSpec) asValidatingHook() webhookSpec {
 	k.name, k.path = k.resource+"-validators.admission."+k.group, "/validate-propagation-"+k.resource
 	return k
 }
@@ -54,76 +54,76 @@ func annotationOf(name string) string {
 }
 
 // policyHook is a webhook for policies that have an ID.
-func policyHook(resource, label string) hook {
-	return hookOf(policyv1alpha1.GroupName, policyv1alpha1.GroupVersion.Version, resource, anyOf(append([]string{created, specChanged, differ(idOf(label))}, annotated()...)...))
+func policyHook(resource, label string) webhookSpec {
+	return propagationHook(policyv1alpha1.GroupName, policyv1alpha1.GroupVersion.Version, resource, anyOf(append([]string{created, specChanged, fieldDiffers(idOf(label))}, annotationChanges()...)...))
 }
 
-// annotated are the conditions that a policy says something else by the annotations
+// annotationChanges are the conditions that a policy says something else by the annotations
 // that admission checks.
-func annotated() []string {
+func annotationChanges() []string {
 	var conditions []string
-	for _, name := range append(rebalance.Annotations(), fleetv1alpha1.AnnotationPartialPlacement) {
-		conditions = append(conditions, differ(annotationOf(name)))
+	for _, name := range append(rebalance.SettingsAnnotations(), fleetv1alpha1.AnnotationPartialPlacement) {
+		conditions = append(conditions, fieldDiffers(annotationOf(name)))
 	}
 	return conditions
 }
 
 // overrideHook is a webhook for policies that have none.
-func overrideHook(resource string) hook {
-	return hookOf(policyv1alpha1.GroupName, policyv1alpha1.GroupVersion.Version, resource, anyOf(created, specChanged))
+func overrideHook(resource string) webhookSpec {
+	return propagationHook(policyv1alpha1.GroupName, policyv1alpha1.GroupVersion.Version, resource, anyOf(created, specChanged))
 }
 
 // bindingHook is a webhook for bindings. The controller that makes them sets the ID
 // itself.
-func bindingHook(resource, concerns string) hook {
-	k := hookOf(workv1alpha2.GroupName, workv1alpha2.GroupVersion.Version, resource, concerns)
+func bindingHook(resource, concerns string) webhookSpec {
+	k := propagationHook(workv1alpha2.GroupName, workv1alpha2.GroupVersion.Version, resource, concerns)
 	k.exempt = []string{fleetv1alpha1.PropagationServiceAccount}
 	return k
 }
 
-func propagationMutatingHooks() []hook {
+func propagationMutatingHooks() []webhookSpec {
 	lacks := func(label string) string { return fmt.Sprintf(idOf(label), "object") + " == ''" }
-	return []hook{
-		policyHook("propagationpolicies", policyv1alpha1.LabelPropagationPolicyID).mutating(),
-		policyHook("clusterpropagationpolicies", policyv1alpha1.LabelClusterPropagationPolicyID).mutating(),
-		overrideHook("overridepolicies").mutating(),
-		bindingHook("resourcebindings", lacks(workv1alpha2.LabelResourceBindingID)).mutating(),
-		bindingHook("clusterresourcebindings", lacks(workv1alpha2.LabelClusterResourceBindingID)).mutating(),
+	return []webhookSpec{
+		policyHook("propagationpolicies", policyv1alpha1.LabelPropagationPolicyID).asMutatingHook(),
+		policyHook("clusterpropagationpolicies", policyv1alpha1.LabelClusterPropagationPolicyID).asMutatingHook(),
+		overrideHook("overridepolicies").asMutatingHook(),
+		bindingHook("resourcebindings", lacks(workv1alpha2.LabelResourceBindingID)).asMutatingHook(),
+		bindingHook("clusterresourcebindings", lacks(workv1alpha2.LabelClusterResourceBindingID)).asMutatingHook(),
 	}
 }
 
-func propagationValidatingHooks() []hook {
+func propagationValidatingHooks() []webhookSpec {
 	checked := func(label string) string {
-		return anyOf(created, differ(idOf(label)), differ("%s.?spec.?components.orValue([])"),
-			differ("%s.?metadata.?annotations[?'"+workv1alpha2.AnnotationDependencies+"'].orValue('')"))
+		return anyOf(created, fieldDiffers(idOf(label)), fieldDiffers("%s.?spec.?components.orValue([])"),
+			fieldDiffers("%s.?metadata.?annotations[?'"+workv1alpha2.AnnotationDependencies+"'].orValue('')"))
 	}
-	return []hook{
-		policyHook("propagationpolicies", policyv1alpha1.LabelPropagationPolicyID).validating(),
-		policyHook("clusterpropagationpolicies", policyv1alpha1.LabelClusterPropagationPolicyID).validating(),
-		overrideHook("overridepolicies").validating(),
-		overrideHook("clusteroverridepolicies").validating(),
-		hookOf(configv1alpha1.GroupName, configv1alpha1.GroupVersion.Version, "resourceinterpretercustomizations", anyOf(created, specChanged)).validating(),
-		hookOf(configv1alpha1.GroupName, configv1alpha1.GroupVersion.Version, "resourceinterpreterwebhookconfigurations", anyOf(created, differ("%s.?webhooks.orValue([])"))).validating(),
-		bindingHook("resourcebindings", checked(workv1alpha2.LabelResourceBindingID)).validating(),
-		bindingHook("clusterresourcebindings", checked(workv1alpha2.LabelClusterResourceBindingID)).validating(),
+	return []webhookSpec{
+		policyHook("propagationpolicies", policyv1alpha1.LabelPropagationPolicyID).asValidatingHook(),
+		policyHook("clusterpropagationpolicies", policyv1alpha1.LabelClusterPropagationPolicyID).asValidatingHook(),
+		overrideHook("overridepolicies").asValidatingHook(),
+		overrideHook("clusteroverridepolicies").asValidatingHook(),
+		propagationHook(configv1alpha1.GroupName, configv1alpha1.GroupVersion.Version, "resourceinterpretercustomizations", anyOf(created, specChanged)).asValidatingHook(),
+		propagationHook(configv1alpha1.GroupName, configv1alpha1.GroupVersion.Version, "resourceinterpreterwebhookconfigurations", anyOf(created, fieldDiffers("%s.?webhooks.orValue([])"))).asValidatingHook(),
+		bindingHook("resourcebindings", checked(workv1alpha2.LabelResourceBindingID)).asValidatingHook(),
+		bindingHook("clusterresourcebindings", checked(workv1alpha2.LabelClusterResourceBindingID)).asValidatingHook(),
 	}
 }
 
-// Protection returns the admission policy that refuses the deletion of objects with
+// DeletionProtection returns the admission policy that refuses the deletion of objects with
 // the label of those that are protected, whoever asks for it: what has deleted an
 // object on the hub deletes it in all clusters. Karmada's clients match "This resource is
 // protected". It is no webhook, so that no
 // deletion waits for one. What controllers delete, and others than its user may label,
 // is not protected: a Pod with the label would keep its node from being drained, and a
 // ManagedCluster whoever may only ask for one from being refused.
-func Protection(h Hub) []render.Object {
-	m := h.meta(ProtectionName).In("")
+func DeletionProtection(h Hub) []render.Object {
+	m := h.resourceMeta(ProtectionName).InNamespace("")
 	const label = policyv1alpha1.LabelDeletionProtected
 	return render.AdmissionPolicy(m, admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().
 			WithObjectSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{label: policyv1alpha1.DeletionProtectionAlways})).
 			WithResourceRules(render.AdmissionRule("*", []string{"*"}, admissionv1.Delete)).
-			WithExcludeResourceRules(unprotected()...)).
+			WithExcludeResourceRules(unprotectedResources()...)).
 		WithValidations(admissionv1ac.Validation().
 			WithExpression("false").
 			WithReason("Forbidden").
@@ -131,9 +131,9 @@ func Protection(h Hub) []render.Object {
 				label, policyv1alpha1.DeletionProtectionAlways, label))))
 }
 
-// unprotected are the resources that are deleted in spite of the label: records,
+// unprotectedResources are the resources that are deleted in spite of the label: records,
 // requests and what stands for a machine, a process or a cluster.
-func unprotected() []*admissionv1ac.NamedRuleWithOperationsApplyConfiguration {
+func unprotectedResources() []*admissionv1ac.NamedRuleWithOperationsApplyConfiguration {
 	var rules []*admissionv1ac.NamedRuleWithOperationsApplyConfiguration
 	for _, of := range []struct {
 		group     string

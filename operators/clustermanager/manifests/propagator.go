@@ -14,23 +14,23 @@ import (
 
 // propagationController is there only with the gate Propagation. It is our own
 // image whatever the spec says: nobody else has it.
-func propagationController(h Hub) Component {
-	w := h.workload("propagation-controller", h.OwnImage)
+func propagationController(h Hub) HubComponent {
+	w := h.baseWorkload("propagation-controller", h.OwnImage)
 	w.ServiceAccount = fleetv1alpha1.PropagationServiceAccount
 	w.Args = append([]string{"/propagation", "controller"}, append(gateFlags(h.Placement), append(h.allowanceFlags(), h.TLSFlags...)...)...)
-	return Component{
-		RBAC: config.PropagationController, Role: h.role("propagation:controller"), Workload: w, MetricsPort: metricsPort,
+	return HubComponent{
+		RBAC: config.PropagationController, Role: h.roleName("propagation:controller"), Workload: w, MetricsPort: metricsPort,
 		CountsFor: operatorv1.ClusterManagerConditionHubPropagationDegraded,
 	}
 }
 
-// templates is the ClusterRole by which the propagation controller works with what
+// templatesRole is the ClusterRole by which the propagation controller works with what
 // policies select. There are no rules in what is applied: these the controller
 // keeps itself.
-func templates(h Hub) []render.Object {
-	m := h.meta(fleetv1alpha1.PropagationTemplatesRole).In("")
+func templatesRole(h Hub) []render.Object {
+	m := h.resourceMeta(fleetv1alpha1.PropagationTemplatesRole).InNamespace("")
 	return []render.Object{
 		rbacv1ac.ClusterRole(m.Name).WithLabels(m.Labels),
-		render.ClusterRoleBinding(m, m.Name, render.Account(h.Namespace(), fleetv1alpha1.PropagationServiceAccount)),
+		render.ClusterRoleBinding(m, m.Name, render.AccountSubject(h.Namespace(), fleetv1alpha1.PropagationServiceAccount)),
 	}
 }

@@ -14,8 +14,8 @@ import (
 // pushAgent is there if its rules can be granted, and runs only while there is
 // a Push cluster. It
 // is our own image whatever the spec says: nobody else has it.
-func pushAgent(h Hub) Component {
-	w := h.workload("push-agent", h.OwnImage)
+func pushAgent(h Hub) HubComponent {
+	w := h.baseWorkload("push-agent", h.OwnImage)
 	w.ServiceAccount = fleetv1alpha1.PushAgentServiceAccount
 	w.Args = append([]string{"/capstan-manager", "push-agent"}, h.TLSFlags...)
 	if h.MetricsPerCluster {
@@ -24,13 +24,13 @@ func pushAgent(h Hub) Component {
 	if !h.PushClusters {
 		w.Replicas = 0
 	}
-	return Component{RBAC: config.PushAgent, Role: h.role("push-agent"), Workload: w, MetricsPort: metricsPort}
+	return HubComponent{RBAC: config.PushAgent, Role: h.roleName("push-agent"), Workload: w, MetricsPort: metricsPort}
 }
 
 // pushCredentials lets the push agent read the Secret of this one name and
 // renew the token in it, in the namespaces in which the hub binds it.
 func pushCredentials(h Hub) render.Object {
-	return render.ClusterRole(h.meta(fleetv1alpha1.PushCredentialsRole).In(""), PushCredentialsRules())
+	return render.ClusterRole(h.resourceMeta(fleetv1alpha1.PushCredentialsRole).InNamespace(""), PushCredentialsRules())
 }
 
 // PushCredentialsRules are what the push agent may do with the credential of a

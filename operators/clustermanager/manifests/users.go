@@ -34,7 +34,7 @@ func UserRoles(h Hub, grant func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) []ren
 		if len(rules) == 0 {
 			continue
 		}
-		m := h.meta(h.role("aggregate-to-" + role)).In("").Labelled(map[string]string{aggregateTo + role: "true"})
+		m := h.resourceMeta(h.roleName("aggregate-to-" + role)).InNamespace("").WithLabels(map[string]string{aggregateTo + role: "true"})
 		objects = append(objects, render.ClusterRole(m, rules))
 	}
 	return objects

@@ -29,8 +29,8 @@ const webhookTimeoutSeconds = 10
 // workControllerAccount is the ServiceAccount of the work controller.
 const workControllerAccount = "work-controller-sa"
 
-// hook is one webhook; its configuration has the same name.
-type hook struct {
+// webhookSpec is one webhook; its configuration has the same name.
+type webhookSpec struct {
 	name       string
 	path       string
 	service    string
@@ -67,7 +67,7 @@ const (
 // of an earlier release, goes with any change.
 func clusterCompleted() string {
 	return anyOf(created, specChanged, fmt.Sprintf(setOf, "object")+" == ''",
-		differ(annotationOf(clusterv1.AnnotationAwaitingAcceptance)), differ(annotationOf(clusterv1.AnnotationRegisteredByAcceptor)),
+		fieldDiffers(annotationOf(clusterv1.AnnotationAwaitingAcceptance)), fieldDiffers(annotationOf(clusterv1.AnnotationRegisteredByAcceptor)),
 		fmt.Sprintf(formerlyAwaiting, "object")+" != ''", fmt.Sprintf(formerlyAwaiting, "oldObject")+" != ''")
 }
 
@@ -76,12 +76,12 @@ func clusterCompleted() string {
 func clusterChecked() string {
 	concerns := []string{
 		created,
-		differ("%s.?spec.?hubAcceptsClient.orValue(false)"),
-		differ("%s.?spec.?managedClusterClientConfigs.orValue([])"),
-		differ(setOf),
+		fieldDiffers("%s.?spec.?hubAcceptsClient.orValue(false)"),
+		fieldDiffers("%s.?spec.?managedClusterClientConfigs.orValue([])"),
+		fieldDiffers(setOf),
 	}
 	for _, key := range clusterv1.JoinAnnotations() {
-		concerns = append(concerns, differ(annotationOf(key)))
+		concerns = append(concerns, fieldDiffers(annotationOf(key)))
 	}
 	return anyOf(concerns...)
 }
@@ -104,15 +104,15 @@ func whoMayAsk(h Hub) string {
 		fmt.Sprintf("['%s', '%s'].exists(g, g in request.userInfo.?groups.orValue([]))", clusterv1.GroupBootstrappers, clusterv1.GroupManagedClusters))
 }
 
-// differ is about a change of what the format names of an object.
-func differ(format string) string {
+// fieldDiffers is about a change of what the format names of an object.
+func fieldDiffers(format string) string {
 	return fmt.Sprintf(format, "object") + " != " + fmt.Sprintf(format, "oldObject")
 }
 
 func anyOf(conditions ...string) string { return strings.Join(conditions, " || ") }
 
-func mutatingHooks() []hook {
-	return []hook{
+func mutatingHooks() []webhookSpec {
+	return []webhookSpec{
 		{
 			name:    "managedclustermutators.admission.cluster.open-cluster-management.io",
 			path:    "/mutate-cluster-open-cluster-management-io-v1-managedcluster",
@@ -136,9 +136,9 @@ func mutatingHooks() []hook {
 	}
 }
 
-func validatingHooks(h Hub) []hook {
+func validatingHooks(h Hub) []webhookSpec {
 	both := []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}
-	return []hook{
+	return []webhookSpec{
 		{
 			name:    "managedclustervalidators.admission.cluster.open-cluster-management.io",
 			path:    "/validate-cluster-open-cluster-management-io-v1-managedcluster",
@@ -184,32 +184,32 @@ func validatingHooks(h Hub) []hook {
 	}
 }
 
-// Webhooks returns the webhook configurations. They must not be installed
+// WebhookConfigurations returns the webhook configurations. They must not be installed
 // before the servers answer: without an answer nothing gets in.
-func Webhooks(h Hub) []render.Object {
+func WebhookConfigurations(h Hub) []render.Object {
 	var objects []render.Object
 	ports := map[string]int32{}
-	for _, c := range Components(h) {
+	for _, c := range HubComponents(h) {
 		if c.Webhook != nil {
 			ports[c.Webhook.Service] = c.Webhook.ServicePort
 		}
 	}
 	mutating := mutatingHooks()
 	validating := validatingHooks(h)
-	if h.Propagates() {
+	if h.PropagationEnabled() {
 		mutating = append(mutating, propagationMutatingHooks()...)
 		validating = append(validating, propagationValidatingHooks()...)
 	}
 	for _, k := range mutating {
-		m := h.meta(k.name).In("")
+		m := h.resourceMeta(k.name).InNamespace("")
 		objects = append(objects, admissionv1ac.MutatingWebhookConfiguration(m.Name).WithLabels(m.Labels).
 			WithWebhooks(admissionv1ac.MutatingWebhook().
 				WithName(k.name).
-				WithClientConfig(k.client(h, ports[k.service])).
-				WithRules(k.rule()).
-				WithNamespaceSelector(k.namespaces()).
+				WithClientConfig(k.clientConfig(h, ports[k.service])).
+				WithRules(k.operationRule()).
+				WithNamespaceSelector(k.namespaceSelector()).
 				WithObjectSelector(metav1ac.LabelSelector()).
-				WithMatchConditions(k.conditions(h)...).
+				WithMatchConditions(k.matchConditions(h)...).
 				WithFailurePolicy(admissionv1.Fail).
 				WithMatchPolicy(admissionv1.Equivalent).
 				WithSideEffects(admissionv1.SideEffectClassNone).
@@ -217,15 +217,15 @@ func Webhooks(h Hub) []render.Object {
 				WithAdmissionReviewVersions("v1")))
 	}
 	for _, k := range validating {
-		m := h.meta(k.name).In("")
+		m := h.resourceMeta(k.name).InNamespace("")
 		objects = append(objects, admissionv1ac.ValidatingWebhookConfiguration(m.Name).WithLabels(m.Labels).
 			WithWebhooks(admissionv1ac.ValidatingWebhook().
 				WithName(k.name).
-				WithClientConfig(k.client(h, ports[k.service])).
-				WithRules(k.rule()).
-				WithNamespaceSelector(k.namespaces()).
+				WithClientConfig(k.clientConfig(h, ports[k.service])).
+				WithRules(k.operationRule()).
+				WithNamespaceSelector(k.namespaceSelector()).
 				WithObjectSelector(metav1ac.LabelSelector()).
-				WithMatchConditions(k.conditions(h)...).
+				WithMatchConditions(k.matchConditions(h)...).
 				WithFailurePolicy(admissionv1.Fail).
 				WithMatchPolicy(admissionv1.Equivalent).
 				WithSideEffects(admissionv1.SideEffectClassNone).
@@ -235,29 +235,29 @@ func Webhooks(h Hub) []render.Object {
 	return objects
 }
 
-func (k hook) client(h Hub, port int32) *admissionv1ac.WebhookClientConfigApplyConfiguration {
+func (k webhookSpec) clientConfig(h Hub, port int32) *admissionv1ac.WebhookClientConfigApplyConfiguration {
 	return admissionv1ac.WebhookClientConfig().
 		WithCABundle(h.CABundle...).
 		WithService(admissionv1ac.ServiceReference().
 			WithNamespace(h.Namespace()).WithName(k.service).WithPath(k.path).WithPort(port))
 }
 
-func (k hook) rule() *admissionv1ac.RuleWithOperationsApplyConfiguration {
+func (k webhookSpec) operationRule() *admissionv1ac.RuleWithOperationsApplyConfiguration {
 	return admissionv1ac.RuleWithOperations().
 		WithOperations(k.operations...).
 		WithAPIGroups(k.group).WithAPIVersions(k.version).WithResources(k.resource).WithScope(admissionv1.AllScopes)
 }
 
-// conditions returns on what the API server calls the webhook. A request about
+// matchConditions returns on what the API server calls the webhook. A request about
 // which the expression fails is refused, by the failure policy.
-func (k hook) conditions(h Hub) []*admissionv1ac.MatchConditionApplyConfiguration {
+func (k webhookSpec) matchConditions(h Hub) []*admissionv1ac.MatchConditionApplyConfiguration {
 	var conditions []*admissionv1ac.MatchConditionApplyConfiguration
 	if k.concerns != "" {
 		conditions = append(conditions, admissionv1ac.MatchCondition().WithName("concerned").WithExpression(k.concerns))
 	}
 	var users []string
 	for _, account := range k.exempt {
-		if account != fleetv1alpha1.PropagationServiceAccount || h.Propagates() {
+		if account != fleetv1alpha1.PropagationServiceAccount || h.PropagationEnabled() {
 			users = append(users, strconv.Quote(fmt.Sprintf("system:serviceaccount:%s:%s", h.Namespace(), account)))
 		}
 	}
@@ -272,9 +272,9 @@ func (k hook) conditions(h Hub) []*admissionv1ac.MatchConditionApplyConfiguratio
 	return conditions
 }
 
-// namespaces returns a selector in any case, so that nobody can exempt a
+// namespaceSelector returns a selector in any case, so that nobody can exempt a
 // namespace by adding one.
-func (k hook) namespaces() *metav1ac.LabelSelectorApplyConfiguration {
+func (k webhookSpec) namespaceSelector() *metav1ac.LabelSelectorApplyConfiguration {
 	if k.selector == nil {
 		return metav1ac.LabelSelector()
 	}

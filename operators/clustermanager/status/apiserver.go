@@ -11,8 +11,8 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
-// API is what a walk found out about the aggregated API of a hub.
-type API struct {
+// AggregatedAPI is what a walk found out about the aggregated API of a hub.
+type AggregatedAPI struct {
 	// Wanted says that its gate is on.
 	Wanted bool
 	// Forbidden says that the operator may not install it, Unaddressed that nobody
@@ -32,10 +32,10 @@ type APIService struct {
 	Trouble   string
 }
 
-// APIServer says why the aggregated API is not available. There is nothing to say
+// APIServerCondition says why the aggregated API is not available. There is nothing to say
 // if it is not wanted, and nothing is known before its APIServices were looked at.
-func APIServer(api API, rollouts []Rollout) (condition metav1.Condition, known bool) {
-	condition = degraded(rollouts, metav1.Condition{
+func APIServerCondition(api AggregatedAPI, rollouts []ComponentRollout) (condition metav1.Condition, known bool) {
+	condition = degradedCondition(rollouts, metav1.Condition{
 		Type:   operatorv1.ClusterManagerConditionHubAPIServerDegraded,
 		Reason: operatorv1.ClusterManagerReasonAPIServerFunctional, Message: "the Cluster API is available",
 	}, operatorv1.ClusterManagerReasonUnavailableAPIServerPod)

@@ -13,9 +13,9 @@ import (
 	"github.com/capstan-io/capstan/internal/operator/install"
 )
 
-// Applied says whether the hub is installed. One that was installed before stays
+// AppliedCondition says whether the hub is installed. One that was installed before stays
 // so while it waits for a change: Progressing tells of that.
-func Applied(present []metav1.Condition, o install.Outcome) metav1.Condition {
+func AppliedCondition(present []metav1.Condition, o install.WalkOutcome) metav1.Condition {
 	applied := metav1.Condition{
 		Type: operatorv1.ClusterManagerConditionApplied, Status: metav1.ConditionTrue,
 		Reason: operatorv1.ClusterManagerReasonApplied, Message: "the hub is installed",
@@ -29,13 +29,13 @@ func Applied(present []metav1.Condition, o install.Outcome) metav1.Condition {
 	return applied
 }
 
-// Progressing says whether Deployments are on their way to the installed state.
-func Progressing(rollouts []Rollout) metav1.Condition {
+// ProgressingCondition says whether Deployments are on their way to the installed state.
+func ProgressingCondition(rollouts []ComponentRollout) metav1.Condition {
 	condition := metav1.Condition{
 		Type: operatorv1.ClusterManagerConditionProgressing, Status: metav1.ConditionFalse,
 		Reason: operatorv1.ClusterManagerReasonUpToDate, Message: "all components are up to date",
 	}
-	if rolling := Rolling(rollouts); rolling != "" {
+	if rolling := DescribeRolling(rollouts); rolling != "" {
 		condition.Status = metav1.ConditionTrue
 		condition.Reason = operatorv1.ClusterManagerReasonDeploymentRolling
 		condition.Message = rolling
@@ -43,33 +43,33 @@ func Progressing(rollouts []Rollout) metav1.Condition {
 	return condition
 }
 
-// Placement says whether pods of the placement controller are missing.
-func Placement(rollouts []Rollout) metav1.Condition {
-	return degraded(rollouts, metav1.Condition{
+// PlacementCondition says whether pods of the placement controller are missing.
+func PlacementCondition(rollouts []ComponentRollout) metav1.Condition {
+	return degradedCondition(rollouts, metav1.Condition{
 		Type:   operatorv1.ClusterManagerConditionHubPlacementDegraded,
 		Reason: operatorv1.ClusterManagerReasonPlacementFunctional, Message: "all placement pods are available",
 	}, operatorv1.ClusterManagerReasonUnavailablePlacementPod)
 }
 
-// Propagation says whether pods of the propagation controller are missing.
-func Propagation(rollouts []Rollout) metav1.Condition {
-	return degraded(rollouts, metav1.Condition{
+// PropagationCondition says whether pods of the propagation controller are missing.
+func PropagationCondition(rollouts []ComponentRollout) metav1.Condition {
+	return degradedCondition(rollouts, metav1.Condition{
 		Type:   operatorv1.ClusterManagerConditionHubPropagationDegraded,
 		Reason: operatorv1.ClusterManagerReasonPropagationFunctional, Message: "all propagation pods are available",
 	}, operatorv1.ClusterManagerReasonUnavailablePropagationPod)
 }
 
-// Registration says whether pods of the registration controller or webhook are missing.
-func Registration(rollouts []Rollout) metav1.Condition {
-	return degraded(rollouts, metav1.Condition{
+// RegistrationCondition says whether pods of the registration controller or webhook are missing.
+func RegistrationCondition(rollouts []ComponentRollout) metav1.Condition {
+	return degradedCondition(rollouts, metav1.Condition{
 		Type:   operatorv1.ClusterManagerConditionHubRegistrationDegraded,
 		Reason: operatorv1.ClusterManagerReasonRegistrationFunctional, Message: "all registration pods are available",
 	}, operatorv1.ClusterManagerReasonUnavailableRegistrationPod)
 }
 
-// degraded returns the condition: as it is given, with status False, or with the
+// degradedCondition returns the condition: as it is given, with status False, or with the
 // other reason if pods are missing that count for it.
-func degraded(rollouts []Rollout, functional metav1.Condition, unavailable string) metav1.Condition {
+func degradedCondition(rollouts []ComponentRollout, functional metav1.Condition, unavailable string) metav1.Condition {
 	var missing []string
 	for _, r := range rollouts {
 		if r.CountsFor == functional.Type && r.Available < r.Wanted {
@@ -86,8 +86,8 @@ func degraded(rollouts []Rollout, functional metav1.Condition, unavailable strin
 	return condition
 }
 
-// Gates says whether all feature gates exist; valid is the message if they do.
-func Gates(unknown []string, valid string) metav1.Condition {
+// FeatureGatesCondition says whether all feature gates exist; valid is the message if they do.
+func FeatureGatesCondition(unknown []string, valid string) metav1.Condition {
 	condition := metav1.Condition{
 		Type: operatorv1.ClusterManagerConditionValidFeatureGates, Status: metav1.ConditionTrue,
 		Reason: operatorv1.ReasonFeatureGatesAllValid, Message: valid,
@@ -100,7 +100,7 @@ func Gates(unknown []string, valid string) metav1.Condition {
 	return condition
 }
 
-// IsTrue tells whether the condition of the type is True.
+// IsTrue reports whether the condition of the type is True.
 func IsTrue(conditions []metav1.Condition, conditionType string) bool {
 	return meta.IsStatusConditionTrue(conditions, conditionType)
 }

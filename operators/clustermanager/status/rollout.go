@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Rollout is how far the Deployment of a component is.
-type Rollout struct {
+// ComponentRollout is how far the Deployment of a component is.
+type ComponentRollout struct {
 	Deployment string
 	// CountsFor is the condition that tells whether pods are missing.
 	CountsFor string
@@ -25,8 +25,8 @@ type Rollout struct {
 	Trouble string
 }
 
-// Wanted is what a Deployment is to be.
-type Wanted struct {
+// WantedDeployment is what a Deployment is to be.
+type WantedDeployment struct {
 	Deployment string
 	CountsFor  string
 	Replicas   int32
@@ -35,8 +35,8 @@ type Wanted struct {
 }
 
 // RolloutOf compares the Deployment, as the cache has it, with what was applied.
-func RolloutOf(wanted Wanted, live *appsv1.Deployment) Rollout {
-	r := Rollout{
+func RolloutOf(wanted WantedDeployment, live *appsv1.Deployment) ComponentRollout {
+	r := ComponentRollout{
 		Deployment: wanted.Deployment, CountsFor: wanted.CountsFor,
 		Wanted: wanted.Replicas, Available: live.Status.AvailableReplicas,
 	}
@@ -57,9 +57,9 @@ func RolloutOf(wanted Wanted, live *appsv1.Deployment) Rollout {
 	return r
 }
 
-// Rolling returns a sentence about the Deployments that are not as wanted yet,
+// DescribeRolling returns a sentence about the Deployments that are not as wanted yet,
 // or nothing.
-func Rolling(rollouts []Rollout) string {
+func DescribeRolling(rollouts []ComponentRollout) string {
 	var parts []string
 	for _, r := range rollouts {
 		if r.Rolling {
@@ -72,7 +72,7 @@ func Rolling(rollouts []Rollout) string {
 	return "not all pods are up to date and available: " + strings.Join(parts, "; ")
 }
 
-func (r Rollout) String() string {
+func (r ComponentRollout) String() string {
 	text := fmt.Sprintf("%s has %d of %d pods available", r.Deployment, r.Available, r.Wanted)
 	if r.Trouble != "" {
 		text += " (" + r.Trouble + ")"

@@ -55,8 +55,8 @@ func GracePeriodOf(cm *operatorv1.ClusterManager) GracePeriod {
 	return period
 }
 
-// Loss is what the clusters of a hub lose with it.
-type Loss struct {
+// HubLoss is what the clusters of a hub lose with it.
+type HubLoss struct {
 	// Clusters is the number of clusters that have joined, and Names have the first
 	// of them.
 	Clusters int
@@ -65,11 +65,11 @@ type Loss struct {
 	Works int64
 }
 
-// LossOf counts on a hub. One whose definitions are gone has nothing to lose.
-func LossOf(ctx context.Context, hub client.Reader) (Loss, error) {
-	loss := Loss{}
-	pages := paging.Of(hub, pageSize, paging.ClustersMax)
-	for clusters, err := range paging.Each(ctx, pages, func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }) {
+// CountHubLoss counts on a hub. One whose definitions are gone has nothing to lose.
+func CountHubLoss(ctx context.Context, hub client.Reader) (HubLoss, error) {
+	loss := HubLoss{}
+	pages := paging.NewPages(hub, pageSize, paging.ClustersMax)
+	for clusters, err := range paging.EachPage(ctx, pages, func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }) {
 		if err != nil {
 			return loss, unlessUnknown(err, "ManagedClusters")
 		}
@@ -95,8 +95,8 @@ func LossOf(ctx context.Context, hub client.Reader) (Loss, error) {
 	return loss, nil
 }
 
-// Notice tells the user what the clusters lose when the period ends.
-func (l Loss) Notice(period GracePeriod) string {
+// DescribeLoss tells the user what the clusters lose when the period ends.
+func (l HubLoss) DescribeLoss(period GracePeriod) string {
 	names := strings.Join(l.Names, ", ")
 	if len(l.Names) < l.Clusters {
 		names += ", …"

@@ -41,7 +41,7 @@ func TestTheAnnotationSetsTheGracePeriod(t *testing.T) {
 			if (got.Problem == "") != (tc.problem == "") || !strings.Contains(got.Problem, tc.problem) {
 				t.Errorf("the problem is %q, want %q", got.Problem, tc.problem)
 			}
-			notice := Loss{Clusters: 1, Names: []string{"east"}, Works: 3}.Notice(got)
+			notice := HubLoss{Clusters: 1, Names: []string{"east"}, Works: 3}.DescribeLoss(got)
 			if !strings.Contains(notice, got.Problem) {
 				t.Errorf("the notice does not tell the problem: %s", notice)
 			}
@@ -51,7 +51,7 @@ func TestTheAnnotationSetsTheGracePeriod(t *testing.T) {
 
 func TestTheNoticeNamesAFewClusters(t *testing.T) {
 	end := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC)
-	got := Loss{Clusters: 7, Names: []string{"a", "b"}, Works: 40}.Notice(GracePeriod{End: end, Length: 30 * time.Second})
+	got := HubLoss{Clusters: 7, Names: []string{"a", "b"}, Works: 40}.DescribeLoss(GracePeriod{End: end, Length: 30 * time.Second})
 	const want = "7 joined clusters (a, b, …) lose their works at 2026-03-01T12:00:30Z, 30s after the deletion: " +
 		"40 ManifestWorks and what they delivered are deleted; to leave what they delivered on the members, " +
 		"set annotation fleet.capstan.io/keep-works=true on the ClusterManager"

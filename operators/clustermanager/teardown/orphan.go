@@ -39,7 +39,7 @@ func workKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
 }
 
-// KeepsWorks tells whether the user wants the members to keep what works
+// KeepsWorks reports whether the user wants the members to keep what works
 // delivered. Whoever annotates anything but "false" means it: what is lost is
 // not got back.
 func KeepsWorks(cm *operatorv1.ClusterManager) bool {
@@ -47,9 +47,9 @@ func KeepsWorks(cm *operatorv1.ClusterManager) bool {
 	return ok && !strings.EqualFold(value, "false")
 }
 
-// Orphan makes all works of a hub leave on their members what they delivered,
+// OrphanWorks makes all works of a hub leave on their members what they delivered,
 // but for those that somebody has deleted already. It returns how many.
-func Orphan(ctx context.Context, hub *install.Target) (int, error) {
+func OrphanWorks(ctx context.Context, hub *install.Target) (int, error) {
 	count, _, err := patchAll(ctx, hub, workKind(), orphan)
 	return count, err
 }
@@ -86,7 +86,7 @@ func patchAll(ctx context.Context, hub *install.Target, kind schema.GroupVersion
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		return list
 	}
-	for list, err := range paging.Each(ctx, paging.Of(hub.Live, pageSize, paging.ObjectsMax), empty) {
+	for list, err := range paging.EachPage(ctx, paging.NewPages(hub.Live, pageSize, paging.ObjectsMax), empty) {
 		if err != nil {
 			return count, changed, unlessUnknown(err, kind.Kind+"s")
 		}

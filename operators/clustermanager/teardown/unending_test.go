@@ -25,7 +25,7 @@ func (unending) List(_ context.Context, list client.ObjectList, _ ...client.List
 // TestAHubWithoutEndIsNotCountedForever has a hub that somebody else has chosen keep the
 // operator of all others: the test would not end.
 func TestAHubWithoutEndIsNotCountedForever(t *testing.T) {
-	if _, err := LossOf(t.Context(), unending{}); !errors.Is(err, paging.ErrUnending) {
+	if _, err := CountHubLoss(t.Context(), unending{}); !errors.Is(err, paging.ErrUnending) {
 		t.Errorf("got error %v", err)
 	}
 }

@@ -82,13 +82,13 @@ func disabledAdmission(p Plane) string {
 
 // APIServerConfig returns the ConfigMap with the configuration of the API server.
 func APIServerConfig(p Plane) render.Object {
-	return render.ConfigMap(p.meta(apiServerConfig), map[string]string{authenticationKey: authenticationConfiguration})
+	return render.ConfigMap(p.resourceMeta(apiServerConfig), map[string]string{authenticationKey: authenticationConfiguration})
 }
 
 // APIServerService returns the Service of the API server.
 func APIServerService(p Plane) render.Object {
 	service := p.Spec.Service
-	m := p.meta(APIServer)
+	m := p.resourceMeta(APIServer)
 	port := corev1ac.ServicePort().WithName("https").WithProtocol(corev1.ProtocolTCP).
 		WithPort(fleetv1alpha1.ControlPlanePort).WithTargetPort(intstr.FromInt32(fleetv1alpha1.ControlPlanePort))
 	if service.NodePort != 0 {
@@ -108,48 +108,48 @@ func APIServerService(p Plane) render.Object {
 // APIServerDeployment returns the Deployment of the API server. A new pod is
 // ready before an old one goes.
 func APIServerDeployment(p Plane) render.Object {
-	return deployment(p, apiServer(p), appsv1ac.RollingUpdateDeployment().
+	return componentDeployment(p, apiServerComponent(p), appsv1ac.RollingUpdateDeployment().
 		WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt32(0)))
 }
 
-func deployment(p Plane, c component, rolling *appsv1ac.RollingUpdateDeploymentApplyConfiguration) render.Object {
-	m := p.meta(c.name)
+func componentDeployment(p Plane, c podComponent, rolling *appsv1ac.RollingUpdateDeploymentApplyConfiguration) render.Object {
+	m := p.resourceMeta(c.name)
 	return appsv1ac.Deployment(m.Name, m.Namespace).WithLabels(m.Labels).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(p.Spec.Replicas).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(p.PodLabels(c.name))).
 			WithStrategy(appsv1ac.DeploymentStrategy().WithType("RollingUpdate").WithRollingUpdate(rolling)).
-			WithTemplate(template(p, c)))
+			WithTemplate(podTemplate(p, c)))
 }
 
-func apiServer(p Plane) component {
-	c := component{
+func apiServerComponent(p Plane) podComponent {
+	c := podComponent{
 		name:      APIServer,
-		image:     p.image(p.Spec.Images.APIServer, "kube-apiserver", p.Spec.Version),
+		image:     p.componentImage(p.Spec.Images.APIServer, "kube-apiserver", p.Spec.Version),
 		resources: p.Spec.APIServer.Resources, cpu: "100m", memory: "256Mi",
 		command: append([]string{"kube-apiserver"}, apiServerFlags(p)...),
-		ports:   []*corev1ac.ContainerPortApplyConfiguration{render.Port("https", fleetv1alpha1.ControlPlanePort)},
-		files: []files{
-			secretFiles(servingSecret, p.Of(servingSecret)),
+		ports:   []*corev1ac.ContainerPortApplyConfiguration{render.ContainerPort("https", fleetv1alpha1.ControlPlanePort)},
+		files: []mountedFiles{
+			secretFiles(servingSecret, p.ResourceName(servingSecret)),
 			secretFiles(etcdClientSecret, etcdCredential(p)),
-			secretFiles(frontProxySecret, p.Of(frontProxySecret)),
+			secretFiles(frontProxySecret, p.ResourceName(frontProxySecret)),
 			secretFiles(serviceAccountSecret, p.ServiceAccountSecret()),
 			bundleFiles(p, ClientAuthority),
 			bundleFiles(p, FrontProxyAuthority),
 			{volume: encryptionSecret, directory: configDir + "/" + encryptionSecret, secret: p.EncryptionSecret()},
-			{volume: apiServerConfig, directory: configDir + "/" + apiServerConfig, configMap: p.Of(apiServerConfig)},
+			{volume: apiServerConfig, directory: configDir + "/" + apiServerConfig, configMap: p.ResourceName(apiServerConfig)},
 		},
-		probes: probes{
+		probes: componentProbes{
 			port: fleetv1alpha1.ControlPlanePort, scheme: corev1.URISchemeHTTPS,
 			start: "/livez", live: "/livez", ready: "/readyz", startSeconds: apiServerStartSeconds,
 		},
 		graceSeconds: apiServerGraceSeconds,
 	}
-	if p.Managed() {
+	if p.HasManagedEtcd() {
 		c.files = append(c.files, bundleFiles(p, EtcdAuthority))
 	}
 	if audit := p.Spec.Audit; audit != nil {
-		c.files = append(c.files, files{volume: auditVolume, directory: configDir + "/" + auditVolume, configMap: audit.PolicyConfigMap.Name})
+		c.files = append(c.files, mountedFiles{volume: auditVolume, directory: configDir + "/" + auditVolume, configMap: audit.PolicyConfigMap.Name})
 	}
 	return c
 }
@@ -224,5 +224,5 @@ func etcdCredential(p Plane) string {
 	if external := p.Spec.Etcd.External; external != nil {
 		return external.SecretRef.Name
 	}
-	return p.Of(etcdClientSecret)
+	return p.ResourceName(etcdClientSecret)
 }

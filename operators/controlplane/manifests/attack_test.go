@@ -24,7 +24,7 @@ func rendered(t *testing.T, p Plane) map[string]*unstructured.Unstructured {
 	t.Helper()
 	all := map[string]*unstructured.Unstructured{}
 	for _, object := range objectsOf(t, p) {
-		u, err := render.Unstructured(object)
+		u, err := render.ToUnstructured(object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func policiesOf(t *testing.T, p Plane) policies {
 	return list
 }
 
-// allow tells whether a TCP connection is allowed at both of its ends: a pod that
+// allow reports whether a TCP connection is allowed at both of its ends: a pod that
 // a policy selects has only the connections of its rules.
 func (l policies) allow(from, to place, port int32) bool {
 	out, in := true, true

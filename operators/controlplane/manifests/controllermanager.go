@@ -26,9 +26,9 @@ const (
 	controllerManagerStartSeconds = 120
 )
 
-// controllers are those of Kubernetes that a hub needs: none of them makes
+// enabledControllers are those of Kubernetes that a hub needs: none of them makes
 // anything of a workload.
-func controllers() string {
+func enabledControllers() string {
 	return strings.Join([]string{
 		"bootstrap-signer-controller",
 		"certificatesigningrequest-cleaner-controller",
@@ -57,28 +57,28 @@ func ControllerManagerConfig(p Plane) (render.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return render.ConfigMap(p.meta(controllerManagerConfig), map[string]string{kubeconfigKey: string(kubeconfig)}), nil
+	return render.ConfigMap(p.resourceMeta(controllerManagerConfig), map[string]string{kubeconfigKey: string(kubeconfig)}), nil
 }
 
 // ControllerManagerDeployment returns the Deployment of the controller manager.
 // One of its pods leads, so there is nothing to lose while one is replaced.
 func ControllerManagerDeployment(p Plane) render.Object {
-	return deployment(p, controllerManager(p), appsv1ac.RollingUpdateDeployment().
+	return componentDeployment(p, controllerManagerComponent(p), appsv1ac.RollingUpdateDeployment().
 		WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt32(1)))
 }
 
-func controllerManager(p Plane) component {
+func controllerManagerComponent(p Plane) podComponent {
 	kubeconfig := configDir + "/" + controllerManagerConfig + "/" + kubeconfigKey
-	return component{
+	return podComponent{
 		name:      ControllerManager,
-		image:     p.image(p.Spec.Images.ControllerManager, "kube-controller-manager", p.Spec.Version),
+		image:     p.componentImage(p.Spec.Images.ControllerManager, "kube-controller-manager", p.Spec.Version),
 		resources: p.Spec.ControllerManager.Resources, cpu: "25m", memory: "64Mi",
 		command: []string{
 			"kube-controller-manager",
 			"--kubeconfig=" + kubeconfig,
 			"--authentication-kubeconfig=" + kubeconfig,
 			"--authorization-kubeconfig=" + kubeconfig,
-			"--controllers=" + controllers(),
+			"--controllers=" + enabledControllers(),
 			"--use-service-account-credentials=true",
 			"--leader-elect=true",
 			// One signer only: agents and their likes get client certificates.
@@ -89,15 +89,15 @@ func controllerManager(p Plane) component {
 			fmt.Sprintf("--secure-port=%d", controllerManagerPort),
 			"--profiling=false",
 		},
-		ports: []*corev1ac.ContainerPortApplyConfiguration{render.Port("https", controllerManagerPort)},
-		files: []files{
-			secretFiles(controllerManagerSecret, p.Of(controllerManagerSecret)),
-			secretFiles(clientSigner, p.Of(ClientAuthority)),
+		ports: []*corev1ac.ContainerPortApplyConfiguration{render.ContainerPort("https", controllerManagerPort)},
+		files: []mountedFiles{
+			secretFiles(controllerManagerSecret, p.ResourceName(controllerManagerSecret)),
+			secretFiles(clientSigner, p.ResourceName(ClientAuthority)),
 			secretFiles(serviceAccountSecret, p.ServiceAccountSecret()),
 			bundleFiles(p, ServingAuthority),
-			{volume: controllerManagerConfig, directory: configDir + "/" + controllerManagerConfig, configMap: p.Of(controllerManagerConfig)},
+			{volume: controllerManagerConfig, directory: configDir + "/" + controllerManagerConfig, configMap: p.ResourceName(controllerManagerConfig)},
 		},
-		probes: probes{
+		probes: componentProbes{
 			port: controllerManagerPort, scheme: corev1.URISchemeHTTPS,
 			start: "/healthz", live: "/healthz", ready: "/healthz", startSeconds: controllerManagerStartSeconds,
 		},

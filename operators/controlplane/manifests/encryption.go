@@ -28,7 +28,7 @@ func EncryptionConfiguration(p Plane, keys []EncryptionKey) map[string][]byte {
 			key.Name, base64.StdEncoding.EncodeToString(key.Secret)))
 	}
 	const plain = "  - identity: {}\n"
-	if Encrypted(p) {
+	if EncryptionEnabled(p) {
 		providers = append(providers, plain)
 	} else {
 		providers = slices.Insert(providers, 0, plain)
@@ -37,5 +37,5 @@ func EncryptionConfiguration(p Plane, keys []EncryptionKey) map[string][]byte {
 		"resources:\n- resources:\n  - secrets\n  providers:\n" + strings.Join(providers, ""))}
 }
 
-// Encrypted tells whether new Secrets are to be encrypted.
-func Encrypted(p Plane) bool { return ptr.Deref(p.Spec.Encryption.Enabled, true) }
+// EncryptionEnabled reports whether new Secrets are to be encrypted.
+func EncryptionEnabled(p Plane) bool { return ptr.Deref(p.Spec.Encryption.Enabled, true) }

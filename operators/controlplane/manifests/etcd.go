@@ -34,7 +34,7 @@ const (
 // EtcdService returns the headless Service that gives the members their names,
 // also before they are ready, as they need each other for that.
 func EtcdService(p Plane) render.Object {
-	m := p.meta(Etcd)
+	m := p.resourceMeta(Etcd)
 	return corev1ac.Service(m.Name, m.Namespace).WithLabels(m.Labels).
 		WithSpec(corev1ac.ServiceSpec().
 			WithClusterIP(corev1.ClusterIPNone).
@@ -48,7 +48,7 @@ func EtcdService(p Plane) render.Object {
 // EtcdStatefulSet returns the members of etcd.
 func EtcdStatefulSet(p Plane) render.Object {
 	managed := p.Spec.Etcd.Managed
-	m := p.meta(Etcd)
+	m := p.resourceMeta(Etcd)
 	return appsv1ac.StatefulSet(m.Name, m.Namespace).WithLabels(m.Labels).
 		WithSpec(appsv1ac.StatefulSetSpec().
 			WithReplicas(managed.Replicas).
@@ -60,7 +60,7 @@ func EtcdStatefulSet(p Plane) render.Object {
 				WithWhenDeleted(appsv1.RetainPersistentVolumeClaimRetentionPolicyType).
 				WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(p.PodLabels(Etcd))).
-			WithTemplate(template(p, etcd(p))).
+			WithTemplate(podTemplate(p, etcdComponent(p))).
 			WithVolumeClaimTemplates(dataClaim(p)))
 }
 
@@ -84,14 +84,14 @@ func dataClaim(p Plane) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 	return claim
 }
 
-func etcd(p Plane) component {
+func etcdComponent(p Plane) podComponent {
 	managed := p.Spec.Etcd.Managed
-	service := "$(POD_NAME)." + p.Of(Etcd) + "." + p.Namespace + ".svc"
+	service := "$(POD_NAME)." + p.ResourceName(Etcd) + "." + p.Namespace + ".svc"
 	server := pkiDir + "/" + etcdServerSecret
 	bundle := pkiDir + "/" + EtcdAuthority + "/" + certs.BundleKey
-	return component{
+	return podComponent{
 		name:      Etcd,
-		image:     p.image(p.Spec.Images.Etcd, "etcd", etcdTag),
+		image:     p.componentImage(p.Spec.Images.Etcd, "etcd", etcdTag),
 		resources: managed.Resources, cpu: "100m", memory: "128Mi",
 		env: []*corev1ac.EnvVarApplyConfiguration{render.EnvField("POD_NAME", "metadata.name")},
 		command: []string{
@@ -119,11 +119,11 @@ func etcd(p Plane) component {
 			"--tls-min-version=TLS1.2",
 		},
 		ports: []*corev1ac.ContainerPortApplyConfiguration{
-			render.Port("client", EtcdClientPort), render.Port("peer", etcdPeerPort), render.Port("health", etcdHealthPort),
+			render.ContainerPort("client", EtcdClientPort), render.ContainerPort("peer", etcdPeerPort), render.ContainerPort("health", etcdHealthPort),
 		},
-		files:  []files{secretFiles(etcdServerSecret, p.Of(etcdServerSecret)), bundleFiles(p, EtcdAuthority)},
-		mounts: []*corev1ac.VolumeMountApplyConfiguration{render.Mount(dataVolume, dataDir, false)},
-		probes: probes{
+		files:  []mountedFiles{secretFiles(etcdServerSecret, p.ResourceName(etcdServerSecret)), bundleFiles(p, EtcdAuthority)},
+		mounts: []*corev1ac.VolumeMountApplyConfiguration{render.VolumeMount(dataVolume, dataDir, false)},
+		probes: componentProbes{
 			port: etcdHealthPort, scheme: corev1.URISchemeHTTP,
 			start: "/readyz", live: "/livez", ready: "/readyz", startSeconds: etcdStartSeconds,
 		},
@@ -138,7 +138,7 @@ func (p Plane) etcdToken() string { return p.Namespace + "." + p.Name }
 func etcdURLs(p Plane, before func(n int32) string, port int32) []string {
 	var urls []string
 	for n := range p.Spec.Etcd.Managed.Replicas {
-		urls = append(urls, fmt.Sprintf("%shttps://%s.%s.%s.svc:%d", before(n), p.etcdMember(n), p.Of(Etcd), p.Namespace, port))
+		urls = append(urls, fmt.Sprintf("%shttps://%s.%s.%s.svc:%d", before(n), p.etcdMember(n), p.ResourceName(Etcd), p.Namespace, port))
 	}
 	return urls
 }

@@ -37,28 +37,28 @@ func HubObjects(p Plane, bundle []byte) ([]render.Object, error) {
 		return nil, err
 	}
 	hubNamespace, _ := p.KubeconfigSecret() // the ClusterManager's, which has that name on the hub, too
-	secrets := render.Meta{Name: clusterSecretsRole, Namespace: clusterv1alpha1.SecretsNamespace}
-	public := render.Meta{Name: clusterInfoRole, Namespace: metav1.NamespacePublic}
+	secrets := render.ResourceMeta{Name: clusterSecretsRole, Namespace: clusterv1alpha1.SecretsNamespace}
+	public := render.ResourceMeta{Name: clusterInfoRole, Namespace: metav1.NamespacePublic}
 	return []render.Object{
-		render.Namespace(render.Meta{Name: clusterv1alpha1.SecretsNamespace}),
+		render.Namespace(render.ResourceMeta{Name: clusterv1alpha1.SecretsNamespace}),
 		render.Role(secrets, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}),
-		render.RoleBinding(secrets, clusterSecretsRole, render.Account(hubNamespace, fleetv1alpha1.APIServerServiceAccount)),
-		render.ClusterRoleBinding(render.Meta{Name: fleetv1alpha1.ControlPlaneAdminsGroup}, "cluster-admin",
-			render.Group(fleetv1alpha1.ControlPlaneAdminsGroup)),
-		render.ConfigMap(public.Named(bootstrapapi.ConfigMapClusterInfo), map[string]string{bootstrapapi.KubeConfigKey: string(info)}),
+		render.RoleBinding(secrets, clusterSecretsRole, render.AccountSubject(hubNamespace, fleetv1alpha1.APIServerServiceAccount)),
+		render.ClusterRoleBinding(render.ResourceMeta{Name: fleetv1alpha1.ControlPlaneAdminsGroup}, "cluster-admin",
+			render.GroupSubject(fleetv1alpha1.ControlPlaneAdminsGroup)),
+		render.ConfigMap(public.WithName(bootstrapapi.ConfigMapClusterInfo), map[string]string{bootstrapapi.KubeConfigKey: string(info)}),
 		render.Role(public, []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"configmaps"},
 			ResourceNames: []string{bootstrapapi.ConfigMapClusterInfo}, Verbs: []string{"get"},
 		}}),
 		render.RoleBinding(public, clusterInfoRole, rbacv1.Subject{
 			Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "system:anonymous",
-		}, render.Group("system:authenticated")),
+		}, render.GroupSubject("system:authenticated")),
 	}, nil
 }
 
 // KubeconfigSecret returns the Secret with the kubeconfig of the certificate, for
 // what runs on the host.
-func KubeconfigSecret(p Plane, bundle []byte, admin *certs.Pair) (render.Object, error) {
+func KubeconfigSecret(p Plane, bundle []byte, admin *certs.CertificatePair) (render.Object, error) {
 	kubeconfig, err := kubeconfigOf(p.Name, clientcmdapi.Cluster{Server: p.InternalURL(), CertificateAuthorityData: bundle},
 		clientcmdapi.AuthInfo{ClientCertificateData: admin.CertPEM, ClientKeyData: admin.KeyPEM})
 	if err != nil {
@@ -67,7 +67,7 @@ func KubeconfigSecret(p Plane, bundle []byte, admin *certs.Pair) (render.Object,
 	namespace, name := p.KubeconfigSecret()
 	labels := p.Labels()
 	labels[fleetv1alpha1.LabelControlPlaneNamespace] = p.Namespace
-	return render.Secret(render.Meta{Name: name, Namespace: namespace, Labels: labels}, corev1.SecretTypeOpaque,
+	return render.SecretOfType(render.ResourceMeta{Name: name, Namespace: namespace, Labels: labels}, corev1.SecretTypeOpaque,
 		map[string][]byte{kubeconfigKey: kubeconfig}), nil
 }
 

@@ -41,7 +41,7 @@ func plane(change func(*fleetv1alpha1.ControlPlaneSpec)) Plane {
 	}
 	change(&p.Spec)
 	p.Issuer = p.DefaultIssuer()
-	p.Endpoint = Endpoint{Host: p.ServiceHost(), Port: 6443}
+	p.Endpoint = APIServerEndpoint{Host: p.ServiceHost(), Port: 6443}
 	return p
 }
 
@@ -93,17 +93,17 @@ func objectsOf(t *testing.T, p Plane) []render.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig, err := KubeconfigSecret(p, []byte("bundle"), &certs.Pair{CertPEM: []byte("certificate"), KeyPEM: []byte("key")})
+	kubeconfig, err := KubeconfigSecret(p, []byte("bundle"), &certs.CertificatePair{CertPEM: []byte("certificate"), KeyPEM: []byte("key")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var objects []render.Object
-	if p.Managed() {
+	if p.HasManagedEtcd() {
 		objects = append(objects, EtcdService(p), EtcdStatefulSet(p))
 	}
 	objects = append(objects, APIServerConfig(p), APIServerService(p), APIServerDeployment(p), config, ControllerManagerDeployment(p))
 	objects = append(objects, DisruptionBudgets(p)...)
-	objects = append(objects, NetworkPolicies(p)...)
+	objects = append(objects, ComponentNetworkPolicies(p)...)
 	return append(append(objects, inHub...), kubeconfig)
 }
 
@@ -161,7 +161,7 @@ func compareGolden(t *testing.T, file, reason string, objects []render.Object) {
 func TestNoPodCanDoMoreThanItNeeds(t *testing.T) {
 	p := plane(everything)
 	for _, object := range append(objectsOf(t, p), RestorePod(p, 0, Restoration{})) {
-		u, err := render.Unstructured(object)
+		u, err := render.ToUnstructured(object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestNoPodCanDoMoreThanItNeeds(t *testing.T) {
 
 func TestCertificatesHaveAllNamesOfTheAPIServer(t *testing.T) {
 	p := plane(everything)
-	p.ClusterIP, p.Endpoint = "10.0.0.7", Endpoint{Host: "lb.example.com", Port: 6443}
+	p.ClusterIP, p.Endpoint = "10.0.0.7", APIServerEndpoint{Host: "lb.example.com", Port: 6443}
 	hosts := p.Authorities()[ServingAuthority][0].Hosts
 	for _, want := range []string{"hub-apiserver.hub-control-plane.svc", "lb.example.com", "hub.example.com", "192.0.2.7", "10.0.0.7", "localhost"} {
 		if !slices.Contains(hosts, want) {

@@ -78,7 +78,7 @@ type Plane struct {
 	Spec            fleetv1alpha1.ControlPlaneSpec
 	// Endpoint is the host, and the port, by which clients reach the API server from
 	// anywhere.
-	Endpoint Endpoint
+	Endpoint APIServerEndpoint
 	// Issuer is that of the tokens of ServiceAccounts.
 	Issuer string
 	// Hashes tell what the pods of a component read when they start only, so that they
@@ -92,31 +92,31 @@ type Plane struct {
 	Hidden bool
 }
 
-// Endpoint is the address of an API server.
-type Endpoint struct {
+// APIServerEndpoint is the address of an API server.
+type APIServerEndpoint struct {
 	Host string
 	Port int32
 }
 
 // URL returns the address as clients write it; empty if there is none yet.
-func (e Endpoint) URL() string {
+func (e APIServerEndpoint) URL() string {
 	if e.Host == "" {
 		return ""
 	}
 	return "https://" + net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port)))
 }
 
-// Of returns the name of something that belongs to the ControlPlane.
-func (p Plane) Of(suffix string) string { return p.Name + "-" + suffix }
+// ResourceName returns the name of something that belongs to the ControlPlane.
+func (p Plane) ResourceName(suffix string) string { return p.Name + "-" + suffix }
 
 // Labels are on everything that is made for the ControlPlane.
 func (p Plane) Labels() map[string]string {
 	return map[string]string{fleetv1alpha1.LabelControlPlane: p.Name, operatorv1.LabelPartOf: operatorv1.PartOfCapstan}
 }
 
-// Owns tells whether an object was made for the ControlPlane, and not for another
+// OwnsObject reports whether an object was made for the ControlPlane, and not for another
 // one or by somebody else.
-func (p Plane) Owns(object metav1.Object) bool {
+func (p Plane) OwnsObject(object metav1.Object) bool {
 	labels := object.GetLabels()
 	return labels[fleetv1alpha1.LabelControlPlane] == p.Name &&
 		(object.GetNamespace() == p.Namespace || labels[fleetv1alpha1.LabelControlPlaneNamespace] == p.Namespace)
@@ -127,12 +127,12 @@ func (p Plane) PodLabels(component string) map[string]string {
 	return map[string]string{fleetv1alpha1.LabelControlPlane: p.Name, fleetv1alpha1.LabelControlPlaneComponent: component}
 }
 
-func (p Plane) meta(suffix string) render.Meta {
-	return render.Meta{Name: p.Of(suffix), Namespace: p.Namespace, Labels: p.Labels()}
+func (p Plane) resourceMeta(suffix string) render.ResourceMeta {
+	return render.ResourceMeta{Name: p.ResourceName(suffix), Namespace: p.Namespace, Labels: p.Labels()}
 }
 
-// Managed tells whether the operator runs etcd.
-func (p Plane) Managed() bool { return p.Spec.Etcd.Managed != nil }
+// HasManagedEtcd reports whether the operator runs etcd.
+func (p Plane) HasManagedEtcd() bool { return p.Spec.Etcd.Managed != nil }
 
 // KubeconfigSecret returns the namespace and the name of the Secret with the
 // kubeconfig.
@@ -144,33 +144,33 @@ func (p Plane) KubeconfigSecret() (namespace, name string) {
 }
 
 // ServiceAccountSecret is the Secret with the keys of ServiceAccounts' tokens.
-func (p Plane) ServiceAccountSecret() string { return p.Of(serviceAccountSecret) }
+func (p Plane) ServiceAccountSecret() string { return p.ResourceName(serviceAccountSecret) }
 
 // EncryptionSecret is the Secret with the keys of the encryption at rest.
-func (p Plane) EncryptionSecret() string { return p.Of(encryptionSecret) }
+func (p Plane) EncryptionSecret() string { return p.ResourceName(encryptionSecret) }
 
 // KeptSecrets are those without which nobody can use what is stored: the
 // authorities and the keys. They outlive the ControlPlane, as the data do.
 func (p Plane) KeptSecrets() []string {
 	names := []string{p.ServiceAccountSecret(), p.EncryptionSecret()}
 	for authority := range p.Authorities() {
-		names = append(names, p.Of(authority))
+		names = append(names, p.ResourceName(authority))
 	}
 	slices.Sort(names)
 	return names
 }
 
 // AdminSecret is the Secret with the certificate of the kubeconfig's user.
-func (p Plane) AdminSecret() string { return p.Of(adminSecret) }
+func (p Plane) AdminSecret() string { return p.ResourceName(adminSecret) }
 
 // ServiceHost is the name of the API server in the network of the host.
 func (p Plane) ServiceHost() string {
-	return p.Of(APIServer) + "." + p.Namespace + ".svc"
+	return p.ResourceName(APIServer) + "." + p.Namespace + ".svc"
 }
 
 // InternalURL is how what runs on the host reaches the API server.
 func (p Plane) InternalURL() string {
-	return Endpoint{Host: p.ServiceHost(), Port: fleetv1alpha1.ControlPlanePort}.URL()
+	return APIServerEndpoint{Host: p.ServiceHost(), Port: fleetv1alpha1.ControlPlanePort}.URL()
 }
 
 // DefaultIssuer is the issuer of the tokens of a new ControlPlane.
@@ -180,17 +180,17 @@ func (p Plane) DefaultIssuer() string { return "https://" + p.ServiceHost() }
 // each has to sign.
 func (p Plane) Authorities() map[string][]certs.Leaf {
 	all := map[string][]certs.Leaf{
-		ServingAuthority: {{Secret: p.Of(servingSecret), Hosts: p.servingHosts()}},
+		ServingAuthority: {{Secret: p.ResourceName(servingSecret), Hosts: p.servingHosts()}},
 		ClientAuthority: {
-			{Secret: p.Of(controllerManagerSecret), User: controllerManagerUser},
+			{Secret: p.ResourceName(controllerManagerSecret), User: controllerManagerUser},
 			{Secret: p.AdminSecret(), User: adminUser, Groups: []string{fleetv1alpha1.ControlPlaneAdminsGroup}},
 		},
-		FrontProxyAuthority: {{Secret: p.Of(frontProxySecret), User: frontProxyUser}},
+		FrontProxyAuthority: {{Secret: p.ResourceName(frontProxySecret), User: frontProxyUser}},
 	}
-	if p.Managed() {
+	if p.HasManagedEtcd() {
 		all[EtcdAuthority] = []certs.Leaf{
-			{Secret: p.Of(etcdServerSecret), Hosts: p.etcdHosts(), User: etcdMemberUser},
-			{Secret: p.Of(etcdClientSecret), User: etcdClientUser},
+			{Secret: p.ResourceName(etcdServerSecret), Hosts: p.etcdHosts(), User: etcdMemberUser},
+			{Secret: p.ResourceName(etcdClientSecret), User: etcdClientUser},
 		}
 	}
 	return all
@@ -198,7 +198,7 @@ func (p Plane) Authorities() map[string][]certs.Leaf {
 
 // servingHosts returns the names of the API server, IP addresses last.
 func (p Plane) servingHosts() []string {
-	names := []string{p.ServiceHost(), p.ServiceHost() + ".cluster.local", p.Of(APIServer) + "." + p.Namespace, p.Of(APIServer), "localhost"}
+	names := []string{p.ServiceHost(), p.ServiceHost() + ".cluster.local", p.ResourceName(APIServer) + "." + p.Namespace, p.ResourceName(APIServer), "localhost"}
 	var addresses []string
 	for _, host := range append([]string{p.Endpoint.Host, p.ClusterIP, "127.0.0.1"}, p.Spec.Service.ExternalNames...) {
 		switch {
@@ -215,7 +215,7 @@ func (p Plane) servingHosts() []string {
 // etcdHosts returns the names of the members. Each of them is listed, as a member
 // looks the names of another one up to see that it is at the address.
 func (p Plane) etcdHosts() []string {
-	service := p.Of(Etcd) + "." + p.Namespace + ".svc"
+	service := p.ResourceName(Etcd) + "." + p.Namespace + ".svc"
 	names := []string{service, "localhost"}
 	for n := range p.Spec.Etcd.Managed.Replicas {
 		names = append(names, p.etcdMember(n)+"."+service)
@@ -223,7 +223,7 @@ func (p Plane) etcdHosts() []string {
 	return append(names, "127.0.0.1")
 }
 
-func (p Plane) etcdMember(n int32) string { return fmt.Sprintf("%s-%d", p.Of(Etcd), n) }
+func (p Plane) etcdMember(n int32) string { return fmt.Sprintf("%s-%d", p.ResourceName(Etcd), n) }
 
 // DataClaim is the PersistentVolumeClaim of a member of etcd.
 func (p Plane) DataClaim(n int32) string { return dataVolume + "-" + p.etcdMember(n) }
@@ -237,7 +237,7 @@ func appendNew(list []string, value string) []string {
 	return append(list, value)
 }
 
-// image returns the image of a component.
-func (p Plane) image(given, name, tag string) string {
+// componentImage returns the image of a component.
+func (p Plane) componentImage(given, name, tag string) string {
 	return cmp.Or(given, p.Spec.ImageRegistry+"/"+name+":"+tag)
 }

@@ -28,53 +28,53 @@ func hubPorts() []int32 { return []int32{8443, 9443} }
 const httpsPort int32 = 443
 
 type (
-	ingress = networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration
-	egress  = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
-	peer    = networkingv1ac.NetworkPolicyPeerApplyConfiguration
+	ingressRule = networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration
+	egressRule  = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
+	policyPeer  = networkingv1ac.NetworkPolicyPeerApplyConfiguration
 )
 
-// Filtered tells whether there are NetworkPolicies.
-func Filtered(p Plane) bool { return ptr.Deref(p.Spec.NetworkPolicies.Enabled, true) }
+// NetworkPoliciesEnabled reports whether there are NetworkPolicies.
+func NetworkPoliciesEnabled(p Plane) bool { return ptr.Deref(p.Spec.NetworkPolicies.Enabled, true) }
 
-// NetworkPolicies returns the policies of the pods, one for each component: only
+// ComponentNetworkPolicies returns the policies of the pods, one for each component: only
 // the API server talks to etcd, and it talks to nobody but etcd, DNS, the hub's
 // components in the namespace of the kubeconfig, and whom the spec names.
-func NetworkPolicies(p Plane) []render.Object {
+func ComponentNetworkPolicies(p Plane) []render.Object {
 	policies := []render.Object{
-		policy(p, APIServer,
-			[]*ingress{networkingv1ac.NetworkPolicyIngressRule().WithPorts(tcp(fleetv1alpha1.ControlPlanePort)...)},
-			append(apiServerEgress(p), dns())),
-		policy(p, ControllerManager, nil,
-			[]*egress{toComponent(p, APIServer, fleetv1alpha1.ControlPlanePort), dns()}),
+		componentPolicy(p, APIServer,
+			[]*ingressRule{networkingv1ac.NetworkPolicyIngressRule().WithPorts(tcpPolicyPorts(fleetv1alpha1.ControlPlanePort)...)},
+			append(apiServerEgress(p), dnsEgressRule())),
+		componentPolicy(p, ControllerManager, nil,
+			[]*egressRule{toComponent(p, APIServer, fleetv1alpha1.ControlPlanePort), dnsEgressRule()}),
 	}
 	if p.Hold == fleetv1alpha1.HoldStopped {
-		policies = append(policies, policy(p, Restore, nil, nil))
+		policies = append(policies, componentPolicy(p, Restore, nil, nil))
 	}
-	if !p.Managed() {
+	if !p.HasManagedEtcd() {
 		return policies
 	}
-	return append(policies, policy(p, Etcd,
-		[]*ingress{
-			networkingv1ac.NetworkPolicyIngressRule().WithFrom(pods(p, APIServer), pods(p, Etcd)).WithPorts(tcp(EtcdClientPort)...),
-			networkingv1ac.NetworkPolicyIngressRule().WithFrom(pods(p, Etcd)).WithPorts(tcp(etcdPeerPort)...),
+	return append(policies, componentPolicy(p, Etcd,
+		[]*ingressRule{
+			networkingv1ac.NetworkPolicyIngressRule().WithFrom(componentPeer(p, APIServer), componentPeer(p, Etcd)).WithPorts(tcpPolicyPorts(EtcdClientPort)...),
+			networkingv1ac.NetworkPolicyIngressRule().WithFrom(componentPeer(p, Etcd)).WithPorts(tcpPolicyPorts(etcdPeerPort)...),
 		},
-		[]*egress{toComponent(p, Etcd, etcdPeerPort, EtcdClientPort), dns()}))
+		[]*egressRule{toComponent(p, Etcd, etcdPeerPort, EtcdClientPort), dnsEgressRule()}))
 }
 
-func apiServerEgress(p Plane) []*egress {
+func apiServerEgress(p Plane) []*egressRule {
 	namespace, _ := p.KubeconfigSecret()
-	rules := []*egress{
-		networkingv1ac.NetworkPolicyEgressRule().WithPorts(tcp(hubPorts()...)...).
+	rules := []*egressRule{
+		networkingv1ac.NetworkPolicyEgressRule().WithPorts(tcpPolicyPorts(hubPorts()...)...).
 			WithTo(networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector().
 				WithMatchLabels(map[string]string{corev1.LabelMetadataName: namespace}))),
 	}
 	if external := p.Spec.Etcd.External; external != nil {
-		rules = append(rules, networkingv1ac.NetworkPolicyEgressRule().WithPorts(tcp(portsOf(external.Endpoints)...)...))
+		rules = append(rules, networkingv1ac.NetworkPolicyEgressRule().WithPorts(tcpPolicyPorts(portsOf(external.Endpoints)...)...))
 	} else {
 		rules = append(rules, toComponent(p, Etcd, EtcdClientPort))
 	}
 	for _, to := range p.Spec.NetworkPolicies.Egress {
-		rules = append(rules, networkingv1ac.NetworkPolicyEgressRule().WithPorts(tcp(to.Port)...).
+		rules = append(rules, networkingv1ac.NetworkPolicyEgressRule().WithPorts(tcpPolicyPorts(to.Port)...).
 			WithTo(networkingv1ac.NetworkPolicyPeer().WithIPBlock(networkingv1ac.IPBlock().WithCIDR(to.CIDR))))
 	}
 	return rules
@@ -97,28 +97,28 @@ func portsOf(urls []string) []int32 {
 	return ports
 }
 
-func policy(p Plane, component string, in []*ingress, out []*egress) render.Object {
-	return render.NetworkPolicy(p.meta(component), networkingv1ac.NetworkPolicySpec().
+func componentPolicy(p Plane, component string, in []*ingressRule, out []*egressRule) render.Object {
+	return render.NetworkPolicy(p.resourceMeta(component), networkingv1ac.NetworkPolicySpec().
 		WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(p.PodLabels(component))).
 		WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
 		WithIngress(in...).WithEgress(out...))
 }
 
-func pods(p Plane, component string) *peer {
+func componentPeer(p Plane, component string) *policyPeer {
 	return networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(p.PodLabels(component)))
 }
 
-func toComponent(p Plane, component string, ports ...int32) *egress {
-	return networkingv1ac.NetworkPolicyEgressRule().WithTo(pods(p, component)).WithPorts(tcp(ports...)...)
+func toComponent(p Plane, component string, ports ...int32) *egressRule {
+	return networkingv1ac.NetworkPolicyEgressRule().WithTo(componentPeer(p, component)).WithPorts(tcpPolicyPorts(ports...)...)
 }
 
-func dns() *egress {
+func dnsEgressRule() *egressRule {
 	return networkingv1ac.NetworkPolicyEgressRule().
 		WithPorts(portsFor(corev1.ProtocolUDP, dnsPorts())...).
 		WithPorts(portsFor(corev1.ProtocolTCP, dnsPorts())...)
 }
 
-func tcp(ports ...int32) []*networkingv1ac.NetworkPolicyPortApplyConfiguration {
+func tcpPolicyPorts(ports ...int32) []*networkingv1ac.NetworkPolicyPortApplyConfiguration {
 	return portsFor(corev1.ProtocolTCP, ports)
 }
 
@@ -138,13 +138,13 @@ func DisruptionBudgets(p Plane) []render.Object {
 		if replicas < 2 {
 			return
 		}
-		m := p.meta(component)
+		m := p.resourceMeta(component)
 		budgets = append(budgets, policyv1ac.PodDisruptionBudget(m.Name, m.Namespace).WithLabels(m.Labels).
 			WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 				WithMaxUnavailable(intstr.FromInt32(1)).
 				WithSelector(metav1ac.LabelSelector().WithMatchLabels(p.PodLabels(component)))))
 	}
-	if p.Managed() {
+	if p.HasManagedEtcd() {
 		add(Etcd, p.Spec.Etcd.Managed.Replicas)
 	}
 	add(APIServer, p.Spec.Replicas)

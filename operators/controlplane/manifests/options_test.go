@@ -169,7 +169,7 @@ func textsAt(t *testing.T, p Plane, path string) map[string]string {
 	}
 	texts := map[string]string{}
 	for _, object := range objectsOf(t, p) {
-		u, err := render.Unstructured(object)
+		u, err := render.ToUnstructured(object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,10 +183,10 @@ func textsAt(t *testing.T, p Plane, path string) map[string]string {
 }
 
 func TestNetworkPoliciesAreThereUnlessTheyAreTurnedOff(t *testing.T) {
-	if !Filtered(plane(func(*fleetv1alpha1.ControlPlaneSpec) {})) {
+	if !NetworkPoliciesEnabled(plane(func(*fleetv1alpha1.ControlPlaneSpec) {})) {
 		t.Error("there are none by default")
 	}
-	if Filtered(plane(func(s *fleetv1alpha1.ControlPlaneSpec) { s.NetworkPolicies.Enabled = ptr.To(false) })) {
+	if NetworkPoliciesEnabled(plane(func(s *fleetv1alpha1.ControlPlaneSpec) { s.NetworkPolicies.Enabled = ptr.To(false) })) {
 		t.Error("there are some though they are turned off")
 	}
 }

@@ -35,8 +35,8 @@ const (
 	spreadHostWeight = 70
 )
 
-// component is what differs between the pods of the components.
-type component struct {
+// podComponent is what differs between the pods of the components.
+type podComponent struct {
 	name      string
 	image     string
 	command   []string
@@ -45,22 +45,22 @@ type component struct {
 	// cpu and memory are requested where there are no resources.
 	cpu, memory string
 	ports       []*corev1ac.ContainerPortApplyConfiguration
-	files       []files
+	files       []mountedFiles
 	volumes     []*corev1ac.VolumeApplyConfiguration
 	mounts      []*corev1ac.VolumeMountApplyConfiguration
-	probes      probes
+	probes      componentProbes
 	// graceSeconds is how long a pod may take to terminate.
 	graceSeconds int64
 }
 
-// files are those of a Secret or a ConfigMap in a directory.
-type files struct {
+// mountedFiles are those of a Secret or a ConfigMap in a directory.
+type mountedFiles struct {
 	volume, directory string
 	secret, configMap string
 }
 
-// probes say where a component tells how it is.
-type probes struct {
+// componentProbes say where a component tells how it is.
+type componentProbes struct {
 	port               int32
 	scheme             corev1.URIScheme
 	live, ready, start string
@@ -75,11 +75,11 @@ const (
 	readyPeriod, readyFailures        = 2, 3
 )
 
-// template returns the pods of a component.
-func template(p Plane, c component) *corev1ac.PodTemplateSpecApplyConfiguration {
+// podTemplate returns the pods of a component.
+func podTemplate(p Plane, c podComponent) *corev1ac.PodTemplateSpecApplyConfiguration {
 	template := corev1ac.PodTemplateSpec().
 		WithLabels(p.Labels()).WithLabels(p.PodLabels(c.name)).
-		WithSpec(pod(p, c))
+		WithSpec(componentPodSpec(p, c))
 	if hash := p.Hashes[c.name]; hash != "" {
 		template.WithAnnotations(map[string]string{HashAnnotation: hash})
 	}
@@ -89,22 +89,22 @@ func template(p Plane, c component) *corev1ac.PodTemplateSpecApplyConfiguration 
 	return template
 }
 
-func pod(p Plane, c component) *corev1ac.PodSpecApplyConfiguration {
+func componentPodSpec(p Plane, c podComponent) *corev1ac.PodSpecApplyConfiguration {
 	pod := corev1ac.PodSpec().
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(c.graceSeconds).
-		WithAffinity(affinity(p, c.name)).
+		WithAffinity(podAffinity(p, c.name)).
 		WithNodeSelector(p.Spec.Placement.NodeSelector).
-		WithTolerations(render.Tolerations(p.Spec.Placement.Tolerations)...).
+		WithTolerations(render.TolerationConfigs(p.Spec.Placement.Tolerations)...).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).WithRunAsUser(runAs).WithRunAsGroup(runAs).WithFSGroup(runAs).
 			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
-		WithContainers(container(c)).
+		WithContainers(componentContainer(c)).
 		WithVolumes(c.volumes...)
 	for _, f := range c.files {
-		pod.WithVolumes(f.source())
+		pod.WithVolumes(f.volumeSource())
 	}
 	for _, secret := range p.Spec.ImagePullSecrets {
 		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
@@ -115,7 +115,7 @@ func pod(p Plane, c component) *corev1ac.PodSpecApplyConfiguration {
 	return pod
 }
 
-func container(c component) *corev1ac.ContainerApplyConfiguration {
+func componentContainer(c podComponent) *corev1ac.ContainerApplyConfiguration {
 	made := corev1ac.Container().
 		WithName(c.name).
 		WithImage(c.image).
@@ -123,11 +123,11 @@ func container(c component) *corev1ac.ContainerApplyConfiguration {
 		WithCommand(c.command...).
 		WithEnv(c.env...).
 		WithPorts(c.ports...).
-		WithResources(resources(c)).
+		WithResources(componentResources(c)).
 		WithVolumeMounts(c.mounts...).
-		WithStartupProbe(c.probes.probe(c.probes.start, startPeriod, c.probes.startSeconds/startFailureSeconds)).
-		WithLivenessProbe(c.probes.probe(c.probes.live, livePeriod, liveFailures)).
-		WithReadinessProbe(c.probes.probe(c.probes.ready, readyPeriod, readyFailures)).
+		WithStartupProbe(c.probes.httpProbe(c.probes.start, startPeriod, c.probes.startSeconds/startFailureSeconds)).
+		WithLivenessProbe(c.probes.httpProbe(c.probes.live, livePeriod, liveFailures)).
+		WithReadinessProbe(c.probes.httpProbe(c.probes.ready, readyPeriod, readyFailures)).
 		WithSecurityContext(corev1ac.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
 			WithPrivileged(false).
@@ -136,12 +136,12 @@ func container(c component) *corev1ac.ContainerApplyConfiguration {
 			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 	for _, f := range c.files {
-		made.WithVolumeMounts(render.Mount(f.volume, f.directory, true))
+		made.WithVolumeMounts(render.VolumeMount(f.volume, f.directory, true))
 	}
 	return made
 }
 
-func resources(c component) *corev1ac.ResourceRequirementsApplyConfiguration {
+func componentResources(c podComponent) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if c.resources != nil {
 		return render.ResourceRequirements(*c.resources)
 	}
@@ -150,31 +150,31 @@ func resources(c component) *corev1ac.ResourceRequirementsApplyConfiguration {
 	}})
 }
 
-func (p probes) probe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguration {
+func (p componentProbes) httpProbe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromInt32(p.port)).WithScheme(p.scheme)).
 		WithPeriodSeconds(period).WithFailureThreshold(failures).WithTimeoutSeconds(timeout)
 }
 
 // secretFiles are the files of a Secret, below the directory of keys.
-func secretFiles(name, secret string) files {
-	return files{volume: name, directory: pkiDir + "/" + name, secret: secret}
+func secretFiles(name, secret string) mountedFiles {
+	return mountedFiles{volume: name, directory: pkiDir + "/" + name, secret: secret}
 }
 
 // bundleFiles are those of the ConfigMap with the bundle of an authority.
-func bundleFiles(p Plane, authority string) files {
-	return files{volume: authority, directory: pkiDir + "/" + authority, configMap: p.Of(authority)}
+func bundleFiles(p Plane, authority string) mountedFiles {
+	return mountedFiles{volume: authority, directory: pkiDir + "/" + authority, configMap: p.ResourceName(authority)}
 }
 
-func (f files) source() *corev1ac.VolumeApplyConfiguration {
+func (f mountedFiles) volumeSource() *corev1ac.VolumeApplyConfiguration {
 	if f.secret != "" {
 		return render.SecretVolume(f.volume, f.secret, false)
 	}
 	return corev1ac.Volume().WithName(f.volume).WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(f.configMap))
 }
 
-// affinity returns that of the spec, or the wish that replicas are spread.
-func affinity(p Plane, component string) *corev1ac.AffinityApplyConfiguration {
+// podAffinity returns that of the spec, or the wish that replicas are spread.
+func podAffinity(p Plane, component string) *corev1ac.AffinityApplyConfiguration {
 	if given := p.Spec.Placement.Affinity; given != nil {
 		affinity := corev1ac.Affinity()
 		if encoded, err := json.Marshal(given); err == nil && json.Unmarshal(encoded, affinity) == nil {

@@ -35,20 +35,22 @@ type Restoration struct {
 }
 
 // RestorePodName is the name of the pod that replaces the data of a member.
-func (p Plane) RestorePodName(n int32) string { return fmt.Sprintf("%s-%d", p.Of(Restore), n) }
+func (p Plane) RestorePodName(n int32) string {
+	return fmt.Sprintf("%s-%d", p.ResourceName(Restore), n)
+}
 
 // RestorePod returns the pod that replaces the data of a member, which must not run. It
 // runs where members do, and as they do.
 func RestorePod(p Plane, n int32, r Restoration) *corev1ac.PodApplyConfiguration {
 	program := func(name string, args ...string) *corev1ac.ContainerApplyConfiguration {
-		c := component{
+		c := podComponent{
 			name: name, image: r.Image, command: append([]string{"/capstan-manager", "etcd-data", name, "--dir=" + dataDir}, args...),
-			cpu: stepCPU, memory: stepMemory, mounts: []*corev1ac.VolumeMountApplyConfiguration{render.Mount(dataVolume, dataDir, false)},
+			cpu: stepCPU, memory: stepMemory, mounts: []*corev1ac.VolumeMountApplyConfiguration{render.VolumeMount(dataVolume, dataDir, false)},
 		}
-		return step(c)
+		return stepContainer(c)
 	}
-	member := etcd(p)
-	member.name, member.command = "etcdutl", etcdutl(p, n, r.Bump)
+	member := etcdComponent(p)
+	member.name, member.command = "etcdutl", snapshotRestoreCommand(p, n, r.Bump)
 	member.env = nil
 	member.ports = nil
 	member.files = nil
@@ -56,29 +58,29 @@ func RestorePod(p Plane, n int32, r Restoration) *corev1ac.PodApplyConfiguration
 	if r.Again {
 		put = append(put, "--again")
 	}
-	made := pod(p, component{name: Restore, cpu: stepCPU, memory: stepMemory, volumes: []*corev1ac.VolumeApplyConfiguration{
+	made := componentPodSpec(p, podComponent{name: Restore, cpu: stepCPU, memory: stepMemory, volumes: []*corev1ac.VolumeApplyConfiguration{
 		corev1ac.Volume().WithName(dataVolume).WithPersistentVolumeClaim(corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(p.DataClaim(n))),
 	}})
 	made.Containers = nil
 	made.WithRestartPolicy(corev1.RestartPolicyNever).
 		WithInitContainers(
 			program(ReceiveContainer, fmt.Sprintf("--size=%d", r.Size), "--sha256="+r.SHA256).WithStdin(true).WithStdinOnce(true),
-			step(member)).
+			stepContainer(member)).
 		WithContainers(program("put", put...))
 	return corev1ac.Pod(p.RestorePodName(n), p.Namespace).WithLabels(p.Labels()).WithLabels(p.PodLabels(Restore)).WithSpec(made)
 }
 
-// step is a container that does something and ends.
-func step(c component) *corev1ac.ContainerApplyConfiguration {
-	made := container(c)
+// stepContainer is a container that does something and ends.
+func stepContainer(c podComponent) *corev1ac.ContainerApplyConfiguration {
+	made := componentContainer(c)
 	made.StartupProbe = nil
 	made.LivenessProbe = nil
 	made.ReadinessProbe = nil
 	return made
 }
 
-// etcdutl makes data of the snapshot that the member begins with.
-func etcdutl(p Plane, n int32, bump int64) []string {
+// snapshotRestoreCommand makes data of the snapshot that the member begins with.
+func snapshotRestoreCommand(p Plane, n int32, bump int64) []string {
 	member := func(n int32) string { return p.etcdMember(n) + "=" }
 	all := etcdURLs(p, member, etcdPeerPort)
 	return []string{

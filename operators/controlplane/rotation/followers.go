@@ -23,11 +23,11 @@ type Follower struct {
 	Trusts []string
 }
 
-// Followed says which clusters still have to trust one of the authorities, besides
+// FollowerTrustFacts says which clusters still have to trust one of the authorities, besides
 // those that are not waited for.
-func Followed(followers []Follower, authorities, without []string) Facts {
+func FollowerTrustFacts(followers []Follower, authorities, without []string) StageFacts {
 	if slices.Contains(without, everyCluster) {
-		return Facts{}
+		return StageFacts{}
 	}
 	var behind []string
 	for _, f := range followers {
@@ -37,7 +37,7 @@ func Followed(followers []Follower, authorities, without []string) Facts {
 		}
 	}
 	if len(behind) == 0 {
-		return Facts{}
+		return StageFacts{}
 	}
 	slices.Sort(behind)
 	names := strings.Join(behind[:min(len(behind), namedMax)], ", ")
@@ -48,6 +48,6 @@ func Followed(followers []Follower, authorities, without []string) Facts {
 	if len(behind) > 1 {
 		count = fmt.Sprintf("%d clusters", len(behind))
 	}
-	return Facts{Others: true, Left: fmt.Sprintf("waiting for the agents of %s to trust the new one: %s; "+
+	return StageFacts{Others: true, Left: fmt.Sprintf("waiting for the agents of %s to trust the new one: %s; "+
 		"they follow within 15 minutes, and spec.rotation.servingAuthorityWithout names those that are not to be waited for", count, names)}
 }

@@ -75,11 +75,11 @@ func Subjects(spec fleetv1alpha1.ControlPlaneRotation) []Subject {
 		{Name: FrontProxyAuthority, Token: spec.FrontProxyAuthority, Stages: []fleetv1alpha1.RotationStage{Trust, Sign, Drop}},
 		{
 			Name: ClientAuthority, Token: spec.ClientAuthority, Stages: []fleetv1alpha1.RotationStage{Trust, Sign, Wait, Drop},
-			Grace: grace(spec.ClientAuthorityGrace, ClientGrace),
+			Grace: graceOrDefault(spec.ClientAuthorityGrace, ClientGrace),
 		},
 		{
 			Name: ServiceAccountKeys, Token: spec.ServiceAccountKeys, Stages: []fleetv1alpha1.RotationStage{Trust, Sign, Rewrite, Wait, Drop},
-			Grace: grace(spec.ServiceAccountKeysGrace, TokenGrace),
+			Grace: graceOrDefault(spec.ServiceAccountKeysGrace, TokenGrace),
 		},
 		{Name: EncryptionKeys, Token: spec.EncryptionKeys, Stages: []fleetv1alpha1.RotationStage{Trust, Sign, Rewrite, Drop}},
 		// The last one, as it waits for others before it does anything.
@@ -90,15 +90,15 @@ func Subjects(spec fleetv1alpha1.ControlPlaneRotation) []Subject {
 	}
 }
 
-func grace(given *metav1.Duration, otherwise time.Duration) time.Duration {
+func graceOrDefault(given *metav1.Duration, otherwise time.Duration) time.Duration {
 	if given == nil {
 		return otherwise
 	}
 	return max(given.Duration, 0)
 }
 
-// Facts are what a walk has found out about the rotation that is under way.
-type Facts struct {
+// StageFacts are what a walk has found out about the rotation that is under way.
+type StageFacts struct {
 	// Lost tells that what the rotation has made is gone, so that it has to begin anew.
 	Lost bool
 	// Left says what its stage still waits for; empty if that is as the stage wants it.
@@ -107,9 +107,9 @@ type Facts struct {
 	Others bool
 }
 
-// Active returns the rotation that is under way; nil if there is none. One that
+// ActiveRotation returns the rotation that is under way; nil if there is none. One that
 // waits for others is not: nothing is done for it.
-func Active(states []State) *State {
+func ActiveRotation(states []State) *State {
 	for n := range states {
 		if stage := states[n].Stage; stage != Wait && stage != Complete {
 			return &states[n]
@@ -118,51 +118,51 @@ func Active(states []State) *State {
 	return nil
 }
 
-// Find returns the latest rotation of a subject; nil if there was none.
-func Find(states []State, name string) *State {
+// FindRotation returns the latest rotation of a subject; nil if there was none.
+func FindRotation(states []State, name string) *State {
 	if n := slices.IndexFunc(states, func(s State) bool { return s.Name == name }); n >= 0 {
 		return &states[n]
 	}
 	return nil
 }
 
-// New are the rotations of a control plane that has just been made: what the
+// InitialRotations are the rotations of a control plane that has just been made: what the
 // tokens ask for is new already.
-func New(now time.Time, subjects []Subject, states []State) []State {
+func InitialRotations(now time.Time, subjects []Subject, states []State) []State {
 	next := slices.Clone(states)
 	for _, s := range subjects {
-		if s.Token != "" && Find(next, s.Name) == nil {
-			next = put(next, enter(State{Name: s.Name, Token: s.Token}, Complete, now))
+		if s.Token != "" && FindRotation(next, s.Name) == nil {
+			next = replaceState(next, enterStage(State{Name: s.Name, Token: s.Token}, Complete, now))
 		}
 	}
 	return next
 }
 
-// Decide returns how far the rotations are. The facts are those of the active one.
-func Decide(now time.Time, subjects []Subject, states []State, facts Facts) []State {
-	if active := Active(states); active != nil {
-		return put(states, advance(now, subjectOf(subjects, active.Name), *active, facts))
+// AdvanceRotations returns how far the rotations are. The facts are those of the active one.
+func AdvanceRotations(now time.Time, subjects []Subject, states []State, facts StageFacts) []State {
+	if active := ActiveRotation(states); active != nil {
+		return replaceState(states, advanceStage(now, subjectNamed(subjects, active.Name), *active, facts))
 	}
 	for _, s := range subjects {
-		if state := Find(states, s.Name); state != nil && state.Stage == Wait && !now.Before(End(s, *state)) {
-			return put(states, enter(*state, after(s, Wait), now))
+		if state := FindRotation(states, s.Name); state != nil && state.Stage == Wait && !now.Before(WaitEndTime(s, *state)) {
+			return replaceState(states, enterStage(*state, stageAfter(s, Wait), now))
 		}
 	}
 	for _, s := range subjects {
-		state := Find(states, s.Name)
+		state := FindRotation(states, s.Name)
 		if s.Token != "" && (state == nil || state.Stage == Complete && state.Token != s.Token) {
-			return put(states, enter(State{Name: s.Name, Token: s.Token}, s.Stages[0], now))
+			return replaceState(states, enterStage(State{Name: s.Name, Token: s.Token}, s.Stages[0], now))
 		}
 	}
-	return messages(subjects, states)
+	return refreshWaitMessages(subjects, states)
 }
 
-// Due is when the next rotation has waited long enough; zero if none waits.
-func Due(subjects []Subject, states []State) time.Time {
+// NextWaitEndTime is when the next rotation has waited long enough; zero if none waits.
+func NextWaitEndTime(subjects []Subject, states []State) time.Time {
 	var due time.Time
 	for _, s := range subjects {
-		if state := Find(states, s.Name); state != nil && state.Stage == Wait {
-			if end := End(s, *state); due.IsZero() || end.Before(due) {
+		if state := FindRotation(states, s.Name); state != nil && state.Stage == Wait {
+			if end := WaitEndTime(s, *state); due.IsZero() || end.Before(due) {
 				due = end
 			}
 		}
@@ -170,14 +170,14 @@ func Due(subjects []Subject, states []State) time.Time {
 	return due
 }
 
-// End is when a rotation that waits has waited long enough.
-func End(s Subject, state State) time.Time { return state.Since.Add(s.Grace) }
+// WaitEndTime is when a rotation that waits has waited long enough.
+func WaitEndTime(s Subject, state State) time.Time { return state.Since.Add(s.Grace) }
 
-// advance moves the active rotation on by one stage at most.
-func advance(now time.Time, s Subject, state State, facts Facts) State {
+// advanceStage moves the active rotation on by one stage at most.
+func advanceStage(now time.Time, s Subject, state State, facts StageFacts) State {
 	switch {
 	case facts.Lost:
-		return enter(state, s.Stages[0], now)
+		return enterStage(state, s.Stages[0], now)
 	case facts.Left != "":
 		state.Message = facts.Left
 		return state
@@ -186,45 +186,45 @@ func advance(now time.Time, s Subject, state State, facts Facts) State {
 			state.Since.Add(s.Settle).UTC().Format(time.RFC3339))
 		return state
 	default:
-		state = enter(state, after(s, state.Stage), now)
+		state = enterStage(state, stageAfter(s, state.Stage), now)
 		if state.Stage == Wait {
-			state.Message = waiting(s, state)
+			state.Message = waitMessage(s, state)
 		}
 		return state
 	}
 }
 
-// messages says of the rotations that wait until when they do: the spec may have
+// refreshWaitMessages says of the rotations that wait until when they do: the spec may have
 // changed that.
-func messages(subjects []Subject, states []State) []State {
+func refreshWaitMessages(subjects []Subject, states []State) []State {
 	next := slices.Clone(states)
 	for _, s := range subjects {
-		if state := Find(next, s.Name); state != nil && state.Stage == Wait {
-			state.Message = waiting(s, *state)
+		if state := FindRotation(next, s.Name); state != nil && state.Stage == Wait {
+			state.Message = waitMessage(s, *state)
 		}
 	}
 	return next
 }
 
-func waiting(s Subject, state State) string {
+func waitMessage(s Subject, state State) string {
 	return fmt.Sprintf("the old one is trusted until %s, for whoever has not renewed what it has signed; spec.rotation.%sGrace says how long",
-		End(s, state).UTC().Format(time.RFC3339), s.Name)
+		WaitEndTime(s, state).UTC().Format(time.RFC3339), s.Name)
 }
 
-func enter(state State, stage fleetv1alpha1.RotationStage, now time.Time) State {
+func enterStage(state State, stage fleetv1alpha1.RotationStage, now time.Time) State {
 	state.Stage, state.Since, state.Message = stage, metav1.NewTime(now.Truncate(time.Second)), ""
 	return state
 }
 
-// after returns the stage that follows.
-func after(s Subject, stage fleetv1alpha1.RotationStage) fleetv1alpha1.RotationStage {
+// stageAfter returns the stage that follows.
+func stageAfter(s Subject, stage fleetv1alpha1.RotationStage) fleetv1alpha1.RotationStage {
 	if n := slices.Index(s.Stages, stage) + 1; n < len(s.Stages) {
 		return s.Stages[n]
 	}
 	return Complete
 }
 
-func subjectOf(subjects []Subject, name string) Subject {
+func subjectNamed(subjects []Subject, name string) Subject {
 	for _, s := range subjects {
 		if s.Name == name {
 			return s
@@ -233,8 +233,8 @@ func subjectOf(subjects []Subject, name string) Subject {
 	return Subject{Name: name, Stages: []fleetv1alpha1.RotationStage{Trust, Sign, Drop}}
 }
 
-// put returns the states with this one of its name, sorted.
-func put(states []State, state State) []State {
+// replaceState returns the states with this one of its name, sorted.
+func replaceState(states []State, state State) []State {
 	next := slices.DeleteFunc(slices.Clone(states), func(s State) bool { return s.Name == state.Name })
 	next = append(next, state)
 	slices.SortFunc(next, func(a, b State) int { return cmp.Compare(a.Name, b.Name) })

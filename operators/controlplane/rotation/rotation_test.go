@@ -30,14 +30,14 @@ func TestDecide(t *testing.T) {
 	for name, c := range map[string]struct {
 		at     time.Duration
 		states []State
-		facts  Facts
+		facts  StageFacts
 		want   []State
 	}{
 		"nothing was rotated yet, so the first begins": {
 			want: []State{state(EtcdAuthority, "e1", Trust)},
 		},
 		"one at a time": {
-			states: []State{state(EtcdAuthority, "e1", Trust)}, facts: Facts{Left: "pod a"},
+			states: []State{state(EtcdAuthority, "e1", Trust)}, facts: StageFacts{Left: "pod a"},
 			want: []State{state(EtcdAuthority, "e1", Trust, "pod a")},
 		},
 		"everybody trusts": {
@@ -57,11 +57,11 @@ func TestDecide(t *testing.T) {
 			want:   []State{state(ClientAuthority, "c1", Trust), etcdDone},
 		},
 		"another token does not disturb the rotation that is under way": {
-			states: []State{state(EtcdAuthority, "e0", Sign)}, facts: Facts{Left: "pod a"},
+			states: []State{state(EtcdAuthority, "e0", Sign)}, facts: StageFacts{Left: "pod a"},
 			want: []State{state(EtcdAuthority, "e0", Sign, "pod a")},
 		},
 		"what was made is lost, so it begins anew": {
-			states: []State{state(EtcdAuthority, "e1", Sign)}, facts: Facts{Lost: true},
+			states: []State{state(EtcdAuthority, "e1", Sign)}, facts: StageFacts{Lost: true},
 			want: []State{state(EtcdAuthority, "e1", Trust)},
 		},
 		"clients have time": {
@@ -81,7 +81,7 @@ func TestDecide(t *testing.T) {
 			want:   []State{state(ClientAuthority, "c1", Wait, until), state(EtcdAuthority, "e1", Trust)},
 		},
 		"nor does it make one begin beside another": {
-			at: 2 * time.Hour, states: []State{state(ClientAuthority, "c1", Wait, until), state(EtcdAuthority, "e1", Trust)}, facts: Facts{Left: "pod a"},
+			at: 2 * time.Hour, states: []State{state(ClientAuthority, "c1", Wait, until), state(EtcdAuthority, "e1", Trust)}, facts: StageFacts{Left: "pod a"},
 			want: []State{state(ClientAuthority, "c1", Wait, until), state(EtcdAuthority, "e1", Trust, "pod a")},
 		},
 		"programs on the host have time to read that of the server": {
@@ -100,7 +100,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := start().Add(c.at)
-			got := Decide(now, Subjects(spec), c.states, c.facts)
+			got := AdvanceRotations(now, Subjects(spec), c.states, c.facts)
 			for n := range got {
 				got[n].Since = metav1.NewTime(start())
 			}
@@ -130,7 +130,7 @@ func TestAgentsOfMembersAreFollowed(t *testing.T) {
 		"many":                       {followers: many, want: "of 12 clusters to trust the new one: a, b, c, d, e, f, g, h, i, j and 2 more;"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Followed(c.followers, []string{"new", "old"}, c.without)
+			got := FollowerTrustFacts(c.followers, []string{"new", "old"}, c.without)
 			if !strings.Contains(got.Left, c.want) || (got.Left == "") != (c.want == "") || got.Others != (c.want != "") || got.Lost {
 				t.Errorf("%+v, want %q in it", got, c.want)
 			}
@@ -141,33 +141,33 @@ func TestAgentsOfMembersAreFollowed(t *testing.T) {
 func TestAGraceThatIsOverEndsTheWait(t *testing.T) {
 	subjects := Subjects(fleetv1alpha1.ControlPlaneRotation{ClientAuthority: "c1", ServiceAccountKeys: "s1"})
 	client, keys := state(ClientAuthority, "c1", Wait), state(ServiceAccountKeys, "s1", Wait)
-	due := Due(subjects, []State{client, keys})
+	due := NextWaitEndTime(subjects, []State{client, keys})
 	if want := start().Add(8 * 24 * time.Hour); !due.Equal(want) {
 		t.Errorf("without serviceAccountKeysGrace, its wait ends at %s, want %s", due, want)
 	}
-	if got := Find(Decide(due, subjects, []State{client, keys}, Facts{}), ServiceAccountKeys); got.Stage != Drop || !got.Since.Time.Equal(due) {
+	if got := FindRotation(AdvanceRotations(due, subjects, []State{client, keys}, StageFacts{}), ServiceAccountKeys); got.Stage != Drop || !got.Since.Time.Equal(due) {
 		t.Errorf("then it is in stage %s since %s", got.Stage, got.Since)
 	}
-	due = Due(subjects, []State{client})
+	due = NextWaitEndTime(subjects, []State{client})
 	if want := start().Add(366 * 24 * time.Hour); !due.Equal(want) {
 		t.Errorf("without clientAuthorityGrace, its wait ends at %s, want %s", due, want)
 	}
-	if got := Find(Decide(due, subjects, []State{client}, Facts{}), ClientAuthority); got.Stage != Drop {
+	if got := FindRotation(AdvanceRotations(due, subjects, []State{client}, StageFacts{}), ClientAuthority); got.Stage != Drop {
 		t.Errorf("then it is in stage %s", got.Stage)
 	}
-	if due := Due(subjects, []State{state(ClientAuthority, "c1", Complete)}); !due.IsZero() {
+	if due := NextWaitEndTime(subjects, []State{state(ClientAuthority, "c1", Complete)}); !due.IsZero() {
 		t.Errorf("one that is complete is due at %s", due)
 	}
 }
 
 func TestANewControlPlaneRotatesNothing(t *testing.T) {
 	subjects := Subjects(fleetv1alpha1.ControlPlaneRotation{EtcdAuthority: "e1", FrontProxyAuthority: "f1"})
-	states := New(start(), subjects, nil)
+	states := InitialRotations(start(), subjects, nil)
 	want := []State{state(EtcdAuthority, "e1", Complete), state(FrontProxyAuthority, "f1", Complete)}
 	if diff := cmp.Diff(want, states); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(want, Decide(start(), subjects, states, Facts{})); diff != "" {
+	if diff := cmp.Diff(want, AdvanceRotations(start(), subjects, states, StageFacts{})); diff != "" {
 		t.Errorf("and afterwards: -want +got:\n%s", diff)
 	}
 }

@@ -20,42 +20,42 @@ import (
 // renewed with six days left.
 const expiresSoon = 72 * time.Hour
 
-// Facts are what a walk has found out.
-type Facts struct {
+// ControlPlaneFacts are what a walk has found out.
+type ControlPlaneFacts struct {
 	// Outcome is how it ended.
-	Outcome install.Outcome
+	Outcome install.WalkOutcome
 	// Etcd is nil if it is external. EtcdProblem is why etcd cannot be used although
 	// its pods are ready or nobody knows, with its reason in EtcdReason.
-	Etcd                    *Workload
+	Etcd                    *WorkloadStatus
 	EtcdReason, EtcdProblem string
 	// APIServer and ControllerManager are nil until they were read.
-	APIServer, ControllerManager *Workload
+	APIServer, ControllerManager *WorkloadStatus
 	// Certificates are those of the status.
 	Certificates []fleetv1alpha1.ControlPlaneCertificate
 	// Upgrading says from which version to which; empty if it is not.
 	Upgrading string
 	// Rotating says what is being replaced, and what that waits for; empty if nothing.
 	Rotating string
-	// Kubeconfig tells whether the Secret has a kubeconfig that works.
+	// Kubeconfig reports whether the Secret has a kubeconfig that works.
 	Kubeconfig bool
 	// Where names the Secret.
 	Where string
 	Now   time.Time
 }
 
-// Conditions returns what the facts mean.
-func Conditions(f Facts) []metav1.Condition {
+// DeriveConditions returns what the facts mean.
+func DeriveConditions(f ControlPlaneFacts) []metav1.Condition {
 	etcd := etcdReady(f)
 	server := workloadReady(fleetv1alpha1.ControlPlaneConditionAPIServerReady, f.APIServer, 1)
 	manager := workloadReady(fleetv1alpha1.ControlPlaneConditionControllerManagerReady, f.ControllerManager, 1)
 	list := []metav1.Condition{
-		certificates(f), etcd, server, manager, kubeconfig(f),
-		available(etcd, server, manager), progressing(f), degraded(f),
+		certificatesCondition(f), etcd, server, manager, kubeconfigCondition(f),
+		availableCondition(etcd, server, manager), progressingCondition(f), degradedCondition(f),
 	}
 	return list
 }
 
-func condition(kind string, ok bool, reason, message string) metav1.Condition {
+func newCondition(kind string, ok bool, reason, message string) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	if ok {
 		c.Status = metav1.ConditionTrue
@@ -63,35 +63,35 @@ func condition(kind string, ok bool, reason, message string) metav1.Condition {
 	return c
 }
 
-func workloadReady(kind string, w *Workload, enough int32) metav1.Condition {
+func workloadReady(kind string, w *WorkloadStatus, enough int32) metav1.Condition {
 	switch {
 	case w == nil:
-		return condition(kind, false, fleetv1alpha1.ControlPlaneReasonInstalling, "not installed yet")
+		return newCondition(kind, false, fleetv1alpha1.ControlPlaneReasonInstalling, "not installed yet")
 	case w.Ready >= enough:
-		return condition(kind, true, fleetv1alpha1.ControlPlaneReasonAsExpected, fmt.Sprintf("%d of %d pods are ready", w.Ready, w.Wanted))
+		return newCondition(kind, true, fleetv1alpha1.ControlPlaneReasonAsExpected, fmt.Sprintf("%d of %d pods are ready", w.Ready, w.Wanted))
 	default:
-		return condition(kind, false, cmp.Or(w.Reason, fleetv1alpha1.ControlPlaneReasonPodsNotReady), w.String())
+		return newCondition(kind, false, cmp.Or(w.Reason, fleetv1alpha1.ControlPlaneReasonPodsNotReady), w.String())
 	}
 }
 
-func etcdReady(f Facts) metav1.Condition {
+func etcdReady(f ControlPlaneFacts) metav1.Condition {
 	const kind = fleetv1alpha1.ControlPlaneConditionEtcdReady
 	switch {
 	case f.EtcdProblem != "":
-		return condition(kind, false, f.EtcdReason, f.EtcdProblem)
+		return newCondition(kind, false, f.EtcdReason, f.EtcdProblem)
 	case f.Etcd != nil:
 		return workloadReady(kind, f.Etcd, f.Etcd.Wanted/2+1)
 	case f.APIServer != nil && f.APIServer.Ready > 0:
-		return condition(kind, true, fleetv1alpha1.ControlPlaneReasonAsExpected, "the API server stores in it")
+		return newCondition(kind, true, fleetv1alpha1.ControlPlaneReasonAsExpected, "the API server stores in it")
 	default:
-		return condition(kind, false, fleetv1alpha1.ControlPlaneReasonInstalling, "not used yet")
+		return newCondition(kind, false, fleetv1alpha1.ControlPlaneReasonInstalling, "not used yet")
 	}
 }
 
-func kubeconfig(f Facts) metav1.Condition {
+func kubeconfigCondition(f ControlPlaneFacts) metav1.Condition {
 	const kind = fleetv1alpha1.ControlPlaneConditionKubeconfigReady
 	if f.Kubeconfig {
-		return condition(kind, true, fleetv1alpha1.ControlPlaneReasonAsExpected, fmt.Sprintf("Secret %q has the kubeconfig", f.Where))
+		return newCondition(kind, true, fleetv1alpha1.ControlPlaneReasonAsExpected, fmt.Sprintf("Secret %q has the kubeconfig", f.Where))
 	}
 	reason := fleetv1alpha1.ControlPlaneReasonInstalling
 	message := fmt.Sprintf("Secret %q has not been written yet", f.Where)
@@ -99,17 +99,17 @@ func kubeconfig(f Facts) metav1.Condition {
 		reason = f.Outcome.Reason
 		message = f.Outcome.Message
 	}
-	return condition(kind, false, reason, message)
+	return newCondition(kind, false, reason, message)
 }
 
 // PhaseKubeconfig is the name of the phase that writes the kubeconfig.
 const PhaseKubeconfig = "kubeconfig"
 
-// certificates reports on all of them, the one that expires first by name.
-func certificates(f Facts) metav1.Condition {
+// certificatesCondition reports on all of them, the one that expires first by name.
+func certificatesCondition(f ControlPlaneFacts) metav1.Condition {
 	const kind = fleetv1alpha1.ControlPlaneConditionCertificatesValid
 	if len(f.Certificates) == 0 {
-		return condition(kind, false, fleetv1alpha1.ControlPlaneReasonInstalling, "there are no certificates yet")
+		return newCondition(kind, false, fleetv1alpha1.ControlPlaneReasonInstalling, "there are no certificates yet")
 	}
 	first := slices.MinFunc(f.Certificates, func(a, b fleetv1alpha1.ControlPlaneCertificate) int {
 		return a.Expires.Compare(b.Expires.Time)
@@ -117,25 +117,25 @@ func certificates(f Facts) metav1.Condition {
 	at := first.Expires.UTC().Format(time.RFC3339)
 	switch left := first.Expires.Sub(f.Now); {
 	case left <= 0:
-		return condition(kind, false, fleetv1alpha1.ControlPlaneReasonExpiresSoon, fmt.Sprintf("the certificate in Secret %q expired at %s", first.Name, at))
+		return newCondition(kind, false, fleetv1alpha1.ControlPlaneReasonExpiresSoon, fmt.Sprintf("the certificate in Secret %q expired at %s", first.Name, at))
 	case left <= expiresSoon:
-		return condition(kind, false, fleetv1alpha1.ControlPlaneReasonExpiresSoon, fmt.Sprintf("the certificate in Secret %q expires at %s", first.Name, at))
+		return newCondition(kind, false, fleetv1alpha1.ControlPlaneReasonExpiresSoon, fmt.Sprintf("the certificate in Secret %q expires at %s", first.Name, at))
 	default:
-		return condition(kind, true, fleetv1alpha1.ControlPlaneReasonAsExpected, "all certificates are valid")
+		return newCondition(kind, true, fleetv1alpha1.ControlPlaneReasonAsExpected, "all certificates are valid")
 	}
 }
 
-func available(parts ...metav1.Condition) metav1.Condition {
+func availableCondition(parts ...metav1.Condition) metav1.Condition {
 	const kind = fleetv1alpha1.ControlPlaneConditionAvailable
 	for _, part := range parts {
 		if part.Status != metav1.ConditionTrue {
-			return condition(kind, false, part.Reason, strings.TrimSuffix(part.Type, "Ready")+": "+part.Message)
+			return newCondition(kind, false, part.Reason, strings.TrimSuffix(part.Type, "Ready")+": "+part.Message)
 		}
 	}
-	return condition(kind, true, fleetv1alpha1.ControlPlaneReasonAsExpected, "the API server serves, and its controllers run")
+	return newCondition(kind, true, fleetv1alpha1.ControlPlaneReasonAsExpected, "the API server serves, and its controllers run")
 }
 
-func progressing(f Facts) metav1.Condition {
+func progressingCondition(f ControlPlaneFacts) metav1.Condition {
 	const kind = fleetv1alpha1.ControlPlaneConditionProgressing
 	reason := fleetv1alpha1.ControlPlaneReasonInstalling
 	switch {
@@ -145,41 +145,41 @@ func progressing(f Facts) metav1.Condition {
 		reason = fleetv1alpha1.ControlPlaneReasonRotating
 	}
 	if f.Outcome.Result == install.Waiting {
-		return condition(kind, true, reason, cmp.Or(f.Outcome.Message, "waiting"))
+		return newCondition(kind, true, reason, cmp.Or(f.Outcome.Message, "waiting"))
 	}
-	for _, w := range []*Workload{f.Etcd, f.APIServer, f.ControllerManager} {
-		if w != nil && !w.Done() {
-			return condition(kind, true, reason, w.String())
+	for _, w := range []*WorkloadStatus{f.Etcd, f.APIServer, f.ControllerManager} {
+		if w != nil && !w.AllPodsCurrent() {
+			return newCondition(kind, true, reason, w.String())
 		}
 	}
 	if f.Outcome.Result != install.Done {
-		return condition(kind, false, f.Outcome.Reason, "stopped: condition Degraded says why")
+		return newCondition(kind, false, f.Outcome.Reason, "stopped: condition Degraded says why")
 	}
 	if f.Rotating != "" {
-		return condition(kind, true, reason, f.Rotating)
+		return newCondition(kind, true, reason, f.Rotating)
 	}
-	return condition(kind, false, fleetv1alpha1.ControlPlaneReasonAsExpected, "everything is as the spec describes")
+	return newCondition(kind, false, fleetv1alpha1.ControlPlaneReasonAsExpected, "everything is as the spec describes")
 }
 
-func degraded(f Facts) metav1.Condition {
+func degradedCondition(f ControlPlaneFacts) metav1.Condition {
 	const kind = fleetv1alpha1.ControlPlaneConditionDegraded
 	switch f.Outcome.Result {
 	case install.Mistake, install.Unreachable, install.Failed:
-		return condition(kind, true, cmp.Or(f.Outcome.Reason, fleetv1alpha1.ControlPlaneReasonApplyFailed), f.Outcome.Message)
+		return newCondition(kind, true, cmp.Or(f.Outcome.Reason, fleetv1alpha1.ControlPlaneReasonApplyFailed), f.Outcome.Message)
 	case install.Waiting:
 		// What is waited for may be long in coming: then it has a reason of its own.
 		if f.Outcome.Reason != "" && f.Outcome.Reason != fleetv1alpha1.ControlPlaneReasonInstalling {
-			return condition(kind, true, f.Outcome.Reason, f.Outcome.Message)
+			return newCondition(kind, true, f.Outcome.Reason, f.Outcome.Message)
 		}
 	}
-	for _, w := range []*Workload{f.Etcd, f.APIServer, f.ControllerManager} {
+	for _, w := range []*WorkloadStatus{f.Etcd, f.APIServer, f.ControllerManager} {
 		switch {
-		case w == nil || w.Done():
+		case w == nil || w.AllPodsCurrent():
 		case w.Reason != "":
-			return condition(kind, true, w.Reason, w.String())
+			return newCondition(kind, true, w.Reason, w.String())
 		case w.Settled && f.Outcome.Result == install.Done && w.Ready < w.Wanted:
-			return condition(kind, true, fleetv1alpha1.ControlPlaneReasonPodsNotReady, w.String())
+			return newCondition(kind, true, fleetv1alpha1.ControlPlaneReasonPodsNotReady, w.String())
 		}
 	}
-	return condition(kind, false, fleetv1alpha1.ControlPlaneReasonAsExpected, "nothing is wrong")
+	return newCondition(kind, false, fleetv1alpha1.ControlPlaneReasonAsExpected, "nothing is wrong")
 }

@@ -76,8 +76,8 @@ func TestPodsSayWhyTheyDoNotRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			deployment := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)}}
 			deployment.Status.Conditions = []appsv1.DeploymentCondition{test.condition}
-			workload := OfDeployment(deployment, test.pods)
-			conditions := Conditions(Facts{APIServer: &workload, Outcome: install.Outcome{Result: install.Done}})
+			workload := WorkloadFromDeployment(deployment, test.pods)
+			conditions := DeriveConditions(ControlPlaneFacts{APIServer: &workload, Outcome: install.WalkOutcome{Result: install.Done}})
 			for _, kind := range []string{fleetv1alpha1.ControlPlaneConditionAPIServerReady, fleetv1alpha1.ControlPlaneConditionDegraded} {
 				expect(t, conditions, kind, test.want, test.message, test.reason)
 			}
@@ -106,7 +106,7 @@ func TestCertificatesThatWereNotRenewedInTimeAreReported(t *testing.T) {
 		"TooLate": {0, fleetv1alpha1.ControlPlaneReasonExpiresSoon, `"late" expired at`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conditions := Conditions(Facts{Now: now, Certificates: []fleetv1alpha1.ControlPlaneCertificate{
+			conditions := DeriveConditions(ControlPlaneFacts{Now: now, Certificates: []fleetv1alpha1.ControlPlaneCertificate{
 				{Name: "early", Expires: metav1.NewTime(now.Add(10 * 365 * 24 * time.Hour))}, {Name: "late", Expires: metav1.NewTime(now.Add(test.left))},
 			}})
 			expect(t, conditions, fleetv1alpha1.ControlPlaneConditionCertificatesValid, test.want, test.message, name)
@@ -122,38 +122,38 @@ func TestWhatKeepsAWalkFromItsEndIsReported(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		reason  string
-		facts   Facts
+		facts   ControlPlaneFacts
 		kind    string
 		want    string
 		message string
 	}{
 		"Failed": {
 			reason: "a phase without a reason of its own", kind: degraded, want: fleetv1alpha1.ControlPlaneReasonApplyFailed, message: "no space left",
-			facts: Facts{Outcome: install.Outcome{Result: install.Failed, Message: "no space left"}},
+			facts: ControlPlaneFacts{Outcome: install.WalkOutcome{Result: install.Failed, Message: "no space left"}},
 		},
 		"Waiting": {
 			reason: "what comes by itself is nothing wrong", kind: degraded, want: fleetv1alpha1.ControlPlaneReasonAsExpected,
-			facts: Facts{Outcome: install.Outcome{Result: install.Waiting, Reason: installing, Message: "waiting for etcd"}},
+			facts: ControlPlaneFacts{Outcome: install.WalkOutcome{Result: install.Waiting, Reason: installing, Message: "waiting for etcd"}},
 		},
 		"WaitingInVain": {
 			reason: "what may never come is", kind: degraded, want: fleetv1alpha1.ControlPlaneReasonNoAddress, message: "no address",
-			facts: Facts{Outcome: install.Outcome{Result: install.Waiting, Reason: fleetv1alpha1.ControlPlaneReasonNoAddress, Message: "no address"}},
+			facts: ControlPlaneFacts{Outcome: install.WalkOutcome{Result: install.Waiting, Reason: fleetv1alpha1.ControlPlaneReasonNoAddress, Message: "no address"}},
 		},
 		"Upgrading": {
 			reason: "the first installation is no upgrade", kind: progressing, want: fleetv1alpha1.ControlPlaneReasonUpgrading, message: "waiting for the API server",
-			facts: Facts{Upgrading: "from a to b", Outcome: install.Outcome{Result: install.Waiting, Message: "waiting for the API server"}},
+			facts: ControlPlaneFacts{Upgrading: "from a to b", Outcome: install.WalkOutcome{Result: install.Waiting, Message: "waiting for the API server"}},
 		},
 		"Stopped": {
 			reason: "nothing goes on by itself", kind: progressing, want: fleetv1alpha1.ControlPlaneReasonUnsupportedVersion, message: "condition Degraded says why",
-			facts: Facts{Outcome: install.Outcome{Result: install.Mistake, Reason: fleetv1alpha1.ControlPlaneReasonUnsupportedVersion, Message: "too new"}},
+			facts: ControlPlaneFacts{Outcome: install.WalkOutcome{Result: install.Mistake, Reason: fleetv1alpha1.ControlPlaneReasonUnsupportedVersion, Message: "too new"}},
 		},
 		"Done": {
 			reason: "there is nothing to report", kind: degraded, want: fleetv1alpha1.ControlPlaneReasonAsExpected,
-			facts: Facts{Outcome: install.Outcome{Result: install.Done}},
+			facts: ControlPlaneFacts{Outcome: install.WalkOutcome{Result: install.Done}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect(t, Conditions(test.facts), test.kind, test.want, test.message, test.reason)
+			expect(t, DeriveConditions(test.facts), test.kind, test.want, test.message, test.reason)
 		})
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/capstan-io/capstan/internal/operator/pods"
 )
 
-// Workload is how far the pods of a component are.
-type Workload struct {
+// WorkloadStatus is how far the pods of a component are.
+type WorkloadStatus struct {
 	// Name is that of the StatefulSet or Deployment, with its kind.
 	Name string
 	// Wanted, Ready and Updated are numbers of pods; Updated are those that are as
@@ -31,10 +31,12 @@ type Workload struct {
 	Reason, Message string
 }
 
-// Done tells whether all pods are as wanted.
-func (w Workload) Done() bool { return w.Settled && w.Wanted > 0 && w.Updated >= w.Wanted }
+// AllPodsCurrent reports whether all pods are as wanted.
+func (w WorkloadStatus) AllPodsCurrent() bool {
+	return w.Settled && w.Wanted > 0 && w.Updated >= w.Wanted
+}
 
-func (w Workload) String() string {
+func (w WorkloadStatus) String() string {
 	text := fmt.Sprintf("%s has %d of %d pods ready", w.Name, w.Ready, w.Wanted)
 	if w.Former > 0 {
 		text += fmt.Sprintf(", and %d with another image", w.Former)
@@ -45,9 +47,9 @@ func (w Workload) String() string {
 	return text
 }
 
-// OfDeployment says how far a Deployment with the pods is.
-func OfDeployment(d *appsv1.Deployment, list []corev1.Pod) Workload {
-	w := Workload{
+// WorkloadFromDeployment says how far a Deployment with the pods is.
+func WorkloadFromDeployment(d *appsv1.Deployment, list []corev1.Pod) WorkloadStatus {
+	w := WorkloadStatus{
 		Name: fmt.Sprintf("Deployment %q", d.Name), Ready: d.Status.ReadyReplicas,
 		Updated: min(d.Status.UpdatedReplicas, d.Status.AvailableReplicas),
 	}
@@ -56,11 +58,11 @@ func OfDeployment(d *appsv1.Deployment, list []corev1.Pod) Workload {
 	}
 	w.Settled = d.Status.ObservedGeneration >= d.Generation && d.Status.Replicas <= d.Status.UpdatedReplicas
 	for i := range list {
-		if image(list[i].Spec) != image(d.Spec.Template.Spec) {
+		if podImage(list[i].Spec) != podImage(d.Spec.Template.Spec) {
 			w.Former++
 		}
 	}
-	w.Reason, w.Message = trouble(list)
+	w.Reason, w.Message = findPodTrouble(list)
 	for _, condition := range d.Status.Conditions {
 		if w.Reason == "" && condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
 			w.Reason = fleetv1alpha1.ControlPlaneReasonPodsNotReady
@@ -70,17 +72,17 @@ func OfDeployment(d *appsv1.Deployment, list []corev1.Pod) Workload {
 	return w
 }
 
-// image is that of the program of a component, whose pods have one container.
-func image(spec corev1.PodSpec) string {
+// podImage is that of the program of a component, whose pods have one container.
+func podImage(spec corev1.PodSpec) string {
 	if len(spec.Containers) == 0 {
 		return ""
 	}
 	return spec.Containers[0].Image
 }
 
-// OfStatefulSet says how far a StatefulSet with the pods is.
-func OfStatefulSet(s *appsv1.StatefulSet, list []corev1.Pod) Workload {
-	w := Workload{Name: fmt.Sprintf("StatefulSet %q", s.Name), Ready: s.Status.ReadyReplicas}
+// WorkloadFromStatefulSet says how far a StatefulSet with the pods is.
+func WorkloadFromStatefulSet(s *appsv1.StatefulSet, list []corev1.Pod) WorkloadStatus {
+	w := WorkloadStatus{Name: fmt.Sprintf("StatefulSet %q", s.Name), Ready: s.Status.ReadyReplicas}
 	if s.Spec.Replicas != nil {
 		w.Wanted = *s.Spec.Replicas
 	}
@@ -90,7 +92,7 @@ func OfStatefulSet(s *appsv1.StatefulSet, list []corev1.Pod) Workload {
 		w.Updated = s.Status.ReadyReplicas // it does not count them once all are
 	}
 	w.Settled = s.Status.ObservedGeneration >= s.Generation && current
-	w.Reason, w.Message = trouble(list)
+	w.Reason, w.Message = findPodTrouble(list)
 	return w
 }
 
@@ -98,27 +100,27 @@ func OfStatefulSet(s *appsv1.StatefulSet, list []corev1.Pod) Workload {
 // though it runs just now: what it did before tells more.
 const restartsMany = 3
 
-// trouble returns what keeps the first pod that says so from running. A pod that
+// findPodTrouble returns what keeps the first pod that says so from running. A pod that
 // is only on its way says nothing.
-func trouble(list []corev1.Pod) (reason, message string) {
+func findPodTrouble(list []corev1.Pod) (reason, message string) {
 	sorted := slices.Clone(list)
 	slices.SortFunc(sorted, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	for i := range sorted {
 		if !sorted[i].DeletionTimestamp.IsZero() {
 			continue
 		}
-		why, text := pods.Waiting(&sorted[i])
+		why, text := pods.WaitingReason(&sorted[i])
 		if why == "" {
-			why, text = pods.Crashing(&sorted[i], restartsMany)
+			why, text = pods.CrashLoopReason(&sorted[i], restartsMany)
 		}
-		if reason := reasonOf(why, text); reason != "" {
-			return reason, fmt.Sprintf("pod %q: %s", sorted[i].Name, advice(&sorted[i], reason, why, text))
+		if reason := podTroubleReason(why, text); reason != "" {
+			return reason, fmt.Sprintf("pod %q: %s", sorted[i].Name, podTroubleAdvice(&sorted[i], reason, why, text))
 		}
 	}
 	return "", ""
 }
 
-func reasonOf(why, text string) string {
+func podTroubleReason(why, text string) string {
 	switch why {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable":
 		return fleetv1alpha1.ControlPlaneReasonImagePullFailed
@@ -134,8 +136,8 @@ func reasonOf(why, text string) string {
 	}
 }
 
-// advice says what happened and what to do about it.
-func advice(pod *corev1.Pod, reason, why, text string) string {
+// podTroubleAdvice says what happened and what to do about it.
+func podTroubleAdvice(pod *corev1.Pod, reason, why, text string) string {
 	said := why
 	if text != "" {
 		said += ": " + text

@@ -69,7 +69,7 @@ func TestTroubleNamesThePodAndWhatToDo(t *testing.T) {
 		"it is ready after all": {pod: podOf(corev1.ContainerStatus{State: running, Ready: true, RestartCount: 9, LastTerminationState: crashed})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reason, message := trouble([]corev1.Pod{c.pod})
+			reason, message := findPodTrouble([]corev1.Pod{c.pod})
 			if reason != c.reason || (message == "") != (c.reason == "") {
 				t.Errorf("got %q: %q, want reason %q", reason, message, c.reason)
 			}

@@ -41,14 +41,14 @@ const (
 	hashBytes = 16
 )
 
-// Deps are what a Controller works with.
-type Deps struct {
+// ControllerDeps are what a Controller works with.
+type ControllerDeps struct {
 	// Client reads Klusterlets and the agents' join status.
 	Client client.Reader
 	// Secrets reads the two secrets with kubeconfigs.
 	Secrets client.Reader
 	Prober  probe.Prober
-	Results *Results
+	Results *ResultStore
 	Clock   clock.PassiveClock
 	// Changed is sent each Klusterlet whose result is another than before.
 	Changed chan<- event.TypedGenericEvent[*operatorv1.Klusterlet]
@@ -57,21 +57,21 @@ type Deps struct {
 // Controller asks the hubs of all Klusterlets, at once when something changed
 // that matters, and at intervals.
 type Controller struct {
-	deps Deps
+	deps ControllerDeps
 
 	mu   sync.Mutex
-	last map[string]attempt
+	last map[string]probeAttempt
 }
 
-// attempt is the last time that a hub was asked.
-type attempt struct {
+// probeAttempt is the last time that a hub was asked.
+type probeAttempt struct {
 	inputs string
 	due    time.Time
 }
 
-// NewController returns a Controller.
-func NewController(deps Deps) *Controller {
-	return &Controller{deps: deps, last: map[string]attempt{}}
+// NewHubProbeController returns a Controller.
+func NewHubProbeController(deps ControllerDeps) *Controller {
+	return &Controller{deps: deps, last: map[string]probeAttempt{}}
 }
 
 // SetupWithManager adds the controller to the manager. The triggers send
@@ -91,24 +91,24 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, triggers ...source.Sourc
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	klusterlet := &operatorv1.Klusterlet{}
 	if err := c.deps.Client.Get(ctx, request.NamespacedName, klusterlet); err != nil || !klusterlet.DeletionTimestamp.IsZero() {
-		c.forget(request.Name)
+		c.forgetKlusterlet(request.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	in, err := c.gather(ctx, klusterlet)
+	in, err := c.gatherProbeInputs(ctx, klusterlet)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	now := c.deps.Clock.Now()
-	if wait, fresh := c.fresh(klusterlet.Name, in.hash, now); fresh {
+	if wait, fresh := c.lastAttemptFresh(klusterlet.Name, in.hash, now); fresh {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	result := c.check(ctx, klusterlet, in)
+	result := c.probeHub(ctx, klusterlet, in)
 	interval := retryInterval
 	if result.Hub.Verdict == probe.Functional {
 		interval = functionalInterval
 	}
-	c.remember(klusterlet.Name, attempt{inputs: in.hash, due: now.Add(interval)})
-	if c.deps.Results.set(klusterlet.Name, result) {
+	c.rememberAttempt(klusterlet.Name, probeAttempt{inputs: in.hash, due: now.Add(interval)})
+	if c.deps.Results.recordResult(klusterlet.Name, result) {
 		select {
 		case c.deps.Changed <- event.TypedGenericEvent[*operatorv1.Klusterlet]{Object: klusterlet}:
 		case <-ctx.Done():
@@ -118,48 +118,48 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: interval}, nil
 }
 
-// inputs are what the answer of a hub depends on.
-type inputs struct {
+// probeInputs are what the answer of a hub depends on.
+type probeInputs struct {
 	bootstrap, hub probe.Credential
 	hash           string
 }
 
-func (c *Controller) gather(ctx context.Context, klusterlet *operatorv1.Klusterlet) (inputs, error) {
+func (c *Controller) gatherProbeInputs(ctx context.Context, klusterlet *operatorv1.Klusterlet) (probeInputs, error) {
 	namespace := manifests.AgentNamespace(klusterlet)
-	alias := AliasOf(klusterlet)
+	alias := HubAliasOf(klusterlet)
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s/%s/%v/", namespace, klusterlet.Spec.ClusterName, klusterlet.Spec.HubAPIServerHostAlias)
 	read := func(name string) (probe.Credential, error) {
-		secret, err := probe.Secret(ctx, c.deps.Secrets, types.NamespacedName{Namespace: namespace, Name: name})
+		secret, err := probe.ReadSecret(ctx, c.deps.Secrets, types.NamespacedName{Namespace: namespace, Name: name})
 		if err != nil {
 			return probe.Credential{}, err
 		}
 		if secret != nil {
-			fmt.Fprintf(sum, "%s/%s/", secret.UID, probe.Fingerprint(secret.Data))
+			fmt.Fprintf(sum, "%s/%s/", secret.UID, probe.FingerprintData(secret.Data))
 		}
 		if name == operatorv1.HubKubeConfigSecret {
-			secret = Filled(secret)
+			secret = NonEmptySecret(secret)
 		}
-		return probe.Inspect(secret, namespace+"/"+name, alias), nil
+		return probe.InspectSecret(secret, namespace+"/"+name, alias), nil
 	}
 	bootstrap, err := read(operatorv1.BootstrapHubKubeConfigSecret)
 	if err != nil {
-		return inputs{}, err
+		return probeInputs{}, err
 	}
 	hub, err := read(operatorv1.HubKubeConfigSecret)
 	if err != nil {
-		return inputs{}, err
+		return probeInputs{}, err
 	}
-	step, err := c.step(ctx, namespace)
+	step, err := c.reportedJoinStep(ctx, namespace)
 	if err != nil {
-		return inputs{}, err
+		return probeInputs{}, err
 	}
 	fmt.Fprintf(sum, "%q", step)
-	return inputs{bootstrap: bootstrap, hub: Named(hub, klusterlet), hash: hex.EncodeToString(sum.Sum(nil)[:hashBytes])}, nil
+	return probeInputs{bootstrap: bootstrap, hub: RequireClusterName(hub, klusterlet), hash: hex.EncodeToString(sum.Sum(nil)[:hashBytes])}, nil
 }
 
-// step returns the step that the agent says it is at.
-func (c *Controller) step(ctx context.Context, namespace string) (string, error) {
+// reportedJoinStep returns the step that the agent says it is at.
+func (c *Controller) reportedJoinStep(ctx context.Context, namespace string) (string, error) {
 	status := &corev1.ConfigMap{}
 	err := c.deps.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: operatorv1.JoinStatusConfigMap}, status)
 	if client.IgnoreNotFound(err) != nil {
@@ -168,15 +168,15 @@ func (c *Controller) step(ctx context.Context, namespace string) (string, error)
 	return status.Data[operatorv1.JoinStatusReasonKey], nil
 }
 
-// check asks the hub. As long as it lets the agent in, it does not matter
+// probeHub asks the hub. As long as it lets the agent in, it does not matter
 // whether the credential to join with still works: it may well have expired.
-func (c *Controller) check(ctx context.Context, klusterlet *operatorv1.Klusterlet, in inputs) Result {
-	result := Result{Hub: c.deps.Prober.Hub(ctx, in.hub, ClusterName(klusterlet, in.hub))}
+func (c *Controller) probeHub(ctx context.Context, klusterlet *operatorv1.Klusterlet, in probeInputs) ProbeResult {
+	result := ProbeResult{Hub: c.deps.Prober.ProbeHub(ctx, in.hub, ClusterName(klusterlet, in.hub))}
 	if result.Hub.Verdict == probe.Functional {
-		result.Bootstrap = c.deps.Results.Get(klusterlet.Name).Bootstrap
+		result.Bootstrap = c.deps.Results.LastResult(klusterlet.Name).Bootstrap
 		return result
 	}
-	result.Bootstrap = c.deps.Prober.Bootstrap(ctx, in.bootstrap)
+	result.Bootstrap = c.deps.Prober.ProbeBootstrap(ctx, in.bootstrap)
 	return result
 }
 
@@ -188,35 +188,35 @@ func ClusterName(klusterlet *operatorv1.Klusterlet, hub probe.Credential) string
 	return hub.ClusterName
 }
 
-// Named returns the hub's credential with a problem if nobody says which cluster
+// RequireClusterName returns the hub's credential with a problem if nobody says which cluster
 // it is for.
-func Named(hub probe.Credential, klusterlet *operatorv1.Klusterlet) probe.Credential {
+func RequireClusterName(hub probe.Credential, klusterlet *operatorv1.Klusterlet) probe.Credential {
 	if hub.Config == nil || ClusterName(klusterlet, hub) != "" {
 		return hub
 	}
-	return probe.Credential{Problem: probe.Outcome{Verdict: probe.ClusterNameMissing, Message: fmt.Sprintf("the cluster name is unknown: set spec.clusterName, or key %[2]q in secret %[1]q",
+	return probe.Credential{Problem: probe.CheckOutcome{Verdict: probe.ClusterNameMissing, Message: fmt.Sprintf("the cluster name is unknown: set spec.clusterName, or key %[2]q in secret %[1]q",
 		manifests.AgentNamespace(klusterlet)+"/"+operatorv1.HubKubeConfigSecret, operatorv1.ClusterNameKey)}}
 }
 
-// Filled returns the hub's secret if there is anything in it. The operator makes
+// NonEmptySecret returns the hub's secret if there is anything in it. The operator makes
 // an empty one for the agent to write, which is as good as none.
-func Filled(secret *corev1.Secret) *corev1.Secret {
+func NonEmptySecret(secret *corev1.Secret) *corev1.Secret {
 	if secret == nil || len(secret.Data) == 0 {
 		return nil
 	}
 	return secret
 }
 
-// AliasOf returns the alias of the hub that the Klusterlet has; nil if none.
-func AliasOf(klusterlet *operatorv1.Klusterlet) *probe.Alias {
+// HubAliasOf returns the alias of the hub that the Klusterlet has; nil if none.
+func HubAliasOf(klusterlet *operatorv1.Klusterlet) *probe.HostAlias {
 	alias := klusterlet.Spec.HubAPIServerHostAlias
 	if alias == nil {
 		return nil
 	}
-	return &probe.Alias{IP: alias.IP, Hostname: alias.Hostname}
+	return &probe.HostAlias{IP: alias.IP, Hostname: alias.Hostname}
 }
 
-func (c *Controller) fresh(name, hash string, now time.Time) (time.Duration, bool) {
+func (c *Controller) lastAttemptFresh(name, hash string, now time.Time) (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last, ok := c.last[name]
@@ -224,15 +224,15 @@ func (c *Controller) fresh(name, hash string, now time.Time) (time.Duration, boo
 	return wait, ok && last.inputs == hash && wait > 0
 }
 
-func (c *Controller) remember(name string, a attempt) {
+func (c *Controller) rememberAttempt(name string, a probeAttempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last[name] = a
 }
 
-func (c *Controller) forget(name string) {
+func (c *Controller) forgetKlusterlet(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.last, name)
-	c.deps.Results.forget(name)
+	c.deps.Results.forgetResult(name)
 }

@@ -55,7 +55,7 @@ type bench struct {
 	controller *Controller
 	client     client.Client
 	clock      *clocktesting.FakePassiveClock
-	results    *Results
+	results    *ResultStore
 	hub        *hub
 	changed    chan event.TypedGenericEvent[*operatorv1.Klusterlet]
 }
@@ -70,12 +70,12 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	}
 	b := &bench{
 		T: t, client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
-		clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)), results: NewResults(), hub: &hub{},
+		clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)), results: NewResultStore(), hub: &hub{},
 		changed: make(chan event.TypedGenericEvent[*operatorv1.Klusterlet], 10),
 	}
-	b.controller = NewController(Deps{
+	b.controller = NewHubProbeController(ControllerDeps{
 		Client: b.client, Secrets: b.client, Clock: b.clock, Results: b.results, Changed: b.changed,
-		Prober: probe.Prober{Connect: func(*rest.Config) (probe.Asker, error) { return b.hub, nil }},
+		Prober: probe.Prober{Connect: func(*rest.Config) (probe.SelfReviewer, error) { return b.hub, nil }},
 	})
 	return b
 }
@@ -92,7 +92,7 @@ func (b *bench) look() time.Duration {
 
 // verdicts are those for the two credentials, and how many changes were told.
 func (b *bench) verdicts() string {
-	result := b.results.Get("klusterlet")
+	result := b.results.LastResult("klusterlet")
 	return fmt.Sprintf("bootstrap %s, hub %s, %d changes", result.Bootstrap.Verdict, result.Hub.Verdict, len(b.changed))
 }
 
@@ -193,7 +193,7 @@ func TestWhenAHubIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.look()
-	if diff := cmp.Diff(Result{}, b.results.Get("klusterlet")); diff != "" {
+	if diff := cmp.Diff(ProbeResult{}, b.results.LastResult("klusterlet")); diff != "" {
 		t.Errorf("the Klusterlet is gone, and its result is kept (-want +got):\n%s", diff)
 	}
 }

@@ -5,7 +5,7 @@
 // hub accepts them: with the bootstrap kubeconfig, and with the one from their
 // registration.
 //
-// Controller asks the hub and keeps the answers in a Results; the controller of
+// Controller asks the hub and keeps the answers in a ResultStore; the controller of
 // Klusterlets reads them there, so it never waits for the hub itself. Nothing
 // here writes to any API.
 package hubprobe

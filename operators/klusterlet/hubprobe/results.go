@@ -9,32 +9,32 @@ import (
 	"github.com/capstan-io/capstan/internal/operator/probe"
 )
 
-// Result has the outcome for both credentials. That for bootstrap is not
+// ProbeResult has the outcome for both credentials. That for bootstrap is not
 // renewed while the hub's own credential is functional.
-type Result struct {
-	Bootstrap, Hub probe.Outcome
+type ProbeResult struct {
+	Bootstrap, Hub probe.CheckOutcome
 }
 
-// Results keeps the last result of each Klusterlet. It is safe for concurrent use.
-type Results struct {
+// ResultStore keeps the last result of each Klusterlet. It is safe for concurrent use.
+type ResultStore struct {
 	mu    sync.Mutex
-	known map[string]Result
+	known map[string]ProbeResult
 }
 
-// NewResults returns an empty Results.
-func NewResults() *Results {
-	return &Results{known: map[string]Result{}}
+// NewResultStore returns an empty ResultStore.
+func NewResultStore() *ResultStore {
+	return &ResultStore{known: map[string]ProbeResult{}}
 }
 
-// Get returns the last result; nothing is known in it if there is none.
-func (r *Results) Get(klusterlet string) Result {
+// LastResult returns the last result; nothing is known in it if there is none.
+func (r *ResultStore) LastResult(klusterlet string) ProbeResult {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known[klusterlet]
 }
 
-// set tells whether the result is another than before.
-func (r *Results) set(klusterlet string, result Result) bool {
+// recordResult reports whether the result is another than before.
+func (r *ResultStore) recordResult(klusterlet string, result ProbeResult) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changed := r.known[klusterlet] != result
@@ -42,7 +42,7 @@ func (r *Results) set(klusterlet string, result Result) bool {
 	return changed
 }
 
-func (r *Results) forget(klusterlet string) {
+func (r *ResultStore) forgetResult(klusterlet string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, klusterlet)

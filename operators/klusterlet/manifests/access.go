@@ -22,36 +22,36 @@ type AgentRules struct {
 	Home    []rbacv1.PolicyRule
 }
 
-// Rules are the permissions of the agents, as generated from the markers
+// AgentRuleSet are the permissions of the agents, as generated from the markers
 // beside their code.
-type Rules struct {
+type AgentRuleSet struct {
 	Registration, Work AgentRules
 }
 
-// WithProperties returns the permissions with those that the registration agent
+// WithClusterProperties returns the permissions with those that the registration agent
 // needs for feature gate ClusterProperty. They have no marker, as they are for
 // those who turn the gate on.
-func (r Rules) WithProperties() Rules {
+func (r AgentRuleSet) WithClusterProperties() AgentRuleSet {
 	r.Registration.Cluster = append(slices.Clip(r.Registration.Cluster), rbacv1.PolicyRule{
 		APIGroups: []string{aboutv1alpha1.GroupName}, Resources: []string{"clusterproperties"}, Verbs: []string{"get", "list", "watch"},
 	})
 	return r
 }
 
-// Access returns the ServiceAccounts of the agents on the member and what they
+// MemberAccess returns the ServiceAccounts of the agents on the member and what they
 // may do there. The accounts come first, as the tokens of pods need them.
-func Access(klusterlet *operatorv1.Klusterlet, rules Rules, pullSecret string) []render.Object {
-	if Hosted(klusterlet) {
+func MemberAccess(klusterlet *operatorv1.Klusterlet, rules AgentRuleSet, pullSecret string) []render.Object {
+	if IsHostedMode(klusterlet) {
 		pullSecret = "" // nothing is pulled where no pods run
 	}
-	accounts := accountsIn(klusterlet, MemberNamespace(klusterlet))
-	objects := accounts.objects(klusterlet, pullSecret)
-	for _, agent := range accounts.agents(rules) {
-		cluster := render.Meta{Name: rolePrefix + klusterlet.Name + agent.suffix, Labels: Marks(klusterlet)}
+	accounts := agentAccountsIn(klusterlet, MemberNamespace(klusterlet))
+	objects := accounts.serviceAccountObjects(klusterlet, pullSecret)
+	for _, agent := range accounts.accessByAgent(rules) {
+		cluster := render.ResourceMeta{Name: rolePrefix + klusterlet.Name + agent.suffix, Labels: KlusterletLabels(klusterlet)}
 		objects = append(objects,
 			render.ClusterRole(cluster, agent.rules.Cluster),
 			render.ClusterRoleBinding(cluster, cluster.Name, agent.subject))
-		if !Hosted(klusterlet) {
+		if !IsHostedMode(klusterlet) {
 			objects = append(objects, homeRole(klusterlet, agent)...)
 		}
 	}
@@ -60,15 +60,15 @@ func Access(klusterlet *operatorv1.Klusterlet, rules Rules, pullSecret string) [
 
 // HomeAccess returns the ServiceAccounts that hosted agents run as on the
 // management cluster, and what they may do there: nothing but what has to do
-// with themselves. It is nothing if they are not hosted, as Access has it all.
-func HomeAccess(klusterlet *operatorv1.Klusterlet, rules Rules, pullSecret string) []render.Object {
-	if !Hosted(klusterlet) {
+// with themselves. It is nothing if they are not hosted, as MemberAccess has it all.
+func HomeAccess(klusterlet *operatorv1.Klusterlet, rules AgentRuleSet, pullSecret string) []render.Object {
+	if !IsHostedMode(klusterlet) {
 		return nil
 	}
-	accounts := accountsIn(klusterlet, AgentNamespace(klusterlet))
-	objects := accounts.objects(klusterlet, pullSecret)
-	for _, agent := range accounts.agents(rules) {
-		cluster := render.Meta{Name: ManagementRolePrefix + klusterlet.Name + agent.suffix, Labels: Marks(klusterlet)}
+	accounts := agentAccountsIn(klusterlet, AgentNamespace(klusterlet))
+	objects := accounts.serviceAccountObjects(klusterlet, pullSecret)
+	for _, agent := range accounts.accessByAgent(rules) {
+		cluster := render.ResourceMeta{Name: ManagementRolePrefix + klusterlet.Name + agent.suffix, Labels: KlusterletLabels(klusterlet)}
 		objects = append(objects,
 			render.ClusterRole(cluster, reviewRules()),
 			render.ClusterRoleBinding(cluster, cluster.Name, agent.subject))
@@ -85,28 +85,28 @@ func reviewRules() []rbacv1.PolicyRule {
 	}
 }
 
-// accounts are the identities of the agents on one cluster. A singleton has one
+// agentAccounts are the identities of the agents on one cluster. A singleton has one
 // for both.
-type accounts struct {
+type agentAccounts struct {
 	registration, work rbacv1.Subject
 }
 
-func accountsIn(klusterlet *operatorv1.Klusterlet, namespace string) accounts {
-	work := render.Account(namespace, WorkAccount(klusterlet))
-	if Singleton(klusterlet) {
-		return accounts{registration: work, work: work}
+func agentAccountsIn(klusterlet *operatorv1.Klusterlet, namespace string) agentAccounts {
+	work := render.AccountSubject(namespace, WorkAccount(klusterlet))
+	if IsSingletonMode(klusterlet) {
+		return agentAccounts{registration: work, work: work}
 	}
-	return accounts{registration: render.Account(namespace, RegistrationAccount(klusterlet)), work: work}
+	return agentAccounts{registration: render.AccountSubject(namespace, RegistrationAccount(klusterlet)), work: work}
 }
 
-func (a accounts) objects(klusterlet *operatorv1.Klusterlet, pullSecret string) []render.Object {
+func (a agentAccounts) serviceAccountObjects(klusterlet *operatorv1.Klusterlet, pullSecret string) []render.Object {
 	var pullSecrets []string
 	if pullSecret != "" {
 		pullSecrets = []string{pullSecret}
 	}
 	var objects []render.Object
 	for _, account := range slices.Compact([]rbacv1.Subject{a.registration, a.work}) {
-		meta := render.Meta{Name: account.Name, Namespace: account.Namespace, Labels: Marks(klusterlet)}
+		meta := render.ResourceMeta{Name: account.Name, Namespace: account.Namespace, Labels: KlusterletLabels(klusterlet)}
 		objects = append(objects, render.ServiceAccount(meta, pullSecrets...))
 	}
 	return objects
@@ -119,7 +119,7 @@ type agentAccess struct {
 	subject rbacv1.Subject
 }
 
-func (a accounts) agents(rules Rules) []agentAccess {
+func (a agentAccounts) accessByAgent(rules AgentRuleSet) []agentAccess {
 	return []agentAccess{
 		{"-registration:agent", rules.Registration, a.registration},
 		{"-work:agent", rules.Work, a.work},
@@ -136,15 +136,15 @@ func homeRole(klusterlet *operatorv1.Klusterlet, agent agentAccess) []render.Obj
 // the built-in role admin, the kinds that most works have besides, and what
 // users add by labelling roles of their own.
 func executionAccess(klusterlet *operatorv1.Klusterlet, subject rbacv1.Subject) []render.Object {
-	named := func(suffix string) render.Meta {
-		return render.Meta{Name: rolePrefix + klusterlet.Name + "-work:" + suffix, Labels: Marks(klusterlet)}
+	named := func(suffix string) render.ResourceMeta {
+		return render.ResourceMeta{Name: rolePrefix + klusterlet.Name + "-work:" + suffix, Labels: KlusterletLabels(klusterlet)}
 	}
 	// Shared by all Klusterlets, hence created by none in particular.
 	shared := map[string]string{operatorv1.LabelCreatedByKlusterlet: ""}
 	selector := metav1ac.LabelSelector().WithMatchLabels(map[string]string{operatorv1.LabelAggregateToWork: "true"})
 	return []render.Object{
-		render.ClusterRole(render.Meta{Name: ExecutionRole, Labels: shared}.
-			Labelled(map[string]string{operatorv1.LabelAggregateToWork: "true"}), ExecutionRules()),
+		render.ClusterRole(render.ResourceMeta{Name: ExecutionRole, Labels: shared}.
+			WithLabels(map[string]string{operatorv1.LabelAggregateToWork: "true"}), ExecutionRules()),
 		// Without rules: these are filled in by Kubernetes.
 		rbacv1ac.ClusterRole(AggregateRole).WithLabels(shared).
 			WithAggregationRule(rbacv1ac.AggregationRule().WithClusterRoleSelectors(selector)),

@@ -34,8 +34,8 @@ const memberHashAnnotation = "capstan.io/member-kubeconfig-hash"
 // healthPort is the port of /healthz and /readyz, the agents' default.
 const healthPort = 8000
 
-// Options is what the agents are installed with besides their Klusterlet.
-type Options struct {
+// AgentOptions is what the agents are installed with besides their Klusterlet.
+type AgentOptions struct {
 	// Image is used where the Klusterlet names none.
 	Image string
 	// PullSecret is a secret in the agents' namespace. Defaults to "", none.
@@ -50,7 +50,7 @@ type Options struct {
 	// agent. Empty as long as it is unknown.
 	ClusterName string
 	// Gates of the agents.
-	RegistrationGates, WorkGates features.Set
+	RegistrationGates, WorkGates features.GateSet
 	// HubPorts are the TCP ports of the hub's API server, and of the member's if
 	// the agents are hosted, for the network policies, besides 443 and 6443.
 	HubPorts []int32
@@ -59,35 +59,35 @@ type Options struct {
 	MemberKubeconfigs map[string]string
 }
 
-// Marks are the labels of everything that we install for a Klusterlet.
-func Marks(klusterlet *operatorv1.Klusterlet) map[string]string {
+// KlusterletLabels are the labels of everything that we install for a Klusterlet.
+func KlusterletLabels(klusterlet *operatorv1.Klusterlet) map[string]string {
 	return map[string]string{operatorv1.LabelCreatedByKlusterlet: klusterlet.Name}
 }
 
-func agentMeta(klusterlet *operatorv1.Klusterlet, name string) render.Meta {
-	return render.Meta{Name: name, Namespace: AgentNamespace(klusterlet), Labels: Marks(klusterlet)}
+func agentMeta(klusterlet *operatorv1.Klusterlet, name string) render.ResourceMeta {
+	return render.ResourceMeta{Name: name, Namespace: AgentNamespace(klusterlet), Labels: KlusterletLabels(klusterlet)}
 }
 
-// Agents returns the Deployments of the agents: two, or one in mode Singleton.
-func Agents(klusterlet *operatorv1.Klusterlet, o Options) []render.Object {
-	if Singleton(klusterlet) {
-		return []render.Object{singleton(klusterlet, o).Deployment()}
+// AgentDeployments returns the Deployments of the agents: two, or one in mode Singleton.
+func AgentDeployments(klusterlet *operatorv1.Klusterlet, o AgentOptions) []render.Object {
+	if IsSingletonMode(klusterlet) {
+		return []render.Object{singletonAgent(klusterlet, o).RenderDeployment()}
 	}
 	return []render.Object{
-		registrationAgent(klusterlet, o).Deployment(),
-		workAgent(klusterlet, o).Deployment(),
+		registrationAgent(klusterlet, o).RenderDeployment(),
+		workAgent(klusterlet, o).RenderDeployment(),
 	}
 }
 
-func registrationAgent(klusterlet *operatorv1.Klusterlet, o Options) render.Workload {
-	w := agent(klusterlet, o)
-	w.Meta = agentMeta(klusterlet, RegistrationDeployment(klusterlet))
+func registrationAgent(klusterlet *operatorv1.Klusterlet, o AgentOptions) render.Workload {
+	w := baseAgentWorkload(klusterlet, o)
+	w.ResourceMeta = agentMeta(klusterlet, RegistrationDeployment(klusterlet))
 	w.App = RegistrationApp
 	w.Container = "registration-controller"
 	w.ServiceAccount = RegistrationAccount(klusterlet)
 	w.Image = imageOr(klusterlet.Spec.RegistrationImagePullSpec, o.Image)
 	w.Args = registrationArgs(klusterlet, o)
-	if Hosted(klusterlet) {
+	if IsHostedMode(klusterlet) {
 		w = hostedAgent(w, RegistrationMemberSecret(klusterlet), o)
 	}
 	w.Volumes = append(w.Volumes,
@@ -96,28 +96,28 @@ func registrationAgent(klusterlet *operatorv1.Klusterlet, o Options) render.Work
 		// so it does not wait for the kubelet to notice a change of the secret.
 		render.ScratchVolume("hub-kubeconfig", true))
 	w.Mounts = append(w.Mounts,
-		render.Mount("bootstrap-secret", bootstrapDir, true),
-		render.Mount("hub-kubeconfig", hubDir, false))
+		render.VolumeMount("bootstrap-secret", bootstrapDir, true),
+		render.VolumeMount("hub-kubeconfig", hubDir, false))
 	return w
 }
 
-func workAgent(klusterlet *operatorv1.Klusterlet, o Options) render.Workload {
-	w := agent(klusterlet, o)
-	w.Meta = agentMeta(klusterlet, WorkDeployment(klusterlet))
+func workAgent(klusterlet *operatorv1.Klusterlet, o AgentOptions) render.Workload {
+	w := baseAgentWorkload(klusterlet, o)
+	w.ResourceMeta = agentMeta(klusterlet, WorkDeployment(klusterlet))
 	w.App = WorkApp
 	w.ServiceAccount = WorkAccount(klusterlet)
 	w.Image = imageOr(klusterlet.Spec.WorkImagePullSpec, o.Image)
 	w.Args = workArgs(klusterlet, o)
 	w.Replicas = o.WorkReplicas
-	if Hosted(klusterlet) {
+	if IsHostedMode(klusterlet) {
 		w = hostedAgent(w, WorkMemberSecret(klusterlet), o)
 	}
 	w.Volumes = append(w.Volumes, render.SecretVolume("hub-kubeconfig-secret", operatorv1.HubKubeConfigSecret, true))
-	w.Mounts = append(w.Mounts, render.Mount("hub-kubeconfig-secret", hubDir, true))
+	w.Mounts = append(w.Mounts, render.VolumeMount("hub-kubeconfig-secret", hubDir, true))
 	return w
 }
 
-func singleton(klusterlet *operatorv1.Klusterlet, o Options) render.Workload {
+func singletonAgent(klusterlet *operatorv1.Klusterlet, o AgentOptions) render.Workload {
 	w := registrationAgent(klusterlet, o)
 	w.App = SingletonApp
 	w.Container = ""
@@ -128,26 +128,26 @@ func singleton(klusterlet *operatorv1.Klusterlet, o Options) render.Workload {
 }
 
 // hostedAgent lets an agent work on its member with the kubeconfig in a secret.
-func hostedAgent(w render.Workload, secret string, o Options) render.Workload {
+func hostedAgent(w render.Workload, secret string, o AgentOptions) render.Workload {
 	w.Volumes = append(w.Volumes, render.SecretVolume("member-kubeconfig", secret, false))
-	w.Mounts = append(w.Mounts, render.Mount("member-kubeconfig", memberDir, true))
+	w.Mounts = append(w.Mounts, render.VolumeMount("member-kubeconfig", memberDir, true))
 	w.PodAnnotations[memberHashAnnotation] = o.MemberKubeconfigs[secret]
 	return w
 }
 
-// agent has what all agents have in common.
-func agent(klusterlet *operatorv1.Klusterlet, o Options) render.Workload {
+// baseAgentWorkload has what all agents have in common.
+func baseAgentWorkload(klusterlet *operatorv1.Klusterlet, o AgentOptions) render.Workload {
 	spec := klusterlet.Spec
 	w := render.Workload{
 		Replicas:          o.Replicas,
-		Resources:         resources(spec.ResourceRequirement),
+		Resources:         agentResources(spec.ResourceRequirement),
 		NodeSelector:      spec.NodePlacement.NodeSelector,
 		Tolerations:       spec.NodePlacement.Tolerations,
 		PriorityClassName: spec.PriorityClassName,
 		HealthPort:        healthPort,
 		Env:               append(render.PodEnv(), render.EnvValues(o.Env)...),
 		Volumes:           []*corev1ac.VolumeApplyConfiguration{render.ScratchVolume("tmpdir", false)},
-		Mounts:            []*corev1ac.VolumeMountApplyConfiguration{render.Mount("tmpdir", "/tmp", false)},
+		Mounts:            []*corev1ac.VolumeMountApplyConfiguration{render.VolumeMount("tmpdir", "/tmp", false)},
 		PodAnnotations: map[string]string{
 			// OpenShift puts such pods on the cores that are set aside for its platform.
 			"target.workload.openshift.io/management": `{"effect": "PreferredDuringScheduling"}`,
@@ -162,11 +162,11 @@ func agent(klusterlet *operatorv1.Klusterlet, o Options) render.Workload {
 	return w
 }
 
-func resources(requirement *operatorv1.ResourceRequirement) corev1.ResourceRequirements {
+func agentResources(requirement *operatorv1.ResourceRequirement) corev1.ResourceRequirements {
 	if requirement == nil {
-		return render.Resources("", nil)
+		return render.DefaultedResources("", nil)
 	}
-	return render.Resources(string(requirement.Type), requirement.ResourceRequirements)
+	return render.DefaultedResources(string(requirement.Type), requirement.ResourceRequirements)
 }
 
 func imageOr(image, other string) string {

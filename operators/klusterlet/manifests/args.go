@@ -24,7 +24,7 @@ const ClusterAnnotationPrefix = "agent.open-cluster-management.io"
 // looks again at what it cannot watch.
 const singleReplicaStatusSync = "60s"
 
-func registrationArgs(klusterlet *operatorv1.Klusterlet, o Options) []string {
+func registrationArgs(klusterlet *operatorv1.Klusterlet, o AgentOptions) []string {
 	args := []string{"/registration", "agent"}
 	args = append(args, identityArgs(klusterlet)...)
 	args = append(args, gateArgs(o.RegistrationGates)...)
@@ -36,7 +36,7 @@ func registrationArgs(klusterlet *operatorv1.Klusterlet, o Options) []string {
 	return args
 }
 
-func workArgs(klusterlet *operatorv1.Klusterlet, o Options) []string {
+func workArgs(klusterlet *operatorv1.Klusterlet, o AgentOptions) []string {
 	args := []string{"/work", "agent"}
 	if o.ClusterName != "" {
 		args = append(args, "--spoke-cluster-name="+o.ClusterName)
@@ -52,7 +52,7 @@ func workArgs(klusterlet *operatorv1.Klusterlet, o Options) []string {
 	return args
 }
 
-func singletonArgs(klusterlet *operatorv1.Klusterlet, o Options) []string {
+func singletonArgs(klusterlet *operatorv1.Klusterlet, o AgentOptions) []string {
 	args := []string{"/registration-operator", "agent"}
 	args = append(args, identityArgs(klusterlet)...)
 	args = append(args, sourceArgs(klusterlet)...)
@@ -87,7 +87,7 @@ func identityArgs(klusterlet *operatorv1.Klusterlet) []string {
 
 // memberArgs are where the member is if the agents do not run on it.
 func memberArgs(klusterlet *operatorv1.Klusterlet) []string {
-	if !Hosted(klusterlet) {
+	if !IsHostedMode(klusterlet) {
 		return nil
 	}
 	return []string{"--spoke-kubeconfig=" + memberKubeconfig}
@@ -105,10 +105,10 @@ func joinArgs(klusterlet *operatorv1.Klusterlet) []string {
 	}
 	annotations, _ := ClusterAnnotations(klusterlet)
 	if len(annotations) > 0 {
-		args = append(args, "--cluster-annotations="+pairs(annotations))
+		args = append(args, "--cluster-annotations="+formatFlagPairs(annotations))
 	}
 	if len(c.ClusterLabels) > 0 {
-		args = append(args, "--cluster-labels="+pairs(c.ClusterLabels))
+		args = append(args, "--cluster-labels="+formatFlagPairs(c.ClusterLabels))
 	}
 	if claims := c.ClusterClaimConfiguration; claims != nil {
 		args = append(args, fmt.Sprintf("--max-custom-cluster-claims=%d", claims.MaxCustomClusterClaims))
@@ -198,9 +198,9 @@ func applyArgs(klusterlet *operatorv1.Klusterlet, replicas int32) []string {
 	return append(args, limitArgs("hub-", c.HubKubeAPIQPS, c.HubKubeAPIBurst)...)
 }
 
-func gateArgs(gates features.Set) []string {
+func gateArgs(gates features.GateSet) []string {
 	var args []string
-	for _, flag := range gates.Flags() {
+	for _, flag := range gates.ChangedFlags() {
 		args = append(args, "--feature-gates="+flag)
 	}
 	return args
@@ -225,10 +225,10 @@ func limitArgs(prefix string, qps, burst int32) []string {
 	return args
 }
 
-// pairs writes the map as the value of a flag: sorted k=v with commas between.
+// formatFlagPairs writes the map as the value of a flag: sorted k=v with commas between.
 // A pair that has a comma or a quotation mark itself is quoted as in CSV, which
 // is how flags of this kind are read.
-func pairs(values map[string]string) string {
+func formatFlagPairs(values map[string]string) string {
 	record := make([]string, 0, len(values))
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		record = append(record, key+"="+values[key])

@@ -27,7 +27,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestRenderedManifestsAreAsInTheGoldenFiles(t *testing.T) {
-	rules := Rules{
+	rules := AgentRuleSet{
 		Registration: AgentRules{
 			Cluster: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}}},
 			Home:    []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}}},
@@ -40,16 +40,16 @@ func TestRenderedManifestsAreAsInTheGoldenFiles(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason  string
 		spec    operatorv1.KlusterletSpec
-		options Options
+		options AgentOptions
 	}{
 		"default": {
 			reason:  "two agents, of which the second waits for its credential",
-			options: Options{Image: "capstan:1", Replicas: 1},
+			options: AgentOptions{Image: "capstan:1", Replicas: 1},
 		},
 		"singleton": {
 			reason:  "one agent with one account for everything",
 			spec:    operatorv1.KlusterletSpec{DeployOption: operatorv1.KlusterletDeployOption{Mode: operatorv1.InstallModeSingleton}},
-			options: Options{Image: "capstan:1", Replicas: 1},
+			options: AgentOptions{Image: "capstan:1", Replicas: 1},
 		},
 		"default-all-options": {
 			reason:  "each option shows where it should",
@@ -64,7 +64,7 @@ func TestRenderedManifestsAreAsInTheGoldenFiles(t *testing.T) {
 		"hosted": {
 			reason: "the agents run in a namespace called as the Klusterlet and work as accounts of the member",
 			spec:   operatorv1.KlusterletSpec{DeployOption: operatorv1.KlusterletDeployOption{Mode: operatorv1.InstallModeHosted}},
-			options: Options{Image: "capstan:1", Replicas: 1, MemberKubeconfigs: map[string]string{
+			options: AgentOptions{Image: "capstan:1", Replicas: 1, MemberKubeconfigs: map[string]string{
 				operatorv1.ExternalManagedKubeConfigRegistrationSecret: "hash-of-one", operatorv1.ExternalManagedKubeConfigWorkSecret: "hash-of-two",
 			}},
 		},
@@ -81,10 +81,10 @@ func TestRenderedManifestsAreAsInTheGoldenFiles(t *testing.T) {
 			var objects []render.Object
 			objects = append(objects, HomeNamespaces(klusterlet)...)
 			objects = append(objects, HomeAccess(klusterlet, rules, test.options.PullSecret)...)
-			objects = append(objects, Namespaces(klusterlet)...)
-			objects = append(objects, Access(klusterlet, rules, test.options.PullSecret)...)
-			objects = append(objects, NetworkPolicies(klusterlet, test.options.HubPorts)...)
-			objects = append(objects, Agents(klusterlet, test.options)...)
+			objects = append(objects, MemberNamespaces(klusterlet)...)
+			objects = append(objects, MemberAccess(klusterlet, rules, test.options.PullSecret)...)
+			objects = append(objects, AgentNetworkPolicies(klusterlet, test.options.HubPorts)...)
+			objects = append(objects, AgentDeployments(klusterlet, test.options)...)
 			compareGolden(t, filepath.Join("testdata", name+".golden.yaml"), test.reason, objects)
 		})
 	}
@@ -135,10 +135,10 @@ func allOptions(mode operatorv1.InstallMode) operatorv1.KlusterletSpec {
 	}
 }
 
-func allSettings() Options {
-	registration, _ := features.Resolve(features.AgentRegistration, map[string]bool{"ClusterClaim": false, "NetworkPolicies": true})
-	work, _ := features.Resolve(features.AgentWork, map[string]bool{"RawFeedbackJsonString": true})
-	return Options{
+func allSettings() AgentOptions {
+	registration, _ := features.ResolveGates(features.AgentRegistration, map[string]bool{"ClusterClaim": false, "NetworkPolicies": true})
+	work, _ := features.ResolveGates(features.AgentWork, map[string]bool{"RawFeedbackJsonString": true})
+	return AgentOptions{
 		Image: "capstan:1", PullSecret: "pull", Replicas: 3, WorkReplicas: 3, ClusterName: "cluster1",
 		Env:               []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy:3128"}},
 		RegistrationGates: registration, WorkGates: work, HubPorts: []int32{16443, 6443},
@@ -187,7 +187,7 @@ func TestPairsCanBeReadBackByFlags(t *testing.T) {
 		"EmptyIsEmpty": {"a label may have no value", map[string]string{"a": ""}, "a="},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, pairs(test.values)); diff != "" {
+			if diff := cmp.Diff(test.want, formatFlagPairs(test.values)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
 		})

@@ -18,7 +18,7 @@ const (
 // MetricsReader returns the role of those who may read the metrics of the agents, for
 // the cluster that their pods run on.
 func MetricsReader(klusterlet *operatorv1.Klusterlet) render.Object {
-	return render.ClusterRole(agentMeta(klusterlet, rolePrefix+klusterlet.Name+"-metrics-reader").In(""), podmonitor.ReaderRules())
+	return render.ClusterRole(agentMeta(klusterlet, rolePrefix+klusterlet.Name+"-metrics-reader").InNamespace(""), podmonitor.ReaderRules())
 }
 
 // PodMonitors returns how Prometheus finds the metrics of the agents, and of the
@@ -26,11 +26,11 @@ func MetricsReader(klusterlet *operatorv1.Klusterlet) render.Object {
 // their agents share a namespace, so neither has the marks of one.
 func PodMonitors(klusterlet *operatorv1.Klusterlet, operatorNamespace string) []render.Object {
 	return []render.Object{
-		podmonitor.New(render.Meta{Name: agentMonitor, Namespace: AgentNamespace(klusterlet)},
-			podmonitor.Pods{Component: "registration-agent", App: RegistrationApp, Port: metricsPort},
-			podmonitor.Pods{Component: "work-agent", App: WorkApp, Port: metricsPort},
-			podmonitor.Pods{Component: "agent", App: SingletonApp, Port: metricsPort}),
-		podmonitor.New(render.Meta{Name: operatorMonitor, Namespace: operatorNamespace},
-			podmonitor.Pods{Component: "klusterlet", App: operatorApp, Port: metricsPort}),
+		podmonitor.NewPodMonitor(render.ResourceMeta{Name: agentMonitor, Namespace: AgentNamespace(klusterlet)},
+			podmonitor.ComponentPods{Component: "registration-agent", App: RegistrationApp, Port: metricsPort},
+			podmonitor.ComponentPods{Component: "work-agent", App: WorkApp, Port: metricsPort},
+			podmonitor.ComponentPods{Component: "agent", App: SingletonApp, Port: metricsPort}),
+		podmonitor.NewPodMonitor(render.ResourceMeta{Name: operatorMonitor, Namespace: operatorNamespace},
+			podmonitor.ComponentPods{Component: "klusterlet", App: operatorApp, Port: metricsPort}),
 	}
 }

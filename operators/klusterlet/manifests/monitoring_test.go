@@ -28,7 +28,7 @@ func TestPodMonitorsAreThoseThatTheOperatorMayWrite(t *testing.T) {
 	klusterlet := &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: "klusterlet"}}
 	where := map[string]string{}
 	for _, object := range PodMonitors(klusterlet, "operators") {
-		monitor, err := render.Unstructured(object)
+		monitor, err := render.ToUnstructured(object)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,7 @@
 
 // Package manifests builds what the klusterlet operator installs on a member.
 //
-// It is pure: the same Klusterlet and Options always give the same objects, so
+// It is pure: the same Klusterlet and AgentOptions always give the same objects, so
 // a dry run can print what the operator would apply.
 package manifests
 
@@ -37,7 +37,7 @@ const (
 // AgentNamespace returns the namespace of the agents and their secrets. Hosted
 // agents have one on the management cluster that is called as their Klusterlet.
 func AgentNamespace(klusterlet *operatorv1.Klusterlet) string {
-	if Hosted(klusterlet) {
+	if IsHostedMode(klusterlet) {
 		return klusterlet.Name
 	}
 	return MemberNamespace(klusterlet)
@@ -52,15 +52,15 @@ func MemberNamespace(klusterlet *operatorv1.Klusterlet) string {
 	return klusterlet.Spec.Namespace
 }
 
-// Singleton tells whether one agent does everything.
-func Singleton(klusterlet *operatorv1.Klusterlet) bool {
+// IsSingletonMode reports whether one agent does everything.
+func IsSingletonMode(klusterlet *operatorv1.Klusterlet) bool {
 	mode := klusterlet.Spec.DeployOption.Mode
 	return mode == operatorv1.InstallModeSingleton || mode == operatorv1.InstallModeSingletonHosted
 }
 
-// Hosted tells whether the agents run on another cluster than their member, the
+// IsHostedMode reports whether the agents run on another cluster than their member, the
 // management cluster, which the operator runs on.
-func Hosted(klusterlet *operatorv1.Klusterlet) bool {
+func IsHostedMode(klusterlet *operatorv1.Klusterlet) bool {
 	mode := klusterlet.Spec.DeployOption.Mode
 	return mode == operatorv1.InstallModeHosted || mode == operatorv1.InstallModeSingletonHosted
 }
@@ -68,7 +68,7 @@ func Hosted(klusterlet *operatorv1.Klusterlet) bool {
 // RegistrationDeployment returns the name of the Deployment whose agent joins:
 // in mode Singleton it is the only one.
 func RegistrationDeployment(klusterlet *operatorv1.Klusterlet) string {
-	if Singleton(klusterlet) {
+	if IsSingletonMode(klusterlet) {
 		return klusterlet.Name + "-agent"
 	}
 	return klusterlet.Name + "-registration-agent"
@@ -76,7 +76,7 @@ func RegistrationDeployment(klusterlet *operatorv1.Klusterlet) string {
 
 // WorkDeployment returns the name of the Deployment whose agent applies works.
 func WorkDeployment(klusterlet *operatorv1.Klusterlet) string {
-	if Singleton(klusterlet) {
+	if IsSingletonMode(klusterlet) {
 		return klusterlet.Name + "-agent"
 	}
 	return klusterlet.Name + "-work-agent"
@@ -96,7 +96,7 @@ func WorkAccount(klusterlet *operatorv1.Klusterlet) string {
 // RegistrationMemberSecret and WorkMemberSecret are the secrets with which the
 // hosted agents work on their member.
 func RegistrationMemberSecret(klusterlet *operatorv1.Klusterlet) string {
-	if Singleton(klusterlet) {
+	if IsSingletonMode(klusterlet) {
 		return operatorv1.ExternalManagedKubeConfigAgentSecret
 	}
 	return operatorv1.ExternalManagedKubeConfigRegistrationSecret
@@ -104,7 +104,7 @@ func RegistrationMemberSecret(klusterlet *operatorv1.Klusterlet) string {
 
 // WorkMemberSecret is that of the work agent; a singleton has one only.
 func WorkMemberSecret(klusterlet *operatorv1.Klusterlet) string {
-	if Singleton(klusterlet) {
+	if IsSingletonMode(klusterlet) {
 		return operatorv1.ExternalManagedKubeConfigAgentSecret
 	}
 	return operatorv1.ExternalManagedKubeConfigWorkSecret
@@ -120,5 +120,5 @@ func MemberSecrets(klusterlet *operatorv1.Klusterlet) map[string]string {
 }
 
 func registrationAccountOf(klusterlet *operatorv1.Klusterlet) string {
-	return accountsIn(klusterlet, MemberNamespace(klusterlet)).registration.Name
+	return agentAccountsIn(klusterlet, MemberNamespace(klusterlet)).registration.Name
 }

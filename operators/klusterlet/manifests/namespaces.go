@@ -11,17 +11,17 @@ import (
 // HomeNamespaces returns the namespace of hosted agents on the management
 // cluster; nothing if they are not hosted.
 func HomeNamespaces(klusterlet *operatorv1.Klusterlet) []render.Object {
-	if !Hosted(klusterlet) {
+	if !IsHostedMode(klusterlet) {
 		return nil
 	}
 	return []render.Object{render.Namespace(namespaceMeta(klusterlet, AgentNamespace(klusterlet)))}
 }
 
-// Namespaces returns the namespaces on the member: that of the agents, or of
+// MemberNamespaces returns the namespaces on the member: that of the agents, or of
 // their accounts if they are hosted, and that of the add-ons. The latter belongs
 // to all Klusterlets together, so it is applied without their marks.
-func Namespaces(klusterlet *operatorv1.Klusterlet) []render.Object {
-	addons := render.Meta{
+func MemberNamespaces(klusterlet *operatorv1.Klusterlet) []render.Object {
+	addons := render.ResourceMeta{
 		Name:        operatorv1.DefaultAddOnNamespace,
 		Labels:      map[string]string{operatorv1.LabelAddOnNamespace: "true", operatorv1.LabelOperatedBy: operatorName},
 		Annotations: namespaceAnnotations(),
@@ -33,8 +33,8 @@ func Namespaces(klusterlet *operatorv1.Klusterlet) []render.Object {
 // from others. It may set the label on those that it makes only.
 const operatorName = "klusterlet"
 
-func namespaceMeta(klusterlet *operatorv1.Klusterlet, name string) render.Meta {
-	return render.Meta{
+func namespaceMeta(klusterlet *operatorv1.Klusterlet, name string) render.ResourceMeta {
+	return render.ResourceMeta{
 		Name: name,
 		Labels: map[string]string{
 			operatorv1.LabelKlusterlet: klusterlet.Name, operatorv1.LabelCreatedByKlusterlet: klusterlet.Name,

@@ -27,15 +27,15 @@ func apiPorts() []int32 { return []int32{443, 6443} }
 // metricsPort of the agents.
 const metricsPort = 8080
 
-// NetworkPolicies returns the policies of the agents' namespace: nothing goes
+// AgentNetworkPolicies returns the policies of the agents' namespace: nothing goes
 // in or out but DNS, API servers (the hub's, on its own ports, too) and the
 // reading of metrics and health.
-func NetworkPolicies(klusterlet *operatorv1.Klusterlet, hubPorts []int32) []render.Object {
+func AgentNetworkPolicies(klusterlet *operatorv1.Klusterlet, hubPorts []int32) []render.Object {
 	ports := slices.Concat(apiPorts(), hubPorts)
 	slices.Sort(ports)
 	ports = slices.Compact(ports)
 	both := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}
-	meta := func(name string) render.Meta { return agentMeta(klusterlet, name) }
+	meta := func(name string) render.ResourceMeta { return agentMeta(klusterlet, name) }
 	agents := podSelector(RegistrationApp, WorkApp, SingletonApp)
 	return []render.Object{
 		render.NetworkPolicy(meta("default-deny-all"),
@@ -50,12 +50,12 @@ func NetworkPolicies(klusterlet *operatorv1.Klusterlet, hubPorts []int32) []rend
 					networkingv1ac.NetworkPolicyEgressRule().
 						WithPorts(policyPorts(corev1.ProtocolTCP, apiPorts())...))),
 		// The operator asks the hub on behalf of the agents, so it has to reach it.
-		render.NetworkPolicy(meta("klusterlet"), toHub(podSelector(operatorApp), ports)),
-		render.NetworkPolicy(meta("klusterlet-agent"), toHub(agents, ports)),
+		render.NetworkPolicy(meta("klusterlet"), agentHubPolicySpec(podSelector(operatorApp), ports)),
+		render.NetworkPolicy(meta("klusterlet-agent"), agentHubPolicySpec(agents, ports)),
 	}
 }
 
-func toHub(pods *metav1ac.LabelSelectorApplyConfiguration, ports []int32) *networkingv1ac.NetworkPolicySpecApplyConfiguration {
+func agentHubPolicySpec(pods *metav1ac.LabelSelectorApplyConfiguration, ports []int32) *networkingv1ac.NetworkPolicySpecApplyConfiguration {
 	return networkingv1ac.NetworkPolicySpec().WithPodSelector(pods).
 		WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
 		WithIngress(networkingv1ac.NetworkPolicyIngressRule().

@@ -28,74 +28,74 @@ const CompletionName = "capstan-klusterlet-operator"
 // recheck is how often it is looked whether the role is another than at the start.
 const recheck = 5 * time.Minute
 
-// Set is what the operator may do of what it asks for; nil is all.
-type Set struct {
+// PermissionSet is what the operator may do of what it asks for; nil is all.
+type PermissionSet struct {
 	lacked []rbacv1.PolicyRule
 	// completed are the rules that the operator has given itself.
 	completed []rbacv1.PolicyRule
 }
 
-// Find asks what the account of the client may do, and completes its role if
+// ReviewOperatorRole asks what the account of the client may do, and completes its role if
 // the role allows that. The client must not read from a cache.
-func Find(ctx context.Context, c client.Client) (*Set, error) {
-	held, err := rights.Review(ctx, c)
+func ReviewOperatorRole(ctx context.Context, c client.Client) (*PermissionSet, error) {
+	held, err := rights.ReviewRights(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	completion := rights.Completion{
 		Client: c, Name: CompletionName, Labels: map[string]string{operatorv1.LabelPartOf: operatorv1.PartOfCapstan},
 	}
-	set := &Set{lacked: held.Lacks(wanted()...)}
+	set := &PermissionSet{lacked: held.MissingRules(wantedRules()...)}
 	if len(set.lacked) > 0 {
-		err := completion.Add(ctx, wanted(), set.lacked)
+		err := completion.AddMissingRules(ctx, wantedRules(), set.lacked)
 		if err == nil {
 			set.lacked = nil
 		} else if !apierrors.IsForbidden(err) {
 			return nil, err
 		}
 	}
-	if set.completed, err = completion.Rules(ctx); err != nil && !apierrors.IsForbidden(err) {
+	if set.completed, err = completion.ReadRules(ctx); err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
 	return set, nil
 }
 
-// Guard returns what ends the operator once its role is another one, so that the
+// NewRoleGuard returns what ends the operator once its role is another one, so that the
 // one that is started in its place does what that allows.
-func (s *Set) Guard(c client.Writer) manager.Runnable {
-	return &rights.Guard{Client: c, Wanted: wanted(), Lacked: s.lacked, Every: recheck}
+func (s *PermissionSet) NewRoleGuard(c client.Writer) manager.Runnable {
+	return &rights.ChangeGuard{Client: c, Wanted: wantedRules(), Lacked: s.lacked, Every: recheck}
 }
 
-// Allows tells whether the operator may do what the use takes.
-func (s *Set) Allows(use Use) bool { return s.allow(use.rules) }
+// Allows reports whether the operator may do what the use takes.
+func (s *PermissionSet) Allows(use PermissionUse) bool { return s.allowsRules(use.rules) }
 
-// Watches tells whether the operator may watch objects of the kind; those of
+// MayWatchKind reports whether the operator may watch objects of the kind; those of
 // others than it asks for it may.
-func (s *Set) Watches(object client.Object) bool {
-	return !slices.ContainsFunc(kinds(), func(k kind) bool {
-		return reflect.TypeOf(k.object) == reflect.TypeOf(object) && !s.allow(k.rules)
+func (s *PermissionSet) MayWatchKind(object client.Object) bool {
+	return !slices.ContainsFunc(cachedKinds(), func(k cachedKind) bool {
+		return reflect.TypeOf(k.object) == reflect.TypeOf(object) && !s.allowsRules(k.rules)
 	})
 }
 
-// WatchesSecret tells whether the operator may watch secrets of the name.
-func (s *Set) WatchesSecret(name string) bool {
-	return s.allow(named(watching("", "secrets"), name))
+// MayWatchSecret reports whether the operator may watch secrets of the name.
+func (s *PermissionSet) MayWatchSecret(name string) bool {
+	return s.allowsRules(withResourceNames(watchRules("", "secrets"), name))
 }
 
-// Client returns the options of a client that reads past the cache what may not
+// ClientOptions returns the options of a client that reads past the cache what may not
 // be watched, as a cache that never fills would hold up who reads from it.
-func (s *Set) Client() client.Options {
+func (s *PermissionSet) ClientOptions() client.Options {
 	var live []client.Object
-	for _, kind := range kinds() {
-		if !s.allow(kind.rules) {
+	for _, kind := range cachedKinds() {
+		if !s.allowsRules(kind.rules) {
 			live = append(live, kind.object)
 		}
 	}
 	return client.Options{Cache: &client.CacheOptions{DisableFor: live}}
 }
 
-// Condition returns the condition FeaturesLimited.
-func (s *Set) Condition() metav1.Condition {
+// FeaturesLimitedCondition returns the condition FeaturesLimited.
+func (s *PermissionSet) FeaturesLimitedCondition() metav1.Condition {
 	condition := metav1.Condition{Type: operatorv1.KlusterletConditionFeaturesLimited, Status: metav1.ConditionFalse}
 	switch {
 	case s == nil || len(s.lacked) == 0 && len(s.completed) == 0:
@@ -104,21 +104,21 @@ func (s *Set) Condition() metav1.Condition {
 	case len(s.lacked) > 0:
 		condition.Status = metav1.ConditionTrue
 		condition.Reason = operatorv1.KlusterletReasonPermissionsMissing
-		condition.Message = s.missing()
+		condition.Message = s.describeLackedRules()
 	default:
 		condition.Reason = operatorv1.KlusterletReasonPermissionsAdded
 		condition.Message = fmt.Sprintf("the operator completed its role, which lets it do so, by ClusterRole %q: %s",
-			CompletionName, rights.Describe(s.completed))
+			CompletionName, rights.DescribeRules(s.completed))
 	}
 	return condition
 }
 
-// missing says what is off, and which rules turn it on.
-func (s *Set) missing() string {
+// describeLackedRules says what is off, and which rules turn it on.
+func (s *PermissionSet) describeLackedRules() string {
 	var lines []string
 	told := map[string]bool{}
-	for _, use := range uses() {
-		lacked := rights.Describe(s.of(use.rules))
+	for _, use := range permissionUses() {
+		lacked := rights.DescribeRules(s.lackedRulesOf(use.rules))
 		if lacked == "" || told[lacked] {
 			continue
 		}
@@ -128,21 +128,23 @@ func (s *Set) missing() string {
 	return "The role of the operator lacks rules. " + strings.Join(lines, "\n")
 }
 
-func (s *Set) allow(rules []rbacv1.PolicyRule) bool { return len(s.of(rules)) == 0 }
+func (s *PermissionSet) allowsRules(rules []rbacv1.PolicyRule) bool {
+	return len(s.lackedRulesOf(rules)) == 0
+}
 
-// of returns what of the rules is lacked.
-func (s *Set) of(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+// lackedRulesOf returns what of the rules is lacked.
+func (s *PermissionSet) lackedRulesOf(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	if s == nil {
 		return nil
 	}
-	lacked, _ := rights.Of(s.lacked...).Grant(rules)
+	lacked, _ := rights.FromRules(s.lacked...).SplitGrantable(rules)
 	return lacked
 }
 
-// wanted are the rules of all uses.
-func wanted() []rbacv1.PolicyRule {
+// wantedRules are the rules of all uses.
+func wantedRules() []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
-	for _, use := range uses() {
+	for _, use := range permissionUses() {
 		rules = append(rules, use.rules...)
 	}
 	return rules

@@ -23,16 +23,16 @@ func TestTheOperatorsOwnRoleLacksNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lacked := rights.Of(held...).Lacks(wanted()...); len(lacked) > 0 {
-		t.Errorf("the role that the operator is installed with lacks %s: add it to permissions.go and run make generate", rights.Describe(lacked))
+	if lacked := rights.FromRules(held...).MissingRules(wantedRules()...); len(lacked) > 0 {
+		t.Errorf("the role that the operator is installed with lacks %s: add it to permissions.go and run make generate", rights.DescribeRules(lacked))
 	}
 }
 
 func TestWhatIsOffDependsOnWhatIsLacked(t *testing.T) {
-	var all *Set
-	policies := NetworkPolicies()
+	var all *PermissionSet
+	policies := ManagingNetworkPolicies()
 	for name, test := range map[string]struct {
-		set                 *Set
+		set                 *PermissionSet
 		pods, deletes       bool
 		watchesPolicies     bool
 		status              metav1.ConditionStatus
@@ -40,7 +40,7 @@ func TestWhatIsOffDependsOnWhatIsLacked(t *testing.T) {
 		message, notMessage string
 	}{
 		"Nothing": {
-			set: &Set{}, pods: true, deletes: true, watchesPolicies: true,
+			set: &PermissionSet{}, pods: true, deletes: true, watchesPolicies: true,
 			status: metav1.ConditionFalse, reason: operatorv1.KlusterletReasonAllFeaturesPermitted,
 		},
 		"Unknown": {
@@ -48,37 +48,37 @@ func TestWhatIsOffDependsOnWhatIsLacked(t *testing.T) {
 			status: metav1.ConditionFalse, reason: operatorv1.KlusterletReasonAllFeaturesPermitted,
 		},
 		"Completed": {
-			set: &Set{completed: Pods().rules}, pods: true, deletes: true, watchesPolicies: true,
+			set: &PermissionSet{completed: ReadingAgentPods().rules}, pods: true, deletes: true, watchesPolicies: true,
 			status: metav1.ConditionFalse, reason: operatorv1.KlusterletReasonPermissionsAdded, message: "list,watch pods",
 		},
 		"OneVerb": {
-			set: &Set{lacked: rule("", "pods", "watch")}, deletes: true, watchesPolicies: true,
+			set: &PermissionSet{lacked: policyRule("", "pods", "watch")}, deletes: true, watchesPolicies: true,
 			status: metav1.ConditionTrue, reason: operatorv1.KlusterletReasonPermissionsMissing,
 			message: "the rule: watch pods", notMessage: "networkpolicies",
 		},
 		"WritesOnly": {
-			set: &Set{lacked: rule(networkingv1.GroupName, "networkpolicies", "create")}, pods: true, deletes: true, watchesPolicies: true,
+			set: &PermissionSet{lacked: policyRule(networkingv1.GroupName, "networkpolicies", "create")}, pods: true, deletes: true, watchesPolicies: true,
 			status: metav1.ConditionTrue, reason: operatorv1.KlusterletReasonPermissionsMissing, message: "create networkpolicies.networking.k8s.io",
 		},
 		"Much": {
-			set:    &Set{lacked: slices.Concat(policies.rules, Pods().rules, DeletingAppliedWorks().rules)},
+			set:    &PermissionSet{lacked: slices.Concat(policies.rules, ReadingAgentPods().rules, DeletingAppliedWorks().rules)},
 			status: metav1.ConditionTrue, reason: operatorv1.KlusterletReasonPermissionsMissing, message: "appliedmanifestworks",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if test.set.Allows(Pods()) != test.pods || test.set.Watches(&corev1.Pod{}) != test.pods {
+			if test.set.Allows(ReadingAgentPods()) != test.pods || test.set.MayWatchKind(&corev1.Pod{}) != test.pods {
 				t.Errorf("pods may be looked at: %t, want %t", !test.pods, test.pods)
 			}
 			if test.set.Allows(DeletingAppliedWorks()) != test.deletes {
 				t.Errorf("AppliedManifestWorks may be deleted: %t, want %t", !test.deletes, test.deletes)
 			}
-			if test.set.Watches(&networkingv1.NetworkPolicy{}) != test.watchesPolicies {
+			if test.set.MayWatchKind(&networkingv1.NetworkPolicy{}) != test.watchesPolicies {
 				t.Errorf("NetworkPolicies are watched: %t, want %t", !test.watchesPolicies, test.watchesPolicies)
 			}
-			if !test.set.Watches(&rbacv1.Role{}) {
+			if !test.set.MayWatchKind(&rbacv1.Role{}) {
 				t.Error("roles are not watched, though nothing says that they may not be")
 			}
-			got := test.set.Condition()
+			got := test.set.FeaturesLimitedCondition()
 			if got.Status != test.status || got.Reason != test.reason || !strings.Contains(got.Message, test.message) ||
 				test.notMessage != "" && strings.Contains(got.Message, test.notMessage) {
 				t.Errorf("got %s/%s (%s), want %s/%s with %q and without %q",

@@ -13,7 +13,7 @@ import (
 // HubConnection says whether the agents have what they need to work with the
 // hub. Its reason is a pair, that of the credential to join with and that of the
 // hub's own credential, unless the latter works: then the former does not matter.
-func HubConnection(bootstrap, hub probe.Outcome) metav1.Condition {
+func HubConnection(bootstrap, hub probe.CheckOutcome) metav1.Condition {
 	condition := metav1.Condition{Type: operatorv1.KlusterletConditionHubConnectionDegraded}
 	switch {
 	case hub.Verdict == probe.Functional:

@@ -23,27 +23,27 @@ type Handshake struct {
 	Unsupported string
 	// Member is why nothing can be installed on the managed cluster of hosted
 	// agents; its verdict is Unchecked if it can.
-	Member    probe.Outcome
-	Bootstrap probe.Outcome
-	Hub       probe.Outcome
+	Member    probe.CheckOutcome
+	Bootstrap probe.CheckOutcome
+	Hub       probe.CheckOutcome
 	// Report is the step that the agent says it is at; its reason is empty if
 	// there is none.
-	Report Report
+	Report JoinReport
 	// PodProblem is why no pod of the agent runs; empty if one does.
 	PodProblem string
 }
 
-// Report is what the agent says of the handshake.
-type Report struct {
+// JoinReport is what the agent says of the handshake.
+type JoinReport struct {
 	Reason, Message string
 }
 
-// Joined answers "why does it not join?" with the first thing that has to
+// JoinedCondition answers "why does it not join?" with the first thing that has to
 // happen. What an administrator of the member can mend comes before what only
 // shows later, and what the operator saw itself before what the agent reports.
-func Joined(h Handshake) metav1.Condition {
+func JoinedCondition(h Handshake) metav1.Condition {
 	condition := metav1.Condition{Type: operatorv1.KlusterletJoined, Status: metav1.ConditionFalse}
-	condition.Reason, condition.Message = step(h)
+	condition.Reason, condition.Message = firstJoinStep(h)
 	switch condition.Reason {
 	case operatorv1.JoinReasonJoined:
 		condition.Status = metav1.ConditionTrue
@@ -53,7 +53,7 @@ func Joined(h Handshake) metav1.Condition {
 	return condition
 }
 
-func step(h Handshake) (reason, message string) {
+func firstJoinStep(h Handshake) (reason, message string) {
 	switch {
 	case h.Unsupported != "":
 		return operatorv1.JoinReasonUnsupportedMode, h.Unsupported

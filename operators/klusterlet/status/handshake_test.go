@@ -13,13 +13,13 @@ import (
 	"github.com/capstan-io/capstan/internal/operator/probe"
 )
 
-func outcome(verdict probe.Verdict) probe.Outcome {
-	return probe.Outcome{Verdict: verdict, Message: "seen " + string(verdict)}
+func outcome(verdict probe.Verdict) probe.CheckOutcome {
+	return probe.CheckOutcome{Verdict: verdict, Message: "seen " + string(verdict)}
 }
 
 func TestJoinedNamesTheStepThatWaits(t *testing.T) {
-	waiting := Report{operatorv1.JoinReasonWaitingForCSRApproval, "kubectl certificate approve c1-abc"}
-	accept := Report{operatorv1.JoinReasonWaitingForAcceptance, "kubectl patch managedcluster c1"}
+	waiting := JoinReport{operatorv1.JoinReasonWaitingForCSRApproval, "kubectl certificate approve c1-abc"}
+	accept := JoinReport{operatorv1.JoinReasonWaitingForAcceptance, "kubectl patch managedcluster c1"}
 	for name, test := range map[string]struct {
 		reason  string
 		in      Handshake
@@ -83,12 +83,12 @@ func TestJoinedNamesTheStepThatWaits(t *testing.T) {
 		},
 		"PermissionsMissing": {
 			reason: "an agent that believes to have joined does not know what is missing",
-			in:     Handshake{ClusterName: "c1", Hub: outcome(probe.Forbidden), Report: Report{Reason: operatorv1.JoinReasonJoined}},
+			in:     Handshake{ClusterName: "c1", Hub: outcome(probe.Forbidden), Report: JoinReport{Reason: operatorv1.JoinReasonJoined}},
 			want:   operatorv1.JoinReasonHubPermissionsMissing, message: "seen Forbidden",
 		},
 		"CertificateRejected": {
 			reason: "a report of the time before is not believed",
-			in:     Handshake{Bootstrap: outcome(probe.Functional), Hub: outcome(probe.Unauthorized), Report: Report{Reason: operatorv1.JoinReasonJoined}},
+			in:     Handshake{Bootstrap: outcome(probe.Functional), Hub: outcome(probe.Unauthorized), Report: JoinReport{Reason: operatorv1.JoinReasonJoined}},
 			want:   operatorv1.JoinReasonHubCredentialInvalid,
 		},
 		"Joined": {
@@ -118,7 +118,7 @@ func TestJoinedNamesTheStepThatWaits(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Joined(test.in)
+			got := JoinedCondition(test.in)
 			status := test.status
 			if status == "" {
 				status = metav1.ConditionFalse

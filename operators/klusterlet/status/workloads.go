@@ -14,9 +14,9 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
-// Available says whether each agent has a pod. One that is not to run yet does
+// AvailableCondition says whether each agent has a pod. One that is not to run yet does
 // not count, as long as another does.
-func Available(deployments ...*appsv1.Deployment) metav1.Condition {
+func AvailableCondition(deployments ...*appsv1.Deployment) metav1.Condition {
 	condition := metav1.Condition{
 		Type: operatorv1.KlusterletConditionAvailable, Status: metav1.ConditionTrue,
 		Reason: operatorv1.KlusterletReasonAvailable, Message: "the agents are running",
@@ -29,7 +29,7 @@ func Available(deployments ...*appsv1.Deployment) metav1.Condition {
 			condition.Reason = operatorv1.KlusterletReasonGetDeploymentFailed
 			condition.Message = "a Deployment of the agents does not exist yet"
 			return condition
-		case wanted(deployment) > 0 && deployment.Status.AvailableReplicas == 0:
+		case wantedReplicas(deployment) > 0 && deployment.Status.AvailableReplicas == 0:
 			missing = append(missing, deployment.Name)
 		}
 	}
@@ -41,10 +41,10 @@ func Available(deployments ...*appsv1.Deployment) metav1.Condition {
 	return condition
 }
 
-// Degraded says whether pods of an agent are missing. None is missing of an
+// DegradedCondition says whether pods of an agent are missing. None is missing of an
 // agent that is not to run yet: tools wait for this condition before they go
 // on to let the cluster join.
-func Degraded(conditionType string, deployment *appsv1.Deployment) metav1.Condition {
+func DegradedCondition(conditionType string, deployment *appsv1.Deployment) metav1.Condition {
 	condition := metav1.Condition{
 		Type: conditionType, Status: metav1.ConditionTrue, Reason: operatorv1.KlusterletReasonUnavailablePods,
 	}
@@ -52,34 +52,34 @@ func Degraded(conditionType string, deployment *appsv1.Deployment) metav1.Condit
 	case deployment == nil:
 		condition.Reason = operatorv1.KlusterletReasonGetDeploymentFailed
 		condition.Message = "the Deployment does not exist yet"
-	case wanted(deployment) == 0:
+	case wantedReplicas(deployment) == 0:
 		condition.Status = metav1.ConditionFalse
 		condition.Reason = operatorv1.KlusterletReasonDeploymentsFunctional
 		condition.Message = fmt.Sprintf("Deployment %q has no replicas until the cluster has joined its hub", deployment.Name)
-	case deployment.Status.ObservedGeneration < deployment.Generation || unavailable(deployment) > 0:
+	case deployment.Status.ObservedGeneration < deployment.Generation || unavailableReplicas(deployment) > 0:
 		condition.Message = fmt.Sprintf("%d of %d pods of Deployment %q are not available",
-			unavailable(deployment), wanted(deployment), deployment.Name)
+			unavailableReplicas(deployment), wantedReplicas(deployment), deployment.Name)
 	default:
 		condition.Status = metav1.ConditionFalse
 		condition.Reason = operatorv1.KlusterletReasonDeploymentsFunctional
-		condition.Message = fmt.Sprintf("all %d pods of Deployment %q are available", wanted(deployment), deployment.Name)
+		condition.Message = fmt.Sprintf("all %d pods of Deployment %q are available", wantedReplicas(deployment), deployment.Name)
 	}
 	return condition
 }
 
-func wanted(deployment *appsv1.Deployment) int32 {
+func wantedReplicas(deployment *appsv1.Deployment) int32 {
 	if deployment.Spec.Replicas == nil {
 		return 1
 	}
 	return *deployment.Spec.Replicas
 }
 
-func unavailable(deployment *appsv1.Deployment) int32 {
-	return max(0, wanted(deployment)-deployment.Status.AvailableReplicas)
+func unavailableReplicas(deployment *appsv1.Deployment) int32 {
+	return max(0, wantedReplicas(deployment)-deployment.Status.AvailableReplicas)
 }
 
-// Works tells whether all pods that are wanted are there.
-func Works(deployment *appsv1.Deployment) bool {
-	return deployment != nil && wanted(deployment) > 0 && unavailable(deployment) == 0 &&
+// AllReplicasAvailable reports whether all pods that are wanted are there.
+func AllReplicasAvailable(deployment *appsv1.Deployment) bool {
+	return deployment != nil && wantedReplicas(deployment) > 0 && unavailableReplicas(deployment) == 0 &&
 		deployment.Status.ObservedGeneration >= deployment.Generation
 }

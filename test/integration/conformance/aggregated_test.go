@@ -27,7 +27,7 @@ const (
 )
 
 // serverOf returns where requests reach a component; nil for none.
-func serverOf(c manifests.Component) *manifests.Server {
+func serverOf(c manifests.HubComponent) *manifests.ComponentServer {
 	if c.Webhook != nil {
 		return c.Webhook
 	}
@@ -42,7 +42,7 @@ func (h *hub) aggregate(t testing.TB, m manifests.Hub, port int) {
 	objects := []render.Object{corev1ac.Service(aggregatedService, m.Namespace()).
 		WithSpec(corev1ac.ServiceSpec().WithType(corev1.ServiceTypeExternalName).WithExternalName("localhost"))}
 	for _, service := range manifests.APIServices(m) {
-		u, err := render.Unstructured(service)
+		u, err := render.ToUnstructured(service)
 		if err != nil {
 			t.Fatal(err)
 		}

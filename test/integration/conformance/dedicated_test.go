@@ -49,7 +49,7 @@ func flagsOf(t testing.TB, deployment render.Object) map[string]string {
 
 func decode(t testing.TB, object render.Object, into any) {
 	t.Helper()
-	u, err := render.Unstructured(object)
+	u, err := render.ToUnstructured(object)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (d *door) serve(from net.Conn) {
 	copying.Wait()
 }
 
-// admit tells whether the door is open, and notes who goes through.
+// admit reports whether the door is open, and notes who goes through.
 func (d *door) admit(connections ...net.Conn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

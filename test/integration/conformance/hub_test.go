@@ -88,7 +88,7 @@ func startHub(t testing.TB, dir, programs string, gates ...features.Gate) *hub {
 		t.Fatal(err)
 	}
 	definitions = append(definitions, propagation...)
-	options := []func(*envtest.Environment){env.Aggregated(t)}
+	options := []func(*envtest.Environment){env.WithAggregation(t)}
 	if *dedicated {
 		options = append(options, asDedicated(t))
 	}
@@ -101,17 +101,17 @@ func startHub(t testing.TB, dir, programs string, gates ...features.Gate) *hub {
 		Name: "cluster-manager", OperatorNamespace: operatorv1.DefaultOperatorNamespace, OwnImage: "capstan:conformance",
 		CABundle: certificate, Replicas: 1, PushClusters: true,
 	}
-	m.Registration, _ = features.Resolve(features.HubRegistration, map[string]bool{string(features.AggregatedAPI): true})
-	m.Work, _ = features.Resolve(features.HubWork, map[string]bool{
+	m.Registration, _ = features.ResolveGates(features.HubRegistration, map[string]bool{string(features.AggregatedAPI): true})
+	m.Work, _ = features.ResolveGates(features.HubWork, map[string]bool{
 		string(features.CleanUpCompletedManifestWork): true, string(features.ManifestWorkReplicaSet): true,
 	})
 	placement := map[string]bool{}
 	for _, gate := range gates {
 		placement[string(gate)] = true
 	}
-	m.Placement, _ = features.Resolve(features.HubPlacement, placement)
+	m.Placement, _ = features.ResolveGates(features.HubPlacement, placement)
 	ports := map[string]int{}
-	for _, c := range manifests.Components(m) {
+	for _, c := range manifests.HubComponents(m) {
 		if server := serverOf(c); server != nil {
 			port := freePort(t)
 			ports[server.Service], ports[c.Workload.Name] = port, port
@@ -140,22 +140,22 @@ func startHub(t testing.TB, dir, programs string, gates ...features.Gate) *hub {
 // install applies what the operator does.
 func (h *hub) install(t testing.TB, m manifests.Hub, ports map[string]int, certificate map[string][]byte) {
 	t.Helper()
-	objects := append(manifests.Namespaces(m),
-		render.Namespace(render.Meta{Name: m.OperatorNamespace}), render.Namespace(render.Meta{Name: metav1.NamespacePublic}))
-	access, err := manifests.Access(m, config.Rules)
+	objects := append(manifests.HubNamespaces(m),
+		render.Namespace(render.ResourceMeta{Name: m.OperatorNamespace}), render.Namespace(render.ResourceMeta{Name: metav1.NamespacePublic}))
+	access, err := manifests.ComponentAccess(m, config.Rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects = append(append(objects, access...), manifests.Bootstrap(m)...)
-	for _, c := range manifests.Components(m) {
+	objects = append(append(objects, access...), manifests.BootstrapAccess(m)...)
+	for _, c := range manifests.HubComponents(m) {
 		if server := serverOf(c); server != nil {
-			objects = append(objects, render.Secret(render.Meta{Namespace: m.Namespace(), Name: server.Secret}, corev1.SecretTypeTLS, certificate))
+			objects = append(objects, render.SecretOfType(render.ResourceMeta{Namespace: m.Namespace(), Name: server.Secret}, corev1.SecretTypeTLS, certificate))
 		}
 	}
-	objects = append(objects, fleet.WithoutServices(manifests.Webhooks(m), func(service string) string {
+	objects = append(objects, fleet.WithoutServices(manifests.WebhookConfigurations(m), func(service string) string {
 		return fmt.Sprintf("%s:%d", localhost, ports[service])
 	})...)
-	objects = append(objects, manifests.Deployments(m)...)
+	objects = append(objects, manifests.ComponentDeployments(m)...)
 	if _, err := render.NewApplier(h.client, h.client, fieldOwner).Apply(t.Context(), objects...); err != nil {
 		t.Fatal(err)
 	}

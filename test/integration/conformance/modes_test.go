@@ -154,16 +154,16 @@ func (c *column) declare(t testing.TB) {
 	if err := c.hub.client.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		t.Fatal(err)
 	}
-	push := member.Push{Cluster: c.clusterName(), Hub: string(system.UID), Namespace: "capstan-cluster"}
-	objects, err := push.Objects()
+	push := member.PushInstallation{Cluster: c.clusterName(), Hub: string(system.UID), Namespace: "capstan-cluster"}
+	objects, err := push.RenderObjects()
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects = append([]render.Object{push.Container()}, objects...)
+	objects = append([]render.Object{push.NamespaceObject()}, objects...)
 	if _, err := render.NewApplier(c.member.client, c.member.client, fieldOwner).Apply(t.Context(), objects...); err != nil {
 		t.Fatal(err)
 	}
-	token, err := push.Token(t.Context(), c.member.client)
+	token, err := push.RequestToken(t.Context(), c.member.client)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ type mount struct {
 	data     map[string][]byte
 }
 
-// lacks tells whether the pod has to wait for the secret.
+// lacks reports whether the pod has to wait for the secret.
 func (m mount) lacks() bool { return m.secret.Name != "" && !m.optional && !m.found }
 
 // mountsOf returns the mounts of the container of a Deployment, those with

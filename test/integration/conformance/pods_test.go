@@ -200,7 +200,7 @@ func (p *pods) pass(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ours tells whether a Deployment runs a program of Capstan.
+// ours reports whether a Deployment runs a program of Capstan.
 func (p *pods) ours(d *appsv1.Deployment) bool {
 	containers := d.Spec.Template.Spec.Containers
 	if len(containers) != 1 || len(containers[0].Args) == 0 {

@@ -32,7 +32,7 @@ func rightsCases() []testCase {
 func (s *scene) identity() authorizationv1.SubjectAccessReviewSpec {
 	s.Helper()
 	if s.mode == modePush {
-		return env.ServiceAccount(operatorv1.DefaultHubNamespace, fleetv1alpha1.PushAgentServiceAccount)
+		return env.ServiceAccountReview(operatorv1.DefaultHubNamespace, fleetv1alpha1.PushAgentServiceAccount)
 	}
 	requests := &certificatesv1.CertificateSigningRequestList{}
 	if err := s.hub.client.List(s.Context(), requests, client.MatchingLabels{clusterv1.LabelClusterName: s.clusterName()}); err != nil {

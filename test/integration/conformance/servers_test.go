@@ -13,4 +13,4 @@ import (
 // servers are the API servers of the tests of this package.
 var servers = env.NewServers()
 
-func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(servers.RunTests(m)) }

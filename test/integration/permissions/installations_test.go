@@ -54,7 +54,7 @@ func installations() []installation {
 		{"hub", hub},
 		{"hub-clusters", clusters},
 		{"hub-users", users},
-		{"hub-hosted", hostedHub(hubmanifests.Access, bootstrap)},
+		{"hub-hosted", hostedHub(hubmanifests.ComponentAccess, bootstrap)},
 		{"hub-hosted-management", hostedHub(hubmanifests.HomeAccess)},
 		{"operators", operators},
 		{"control-plane", controlPlane},
@@ -73,8 +73,8 @@ func installations() []installation {
 	} {
 		k := &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: "klusterlet"}}
 		k.Spec.DeployOption.Mode = m.mode
-		list = append(list, installation{m.folder, agents(k, manifests.Access)})
-		if manifests.Hosted(k) {
+		list = append(list, installation{m.folder, agents(k, manifests.MemberAccess)})
+		if manifests.IsHostedMode(k) {
 			list = append(list, installation{m.folder + "-management", agents(k, manifests.HomeAccess)})
 		}
 	}
@@ -144,7 +144,7 @@ func controlPlane(t *testing.T) []*unstructured.Unstructured {
 // hub is a hub with every component.
 func hub(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	return encode(t, fromRules(t, everyComponent("cluster-manager"), hubmanifests.Access, bootstrap))
+	return encode(t, fromRules(t, everyComponent("cluster-manager"), hubmanifests.ComponentAccess, bootstrap))
 }
 
 // clusters are what a Pull and a Push cluster add to a hub.
@@ -158,7 +158,7 @@ func clusters(t *testing.T) []*unstructured.Unstructured {
 		objects = append(objects, typed(t, role))
 	}
 	for _, cluster := range []string{pullCluster, pushCluster} {
-		to := grants.Agents(cluster, "agent1")
+		to := grants.AgentSubjects(cluster, "agent1")
 		if cluster == pushCluster {
 			to = []rbacv1.Subject{grants.PushAgent(h.Namespace())}
 			objects = append(objects, typed(t, grants.CredentialsBinding(cluster, h.Namespace())))
@@ -187,15 +187,15 @@ func users(t *testing.T) []*unstructured.Unstructured {
 	return objects
 }
 
-func userRoles(h hubmanifests.Hub, _ hubmanifests.Rules) ([]render.Object, error) {
+func userRoles(h hubmanifests.Hub, _ hubmanifests.ComponentRules) ([]render.Object, error) {
 	return hubmanifests.UserRoles(h, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rules }), nil
 }
 
-func bootstrap(h hubmanifests.Hub, _ hubmanifests.Rules) ([]render.Object, error) {
-	return hubmanifests.Bootstrap(h), nil
+func bootstrap(h hubmanifests.Hub, _ hubmanifests.ComponentRules) ([]render.Object, error) {
+	return hubmanifests.BootstrapAccess(h), nil
 }
 
-type hubPart func(hubmanifests.Hub, hubmanifests.Rules) ([]render.Object, error)
+type hubPart func(hubmanifests.Hub, hubmanifests.ComponentRules) ([]render.Object, error)
 
 // hostedHub is a part of a hub whose components run elsewhere.
 func hostedHub(parts ...hubPart) func(*testing.T) []*unstructured.Unstructured {
@@ -211,10 +211,10 @@ func hostedHub(parts ...hubPart) func(*testing.T) []*unstructured.Unstructured {
 // everyComponent is a hub that has all components.
 func everyComponent(name string) hubmanifests.Hub {
 	h := hubmanifests.Hub{Name: name, OperatorNamespace: operatorv1.DefaultOperatorNamespace, PushClusters: true}
-	h.Registration, _ = features.Resolve(features.HubRegistration, map[string]bool{string(features.AggregatedAPI): true})
+	h.Registration, _ = features.ResolveGates(features.HubRegistration, map[string]bool{string(features.AggregatedAPI): true})
 	h.APIServerAddress = "clusters.example.com" // which hosted hubs need
-	h.Work, _ = features.Resolve(features.HubWork, map[string]bool{string(features.CleanUpCompletedManifestWork): true})
-	h.Placement, _ = features.Resolve(features.HubPlacement, map[string]bool{string(features.Propagation): true})
+	h.Work, _ = features.ResolveGates(features.HubWork, map[string]bool{string(features.CleanUpCompletedManifestWork): true})
+	h.Placement, _ = features.ResolveGates(features.HubPlacement, map[string]bool{string(features.Propagation): true})
 	return h
 }
 
@@ -233,11 +233,11 @@ func fromRules(t *testing.T, h hubmanifests.Hub, parts ...hubPart) []render.Obje
 
 // agents are those of a Klusterlet on one of its clusters.
 func agents(
-	k *operatorv1.Klusterlet, access func(*operatorv1.Klusterlet, manifests.Rules, string) []render.Object,
+	k *operatorv1.Klusterlet, access func(*operatorv1.Klusterlet, manifests.AgentRuleSet, string) []render.Object,
 ) func(*testing.T) []*unstructured.Unstructured {
 	return func(t *testing.T) []*unstructured.Unstructured {
 		t.Helper()
-		rules, err := klusterlet.Rules()
+		rules, err := klusterlet.LoadAgentRules()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +248,7 @@ func agents(
 // push is the account of a hub in a Push cluster.
 func push(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	objects, err := member.Push{Cluster: pushCluster, Hub: "a-hub", Namespace: "capstan-cluster"}.Objects()
+	objects, err := member.PushInstallation{Cluster: pushCluster, Hub: "a-hub", Namespace: "capstan-cluster"}.RenderObjects()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func encode(t *testing.T, lists ...[]render.Object) []*unstructured.Unstructured
 	var objects []*unstructured.Unstructured
 	for _, list := range lists {
 		for _, object := range list {
-			u, err := render.Unstructured(object)
+			u, err := render.ToUnstructured(object)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -50,7 +50,7 @@ func TestPermissionsAreAsCommitted(t *testing.T) {
 	}
 }
 
-// about tells whether an object has to do with what accounts may do.
+// about reports whether an object has to do with what accounts may do.
 func about(object *unstructured.Unstructured) bool {
 	return object.GetKind() == rbacv1.ServiceAccountKind || object.GroupVersionKind().Group == rbacv1.GroupName
 }

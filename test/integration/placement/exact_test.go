@@ -34,9 +34,9 @@ func (w *world) exact() error {
 	}
 	var known []view.Cluster
 	for i := range clusters.Items {
-		known = append(known, view.Of(&clusters.Items[i], nil))
+		known = append(known, view.FromCluster(&clusters.Items[i], nil))
 	}
-	fleet := view.New(known...)
+	fleet := view.NewFleet(known...)
 	var wrong []error
 	left := len(decisions.Items)
 	for i := range placements.Items {
@@ -56,7 +56,7 @@ func (w *world) exact() error {
 func (w *world) compare(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision, fleet view.Fleet) error {
 	eligible := map[string]bool{}
 	for i := range fleet.Len() {
-		if c := fleet.At(i); len(p.Spec.Predicates) == 0 || c.Labels[envLabel] == prod {
+		if c := fleet.ClusterAt(i); len(p.Spec.Predicates) == 0 || c.Labels[envLabel] == prod {
 			eligible[c.Name] = true
 		}
 	}
@@ -86,11 +86,11 @@ func (w *world) compare(p *clusterv1beta1.Placement, decisions []clusterv1beta1.
 	if err != nil {
 		return err
 	}
-	request, problems := placement.Compile(p, []scheduler.Set{{Name: w.name, Clusters: selector}})
+	request, problems := placement.CompilePlacement(p, []scheduler.ClusterSet{{Name: w.name, Clusters: selector}})
 	if len(problems) > 0 {
 		return problems.ToAggregate()
 	}
-	if again := scheduler.Schedule(fleet, request.Request, listed, time.Now()).Targets; !slices.Equal(again, listed) {
+	if again := scheduler.ScheduleClusters(fleet, request.ClusterRequest, listed, time.Now()).Targets; !slices.Equal(again, listed) {
 		return fmt.Errorf("%v are listed for %s, and the scheduler would choose %v", listed, p.Name, again)
 	}
 	return nil
@@ -131,7 +131,7 @@ func compareGroups(p *clusterv1beta1.Placement, decisions []clusterv1beta1.Place
 		labels := decisions[i].Labels
 		sizes[labels[clusterv1beta1.LabelDecisionGroupIndex]] += len(decisions[i].Status.Decisions)
 		for _, d := range decisions[i].Status.Decisions {
-			c, found := fleet.Cluster(d.ClusterName)
+			c, found := fleet.ClusterNamed(d.ClusterName)
 			if name := labels[clusterv1beta1.LabelDecisionGroupName]; !found || (name == canary) != (c.Labels[ringLabel] == canary) {
 				return fmt.Errorf("%s with the labels %v is in group %q of %s", d.ClusterName, c.Labels, name, p.Name)
 			}

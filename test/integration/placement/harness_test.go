@@ -56,7 +56,7 @@ func newHub(t *testing.T) hub {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	_, config := faults.Servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
-	scheme, err := placement.NewScheme()
+	scheme, err := placement.NewPlacementScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,12 +308,12 @@ func (h hub) start(w *writes) controller {
 		}), nil
 	}
 	mgr, err := ctrl.NewManager(h.config, ctrl.Options{
-		Scheme: h.scheme, NewClient: wrap, Cache: placement.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: h.scheme, NewClient: wrap, Cache: placement.NewPlacementCacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	h.ok(err)
 	registry := prometheus.NewRegistry()
-	h.ok(placement.Setup(h.Context(), mgr, placement.Options{Metrics: registry}))
+	h.ok(placement.SetupPlacementController(h.Context(), mgr, placement.SetupOptions{Metrics: registry}))
 	ctx, cancel := context.WithCancel(h.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

@@ -47,7 +47,7 @@ func testOutageDuringRollouts(w *world) {
 		return errors.Join(w.Create(ctx, w.cluster(i)), w.Create(ctx, namespace))
 	})
 	w.settles(w.start(&controller{}))
-	server := &outage.Server{Counts: func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/manifestworks") }}
+	server := &outage.WrappedServer{Counts: func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/manifestworks") }}
 	reconciled := w.startReplicaSets(server)
 	set := &workv1alpha1.ManifestWorkReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: "app"}, Spec: workv1alpha1.ManifestWorkReplicaSetSpec{
@@ -75,9 +75,9 @@ func testOutageDuringRollouts(w *world) {
 	}
 	again := func() { w.reconciled("manifestworkreplicaset", []*passes.Passes{reconciled}, []client.Object{set}) }
 	again() // what was under way has ended
-	before := server.Writes()
+	before := server.WriteCount()
 	again()
-	if after := server.Writes(); after != before {
+	if after := server.WriteCount(); after != before {
 		w.Errorf("works were written %d times although nothing was to be done", after-before)
 	}
 	w.rolledOut("1", size)
@@ -118,20 +118,20 @@ func (w *world) rolledOut(value string, clusters int) map[types.NamespacedName]w
 
 // startReplicaSets starts the controller, which reaches the API server while it
 // is there, and returns its passes.
-func (w *world) startReplicaSets(server *outage.Server) *passes.Passes {
+func (w *world) startReplicaSets(server *outage.WrappedServer) *passes.Passes {
 	w.Helper()
-	scheme, err := work.NewScheme()
+	scheme, err := work.NewWorkScheme()
 	w.must(err)
 	reached := rest.CopyConfig(w.config)
-	reached.Wrap(server.Wrap)
-	reconciled := passes.New()
+	reached.Wrap(server.WrapTransport)
+	reconciled := passes.NewPasses()
 	mgr, err := ctrl.NewManager(reached, ctrl.Options{
-		Logger: reconciled.Logger(),
-		Scheme: scheme, Cache: work.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
+		Logger: reconciled.NewLogger(),
+		Scheme: scheme, Cache: work.NewWorkCacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	w.must(err)
-	gates, _ := features.Resolve(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): true})
-	w.must(work.Setup(w.Context(), mgr, work.Options{Gates: gates}))
+	gates, _ := features.ResolveGates(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): true})
+	w.must(work.SetupWorkControllers(w.Context(), mgr, work.SetupOptions{Gates: gates}))
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

@@ -75,7 +75,7 @@ func (w *world) reconciled(controller string, managers []*passes.Passes, objects
 	for range 2 {
 		var missing []func() []types.NamespacedName
 		for _, manager := range managers {
-			missing = append(missing, manager.Since(controller, names...))
+			missing = append(missing, manager.MissingSince(controller, names...))
 		}
 		for _, object := range objects {
 			body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, annotationMark, time.Now().UnixNano())

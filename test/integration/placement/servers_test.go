@@ -13,4 +13,4 @@ import (
 // Servers are the API servers of the tests in this folder, which are of two packages.
 var Servers = env.NewServers()
 
-func TestMain(m *testing.M) { os.Exit(Servers.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(Servers.RunTests(m)) }

@@ -67,7 +67,7 @@ type world struct {
 func TestFaults(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	_, restConfig := Servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
-	scheme, err := placement.NewScheme()
+	scheme, err := placement.NewPlacementScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,9 +179,9 @@ type controller struct {
 func (w *world) start(c *controller) *controller {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
-	c.cancel, c.done, c.passes = cancel, make(chan error, 1), passes.New()
+	c.cancel, c.done, c.passes = cancel, make(chan error, 1), passes.NewPasses()
 	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
-		Scheme: w.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Cache: placement.CacheOptions(), Logger: c.passes.Logger(),
+		Scheme: w.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Cache: placement.NewPlacementCacheOptions(), Logger: c.passes.NewLogger(),
 		Controller: config.Controller{SkipNameValidation: new(true)},
 		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
 			inner, err := client.NewWithWatch(config, options)
@@ -192,7 +192,7 @@ func (w *world) start(c *controller) *controller {
 		},
 	})
 	w.must(err)
-	w.must(placement.Setup(ctx, mgr, placement.Options{}))
+	w.must(placement.SetupPlacementController(ctx, mgr, placement.SetupOptions{}))
 	go func() { c.done <- mgr.Start(ctx) }()
 	w.Cleanup(c.kill)
 	return c
@@ -207,7 +207,7 @@ func (c *controller) kill() {
 	c.done <- <-c.done // it may be asked again
 }
 
-// ended tells whether the controller has died.
+// ended reports whether the controller has died.
 func (c *controller) ended() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

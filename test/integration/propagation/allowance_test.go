@@ -105,7 +105,7 @@ func TestATenantHoldsBackNothingOfAnAdministrator(t *testing.T) {
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(wide), wide); err != nil {
 		t.Fatal(err)
 	}
-	marks := claims.Of(wide)
+	marks := claims.MarksForPolicy(wide)
 	own := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: metav1.NamespaceDefault, Name: "own", Labels: marks.Labels, Annotations: marks.Annotations,
 	}}

@@ -116,7 +116,7 @@ func TestAForgedBindingTakesNoRoom(t *testing.T) {
 	ghost.Name, ghost.Spec.Clusters, ghost.Spec.Placement = "ghost-deployment", nil, &everywhere
 	ghost.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: tenant, Name: "ghost", UID: "ghost"}
 	ghost.Spec.Replicas, ghost.Spec.ReplicaRequirements = 5, &workv1alpha2.ReplicaRequirements{}
-	missing := (*w.running)[0].Since("binding", client.ObjectKeyFromObject(ghost))
+	missing := (*w.running)[0].MissingSince("binding", client.ObjectKeyFromObject(ghost))
 	w.create(ghost)
 	w.eventually("the controller has looked at it", func() error {
 		if names := missing(); len(names) > 0 {

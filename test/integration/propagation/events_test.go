@@ -97,7 +97,7 @@ func (w world) withGates(gates ...features.Gate) {
 	for _, gate := range gates {
 		on[string(gate)] = true
 	}
-	w.options.Gates, _ = features.Resolve(features.HubPlacement, on)
+	w.options.Gates, _ = features.ResolveGates(features.HubPlacement, on)
 }
 
 // event waits for an event about the object of a name; an empty note is any.

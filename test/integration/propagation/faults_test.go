@@ -89,8 +89,8 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		t.Errorf("%d deaths only", deaths)
 	}
 
-	server := &outage.Server{}
-	w.start(server.Wrap)
+	server := &outage.WrappedServer{}
+	w.start(server.WrapTransport)
 	w.on("api", map[string]int32{"member2": 1, "member3": 1})
 	w.quiet(writesTo(server))
 	w.become(want, nil)
@@ -105,14 +105,14 @@ func (w world) outlive(want declared) (deaths int) {
 		if time.Now().After(until) {
 			w.Fatalf("after %d deaths: %v", deaths, w.exact(want))
 		}
-		server := &outage.Server{}
+		server := &outage.WrappedServer{}
 		server.EndsAfter(1, deaths%4 != 0)
-		stop := w.run(server.Wrap)
+		stop := w.run(server.WrapTransport)
 		// What the one before has sent may be all that was missing.
-		for !server.Ended() && w.exact(want) != nil && time.Now().Before(until) {
+		for !server.HasEnded() && w.exact(want) != nil && time.Now().Before(until) {
 			time.Sleep(20 * time.Millisecond)
 		}
-		server.Ends()
+		server.EndNow()
 		stop()
 	}
 	w.Logf("as declared after %d deaths", deaths)
@@ -125,16 +125,16 @@ func (w world) outlive(want declared) (deaths int) {
 // that one has sent.
 func TestHandOver(t *testing.T) {
 	w := newWorldOfMembers(t, 3)
-	former := &outage.Server{}
-	stop := w.run(former.Wrap)
+	former := &outage.WrappedServer{}
+	stop := w.run(former.WrapTransport)
 	defer func() { stop() }()
 	s := w.open("api")
 	first, second := []string{"member1", "member2"}, []string{"member2", "member3"}
 	w.become(s.on(first...), nil)
 
-	former.Holds("resourcebindings")
-	successor := &outage.Server{}
-	w.start(successor.Wrap)
+	former.HoldWatches("resourcebindings")
+	successor := &outage.WrappedServer{}
+	w.start(successor.WrapTransport)
 	w.change(s.policy, func() { s.policy.Spec.Placement = onClusters(second...) })
 	w.become(s.on(second...), nil)
 	moved := w.remember()
@@ -146,7 +146,7 @@ func TestHandOver(t *testing.T) {
 	delete(want, "ConfigMap/page")
 	w.become(want, moved)
 
-	former.Tells()
+	former.ReleaseWatches()
 	w.quiet(writesTo(former, successor))
 	w.become(want, moved)
 	stop()
@@ -163,9 +163,9 @@ func TestAnOutageInTheMiddle(t *testing.T) {
 	if *long {
 		lasts = time.Minute
 	}
-	server := &outage.Server{}
+	server := &outage.WrappedServer{}
 	server.EndsAfter(6, true)
-	w.start(server.Wrap)
+	w.start(server.WrapTransport)
 	s := w.open("api", "admin")
 	server.ComesBack(w.T, lasts)
 	w.become(s.on("member1", "member2"), nil)

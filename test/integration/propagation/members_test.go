@@ -68,16 +68,16 @@ func (w world) joinMember(name string) {
 	if err := os.WriteFile(kubeconfig, w.environment.KubeConfig, 0o600); err != nil {
 		w.Fatal(err)
 	}
-	part, err := work.New(work.Options{Logger: logr.Discard()})
+	part, err := work.NewManifestWorkPart(work.PartOptions{Logger: logr.Discard()})
 	if err != nil {
 		w.Fatal(err)
 	}
-	follower := hubfile.New(hubfile.Options{
+	follower := hubfile.NewKubeconfigFollower(hubfile.FollowerOptions{
 		File: kubeconfig, ClusterName: name, AgentID: "agent-of-" + name, Member: config, Log: logr.Discard(),
-		Registry: fleet.NewRegistry(fleet.Options{Parts: []fleet.Part{part}}),
+		Registry: fleet.NewRegistry(fleet.RegistryOptions{Parts: []fleet.Part{part}}),
 	})
 	w.background("works of "+name, part.Start)
-	w.background("the agent of "+name, follower.Run)
+	w.background("the agent of "+name, follower.RunFollower)
 	w.background("Deployments of "+name, w.members[name].runDeployments)
 }
 

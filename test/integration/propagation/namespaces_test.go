@@ -48,7 +48,7 @@ func TestNamespacesGoToClusters(t *testing.T) {
 	w.namespace("shop", map[string]string{"member1": "c"})
 
 	w.stop()
-	w.options.Gates, _ = features.Resolve(features.HubPlacement, map[string]bool{string(features.NamespaceSyncAll): true})
+	w.options.Gates, _ = features.ResolveGates(features.HubPlacement, map[string]bool{string(features.NamespaceSyncAll): true})
 	w.start()
 	w.namespace("shop", map[string]string{"member1": "c", "member2": "b"})
 	w.join("member3")

@@ -67,11 +67,11 @@ func (w world) quiet(writes func() string) {
 }
 
 // writesTo counts what is written to servers.
-func writesTo(servers ...*outage.Server) func() string {
+func writesTo(servers ...*outage.WrappedServer) func() string {
 	return func() string {
 		var all []int
 		for _, server := range servers {
-			all = append(all, server.Writes())
+			all = append(all, server.WriteCount())
 		}
 		return fmt.Sprint(all)
 	}
@@ -127,7 +127,7 @@ func (w world) mark() (missing []func() []types.NamespacedName) {
 		w.Fatal("there is no binding by which to know that the controllers do something")
 	}
 	for _, one := range *w.running {
-		missing = append(missing, one.Since("binding", slices.Collect(maps.Keys(marked))...))
+		missing = append(missing, one.MissingSince("binding", slices.Collect(maps.Keys(marked))...))
 	}
 	for _, object := range marked {
 		key := annotationMark

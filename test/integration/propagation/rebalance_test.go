@@ -162,12 +162,12 @@ func TestReplicasMoveByThemselves(t *testing.T) {
 
 	w.change(p, func() { p.Spec.Suspension.Dispatching = new(false) })
 	w.eventually("a replica has moved", pass(func() error {
-		if rebalance.Last(binding.Annotations).Moves == 0 {
+		if rebalance.LastMove(binding.Annotations).Moves == 0 {
 			return fmt.Errorf("%v", binding.Spec.Clusters)
 		}
 		return nil
 	}))
-	if got := rebalance.Last(binding.Annotations); got.Moves != 1 || got.What != "1 replica moved: member1 3 -> 2, member3 0 -> 1, as there is room in member3; 1 more would move" {
+	if got := rebalance.LastMove(binding.Annotations); got.Moves != 1 || got.What != "1 replica moved: member1 3 -> 2, member3 0 -> 1, as there is room in member3; 1 more would move" {
 		t.Errorf("the binding says %+v", got)
 	}
 	w.eventually("another one has moved", pass(func() error {

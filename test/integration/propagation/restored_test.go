@@ -23,7 +23,7 @@ import (
 // since is for their agents to keep.
 func TestAHubThatIsAnHourOld(t *testing.T) {
 	w := newHub(t, func(t testing.TB, options ...func(*envtest.Environment)) (*envtest.Environment, *rest.Config) {
-		return env.Start(t, append(options, env.Restorable(t))...)
+		return env.Start(t, append(options, env.WithRestorableData(t))...)
 	})
 	w.joinMembers(3)
 	w.start()
@@ -47,9 +47,9 @@ func TestAHubThatIsAnHourOld(t *testing.T) {
 
 	// Who restores a hub stops it, with its controllers.
 	w.stop()
-	env.Restore(t, w.environment, backup)
-	server := &outage.Server{}
-	w.start(server.Wrap)
+	env.RestoreServer(t, w.environment, backup)
+	server := &outage.WrappedServer{}
+	w.start(server.WrapTransport)
 	before = sameIn(before, lost)
 	w.stay(before)
 	w.become(then, before)

@@ -55,11 +55,11 @@ type world struct {
 	client.WithWatch
 	environment *envtest.Environment
 	config      *rest.Config
-	options     *propagation.Options // of the controllers that are started next
-	ended       *func()              // stops the controllers
-	limits      *selfconflict.Limits // of their writes
-	running     *[]*passes.Passes    // of the controllers that run
-	members     map[string]*member   // those clusters that are API servers; agents of others are faked
+	options     *propagation.SetupOptions // of the controllers that are started next
+	ended       *func()                   // stops the controllers
+	limits      *selfconflict.Limits      // of their writes
+	running     *[]*passes.Passes         // of the controllers that run
+	members     map[string]*member        // those clusters that are API servers; agents of others are faked
 }
 
 // definitions are the kinds of the hub.
@@ -83,7 +83,7 @@ func newHub(t *testing.T, startServer func(testing.TB, ...func(*envtest.Environm
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	environment, config := startServer(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{definitions} })
-	scheme, err := propagation.NewScheme()
+	scheme, err := propagation.NewPropagationScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +95,8 @@ func newHub(t *testing.T, startServer func(testing.TB, ...func(*envtest.Environm
 		t.Fatal(err)
 	}
 	w := world{
-		T: t, WithWatch: c, environment: environment, config: config, options: &propagation.Options{
-			Gates: gates(t), Guard: dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, // where tests serve webhooks
+		T: t, WithWatch: c, environment: environment, config: config, options: &propagation.SetupOptions{
+			Gates: gates(t), Guard: dial.AddressGuard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, // where tests serve webhooks
 		}, limits: &selfconflict.Limits{},
 		ended: new(func() {}), running: &[]*passes.Passes{}, members: map[string]*member{},
 	}
@@ -105,9 +105,9 @@ func newHub(t *testing.T, startServer func(testing.TB, ...func(*envtest.Environm
 }
 
 // gates returns the feature gates of the controllers, changed from their defaults.
-func gates(t *testing.T, changed ...string) features.Set {
+func gates(t *testing.T, changed ...string) features.GateSet {
 	t.Helper()
-	set, err := features.Parse(features.HubPlacement, changed)
+	set, err := features.ParseFlags(features.HubPlacement, changed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,19 +144,19 @@ func (w world) run(wrappers ...transport.WrapperFunc) (stop func()) {
 		config.Wrap(wrapper)
 	}
 	damper := selfconflict.NewDamper(*w.limits, clock.RealClock{})
-	config, err := damper.Damp(config)
+	config, err := damper.DampWrites(config)
 	if err != nil {
 		w.Fatal(err)
 	}
-	reconciled := passes.New()
+	reconciled := passes.NewPasses()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: w.Scheme(), Cache: propagation.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: reconciled.Logger(),
+		Scheme: w.Scheme(), Cache: propagation.NewPropagationCacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: reconciled.NewLogger(),
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
 		w.Fatal(err)
 	}
-	if err := errors.Join(propagation.Setup(w.Context(), mgr, *w.options), damper.Report(mgr, nil, propagation.SelfConflicts(mgr)...)); err != nil {
+	if err := errors.Join(propagation.SetupPropagationControllers(w.Context(), mgr, *w.options), damper.SetupReporter(mgr, nil, propagation.SelfConflicts(mgr)...)); err != nil {
 		w.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.Context())
@@ -233,7 +233,7 @@ func (w world) serve(ctx context.Context, work *workv1.ManifestWork) {
 	}
 	object.SetGeneration(1)
 	runs(object)
-	said := feedback.State(object, interpret.Chain{native.New()})
+	said := feedback.ReportedStateOf(object, interpret.Chain{native.NewKubernetesKinds()})
 	if said.Failed != nil {
 		return
 	}

@@ -142,7 +142,7 @@ func (w *world) testInterruption(t *testing.T) {
 	for _, at := range []string{"• Giving the hub access", "✓ Giving the hub access", "• Accepting the cluster", "• Waiting for the hub to connect"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		out := &stopper{at: at, stop: cancel}
-		code := cli.Run(ctx, cli.Call{
+		code := cli.RunCommandLine(ctx, cli.CommandLine{
 			As: "capstan", Args: append(join, "--kubeconfig", w.hub.kubeconfig),
 			Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out}, Clock: clock.RealClock{},
 		})

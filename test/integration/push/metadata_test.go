@@ -106,10 +106,10 @@ func TestAnObjectsMetadataKeepsNoWatchFromBeginning(t *testing.T) {
 			}
 			things := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
 			told := make(chan []*metav1.PartialObjectMetadata, 1)
-			run := watch.Watch[*metav1.PartialObjectMetadata]{Source: watch.Identities(client, things, watch.Selector{}), Handler: first{t, told}}
-			ctx := dial.Reduced(t.Context())
+			run := watch.Watch[*metav1.PartialObjectMetadata]{Source: watch.IdentitySource(client, things, watch.ObjectSelector{}), Handler: first{t, told}}
+			ctx := dial.ReducedContext(t.Context())
 			done := make(chan struct{})
-			go func() { defer close(done); run.Run(ctx) }()
+			go func() { defer close(done); run.RunReflector(ctx) }()
 			t.Cleanup(func() { <-done })
 			objects := <-told
 			if len(objects) != f.objects {

@@ -28,7 +28,7 @@ const writersMax = 2
 // join' and 'kubectl wait' go on only if the conditions follow, which takes no more
 // than one write of each who writes conditions.
 func TestConditionsAreAboutWhatIsMirrored(t *testing.T) {
-	w := newWorld(t, func(o *registration.Options) { o.Mirror = true })
+	w := newWorld(t, func(o *registration.SetupOptions) { o.Mirror = true })
 	w.want(t, exit.OK, "cluster(member1) is joined successfully\n", "", w.join("member1")...)
 	before := w.current(t, map[string]string{})
 

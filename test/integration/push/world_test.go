@@ -88,7 +88,7 @@ func must(t *testing.T, err error) {
 // world is a hub at work and a member that is nothing but a cluster.
 type world struct{ hub, member *side }
 
-func newWorld(t *testing.T, options ...func(*registration.Options)) *world {
+func newWorld(t *testing.T, options ...func(*registration.SetupOptions)) *world {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	w := &world{
@@ -122,7 +122,7 @@ func (w *world) as(t *testing.T, component, account string) *rest.Config {
 		ObjectMeta: meta, Subjects: []rbacv1.Subject{subject},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: component},
 	}))
-	who := env.ServiceAccount(hubNamespace, account)
+	who := env.ServiceAccountReview(hubNamespace, account)
 	env.WaitAllowed(t.Context(), t, w.hub.config, authorizationv1.SubjectAccessReviewSpec{User: who.User, Groups: who.Groups}, "", rules[0], true)
 	as := rest.CopyConfig(w.hub.config)
 	as.Impersonate = rest.ImpersonationConfig{UserName: who.User, Groups: append(who.Groups, "system:authenticated")}
@@ -130,41 +130,41 @@ func (w *world) as(t *testing.T, component, account string) *rest.Config {
 }
 
 // controllers runs the registration controllers of the hub until the test ends.
-func (w *world) controllers(t *testing.T, options []func(*registration.Options)) {
+func (w *world) controllers(t *testing.T, options []func(*registration.SetupOptions)) {
 	t.Helper()
-	scheme, err := registration.NewScheme()
+	scheme, err := registration.NewRegistrationScheme()
 	must(t, err)
-	cached, err := registration.CacheOptions()
+	cached, err := registration.NewRegistrationCacheOptions()
 	must(t, err)
 	manager, err := ctrl.NewManager(w.as(t, config.RegistrationController, "registration-controller-sa"), ctrl.Options{
 		Scheme: scheme, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)}, // each test has a hub
 	})
 	must(t, err)
-	gates, _ := features.Resolve(features.HubRegistration, nil)
-	o := registration.Options{Gates: gates, OwnNamespace: hubNamespace}
+	gates, _ := features.ResolveGates(features.HubRegistration, nil)
+	o := registration.SetupOptions{Gates: gates, OwnNamespace: hubNamespace}
 	for _, set := range options {
 		set(&o)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	must(t, registration.Setup(ctx, manager, o))
+	must(t, registration.SetupRegistrationControllers(ctx, manager, o))
 	run(t, cancel, "controllers", func() error { return manager.Start(ctx) })
 }
 
 // agent runs the push agent until the test ends. It may dial this machine.
 func (w *world) agent(t *testing.T) {
 	t.Helper()
-	works, err := work.New(work.Options{Logger: logr.Discard()})
+	works, err := work.NewManifestWorkPart(work.PartOptions{Logger: logr.Discard()})
 	must(t, err)
-	agent, err := push.New(push.Options{
+	agent, err := push.NewAgent(push.AgentOptions{
 		Hub: w.as(t, config.PushAgent, fleetv1alpha1.PushAgentServiceAccount), HubURL: w.hub.config.Host, Log: logr.Discard(),
-		Guard:      dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		Guard:      dial.AddressGuard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		ClaimRules: clusterstatus.ClaimRules{CustomMax: 20}, Parts: []fleet.Part{works},
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	run(t, cancel, "works", func() error { return works.Start(ctx) })
-	run(t, cancel, "push agent", func() error { return agent.Run(ctx) })
+	run(t, cancel, "push agent", func() error { return agent.RunSessions(ctx) })
 }
 
 func run(t *testing.T, cancel context.CancelFunc, what string, do func() error) {
@@ -181,7 +181,7 @@ func run(t *testing.T, cancel context.CancelFunc, what string, do func() error) 
 // capstan runs one command and returns its exit code and what it prints.
 func (w *world) capstan(ctx context.Context, args ...string) (code int, out, errOut string) {
 	var stdout, stderr bytes.Buffer
-	code = cli.Run(ctx, cli.Call{
+	code = cli.RunCommandLine(ctx, cli.CommandLine{
 		As: "capstan", Args: append(args, "--kubeconfig", w.hub.kubeconfig),
 		Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}, Clock: clock.RealClock{},
 	})

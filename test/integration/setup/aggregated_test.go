@@ -39,7 +39,7 @@ const patience = 2 * time.Minute
 // kubectl, the hub's API server, and what the operator has installed, with the
 // certificates and permissions that it made.
 func TestClusterAPI(t *testing.T) {
-	c := newCluster(t, env.Aggregated(t), env.Routed)
+	c := newCluster(t, env.WithAggregation(t), env.WithAggregatorRouting)
 	p := startPrograms(t, c)
 	if code, _ := c.capstan(t, "init", "--image", "example.com/capstan:1", "--feature-gates", "AggregatedAPI=true"); code != exit.OK {
 		t.Fatalf("exit code %d", code)

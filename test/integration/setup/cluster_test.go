@@ -61,7 +61,7 @@ func newCluster(t *testing.T, options ...func(*envtest.Environment)) *cluster {
 		start = env.Start
 	}
 	environment, restConfig := start(t, options...)
-	scheme, err := clustermanager.NewScheme()
+	scheme, err := clustermanager.NewClusterManagerScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func (c *cluster) capstan(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	t.Setenv("KUBECONFIG", c.kubeconfig)
 	var out bytes.Buffer
-	code := cli.Run(t.Context(), cli.Call{
+	code := cli.RunCommandLine(t.Context(), cli.CommandLine{
 		As: "capstan", Args: args, Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, Clock: clock.RealClock{},
 	})
 	t.Logf("capstan %s: exit code %d\n%s", strings.Join(args, " "), code, out.String())
@@ -155,7 +155,7 @@ func (c *cluster) endNamespaces(ctx context.Context) error {
 func (c *cluster) runOperator(ctx context.Context, t *testing.T) error {
 	wanted := ""
 	deployment := &appsv1.Deployment{}
-	err := c.client.Get(ctx, install.ClusterManagerOperator().Key(), deployment)
+	err := c.client.Get(ctx, install.ClusterManagerOperator().DeploymentKey(), deployment)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -196,11 +196,11 @@ func (c *cluster) operator(image string) (ctrl.Manager, error) {
 		UserName: "system:serviceaccount:open-cluster-management:cluster-manager",
 		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
 	}
-	options := clustermanager.Options{
-		Namespace: operatorv1.DefaultOperatorNamespace, Image: image, Version: version.Get(),
+	options := clustermanager.OperatorOptions{
+		Namespace: operatorv1.DefaultOperatorNamespace, Image: image, Version: version.SemanticVersion(),
 		PullSecret: operatorv1.ImagePullSecret, ControlPlane: labels.Everything(),
 	}
-	caching, err := clustermanager.CacheOptions(options)
+	caching, err := clustermanager.OperatorCacheOptions(options)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (c *cluster) operator(image string) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	controller := clustermanager.New(clustermanager.Deps{
+	controller := clustermanager.NewClusterManagerController(clustermanager.ControllerDeps{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Events: mgr.GetEventRecorder(clustermanager.FieldOwner), CRDs: crds, Rules: config.Rules, Options: options,
 	})

@@ -43,7 +43,7 @@ func (c *cluster) dedicate(t *testing.T) {
 	_, err = render.NewApplier(c.client, c.client, fleetv1alpha1.ControlPlaneOperator).Apply(t.Context(), objects...)
 	must(t, err)
 	read := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
-	server := env.ServiceAccount(operatorv1.DefaultHubNamespace, fleetv1alpha1.APIServerServiceAccount)
+	server := env.ServiceAccountReview(operatorv1.DefaultHubNamespace, fleetv1alpha1.APIServerServiceAccount)
 	env.WaitAllowed(t.Context(), t, c.config, server, karmadav1alpha1.SecretsNamespace, read, true)
 }
 

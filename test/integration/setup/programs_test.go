@@ -104,11 +104,11 @@ func (p *programs) runController(t *testing.T) {
 	for i := range gates {
 		gates[i] = strings.TrimPrefix(gates[i], "--feature-gates=")
 	}
-	set, err := features.Parse(features.HubRegistration, gates)
+	set, err := features.ParseFlags(features.HubRegistration, gates)
 	must(t, err)
-	cached, err := registration.CacheOptions()
+	cached, err := registration.NewRegistrationCacheOptions()
 	must(t, err)
-	scheme, err := registration.NewScheme()
+	scheme, err := registration.NewRegistrationScheme()
 	must(t, err)
 	config, _ := p.as(t, "registration-controller-sa")
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
@@ -116,7 +116,7 @@ func (p *programs) runController(t *testing.T) {
 		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	must(t, err)
-	must(t, registration.Setup(t.Context(), mgr, registration.Options{Gates: set, OwnNamespace: operatorv1.DefaultHubNamespace, Mirror: set.Enabled(features.AggregatedAPI)}))
+	must(t, registration.SetupRegistrationControllers(t.Context(), mgr, registration.SetupOptions{Gates: set, OwnNamespace: operatorv1.DefaultHubNamespace, Mirror: set.Enabled(features.AggregatedAPI)}))
 	p.background(t, "the registration controller", mgr.Start)
 }
 
@@ -127,7 +127,7 @@ func (p *programs) runRegistrationWebhook(t *testing.T) {
 	must(t, err)
 	counting, err := metadata.NewForConfig(config)
 	must(t, err)
-	handlers, err := clusterwebhook.Handlers(t.Context(), clusterwebhook.Options{Clients: clients, Metadata: counting, Clock: clock.RealClock{}, DefaultSet: true})
+	handlers, err := clusterwebhook.WebhookHandlers(t.Context(), clusterwebhook.WebhookOptions{Clients: clients, Metadata: counting, Clock: clock.RealClock{}, DefaultSet: true})
 	must(t, err)
 	p.runWebhook(t, "registration-webhook", handlers, config)
 }
@@ -137,7 +137,7 @@ func (p *programs) runWorkWebhook(t *testing.T) {
 	config, _ := p.as(t, "work-webhook-sa")
 	clients, err := kubernetes.NewForConfig(config)
 	must(t, err)
-	handlers, err := workwebhook.Handlers(workwebhook.Options{Clients: clients, ManifestsSizeMax: workv1.ManifestsSizeMax})
+	handlers, err := workwebhook.WebhookHandlers(workwebhook.WebhookOptions{Clients: clients, ManifestsSizeMax: workv1.ManifestsSizeMax})
 	must(t, err)
 	p.runWebhook(t, "work-webhook", handlers, config)
 }
@@ -145,12 +145,12 @@ func (p *programs) runWorkWebhook(t *testing.T) {
 // runWebhook serves the webhooks of a component, whose names follow from that of it.
 func (p *programs) runWebhook(t *testing.T, component string, handlers map[string]http.Handler, config *rest.Config) {
 	t.Helper()
-	o := serving.Options{
+	o := serving.ServerOptions{
 		Component: component, Handlers: handlers, Config: config, Port: p.route(t, "cluster-manager-"+component), Clock: clock.RealClock{},
 		CertDir: p.mount(t, component+"-serving-cert"),
-		Server:  options.Server{HealthProbePort: p.freePort(t), TLSMinVersion: "VersionTLS12"},
+		Server:  options.ServerOptions{HealthProbePort: p.freePort(t), TLSMinVersion: "VersionTLS12"},
 	}
-	p.background(t, "the "+component, func(ctx context.Context) error { return serving.Run(ctx, o) })
+	p.background(t, "the "+component, func(ctx context.Context) error { return serving.RunWebhookServer(ctx, o) })
 }
 
 // runPushAgent runs the push agent until t ends, which may be a part of the hub's test. It
@@ -161,16 +161,16 @@ func (p *programs) runPushAgent(t *testing.T) {
 		return p.client.Get(ctx, client.ObjectKey{Namespace: operatorv1.DefaultHubNamespace, Name: "cluster-manager-push-agent"}, &appsv1.Deployment{})
 	})
 	config, _ := p.as(t, fleetv1alpha1.PushAgentServiceAccount)
-	works, err := work.New(work.Options{Logger: logr.Discard()})
+	works, err := work.NewManifestWorkPart(work.PartOptions{Logger: logr.Discard()})
 	must(t, err)
-	agent, err := push.New(push.Options{
+	agent, err := push.NewAgent(push.AgentOptions{
 		Hub: config, HubURL: p.config.Host, Log: logr.Discard(), Parts: []fleet.Part{works},
-		Guard:      dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		Guard:      dial.AddressGuard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		ClaimRules: clusterstatus.ClaimRules{CustomMax: 20},
 	})
 	must(t, err)
 	p.background(t, "works", works.Start)
-	p.background(t, "the push agent", agent.Run)
+	p.background(t, "the push agent", agent.RunSessions)
 	t.Cleanup(func() {
 		p.stop("the push agent")
 		p.stop("works")
@@ -188,18 +188,18 @@ func (p *programs) runAPIServer(t *testing.T) {
 	for i := range args {
 		args[i] = strings.Replace(args[i], mounted, folder, 1)
 	}
-	o := apiserver.NewOptions()
+	o := apiserver.NewServerOptions()
 	flags := pflag.NewFlagSet(args[0], pflag.ContinueOnError)
 	o.AddFlags(flags)
 	must(t, flags.Parse(args[1:]))
 	must(t, o.Validate())
 	_, o.Hub.Kubeconfig = p.as(t, "apiserver-sa")
 	o.Serving.BindPort, o.ShutdownDelay = p.route(t, "cluster-manager-apiserver"), 0
-	config, err := o.Config()
+	config, err := o.ServerConfig()
 	must(t, err)
-	server, err := config.Complete().New()
+	server, err := config.Complete().NewServer()
 	must(t, err)
-	p.background(t, "apiserver", server.Run)
+	p.background(t, "apiserver", server.RunAPIServer)
 }
 
 // args returns the arguments of a Deployment's program.

@@ -94,7 +94,7 @@ func (c *cluster) dryRuns(t *testing.T) {
 // strangersStay runs the commands where somebody else has installed an operator
 // of the same name.
 func (c *cluster) strangersStay(t *testing.T) {
-	objects, err := install.ClusterManagerOperator().Objects(install.Options{Image: "quay.io/other/operator:1"})
+	objects, err := install.ClusterManagerOperator().RenderObjects(install.OperatorOptions{Image: "quay.io/other/operator:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func (c *cluster) rolledOut(t *testing.T, image string) {
 // withOtherImages names the components of the hub with an image other than this.
 func (c *cluster) withOtherImages(ctx context.Context, t *testing.T, image string) []string {
 	t.Helper()
-	components, err := install.ClusterManagerOperator().Components(ctx, c.client)
+	components, err := install.ClusterManagerOperator().ListComponents(ctx, c.client)
 	if err != nil || len(components) == 0 {
 		t.Fatalf("the hub has no components: %v", err)
 	}

@@ -96,12 +96,12 @@ func (l *lab) removeKlusterlet(installed *operatorv1.Klusterlet) {
 	}
 	c, err := client.New(l.member.config, client.Options{Scheme: scheme})
 	must(l.t, err)
-	rules, err := operator.Rules()
+	rules, err := operator.LoadAgentRules()
 	must(l.t, err)
-	controller := operator.New(operator.Deps{
-		Client: c, Live: c, Secrets: c, Results: hubprobe.NewResults(), Rules: rules,
+	controller := operator.NewKlusterletController(operator.ControllerDeps{
+		Client: c, Live: c, Secrets: c, Results: hubprobe.NewResultStore(), Rules: rules,
 		Events: events.NewFakeRecorder(100), Clock: clock.RealClock{},
-		Settings: operator.Settings{Namespace: "open-cluster-management", Image: "capstan:test", Version: "1.2.3"},
+		Settings: operator.OperatorSettings{Namespace: "open-cluster-management", Image: "capstan:test", Version: "1.2.3"},
 	})
 	must(l.t, c.Delete(l.t.Context(), installed))
 	l.eventually("the Klusterlet to be gone", func(ctx context.Context) string {

@@ -163,7 +163,7 @@ func (l *lab) join() string {
 	}
 	must(l.t, clientcmd.WriteToFile(*config, member))
 	var out bytes.Buffer
-	code := cli.Run(l.t.Context(), cli.Call{
+	code := cli.RunCommandLine(l.t.Context(), cli.CommandLine{
 		As: "capstan", Args: []string{"join", cluster, "--kubeconfig", hub, "--cluster-kubeconfig", member},
 		Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, Clock: clock.RealClock{},
 	})

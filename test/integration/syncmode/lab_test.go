@@ -81,7 +81,7 @@ func must(t *testing.T, err error) {
 func newSide(t *testing.T) side {
 	t.Helper()
 	server, cfg := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
-	scheme, err := registration.NewScheme()
+	scheme, err := registration.NewRegistrationScheme()
 	must(t, err)
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, workv1.AddToScheme, fleetv1alpha1.AddToScheme, operatorv1.AddToScheme} {
 		must(t, add(scheme))
@@ -156,15 +156,15 @@ func (l *lab) startHub() {
 			Verbs: []string{"get", "list", "watch", "patch"},
 		}},
 	})
-	cached, err := registration.CacheOptions()
+	cached, err := registration.NewRegistrationCacheOptions()
 	must(l.t, err)
 	mgr, err := ctrl.NewManager(l.as(user), ctrl.Options{
 		Scheme: l.hub.client.Scheme(), Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)}, // each test has a hub
 	})
 	must(l.t, err)
-	gates, _ := features.Resolve(features.HubRegistration, nil)
-	must(l.t, registration.Setup(l.t.Context(), mgr, registration.Options{Gates: gates, OwnNamespace: hubNamespace}))
+	gates, _ := features.ResolveGates(features.HubRegistration, nil)
+	must(l.t, registration.SetupRegistrationControllers(l.t.Context(), mgr, registration.SetupOptions{Gates: gates, OwnNamespace: hubNamespace}))
 	l.background("the hub's controllers", mgr.Start)
 }
 
@@ -203,19 +203,19 @@ func (l *lab) startPull() {
 	file := filepath.Join(l.t.TempDir(), "kubeconfig")
 	must(l.t, os.WriteFile(file, kubeconfig, 0o600))
 	_, registry := l.works()
-	l.background("the work agent", hubfile.New(hubfile.Options{
+	l.background("the work agent", hubfile.NewKubeconfigFollower(hubfile.FollowerOptions{
 		File: file, ClusterName: cluster, AgentID: l.agent, Member: l.member.config, Registry: registry, Log: logr.Discard(),
-	}).Run)
+	}).RunFollower)
 }
 
 // works returns the part for works, which runs until the test ends, and a
 // registry of it alone.
-func (l *lab) works() (*work.Part, *fleet.Registry) {
+func (l *lab) works() (*work.ManifestWorkPart, *fleet.Registry) {
 	l.t.Helper()
-	part, err := work.New(work.Options{Logger: logr.Discard()})
+	part, err := work.NewManifestWorkPart(work.PartOptions{Logger: logr.Discard()})
 	must(l.t, err)
 	l.background("works", part.Start)
-	return part, fleet.NewRegistry(fleet.Options{Parts: []fleet.Part{part}})
+	return part, fleet.NewRegistry(fleet.RegistryOptions{Parts: []fleet.Part{part}})
 }
 
 // ahead is how far the clock of the push agent is ahead: two thirds of the
@@ -248,13 +248,13 @@ func (l *lab) startPush() {
 			}
 		}
 	})
-	agent, err := push.New(push.Options{
+	agent, err := push.NewAgent(push.AgentOptions{
 		Hub: l.as(account, groups...), HubURL: "https://10.96.0.1", Clock: clock, Log: logr.Discard(),
-		Guard:      dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		Guard:      dial.AddressGuard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		ClaimRules: clusterstatus.ClaimRules{CustomMax: 20}, Parts: []fleet.Part{works},
 	})
 	must(l.t, err)
-	l.background("the push agent", agent.Run)
+	l.background("the push agent", agent.RunSessions)
 }
 
 // token returns a token of an administrator of the member that has the shortest

@@ -79,14 +79,14 @@ func (l *lab) startOperator(cm *operatorv1.ClusterManager) {
 	l.t.Helper()
 	definitions, err := config.HubCRDs()
 	must(l.t, err)
-	scheme, err := clustermanager.NewScheme()
+	scheme, err := clustermanager.NewClusterManagerScheme()
 	must(l.t, err)
 	hub, err := client.New(l.hub.config, client.Options{Scheme: scheme})
 	must(l.t, err)
-	operator := clustermanager.New(clustermanager.Deps{
+	operator := clustermanager.NewClusterManagerController(clustermanager.ControllerDeps{
 		Client: hub, Reader: hub, Clock: clock.RealClock{}, Events: events.NewFakeRecorder(1000),
 		CRDs: definitions, Rules: config.Rules,
-		Options: clustermanager.Options{
+		Options: clustermanager.OperatorOptions{
 			Namespace: operatorv1.DefaultOperatorNamespace, Image: "capstan", Version: "1.2.3", Replicas: 1,
 		},
 	})

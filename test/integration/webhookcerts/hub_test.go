@@ -105,7 +105,7 @@ func (h *hub) want() {
 func (h *hub) rotate(t *testing.T) {
 	t.Helper()
 	var err error
-	if h.bundle, _, err = h.rotator.Rotate(t.Context(), h.wanted, h.trusted(t)); err != nil {
+	if h.bundle, _, err = h.rotator.RotateCertificates(t.Context(), h.wanted, h.trusted(t)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -192,7 +192,7 @@ func (h *hub) serve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := cluster.Handlers(t.Context(), cluster.Options{Clients: clients, Metadata: clusters, Clock: clock.RealClock{}, DefaultSet: true})
+	made, err := cluster.WebhookHandlers(t.Context(), cluster.WebhookOptions{Clients: clients, Metadata: clusters, Clock: clock.RealClock{}, DefaultSet: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,9 +205,9 @@ func (h *hub) serve(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	stopping := clocktesting.NewFakeClock(time.Now())
-	server := options.Server{HealthProbePort: freePort(t), TLSMinVersion: "VersionTLS12"}
+	server := options.ServerOptions{HealthProbePort: freePort(t), TLSMinVersion: "VersionTLS12"}
 	go func() {
-		ended <- serving.Run(ctx, serving.Options{
+		ended <- serving.RunWebhookServer(ctx, serving.ServerOptions{
 			Component: "test", Handlers: handlers, Config: h.config, Port: h.port, CertDir: h.dir, Server: server, Clock: stopping,
 		})
 	}()
@@ -246,7 +246,7 @@ func prefix(generation int64) string { return fmt.Sprintf("/%d", generation) }
 // reached returns the generation of configurations that the API server works by.
 func (h *hub) reached() int64 { return min(h.mutated.Load(), h.validated.Load()) }
 
-// presents tells whether the server has the certificate.
+// presents reports whether the server has the certificate.
 func (h *hub) presents(t *testing.T, certPEM []byte) bool {
 	t.Helper()
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
@@ -266,7 +266,7 @@ func (h *hub) presents(t *testing.T, certPEM []byte) bool {
 func (h *hub) installWebhooks(t *testing.T) {
 	t.Helper()
 	h.generation++
-	for _, object := range manifests.Webhooks(manifests.Hub{Name: "cluster-manager", CABundle: h.bundle}) {
+	for _, object := range manifests.WebhookConfigurations(manifests.Hub{Name: "cluster-manager", CABundle: h.bundle}) {
 		encoded, err := json.Marshal(object)
 		if err != nil {
 			t.Fatal(err)
@@ -328,7 +328,7 @@ func (h *hub) presentStranger(t *testing.T) {
 	h.write(t, map[string][]byte{corev1.TLSCertKey: pair.CertPEM, corev1.TLSPrivateKeyKey: pair.KeyPEM})
 }
 
-// signedBy tells whether the certificate is the signer's.
+// signedBy reports whether the certificate is the signer's.
 func signedBy(t *testing.T, certPEM, signerPEM []byte) bool {
 	t.Helper()
 	return certs.ParseBundle(certPEM)[0].CheckSignatureFrom(certs.ParseBundle(signerPEM)[0]) == nil

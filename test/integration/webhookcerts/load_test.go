@@ -83,7 +83,7 @@ func (l *load) failures() []error {
 	return slices.Clone(l.failed)
 }
 
-// more tells whether as many requests have got through since the last wait.
+// more reports whether as many requests have got through since the last wait.
 func (l *load) more(count int64) bool { return l.done.Load() >= l.from+count }
 
 // wait waits while the clients write.

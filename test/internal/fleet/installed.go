@@ -45,20 +45,20 @@ func (f *Fleet) install(ctx context.Context) error {
 		return err
 	}
 	h := manifests.Hub{Name: "cluster-manager", OperatorNamespace: operatorNamespace, CABundle: certificate, Replicas: 1}
-	h.Registration, _ = features.Resolve(features.HubRegistration, nil)
-	h.Work, _ = features.Resolve(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): f.options.ReplicaSets})
+	h.Registration, _ = features.ResolveGates(features.HubRegistration, nil)
+	h.Work, _ = features.ResolveGates(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): f.options.ReplicaSets})
 	for _, name := range []string{operatorNamespace, h.Namespace(), metav1.NamespacePublic} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := f.ensureNamespace(ctx, namespace); err != nil {
 			return err
 		}
 	}
-	objects, err := manifests.Access(h, config.Rules)
+	objects, err := manifests.ComponentAccess(h, config.Rules)
 	if err != nil {
 		return err
 	}
-	objects = append(objects, manifests.Bootstrap(h)...)
-	objects = append(objects, WithoutServices(manifests.Webhooks(h), func(service string) string {
+	objects = append(objects, manifests.BootstrapAccess(h)...)
+	objects = append(objects, WithoutServices(manifests.WebhookConfigurations(h), func(service string) string {
 		port := registrationWebhookPort
 		if service == "cluster-manager-work-webhook" {
 			port = workWebhookPort
@@ -75,7 +75,7 @@ func (f *Fleet) install(ctx context.Context) error {
 		}
 		identities[config.PropagationController] = [2]string{h.Namespace(), fleetv1alpha1.PropagationServiceAccount}
 	}
-	for _, component := range manifests.Components(h) {
+	for _, component := range manifests.HubComponents(h) {
 		identities[component.Workload.Container] = [2]string{h.Namespace(), component.Workload.ServiceAccount}
 	}
 	for name, account := range identities {
@@ -93,12 +93,12 @@ func installPropagation(ctx context.Context, hub *Cluster, namespace string) err
 	if err != nil {
 		return err
 	}
-	account := render.Meta{Namespace: namespace, Name: fleetv1alpha1.PropagationServiceAccount}
+	account := render.ResourceMeta{Namespace: namespace, Name: fleetv1alpha1.PropagationServiceAccount}
 	objects := []render.Object{render.ServiceAccount(account)}
 	for name, rules := range map[string][]rbacv1.PolicyRule{"propagation": rules, fleetv1alpha1.PropagationTemplatesRole: nil} {
-		role := render.Meta{Name: name}
+		role := render.ResourceMeta{Name: name}
 		objects = append(objects, render.ClusterRole(role, rules),
-			render.ClusterRoleBinding(role, name, render.Account(account.Namespace, account.Name)))
+			render.ClusterRoleBinding(role, name, render.AccountSubject(account.Namespace, account.Name)))
 	}
 	_, err = render.NewApplier(hub.Client, hub.Client, "fleet").Apply(ctx, objects...)
 	return err

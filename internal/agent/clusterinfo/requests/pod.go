@@ -24,26 +24,26 @@ const (
 	containersMax = 1000
 )
 
-// Pod is what counts of a pod. Of its metadata it has UID and version only.
-type Pod struct {
+// PodRequest is what counts of a pod. Of its metadata it has UID and version only.
+type PodRequest struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
 
 	node     string
 	finished bool
-	amounts  []amount
+	amounts  []resourceAmount
 }
 
-// amount is how much of a resource is requested: of CPU in thousandths, of all
+// resourceAmount is how much of a resource is requested: of CPU in thousandths, of all
 // else as a number.
-type amount struct {
+type resourceAmount struct {
 	name  string
 	value int64
 }
 
-// Of returns what counts of a pod.
-func Of(pod *corev1.Pod) *Pod {
-	p := &Pod{
+// PodRequestOf returns what counts of a pod.
+func PodRequestOf(pod *corev1.Pod) *PodRequest {
+	p := &PodRequest{
 		node:     pod.Spec.NodeName,
 		finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 	}
@@ -53,32 +53,32 @@ func Of(pod *corev1.Pod) *Pod {
 		return p
 	}
 	// As the scheduler counts, also while a pod is resized in place.
-	list := resourcehelper.PodRequests(few(pod), resourcehelper.PodResourcesOptions{
+	list := resourcehelper.PodRequests(limitContainers(pod), resourcehelper.PodResourcesOptions{
 		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	})
 	for name, quantity := range list {
-		if value := valueOf(name, quantity); value > 0 && len(name) <= nameBytesMax {
-			p.amounts = append(p.amounts, amount{string(name), value})
+		if value := amountValue(name, quantity); value > 0 && len(name) <= nameBytesMax {
+			p.amounts = append(p.amounts, resourceAmount{string(name), value})
 		}
 	}
-	slices.SortFunc(p.amounts, func(a, b amount) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(p.amounts, func(a, b resourceAmount) int { return cmp.Compare(a.name, b.name) })
 	p.amounts = slices.Clip(p.amounts[:min(len(p.amounts), perPodMax)])
 	return p
 }
 
-// few returns the pod with no more containers than count.
-func few(pod *corev1.Pod) *corev1.Pod {
+// limitContainers returns the pod with no more containers than count.
+func limitContainers(pod *corev1.Pod) *corev1.Pod {
 	fewer := *pod
-	fewer.Spec.Containers = first(pod.Spec.Containers)
-	fewer.Spec.InitContainers = first(pod.Spec.InitContainers)
-	fewer.Status.ContainerStatuses = first(pod.Status.ContainerStatuses)
-	fewer.Status.InitContainerStatuses = first(pod.Status.InitContainerStatuses)
+	fewer.Spec.Containers = firstContainers(pod.Spec.Containers)
+	fewer.Spec.InitContainers = firstContainers(pod.Spec.InitContainers)
+	fewer.Status.ContainerStatuses = firstContainers(pod.Status.ContainerStatuses)
+	fewer.Status.InitContainerStatuses = firstContainers(pod.Status.InitContainerStatuses)
 	return &fewer
 }
 
-func first[T any](list []T) []T { return list[:min(len(list), containersMax)] }
+func firstContainers[T any](list []T) []T { return list[:min(len(list), containersMax)] }
 
-func valueOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
+func amountValue(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	if name == corev1.ResourceCPU {
 		return quantity.MilliValue()
 	}
@@ -86,7 +86,7 @@ func valueOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 }
 
 // DeepCopyObject implements runtime.Object.
-func (p *Pod) DeepCopyObject() runtime.Object {
+func (p *PodRequest) DeepCopyObject() runtime.Object {
 	c := *p
 	p.DeepCopyInto(&c.ObjectMeta)
 	c.amounts = slices.Clone(p.amounts)

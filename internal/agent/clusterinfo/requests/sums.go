@@ -18,97 +18,97 @@ import (
 // create pods may make up names; what is beyond is not counted.
 const namesMax = 128
 
-// Sums are the sums over the pods of a cluster. The zero value has none. It is
+// ClusterSums are the sums over the pods of a cluster. The zero value has none. It is
 // not safe for concurrent use.
-type Sums struct {
-	pods map[key]place
+type ClusterSums struct {
+	pods map[uidHash]podPlacement
 	// nodes are by name; that of the name "" is for pods without one.
-	nodes map[string]*node
+	nodes map[string]*nodeSum
 	// shapes are what pods request that request the same.
-	shapes map[string]*shape
+	shapes map[string]*requestShape
 	names  map[string]int // how many shapes have a resource
 }
 
-// place is where a pod is, and what it requests there.
-type place struct {
-	node  *node
-	shape *shape
+// podPlacement is where a pod is, and what it requests there.
+type podPlacement struct {
+	node  *nodeSum
+	shape *requestShape
 }
 
-type node struct {
+type nodeSum struct {
 	name string
-	sum  Sum
+	sum  RequestSum
 }
 
-type shape struct {
+type requestShape struct {
 	id      string
-	amounts []amount
+	amounts []resourceAmount
 	pods    int
 }
 
-// Sum is what a number of pods request.
-type Sum struct {
+// RequestSum is what a number of pods request.
+type RequestSum struct {
 	pods    int64
-	amounts []amount
+	amounts []resourceAmount
 }
 
-// key is a hash of a UID, of half its size. Only a cluster that lies has two pods
+// uidHash is a hash of a UID, of half its size. Only a cluster that lies has two pods
 // of one.
-type key [16]byte
+type uidHash [16]byte
 
-func keyOf(uid types.UID) (k key) {
+func hashPodUID(uid types.UID) (k uidHash) {
 	hash := fnv.New128a()
 	_, _ = hash.Write([]byte(uid)) // it never fails
 	hash.Sum(k[:0])
 	return k
 }
 
-// Replace makes these all pods that there are.
-func (s *Sums) Replace(pods []*Pod) {
-	*s = Sums{}
+// ReplacePods makes these all pods that there are.
+func (s *ClusterSums) ReplacePods(pods []*PodRequest) {
+	*s = ClusterSums{}
 	for _, pod := range pods {
-		s.Set(pod)
+		s.SetPod(pod)
 	}
 }
 
-// Set takes in a pod that is new or has changed. It tells whether that changes
+// SetPod takes in a pod that is new or has changed. It tells whether that changes
 // a sum.
-func (s *Sums) Set(pod *Pod) (changed bool) {
+func (s *ClusterSums) SetPod(pod *PodRequest) (changed bool) {
 	if pod.finished {
-		return s.Delete(pod.UID)
+		return s.DeletePod(pod.UID)
 	}
-	k := keyOf(pod.UID)
-	id := idOf(pod.amounts)
+	k := hashPodUID(pod.UID)
+	id := shapeIDOf(pod.amounts)
 	had, known := s.pods[k]
 	if known && had.node.name == pod.node && had.shape.id == id {
 		return false
 	}
 	if known {
-		s.leave(had)
+		s.removePod(had)
 	}
 	if s.pods == nil {
-		s.pods = map[key]place{}
-		s.nodes = map[string]*node{}
-		s.shapes = map[string]*shape{}
+		s.pods = map[uidHash]podPlacement{}
+		s.nodes = map[string]*nodeSum{}
+		s.shapes = map[string]*requestShape{}
 		s.names = map[string]int{}
 	}
-	s.pods[k] = s.join(pod.node, id, pod.amounts)
+	s.pods[k] = s.addPod(pod.node, id, pod.amounts)
 	return true
 }
 
-// Delete takes out a pod. It tells whether that changes a sum.
-func (s *Sums) Delete(uid types.UID) (changed bool) {
-	k := keyOf(uid)
+// DeletePod takes out a pod. It tells whether that changes a sum.
+func (s *ClusterSums) DeletePod(uid types.UID) (changed bool) {
+	k := hashPodUID(uid)
 	had, known := s.pods[k]
 	if known {
 		delete(s.pods, k)
-		s.leave(had)
+		s.removePod(had)
 	}
 	return known
 }
 
-// idOf tells amounts from all others.
-func idOf(amounts []amount) string {
+// shapeIDOf tells amounts from all others.
+func shapeIDOf(amounts []resourceAmount) string {
 	var id []byte
 	for _, a := range amounts {
 		id = append(append(id, a.name...), 0)
@@ -117,25 +117,25 @@ func idOf(amounts []amount) string {
 	return string(id)
 }
 
-// join adds a pod to the sums.
-func (s *Sums) join(on, id string, amounts []amount) place {
-	p := place{node: s.nodes[on], shape: s.shapes[id]}
+// addPod adds a pod to the sums.
+func (s *ClusterSums) addPod(on, id string, amounts []resourceAmount) podPlacement {
+	p := podPlacement{node: s.nodes[on], shape: s.shapes[id]}
 	if p.shape == nil {
-		p.shape = &shape{id: id, amounts: s.counted(amounts)}
+		p.shape = &requestShape{id: id, amounts: s.countedAmounts(amounts)}
 		s.shapes[id] = p.shape
 	}
 	if p.node == nil {
-		p.node = &node{name: strings.Clone(on)} // what it is a part of need not stay
+		p.node = &nodeSum{name: strings.Clone(on)} // what it is a part of need not stay
 		s.nodes[p.node.name] = p.node
 	}
 	p.shape.pods++
-	p.node.sum.add(p.shape.amounts, 1)
+	p.node.sum.addPodRequests(p.shape.amounts, 1)
 	return p
 }
 
-// counted returns those amounts whose resources count.
-func (s *Sums) counted(amounts []amount) []amount {
-	var counted []amount
+// countedAmounts returns those amounts whose resources count.
+func (s *ClusterSums) countedAmounts(amounts []resourceAmount) []resourceAmount {
+	var counted []resourceAmount
 	for _, a := range amounts {
 		if s.names[a.name] > 0 || len(s.names) < namesMax {
 			s.names[a.name]++
@@ -145,9 +145,9 @@ func (s *Sums) counted(amounts []amount) []amount {
 	return counted
 }
 
-// leave takes a pod from the sums.
-func (s *Sums) leave(p place) {
-	p.node.sum.add(p.shape.amounts, -1)
+// removePod takes a pod from the sums.
+func (s *ClusterSums) removePod(p podPlacement) {
+	p.node.sum.addPodRequests(p.shape.amounts, -1)
 	if p.node.sum.pods == 0 {
 		delete(s.nodes, p.node.name)
 	}
@@ -162,19 +162,19 @@ func (s *Sums) leave(p place) {
 	}
 }
 
-// add adds the requests of so many pods, which may be negative. What is too much
+// addPodRequests adds the requests of so many pods, which may be negative. What is too much
 // for a number wraps around, and is right again when pods leave.
-func (s *Sum) add(amounts []amount, pods int64) {
+func (s *RequestSum) addPodRequests(amounts []resourceAmount, pods int64) {
 	s.pods += pods
 	s.addAmounts(amounts, pods)
 }
 
-func (s *Sum) addAmounts(amounts []amount, times int64) {
+func (s *RequestSum) addAmounts(amounts []resourceAmount, times int64) {
 	for _, a := range amounts {
-		i := slices.IndexFunc(s.amounts, func(b amount) bool { return a.name == b.name })
+		i := slices.IndexFunc(s.amounts, func(b resourceAmount) bool { return a.name == b.name })
 		if i < 0 {
 			i = len(s.amounts)
-			s.amounts = append(s.amounts, amount{name: a.name})
+			s.amounts = append(s.amounts, resourceAmount{name: a.name})
 		}
 		if s.amounts[i].value += times * a.value; s.amounts[i].value == 0 {
 			s.amounts = slices.Delete(s.amounts, i, i+1)
@@ -182,18 +182,18 @@ func (s *Sum) addAmounts(amounts []amount, times int64) {
 	}
 }
 
-// Taken are the sums at one moment. They do not change.
-type Taken struct {
+// SumsSnapshot are the sums at one moment. They do not change.
+type SumsSnapshot struct {
 	// Waiting is what pods request that have no node; Placed what all others do.
-	Waiting, Placed Sum
-	nodes           map[string]Sum
+	Waiting, Placed RequestSum
+	nodes           map[string]RequestSum
 }
 
-// Take returns the sums as they are now.
-func (s *Sums) Take() *Taken {
-	t := &Taken{nodes: make(map[string]Sum, len(s.nodes))}
+// TakeSnapshot returns the sums as they are now.
+func (s *ClusterSums) TakeSnapshot() *SumsSnapshot {
+	t := &SumsSnapshot{nodes: make(map[string]RequestSum, len(s.nodes))}
 	for name, node := range s.nodes {
-		sum := Sum{pods: node.sum.pods, amounts: slices.Clone(node.sum.amounts)}
+		sum := RequestSum{pods: node.sum.pods, amounts: slices.Clone(node.sum.amounts)}
 		if name == "" {
 			t.Waiting = sum
 			continue
@@ -205,20 +205,20 @@ func (s *Sums) Take() *Taken {
 	return t
 }
 
-// List returns the sum by resource, with the number of pods as "pods"; nil if
+// ResourceQuantities returns the sum by resource, with the number of pods as "pods"; nil if
 // there are none.
-func (s Sum) List() map[string]resource.Quantity {
+func (s RequestSum) ResourceQuantities() map[string]resource.Quantity {
 	if s.pods == 0 {
 		return nil
 	}
 	list := map[string]resource.Quantity{string(corev1.ResourcePods): *resource.NewQuantity(s.pods, resource.DecimalSI)}
 	for _, a := range s.amounts {
-		list[a.name] = a.quantity()
+		list[a.name] = a.toQuantity()
 	}
 	return list
 }
 
-func (a amount) quantity() resource.Quantity {
+func (a resourceAmount) toQuantity() resource.Quantity {
 	value := max(0, a.value)
 	switch {
 	case a.name == string(corev1.ResourceCPU):
@@ -230,20 +230,20 @@ func (a amount) quantity() resource.Quantity {
 	return *resource.NewQuantity(value, resource.DecimalSI)
 }
 
-// Left returns what those nodes have left that take new pods.
-func (t *Taken) Left(nodes []corev1.Node) []map[string]resource.Quantity {
+// RemainingPerNode returns what those nodes have left that take new pods.
+func (t *SumsSnapshot) RemainingPerNode(nodes []corev1.Node) []map[string]resource.Quantity {
 	var all []map[string]resource.Quantity
 	for i := range nodes {
 		if !nodes[i].Spec.Unschedulable {
-			all = append(all, t.nodes[nodes[i].Name].left(nodes[i].Status.Allocatable))
+			all = append(all, t.nodes[nodes[i].Name].remainingOf(nodes[i].Status.Allocatable))
 		}
 	}
 	return all
 }
 
-func (s Sum) left(allocatable corev1.ResourceList) map[string]resource.Quantity {
+func (s RequestSum) remainingOf(allocatable corev1.ResourceList) map[string]resource.Quantity {
 	left := make(map[string]resource.Quantity, len(allocatable))
-	used := s.List()
+	used := s.ResourceQuantities()
 	for name, quantity := range allocatable {
 		rest := quantity.DeepCopy()
 		rest.Sub(used[string(name)])

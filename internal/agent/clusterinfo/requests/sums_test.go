@@ -38,9 +38,9 @@ func pod(uid, node string, requests corev1.ResourceList, change ...func(*corev1.
 	return p
 }
 
-func texts(sum Sum) map[string]string {
+func texts(sum RequestSum) map[string]string {
 	m := map[string]string{}
-	for name, quantity := range sum.List() {
+	for name, quantity := range sum.ResourceQuantities() {
 		m[name] = quantity.String()
 	}
 	return m
@@ -54,10 +54,10 @@ func TestFewContainersOfAPodCount(t *testing.T) {
 		whole.Spec.InitContainers = append(whole.Spec.InitContainers, container(list("cpu", "1")))
 		whole.Status.ContainerStatuses = append(whole.Status.ContainerStatuses, corev1.ContainerStatus{Name: "other"})
 	}
-	if got := Of(whole).amounts; !slices.Equal(got, []amount{{"cpu", 1000 * containersMax}}) {
+	if got := PodRequestOf(whole).amounts; !slices.Equal(got, []resourceAmount{{"cpu", 1000 * containersMax}}) {
 		t.Errorf("counted are %v", got)
 	}
-	if len(few(whole).Status.ContainerStatuses) > containersMax {
+	if len(limitContainers(whole).Status.ContainerStatuses) > containersMax {
 		t.Error("all statuses are gone through")
 	}
 }
@@ -97,20 +97,20 @@ func TestWhatAPodRequestsIsWhatTheSchedulerCounts(t *testing.T) {
 		"a pod that has failed": {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, map[string]string{}},
 		"a pod that is done":    {func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, map[string]string{}},
 	} {
-		sums := &Sums{}
-		sums.Set(Of(pod("a", "n", list("cpu", "1", "memory", "1Gi"), test.change)))
-		if diff := cmp.Diff(test.want, texts(sums.Take().Placed)); diff != "" {
+		sums := &ClusterSums{}
+		sums.SetPod(PodRequestOf(pod("a", "n", list("cpu", "1", "memory", "1Gi"), test.change)))
+		if diff := cmp.Diff(test.want, texts(sums.TakeSnapshot().Placed)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
 func TestSumsFollowThePods(t *testing.T) {
-	s := &Sums{}
+	s := &ClusterSums{}
 	small, big := list("cpu", "100m"), list("cpu", "2", "memory", "1Gi")
 	expect := func(when string, waiting, placed, onOne map[string]string) {
 		t.Helper()
-		taken := s.Take()
+		taken := s.TakeSnapshot()
 		for what, pair := range map[string][2]map[string]string{
 			"waiting": {waiting, texts(taken.Waiting)}, "placed": {placed, texts(taken.Placed)}, "on one": {onOne, texts(taken.nodes["one"])},
 		} {
@@ -121,36 +121,36 @@ func TestSumsFollowThePods(t *testing.T) {
 	}
 	none := map[string]string{}
 	expect("at first", none, none, none)
-	s.Replace([]*Pod{Of(pod("a", "one", small)), Of(pod("b", "two", big)), Of(pod("c", "", big))})
+	s.ReplacePods([]*PodRequest{PodRequestOf(pod("a", "one", small)), PodRequestOf(pod("b", "two", big)), PodRequestOf(pod("c", "", big))})
 	expect("with three pods", map[string]string{"pods": "1", "cpu": "2", "memory": "1Gi"},
 		map[string]string{"pods": "2", "cpu": "2100m", "memory": "1Gi"}, map[string]string{"pods": "1", "cpu": "100m"})
-	if s.Set(Of(pod("a", "one", small))) {
+	if s.SetPod(PodRequestOf(pod("a", "one", small))) {
 		t.Error("a pod that is the same changes a sum")
 	}
-	if !s.Set(Of(pod("c", "one", big))) || !s.Set(Of(pod("b", "two", small))) {
+	if !s.SetPod(PodRequestOf(pod("c", "one", big))) || !s.SetPod(PodRequestOf(pod("b", "two", small))) {
 		t.Error("a pod that has a node now, or requests less, changes no sum")
 	}
 	expect("after two changes", none,
 		map[string]string{"pods": "3", "cpu": "2200m", "memory": "1Gi"}, map[string]string{"pods": "2", "cpu": "2100m", "memory": "1Gi"})
-	if !s.Delete("c") || s.Delete("c") || !s.Set(Of(pod("b", "two", small, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))) {
+	if !s.DeletePod("c") || s.DeletePod("c") || !s.SetPod(PodRequestOf(pod("b", "two", small, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))) {
 		t.Error("what is gone changes a sum twice, or not at all")
 	}
 	expect("after two are gone", none, map[string]string{"pods": "1", "cpu": "100m"}, map[string]string{"pods": "1", "cpu": "100m"})
-	s.Replace(nil)
+	s.ReplacePods(nil)
 	expect("without pods", none, none, none)
 }
 
 func TestLeft(t *testing.T) {
-	s := &Sums{}
-	s.Set(Of(pod("a", "one", list("cpu", "1500m", "memory", "3Gi"))))
-	s.Set(Of(pod("b", "", list("cpu", "1"))))
+	s := &ClusterSums{}
+	s.SetPod(PodRequestOf(pod("a", "one", list("cpu", "1500m", "memory", "3Gi"))))
+	s.SetPod(PodRequestOf(pod("b", "", list("cpu", "1"))))
 	node := func(name string, cordoned bool, allocatable corev1.ResourceList) corev1.Node {
 		n := corev1.Node{Spec: corev1.NodeSpec{Unschedulable: cordoned}, Status: corev1.NodeStatus{Allocatable: allocatable}}
 		n.Name = name
 		return n
 	}
 	var left []map[string]string
-	for _, list := range s.Take().Left([]corev1.Node{
+	for _, list := range s.TakeSnapshot().RemainingPerNode([]corev1.Node{
 		node("cordoned", true, list("cpu", "1")), node("one", false, list("cpu", "2", "memory", "2Gi", "pods", "110", "example.com/gpu", "1")),
 		node("two", false, list("cpu", "1")),
 	}) {
@@ -170,33 +170,33 @@ func TestLeft(t *testing.T) {
 // nothing is kept of those that are gone.
 func TestSumsDependOnWhatThereIsOnly(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	s, now := &Sums{}, map[string]*Pod{}
+	s, now := &ClusterSums{}, map[string]*PodRequest{}
 	for i := range 5000 {
 		uid := fmt.Sprint(random.IntN(100))
 		if random.IntN(3) == 0 {
 			delete(now, uid)
-			s.Delete(types.UID(uid))
+			s.DeletePod(types.UID(uid))
 			continue
 		}
 		p := pod(uid, []string{"", "one", "two"}[random.IntN(3)], list("cpu", fmt.Sprint(random.IntN(4)), "memory", fmt.Sprint(random.IntN(2))))
-		now[uid] = Of(p)
-		s.Set(Of(p))
+		now[uid] = PodRequestOf(p)
+		s.SetPod(PodRequestOf(p))
 		if i%100 != 0 {
 			continue
 		}
-		fresh := &Sums{}
+		fresh := &ClusterSums{}
 		for _, p := range now {
-			fresh.Set(p)
+			fresh.SetPod(p)
 		}
-		got, want := s.Take(), fresh.Take()
-		for what, pair := range map[string][2]Sum{"waiting": {want.Waiting, got.Waiting}, "placed": {want.Placed, got.Placed}, "one": {want.nodes["one"], got.nodes["one"]}} {
+		got, want := s.TakeSnapshot(), fresh.TakeSnapshot()
+		for what, pair := range map[string][2]RequestSum{"waiting": {want.Waiting, got.Waiting}, "placed": {want.Placed, got.Placed}, "one": {want.nodes["one"], got.nodes["one"]}} {
 			if diff := cmp.Diff(texts(pair[0]), texts(pair[1])); diff != "" {
 				t.Fatalf("%s after %d changes (-want +got):\n%s", what, i, diff)
 			}
 		}
 	}
 	for uid := range now {
-		s.Delete(types.UID(uid))
+		s.DeletePod(types.UID(uid))
 	}
 	if len(s.pods)+len(s.nodes)+len(s.shapes)+len(s.names) > 0 {
 		t.Errorf("%d pods, %d nodes, %d shapes and %d names are left", len(s.pods), len(s.nodes), len(s.shapes), len(s.names))
@@ -206,21 +206,21 @@ func TestSumsDependOnWhatThereIsOnly(t *testing.T) {
 // Who may create pods may not make the agent keep or report any number of
 // resources.
 func TestMadeUpResourcesAreLimited(t *testing.T) {
-	s := &Sums{}
+	s := &ClusterSums{}
 	for i := range 1000 {
 		requests := corev1.ResourceList{}
 		for j := range 50 {
 			requests[corev1.ResourceName(fmt.Sprintf("example.com/%d-%d", i, j))] = resource.MustParse("1")
 		}
-		s.Set(Of(pod(fmt.Sprint(i), "", requests)))
+		s.SetPod(PodRequestOf(pod(fmt.Sprint(i), "", requests)))
 	}
-	if got := len(s.Take().Waiting.List()); got != namesMax+1 {
+	if got := len(s.TakeSnapshot().Waiting.ResourceQuantities()); got != namesMax+1 {
 		t.Errorf("%d resources are told of, want %d and the pods", got, namesMax)
 	}
 	for i := range 1000 {
-		s.Delete(types.UID(fmt.Sprint(i)))
+		s.DeletePod(types.UID(fmt.Sprint(i)))
 	}
-	if s.Set(Of(pod("a", "", list("cpu", "1")))); texts(s.Take().Waiting)["cpu"] != "1" {
+	if s.SetPod(PodRequestOf(pod("a", "", list("cpu", "1")))); texts(s.TakeSnapshot().Waiting)["cpu"] != "1" {
 		t.Error("when they are gone, another resource does not count")
 	}
 }
@@ -230,10 +230,10 @@ func TestMadeUpResourcesAreLimited(t *testing.T) {
 func BenchmarkMemory(b *testing.B) {
 	const pods = 10_000
 	for b.Loop() {
-		s := &Sums{}
+		s := &ClusterSums{}
 		before := heap()
 		for i := range pods {
-			s.Set(Of(pod(fmt.Sprintf("00000000-0000-4000-8000-%012d", i), fmt.Sprintf("node-%d", i%100),
+			s.SetPod(PodRequestOf(pod(fmt.Sprintf("00000000-0000-4000-8000-%012d", i), fmt.Sprintf("node-%d", i%100),
 				list("cpu", fmt.Sprintf("%dm", 1+i%500), "memory", "128Mi"))))
 		}
 		b.ReportMetric(float64(heap()-before)/pods, "B/pod")

@@ -27,12 +27,12 @@ const (
 	namedCharactersMax = 100
 )
 
-// adoption takes over, when a work takes an object for the first time, what whoever brought
+// fieldAdoption takes over, when a work takes an object for the first time, what whoever brought
 // it to the cluster by hand set before: the work is in their place now, so what the manifest
 // does not have goes, as if it had been theirs all the time. What controllers own stays.
-type adoption struct {
+type fieldAdoption struct {
 	of *object
-	as apply.As
+	as apply.FieldWriter
 	// seen is the object as it was met.
 	seen *metav1.PartialObjectMetadata
 	// from are the managers, missing what they owned that the manifest does not have, and
@@ -44,32 +44,32 @@ type adoption struct {
 
 // takeOver takes the fields over, so that the body that is applied next removes them. An executor
 // has to be allowed to write the body first: otherwise the object is not touched.
-func (a *adoption) takeOver(ctx context.Context, body []byte, stamp apply.Stamp) error {
+func (a *fieldAdoption) takeOver(ctx context.Context, body []byte, stamp apply.Stamp) error {
 	it := a.of.item
 	seen := a.seen
 	if seen.DeletionTimestamp != nil || slices.ContainsFunc(seen.ManagedFields, a.isOurs) {
 		return nil // which we have taken before
 	}
-	if err := (rights{a.of}).rehearse(ctx, body, a.as); err != nil {
+	if err := (executorRights{a.of}).rehearseWrite(ctx, body, a.as); err != nil {
 		return err
 	}
-	seen, err := a.managed(ctx, seen, stamp)
+	seen, err := a.ensureManaged(ctx, seen, stamp)
 	if err != nil {
 		return err
 	}
-	after, taken, err := replace.TakeOver(seen.ManagedFields, a.take, a.as.Manager, it.Manifest.Kind.GroupVersion().String())
+	after, taken, err := replace.TakeOver(seen.ManagedFields, a.takeFields, a.as.Manager, it.Manifest.Kind.GroupVersion().String())
 	if err != nil || taken.Empty() {
 		return err
 	}
-	if a.manifest, err = a.of.content(); err != nil {
+	if a.manifest, err = a.of.manifestContent(); err != nil {
 		return err
 	}
-	a.missing = taken.Difference(owned.Within(taken, a.manifest))
-	after, _, err = ignore.Disown(after, a.isHeir, a.manifest, stamp.Without, a.of.Declared.Of(ctx, it.Manifest.Kind)) // what is the cluster's stays
+	a.missing = taken.Difference(owned.FieldsWithin(taken, a.manifest))
+	after, _, err = ignore.DisownFields(after, a.isHeir, a.manifest, stamp.Without, a.of.Declared.DeclaredFor(ctx, it.Manifest.Kind)) // what is the cluster's stays
 	if err != nil {
 		return err
 	}
-	before, err := a.of.Member.Read(ctx, it.Resource.Version, it.Object)
+	before, err := a.of.Member.ReadObject(ctx, it.Resource.Version, it.Object)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (a *adoption) takeOver(ctx context.Context, body []byte, stamp apply.Stamp)
 	if err != nil {
 		return err
 	}
-	written, err := a.of.Member.Merge(ctx, it.Resource.Version, it.Object, patch, a.as)
+	written, err := a.of.Member.MergePatch(ctx, it.Resource.Version, it.Object, patch, a.as)
 	if err != nil {
 		return err
 	}
@@ -90,9 +90,9 @@ func (a *adoption) takeOver(ctx context.Context, body []byte, stamp apply.Stamp)
 	return nil
 }
 
-// managed has the server note who owns what of an object, if nobody does: that it was all there
+// ensureManaged has the server note who owns what of an object, if nobody does: that it was all there
 // before something was applied.
-func (a *adoption) managed(
+func (a *fieldAdoption) ensureManaged(
 	ctx context.Context, seen *metav1.PartialObjectMetadata, stamp apply.Stamp,
 ) (*metav1.PartialObjectMetadata, error) {
 	if len(seen.ManagedFields) > 0 {
@@ -100,76 +100,76 @@ func (a *adoption) managed(
 	}
 	stamp.MetadataOnly = true
 	stamp.UID = seen.UID
-	body, err := apply.Body(a.of.raw(), stamp)
+	body, err := apply.RenderBody(a.of.rawManifest(), stamp)
 	if err != nil {
 		return nil, fmt.Errorf("manifest %d: %w", a.of.item.Ordinal, err)
 	}
-	return a.of.apply(ctx, body, a.as)
+	return a.of.applyBody(ctx, body, a.as)
 }
 
-// take returns what to take over of an entry of managedFields.
-func (a *adoption) take(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set) *fieldpath.Set {
+// takeFields returns what to take over of an entry of managedFields.
+func (a *fieldAdoption) takeFields(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set) *fieldpath.Set {
 	if !byHand(entry) {
 		return fieldpath.NewSet()
 	}
 	if !slices.Contains(a.from, entry.Manager) {
 		a.from = append(a.from, entry.Manager)
 	}
-	return adoptable(fields)
+	return adoptableFields(fields)
 }
 
-// isOurs tells whether an entry of managedFields is of what this work wrote.
-func (a *adoption) isOurs(entry metav1.ManagedFieldsEntry) bool {
+// isOurs reports whether an entry of managedFields is of what this work wrote.
+func (a *fieldAdoption) isOurs(entry metav1.ManagedFieldsEntry) bool {
 	return a.isHeir(&entry) || a.of.isOurs(&entry)
 }
 
-// isHeir tells whether an entry is that of what we apply.
-func (a *adoption) isHeir(entry *metav1.ManagedFieldsEntry) bool {
+// isHeir reports whether an entry is that of what we apply.
+func (a *fieldAdoption) isHeir(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == a.as.Manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
 }
 
-// tellAdopted says what was taken over of an object in a pass that is over, nil for nothing: with an error if the object could not
+// reportAdopted says what was taken over of an object in a pass that is over, nil for nothing: with an error if the object could not
 // be applied. An executor that may not read the object is told nothing of it.
-func tellAdopted(ctx context.Context, it *plan.Item, adopted *adoption, err error) {
+func reportAdopted(ctx context.Context, it *plan.ManifestItem, adopted *fieldAdoption, err error) {
 	switch {
 	case it.Outcome.Denied:
 		return
 	case err == nil && adopted != nil:
-		adopted.tellGone(ctx)
+		adopted.reportGone(ctx)
 	case err == nil && it.Adopted != nil && !it.Adopted.Gone: // by a pass before
 		it.Adopted.Gone = true
 		it.Outcome.Note = noteOf(it)
 		return
 	case adopted != nil:
-		adopted.tellTaken()
+		adopted.reportTaken()
 	}
 	if err != nil && it.Adopted != nil && !it.Adopted.Gone {
-		it.Outcome.Problem.Message = strings.TrimSuffix(it.Outcome.Problem.Message, ".") + ". " + it.Adopted.Note()
+		it.Outcome.Problem.Message = strings.TrimSuffix(it.Outcome.Problem.Message, ".") + ". " + it.Adopted.AdoptionNote()
 	}
 }
 
-// tellGone says in the condition of the object, and in an Event, which fields have gone. It is
+// reportGone says in the condition of the object, and in an Event, which fields have gone. It is
 // called when the manifest has been applied.
-func (a *adoption) tellGone(ctx context.Context) {
+func (a *fieldAdoption) reportGone(ctx context.Context) {
 	it := a.of.item
 	after := a.manifest
-	if live, err := a.of.Member.Read(ctx, it.Resource.Version, it.Object); err == nil { // with what the server set by default again
+	if live, err := a.of.Member.ReadObject(ctx, it.Resource.Version, it.Object); err == nil { // with what the server set by default again
 		after = live.Object
 	}
-	a.tell(&plan.Adopted{Managers: a.managers(), Fields: a.lost(after), Gone: true})
+	a.setAdopted(&plan.AdoptedFields{Managers: a.managerNames(), Fields: a.lostFields(after), Gone: true})
 	it.Outcome.Note = noteOf(it)
 }
 
-// tellTaken says what the work has taken over of an object that it could not apply then.
-func (a *adoption) tellTaken() {
-	a.tell(&plan.Adopted{Managers: a.managers(), Fields: a.lost(a.manifest)})
+// reportTaken says what the work has taken over of an object that it could not apply then.
+func (a *fieldAdoption) reportTaken() {
+	a.setAdopted(&plan.AdoptedFields{Managers: a.managerNames(), Fields: a.lostFields(a.manifest)})
 }
 
-// tell remembers what there is to say, and says it in an Event.
-func (a *adoption) tell(adopted *plan.Adopted) {
+// setAdopted remembers what there is to say, and says it in an Event.
+func (a *fieldAdoption) setAdopted(adopted *plan.AdoptedFields) {
 	it := a.of.item
 	it.Adopted = adopted
-	note := adopted.Note()
+	note := adopted.AdoptionNote()
 	if note == "" {
 		it.Adopted = nil
 		return
@@ -177,25 +177,27 @@ func (a *adoption) tell(adopted *plan.Adopted) {
 	a.of.Adopted(a.of.Work, it.String()+": "+note)
 }
 
-// managers returns those whose fields are taken over, fit for a message.
-func (a *adoption) managers() []string { return listed(slices.Sorted(slices.Values(a.from))) }
-
-// lost returns what of the fields another state of the object does not have, fit for a message.
-func (a *adoption) lost(after map[string]any) []string {
-	return listed(replace.Differences(a.missing, a.before, after, goneMax+1))
+// managerNames returns those whose fields are taken over, fit for a message.
+func (a *fieldAdoption) managerNames() []string {
+	return listNames(slices.Sorted(slices.Values(a.from)))
 }
 
-// byHand tells whether an entry of managedFields is of a tool with which people, or their
+// lostFields returns what of the fields another state of the object does not have, fit for a message.
+func (a *fieldAdoption) lostFields(after map[string]any) []string {
+	return listNames(replace.DifferingPaths(a.missing, a.before, after, goneMax+1))
+}
+
+// byHand reports whether an entry of managedFields is of a tool with which people, or their
 // pipelines, bring objects to a cluster, or of before anybody noted whose what is.
 func byHand(entry *metav1.ManagedFieldsEntry) bool {
 	return strings.HasPrefix(entry.Manager, "kubectl") || entry.Manager == "helm" || entry.Manager == "before-first-apply"
 }
 
-// adoptable returns what of the fields a manifest is about. Of the metadata these are labels and
+// adoptableFields returns what of the fields a manifest is about. Of the metadata these are labels and
 // annotations only: finalizers and owners are promises to others. That somebody restarted
 // pods, or how many replicas there are, is no part of what was brought either: to remove
 // these would restart them, or scale them down.
-func adoptable(fields *fieldpath.Set) *fieldpath.Set {
+func adoptableFields(fields *fieldpath.Set) *fieldpath.Set {
 	some := fieldpath.NewSet()
 	fields.Iterate(func(path fieldpath.Path) {
 		last := fieldAt(path, len(path)-1)
@@ -220,11 +222,11 @@ func fieldAt(path fieldpath.Path, step int) string {
 	return *path[step].FieldName
 }
 
-// listed returns some of the names, fit for a message.
-func listed(names []string) []string {
+// listNames returns some of the names, fit for a message.
+func listNames(names []string) []string {
 	some := make([]string, 0, goneMax+1)
 	for _, name := range names[:min(len(names), goneMax)] {
-		some = append(some, shown(name))
+		some = append(some, printableName(name))
 	}
 	if len(names) > goneMax {
 		some = append(some, "and more")
@@ -232,8 +234,8 @@ func listed(names []string) []string {
 	return some
 }
 
-// shown makes a name fit for a message: who writes an object chooses the names in it.
-func shown(name string) string {
+// printableName makes a name fit for a message: who writes an object chooses the names in it.
+func printableName(name string) string {
 	characters := []rune(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '?'

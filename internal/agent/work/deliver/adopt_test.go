@@ -30,7 +30,7 @@ func TestAnyEntryOfManagedFieldsIsLookedAt(t *testing.T) {
 		if err := fields.FromJSON(strings.NewReader(test.entry)); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		got, err := adoptable(fields).ToJSON()
+		got, err := adoptableFields(fields).ToJSON()
 		if err != nil || string(got) != test.want {
 			t.Errorf("%s: got %s (%v), want %s", name, got, err, test.want)
 		}
@@ -40,14 +40,14 @@ func TestAnyEntryOfManagedFieldsIsLookedAt(t *testing.T) {
 // TestWhoeverNamesManagersFillsNoMemory shows that what is kept of an adoption is short: a member
 // chooses the names of fields and managers.
 func TestWhoeverNamesManagersFillsNoMemory(t *testing.T) {
-	if got := strings.Join(listed([]string{"kubectl-a", "b\u001b[2J\n"}), ", "); got != "kubectl-a, b?[2J?" {
+	if got := strings.Join(listNames([]string{"kubectl-a", "b\u001b[2J\n"}), ", "); got != "kubectl-a, b?[2J?" {
 		t.Errorf("got %q", got)
 	}
 	names := []string{strings.Repeat("x", 1<<20)}
 	for range goneMax {
 		names = append(names, "kubectl")
 	}
-	if got := strings.Join(listed(names), ", "); len(got) > 2<<10 || !strings.HasSuffix(got, ", and more") {
+	if got := strings.Join(listNames(names), ", "); len(got) > 2<<10 || !strings.HasSuffix(got, ", and more") {
 		t.Errorf("got %d bytes, %.200q", len(got), got)
 	}
 }

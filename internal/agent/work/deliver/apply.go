@@ -25,27 +25,27 @@ import (
 // the options of the user.
 type serverSideApply struct {
 	options *workv1.ServerSideApplyConfig
-	ignored *ignore.Fields // nil for none
+	ignored *ignore.CompiledFields // nil for none
 }
 
-func (serverSideApply) decide(hash apply.Hash, past apply.Past, live apply.Live) action {
+func (serverSideApply) decideAction(hash apply.ManifestHash, past apply.LastWrite, live apply.LiveState) deliveryAction {
 	return decideToApply(hash, past, live)
 }
-func (serverSideApply) note() string { return "" }
+func (serverSideApply) statusNote() string { return "" }
 
-func (s serverSideApply) bring(ctx context.Context, o *object) { o.restore(ctx, s) }
+func (s serverSideApply) deliverObject(ctx context.Context, o *object) { o.restoreObject(ctx, s) }
 
-// prepare looks at the object before it is applied with the manager that the
+// prepareApply looks at the object before it is applied with the manager that the
 // user chose, unless it is known to be ours alone. It leaves the ignored fields
 // away if the object exists, and returns another manager if another work
 // applies the object with this one: under one name, each would take away what
 // only the other has.
-func (s serverSideApply) prepare(ctx context.Context, o *object, stamp *apply.Stamp) (apply.As, error) {
-	as := apply.As{Manager: s.options.FieldManager, Force: s.options.Force}
+func (s serverSideApply) prepareApply(ctx context.Context, o *object, stamp *apply.Stamp) (apply.FieldWriter, error) {
+	as := apply.FieldWriter{Manager: s.options.FieldManager, Force: s.options.Force}
 	if as.Manager == "" {
 		as.Manager = workv1.DefaultFieldManager
 	}
-	if s.ignored == nil && o.sole() {
+	if s.ignored == nil && o.isSoleOwner() {
 		return as, nil
 	}
 	if s.ignored != nil {
@@ -62,54 +62,56 @@ func (s serverSideApply) prepare(ctx context.Context, o *object, stamp *apply.St
 		owner := &seen.OwnerReferences[i]
 		if owner.Kind == workv1.KindAppliedManifestWork && owner.UID != o.Record.UID() &&
 			apply.IsApplier(seen, as.Manager, owner.UID) && !o.Ledger.TakesOver(ctx, owner.Name) {
-			as.Manager += strings.TrimPrefix(o.Record.Manager(), workv1.DefaultFieldManager)
+			as.Manager += strings.TrimPrefix(o.Record.FieldManager(), workv1.DefaultFieldManager)
 			break
 		}
 	}
 	if s.ignored == nil {
 		return as, nil
 	}
-	return as, s.leaveAlone(ctx, o, stamp, seen, as.Manager)
+	return as, s.excludeIgnored(ctx, o, stamp, seen, as.Manager)
 }
 
-// leaveAlone takes the ignored fields out of what is applied, and gives up
+// excludeIgnored takes the ignored fields out of what is applied, and gives up
 // what we own of them: the server would delete that.
-func (s serverSideApply) leaveAlone(
+func (s serverSideApply) excludeIgnored(
 	ctx context.Context, o *object, stamp *apply.Stamp, seen *metav1.PartialObjectMetadata, manager string,
 ) error {
-	content, err := apply.Selectable(o.raw())
+	content, err := apply.SelectableContent(o.rawManifest())
 	if err != nil {
-		return malformed(o.item, err)
+		return malformedManifest(o.item, err)
 	}
 	changed := changedSince(seen.Annotations[workv1.AnnotationConfigSpecHash], o.item.Manifest.Hash)
-	selected, err := s.ignored.Select(ctx, content, changed, o.Budget)
+	selected, err := s.ignored.SelectPaths(ctx, content, changed, o.Budget)
 	if err != nil {
 		return err
 	}
-	stamp.Without = apply.Stored(content, selected)
-	_, err = o.giveUp(ctx, seen, manager, content, stamp.Without)
+	stamp.Without = apply.StoredPaths(content, selected)
+	_, err = o.disownFields(ctx, seen, manager, content, stamp.Without)
 	return err
 }
 
-// content is the decoded manifest.
-func (o *object) content() (map[string]any, error) {
-	content, err := apply.Content(o.raw())
+// manifestContent is the decoded manifest.
+func (o *object) manifestContent() (map[string]any, error) {
+	content, err := apply.NormalizedContent(o.rawManifest())
 	if err != nil {
-		return nil, malformed(o.item, err)
+		return nil, malformedManifest(o.item, err)
 	}
 	return content, nil
 }
 
-func malformed(it *plan.Item, err error) error { return fmt.Errorf("manifest %d: %w", it.Ordinal, err) }
+func malformedManifest(it *plan.ManifestItem, err error) error {
+	return fmt.Errorf("manifest %d: %w", it.Ordinal, err)
+}
 
-// giveUp gives up what we own of the fields at the paths of the manifest. It returns
+// disownFields gives up what we own of the fields at the paths of the manifest. It returns
 // the object as it is then.
-func (o *object) giveUp(
+func (o *object) disownFields(
 	ctx context.Context, seen *metav1.PartialObjectMetadata, manager string, content map[string]any, paths []ignore.Path,
 ) (*metav1.PartialObjectMetadata, error) {
-	rest, changed, err := ignore.Disown(seen.ManagedFields, func(entry *metav1.ManagedFieldsEntry) bool {
+	rest, changed, err := ignore.DisownFields(seen.ManagedFields, func(entry *metav1.ManagedFieldsEntry) bool {
 		return o.isAppliers(manager, entry)
-	}, content, paths, o.Declared.Of(ctx, o.item.Manifest.Kind))
+	}, content, paths, o.Declared.DeclaredFor(ctx, o.item.Manifest.Kind))
 	if err != nil || !changed {
 		return seen, err
 	}
@@ -117,7 +119,7 @@ func (o *object) giveUp(
 	if err != nil {
 		return nil, err
 	}
-	return o.Member.Merge(ctx, o.item.Resource.Version, o.item.Object, body, apply.As{Manager: manager})
+	return o.Member.MergePatch(ctx, o.item.Resource.Version, o.item.Object, body, apply.FieldWriter{Manager: manager})
 }
 
 // isAppliers reports whether an entry of managedFields is of what the manager applied, with
@@ -126,21 +128,21 @@ func (o *object) isAppliers(manager string, entry *metav1.ManagedFieldsEntry) bo
 	return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply || o.isOurs(entry)
 }
 
-// changedSince tells whether an object was made from a manifest with another
+// changedSince reports whether an object was made from a manifest with another
 // hash. A hash that is not of ours is of another agent: that the agent changed
 // does not mean that the manifest did.
-func changedSince(noted string, hash apply.Hash) bool {
+func changedSince(noted string, hash apply.ManifestHash) bool {
 	before, err := hex.DecodeString(noted)
 	ours := err == nil && len(before) == len(hash)
-	return noted == "" || ours && apply.Hash(before) != hash
+	return noted == "" || ours && apply.ManifestHash(before) != hash
 }
 
-// overrule applies an object again with force, if that is wanted, unless
+// applyOverConflict applies an object again with force, if that is wanted, unless
 // another work owns a field that the two do not agree about: works do not
 // overrule each other.
-func (o *object) overrule(ctx context.Context, body []byte, as apply.As, conflict error) (*metav1.PartialObjectMetadata, error) {
+func (o *object) applyOverConflict(ctx context.Context, body []byte, as apply.FieldWriter, conflict error) (*metav1.PartialObjectMetadata, error) {
 	it := o.item
-	managers := apply.Conflicting(conflict)
+	managers := apply.ConflictingManagers(conflict)
 	if len(managers) == 0 {
 		return nil, conflict // the object is not the one that we looked at
 	}
@@ -160,7 +162,7 @@ func (o *object) overrule(ctx context.Context, body []byte, as apply.As, conflic
 		}
 	}
 	for _, record := range slices.Sorted(maps.Values(others)) { // what another work made and does not keep up is theirs, too
-		if manager := ledger.ManagerOf(record); !as.Force && managers.Has(manager) && len(works) < overruledMax {
+		if manager := ledger.FieldManagerOf(record); !as.Force && managers.Has(manager) && len(works) < overruledMax {
 			works[manager] = (encounter{of: o}).workOf(record)
 		}
 	}

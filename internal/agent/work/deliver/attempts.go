@@ -33,38 +33,38 @@ const (
 	undeclaredMax = 10
 )
 
-// attempts bring an object to the member that it does not take as it is.
-type attempts struct {
+// applyAttempts bring an object to the member that it does not take as it is.
+type applyAttempts struct {
 	of *object
 	// recreated says that the object was deleted in order to make it again.
 	recreated bool
 }
 
-// send sends the object until the member takes it, or there is nothing to be done about
+// sendUntilAccepted sends the object until the member takes it, or there is nothing to be done about
 // why it does not. It begins without what the member did not know before, unless it is time
 // to send the whole manifest.
-func (a *attempts) send(ctx context.Context, how applier) (written *metav1.PartialObjectMetadata, err error) {
+func (a *applyAttempts) sendUntilAccepted(ctx context.Context, how applier) (written *metav1.PartialObjectMetadata, err error) {
 	o := a.of
 	it := a.of.item
 	known := a.of.item.Undeclared
-	moves := it.Customized() || it.Ignored != nil // items of lists, so that paths mean others
-	whole := moves || known.Wait(it.Hash, o.Clock.Now()) == 0
+	moves := it.IsCustomized() || it.Ignored != nil // items of lists, so that paths mean others
+	whole := moves || known.RetryDelay(it.Hash, o.Clock.Now()) == 0
 	if !whole {
 		o.undeclared = slices.Clone(known.Paths)
 	}
 	defer func() {
 		if err == nil || len(o.undeclared) > 0 {
-			it.Undeclared = known.Found(it.Hash, o.undeclared, whole, o.Clock.Now())
+			it.Undeclared = known.UpdateAfterSend(it.Hash, o.undeclared, whole, o.Clock.Now())
 		}
 	}()
 	for range attemptsMax {
-		written, err = o.send(ctx, how)
+		written, err = o.sendObject(ctx, how)
 		if err == nil {
 			return written, nil
 		}
-		again := a.leaveOut(err)
+		again := a.leaveOutUndeclared(err)
 		if !again {
-			again, err = a.recreate(ctx, how, err)
+			again, err = a.recreateObject(ctx, how, err)
 		}
 		if !again {
 			break
@@ -73,21 +73,21 @@ func (a *attempts) send(ctx context.Context, how applier) (written *metav1.Parti
 	return nil, err
 }
 
-// leaveOut leaves the fields out that the member says it does not know. It returns false if
+// leaveOutUndeclared leaves the fields out that the member says it does not know. It returns false if
 // the error is another one, or the manifest says that all fields have to be known.
-func (a *attempts) leaveOut(err error) bool {
+func (a *applyAttempts) leaveOutUndeclared(err error) bool {
 	o := a.of
-	content, problem := o.content()
+	content, problem := o.manifestContent()
 	if problem != nil || fields.String(content, "metadata", "annotations", workv1.AnnotationStrictFields) == "true" {
 		return false
 	}
-	ignore.Remove(content, o.without)
-	ignore.Remove(content, o.undeclared)
-	found := apply.Undeclared(err, content)
+	ignore.RemovePaths(content, o.without)
+	ignore.RemovePaths(content, o.undeclared)
+	found := apply.UndeclaredFields(err, content)
 	if len(found) == 0 || len(o.undeclared)+len(found) > leftOutMax {
 		return false
 	}
-	o.undeclared = ignore.Minimal(append(o.undeclared, found...))
+	o.undeclared = ignore.MinimalPaths(append(o.undeclared, found...))
 	return true
 }
 
@@ -102,7 +102,7 @@ func stuckNote(paths []string) string {
 	}
 	names := make([]string, 0, len(paths))
 	for _, path := range paths {
-		names = append(names, shown(path))
+		names = append(names, printableName(path))
 	}
 	return workv1.ManifestMessageWarning + "the object keeps these fields, which the manifest does not have any more, since the API server does not let them go: " +
 		strings.Join(names, ", ") + more + ". To be rid of them, delete the object in the cluster: it is made again."
@@ -132,33 +132,33 @@ type immutableError struct {
 func (e *immutableError) Error() string { return e.err.Error() }
 func (e *immutableError) Unwrap() error { return e.err }
 
-// explain adds what to do about it.
-func (e *immutableError) explain(message string) string {
+// explainMessage adds what to do about it.
+func (e *immutableError) explainMessage(message string) string {
 	return strings.TrimSuffix(message, ".") + ". Restore " + strings.Join(e.fields, ", ") + " in the manifest; or delete the object in the cluster; or, to have it deleted " +
 		"and made again, annotate it in the manifest with " + workv1.AnnotationRecreate + "=true."
 }
 
-// recreate deletes an object that cannot become what the manifest says, so that it is made
+// recreateObject deletes an object that cannot become what the manifest says, so that it is made
 // again. It does so if the manifest allows it, and as agents of OCM do: with a Secret
 // whose type changes, unless somebody else made it or put something into it. Again
 // says that the object may be sent again; otherwise the error says why not.
-func (a *attempts) recreate(ctx context.Context, how applier, refused error) (again bool, err error) {
+func (a *applyAttempts) recreateObject(ctx context.Context, how applier, refused error) (again bool, err error) {
 	o := a.of
 	it := a.of.item
-	names := a.unchangeable(ctx, refused)
+	names := a.immutableFields(ctx, refused)
 	if len(names) == 0 || a.recreated {
 		return false, refused
 	}
-	content, err := o.content()
+	content, err := o.manifestContent()
 	if err != nil {
 		return false, err
 	}
 	refused = &immutableError{fields: names, err: refused}
 	allowed := fields.String(content, "metadata", "annotations", workv1.AnnotationRecreate) == "true"
-	if !allowed && !isExpected(it.Manifest.Kind, how, names) || holdsOthers(it.Manifest.Kind.GroupKind()) || !o.sole() {
+	if !allowed && !isExpected(it.Manifest.Kind, how, names) || holdsOthers(it.Manifest.Kind.GroupKind()) || !o.isSoleOwner() {
 		return false, refused
 	}
-	live, err := o.Member.Read(ctx, it.Resource.Version, it.Object)
+	live, err := o.Member.ReadObject(ctx, it.Resource.Version, it.Object)
 	switch {
 	case err != nil:
 		return false, err
@@ -176,17 +176,17 @@ func (a *attempts) recreate(ctx context.Context, how applier, refused error) (ag
 	return true, nil
 }
 
-// unchangeable returns the fields for which the server refuses the manifest, if that is since they
+// immutableFields returns the fields for which the server refuses the manifest, if that is since they
 // cannot change once the object exists; nil if the reason is another one. Where the text of the
 // refusal does not say so, as those of StatefulSets, Pods and rules of custom resources do not, the
 // server is asked whether it would make the object: nothing is deleted that could not be made again.
-func (a *attempts) unchangeable(ctx context.Context, refused error) []string {
+func (a *applyAttempts) immutableFields(ctx context.Context, refused error) []string {
 	o := a.of
 	it := a.of.item
-	names := apply.Immutable(refused)
+	names := apply.ImmutableFields(refused)
 	said := true
 	if len(names) == 0 {
-		names = apply.Named(refused)
+		names = apply.InvalidFields(refused)
 		said = false
 	}
 	if fixed := (*fixedError)(nil); errors.As(refused, &fixed) {
@@ -198,7 +198,7 @@ func (a *attempts) unchangeable(ctx context.Context, refused error) []string {
 	if o.known == nil || o.body == nil { // so it is not a change that is refused
 		return nil
 	}
-	err := o.Member.TryCreate(ctx, it.Resource.Version, it.Object, o.body, o.Record.Manager())
+	err := o.Member.TryCreate(ctx, it.Resource.Version, it.Object, o.body, o.Record.FieldManager())
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -211,8 +211,8 @@ type claimsError struct{ err error }
 func (e *claimsError) Error() string { return e.err.Error() }
 func (e *claimsError) Unwrap() error { return e.err }
 
-// explain adds why.
-func (e *claimsError) explain(message string) string {
+// explainMessage adds why.
+func (e *claimsError) explainMessage(message string) string {
 	return strings.TrimSuffix(message, ".") + ". It is not deleted and made again, since its PersistentVolumeClaims would be deleted with it: " +
 		"first apply a manifest that only sets spec.persistentVolumeClaimRetentionPolicy.whenDeleted to Retain."
 }

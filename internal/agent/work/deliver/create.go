@@ -14,8 +14,8 @@ import (
 
 func (createOnly) makeOrOwn(ctx context.Context, o *object) (*metav1.PartialObjectMetadata, error) {
 	it := o.item
-	stamp := o.stamp()
-	as := apply.As{Manager: o.Record.Manager(), Force: true}
+	stamp := o.objectStamp()
+	as := apply.FieldWriter{Manager: o.Record.FieldManager(), Force: true}
 	missing := o.Session == nil // what an executor needs depends on whether the object is there
 	if !missing {
 		_, err := o.Member.Get(ctx, it.Resource.Version, it.Object)
@@ -24,9 +24,9 @@ func (createOnly) makeOrOwn(ctx context.Context, o *object) (*metav1.PartialObje
 		}
 	}
 	if missing {
-		body, err := apply.Body(o.raw(), stamp)
+		body, err := apply.RenderBody(o.rawManifest(), stamp)
 		if err == nil {
-			err = rights{o}.rehearse(ctx, body, as)
+			err = executorRights{o}.rehearseWrite(ctx, body, as)
 		}
 		if err != nil {
 			return nil, err
@@ -41,9 +41,9 @@ func (createOnly) makeOrOwn(ctx context.Context, o *object) (*metav1.PartialObje
 	}
 	stamp.MetadataOnly = true
 	stamp.UID = seen.UID
-	body, err := apply.Body(o.raw(), stamp)
+	body, err := apply.RenderBody(o.rawManifest(), stamp)
 	if err == nil {
-		err = rights{o}.rehearse(ctx, body, as)
+		err = executorRights{o}.rehearseWrite(ctx, body, as)
 	}
 	if err != nil {
 		return nil, err

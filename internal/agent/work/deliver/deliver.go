@@ -33,9 +33,9 @@ const unseenResync = 5 * time.Minute
 type Deliverer struct {
 	Inventory *inventory.Inventory
 	Member    *apply.Member
-	Kinds     *apply.Kinds
+	Kinds     *apply.KindResolver
 	// Declared knows the fields of the member's kinds.
-	Declared *declared.Fields
+	Declared *declared.SchemaFields
 	// Interpret knows what users of the hub say of what bindings send.
 	Interpret interpret.Chain
 	Ledger    *ledger.Ledger
@@ -59,17 +59,17 @@ type Delivery struct {
 	// Work is as the hub has it.
 	Work   *workv1.ManifestWork
 	Plan   *plan.Plan
-	Record *ledger.Record
+	Record *ledger.AppliedRecord
 	// Session asks what the executor of the work may do; nil if it has none.
-	Session *executor.Session
+	Session *executor.ReviewSession
 	// Budget is what its expressions may cost in this pass.
 	Budget *budget.Budget
 }
 
-// Wave brings items to the member, until it is stopped.
-func (d *Delivery) Wave(ctx context.Context, wave []*plan.Item, stopped func() bool) error {
-	noRoom := d.Record.List(d.Plan).NoRoom()
-	group := taskgroup.New(d.Parallel)
+// DeliverWave brings items to the member, until it is stopped.
+func (d *Delivery) DeliverWave(ctx context.Context, wave []*plan.ManifestItem, stopped func() bool) error {
+	noRoom := d.Record.AppliedList(d.Plan).ItemsWithoutRoom()
+	group := taskgroup.NewLimitedGroup(d.Parallel)
 	for _, it := range wave {
 		if stopped() {
 			break
@@ -81,22 +81,22 @@ func (d *Delivery) Wave(ctx context.Context, wave []*plan.Item, stopped func() b
 			it.Outcome.Problem = problem
 			continue
 		}
-		group.Go(func() error { d.bring(ctx, it); return nil })
+		group.Go(func() error { d.deliverItem(ctx, it); return nil })
 	}
 	return group.Wait()
 }
 
-// ChangedSince tells whether the object of an item is not the one any more that
+// ChangedSince reports whether the object of an item is not the one any more that
 // the pass met.
-func (d *Delivery) ChangedSince(it *plan.Item) bool {
-	live, _ := d.live(it)
+func (d *Delivery) ChangedSince(it *plan.ManifestItem) bool {
+	live, _ := d.liveState(it)
 	return live.Mark != it.Outcome.Met
 }
 
-// live returns what the inventory knows of the item's object.
-func (d *Delivery) live(it *plan.Item) (apply.Live, *inventory.Record) {
+// liveState returns what the inventory knows of the item's object.
+func (d *Delivery) liveState(it *plan.ManifestItem) (apply.LiveState, *inventory.ObjectRecord) {
 	known, ok := d.Inventory.Get(it.Object)
-	live := apply.Live{Known: ok}
+	live := apply.LiveState{Known: ok}
 	if known != nil {
 		live.Exists = true
 		live.Deleting = known.Going != nil
@@ -108,44 +108,44 @@ func (d *Delivery) live(it *plan.Item) (apply.Live, *inventory.Record) {
 	return live, known
 }
 
-// bring decides what to do for one item and does it.
-func (d *Delivery) bring(ctx context.Context, it *plan.Item) {
+// deliverItem decides what to do for one item and does it.
+func (d *Delivery) deliverItem(ctx context.Context, it *plan.ManifestItem) {
 	how := strategyOf(it)
-	it.Outcome.Note = cmp.Or(how.note(), noteOf(it))
-	live, known := d.live(it)
+	it.Outcome.Note = cmp.Or(how.statusNote(), noteOf(it))
+	live, known := d.liveState(it)
 	it.Outcome.Met = live.Mark
 	o := &object{Delivery: d, item: it, known: known}
 	if d.Plan.IsComplete(d.Work, it) && (live.Owned || !live.Known || !live.Exists) {
-		o.leave(ctx, live)
+		o.resolvePresence(ctx, live)
 		return
 	}
-	if ledger.Blind(d.Inventory, it.Resource.GroupResource()) {
+	if ledger.IsBlindType(d.Inventory, it.Resource.GroupResource()) {
 		it.Outcome.Note = "The agent may not list and watch " + it.Resource.GroupResource().String() +
 			", so drift is corrected only every " + unseenResync.String() + "."
-		d.resync(it, unseenResync)
+		d.scheduleResync(it, unseenResync)
 	}
 	if _, applies := how.(applier); !applies { // nothing is left out any more
 		it.Undeclared = nil
 	}
-	if it.Undeclared != nil && it.Undeclared.Wait(it.Hash, d.Clock.Now()) == 0 {
-		it.Past = apply.Past{}
+	if it.Undeclared != nil && it.Undeclared.RetryDelay(it.Hash, d.Clock.Now()) == 0 {
+		it.Past = apply.LastWrite{}
 	}
-	switch how.decide(it.Hash, it.Past, live) {
+	switch how.decideAction(it.Hash, it.Past, live) {
 	case actionSkip:
 		it.Outcome.Presence = plan.PresenceYes
 	case actionWait:
 		it.Outcome.Presence = plan.PresenceYes
-		it.Outcome.Problem = apply.Problem{
+		it.Outcome.Problem = apply.ObjectProblem{
 			Trouble: apply.TroubleGoing,
 			Message: "The object was deleted and is waiting for its finalizers [" + strings.Join(known.Going.Finalizers, " ") +
 				"]; it is recreated once it is gone.",
 		}
 	case actionBring:
-		how.bring(ctx, o)
+		how.deliverObject(ctx, o)
 	}
 	d.reportUndeclared(it)
-	it.Outcome.Problem.Message = conditions.Shorten(it.Outcome.Problem.Message, apply.MessageBytesMax)
-	if it.Damper.Damped() {
+	it.Outcome.Problem.Message = conditions.ShortenText(it.Outcome.Problem.Message, apply.MessageBytesMax)
+	if it.Damper.IsDamped() {
 		it.Outcome.Note = "Another client on the cluster keeps changing fields that this manifest sets; drift is corrected " +
 			"at growing intervals. The object's metadata.managedFields show who."
 	}
@@ -153,26 +153,26 @@ func (d *Delivery) bring(ctx context.Context, it *plan.Item) {
 
 // reportUndeclared says what was left out of an object that is applied, and has it looked at
 // when the whole manifest is sent again.
-func (d *Delivery) reportUndeclared(it *plan.Item) {
+func (d *Delivery) reportUndeclared(it *plan.ManifestItem) {
 	if it.Undeclared == nil || it.Outcome.Problem.Trouble != apply.TroubleNone {
 		return
 	}
 	it.Outcome.Note = strings.TrimSpace(undeclaredNote(it.Undeclared.Paths) + " " + noteOf(it))
-	wait := max(it.Undeclared.Wait(it.Hash, d.Clock.Now()), time.Second)
+	wait := max(it.Undeclared.RetryDelay(it.Hash, d.Clock.Now()), time.Second)
 	if it.Outcome.Again == 0 || wait < it.Outcome.Again {
 		it.Outcome.Again = wait
 	}
 }
 
 // noteOf says what is special about an object that is as its manifest says.
-func noteOf(it *plan.Item) string {
-	return strings.Join(slices.DeleteFunc([]string{it.Adopted.Note(), stuckNote(it.Stuck)}, func(note string) bool { return note == "" }), " ")
+func noteOf(it *plan.ManifestItem) string {
+	return strings.Join(slices.DeleteFunc([]string{it.Adopted.AdoptionNote(), stuckNote(it.Stuck)}, func(note string) bool { return note == "" }), " ")
 }
 
-// resync has an object applied again once the time since it was written is over.
-func (d *Delivery) resync(it *plan.Item, every time.Duration) {
+// scheduleResync has an object applied again once the time since it was written is over.
+func (d *Delivery) scheduleResync(it *plan.ManifestItem, every time.Duration) {
 	it.Outcome.Again = every
 	if d.Clock.Since(it.At) >= every {
-		it.Past = apply.Past{}
+		it.Past = apply.LastWrite{}
 	}
 }

@@ -18,13 +18,13 @@ import (
 // counts when it is applied, after it was.
 type ownership struct {
 	of *object
-	as apply.As
+	as apply.FieldWriter
 }
 
-// inherit applies the body again if we own fields of the object in another way than by
+// inheritFields applies the body again if we own fields of the object in another way than by
 // applying it: it was made as CreateOnly does, or replaced by a pass that did not come to its
 // end. The server would leave those that the manifest does not have.
-func (w ownership) inherit(ctx context.Context, seen *metav1.PartialObjectMetadata, body []byte) (*metav1.PartialObjectMetadata, error) {
+func (w ownership) inheritFields(ctx context.Context, seen *metav1.PartialObjectMetadata, body []byte) (*metav1.PartialObjectMetadata, error) {
 	o := w.of
 	as := w.as
 	after, taken, err := replace.TakeOver(seen.ManagedFields, func(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set) *fieldpath.Set {
@@ -40,27 +40,27 @@ func (w ownership) inherit(ctx context.Context, seen *metav1.PartialObjectMetada
 	if err != nil {
 		return nil, err
 	}
-	if _, err = o.Member.Merge(ctx, o.item.Resource.Version, o.item.Object, patch, as); err != nil {
+	if _, err = o.Member.MergePatch(ctx, o.item.Resource.Version, o.item.Object, patch, as); err != nil {
 		return nil, err
 	}
-	return o.apply(ctx, body, as)
+	return o.applyBody(ctx, body, as)
 }
 
-// tidy ends what the work owns under other names than the one that it applies
+// releaseOldManagers ends what the work owns under other names than the one that it applies
 // with now, from other strategies: it would keep fields that the manifest
 // loses later.
-func (w ownership) tidy(ctx context.Context, seen *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+func (w ownership) releaseOldManagers(ctx context.Context, seen *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	o := w.of
 	it := w.of.item
 	for _, old := range apply.ManagersOf(seen, o.Record.UID()) {
 		if old == w.as.Manager || ledger.IsShared(seen, old, o.Record.UID()) {
 			continue
 		}
-		body, err := apply.Release(it.Manifest.Kind, it.Object, seen.UID, seen.ResourceVersion)
+		body, err := apply.RenderRelease(it.Manifest.Kind, it.Object, seen.UID, seen.ResourceVersion)
 		if err != nil {
 			return nil, err
 		}
-		if seen, err = o.Member.Apply(ctx, it.Resource.Version, it.Object, body, apply.As{Manager: old}); err != nil {
+		if seen, err = o.Member.Apply(ctx, it.Resource.Version, it.Object, body, apply.FieldWriter{Manager: old}); err != nil {
 			return nil, err
 		}
 	}

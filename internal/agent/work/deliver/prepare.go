@@ -15,28 +15,28 @@ import (
 // preparation makes an object ready to be applied.
 type preparation struct{ of *object }
 
-// prepare does what the strategy of the object says, and then what it takes where
+// prepareObject does what the strategy of the object says, and then what it takes where
 // server-side apply alone would not bring what the manifest means.
-func (p preparation) prepare(ctx context.Context, how applier, stamp *apply.Stamp) (apply.As, error) {
+func (p preparation) prepareObject(ctx context.Context, how applier, stamp *apply.Stamp) (apply.FieldWriter, error) {
 	o := p.of
 	o.made = nil
 	o.seen = nil // of an attempt before
-	as, err := how.prepare(ctx, o, stamp)
+	as, err := how.prepareApply(ctx, o, stamp)
 	if err != nil {
 		return as, err
 	}
 	o.without, stamp.Undeclared = stamp.Without, o.undeclared
-	if err := p.concede(ctx, as.Manager); err != nil {
+	if err := p.concedeFields(ctx, as.Manager); err != nil {
 		return as, err
 	}
-	return as, (pullSecrets{of: o}).join(ctx, as.Manager, stamp)
+	return as, (pullSecrets{of: o}).joinLists(ctx, as.Manager, stamp)
 }
 
-// concede gives up fields that the manifest does not have, or not any more, and whose
+// concedeFields gives up fields that the manifest does not have, or not any more, and whose
 // value in the cluster has to stay. It looks at the object only if what was applied last
 // may have been another manifest. It gives up nothing of what it may not read, or what the
 // API treats as one value.
-func (p preparation) concede(ctx context.Context, manager string) error {
+func (p preparation) concedeFields(ctx context.Context, manager string) error {
 	o := p.of
 	it := p.of.item
 	if it.Past.Hash == it.Hash && it.Past.Mark.UID != "" {
@@ -45,11 +45,11 @@ func (p preparation) concede(ctx context.Context, manager string) error {
 	if known, listed := o.Inventory.Get(it.Object); known == nil && listed { // nothing there is ours
 		return nil
 	}
-	content, err := o.content()
+	content, err := o.manifestContent()
 	if err != nil {
 		return err
 	}
-	paths := conceded(content, it.Scales)
+	paths := concededPaths(content, it.Scales)
 	if len(paths) == 0 {
 		return nil
 	}
@@ -60,15 +60,15 @@ func (p preparation) concede(ctx context.Context, manager string) error {
 	if err != nil {
 		return err
 	}
-	_, err = (&retention{of: o}).giveUp(ctx, seen, manager, content, &paths)
+	_, err = (&retention{of: o}).disownRetained(ctx, seen, manager, content, &paths)
 	return err
 }
 
-// conceded returns the fields that stay in the cluster when a manifest loses them, though
+// concededPaths returns the fields that stay in the cluster when a manifest loses them, though
 // nobody may own them then: whether the object is applied or replaced. The API
 // server would set replicas to their default, which is not what an autoscaler has found,
 // and roles would have no rules until they are aggregated again.
-func conceded(content map[string]any, scales bool) (paths []ignore.Path) {
+func concededPaths(content map[string]any, scales bool) (paths []ignore.Path) {
 	if spec, isMap := content["spec"].(map[string]any); scales && isMap {
 		if _, has := spec["replicas"]; !has {
 			paths = append(paths, ignore.Path{"spec", "replicas"})

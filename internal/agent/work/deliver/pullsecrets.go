@@ -29,13 +29,13 @@ const fieldImagePullSecrets = "imagePullSecrets"
 // apply that of the manifest alone would take away what others add, again and again.
 type pullSecrets struct{ of *object }
 
-// join puts the two lists together if there are both.
-func (p pullSecrets) join(ctx context.Context, manager string, stamp *apply.Stamp) error {
+// joinLists puts the two lists together if there are both.
+func (p pullSecrets) joinLists(ctx context.Context, manager string, stamp *apply.Stamp) error {
 	o := p.of
 	if o.item.Manifest.Kind != corev1.SchemeGroupVersion.WithKind("ServiceAccount") || o.seen != nil { // which is customized
 		return nil
 	}
-	content, err := o.content()
+	content, err := o.manifestContent()
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (p pullSecrets) join(ctx context.Context, manager string, stamp *apply.Stam
 	if !isList { // the API server says what is wrong
 		return nil
 	}
-	live, err := o.Member.Read(ctx, o.item.Resource.Version, o.item.Object)
+	live, err := o.Member.ReadObject(ctx, o.item.Resource.Version, o.item.Object)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // who may only write joins nothing
 		live = &unstructured.Unstructured{}
 		err = nil
@@ -68,11 +68,11 @@ func (p pullSecrets) join(ctx context.Context, manager string, stamp *apply.Stam
 		return nil
 	}
 	o.seen = live
-	return p.list(content, joined)
+	return p.setSecretNames(content, joined)
 }
 
-// list has the ServiceAccount applied with the imagePullSecrets of these names.
-func (p pullSecrets) list(content map[string]any, names []string) (err error) {
+// setSecretNames has the ServiceAccount applied with the imagePullSecrets of these names.
+func (p pullSecrets) setSecretNames(content map[string]any, names []string) (err error) {
 	references := make([]any, 0, len(names))
 	for _, name := range names {
 		references = append(references, map[string]any{"name": name})
@@ -90,7 +90,7 @@ func ownsPullSecrets(entries []metav1.ManagedFieldsEntry, ours func(*metav1.Mana
 		if !ours(&entries[i]) {
 			continue
 		}
-		fields, err := owned.Fields(&entries[i])
+		fields, err := owned.DecodeManagedFields(&entries[i])
 		if err != nil {
 			return false, err
 		}

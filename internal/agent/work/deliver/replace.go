@@ -32,35 +32,35 @@ const (
 // server set by default and that contradicts the manifest now, or that somebody else did.
 type replacement struct {
 	of *object
-	as apply.As
+	as apply.FieldWriter
 	// without are fields that the manifest has and that are left to the cluster.
 	without []ignore.Path
 }
 
-// helps tells whether an object can be replaced that could not be applied. It takes over the
+// isApplicable reports whether an object can be replaced that could not be applied. It takes over the
 // fields that the manifest has, so it is only for who may do that. Who leaves alone what is
 // there may still make what is not.
-func (r replacement) helps(refusal error) bool {
+func (r replacement) isApplicable(refusal error) bool {
 	if !r.as.Force {
-		return r.of.item.Yields && apply.Inexpressible(refusal)
+		return r.of.item.Yields && apply.IsInexpressible(refusal)
 	}
-	return apierrors.IsInvalid(refusal) || apply.Inexpressible(refusal)
+	return apierrors.IsInvalid(refusal) || apply.IsInexpressible(refusal)
 }
 
-// bring replaces the object, or makes it, by the body that could not be applied. If the server
+// replaceObject replaces the object, or makes it, by the body that could not be applied. If the server
 // takes no draft, the error is what it has against the last one as far as that is the
 // manifest's fault, and else the refusal. So it is if there is nothing to replace, or it may
 // not be read.
-func (r replacement) bring(ctx context.Context, body []byte, refusal error) (*metav1.PartialObjectMetadata, error) {
+func (r replacement) replaceObject(ctx context.Context, body []byte, refusal error) (*metav1.PartialObjectMetadata, error) {
 	it := r.of.item
-	manifest, err := apply.Content(body)
+	manifest, err := apply.NormalizedContent(body)
 	if err != nil {
 		return nil, err
 	}
-	live, err := r.of.Member.Read(ctx, it.Resource.Version, it.Object)
+	live, err := r.of.Member.ReadObject(ctx, it.Resource.Version, it.Object)
 	switch {
-	case apierrors.IsNotFound(err) && apply.Inexpressible(refusal):
-		return r.create(ctx, body, manifest, refusal)
+	case apierrors.IsNotFound(err) && apply.IsInexpressible(refusal):
+		return r.createObject(ctx, body, manifest, refusal)
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 		return nil, refusal
 	case err != nil:
@@ -68,43 +68,43 @@ func (r replacement) bring(ctx context.Context, body []byte, refusal error) (*me
 	case live.GetDeletionTimestamp() != nil, !r.as.Force:
 		return nil, refusal
 	}
-	written, err := r.replace(ctx, live, manifest)
+	written, err := r.replaceWithDrafts(ctx, live, manifest)
 	switch {
 	case errors.Is(err, replace.ErrItems):
 		return nil, refusal
-	case apierrors.IsInvalid(err) && apierrors.IsInvalid(refusal) && !replace.Improved(causesOf(refusal), causesOf(err)):
+	case apierrors.IsInvalid(err) && apierrors.IsInvalid(refusal) && !replace.HasImproved(causesOf(refusal), causesOf(err)):
 		return nil, refusalOf(refusal, err)
 	case err != nil:
 		return nil, err
 	}
-	return r.settle(ctx, written, manifest)
+	return r.settleOwnership(ctx, written, manifest)
 }
 
-// replace tries one draft after the other until the server accepts one.
-func (r replacement) replace(ctx context.Context, live *unstructured.Unstructured, manifest map[string]any) (*metav1.PartialObjectMetadata, error) {
+// replaceWithDrafts tries one draft after the other until the server accepts one.
+func (r replacement) replaceWithDrafts(ctx context.Context, live *unstructured.Unstructured, manifest map[string]any) (*metav1.PartialObjectMetadata, error) {
 	it := r.of.item
-	retained := append(slices.Clip(r.without), conceded(manifest, it.Scales)...)
-	draft, err := replace.New(live.Object, manifest,
-		replace.Owners{Managers: live.GetManagedFields(), Ours: r.isOurs, Declared: r.of.Declared.Of(ctx, it.Manifest.Kind)}, retained)
+	retained := append(slices.Clip(r.without), concededPaths(manifest, it.Scales)...)
+	draft, err := replace.NewDraft(live.Object, manifest,
+		replace.FieldOwners{Managers: live.GetManagedFields(), Ours: r.isOurs, Declared: r.of.Declared.DeclaredFor(ctx, it.Manifest.Kind)}, retained)
 	if err != nil {
 		return nil, err
 	}
-	parts := &narrowing{of: r, draft: draft, tries: triesMax}
+	parts := &draftNarrowing{of: r, draft: draft, tries: triesMax}
 	for tried := 1; ; tried++ {
-		if err := r.spare(ctx, live, draft); err != nil {
+		if err := r.spareOtherWorks(ctx, live, draft); err != nil {
 			return nil, err
 		}
-		written, err := r.send(ctx, draft)
+		written, err := r.sendDraft(ctx, draft)
 		if err == nil {
-			r.of.stuck = draft.Stuck()
+			r.of.stuck = draft.StuckFields()
 		}
 		if !apierrors.IsInvalid(err) || tried == draftsMax {
 			return written, err
 		}
-		if draft.Refused(causesOf(err)) {
+		if draft.HandleRefusal(causesOf(err)) {
 			continue
 		}
-		again, problem := parts.another(ctx, causesOf(err))
+		again, problem := parts.nextDraft(ctx, causesOf(err))
 		switch {
 		case problem != nil:
 			return nil, problem
@@ -117,10 +117,10 @@ func (r replacement) replace(ctx context.Context, live *unstructured.Unstructure
 	}
 }
 
-// send replaces the object with a draft, once an executor may.
-func (r replacement) send(ctx context.Context, draft *replace.Draft) (*metav1.PartialObjectMetadata, error) {
+// sendDraft replaces the object with a draft, once an executor may.
+func (r replacement) sendDraft(ctx context.Context, draft *replace.Draft) (*metav1.PartialObjectMetadata, error) {
 	it := r.of.item
-	patch, err := draft.Patch()
+	patch, err := draft.RenderPatch()
 	if err != nil {
 		return nil, err
 	}
@@ -140,15 +140,15 @@ func refusalOf(refusal, found error) error {
 	return refusal
 }
 
-// isOurs tells whether the entry of managedFields is of what this work wrote, with whatever
+// isOurs reports whether the entry of managedFields is of what this work wrote, with whatever
 // manager.
 func (r replacement) isOurs(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == r.as.Manager && entry.Subresource == "" || r.of.isOurs(entry)
 }
 
-// spare returns an error if the draft changes what another work has of the object.
-func (r replacement) spare(ctx context.Context, live *unstructured.Unstructured, draft *replace.Draft) error {
-	records, causes, err := overruled(ctx, draft, live.GetManagedFields(), (encounter{of: r.of}).otherWorks(ctx, live.GetOwnerReferences()), r.isOurs)
+// spareOtherWorks returns an error if the draft changes what another work has of the object.
+func (r replacement) spareOtherWorks(ctx context.Context, live *unstructured.Unstructured, draft *replace.Draft) error {
+	records, causes, err := overruledFields(ctx, draft, live.GetManagedFields(), (encounter{of: r.of}).otherWorks(ctx, live.GetOwnerReferences()), r.isOurs)
 	if err != nil {
 		return err
 	}
@@ -162,23 +162,23 @@ func (r replacement) spare(ctx context.Context, live *unstructured.Unstructured,
 	return &disagreement{works: works, conflict: apierrors.NewApplyConflict(causes, "replacing the object changes fields of other works")}
 }
 
-// create makes an object that is not there. As an executor that cannot be rehearsed.
-func (r replacement) create(ctx context.Context, body []byte, manifest map[string]any, refusal error) (*metav1.PartialObjectMetadata, error) {
+// createObject makes an object that is not there. As an executor that cannot be rehearsed.
+func (r replacement) createObject(ctx context.Context, body []byte, manifest map[string]any, refusal error) (*metav1.PartialObjectMetadata, error) {
 	it := r.of.item
-	if r.of.Session != nil && executor.Delicate(it.Object) {
+	if r.of.Session != nil && executor.IsDelicate(it.Object) {
 		return nil, refusal
 	}
 	made, err := r.of.Member.Create(ctx, it.Resource.Version, it.Object, body, r.as.Manager)
 	if err != nil {
 		return nil, err
 	}
-	return r.settle(ctx, made, manifest)
+	return r.settleOwnership(ctx, made, manifest)
 }
 
-// settle makes what we wrote ours in the way of server-side apply: what we own is let go of,
+// settleOwnership makes what we wrote ours in the way of server-side apply: what we own is let go of,
 // or taken away, when we apply the object again.
-func (r replacement) settle(ctx context.Context, written *metav1.PartialObjectMetadata, manifest map[string]any) (*metav1.PartialObjectMetadata, error) {
-	settled, changed, err := replace.Settle(written.ManagedFields, r.as.Manager, manifest)
+func (r replacement) settleOwnership(ctx context.Context, written *metav1.PartialObjectMetadata, manifest map[string]any) (*metav1.PartialObjectMetadata, error) {
+	settled, changed, err := replace.SettleManagers(written.ManagedFields, r.as.Manager, manifest)
 	if err != nil || !changed {
 		return written, err
 	}
@@ -186,7 +186,7 @@ func (r replacement) settle(ctx context.Context, written *metav1.PartialObjectMe
 	if err != nil {
 		return nil, err
 	}
-	return r.of.Member.Merge(ctx, r.of.item.Resource.Version, r.of.item.Object, body, r.as)
+	return r.of.Member.MergePatch(ctx, r.of.item.Resource.Version, r.of.item.Object, body, r.as)
 }
 
 // causesOf returns what the server says is wrong with an object, field by field.
@@ -207,10 +207,10 @@ type fixedError struct {
 func (e *fixedError) Error() string { return e.err.Error() }
 func (e *fixedError) Unwrap() error { return e.err }
 
-// narrowing finds out by dry runs what the server has against a draft, where it refuses a field as a
+// draftNarrowing finds out by dry runs what the server has against a draft, where it refuses a field as a
 // whole, such as the spec of a StatefulSet. To leave all of that as it is would keep what the manifest
 // has lost, and to drop all of it would take away what others own.
-type narrowing struct {
+type draftNarrowing struct {
 	of    replacement
 	draft *replace.Draft
 	// tries is how many dry runs are left.
@@ -219,32 +219,32 @@ type narrowing struct {
 	fixed []string
 }
 
-// another makes another draft: with the parts that the server does not let go, or without one of
+// nextDraft makes another draft: with the parts that the server does not let go, or without one of
 // somebody else that contradicts the manifest. It returns false if there is none: what cannot change
 // is in the manifest, or it was not found.
-func (n *narrowing) another(ctx context.Context, causes []metav1.StatusCause) (again bool, err error) {
-	fields := n.draft.Whole(causes)
-	if again, err = n.keep(ctx, fields); again || err != nil {
+func (n *draftNarrowing) nextDraft(ctx context.Context, causes []metav1.StatusCause) (again bool, err error) {
+	fields := n.draft.WholeFields(causes)
+	if again, err = n.keepParts(ctx, fields); again || err != nil {
 		return again, err
 	}
-	return n.drop(ctx, fields)
+	return n.dropPart(ctx, fields)
 }
 
-// keep has parts stay whose change alone is refused. Those that are in the manifest are fixed.
-func (n *narrowing) keep(ctx context.Context, fields []string) (again bool, err error) {
+// keepParts has parts stay whose change alone is refused. Those that are in the manifest are fixed.
+func (n *draftNarrowing) keepParts(ctx context.Context, fields []string) (again bool, err error) {
 	n.fixed = nil
 	for _, field := range fields {
-		for _, part := range n.draft.Changed(field) {
-			if n.over(ctx) {
+		for _, part := range n.draft.ChangedParts(field) {
+			if n.isExhausted(ctx) {
 				return again, nil
 			}
-			patch, err := n.draft.PatchOf(part)
+			patch, err := n.draft.RenderPartPatch(part)
 			if err != nil {
 				return false, err
 			}
 			switch {
-			case n.try(ctx, patch) != answerRefused:
-			case n.draft.Keep(part):
+			case n.tryPatch(ctx, patch) != answerRefused:
+			case n.draft.KeepPart(part):
 				again = true
 			default:
 				n.fixed = append(n.fixed, part.String())
@@ -254,18 +254,18 @@ func (n *narrowing) keep(ctx context.Context, fields []string) (again bool, err 
 	return again, nil
 }
 
-// drop has a part of somebody else go without which the server takes the draft.
-func (n *narrowing) drop(ctx context.Context, fields []string) (again bool, err error) {
+// dropPart has a part of somebody else go without which the server takes the draft.
+func (n *draftNarrowing) dropPart(ctx context.Context, fields []string) (again bool, err error) {
 	for _, field := range fields {
-		for _, part := range n.draft.Theirs(field) {
-			if n.over(ctx) {
+		for _, part := range n.draft.ForeignParts(field) {
+			if n.isExhausted(ctx) {
 				return false, nil
 			}
-			patch, err := n.draft.PatchWithout(part)
+			patch, err := n.draft.RenderPatchWithout(part)
 			if err != nil {
 				return false, err
 			}
-			if n.try(ctx, patch) == answerAccepted && n.draft.Drop(part) {
+			if n.tryPatch(ctx, patch) == answerAccepted && n.draft.DropPart(part) {
 				n.fixed = nil
 				return true, nil
 			}
@@ -274,23 +274,25 @@ func (n *narrowing) drop(ctx context.Context, fields []string) (again bool, err 
 	return false, nil
 }
 
-// over reports whether no dry run is left. A patch of a whole object is not made for each of its parts, of which there may
+// isExhausted reports whether no dry run is left. A patch of a whole object is not made for each of its parts, of which there may
 // be a hundred thousand, to try none.
-func (n *narrowing) over(ctx context.Context) bool { return n.tries == 0 || ctx.Err() != nil }
+func (n *draftNarrowing) isExhausted(ctx context.Context) bool {
+	return n.tries == 0 || ctx.Err() != nil
+}
 
-// answer is what a dry run says.
-type answer uint8
+// dryRunAnswer is what a dry run says.
+type dryRunAnswer uint8
 
 const (
 	// answerNone: something else than the content is refused.
-	answerNone answer = iota
+	answerNone dryRunAnswer = iota
 	answerAccepted
 	answerRefused
 )
 
-// try makes a dry run, of which some are left. A server that cannot make any, such as for a webhook that does not support them,
+// tryPatch makes a dry run, of which some are left. A server that cannot make any, such as for a webhook that does not support them,
 // is not asked again.
-func (n *narrowing) try(ctx context.Context, patch []byte) answer {
+func (n *draftNarrowing) tryPatch(ctx context.Context, patch []byte) dryRunAnswer {
 	n.tries--
 	it := n.of.of.item
 	err := n.of.of.Member.TryReplace(ctx, it.Resource.Version, it.Object, patch, n.of.as)

@@ -29,13 +29,13 @@ func TestNothingIsNarrowedWithoutATry(t *testing.T) {
 		}
 		managers := []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:a":{}}}`)}}
 		ours := func(*metav1.ManagedFieldsEntry) bool { return true }
-		draft, err := replace.New(object(spec), object(map[string]any{"a": "b"}), replace.Owners{Managers: managers, Ours: ours}, nil)
+		draft, err := replace.NewDraft(object(spec), object(map[string]any{"a": "b"}), replace.FieldOwners{Managers: managers, Ours: ours}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		again, err := (&narrowing{draft: draft, tries: tries}).another(ctx, []metav1.StatusCause{{Field: "spec"}})
+		again, err := (&draftNarrowing{draft: draft, tries: tries}).nextDraft(ctx, []metav1.StatusCause{{Field: "spec"}})
 		runtime.ReadMemStats(&after)
 		if err != nil || again {
 			t.Errorf("another draft: %t, error %v", again, err)

@@ -28,7 +28,7 @@ import (
 type unsaidError struct{ err error }
 
 func (e *unsaidError) Error() string {
-	return "The object is left as it is in the cluster, since what to keep of it is not known. " + interpret.Tell(e.err)
+	return "The object is left as it is in the cluster, since what to keep of it is not known. " + interpret.ErrorSentences(e.err)
 }
 func (e *unsaidError) Unwrap() error { return e.err }
 
@@ -43,11 +43,11 @@ func (e *unsaidError) Unwrap() error { return e.err }
 // it was observed.
 type retention struct{ of *object }
 
-// prepare asks the customization if the object exists, and gives up what is left to
+// prepareRetained asks the customization if the object exists, and gives up what is left to
 // the cluster.
-func (r *retention) prepare(ctx context.Context, manager string, stamp *apply.Stamp) error {
+func (r *retention) prepareRetained(ctx context.Context, manager string, stamp *apply.Stamp) error {
 	o := r.of
-	observed, err := o.Member.Read(ctx, o.item.Resource.Version, o.item.Object)
+	observed, err := o.Member.ReadObject(ctx, o.item.Resource.Version, o.item.Object)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -55,20 +55,20 @@ func (r *retention) prepare(ctx context.Context, manager string, stamp *apply.St
 		return err
 	}
 	seen := meta.AsPartialObjectMetadata(observed)
-	if o.item.Yields && !o.owned() && !(encounter{of: o}).belongs(ctx, seen) {
+	if o.item.Yields && !o.isOwnedByRecord() && !(encounter{of: o}).belongsToWork(ctx, seen) {
 		return nil // which is found out next
 	}
-	content, err := o.content()
+	content, err := o.manifestContent()
 	if err != nil {
 		return err
 	}
-	made, err := o.Interpret.Retain(&unstructured.Unstructured{Object: content}, observed)
+	made, err := o.Interpret.RetainFields(&unstructured.Unstructured{Object: content}, observed)
 	if err != nil {
 		return &unsaidError{err: err}
 	}
-	r.clean(made.Object, content, stamp)
-	paths := left(made.Object, content, observed.Object, o.item.Kept)
-	if seen, err = r.giveUp(ctx, seen, manager, made.Object, &paths); err != nil {
+	r.cleanMetadata(made.Object, content, stamp)
+	paths := retainedPaths(made.Object, content, observed.Object, o.item.Kept)
+	if seen, err = r.disownRetained(ctx, seen, manager, made.Object, &paths); err != nil {
 		return err
 	}
 	if o.made, err = json.Marshal(made.Object); err != nil {
@@ -82,9 +82,9 @@ func (r *retention) prepare(ctx context.Context, manager string, stamp *apply.St
 	return nil
 }
 
-// clean takes out of what the customization returned what is not its to say: what the
+// cleanMetadata takes out of what the customization returned what is not its to say: what the
 // server or we ourselves write into the metadata of an object.
-func (r *retention) clean(made, desired map[string]any, stamp *apply.Stamp) {
+func (r *retention) cleanMetadata(made, desired map[string]any, stamp *apply.Stamp) {
 	metadata, _ := made["metadata"].(map[string]any)
 	wanted, _ := desired["metadata"].(map[string]any)
 	for key := range metadata {
@@ -110,12 +110,12 @@ func (r *retention) clean(made, desired map[string]any, stamp *apply.Stamp) {
 	}
 }
 
-// giveUp gives up what we own of what is left to the cluster. Of what the API treats
+// disownRetained gives up what we own of what is left to the cluster. Of what the API treats
 // as one value nothing can be left out: then all is applied, as it was observed.
-func (r *retention) giveUp(
+func (r *retention) disownRetained(
 	ctx context.Context, seen *metav1.PartialObjectMetadata, manager string, made map[string]any, paths *[]ignore.Path,
 ) (*metav1.PartialObjectMetadata, error) {
-	after, err := r.of.giveUp(ctx, seen, manager, made, *paths)
+	after, err := r.of.disownFields(ctx, seen, manager, made, *paths)
 	if errors.Is(err, ignore.ErrExpression) {
 		*paths = nil
 		return seen, nil
@@ -123,14 +123,14 @@ func (r *retention) giveUp(
 	return after, err
 }
 
-// left returns the paths of what is as in the cluster and not as the manifest has it,
+// retainedPaths returns the paths of what is as in the cluster and not as the manifest has it,
 // in order. What was left to the cluster before is so, too, if it is still the same
 // there: a value that happens to be that of the manifest does not become ours.
-func left(made, desired, observed map[string]any, before []ignore.Path) []ignore.Path {
-	paths := differing(nil, made, desired, observed)
+func retainedPaths(made, desired, observed map[string]any, before []ignore.Path) []ignore.Path {
+	paths := differingPaths(nil, made, desired, observed)
 	for _, path := range before {
-		is, has := at(made, path)
-		there, had := at(observed, path)
+		is, has := valueAtPath(made, path)
+		there, had := valueAtPath(observed, path)
 		known := slices.ContainsFunc(paths, func(other ignore.Path) bool {
 			return len(other) <= len(path) && reflect.DeepEqual(other, path[:len(other)])
 		})
@@ -141,7 +141,7 @@ func left(made, desired, observed map[string]any, before []ignore.Path) []ignore
 	return paths
 }
 
-func differing(path ignore.Path, made, desired, observed map[string]any) (paths []ignore.Path) {
+func differingPaths(path ignore.Path, made, desired, observed map[string]any) (paths []ignore.Path) {
 	for _, key := range slices.Sorted(maps.Keys(made)) {
 		is := made[key]
 		there, had := observed[key]
@@ -155,20 +155,20 @@ func differing(path ignore.Path, made, desired, observed map[string]any) (paths 
 		innerWanted, map3 := wanted.(map[string]any)
 		switch {
 		case map1 && map2 && map3:
-			paths = append(paths, differing(below, inner, innerWanted, innerThere)...)
+			paths = append(paths, differingPaths(below, inner, innerWanted, innerThere)...)
 		case reflect.DeepEqual(is, there):
 			if !wants || !reflect.DeepEqual(is, wanted) {
 				paths = append(paths, below)
 			}
 		case map1 && map2:
-			paths = append(paths, differing(below, inner, nil, innerThere)...)
+			paths = append(paths, differingPaths(below, inner, nil, innerThere)...)
 		}
 	}
 	return paths
 }
 
-// at returns what is at a path of names.
-func at(object map[string]any, path ignore.Path) (value any, has bool) {
+// valueAtPath returns what is at a path of names.
+func valueAtPath(object map[string]any, path ignore.Path) (value any, has bool) {
 	value = object
 	for _, step := range path {
 		inner, is := value.(map[string]any)
@@ -187,35 +187,35 @@ func at(object map[string]any, path ignore.Path) (value any, has bool) {
 // body were applied: that was sent last, too, and nothing of it is different there. It
 // is asked only of kinds that are customized: their objects are looked at whenever
 // the customization or the object changes, and that is not to write to them.
-func (o *object) asSent(ctx context.Context, hash apply.Hash, body []byte) (*metav1.PartialObjectMetadata, error) {
-	if !o.Plan.OfBinding || !o.item.Customized() || hash != o.item.Sent {
+func (o *object) asSent(ctx context.Context, hash apply.ManifestHash, body []byte) (*metav1.PartialObjectMetadata, error) {
+	if !o.Plan.OfBinding || !o.item.IsCustomized() || hash != o.item.Sent {
 		return nil, nil
 	}
 	if o.seen == nil {
-		seen, err := o.Member.Read(ctx, o.item.Resource.Version, o.item.Object)
+		seen, err := o.Member.ReadObject(ctx, o.item.Resource.Version, o.item.Object)
 		if err != nil {
 			return nil, nil //nolint:nilerr,nilnil // whoever applies it finds out why
 		}
 		o.seen = seen
 	}
-	want, err := apply.Content(body)
-	if err != nil || !contains(o.seen.Object, want) {
+	want, err := apply.NormalizedContent(body)
+	if err != nil || !containsAll(o.seen.Object, want) {
 		return nil, err
 	}
 	same := meta.AsPartialObjectMetadata(o.seen)
 	o.spared = true
-	o.wrote(same)
+	o.storeWritten(same)
 	return same, nil
 }
 
-// contains tells whether an object has all that another one has. Lists are equal, but
+// containsAll reports whether an object has all that another one has. Lists are equal, but
 // for what their items have besides.
-func contains(have, want any) bool {
+func containsAll(have, want any) bool {
 	switch wanted := want.(type) {
 	case map[string]any:
 		had, is := have.(map[string]any)
 		for key, value := range wanted {
-			if inner, has := had[key]; value != nil && (!is || !has || !contains(inner, value)) {
+			if inner, has := had[key]; value != nil && (!is || !has || !containsAll(inner, value)) {
 				return false
 			}
 		}
@@ -226,7 +226,7 @@ func contains(have, want any) bool {
 			return false
 		}
 		for i := range wanted {
-			if !contains(had[i], wanted[i]) {
+			if !containsAll(had[i], wanted[i]) {
 				return false
 			}
 		}

@@ -14,12 +14,12 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
 )
 
-// action is what to do for a manifest.
-type action uint8
+// deliveryAction is what to do for a manifest.
+type deliveryAction uint8
 
 const (
 	// actionSkip: the object is as the manifest wants it.
-	actionSkip action = iota
+	actionSkip deliveryAction = iota
 	// actionBring: do what the strategy is for.
 	actionBring
 	// actionWait: someone deletes the object; it can be made again when it is gone.
@@ -29,15 +29,15 @@ const (
 // strategy is how the object of a manifest is brought to the member.
 type strategy interface {
 	// decide says whether to do it. It asks nobody.
-	decide(hash apply.Hash, past apply.Past, live apply.Live) action
+	decideAction(hash apply.ManifestHash, past apply.LastWrite, live apply.LiveState) deliveryAction
 	// bring does it, and notes in the item what came of that.
-	bring(ctx context.Context, o *object)
+	deliverObject(ctx context.Context, o *object)
 	// note is what is said of an object that is as it should be, "" for that.
-	note() string
+	statusNote() string
 }
 
 // strategyOf is the one place where it is asked which strategy an item has.
-func strategyOf(it *plan.Item) strategy {
+func strategyOf(it *plan.ManifestItem) strategy {
 	switch it.Strategy {
 	case plan.StrategyCreateOnly:
 		return createOnly{}
@@ -51,9 +51,9 @@ func strategyOf(it *plan.Item) strategy {
 }
 
 // decideToApply is what strategies decide that keep an object as its manifest says.
-func decideToApply(hash apply.Hash, past apply.Past, live apply.Live) action {
+func decideToApply(hash apply.ManifestHash, past apply.LastWrite, live apply.LiveState) deliveryAction {
 	switch {
-	case going(live):
+	case isBeingDeleted(live):
 		return actionWait
 	case past.Hash != hash || past.Mark.UID == "":
 		return actionBring
@@ -66,22 +66,22 @@ func decideToApply(hash apply.Hash, past apply.Past, live apply.Live) action {
 	}
 }
 
-func going(live apply.Live) bool { return live.Known && live.Exists && live.Deleting }
+func isBeingDeleted(live apply.LiveState) bool { return live.Known && live.Exists && live.Deleting }
 
 // update takes over the fields that the manifest has, but those that are retained.
 type update struct{ retained []ignore.Path }
 
-func (update) decide(hash apply.Hash, past apply.Past, live apply.Live) action {
+func (update) decideAction(hash apply.ManifestHash, past apply.LastWrite, live apply.LiveState) deliveryAction {
 	return decideToApply(hash, past, live)
 }
-func (update) note() string { return "" }
+func (update) statusNote() string { return "" }
 
-func (s update) bring(ctx context.Context, o *object) { o.restore(ctx, s) }
+func (s update) deliverObject(ctx context.Context, o *object) { o.restoreObject(ctx, s) }
 
-func (s update) prepare(ctx context.Context, o *object, stamp *apply.Stamp) (apply.As, error) {
-	as := apply.As{Manager: o.Record.Manager(), Force: true}
-	if o.Plan.OfBinding && o.Interpret.Retains(o.item.Manifest.Kind) {
-		return as, (&retention{of: o}).prepare(ctx, as.Manager, stamp)
+func (s update) prepareApply(ctx context.Context, o *object, stamp *apply.Stamp) (apply.FieldWriter, error) {
+	as := apply.FieldWriter{Manager: o.Record.FieldManager(), Force: true}
+	if o.Plan.OfBinding && o.Interpret.CustomizesRetention(o.item.Manifest.Kind) {
+		return as, (&retention{of: o}).prepareRetained(ctx, as.Manager, stamp)
 	}
 	if len(s.retained) == 0 {
 		return as, nil
@@ -93,21 +93,21 @@ func (s update) prepare(ctx context.Context, o *object, stamp *apply.Stamp) (app
 	if err != nil {
 		return as, err
 	}
-	content, err := o.content()
+	content, err := o.manifestContent()
 	if err != nil {
 		return as, err
 	}
 	stamp.Without = s.retained
-	_, err = o.giveUp(ctx, seen, as.Manager, content, s.retained)
+	_, err = o.disownFields(ctx, seen, as.Manager, content, s.retained)
 	return as, err
 }
 
 // createOnly never changes an object that is there.
 type createOnly struct{}
 
-func (createOnly) decide(_ apply.Hash, past apply.Past, live apply.Live) action {
+func (createOnly) decideAction(_ apply.ManifestHash, past apply.LastWrite, live apply.LiveState) deliveryAction {
 	switch {
-	case going(live):
+	case isBeingDeleted(live):
 		return actionWait
 	case live.Known && live.Exists && live.Owned || !live.Known && past.Mark.UID != "":
 		return actionSkip
@@ -116,32 +116,34 @@ func (createOnly) decide(_ apply.Hash, past apply.Past, live apply.Live) action 
 	}
 }
 
-func (createOnly) note() string {
+func (createOnly) statusNote() string {
 	return "The object exists; updateStrategy CreateOnly never updates it."
 }
 
-// bring makes an object, and only becomes an owner of one that is there.
-func (s createOnly) bring(ctx context.Context, o *object) {
-	if !(rights{o}).permitted(ctx, executor.ToCreate()) {
+// deliverObject makes an object, and only becomes an owner of one that is there.
+func (s createOnly) deliverObject(ctx context.Context, o *object) {
+	if !(executorRights{o}).isPermitted(ctx, executor.ToCreate()) {
 		return
 	}
 	written, err := s.makeOrOwn(ctx, o)
 	if err != nil {
-		o.failed(ctx, err)
+		o.setFailureOutcome(ctx, err)
 		return
 	}
-	o.wrote(written)
+	o.storeWritten(written)
 }
 
 // readOnly writes nothing.
 type readOnly struct{}
 
-func (readOnly) decide(apply.Hash, apply.Past, apply.Live) action { return actionBring }
-func (readOnly) note() string                                     { return "" }
+func (readOnly) decideAction(apply.ManifestHash, apply.LastWrite, apply.LiveState) deliveryAction {
+	return actionBring
+}
+func (readOnly) statusNote() string { return "" }
 
-// bring finds out whether an object that is not to be written exists.
-func (readOnly) bring(ctx context.Context, o *object) {
-	if !(rights{o}).permitted(ctx, executor.ToRead()) {
+// deliverObject finds out whether an object that is not to be written exists.
+func (readOnly) deliverObject(ctx context.Context, o *object) {
+	if !(executorRights{o}).isPermitted(ctx, executor.ToRead()) {
 		return
 	}
 	it := o.item
@@ -154,7 +156,7 @@ func (readOnly) bring(ctx context.Context, o *object) {
 	case apierrors.IsNotFound(err):
 		it.Outcome.Presence = plan.PresenceNo
 	case err != nil:
-		it.Outcome.Problem = apply.Explain(err, "get", it.Object)
+		it.Outcome.Problem = apply.ExplainError(err, "get", it.Object)
 	default:
 		it.Outcome.Presence = plan.PresenceYes
 	}

@@ -38,12 +38,12 @@ func (e *takenError) Error() string { return e.text }
 // encounter is that of a work with an object that may be somebody else's.
 type encounter struct{ of *object }
 
-// meet looks at the object before it is applied, unless it is known to be the work's. It
+// inspectObject looks at the object before it is applied, unless it is known to be the work's. It
 // returns an error if that is somebody else's, and has to stay so; of a namespace that a
 // binding sent it notes that. What the work takes over whole, it is to adopt; nil for nothing.
-func (e encounter) meet(ctx context.Context, as *apply.As, stamp *apply.Stamp) (*adoption, error) {
+func (e encounter) inspectObject(ctx context.Context, as *apply.FieldWriter, stamp *apply.Stamp) (*fieldAdoption, error) {
 	it := e.of.item
-	if known := e.of.owned() || !it.Yields && !as.Force; known && !it.Adopts {
+	if known := e.of.isOwnedByRecord() || !it.Yields && !as.Force; known && !it.Adopts {
 		return nil, nil
 	}
 	seen, err := e.of.Member.Get(ctx, it.Resource.Version, it.Object)
@@ -55,27 +55,27 @@ func (e encounter) meet(ctx context.Context, as *apply.As, stamp *apply.Stamp) (
 		return nil, nil // who may only write takes nothing over
 	case err != nil:
 		return nil, err
-	case it.Yields && !e.belongs(ctx, seen):
-		return nil, &takenError{text: e.taken(seen)}
+	case it.Yields && !e.belongsToWork(ctx, seen):
+		return nil, &takenError{text: e.takenMessage(seen)}
 	case it.Adopts:
-		e.note(ctx, seen, stamp)
+		e.stampAdopted(ctx, seen, stamp)
 	}
-	if !e.adopts(seen, *as) {
+	if !e.shouldAdopt(seen, *as) {
 		return nil, nil
 	}
-	return &adoption{of: e.of, as: *as, seen: seen}, nil
+	return &fieldAdoption{of: e.of, as: *as, seen: seen}, nil
 }
 
-// adopts reports whether the work takes over what was brought by hand: not if the object is of a
+// shouldAdopt reports whether the work takes over what was brought by hand: not if the object is of a
 // work, which has done so, or others have a part in it.
-func (e encounter) adopts(seen *metav1.PartialObjectMetadata, as apply.As) bool {
+func (e encounter) shouldAdopt(seen *metav1.PartialObjectMetadata, as apply.FieldWriter) bool {
 	isNamespace := e.of.item.Object.Group == "" && e.of.item.Object.Resource == "namespaces"
-	return !isNamespace && as.Force && !ofWork(seen)
+	return !isNamespace && as.Force && !isOwnedByWork(seen)
 }
 
-// note has the object say that it was there before the work, if it was.
-func (e encounter) note(ctx context.Context, seen *metav1.PartialObjectMetadata, stamp *apply.Stamp) {
-	if seen.Annotations[workv1.AnnotationAdopted] != "true" && (e.belongs(ctx, seen) || ofWork(seen)) {
+// stampAdopted has the object say that it was there before the work, if it was.
+func (e encounter) stampAdopted(ctx context.Context, seen *metav1.PartialObjectMetadata, stamp *apply.Stamp) {
+	if seen.Annotations[workv1.AnnotationAdopted] != "true" && (e.belongsToWork(ctx, seen) || isOwnedByWork(seen)) {
 		return
 	}
 	if stamp.Annotations == nil {
@@ -84,40 +84,40 @@ func (e encounter) note(ctx context.Context, seen *metav1.PartialObjectMetadata,
 	stamp.Annotations[workv1.AnnotationAdopted] = "true"
 }
 
-// ofWork tells whether a work owns the object.
-func ofWork(seen *metav1.PartialObjectMetadata) bool {
+// isOwnedByWork reports whether a work owns the object.
+func isOwnedByWork(seen *metav1.PartialObjectMetadata) bool {
 	return slices.ContainsFunc(seen.OwnerReferences, func(owner metav1.OwnerReference) bool {
 		return owner.Kind == workv1.KindAppliedManifestWork
 	})
 }
 
-// belongs tells whether the object is the work's: the work brought it, whether
+// belongsToWork reports whether the object is the work's: the work brought it, whether
 // or not with the record that it has now.
-func (e encounter) belongs(ctx context.Context, seen *metav1.PartialObjectMetadata) bool {
+func (e encounter) belongsToWork(ctx context.Context, seen *metav1.PartialObjectMetadata) bool {
 	if id := e.of.Work.Labels[workv1alpha2.LabelWorkID]; id != "" &&
 		seen.Labels[workv1alpha2.LabelManaged] == "true" && seen.Labels[workv1alpha2.LabelWorkID] == id {
 		return true
 	}
 	return slices.ContainsFunc(seen.OwnerReferences, func(owner metav1.OwnerReference) bool {
-		return owner.Kind == workv1.KindAppliedManifestWork && (owner.UID == e.of.Record.UID() || e.of.Ledger.Inherits(ctx, e.of.Record.Object().Name, owner.Name))
+		return owner.Kind == workv1.KindAppliedManifestWork && (owner.UID == e.of.Record.UID() || e.of.Ledger.InheritsFrom(ctx, e.of.Record.Object().Name, owner.Name))
 	})
 }
 
-// taken says whose the object is, and what to do. Clients of Karmada know the
+// takenMessage says whose the object is, and what to do. Clients of Karmada know the
 // sentence that it begins with.
-func (e encounter) taken(seen *metav1.PartialObjectMetadata) string {
+func (e encounter) takenMessage(seen *metav1.PartialObjectMetadata) string {
 	name := e.of.item.Object.Name
 	if e.of.item.Object.Namespace != "" {
 		name = e.of.item.Object.Namespace + "/" + name
 	}
 	return fmt.Sprintf("resource(kind=%s, %s) already exists in the cluster %s and the %s strategy value is empty, "+
 		"Karmada will not manage this resource; it belongs to %s. Delete it in the cluster, or annotate the object on the hub with %s=%s to take it over.",
-		e.of.item.Manifest.Kind.Kind, name, e.of.Work.Namespace, policyv1alpha1.AnnotationConflictResolution, e.claimants(seen),
+		e.of.item.Manifest.Kind.Kind, name, e.of.Work.Namespace, policyv1alpha1.AnnotationConflictResolution, e.claimantNames(seen),
 		policyv1alpha1.AnnotationConflictResolution, policyv1alpha1.ConflictResolutionOverwrite)
 }
 
-// claimants names the owners of an object, and who manages its fields.
-func (e encounter) claimants(seen *metav1.PartialObjectMetadata) string {
+// claimantNames names the owners of an object, and who manages its fields.
+func (e encounter) claimantNames(seen *metav1.PartialObjectMetadata) string {
 	var names []string
 	known := sets.New[string]()
 	add := func(name string) {
@@ -159,9 +159,9 @@ func (d *disagreement) Error() string {
 }
 func (d *disagreement) Unwrap() error { return d.conflict }
 
-// explain puts the works into the message of the conflict. No name is looked for in what has been put in:
+// explainMessage puts the works into the message of the conflict. No name is looked for in what has been put in:
 // the member chooses the names of both, and a message could multiply itself.
-func (d *disagreement) explain(message string) string {
+func (d *disagreement) explainMessage(message string) string {
 	var names []string
 	for _, manager := range slices.Sorted(maps.Keys(d.works)) {
 		if len(manager) <= nameBytesMax {
@@ -169,7 +169,7 @@ func (d *disagreement) explain(message string) string {
 		}
 	}
 	message = strings.NewReplacer(names...).Replace(message)
-	return conditions.Shorten(message, apply.MessageBytesMax) + " Works do not overwrite each other: keep the fields in one of them only."
+	return conditions.ShortenText(message, apply.MessageBytesMax) + " Works do not overwrite each other: keep the fields in one of them only."
 }
 
 // otherWorks returns the records of other works that own an object, by UID. Those that the work takes the place of are not in it.
@@ -198,9 +198,9 @@ func oneOf(records map[types.UID]string, entry *metav1.ManagedFieldsEntry) (reco
 	return record, is
 }
 
-// overruled returns the fields of other works that a draft changes, at most as many as a message names, and of which record
+// overruledFields returns the fields of other works that a draft changes, at most as many as a message names, and of which record
 // each manager is. Each entry of managedFields is read once: an object may have thousands, and as many owners.
-func overruled(
+func overruledFields(
 	ctx context.Context, draft *replace.Draft, managers []metav1.ManagedFieldsEntry, others map[types.UID]string, ours func(*metav1.ManagedFieldsEntry) bool,
 ) (records map[string]string, causes []metav1.StatusCause, err error) {
 	records = map[string]string{}
@@ -215,7 +215,7 @@ func overruled(
 		if !theirs || ours(&managers[i]) {
 			continue
 		}
-		fields, err := draft.Overrides(&managers[i], overruledMax-len(causes))
+		fields, err := draft.OverriddenPaths(&managers[i], overruledMax-len(causes))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -231,5 +231,5 @@ func overruled(
 
 // workOf names the work of a record for messages.
 func (e encounter) workOf(record string) string {
-	return e.of.Ledger.WorkOf(conditions.Shorten(record, nameBytesMax))
+	return e.of.Ledger.WorkOf(conditions.ShortenText(record, nameBytesMax))
 }

@@ -20,14 +20,14 @@ func TestWorksAreNamedInAConflict(t *testing.T) {
 	const advice = " Works do not overwrite each other: keep the fields in one of them only."
 	d := &disagreement{works: map[string]string{"m1": `ManifestWork "a(m2)"`, "m2": `ManifestWork "b(m1)"`}}
 	for range 20 { // the order of a map is another each time
-		if got, want := d.explain(".a (m1), .b (m2), .c (m3)."), `.a (ManifestWork "a(m2)"), .b (ManifestWork "b(m1)"), .c (m3).`+advice; got != want {
+		if got, want := d.explainMessage(".a (m1), .b (m2), .c (m3)."), `.a (ManifestWork "a(m2)"), .b (ManifestWork "b(m1)"), .c (m3).`+advice; got != want {
 			t.Fatalf("the message is %q, want %q", got, want)
 		}
 	}
 	d.works = map[string]string{
 		"m1": strings.Repeat("(m2)", 250), "m2": strings.Repeat("x", 1000), "": strings.Repeat("y", 1000), strings.Repeat("m", 1<<20): "",
 	}
-	if got := d.explain(strings.Repeat("(m1)()", apply.MessageBytesMax/6)); len(got) > apply.MessageBytesMax+len(advice) || !strings.HasSuffix(got, advice) {
+	if got := d.explainMessage(strings.Repeat("(m1)()", apply.MessageBytesMax/6)); len(got) > apply.MessageBytesMax+len(advice) || !strings.HasSuffix(got, advice) {
 		t.Errorf("the message has %d bytes: %.100q", len(got), got)
 	}
 }
@@ -63,12 +63,12 @@ func TestFieldsOfOtherWorksAreFoundOnce(t *testing.T) {
 	object := func(data map[string]any) map[string]any {
 		return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": data}
 	}
-	draft, err := replace.New(object(live), object(manifest), replace.Owners{Managers: managers, Ours: ours}, nil)
+	draft, err := replace.NewDraft(object(live), object(manifest), replace.FieldOwners{Managers: managers, Ours: ours}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	asked = 0
-	records, causes, err := overruled(t.Context(), draft, managers, others, ours)
+	records, causes, err := overruledFields(t.Context(), draft, managers, others, ours)
 	if err != nil || len(causes) != overruledMax || asked != 2 { // which have 20 fields
 		t.Errorf("%d causes are found, error %v; %d entries are looked at", len(causes), err, asked)
 	}

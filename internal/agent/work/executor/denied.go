@@ -19,7 +19,7 @@ const quotedBytesMax = 1024
 // DeniedError is the error for an executor that lacks permissions.
 type DeniedError struct {
 	Subject Subject
-	Object  apply.Object
+	Object  apply.ObjectRef
 	// Verbs are those that the executor lacks; Needs are all that it has to
 	// have for the object.
 	Verbs, Needs []string
@@ -31,7 +31,7 @@ type DeniedError struct {
 // same each time.
 func (d *DeniedError) Error() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "The executor %s may not %s %s", d.Subject.User(), strings.Join(d.Verbs, ", "), d.Object)
+	fmt.Fprintf(&text, "The executor %s may not %s %s", d.Subject.UserName(), strings.Join(d.Verbs, ", "), d.Object)
 	if d.Missing {
 		text.WriteString(", and there is no such ServiceAccount on the managed cluster")
 	}
@@ -46,8 +46,8 @@ func (d *DeniedError) Error() string {
 	return text.String()
 }
 
-// Lacks tells whether the verb is among those that the executor lacks.
-func (d *DeniedError) Lacks(verb string) bool {
+// LacksVerb reports whether the verb is among those that the executor lacks.
+func (d *DeniedError) LacksVerb(verb string) bool {
 	for _, v := range d.Verbs {
 		if v == verb {
 			return true
@@ -60,7 +60,7 @@ func (d *DeniedError) Lacks(verb string) bool {
 // do, although it may write such objects.
 type RefusedError struct {
 	Subject Subject
-	Object  apply.Object
+	Object  apply.ObjectRef
 	// Answer is what the server says, on one line.
 	Answer string
 }
@@ -73,20 +73,20 @@ func (r *RefusedError) Error() string {
 			"\"bind\" if this is a binding, and \"escalate\" if it is the role itself."
 	}
 	return fmt.Sprintf("The executor %s may not write %s with this content.%s The API server says: %s",
-		r.Subject.User(), r.Object, advice, r.Answer)
+		r.Subject.UserName(), r.Object, advice, r.Answer)
 }
 
 // PowerlessError is the error for an agent that may not try a write as the executor.
 type PowerlessError struct {
 	Subject Subject
-	Object  apply.Object
+	Object  apply.ObjectRef
 }
 
 // Error says what to allow to the agent.
 func (p *PowerlessError) Error() string {
 	return fmt.Sprintf("The agent cannot check whether the executor %s may write %s, because it may not impersonate it. "+
 		"Create a ClusterRole on the managed cluster with the label open-cluster-management.io/aggregate-to-work=true "+
-		"and a rule for apiGroups [\"\"], resources [\"serviceaccounts\"], verbs [impersonate].", p.Subject.User(), p.Object)
+		"and a rule for apiGroups [\"\"], resources [\"serviceaccounts\"], verbs [impersonate].", p.Subject.UserName(), p.Object)
 }
 
 // oneLine makes the text of a server fit for a condition.

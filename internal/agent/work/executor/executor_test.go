@@ -54,8 +54,8 @@ func TestSubjectIsOneServiceAccount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			subject, err := SubjectOf(tc.executor)
 			if tc.err == "" {
-				if err != nil || subject.User() != tc.user {
-					t.Fatalf("%s\ngot %q, %v", tc.reason, subject.User(), err)
+				if err != nil || subject.UserName() != tc.user {
+					t.Fatalf("%s\ngot %q, %v", tc.reason, subject.UserName(), err)
 				}
 				return
 			}
@@ -89,7 +89,7 @@ func TestServerAsksForTheWholeIdentity(t *testing.T) {
 				review.Status = tc.status
 				return true, review, tc.err
 			})
-			s := &server{reviews: clients.AuthorizationV1().SubjectAccessReviews(), slots: make(chan struct{}, 1)}
+			s := &apiReviewer{reviews: clients.AuthorizationV1().SubjectAccessReviews(), slots: make(chan struct{}, 1)}
 			may, err := s.May(t.Context(), Subject{"team", "robot"}, Access{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "web", Name: "front"})
 			if may != tc.want || (err != nil) != (tc.err != nil) {
 				t.Errorf("got %t, %v", may, err)
@@ -127,11 +127,11 @@ func (l *law) May(_ context.Context, _ Subject, access Access) (bool, error) {
 	return l.allowed[access], l.err
 }
 
-func session(l Reviewer, clock *clocktesting.FakePassiveClock, accounts ...runtime.Object) *Session {
+func session(l Reviewer, clock *clocktesting.FakePassiveClock, accounts ...runtime.Object) *ReviewSession {
 	scheme := metadatafake.NewTestScheme()
 	_ = metav1.AddMetaToScheme(scheme)
-	g := &Guard{reviewer: l, clock: clock, own: metadatafake.NewSimpleMetadataClient(scheme, accounts...)}
-	return g.Session(Subject{"team", "robot"})
+	g := &PermissionGuard{reviewer: l, clock: clock, own: metadatafake.NewSimpleMetadataClient(scheme, accounts...)}
+	return g.NewSession(Subject{"team", "robot"})
 }
 
 func TestSessionAsksForAllNamesFirst(t *testing.T) {
@@ -162,7 +162,7 @@ func TestSessionAsksForAllNamesFirst(t *testing.T) {
 				l.allowed[access] = true
 			}
 			s := session(l, clocktesting.NewFakePassiveClock(time.Unix(1, 0)))
-			err := s.Check(t.Context(), apply.Object{Resource: "configmaps", Namespace: "web", Name: "a"}, []string{"get", "create"})
+			err := s.CheckVerbs(t.Context(), apply.ObjectRef{Resource: "configmaps", Namespace: "web", Name: "a"}, []string{"get", "create"})
 			if tc.wantErr {
 				if denied := (*DeniedError)(nil); err == nil || errors.As(err, &denied) {
 					t.Errorf("got %v", err)
@@ -188,7 +188,7 @@ func TestSessionAsksOnceUntilAnswersAreOld(t *testing.T) {
 	var group sync.WaitGroup
 	for range 50 {
 		group.Go(func() {
-			if err := s.Check(t.Context(), apply.Object{Resource: "configmaps", Namespace: "web", Name: "a"}, []string{"get"}); err != nil {
+			if err := s.CheckVerbs(t.Context(), apply.ObjectRef{Resource: "configmaps", Namespace: "web", Name: "a"}, []string{"get"}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -199,7 +199,7 @@ func TestSessionAsksOnceUntilAnswersAreOld(t *testing.T) {
 	}
 	l.allowed[access] = false
 	clock.SetTime(clock.Now().Add(answerLife))
-	if err := s.Check(t.Context(), apply.Object{Resource: "configmaps", Namespace: "web", Name: "a"}, []string{"get"}); err == nil {
+	if err := s.CheckVerbs(t.Context(), apply.ObjectRef{Resource: "configmaps", Namespace: "web", Name: "a"}, []string{"get"}); err == nil {
 		t.Error("an old answer is used")
 	}
 }
@@ -208,12 +208,12 @@ func TestSessionAsksAgainAfterAnError(t *testing.T) {
 	access := Access{Verb: "get", Resource: "nodes"}
 	l := &law{allowed: map[Access]bool{access: true}, err: errors.New("timeout")}
 	s := session(l, clocktesting.NewFakePassiveClock(time.Unix(1, 0)))
-	node := apply.Object{Resource: "nodes", Name: "a"}
-	if err := s.Check(t.Context(), node, []string{"get"}); err == nil {
+	node := apply.ObjectRef{Resource: "nodes", Name: "a"}
+	if err := s.CheckVerbs(t.Context(), node, []string{"get"}); err == nil {
 		t.Fatal("no error")
 	}
 	l.err = nil
-	if err := s.Check(t.Context(), node, []string{"get"}); err != nil {
+	if err := s.CheckVerbs(t.Context(), node, []string{"get"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -226,20 +226,20 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 	}{
 		"in a namespace": {
 			err: &DeniedError{
-				Subject: subject, Object: apply.Object{Group: "apps", Resource: "deployments", Namespace: "web", Name: "front"},
+				Subject: subject, Object: apply.ObjectRef{Group: "apps", Resource: "deployments", Namespace: "web", Name: "front"},
 				Verbs: []string{"create", "patch"}, Needs: ToApply(),
 			},
 			want: `The executor system:serviceaccount:team:robot may not create, patch deployments.apps web/front. Create a Role in namespace "web" on the managed cluster with a rule for apiGroups ["apps"], resources ["deployments"], verbs [get create update patch delete], and a RoleBinding of it to the ServiceAccount team/robot.`,
 		},
 		"in no namespace": {
 			err: &DeniedError{
-				Subject: subject, Object: apply.Object{Resource: "namespaces", Name: "web"}, Missing: true,
+				Subject: subject, Object: apply.ObjectRef{Resource: "namespaces", Name: "web"}, Missing: true,
 				Verbs: []string{"get"}, Needs: ToRead(),
 			},
 			want: `The executor system:serviceaccount:team:robot may not get namespaces web, and there is no such ServiceAccount on the managed cluster. Create a ClusterRole on the managed cluster with a rule for apiGroups [""], resources ["namespaces"], verbs [get], and a ClusterRoleBinding of it to the ServiceAccount team/robot.`,
 		},
 		"refused by a check of the server": {
-			err:  &RefusedError{Subject: subject, Object: apply.Object{Group: "work.open-cluster-management.io", Resource: "manifestworks", Namespace: "c1", Name: "w"}, Answer: oneLine("no\n\tway")},
+			err:  &RefusedError{Subject: subject, Object: apply.ObjectRef{Group: "work.open-cluster-management.io", Resource: "manifestworks", Namespace: "c1", Name: "w"}, Answer: oneLine("no\n\tway")},
 			want: `The executor system:serviceaccount:team:robot may not write manifestworks.work.open-cluster-management.io c1/w with this content. The API server says: no way`,
 		},
 	}
@@ -261,7 +261,7 @@ func TestDelicateObjectsAreRehearsed(t *testing.T) {
 		"work.open-cluster-management.io": true, "open-cluster-management.io": true,
 		"": false, "apps": false, "evil-open-cluster-management.io": false, "rbac.authorization.k8s.io.example.com": false,
 	} {
-		if got := Delicate(apply.Object{Group: group, Resource: "things"}); got != want {
+		if got := IsDelicate(apply.ObjectRef{Group: group, Resource: "things"}); got != want {
 			t.Errorf("%q: %t", group, got)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
-// permissions returns the resources that say who may do what.
-func permissions() []schema.GroupVersionResource {
+// permissionResources returns the resources that say who may do what.
+func permissionResources() []schema.GroupVersionResource {
 	return []schema.GroupVersionResource{
 		rbacv1.SchemeGroupVersion.WithResource("roles"),
 		rbacv1.SchemeGroupVersion.WithResource("rolebindings"),
@@ -29,33 +29,33 @@ func serviceAccounts() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 }
 
-// follow forgets decisions when objects of the resource change, until ctx
+// followPermissions forgets decisions when objects of the resource change, until ctx
 // ends. Nothing of the objects is kept, so it costs no memory however many
 // there are; who is in a binding is thus not known, and all decisions that it
 // could be about are forgotten.
-func (k *keeper) follow(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) {
+func (k *decisionCache) followPermissions(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) {
 	run := watch.Watch[*metav1.PartialObjectMetadata]{
-		Source:  watch.Identities(client, resource, watch.Selector{}),
+		Source:  watch.IdentitySource(client, resource, watch.ObjectSelector{}),
 		Handler: &permissionHandler{keeper: k, resource: resource.Resource},
 	}
-	run.Run(dial.Reduced(ctx))
+	run.RunReflector(dial.ReducedContext(ctx))
 }
 
 // permissionHandler is told of changes of a resource. It keeps nothing.
 type permissionHandler struct {
-	keeper   *keeper
+	keeper   *decisionCache
 	resource string
 }
 
 // Replace forgets everything: at first, and after changes may have been missed.
 func (h *permissionHandler) Replace([]*metav1.PartialObjectMetadata, string) {
-	h.keeper.forget("")
-	h.keeper.hear(h.resource, true)
+	h.keeper.forgetNamespace("")
+	h.keeper.markWatched(h.resource, true)
 }
 
 // Update forgets what the object could be about.
 func (h *permissionHandler) Update(object *metav1.PartialObjectMetadata) {
-	h.keeper.forget(object.Namespace)
+	h.keeper.forgetNamespace(object.Namespace)
 }
 
 // Delete forgets what the object could be about.
@@ -65,4 +65,4 @@ func (h *permissionHandler) Delete(object *metav1.PartialObjectMetadata) { h.Upd
 func (h *permissionHandler) Bookmark(string) {}
 
 // Failed notes that changes are not heard of.
-func (h *permissionHandler) Failed(error) { h.keeper.hear(h.resource, false) }
+func (h *permissionHandler) Failed(error) { h.keeper.markWatched(h.resource, false) }

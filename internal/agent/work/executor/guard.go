@@ -18,8 +18,8 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
-// Options of a Guard.
-type Options struct {
+// GuardOptions of a PermissionGuard.
+type GuardOptions struct {
 	// Config and Client reach the member with the rights of the agent.
 	Config *rest.Config
 	Client *http.Client
@@ -37,9 +37,9 @@ type Options struct {
 	Changed func()
 }
 
-// Guard knows what the executors of one member may do. It is safe for
+// PermissionGuard knows what the executors of one member may do. It is safe for
 // concurrent use.
-type Guard struct {
+type PermissionGuard struct {
 	reviewer Reviewer
 	config   *rest.Config
 	client   *http.Client
@@ -47,8 +47,8 @@ type Guard struct {
 	clock    clock.PassiveClock
 }
 
-// New returns the guard of a member. What it keeps it watches until ctx ends.
-func New(ctx context.Context, options Options) (*Guard, error) {
+// NewPermissionGuard returns the guard of a member. What it keeps it watches until ctx ends.
+func NewPermissionGuard(ctx context.Context, options GuardOptions) (*PermissionGuard, error) {
 	reviews, err := authorizationclient.NewForConfigAndClient(options.Config, options.Client)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for reviews of permissions: %w", err)
@@ -57,28 +57,28 @@ func New(ctx context.Context, options Options) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a metadata client: %w", err)
 	}
-	g := &Guard{
-		reviewer: &server{reviews: reviews.SubjectAccessReviews(), slots: make(chan struct{}, options.Parallel)},
+	g := &PermissionGuard{
+		reviewer: &apiReviewer{reviews: reviews.SubjectAccessReviews(), slots: make(chan struct{}, options.Parallel)},
 		config:   options.Config, client: options.Client, own: own, clock: options.Clock,
 	}
 	if options.Keep {
-		kept := newKeeper(g.reviewer, options.Clock, keptMax)
+		kept := newDecisionCache(g.reviewer, options.Clock, keptMax)
 		kept.changed = options.Changed
-		for _, resource := range permissions() {
-			options.Go(func() { kept.follow(ctx, own, resource) })
+		for _, resource := range permissionResources() {
+			options.Go(func() { kept.followPermissions(ctx, own, resource) })
 		}
 		g.reviewer = kept
 	}
 	return g, nil
 }
 
-// Session returns a new session for the subject.
-func (g *Guard) Session(subject Subject) *Session {
-	return &Session{guard: g, subject: subject, answers: map[Access]*answer{}}
+// NewSession returns a new session for the subject.
+func (g *PermissionGuard) NewSession(subject Subject) *ReviewSession {
+	return &ReviewSession{guard: g, subject: subject, answers: map[Access]*reviewAnswer{}}
 }
 
-// missing tells whether it is sure that there is no such ServiceAccount.
-func (g *Guard) missing(ctx context.Context, subject Subject) bool {
+// isAccountMissing reports whether it is sure that there is no such ServiceAccount.
+func (g *PermissionGuard) isAccountMissing(ctx context.Context, subject Subject) bool {
 	ctx, cancel := context.WithTimeout(ctx, apply.CallTimeout)
 	defer cancel()
 	accounts := g.own.Resource(serviceAccounts()).Namespace(subject.Namespace)

@@ -28,22 +28,22 @@ const (
 	settlingMax = 1024
 )
 
-// question is what a decision is about.
-type question struct {
+// accessQuestion is what a decision is about.
+type accessQuestion struct {
 	subject Subject
 	access  Access
 }
 
-// decision is what the server said, and when.
-type decision struct {
-	question question
+// accessDecision is what the server said, and when.
+type accessDecision struct {
+	question accessQuestion
 	may      bool
 	until    time.Time
 }
 
-// keeper keeps the decisions of another Reviewer. It keeps none unless it knows
+// decisionCache keeps the decisions of another Reviewer. It keeps none unless it knows
 // of all changes of roles and bindings.
-type keeper struct {
+type decisionCache struct {
 	reviewer Reviewer
 	clock    clock.PassiveClock
 	size     int
@@ -52,7 +52,7 @@ type keeper struct {
 	mu sync.Mutex
 	// blind are the resources whose changes are not heard of.
 	blind     map[string]struct{}
-	decisions map[question]*list.Element
+	decisions map[accessQuestion]*list.Element
 	recent    *list.List // of *decision, the one that was used last in front
 	// change counts the changes of permissions.
 	change int
@@ -61,22 +61,22 @@ type keeper struct {
 	settling map[string]time.Time
 }
 
-func newKeeper(reviewer Reviewer, clock clock.PassiveClock, size int) *keeper {
-	k := &keeper{
+func newDecisionCache(reviewer Reviewer, clock clock.PassiveClock, size int) *decisionCache {
+	k := &decisionCache{
 		reviewer: reviewer, clock: clock, size: size, changed: func() {},
-		blind: map[string]struct{}{}, decisions: map[question]*list.Element{}, recent: list.New(),
+		blind: map[string]struct{}{}, decisions: map[accessQuestion]*list.Element{}, recent: list.New(),
 		settling: map[string]time.Time{},
 	}
-	for _, resource := range permissions() {
+	for _, resource := range permissionResources() {
 		k.blind[resource.Resource] = struct{}{}
 	}
 	return k
 }
 
 // May is part of Reviewer.
-func (k *keeper) May(ctx context.Context, subject Subject, access Access) (bool, error) {
-	q := question{subject, access}
-	may, known, change := k.look(q)
+func (k *decisionCache) May(ctx context.Context, subject Subject, access Access) (bool, error) {
+	q := accessQuestion{subject, access}
+	may, known, change := k.lookUpDecision(q)
 	if known {
 		return may, nil
 	}
@@ -84,30 +84,30 @@ func (k *keeper) May(ctx context.Context, subject Subject, access Access) (bool,
 	if err != nil {
 		return false, err
 	}
-	k.keep(q, may, change)
+	k.storeDecision(q, may, change)
 	return may, nil
 }
 
-// look returns a decision that is kept, and the count of changes at the time.
-func (k *keeper) look(q question) (may, known bool, change int) {
+// lookUpDecision returns a decision that is kept, and the count of changes at the time.
+func (k *decisionCache) lookUpDecision(q accessQuestion) (may, known bool, change int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	element, ok := k.decisions[q]
 	if !ok {
 		return false, false, k.change
 	}
-	d, _ := element.Value.(*decision)
+	d, _ := element.Value.(*accessDecision)
 	if k.clock.Now().After(d.until) {
-		k.drop(element)
+		k.evictDecision(element)
 		return false, false, k.change
 	}
 	k.recent.MoveToFront(element)
 	return d.may, true, k.change
 }
 
-// keep keeps a decision, unless permissions may have changed since the
+// storeDecision keeps a decision, unless permissions may have changed since the
 // question.
-func (k *keeper) keep(q question, may bool, change int) {
+func (k *decisionCache) storeDecision(q accessQuestion, may bool, change int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.clock.Now()
@@ -115,33 +115,33 @@ func (k *keeper) keep(q question, may bool, change int) {
 		return
 	}
 	if element, ok := k.decisions[q]; ok {
-		k.drop(element)
+		k.evictDecision(element)
 	}
-	d := &decision{question: q, may: may, until: now.Add(keepNo)}
+	d := &accessDecision{question: q, may: may, until: now.Add(keepNo)}
 	if may {
 		d.until = now.Add(keepYes)
 	}
 	k.decisions[q] = k.recent.PushFront(d)
 	if k.recent.Len() > k.size {
-		k.drop(k.recent.Back())
+		k.evictDecision(k.recent.Back())
 	}
 }
 
-func (k *keeper) drop(element *list.Element) {
-	d, _ := k.recent.Remove(element).(*decision)
+func (k *decisionCache) evictDecision(element *list.Element) {
+	d, _ := k.recent.Remove(element).(*accessDecision)
 	delete(k.decisions, d.question)
 }
 
-// forget drops the decisions about a namespace, and all if it is empty: what
+// forgetNamespace drops the decisions about a namespace, and all if it is empty: what
 // has no namespace can be about any.
-func (k *keeper) forget(namespace string) {
+func (k *decisionCache) forgetNamespace(namespace string) {
 	k.mu.Lock()
 	k.change++
-	k.settle(namespace)
+	k.markSettling(namespace)
 	for element := k.recent.Front(); element != nil; {
 		next := element.Next()
-		if d, _ := element.Value.(*decision); namespace == "" || d.question.access.Namespace == namespace {
-			k.drop(element)
+		if d, _ := element.Value.(*accessDecision); namespace == "" || d.question.access.Namespace == namespace {
+			k.evictDecision(element)
 		}
 		element = next
 	}
@@ -149,8 +149,8 @@ func (k *keeper) forget(namespace string) {
 	k.changed()
 }
 
-// settle notes a change in a namespace, or in all.
-func (k *keeper) settle(namespace string) {
+// markSettling notes a change in a namespace, or in all.
+func (k *decisionCache) markSettling(namespace string) {
 	now := k.clock.Now()
 	if len(k.settling) >= settlingMax {
 		maps.DeleteFunc(k.settling, func(_ string, by time.Time) bool { return !now.Before(by) })
@@ -158,18 +158,18 @@ func (k *keeper) settle(namespace string) {
 	k.settling[namespace] = now.Add(settleTime)
 }
 
-// hear notes whether the changes of a resource are heard of.
-func (k *keeper) hear(resource string, heard bool) {
+// markWatched notes whether the changes of a resource are heard of.
+func (k *decisionCache) markWatched(resource string, heard bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if heard {
 		if _, was := k.blind[resource]; was {
 			delete(k.blind, resource)
-			k.settle("") // what was missed is on its way
+			k.markSettling("") // what was missed is on its way
 		}
 		return
 	}
 	k.blind[resource] = struct{}{}
-	k.decisions = map[question]*list.Element{}
+	k.decisions = map[accessQuestion]*list.Element{}
 	k.recent.Init()
 }

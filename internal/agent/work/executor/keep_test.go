@@ -20,32 +20,32 @@ var (
 
 // seeing returns a keeper that hears of all changes, the last of which is long
 // over.
-func seeing(l *law, size int) (*keeper, *clocktesting.FakePassiveClock) {
+func seeing(l *law, size int) (*decisionCache, *clocktesting.FakePassiveClock) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1, 0))
-	k := newKeeper(l, clock, size)
-	for _, resource := range permissions() {
-		k.hear(resource.Resource, true)
+	k := newDecisionCache(l, clock, size)
+	for _, resource := range permissionResources() {
+		k.markWatched(resource.Resource, true)
 	}
 	clock.SetTime(clock.Now().Add(settleTime))
 	return k, clock
 }
 
 func TestDecisionsAreKept(t *testing.T) {
-	change := func(namespace string) func(*keeper, *clocktesting.FakePassiveClock) {
-		return func(k *keeper, clock *clocktesting.FakePassiveClock) {
+	change := func(namespace string) func(*decisionCache, *clocktesting.FakePassiveClock) {
+		return func(k *decisionCache, clock *clocktesting.FakePassiveClock) {
 			h := &permissionHandler{keeper: k, resource: "rolebindings"}
 			h.Update(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}})
 			clock.SetTime(clock.Now().Add(settleTime))
 		}
 	}
-	wait := func(d time.Duration) func(*keeper, *clocktesting.FakePassiveClock) {
-		return func(_ *keeper, clock *clocktesting.FakePassiveClock) { clock.SetTime(clock.Now().Add(d)) }
+	wait := func(d time.Duration) func(*decisionCache, *clocktesting.FakePassiveClock) {
+		return func(_ *decisionCache, clock *clocktesting.FakePassiveClock) { clock.SetTime(clock.Now().Add(d)) }
 	}
 	cases := map[string]struct {
 		reason  string
 		access  Access
 		may     bool
-		happens func(*keeper, *clocktesting.FakePassiveClock)
+		happens func(*decisionCache, *clocktesting.FakePassiveClock)
 		again   bool // it is asked again
 	}{
 		"a permission is kept":                             {access: inWeb, may: true, happens: wait(keepYes - settleTime)},
@@ -59,12 +59,12 @@ func TestDecisionsAreKept(t *testing.T) {
 		"but one of the cluster is":                        {access: inAll, may: true, happens: change(""), again: true},
 		"not hearing of a resource ends it": {
 			access: inWeb, may: true, again: true,
-			happens: func(k *keeper, _ *clocktesting.FakePassiveClock) { k.hear("roles", false) },
+			happens: func(k *decisionCache, _ *clocktesting.FakePassiveClock) { k.markWatched("roles", false) },
 		},
 		"a new list ends it": {
 			reason: "what happened before it may have been missed",
 			access: inWeb, may: true, again: true,
-			happens: func(k *keeper, _ *clocktesting.FakePassiveClock) {
+			happens: func(k *decisionCache, _ *clocktesting.FakePassiveClock) {
 				(&permissionHandler{keeper: k, resource: "roles"}).Replace(nil, "")
 			},
 		},
@@ -92,7 +92,7 @@ func TestDecisionsAreKept(t *testing.T) {
 }
 
 func TestNothingIsKeptThatMayBeOld(t *testing.T) {
-	twice := func(k *keeper, l *law) int {
+	twice := func(k *decisionCache, l *law) int {
 		for range 2 {
 			_, _ = k.May(t.Context(), robot, inWeb)
 		}
@@ -101,9 +101,9 @@ func TestNothingIsKeptThatMayBeOld(t *testing.T) {
 	t.Run("while changes are not heard of", func(t *testing.T) {
 		l := &law{}
 		clock := clocktesting.NewFakePassiveClock(time.Unix(1, 0))
-		k := newKeeper(l, clock, 10)
-		for _, resource := range permissions()[1:] {
-			k.hear(resource.Resource, true)
+		k := newDecisionCache(l, clock, 10)
+		for _, resource := range permissionResources()[1:] {
+			k.markWatched(resource.Resource, true)
 		}
 		clock.SetTime(clock.Now().Add(settleTime))
 		if asked := twice(k, l); asked != 2 {
@@ -113,7 +113,7 @@ func TestNothingIsKeptThatMayBeOld(t *testing.T) {
 	t.Run("right after a change", func(t *testing.T) {
 		l := &law{}
 		k, clock := seeing(l, 10)
-		k.forget("web") // an API server may not know of it yet
+		k.forgetNamespace("web") // an API server may not know of it yet
 		clock.SetTime(clock.Now().Add(settleTime - time.Millisecond))
 		if asked := twice(k, l); asked != 2 {
 			t.Errorf("asked %d times", asked)
@@ -122,7 +122,7 @@ func TestNothingIsKeptThatMayBeOld(t *testing.T) {
 	t.Run("right after a change of the whole cluster", func(t *testing.T) {
 		l := &law{}
 		k, clock := seeing(l, 10)
-		k.forget("")
+		k.forgetNamespace("")
 		clock.SetTime(clock.Now().Add(settleTime - time.Millisecond))
 		if asked := twice(k, l); asked != 2 {
 			t.Errorf("asked %d times", asked)
@@ -131,7 +131,7 @@ func TestNothingIsKeptThatMayBeOld(t *testing.T) {
 	t.Run("but what the change is not about is", func(t *testing.T) {
 		l := &law{}
 		k, _ := seeing(l, 10)
-		k.forget("other")
+		k.forgetNamespace("other")
 		if asked := twice(k, l); asked != 1 {
 			t.Errorf("asked %d times", asked)
 		}
@@ -140,7 +140,7 @@ func TestNothingIsKeptThatMayBeOld(t *testing.T) {
 		l := &law{}
 		k, clock := seeing(l, 10)
 		l.during = func() {
-			k.forget("web")
+			k.forgetNamespace("web")
 			clock.SetTime(clock.Now().Add(settleTime))
 		}
 		if asked := twice(k, l); asked != 2 {
@@ -182,7 +182,7 @@ func TestThereIsAnEndToWhatIsKept(t *testing.T) {
 func TestNamespacesThatHaveSettledAreForgotten(t *testing.T) {
 	k, clock := seeing(&law{}, 1)
 	for i := range 3 * settlingMax {
-		k.forget(fmt.Sprint("ns-", i))
+		k.forgetNamespace(fmt.Sprint("ns-", i))
 		clock.SetTime(clock.Now().Add(settleTime))
 	}
 	if len(k.settling) > settlingMax {
@@ -193,9 +193,9 @@ func TestNamespacesThatHaveSettledAreForgotten(t *testing.T) {
 func BenchmarkKeptDecision(b *testing.B) {
 	l := &law{allowed: map[Access]bool{}}
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1, 0))
-	k := newKeeper(l, clock, keptMax)
-	for _, resource := range permissions() {
-		k.hear(resource.Resource, true)
+	k := newDecisionCache(l, clock, keptMax)
+	for _, resource := range permissionResources() {
+		k.markWatched(resource.Resource, true)
 	}
 	clock.SetTime(clock.Now().Add(settleTime))
 	var accesses []Access

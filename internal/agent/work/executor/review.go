@@ -24,31 +24,31 @@ type Access struct {
 	Name string
 }
 
-// Reviewer tells whether a subject may do something. After an error it is not
+// Reviewer reports whether a subject may do something. After an error it is not
 // known, and must not be done. It is safe for concurrent use.
 type Reviewer interface {
 	May(ctx context.Context, subject Subject, access Access) (bool, error)
 }
 
-// server asks the API server. It bounds how many questions are under way.
-type server struct {
+// apiReviewer asks the API server. It bounds how many questions are under way.
+type apiReviewer struct {
 	reviews authorizationclient.SubjectAccessReviewInterface
 	slots   chan struct{}
 }
 
 // May is part of Reviewer.
-func (s *server) May(ctx context.Context, subject Subject, access Access) (bool, error) {
+func (s *apiReviewer) May(ctx context.Context, subject Subject, access Access) (bool, error) {
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
-		return false, fmt.Errorf("waiting to review the permissions of %q: %w", subject.User(), ctx.Err())
+		return false, fmt.Errorf("waiting to review the permissions of %q: %w", subject.UserName(), ctx.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, apply.CallTimeout)
 	defer cancel()
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   subject.User(),
-		Groups: subject.Groups(),
+		User:   subject.UserName(),
+		Groups: subject.GroupNames(),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: access.Verb, Group: access.Group, Resource: access.Resource,
 			Namespace: access.Namespace, Name: access.Name,
@@ -56,7 +56,7 @@ func (s *server) May(ctx context.Context, subject Subject, access Access) (bool,
 	}}
 	answer, err := s.reviews.Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return false, fmt.Errorf("reviewing the permissions of %q: %w", subject.User(), err)
+		return false, fmt.Errorf("reviewing the permissions of %q: %w", subject.UserName(), err)
 	}
 	return answer.Status.Allowed && !answer.Status.Denied, nil
 }

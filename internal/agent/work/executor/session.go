@@ -32,23 +32,23 @@ func ToCreate() []string { return []string{"get", "create", "patch", "delete"} }
 // ToApply are those for an object that is kept as the manifest says.
 func ToApply() []string { return []string{"get", "create", "update", "patch", "delete"} }
 
-// Reviews is what the agent creates to know what an executor may do.
-func Reviews() apply.Object {
-	return apply.Object{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}
+// ReviewObject is what the agent creates to know what an executor may do.
+func ReviewObject() apply.ObjectRef {
+	return apply.ObjectRef{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}
 }
 
-// Session asks what one subject may do, for one pass over one work. It is
+// ReviewSession asks what one subject may do, for one pass over one work. It is
 // safe for concurrent use.
-type Session struct {
-	guard   *Guard
+type ReviewSession struct {
+	guard   *PermissionGuard
 	subject Subject
 
 	mu      sync.Mutex
-	answers map[Access]*answer
+	answers map[Access]*reviewAnswer
 }
 
-// answer is what came of a question; who asks it closes done.
-type answer struct {
+// reviewAnswer is what came of a question; who asks it closes done.
+type reviewAnswer struct {
 	done chan struct{}
 	at   time.Time
 	may  bool
@@ -56,16 +56,16 @@ type answer struct {
 }
 
 // Subject returns whose permissions these are.
-func (s *Session) Subject() Subject { return s.subject }
+func (s *ReviewSession) Subject() Subject { return s.subject }
 
-// Check returns nil if the subject may do all that the verbs say to the
+// CheckVerbs returns nil if the subject may do all that the verbs say to the
 // object. The error is a *DeniedError if it may not.
-func (s *Session) Check(ctx context.Context, object apply.Object, verbs []string) error {
+func (s *ReviewSession) CheckVerbs(ctx context.Context, object apply.ObjectRef, verbs []string) error {
 	may := make([]bool, len(verbs))
 	group, asking := taskgroup.WithContext(ctx)
 	for i, verb := range verbs {
 		group.Go(func() (err error) {
-			may[i], err = s.may(asking, verb, object)
+			may[i], err = s.mayAccess(asking, verb, object)
 			return err
 		})
 	}
@@ -81,31 +81,31 @@ func (s *Session) Check(ctx context.Context, object apply.Object, verbs []string
 	if len(denied.Verbs) == 0 {
 		return nil
 	}
-	denied.Missing = s.guard.missing(ctx, s.subject)
+	denied.Missing = s.guard.isAccountMissing(ctx, s.subject)
 	return denied
 }
 
-// may asks for all objects of the type in the namespace first, which is what
+// mayAccess asks for all objects of the type in the namespace first, which is what
 // most roles allow, and for the one object if that is refused.
-func (s *Session) may(ctx context.Context, verb string, object apply.Object) (bool, error) {
+func (s *ReviewSession) mayAccess(ctx context.Context, verb string, object apply.ObjectRef) (bool, error) {
 	access := Access{Verb: verb, Group: object.Group, Resource: object.Resource, Namespace: object.Namespace}
-	may, err := s.ask(ctx, access)
+	may, err := s.reviewOnce(ctx, access)
 	if may || err != nil {
 		return may, err
 	}
 	access.Name = object.Name
-	return s.ask(ctx, access)
+	return s.reviewOnce(ctx, access)
 }
 
-// ask asks once, however many want to know.
-func (s *Session) ask(ctx context.Context, access Access) (bool, error) {
+// reviewOnce asks once, however many want to know.
+func (s *ReviewSession) reviewOnce(ctx context.Context, access Access) (bool, error) {
 	s.mu.Lock()
 	a, known := s.answers[access]
-	if known && a.stale(s.guard.clock) {
+	if known && a.isStaleAnswer(s.guard.clock) {
 		known = false
 	}
 	if !known {
-		a = &answer{done: make(chan struct{}), at: s.guard.clock.Now()}
+		a = &reviewAnswer{done: make(chan struct{}), at: s.guard.clock.Now()}
 		s.answers[access] = a
 	}
 	s.mu.Unlock()
@@ -122,8 +122,8 @@ func (s *Session) ask(ctx context.Context, access Access) (bool, error) {
 	}
 }
 
-// stale tells whether to ask again: an answer that is on its way is waited for.
-func (a *answer) stale(clock clock.PassiveClock) bool {
+// isStaleAnswer reports whether to ask again: an answer that is on its way is waited for.
+func (a *reviewAnswer) isStaleAnswer(clock clock.PassiveClock) bool {
 	select {
 	case <-a.done:
 		return a.err != nil || clock.Since(a.at) >= answerLife

@@ -41,10 +41,10 @@ func SubjectOf(executor *workv1.ManifestWorkExecutor) (Subject, error) {
 	return Subject{Namespace: account.Namespace, Name: account.Name}, nil
 }
 
-// User returns the name that the API server knows the ServiceAccount by.
-func (s Subject) User() string { return "system:serviceaccount:" + s.Namespace + ":" + s.Name }
+// UserName returns the name that the API server knows the ServiceAccount by.
+func (s Subject) UserName() string { return "system:serviceaccount:" + s.Namespace + ":" + s.Name }
 
-// Groups returns the groups that the API server puts the ServiceAccount in.
-func (s Subject) Groups() []string {
+// GroupNames returns the groups that the API server puts the ServiceAccount in.
+func (s Subject) GroupNames() []string {
 	return []string{"system:serviceaccounts", "system:serviceaccounts:" + s.Namespace, "system:authenticated"}
 }

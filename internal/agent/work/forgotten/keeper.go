@@ -33,8 +33,8 @@ const (
 	settle = time.Second
 )
 
-// Options of a Keeper.
-type Options struct {
+// KeeperOptions of a MissingWorksKeeper.
+type KeeperOptions struct {
 	Connection *fleet.Connection
 	// Orphans returns the records whose works the hub does not have, as far as the
 	// caches know.
@@ -44,10 +44,10 @@ type Options struct {
 	Log   logr.Logger
 }
 
-// Keeper keeps what the hub of one connection forgot. It is safe for concurrent
+// MissingWorksKeeper keeps what the hub of one connection forgot. It is safe for concurrent
 // use.
-type Keeper struct {
-	Options
+type MissingWorksKeeper struct {
+	KeeperOptions
 	loop   *fleet.Loop
 	listed chan struct{}
 	list   func()
@@ -61,11 +61,11 @@ type Keeper struct {
 	heard string // the annotation as it was when the orphans were last looked at
 }
 
-// New returns a Keeper that follows the ManagedCluster as long as ctx lasts.
-func New(ctx context.Context, o Options) (*Keeper, error) {
-	k := &Keeper{Options: o, listed: make(chan struct{})}
+// NewMissingWorksKeeper returns a MissingWorksKeeper that follows the ManagedCluster as long as ctx lasts.
+func NewMissingWorksKeeper(ctx context.Context, o KeeperOptions) (*MissingWorksKeeper, error) {
+	k := &MissingWorksKeeper{KeeperOptions: o, listed: make(chan struct{})}
 	k.list = sync.OnceFunc(func() { close(k.listed) })
-	k.loop = fleet.NewLoop(k.report)
+	k.loop = fleet.NewLoop(k.reportMissing)
 	k.loop.Settle = settle
 	k.loop.Failed = func(_ context.Context, err error) {
 		o.Log.Info("The agent cannot report which ManifestWorks are missing, and tries again",
@@ -75,7 +75,7 @@ func New(ctx context.Context, o Options) (*Keeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watching ManagedCluster %q: %w", o.Connection.Name, err)
 	}
-	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: k.see, UpdateFunc: func(_, after any) { k.see(after) }}
+	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: k.observeCluster, UpdateFunc: func(_, after any) { k.observeCluster(after) }}
 	registration, err := informer.AddEventHandler(handler)
 	if err != nil {
 		return nil, fmt.Errorf("watching ManagedCluster %q: %w", o.Connection.Name, err)
@@ -90,42 +90,42 @@ func New(ctx context.Context, o Options) (*Keeper, error) {
 	return k, nil
 }
 
-// Listed is told once that the caches have all works and records.
-func (k *Keeper) Listed() { k.list() }
+// MarkListed is told once that the caches have all works and records.
+func (k *MissingWorksKeeper) MarkListed() { k.list() }
 
-// Changed is told when a work or a record came or went.
-func (k *Keeper) Changed() {
+// NotifyChanged is told when a work or a record came or went.
+func (k *MissingWorksKeeper) NotifyChanged() {
 	if k.alert.Load() {
 		k.loop.Kick()
 	}
 }
 
-// see looks whether a ManagedCluster says, or has to say, something of a restore.
-func (k *Keeper) see(object any) {
+// observeCluster looks whether a ManagedCluster says, or has to say, something of a restore.
+func (k *MissingWorksKeeper) observeCluster(object any) {
 	mc, ok := object.(*clusterv1.ManagedCluster)
 	if !ok || mc.Name != string(k.Connection.Name) {
 		return
 	}
-	if alert := concerned(mc); k.alert.Swap(alert) || alert {
+	if alert := isConcerned(mc); k.alert.Swap(alert) || alert {
 		k.loop.Kick()
 	}
 }
 
-// concerned tells whether there is anything to do for a ManagedCluster: as a rule
+// isConcerned reports whether there is anything to do for a ManagedCluster: as a rule
 // there is not.
-func concerned(mc *clusterv1.ManagedCluster) bool {
+func isConcerned(mc *clusterv1.ManagedCluster) bool {
 	return verdictOf(mc).published || meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionWorksMissing)
 }
 
-// Keeps asks the hub whether a record stays whose work it does not have.
-func (k *Keeper) Keeps(ctx context.Context, record *workv1.AppliedManifestWork) (bool, error) {
+// KeepsRecord asks the hub whether a record stays whose work it does not have.
+func (k *MissingWorksKeeper) KeepsRecord(ctx context.Context, record *workv1.AppliedManifestWork) (bool, error) {
 	mc := &metav1.PartialObjectMetadata{}
 	mc.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ManagedCluster"))
 	if err := k.Connection.Hub.GetAPIReader().Get(ctx, client.ObjectKey{Name: string(k.Connection.Name)}, mc); err != nil {
 		return true, fmt.Errorf("reading ManagedCluster %q before what the missing ManifestWork %q brought is deleted: %w",
-			k.Connection.Name, nameOf(record), err)
+			k.Connection.Name, workNameOf(record), err)
 	}
-	if !verdictOf(mc).keeps(record) {
+	if !verdictOf(mc).keepsRecord(record) {
 		return false, nil
 	}
 	k.kept.Store(true)
@@ -133,8 +133,8 @@ func (k *Keeper) Keeps(ctx context.Context, record *workv1.AppliedManifestWork) 
 	return true, nil
 }
 
-// report says which works are missing, if that changed.
-func (k *Keeper) report(ctx context.Context) (time.Duration, error) {
+// reportMissing says which works are missing, if that changed.
+func (k *MissingWorksKeeper) reportMissing(ctx context.Context) (time.Duration, error) {
 	mc := &clusterv1.ManagedCluster{}
 	key := client.ObjectKey{Name: string(k.Connection.Name)}
 	if err := k.Connection.Hub.GetClient().Get(ctx, key, mc); apierrors.IsNotFound(err) {
@@ -144,7 +144,7 @@ func (k *Keeper) report(ctx context.Context) (time.Duration, error) {
 	}
 	said := verdictOf(mc)
 	kept := k.kept.Swap(false)
-	if !concerned(mc) && said.text == k.heard && !kept {
+	if !isConcerned(mc) && said.text == k.heard && !kept {
 		return 0, nil
 	}
 	orphans, err := k.Orphans(ctx)
@@ -155,21 +155,21 @@ func (k *Keeper) report(ctx context.Context) (time.Duration, error) {
 	missing := sets.New[string]()
 	revised := k.heard != "" && said.text != k.heard || kept && !said.published
 	for _, record := range orphans {
-		if said.keeps(record) {
-			missing.Insert(nameOf(record))
+		if said.keepsRecord(record) {
+			missing.Insert(workNameOf(record))
 		}
 		if revised { // otherwise whoever lets go of it asks first
 			k.Again(record)
 		}
 	}
 	k.heard = said.text
-	return 0, k.tell(ctx, mc, said.condition(missing.UnsortedList()))
+	return 0, k.writeCondition(ctx, mc, said.missingCondition(missing.UnsortedList()))
 }
 
-// tell writes the condition if it says something else than before. That nothing is
+// writeCondition writes the condition if it says something else than before. That nothing is
 // missing is only said where something was.
-func (k *Keeper) tell(ctx context.Context, mc *clusterv1.ManagedCluster, condition metav1.Condition) error {
-	list := conditions.Of(mc.Status.Conditions, condition.Type)
+func (k *MissingWorksKeeper) writeCondition(ctx context.Context, mc *clusterv1.ManagedCluster, condition metav1.Condition) error {
+	list := conditions.SelectByType(mc.Status.Conditions, condition.Type)
 	had := len(list) > 0
 	if !had && condition.Status == metav1.ConditionFalse {
 		return nil
@@ -177,7 +177,7 @@ func (k *Keeper) tell(ctx context.Context, mc *clusterv1.ManagedCluster, conditi
 	if had && list[0].Status == condition.Status && list[0].Reason == condition.Reason && list[0].Message == condition.Message {
 		return nil
 	}
-	conditions.Set(&list, 0, condition)
+	conditions.SetCondition(&list, 0, condition)
 	if err := conditions.ApplyStatus(ctx, k.Connection.Hub.GetClient(), mc, fieldOwner, list, nil); err != nil {
 		return err
 	}

@@ -21,34 +21,34 @@ import (
 // namesMax is how many works a message names.
 const namesMax = 5
 
-// verdict is what the hub says that it has forgotten. The zero value is nothing.
-type verdict struct {
+// restoreVerdict is what the hub says that it has forgotten. The zero value is nothing.
+type restoreVerdict struct {
 	// text is the annotation.
 	text string
 	// published says that there is one; err is why it cannot be read.
 	published bool
-	versions  restored.Range
+	versions  restored.VersionRange
 	err       error
 }
 
-func verdictOf(cluster metav1.Object) verdict {
-	versions, err := restored.Of(cluster)
-	v := verdict{text: cluster.GetAnnotations()[fleetv1alpha1.AnnotationRestored], published: versions != nil || err != nil, err: err}
+func verdictOf(cluster metav1.Object) restoreVerdict {
+	versions, err := restored.RangeOf(cluster)
+	v := restoreVerdict{text: cluster.GetAnnotations()[fleetv1alpha1.AnnotationRestored], published: versions != nil || err != nil, err: err}
 	if versions != nil {
 		v.versions = *versions
 	}
 	return v
 }
 
-// keeps tells whether a record stays whose work the hub does not have. It does in
+// keepsRecord reports whether a record stays whose work the hub does not have. It does in
 // doubt: if it is not known which versions the hub forgot, or of which version the
 // work was.
-func (v verdict) keeps(record *workv1.AppliedManifestWork) bool {
-	return v.published && (v.err != nil || v.versions.Contains(ledger.FirstVersion(record)))
+func (v restoreVerdict) keepsRecord(record *workv1.AppliedManifestWork) bool {
+	return v.published && (v.err != nil || v.versions.MayHaveForgotten(ledger.FirstVersion(record)))
 }
 
-// condition returns what to say of the works of these names.
-func (v verdict) condition(missing []string) metav1.Condition {
+// missingCondition returns what to say of the works of these names.
+func (v restoreVerdict) missingCondition(missing []string) metav1.Condition {
 	c := metav1.Condition{Type: clusterv1.ManagedClusterConditionWorksMissing, Status: metav1.ConditionTrue}
 	switch {
 	case len(missing) == 0:
@@ -58,18 +58,18 @@ func (v verdict) condition(missing []string) metav1.Condition {
 	case v.err != nil:
 		c.Reason = clusterv1.ManagedClusterReasonRestoredInvalid
 		c.Message = fmt.Sprintf("%v; until it is corrected or removed, nothing is deleted for missing ManifestWorks, of which there are %s",
-			v.err, namesOf(missing))
+			v.err, formatWorkNames(missing))
 	default:
 		c.Reason = clusterv1.ManagedClusterReasonHubRestored
 		c.Message = fmt.Sprintf("the hub was restored from a backup that lacks %s, whose objects are on the cluster and stay; "+
 			"create these ManifestWorks again to have their objects taken over, or remove the annotation %s from the ManagedCluster to have them deleted",
-			namesOf(missing), fleetv1alpha1.AnnotationRestored)
+			formatWorkNames(missing), fleetv1alpha1.AnnotationRestored)
 	}
 	return c
 }
 
-// namesOf counts works and names the first of them.
-func namesOf(works []string) string {
+// formatWorkNames counts works and names the first of them.
+func formatWorkNames(works []string) string {
 	works = slices.Sorted(slices.Values(works))
 	var named []string
 	for _, work := range works[:min(len(works), namesMax)] {
@@ -85,7 +85,7 @@ func namesOf(works []string) string {
 	return fmt.Sprintf("%d %s (%s)", len(works), noun, strings.Join(named, ", "))
 }
 
-// nameOf returns the name of the work of a record.
-func nameOf(record *workv1.AppliedManifestWork) string {
+// workNameOf returns the name of the work of a record.
+func workNameOf(record *workv1.AppliedManifestWork) string {
 	return cmp.Or(record.Spec.ManifestWorkName, record.Name)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // says returns the verdict of a ManagedCluster with the annotation.
-func says(annotation string) verdict {
+func says(annotation string) restoreVerdict {
 	mc := &metav1.ObjectMeta{Name: "m"}
 	if annotation != "" {
 		metav1.SetMetaDataAnnotation(mc, fleetv1alpha1.AnnotationRestored, annotation)
@@ -42,7 +42,7 @@ func TestWhatTheHubForgotIsKept(t *testing.T) {
 			if test.noted != "" {
 				metav1.SetMetaDataAnnotation(&record.ObjectMeta, workv1.AnnotationFirstVersion, test.noted)
 			}
-			if got := says(test.annotation).keeps(record); got != test.want {
+			if got := says(test.annotation).keepsRecord(record); got != test.want {
 				t.Errorf("it is kept: %t, want %t", got, test.want)
 			}
 		})
@@ -72,7 +72,7 @@ func TestTheConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := says(test.annotation).condition(test.missing)
+			c := says(test.annotation).missingCondition(test.missing)
 			if c.Type != clusterv1.ManagedClusterConditionWorksMissing || c.Status != test.status || c.Reason != test.reason {
 				t.Errorf("it is %+v", c)
 			}

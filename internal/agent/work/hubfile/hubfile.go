@@ -42,8 +42,8 @@ const lookEvery = time.Second
 // clusterNameFile is the file beside the kubeconfig that has the name of the cluster.
 const clusterNameFile = "cluster-name"
 
-// Options of a Follower.
-type Options struct {
+// FollowerOptions of a KubeconfigFollower.
+type FollowerOptions struct {
 	// File is the kubeconfig.
 	File string
 	// ClusterName defaults to what the file cluster-name beside File says.
@@ -61,44 +61,44 @@ type Options struct {
 	Log   logr.Logger
 }
 
-// Follower keeps the connection that the file asks for, while the hub accepts
+// KubeconfigFollower keeps the connection that the file asks for, while the hub accepts
 // the cluster.
-type Follower struct {
-	options Options
-	current *credential
-	hub     *connect.Hub
+type KubeconfigFollower struct {
+	options FollowerOptions
+	current *fileCredential
+	hub     *connect.HubTransport
 	member  *membership
-	problem problem
+	problem syncProblem
 }
 
-// problem is why works are not applied, or a file is not taken over.
-type problem struct {
+// syncProblem is why works are not applied, or a file is not taken over.
+type syncProblem struct {
 	// kind is compared to find out whether this was logged.
 	kind, text string
 }
 
-// credential is what the files say.
-type credential struct {
+// fileCredential is what the files say.
+type fileCredential struct {
 	cluster  string
-	endpoint connect.Endpoint
+	endpoint connect.HubEndpoint
 	// cert and key are PEM.
 	cert, key []byte
 }
 
-// New returns a Follower.
-func New(options Options) *Follower {
+// NewKubeconfigFollower returns a KubeconfigFollower.
+func NewKubeconfigFollower(options FollowerOptions) *KubeconfigFollower {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Follower{options: options}
+	return &KubeconfigFollower{options: options}
 }
 
-// Run follows the files and the acceptance until ctx ends, and then ends the
+// RunFollower follows the files and the acceptance until ctx ends, and then ends the
 // connection.
-func (f *Follower) Run(ctx context.Context) error {
-	defer f.close()
+func (f *KubeconfigFollower) RunFollower(ctx context.Context) error {
+	defer f.closeConnection()
 	for {
-		again := f.round(ctx)
+		again := f.runRound(ctx)
 		var changed <-chan struct{} // nil blocks for ever
 		if f.member != nil {
 			changed = f.member.changed
@@ -115,14 +115,14 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 }
 
-// round looks at everything once and returns when to do it again at the latest.
-func (f *Follower) round(ctx context.Context) time.Duration {
-	fileErr := f.look(ctx)
+// runRound looks at everything once and returns when to do it again at the latest.
+func (f *KubeconfigFollower) runRound(ctx context.Context) time.Duration {
+	fileErr := f.reloadFiles(ctx)
 	again := lookEvery
-	why := problem{}
+	why := syncProblem{}
 	if f.member != nil {
 		var soon time.Duration
-		if soon, why = f.member.act(ctx); soon > 0 {
+		if soon, why = f.member.syncEngagement(ctx); soon > 0 {
 			again = min(again, soon)
 		}
 	}
@@ -130,14 +130,14 @@ func (f *Follower) round(ctx context.Context) time.Duration {
 		return again
 	}
 	if fileErr != nil {
-		why = problem{kind: fileErr.Error(), text: "waiting for a hub kubeconfig that works: " + fileErr.Error()}
+		why = syncProblem{kind: fileErr.Error(), text: "waiting for a hub kubeconfig that works: " + fileErr.Error()}
 	}
-	f.note(why)
+	f.logProblem(why)
 	return again
 }
 
-// note logs a problem when it comes, changes or goes.
-func (f *Follower) note(why problem) {
+// logProblem logs a problem when it comes, changes or goes.
+func (f *KubeconfigFollower) logProblem(why syncProblem) {
 	before := f.problem
 	f.problem = why
 	switch {
@@ -151,39 +151,39 @@ func (f *Follower) note(why problem) {
 	}
 }
 
-// look reads the files and acts on what changed. A connection that there is
+// reloadFiles reads the files and acts on what changed. A connection that there is
 // goes on as long as the files cannot be used.
-func (f *Follower) look(ctx context.Context) error {
-	read, err := f.read()
+func (f *KubeconfigFollower) reloadFiles(ctx context.Context) error {
+	read, err := f.readFiles()
 	if err != nil {
 		return err
 	}
-	if f.current != nil && f.current.cluster == read.cluster && f.current.endpoint.Same(read.endpoint) {
+	if f.current != nil && f.current.cluster == read.cluster && f.current.endpoint.SameConnection(read.endpoint) {
 		if f.current.endpoint.Equal(read.endpoint) && bytes.Equal(f.current.cert, read.cert) && bytes.Equal(f.current.key, read.key) {
 			return nil
 		}
-		certificate, err := f.certificate(read)
+		certificate, err := f.loadCertificate(read)
 		if err != nil {
 			return err
 		}
-		if err := f.hub.Replace(read.endpoint.CA, certificate); err != nil {
+		if err := f.hub.ReplaceCertificates(read.endpoint.CA, certificate); err != nil {
 			return fmt.Errorf("taking over the renewed certificate or CA: %w", err)
 		}
 		f.current = read
-		f.member.renewed(ctx)
+		f.member.certificateRenewed(ctx)
 		return nil
 	}
-	return f.connect(ctx, read)
+	return f.connectHub(ctx, read)
 }
 
-// connect replaces the way to the hub. The connection is engaged when the hub
+// connectHub replaces the way to the hub. The connection is engaged when the hub
 // accepts the cluster.
-func (f *Follower) connect(ctx context.Context, read *credential) error {
-	certificate, err := f.certificate(read)
+func (f *KubeconfigFollower) connectHub(ctx context.Context, read *fileCredential) error {
+	certificate, err := f.loadCertificate(read)
 	if err != nil {
 		return err
 	}
-	way, err := connect.NewHub(read.endpoint, certificate, nil)
+	way, err := connect.NewHubTransport(read.endpoint, certificate, nil)
 	if err != nil {
 		return fmt.Errorf("preparing the connection to the hub: %w", err)
 	}
@@ -192,27 +192,27 @@ func (f *Follower) connect(ctx context.Context, read *credential) error {
 		way.Close()
 		return err
 	}
-	f.close()
+	f.closeConnection()
 	f.hub = way
 	f.current = read
 	f.member = member
-	member.follow(ctx)
+	member.followCluster(ctx)
 	return nil
 }
 
-// close ends the connection.
-func (f *Follower) close() {
+// closeConnection ends the connection.
+func (f *KubeconfigFollower) closeConnection() {
 	if f.current == nil {
 		return
 	}
-	f.member.close()
+	f.member.closeMembership()
 	f.hub.Close()
 	f.current = nil
 	f.member = nil
 }
 
-// certificate returns the certificate of a credential if it can be used now.
-func (f *Follower) certificate(read *credential) (tls.Certificate, error) {
+// loadCertificate returns the certificate of a credential if it can be used now.
+func (f *KubeconfigFollower) loadCertificate(read *fileCredential) (tls.Certificate, error) {
 	certificate, err := certs.KeyPair(read.cert, read.key)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("the client certificate and key of the hub kubeconfig do not match or are not PEM: %w", err)
@@ -224,8 +224,8 @@ func (f *Follower) certificate(read *credential) (tls.Certificate, error) {
 	return certificate, nil
 }
 
-// read reads the files.
-func (f *Follower) read() (*credential, error) {
+// readFiles reads the files.
+func (f *KubeconfigFollower) readFiles() (*fileCredential, error) {
 	data, err := os.ReadFile(f.options.File)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, errors.New("the file does not exist; the registration agent writes it when the hub has accepted the cluster")
@@ -234,7 +234,7 @@ func (f *Follower) read() (*credential, error) {
 		return nil, fmt.Errorf("reading the hub kubeconfig: %w", err)
 	}
 	dir := filepath.Dir(f.options.File)
-	parsed, err := connect.ParseKubeconfig(data, kubeconfig.Beside(dir))
+	parsed, err := connect.ParseKubeconfig(data, kubeconfig.FolderFiles(dir))
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +242,7 @@ func (f *Follower) read() (*credential, error) {
 	if len(config.CertData) == 0 || len(config.KeyData) == 0 {
 		return nil, errors.New("the hub kubeconfig has no client certificate and key; no other credential is supported")
 	}
-	read := &credential{cluster: f.options.ClusterName, endpoint: parsed.Endpoint, cert: config.CertData, key: config.KeyData}
+	read := &fileCredential{cluster: f.options.ClusterName, endpoint: parsed.Endpoint, cert: config.CertData, key: config.KeyData}
 	if read.cluster == "" {
 		name, err := os.ReadFile(filepath.Join(dir, clusterNameFile)) //nolint:gosec // it is the directory that the flag names
 		if read.cluster = strings.TrimSpace(string(name)); err != nil || read.cluster == "" {

@@ -95,13 +95,13 @@ func (f files) certificate(end time.Time) {
 	f.write("tls.key", pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 }
 
-// scene is a Follower with its files.
+// scene is a KubeconfigFollower with its files.
 type scene struct {
 	*testing.T
 	files
 	part     *part
 	registry *fleet.Registry
-	follower *Follower
+	follower *KubeconfigFollower
 	log      *logged
 }
 
@@ -121,8 +121,8 @@ func newScene(t *testing.T, clk clock.Clock) *scene {
 	t.Helper()
 	s := &scene{T: t, files: files{t: t, dir: t.TempDir()}, log: &logged{}}
 	s.part = &part{engaged: make(chan *fleet.Connection, 100)}
-	s.registry = fleet.NewRegistry(fleet.Options{Parts: []fleet.Part{s.part}})
-	s.follower = New(Options{
+	s.registry = fleet.NewRegistry(fleet.RegistryOptions{Parts: []fleet.Part{s.part}})
+	s.follower = NewKubeconfigFollower(FollowerOptions{
 		File: filepath.Join(s.dir, "kubeconfig"), AgentID: "id", Member: &rest.Config{Host: "https://member.invalid"},
 		Registry: s.registry, Clock: clk, Log: funcr.New(func(_, line string) {
 			s.log.mu.Lock()
@@ -133,7 +133,7 @@ func newScene(t *testing.T, clk clock.Clock) *scene {
 	return s
 }
 
-// connected is a scene whose Follower runs with a credential for the hub.
+// connected is a scene whose KubeconfigFollower runs with a credential for the hub.
 func connected(t *testing.T, h *hub) *scene {
 	t.Helper()
 	s := newScene(t, clock.RealClock{})
@@ -143,7 +143,7 @@ func connected(t *testing.T, h *hub) *scene {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := s.follower.Run(ctx); err != nil {
+		if err := s.follower.RunFollower(ctx); err != nil {
 			t.Error(err)
 		}
 	})
@@ -166,7 +166,7 @@ func (s *scene) eventually(what string, condition func() bool) {
 
 func (s *scene) disengaged(why string) {
 	s.Helper()
-	s.eventually("the connection to end", func() bool { return len(s.registry.Clusters()) == 0 })
+	s.eventually("the connection to end", func() bool { return len(s.registry.EngagedClusters()) == 0 })
 	s.eventually("a word about it", func() bool { return s.log.count(why) == 1 })
 }
 
@@ -219,7 +219,7 @@ func TestAHubThatTellsNothingIsAskedRarely(t *testing.T) {
 
 	h.change(func() { h.readable = false })
 	h.CloseClientConnections()
-	s.eventually("the connection to end", func() bool { return len(s.registry.Clusters()) == 0 })
+	s.eventually("the connection to end", func() bool { return len(s.registry.EngagedClusters()) == 0 })
 }
 
 func TestNothingIsLeftOfConnectionsThatEnded(t *testing.T) {
@@ -229,7 +229,7 @@ func TestNothingIsLeftOfConnectionsThatEnded(t *testing.T) {
 	again := func(times int) {
 		for range times {
 			h.change(func() { h.accepts = false })
-			s.eventually("the connection to end", func() bool { return len(s.registry.Clusters()) == 0 })
+			s.eventually("the connection to end", func() bool { return len(s.registry.EngagedClusters()) == 0 })
 			h.change(func() { h.accepts = true })
 			s.part.expect(t, "c1", h.URL)
 		}
@@ -247,17 +247,17 @@ func TestTheFilesAreFollowed(t *testing.T) {
 	one, two := newHub(t, "c1"), newHub(t, "c1")
 	f := newScene(t, clocktesting.NewFakeClock(now))
 	defer f.registry.Close()
-	defer f.follower.close()
+	defer f.follower.closeConnection()
 	look := func(problem string) {
 		t.Helper()
-		err := f.follower.look(t.Context())
+		err := f.follower.reloadFiles(t.Context())
 		if problem == "" && err != nil || problem != "" && (err == nil || !strings.Contains(err.Error(), problem)) {
 			t.Fatalf("got the problem %v, want %q", err, problem)
 		}
 	}
 	expect := func(name, hub string) {
 		t.Helper()
-		f.eventually("a connection", func() bool { f.follower.round(t.Context()); return len(f.part.engaged) > 0 })
+		f.eventually("a connection", func() bool { f.follower.runRound(t.Context()); return len(f.part.engaged) > 0 })
 		f.part.expect(t, name, hub)
 	}
 	look("does not exist")
@@ -278,8 +278,8 @@ func TestTheFilesAreFollowed(t *testing.T) {
 	look("")
 	f.write("tls.key", []byte("half written"))
 	look("do not match")
-	f.follower.round(t.Context())
-	if got := f.registry.Clusters(); len(got) != 1 || len(f.part.engaged) != 0 {
+	f.follower.runRound(t.Context())
+	if got := f.registry.EngagedClusters(); len(got) != 1 || len(f.part.engaged) != 0 {
 		t.Errorf("a renewed or broken certificate replaced the connection: %v", got)
 	}
 
@@ -291,7 +291,7 @@ func TestTheFilesAreFollowed(t *testing.T) {
 	f.write(clusterNameFile, []byte("c2"))
 	look("")
 	expect("c2", two.URL)
-	if got := f.registry.Clusters(); len(got) != 1 || got[0] != "c2" {
+	if got := f.registry.EngagedClusters(); len(got) != 1 || got[0] != "c2" {
 		t.Errorf("connected are %v, want only c2", got)
 	}
 }

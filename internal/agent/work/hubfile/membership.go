@@ -44,9 +44,9 @@ const (
 
 // membership keeps the cluster engaged while the hub accepts it.
 type membership struct {
-	options *Options
+	options *FollowerOptions
 	cluster string
-	hub     *connect.Hub
+	hub     *connect.HubTransport
 	client  client.WithWatch
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -54,20 +54,20 @@ type membership struct {
 	changed chan struct{}
 
 	mu   sync.Mutex
-	seen observation
-	// replaced says that another agent took this one's place since act looked.
+	seen clusterObservation
+	// replaced says that another agent took this one's place since syncEngagement looked.
 	replaced bool
 
-	// Only the Follower's goroutine uses what follows.
+	// Only the KubeconfigFollower's goroutine uses what follows.
 	engaged bool
 	told    bool // that the cluster is engaged
 	checks  int
 	checkAt time.Time
-	denied  problem // what the last check found
+	denied  syncProblem // what the last check found
 }
 
-// observation is what was last seen of the ManagedCluster.
-type observation struct {
+// clusterObservation is what was last seen of the ManagedCluster.
+type clusterObservation struct {
 	acceptance acceptance
 	// succeeded says that another agent works for the cluster now.
 	succeeded bool
@@ -77,8 +77,8 @@ type observation struct {
 	refused time.Time
 }
 
-func newMembership(options *Options, hub *connect.Hub, cluster string) (*membership, error) {
-	c, err := connect.HubClient(hub.Config())
+func newMembership(options *FollowerOptions, hub *connect.HubTransport, cluster string) (*membership, error) {
+	c, err := connect.HubClient(hub.ClientConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -88,20 +88,20 @@ func newMembership(options *Options, hub *connect.Hub, cluster string) (*members
 	}, nil
 }
 
-// follow begins to watch the ManagedCluster, until close.
-func (m *membership) follow(ctx context.Context) {
+// followCluster begins to watch the ManagedCluster, until closeMembership.
+func (m *membership) followCluster(ctx context.Context) {
 	ctx, m.cancel = context.WithCancel(ctx)
 	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: m.cluster}}
 	run := watch.Watch[*clusterv1.ManagedCluster]{
-		Source:  watch.Single(m.client, mc, &clusterv1.ManagedClusterList{}, ""),
-		Handler: watch.See[*clusterv1.ManagedCluster](m.see), Clock: m.options.Clock,
+		Source:  watch.SingleSource(m.client, mc, &clusterv1.ManagedClusterList{}, ""),
+		Handler: watch.SingleHandler[*clusterv1.ManagedCluster](m.observeCluster), Clock: m.options.Clock,
 	}
-	m.running.Go(func() { run.Run(ctx) })
+	m.running.Go(func() { run.RunReflector(ctx) })
 }
 
-// renewed makes the most of a new certificate: a hub that refused the old one
+// certificateRenewed makes the most of a new certificate: a hub that refused the old one
 // is asked again at once.
-func (m *membership) renewed(ctx context.Context) {
+func (m *membership) certificateRenewed(ctx context.Context) {
 	m.mu.Lock()
 	well := m.seen.err == nil
 	m.mu.Unlock()
@@ -112,17 +112,17 @@ func (m *membership) renewed(ctx context.Context) {
 	}
 	m.cancel()
 	m.running.Wait()
-	m.follow(ctx)
+	m.followCluster(ctx)
 }
 
-// close ends the watch and the connection.
-func (m *membership) close() {
+// closeMembership ends the watch and the connection.
+func (m *membership) closeMembership() {
 	m.cancel()
 	m.running.Wait()
-	m.disengage()
+	m.disengageCluster()
 }
 
-func (m *membership) disengage() {
+func (m *membership) disengageCluster() {
 	if m.engaged {
 		m.options.Registry.Disengage(fleet.ClusterName(m.cluster))
 	}
@@ -130,8 +130,8 @@ func (m *membership) disengage() {
 	m.told = false
 }
 
-// see takes in the ManagedCluster, nil if there is none, or why it is not known.
-func (m *membership) see(mc *clusterv1.ManagedCluster, err error) {
+// observeCluster takes in the ManagedCluster, nil if there is none, or why it is not known.
+func (m *membership) observeCluster(mc *clusterv1.ManagedCluster, err error) {
 	m.mu.Lock()
 	before := m.seen
 	switch {
@@ -143,12 +143,12 @@ func (m *membership) see(mc *clusterv1.ManagedCluster, err error) {
 		m.seen.err = err
 		m.seen.refused = time.Time{} // away: nothing is known to have changed
 	case mc == nil:
-		m.seen = observation{acceptance: deleted}
+		m.seen = clusterObservation{acceptance: deleted}
 	case mc.Spec.HubAcceptsClient:
-		m.seen = observation{acceptance: accepted, succeeded: succession.Succeeded(mc, m.options.AgentID)}
+		m.seen = clusterObservation{acceptance: accepted, succeeded: succession.HasSuccessor(mc, m.options.AgentID)}
 		m.replaced = m.replaced || m.seen.succeeded && !before.succeeded
 	default:
-		m.seen = observation{acceptance: notAccepted}
+		m.seen = clusterObservation{acceptance: notAccepted}
 	}
 	same := before.acceptance == m.seen.acceptance && before.err == nil && m.seen.err == nil && !m.replaced
 	m.mu.Unlock()
@@ -161,83 +161,83 @@ func (m *membership) see(mc *clusterv1.ManagedCluster, err error) {
 	}
 }
 
-// act engages or disengages the cluster as the hub wants it. It returns when to
+// syncEngagement engages or disengages the cluster as the hub wants it. It returns when to
 // call it again, zero for "when something was seen", and why works are not
 // applied.
-func (m *membership) act(ctx context.Context) (again time.Duration, why problem) {
+func (m *membership) syncEngagement(ctx context.Context) (again time.Duration, why syncProblem) {
 	m.mu.Lock()
 	seen := m.seen
 	replaced := m.replaced
 	m.replaced = false
 	m.mu.Unlock()
 	if replaced {
-		m.leave() // and find out whether it may work still
+		m.leaveHub() // and find out whether it may work still
 	}
 	if !seen.refused.IsZero() {
 		left := seen.refused.Add(refusalPatience).Sub(m.options.Clock.Now())
 		if m.engaged && left > 0 {
-			return left, problem{}
+			return left, syncProblem{}
 		}
-		m.leave()
+		m.leaveHub()
 		return 0, m.explainRefusal(seen.err)
 	}
 	switch seen.acceptance {
 	case accepted:
-		return m.join(ctx)
+		return m.engageWhenPermitted(ctx)
 	case notAccepted:
-		m.leave()
-		return 0, problem{kind: "notAccepted", text: fmt.Sprintf(
+		m.leaveHub()
+		return 0, syncProblem{kind: "notAccepted", text: fmt.Sprintf(
 			"the hub does not accept ManagedCluster %q (spec.hubAcceptsClient is false); applied objects are left unchanged", m.cluster)}
 	case deleted:
-		m.leave()
-		return 0, problem{kind: "deleted", text: fmt.Sprintf("ManagedCluster %q does not exist on the hub", m.cluster)}
+		m.leaveHub()
+		return 0, syncProblem{kind: "deleted", text: fmt.Sprintf("ManagedCluster %q does not exist on the hub", m.cluster)}
 	case acceptanceUnknown:
 	}
 	if seen.err != nil {
-		return 0, problem{kind: "away", text: fmt.Sprintf("reading ManagedCluster %q on the hub: %v", m.cluster, seen.err)}
+		return 0, syncProblem{kind: "away", text: fmt.Sprintf("reading ManagedCluster %q on the hub: %v", m.cluster, seen.err)}
 	}
-	return 0, problem{}
+	return 0, syncProblem{}
 }
 
-func (m *membership) explainRefusal(err error) problem {
+func (m *membership) explainRefusal(err error) syncProblem {
 	if apierrors.IsUnauthorized(err) {
-		return problem{kind: "unauthorized", text: fmt.Sprintf(
+		return syncProblem{kind: "unauthorized", text: fmt.Sprintf(
 			"the hub rejects the client certificate; the registration agent has to get a new one: %v", err)}
 	}
-	return problem{kind: "forbidden", text: fmt.Sprintf(
+	return syncProblem{kind: "forbidden", text: fmt.Sprintf(
 		"the agent may not read ManagedCluster %q and retries rarely; the hub's registration controller grants this permission: %v",
 		m.cluster, err)}
 }
 
-// leave ends the connection; the next one is checked for at once.
-func (m *membership) leave() {
-	m.disengage()
+// leaveHub ends the connection; the next one is checked for at once.
+func (m *membership) leaveHub() {
+	m.disengageCluster()
 	m.checks = 0
 	m.checkAt = time.Time{}
-	m.denied = problem{}
+	m.denied = syncProblem{}
 }
 
-// join engages the cluster as soon as the agent may read its works.
-func (m *membership) join(ctx context.Context) (again time.Duration, why problem) {
+// engageWhenPermitted engages the cluster as soon as the agent may read its works.
+func (m *membership) engageWhenPermitted(ctx context.Context) (again time.Duration, why syncProblem) {
 	if m.engaged {
-		return 0, problem{}
+		return 0, syncProblem{}
 	}
 	if left := m.checkAt.Sub(m.options.Clock.Now()); left > 0 {
 		return left, m.denied
 	}
 	err := m.mayWork(ctx)
 	if err == nil {
-		err = m.engage(ctx)
+		err = m.engageCluster(ctx)
 	}
 	if err == nil {
-		m.denied = problem{}
-		return 0, problem{}
+		m.denied = syncProblem{}
+		return 0, syncProblem{}
 	}
 	m.checks++
 	pause := connect.PermissionPause(m.checks)
 	m.checkAt = m.options.Clock.Now().Add(pause)
 	if pause > time.Second { // rights that follow the acceptance soon are not worth a word
-		m.denied = problem{kind: "cannotWork", text: err.Error()}
+		m.denied = syncProblem{kind: "cannotWork", text: err.Error()}
 	}
 	return pause, m.denied
 }
@@ -252,9 +252,9 @@ func (m *membership) mayWork(ctx context.Context) error {
 	return nil
 }
 
-// engage makes a new connection: caches cannot be used again.
-func (m *membership) engage(ctx context.Context) error {
-	config := options.Limit(rest.CopyConfig(m.hub.Config()), m.options.QPS, m.options.Burst)
+// engageCluster makes a new connection: caches cannot be used again.
+func (m *membership) engageCluster(ctx context.Context) error {
+	config := options.LimitRequests(rest.CopyConfig(m.hub.ClientConfig()), m.options.QPS, m.options.Burst)
 	hub, err := connect.HubCluster(config, m.cluster)
 	if err != nil {
 		return err
@@ -268,10 +268,10 @@ func (m *membership) engage(ctx context.Context) error {
 		return err
 	}
 	connection := &fleet.Connection{
-		Name: fleet.ClusterName(m.cluster), AgentID: m.options.AgentID, HubHost: m.hub.Endpoint().Server,
+		Name: fleet.ClusterName(m.cluster), AgentID: m.options.AgentID, HubHost: m.hub.CurrentEndpoint().Server,
 		Hub: hub, Spoke: member,
 	}
-	if err := succession.Take(ctx, connection); err != nil {
+	if err := succession.TakeOverConnection(ctx, connection); err != nil {
 		return err
 	}
 	err = m.options.Registry.Engage(ctx, connection)

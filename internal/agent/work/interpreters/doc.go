@@ -11,6 +11,6 @@
 //
 // So a hub is not read before it has sent the first such work, and then only as far
 // as its agents may: one without feature gate Propagation lets them read nothing, and
-// costs them nothing. Agents in all modes have one Hub for each hub, however many of
+// costs them nothing. Agents in all modes have one InterpreterHub for each hub, however many of
 // its clusters they work for.
 package interpreters

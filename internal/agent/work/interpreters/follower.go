@@ -15,50 +15,50 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
-// follower takes in the customizations of a hub.
-type follower struct {
-	hub     *Hub
+// customizationFollower takes in the customizations of a hub.
+type customizationFollower struct {
+	hub     *InterpreterHub
 	refused func()
 }
 
 type customization = configv1alpha1.ResourceInterpreterCustomization
 
 // Replace is part of watch.Handler.
-func (f *follower) Replace(all []*customization, _ string) {
+func (f *customizationFollower) Replace(all []*customization, _ string) {
 	found := make(map[string]lua.Customization, len(all))
 	for _, c := range all {
-		take(found, c)
+		applyCustomization(found, c)
 	}
-	f.hub.tell(func(before map[string]lua.Customization) {
+	f.hub.updateCustomizations(func(before map[string]lua.Customization) {
 		clear(before)
 		maps.Copy(before, found)
 	})
 }
 
 // Update is part of watch.Handler.
-func (f *follower) Update(c *customization) {
-	f.hub.tell(func(found map[string]lua.Customization) { take(found, c) })
+func (f *customizationFollower) Update(c *customization) {
+	f.hub.updateCustomizations(func(found map[string]lua.Customization) { applyCustomization(found, c) })
 }
 
 // Delete is part of watch.Handler.
-func (f *follower) Delete(c *customization) {
-	f.hub.tell(func(found map[string]lua.Customization) { delete(found, c.Name) })
+func (f *customizationFollower) Delete(c *customization) {
+	f.hub.updateCustomizations(func(found map[string]lua.Customization) { delete(found, c.Name) })
 }
 
 // Bookmark is part of watch.Handler.
-func (f *follower) Bookmark(string) {}
+func (f *customizationFollower) Bookmark(string) {}
 
 // Failed is part of watch.Handler. What is known stays: that the hub does not answer,
 // or lets the agent read nothing any more, does not mean that its users say nothing.
-func (f *follower) Failed(err error) {
-	if watch.Refused(err) {
+func (f *customizationFollower) Failed(err error) {
+	if watch.IsRefused(err) {
 		f.refused()
 	}
 }
 
-// take notes what a customization says of objects in clusters.
-func take(found map[string]lua.Customization, c *customization) {
-	said := customized.Of(c)
+// applyCustomization notes what a customization says of objects in clusters.
+func applyCustomization(found map[string]lua.Customization, c *customization) {
+	said := customized.LuaCustomizationOf(c)
 	if len(said.Scripts) == 0 || !c.DeletionTimestamp.IsZero() {
 		delete(found, c.Name)
 		return
@@ -66,8 +66,8 @@ func take(found map[string]lua.Customization, c *customization) {
 	found[c.Name] = said
 }
 
-// tell takes in a change, nil if nothing changed, and tells the users of the hub.
-func (h *Hub) tell(change func(found map[string]lua.Customization)) {
+// updateCustomizations takes in a change, nil if nothing changed, and tells the users of the hub.
+func (h *InterpreterHub) updateCustomizations(change func(found map[string]lua.Customization)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	first := !h.known && h.heard
@@ -75,14 +75,14 @@ func (h *Hub) tell(change func(found map[string]lua.Customization)) {
 	var changed []schema.GroupVersionKind
 	if change != nil {
 		change(h.found)
-		changed = h.customizations.Set(slices.Collect(maps.Values(h.found)))
+		changed = h.customizations.SetCustomizations(slices.Collect(maps.Values(h.found)))
 	}
-	h.notify(first, changed)
+	h.notifyUsers(first, changed)
 }
 
-// notify tells the users of the hub that all is known for the first time, or the
+// notifyUsers tells the users of the hub that all is known for the first time, or the
 // kinds of which something else is said.
-func (h *Hub) notify(first bool, changed []schema.GroupVersionKind) {
+func (h *InterpreterHub) notifyUsers(first bool, changed []schema.GroupVersionKind) {
 	for _, told := range h.users {
 		if first {
 			told(nil)

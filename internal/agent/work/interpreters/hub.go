@@ -43,32 +43,32 @@ const (
 	failedMax = 5 * time.Second
 )
 
-// Hubs are the hubs of all clusters that an agent works for.
-type Hubs struct {
+// HubRegistry are the hubs of all clusters that an agent works for.
+type HubRegistry struct {
 	clock clock.WithTicker
 	log   logr.Logger
-	guard *dial.Guard
+	guard *dial.AddressGuard
 
 	mu   sync.Mutex
-	hubs map[string]*Hub // by the URL
+	hubs map[string]*InterpreterHub // by the URL
 }
 
-// New returns no hubs. Scripts find the time of the clock, and webhooks are called at the
+// NewHubRegistry returns no hubs. Scripts find the time of the clock, and webhooks are called at the
 // addresses that the guard lets be dialled; nil lets all be.
-func New(log logr.Logger, clk clock.PassiveClock, guard *dial.Guard) *Hubs {
-	h := &Hubs{log: log, guard: guard, clock: clock.RealClock{}, hubs: map[string]*Hub{}}
+func NewHubRegistry(log logr.Logger, clk clock.PassiveClock, guard *dial.AddressGuard) *HubRegistry {
+	h := &HubRegistry{log: log, guard: guard, clock: clock.RealClock{}, hubs: map[string]*InterpreterHub{}}
 	if ticking, is := clk.(clock.WithTicker); is {
 		h.clock = ticking
 	}
 	return h
 }
 
-// Hub is what the users of one hub say. It is safe for concurrent use.
-type Hub struct {
-	hubs           *Hubs
+// InterpreterHub is what the users of one hub say. It is safe for concurrent use.
+type InterpreterHub struct {
+	hubs           *HubRegistry
 	url            string
-	customizations *customized.Kinds
-	webhooks       *webhooks
+	customizations *customized.DynamicKinds
+	webhooks       *webhookLayer
 
 	mu sync.Mutex
 	// users are told of the kinds of which something else is said; nil is that it is
@@ -88,14 +88,14 @@ type Hub struct {
 	found        map[string]lua.Customization // by the name
 }
 
-// Join makes a connection use its hub, until it leaves. Changed has to return soon.
-func (h *Hubs) Join(c *fleet.Connection, changed func(changed []schema.GroupVersionKind)) *Hub {
+// JoinHub makes a connection use its hub, until it leaves. Changed has to return soon.
+func (h *HubRegistry) JoinHub(c *fleet.Connection, changed func(changed []schema.GroupVersionKind)) *InterpreterHub {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	hub := h.hubs[c.HubHost]
 	if hub == nil {
-		hub = &Hub{
-			hubs: h, url: c.HubHost, customizations: customized.NewKinds(lua.New(h.clock.Now)), webhooks: newWebhooks(h.clock, h.guard),
+		hub = &InterpreterHub{
+			hubs: h, url: c.HubHost, customizations: customized.NewDynamicKinds(lua.NewMachine(h.clock.Now)), webhooks: newWebhookLayer(h.clock, h.guard),
 			users: map[*fleet.Connection]func([]schema.GroupVersionKind){}, again: make(chan struct{}, 1), anew: make(chan struct{}, 1), found: map[string]lua.Customization{},
 		}
 		h.hubs[c.HubHost] = hub
@@ -106,8 +106,8 @@ func (h *Hubs) Join(c *fleet.Connection, changed func(changed []schema.GroupVers
 	return hub
 }
 
-// Leave ends what a connection began with Join.
-func (h *Hub) Leave(c *fleet.Connection) {
+// LeaveHub ends what a connection began with JoinHub.
+func (h *InterpreterHub) LeaveHub(c *fleet.Connection) {
 	h.hubs.mu.Lock()
 	h.mu.Lock()
 	delete(h.users, c)
@@ -126,9 +126,9 @@ func (h *Hub) Leave(c *fleet.Connection) {
 	}
 }
 
-// Need begins to read the hub if that has not begun yet: the hub has sent something
+// StartReading begins to read the hub if that has not begun yet: the hub has sent something
 // that its users may have customized. One that refused is asked again.
-func (h *Hub) Need(ctx context.Context, c *fleet.Connection) {
+func (h *InterpreterHub) StartReading(ctx context.Context, c *fleet.Connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.left {
@@ -146,7 +146,7 @@ func (h *Hub) Need(ctx context.Context, c *fleet.Connection) {
 	// Other connections use the hub, too, and may do so for longer.
 	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
 	h.ended = make(chan struct{})
-	reader, err := newReader(c)
+	reader, err := newHubReader(c)
 	if err != nil { // the agent goes on as with a hub that has none
 		h.hubs.log.Error(err, "Cannot read what the users of the hub say of kinds", "hub", h.url)
 		h.known = true
@@ -157,24 +157,24 @@ func (h *Hub) Need(ctx context.Context, c *fleet.Connection) {
 	go func() {
 		defer close(h.ended)
 		var all sync.WaitGroup
-		for _, one := range h.sources(reader) {
-			all.Go(func() { h.read(ctx, reader, one) })
+		for _, one := range h.hubSources(reader) {
+			all.Go(func() { h.readSource(ctx, reader, one) })
 		}
 		all.Go(func() { _ = h.webhooks.calls.Start(ctx) }) // it never fails
 		all.Wait()
 	}()
 }
 
-// Known tells whether it is known what users of the hub say. Until then nothing may
+// IsInterpretationKnown reports whether it is known what users of the hub say. Until then nothing may
 // be applied or reported that they may have customized.
-func (h *Hub) Known() bool {
+func (h *InterpreterHub) IsInterpretationKnown() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.known && h.heard
 }
 
-// source is one of the things that a hub is read for.
-type source struct {
+// hubSource is one of the things that a hub is read for.
+type hubSource struct {
 	resource string
 	again    chan struct{}
 	// none takes in that the agent may not read it.
@@ -183,26 +183,26 @@ type source struct {
 	follow func(context.Context)
 }
 
-func (h *Hub) sources(from *reader) []source {
-	return []source{
+func (h *InterpreterHub) hubSources(from *hubReader) []hubSource {
+	return []hubSource{
 		{
-			resource: "resourceinterpretercustomizations", again: h.again, none: func() { h.tell(nil) },
-			follow: func(ctx context.Context) { h.follow(ctx, from) },
+			resource: "resourceinterpretercustomizations", again: h.again, none: func() { h.updateCustomizations(nil) },
+			follow: func(ctx context.Context) { h.watchCustomizations(ctx, from) },
 		},
 		{
-			resource: "resourceinterpreterwebhookconfigurations", again: h.anew, none: func() { h.hear(nil) },
-			follow: func(ctx context.Context) { h.listen(ctx, from) },
+			resource: "resourceinterpreterwebhookconfigurations", again: h.anew, none: func() { h.updateWebhooks(nil) },
+			follow: func(ctx context.Context) { h.watchWebhooks(ctx, from) },
 		},
 	}
 }
 
-// reader reads a hub.
-type reader struct {
+// hubReader reads a hub.
+type hubReader struct {
 	objects client.WithWatch
 	reviews authorizationclient.SelfSubjectAccessReviewInterface
 }
 
-func newReader(c *fleet.Connection) (*reader, error) {
+func newHubReader(c *fleet.Connection) (*hubReader, error) {
 	config := c.Hub.GetConfig()
 	http := c.Hub.GetHTTPClient()
 	objects, err := client.NewWithWatch(config, client.Options{HTTPClient: http, Scheme: c.Hub.GetScheme(), Mapper: c.Hub.GetRESTMapper()})
@@ -213,12 +213,12 @@ func newReader(c *fleet.Connection) (*reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for reviews: %w", err)
 	}
-	return &reader{objects: objects, reviews: reviews.SelfSubjectAccessReviews()}, nil
+	return &hubReader{objects: objects, reviews: reviews.SelfSubjectAccessReviews()}, nil
 }
 
-// may tells whether the agent may read a resource. To be refused what one may
+// mayReadResource reports whether the agent may read a resource. To be refused what one may
 // not read would make the agent doubt its membership.
-func (r *reader) may(ctx context.Context, resource string) (bool, error) {
+func (r *hubReader) mayReadResource(ctx context.Context, resource string) (bool, error) {
 	review, err := r.reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "watch", Group: configv1alpha1.GroupName, Resource: resource,
@@ -230,19 +230,19 @@ func (r *reader) may(ctx context.Context, resource string) (bool, error) {
 	return review.Status.Allowed, nil
 }
 
-// read reads one thing of the hub until ctx ends.
-func (h *Hub) read(ctx context.Context, from *reader, what source) {
-	failed := backoff.Between(failedMin, failedMax)
-	refused := backoff.Between(refusedMin, refusedMax)
+// readSource reads one thing of the hub until ctx ends.
+func (h *InterpreterHub) readSource(ctx context.Context, from *hubReader, what hubSource) {
+	failed := backoff.ExponentialBetween(failedMin, failedMax)
+	refused := backoff.ExponentialBetween(refusedMin, refusedMax)
 	var since time.Time // when the hub began to refuse
 	for goesOn := true; goesOn; {
-		may, err := from.may(ctx, what.resource)
+		may, err := from.mayReadResource(ctx, what.resource)
 		if err != nil {
 			h.hubs.log.V(1).Info("Trying again", "problem", err.Error())
-			goesOn = backoff.Sleep(ctx, h.hubs.clock, failed.Step())
+			goesOn = backoff.SleepContext(ctx, h.hubs.clock, failed.Step())
 			continue
 		}
-		failed = backoff.Between(failedMin, failedMax)
+		failed = backoff.ExponentialBetween(failedMin, failedMax)
 		asked := h.hubs.clock.Now()
 		if may {
 			what.follow(ctx)
@@ -256,14 +256,14 @@ func (h *Hub) read(ctx context.Context, from *reader, what source) {
 			what.none()
 			next = refused.Step()
 		}
-		goesOn = h.pause(ctx, what.again, next)
+		goesOn = h.pauseRefused(ctx, what.again, next)
 	}
 }
 
-// pause waits for a while after the hub refused, or until there is a reason to ask
+// pauseRefused waits for a while after the hub refused, or until there is a reason to ask
 // again. It tells whether ctx goes on.
-func (h *Hub) pause(ctx context.Context, again <-chan struct{}, most time.Duration) bool {
-	if !backoff.Sleep(ctx, h.hubs.clock, refusedMin) {
+func (h *InterpreterHub) pauseRefused(ctx context.Context, again <-chan struct{}, most time.Duration) bool {
+	if !backoff.SleepContext(ctx, h.hubs.clock, refusedMin) {
 		return false
 	}
 	timer := h.hubs.clock.NewTimer(most - refusedMin)
@@ -277,30 +277,30 @@ func (h *Hub) pause(ctx context.Context, again <-chan struct{}, most time.Durati
 	return true
 }
 
-// follow watches customizations until ctx ends, or the hub refuses that.
-func (h *Hub) follow(ctx context.Context, from *reader) {
+// watchCustomizations watches customizations until ctx ends, or the hub refuses that.
+func (h *InterpreterHub) watchCustomizations(ctx context.Context, from *hubReader) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := watch.Watch[*configv1alpha1.ResourceInterpreterCustomization]{
-		Source:  watch.Reduced(from.objects, &configv1alpha1.ResourceInterpreterCustomizationList{}, nil, reduce),
-		Handler: &follower{hub: h, refused: cancel},
+		Source:  watch.ReducedSource(from.objects, &configv1alpha1.ResourceInterpreterCustomizationList{}, nil, reduceCustomization),
+		Handler: &customizationFollower{hub: h, refused: cancel},
 	}
-	w.Run(ctx)
+	w.RunReflector(ctx)
 }
 
-// listen watches webhooks until ctx ends, or the hub refuses that.
-func (h *Hub) listen(ctx context.Context, from *reader) {
+// watchWebhooks watches webhooks until ctx ends, or the hub refuses that.
+func (h *InterpreterHub) watchWebhooks(ctx context.Context, from *hubReader) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := watch.Watch[*configv1alpha1.ResourceInterpreterWebhookConfiguration]{
-		Source:  watch.Reduced(from.objects, &configv1alpha1.ResourceInterpreterWebhookConfigurationList{}, nil, slim),
-		Handler: &configurations{hub: h, refused: cancel},
+		Source:  watch.ReducedSource(from.objects, &configv1alpha1.ResourceInterpreterWebhookConfigurationList{}, nil, slimConfiguration),
+		Handler: &webhookFollower{hub: h, refused: cancel},
 	}
-	w.Run(ctx)
+	w.RunReflector(ctx)
 }
 
-// reduce returns what an agent needs of a customization.
-func reduce(c *configv1alpha1.ResourceInterpreterCustomization) *configv1alpha1.ResourceInterpreterCustomization {
+// reduceCustomization returns what an agent needs of a customization.
+func reduceCustomization(c *configv1alpha1.ResourceInterpreterCustomization) *configv1alpha1.ResourceInterpreterCustomization {
 	reduced := &configv1alpha1.ResourceInterpreterCustomization{TypeMeta: c.TypeMeta}
 	reduced.Name = c.Name
 	reduced.UID = c.UID

@@ -49,18 +49,18 @@ func kindOf(i int) schema.GroupVersionKind {
 // however many clusters there are, with what an agent may spend on them.
 func TestFiftyCustomizationsCostLittle(t *testing.T) {
 	const customizations, clusters, most = 50, 100, 2 << 20
-	hubs := New(logr.Discard(), clock.RealClock{}, nil)
-	var hub *Hub
+	hubs := NewHubRegistry(logr.Discard(), clock.RealClock{}, nil)
+	var hub *InterpreterHub
 	for range clusters {
-		hub = hubs.Join(&fleet.Connection{HubHost: "https://hub"}, func([]schema.GroupVersionKind) {})
+		hub = hubs.JoinHub(&fleet.Connection{HubHost: "https://hub"}, func([]schema.GroupVersionKind) {})
 	}
 	before := heap()
 	take := func() {
 		all := make([]*customization, 0, customizations)
 		for i := range customizations {
-			all = append(all, reduce(example(i, "true")))
+			all = append(all, reduceCustomization(example(i, "true")))
 		}
-		(&follower{hub: hub, refused: func() {}}).Replace(all, "1")
+		(&customizationFollower{hub: hub, refused: func() {}}).Replace(all, "1")
 	}
 	take()
 	after := heap()
@@ -81,7 +81,7 @@ func heap() uint64 {
 
 func TestClustersOfAHubShareWhatItsUsersSay(t *testing.T) {
 	t.Parallel()
-	hubs := New(logr.Discard(), clock.RealClock{}, nil)
+	hubs := NewHubRegistry(logr.Discard(), clock.RealClock{}, nil)
 	var told [2][]string
 	one, two, other := &fleet.Connection{HubHost: "https://a"}, &fleet.Connection{HubHost: "https://a"}, &fleet.Connection{HubHost: "https://b"}
 	hear := func(i int) func([]schema.GroupVersionKind) {
@@ -93,42 +93,42 @@ func TestClustersOfAHubShareWhatItsUsersSay(t *testing.T) {
 			told[i] = append(told[i], text)
 		}
 	}
-	a, b := hubs.Join(one, hear(0)), hubs.Join(other, func([]schema.GroupVersionKind) { t.Error("another hub was told") })
-	if again := hubs.Join(two, hear(1)); again != a || a == b {
+	a, b := hubs.JoinHub(one, hear(0)), hubs.JoinHub(other, func([]schema.GroupVersionKind) { t.Error("another hub was told") })
+	if again := hubs.JoinHub(two, hear(1)); again != a || a == b {
 		t.Fatal("clusters of one hub do not share what is known of it, or those of two hubs do")
 	}
-	if a.Known() {
+	if a.IsInterpretationKnown() {
 		t.Error("something is known before the hub was asked")
 	}
-	f := &follower{hub: a, refused: func() {}}
+	f := &customizationFollower{hub: a, refused: func() {}}
 	f.Replace(nil, "1")
-	f.Update(reduce(example(1, "true")))
-	f.Update(reduce(example(1, "true"))) // which says the same
-	chain := a.Chain(interpret.Chain{})
-	if said := a.Said(kindOf(1)); said.Report == 0 || said.Retention == 0 || a.Said(kindOf(2)) != (Said{}) || !chain.Retains(kindOf(1)) {
+	f.Update(reduceCustomization(example(1, "true")))
+	f.Update(reduceCustomization(example(1, "true"))) // which says the same
+	chain := a.InterpreterChain(interpret.Chain{})
+	if said := a.RevisionOf(kindOf(1)); said.Report == 0 || said.Retention == 0 || a.RevisionOf(kindOf(2)) != (KindRevision{}) || !chain.CustomizesRetention(kindOf(1)) {
 		t.Errorf("said is %+v", said)
 	}
 	if chain.Operations(kindOf(1)).Custom.Replicas != nil {
 		t.Error("the agent keeps what is for the hub")
 	}
-	a.Leave(two)
+	a.LeaveHub(two)
 	f.Delete(example(1, "true"))
-	if chain.Retains(kindOf(1)) {
+	if chain.CustomizesRetention(kindOf(1)) {
 		t.Error("what is deleted is still said")
 	}
-	if a.Known() {
+	if a.IsInterpretationKnown() {
 		t.Error("all is known before the hub said which webhooks there are")
 	}
-	a.hear(nil)
-	if !a.Known() {
+	a.updateWebhooks(nil)
+	if !a.IsInterpretationKnown() {
 		t.Error("the hub said all, and it is not known")
 	}
 	want := [2][]string{{"Kind1", "Kind1", "known"}, {"Kind1"}}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Error(diff)
 	}
-	a.Leave(one)
-	if c := hubs.Join(one, hear(0)); c == a {
+	a.LeaveHub(one)
+	if c := hubs.JoinHub(one, hear(0)); c == a {
 		t.Error("what nobody used any more was kept")
 	}
 }

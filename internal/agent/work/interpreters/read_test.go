@@ -35,25 +35,25 @@ func (a *answers) Create(context.Context, *authorizationv1.SelfSubjectAccessRevi
 
 // reading is a hub of which customizations are read by a clock that the test has.
 type reading struct {
-	*Hub
+	*InterpreterHub
 	t       *testing.T
 	clock   *clocktesting.FakeClock
 	answers *answers
 }
 
 // reads begins to read a hub of which webhooks are known.
-func reads(t *testing.T, follow func(context.Context, *Hub)) *reading {
+func reads(t *testing.T, follow func(context.Context, *InterpreterHub)) *reading {
 	t.Helper()
 	r := &reading{t: t, clock: clocktesting.NewFakeClock(time.Now()), answers: &answers{}}
-	hubs := New(logr.Discard(), r.clock, nil)
-	r.Hub = hubs.Join(&fleet.Connection{HubHost: "https://hub"}, func([]schema.GroupVersionKind) {})
-	r.hear(nil)
+	hubs := NewHubRegistry(logr.Discard(), r.clock, nil)
+	r.InterpreterHub = hubs.JoinHub(&fleet.Connection{HubHost: "https://hub"}, func([]schema.GroupVersionKind) {})
+	r.updateWebhooks(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		r.read(ctx, &reader{reviews: r.answers}, source{
-			again: r.again, none: func() { r.tell(nil) }, follow: func(ctx context.Context) { follow(ctx, r.Hub) },
+		r.readSource(ctx, &hubReader{reviews: r.answers}, hubSource{
+			again: r.again, none: func() { r.updateCustomizations(nil) }, follow: func(ctx context.Context) { follow(ctx, r.InterpreterHub) },
 		})
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
@@ -65,10 +65,10 @@ func reads(t *testing.T, follow func(context.Context, *Hub)) *reading {
 func (r *reading) passes(most time.Duration) time.Duration {
 	began := r.clock.Now()
 	for r.clock.Since(began) < most {
-		for !r.clock.HasWaiters() && !r.Known() {
+		for !r.clock.HasWaiters() && !r.IsInterpretationKnown() {
 			time.Sleep(time.Millisecond)
 		}
-		if r.Known() {
+		if r.IsInterpretationKnown() {
 			break
 		}
 		r.clock.Step(time.Second)
@@ -78,8 +78,8 @@ func (r *reading) passes(most time.Duration) time.Duration {
 
 func TestARefusalIsBelievedIfItLasts(t *testing.T) {
 	t.Parallel()
-	refuses := func(_ context.Context, h *Hub) {
-		(&follower{hub: h, refused: func() {}}).Failed(apierrors.NewNotFound(schema.GroupResource{}, ""))
+	refuses := func(_ context.Context, h *InterpreterHub) {
+		(&customizationFollower{hub: h, refused: func() {}}).Failed(apierrors.NewNotFound(schema.GroupResource{}, ""))
 	}
 	for name, allowed := range map[string]bool{"it says so": false, "it does not serve them": true} {
 		t.Run(name, func(t *testing.T) {
@@ -99,8 +99,8 @@ func TestARefusalIsBelievedIfItLasts(t *testing.T) {
 
 func TestAHubThatRefusesAtFirstIsHeard(t *testing.T) {
 	t.Parallel()
-	r := reads(t, func(ctx context.Context, h *Hub) {
-		h.tell(func(found map[string]lua.Customization) { take(found, example(1, "true")) })
+	r := reads(t, func(ctx context.Context, h *InterpreterHub) {
+		h.updateCustomizations(func(found map[string]lua.Customization) { applyCustomization(found, example(1, "true")) })
 		<-ctx.Done()
 	})
 	if took := r.passes(refusedFor / 2); took < refusedFor/2 {
@@ -110,18 +110,18 @@ func TestAHubThatRefusesAtFirstIsHeard(t *testing.T) {
 	if took := r.passes(refusedFor); took > 2*refusedAgain {
 		t.Errorf("it was asked again after %s", took)
 	}
-	if !r.Known() || r.Said(kindOf(1)).Retention == 0 {
+	if !r.IsInterpretationKnown() || r.RevisionOf(kindOf(1)).Retention == 0 {
 		t.Error("what its users say is not known")
 	}
 }
 
 func TestNothingIsKnownByARefusalAlone(t *testing.T) {
 	t.Parallel()
-	hub := New(logr.Discard(), clocktesting.NewFakeClock(time.Now()), nil).Join(&fleet.Connection{}, func([]schema.GroupVersionKind) {})
+	hub := NewHubRegistry(logr.Discard(), clocktesting.NewFakeClock(time.Now()), nil).JoinHub(&fleet.Connection{}, func([]schema.GroupVersionKind) {})
 	ended := 0
 	refused := apierrors.NewForbidden(schema.GroupResource{}, "", nil)
-	(&follower{hub: hub, refused: func() { ended++ }}).Failed(refused)
-	(&configurations{hub: hub, refused: func() { ended++ }}).Failed(refused)
+	(&customizationFollower{hub: hub, refused: func() { ended++ }}).Failed(refused)
+	(&webhookFollower{hub: hub, refused: func() { ended++ }}).Failed(refused)
 	if hub.known || hub.heard || ended != 2 {
 		t.Errorf("customizations are known: %t, webhooks: %t; %d watches ended", hub.known, hub.heard, ended)
 	}
@@ -130,9 +130,9 @@ func TestNothingIsKnownByARefusalAlone(t *testing.T) {
 func TestAHubThatNobodyUsesIsNotRead(t *testing.T) {
 	t.Parallel()
 	c := &fleet.Connection{HubHost: "https://hub"}
-	hub := New(logr.Discard(), clocktesting.NewFakeClock(time.Now()), nil).Join(c, func([]schema.GroupVersionKind) {})
-	hub.Leave(c)
-	if hub.Need(t.Context(), c); hub.stop != nil {
+	hub := NewHubRegistry(logr.Discard(), clocktesting.NewFakeClock(time.Now()), nil).JoinHub(c, func([]schema.GroupVersionKind) {})
+	hub.LeaveHub(c)
+	if hub.StartReading(t.Context(), c); hub.stop != nil {
 		t.Error("it is read")
 	}
 }

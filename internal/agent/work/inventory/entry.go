@@ -29,23 +29,23 @@ const (
 	finalizersBytesMax = 512
 )
 
-// entry is what a watch keeps of the metadata of an object: its identity, which AppliedManifestWorks own
+// watchedObject is what a watch keeps of the metadata of an object: its identity, which AppliedManifestWorks own
 // it, each of them once, which finalizers keep it if it is being deleted, and the mark of all of its metadata.
-type entry struct {
+type watchedObject struct {
 	metav1.PartialObjectMetadata
 
 	mark apply.Mark
 }
 
-// reduce returns what is kept of an object that the server tells.
-func (w *typeWatch) reduce(whole *metav1.PartialObjectMetadata) *entry {
-	return entryOf(objectOf(w.resource, name{whole.Namespace, whole.Name}), whole, &w.further)
+// reduceObject returns what is kept of an object that the server tells.
+func (w *typeWatch) reduceObject(whole *metav1.PartialObjectMetadata) *watchedObject {
+	return watchedObjectOf(objectOf(w.resource, objectName{whole.Namespace, whole.Name}), whole, &w.further)
 }
 
-// entryOf returns what is kept of an object as the server tells it. The bytes of owners beyond the first are added to those of
+// watchedObjectOf returns what is kept of an object as the server tells it. The bytes of owners beyond the first are added to those of
 // further ones; without room for them they are left out.
-func entryOf(of apply.Object, whole *metav1.PartialObjectMetadata, further *int) *entry {
-	kept := &entry{PartialObjectMetadata: *watch.Identity(whole), mark: apply.MarkOf(of, whole)}
+func watchedObjectOf(of apply.ObjectRef, whole *metav1.PartialObjectMetadata, further *int) *watchedObject {
+	kept := &watchedObject{PartialObjectMetadata: *watch.ReduceToIdentity(whole), mark: apply.MarkOf(of, whole)}
 	kept.mark.UID = kept.UID
 	if kept.mark.ResourceVersion != "" {
 		kept.mark.ResourceVersion = kept.ResourceVersion
@@ -70,13 +70,13 @@ func entryOf(of apply.Object, whole *metav1.PartialObjectMetadata, further *int)
 		kept.OwnerReferences = append(kept.OwnerReferences, metav1.OwnerReference{Name: reference.Name, UID: reference.UID})
 	}
 	if whole.DeletionTimestamp != nil {
-		kept.Finalizers = shortened(whole.Finalizers)
+		kept.Finalizers = truncateFinalizers(whole.Finalizers)
 	}
 	return kept
 }
 
-// shortened returns the first finalizers of a list.
-func shortened(finalizers []string) []string {
+// truncateFinalizers returns the first finalizers of a list.
+func truncateFinalizers(finalizers []string) []string {
 	bytes := 0
 	for i, finalizer := range finalizers {
 		if bytes += len(finalizer); bytes > finalizersBytesMax {

@@ -30,9 +30,9 @@ func TestWhatIsKeptOfAnObjectIsBounded(t *testing.T) {
 	for range 1000 {
 		whole.Finalizers = append(whole.Finalizers, "example.com/"+strings.Repeat("f", 100))
 	}
-	kept := w.reduce(whole)
-	if kept.mark != apply.MarkOf(apply.Object{}, whole) {
-		t.Errorf("the mark is %+v, want %+v", kept.mark, apply.MarkOf(apply.Object{}, whole))
+	kept := w.reduceObject(whole)
+	if kept.mark != apply.MarkOf(apply.ObjectRef{}, whole) {
+		t.Errorf("the mark is %+v, want %+v", kept.mark, apply.MarkOf(apply.ObjectRef{}, whole))
 	}
 	if len(kept.Annotations)+len(kept.Labels)+len(kept.ManagedFields)+len(kept.Finalizers) > 0 {
 		t.Errorf("kept is %+v", kept.PartialObjectMetadata)
@@ -41,14 +41,14 @@ func TestWhatIsKeptOfAnObjectIsBounded(t *testing.T) {
 		t.Errorf("%d of %d owners are kept, where there is room", len(kept.OwnerReferences), len(owners))
 	}
 	whole.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-	if got := w.reduce(whole).Finalizers; len(got) < 2 || len(strings.Join(got, "")) > finalizersBytesMax+len("…") || got[len(got)-1] != "…" {
+	if got := w.reduceObject(whole).Finalizers; len(got) < 2 || len(strings.Join(got, "")) > finalizersBytesMax+len("…") || got[len(got)-1] != "…" {
 		t.Errorf("of the finalizers %d are kept: %.200q", len(got), got)
 	}
 
 	long := strings.Repeat("n", 1<<20)
 	whole = seen(long, long)
 	whole.Name, whole.Namespace, whole.UID, whole.OwnerReferences[0].UID = long, long, types.UID(long), types.UID(long)
-	kept = w.reduce(whole)
+	kept = w.reduceObject(whole)
 	if sum := len(kept.Name) + len(kept.Namespace) + len(kept.UID) + len(kept.ResourceVersion) + len(kept.mark.UID) + len(kept.mark.ResourceVersion); sum > 1024 || len(kept.OwnerReferences) > 0 {
 		t.Errorf("an object that no API server has takes %d bytes and %d owners", sum, len(kept.OwnerReferences))
 	}
@@ -66,7 +66,7 @@ func TestOwnersOfAListAreBounded(t *testing.T) {
 	w := newDesk(t).watch
 	bytes, last := 0, 0
 	for n := range 20_000 { // in one list
-		kept := w.reduce(manyOwners(n))
+		kept := w.reduceObject(manyOwners(n))
 		if len(kept.OwnerReferences) < ownersFirst {
 			t.Fatalf("an object has %d owners", len(kept.OwnerReferences))
 		}
@@ -82,7 +82,7 @@ func TestOwnersOfAListAreBounded(t *testing.T) {
 		t.Errorf("%d owners are kept without room for them", last)
 	}
 	w.Replace(nil, "10")
-	if len(w.reduce(manyOwners(0)).OwnerReferences) == ownersFirst {
+	if len(w.reduceObject(manyOwners(0)).OwnerReferences) == ownersFirst {
 		t.Error("a list that was taken in leaves no room for owners")
 	}
 }
@@ -95,13 +95,13 @@ func TestAnOwnerSaidTwiceIsOne(t *testing.T) {
 	if got := record.OwnerUIDs(); !slices.Equal(got, []types.UID{"a", "b"}) {
 		t.Errorf("the owners are %v", got)
 	}
-	d.watch.Delete(d.watch.reduce(seen("3", "a", "b", "a")))
-	if record, known := d.Get(object); record != nil || d.Owns("a") != 0 || d.Owns("b") != 0 {
-		t.Errorf("left are %v (known: %t), %d and %d", record, known, d.Owns("a"), d.Owns("b"))
+	d.watch.Delete(d.watch.reduceObject(seen("3", "a", "b", "a")))
+	if record, known := d.Get(object); record != nil || d.CountOwned("a") != 0 || d.CountOwned("b") != 0 {
+		t.Errorf("left are %v (known: %t), %d and %d", record, known, d.CountOwned("a"), d.CountOwned("b"))
 	}
 	twice := &Owner{UID: "c"}
-	d.owners["c"] = &owned{owner: twice}
-	d.disown(object, []*Owner{twice, twice}, nil)
+	d.owners["c"] = &ownedObjects{owner: twice}
+	d.dropOwners(object, []*Owner{twice, twice}, nil)
 	if _, left := d.owners["c"]; left {
 		t.Error("an owner of nothing is kept")
 	}

@@ -32,8 +32,8 @@ type Owner struct {
 	Name string
 }
 
-// Record is what the inventory keeps of an object. It does not change.
-type Record struct {
+// ObjectRecord is what the inventory keeps of an object. It does not change.
+type ObjectRecord struct {
 	// Version is the API version that the type is watched in.
 	Version         string
 	ResourceVersion string
@@ -41,17 +41,17 @@ type Record struct {
 	// Owners are sorted by UID.
 	Owners []*Owner
 	// Going is nil unless the object is being deleted.
-	Going *Going
+	Going *DeletionState
 }
 
-// Going is what is known of an object that is being deleted.
-type Going struct {
+// DeletionState is what is known of an object that is being deleted.
+type DeletionState struct {
 	Since      int64    // in seconds since 1970
 	Finalizers []string // keep it
 }
 
 // OwnerUIDs returns the UIDs of the owners.
-func (r *Record) OwnerUIDs() []types.UID {
+func (r *ObjectRecord) OwnerUIDs() []types.UID {
 	uids := make([]types.UID, 0, len(r.Owners))
 	for _, owner := range r.Owners {
 		uids = append(uids, owner.UID)
@@ -59,9 +59,9 @@ func (r *Record) OwnerUIDs() []types.UID {
 	return uids
 }
 
-// Change is something that happened to an object.
-type Change struct {
-	Object apply.Object
+// ObjectChange is something that happened to an object.
+type ObjectChange struct {
+	Object apply.ObjectRef
 	// Owners are those before and after the change.
 	Owners []*Owner
 	// Gone says that the object has been deleted, or lost its label.
@@ -71,13 +71,13 @@ type Change struct {
 	Minor bool
 }
 
-// Options of an Inventory.
-type Options struct {
+// WatchOptions of an Inventory.
+type WatchOptions struct {
 	Client metadata.Interface
 	// Go runs a function until the inventory's context ends.
 	Go func(func())
 	// Changed is told of changes, from several goroutines. It has to return soon.
-	Changed func(Change)
+	Changed func(ObjectChange)
 	// TypeChanged is told when it is known what there is of a type, or that it
 	// cannot be known. The users are those of the type.
 	TypeChanged func(resource schema.GroupResource, users []string)
@@ -85,70 +85,70 @@ type Options struct {
 
 // Inventory holds the records. It is safe for concurrent use.
 type Inventory struct {
-	options Options
+	options WatchOptions
 
 	mu     sync.RWMutex
 	types  map[schema.GroupResource]*typeWatch
-	uses   watch.Uses[schema.GroupResource]
-	owners map[types.UID]*owned
+	uses   watch.UseCounter[schema.GroupResource]
+	owners map[types.UID]*ownedObjects
 }
 
-// owned are the objects of an owner.
-type owned struct {
+// ownedObjects are the objects of an owner.
+type ownedObjects struct {
 	owner   *Owner
 	objects objectSet
 }
 
-// New returns an inventory that watches nothing yet.
-func New(options Options) *Inventory {
+// NewInventory returns an inventory that watches nothing yet.
+func NewInventory(options WatchOptions) *Inventory {
 	return &Inventory{
 		options: options,
 		types:   map[schema.GroupResource]*typeWatch{},
-		owners:  map[types.UID]*owned{},
+		owners:  map[types.UID]*ownedObjects{},
 	}
 }
 
 // Get returns the record of an object, nil if there is none. Known tells
 // whether that means that there is no such object; if it is false, the type
 // is not watched, or its watch has not listed yet.
-func (i *Inventory) Get(object apply.Object) (record *Record, known bool) {
+func (i *Inventory) Get(object apply.ObjectRef) (record *ObjectRecord, known bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	w, ok := i.types[schema.GroupResource{Group: object.Group, Resource: object.Resource}]
 	if !ok {
 		return nil, false
 	}
-	return w.records[nameOf(object)], w.state == stateSynced
+	return w.records[objectNameOf(object)], w.state == stateSynced
 }
 
-// State returns an error if the objects of the type are not known: ErrPending
+// TypeState returns an error if the objects of the type are not known: ErrPending
 // if they will be soon, with what the server said if it answered with an
 // error, or why they cannot be.
-func (i *Inventory) State(resource schema.GroupResource) error {
+func (i *Inventory) TypeState(resource schema.GroupResource) error {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	w, ok := i.types[resource]
 	if !ok {
 		return ErrPending
 	}
-	return w.problem()
+	return w.stateError()
 }
 
 // OwnedBy returns the objects that the owner owns, sorted.
-func (i *Inventory) OwnedBy(owner types.UID) []apply.Object {
+func (i *Inventory) OwnedBy(owner types.UID) []apply.ObjectRef {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	o, ok := i.owners[owner]
 	if !ok {
 		return nil
 	}
-	objects := o.objects.all()
-	slices.SortFunc(objects, func(a, b apply.Object) int { return strings.Compare(a.String(), b.String()) })
+	objects := o.objects.allObjects()
+	slices.SortFunc(objects, func(a, b apply.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
 	return objects
 }
 
-// Owns returns how many objects the owner owns.
-func (i *Inventory) Owns(owner types.UID) int {
+// CountOwned returns how many objects the owner owns.
+func (i *Inventory) CountOwned(owner types.UID) int {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	if o, ok := i.owners[owner]; ok {
@@ -157,72 +157,72 @@ func (i *Inventory) Owns(owner types.UID) int {
 	return 0
 }
 
-// Saw takes in an object as the server returned it to a write of the owner by,
+// ObserveWrite takes in an object as the server returned it to a write of the owner by,
 // so that it need not be waited for. Changed is told of it for all but that
 // owner, as the watch will say nothing new. What is older than what the watch
 // has said is ignored.
-func (i *Inventory) Saw(object apply.Object, seen *metav1.PartialObjectMetadata, by types.UID) {
-	if change, news := i.saw(object, seen); news && !change.Minor {
+func (i *Inventory) ObserveWrite(object apply.ObjectRef, seen *metav1.PartialObjectMetadata, by types.UID) {
+	if change, news := i.applyWrite(object, seen); news && !change.Minor {
 		change.Owners = slices.DeleteFunc(slices.Clone(change.Owners), func(o *Owner) bool { return o.UID == by })
 		i.options.Changed(change)
 	}
 }
 
-func (i *Inventory) saw(object apply.Object, seen *metav1.PartialObjectMetadata) (change Change, news bool) {
+func (i *Inventory) applyWrite(object apply.ObjectRef, seen *metav1.PartialObjectMetadata) (change ObjectChange, news bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	w, ok := i.types[schema.GroupResource{Group: object.Group, Resource: object.Resource}]
-	if !ok || w.state == stateBlind || !newer(seen.ResourceVersion, w.seen) {
-		return Change{}, false
+	if !ok || w.state == stateBlind || !isNewerVersion(seen.ResourceVersion, w.seen) {
+		return ObjectChange{}, false
 	}
-	old := w.records[nameOf(object)]
-	if old != nil && !newer(seen.ResourceVersion, old.ResourceVersion) {
-		return Change{}, false
+	old := w.records[objectNameOf(object)]
+	if old != nil && !isNewerVersion(seen.ResourceVersion, old.ResourceVersion) {
+		return ObjectChange{}, false
 	}
 	if seen.Labels[workv1.LabelManaged] == "" {
-		before := i.remove(w, object)
+		before := i.removeRecord(w, object)
 		if before == nil {
-			return Change{}, false
+			return ObjectChange{}, false
 		}
-		return Change{Object: object, Owners: before.Owners, Gone: true}, true
+		return ObjectChange{Object: object, Owners: before.Owners, Gone: true}, true
 	}
-	return i.update(w, object, entryOf(object, seen, new(int))), true
+	return i.updateRecord(w, object, watchedObjectOf(object, seen, new(int))), true
 }
 
-// insert replaces the record of an object and returns the old and the new one.
-func (i *Inventory) insert(w *typeWatch, object apply.Object, seen *entry) (before, after *Record) {
-	before = w.records[nameOf(object)]
-	after = &Record{
+// insertRecord replaces the record of an object and returns the old and the new one.
+func (i *Inventory) insertRecord(w *typeWatch, object apply.ObjectRef, seen *watchedObject) (before, after *ObjectRecord) {
+	before = w.records[objectNameOf(object)]
+	after = &ObjectRecord{
 		Version: w.resource.Version, ResourceVersion: seen.ResourceVersion,
 		Mark: seen.mark, Owners: i.ownersOf(seen),
 	}
 	if seen.DeletionTimestamp != nil {
-		after.Going = &Going{Since: seen.DeletionTimestamp.Unix(), Finalizers: seen.Finalizers}
+		after.Going = &DeletionState{Since: seen.DeletionTimestamp.Unix(), Finalizers: seen.Finalizers}
 	}
 	if before != nil && before.Mark == after.Mark { // what wrote the object has these texts, too
 		after.Mark = before.Mark
 	}
-	w.records[nameOf(object)] = after
+	w.records[objectNameOf(object)] = after
 	if before != nil {
-		i.disown(object, before.Owners, after.Owners)
+		i.dropOwners(object, before.Owners, after.Owners)
 	}
 	for _, owner := range after.Owners {
-		i.owners[owner.UID].objects.add(object)
+		i.owners[owner.UID].objects.addObject(object)
 	}
 	return before, after
 }
 
-func (i *Inventory) remove(w *typeWatch, object apply.Object) *Record {
-	before := w.records[nameOf(object)]
+func (i *Inventory) removeRecord(w *typeWatch, object apply.ObjectRef) *ObjectRecord {
+	before := w.records[objectNameOf(object)]
 	if before != nil {
-		delete(w.records, nameOf(object))
-		i.disown(object, before.Owners, nil)
+		delete(w.records, objectNameOf(object))
+		i.dropOwners(object, before.Owners, nil)
 	}
 	return before
 }
 
-// disown drops an object from the owners that it had before and has not now.
-func (i *Inventory) disown(object apply.Object, before, now []*Owner) {
+// dropOwners drops an object from the owners that it had before and has not now.
+func (i *Inventory) dropOwners(object apply.ObjectRef, before, now []*Owner) {
 	for _, owner := range before {
 		if slices.Contains(now, owner) {
 			continue
@@ -231,7 +231,7 @@ func (i *Inventory) disown(object apply.Object, before, now []*Owner) {
 		if !ok {
 			continue
 		}
-		o.objects.remove(object)
+		o.objects.removeObject(object)
 		if o.objects.size() == 0 {
 			delete(i.owners, owner.UID)
 		}
@@ -240,7 +240,7 @@ func (i *Inventory) disown(object apply.Object, before, now []*Owner) {
 
 // ownersOf returns the AppliedManifestWorks that own an object, each as the
 // one value that all objects of it share.
-func (i *Inventory) ownersOf(seen *entry) []*Owner {
+func (i *Inventory) ownersOf(seen *watchedObject) []*Owner {
 	var owners []*Owner
 	for j := range seen.OwnerReferences {
 		reference := &seen.OwnerReferences[j]
@@ -249,7 +249,7 @@ func (i *Inventory) ownersOf(seen *entry) []*Owner {
 			continue
 		}
 		if !ok {
-			o = &owned{owner: &Owner{UID: reference.UID, Name: reference.Name}}
+			o = &ownedObjects{owner: &Owner{UID: reference.UID, Name: reference.Name}}
 			i.owners[reference.UID] = o
 		}
 		owners = append(owners, o.owner)
@@ -258,9 +258,9 @@ func (i *Inventory) ownersOf(seen *entry) []*Owner {
 	return owners
 }
 
-// newer tells whether version a of a type was written after b. Nothing is
+// isNewerVersion reports whether version a of a type was written after b. Nothing is
 // older than everything; versions that cannot be compared count as newer.
-func newer(a, b string) bool {
+func isNewerVersion(a, b string) bool {
 	if b == "" {
 		return true
 	}
@@ -268,13 +268,15 @@ func newer(a, b string) bool {
 	return err != nil || order > 0
 }
 
-// name is the namespace and name of an object.
-type name struct{ namespace, name string }
+// objectName is the namespace and name of an object.
+type objectName struct{ namespace, name string }
 
-func nameOf(object apply.Object) name { return name{object.Namespace, object.Name} }
+func objectNameOf(object apply.ObjectRef) objectName {
+	return objectName{object.Namespace, object.Name}
+}
 
 // appendChange leaves out what nobody has to know.
-func appendChange(changes []Change, change Change) []Change {
+func appendChange(changes []ObjectChange, change ObjectChange) []ObjectChange {
 	if len(change.Owners) == 0 {
 		return changes
 	}

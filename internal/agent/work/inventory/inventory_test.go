@@ -29,7 +29,7 @@ import (
 
 var (
 	resource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	object   = apply.Object{Resource: "configmaps", Namespace: "n", Name: "a"}
+	object   = apply.ObjectRef{Resource: "configmaps", Namespace: "n", Name: "a"}
 )
 
 // desk is an inventory that is fed by hand.
@@ -42,9 +42,9 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	d := &desk{}
-	d.Inventory = New(Options{
+	d.Inventory = NewInventory(WatchOptions{
 		Go: func(func()) {}, // nothing is watched for real
-		Changed: func(c Change) {
+		Changed: func(c ObjectChange) {
 			for _, owner := range c.Owners {
 				text := fmt.Sprintf("%s %s gone=%t", owner.Name, c.Object.Name, c.Gone)
 				if c.Minor {
@@ -57,7 +57,7 @@ func newDesk(t *testing.T) *desk {
 			d.types = append(d.types, fmt.Sprintf("%s %v", r, users))
 		},
 	})
-	d.Use(t.Context(), "user", []schema.GroupVersionResource{resource})
+	d.UseTypes(t.Context(), "user", []schema.GroupVersionResource{resource})
 	d.watch = d.Inventory.types[resource.GroupResource()]
 	return d
 }
@@ -76,12 +76,12 @@ func seen(resourceVersion string, owners ...string) *metav1.PartialObjectMetadat
 
 func (d *desk) add(t *testing.T, m *metav1.PartialObjectMetadata) {
 	t.Helper()
-	d.watch.Update(d.watch.reduce(m))
+	d.watch.Update(d.watch.reduceObject(m))
 }
 
 func (d *desk) remove(t *testing.T, m *metav1.PartialObjectMetadata) {
 	t.Helper()
-	d.watch.Delete(d.watch.reduce(m))
+	d.watch.Delete(d.watch.reduceObject(m))
 }
 
 func (d *desk) expect(t *testing.T, changed ...string) {
@@ -95,7 +95,7 @@ func (d *desk) expect(t *testing.T, changed ...string) {
 func TestOwnWritesAreNoChange(t *testing.T) {
 	d := newDesk(t)
 	d.watch.Replace(nil, "10")
-	d.Saw(object, seen("11", "w"), "w")
+	d.ObserveWrite(object, seen("11", "w"), "w")
 	if record, known := d.Get(object); record == nil || !known {
 		t.Fatal("what was written is not there before the watch says so")
 	}
@@ -118,9 +118,9 @@ func TestTheOtherOwnersAreToldOfAWriteAtOnce(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			d := newDesk(t)
-			d.watch.Replace([]*entry{d.watch.reduce(seen("10", "v", "w"))}, "10")
+			d.watch.Replace([]*watchedObject{d.watch.reduceObject(seen("10", "v", "w"))}, "10")
 			d.changed = nil
-			d.Saw(object, test.then, "w")
+			d.ObserveWrite(object, test.then, "w")
 			d.expect(t, test.want...)
 		})
 	}
@@ -149,7 +149,7 @@ func TestChangesThatTheMarkDoesNotCoverAreMinor(t *testing.T) {
 			d := newDesk(t)
 			d.watch.Replace(nil, "10")
 			if test.saw {
-				d.Saw(object, test.first, "w")
+				d.ObserveWrite(object, test.first, "w")
 			} else {
 				d.add(t, test.first)
 			}
@@ -165,7 +165,7 @@ func TestAnswersOlderThanTheWatchAreIgnored(t *testing.T) {
 	d.watch.Replace(nil, "10")
 	d.add(t, seen("11", "w"))
 	d.remove(t, seen("12", "w"))
-	d.Saw(object, seen("11", "w"), "w")
+	d.ObserveWrite(object, seen("11", "w"), "w")
 	if record, _ := d.Get(object); record != nil {
 		t.Error("an object that was deleted came back")
 	}
@@ -174,8 +174,8 @@ func TestAnswersOlderThanTheWatchAreIgnored(t *testing.T) {
 
 func TestAWatchBehindOurWriteDoesNotUndoIt(t *testing.T) {
 	d := newDesk(t)
-	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "w"))}, "10")
-	d.Saw(object, seen("13", "v", "w"), "w")
+	d.watch.Replace([]*watchedObject{d.watch.reduceObject(seen("10", "w"))}, "10")
+	d.ObserveWrite(object, seen("13", "v", "w"), "w")
 	d.changed = nil
 	d.add(t, seen("12", "w"))
 	if got := d.OwnedBy("v"); len(got) != 1 {
@@ -186,17 +186,17 @@ func TestAWatchBehindOurWriteDoesNotUndoIt(t *testing.T) {
 
 func TestAListDropsWhatItDoesNotHave(t *testing.T) {
 	d := newDesk(t)
-	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "w"))}, "10")
+	d.watch.Replace([]*watchedObject{d.watch.reduceObject(seen("10", "w"))}, "10")
 	if diff := cmp.Diff([]string{"configmaps [user]"}, d.types); diff != "" {
 		t.Errorf("types, -want +got:\n%s", diff)
 	}
 	d.changed = nil
 	d.watch.Replace(nil, "20")
 	d.expect(t, "w a gone=true")
-	if d.Owns("w") != 0 {
+	if d.CountOwned("w") != 0 {
 		t.Error("w still owns something")
 	}
-	d.Saw(object, seen("30", "w"), "w")
+	d.ObserveWrite(object, seen("30", "w"), "w")
 	d.watch.Replace(nil, "25")
 	if record, _ := d.Get(object); record == nil {
 		t.Error("an older list dropped what was written after it")
@@ -205,19 +205,19 @@ func TestAListDropsWhatItDoesNotHave(t *testing.T) {
 
 func TestOwnersBeforeAndAfterAreTold(t *testing.T) {
 	d := newDesk(t)
-	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "v", "w"))}, "10")
+	d.watch.Replace([]*watchedObject{d.watch.reduceObject(seen("10", "v", "w"))}, "10")
 	d.changed = nil
 	d.add(t, seen("11", "w", "x"))
 	slices.Sort(d.changed)
 	d.expect(t, "v a gone=false", "w a gone=false", "x a gone=false")
-	if d.Owns("v") != 0 || d.Owns("x") != 1 {
-		t.Errorf("v owns %d, x owns %d", d.Owns("v"), d.Owns("x"))
+	if d.CountOwned("v") != 0 || d.CountOwned("x") != 1 {
+		t.Errorf("v owns %d, x owns %d", d.CountOwned("v"), d.CountOwned("x"))
 	}
 }
 
 func TestFinalizersOfWhatGoesAreKept(t *testing.T) {
 	d := newDesk(t)
-	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "w"))}, "10")
+	d.watch.Replace([]*watchedObject{d.watch.reduceObject(seen("10", "w"))}, "10")
 	d.changed = nil
 	going := seen("11", "w")
 	now := metav1.Now()
@@ -231,31 +231,31 @@ func TestFinalizersOfWhatGoesAreKept(t *testing.T) {
 
 func TestATypeThatMayNotBeSeenIsNotKnown(t *testing.T) {
 	d := newDesk(t)
-	if err := d.State(resource.GroupResource()); !errors.Is(err, ErrPending) {
+	if err := d.TypeState(resource.GroupResource()); !errors.Is(err, ErrPending) {
 		t.Errorf("State is %v, want ErrPending", err)
 	}
 	forbidden := apierrors.NewForbidden(resource.GroupResource(), "", nil)
-	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "w"))}, "10")
+	d.watch.Replace([]*watchedObject{d.watch.reduceObject(seen("10", "w"))}, "10")
 	d.watch.Failed(forbidden)
-	if err := d.State(resource.GroupResource()); !errors.Is(err, forbidden) {
+	if err := d.TypeState(resource.GroupResource()); !errors.Is(err, forbidden) {
 		t.Errorf("State is %v", err)
 	}
 	if record, known := d.Get(object); record != nil || known {
 		t.Error("something is known")
 	}
-	d.Saw(object, seen("11", "w"), "w")
-	if d.Owns("w") != 0 {
+	d.ObserveWrite(object, seen("11", "w"), "w")
+	if d.CountOwned("w") != 0 {
 		t.Error("what cannot be followed is kept")
 	}
 	d.watch.Failed(errors.New("connection refused"))
-	if err := d.State(resource.GroupResource()); !errors.Is(err, forbidden) {
+	if err := d.TypeState(resource.GroupResource()); !errors.Is(err, forbidden) {
 		t.Errorf("after an error that passes, State is %v", err)
 	}
 }
 
 func TestATypeThatIsNotServedHasNoObjects(t *testing.T) {
 	d := newDesk(t)
-	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "w"))}, "10")
+	d.watch.Replace([]*watchedObject{d.watch.reduceObject(seen("10", "w"))}, "10")
 	d.changed = nil
 	d.watch.Failed(apierrors.NewNotFound(schema.GroupResource{}, ""))
 	d.expect(t, "w a gone=true")
@@ -266,20 +266,20 @@ func TestATypeThatIsNotServedHasNoObjects(t *testing.T) {
 
 func TestTheLastUserEndsAWatch(t *testing.T) {
 	d := newDesk(t)
-	d.Use(t.Context(), "other", []schema.GroupVersionResource{resource})
-	d.watch.Replace([]*entry{d.watch.reduce(seen("10", "w"))}, "10")
-	d.Use(t.Context(), "user", nil)
+	d.UseTypes(t.Context(), "other", []schema.GroupVersionResource{resource})
+	d.watch.Replace([]*watchedObject{d.watch.reduceObject(seen("10", "w"))}, "10")
+	d.UseTypes(t.Context(), "user", nil)
 	if _, known := d.Get(object); !known {
 		t.Error("the watch ended with a user left")
 	}
-	d.Use(t.Context(), "other", nil)
-	if _, known := d.Get(object); known || d.Owns("w") != 0 {
+	d.UseTypes(t.Context(), "other", nil)
+	if _, known := d.Get(object); known || d.CountOwned("w") != 0 {
 		t.Error("the watch did not end")
 	}
 	d.changed = nil
 	d.add(t, seen("12", "w")) // what is under way when it ends
 	d.expect(t)
-	if d.Owns("w") != 0 {
+	if d.CountOwned("w") != 0 {
 		t.Error("a stopped watch still fills the inventory")
 	}
 }
@@ -304,11 +304,11 @@ func TestATypeThatMayBeListedButNotWatchedIsAskedForRarely(t *testing.T) {
 	defer running.Wait()
 	defer cancel()
 	types := make(chan struct{}, 1000)
-	i := New(Options{
-		Client: client, Go: running.Go, Changed: func(Change) {},
+	i := NewInventory(WatchOptions{
+		Client: client, Go: running.Go, Changed: func(ObjectChange) {},
 		TypeChanged: func(schema.GroupResource, []string) { types <- struct{}{} },
 	})
-	i.Use(ctx, "user", []schema.GroupVersionResource{resource})
+	i.UseTypes(ctx, "user", []schema.GroupVersionResource{resource})
 	time.Sleep(time.Second)
 	if got := requests.Load(); got > 20 {
 		t.Errorf("%d requests in the first second, want a few", got)
@@ -318,7 +318,7 @@ func TestATypeThatMayBeListedButNotWatchedIsAskedForRarely(t *testing.T) {
 			t.Fatalf("%d requests, want that it is asked for again", requests.Load())
 		}
 	}
-	if err := i.State(resource.GroupResource()); !apierrors.IsForbidden(err) {
+	if err := i.TypeState(resource.GroupResource()); !apierrors.IsForbidden(err) {
 		t.Errorf("the state of the type is %v, want forbidden", err)
 	}
 	if len(types) > 2 {
@@ -327,12 +327,12 @@ func TestATypeThatMayBeListedButNotWatchedIsAskedForRarely(t *testing.T) {
 }
 
 func BenchmarkEvent(b *testing.B) {
-	i := New(Options{Go: func(func()) {}, Changed: func(Change) {}, TypeChanged: func(schema.GroupResource, []string) {}})
-	i.Use(b.Context(), "user", []schema.GroupVersionResource{resource})
+	i := NewInventory(WatchOptions{Go: func(func()) {}, Changed: func(ObjectChange) {}, TypeChanged: func(schema.GroupResource, []string) {}})
+	i.UseTypes(b.Context(), "user", []schema.GroupVersionResource{resource})
 	w := i.types[resource.GroupResource()]
 	m := seen("11", "w")
 	b.ReportAllocs()
 	for b.Loop() {
-		w.Update(w.reduce(m))
+		w.Update(w.reduceObject(m))
 	}
 }

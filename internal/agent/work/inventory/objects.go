@@ -16,9 +16,9 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
-// Target is an object to watch, in a version.
-type Target struct {
-	Object  apply.Object
+// WatchTarget is an object to watch, in a version.
+type WatchTarget struct {
+	Object  apply.ObjectRef
 	Version string
 }
 
@@ -31,7 +31,7 @@ type ObjectWatcherOptions struct {
 	Max int
 	// Changed is told of changes, with the users of the object, from several
 	// goroutines. It has to return soon.
-	Changed func(object apply.Object, users []string)
+	Changed func(object apply.ObjectRef, users []string)
 }
 
 // ObjectWatcher watches the metadata of single objects that are not managed. It
@@ -41,15 +41,15 @@ type ObjectWatcher struct {
 	options ObjectWatcherOptions
 
 	mu      sync.Mutex
-	watched map[apply.Object]*objectWatch
-	uses    watch.Uses[apply.Object]
+	watched map[apply.ObjectRef]*objectWatch
+	uses    watch.UseCounter[apply.ObjectRef]
 }
 
 // objectWatch is the watch of one object and what it found. The mutex of the
 // watcher guards it.
 type objectWatch struct {
 	watcher *ObjectWatcher
-	object  apply.Object
+	object  apply.ObjectRef
 	cancel  context.CancelFunc
 
 	stopped bool // what the watch still says is not wanted
@@ -60,27 +60,27 @@ type objectWatch struct {
 
 // NewObjectWatcher returns a watcher that watches nothing yet.
 func NewObjectWatcher(options ObjectWatcherOptions) *ObjectWatcher {
-	return &ObjectWatcher{options: options, watched: map[apply.Object]*objectWatch{}}
+	return &ObjectWatcher{options: options, watched: map[apply.ObjectRef]*objectWatch{}}
 }
 
-// Use makes the targets the ones of the user: those that nobody watched yet are
+// UseTargets makes the targets the ones of the user: those that nobody watched yet are
 // watched from now on, as far as the limit allows, until ctx ends, and those
 // that nobody uses any more are not. The ctx is that of the watcher, not of a
 // call.
-func (o *ObjectWatcher) Use(ctx context.Context, user string, targets []Target) {
+func (o *ObjectWatcher) UseTargets(ctx context.Context, user string, targets []WatchTarget) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var wanted []apply.Object
+	var wanted []apply.ObjectRef
 	for _, target := range targets {
 		if _, ok := o.watched[target.Object]; !ok {
 			if len(o.watched) >= o.options.Max {
 				continue
 			}
-			o.watched[target.Object] = o.start(ctx, target)
+			o.watched[target.Object] = o.startWatch(ctx, target)
 		}
 		wanted = append(wanted, target.Object)
 	}
-	_, last := o.uses.Use(user, wanted...)
+	_, last := o.uses.SetUses(user, wanted...)
 	for _, object := range last {
 		w := o.watched[object]
 		w.stopped = true
@@ -91,7 +91,7 @@ func (o *ObjectWatcher) Use(ctx context.Context, user string, targets []Target) 
 
 // Get returns the resourceVersion of an object, empty if there is no such
 // object. Known is false if the object is not watched, or not yet.
-func (o *ObjectWatcher) Get(object apply.Object) (resourceVersion string, known bool) {
+func (o *ObjectWatcher) Get(object apply.ObjectRef) (resourceVersion string, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w, ok := o.watched[object]
@@ -101,17 +101,17 @@ func (o *ObjectWatcher) Get(object apply.Object) (resourceVersion string, known 
 	return w.resourceVersion, true
 }
 
-func (o *ObjectWatcher) start(ctx context.Context, target Target) *objectWatch {
+func (o *ObjectWatcher) startWatch(ctx context.Context, target WatchTarget) *objectWatch {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &objectWatch{watcher: o, object: target.Object, cancel: cancel}
 	resource := schema.GroupVersionResource{Group: target.Object.Group, Version: target.Version, Resource: target.Object.Resource}
 	run := watch.Watch[*metav1.PartialObjectMetadata]{
-		Source: watch.Identities(o.options.Client, resource, watch.Selector{
+		Source: watch.IdentitySource(o.options.Client, resource, watch.ObjectSelector{
 			Namespace: target.Object.Namespace, Name: target.Object.Name,
 		}),
 		Handler: w,
 	}
-	o.options.Go(func() { run.Run(dial.Reduced(ctx)) })
+	o.options.Go(func() { run.RunReflector(dial.ReducedContext(ctx)) })
 	return w
 }
 
@@ -121,29 +121,31 @@ func (w *objectWatch) Replace(found []*metav1.PartialObjectMetadata, _ string) {
 	if len(found) > 0 {
 		resourceVersion = found[0].ResourceVersion
 	}
-	w.set(true, resourceVersion)
+	w.setVersion(true, resourceVersion)
 }
 
 // Update takes in that the object has changed.
-func (w *objectWatch) Update(seen *metav1.PartialObjectMetadata) { w.set(true, seen.ResourceVersion) }
+func (w *objectWatch) Update(seen *metav1.PartialObjectMetadata) {
+	w.setVersion(true, seen.ResourceVersion)
+}
 
 // Delete takes in that the object is gone.
-func (w *objectWatch) Delete(*metav1.PartialObjectMetadata) { w.set(true, "") }
+func (w *objectWatch) Delete(*metav1.PartialObjectMetadata) { w.setVersion(true, "") }
 
 // Bookmark takes in nothing: only the object's own version is of interest.
 func (w *objectWatch) Bookmark(string) {}
 
 // Failed takes in that the object is not known: whoever asks reads it now and
 // then.
-func (w *objectWatch) Failed(error) { w.set(false, "") }
+func (w *objectWatch) Failed(error) { w.setVersion(false, "") }
 
-func (w *objectWatch) set(known bool, resourceVersion string) {
+func (w *objectWatch) setVersion(known bool, resourceVersion string) {
 	o := w.watcher
 	o.mu.Lock()
 	changed := !w.stopped && (w.known != known || w.resourceVersion != resourceVersion)
 	w.known = known
 	w.resourceVersion = resourceVersion
-	users := o.uses.Users(w.object)
+	users := o.uses.UsersOf(w.object)
 	o.mu.Unlock()
 	if changed {
 		o.options.Changed(w.object, users)

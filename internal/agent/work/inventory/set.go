@@ -16,11 +16,11 @@ const fewObjects = 8
 
 // objectSet is a set of objects. The zero value is empty.
 type objectSet struct {
-	few  []apply.Object
-	many map[apply.Object]struct{} // used instead if it is not nil
+	few  []apply.ObjectRef
+	many map[apply.ObjectRef]struct{} // used instead if it is not nil
 }
 
-func (s *objectSet) add(object apply.Object) {
+func (s *objectSet) addObject(object apply.ObjectRef) {
 	switch {
 	case s.many != nil:
 		s.many[object] = struct{}{}
@@ -28,7 +28,7 @@ func (s *objectSet) add(object apply.Object) {
 	case len(s.few) < fewObjects:
 		s.few = append(s.few, object)
 	default:
-		s.many = map[apply.Object]struct{}{object: {}}
+		s.many = map[apply.ObjectRef]struct{}{object: {}}
 		for _, each := range s.few {
 			s.many[each] = struct{}{}
 		}
@@ -36,7 +36,7 @@ func (s *objectSet) add(object apply.Object) {
 	}
 }
 
-func (s *objectSet) remove(object apply.Object) {
+func (s *objectSet) removeObject(object apply.ObjectRef) {
 	if s.many != nil {
 		delete(s.many, object)
 		return
@@ -48,8 +48,8 @@ func (s *objectSet) remove(object apply.Object) {
 
 func (s *objectSet) size() int { return len(s.few) + len(s.many) }
 
-// all returns the objects in any order.
-func (s *objectSet) all() []apply.Object {
+// allObjects returns the objects in any order.
+func (s *objectSet) allObjects() []apply.ObjectRef {
 	if s.many != nil {
 		return slices.Collect(maps.Keys(s.many))
 	}

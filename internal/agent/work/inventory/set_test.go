@@ -15,15 +15,15 @@ func TestASetHasWhatWasAddedAndNotRemoved(t *testing.T) {
 		var set objectSet
 		for range 2 { // adding twice is adding once
 			for i := range n {
-				set.add(apply.Object{Name: fmt.Sprint(i)})
+				set.addObject(apply.ObjectRef{Name: fmt.Sprint(i)})
 			}
 		}
-		if set.size() != n || len(set.all()) != n {
+		if set.size() != n || len(set.allObjects()) != n {
 			t.Fatalf("%d objects are %d", n, set.size())
 		}
-		set.remove(apply.Object{Name: "nobody"})
+		set.removeObject(apply.ObjectRef{Name: "nobody"})
 		for i := range n {
-			set.remove(apply.Object{Name: fmt.Sprint(i)})
+			set.removeObject(apply.ObjectRef{Name: fmt.Sprint(i)})
 			if set.size() != n-i-1 {
 				t.Fatalf("of %d objects, %d are left after %d", n, set.size(), i+1)
 			}

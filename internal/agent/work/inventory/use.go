@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Use makes the resources the ones that the user uses: those that nobody
+// UseTypes makes the resources the ones that the user uses: those that nobody
 // watched yet are watched from now on, until ctx ends, and those that nobody
 // uses any more are not. The ctx is that of the inventory, not of a call.
-func (i *Inventory) Use(ctx context.Context, user string, resources []schema.GroupVersionResource) {
+func (i *Inventory) UseTypes(ctx context.Context, user string, resources []schema.GroupVersionResource) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	wanted := make([]schema.GroupResource, 0, len(resources))
@@ -23,22 +23,22 @@ func (i *Inventory) Use(ctx context.Context, user string, resources []schema.Gro
 			versions[resource.GroupResource()] = resource
 		}
 	}
-	first, last := i.uses.Use(user, wanted...)
+	first, last := i.uses.SetUses(user, wanted...)
 	for _, resource := range first {
-		i.types[resource] = i.start(ctx, versions[resource])
+		i.types[resource] = i.startWatch(ctx, versions[resource])
 	}
 	for _, resource := range last {
-		i.stop(resource)
+		i.stopWatch(resource)
 	}
 }
 
-// stop ends the watch of a type that nobody uses any more.
-func (i *Inventory) stop(resource schema.GroupResource) {
+// stopWatch ends the watch of a type that nobody uses any more.
+func (i *Inventory) stopWatch(resource schema.GroupResource) {
 	w := i.types[resource]
 	w.cancel()
 	w.stopped = true
 	delete(i.types, resource)
 	for key := range w.records {
-		i.remove(w, objectOf(w.resource, key))
+		i.removeRecord(w, objectOf(w.resource, key))
 	}
 }

@@ -22,11 +22,11 @@ import (
 // ErrPending says that a type has not been listed yet.
 var ErrPending = errors.New("the objects of the type are not listed yet")
 
-// state is how much is known of a type.
-type state uint8
+// watchState is how much is known of a type.
+type watchState uint8
 
 const (
-	statePending state = iota
+	statePending watchState = iota
 	stateSynced
 	// stateBlind: the server does not let us list or watch.
 	stateBlind
@@ -43,13 +43,13 @@ type typeWatch struct {
 	// not taken in yet. Only the watch uses it.
 	further int
 	stopped bool // what the watch still says is not wanted
-	state   state
+	state   watchState
 	err     error
 	seen    string // the resourceVersion up to which the records are complete
-	records map[name]*Record
+	records map[objectName]*ObjectRecord
 }
 
-func (w *typeWatch) problem() error {
+func (w *typeWatch) stateError() error {
 	switch w.state {
 	case stateSynced:
 		return nil
@@ -63,15 +63,15 @@ func (w *typeWatch) problem() error {
 	}
 }
 
-func (i *Inventory) start(ctx context.Context, resource schema.GroupVersionResource) *typeWatch {
+func (i *Inventory) startWatch(ctx context.Context, resource schema.GroupVersionResource) *typeWatch {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &typeWatch{inventory: i, resource: resource, cancel: cancel, records: map[name]*Record{}}
+	w := &typeWatch{inventory: i, resource: resource, cancel: cancel, records: map[objectName]*ObjectRecord{}}
 	i.options.Go(func() {
-		run := watch.Watch[*entry]{
-			Source:  watch.ReducedMetadata(i.options.Client, resource, watch.Selector{Labels: labels.Set{workv1.LabelManaged: "true"}.String()}, w.reduce),
+		run := watch.Watch[*watchedObject]{
+			Source:  watch.ReducedMetadataSource(i.options.Client, resource, watch.ObjectSelector{Labels: labels.Set{workv1.LabelManaged: "true"}.String()}, w.reduceObject),
 			Handler: w,
 		}
-		run.Run(dial.Reduced(ctx))
+		run.RunReflector(dial.ReducedContext(ctx))
 	})
 	return w
 }
@@ -83,8 +83,8 @@ func (w *typeWatch) Failed(err error) {
 	switch {
 	case apierrors.IsNotFound(err):
 		w.Replace(nil, "")
-	case watch.Refused(err):
-		w.blind(err)
+	case watch.IsRefused(err):
+		w.markBlind(err)
 	default:
 		w.inventory.mu.Lock()
 		defer w.inventory.mu.Unlock()
@@ -94,15 +94,15 @@ func (w *typeWatch) Failed(err error) {
 	}
 }
 
-// blind forgets what is known of a type that we may not see.
-func (w *typeWatch) blind(err error) {
-	if changed, users := w.forget(err); changed {
+// markBlind forgets what is known of a type that we may not see.
+func (w *typeWatch) markBlind(err error) {
+	if changed, users := w.dropRecords(err); changed {
 		w.inventory.options.TypeChanged(w.resource.GroupResource(), users)
 	}
 }
 
-// forget drops the records for an error, and returns who has to know, if that is news.
-func (w *typeWatch) forget(err error) (changed bool, users []string) {
+// dropRecords drops the records for an error, and returns who has to know, if that is news.
+func (w *typeWatch) dropRecords(err error) (changed bool, users []string) {
 	i := w.inventory
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -110,13 +110,13 @@ func (w *typeWatch) forget(err error) (changed bool, users []string) {
 	w.state = stateBlind
 	w.err = err
 	for key := range w.records {
-		i.remove(w, objectOf(w.resource, key))
+		i.removeRecord(w, objectOf(w.resource, key))
 	}
-	return changed, i.uses.Users(w.resource.GroupResource())
+	return changed, i.uses.UsersOf(w.resource.GroupResource())
 }
 
 // Replace makes the list all that there is of a type.
-func (w *typeWatch) Replace(list []*entry, resourceVersion string) {
+func (w *typeWatch) Replace(list []*watchedObject, resourceVersion string) {
 	w.further = 0
 	changes, first, users := w.takeList(list, resourceVersion)
 	if first {
@@ -129,7 +129,7 @@ func (w *typeWatch) Replace(list []*entry, resourceVersion string) {
 
 // takeList makes the list all that there is of a type, and returns what that changes, and whether it
 // is the first list, which the users have to know.
-func (w *typeWatch) takeList(list []*entry, resourceVersion string) (changes []Change, first bool, users []string) {
+func (w *typeWatch) takeList(list []*watchedObject, resourceVersion string) (changes []ObjectChange, first bool, users []string) {
 	i := w.inventory
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -140,34 +140,34 @@ func (w *typeWatch) takeList(list []*entry, resourceVersion string) (changes []C
 	w.state = stateSynced
 	w.err = nil
 	w.seen = resourceVersion
-	listed := make(map[name]struct{}, len(list))
+	listed := make(map[objectName]struct{}, len(list))
 	for _, seen := range list {
-		object := objectOf(w.resource, name{seen.Namespace, seen.Name})
-		listed[nameOf(object)] = struct{}{}
-		if old := w.records[nameOf(object)]; old == nil || newer(seen.ResourceVersion, old.ResourceVersion) {
-			changes = appendChange(changes, i.update(w, object, seen))
+		object := objectOf(w.resource, objectName{seen.Namespace, seen.Name})
+		listed[objectNameOf(object)] = struct{}{}
+		if old := w.records[objectNameOf(object)]; old == nil || isNewerVersion(seen.ResourceVersion, old.ResourceVersion) {
+			changes = appendChange(changes, i.updateRecord(w, object, seen))
 		}
 	}
 	for key, record := range w.records {
 		_, ok := listed[key]
-		if ok || resourceVersion != "" && newer(record.ResourceVersion, resourceVersion) {
+		if ok || resourceVersion != "" && isNewerVersion(record.ResourceVersion, resourceVersion) {
 			continue
 		}
 		object := objectOf(w.resource, key)
-		i.remove(w, object)
-		changes = append(changes, Change{Object: object, Owners: record.Owners, Gone: true})
+		i.removeRecord(w, object)
+		changes = append(changes, ObjectChange{Object: object, Owners: record.Owners, Gone: true})
 	}
-	return changes, first, i.uses.Users(w.resource.GroupResource())
+	return changes, first, i.uses.UsersOf(w.resource.GroupResource())
 }
 
-// update takes in the state of an object that the server told, and returns
+// updateRecord takes in the state of an object that the server told, and returns
 // what happened to it. Nobody has to know if that has no owners.
-func (i *Inventory) update(w *typeWatch, object apply.Object, seen *entry) Change {
-	before, after := i.insert(w, object, seen)
-	change := Change{Object: object, Owners: after.Owners}
+func (i *Inventory) updateRecord(w *typeWatch, object apply.ObjectRef, seen *watchedObject) ObjectChange {
+	before, after := i.insertRecord(w, object, seen)
+	change := ObjectChange{Object: object, Owners: after.Owners}
 	switch {
 	case before == nil:
-	case before.Mark == after.Mark && equal(before.Going, after.Going):
+	case before.Mark == after.Mark && sameDeletion(before.Going, after.Going):
 		change.Minor = true
 		if before.ResourceVersion == after.ResourceVersion && len(after.Owners) < 2 {
 			change.Owners = nil // the write of the only owner, which knows
@@ -183,18 +183,18 @@ func (i *Inventory) update(w *typeWatch, object apply.Object, seen *entry) Chang
 	return change
 }
 
-// equal tells whether the same holds up two states of an object, or nothing.
-func equal(a, b *Going) bool {
+// sameDeletion reports whether the same holds up two states of an object, or nothing.
+func sameDeletion(a, b *DeletionState) bool {
 	return (a == nil) == (b == nil) && (a == nil || slices.Equal(a.Finalizers, b.Finalizers))
 }
 
 // Update takes in an object that is new or has changed.
-func (w *typeWatch) Update(seen *entry) { w.event(seen, false) }
+func (w *typeWatch) Update(seen *watchedObject) { w.handleEvent(seen, false) }
 
 // Delete takes in an object that is gone, or has lost its label.
-func (w *typeWatch) Delete(seen *entry) { w.event(seen, true) }
+func (w *typeWatch) Delete(seen *watchedObject) { w.handleEvent(seen, true) }
 
-func (w *typeWatch) event(seen *entry, deleted bool) {
+func (w *typeWatch) handleEvent(seen *watchedObject, deleted bool) {
 	w.further = 0
 	for _, change := range w.takeEvent(seen, deleted) {
 		w.inventory.options.Changed(change)
@@ -202,24 +202,24 @@ func (w *typeWatch) event(seen *entry, deleted bool) {
 }
 
 // takeEvent takes in what an event tells, and returns what that changes.
-func (w *typeWatch) takeEvent(seen *entry, deleted bool) []Change {
+func (w *typeWatch) takeEvent(seen *watchedObject, deleted bool) []ObjectChange {
 	i := w.inventory
-	object := objectOf(w.resource, name{seen.Namespace, seen.Name})
+	object := objectOf(w.resource, objectName{seen.Namespace, seen.Name})
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if w.stopped {
 		return nil
 	}
 	w.seen = seen.ResourceVersion
-	old := w.records[nameOf(object)]
+	old := w.records[objectNameOf(object)]
 	switch {
-	case old != nil && newer(old.ResourceVersion, seen.ResourceVersion):
+	case old != nil && isNewerVersion(old.ResourceVersion, seen.ResourceVersion):
 		return nil // Saw was ahead of the watch
 	case !deleted:
-		return appendChange(nil, i.update(w, object, seen))
+		return appendChange(nil, i.updateRecord(w, object, seen))
 	}
-	if before := i.remove(w, object); before != nil {
-		return []Change{{Object: object, Owners: before.Owners, Gone: true}}
+	if before := i.removeRecord(w, object); before != nil {
+		return []ObjectChange{{Object: object, Owners: before.Owners, Gone: true}}
 	}
 	return nil
 }
@@ -231,6 +231,6 @@ func (w *typeWatch) Bookmark(resourceVersion string) {
 	w.seen = resourceVersion
 }
 
-func objectOf(resource schema.GroupVersionResource, key name) apply.Object {
-	return apply.Object{Group: resource.Group, Resource: resource.Resource, Namespace: key.namespace, Name: key.name}
+func objectOf(resource schema.GroupVersionResource, key objectName) apply.ObjectRef {
+	return apply.ObjectRef{Group: resource.Group, Resource: resource.Resource, Namespace: key.namespace, Name: key.name}
 }

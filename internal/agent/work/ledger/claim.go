@@ -27,26 +27,26 @@ const (
 	claimedRetry = 100 * time.Millisecond
 )
 
-// Ours tells whether the record is this agent's, or is to be.
-func (r *Record) Ours() bool { return r.ledger.owns(r.object) }
+// OwnedByAgent reports whether the record is this agent's, or is to be.
+func (r *AppliedRecord) OwnedByAgent() bool { return r.ledger.ownsRecord(r.object) }
 
-// Claims decide between two agents whose a record is.
-type Claims struct{ record *Record }
+// RecordClaims decide between two agents whose a record is.
+type RecordClaims struct{ record *AppliedRecord }
 
 // Claims are those on the record, or on the place of one that there is not.
-func (r *Record) Claims() Claims { return Claims{record: r} }
+func (r *AppliedRecord) Claims() RecordClaims { return RecordClaims{record: r} }
 
-// Foreign tells whether the record is another agent's, and not that of the one
+// IsForeign reports whether the record is another agent's, and not that of the one
 // whose place this one takes: its records are taken without asking, as it may
 // live and not know yet.
-func (c Claims) Foreign() bool {
+func (c RecordClaims) IsForeign() bool {
 	r := c.record
-	return r.object != nil && !r.Ours() && r.object.Spec.AgentID != "" && r.ledger.AgentID != ""
+	return r.object != nil && !r.OwnedByAgent() && r.object.Spec.AgentID != "" && r.ledger.AgentID != ""
 }
 
-// Make asks for the record of another agent and takes it if nobody denies it.
+// MakeClaim asks for the record of another agent and takes it if nobody denies it.
 // It tells when to call it again, and whether the claim was denied.
-func (c Claims) Make(ctx context.Context) (again time.Duration, denied bool, err error) {
+func (c RecordClaims) MakeClaim(ctx context.Context) (again time.Duration, denied bool, err error) {
 	r := c.record
 	m := r.memory
 	now := r.ledger.Clock.Now()
@@ -60,7 +60,7 @@ func (c Claims) Make(ctx context.Context) (again time.Duration, denied bool, err
 	case m.claimed.IsZero() || !m.denied.IsZero():
 		m.claimed = now
 		m.denied = time.Time{}
-		return claimWait, false, c.annotate(ctx, func(record *workv1.AppliedManifestWork) {
+		return claimWait, false, c.patchAnnotations(ctx, func(record *workv1.AppliedManifestWork) {
 			delete(record.Annotations, workv1.AnnotationClaimDenied)
 			metav1.SetMetaDataAnnotation(&record.ObjectMeta, workv1.AnnotationClaimedBy, ours)
 		})
@@ -68,33 +68,33 @@ func (c Claims) Make(ctx context.Context) (again time.Duration, denied bool, err
 		return claimWait - now.Sub(m.claimed), false, nil
 	}
 	m.claimed = time.Time{}
-	return claimedRetry, false, c.annotate(ctx, func(record *workv1.AppliedManifestWork) {
+	return claimedRetry, false, c.patchAnnotations(ctx, func(record *workv1.AppliedManifestWork) {
 		delete(record.Annotations, workv1.AnnotationClaimedBy)
 		record.Spec.AgentID = ours
 	})
 }
 
-// Made tells whether another agent wants our record.
-func (c Claims) Made() bool {
+// IsClaimed reports whether another agent wants our record.
+func (c RecordClaims) IsClaimed() bool {
 	r := c.record
-	if r.object == nil || c.Foreign() {
+	if r.object == nil || c.IsForeign() {
 		return false
 	}
 	claimer := r.object.Annotations[workv1.AnnotationClaimedBy]
 	return claimer != "" && claimer != r.ledger.AgentID
 }
 
-// Deny answers the claim of another agent.
-func (c Claims) Deny(ctx context.Context) error {
+// DenyClaim answers the claim of another agent.
+func (c RecordClaims) DenyClaim(ctx context.Context) error {
 	claimer := c.record.object.Annotations[workv1.AnnotationClaimedBy]
-	return c.annotate(ctx, func(record *workv1.AppliedManifestWork) {
+	return c.patchAnnotations(ctx, func(record *workv1.AppliedManifestWork) {
 		delete(record.Annotations, workv1.AnnotationClaimedBy)
 		metav1.SetMetaDataAnnotation(&record.ObjectMeta, workv1.AnnotationClaimDenied, claimer)
 	})
 }
 
-// annotate writes a change of the record, provided that nobody changed it meanwhile.
-func (c Claims) annotate(ctx context.Context, change func(*workv1.AppliedManifestWork)) error {
+// patchAnnotations writes a change of the record, provided that nobody changed it meanwhile.
+func (c RecordClaims) patchAnnotations(ctx context.Context, change func(*workv1.AppliedManifestWork)) error {
 	r := c.record
 	after := r.object.DeepCopy()
 	change(after)
@@ -102,6 +102,6 @@ func (c Claims) annotate(ctx context.Context, change func(*workv1.AppliedManifes
 	if err := r.ledger.Client.Patch(ctx, after, patch); err != nil {
 		return fmt.Errorf("changing the agent of appliedmanifestwork %q: %w", r.object.Name, err)
 	}
-	r.set(after)
+	r.setObject(after)
 	return nil
 }

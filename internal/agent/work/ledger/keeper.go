@@ -32,27 +32,27 @@ func keeperName(record string) string {
 	return KeeperPrefix + hex.EncodeToString(sum[:])
 }
 
-// isKeeper tells whether the record is a keeper for this hub.
+// isKeeper reports whether the record is a keeper for this hub.
 func (l *Ledger) isKeeper(record *workv1.AppliedManifestWork) bool {
 	return record.Spec.HubHash == l.hubHash && record.Name == keeperName(l.RecordName(record.Spec.ManifestWorkName))
 }
 
-// Keeper owns the objects of a record that someone deleted, until there is a
+// RecordKeeper owns the objects of a record that someone deleted, until there is a
 // new one. As a rule it does not exist.
-type Keeper struct {
-	record *Record
+type RecordKeeper struct {
+	record *AppliedRecord
 	// of is what is remembered of the record whose keeper it is.
-	of *Memory
+	of *RecordMemory
 }
 
 // OpenKeeper reads the keeper of a work's objects. The memory is that of the
 // work's record.
-func (l *Ledger) OpenKeeper(ctx context.Context, memory *Memory, work string) (*Keeper, error) {
+func (l *Ledger) OpenKeeper(ctx context.Context, memory *RecordMemory, work string) (*RecordKeeper, error) {
 	own := memory.keeper
 	if own == nil {
-		own = &Memory{}
+		own = &RecordMemory{}
 	}
-	record, err := l.open(ctx, own, keeperName(l.RecordName(work)), work)
+	record, err := l.openByName(ctx, own, keeperName(l.RecordName(work)), work)
 	if err != nil {
 		return nil, err
 	}
@@ -60,25 +60,25 @@ func (l *Ledger) OpenKeeper(ctx context.Context, memory *Memory, work string) (*
 	if record.Exists() || record.cached {
 		memory.keeper = own
 	}
-	return &Keeper{record: record, of: memory}, nil
+	return &RecordKeeper{record: record, of: memory}, nil
 }
 
-// Exists tells whether there is a keeper.
-func (k *Keeper) Exists() bool { return k.record.Exists() }
+// Exists reports whether there is a keeper.
+func (k *RecordKeeper) Exists() bool { return k.record.Exists() }
 
 // Record is the keeper as the record that it is.
-func (k *Keeper) Record() *Record { return k.record }
+func (k *RecordKeeper) Record() *AppliedRecord { return k.record }
 
-// Expect makes sure that there is a keeper for the objects of the record, which
+// EnsureFor makes sure that there is a keeper for the objects of the record, which
 // has its types, and that these are watched for it. The objects themselves
 // come after that.
-func (k *Keeper) Expect(ctx context.Context, from *Record) error {
+func (k *RecordKeeper) EnsureFor(ctx context.Context, from *AppliedRecord) error {
 	types := TypesOf(from.object)
 	will := testament{
 		option: from.object.Annotations[workv1.AnnotationDeleteOption], origin: from.object.Annotations[workv1.AnnotationFirstVersion],
 	}
 	if !k.Exists() {
-		if err := k.record.create(ctx, types, will); err != nil {
+		if err := k.record.createRecord(ctx, types, will); err != nil {
 			return err
 		}
 		k.of.keeper = k.record.memory
@@ -86,20 +86,20 @@ func (k *Keeper) Expect(ctx context.Context, from *Record) error {
 	noted := TypesOf(k.record.object)
 	all := plan.SortTypes(slices.Concat(noted, types))
 	if len(all) > len(noted) || k.record.object.Annotations[workv1.AnnotationDeleteOption] != will.option {
-		if err := k.record.note(ctx, all, will); err != nil {
+		if err := k.record.writeNotes(ctx, all, will); err != nil {
 			return err
 		}
 	}
-	if err := k.list(ctx, from); err != nil {
+	if err := k.copyList(ctx, from); err != nil {
 		return err
 	}
-	k.record.Watch(all)
+	k.record.WatchTypes(all)
 	return nil
 }
 
-// list takes over the list of a record: what cannot be watched is known from
+// copyList takes over the list of a record: what cannot be watched is known from
 // there only.
-func (k *Keeper) list(ctx context.Context, from *Record) error {
+func (k *RecordKeeper) copyList(ctx context.Context, from *AppliedRecord) error {
 	if len(k.record.object.Status.AppliedResources) > 0 || len(from.object.Status.AppliedResources) == 0 {
 		return nil
 	}
@@ -108,6 +108,6 @@ func (k *Keeper) list(ctx context.Context, from *Record) error {
 	if err := conditions.PatchStatus(ctx, k.record.ledger.Client, k.record.object, after); err != nil {
 		return fmt.Errorf("listing objects in appliedmanifestwork %q: %w", after.Name, err)
 	}
-	k.record.set(after)
+	k.record.setObject(after)
 	return nil
 }

@@ -23,17 +23,17 @@ func TestAListWaitsOnlyWhileManyWorksDo(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_700_000_000, 0))
 	busy := true
 	postponed := 0
-	l := New(Options{
-		Inventory: inventory.New(inventory.Options{}), Clock: clock, ListDelay: 10 * time.Second, Busy: func() bool { return busy },
+	l := NewLedger(RecordLedgerOptions{
+		Inventory: inventory.NewInventory(inventory.WatchOptions{}), Clock: clock, ListDelay: 10 * time.Second, Busy: func() bool { return busy },
 		Postponed: func(string) { postponed++ },
 	})
-	record := &Record{ledger: l, memory: &Memory{}, object: &workv1.AppliedManifestWork{}}
-	list := record.List(&plan.Plan{})
+	record := &AppliedRecord{ledger: l, memory: &RecordMemory{}, object: &workv1.AppliedManifestWork{}}
+	list := record.AppliedList(&plan.Plan{})
 	after := record.object.DeepCopy()
-	after.Status.AppliedResources = []workv1.AppliedManifestResourceMeta{metaOf(apply.Object{Resource: "configmaps", Name: "a"}, "v1", anyUID)}
+	after.Status.AppliedResources = []workv1.AppliedManifestResourceMeta{metaOf(apply.ObjectRef{Resource: "configmaps", Name: "a"}, "v1", anyUID)}
 	expect := func(what string, want time.Duration) {
 		t.Helper()
-		if got := list.later(after); got != want {
+		if got := list.writeDelay(after); got != want {
 			t.Errorf("%s: it waits for %s, want %s", what, got, want)
 		}
 	}
@@ -70,7 +70,7 @@ func TestAListIsInTheOrderOfOtherAgents(t *testing.T) {
 	list := make([]workv1.AppliedManifestResourceMeta, 0, len(texts))
 	for _, text := range texts {
 		p := strings.Split(text, "/")
-		list = append(list, metaOf(apply.Object{Group: p[0], Resource: p[2], Namespace: p[3], Name: p[4]}, p[1], anyUID))
+		list = append(list, metaOf(apply.ObjectRef{Group: p[0], Resource: p[2], Namespace: p[3], Name: p[4]}, p[1], anyUID))
 	}
 	slices.Reverse(list)
 	slices.SortFunc(list, compareListed)
@@ -107,7 +107,7 @@ func TestADeleteOptionIsNotedIfObjectsStay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			record := &Record{object: &workv1.AppliedManifestWork{}}
+			record := &AppliedRecord{object: &workv1.AppliedManifestWork{}}
 			setOption(record.object, text)
 			got, err := record.DeleteOption()
 			if err != nil {

@@ -30,80 +30,82 @@ const (
 	heardDelay = time.Second
 )
 
-// List is the list of the objects of a record, status.appliedResources.
-type List struct {
-	record *Record
+// AppliedList is the list of the objects of a record, status.appliedResources.
+type AppliedList struct {
+	record *AppliedRecord
 	plan   *plan.Plan
 	// Gone are objects that are not there any more, although nothing tells of
 	// their type.
-	Gone map[apply.Object]bool
+	Gone map[apply.ObjectRef]bool
 	// Heard says that the hub has heard before that these manifests are applied, so
 	// that nobody waits for the list.
 	Heard bool
 }
 
-// List returns the list of the objects that the plan applies, and of those
+// AppliedList returns the list of the objects that the plan applies, and of those
 // that the record owned before.
-func (r *Record) List(p *plan.Plan) *List { return &List{record: r, plan: p} }
+func (r *AppliedRecord) AppliedList(p *plan.Plan) *AppliedList {
+	return &AppliedList{record: r, plan: p}
+}
 
-// Unlist takes off the list of the record what is gone.
-func Unlist(ctx context.Context, r *Record, gone func(apply.Object) bool) error {
+// UnlistGone takes off the list of the record what is gone.
+func UnlistGone(ctx context.Context, r *AppliedRecord, gone func(apply.ObjectRef) bool) error {
 	after := r.object.DeepCopy()
 	after.Status.AppliedResources = slices.DeleteFunc(after.Status.AppliedResources,
 		func(listed workv1.AppliedManifestResourceMeta) bool { return gone(ObjectOf(&listed)) })
 	if err := conditions.PatchStatus(ctx, r.ledger.Client, r.object, after); err != nil {
 		return fmt.Errorf("unlisting objects of manifestwork %q that are gone: %w", r.work, err)
 	}
-	r.set(after)
+	r.setObject(after)
 	return nil
 }
 
 // Write writes which objects there are into the record's status, and drops
 // types that have none any more, provided that nothing is left of what had to
 // go. Again is when to call it again if nothing happens; zero is never.
-func (l *List) Write(ctx context.Context, leftovers bool) (again time.Duration, err error) {
+func (l *AppliedList) Write(ctx context.Context, leftovers bool) (again time.Duration, err error) {
 	r := l.record
 	after := r.object.DeepCopy()
 	after.Status.EvictionStartTime = nil
-	after.Status.AppliedResources = l.fit().list
-	if wait := l.later(after); wait > 0 {
+	after.Status.AppliedResources = l.fitResources().list
+	if wait := l.writeDelay(after); wait > 0 {
 		return wait, nil
 	}
 	if err := conditions.PatchStatus(ctx, r.ledger.Client, r.object, after); err != nil {
-		if shorter := l.room() / 2; size.TooLarge(err) && shorter >= listBytesLeast {
+		if shorter := l.roomBytes() / 2; size.TooLarge(err) && shorter >= listBytesLeast {
 			r.memory.listRoom = shorter
 			return shorterRetry, nil // and says first what the list will lack
 		}
 		return 0, fmt.Errorf("listing the objects of manifestwork %q: %w", r.work, err)
 	}
 	if after.ResourceVersion != r.object.ResourceVersion {
-		r.set(after)
+		r.setObject(after)
 		// The cache may have it already, and then nothing else looks again.
-		if _, _, err := r.ledger.read(ctx, r.memory, after.Name); err != nil {
+		if _, _, err := r.ledger.readRecord(ctx, r.memory, after.Name); err != nil {
 			return 0, err
 		}
 	}
-	wanted := l.plan.Types()
-	if leftovers || r.Pending() || len(wanted) == len(TypesOf(r.object)) || !l.plan.Resolved() {
+	wanted := l.plan.OwnedTypes()
+	if leftovers || r.IsPending() || len(wanted) == len(TypesOf(r.object)) || !l.plan.IsResolved() {
 		return 0, nil
 	}
-	if err := r.note(ctx, wanted, testament{option: r.object.Annotations[workv1.AnnotationDeleteOption]}); err != nil {
+	if err := r.writeNotes(ctx, wanted, testament{option: r.object.Annotations[workv1.AnnotationDeleteOption]}); err != nil {
 		return 0, err
 	}
-	r.Watch(plan.SortTypes(slices.Concat(wanted, TypesOf(r.object))))
+	r.WatchTypes(plan.SortTypes(slices.Concat(wanted, TypesOf(r.object))))
 	return 0, nil
 }
 
-// later returns how long the list can wait, zero if it is to be written now.
+// writeDelay returns how long the list can wait, zero if it is to be written now.
 // Objects that the inventory knows are found without the list, which says the
 // same for people and other agents; so while many works wait for their first
 // write it gives way to these, and many changes cost one write.
-func (l *List) later(after *workv1.AppliedManifestWork) time.Duration {
+func (l *AppliedList) writeDelay(after *workv1.AppliedManifestWork) time.Duration {
 	r := l.record
 	now := r.ledger.Clock.Now()
 	var delay time.Duration
 	switch {
-	case equality.Semantic.DeepEqual(after.Status, r.object.Status), r.object.Status.EvictionStartTime != nil, r.blind():
+	case equality.Semantic.DeepEqual(after.Status, r.object.Status), r.object.Status.EvictionStartTime != nil, r.hasBlindType():
 	case r.ledger.Busy():
 		delay = r.ledger.ListDelay
 		r.ledger.Postponed(r.work)
@@ -120,10 +122,10 @@ func (l *List) later(after *workv1.AppliedManifestWork) time.Duration {
 	return 0
 }
 
-// all returns the objects that there are, sorted.
-func (l *List) all() []workv1.AppliedManifestResourceMeta {
+// allResources returns the objects that there are, sorted.
+func (l *AppliedList) allResources() []workv1.AppliedManifestResourceMeta {
 	var list []workv1.AppliedManifestResourceMeta
-	have := map[apply.Object]struct{}{}
+	have := map[apply.ObjectRef]struct{}{}
 	for _, it := range l.plan.Items {
 		// What was done for an object of a kind that is not known now, the
 		// inventory and the record know.
@@ -145,7 +147,7 @@ func (l *List) all() []workv1.AppliedManifestResourceMeta {
 	for i := range l.record.object.Status.AppliedResources {
 		old := &l.record.object.Status.AppliedResources[i]
 		_, ok := have[ObjectOf(old)]
-		if !ok && known.State(GroupResource(old)) != nil && !l.Gone[ObjectOf(old)] {
+		if !ok && known.TypeState(GroupResource(old)) != nil && !l.Gone[ObjectOf(old)] {
 			list = append(list, *old)
 		}
 	}
@@ -162,13 +164,13 @@ func compareListed(a, b workv1.AppliedManifestResourceMeta) int {
 	)
 }
 
-// Note says what the list lacks, and whether that is a fault.
-func (l *List) Note() report.ListNote {
+// ShortageNote says what the list lacks, and whether that is a fault.
+func (l *AppliedList) ShortageNote() report.ListNote {
 	record := l.record.object
-	if (len(l.plan.Items)+l.record.ledger.Inventory.Owns(record.UID)+len(record.Status.AppliedResources))*listedBytesMax <= l.room() {
+	if (len(l.plan.Items)+l.record.ledger.Inventory.CountOwned(record.UID)+len(record.Status.AppliedResources))*listedBytesMax <= l.roomBytes() {
 		return report.ListNote{}
 	}
-	fits := l.fit()
+	fits := l.fitResources()
 	switch {
 	case fits.lost > 0:
 		return report.ListNote{Failed: true, Text: fmt.Sprintf("AppliedManifestWork %q on the cluster has no room for all objects of the types "+
@@ -180,31 +182,31 @@ func (l *List) Note() report.ListNote {
 	return report.ListNote{}
 }
 
-// NoRoom returns those items whose objects would have to be in the list, and
+// ItemsWithoutRoom returns those items whose objects would have to be in the list, and
 // do not fit: they must not be applied.
-func (l *List) NoRoom() map[*plan.Item]apply.Problem {
+func (l *AppliedList) ItemsWithoutRoom() map[*plan.ManifestItem]apply.ObjectProblem {
 	old := l.record.object.Status.AppliedResources
-	if (len(l.plan.Items)+len(old))*listedBytesMax <= l.room() {
+	if (len(l.plan.Items)+len(old))*listedBytesMax <= l.roomBytes() {
 		return nil
 	}
 	unknown := map[schema.GroupResource]bool{}
 	needed := func(resource schema.GroupResource) bool {
 		is, seen := unknown[resource]
 		if !seen {
-			is = l.record.ledger.Inventory.State(resource) != nil
+			is = l.record.ledger.Inventory.TypeState(resource) != nil
 			unknown[resource] = is
 		}
 		return is
 	}
 	bytes := 0
-	listed := make(map[apply.Object]struct{}, len(old))
+	listed := make(map[apply.ObjectRef]struct{}, len(old))
 	for i := range old {
 		if needed(GroupResource(&old[i])) {
 			listed[ObjectOf(&old[i])] = struct{}{}
 			bytes += listedSize(&old[i])
 		}
 	}
-	noRoom := map[*plan.Item]apply.Problem{}
+	noRoom := map[*plan.ManifestItem]apply.ObjectProblem{}
 	for _, it := range l.plan.Items {
 		if !it.Resolved || it.Refused != nil || it.ReadOnly || !needed(it.Resource.GroupResource()) {
 			continue
@@ -213,7 +215,7 @@ func (l *List) NoRoom() map[*plan.Item]apply.Problem {
 			continue
 		}
 		entry := metaOf(it.Object, it.Resource.Version, anyUID)
-		if bytes += listedSize(&entry); bytes > l.room() {
+		if bytes += listedSize(&entry); bytes > l.roomBytes() {
 			noRoom[it] = l.cannotList(it)
 		}
 	}
@@ -221,8 +223,8 @@ func (l *List) NoRoom() map[*plan.Item]apply.Problem {
 }
 
 // cannotList is why an item is not applied that could not be listed.
-func (l *List) cannotList(it *plan.Item) apply.Problem {
-	return apply.Problem{
+func (l *AppliedList) cannotList(it *plan.ManifestItem) apply.ObjectProblem {
+	return apply.ObjectProblem{
 		Trouble: apply.TroubleForbidden,
 		Message: fmt.Sprintf("Not applied: AppliedManifestWork %q has no room to list it, and without that it could not be "+
 			"found again: the agent may not list and watch %s, or has not listed them yet. Grant it list and watch, or split the work.",

@@ -35,7 +35,7 @@ func TestListedSizesAreNotSmallerThanTheJSON(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			text := strings.Repeat(text, 50)
-			listed := metaOf(apply.Object{Group: text, Resource: text, Namespace: text, Name: text}, "v1", anyUID)
+			listed := metaOf(apply.ObjectRef{Group: text, Resource: text, Namespace: text, Name: text}, "v1", anyUID)
 			if got, want := listedSize(&listed), jsonBytes(t, listed)+1; got < want || got > want*5/4 {
 				t.Errorf("the entry has %d bytes, counted as %d", want, got)
 			}
@@ -50,7 +50,7 @@ func TestAListLeavesOutWhatIsFoundWithoutIt(t *testing.T) {
 		if i%3 == 0 {
 			resource = "blinds"
 		}
-		all = append(all, metaOf(apply.Object{Resource: resource, Namespace: "shop", Name: fmt.Sprintf("object-%04d", i)}, "v1", anyUID))
+		all = append(all, metaOf(apply.ObjectRef{Resource: resource, Namespace: "shop", Name: fmt.Sprintf("object-%04d", i)}, "v1", anyUID))
 	}
 	needed := func(r *workv1.AppliedManifestResourceMeta) bool { return r.Resource == "blinds" }
 	for reason, test := range map[string]struct {

@@ -40,7 +40,7 @@ func formatOption(option *workv1.DeleteOption) (string, error) {
 // stay, and since when the work was there.
 type testament struct{ option, origin string }
 
-func (t testament) note(record *workv1.AppliedManifestWork) {
+func (t testament) annotateRecord(record *workv1.AppliedManifestWork) {
 	setOption(record, t.option)
 	setOrigin(record, t.origin)
 }
@@ -55,7 +55,7 @@ func setOption(record *workv1.AppliedManifestWork, option string) {
 
 // DeleteOption returns the deleteOption of the work as it was noted last, nil
 // for the usual one.
-func (r *Record) DeleteOption() (*workv1.DeleteOption, error) {
+func (r *AppliedRecord) DeleteOption() (*workv1.DeleteOption, error) {
 	text := r.object.Annotations[workv1.AnnotationDeleteOption]
 	if text == "" {
 		return nil, nil //nolint:nilnil // documented

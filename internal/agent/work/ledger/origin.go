@@ -24,7 +24,7 @@ func originOf(work *workv1.ManifestWork) string {
 	return string(work.UID) + "/" + work.ResourceVersion
 }
 
-// renewedBy tells whether a record is of an earlier work than this one, which
+// renewedBy reports whether a record is of an earlier work than this one, which
 // has the same name. A record of an earlier release does not know, and is left so
 // until there is something else to write.
 func renewedBy(record *workv1.AppliedManifestWork, work *workv1.ManifestWork) bool {

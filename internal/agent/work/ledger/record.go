@@ -33,10 +33,10 @@ const askAgain = 10 * time.Second
 // errGoing ends a pass that met a record which someone deletes.
 var errGoing = errors.New("it is being deleted")
 
-// Memory is what is remembered of a record from pass to pass. The zero value
+// RecordMemory is what is remembered of a record from pass to pass. The zero value
 // is that of one never seen. Only the pass that is under way uses it, but for
-// Seen and Requests.
-type Memory struct {
+// ObserveRecord and DeletionRequests.
+type RecordMemory struct {
 	// written is the record as last written, until the cache has caught up.
 	written atomic.Pointer[workv1.AppliedManifestWork]
 	// dropped is a record whose finalizer we removed; the cache may still have it.
@@ -44,7 +44,7 @@ type Memory struct {
 	// deleted is when the record was asked to go.
 	deleted time.Time
 	// requests are the objects that were asked to go.
-	requests Requests
+	requests DeletionRequests
 	// claimed and denied are when this agent claimed the record of another agent,
 	// and when that one denied it.
 	claimed, denied time.Time
@@ -54,63 +54,63 @@ type Memory struct {
 	// it should; 0 if that is not so.
 	listRoom int
 	// keeper is what is remembered of the keeper of the work's objects, if any.
-	keeper *Memory
+	keeper *RecordMemory
 }
 
-// Seen takes in that the cache has a state of the record. It is safe for
+// ObserveRecord takes in that the cache has a state of the record. It is safe for
 // concurrent use.
-func (m *Memory) Seen(record *workv1.AppliedManifestWork) {
+func (m *RecordMemory) ObserveRecord(record *workv1.AppliedManifestWork) {
 	if written := m.written.Load(); written != nil && written.ResourceVersion == record.ResourceVersion {
 		m.written.CompareAndSwap(written, nil)
 	}
 }
 
-// Record is the record of a work in one pass, or the place of one that there
+// AppliedRecord is the record of a work in one pass, or the place of one that there
 // is not.
-type Record struct {
+type AppliedRecord struct {
 	ledger     *Ledger
-	memory     *Memory
+	memory     *RecordMemory
 	name, work string
 	object     *workv1.AppliedManifestWork // nil if there is none
 	cached     bool
 }
 
-// Exists tells whether there is a record. Most other methods need that.
-func (r *Record) Exists() bool { return r.object != nil }
+// Exists reports whether there is a record. Most other methods need that.
+func (r *AppliedRecord) Exists() bool { return r.object != nil }
 
-// Cached tells whether the cache has the record, although it may be gone.
-func (r *Record) Cached() bool { return r.cached }
+// IsCached reports whether the cache has the record, although it may be gone.
+func (r *AppliedRecord) IsCached() bool { return r.cached }
 
 // Object is the record as it was read or written last.
-func (r *Record) Object() *workv1.AppliedManifestWork { return r.object }
+func (r *AppliedRecord) Object() *workv1.AppliedManifestWork { return r.object }
 
 // UID returns the UID of the record, with which it owns objects.
-func (r *Record) UID() types.UID { return r.object.UID }
+func (r *AppliedRecord) UID() types.UID { return r.object.UID }
 
-// Deleted tells whether someone deleted the record.
-func (r *Record) Deleted() bool { return r.object != nil && r.object.DeletionTimestamp != nil }
+// IsDeleted reports whether someone deleted the record.
+func (r *AppliedRecord) IsDeleted() bool { return r.object != nil && r.object.DeletionTimestamp != nil }
 
-// Manager returns the field manager of the work with the record. It is not
+// FieldManager returns the field manager of the work with the record. It is not
 // the same for two works, so that what one lets go of, the other keeps.
-func (r *Record) Manager() string { return ManagerOf(r.object.Name) }
+func (r *AppliedRecord) FieldManager() string { return FieldManagerOf(r.object.Name) }
 
-// Requests are the objects that were asked to go.
-func (r *Record) Requests() *Requests { return &r.memory.requests }
+// DeletionRequests are the objects that were asked to go.
+func (r *AppliedRecord) DeletionRequests() *DeletionRequests { return &r.memory.requests }
 
-// Owner returns the ownerReference of what the record owns.
-func (r *Record) Owner() metav1.OwnerReference {
+// OwnerReference returns the ownerReference of what the record owns.
+func (r *AppliedRecord) OwnerReference() metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: workv1.GroupVersion.String(), Kind: workv1.KindAppliedManifestWork, Name: r.object.Name, UID: r.object.UID,
 	}
 }
 
-// ManagerOf is Record.Manager for the record of a name.
-func ManagerOf(record string) string {
+// FieldManagerOf is AppliedRecord.FieldManager for the record of a name.
+func FieldManagerOf(record string) string {
 	sum := sha256.Sum256([]byte(record))
 	return workv1.DefaultFieldManager + "-" + hex.EncodeToString(sum[:8])
 }
 
-// IsShared tells whether a work other than that of the record applied the
+// IsShared reports whether a work other than that of the record applied the
 // object with the manager.
 func IsShared(seen *metav1.PartialObjectMetadata, manager string, record types.UID) bool {
 	for i := range seen.ManagedFields {
@@ -126,17 +126,17 @@ func IsShared(seen *metav1.PartialObjectMetadata, manager string, record types.U
 	return false
 }
 
-// Ensure makes sure, before anything is applied, that the record exists and
+// EnsureRecord makes sure, before anything is applied, that the record exists and
 // has the types of the objects and what is to be known if the work vanishes, and
 // that the types are watched.
-func (r *Record) Ensure(ctx context.Context, wanted []schema.GroupVersionResource, work *workv1.ManifestWork) error {
+func (r *AppliedRecord) EnsureRecord(ctx context.Context, wanted []schema.GroupVersionResource, work *workv1.ManifestWork) error {
 	ending, err := formatOption(work.Spec.DeleteOption)
 	if err != nil {
 		return err
 	}
 	will := testament{option: ending, origin: originOf(work)}
 	if r.object == nil {
-		if err := r.create(ctx, wanted, will); err != nil {
+		if err := r.createRecord(ctx, wanted, will); err != nil {
 			return err
 		}
 		if r.object.DeletionTimestamp != nil {
@@ -144,29 +144,29 @@ func (r *Record) Ensure(ctx context.Context, wanted []schema.GroupVersionResourc
 				r.object.Name, errGoing)
 		}
 	}
-	if err := r.Adopt(ctx); err != nil {
+	if err := r.AdoptObjects(ctx); err != nil {
 		return err
 	}
 	noted := TypesOf(r.object)
 	all := plan.SortTypes(slices.Concat(noted, wanted))
 	if len(all) > len(noted) || r.object.Annotations[workv1.AnnotationDeleteOption] != ending || renewedBy(r.object, work) ||
 		r.object.Spec.AgentID != r.ledger.AgentID || !slices.Contains(r.object.Finalizers, workv1.FinalizerAppliedManifestWorkCleanup) {
-		if err := r.note(ctx, all, will); err != nil {
+		if err := r.writeNotes(ctx, all, will); err != nil {
 			return err
 		}
 	}
-	r.Watch(all)
+	r.WatchTypes(all)
 	return nil
 }
 
-// Watch makes the inventory watch these types, and no others, on behalf of the
+// WatchTypes makes the inventory watch these types, and no others, on behalf of the
 // record. A watch outlives the pass that starts it.
-func (r *Record) Watch(resources []schema.GroupVersionResource) {
-	r.ledger.Inventory.Use(r.ledger.Life, r.object.Name, resources)
+func (r *AppliedRecord) WatchTypes(resources []schema.GroupVersionResource) {
+	r.ledger.Inventory.UseTypes(r.ledger.Life, r.object.Name, resources)
 }
 
-// create makes the record, or takes the one that is there.
-func (r *Record) create(ctx context.Context, resources []schema.GroupVersionResource, will testament) error {
+// createRecord makes the record, or takes the one that is there.
+func (r *AppliedRecord) createRecord(ctx context.Context, resources []schema.GroupVersionResource, will testament) error {
 	record := &workv1.AppliedManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        r.name,
@@ -177,7 +177,7 @@ func (r *Record) create(ctx context.Context, resources []schema.GroupVersionReso
 			HubHash: r.ledger.hubHash, AgentID: r.ledger.AgentID, ManifestWorkName: r.work,
 		},
 	}
-	will.note(record)
+	will.annotateRecord(record)
 	err := r.ledger.Client.Create(ctx, record)
 	if apierrors.IsAlreadyExists(err) { // made before, and not in the cache yet
 		err = r.ledger.Reader.Get(ctx, client.ObjectKeyFromObject(record), record)
@@ -185,15 +185,15 @@ func (r *Record) create(ctx context.Context, resources []schema.GroupVersionReso
 	if err != nil {
 		return fmt.Errorf("creating appliedmanifestwork %q: %w", r.name, err)
 	}
-	r.set(record)
+	r.setObject(record)
 	return nil
 }
 
-// note writes the types, the testament, and what identifies the agent.
-func (r *Record) note(ctx context.Context, resources []schema.GroupVersionResource, will testament) error {
+// writeNotes writes the types, the testament, and what identifies the agent.
+func (r *AppliedRecord) writeNotes(ctx context.Context, resources []schema.GroupVersionResource, will testament) error {
 	after := r.object.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, workv1.AnnotationResourceTypes, formatTypes(resources))
-	will.note(after)
+	will.annotateRecord(after)
 	after.Spec.AgentID = r.ledger.AgentID
 	if !slices.Contains(after.Finalizers, workv1.FinalizerAppliedManifestWorkCleanup) {
 		after.Finalizers = append(after.Finalizers, workv1.FinalizerAppliedManifestWorkCleanup)
@@ -202,19 +202,19 @@ func (r *Record) note(ctx context.Context, resources []schema.GroupVersionResour
 	if err := r.ledger.Client.Patch(ctx, after, patch); err != nil {
 		return fmt.Errorf("recording the types of objects in appliedmanifestwork %q: %w", r.object.Name, err)
 	}
-	r.set(after)
+	r.setObject(after)
 	return nil
 }
 
-func (r *Record) set(record *workv1.AppliedManifestWork) {
+func (r *AppliedRecord) setObject(record *workv1.AppliedManifestWork) {
 	r.object = record
 	r.memory.written.Store(record)
 }
 
-// Adopt labels the objects of a record that another agent left, so that they
+// AdoptObjects labels the objects of a record that another agent left, so that they
 // are seen by the inventory. Only when all are does the record get our
 // annotation.
-func (r *Record) Adopt(ctx context.Context) error {
+func (r *AppliedRecord) AdoptObjects(ctx context.Context) error {
 	if _, ours := r.object.Annotations[workv1.AnnotationResourceTypes]; ours {
 		return nil
 	}
@@ -227,7 +227,7 @@ func (r *Record) Adopt(ctx context.Context) error {
 		object := ObjectOf(&resources[i])
 		seen, err := r.ledger.Member.Get(ctx, resources[i].Version, object)
 		if err == nil && string(seen.UID) == resources[i].UID && seen.Labels[workv1.LabelManaged] == "" {
-			_, err = r.ledger.Member.Merge(ctx, resources[i].Version, object, label, apply.As{Manager: r.Manager()})
+			_, err = r.ledger.Member.MergePatch(ctx, resources[i].Version, object, label, apply.FieldWriter{Manager: r.FieldManager()})
 		}
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 			return err
@@ -236,23 +236,23 @@ func (r *Record) Adopt(ctx context.Context) error {
 	return nil
 }
 
-// Find looks for a record that was made by a request whose answer we did not
+// FindUncached looks for a record that was made by a request whose answer we did not
 // hear, and that the cache does not have yet.
-func (r *Record) Find(ctx context.Context) error {
+func (r *AppliedRecord) FindUncached(ctx context.Context) error {
 	record := &workv1.AppliedManifestWork{}
 	err := r.ledger.Reader.Get(ctx, client.ObjectKey{Name: r.name}, record)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading appliedmanifestwork %q: %w", r.name, err)
 	}
-	if err == nil && record.UID != r.memory.dropped && r.ledger.owns(record) {
-		r.set(record)
+	if err == nil && record.UID != r.memory.dropped && r.ledger.ownsRecord(record) {
+		r.setObject(record)
 	}
 	return nil
 }
 
-// Delete marks the record as deleted, unless that was done a moment ago; its
+// DeleteRecord marks the record as deleted, unless that was done a moment ago; its
 // finalizer keeps it.
-func (r *Record) Delete(ctx context.Context) error {
+func (r *AppliedRecord) DeleteRecord(ctx context.Context) error {
 	now := r.ledger.Clock.Now()
 	if r.object.DeletionTimestamp != nil || !r.memory.deleted.IsZero() && now.Sub(r.memory.deleted) < askAgain {
 		return nil
@@ -266,8 +266,8 @@ func (r *Record) Delete(ctx context.Context) error {
 	return nil
 }
 
-// Drop removes the finalizer of the record, which then vanishes.
-func (r *Record) Drop(ctx context.Context) error {
+// DropFinalizer removes the finalizer of the record, which then vanishes.
+func (r *AppliedRecord) DropFinalizer(ctx context.Context) error {
 	after := r.object.DeepCopy()
 	after.Finalizers = slices.DeleteFunc(after.Finalizers,
 		func(f string) bool { return f == workv1.FinalizerAppliedManifestWorkCleanup })
@@ -275,7 +275,7 @@ func (r *Record) Drop(ctx context.Context) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer of appliedmanifestwork %q: %w", r.object.Name, err)
 	}
-	r.Watch(nil)
+	r.WatchTypes(nil)
 	r.memory.deleted = time.Time{} // the next record is another one
 	r.memory.dropped = r.object.UID
 	r.memory.written.Store(nil)
@@ -283,7 +283,7 @@ func (r *Record) Drop(ctx context.Context) error {
 }
 
 // BeginEviction notes that the record has no work, and returns since when.
-func (r *Record) BeginEviction(ctx context.Context) (time.Time, error) {
+func (r *AppliedRecord) BeginEviction(ctx context.Context) (time.Time, error) {
 	if start := r.object.Status.EvictionStartTime; start != nil {
 		return start.Time, nil
 	}
@@ -292,6 +292,6 @@ func (r *Record) BeginEviction(ctx context.Context) (time.Time, error) {
 	if err := conditions.PatchStatus(ctx, r.ledger.Client, r.object, after); err != nil {
 		return time.Time{}, fmt.Errorf("recording that appliedmanifestwork %q has no work: %w", r.object.Name, err)
 	}
-	r.set(after)
+	r.setObject(after)
 	return after.Status.EvictionStartTime.Time, nil
 }

@@ -29,33 +29,33 @@ const (
 	anyUID = "00000000-0000-0000-0000-000000000000"
 )
 
-// fitted is a list of objects as it can be written.
-type fitted struct {
+// fittedList is a list of objects as it can be written.
+type fittedList struct {
 	list []workv1.AppliedManifestResourceMeta
 	left int // objects that are not in the list, and are found without it
 	lost int // bytes that objects need beyond the limit which are not found otherwise
 }
 
-// room is how many bytes the list may have.
-func (l *List) room() int {
+// roomBytes is how many bytes the list may have.
+func (l *AppliedList) roomBytes() int {
 	if l.record.memory.listRoom > 0 {
 		return l.record.memory.listRoom
 	}
 	return listBytesMax
 }
 
-// fit returns the list of the objects that there are, as far as there is room.
-func (l *List) fit() fitted {
-	return fitList(l.all(), l.room(), func(r *workv1.AppliedManifestResourceMeta) bool {
-		return l.record.ledger.Inventory.State(GroupResource(r)) != nil
+// fitResources returns the list of the objects that there are, as far as there is room.
+func (l *AppliedList) fitResources() fittedList {
+	return fitList(l.allResources(), l.roomBytes(), func(r *workv1.AppliedManifestResourceMeta) bool {
+		return l.record.ledger.Inventory.TypeState(GroupResource(r)) != nil
 	})
 }
 
 // fitList leaves out of a list what does not fit, last things first, but
 // nothing that has to be in it.
-func fitList(all []workv1.AppliedManifestResourceMeta, room int, needed func(*workv1.AppliedManifestResourceMeta) bool) fitted {
+func fitList(all []workv1.AppliedManifestResourceMeta, room int, needed func(*workv1.AppliedManifestResourceMeta) bool) fittedList {
 	if len(all)*listedBytesMax <= room {
-		return fitted{list: all}
+		return fittedList{list: all}
 	}
 	bytes := 0
 	total := 0
@@ -67,9 +67,9 @@ func fitList(all []workv1.AppliedManifestResourceMeta, room int, needed func(*wo
 		}
 	}
 	if total <= room {
-		return fitted{list: all}
+		return fittedList{list: all}
 	}
-	fits := fitted{list: make([]workv1.AppliedManifestResourceMeta, 0, len(all)), lost: max(0, bytes-room)}
+	fits := fittedList{list: make([]workv1.AppliedManifestResourceMeta, 0, len(all)), lost: max(0, bytes-room)}
 	full := false
 	for i := range all {
 		if !needed(&all[i]) {
@@ -86,5 +86,5 @@ func fitList(all []workv1.AppliedManifestResourceMeta, room int, needed func(*wo
 }
 
 func listedSize(r *workv1.AppliedManifestResourceMeta) int {
-	return listedBytes + size.Text(r.Group, r.Version, r.Resource, r.Namespace, r.Name, r.UID)
+	return listedBytes + size.TextBytes(r.Group, r.Version, r.Resource, r.Namespace, r.Name, r.UID)
 }

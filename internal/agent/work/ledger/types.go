@@ -18,38 +18,38 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
-// Pending tells whether the objects of a noted type are not listed yet.
-func (r *Record) Pending() bool {
+// IsPending reports whether the objects of a noted type are not listed yet.
+func (r *AppliedRecord) IsPending() bool {
 	return slices.ContainsFunc(TypesOf(r.object), func(resource schema.GroupVersionResource) bool {
-		return errors.Is(r.ledger.Inventory.State(resource.GroupResource()), inventory.ErrPending)
+		return errors.Is(r.ledger.Inventory.TypeState(resource.GroupResource()), inventory.ErrPending)
 	})
 }
 
-// blind tells whether the objects of a noted type cannot be known.
-func (r *Record) blind() bool {
+// hasBlindType reports whether the objects of a noted type cannot be known.
+func (r *AppliedRecord) hasBlindType() bool {
 	return slices.ContainsFunc(TypesOf(r.object), func(resource schema.GroupVersionResource) bool {
-		return Blind(r.ledger.Inventory, resource.GroupResource())
+		return IsBlindType(r.ledger.Inventory, resource.GroupResource())
 	})
 }
 
-// Blind tells whether the agent may not list and watch the objects of a type.
-func Blind(known *inventory.Inventory, resource schema.GroupResource) bool {
-	err := known.State(resource)
+// IsBlindType reports whether the agent may not list and watch the objects of a type.
+func IsBlindType(known *inventory.Inventory, resource schema.GroupResource) bool {
+	err := known.TypeState(resource)
 	return err != nil && !errors.Is(err, inventory.ErrPending)
 }
 
-// Unlisted names the types whose objects are not known, with what the server says.
-func (r *Record) Unlisted() []report.Unlisted {
-	var unlisted []report.Unlisted
+// UnlistedTypes names the types whose objects are not known, with what the server says.
+func (r *AppliedRecord) UnlistedTypes() []report.UnlistedType {
+	var unlisted []report.UnlistedType
 	for _, resource := range TypesOf(r.object) {
-		err := r.ledger.Inventory.State(resource.GroupResource())
+		err := r.ledger.Inventory.TypeState(resource.GroupResource())
 		if !errors.Is(err, inventory.ErrPending) {
 			continue
 		}
 		if err == inventory.ErrPending { //nolint:errorlint // alone, it is only a matter of time
 			err = nil
 		}
-		unlisted = append(unlisted, report.Unlisted{Type: resource.GroupResource().String(), Err: err})
+		unlisted = append(unlisted, report.UnlistedType{Type: resource.GroupResource().String(), Err: err})
 	}
 	return unlisted
 }
@@ -80,8 +80,8 @@ func formatTypes(resources []schema.GroupVersionResource) string {
 }
 
 // ObjectOf returns the object of an entry of a record's list.
-func ObjectOf(r *workv1.AppliedManifestResourceMeta) apply.Object {
-	return apply.Object{Group: r.Group, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
+func ObjectOf(r *workv1.AppliedManifestResourceMeta) apply.ObjectRef {
+	return apply.ObjectRef{Group: r.Group, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
 }
 
 // GroupResource returns the type of the object of an entry of a record's list.
@@ -89,7 +89,7 @@ func GroupResource(r *workv1.AppliedManifestResourceMeta) schema.GroupResource {
 	return schema.GroupResource{Group: r.Group, Resource: r.Resource}
 }
 
-func metaOf(object apply.Object, version string, uid types.UID) workv1.AppliedManifestResourceMeta {
+func metaOf(object apply.ObjectRef, version string, uid types.UID) workv1.AppliedManifestResourceMeta {
 	return workv1.AppliedManifestResourceMeta{
 		ResourceIdentifier: workv1.ResourceIdentifier{
 			Group: object.Group, Resource: object.Resource, Namespace: object.Namespace, Name: object.Name,

@@ -11,23 +11,25 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
-// Memory is what is remembered from pass to pass of a work whose objects are
+// ObservationMemory is what is remembered from pass to pass of a work whose objects are
 // observed. The zero value is that of a work that asks nothing. Only the pass
-// that is under way uses it, but for Wait.
-type Memory struct{ observed atomic.Pointer[observed] }
+// that is under way uses it, but for ChangeDelay.
+type ObservationMemory struct {
+	observed atomic.Pointer[observedObjects]
+}
 
-// observed is not there unless the work asks something.
-type observed struct {
-	pace pace
+// observedObjects is not there unless the work asks something.
+type observedObjects struct {
+	pace evaluationPace
 	// due is when the objects may be read next, in nanoseconds since 1970.
 	due atomic.Int64
 	// objects are those that are observed. The map does not change.
-	objects atomic.Pointer[map[apply.Object]struct{}]
+	objects atomic.Pointer[map[apply.ObjectRef]struct{}]
 }
 
-// Wait returns how long a change of the object may wait. It is false if the
+// ChangeDelay returns how long a change of the object may wait. It is false if the
 // work does not observe the object. It is safe for concurrent use.
-func (m *Memory) Wait(object apply.Object, now time.Time) (time.Duration, bool) {
+func (m *ObservationMemory) ChangeDelay(object apply.ObjectRef, now time.Time) (time.Duration, bool) {
 	o := m.observed.Load()
 	if o == nil {
 		return 0, false
@@ -40,11 +42,11 @@ func (m *Memory) Wait(object apply.Object, now time.Time) (time.Duration, bool) 
 	return max(0, time.Unix(0, o.due.Load()).Sub(now)), true
 }
 
-// begin returns the memory of a work that asks about the objects of the items.
-func (m *Memory) begin(items []*plan.Item) *observed {
+// beginObserving returns the memory of a work that asks about the objects of the items.
+func (m *ObservationMemory) beginObserving(items []*plan.ManifestItem) *observedObjects {
 	memory := m.observed.Load()
 	if memory == nil {
-		memory = &observed{}
+		memory = &observedObjects{}
 		m.observed.Store(memory)
 	}
 	old := memory.objects.Load()
@@ -53,7 +55,7 @@ func (m *Memory) begin(items []*plan.Item) *observed {
 		_, same = (*old)[items[i].Object]
 	}
 	if !same {
-		objects := make(map[apply.Object]struct{}, len(items))
+		objects := make(map[apply.ObjectRef]struct{}, len(items))
 		for _, it := range items {
 			objects[it.Object] = struct{}{}
 		}

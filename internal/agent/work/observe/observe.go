@@ -32,8 +32,8 @@ const (
 	retryMax = 30 * time.Second
 )
 
-// Observer reads objects of one member.
-type Observer struct {
+// MemberObserver reads objects of one member.
+type MemberObserver struct {
 	// Life ends with the connection, and with it the watches of objects.
 	Life      context.Context //nolint:containedctx // it is that of the watches that a pass starts
 	Inventory *inventory.Inventory
@@ -42,54 +42,54 @@ type Observer struct {
 	Member  *apply.Member
 	Clock   clock.PassiveClock
 	// Feedback is how fields are reported.
-	Feedback feedback.Options
+	Feedback feedback.ValueOptions
 	// Interval is how often objects are read of whose changes nothing tells.
 	Interval time.Duration
 	// Parallel is how many objects of a work are read at a time.
 	Parallel int
 }
 
-// Work is what to observe.
-type Work struct {
+// ObservedWork is what to observe.
+type ObservedWork struct {
 	Name string
 	Plan *plan.Plan
 	// Session asks what the executor of the work may do; nil if it has none.
-	Session *executor.Session
+	Session *executor.ReviewSession
 	// Budget is what its expressions may still cost in this pass.
 	Budget *budget.Budget
-	Memory *Memory
+	Memory *ObservationMemory
 }
 
-// Observe reads the objects that the work asks something about and that have
+// ObserveWork reads the objects that the work asks something about and that have
 // changed since they were read last, and notes what they say. Again is when to
 // call it again if nothing tells of a change; zero is never.
-func (r *Observer) Observe(ctx context.Context, work Work) (again time.Duration, err error) {
-	items := work.Plan.Observed()
+func (r *MemberObserver) ObserveWork(ctx context.Context, work ObservedWork) (again time.Duration, err error) {
+	items := work.Plan.ObservedItems()
 	if len(items) == 0 {
 		if work.Memory.observed.Swap(nil) != nil {
-			r.Objects.Use(r.Life, work.Name, nil) //nolint:contextcheck // the watches outlive the pass
+			r.Objects.UseTargets(r.Life, work.Name, nil) //nolint:contextcheck // the watches outlive the pass
 		}
 		return 0, nil
 	}
-	r.Objects.Use(r.Life, work.Name, targets(items)) //nolint:contextcheck // the watches outlive the pass
-	memory := work.Memory.begin(items)
-	stale, urgent := r.stale(items)
+	r.Objects.UseTargets(r.Life, work.Name, watchTargets(items)) //nolint:contextcheck // the watches outlive the pass
+	memory := work.Memory.beginObserving(items)
+	stale, urgent := r.staleItems(items)
 	now := r.Clock.Now()
 	most := r.longestWindow(items)
-	switch due := memory.pace.due(most); {
+	switch due := memory.pace.nextEvaluation(most); {
 	case len(stale) == 0:
 	case !urgent && now.Before(due): // what was found before is reported
 		again = due.Sub(now)
 	default:
-		group := taskgroup.New(r.Parallel)
+		group := taskgroup.NewLimitedGroup(r.Parallel)
 		for _, it := range stale {
-			group.Go(func() error { r.read(ctx, &work, it); return nil })
+			group.Go(func() error { r.readObject(ctx, &work, it); return nil })
 		}
 		if err := group.Wait(); err != nil {
 			return 0, err
 		}
-		memory.pace = memory.pace.evaluated(now, most)
-		memory.due.Store(memory.pace.due(most).UnixNano())
+		memory.pace = memory.pace.afterEvaluation(now, most)
+		memory.due.Store(memory.pace.nextEvaluation(most).UnixNano())
 	}
 	now = r.Clock.Now()
 	for _, it := range items {
@@ -99,18 +99,18 @@ func (r *Observer) Observe(ctx context.Context, work Work) (again time.Duration,
 			}
 		}
 		if it.ReadOnly && it.Outcome.Problem.Trouble == apply.TroubleNone {
-			it.Outcome.Presence, it.Outcome.Problem = it.Observation.Presence, it.Observation.Lasting()
+			it.Outcome.Presence, it.Outcome.Problem = it.Observation.Presence, it.Observation.LastingProblem()
 		}
 	}
 	return again, ctx.Err()
 }
 
-// Forget drops what is remembered of a work that is gone.
-func (r *Observer) Forget(work string) { r.Objects.Use(r.Life, work, nil) }
+// ForgetWork drops what is remembered of a work that is gone.
+func (r *MemberObserver) ForgetWork(work string) { r.Objects.UseTargets(r.Life, work, nil) }
 
 // longestWindow returns the time that a report may be late while the objects
 // keep changing: polled fields are not read more often than they were polled.
-func (r *Observer) longestWindow(items []*plan.Item) time.Duration {
+func (r *MemberObserver) longestWindow(items []*plan.ManifestItem) time.Duration {
 	for _, it := range items {
 		if it.Observation.Watch {
 			return paceWindowMax
@@ -119,48 +119,50 @@ func (r *Observer) longestWindow(items []*plan.Item) time.Duration {
 	return r.Interval
 }
 
-// unreadable tells whether the item's object is not to be read at all.
-func unreadable(it *plan.Item) bool { return it.Outcome.Denied || taken(it) }
+// isUnreadable reports whether the item's object is not to be read at all.
+func isUnreadable(it *plan.ManifestItem) bool { return it.Outcome.Denied || isTakenObject(it) }
 
-// taken tells whether the item's object is somebody else's. It is not read, and
+// isTakenObject reports whether the item's object is somebody else's. It is not read, and
 // watched only because it may go.
-func taken(it *plan.Item) bool { return it.Outcome.Problem.Trouble == apply.TroubleTaken }
+func isTakenObject(it *plan.ManifestItem) bool {
+	return it.Outcome.Problem.Trouble == apply.TroubleTaken
+}
 
-// targets returns the objects that are not ours and that are to be watched.
-func targets(items []*plan.Item) []inventory.Target {
-	var targets []inventory.Target
+// watchTargets returns the objects that are not ours and that are to be watched.
+func watchTargets(items []*plan.ManifestItem) []inventory.WatchTarget {
+	var targets []inventory.WatchTarget
 	for _, it := range items {
-		if it.ReadOnly && it.Observation.Watch || taken(it) {
-			targets = append(targets, inventory.Target{Object: it.Object, Version: it.Resource.Version})
+		if it.ReadOnly && it.Observation.Watch || isTakenObject(it) {
+			targets = append(targets, inventory.WatchTarget{Object: it.Object, Version: it.Resource.Version})
 		}
 	}
 	return targets
 }
 
-// stale returns the items whose objects have to be read, and notes what is
+// staleItems returns the items whose objects have to be read, and notes what is
 // known of the others without reading. Urgent are objects that were not read
 // since the work changed.
-func (r *Observer) stale(items []*plan.Item) (stale []*plan.Item, urgent bool) {
+func (r *MemberObserver) staleItems(items []*plan.ManifestItem) (stale []*plan.ManifestItem, urgent bool) {
 	now := r.Clock.Now()
 	for _, it := range items {
 		o := it.Observation
-		if unreadable(it) {
+		if isUnreadable(it) {
 			o.Next = time.Time{}
-			o.Lost(plan.PresenceUnknown, it.Outcome.Problem)
+			o.MarkLost(plan.PresenceUnknown, it.Outcome.Problem)
 			continue
 		}
-		version, exists, known := r.version(it)
+		version, exists, known := r.objectVersion(it)
 		if known && !exists {
 			o.Next = time.Time{}
-			o.Lost(plan.PresenceNo, apply.Problem{})
+			o.MarkLost(plan.PresenceNo, apply.ObjectProblem{})
 			continue
 		}
-		current, waits := answered(o, version, known, now)
+		current, waits := isCurrent(o, version, known, now)
 		switch {
 		case current:
 			o.Next = time.Time{}
 		case waits: // a failure, or nothing tells of changes
-		case known || r.untold(it):
+		case known || r.isUnwatched(it):
 			stale = append(stale, it)
 			urgent = urgent || o.Seen == "" || !known
 		default:
@@ -170,26 +172,26 @@ func (r *Observer) stale(items []*plan.Item) (stale []*plan.Item, urgent bool) {
 	return stale, urgent
 }
 
-// answered tells whether an observation is of the object as it is, and if not, whether
+// isCurrent reports whether an observation is of the object as it is, and if not, whether
 // that has to wait. What an interpreter did not say of it is asked again.
-func answered(o *plan.Observation, version string, known bool, now time.Time) (current, waits bool) {
+func isCurrent(o *plan.Observation, version string, known bool, now time.Time) (current, waits bool) {
 	sound := o.Problem.Trouble == apply.TroubleNone
 	same := known && sound && version == o.Seen
-	again := same && interpret.Again(o.Misjudged) > 0
+	again := same && interpret.RetryDelayOf(o.Misjudged) > 0
 	if same && !again {
 		return true, false
 	}
 	return false, (!known || !sound || again) && now.Before(o.Next)
 }
 
-// untold tells whether nothing will tell of changes of the item's object.
-func (r *Observer) untold(it *plan.Item) bool {
-	return it.ReadOnly || ledger.Blind(r.Inventory, it.Resource.GroupResource())
+// isUnwatched reports whether nothing will tell of changes of the item's object.
+func (r *MemberObserver) isUnwatched(it *plan.ManifestItem) bool {
+	return it.ReadOnly || ledger.IsBlindType(r.Inventory, it.Resource.GroupResource())
 }
 
-// version returns the resourceVersion of the item's object, as far as it is
+// objectVersion returns the resourceVersion of the item's object, as far as it is
 // known without asking.
-func (r *Observer) version(it *plan.Item) (version string, exists, known bool) {
+func (r *MemberObserver) objectVersion(it *plan.ManifestItem) (version string, exists, known bool) {
 	if it.ReadOnly {
 		version, known = r.Objects.Get(it.Object)
 		return version, version != "", known
@@ -201,38 +203,38 @@ func (r *Observer) version(it *plan.Item) (version string, exists, known bool) {
 	return live.ResourceVersion, true, true
 }
 
-// read reads the object of an item and notes what it says.
-func (r *Observer) read(ctx context.Context, work *Work, it *plan.Item) {
+// readObject reads the object of an item and notes what it says.
+func (r *MemberObserver) readObject(ctx context.Context, work *ObservedWork, it *plan.ManifestItem) {
 	o := it.Observation
 	now := r.Clock.Now()
 	if problem := mayRead(ctx, work.Session, it); problem.Trouble != apply.TroubleNone {
 		o.Next = now.Add(refusedRetry)
-		o.Lost(plan.PresenceUnknown, problem)
+		o.MarkLost(plan.PresenceUnknown, problem)
 		return
 	}
-	object, err := r.Member.Read(ctx, it.Resource.Version, it.Object)
+	object, err := r.Member.ReadObject(ctx, it.Resource.Version, it.Object)
 	if ctx.Err() != nil {
 		return
 	}
 	o.Next = time.Time{}
-	if _, _, known := r.version(it); !known {
+	if _, _, known := r.objectVersion(it); !known {
 		o.Next = now.Add(r.Interval)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		o.Lost(plan.PresenceNo, apply.Problem{})
+		o.MarkLost(plan.PresenceNo, apply.ObjectProblem{})
 	case err != nil:
 		o.Failures++
-		o.Problem = apply.Explain(err, "get", it.Object)
+		o.Problem = apply.ExplainError(err, "get", it.Object)
 		o.Problem.Message = strings.TrimSpace(o.Problem.Message)
 		again := refusedRetry
 		if o.Problem.Trouble == apply.TroublePassing {
-			again = backoff.After(o.Failures, backoff.Between(retryMin, retryMax))
+			again = backoff.DelayAfter(o.Failures, backoff.ExponentialBetween(retryMin, retryMax))
 		}
 		o.Next = now.Add(again)
 	default:
-		o.Take(ctx, object, r.Feedback, work.Budget)
-		if again := interpret.Again(o.Misjudged); again > 0 {
+		o.EvaluateObject(ctx, object, r.Feedback, work.Budget)
+		if again := interpret.RetryDelayOf(o.Misjudged); again > 0 {
 			o.Next = now.Add(again)
 		}
 	}
@@ -240,14 +242,14 @@ func (r *Observer) read(ctx context.Context, work *Work, it *plan.Item) {
 
 // mayRead returns why the executor of the work may not read the item's object:
 // what it may not know is not reported, either.
-func mayRead(ctx context.Context, session *executor.Session, it *plan.Item) apply.Problem {
+func mayRead(ctx context.Context, session *executor.ReviewSession, it *plan.ManifestItem) apply.ObjectProblem {
 	if session == nil {
-		return apply.Problem{}
+		return apply.ObjectProblem{}
 	}
 	var lacking *executor.DeniedError
-	err := session.Check(ctx, it.Object, executor.ToRead())
+	err := session.CheckVerbs(ctx, it.Object, executor.ToRead())
 	if errors.As(err, &lacking) {
-		return apply.Problem{Trouble: apply.TroubleForbidden, Message: lacking.Error()}
+		return apply.ObjectProblem{Trouble: apply.TroubleForbidden, Message: lacking.Error()}
 	}
-	return apply.Explain(err, "create", executor.Reviews())
+	return apply.ExplainError(err, "create", executor.ReviewObject())
 }

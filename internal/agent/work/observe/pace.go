@@ -24,27 +24,29 @@ const (
 	paceRest = 5 * time.Second
 )
 
-// pace spaces the evaluations of a work whose objects keep changing: the first
+// evaluationPace spaces the evaluations of a work whose objects keep changing: the first
 // is at once, and if the changes do not end, each one takes more of them
 // together. The zero value is a work that was never evaluated.
-type pace struct {
+type evaluationPace struct {
 	began, last time.Time
 	count       int
 }
 
-// evaluated returns the pace after an evaluation. The most is the longest
+// afterEvaluation returns the pace after an evaluation. The most is the longest
 // window.
-func (p pace) evaluated(now time.Time, most time.Duration) pace {
-	if p.count == 0 || now.Sub(p.last) > max(paceRest, 2*p.window(most)) {
-		return pace{began: now, last: now, count: 1}
+func (p evaluationPace) afterEvaluation(now time.Time, most time.Duration) evaluationPace {
+	if p.count == 0 || now.Sub(p.last) > max(paceRest, 2*p.windowLength(most)) {
+		return evaluationPace{began: now, last: now, count: 1}
 	}
-	return pace{began: p.began, last: now, count: p.count + 1}
+	return evaluationPace{began: p.began, last: now, count: p.count + 1}
 }
 
-// due returns when the next evaluation may be.
-func (p pace) due(most time.Duration) time.Time { return p.last.Add(p.window(most)) }
+// nextEvaluation returns when the next evaluation may be.
+func (p evaluationPace) nextEvaluation(most time.Duration) time.Time {
+	return p.last.Add(p.windowLength(most))
+}
 
-func (p pace) window(most time.Duration) time.Duration {
+func (p evaluationPace) windowLength(most time.Duration) time.Duration {
 	switch {
 	case p.count == 0:
 		return 0

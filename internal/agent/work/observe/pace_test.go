@@ -48,11 +48,11 @@ func TestManyChangesAreFewEvaluations(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
-			var p pace
+			var p evaluationPace
 			evaluations, unseen := 0, false
 			evaluate := func() {
-				if unseen && !clock.Now().Before(p.due(test.most)) {
-					p, unseen = p.evaluated(clock.Now(), test.most), false
+				if unseen && !clock.Now().Before(p.nextEvaluation(test.most)) {
+					p, unseen = p.afterEvaluation(clock.Now(), test.most), false
 					evaluations++
 				}
 			}
@@ -63,14 +63,14 @@ func TestManyChangesAreFewEvaluations(t *testing.T) {
 					t.Fatal("the first change waits")
 				}
 				next := clock.Now().Add(test.interval)
-				if due := p.due(test.most); unseen && due.Before(next) {
+				if due := p.nextEvaluation(test.most); unseen && due.Before(next) {
 					clock.SetTime(due)
 					evaluate()
 				}
 				clock.SetTime(next)
 			}
 			last := clock.Now().Add(-test.interval)
-			if due := p.due(test.most); unseen {
+			if due := p.nextEvaluation(test.most); unseen {
 				if lag := due.Sub(last); lag > test.lag {
 					t.Errorf("the last change is reported after %s, want %s at most", lag, test.lag)
 				}

@@ -10,8 +10,8 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// Adopted is what a work has taken over of an object that was there before.
-type Adopted struct {
+// AdoptedFields is what a work has taken over of an object that was there before.
+type AdoptedFields struct {
 	// Managers are those whose fields it has taken over.
 	Managers []string
 	// Fields are those of these that the manifest does not have. They may be none.
@@ -20,8 +20,8 @@ type Adopted struct {
 	Gone bool
 }
 
-// Note says so in the condition of the object; "" for nothing.
-func (a *Adopted) Note() string {
+// AdoptionNote says so in the condition of the object; "" for nothing.
+func (a *AdoptedFields) AdoptionNote() string {
 	const before = workv1.ManifestMessageAdopted
 	switch {
 	case a == nil, a.Gone && len(a.Fields) == 0:

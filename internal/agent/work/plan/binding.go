@@ -19,19 +19,19 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply/ignore"
 )
 
-// OfBinding tells whether a binding made the work.
+// OfBinding reports whether a binding made the work.
 func OfBinding(work *workv1.ManifestWork) bool {
 	_, is := work.Labels[workv1alpha1.LabelPermanentID]
 	return is
 }
 
-// isNamespace tells whether a manifest is that of a namespace.
+// isNamespace reports whether a manifest is that of a namespace.
 func isNamespace(manifest *apply.Manifest) bool {
 	return manifest.Kind.GroupKind() == corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind()
 }
 
-// bind notes what is different for the manifest of a work of a binding.
-func (it *Item) bind(raw []byte) {
+// setBindingOptions notes what is different for the manifest of a work of a binding.
+func (it *ManifestItem) setBindingOptions(raw []byte) {
 	if isNamespace(&it.Manifest) { // which is shared with others in any case
 		it.Adopts = true
 		return
@@ -48,15 +48,15 @@ func (it *Item) bind(raw []byte) {
 	it.Yields = said.Metadata.Annotations[policyv1alpha1.AnnotationConflictResolution] != policyv1alpha1.ConflictResolutionOverwrite
 }
 
-// retain notes which fields of the manifest are the cluster's once the object
+// setRetained notes which fields of the manifest are the cluster's once the object
 // exists.
-func (it *Item) retain(raw []byte, kinds interpret.Chain) {
-	content, err := apply.Content(raw)
+func (it *ManifestItem) setRetained(raw []byte, kinds interpret.Chain) {
+	content, err := apply.NormalizedContent(raw)
 	if err != nil {
 		return // it was read before
 	}
 	it.Retained = nil
-	for _, path := range kinds.Retained(&unstructured.Unstructured{Object: content}) {
+	for _, path := range kinds.RetainedFieldPaths(&unstructured.Unstructured{Object: content}) {
 		if fields.Get(content, path...) == nil {
 			continue
 		}
@@ -68,8 +68,8 @@ func (it *Item) retain(raw []byte, kinds interpret.Chain) {
 	}
 }
 
-// whenComplete are the rules of a work of a binding, and of what expires: what ends, such
+// completeRules are the rules of a work of a binding, and of what expires: what ends, such
 // as a Job, is not made again when it is deleted in the cluster.
-func whenComplete() []workv1.ConditionRule {
+func completeRules() []workv1.ConditionRule {
 	return []workv1.ConditionRule{{Type: workv1.ConditionRuleTypeWellKnownConditions, Condition: workv1.ManifestConditionComplete}}
 }

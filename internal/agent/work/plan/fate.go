@@ -26,21 +26,21 @@ const (
 )
 
 // Fates says what is to become of objects.
-type Fates func(apply.Object) Fate
+type Fates func(apply.ObjectRef) Fate
 
 // Leftover is an object that has to go and is still there.
 type Leftover struct {
-	Object  apply.Object
-	Problem apply.Problem
+	Object  apply.ObjectRef
+	Problem apply.ObjectProblem
 	// The following are of an object that is being deleted: what keeps it, and
 	// since when, in seconds since 1970.
 	Finalizers []string
 	Since      int64
 }
 
-// Fates tells what the plan says about objects that the work had.
-func (p *Plan) Fates() Fates {
-	fates := map[apply.Object]Fate{}
+// ObjectFates tells what the plan says about objects that the work had.
+func (p *Plan) ObjectFates() Fates {
+	fates := map[apply.ObjectRef]Fate{}
 	unknown := map[string]bool{} // groups with kinds whose objects cannot be told from others
 	for _, it := range p.Items {
 		switch {
@@ -52,7 +52,7 @@ func (p *Plan) Fates() Fates {
 			fates[it.Object] = FateKeep
 		}
 	}
-	return func(object apply.Object) Fate {
+	return func(object apply.ObjectRef) Fate {
 		if f, wanted := fates[object]; wanted {
 			return f
 		}
@@ -63,9 +63,9 @@ func (p *Plan) Fates() Fates {
 	}
 }
 
-// AtDeletion tells what happens to objects when their work is deleted.
-func AtDeletion(option *workv1.DeleteOption) Fates {
-	return func(object apply.Object) Fate {
+// DeletionFates tells what happens to objects when their work is deleted.
+func DeletionFates(option *workv1.DeleteOption) Fates {
+	return func(object apply.ObjectRef) Fate {
 		if option == nil {
 			return FateDelete
 		}
@@ -74,7 +74,7 @@ func AtDeletion(option *workv1.DeleteOption) Fates {
 			return FateOrphan
 		case workv1.DeletePropagationPolicySelectivelyOrphan:
 			if option.SelectivelyOrphans != nil && slices.ContainsFunc(option.SelectivelyOrphans.OrphaningRules,
-				func(rule workv1.OrphaningRule) bool { return matches(workv1.ResourceIdentifier(rule), object) }) {
+				func(rule workv1.OrphaningRule) bool { return matchesObject(workv1.ResourceIdentifier(rule), object) }) {
 				return FateOrphan
 			}
 		case workv1.DeletePropagationPolicyForeground:
@@ -83,23 +83,23 @@ func AtDeletion(option *workv1.DeleteOption) Fates {
 	}
 }
 
-// Resource is an object in the version that it is reached in.
-type Resource struct {
-	apply.Object
+// VersionedObject is an object in the version that it is reached in.
+type VersionedObject struct {
+	apply.ObjectRef
 	Version string
 }
 
-// Objects returns the objects of a work's manifests, as far as their kinds are
+// ManifestObjects returns the objects of a work's manifests, as far as their kinds are
 // known.
-func Objects(work *workv1.ManifestWork, find func(schema.GroupVersionKind) (apply.Resource, error)) []Resource {
-	var objects []Resource
-	for _, it := range New(work, nil).Items {
+func ManifestObjects(work *workv1.ManifestWork, find func(schema.GroupVersionKind) (apply.Resource, error)) []VersionedObject {
+	var objects []VersionedObject
+	for _, it := range FromManifests(work, nil).Items {
 		resource, err := find(it.Manifest.Kind)
 		if it.Refused != nil || err != nil {
 			continue
 		}
-		if it.resolve(resource, nil); it.Refused == nil {
-			objects = append(objects, Resource{Object: it.Object, Version: it.Resource.Version})
+		if it.resolveResource(resource, nil); it.Refused == nil {
+			objects = append(objects, VersionedObject{ObjectRef: it.Object, Version: it.Resource.Version})
 		}
 	}
 	return objects

@@ -41,8 +41,8 @@ func alike() []workv1.Manifest {
 func options(spec workv1.ManifestWorkSpec) []string {
 	work := &workv1.ManifestWork{Spec: spec}
 	work.Spec.Workload.Manifests = alike()
-	p := New(work, nil)
-	p.Resolve(p.Items, work, Finder{Find: func(kind schema.GroupVersionKind) (apply.Resource, error) {
+	p := FromManifests(work, nil)
+	p.ResolveItems(p.Items, work, KindFinder{Find: func(kind schema.GroupVersionKind) (apply.Resource, error) {
 		resource := map[string]string{"Ingress": "ingresses", "Route": "routes"}[kind.Kind]
 		return apply.Resource{GroupVersionResource: kind.GroupVersion().WithResource(resource), Namespaced: true}, nil
 	}})
@@ -55,7 +55,7 @@ func options(spec workv1.ManifestWorkSpec) []string {
 		if it.Observation != nil {
 			said = append(said, "asked about")
 		}
-		if AtDeletion(spec.DeleteOption)(it.Object) == FateOrphan {
+		if DeletionFates(spec.DeleteOption)(it.Object) == FateOrphan {
 			said = append(said, "orphaned")
 		}
 		if len(said) > 0 {
@@ -90,11 +90,11 @@ func TestFields(t *testing.T) {
 		"name of an orphan":      {"deleteOption.selectivelyOrphans.orphaningRules[0].name", orphans, orphaned},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := options(specs.Of[workv1.ManifestWorkSpec](t, tc.spec))
+			got := options(specs.ParseSpec[workv1.ManifestWorkSpec](t, tc.spec))
 			if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if slices.Equal(got, options(specs.Without[workv1.ManifestWorkSpec](t, tc.spec, tc.field))) {
+			if slices.Equal(got, options(specs.ParseWithout[workv1.ManifestWorkSpec](t, tc.spec, tc.field))) {
 				t.Errorf("without spec.%s it says the same: %v", tc.field, got)
 			}
 		})

@@ -24,8 +24,8 @@ import (
 // errUnsupported marks options of the API that this agent does not know.
 var errUnsupported = errors.New("the object is not applied")
 
-// Item is one manifest, and what was done about it.
-type Item struct {
+// ManifestItem is one manifest, and what was done about it.
+type ManifestItem struct {
 	Ordinal  int
 	Manifest apply.Manifest
 	// Refused is why the manifest is not applied, whatever the member says.
@@ -34,7 +34,7 @@ type Item struct {
 	// The following are known once the member has told the resource of the kind.
 	Resolved bool
 	Resource schema.GroupVersionResource
-	Object   apply.Object
+	Object   apply.ObjectRef
 	// Scales says that autoscalers can scale the object.
 	Scales bool
 	// Expires says that the cluster deletes the object by itself once it has finished.
@@ -52,31 +52,31 @@ type Item struct {
 	Retained []ignore.Path
 	// Apply are the options of server-side apply, nil with other strategies.
 	Apply   *workv1.ServerSideApplyConfig
-	Ignored *ignore.Fields // fields to leave alone, nil for none
+	Ignored *ignore.CompiledFields // fields to leave alone, nil for none
 	// Hash is of the manifest and of how it is applied.
-	Hash apply.Hash
+	Hash apply.ManifestHash
 	// plain is the hash without what users of the hub say, and said what they do.
-	plain apply.Hash
-	said  interpreters.Said
+	plain apply.ManifestHash
+	said  interpreters.KindRevision
 	// Observation is what is asked about the object, nil if nothing is.
 	Observation *Observation
 
-	Past apply.Past
+	Past apply.LastWrite
 	// Sent is the hash of what was applied last, if a binding sent the manifest; zero if
 	// that is not known.
-	Sent apply.Hash
+	Sent apply.ManifestHash
 	// Kept are fields that were left to the cluster when a customization was asked last.
 	Kept   []ignore.Path
 	At     time.Time // of the last write
-	Damper apply.Damper
+	Damper apply.CorrectionDamper
 	// Undeclared are fields that were left out of what was sent last, nil for none.
-	Undeclared *Undeclared
+	Undeclared *UndeclaredFields
 	// Adopted is what the work took over when it took the object, nil for nothing.
-	Adopted *Adopted
+	Adopted *AdoptedFields
 	// Stuck are fields that the object has kept though the manifest lost them, as they cannot change.
 	Stuck []string
 
-	Outcome Outcome
+	Outcome ItemOutcome
 }
 
 // Strategy is how an object is brought to the state of its manifest.
@@ -94,9 +94,9 @@ const (
 	StrategyReadOnly
 )
 
-// Outcome is what came of an item in a pass.
-type Outcome struct {
-	Problem  apply.Problem
+// ItemOutcome is what came of an item in a pass.
+type ItemOutcome struct {
+	Problem  apply.ObjectProblem
 	Presence Presence
 	Met      apply.Mark    // of the object before the pass wrote it
 	Denied   bool          // the executor lacks a permission
@@ -114,19 +114,19 @@ const (
 	PresenceNo
 )
 
-// isSettled tells whether it would do no harm to forget about an item all but
+// isSettled reports whether it would do no harm to forget about an item all but
 // what was written.
-func (it *Item) isSettled(now time.Time) bool {
+func (it *ManifestItem) isSettled(now time.Time) bool {
 	return it.Resolved && it.Refused == nil && it.Outcome.Problem.Trouble == apply.TroubleNone && it.Outcome.Again == 0 &&
-		it.Past.Hash == it.Hash && it.Past.Mark.UID != "" && it.Ignored == nil && it.Observation == nil && it.Undeclared == nil && it.Adopted == nil && len(it.Stuck) == 0 && it.Damper.Quiet(now)
+		it.Past.Hash == it.Hash && it.Past.Mark.UID != "" && it.Ignored == nil && it.Observation == nil && it.Undeclared == nil && it.Adopted == nil && len(it.Stuck) == 0 && it.Damper.IsQuiet(now)
 }
 
-// resolve fills in what depends on the resource of the item's kind.
-func (it *Item) resolve(resource apply.Resource, configs []workv1.ManifestConfigOption) {
+// resolveResource fills in what depends on the resource of the item's kind.
+func (it *ManifestItem) resolveResource(resource apply.Resource, configs []workv1.ManifestConfigOption) {
 	it.Resolved, it.Hash = true, it.Manifest.Hash
 	it.Resource = resource.GroupVersionResource
 	it.Scales = resource.Scales
-	it.Object = apply.Object{
+	it.Object = apply.ObjectRef{
 		Group: resource.Group, Resource: resource.Resource,
 		Namespace: it.Manifest.Namespace, Name: it.Manifest.Name,
 	}
@@ -139,15 +139,15 @@ func (it *Item) resolve(resource apply.Resource, configs []workv1.ManifestConfig
 		return
 	}
 	for i := range configs {
-		if matches(configs[i].ResourceIdentifier, it.Object) {
-			it.configure(&configs[i])
+		if matchesObject(configs[i].ResourceIdentifier, it.Object) {
+			it.applyConfig(&configs[i])
 			return
 		}
 	}
 }
 
-// configure takes over the options for the item.
-func (it *Item) configure(config *workv1.ManifestConfigOption) {
+// applyConfig takes over the options for the item.
+func (it *ManifestItem) applyConfig(config *workv1.ManifestConfigOption) {
 	if config.UpdateStrategy == nil {
 		return
 	}
@@ -155,7 +155,7 @@ func (it *Item) configure(config *workv1.ManifestConfigOption) {
 	case "", workv1.UpdateStrategyTypeUpdate:
 	case workv1.UpdateStrategyTypeCreateOnly:
 		it.Strategy = StrategyCreateOnly
-		it.Hash = apply.HashOf(append([]byte(workv1.UpdateStrategyTypeCreateOnly), it.Manifest.Hash[:]...))
+		it.Hash = apply.HashManifest(append([]byte(workv1.UpdateStrategyTypeCreateOnly), it.Manifest.Hash[:]...))
 	case workv1.UpdateStrategyTypeReadOnly:
 		it.Strategy = StrategyReadOnly
 		it.ReadOnly = true
@@ -163,26 +163,28 @@ func (it *Item) configure(config *workv1.ManifestConfigOption) {
 		it.Strategy = StrategyServerSideApply
 		it.Apply = cmp.Or(config.UpdateStrategy.ServerSideApply, &workv1.ServerSideApplyConfig{})
 		if len(it.Apply.IgnoreFields) > 0 {
-			it.Ignored, it.Refused = ignore.Compile(it.Apply.IgnoreFields)
+			it.Ignored, it.Refused = ignore.CompileExpressions(it.Apply.IgnoreFields)
 		}
 		how, err := json.Marshal(it.Apply)
 		if err != nil { // text and numbers only
 			it.Refused = fmt.Errorf("updateStrategy.serverSideApply: %w", err)
 		}
-		it.Hash = apply.HashOf(append(how, it.Manifest.Hash[:]...))
+		it.Hash = apply.HashManifest(append(how, it.Manifest.Hash[:]...))
 	default:
 		it.Refused = fmt.Errorf("this version of the agent does not support updateStrategy.type %q: %w",
 			config.UpdateStrategy.Type, errUnsupported)
 	}
 }
 
-// Customized tells whether users of the hub say, or said, what of the object is the
+// IsCustomized reports whether users of the hub say, or said, what of the object is the
 // cluster's.
-func (it *Item) Customized() bool { return it.Strategy == StrategyUpdate && it.said.Retention != 0 }
+func (it *ManifestItem) IsCustomized() bool {
+	return it.Strategy == StrategyUpdate && it.said.Retention != 0
+}
 
-// hear takes in what users of the hub say of the kind. What something else is said of
+// applyRevision takes in what users of the hub say of the kind. What something else is said of
 // is looked at anew: the object is applied in another way, or reported in another way.
-func (it *Item) hear(said interpreters.Said) {
+func (it *ManifestItem) applyRevision(said interpreters.KindRevision) {
 	if said.Report != it.said.Report && it.Observation != nil {
 		it.Observation.Seen = ""
 	}
@@ -190,13 +192,13 @@ func (it *Item) hear(said interpreters.Said) {
 		it.Kept = nil
 	}
 	it.said, it.Hash = said, it.plain
-	if it.Customized() {
-		it.Hash = apply.HashOf(binary.BigEndian.AppendUint64(it.plain[:], said.Retention))
+	if it.IsCustomized() {
+		it.Hash = apply.HashManifest(binary.BigEndian.AppendUint64(it.plain[:], said.Retention))
 	}
 }
 
-// Meta identifies the item in the status of the work.
-func (it *Item) Meta() workv1.ManifestResourceMeta {
+// ManifestMeta identifies the item in the status of the work.
+func (it *ManifestItem) ManifestMeta() workv1.ManifestResourceMeta {
 	return workv1.ManifestResourceMeta{
 		Ordinal: int32(it.Ordinal), //nolint:gosec // a work of 500 KiB has no 2^31 manifests
 		Group:   it.Manifest.Kind.Group, Version: it.Manifest.Kind.Version, Kind: it.Manifest.Kind.Kind,
@@ -205,7 +207,7 @@ func (it *Item) Meta() workv1.ManifestResourceMeta {
 }
 
 // String names the manifest for messages.
-func (it *Item) String() string {
+func (it *ManifestItem) String() string {
 	name := it.Manifest.Name
 	if it.Manifest.Namespace != "" {
 		name = it.Manifest.Namespace + "/" + name
@@ -213,30 +215,30 @@ func (it *Item) String() string {
 	return strings.TrimSpace(fmt.Sprintf("manifest %d %s", it.Ordinal, strings.TrimSpace(it.Manifest.Kind.Kind+" "+name)))
 }
 
-// refusal is what a manifest has that is not applied whatever the member says.
-func refusal(err error) apply.Problem {
+// refusalProblem is what a manifest has that is not applied whatever the member says.
+func refusalProblem(err error) apply.ObjectProblem {
 	if errors.Is(err, apply.ErrNotObject) || errors.Is(err, ignore.ErrExpression) {
-		return apply.Explain(err, "", apply.Object{})
+		return apply.ExplainError(err, "", apply.ObjectRef{})
 	}
-	return apply.Problem{Trouble: apply.TroubleInvalid, Message: Sentence(err.Error())}
+	return apply.ObjectProblem{Trouble: apply.TroubleInvalid, Message: ToSentence(err.Error())}
 }
 
-// Sentence makes an error text a sentence.
-func Sentence(text string) string {
+// ToSentence makes an error text a sentence.
+func ToSentence(text string) string {
 	if text == "" {
 		return ""
 	}
 	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
-// matches tells whether an identifier of the API names the object. "*" stands
+// matchesObject reports whether an identifier of the API names the object. "*" stands
 // for any characters in the namespace and the name.
-func matches(id workv1.ResourceIdentifier, object apply.Object) bool {
+func matchesObject(id workv1.ResourceIdentifier, object apply.ObjectRef) bool {
 	return id.Group == object.Group && id.Resource == object.Resource &&
-		glob(id.Namespace, object.Namespace) && glob(id.Name, object.Name)
+		matchGlob(id.Namespace, object.Namespace) && matchGlob(id.Name, object.Name)
 }
 
-func glob(pattern, text string) bool {
+func matchGlob(pattern, text string) bool {
 	if pattern == text || pattern == "*" {
 		return true
 	}

@@ -9,29 +9,29 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
-// Missing is what items wait for: groups of definitions, and names of
+// MissingDependencies is what items wait for: groups of definitions, and names of
 // namespaces.
-type Missing struct {
+type MissingDependencies struct {
 	Groups, Namespaces map[string]struct{}
 	// Own says that the work itself brings all that is missing.
 	Own bool
 }
 
-// Missing returns what the items wait for.
-func (p *Plan) Missing() Missing {
-	missing := Missing{Groups: map[string]struct{}{}, Namespaces: map[string]struct{}{}, Own: true}
+// MissingDependencies returns what the items wait for.
+func (p *Plan) MissingDependencies() MissingDependencies {
+	missing := MissingDependencies{Groups: map[string]struct{}{}, Namespaces: map[string]struct{}{}, Own: true}
 	for _, it := range p.Items {
 		problem := &it.Outcome.Problem
 		switch {
 		case it.Refused != nil || problem.Trouble != apply.TroublePassing && problem.Trouble != apply.TroubleRaced:
 		case problem.NoKind:
 			missing.Groups[it.Manifest.Kind.Group] = struct{}{}
-			missing.Own = missing.Own && p.brings("CustomResourceDefinition", func(name string) bool {
+			missing.Own = missing.Own && p.bringsManifest("CustomResourceDefinition", func(name string) bool {
 				return strings.HasSuffix(name, "."+it.Manifest.Kind.Group)
 			})
 		case problem.NoNamespace:
 			missing.Namespaces[it.Object.Namespace] = struct{}{}
-			missing.Own = missing.Own && p.brings("Namespace", func(name string) bool { return name == it.Object.Namespace })
+			missing.Own = missing.Own && p.bringsManifest("Namespace", func(name string) bool { return name == it.Object.Namespace })
 		default:
 			missing.Own = false
 		}
@@ -39,8 +39,8 @@ func (p *Plan) Missing() Missing {
 	return missing
 }
 
-// brings tells whether a manifest of the kind has such a name.
-func (p *Plan) brings(kind string, named func(string) bool) bool {
+// bringsManifest reports whether a manifest of the kind has such a name.
+func (p *Plan) bringsManifest(kind string, named func(string) bool) bool {
 	for _, it := range p.Items {
 		if it.Refused == nil && it.Manifest.Kind.Kind == kind && named(it.Manifest.Name) {
 			return true

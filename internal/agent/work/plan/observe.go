@@ -28,11 +28,11 @@ import (
 // that may be over soon before the work says so.
 const QuietRetries = 4
 
-// Observer is what is asked about the objects of one manifestConfig, which
+// ObjectObserver is what is asked about the objects of one manifestConfig, which
 // share it.
-type Observer struct {
-	Feedback *feedback.Set
-	Rules    *rules.Set
+type ObjectObserver struct {
+	Feedback *feedback.CompiledFeedbackRules
+	Rules    *rules.ConditionRuleSet
 	Kinds    interpret.Chain // knows what objects of a kind say
 	Watch    bool            // feedbackScrapeType Watch
 	Health   bool
@@ -44,18 +44,18 @@ type Observer struct {
 	State bool
 }
 
-// Reports tells whether values of objects are reported.
-func (o *Observer) Reports() bool { return o.Feedback != nil || o.State }
+// ReportsValues reports whether values of objects are reported.
+func (o *ObjectObserver) ReportsValues() bool { return o.Feedback != nil || o.State }
 
 // Observation is what is asked about the object of an item, and what was found.
 type Observation struct {
-	*Observer
+	*ObjectObserver
 	// Seen is the resourceVersion of the object that the findings are about, ""
 	// if it was not read since the work changed.
 	Seen     string
 	Presence Presence
 	// Problem is why the object could not be read the last time.
-	Problem  apply.Problem
+	Problem  apply.ObjectProblem
 	Failures int
 	// Next is when to read the object again even if nothing tells of a change;
 	// zero is never.
@@ -74,36 +74,36 @@ type Observation struct {
 	Unreflected bool
 }
 
-// Lasting returns why the object cannot be read, unless that may be over soon.
-func (o *Observation) Lasting() apply.Problem {
+// LastingProblem returns why the object cannot be read, unless that may be over soon.
+func (o *Observation) LastingProblem() apply.ObjectProblem {
 	if o.Problem.Trouble == apply.TroublePassing && o.Failures <= QuietRetries {
-		return apply.Problem{}
+		return apply.ObjectProblem{}
 	}
 	return o.Problem
 }
 
-// Take notes what an object says, unless the context ends: then the object has
+// EvaluateObject notes what an object says, unless the context ends: then the object has
 // not been seen, and is read again. Left is what the work may still cost.
-func (o *Observation) Take(ctx context.Context, object *unstructured.Unstructured, options feedback.Options, left *budget.Budget) {
-	found := Observation{Observer: o.Observer, Presence: PresenceYes, Seen: object.GetResourceVersion(), Next: o.Next}
+func (o *Observation) EvaluateObject(ctx context.Context, object *unstructured.Unstructured, options feedback.ValueOptions, left *budget.Budget) {
+	found := Observation{ObjectObserver: o.ObjectObserver, Presence: PresenceYes, Seen: object.GetResourceVersion(), Next: o.Next}
 	switch {
 	case o.State:
-		said := feedback.State(object, o.Kinds)
+		said := feedback.ReportedStateOf(object, o.Kinds)
 		found.Values = said.Values
 		found.Unread = said.Unread
 		found.Unreflected = said.Unreflected
 		found.Misjudged = said.Failed
 	case o.Feedback != nil:
-		read := o.Feedback.Read(object, o.Kinds, left, options)
+		read := o.Feedback.ReadValues(object, o.Kinds, left, options)
 		found.Values = read.Values
 		found.Unread = read.Unread
 		found.Absent = read.Absent
 	}
 	if o.Rules != nil {
-		found.Conditions = o.Rules.Evaluate(ctx, object, o.Kinds, left)
+		found.Conditions = o.Rules.EvaluateRules(ctx, object, o.Kinds, left)
 	}
 	if o.Health {
-		found.Found = o.Kinds.Health(object)
+		found.Found = o.Kinds.AssessHealth(object)
 	}
 	if ctx.Err() != nil {
 		o.Next = time.Time{}
@@ -112,39 +112,39 @@ func (o *Observation) Take(ctx context.Context, object *unstructured.Unstructure
 	*o = found
 }
 
-// Lost notes that there is nothing to read.
-func (o *Observation) Lost(presence Presence, problem apply.Problem) {
-	*o = Observation{Observer: o.Observer, Presence: presence, Problem: problem, Next: o.Next}
+// MarkLost notes that there is nothing to read.
+func (o *Observation) MarkLost(presence Presence, problem apply.ObjectProblem) {
+	*o = Observation{ObjectObserver: o.ObjectObserver, Presence: presence, Problem: problem, Next: o.Next}
 }
 
-// ask notes what the work asks about the object of an item.
-func (p *Plan) ask(it *Item, configs []workv1.ManifestConfigOption, finder *Finder) {
+// addObservation notes what the work asks about the object of an item.
+func (p *Plan) addObservation(it *ManifestItem, configs []workv1.ManifestConfigOption, finder *KindFinder) {
 	if len(configs) == 0 && !p.Health && !p.OfBinding && !it.Expires {
 		return
 	}
 	if p.observers == nil {
-		p.observers = make([]*Observer, len(configs)+1)
+		p.observers = make([]*ObjectObserver, len(configs)+1)
 	}
-	at := slices.IndexFunc(configs, func(c workv1.ManifestConfigOption) bool { return matches(c.ResourceIdentifier, it.Object) })
+	at := slices.IndexFunc(configs, func(c workv1.ManifestConfigOption) bool { return matchesObject(c.ResourceIdentifier, it.Object) })
 	if at < 0 {
 		at = len(configs)
 	}
 	if p.observers[at] == nil {
-		o := &Observer{Health: p.Health, Kinds: finder.of(p), State: p.OfBinding, Watch: p.OfBinding}
+		o := &ObjectObserver{Health: p.Health, Kinds: finder.interpreterChainOf(p), State: p.OfBinding, Watch: p.OfBinding}
 		if at < len(configs) {
-			o.configure(&configs[at], finder.Rules)
+			o.applyConfig(&configs[at], finder.Rules)
 		}
 		if p.OfBinding && o.Rules == nil {
-			o.Rules = finder.Rules.Compile(whenComplete())
+			o.Rules = finder.Rules.CompileShared(completeRules())
 		}
 		p.observers[at] = o
 	}
 	o := p.observers[at]
 	if it.Expires {
-		o = p.awaiting(o, rulesAt(configs, at), finder)
+		o = p.completionObserver(o, rulesAt(configs, at), finder)
 	}
-	if o.Health || o.Reports() || o.Rules != nil {
-		it.Observation = &Observation{Observer: o}
+	if o.Health || o.ReportsValues() || o.Rules != nil {
+		it.Observation = &Observation{ObjectObserver: o}
 	}
 }
 
@@ -156,45 +156,45 @@ func rulesAt(configs []workv1.ManifestConfigOption, at int) []workv1.ConditionRu
 	return configs[at].ConditionRules
 }
 
-// awaiting returns an observer that asks what another one with the given rules does, and
+// completionObserver returns an observer that asks what another one with the given rules does, and
 // whether objects are Complete.
-func (p *Plan) awaiting(o *Observer, given []workv1.ConditionRule, finder *Finder) *Observer {
+func (p *Plan) completionObserver(o *ObjectObserver, given []workv1.ConditionRule, finder *KindFinder) *ObjectObserver {
 	if p.OfBinding || slices.ContainsFunc(given, asksComplete) { // which asks it already
 		return o
 	}
 	asking := *o
 	asking.Implied = true
 	asking.Watch = true
-	asking.Rules = finder.Rules.Compile(slices.Concat(given, whenComplete()))
+	asking.Rules = finder.Rules.CompileShared(slices.Concat(given, completeRules()))
 	p.observers = append(p.observers, &asking)
 	return &asking
 }
 
-// expires reports whether a manifest is a Job that the cluster deletes by itself some time
+// isExpiring reports whether a manifest is a Job that the cluster deletes by itself some time
 // after it has finished.
-func expires(manifest *apply.Manifest, raw []byte) bool {
+func isExpiring(manifest *apply.Manifest, raw []byte) bool {
 	if manifest.Kind != batchv1.SchemeGroupVersion.WithKind("Job") {
 		return false
 	}
-	content, err := apply.Content(raw)
+	content, err := apply.NormalizedContent(raw)
 	return err == nil && fields.Get(content, "spec", "ttlSecondsAfterFinished") != nil
 }
 
-// configure takes over what a config asks.
-func (o *Observer) configure(config *workv1.ManifestConfigOption, cache *rules.Cache) {
+// applyConfig takes over what a config asks.
+func (o *ObjectObserver) applyConfig(config *workv1.ManifestConfigOption, cache *rules.RuleSetCache) {
 	o.Watch = o.Watch || config.FeedbackScrapeType == workv1.FeedbackScrapeTypeWatch
 	if len(config.FeedbackRules) > 0 {
-		o.Feedback = feedback.Compile(config.FeedbackRules)
+		o.Feedback = feedback.CompileFeedbackRules(config.FeedbackRules)
 	}
 	if len(config.ConditionRules) > 0 {
-		o.Rules = cache.Compile(config.ConditionRules)
+		o.Rules = cache.CompileShared(config.ConditionRules)
 	}
 }
 
-// Observed returns the items whose objects are asked about, as far as it is
+// ObservedItems returns the items whose objects are asked about, as far as it is
 // known which these are.
-func (p *Plan) Observed() []*Item {
-	var items []*Item
+func (p *Plan) ObservedItems() []*ManifestItem {
+	var items []*ManifestItem
 	for _, it := range p.Items {
 		if it.Observation != nil && it.Resolved && it.Refused == nil {
 			items = append(items, it)
@@ -203,17 +203,17 @@ func (p *Plan) Observed() []*Item {
 	return items
 }
 
-// AsksFeedback tells whether values of an object are asked for.
+// AsksFeedback reports whether values of an object are asked for.
 func (p *Plan) AsksFeedback() bool {
-	return slices.ContainsFunc(p.observers, func(o *Observer) bool { return o != nil && o.Reports() })
+	return slices.ContainsFunc(p.observers, func(o *ObjectObserver) bool { return o != nil && o.ReportsValues() })
 }
 
-// HasRules tells whether there are condition rules for an object.
+// HasRules reports whether there are condition rules for an object.
 func (p *Plan) HasRules() bool {
-	return slices.ContainsFunc(p.observers, func(o *Observer) bool { return o != nil && o.Rules != nil })
+	return slices.ContainsFunc(p.observers, func(o *ObjectObserver) bool { return o != nil && o.Rules != nil })
 }
 
-// mayComplete tells whether a rule of the work makes a condition Complete.
+// mayComplete reports whether a rule of the work makes a condition Complete.
 func mayComplete(work *workv1.ManifestWork) bool {
 	return slices.ContainsFunc(work.Spec.ManifestConfigs, func(c workv1.ManifestConfigOption) bool {
 		return slices.ContainsFunc(c.ConditionRules, asksComplete)
@@ -224,14 +224,14 @@ func asksComplete(r workv1.ConditionRule) bool {
 	return r.Condition == workv1.ManifestConditionComplete || r.Condition == ""
 }
 
-// IsComplete tells whether the item, or the whole work, has done what it is for
+// IsComplete reports whether the item, or the whole work, has done what it is for
 // since the work changed last, as its status says: then the object is not
 // written any more.
-func (p *Plan) IsComplete(work *workv1.ManifestWork, it *Item) bool {
+func (p *Plan) IsComplete(work *workv1.ManifestWork, it *ManifestItem) bool {
 	if !p.completes {
 		return false
 	}
-	if Complete(work.Status.Conditions, work.Generation) {
+	if IsConditionComplete(work.Status.Conditions, work.Generation) {
 		return true
 	}
 	// Those that there is no room for are left out, so an ordinal is no index.
@@ -239,12 +239,12 @@ func (p *Plan) IsComplete(work *workv1.ManifestWork, it *Item) bool {
 	at, found := slices.BinarySearchFunc(manifests, it.Ordinal, func(m workv1.ManifestCondition, ordinal int) int {
 		return cmp.Compare(int(m.ResourceMeta.Ordinal), ordinal)
 	})
-	return found && manifests[at].ResourceMeta == it.Meta() && Complete(manifests[at].Conditions, work.Generation)
+	return found && manifests[at].ResourceMeta == it.ManifestMeta() && IsConditionComplete(manifests[at].Conditions, work.Generation)
 }
 
-// Complete tells whether the condition Complete of a work or of one of its
+// IsConditionComplete reports whether the condition Complete of a work or of one of its
 // manifests is True for the generation.
-func Complete(list []metav1.Condition, generation int64) bool {
+func IsConditionComplete(list []metav1.Condition, generation int64) bool {
 	c := meta.FindStatusCondition(list, workv1.ManifestWorkConditionComplete)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation
 }

@@ -26,9 +26,9 @@ import (
 type Plan struct {
 	UID        types.UID
 	Generation int64
-	Items      []*Item
+	Items      []*ManifestItem
 	// Waves are the items class by class, in the order in which they are applied.
-	Waves [][]*Item
+	Waves [][]*ManifestItem
 	// Executor is whose rights the work has, nil for those of the agent.
 	Executor *executor.Subject
 	// Health says that the health of all objects is reported.
@@ -40,14 +40,14 @@ type Plan struct {
 
 	// observers are what is asked by each of the manifestConfigs, as far as
 	// needed; the last one is for objects without a config.
-	observers []*Observer
+	observers []*ObjectObserver
 	// completes says that a rule may make a condition Complete.
 	completes bool
 	// settled is what was written for each object, if there is no more to
 	// remember of a plan; it has no items then.
-	settled []apply.Past
+	settled []apply.LastWrite
 	// written is what a settled plan before wrote, nil if there was none.
-	written map[apply.Hash]apply.Past
+	written map[apply.ManifestHash]apply.LastWrite
 }
 
 // StatusLimit is how large a status the hub takes, as far as that was found out.
@@ -57,42 +57,42 @@ type StatusLimit struct {
 	Why   string // what the hub said
 }
 
-// Options of a plan that the work does not have.
-type Options struct {
+// HealthOptions of a plan that the work does not have.
+type HealthOptions struct {
 	// Health says that the health of the objects of all works is reported.
 	Health bool
 }
 
-// For returns the plan for a work: the one before if the work has not changed
+// ForManifestWork returns the plan for a work: the one before if the work has not changed
 // since, and a new one otherwise.
-func For(work *workv1.ManifestWork, before *Plan, options Options) (p *Plan, isNew bool) {
+func ForManifestWork(work *workv1.ManifestWork, before *Plan, options HealthOptions) (p *Plan, isNew bool) {
 	health := options.Health || work.Annotations[workv1.AnnotationReportHealth] == "true"
 	if before != nil && before.settled == nil && before.UID == work.UID &&
 		before.Generation == work.Generation && before.Health == health && before.OfBinding == OfBinding(work) {
 		return before, false
 	}
-	p = New(work, before)
+	p = FromManifests(work, before)
 	p.Health = health
-	p.completes = p.OfBinding || mayComplete(work) || slices.ContainsFunc(p.Items, func(it *Item) bool { return it.Expires })
+	p.completes = p.OfBinding || mayComplete(work) || slices.ContainsFunc(p.Items, func(it *ManifestItem) bool { return it.Expires })
 	return p, true
 }
 
-// New reads the manifests of a work. What the plan before had done for the
+// FromManifests reads the manifests of a work. What the plan before had done for the
 // same objects is carried over.
-func New(work *workv1.ManifestWork, before *Plan) *Plan {
+func FromManifests(work *workv1.ManifestWork, before *Plan) *Plan {
 	p := &Plan{UID: work.UID, Generation: work.Generation, OfBinding: OfBinding(work)}
 	manifests := work.Spec.Workload.Manifests
 	for i := range manifests {
-		it := &Item{Ordinal: i}
-		it.Manifest, it.Refused = apply.Read(manifests[i].Raw)
+		it := &ManifestItem{Ordinal: i}
+		it.Manifest, it.Refused = apply.ParseManifest(manifests[i].Raw)
 		if p.OfBinding && it.Refused == nil {
-			it.bind(manifests[i].Raw)
+			it.setBindingOptions(manifests[i].Raw)
 		}
-		it.Expires = it.Refused == nil && expires(&it.Manifest, manifests[i].Raw)
+		it.Expires = it.Refused == nil && isExpiring(&it.Manifest, manifests[i].Raw)
 		p.Items = append(p.Items, it)
 	}
 	p.readExecutor(work.Spec.Executor)
-	classes := map[apply.Class][]*Item{}
+	classes := map[apply.Class][]*ManifestItem{}
 	for _, it := range p.Items {
 		if it.Refused == nil {
 			class := apply.ClassOf(it.Manifest.Kind.GroupKind())
@@ -104,7 +104,7 @@ func New(work *workv1.ManifestWork, before *Plan) *Plan {
 			p.Waves = append(p.Waves, classes[class])
 		}
 	}
-	p.carry(before)
+	p.carryOver(before)
 	return p
 }
 
@@ -124,14 +124,14 @@ func (p *Plan) readExecutor(given *workv1.ManifestWorkExecutor) {
 	}
 }
 
-// carry takes over what is known of the objects that both plans have. Of a
-// settled plan it is taken over when the hash is known: see Resolve.
-func (p *Plan) carry(before *Plan) {
+// carryOver takes over what is known of the objects that both plans have. Of a
+// settled plan it is taken over when the hash is known: see ResolveItems.
+func (p *Plan) carryOver(before *Plan) {
 	if before == nil || before.UID != p.UID {
 		return
 	}
 	if before.settled != nil {
-		p.written = make(map[apply.Hash]apply.Past, len(before.settled))
+		p.written = make(map[apply.ManifestHash]apply.LastWrite, len(before.settled))
 		for _, past := range before.settled {
 			p.written[past.Hash] = past
 		}
@@ -141,7 +141,7 @@ func (p *Plan) carry(before *Plan) {
 		kind            schema.GroupVersionKind
 		namespace, name string
 	}
-	known := make(map[key]*Item, len(before.Items))
+	known := make(map[key]*ManifestItem, len(before.Items))
 	for _, it := range before.Items {
 		known[key{it.Manifest.Kind, it.Manifest.Namespace, it.Manifest.Name}] = it
 	}
@@ -158,84 +158,84 @@ func (p *Plan) carry(before *Plan) {
 	}
 }
 
-// Begin forgets what came of the items in the pass before.
-func (p *Plan) Begin() {
+// ResetOutcomes forgets what came of the items in the pass before.
+func (p *Plan) ResetOutcomes() {
 	for _, it := range p.Items {
-		it.Outcome = Outcome{}
+		it.Outcome = ItemOutcome{}
 		if it.Refused != nil {
-			it.Outcome.Problem = refusal(it.Refused)
+			it.Outcome.Problem = refusalProblem(it.Refused)
 		}
 	}
 }
 
-// Finder finds the resources of kinds, compiled rules, and what is known of kinds.
-type Finder struct {
+// KindFinder finds the resources of kinds, compiled rules, and what is known of kinds.
+type KindFinder struct {
 	// Find returns the resource of a kind as the cluster has it.
 	Find func(schema.GroupVersionKind) (apply.Resource, error)
 	// Rules are those that were compiled before.
-	Rules *rules.Cache
+	Rules *rules.RuleSetCache
 	// Kinds knows what objects of a kind say.
 	Kinds interpret.Chain
 	// Bound knows what those say that bindings send, and Said how often users of the
 	// hub said something else of them.
 	Bound interpret.Chain
-	Said  func(schema.GroupVersionKind) interpreters.Said
+	Said  func(schema.GroupVersionKind) interpreters.KindRevision
 }
 
-// of returns who knows what the objects of a plan say.
-func (f *Finder) of(p *Plan) interpret.Chain {
+// interpreterChainOf returns who knows what the objects of a plan say.
+func (f *KindFinder) interpreterChainOf(p *Plan) interpret.Chain {
 	if p.OfBinding {
 		return f.Bound
 	}
 	return f.Kinds
 }
 
-// Resolve finds the resources of the items' kinds that are not known yet, notes what
+// ResolveItems finds the resources of the items' kinds that are not known yet, notes what
 // users of the hub say of them now, and refuses the second manifest of an object.
-func (p *Plan) Resolve(items []*Item, work *workv1.ManifestWork, finder Finder) {
+func (p *Plan) ResolveItems(items []*ManifestItem, work *workv1.ManifestWork, finder KindFinder) {
 	for _, it := range items {
 		if !it.Resolved && it.Refused == nil {
-			p.find(it, work, &finder)
+			p.resolveItem(it, work, &finder)
 		}
 		if p.OfBinding && it.Resolved && it.Refused == nil {
-			it.hear(finder.Said(it.Manifest.Kind))
+			it.applyRevision(finder.Said(it.Manifest.Kind))
 		}
 	}
 	p.refuseDuplicates()
 }
 
-// find finds the resource of an item's kind, and what is asked about its object.
-func (p *Plan) find(it *Item, work *workv1.ManifestWork, finder *Finder) {
+// resolveItem finds the resource of an item's kind, and what is asked about its object.
+func (p *Plan) resolveItem(it *ManifestItem, work *workv1.ManifestWork, finder *KindFinder) {
 	resource, err := finder.Find(it.Manifest.Kind)
 	if err != nil {
-		it.Outcome.Problem = apply.Explain(err, "apply", apply.Object{})
+		it.Outcome.Problem = apply.ExplainError(err, "apply", apply.ObjectRef{})
 		return
 	}
-	it.Outcome = Outcome{}
-	it.resolve(resource, work.Spec.ManifestConfigs)
+	it.Outcome = ItemOutcome{}
+	it.resolveResource(resource, work.Spec.ManifestConfigs)
 	it.plain = it.Hash
 	if past, ok := p.written[it.Hash]; ok {
 		it.Past = past
 	}
 	if it.Refused != nil {
-		it.Outcome.Problem = refusal(it.Refused)
+		it.Outcome.Problem = refusalProblem(it.Refused)
 		return
 	}
 	if p.OfBinding {
-		it.retain(work.Spec.Workload.Manifests[it.Ordinal].Raw, finder.Kinds)
+		it.setRetained(work.Spec.Workload.Manifests[it.Ordinal].Raw, finder.Kinds)
 	}
-	p.ask(it, work.Spec.ManifestConfigs, finder)
+	p.addObservation(it, work.Spec.ManifestConfigs, finder)
 }
 
 // refuseDuplicates refuses manifests of objects that an earlier manifest has.
 func (p *Plan) refuseDuplicates() {
-	first := map[apply.Object]int{}
+	first := map[apply.ObjectRef]int{}
 	for _, it := range p.Items {
 		if !it.Resolved || it.Refused != nil {
 			continue
 		}
 		if earlier, ok := first[it.Object]; ok {
-			it.Outcome.Problem = apply.Problem{
+			it.Outcome.Problem = apply.ObjectProblem{
 				Trouble: apply.TroubleInvalid,
 				Message: fmt.Sprintf("Manifest %d is for the same object: remove one of them.", earlier),
 			}
@@ -246,13 +246,13 @@ func (p *Plan) refuseDuplicates() {
 	}
 }
 
-// Rest returns what is to be kept of a plan when a pass has ended: the plan
+// CompactPlan returns what is to be kept of a plan when a pass has ended: the plan
 // itself, if there is more to remember than what was written last.
-func (p *Plan) Rest(now time.Time) *Plan {
+func (p *Plan) CompactPlan(now time.Time) *Plan {
 	if p.Executor != nil || p.completes || p.StatusLimit != nil {
 		return p
 	}
-	kept := &Plan{UID: p.UID, Generation: p.Generation, settled: make([]apply.Past, 0, len(p.Items))}
+	kept := &Plan{UID: p.UID, Generation: p.Generation, settled: make([]apply.LastWrite, 0, len(p.Items))}
 	for _, it := range p.Items {
 		if !it.isSettled(now) {
 			return p
@@ -262,9 +262,9 @@ func (p *Plan) Rest(now time.Time) *Plan {
 	return kept
 }
 
-// Kinds returns the kinds of the manifests of a plan that users of the hub may have
+// CustomizableKinds returns the kinds of the manifests of a plan that users of the hub may have
 // customized.
-func (p *Plan) Kinds() []schema.GroupVersionKind {
+func (p *Plan) CustomizableKinds() []schema.GroupVersionKind {
 	if !p.OfBinding {
 		return nil
 	}
@@ -275,8 +275,8 @@ func (p *Plan) Kinds() []schema.GroupVersionKind {
 	return kinds
 }
 
-// Types returns the resources of the objects that the work owns, sorted.
-func (p *Plan) Types() []schema.GroupVersionResource {
+// OwnedTypes returns the resources of the objects that the work owns, sorted.
+func (p *Plan) OwnedTypes() []schema.GroupVersionResource {
 	var resources []schema.GroupVersionResource
 	for _, it := range p.Items {
 		if it.Resolved && !it.ReadOnly {
@@ -286,9 +286,9 @@ func (p *Plan) Types() []schema.GroupVersionResource {
 	return SortTypes(resources)
 }
 
-// Resolved tells whether the resources of all manifests are known.
-func (p *Plan) Resolved() bool {
-	return !slices.ContainsFunc(p.Items, func(it *Item) bool { return !it.Resolved })
+// IsResolved reports whether the resources of all manifests are known.
+func (p *Plan) IsResolved() bool {
+	return !slices.ContainsFunc(p.Items, func(it *ManifestItem) bool { return !it.Resolved })
 }
 
 // SortTypes sorts and leaves out what is there twice.

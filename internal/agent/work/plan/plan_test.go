@@ -25,12 +25,12 @@ func writtenPlan() *Plan {
 		raw := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"n"}}`, name)
 		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}})
 	}
-	p := New(work, nil)
+	p := FromManifests(work, nil)
 	for _, it := range p.Items {
-		it.resolve(apply.Resource{
+		it.resolveResource(apply.Resource{
 			GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true,
 		}, nil)
-		it.Past = apply.Past{Hash: it.Hash, Mark: apply.Mark{UID: "uid", ResourceVersion: it.Manifest.Name}}
+		it.Past = apply.LastWrite{Hash: it.Hash, Mark: apply.Mark{UID: "uid", ResourceVersion: it.Manifest.Name}}
 	}
 	return p
 }
@@ -39,11 +39,11 @@ func TestAPlanMadeAnewKnowsWhatWasWritten(t *testing.T) {
 	before := writtenPlan()
 	work := &workv1.ManifestWork{}
 	work.UID, work.Generation = "uid", 2
-	if after := New(work, before.Rest(time.Unix(1700000000, 0))); len(after.written) != 2 || after.written[before.Items[1].Hash] != before.Items[1].Past {
+	if after := FromManifests(work, before.CompactPlan(time.Unix(1700000000, 0))); len(after.written) != 2 || after.written[before.Items[1].Hash] != before.Items[1].Past {
 		t.Errorf("it knows %v", after.written)
 	}
 	work.UID = "another"
-	if after := New(work, before.Rest(time.Unix(1700000000, 0))); len(after.written) != 0 {
+	if after := FromManifests(work, before.CompactPlan(time.Unix(1700000000, 0))); len(after.written) != 0 {
 		t.Errorf("another work of the name knows %v", after.written)
 	}
 }
@@ -59,15 +59,15 @@ func TestAPlanIsForgottenOnlyIfNothingIsToBeRemembered(t *testing.T) {
 		"unresolved":  {"its kind may come", func(p *Plan) { p.Items[1].Resolved = false }, true},
 		"refused":     {"the refusal is reported", func(p *Plan) { p.Items[1].Refused = errors.New("no") }, true},
 		"failed":      {"it is tried again", func(p *Plan) { p.Items[1].Outcome.Problem.Trouble = apply.TroublePassing }, true},
-		"never read":  {"nothing was written yet", func(p *Plan) { p.Items[1].Past = apply.Past{} }, true},
+		"never read":  {"nothing was written yet", func(p *Plan) { p.Items[1].Past = apply.LastWrite{} }, true},
 		"changed":     {"what was written is another manifest", func(p *Plan) { p.Items[1].Past.Hash[0]++ }, true},
 		"comes again": {"it is looked at in its own time", func(p *Plan) { p.Items[1].Outcome.Again = time.Second }, true},
-		"undeclared":  {"what was left out is reported", func(p *Plan) { p.Items[1].Undeclared = &Undeclared{} }, true},
-		"ignores":     {"expressions take long to compile", func(p *Plan) { p.Items[1].Ignored = &ignore.Fields{} }, true},
+		"undeclared":  {"what was left out is reported", func(p *Plan) { p.Items[1].Undeclared = &UndeclaredFields{} }, true},
+		"ignores":     {"expressions take long to compile", func(p *Plan) { p.Items[1].Ignored = &ignore.CompiledFields{} }, true},
 		"observed":    {"what was found is not anywhere else", func(p *Plan) { p.Items[1].Observation = &Observation{} }, true},
-		"corrected":   {"more corrections are slowed down", func(p *Plan) { p.Items[1].Damper = p.Items[1].Damper.Corrected(now) }, true},
+		"corrected":   {"more corrections are slowed down", func(p *Plan) { p.Items[1].Damper = p.Items[1].Damper.AfterCorrection(now) }, true},
 		"corrected long ago": {"nobody works against us any more", func(p *Plan) {
-			p.Items[1].Damper = p.Items[1].Damper.Corrected(now.Add(-time.Hour))
+			p.Items[1].Damper = p.Items[1].Damper.AfterCorrection(now.Add(-time.Hour))
 		}, false},
 		"limited":   {"what the hub refused is not tried all the time", func(p *Plan) { p.StatusLimit = &StatusLimit{} }, true},
 		"completes": {"rules take long to compile", func(p *Plan) { p.completes = true }, true},
@@ -75,7 +75,7 @@ func TestAPlanIsForgottenOnlyIfNothingIsToBeRemembered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := writtenPlan()
 			test.change(p)
-			if kept := p.Rest(now) == p; kept != test.kept {
+			if kept := p.CompactPlan(now) == p; kept != test.kept {
 				t.Errorf("the plan is kept: %v; want %v, as %s", kept, test.kept, test.reason)
 			}
 		})

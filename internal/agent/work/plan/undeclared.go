@@ -18,35 +18,35 @@ const (
 	undeclaredWaitMax = 10 * time.Minute
 )
 
-// Undeclared are the fields of a manifest that the API server of the member does not know.
+// UndeclaredFields are the fields of a manifest that the API server of the member does not know.
 // The whole manifest is sent again at growing intervals: the member may be upgraded, and
 // nothing tells of that. Nil stands for no fields.
-type Undeclared struct {
+type UndeclaredFields struct {
 	// Paths are those of the fields, never empty.
 	Paths []ignore.Path
 
-	hash    apply.Hash // of the manifest and of how it is applied
-	refused int        // how often in a row the whole manifest was refused
-	at      time.Time  // of the last time
+	hash    apply.ManifestHash // of the manifest and of how it is applied
+	refused int                // how often in a row the whole manifest was refused
+	at      time.Time          // of the last time
 }
 
-// Wait returns how long it takes until the whole manifest with the hash is sent again; zero if
+// RetryDelay returns how long it takes until the whole manifest with the hash is sent again; zero if
 // it is time to, or another manifest had the fields.
-func (u *Undeclared) Wait(hash apply.Hash, now time.Time) time.Duration {
+func (u *UndeclaredFields) RetryDelay(hash apply.ManifestHash, now time.Time) time.Duration {
 	if u == nil || u.hash != hash {
 		return 0
 	}
-	wait := backoff.After(u.refused, backoff.Between(undeclaredWaitMin, undeclaredWaitMax))
+	wait := backoff.DelayAfter(u.refused, backoff.ExponentialBetween(undeclaredWaitMin, undeclaredWaitMax))
 	return max(0, u.at.Add(wait).Sub(now))
 }
 
-// Found returns what is known once a manifest with the hash was sent, nil if it has no
+// UpdateAfterSend returns what is known once a manifest with the hash was sent, nil if it has no
 // such fields. Whole says that it was sent whole at first.
-func (u *Undeclared) Found(hash apply.Hash, paths []ignore.Path, whole bool, now time.Time) *Undeclared {
+func (u *UndeclaredFields) UpdateAfterSend(hash apply.ManifestHash, paths []ignore.Path, whole bool, now time.Time) *UndeclaredFields {
 	if len(paths) == 0 {
 		return nil
 	}
-	found := &Undeclared{Paths: paths, hash: hash, refused: 1, at: now}
+	found := &UndeclaredFields{Paths: paths, hash: hash, refused: 1, at: now}
 	switch same := u != nil && u.hash == hash; {
 	case same && whole:
 		found.refused = u.refused + 1

@@ -34,11 +34,11 @@ const (
 	refusedRetry = 30 * time.Second
 )
 
-// Remover removes objects of one member.
-type Remover struct {
+// ObjectRemover removes objects of one member.
+type ObjectRemover struct {
 	Inventory *inventory.Inventory
 	Member    *apply.Member
-	Kinds     *apply.Kinds
+	Kinds     *apply.KindResolver
 	Clock     clock.PassiveClock
 	// Parallel is how many objects of a record are removed at a time.
 	Parallel int
@@ -47,41 +47,41 @@ type Remover struct {
 	Leaving func(record types.UID, leaving bool)
 }
 
-// Job is what to remove.
-type Job struct {
+// RemoveJob is what to remove.
+type RemoveJob struct {
 	// Record is whose objects these are.
-	Record *ledger.Record
+	Record *ledger.AppliedRecord
 	// Fates says what is to become of each.
 	Fates plan.Fates
 	// Keeper takes the objects that move.
-	Keeper *ledger.Record
+	Keeper *ledger.AppliedRecord
 	// Work is the work if it is being deleted: what its manifests name may be
 	// there although no record has it.
 	Work *workv1.ManifestWork
 }
 
-// Result is what came of a removal.
-type Result struct {
+// RemoveResult is what came of a removal.
+type RemoveResult struct {
 	// Leftovers are objects that have to go and are still there; Gone are those
 	// that are not.
 	Leftovers []plan.Leftover
-	Gone      map[apply.Object]bool
+	Gone      map[apply.ObjectRef]bool
 	// Undecided says that there are objects whose fate is not known yet.
 	Undecided bool
 	// Again is when to try again if nothing happens; zero is never.
 	Again time.Duration
 }
 
-func (r *Result) again(after time.Duration) {
+func (r *RemoveResult) retryAfter(after time.Duration) {
 	if r.Again == 0 || after < r.Again {
 		r.Again = after
 	}
 }
 
-// Remove lets go of those objects of the record that are not kept. Rights go
+// RemoveObjects lets go of those objects of the record that are not kept. Rights go
 // last: the agent, or who removes a finalizer, may need them for the others.
-func (r *Remover) Remove(ctx context.Context, job Job) (Result, error) {
-	leaving := r.sort(&job)
+func (r *ObjectRemover) RemoveObjects(ctx context.Context, job RemoveJob) (RemoveResult, error) {
+	leaving := r.sortDepartures(&job)
 	result, err := r.removeFirst(ctx, leaving)
 	if err != nil {
 		return result, err
@@ -90,36 +90,36 @@ func (r *Remover) Remove(ctx context.Context, job Job) (Result, error) {
 }
 
 // removeFirst lets go of all but rights.
-func (r *Remover) removeFirst(ctx context.Context, leaving departures) (Result, error) {
-	result := Result{Gone: map[apply.Object]bool{}, Undecided: leaving.undecided}
-	return result, r.letGoAll(ctx, leaving.first, &result)
+func (r *ObjectRemover) removeFirst(ctx context.Context, leaving departures) (RemoveResult, error) {
+	result := RemoveResult{Gone: map[apply.ObjectRef]bool{}, Undecided: leaving.undecided}
+	return result, r.releaseAll(ctx, leaving.first, &result)
 }
 
 // removeLast lets go of the rights once everything else is seen to be gone, and
 // completes the result. The record forgets before what is gone: without the
 // rights, nobody might be able to see that any more.
-func (r *Remover) removeLast(ctx context.Context, job *Job, leaving departures, result *Result) error {
+func (r *ObjectRemover) removeLast(ctx context.Context, job *RemoveJob, leaving departures, result *RemoveResult) error {
 	switch {
 	case len(leaving.last) == 0 || len(result.Leftovers) > 0:
-	case job.Record.Pending():
-		result.again(lookAgain)
+	case job.Record.IsPending():
+		result.retryAfter(lookAgain)
 	default:
-		if err := ledger.Unlist(ctx, job.Record, func(object apply.Object) bool { return leaves(job.Fates(object)) && !isRight(object) }); err != nil {
+		if err := ledger.UnlistGone(ctx, job.Record, func(object apply.ObjectRef) bool { return isLeaving(job.Fates(object)) && !isRight(object) }); err != nil {
 			return err
 		}
-		if err := r.letGoAll(ctx, leaving.last, result); err != nil {
+		if err := r.releaseAll(ctx, leaving.last, result); err != nil {
 			return err
 		}
 	}
-	r.finish(job, result)
+	r.finishResult(job, result)
 	return ctx.Err()
 }
 
-// leaves tells whether the fate is to be no object of the record any more.
-func leaves(end plan.Fate) bool { return end != plan.FateKeep && end != plan.FateUnknown }
+// isLeaving reports whether the fate is to be no object of the record any more.
+func isLeaving(end plan.Fate) bool { return end != plan.FateKeep && end != plan.FateUnknown }
 
-// isRight tells whether the object gives rights.
-func isRight(object apply.Object) bool { return object.Group == rbacv1.GroupName }
+// isRight reports whether the object gives rights.
+func isRight(object apply.ObjectRef) bool { return object.Group == rbacv1.GroupName }
 
 // departures are the objects of a job that do not stay.
 type departures struct {
@@ -128,16 +128,16 @@ type departures struct {
 	undecided bool
 }
 
-// sort returns the objects that do not stay, in the order in which they go.
-func (r *Remover) sort(job *Job) departures {
+// sortDepartures returns the objects that do not stay, in the order in which they go.
+func (r *ObjectRemover) sortDepartures(job *RemoveJob) departures {
 	var sorted departures
-	for object, candidate := range r.candidates(job) {
+	for object, candidate := range r.ownedCandidates(job) {
 		end := job.Fates(object)
-		one := departure{Remover: r, job: job, candidate: candidate, end: end, left: plan.Leftover{Object: object}}
+		one := departure{ObjectRemover: r, job: job, candidate: candidate, end: end, left: plan.Leftover{Object: object}}
 		switch {
 		case end == plan.FateUnknown:
 			sorted.undecided = true
-		case !leaves(end):
+		case !isLeaving(end):
 		case end == plan.FateDelete && isRight(object):
 			sorted.last = append(sorted.last, one)
 		default:
@@ -147,15 +147,15 @@ func (r *Remover) sort(job *Job) departures {
 	return sorted
 }
 
-// letGoAll lets go of objects in parallel.
-func (r *Remover) letGoAll(ctx context.Context, leaving []departure, result *Result) error {
+// releaseAll lets go of objects in parallel.
+func (r *ObjectRemover) releaseAll(ctx context.Context, leaving []departure, result *RemoveResult) error {
 	var mu sync.Mutex
-	group := taskgroup.New(r.Parallel)
+	group := taskgroup.NewLimitedGroup(r.Parallel)
 	for i := range leaving {
 		one := &leaving[i]
 		object := one.left.Object
 		group.Go(func() error {
-			gone := one.letGo(ctx)
+			gone := one.releaseObject(ctx)
 			if one.candidate.guessed && one.left.Problem.Trouble == apply.TroubleForbidden {
 				gone = true // what we may not even look at, we did not make
 			}
@@ -176,40 +176,40 @@ func (r *Remover) letGoAll(ctx context.Context, leaving []departure, result *Res
 	return group.Wait()
 }
 
-// finish sorts what is left, and says when to look at it again.
-func (r *Remover) finish(job *Job, result *Result) {
-	left := make(map[apply.Object]bool, len(result.Leftovers))
+// finishResult sorts what is left, and says when to look at it again.
+func (r *ObjectRemover) finishResult(job *RemoveJob, result *RemoveResult) {
+	left := make(map[apply.ObjectRef]bool, len(result.Leftovers))
 	for i := range result.Leftovers {
 		left[result.Leftovers[i].Object] = true
 	}
-	job.Record.Requests().Keep(func(object apply.Object) bool { return left[object] })
+	job.Record.DeletionRequests().RetainOnly(func(object apply.ObjectRef) bool { return left[object] })
 	slices.SortFunc(result.Leftovers, func(a, b plan.Leftover) int { return strings.Compare(a.Object.String(), b.Object.String()) })
 	for i := range result.Leftovers {
 		left := &result.Leftovers[i]
 		if left.Problem.Trouble != apply.TroubleNone {
-			result.again(refusedRetry)
+			result.retryAfter(refusedRetry)
 		} else {
-			result.again(lookAgain)
+			result.retryAfter(lookAgain)
 		}
 		if _, known := r.Inventory.Get(left.Object); !known {
-			result.again(goneCheck)
+			result.retryAfter(goneCheck)
 		}
 	}
 }
 
 // TakeDown lets go of all objects of the record, then of the record itself.
-// It tells whether nothing is left.
-func (r *Remover) TakeDown(ctx context.Context, job Job) (result Result, done bool, err error) {
+// It reports whether nothing is left.
+func (r *ObjectRemover) TakeDown(ctx context.Context, job RemoveJob) (result RemoveResult, done bool, err error) {
 	record := job.Record
-	if err := record.Adopt(ctx); err != nil {
+	if err := record.AdoptObjects(ctx); err != nil {
 		return result, false, err
 	}
-	record.Watch(ledger.TypesOf(record.Object()))
-	leaving := r.sort(&job)
+	record.WatchTypes(ledger.TypesOf(record.Object()))
+	leaving := r.sortDepartures(&job)
 	// Of objects that all go at once only the last one is of interest.
 	r.Leaving(record.UID(), len(leaving.last) == 0 || len(leaving.first) == 0)
-	group := taskgroup.New(2)
-	group.Go(func() error { return record.Delete(ctx) })
+	group := taskgroup.NewLimitedGroup(2)
+	group.Go(func() error { return record.DeleteRecord(ctx) })
 	group.Go(func() (err error) { result, err = r.removeFirst(ctx, leaving); return err })
 	if err := group.Wait(); err != nil {
 		return result, false, err
@@ -218,69 +218,69 @@ func (r *Remover) TakeDown(ctx context.Context, job Job) (result Result, done bo
 		return result, false, err
 	}
 	switch {
-	case record.Pending():
-		result.again(lookAgain)
+	case record.IsPending():
+		result.retryAfter(lookAgain)
 		return result, false, nil
-	case len(result.Leftovers) > 0 || result.Undecided || r.Inventory.Owns(record.UID()) > 0:
+	case len(result.Leftovers) > 0 || result.Undecided || r.Inventory.CountOwned(record.UID()) > 0:
 		return result, false, nil
 	}
 	uid := record.UID()
-	if err := record.Drop(ctx); err != nil {
+	if err := record.DropFinalizer(ctx); err != nil {
 		return result, false, err
 	}
 	r.Leaving(uid, false)
 	return result, true, nil
 }
 
-// Empty moves all objects of a record that someone deleted to the keeper, and
+// MoveToKeeper moves all objects of a record that someone deleted to the keeper, and
 // lets the record go. It tells whether that is done.
-func (r *Remover) Empty(ctx context.Context, record, keeper *ledger.Record) (result Result, done bool, err error) {
-	record.Watch(ledger.TypesOf(record.Object()))
-	result, err = r.Remove(ctx, Job{
-		Record: record, Keeper: keeper, Fates: func(apply.Object) plan.Fate { return plan.FateMove },
+func (r *ObjectRemover) MoveToKeeper(ctx context.Context, record, keeper *ledger.AppliedRecord) (result RemoveResult, done bool, err error) {
+	record.WatchTypes(ledger.TypesOf(record.Object()))
+	result, err = r.RemoveObjects(ctx, RemoveJob{
+		Record: record, Keeper: keeper, Fates: func(apply.ObjectRef) plan.Fate { return plan.FateMove },
 	})
 	if err != nil {
 		return result, false, err
 	}
-	if len(result.Leftovers) > 0 || record.Pending() || r.Inventory.Owns(record.UID()) > 0 {
-		result.again(lookAgain)
+	if len(result.Leftovers) > 0 || record.IsPending() || r.Inventory.CountOwned(record.UID()) > 0 {
+		result.retryAfter(lookAgain)
 		return result, false, nil
 	}
-	return result, true, record.Drop(ctx)
+	return result, true, record.DropFinalizer(ctx)
 }
 
-// candidate is an object that the record may own. It is guessed if only the
+// removalCandidate is an object that the record may own. It is guessed if only the
 // manifests of the work say so.
-type candidate struct {
+type removalCandidate struct {
 	version string
 	guessed bool
 }
 
-// candidates returns the objects that the record owns: what the inventory
+// ownedCandidates returns the objects that the record owns: what the inventory
 // knows, and of the types that it cannot watch what the record says.
-func (r *Remover) candidates(job *Job) map[apply.Object]candidate {
-	owned := map[apply.Object]candidate{}
+func (r *ObjectRemover) ownedCandidates(job *RemoveJob) map[apply.ObjectRef]removalCandidate {
+	owned := map[apply.ObjectRef]removalCandidate{}
 	for _, object := range r.Inventory.OwnedBy(job.Record.UID()) {
 		if live, _ := r.Inventory.Get(object); live != nil {
-			owned[object] = candidate{version: live.Version}
+			owned[object] = removalCandidate{version: live.Version}
 		}
 	}
 	listed := job.Record.Object().Status.AppliedResources
 	for i := range listed {
-		if ledger.Blind(r.Inventory, ledger.GroupResource(&listed[i])) {
-			owned[ledger.ObjectOf(&listed[i])] = candidate{version: listed[i].Version}
+		if ledger.IsBlindType(r.Inventory, ledger.GroupResource(&listed[i])) {
+			owned[ledger.ObjectOf(&listed[i])] = removalCandidate{version: listed[i].Version}
 		}
 	}
 	if job.Work == nil {
 		return owned
 	}
 	// An agent may have stopped before it listed what it applied.
-	for _, object := range plan.Objects(job.Work, r.Kinds.Find) {
-		if !ledger.Blind(r.Inventory, schema.GroupResource{Group: object.Group, Resource: object.Resource}) {
+	for _, object := range plan.ManifestObjects(job.Work, r.Kinds.FindResource) {
+		if !ledger.IsBlindType(r.Inventory, schema.GroupResource{Group: object.Group, Resource: object.Resource}) {
 			continue
 		}
-		if _, known := owned[object.Object]; !known {
-			owned[object.Object] = candidate{version: object.Version, guessed: true}
+		if _, known := owned[object.ObjectRef]; !known {
+			owned[object.ObjectRef] = removalCandidate{version: object.Version, guessed: true}
 		}
 	}
 	return owned

@@ -24,9 +24,9 @@ func TestTheFirstReasonToTryAgainCounts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var result Result
+			var result RemoveResult
 			for _, after := range tc.reasons {
-				result.again(after)
+				result.retryAfter(after)
 			}
 			if result.Again != tc.want {
 				t.Errorf("again after %s, want %s", result.Again, tc.want)
@@ -40,7 +40,7 @@ func TestWhatStaysWithItsRecord(t *testing.T) {
 		plan.FateKeep: false, plan.FateUnknown: false, // it may have to be kept
 		plan.FateDelete: true, plan.FateOrphan: true, plan.FateMove: true,
 	} {
-		if got := leaves(end); got != want {
+		if got := isLeaving(end); got != want {
 			t.Errorf("an object of fate %d leaves: got %t, want %t", end, got, want)
 		}
 	}
@@ -48,7 +48,7 @@ func TestWhatStaysWithItsRecord(t *testing.T) {
 
 func TestRightsAreOfRBACAlone(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
-	cases := map[apply.Object]bool{
+	cases := map[apply.ObjectRef]bool{
 		{Group: rbac, Resource: "roles", Namespace: "shop", Name: "a"}:                     true,
 		{Group: rbac, Resource: "clusterrolebindings", Name: "a"}:                          true,
 		{Resource: "serviceaccounts", Namespace: "shop", Name: "a"}:                        false,

@@ -15,16 +15,16 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
-// sentBy tells whether the work brought the object for a binding, as its labels
+// sentBy reports whether the work brought the object for a binding, as its labels
 // say. A work that is nil has vanished, and could not have said more.
 func sentBy(work *workv1.ManifestWork, seen *metav1.PartialObjectMetadata) bool {
 	id := seen.Labels[workv1alpha2.LabelWorkID]
 	return id != "" && seen.Labels[workv1alpha2.LabelManaged] == "true" && (work == nil || work.Labels[workv1alpha2.LabelWorkID] == id)
 }
 
-// unmark returns those labels or annotations, each as null, that an object has
+// nullMarks returns those labels or annotations, each as null, that an object has
 // because it was sent to the cluster. Others that begin with karmada.io/ are the user's.
-func unmark(texts map[string]string) map[string]any {
+func nullMarks(texts map[string]string) map[string]any {
 	marks := map[string]any{}
 	for key := range texts {
 		domain, _, prefixed := strings.Cut(key, "/")
@@ -44,13 +44,13 @@ func unmark(texts map[string]string) map[string]any {
 	return marks
 }
 
-// isNamespace tells whether the object is a namespace.
-func isNamespace(object apply.Object) bool {
+// isNamespace reports whether the object is a namespace.
+func isNamespace(object apply.ObjectRef) bool {
 	return object.Group == corev1.GroupName && object.Resource == "namespaces"
 }
 
-// deletes tells whether an object is to be deleted: a namespace that was there
+// shouldDelete reports whether an object is to be deleted: a namespace that was there
 // before us only loses what we added.
-func deletes(end plan.Fate, object apply.Object, seen *metav1.PartialObjectMetadata) bool {
+func shouldDelete(end plan.Fate, object apply.ObjectRef, seen *metav1.PartialObjectMetadata) bool {
 	return end == plan.FateDelete && (!isNamespace(object) || seen.Annotations[workv1.AnnotationAdopted] != "true")
 }

@@ -39,7 +39,7 @@ func TestAnOrphanLosesWhatSendingPutOnItAndNothingElse(t *testing.T) {
 	for _, key := range slices.Concat(lost, kept) {
 		texts[key] = "value"
 	}
-	got := unmark(texts)
+	got := nullMarks(texts)
 	for key, value := range got {
 		if value != nil {
 			t.Errorf("%q is %v, want null: that removes it in a merge patch", key, value)
@@ -49,7 +49,7 @@ func TestAnOrphanLosesWhatSendingPutOnItAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff(lost, slices.Sorted(maps.Keys(got))); diff != "" {
 		t.Errorf("what an orphan loses, -want +got:\n%s", diff)
 	}
-	if got := unmark(nil); got == nil || len(got) > 0 {
+	if got := nullMarks(nil); got == nil || len(got) > 0 {
 		t.Errorf("an object without labels loses %v, want a map that others can be added to", got)
 	}
 }
@@ -90,13 +90,13 @@ func TestWhoBroughtAnObject(t *testing.T) {
 }
 
 func TestOnlyANamespaceThatWasThereBeforeOutlivesItsDeletion(t *testing.T) {
-	namespace := apply.Object{Resource: "namespaces", Name: "shop"}
-	theirs := apply.Object{Group: "tenancy.example.com", Resource: "namespaces", Name: "shop"}
-	pod := apply.Object{Resource: "pods", Namespace: "shop", Name: "web"}
+	namespace := apply.ObjectRef{Resource: "namespaces", Name: "shop"}
+	theirs := apply.ObjectRef{Group: "tenancy.example.com", Resource: "namespaces", Name: "shop"}
+	pod := apply.ObjectRef{Resource: "pods", Namespace: "shop", Name: "web"}
 	adopted := map[string]string{workv1.AnnotationAdopted: "true"}
 	cases := map[string]struct {
 		end         plan.Fate
-		object      apply.Object
+		object      apply.ObjectRef
 		annotations map[string]string
 		want        bool
 	}{
@@ -114,7 +114,7 @@ func TestOnlyANamespaceThatWasThereBeforeOutlivesItsDeletion(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			seen := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
-			if got := deletes(tc.end, tc.object, seen); got != tc.want {
+			if got := shouldDelete(tc.end, tc.object, seen); got != tc.want {
 				t.Errorf("deleted: got %t, want %t", got, tc.want)
 			}
 		})

@@ -30,8 +30,8 @@ func BenchmarkStatusOfUnchangedWork(b *testing.B) {
 		ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Namespace: "n", Name: "*"},
 		FeedbackRules:      []workv1.FeedbackRule{{Type: workv1.FeedbackTypeWellKnownStatus}},
 	}}
-	p, _ := plan.For(work, nil, plan.Options{})
-	p.Resolve(p.Items, work, plan.Finder{Rules: &rules.Cache{}, Find: func(schema.GroupVersionKind) (apply.Resource, error) {
+	p, _ := plan.ForManifestWork(work, nil, plan.HealthOptions{})
+	p.ResolveItems(p.Items, work, plan.KindFinder{Rules: &rules.RuleSetCache{}, Find: func(schema.GroupVersionKind) (apply.Resource, error) {
 		resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 		return apply.Resource{GroupVersionResource: resource, Namespaced: true}, nil
 	}})
@@ -42,6 +42,6 @@ func BenchmarkStatusOfUnchangedWork(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		Compose(Outcomes{Work: work, Plan: p, Now: time.Unix(1700000000, 0)}, &work.Status)
+		ComposeStatus(PassOutcomes{Work: work, Plan: p, Now: time.Unix(1700000000, 0)}, &work.Status)
 	}
 }

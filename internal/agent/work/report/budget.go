@@ -47,9 +47,9 @@ const (
 	limitLife = 10 * time.Minute
 )
 
-// Refused notes in the plan that the hub refused the status, and tells whether
+// ReduceAfterRefusal notes in the plan that the hub refused the status, and tells whether
 // to try a smaller one.
-func Refused(err error, p *plan.Plan, status *workv1.ManifestWorkStatus, now time.Time) bool {
+func ReduceAfterRefusal(err error, p *plan.Plan, status *workv1.ManifestWorkStatus, now time.Time) bool {
 	large := size.TooLarge(err)
 	before := p.StatusLimit
 	if !large && !apierrors.IsInvalid(err) || before != nil && before.Room == 0 {
@@ -58,7 +58,7 @@ func Refused(err error, p *plan.Plan, status *workv1.ManifestWorkStatus, now tim
 	var answer apierrors.APIStatus
 	next := &plan.StatusLimit{Until: now.Add(limitLife)}
 	if errors.As(err, &answer) {
-		next.Why = conditions.Shorten(plan.Sentence(answer.Status().Message), summaryMessageBytes)
+		next.Why = conditions.ShortenText(plan.ToSentence(answer.Status().Message), summaryMessageBytes)
 	}
 	if room := StatusBytes(status) / 4; large && room >= leastRoom {
 		next.Room = room
@@ -67,8 +67,8 @@ func Refused(err error, p *plan.Plan, status *workv1.ManifestWorkStatus, now tim
 	return true
 }
 
-// room returns how many bytes a status of so many bytes may take.
-func (r *composer) room(bytes int) int {
+// statusRoomFor returns how many bytes a status of so many bytes may take.
+func (r *statusComposer) statusRoomFor(bytes int) int {
 	if limit := r.Plan.StatusLimit; limit != nil {
 		if left := limit.Until.Sub(r.Now); left > 0 {
 			r.again = left
@@ -84,7 +84,7 @@ func (r *composer) room(bytes int) int {
 
 // limitFeedback leaves out the fields of those objects that have the most,
 // until the others fit.
-func (r *composer) limitFeedback(entries []entry) {
+func (r *statusComposer) limitFeedback(entries []statusEntry) {
 	sizes := make([]int, len(entries))
 	all := summaryBytes + noteBytes
 	values := 0
@@ -97,7 +97,7 @@ func (r *composer) limitFeedback(entries []entry) {
 		}
 	}
 	limit := feedbackBytesMax
-	if room := r.room(all); room < feedbackBytesMax+all-values {
+	if room := r.statusRoomFor(all); room < feedbackBytesMax+all-values {
 		limit = max(0, room-(all-values))
 	}
 	if values <= limit {
@@ -116,21 +116,21 @@ func (r *composer) limitFeedback(entries []entry) {
 		e := &entries[i]
 		e.StatusFeedback.Values = nil
 		meta.RemoveStatusCondition(&e.Conditions, workv1.ManifestConditionStatusFeedbackSynced)
-		e.set(feedbackCondition(nil, message))
+		e.setCondition(feedbackCondition(nil, message))
 	}
 }
 
-// fit shortens the status if there is no room for it, and says so.
-func (r *composer) fit() {
+// fitStatus shortens the status if there is no room for it, and says so.
+func (r *statusComposer) fitStatus() {
 	status := r.status
 	bytes := StatusBytes(status)
-	room := r.room(bytes)
+	room := r.statusRoomFor(bytes)
 	refused := r.Plan.StatusLimit
 	if bytes <= room && refused == nil {
 		return
 	}
 	total := len(status.ResourceStatus.Manifests)
-	left := shrink(status, room-noteBytes)
+	left := shrinkStatus(status, room-noteBytes)
 	note := ""
 	switch {
 	case refused != nil && left > 0:
@@ -143,13 +143,13 @@ func (r *composer) fit() {
 		return
 	}
 	applied := r.appliedCondition()
-	applied.Message = conditions.Shorten(applied.Message, summaryMessageBytes) + note
-	conditions.Set(&status.Conditions, r.Work.Generation, applied)
+	applied.Message = conditions.ShortenText(applied.Message, summaryMessageBytes) + note
+	conditions.SetCondition(&status.Conditions, r.Work.Generation, applied)
 }
 
-// shrink makes the status smaller until it fits into the room, and returns how
+// shrinkStatus makes the status smaller until it fits into the room, and returns how
 // many manifests it has no entry for.
-func shrink(status *workv1.ManifestWorkStatus, room int) (left int) {
+func shrinkStatus(status *workv1.ManifestWorkStatus, room int) (left int) {
 	manifests := status.ResourceStatus.Manifests
 	for _, limit := range []int{1024, 256, 96} { // bytes of a message
 		if StatusBytes(status) <= room {
@@ -163,7 +163,7 @@ func shrink(status *workv1.ManifestWorkStatus, room int) (left int) {
 	for i := range manifests {
 		list := manifests[i].Conditions
 		for j := range list {
-			if expected(&list[j]) {
+			if isExpected(&list[j]) {
 				list[j].Message = ""
 			}
 		}
@@ -171,18 +171,18 @@ func shrink(status *workv1.ManifestWorkStatus, room int) (left int) {
 	if StatusBytes(status) <= room {
 		return 0
 	}
-	return leaveOut(status, room)
+	return dropManifests(status, room)
 }
 
-// leaveOut keeps the entries of those manifests that matter most, as far as
+// dropManifests keeps the entries of those manifests that matter most, as far as
 // there is room: Complete ones, without which the objects would be applied
 // again, then those about which something is wrong.
-func leaveOut(status *workv1.ManifestWorkStatus, room int) (left int) {
+func dropManifests(status *workv1.ManifestWorkStatus, room int) (left int) {
 	manifests := status.ResourceStatus.Manifests
 	order := make([]int, len(manifests))
 	ranks := make([]int, len(manifests))
 	for i := range manifests {
-		order[i], ranks[i] = i, rank(manifests[i].Conditions)
+		order[i], ranks[i] = i, entryRank(manifests[i].Conditions)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ranks[a], ranks[b]) })
 	status.ResourceStatus.Manifests = nil
@@ -200,14 +200,14 @@ func leaveOut(status *workv1.ManifestWorkStatus, room int) (left int) {
 	return len(manifests) - len(order)
 }
 
-// rank is how much an entry matters; less is more.
-func rank(list []metav1.Condition) int {
+// entryRank is how much an entry matters; less is more.
+func entryRank(list []metav1.Condition) int {
 	fine := true
 	for i := range list {
 		if list[i].Type == workv1.ManifestConditionComplete && list[i].Status == metav1.ConditionTrue {
 			return 0
 		}
-		fine = fine && expected(&list[i])
+		fine = fine && isExpected(&list[i])
 	}
 	if !fine {
 		return 1
@@ -215,8 +215,8 @@ func rank(list []metav1.Condition) int {
 	return 2
 }
 
-// expected tells whether a condition of the agent's own says that all is well.
-func expected(c *metav1.Condition) bool {
+// isExpected reports whether a condition of the agent's own says that all is well.
+func isExpected(c *metav1.Condition) bool {
 	switch c.Type {
 	case workv1.ManifestConditionApplied, workv1.ManifestConditionAvailable, workv1.ManifestConditionStatusFeedbackSynced:
 		return c.Status == metav1.ConditionTrue
@@ -226,6 +226,6 @@ func expected(c *metav1.Condition) bool {
 
 func cutMessages(list []metav1.Condition, limit int) {
 	for i := range list {
-		list[i].Message = conditions.Shorten(list[i].Message, limit)
+		list[i].Message = conditions.ShortenText(list[i].Message, limit)
 	}
 }

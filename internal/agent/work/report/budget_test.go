@@ -98,7 +98,7 @@ func TestStatusIsShortenedAsFarAsNeeded(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			status := manyConditions(test.n, long)
-			left := shrink(status, test.room)
+			left := shrinkStatus(status, test.room)
 			if got := jsonBytes(t, status.ResourceStatus); got > test.room+len(`{"manifests":[]}`) {
 				t.Errorf("it has %d bytes, and there is room for %d", got, test.room)
 			}
@@ -126,7 +126,7 @@ func TestStatusIsShortenedAsFarAsNeeded(t *testing.T) {
 	}
 }
 
-// hasEach tells whether all of n numbers are there that can be divided by a step.
+// hasEach reports whether all of n numbers are there that can be divided by a step.
 func hasEach(have map[int32]bool, n, step int) bool {
 	for i := 0; i < n; i += step {
 		if !have[int32(i)] {
@@ -138,8 +138,8 @@ func hasEach(have map[int32]bool, n, step int) bool {
 
 func TestTheSameStateIsShortenedTheSameWay(t *testing.T) {
 	one, two := manyConditions(3000, "failed"), manyConditions(3000, "failed")
-	shrink(one, 300<<10)
-	shrink(two, 300<<10)
+	shrinkStatus(one, 300<<10)
+	shrinkStatus(two, 300<<10)
 	if diff := cmp.Diff(one, two); diff != "" {
 		t.Error(diff)
 	}

@@ -18,31 +18,31 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
-// Unlisted is a type whose objects are not known yet, with what the server
+// UnlistedType is a type whose objects are not known yet, with what the server
 // says, nil if it is only a matter of time.
-type Unlisted struct {
+type UnlistedType struct {
 	Type string
 	Err  error
 }
 
-// Deleting is the condition of a work whose deletion takes long: what it waits
+// DeletingCondition is the condition of a work whose deletion takes long: what it waits
 // for, or what went wrong.
-func Deleting(leftovers []plan.Leftover, unlisted []Unlisted, failure error) metav1.Condition {
+func DeletingCondition(leftovers []plan.Leftover, unlisted []UnlistedType, failure error) metav1.Condition {
 	c := metav1.Condition{
 		Type: workv1.ManifestWorkConditionDeleting, Status: metav1.ConditionTrue,
 		Reason: workv1.ManifestWorkReasonWorkDeleting, Message: "Looking for the objects on the cluster.",
 	}
 	switch {
 	case failure != nil:
-		c.Message = "The objects on the cluster cannot be removed: " + saying(failure)
+		c.Message = "The objects on the cluster cannot be removed: " + serverMessage(failure)
 	case len(leftovers) > 0:
-		c.Message = "Waiting for objects on the cluster to be deleted: " + describe(leftovers)
+		c.Message = "Waiting for objects on the cluster to be deleted: " + describeLeftovers(leftovers)
 	case len(unlisted) > 0:
 		texts := make([]string, 0, len(unlisted))
 		for _, each := range unlisted {
 			text := each.Type
 			if each.Err != nil {
-				text += " (" + saying(each.Err) + ")"
+				text += " (" + serverMessage(each.Err) + ")"
 			}
 			texts = append(texts, text)
 		}
@@ -51,45 +51,45 @@ func Deleting(leftovers []plan.Leftover, unlisted []Unlisted, failure error) met
 	return c
 }
 
-// NotMoved is the condition of a work whose record was deleted by someone, and
+// NotMovedCondition is the condition of a work whose record was deleted by someone, and
 // whose objects cannot be moved.
-func NotMoved(record string, leftovers []plan.Leftover) metav1.Condition {
-	return notApplied(fmt.Sprintf("AppliedManifestWork %q was deleted on the cluster. It is recreated once its objects have been "+
-		"moved, but these cannot be: %s", record, describe(leftovers)))
+func NotMovedCondition(record string, leftovers []plan.Leftover) metav1.Condition {
+	return notAppliedCondition(fmt.Sprintf("AppliedManifestWork %q was deleted on the cluster. It is recreated once its objects have been "+
+		"moved, but these cannot be: %s", record, describeLeftovers(leftovers)))
 }
 
-// ClaimDenied is the condition of a work whose record is another agent's.
-func ClaimDenied(record *workv1.AppliedManifestWork, work string) metav1.Condition {
-	return notApplied(fmt.Sprintf("AppliedManifestWork %q on the cluster belongs to the agent %q, which is alive: the same cluster is "+
+// ClaimDeniedCondition is the condition of a work whose record is another agent's.
+func ClaimDeniedCondition(record *workv1.AppliedManifestWork, work string) metav1.Condition {
+	return notAppliedCondition(fmt.Sprintf("AppliedManifestWork %q on the cluster belongs to the agent %q, which is alive: the same cluster is "+
 		"registered with this hub twice, and both have a ManifestWork %q. Rename or delete one of them, or remove one of the Klusterlets.",
 		record.Name, record.Spec.AgentID, work))
 }
 
-func notApplied(message string) metav1.Condition {
+func notAppliedCondition(message string) metav1.Condition {
 	return metav1.Condition{
 		Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionFalse,
 		Reason: workv1.ManifestWorkReasonAppliedManifestWorkFailed, Message: message,
 	}
 }
 
-// Stuck tells whether an object cannot be removed, and that is not a matter of
+// HasStuckLeftover reports whether an object cannot be removed, and that is not a matter of
 // time.
-func Stuck(leftovers []plan.Leftover) bool {
+func HasStuckLeftover(leftovers []plan.Leftover) bool {
 	return slices.ContainsFunc(leftovers, func(l plan.Leftover) bool { return l.Problem.Trouble != apply.TroubleNone })
 }
 
-// saying returns what a server said in an error. Other errors can read
+// serverMessage returns what a server said in an error. Other errors can read
 // differently each time.
-func saying(err error) string {
+func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return plan.Sentence(status.Status().Message)
+		return plan.ToSentence(status.Status().Message)
 	}
 	return "The cluster does not respond."
 }
 
-// describe names leftovers and what holds them.
-func describe(leftovers []plan.Leftover) string {
+// describeLeftovers names leftovers and what holds them.
+func describeLeftovers(leftovers []plan.Leftover) string {
 	var texts []string
 	for i, left := range leftovers {
 		if i == namedObjectsMax {

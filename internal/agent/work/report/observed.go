@@ -21,43 +21,43 @@ import (
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
 
-// entry is an entry of the status about one object, as it becomes and as it was.
-type entry struct {
+// statusEntry is an entry of the status about one object, as it becomes and as it was.
+type statusEntry struct {
 	workv1.ManifestCondition
 	had        *workv1.ManifestCondition // nil if there was none
 	generation int64
 }
 
-// before returns the conditions that the entry had.
-func (e *entry) before() []metav1.Condition {
+// previousConditions returns the conditions that the entry had.
+func (e *statusEntry) previousConditions() []metav1.Condition {
 	if e.had == nil {
 		return nil
 	}
 	return e.had.Conditions
 }
 
-func (e *entry) kind() schema.GroupVersionKind {
+func (e *statusEntry) manifestKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: e.ResourceMeta.Group, Version: e.ResourceMeta.Version, Kind: e.ResourceMeta.Kind}
 }
 
-// set sets a condition, which keeps its transition time if its status does not
+// setCondition sets a condition, which keeps its transition time if its status does not
 // change.
-func (e *entry) set(condition metav1.Condition) {
-	e.take(condition.Type)
-	conditions.Set(&e.Conditions, e.generation, condition)
+func (e *statusEntry) setCondition(condition metav1.Condition) {
+	e.keepCondition(condition.Type)
+	conditions.SetCondition(&e.Conditions, e.generation, condition)
 }
 
-// take leaves a condition as it was, if there was one.
-func (e *entry) take(conditionType string) {
+// keepCondition leaves a condition as it was, if there was one.
+func (e *statusEntry) keepCondition(conditionType string) {
 	if meta.FindStatusCondition(e.Conditions, conditionType) == nil {
-		e.Conditions = append(e.Conditions, conditions.Of(e.before(), conditionType)...)
+		e.Conditions = append(e.Conditions, conditions.SelectByType(e.previousConditions(), conditionType)...)
 	}
 }
 
-// takeOthers leaves those conditions as they were that this agent has nothing
+// keepForeign leaves those conditions as they were that this agent has nothing
 // to do with.
-func (e *entry) takeOthers() {
-	before := e.before()
+func (e *statusEntry) keepForeign() {
+	before := e.previousConditions()
 	for i := range before {
 		c := &before[i]
 		switch c.Type {
@@ -66,7 +66,7 @@ func (e *entry) takeOthers() {
 			continue
 		}
 		if !rules.FromRule(c) {
-			e.take(c.Type)
+			e.keepCondition(c.Type)
 		}
 	}
 }
@@ -74,23 +74,23 @@ func (e *entry) takeOthers() {
 // missingText is what is said about objects that are not there to be read.
 const missingText = "The object does not exist on the cluster."
 
-// observed adds what was observed of the item's object.
-func (e *entry) observed(o *plan.Observation) {
+// addObserved adds what was observed of the item's object.
+func (e *statusEntry) addObserved(o *plan.Observation) {
 	text := ""
 	switch {
-	case o.Lasting().Trouble != apply.TroubleNone:
-		text = o.Lasting().Message
+	case o.LastingProblem().Trouble != apply.TroubleNone:
+		text = o.LastingProblem().Message
 	case o.Presence == plan.PresenceNo:
 		text = missingText
 	case o.Seen == "": // not read yet
-		e.keep(o)
+		e.keepObserved(o)
 		return
 	}
-	if text != "" && plan.Complete(e.before(), e.generation) {
-		e.keep(o) // it has done what it is for; that it is gone does not change that
+	if text != "" && plan.IsConditionComplete(e.previousConditions(), e.generation) {
+		e.keepObserved(o) // it has done what it is for; that it is gone does not change that
 		return
 	}
-	if o.Reports() {
+	if o.ReportsValues() {
 		e.StatusFeedback.Values = o.Values
 		switch {
 		case o.State && text != "":
@@ -100,23 +100,23 @@ func (e *entry) observed(o *plan.Observation) {
 		}
 		c := readCondition(o, text)
 		if text == "" && o.Misjudged != nil {
-			c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1.ManifestReasonInterpretationFailed, interpret.Tell(o.Misjudged)
+			c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1.ManifestReasonInterpretationFailed, interpret.ErrorSentences(o.Misjudged)
 		}
-		e.set(c)
+		e.setCondition(c)
 	}
-	for _, c := range conditionsOr(o, text, e.kind()) {
-		e.set(c)
+	for _, c := range conditionsOr(o, text, e.manifestKind()) {
+		e.setCondition(c)
 	}
 }
 
-// keep leaves what was observed as it was.
-func (e *entry) keep(o *plan.Observation) {
-	if o.Reports() && e.had != nil {
+// keepObserved leaves what was observed as it was.
+func (e *statusEntry) keepObserved(o *plan.Observation) {
+	if o.ReportsValues() && e.had != nil {
 		e.StatusFeedback = e.had.StatusFeedback
-		e.take(workv1.ManifestConditionStatusFeedbackSynced)
+		e.keepCondition(workv1.ManifestConditionStatusFeedbackSynced)
 	}
-	for _, c := range conditionsOr(o, missingText, e.kind()) {
-		e.take(c.Type)
+	for _, c := range conditionsOr(o, missingText, e.manifestKind()) {
+		e.keepCondition(c.Type)
 	}
 }
 
@@ -155,7 +155,7 @@ func conditionsOr(o *plan.Observation, text string, kind schema.GroupVersionKind
 	if text == "" {
 		list = slices.Clone(o.Conditions)
 	} else {
-		for _, conditionType := range o.Rules.Types(kind, o.Kinds) {
+		for _, conditionType := range o.Rules.ConditionTypes(kind, o.Kinds) {
 			list = append(list, metav1.Condition{
 				Type: conditionType, Status: metav1.ConditionUnknown,
 				Reason: workv1.ManifestReasonConditionRuleInternalError, Message: text,
@@ -201,32 +201,32 @@ func healthConditions(h health.Health) []metav1.Condition {
 }
 
 // setFeedbackCondition sums up the feedback of the objects, if any is asked for.
-func (r *composer) setFeedbackCondition() {
+func (r *statusComposer) setFeedbackCondition() {
 	list := &r.status.Conditions
 	if !r.Plan.AsksFeedback() {
 		meta.RemoveStatusCondition(list, workv1.ManifestWorkConditionStatusFeedbackSynced)
 		return
 	}
 	manifests := r.status.ResourceStatus.Manifests
-	failed := r.named(func(it *plan.Item) bool {
+	failed := r.nameItems(func(it *plan.ManifestItem) bool {
 		c := meta.FindStatusCondition(manifests[it.Ordinal].Conditions, workv1.ManifestConditionStatusFeedbackSynced)
-		return it.Observation != nil && it.Observation.Reports() && (c == nil || c.Status != metav1.ConditionTrue)
+		return it.Observation != nil && it.Observation.ReportsValues() && (c == nil || c.Status != metav1.ConditionTrue)
 	})
 	c := feedbackCondition(nil, "")
 	if failed != "" {
 		c = feedbackCondition(nil, "Not all fields were read; see status.resourceStatus: "+failed+".")
 	}
-	conditions.Set(list, r.Work.Generation, c)
+	conditions.SetCondition(list, r.Work.Generation, c)
 }
 
 // setRuleConditions sums up what rules, and health, say of the objects, and
 // drops the sums of what they say no more.
-func (r *composer) setRuleConditions() {
+func (r *statusComposer) setRuleConditions() {
 	list := &r.status.Conditions
 	manifests := r.status.ResourceStatus.Manifests
 	var sums []metav1.Condition
 	if r.Plan.HasRules() {
-		sums = rules.Aggregate(r.asked(manifests))
+		sums = rules.AggregateConditions(r.askedConditions(manifests))
 	}
 	made := func(conditionType string) bool {
 		return slices.ContainsFunc(sums, func(c metav1.Condition) bool { return c.Type == conditionType })
@@ -244,18 +244,18 @@ func (r *composer) setRuleConditions() {
 		return ours && !made(c.Type)
 	})
 	for _, sum := range sums {
-		conditions.Set(list, r.Work.Generation, sum)
+		conditions.SetCondition(list, r.Work.Generation, sum)
 	}
 }
 
-// asked returns the entries without the conditions Complete that no rule of the work asks
+// askedConditions returns the entries without the conditions Complete that no rule of the work asks
 // for, unless all objects have one: that a Job is done does not make the work Complete that
 // has other objects, which would not be applied any more.
-func (r *composer) asked(manifests []workv1.ManifestCondition) []workv1.ManifestCondition {
-	implied := func(it *plan.Item) bool { return it.Observation != nil && it.Observation.Implied }
-	lasts := func(it *plan.Item) bool {
+func (r *statusComposer) askedConditions(manifests []workv1.ManifestCondition) []workv1.ManifestCondition {
+	implied := func(it *plan.ManifestItem) bool { return it.Observation != nil && it.Observation.Implied }
+	lasts := func(it *plan.ManifestItem) bool {
 		return it.Observation == nil ||
-			!slices.Contains(it.Observation.Rules.Types(it.Manifest.Kind, it.Observation.Kinds), workv1.ManifestConditionComplete)
+			!slices.Contains(it.Observation.Rules.ConditionTypes(it.Manifest.Kind, it.Observation.Kinds), workv1.ManifestConditionComplete)
 	}
 	if !slices.ContainsFunc(r.Plan.Items, implied) || !slices.ContainsFunc(r.Plan.Items, lasts) {
 		return manifests

@@ -19,10 +19,10 @@ import (
 )
 
 // customs are operations of all kinds.
-type customs interpret.Custom
+type customs interpret.CustomOperations
 
 func (c customs) Operations(schema.GroupVersionKind) interpret.Operations {
-	return interpret.Operations{Custom: interpret.Custom(c)}
+	return interpret.Operations{Custom: interpret.CustomOperations(c)}
 }
 
 // TestTheLastKnownStatusStays reports an object whose customization fails for a while.
@@ -48,10 +48,10 @@ func TestTheLastKnownStatusStays(t *testing.T) {
 			Verdict: func(map[string]any) (string, error) { return interpret.Healthy, step.noState },
 		}}
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"resourceVersion": "1"}}}
-		o := &plan.Observation{Observer: &plan.Observer{State: true, Kinds: kinds}}
-		o.Take(t.Context(), object, feedback.Options{}, nil)
-		e := &entry{had: had, generation: 1}
-		e.observed(o)
+		o := &plan.Observation{ObjectObserver: &plan.ObjectObserver{State: true, Kinds: kinds}}
+		o.EvaluateObject(t.Context(), object, feedback.ValueOptions{}, nil)
+		e := &statusEntry{had: had, generation: 1}
+		e.addObserved(o)
 		var texts []string
 		for _, v := range e.StatusFeedback.Values {
 			text := v.FieldValue.JSONRaw

@@ -19,8 +19,8 @@ import (
 // namedObjectsMax is how many objects a message names.
 const namedObjectsMax = 10
 
-// Outcomes are what a pass has to say about a work.
-type Outcomes struct {
+// PassOutcomes are what a pass has to say about a work.
+type PassOutcomes struct {
 	// Work is as the hub has it. It is not changed.
 	Work *workv1.ManifestWork
 	// Plan has what came of the manifests.
@@ -40,44 +40,44 @@ type ListNote struct {
 	Failed bool
 }
 
-// composer makes one status.
-type composer struct {
-	Outcomes
+// statusComposer makes one status.
+type statusComposer struct {
+	PassOutcomes
 	status *workv1.ManifestWorkStatus
 	again  time.Duration
 }
 
-// Compose makes the status of what it was before, which it changes. Again is
+// ComposeStatus makes the status of what it was before, which it changes. Again is
 // when to make it anew if nothing happens; zero is never.
-func Compose(outcomes Outcomes, status *workv1.ManifestWorkStatus) (again time.Duration) {
-	r := &composer{Outcomes: outcomes, status: status}
+func ComposeStatus(outcomes PassOutcomes, status *workv1.ManifestWorkStatus) (again time.Duration) {
+	r := &statusComposer{PassOutcomes: outcomes, status: status}
 	status.ResourceStatus.Manifests = r.manifestConditions(status.ResourceStatus.Manifests)
 	generation := r.Work.Generation
-	conditions.Set(&status.Conditions, generation, r.appliedCondition())
-	conditions.Set(&status.Conditions, generation, r.availableCondition())
+	conditions.SetCondition(&status.Conditions, generation, r.appliedCondition())
+	conditions.SetCondition(&status.Conditions, generation, r.availableCondition())
 	r.setFeedbackCondition()
 	r.setRuleConditions()
-	r.fit()
+	r.fitStatus()
 	return r.again
 }
 
 // manifestConditions returns the entries of all manifests, whose conditions keep
 // the transition times that they had.
-func (r *composer) manifestConditions(before []workv1.ManifestCondition) []workv1.ManifestCondition {
+func (r *statusComposer) manifestConditions(before []workv1.ManifestCondition) []workv1.ManifestCondition {
 	type key struct{ group, kind, namespace, name string }
 	keyOf := func(m *workv1.ManifestResourceMeta) key { return key{m.Group, m.Kind, m.Namespace, m.Name} }
 	old := make(map[key]int, len(before))
 	for i := range before {
 		old[keyOf(&before[i].ResourceMeta)] = i
 	}
-	entries := make([]entry, len(r.Plan.Items))
+	entries := make([]statusEntry, len(r.Plan.Items))
 	for i, it := range r.Plan.Items {
 		e := &entries[i]
-		e.generation, e.ResourceMeta = r.Work.Generation, it.Meta()
+		e.generation, e.ResourceMeta = r.Work.Generation, it.ManifestMeta()
 		if at, ok := old[keyOf(&e.ResourceMeta)]; ok {
 			e.had = &before[at]
 		}
-		r.fill(e, it)
+		r.fillEntry(e, it)
 	}
 	r.limitFeedback(entries)
 	list := make([]workv1.ManifestCondition, len(entries))
@@ -87,28 +87,28 @@ func (r *composer) manifestConditions(before []workv1.ManifestCondition) []workv
 	return list
 }
 
-// fill adds the conditions of an item to its entry.
-func (r *composer) fill(e *entry, it *plan.Item) {
+// fillEntry adds the conditions of an item to its entry.
+func (r *statusComposer) fillEntry(e *statusEntry, it *plan.ManifestItem) {
 	applied := appliedCondition(it)
-	e.set(applied)
-	e.set(availableCondition(it))
+	e.setCondition(applied)
+	e.setCondition(availableCondition(it))
 	if it.Observation != nil {
-		e.observed(it.Observation)
+		e.addObserved(it.Observation)
 	}
-	if it.Resolved && it.Refused == nil && (it.Observation == nil || !it.Observation.Reports()) && r.Plan.AsksFeedback() {
-		e.set(metav1.Condition{
+	if it.Resolved && it.Refused == nil && (it.Observation == nil || !it.Observation.ReportsValues()) && r.Plan.AsksFeedback() {
+		e.setCondition(metav1.Condition{
 			Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionTrue,
 			Reason: workv1.ManifestReasonNoStatusFeedbackSynced, Message: "No feedback rule applies to this object.",
 		})
 	}
-	if applied.Status == metav1.ConditionTrue && plan.Complete(e.Conditions, e.generation) {
+	if applied.Status == metav1.ConditionTrue && plan.IsConditionComplete(e.Conditions, e.generation) {
 		applied.Message = "The object has completed and is not applied again until the work changes."
-		e.set(applied)
+		e.setCondition(applied)
 	}
-	e.takeOthers()
+	e.keepForeign()
 }
 
-func appliedCondition(it *plan.Item) metav1.Condition {
+func appliedCondition(it *plan.ManifestItem) metav1.Condition {
 	c := metav1.Condition{
 		Type: workv1.ManifestConditionApplied, Status: metav1.ConditionTrue,
 		Reason: workv1.ManifestReasonAppliedManifestComplete, Message: "The object matches the manifest.",
@@ -126,14 +126,14 @@ func appliedCondition(it *plan.Item) metav1.Condition {
 		c.Message = it.Outcome.Note
 	}
 	if it.Observation != nil && it.Observation.Rules != nil {
-		for _, problem := range it.Observation.Rules.Problems() {
+		for _, problem := range it.Observation.Rules.RuleProblems() {
 			c.Message += " Not followed: " + problem + "."
 		}
 	}
 	return c
 }
 
-func availableCondition(it *plan.Item) metav1.Condition {
+func availableCondition(it *plan.ManifestItem) metav1.Condition {
 	c := metav1.Condition{Type: workv1.ManifestConditionAvailable}
 	switch {
 	case it.Outcome.Presence == plan.PresenceYes:
@@ -156,8 +156,8 @@ func availableCondition(it *plan.Item) metav1.Condition {
 	return c
 }
 
-func (r *composer) appliedCondition() metav1.Condition {
-	failed := r.named(func(it *plan.Item) bool { return it.Outcome.Problem.Trouble != apply.TroubleNone })
+func (r *statusComposer) appliedCondition() metav1.Condition {
+	failed := r.nameItems(func(it *plan.ManifestItem) bool { return it.Outcome.Problem.Trouble != apply.TroubleNone })
 	c := metav1.Condition{
 		Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionTrue,
 		Reason: workv1.ManifestWorkReasonAppliedManifestWorkComplete, Message: "All manifests are applied.",
@@ -168,13 +168,13 @@ func (r *composer) appliedCondition() metav1.Condition {
 			c.Message = r.Plan.Items[0].Outcome.Problem.Message
 		}
 	}
-	stuck := Stuck(r.Leftovers)
+	stuck := HasStuckLeftover(r.Leftovers)
 	if failed != "" || stuck {
 		c.Status = metav1.ConditionFalse
 		c.Reason = workv1.ManifestWorkReasonAppliedManifestWorkFailed
 	}
 	if len(r.Leftovers) > 0 && (stuck || r.slowPrune()) {
-		c.Message += " Objects that are no longer in the work still exist: " + describe(r.Leftovers)
+		c.Message += " Objects that are no longer in the work still exist: " + describeLeftovers(r.Leftovers)
 	}
 	if r.List.Text != "" {
 		c.Message += " " + r.List.Text
@@ -186,19 +186,19 @@ func (r *composer) appliedCondition() metav1.Condition {
 	return c
 }
 
-// slowPrune tells whether an object that has to go is held by a finalizer;
+// slowPrune reports whether an object that has to go is held by a finalizer;
 // others are gone in a moment and not worth a write.
-func (r *composer) slowPrune() bool {
+func (r *statusComposer) slowPrune() bool {
 	return slices.ContainsFunc(r.Leftovers, func(l plan.Leftover) bool { return len(l.Finalizers) > 0 })
 }
 
-func (r *composer) availableCondition() metav1.Condition {
+func (r *statusComposer) availableCondition() metav1.Condition {
 	c := metav1.Condition{
 		Type: workv1.ManifestWorkConditionAvailable, Status: metav1.ConditionTrue,
 		Reason: workv1.ManifestWorkReasonResourcesAvailable, Message: "All objects exist on the cluster.",
 	}
-	missing := r.named(func(it *plan.Item) bool { return it.Outcome.Presence == plan.PresenceNo })
-	unknown := r.named(func(it *plan.Item) bool { return it.Outcome.Presence == plan.PresenceUnknown })
+	missing := r.nameItems(func(it *plan.ManifestItem) bool { return it.Outcome.Presence == plan.PresenceNo })
+	unknown := r.nameItems(func(it *plan.ManifestItem) bool { return it.Outcome.Presence == plan.PresenceUnknown })
 	switch {
 	case missing != "":
 		c.Status = metav1.ConditionFalse
@@ -212,8 +212,8 @@ func (r *composer) availableCondition() metav1.Condition {
 	return c
 }
 
-// named returns the first manifests that the function picks, "" if none.
-func (r *composer) named(pick func(*plan.Item) bool) string {
+// nameItems returns the first manifests that the function picks, "" if none.
+func (r *statusComposer) nameItems(pick func(*plan.ManifestItem) bool) string {
 	var names []string
 	more := 0
 	for _, it := range r.Plan.Items {

@@ -27,7 +27,7 @@ func conditionsBytes(list []metav1.Condition) int {
 	n := 0
 	for i := range list {
 		c := &list[i]
-		n += conditionBytes + size.Text(c.Type, c.Reason, c.Message) + len(strconv.FormatInt(c.ObservedGeneration, 10))
+		n += conditionBytes + size.TextBytes(c.Type, c.Reason, c.Message) + len(strconv.FormatInt(c.ObservedGeneration, 10))
 	}
 	return n
 }
@@ -35,12 +35,12 @@ func conditionsBytes(list []metav1.Condition) int {
 func valuesBytes(values []workv1.FeedbackValue) int {
 	n := 0
 	for i := range values {
-		n += valueBytes + size.Text(values[i].Name)
+		n += valueBytes + size.TextBytes(values[i].Name)
 		if v := values[i].FieldValue.String; v != nil {
-			n += size.Text(*v)
+			n += size.TextBytes(*v)
 		}
 		if v := values[i].FieldValue.JSONRaw; v != nil {
-			n += size.Text(*v)
+			n += size.TextBytes(*v)
 		}
 	}
 	return n
@@ -49,7 +49,7 @@ func valuesBytes(values []workv1.FeedbackValue) int {
 // entryBytes is the size of an entry of the status with its values.
 func entryBytes(m *workv1.ManifestCondition) int {
 	r := &m.ResourceMeta
-	return manifestBytes + metaBytes + size.Text(r.Group, r.Version, r.Kind, r.Resource, r.Namespace, r.Name) +
+	return manifestBytes + metaBytes + size.TextBytes(r.Group, r.Version, r.Kind, r.Resource, r.Namespace, r.Name) +
 		conditionsBytes(m.Conditions) + valuesBytes(m.StatusFeedback.Values)
 }
 

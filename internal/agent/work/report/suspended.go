@@ -13,11 +13,11 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// ComposeSuspended is as Compose for a work of which nothing is applied: what
+// ComposeSuspended is as ComposeStatus for a work of which nothing is applied: what
 // is said about that stays as it was, and only what was observed is new.
-func ComposeSuspended(outcomes Outcomes, status *workv1.ManifestWorkStatus) (again time.Duration) {
+func ComposeSuspended(outcomes PassOutcomes, status *workv1.ManifestWorkStatus) (again time.Duration) {
 	before := status.DeepCopy()
-	again = Compose(outcomes, status)
+	again = ComposeStatus(outcomes, status)
 	status.Conditions = withApplied(status.Conditions, before.Conditions)
 	manifests := status.ResourceStatus.Manifests
 	for i := range manifests {

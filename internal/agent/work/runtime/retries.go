@@ -23,38 +23,38 @@ const (
 	quietTimeOwn = 10 * time.Second
 )
 
-// Retries space the passes over a work that lacks something that may come
+// RetryBackoff space the passes over a work that lacks something that may come
 // soon. The zero value is that of a work that lacks nothing.
-type Retries struct {
+type RetryBackoff struct {
 	// failures is how many passes in a row left something to try again soon.
 	failures int
 	// since is when the first of these passes was.
 	since time.Time
 }
 
-// Next returns when to try again. Own says that the work itself brings what it
+// NextRetry returns when to try again. Own says that the work itself brings what it
 // lacks.
-func (r *Retries) Next(now time.Time, own bool) time.Duration {
+func (r *RetryBackoff) NextRetry(now time.Time, own bool) time.Duration {
 	if r.since.IsZero() {
 		r.since = now
 	}
 	r.failures++
-	again := backoff.After(r.failures, backoff.Between(RetryMin, RetryMax))
-	if quiet := r.Quiet(now, own); quiet > 0 {
+	again := backoff.DelayAfter(r.failures, backoff.ExponentialBetween(RetryMin, RetryMax))
+	if quiet := r.QuietPeriod(now, own); quiet > 0 {
 		again = min(again, quiet)
 	}
 	return again
 }
 
-// Restart makes the next try come soon: something happened.
-func (r *Retries) Restart() { r.failures = 0 }
+// ResetFailures makes the next try come soon: something happened.
+func (r *RetryBackoff) ResetFailures() { r.failures = 0 }
 
-// End notes that nothing is lacking any more.
-func (r *Retries) End() { *r = Retries{} }
+// ClearRetries notes that nothing is lacking any more.
+func (r *RetryBackoff) ClearRetries() { *r = RetryBackoff{} }
 
-// Quiet is how long the status may go on to say what it says although
+// QuietPeriod is how long the status may go on to say what it says although
 // something that may come soon is not there; zero if it may not.
-func (r *Retries) Quiet(now time.Time, own bool) time.Duration {
+func (r *RetryBackoff) QuietPeriod(now time.Time, own bool) time.Duration {
 	if r.since.IsZero() {
 		return 0
 	}

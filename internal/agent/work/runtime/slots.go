@@ -11,55 +11,55 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/fleet"
 )
 
-// Request names something to look at: a ManifestWork of a cluster, or an
+// WorkRequest names something to look at: a ManifestWork of a cluster, or an
 // AppliedManifestWork for which there is none.
-type Request struct {
+type WorkRequest struct {
 	Cluster fleet.ClusterName
 	Work    string
 	Applied string
 }
 
-// Workers are shared by all clusters. Each cluster may always have one work in
+// WorkerPool are shared by all clusters. Each cluster may always have one work in
 // hand; for what it has beyond that, clusters take turns at half of the workers.
 // So as long as no more clusters than the other half are slow at a time, there is
 // a worker for one that is not. If there are more, it waits until a request of a
 // slow one is answered or takes too long. Workers are safe for concurrent use.
-type Workers struct {
+type WorkerPool struct {
 	perCluster int
 
 	mu sync.Mutex
 	// spare is how many further works clusters may take in hand at the moment.
 	spare int
 	// waiting are the clusters that have parked requests, in turn.
-	waiting []*Slots
+	waiting []*ClusterSlots
 }
 
-// NewWorkers shares so many workers, of which a cluster has so many at most.
-func NewWorkers(all, perCluster int) *Workers {
-	return &Workers{perCluster: perCluster, spare: max(all/2, perCluster-1)}
+// NewWorkerPool shares so many workers, of which a cluster has so many at most.
+func NewWorkerPool(all, perCluster int) *WorkerPool {
+	return &WorkerPool{perCluster: perCluster, spare: max(all/2, perCluster-1)}
 }
 
-// Slots are the workers of one cluster. They are safe for concurrent use.
-type Slots struct {
-	workers *Workers
+// ClusterSlots are the workers of one cluster. They are safe for concurrent use.
+type ClusterSlots struct {
+	workers *WorkerPool
 	// add puts a request into the queue.
-	add func(Request)
+	add func(WorkRequest)
 
 	// What follows is behind the mutex of the workers.
 	inFlight int
-	parked   sets.Set[Request]
-	turns    []Request // the parked ones in the order in which they came
-	waits    bool      // is in the list of those who wait
+	parked   sets.Set[WorkRequest]
+	turns    []WorkRequest // the parked ones in the order in which they came
+	waits    bool          // is in the list of those who wait
 }
 
-// Slots returns those of a cluster. The function puts a request into the queue
+// SlotsFor returns those of a cluster. The function puts a request into the queue
 // again when there may be a slot for it.
-func (w *Workers) Slots(add func(Request)) *Slots {
-	return &Slots{workers: w, add: add, parked: sets.New[Request]()}
+func (w *WorkerPool) SlotsFor(add func(WorkRequest)) *ClusterSlots {
+	return &ClusterSlots{workers: w, add: add, parked: sets.New[WorkRequest]()}
 }
 
-// Enter takes a slot. If there is none, the request comes again when one is free.
-func (s *Slots) Enter(request Request) bool {
+// AcquireSlot takes a slot. If there is none, the request comes again when one is free.
+func (s *ClusterSlots) AcquireSlot(request WorkRequest) bool {
 	w := s.workers
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,31 +68,31 @@ func (s *Slots) Enter(request Request) bool {
 	case s.inFlight < w.perCluster && w.spare > 0:
 		w.spare--
 	default:
-		s.park(request)
+		s.parkRequest(request)
 		return false
 	}
 	s.inFlight++
 	return true
 }
 
-// Leave gives a slot back.
-func (s *Slots) Leave() {
+// ReleaseSlot gives a slot back.
+func (s *ClusterSlots) ReleaseSlot() {
 	w := s.workers
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.inFlight--
 	if s.inFlight == 0 {
-		s.wake()
+		s.wakeNext()
 	} else {
 		w.spare++
 	}
-	w.wake()
+	w.wakeClusters()
 }
 
-// wake lets clusters that wait have what is spare, one request each. One may come
+// wakeClusters lets clusters that wait have what is spare, one request each. One may come
 // late or find that another was faster, and waits again; whoever leaves next wakes
 // as many as there is room for then, so none is forgotten.
-func (w *Workers) wake() {
+func (w *WorkerPool) wakeClusters() {
 	room := w.spare
 	for range len(w.waiting) {
 		if room == 0 {
@@ -100,7 +100,7 @@ func (w *Workers) wake() {
 		}
 		next := w.waiting[0]
 		w.waiting = w.waiting[1:]
-		if next.inFlight < w.perCluster && next.wake() {
+		if next.inFlight < w.perCluster && next.wakeNext() {
 			room--
 		}
 		if next.waits = len(next.turns) > 0; next.waits {
@@ -109,8 +109,8 @@ func (w *Workers) wake() {
 	}
 }
 
-// park keeps a request until it is woken.
-func (s *Slots) park(request Request) {
+// parkRequest keeps a request until it is woken.
+func (s *ClusterSlots) parkRequest(request WorkRequest) {
 	if s.parked.Has(request) {
 		return
 	}
@@ -122,8 +122,8 @@ func (s *Slots) park(request Request) {
 	}
 }
 
-// wake puts the next parked request into the queue, and tells whether there was one.
-func (s *Slots) wake() bool {
+// wakeNext puts the next parked request into the queue, and tells whether there was one.
+func (s *ClusterSlots) wakeNext() bool {
 	if len(s.turns) == 0 {
 		return false
 	}

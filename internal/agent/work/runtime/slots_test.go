@@ -17,25 +17,25 @@ const (
 
 // office is workers with the queue that leads to them, without goroutines.
 type office struct {
-	workers  *Workers
-	clusters map[fleet.ClusterName]*Slots
-	queue    []Request
+	workers  *WorkerPool
+	clusters map[fleet.ClusterName]*ClusterSlots
+	queue    []WorkRequest
 	busy     map[fleet.ClusterName]int
 }
 
 func newOffice() *office {
 	return &office{
-		workers: NewWorkers(allWorkers, mostOfOne), clusters: map[fleet.ClusterName]*Slots{}, busy: map[fleet.ClusterName]int{},
+		workers: NewWorkerPool(allWorkers, mostOfOne), clusters: map[fleet.ClusterName]*ClusterSlots{}, busy: map[fleet.ClusterName]int{},
 	}
 }
 
 // come puts requests of a cluster into the queue.
 func (o *office) come(cluster fleet.ClusterName, works int) {
 	if o.clusters[cluster] == nil {
-		o.clusters[cluster] = o.workers.Slots(func(r Request) { o.queue = append(o.queue, r) })
+		o.clusters[cluster] = o.workers.SlotsFor(func(r WorkRequest) { o.queue = append(o.queue, r) })
 	}
 	for i := range works {
-		o.queue = append(o.queue, Request{Cluster: cluster, Work: fmt.Sprint(i)})
+		o.queue = append(o.queue, WorkRequest{Cluster: cluster, Work: fmt.Sprint(i)})
 	}
 }
 
@@ -44,7 +44,7 @@ func (o *office) begin() {
 	for len(o.queue) > 0 && o.inHand() < allWorkers {
 		next := o.queue[0]
 		o.queue = o.queue[1:]
-		if o.clusters[next.Cluster].Enter(next) {
+		if o.clusters[next.Cluster].AcquireSlot(next) {
 			o.busy[next.Cluster]++
 		}
 	}
@@ -53,7 +53,7 @@ func (o *office) begin() {
 // end finishes a work of a cluster.
 func (o *office) end(cluster fleet.ClusterName) {
 	o.busy[cluster]--
-	o.clusters[cluster].Leave()
+	o.clusters[cluster].ReleaseSlot()
 }
 
 func (o *office) inHand() (all int) {
@@ -86,9 +86,9 @@ func TestThereIsAWorkerForOneMoreCluster(t *testing.T) {
 }
 
 func TestOneClusterHasAsManyWorkersAsItMay(t *testing.T) {
-	alone := NewWorkers(allWorkers, allWorkers).Slots(func(Request) {})
+	alone := NewWorkerPool(allWorkers, allWorkers).SlotsFor(func(WorkRequest) {})
 	for i := range allWorkers {
-		if !alone.Enter(Request{Work: fmt.Sprint(i)}) {
+		if !alone.AcquireSlot(WorkRequest{Work: fmt.Sprint(i)}) {
 			t.Fatalf("the only cluster has %d of %d workers", i, allWorkers)
 		}
 	}

@@ -15,19 +15,19 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/backoff"
 )
 
-// Waiters are the works that want an object which they do not own yet. The
+// ObjectWaiters are the works that want an object which they do not own yet. The
 // zero value is none. They are safe for concurrent use.
-type Waiters struct {
+type ObjectWaiters struct {
 	mu    sync.Mutex
-	works map[apply.Object]map[string]struct{}
+	works map[apply.ObjectRef]map[string]struct{}
 }
 
-// Add makes a work wait for a change of the object.
-func (w *Waiters) Add(work string, object apply.Object) {
+// AddWaiter makes a work wait for a change of the object.
+func (w *ObjectWaiters) AddWaiter(work string, object apply.ObjectRef) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.works == nil {
-		w.works = map[apply.Object]map[string]struct{}{}
+		w.works = map[apply.ObjectRef]map[string]struct{}{}
 	}
 	if w.works[object] == nil {
 		w.works[object] = map[string]struct{}{}
@@ -35,8 +35,8 @@ func (w *Waiters) Add(work string, object apply.Object) {
 	w.works[object][work] = struct{}{}
 }
 
-// Take returns who waits for the object, and forgets that they do.
-func (w *Waiters) Take(object apply.Object) []string {
+// TakeWaiters returns who waits for the object, and forgets that they do.
+func (w *ObjectWaiters) TakeWaiters(object apply.ObjectRef) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	works := slices.Collect(maps.Keys(w.works[object]))
@@ -44,8 +44,8 @@ func (w *Waiters) Take(object apply.Object) []string {
 	return works
 }
 
-// Forget drops a work that is gone.
-func (w *Waiters) Forget(work string) {
+// ForgetWork drops a work that is gone.
+func (w *ObjectWaiters) ForgetWork(work string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for object, works := range w.works {
@@ -60,17 +60,17 @@ func (w *Waiters) Forget(work string) {
 // could wait for a burst must not hold up what comes right after it.
 const postponedAtOnce = 2
 
-// Postponed are works of which something is left to do that could wait while
+// PostponedWorks are works of which something is left to do that could wait while
 // there was much else. The zero value is none. It is safe for concurrent use.
-type Postponed struct {
+type PostponedWorks struct {
 	mu    sync.Mutex
 	works map[string]struct{}
 	// taken are those that were brought back and are not done.
 	taken map[string]struct{}
 }
 
-// Add notes a work.
-func (p *Postponed) Add(work string) {
+// PostponeWork notes a work.
+func (p *PostponedWorks) PostponeWork(work string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.works == nil {
@@ -80,9 +80,9 @@ func (p *Postponed) Add(work string) {
 	p.works[work] = struct{}{}
 }
 
-// Take returns one of the works, which is not noted any more, and false if there
-// is none or enough that were taken are not Done.
-func (p *Postponed) Take() (work string, ok bool) {
+// TakeNext returns one of the works, which is not noted any more, and false if there
+// is none or enough that were taken are not marked as done.
+func (p *PostponedWorks) TakeNext() (work string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.taken) >= postponedAtOnce {
@@ -96,23 +96,23 @@ func (p *Postponed) Take() (work string, ok bool) {
 	return "", false
 }
 
-// Done says that a work was looked at, whether or not it had been taken.
-func (p *Postponed) Done(work string) {
+// MarkDone says that a work was looked at, whether or not it had been taken.
+func (p *PostponedWorks) MarkDone(work string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.taken, work)
 }
 
-// Leaving are the owners whose objects are all on their way out: of these only
+// LeavingOwners are the owners whose objects are all on their way out: of these only
 // the last one that goes is of interest. The zero value is none. It is safe for
 // concurrent use.
-type Leaving struct {
+type LeavingOwners struct {
 	mu     sync.Mutex
 	owners map[types.UID]struct{}
 }
 
-// Set notes whether the objects of an owner are on their way out.
-func (l *Leaving) Set(owner types.UID, leaving bool) {
+// SetLeaving notes whether the objects of an owner are on their way out.
+func (l *LeavingOwners) SetLeaving(owner types.UID, leaving bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !leaving {
@@ -125,8 +125,8 @@ func (l *Leaving) Set(owner types.UID, leaving bool) {
 	l.owners[owner] = struct{}{}
 }
 
-// Has tells whether the objects of an owner are on their way out.
-func (l *Leaving) Has(owner types.UID) bool {
+// IsLeaving reports whether the objects of an owner are on their way out.
+func (l *LeavingOwners) IsLeaving(owner types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, leaving := l.owners[owner]
@@ -141,34 +141,34 @@ const (
 	deniedRetryMax = time.Minute
 )
 
-// Denials are the works whose executor lacks a permission, and how often in a
+// ExecutorDenials are the works whose executor lacks a permission, and how often in a
 // row it did. The zero value is none. They are safe for concurrent use.
-type Denials struct {
+type ExecutorDenials struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// Add counts a denial, and returns when to try again.
-func (d *Denials) Add(work string) time.Duration {
+// CountDenial counts a denial, and returns when to try again.
+func (d *ExecutorDenials) CountDenial(work string) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.counts == nil {
 		d.counts = map[string]int{}
 	}
 	d.counts[work]++
-	return backoff.After(d.counts[work], backoff.Between(deniedRetryMin, deniedRetryMax))
+	return backoff.DelayAfter(d.counts[work], backoff.ExponentialBetween(deniedRetryMin, deniedRetryMax))
 }
 
-// Forget forgets how often the executor of a work lacked a permission.
-func (d *Denials) Forget(work string) {
+// ForgetWork forgets how often the executor of a work lacked a permission.
+func (d *ExecutorDenials) ForgetWork(work string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.counts, work)
 }
 
-// Restart returns the works whose executor lacks a permission, as someone may
+// RetryAll returns the works whose executor lacks a permission, as someone may
 // have given it, and how soon to try again: many changes at once are one.
-func (d *Denials) Restart() (works []string, after time.Duration) {
+func (d *ExecutorDenials) RetryAll() (works []string, after time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for work := range d.counts {

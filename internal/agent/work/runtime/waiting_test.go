@@ -6,19 +6,19 @@ package runtime
 import "testing"
 
 func TestPostponedWorksComeBackAFewAtATime(t *testing.T) {
-	var postponed Postponed
-	postponed.Done("nobody")
-	if work, ok := postponed.Take(); ok {
+	var postponed PostponedWorks
+	postponed.MarkDone("nobody")
+	if work, ok := postponed.TakeNext(); ok {
 		t.Fatalf("%s came back, and none was postponed", work)
 	}
 	for _, work := range []string{"a", "b", "c", "d", "d"} {
-		postponed.Add(work)
+		postponed.PostponeWork(work)
 	}
 	back := map[string]bool{}
 	// takeAll takes as many as there are to be had now.
 	takeAll := func() int {
 		for n := 0; ; n++ {
-			work, ok := postponed.Take()
+			work, ok := postponed.TakeNext()
 			if !ok {
 				return n
 			}
@@ -29,13 +29,13 @@ func TestPostponedWorksComeBackAFewAtATime(t *testing.T) {
 		t.Fatalf("%d works came back, want %d: %v", n, postponedAtOnce, back)
 	}
 	for work := range back {
-		postponed.Done(work)
+		postponed.MarkDone(work)
 	}
 	if n := takeAll(); n != postponedAtOnce || len(back) != 2*postponedAtOnce {
 		t.Fatalf("%d more works came back, want %d others: %v", n, postponedAtOnce, back)
 	}
 	for work := range back {
-		postponed.Done(work)
+		postponed.MarkDone(work)
 	}
 	if n := takeAll(); n != 0 {
 		t.Errorf("%d works came back twice", n)

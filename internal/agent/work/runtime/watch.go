@@ -27,13 +27,13 @@ const (
 	permissionRetryMax = 5 * time.Second
 )
 
-// Watcher watches the works of a cluster on the hub, and their records on the
+// WorkWatcher watches the works of a cluster on the hub, and their records on the
 // member.
-type Watcher struct {
+type WorkWatcher struct {
 	Connection *fleet.Connection
 	Logger     logr.Logger
-	Works      *compressed.Store[*workv1.ManifestWork]
-	Records    *compressed.Store[*workv1.AppliedManifestWork]
+	Works      *compressed.ObjectStore[*workv1.ManifestWork]
+	Records    *compressed.ObjectStore[*workv1.AppliedManifestWork]
 	// Work and Record are called for each change: before is nil for what is new,
 	// and for a record that is gone. They have to return soon.
 	Work   func(before, after *workv1.ManifestWork)
@@ -42,32 +42,32 @@ type Watcher struct {
 	RecordsListed func()
 }
 
-// Run watches until ctx ends.
-func (w *Watcher) Run(ctx context.Context) {
-	if !w.retry(ctx, "reading the works on the hub", w.mayList) {
+// WatchWorks watches until ctx ends.
+func (w *WorkWatcher) WatchWorks(ctx context.Context) {
+	if !w.retryUntil(ctx, "reading the works on the hub", w.mayList) {
 		return
 	}
-	records, ok := w.informer(ctx, "watching AppliedManifestWorks", w.Records.Informer)
+	records, ok := w.startInformer(ctx, "watching AppliedManifestWorks", w.Records.ObjectInformer)
 	if !ok {
 		return
 	}
-	works, ok := w.informer(ctx, "watching ManifestWorks", w.Works.Informer)
+	works, ok := w.startInformer(ctx, "watching ManifestWorks", w.Works.ObjectInformer)
 	// Without the records a work looks as if it were new.
-	if !ok || !fleet.Synced(ctx, records.HasSyncedChecker(), works.HasSyncedChecker()) {
+	if !ok || !fleet.AwaitSynced(ctx, records.HasSyncedChecker(), works.HasSyncedChecker()) {
 		return
 	}
-	listed, remove := w.handle(records, typed(w.Record))
+	listed, remove := w.addHandler(records, typedHandler(w.Record))
 	defer remove()
-	_, remove = w.handle(works, typed(w.Work))
+	_, remove = w.addHandler(works, typedHandler(w.Work))
 	defer remove()
-	if fleet.Synced(ctx, listed) {
+	if fleet.AwaitSynced(ctx, listed) {
 		w.RecordsListed()
 	}
 	<-ctx.Done()
 }
 
-// typed makes a function for changes of one kind one for those of any.
-func typed[T client.Object](changed func(before, after T)) func(before, after any) {
+// typedHandler makes a function for changes of one kind one for those of any.
+func typedHandler[T client.Object](changed func(before, after T)) func(before, after any) {
 	return func(before, after any) {
 		if tombstone, ok := after.(toolscache.DeletedFinalStateUnknown); ok {
 			after = tombstone.Obj
@@ -79,23 +79,23 @@ func typed[T client.Object](changed func(before, after T)) func(before, after an
 	}
 }
 
-// informer begins to watch a type, and tells whether it did before ctx ended.
+// startInformer begins to watch a type, and tells whether it did before ctx ended.
 // It does not wait for what there is.
-func (w *Watcher) informer(
+func (w *WorkWatcher) startInformer(
 	ctx context.Context, what string, get func(context.Context, ...cache.InformerGetOption) (cache.Informer, error),
 ) (informer cache.Informer, ok bool) {
-	ok = w.retry(ctx, what, func(ctx context.Context) (err error) {
+	ok = w.retryUntil(ctx, what, func(ctx context.Context) (err error) {
 		informer, err = get(ctx, cache.BlockUntilSynced(false))
 		return err
 	})
 	return informer, ok
 }
 
-// handle makes the function be told of each change of the objects of an
+// addHandler makes the function be told of each change of the objects of an
 // informer, which others may share: of what was before, nil if it is new or
 // gone, and of what is now. It returns what is done when it was told of all that
 // there was, and how to end that.
-func (w *Watcher) handle(informer cache.Informer, changed func(before, after any)) (listed toolscache.DoneChecker, remove func()) {
+func (w *WorkWatcher) addHandler(informer cache.Informer, changed func(before, after any)) (listed toolscache.DoneChecker, remove func()) {
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { changed(nil, obj) },
 		UpdateFunc: changed,
@@ -111,10 +111,10 @@ func (w *Watcher) handle(informer cache.Informer, changed func(before, after any
 	}
 }
 
-// retry calls a function until it succeeds, and tells whether it did before
+// retryUntil calls a function until it succeeds, and tells whether it did before
 // ctx ended.
-func (w *Watcher) retry(ctx context.Context, what string, try func(context.Context) error) bool {
-	for wait := backoff.Between(permissionRetryMin, permissionRetryMax); ; {
+func (w *WorkWatcher) retryUntil(ctx context.Context, what string, try func(context.Context) error) bool {
+	for wait := backoff.ExponentialBetween(permissionRetryMin, permissionRetryMax); ; {
 		err := try(ctx)
 		if err == nil {
 			return true
@@ -123,7 +123,7 @@ func (w *Watcher) retry(ctx context.Context, what string, try func(context.Conte
 			return false
 		}
 		w.Logger.V(1).Info("Trying again", "part", what, "cluster", w.Connection.Name, "problem", err.Error())
-		if !backoff.Sleep(ctx, clock.RealClock{}, wait.Step()) {
+		if !backoff.SleepContext(ctx, clock.RealClock{}, wait.Step()) {
 			return false
 		}
 	}
@@ -132,7 +132,7 @@ func (w *Watcher) retry(ctx context.Context, what string, try func(context.Conte
 // mayList returns an error as long as the works cannot be read, which is so
 // until the cluster is accepted: an informer that starts too early takes long
 // to recover.
-func (w *Watcher) mayList(ctx context.Context) error {
+func (w *WorkWatcher) mayList(ctx context.Context) error {
 	err := w.Connection.Hub.GetAPIReader().List(ctx, &workv1.ManifestWorkList{},
 		client.InNamespace(w.Connection.Name), client.Limit(1))
 	if err != nil {

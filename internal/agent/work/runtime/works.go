@@ -21,10 +21,10 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply"
 )
 
-// Works are the ManifestWorks of one cluster as the hub has them.
-type Works struct {
+// HubWorks are the ManifestWorks of one cluster as the hub has them.
+type HubWorks struct {
 	// Cached reads from the cache, Client writes to the hub, and Reader asks it.
-	Cached *compressed.Store[*workv1.ManifestWork]
+	Cached *compressed.ObjectStore[*workv1.ManifestWork]
 	Client client.Client
 	Reader client.Reader
 	// Metadata writes to the hub without getting the manifests back.
@@ -34,7 +34,7 @@ type Works struct {
 
 // WorkMemory is what is remembered of a work from pass to pass. The zero value
 // is that of one never seen. Only the pass that is under way uses it, but for
-// Wrote.
+// IsOwnWrite.
 type WorkMemory struct {
 	// status is the work as last written, until the cache has caught up. It lacks
 	// what its status does not need.
@@ -45,9 +45,9 @@ type WorkMemory struct {
 	finished types.UID
 }
 
-// Wrote tells whether a change of the work is what we wrote ourselves. It is
+// IsOwnWrite reports whether a change of the work is what we wrote ourselves. It is
 // safe for concurrent use.
-func (m *WorkMemory) Wrote(before, after *workv1.ManifestWork) bool {
+func (m *WorkMemory) IsOwnWrite(before, after *workv1.ManifestWork) bool {
 	written := m.written.Load()
 	if written == nil || *written != after.ResourceVersion ||
 		before.Generation != after.Generation || !before.DeletionTimestamp.Equal(after.DeletionTimestamp) {
@@ -57,10 +57,10 @@ func (m *WorkMemory) Wrote(before, after *workv1.ManifestWork) bool {
 	return true
 }
 
-// Read returns the work as the cache has it, or with the status that was
+// ReadWork returns the work as the cache has it, or with the status that was
 // written if the cache does not have that yet; nil if there is none. Others use
 // it, too.
-func (w *Works) Read(ctx context.Context, name string, memory *WorkMemory) (*workv1.ManifestWork, error) {
+func (w *HubWorks) ReadWork(ctx context.Context, name string, memory *WorkMemory) (*workv1.ManifestWork, error) {
 	written := memory.status.Load() // before the cache is read: it is let go of when the cache has it
 	key := client.ObjectKey{Namespace: w.Namespace, Name: name}
 	work, err := w.Cached.Get(ctx, key)
@@ -71,13 +71,13 @@ func (w *Works) Read(ctx context.Context, name string, memory *WorkMemory) (*wor
 	if err != nil {
 		return nil, fmt.Errorf("reading manifestwork %q: %w", key, err)
 	}
-	return memory.ahead(work, written), nil
+	return memory.mergeWritten(work, written), nil
 }
 
-// ahead returns the work as the cache has it, or with the status that was
+// mergeWritten returns the work as the cache has it, or with the status that was
 // written if the cache does not have that yet.
-func (m *WorkMemory) ahead(cached, written *workv1.ManifestWork) *workv1.ManifestWork {
-	if written == nil || written.UID != cached.UID || apply.Newest(cached, written) == cached {
+func (m *WorkMemory) mergeWritten(cached, written *workv1.ManifestWork) *workv1.ManifestWork {
+	if written == nil || written.UID != cached.UID || apply.NewestVersion(cached, written) == cached {
 		m.status.CompareAndSwap(written, nil) // the cache has caught up
 		return cached
 	}
@@ -92,7 +92,7 @@ func (m *WorkMemory) ahead(cached, written *workv1.ManifestWork) *workv1.Manifes
 
 // WriteStatus writes the status of a work if it changed, and tells whether it did.
 // The patch does without the manifests, which can be large.
-func (w *Works) WriteStatus(
+func (w *HubWorks) WriteStatus(
 	ctx context.Context, before *workv1.ManifestWork, status *workv1.ManifestWorkStatus, memory *WorkMemory,
 ) (written bool, err error) {
 	if equality.Semantic.DeepEqual(&before.Status, status) {
@@ -112,7 +112,7 @@ func (w *Works) WriteStatus(
 		return false, fmt.Errorf("encoding the status of manifestwork %q: %w", before.Name, err)
 	}
 	// The answer is metadata only: it would have the manifests, too.
-	answer, err := w.metadata().Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	answer, err := w.metadataClient().Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil {
 		if apierrors.IsConflict(err) {
 			memory.status.Store(nil) // a hub that was restored does not get to what was written before
@@ -127,28 +127,28 @@ func (w *Works) WriteStatus(
 	return true, nil
 }
 
-func (w *Works) metadata() metadata.ResourceInterface {
+func (w *HubWorks) metadataClient() metadata.ResourceInterface {
 	return w.Metadata.Resource(workv1.GroupVersion.WithResource("manifestworks")).Namespace(w.Namespace)
 }
 
-// HasFinalizer tells whether the finalizer keeps the work that is there so
+// HasFinalizer reports whether the finalizer keeps the work that is there so
 // that what it brought can be removed.
 func HasFinalizer(work metav1.Object) bool {
 	return slices.Contains(work.GetFinalizers(), workv1.FinalizerManifestWorkCleanup)
 }
 
-// Finished tells whether there is nothing to be done any more for a work that
+// IsFinished reports whether there is nothing to be done any more for a work that
 // is being deleted: others keep it, or we let go of it and the cache does not know
 // yet. That is what the hub is asked then: one that was restored from a snapshot
 // has the work again.
-func (w *Works) Finished(ctx context.Context, work *workv1.ManifestWork, memory *WorkMemory) (bool, error) {
+func (w *HubWorks) IsFinished(ctx context.Context, work *workv1.ManifestWork, memory *WorkMemory) (bool, error) {
 	if !HasFinalizer(work) {
 		return true, nil
 	}
 	if memory.finished != work.UID {
 		return false, nil
 	}
-	now, err := w.metadata().Get(ctx, work.Name, metav1.GetOptions{})
+	now, err := w.metadataClient().Get(ctx, work.Name, metav1.GetOptions{})
 	// The hub takes the permission to read works back when a cluster that leaves has
 	// none left, and the connection ends with it.
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -161,37 +161,37 @@ func (w *Works) Finished(ctx context.Context, work *workv1.ManifestWork, memory 
 }
 
 // AddFinalizer adds the finalizer that admission adds as a rule.
-func (w *Works) AddFinalizer(ctx context.Context, work *workv1.ManifestWork) error {
+func (w *HubWorks) AddFinalizer(ctx context.Context, work *workv1.ManifestWork) error {
 	return w.changeFinalizers(ctx, work, func(finalizers []string) []string {
 		return append(finalizers, workv1.FinalizerManifestWorkCleanup)
 	})
 }
 
-// Finish lets go of a work that has nothing on the member any more.
-func (w *Works) Finish(ctx context.Context, work *workv1.ManifestWork, memory *WorkMemory) error {
+// FinishWork lets go of a work that has nothing on the member any more.
+func (w *HubWorks) FinishWork(ctx context.Context, work *workv1.ManifestWork, memory *WorkMemory) error {
 	if !HasFinalizer(work) {
 		return nil
 	}
-	err := w.changeFinalizers(ctx, work, without)
+	err := w.changeFinalizers(ctx, work, withoutFinalizer)
 	if err == nil {
 		memory.finished = work.UID
 	}
 	return err
 }
 
-func without(finalizers []string) []string {
+func withoutFinalizer(finalizers []string) []string {
 	return slices.DeleteFunc(finalizers, func(f string) bool { return f == workv1.FinalizerManifestWorkCleanup })
 }
 
 // changeFinalizers writes the work whole, as hubs let agents update works but
 // not patch them. A conflict is retried with what the hub has now.
-func (w *Works) changeFinalizers(ctx context.Context, work *workv1.ManifestWork, change func([]string) []string) error {
+func (w *HubWorks) changeFinalizers(ctx context.Context, work *workv1.ManifestWork, change func([]string) []string) error {
 	after := work.DeepCopy()
 	after.Finalizers = change(after.Finalizers)
 	err := w.Client.Update(ctx, after)
 	if apierrors.IsConflict(err) {
 		if err = w.Reader.Get(ctx, client.ObjectKeyFromObject(work), after); err == nil {
-			after.Finalizers = change(without(after.Finalizers))
+			after.Finalizers = change(withoutFinalizer(after.Finalizers))
 			err = w.Client.Update(ctx, after)
 		}
 	}

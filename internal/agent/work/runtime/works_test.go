@@ -57,22 +57,22 @@ func TestFinishedAsksTheHub(t *testing.T) {
 					return true, nil, apierrors.NewForbidden(workv1.GroupVersion.WithResource("manifestworks").GroupResource(), leaving.Name, nil)
 				})
 			}
-			works := &Works{
+			works := &HubWorks{
 				Namespace: leaving.Namespace, Metadata: hub,
 				Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(leaving.DeepCopy()).Build(),
 			}
 			memory := &WorkMemory{}
-			if finished, err := works.Finished(t.Context(), leaving, memory); err != nil || finished {
+			if finished, err := works.IsFinished(t.Context(), leaving, memory); err != nil || finished {
 				t.Fatalf("before we let go of it: finished %v, %v", finished, err)
 			}
 			cached := &workv1.ManifestWork{}
 			if err := works.Client.Get(t.Context(), client.ObjectKeyFromObject(leaving), cached); err != nil {
 				t.Fatal(err)
 			}
-			if err := works.Finish(t.Context(), cached, memory); err != nil {
+			if err := works.FinishWork(t.Context(), cached, memory); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := works.Finished(t.Context(), leaving, memory); err != nil || got != test.want {
+			if got, err := works.IsFinished(t.Context(), leaving, memory); err != nil || got != test.want {
 				t.Errorf("finished is %v, %v, want %v", got, err, test.want)
 			}
 		})

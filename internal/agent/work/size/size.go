@@ -21,7 +21,7 @@ import (
 // for the key and the frame of the request.
 const ObjectBytesMax = 1400 << 10
 
-// TooLarge tells whether a server refused an object for its size. There are
+// TooLarge reports whether a server refused an object for its size. There are
 // three that do: the API server, its client of etcd, and etcd.
 func TooLarge(err error) bool {
 	var status apierrors.APIStatus
@@ -33,14 +33,14 @@ func TooLarge(err error) bool {
 		strings.Contains(s.Message, "message larger than max")
 }
 
-// Text returns how many bytes the texts take as JSON, quotation marks not
+// TextBytes returns how many bytes the texts take as JSON, quotation marks not
 // counted.
-func Text(texts ...string) int {
+func TextBytes(texts ...string) int {
 	n := 0
 	for _, text := range texts {
 		for i := 0; i < len(text); {
 			if text[i] < utf8.RuneSelf {
-				n += ascii(text[i])
+				n += asciiBytes(text[i])
 				i++
 				continue
 			}
@@ -55,8 +55,8 @@ func Text(texts ...string) int {
 	return n
 }
 
-// ascii returns how many bytes a character of one byte takes.
-func ascii(c byte) int {
+// asciiBytes returns how many bytes a character of one byte takes.
+func asciiBytes(c byte) int {
 	switch c {
 	case '"', '\\', '\n', '\r', '\t', '\b', '\f':
 		return 2

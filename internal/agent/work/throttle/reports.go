@@ -39,12 +39,12 @@ const (
 	unusedMax = time.Hour
 )
 
-// Reports limits the reports about the works of one cluster. A report is paid for after it
+// ReportThrottle limits the reports about the works of one cluster. A report is paid for after it
 // was written, with the time that passes then: what rests for long enough is reported at
 // once, whatever its size is and whatever others do. It outlives the connections of the cluster,
 // which would have as many bursts otherwise as the member has connections. It is safe for
 // concurrent use.
-type Reports struct {
+type ReportThrottle struct {
 	clock clock.PassiveClock
 
 	mu sync.Mutex
@@ -53,15 +53,15 @@ type Reports struct {
 	at      time.Time
 	// owing are the works that have not paid for all of their reports, and owed is how many
 	// bytes these are.
-	owing map[*Memory]struct{}
+	owing map[*ReportMemory]struct{}
 	owed  float64
 	// memories are those of works, by name.
-	memories map[string]*Memory
+	memories map[string]*ReportMemory
 }
 
-// Memory is what is remembered of a work from report to report. The zero value is that of
-// a work about which nothing was reported. It belongs to its Reports, whose lock it is under.
-type Memory struct {
+// ReportMemory is what is remembered of a work from report to report. The zero value is that of
+// a work about which nothing was reported. It belongs to its ReportThrottle, whose lock it is under.
+type ReportMemory struct {
 	// The hub has an answer to this generation of this work, which takes so many bytes
 	// without its status.
 	uid        types.UID
@@ -73,26 +73,26 @@ type Memory struct {
 	used time.Time
 }
 
-// NewReports returns the limits of a cluster about whose works nothing was reported.
-func NewReports(clk clock.PassiveClock) *Reports {
-	return &Reports{clock: clk, at: clk.Now(), owing: map[*Memory]struct{}{}, memories: map[string]*Memory{}}
+// NewReportThrottle returns the limits of a cluster about whose works nothing was reported.
+func NewReportThrottle(clk clock.PassiveClock) *ReportThrottle {
+	return &ReportThrottle{clock: clk, at: clk.Now(), owing: map[*ReportMemory]struct{}{}, memories: map[string]*ReportMemory{}}
 }
 
-// Memory returns what is remembered of a work, which is the same for all connections.
-func (r *Reports) Memory(work string) *Memory {
+// MemoryOf returns what is remembered of a work, which is the same for all connections.
+func (r *ReportThrottle) MemoryOf(work string) *ReportMemory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.memories[work]
 	if m == nil {
-		m = &Memory{}
+		m = &ReportMemory{}
 		r.memories[work] = m
 	}
 	m.used = r.clock.Now()
 	return m
 }
 
-// Forget drops what is remembered of a work that is gone.
-func (r *Reports) Forget(work string) {
+// ForgetWork drops what is remembered of a work that is gone.
+func (r *ReportThrottle) ForgetWork(work string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.memories, work)
@@ -100,7 +100,7 @@ func (r *Reports) Forget(work string) {
 
 // ForgetUnused drops what is remembered of works that have gone while nothing was connected. Call
 // it when a connection begins.
-func (r *Reports) ForgetUnused() {
+func (r *ReportThrottle) ForgetUnused() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for work, m := range r.memories {
@@ -110,17 +110,17 @@ func (r *Reports) ForgetUnused() {
 	}
 }
 
-// Wait returns how long a report about a work has to wait, 0 if it may be written now. The
+// WaitBeforeReport returns how long a report about a work has to wait, 0 if it may be written now. The
 // answer to a change on the hub does not wait. To ask costs nothing.
-func (r *Reports) Wait(m *Memory, work *workv1.ManifestWork) time.Duration {
+func (r *ReportThrottle) WaitBeforeReport(m *ReportMemory, work *workv1.ManifestWork) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock.Now()
 	m.used = now
-	if !m.answered(work) {
+	if !m.isAnswered(work) {
 		return 0
 	}
-	r.drain(now)
+	r.drainDebts(now)
 	burst := float64(workBurst)
 	if r.owed > clusterBurst {
 		burst = 0
@@ -128,46 +128,46 @@ func (r *Reports) Wait(m *Memory, work *workv1.ManifestWork) time.Duration {
 	if _, owes := r.owing[m]; !owes || m.until-r.granted <= burst {
 		return 0
 	}
-	seconds := (m.until - r.granted - burst) / share(len(r.owing))
+	seconds := (m.until - r.granted - burst) / rateShare(len(r.owing))
 	return time.Duration(min(max(seconds, drainEvery.Seconds()), waitMax.Seconds()) * float64(time.Second))
 }
 
-// Wrote counts a report that was written, with the bytes that the work takes on the hub since
+// CountReport counts a report that was written, with the bytes that the work takes on the hub since
 // then. The answer to a change on the hub is not counted: the hub has limits for
 // what it changes.
-func (r *Reports) Wrote(m *Memory, work *workv1.ManifestWork, status *workv1.ManifestWorkStatus) {
+func (r *ReportThrottle) CountReport(m *ReportMemory, work *workv1.ManifestWork, status *workv1.ManifestWorkStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !m.answered(work) {
+	if !m.isAnswered(work) {
 		m.uid, m.generation, m.bytes = work.UID, work.Generation, report.BytesWithoutStatus(work)
 		return
 	}
 	bytes := float64(m.bytes + report.StatusBytes(status))
-	r.drain(r.clock.Now())
+	r.drainDebts(r.clock.Now())
 	m.until = max(m.until, r.granted) + bytes
 	r.owing[m] = struct{}{}
 	r.owed += bytes
 }
 
-// answered reports whether the hub has a report about this generation of the work.
-func (m *Memory) answered(work *workv1.ManifestWork) bool {
+// isAnswered reports whether the hub has a report about this generation of the work.
+func (m *ReportMemory) isAnswered(work *workv1.ManifestWork) bool {
 	return m.uid == work.UID && m.generation == work.Generation
 }
 
-// share returns how many bytes in a second each of so many works pays.
-func share(works int) float64 { return min(workRate, clusterRate/float64(works)) }
+// rateShare returns how many bytes in a second each of so many works pays.
+func rateShare(works int) float64 { return min(workRate, clusterRate/float64(works)) }
 
-// drain lets the works pay for the time until now. Those that have paid all leave a greater
+// drainDebts lets the works pay for the time until now. Those that have paid all leave a greater
 // part to the others from then on. The caller has the lock.
-func (r *Reports) drain(now time.Time) {
+func (r *ReportThrottle) drainDebts(now time.Time) {
 	left := now.Sub(r.at).Seconds()
 	if left < drainEvery.Seconds() {
 		return
 	}
 	r.at = now
-	byDebt := slices.SortedFunc(maps.Keys(r.owing), func(a, b *Memory) int { return cmp.Compare(a.until, b.until) })
+	byDebt := slices.SortedFunc(maps.Keys(r.owing), func(a, b *ReportMemory) int { return cmp.Compare(a.until, b.until) })
 	for i, m := range byDebt {
-		rate := share(len(byDebt) - i)
+		rate := rateShare(len(byDebt) - i)
 		needs := (m.until - r.granted) / rate
 		if needs > left {
 			r.granted += left * rate

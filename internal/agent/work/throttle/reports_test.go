@@ -24,21 +24,21 @@ const (
 
 // member is a cluster whose works are reported about.
 type member struct {
-	*Reports
+	*ReportThrottle
 
 	clock *clocktesting.FakePassiveClock
 }
 
 func newMember() *member {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
-	return &member{Reports: NewReports(clk), clock: clk}
+	return &member{ReportThrottle: NewReportThrottle(clk), clock: clk}
 }
 
 func (m *member) after(d time.Duration) { m.clock.SetTime(m.clock.Now().Add(d)) }
 
 // reported is a work with what was written about it.
 type reported struct {
-	Memory
+	ReportMemory
 
 	work   *workv1.ManifestWork
 	status workv1.ManifestWorkStatus
@@ -52,7 +52,7 @@ func (m *member) newReported(manifests, status int) *reported {
 	w := &reported{work: &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{UID: "a", Generation: 1}}}
 	w.work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: make([]byte, manifests)}}}
 	w.status.Conditions = []metav1.Condition{{Type: "Applied", Message: strings.Repeat("x", status)}}
-	m.Wrote(&w.Memory, w.work, &w.status)
+	m.CountReport(&w.ReportMemory, w.work, &w.status)
 	return w
 }
 
@@ -61,11 +61,11 @@ func (m *member) report(w *reported) bool {
 	if m.clock.Now().Before(w.next) {
 		return false
 	}
-	if wait := m.Wait(&w.Memory, w.work); wait > 0 {
+	if wait := m.WaitBeforeReport(&w.ReportMemory, w.work); wait > 0 {
 		w.next = m.clock.Now().Add(wait)
 		return false
 	}
-	m.Wrote(&w.Memory, w.work, &w.status)
+	m.CountReport(&w.ReportMemory, w.work, &w.status)
 	w.times++
 	return true
 }
@@ -135,7 +135,7 @@ func TestAllWorksOfAClusterShareTheirReports(t *testing.T) {
 		t.Error("a work that had rested waits for those that do not")
 	}
 	for end := m.clock.Now().Add(24 * time.Hour); len(m.owing) > 0 && m.clock.Now().Before(end); m.after(time.Minute) {
-		m.Wait(&quiet.Memory, quiet.work)
+		m.WaitBeforeReport(&quiet.ReportMemory, quiet.work)
 	}
 	if len(m.owing) > 0 || m.owed != 0 {
 		t.Errorf("%d works owe %v bytes after a day", len(m.owing), m.owed)
@@ -167,19 +167,19 @@ func TestLooksCostNothing(t *testing.T) {
 	m := newMember()
 	w := m.newReported(megabyte, 100)
 	for range 10_000 {
-		if wait := m.Wait(&w.Memory, w.work); wait > 0 {
+		if wait := m.WaitBeforeReport(&w.ReportMemory, w.work); wait > 0 {
 			t.Fatalf("a work about which nothing is written waits %s", wait)
 		}
 	}
 	m.report(w)
-	wait := m.Wait(&w.Memory, w.work)
+	wait := m.WaitBeforeReport(&w.ReportMemory, w.work)
 	for range 10_000 {
-		if again := m.Wait(&w.Memory, w.work); again != wait {
+		if again := m.WaitBeforeReport(&w.ReportMemory, w.work); again != wait {
 			t.Fatalf("it waits %s after a look, want %s", again, wait)
 		}
 	}
 	m.after(wait)
-	if wait := m.Wait(&w.Memory, w.work); wait > time.Second {
+	if wait := m.WaitBeforeReport(&w.ReportMemory, w.work); wait > time.Second {
 		t.Errorf("it has to wait %s more than was said", wait)
 	}
 }
@@ -220,25 +220,25 @@ func TestAChangeOnTheHubIsAnsweredAtOnce(t *testing.T) {
 func TestConnectionsShareWhatIsRemembered(t *testing.T) {
 	m := newMember()
 	w := m.newReported(megabyte, 100)
-	m.Wrote(m.Memory("a"), w.work, &w.status)
+	m.CountReport(m.MemoryOf("a"), w.work, &w.status)
 	for range 3 {
-		m.Wrote(m.Memory("a"), w.work, &w.status)
+		m.CountReport(m.MemoryOf("a"), w.work, &w.status)
 	}
 	m.ForgetUnused()
-	if wait := m.Wait(m.Memory("a"), w.work); wait == 0 {
+	if wait := m.WaitBeforeReport(m.MemoryOf("a"), w.work); wait == 0 {
 		t.Error("a report waits for nothing after a reconnect")
 	}
-	if wait := m.Wait(m.Memory("b"), w.work); wait > 0 {
+	if wait := m.WaitBeforeReport(m.MemoryOf("b"), w.work); wait > 0 {
 		t.Errorf("the answer about another work waits %s", wait)
 	}
 	m.after(unusedMax / 2)
-	m.Wait(m.Memory("a"), w.work)
+	m.WaitBeforeReport(m.MemoryOf("a"), w.work)
 	m.after(unusedMax/2 + time.Second)
 	m.ForgetUnused()
 	if _, ok := m.memories["a"]; !ok || len(m.memories) != 1 {
 		t.Errorf("%d works are remembered, want the one that was looked at", len(m.memories))
 	}
-	m.Forget("a")
+	m.ForgetWork("a")
 	if len(m.memories) != 0 {
 		t.Error("a work that is gone is remembered")
 	}

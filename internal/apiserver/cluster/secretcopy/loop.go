@@ -30,8 +30,8 @@ const (
 	waitingMax = 100
 )
 
-// Clusters is what is known of the clusters that wait for Secrets.
-type Clusters interface {
+// WaitingClusters is what is known of the clusters that wait for Secrets.
+type WaitingClusters interface {
 	// Waiting gives the name of each of them to take.
 	Waiting(ctx context.Context, take func(cluster string)) error
 	// CopyAwaited copies the Secrets that a cluster waits for and that exist by now, and
@@ -39,72 +39,72 @@ type Clusters interface {
 	CopyAwaited(ctx context.Context, cluster string) (waits bool, err error)
 }
 
-// Loop looks at the clusters that wait for Secrets until these are copied. Several
+// CopyLoop looks at the clusters that wait for Secrets until these are copied. Several
 // replicas may do so at the same time.
-type Loop struct {
-	clusters Clusters
+type CopyLoop struct {
+	clusters WaitingClusters
 	clock    clock.Clock
 	// added says that there is another cluster to look at.
 	added chan struct{}
 
 	mu      sync.Mutex
-	waiting map[string]look
+	waiting map[string]scheduledLook
 }
 
-// look is the next one at a cluster, after so many in vain.
-type look struct {
+// scheduledLook is the next one at a cluster, after so many in vain.
+type scheduledLook struct {
 	at     time.Time
 	vainly int
 }
 
-// NewLoop returns a loop that knows no cluster yet.
-func NewLoop(clusters Clusters, clk clock.Clock) *Loop {
-	return &Loop{clusters: clusters, clock: clk, added: make(chan struct{}, 1), waiting: map[string]look{}}
+// NewCopyLoop returns a loop that knows no cluster yet.
+func NewCopyLoop(clusters WaitingClusters, clk clock.Clock) *CopyLoop {
+	return &CopyLoop{clusters: clusters, clock: clk, added: make(chan struct{}, 1), waiting: map[string]scheduledLook{}}
 }
 
-// Room reports whether one cluster more may wait; one that does already may.
-func (l *Loop) Room(cluster string) bool {
+// HasRoomFor reports whether one cluster more may wait; one that does already may.
+func (l *CopyLoop) HasRoomFor(cluster string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, known := l.waiting[cluster]
 	return known || len(l.waiting) < waitingMax
 }
 
-// Add has the loop look at a cluster, soon, that begins to wait.
-func (l *Loop) Add(cluster string) {
+// AddWaiting has the loop look at a cluster, soon, that begins to wait.
+func (l *CopyLoop) AddWaiting(cluster string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting[cluster] = look{at: l.clock.Now().Add(lookMin)}
+	l.waiting[cluster] = scheduledLook{at: l.clock.Now().Add(lookMin)}
 	l.wake()
 }
 
-// find adds a cluster that waits, unless it is known.
-func (l *Loop) find(cluster string) {
+// addFoundCluster adds a cluster that waits, unless it is known.
+func (l *CopyLoop) addFoundCluster(cluster string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.waiting[cluster]; !known {
-		l.waiting[cluster] = look{at: l.clock.Now()}
+		l.waiting[cluster] = scheduledLook{at: l.clock.Now()}
 	}
 }
 
-func (l *Loop) wake() {
+func (l *CopyLoop) wake() {
 	select {
 	case l.added <- struct{}{}:
 	default: // it is about to look
 	}
 }
 
-// Run searches for clusters that wait, and looks at them, until ctx ends.
-func (l *Loop) Run(ctx context.Context) {
+// RunCopyLoop searches for clusters that wait, and looks at them, until ctx ends.
+func (l *CopyLoop) RunCopyLoop(ctx context.Context) {
 	search := l.clock.Now()
 	for ctx.Err() == nil {
 		if now := l.clock.Now(); !now.Before(search) {
-			search = now.Add(l.search(ctx))
+			search = now.Add(l.searchWaiting(ctx))
 		}
-		for _, cluster := range l.due() {
-			l.look(ctx, cluster)
+		for _, cluster := range l.dueClusters() {
+			l.copyIfPresent(ctx, cluster)
 		}
-		timer := l.clock.NewTimer(l.next(search).Sub(l.clock.Now()))
+		timer := l.clock.NewTimer(l.nextDueTime(search).Sub(l.clock.Now()))
 		select {
 		case <-ctx.Done():
 		case <-l.added:
@@ -114,20 +114,20 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
-// search finds clusters that wait, and returns how long it is until the next
+// searchWaiting finds clusters that wait, and returns how long it is until the next
 // search.
-func (l *Loop) search(ctx context.Context) time.Duration {
+func (l *CopyLoop) searchWaiting(ctx context.Context) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	if err := l.clusters.Waiting(ctx, l.find); err != nil {
+	if err := l.clusters.Waiting(ctx, l.addFoundCluster); err != nil {
 		log.FromContext(ctx).V(1).Info("Cannot search for clusters that wait for Secrets, which is tried again", "problem", err.Error())
 		return searchAgain
 	}
 	return searchEvery
 }
 
-// due returns the clusters to look at now.
-func (l *Loop) due() []string {
+// dueClusters returns the clusters to look at now.
+func (l *CopyLoop) dueClusters() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var names []string
@@ -139,8 +139,8 @@ func (l *Loop) due() []string {
 	return names
 }
 
-// next returns when there is something to do: a search, if no look is earlier.
-func (l *Loop) next(search time.Time) time.Time {
+// nextDueTime returns when there is something to do: a search, if no look is earlier.
+func (l *CopyLoop) nextDueTime(search time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := search
@@ -152,8 +152,8 @@ func (l *Loop) next(search time.Time) time.Time {
 	return next
 }
 
-// look copies what a cluster waits for, if it is there.
-func (l *Loop) look(ctx context.Context, cluster string) {
+// copyIfPresent copies what a cluster waits for, if it is there.
+func (l *CopyLoop) copyIfPresent(ctx context.Context, cluster string) {
 	l.mu.Lock()
 	before := l.waiting[cluster]
 	l.mu.Unlock()
@@ -168,8 +168,8 @@ func (l *Loop) look(ctx context.Context, cluster string) {
 	switch {
 	case l.waiting[cluster] != before: // it began to wait for another one meanwhile
 	case waits || err != nil:
-		after := look{vainly: before.vainly + 1}
-		after.at = l.clock.Now().Add(backoff.After(after.vainly+1, backoff.Between(lookMin, LookMax)))
+		after := scheduledLook{vainly: before.vainly + 1}
+		after.at = l.clock.Now().Add(backoff.DelayAfter(after.vainly+1, backoff.ExponentialBetween(lookMin, LookMax)))
 		l.waiting[cluster] = after
 	default:
 		delete(l.waiting, cluster)

@@ -53,16 +53,16 @@ func (h *hub) looksAt(cluster string) []time.Duration {
 }
 
 // run runs a loop on a clock of its own until the test is over.
-func run(t *testing.T, h *hub) *Loop {
+func run(t *testing.T, h *hub) *CopyLoop {
 	t.Helper()
 	h.begin, h.looks = time.Now(), map[string][]time.Duration{}
 	if h.looking == nil {
 		h.looking = func(string) (bool, error) { return true, nil }
 	}
-	l := NewLoop(h, clock.RealClock{})
+	l := NewCopyLoop(h, clock.RealClock{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); l.Run(ctx) }()
+	go func() { defer close(ended); l.RunCopyLoop(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
 	synctest.Wait()
 	return l
@@ -82,7 +82,7 @@ func TestLooksBecomeRarerUntilNothingIsWaitedFor(t *testing.T) {
 		var copied atomic.Bool
 		h.looking = func(string) (bool, error) { return !copied.Load(), nil }
 		l := run(t, h)
-		l.Add("one")
+		l.AddWaiting("one")
 		time.Sleep(100 * time.Second)
 		if got, want := h.looksAt("one"), seconds(1, 3, 7, 15, 31, 61, 91); !slices.Equal(got, want) {
 			t.Errorf("looks at %v, want at %v", got, want)
@@ -98,7 +98,7 @@ func TestLooksBecomeRarerUntilNothingIsWaitedFor(t *testing.T) {
 func TestAFailedLookIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hub{looking: func(string) (bool, error) { return false, errors.New("the hub is down") }}
-		run(t, h).Add("one")
+		run(t, h).AddWaiting("one")
 		time.Sleep(4 * time.Second)
 		if got, want := h.looksAt("one"), seconds(1, 3); !slices.Equal(got, want) {
 			t.Errorf("looks at %v, want at %v", got, want)
@@ -131,17 +131,17 @@ func TestALoopFindsWhatAnEarlierOneLeft(t *testing.T) {
 func TestAnotherSecretIsLookedForSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hub{}
-		var l *Loop
+		var l *CopyLoop
 		again := false
 		h.looking = func(cluster string) (bool, error) {
 			if !again {
 				again = true
-				l.Add(cluster) // while the loop looks for the one before
+				l.AddWaiting(cluster) // while the loop looks for the one before
 			}
 			return false, nil
 		}
 		l = run(t, h)
-		l.Add("one")
+		l.AddWaiting("one")
 		time.Sleep(time.Minute)
 		if got, want := h.looksAt("one"), seconds(1, 2); !slices.Equal(got, want) {
 			t.Errorf("looks at %v, want at %v", got, want)
@@ -154,13 +154,13 @@ func TestOnlySoManyClustersWait(t *testing.T) {
 		l := run(t, &hub{})
 		for i := range waitingMax {
 			name := fmt.Sprintf("c%d", i)
-			if !l.Room(name) {
+			if !l.HasRoomFor(name) {
 				t.Fatalf("there is no room for %s", name)
 			}
-			l.Add(name)
+			l.AddWaiting(name)
 		}
-		if l.Room("more") || !l.Room("c0") {
-			t.Errorf("room for one more: %t, want none; for one that waits already: %t, want that", l.Room("more"), l.Room("c0"))
+		if l.HasRoomFor("more") || !l.HasRoomFor("c0") {
+			t.Errorf("room for one more: %t, want none; for one that waits already: %t, want that", l.HasRoomFor("more"), l.HasRoomFor("c0"))
 		}
 	})
 }

@@ -40,18 +40,18 @@ func storedOf(t *testing.T, spec v1alpha1.ClusterSpec) stored {
 		c.Spec, c.Cluster.Taints = fleetv1alpha1.ClusterConnectionSpec{}, nil
 	})
 	cluster := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: spec}
-	translate.Normalize(cluster)
-	if err := translate.Store(connection, cluster, "id"); err != nil {
+	translate.NormalizeZones(cluster)
+	if err := translate.StoreCluster(connection, cluster, "id"); err != nil {
 		t.Fatal(err)
 	}
-	seen := view.Of(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, connection)
+	seen := view.FromCluster(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, connection)
 	result := stored{
 		Mode: seen.Mode, Endpoint: dial.EndpointOf(&connection.Spec, nil), Provider: seen.Provider, Region: seen.Region, Zones: seen.Zones,
 	}
 	if connection.Spec.SecretRef != nil {
 		result.Secret = connection.Spec.SecretRef.Name
 	}
-	for _, counted := range grades.Count(grades.Of(&connection.Spec), []map[string]resource.Quantity{
+	for _, counted := range grades.CountNodes(grades.ModelsOf(&connection.Spec), []map[string]resource.Quantity{
 		{"cpu": resource.MustParse("2")}, {"cpu": resource.MustParse("8")},
 	}) {
 		if counted.Count > 0 {
@@ -90,10 +90,10 @@ func TestFields(t *testing.T) {
 		"least":    {"resourceModels[1].ranges[0].min", models, graded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, storedOf(t, specs.Of[v1alpha1.ClusterSpec](t, tc.spec))); diff != "" {
+			if diff := cmp.Diff(tc.want, storedOf(t, specs.ParseSpec[v1alpha1.ClusterSpec](t, tc.spec))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if cmp.Equal(tc.want, storedOf(t, specs.Without[v1alpha1.ClusterSpec](t, tc.spec, tc.field))) {
+			if cmp.Equal(tc.want, storedOf(t, specs.ParseWithout[v1alpha1.ClusterSpec](t, tc.spec, tc.field))) {
 				t.Errorf("without spec.%s the same is stored", tc.field)
 			}
 		})

@@ -15,7 +15,7 @@ import (
 )
 
 // DefaultModels returns the resource models of a Cluster that has none of its own.
-func DefaultModels() []v1alpha1.ResourceModel { return resourceModels(grades.Default()) }
+func DefaultModels() []v1alpha1.ResourceModel { return resourceModels(grades.DefaultModels()) }
 
 func resourceModels(from []fleetv1alpha1.ResourceModel) []v1alpha1.ResourceModel {
 	var models []v1alpha1.ResourceModel

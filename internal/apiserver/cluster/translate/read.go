@@ -18,27 +18,27 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/karmadauid"
 )
 
-// Cluster returns the Cluster that a ClusterConnection shows as, or nil if it is
+// ClusterFromConnection returns the Cluster that a ClusterConnection shows as, or nil if it is
 // the connection of no ManagedCluster. It shares no memory that either side
 // changes.
-func Cluster(connection *fleetv1alpha1.ClusterConnection) *v1alpha1.Cluster {
+func ClusterFromConnection(connection *fleetv1alpha1.ClusterConnection) *v1alpha1.Cluster {
 	if connection.Cluster == nil {
 		return nil
 	}
 	cluster := &v1alpha1.Cluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Cluster"},
-		ObjectMeta: objectMeta(connection),
-		Spec:       spec(connection),
-		Status:     status(connection),
+		ObjectMeta: clusterObjectMeta(connection),
+		Spec:       clusterSpec(connection),
+		Status:     clusterStatus(connection),
 	}
-	Locate(cluster, connection)
+	LocateCluster(cluster, connection)
 	return cluster
 }
 
-// Locate sets where a Cluster is to what its agent reports, unless it says so
+// LocateCluster sets where a Cluster is to what its agent reports, unless it says so
 // itself. The address of a Push cluster is never one that an agent reports, because
 // the hub sends credentials there.
-func Locate(cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) {
+func LocateCluster(cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) {
 	is := &cluster.Spec
 	reported := &connection.Status
 	is.Provider, is.Region = cmp.Or(is.Provider, reported.Provider), cmp.Or(is.Region, reported.Region)
@@ -50,11 +50,11 @@ func Locate(cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnecti
 	}
 }
 
-func objectMeta(connection *fleetv1alpha1.ClusterConnection) metav1.ObjectMeta {
+func clusterObjectMeta(connection *fleetv1alpha1.ClusterConnection) metav1.ObjectMeta {
 	cluster := connection.Cluster
 	o := metav1.ObjectMeta{
 		Name:              connection.Name,
-		UID:               karmadauid.Cluster(cluster.UID),
+		UID:               karmadauid.ClusterUID(cluster.UID),
 		ResourceVersion:   connection.ResourceVersion,
 		Generation:        cluster.Generation,
 		CreationTimestamp: cluster.CreationTimestamp,
@@ -64,7 +64,7 @@ func objectMeta(connection *fleetv1alpha1.ClusterConnection) metav1.ObjectMeta {
 		Finalizers:        []string{v1alpha1.Finalizer},
 		ManagedFields:     managedFields(cluster.ManagedFields),
 	}
-	if Forced(connection) {
+	if IsForcedDeletion(connection) {
 		o.Finalizers = nil
 	}
 	if o.DeletionTimestamp != nil {
@@ -73,8 +73,8 @@ func objectMeta(connection *fleetv1alpha1.ClusterConnection) metav1.ObjectMeta {
 	return o
 }
 
-// Forced tells whether the deletion of the Cluster does not wait for its agent.
-func Forced(connection *fleetv1alpha1.ClusterConnection) bool {
+// IsForcedDeletion reports whether the deletion of the Cluster does not wait for its agent.
+func IsForcedDeletion(connection *fleetv1alpha1.ClusterConnection) bool {
 	return connection.Cluster != nil && connection.Cluster.Intent != nil && connection.Cluster.Intent.Force
 }
 
@@ -91,7 +91,7 @@ func managedFields(encoded string) []metav1.ManagedFieldsEntry {
 	return entries
 }
 
-func spec(connection *fleetv1alpha1.ClusterConnection) v1alpha1.ClusterSpec {
+func clusterSpec(connection *fleetv1alpha1.ClusterConnection) v1alpha1.ClusterSpec {
 	from := &connection.Spec
 	return v1alpha1.ClusterSpec{
 		ID:                          connection.Cluster.ID,
@@ -105,8 +105,8 @@ func spec(connection *fleetv1alpha1.ClusterConnection) v1alpha1.ClusterSpec {
 		Provider:                    from.Provider,
 		Region:                      from.Region,
 		Zones:                       slices.Clone(from.Zones),
-		Taints:                      taints(connection.Cluster.Taints),
-		ResourceModels:              resourceModels(grades.Of(from)),
+		Taints:                      copyTaints(connection.Cluster.Taints),
+		ResourceModels:              resourceModels(grades.ModelsOf(from)),
 	}
 }
 
@@ -141,7 +141,7 @@ func impersonatorSecretRef(connection *fleetv1alpha1.ClusterConnection) *v1alpha
 	return &v1alpha1.LocalSecretReference{Namespace: connection.Name, Name: connection.Spec.ImpersonatorSecretRef.Name}
 }
 
-func taints(from []corev1.Taint) []corev1.Taint {
+func copyTaints(from []corev1.Taint) []corev1.Taint {
 	if from == nil {
 		return nil
 	}

@@ -18,11 +18,11 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/projection"
 )
 
-func status(connection *fleetv1alpha1.ClusterConnection) v1alpha1.ClusterStatus {
+func clusterStatus(connection *fleetv1alpha1.ClusterConnection) v1alpha1.ClusterStatus {
 	from := &connection.Status
 	to := v1alpha1.ClusterStatus{
 		KubernetesVersion: from.KubernetesVersion,
-		Conditions:        conditions(connection),
+		Conditions:        clusterConditions(connection),
 		ResourceSummary:   resourceSummary(from.ResourceSummary),
 	}
 	for _, e := range from.APIEnablements {
@@ -43,7 +43,7 @@ func resourceSummary(from *fleetv1alpha1.ResourceSummary) *v1alpha1.ResourceSumm
 		return nil
 	}
 	to := &v1alpha1.ResourceSummary{
-		Allocatable: resources(from.Allocatable), Allocating: resources(from.Allocating), Allocated: resources(from.Allocated),
+		Allocatable: copyResourceList(from.Allocatable), Allocating: copyResourceList(from.Allocating), Allocated: copyResourceList(from.Allocated),
 	}
 	for _, m := range from.AllocatableModelings {
 		to.AllocatableModelings = append(to.AllocatableModelings, v1alpha1.AllocatableModeling{Grade: uint(max(m.Grade, 0)), Count: int(m.Count)})
@@ -51,7 +51,7 @@ func resourceSummary(from *fleetv1alpha1.ResourceSummary) *v1alpha1.ResourceSumm
 	return to
 }
 
-func resources(from fleetv1alpha1.ResourceList) corev1.ResourceList {
+func copyResourceList(from fleetv1alpha1.ResourceList) corev1.ResourceList {
 	if from == nil {
 		return nil
 	}
@@ -62,54 +62,54 @@ func resources(from fleetv1alpha1.ResourceList) corev1.ResourceList {
 	return to
 }
 
-// hidden tells whether a condition of a ClusterConnection does not show in its
+// isHiddenCondition reports whether a condition of a ClusterConnection does not show in its
 // Cluster: Ready says what those of the push agent mean.
-func hidden(conditionType string) bool {
+func isHiddenCondition(conditionType string) bool {
 	return conditionType == fleetv1alpha1.ClusterConnectionConditionConnected ||
 		conditionType == fleetv1alpha1.ClusterConnectionConditionCredentialsValid
 }
 
-// agents tells whether the agent of a cluster reports a condition of Clusters.
-func agents(conditionType string) bool {
+// isAgentCondition reports whether the agent of a cluster reports a condition of Clusters.
+func isAgentCondition(conditionType string) bool {
 	return conditionType == v1alpha1.ClusterConditionCompleteAPIEnablements ||
 		conditionType == fleetv1alpha1.ClusterConnectionConditionCompleteResourceSummary
 }
 
-// Ours tells whether the hub itself maintains a condition of Clusters, so that
+// IsHubCondition reports whether the hub itself maintains a condition of Clusters, so that
 // nobody else can set it.
-func Ours(conditionType string) bool {
-	return hidden(conditionType) || conditionType == v1alpha1.ClusterConditionReady ||
-		agents(conditionType) || conditionType == clusterv1.ManagedClusterConditionDuplicateIdentity
+func IsHubCondition(conditionType string) bool {
+	return isHiddenCondition(conditionType) || conditionType == v1alpha1.ClusterConditionReady ||
+		isAgentCondition(conditionType) || conditionType == clusterv1.ManagedClusterConditionDuplicateIdentity
 }
 
-// conditions returns those of a Cluster: Ready, that two clusters are the same,
+// clusterConditions returns those of a Cluster: Ready, that two clusters are the same,
 // and then those in the status of the ClusterConnection in their order, which are
 // the agent's and those of clients of the Cluster API.
-func conditions(connection *fleetv1alpha1.ClusterConnection) []metav1.Condition {
-	all := []metav1.Condition{ready(connection)}
+func clusterConditions(connection *fleetv1alpha1.ClusterConnection) []metav1.Condition {
+	all := []metav1.Condition{readyCondition(connection)}
 	if c := meta.FindStatusCondition(connection.Cluster.Conditions, clusterv1.ManagedClusterConditionDuplicateIdentity); c != nil {
-		all = append(all, elsewhere(*c))
+		all = append(all, withoutGeneration(*c))
 	}
 	for _, c := range connection.Status.Conditions {
 		switch {
-		case agents(c.Type):
-			all = append(all, elsewhere(c))
-		case !Ours(c.Type):
+		case isAgentCondition(c.Type):
+			all = append(all, withoutGeneration(c))
+		case !IsHubCondition(c.Type):
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// elsewhere returns a condition without the generation that it is about, which is
+// withoutGeneration returns a condition without the generation that it is about, which is
 // that of the object that it was set on.
-func elsewhere(c metav1.Condition) metav1.Condition {
+func withoutGeneration(c metav1.Condition) metav1.Condition {
 	c.ObservedGeneration = 0
 	return c
 }
 
-// ready says in Karmada's words what ManagedCluster and ClusterConnection say.
-func ready(connection *fleetv1alpha1.ClusterConnection) metav1.Condition {
+// readyCondition says in Karmada's words what ManagedCluster and ClusterConnection say.
+func readyCondition(connection *fleetv1alpha1.ClusterConnection) metav1.Condition {
 	cluster := connection.Cluster
 	answer := func(c *metav1.Condition, status metav1.ConditionStatus, reason string) metav1.Condition {
 		return metav1.Condition{
@@ -151,7 +151,7 @@ func ready(connection *fleetv1alpha1.ClusterConnection) metav1.Condition {
 // missingSecret says for which Secret a Push cluster waits, nil if the hub has a
 // credential that it sends to the cluster.
 func missingSecret(connection *fleetv1alpha1.ClusterConnection) *metav1.Condition {
-	awaited := projection.Awaited(connection, LocalSecret(connection))
+	awaited := projection.AwaitedSecretFor(connection, LocalSecret(connection))
 	credentials := meta.FindStatusCondition(connection.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCredentialsValid)
 	sends := credentials != nil && credentials.Reason != fleetv1alpha1.ClusterConnectionReasonSecretMissing
 	if awaited == nil || sends || connection.Spec.SyncMode != fleetv1alpha1.SyncModePush {
@@ -160,15 +160,15 @@ func missingSecret(connection *fleetv1alpha1.ClusterConnection) *metav1.Conditio
 	return &metav1.Condition{Message: awaited.Message, LastTransitionTime: awaited.RequestedAt}
 }
 
-// Ignored returns the paths of what a write of the status would change if the hub did not
+// IgnoredStatusPaths returns the paths of what a write of the status would change if the hub did not
 // maintain it, which stays as it is. Conditions that a write lacks stay without being
 // named: a merge patch replaces the list.
-func Ignored(before, written *v1alpha1.Cluster) []string {
+func IgnoredStatusPaths(before, written *v1alpha1.Cluster) []string {
 	var paths []string
 	conditions := field.NewPath("status", "conditions")
 	for _, c := range written.Status.Conditions {
 		said := meta.FindStatusCondition(before.Status.Conditions, c.Type)
-		if Ours(c.Type) && (said == nil || !equality.Semantic.DeepEqual(*said, c)) {
+		if IsHubCondition(c.Type) && (said == nil || !equality.Semantic.DeepEqual(*said, c)) {
 			paths = append(paths, conditions.Key(c.Type).String())
 		}
 	}
@@ -182,22 +182,22 @@ func Ignored(before, written *v1alpha1.Cluster) []string {
 	return paths
 }
 
-// Conditions returns the conditions of a ClusterConnection after its Cluster got
+// MergeConditions returns the conditions of a ClusterConnection after its Cluster got
 // others: those of types that the hub does not maintain become as they were
 // written, all others stay.
-func Conditions(connection *fleetv1alpha1.ClusterConnection, written []metav1.Condition) []metav1.Condition {
+func MergeConditions(connection *fleetv1alpha1.ClusterConnection, written []metav1.Condition) []metav1.Condition {
 	var all []metav1.Condition
 	for _, c := range connection.Status.Conditions {
 		at := slices.IndexFunc(written, func(w metav1.Condition) bool { return w.Type == c.Type })
 		switch {
-		case Ours(c.Type):
+		case IsHubCondition(c.Type):
 			all = append(all, c)
 		case at >= 0:
 			all = append(all, written[at])
 		}
 	}
 	for _, w := range written {
-		if !Ours(w.Type) && meta.FindStatusCondition(all, w.Type) == nil {
+		if !IsHubCondition(w.Type) && meta.FindStatusCondition(all, w.Type) == nil {
 			all = append(all, w)
 		}
 	}

@@ -35,9 +35,9 @@ func connectionOf(change ...func(*fleetv1alpha1.ClusterConnection)) *fleetv1alph
 }
 
 func TestAConnectionShowsAsACluster(t *testing.T) {
-	got := translate.Cluster(connectionOf())
+	got := translate.ClusterFromConnection(connectionOf())
 	want := metav1.ObjectMeta{
-		Name: "one", UID: karmadauid.Cluster("u"), ResourceVersion: "7", Generation: 3, Labels: map[string]string{"a": "1"},
+		Name: "one", UID: karmadauid.ClusterUID("u"), ResourceVersion: "7", Generation: 3, Labels: map[string]string{"a": "1"},
 		Annotations: map[string]string{"of": "the-cluster"}, Finalizers: []string{v1alpha1.Finalizer},
 	}
 	if diff := cmp.Diff(want, got.ObjectMeta); diff != "" {
@@ -49,7 +49,7 @@ func TestAConnectionShowsAsACluster(t *testing.T) {
 	}, got.Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
-	if got := translate.Cluster(connectionOf(func(c *fleetv1alpha1.ClusterConnection) { c.Cluster = nil })); got != nil {
+	if got := translate.ClusterFromConnection(connectionOf(func(c *fleetv1alpha1.ClusterConnection) { c.Cluster = nil })); got != nil {
 		t.Errorf("the connection of no ManagedCluster shows as %v", got)
 	}
 }
@@ -110,7 +110,7 @@ func TestReadyIsInKarmadasWords(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conditions := translate.Cluster(connectionOf(test.change...)).Status.Conditions
+			conditions := translate.ClusterFromConnection(connectionOf(test.change...)).Status.Conditions
 			if len(conditions) != 1 {
 				t.Fatalf("conditions are %v, want Ready only", conditions)
 			}
@@ -132,7 +132,7 @@ func TestConditionsOfOthersAreKeptBesideOurs(t *testing.T) {
 			condition("CompleteResourceSummary", "ours"), condition("Kept", "old"), condition("Removed", "old"),
 		}
 	})
-	got := translate.Conditions(connection, []metav1.Condition{
+	got := translate.MergeConditions(connection, []metav1.Condition{
 		condition("Ready", "forged"), condition("Connected", "forged"), condition("CompleteResourceSummary", "forged"), condition("Kept", "new"), condition("Added", "new"),
 	})
 	want := []metav1.Condition{
@@ -172,12 +172,12 @@ func TestAClusterIsStoredAsItReadsBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			connection := connectionOf()
-			want := translate.Cluster(connection)
+			want := translate.ClusterFromConnection(connection)
 			change(want)
-			if err := translate.Store(connection, want, "id"); err != nil {
+			if err := translate.StoreCluster(connection, want, "id"); err != nil {
 				t.Fatal(err)
 			}
-			got := translate.Cluster(connection)
+			got := translate.ClusterFromConnection(connection)
 			if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })); diff != "" {
 				t.Errorf("the Cluster after it was stored (-want +got):\n%s", diff)
 			}
@@ -207,9 +207,9 @@ func TestAClusterWaitsForTheSecretsToWhichItRefersAsBefore(t *testing.T) {
 				c.Cluster.ImpersonatorSecretRef = &fleetv1alpha1.NamespacedSecretReference{Namespace: "karmada-cluster", Name: "two"}
 				c.Cluster.AwaitedSecrets = []fleetv1alpha1.AwaitedSecret{{Copy: "cluster-connection"}, {Copy: "cluster-impersonator"}}
 			})
-			cluster := translate.Cluster(connection)
+			cluster := translate.ClusterFromConnection(connection)
 			test.change(cluster)
-			if err := translate.Store(connection, cluster, "id"); err != nil {
+			if err := translate.StoreCluster(connection, cluster, "id"); err != nil {
 				t.Fatal(err)
 			}
 			var got []string
@@ -267,9 +267,9 @@ func TestAWriteSaysWhatTheManagedClusterBecomes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			connection := connectionOf(func(c *fleetv1alpha1.ClusterConnection) { c.Cluster.Intent = test.pending })
-			cluster := translate.Cluster(connection)
+			cluster := translate.ClusterFromConnection(connection)
 			test.change(cluster)
-			if err := translate.Store(connection, cluster, "id"); err != nil {
+			if err := translate.StoreCluster(connection, cluster, "id"); err != nil {
 				t.Fatal(err)
 			}
 			got := connection.Cluster.Intent
@@ -298,7 +298,7 @@ func TestTheStatusIsWhatTheAgentReports(t *testing.T) {
 		}
 		c.Status.Conditions = []metav1.Condition{{Type: "CompleteResourceSummary", ObservedGeneration: 7}}
 	})
-	got := translate.Cluster(connection).Status
+	got := translate.ClusterFromConnection(connection).Status
 	if got.RemedyActions != nil || len(got.Conditions) != 2 || got.Conditions[1] != (metav1.Condition{Type: "CompleteResourceSummary"}) {
 		t.Errorf("conditions are %v and remedyActions %v, want Ready, that of the agent without a generation of its own, and no actions", got.Conditions, got.RemedyActions)
 	}
@@ -321,31 +321,31 @@ func TestAClusterIsWhereItsNodesAreUnlessSomebodySaysOtherwise(t *testing.T) {
 		c.Spec.Region = ""
 		c.Status.Provider, c.Status.Region, c.Status.Zones = "aws", "us", []string{"us-1"}
 	})
-	cluster := translate.Cluster(connection)
+	cluster := translate.ClusterFromConnection(connection)
 	if diff := cmp.Diff([]any{"aws", "us", []string{"us-1"}}, []any{cluster.Spec.Provider, cluster.Spec.Region, cluster.Spec.Zones}); diff != "" {
 		t.Errorf("what the agent reports (-want +got):\n%s", diff)
 	}
 	cluster.Spec.Provider, cluster.Spec.Zones = "acme", []string{"a"}
-	if err := translate.Store(connection, cluster, "id"); err != nil {
+	if err := translate.StoreCluster(connection, cluster, "id"); err != nil {
 		t.Fatal(err)
 	}
 	want := []any{"acme", "", []string{"a"}}
 	if diff := cmp.Diff(want, []any{connection.Spec.Provider, connection.Spec.Region, connection.Spec.Zones}); diff != "" {
 		t.Errorf("what is stored is what changed (-want +got):\n%s", diff)
 	}
-	cluster = translate.Cluster(connection)
+	cluster = translate.ClusterFromConnection(connection)
 	if diff := cmp.Diff([]any{"acme", "us", []string{"a"}}, []any{cluster.Spec.Provider, cluster.Spec.Region, cluster.Spec.Zones}); diff != "" {
 		t.Errorf("after it was written (-want +got):\n%s", diff)
 	}
 	cluster.Spec.Provider, cluster.Spec.Zones = "", nil
-	translate.Locate(cluster, connection)
-	if err := translate.Store(connection, cluster, "id"); err != nil {
+	translate.LocateCluster(cluster, connection)
+	if err := translate.StoreCluster(connection, cluster, "id"); err != nil {
 		t.Fatal(err)
 	}
 	if connection.Spec.Provider != "" || connection.Spec.Zones != nil {
 		t.Errorf("provider %q and zones %v are stored, want that they follow the nodes again", connection.Spec.Provider, connection.Spec.Zones)
 	}
-	if cluster = translate.Cluster(connection); cluster.Spec.Provider != "aws" || len(cluster.Spec.Zones) != 1 {
+	if cluster = translate.ClusterFromConnection(connection); cluster.Spec.Provider != "aws" || len(cluster.Spec.Zones) != 1 {
 		t.Errorf("spec is %+v, want what the agent reports again", cluster.Spec)
 	}
 }
@@ -367,7 +367,7 @@ func TestAPullClusterIsWhereItsAgentSaysUnlessSomebodySaysOtherwise(t *testing.T
 			connection := connectionOf(func(c *fleetv1alpha1.ClusterConnection) {
 				c.Spec.APIEndpoint, c.Cluster.APIEndpoint = test.stored, reported
 			})
-			cluster := translate.Cluster(connection)
+			cluster := translate.ClusterFromConnection(connection)
 			shown := reported
 			if test.stored != "" {
 				shown = test.stored
@@ -376,8 +376,8 @@ func TestAPullClusterIsWhereItsAgentSaysUnlessSomebodySaysOtherwise(t *testing.T
 				t.Errorf("it is shown at %q, want %q", cluster.Spec.APIEndpoint, shown)
 			}
 			test.change(cluster)
-			translate.Locate(cluster, connection)
-			if err := translate.Store(connection, cluster, "id"); err != nil {
+			translate.LocateCluster(cluster, connection)
+			if err := translate.StoreCluster(connection, cluster, "id"); err != nil {
 				t.Fatal(err)
 			}
 			if connection.Spec.APIEndpoint != test.want {
@@ -388,7 +388,7 @@ func TestAPullClusterIsWhereItsAgentSaysUnlessSomebodySaysOtherwise(t *testing.T
 	push := connectionOf(func(c *fleetv1alpha1.ClusterConnection) {
 		c.Spec.SyncMode, c.Cluster.APIEndpoint = fleetv1alpha1.SyncModePush, reported
 	})
-	if got := translate.Cluster(push).Spec.APIEndpoint; got != "" {
+	if got := translate.ClusterFromConnection(push).Spec.APIEndpoint; got != "" {
 		t.Errorf("a Push cluster shows %q, which only an agent said: nobody may connect to that", got)
 	}
 }

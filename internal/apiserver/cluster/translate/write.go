@@ -17,43 +17,43 @@ import (
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 )
 
-// Normalize brings what may be written in several ways into one: zone is moved
+// NormalizeZones brings what may be written in several ways into one: zone is moved
 // to zones.
-func Normalize(cluster *v1alpha1.Cluster) {
+func NormalizeZones(cluster *v1alpha1.Cluster) {
 	if cluster.Spec.Zone != "" && len(cluster.Spec.Zones) == 0 {
 		cluster.Spec.Zones = []string{cluster.Spec.Zone}
 		cluster.Spec.Zone = ""
 	}
 }
 
-// SpecChanged tells whether two Clusters differ in what generation counts.
+// SpecChanged reports whether two Clusters differ in what generation counts.
 func SpecChanged(before, after *v1alpha1.Cluster) bool {
 	return !equality.Semantic.DeepEqual(before.Spec, after.Spec)
 }
 
-// Store writes the metadata and spec of a Cluster to its ClusterConnection, in
+// StoreCluster writes the metadata and spec of a Cluster to its ClusterConnection, in
 // memory. What the ManagedCluster has to become is added to the intent, whose id
 // becomes the given one if that is so. The ClusterConnection shows the Cluster as
 // it is written from then on.
-func Store(connection *fleetv1alpha1.ClusterConnection, cluster *v1alpha1.Cluster, intentID string) error {
-	before := Cluster(connection)
+func StoreCluster(connection *fleetv1alpha1.ClusterConnection, cluster *v1alpha1.Cluster, intentID string) error {
+	before := ClusterFromConnection(connection)
 	storeSpec(&connection.Spec, cluster)
 	storePlace(connection, &before.Spec, &cluster.Spec)
 	to := connection.Cluster
-	change := Difference(before, cluster)
+	change := IntentDifference(before, cluster)
 	if !equality.Semantic.DeepEqual(change, fleetv1alpha1.ClusterIntent{}) {
-		to.Intent = Merge(to.Intent, change)
+		to.Intent = MergeIntent(to.Intent, change)
 		to.Intent.ID = intentID
 	}
 	connection.Labels = maps.Clone(cluster.Labels)
 	to.Annotations = maps.Clone(cluster.Annotations)
 	to.Generation = cluster.Generation
 	to.DeletionTimestamp = cluster.DeletionTimestamp.DeepCopy()
-	to.Taints = taints(cluster.Spec.Taints)
-	to.AwaitedSecrets = awaited(to.AwaitedSecrets, &before.Spec, &cluster.Spec)
-	to.SecretRef = reference(before.Spec.SecretRef, cluster.Spec.SecretRef, to.SecretRef)
-	to.ImpersonatorSecretRef = reference(before.Spec.ImpersonatorSecretRef, cluster.Spec.ImpersonatorSecretRef, to.ImpersonatorSecretRef)
-	return record(to, cluster.ManagedFields)
+	to.Taints = copyTaints(cluster.Spec.Taints)
+	to.AwaitedSecrets = stillAwaited(to.AwaitedSecrets, &before.Spec, &cluster.Spec)
+	to.SecretRef = storedReference(before.Spec.SecretRef, cluster.Spec.SecretRef, to.SecretRef)
+	to.ImpersonatorSecretRef = storedReference(before.Spec.ImpersonatorSecretRef, cluster.Spec.ImpersonatorSecretRef, to.ImpersonatorSecretRef)
+	return recordManagedFields(to, cluster.ManagedFields)
 }
 
 func storeSpec(to *fleetv1alpha1.ClusterConnectionSpec, cluster *v1alpha1.Cluster) {
@@ -77,21 +77,21 @@ func storePlace(connection *fleetv1alpha1.ClusterConnection, before, after *v1al
 	to := &connection.Spec
 	reported := &connection.Status
 	if after.Provider != before.Provider {
-		to.Provider = unless(after.Provider == reported.Provider, after.Provider)
+		to.Provider = zeroIfKnown(after.Provider == reported.Provider, after.Provider)
 	}
 	if after.Region != before.Region {
-		to.Region = unless(after.Region == reported.Region, after.Region)
+		to.Region = zeroIfKnown(after.Region == reported.Region, after.Region)
 	}
 	if !slices.Equal(after.Zones, before.Zones) {
-		to.Zones = unless(slices.Equal(after.Zones, reported.Zones), slices.Clone(after.Zones))
+		to.Zones = zeroIfKnown(slices.Equal(after.Zones, reported.Zones), slices.Clone(after.Zones))
 	}
 	if push := after.SyncMode == v1alpha1.Push; push || after.APIEndpoint != before.APIEndpoint {
-		to.APIEndpoint = unless(!push && after.APIEndpoint == connection.Cluster.APIEndpoint, after.APIEndpoint)
+		to.APIEndpoint = zeroIfKnown(!push && after.APIEndpoint == connection.Cluster.APIEndpoint, after.APIEndpoint)
 	}
 }
 
-// unless returns a value, or nothing if it is known from elsewhere.
-func unless[T any](known bool, value T) T {
+// zeroIfKnown returns a value, or nothing if it is known from elsewhere.
+func zeroIfKnown[T any](known bool, value T) T {
 	if known {
 		var nothing T
 		return nothing
@@ -112,9 +112,9 @@ func localReference(namespace string, ref *v1alpha1.LocalSecretReference, copied
 	}
 }
 
-// reference returns what is stored of a reference as it was written: a Cluster
+// storedReference returns what is stored of a reference as it was written: a Cluster
 // that shows one which nobody wrote does not begin to have it.
-func reference(before, after *v1alpha1.LocalSecretReference, stored *fleetv1alpha1.NamespacedSecretReference) *fleetv1alpha1.NamespacedSecretReference {
+func storedReference(before, after *v1alpha1.LocalSecretReference, stored *fleetv1alpha1.NamespacedSecretReference) *fleetv1alpha1.NamespacedSecretReference {
 	switch {
 	case after == nil:
 		return nil
@@ -125,9 +125,9 @@ func reference(before, after *v1alpha1.LocalSecretReference, stored *fleetv1alph
 	}
 }
 
-// awaited returns those of the Secrets that a Cluster waits for to which it refers as
+// stillAwaited returns those of the Secrets that a Cluster waits for to which it refers as
 // before.
-func awaited(earlier []fleetv1alpha1.AwaitedSecret, before, after *v1alpha1.ClusterSpec) []fleetv1alpha1.AwaitedSecret {
+func stillAwaited(earlier []fleetv1alpha1.AwaitedSecret, before, after *v1alpha1.ClusterSpec) []fleetv1alpha1.AwaitedSecret {
 	return slices.DeleteFunc(slices.Clone(earlier), func(secret fleetv1alpha1.AwaitedSecret) bool {
 		if secret.Copy == fleetv1alpha1.ImpersonatorSecretName {
 			return !equality.Semantic.DeepEqual(before.ImpersonatorSecretRef, after.ImpersonatorSecretRef)
@@ -136,8 +136,8 @@ func awaited(earlier []fleetv1alpha1.AwaitedSecret, before, after *v1alpha1.Clus
 	})
 }
 
-// record stores who manages which fields.
-func record(to *fleetv1alpha1.ClusterProjection, entries []metav1.ManagedFieldsEntry) error {
+// recordManagedFields stores who manages which fields.
+func recordManagedFields(to *fleetv1alpha1.ClusterProjection, entries []metav1.ManagedFieldsEntry) error {
 	to.ManagedFields = ""
 	if len(entries) == 0 {
 		return nil
@@ -150,9 +150,9 @@ func record(to *fleetv1alpha1.ClusterProjection, entries []metav1.ManagedFieldsE
 	return nil
 }
 
-// Difference returns what a ManagedCluster has to become when its Cluster
+// IntentDifference returns what a ManagedCluster has to become when its Cluster
 // changes: nothing is said about what does not change.
-func Difference(before, after *v1alpha1.Cluster) fleetv1alpha1.ClusterIntent {
+func IntentDifference(before, after *v1alpha1.Cluster) fleetv1alpha1.ClusterIntent {
 	intent := fleetv1alpha1.ClusterIntent{}
 	for _, key := range slices.Sorted(maps.Keys(before.Labels)) {
 		if _, kept := after.Labels[key]; !kept {
@@ -169,12 +169,12 @@ func Difference(before, after *v1alpha1.Cluster) fleetv1alpha1.ClusterIntent {
 	}
 	for _, t := range before.Spec.Taints {
 		if findTaint(after.Spec.Taints, t) < 0 {
-			intent.RemovedTaints = append(intent.RemovedTaints, bare(t))
+			intent.RemovedTaints = append(intent.RemovedTaints, taintWithoutTime(t))
 		}
 	}
 	for _, t := range after.Spec.Taints {
 		if at := findTaint(before.Spec.Taints, t); at < 0 || before.Spec.Taints[at].Value != t.Value {
-			intent.Taints = append(intent.Taints, bare(t))
+			intent.Taints = append(intent.Taints, taintWithoutTime(t))
 		}
 	}
 	intent.Delete = after.DeletionTimestamp != nil && before.DeletionTimestamp == nil
@@ -182,8 +182,8 @@ func Difference(before, after *v1alpha1.Cluster) fleetv1alpha1.ClusterIntent {
 	return intent
 }
 
-// bare returns a taint without the time, which the hub sets.
-func bare(t corev1.Taint) corev1.Taint {
+// taintWithoutTime returns a taint without the time, which the hub sets.
+func taintWithoutTime(t corev1.Taint) corev1.Taint {
 	return corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect}
 }
 
@@ -191,9 +191,9 @@ func findTaint(taints []corev1.Taint, t corev1.Taint) int {
 	return slices.IndexFunc(taints, func(other corev1.Taint) bool { return other.Key == t.Key && other.Effect == t.Effect })
 }
 
-// Merge adds a later change to an intent that is not completed yet, which may be
+// MergeIntent adds a later change to an intent that is not completed yet, which may be
 // nil: where they contradict each other the later one counts.
-func Merge(earlier *fleetv1alpha1.ClusterIntent, later fleetv1alpha1.ClusterIntent) *fleetv1alpha1.ClusterIntent {
+func MergeIntent(earlier *fleetv1alpha1.ClusterIntent, later fleetv1alpha1.ClusterIntent) *fleetv1alpha1.ClusterIntent {
 	if earlier == nil {
 		return later.DeepCopy()
 	}
@@ -212,12 +212,12 @@ func Merge(earlier *fleetv1alpha1.ClusterIntent, later fleetv1alpha1.ClusterInte
 		merged.RemovedLabels = slices.DeleteFunc(merged.RemovedLabels, func(removed string) bool { return removed == key })
 	}
 	for _, t := range later.RemovedTaints {
-		merged.Taints = without(merged.Taints, t)
-		merged.RemovedTaints = append(without(merged.RemovedTaints, t), t)
+		merged.Taints = withoutTaint(merged.Taints, t)
+		merged.RemovedTaints = append(withoutTaint(merged.RemovedTaints, t), t)
 	}
 	for _, t := range later.Taints {
-		merged.RemovedTaints = without(merged.RemovedTaints, t)
-		merged.Taints = append(without(merged.Taints, t), t)
+		merged.RemovedTaints = withoutTaint(merged.RemovedTaints, t)
+		merged.Taints = append(withoutTaint(merged.Taints, t), t)
 	}
 	merged.Accept = merged.Accept || later.Accept
 	merged.Delete = merged.Delete || later.Delete
@@ -225,12 +225,12 @@ func Merge(earlier *fleetv1alpha1.ClusterIntent, later fleetv1alpha1.ClusterInte
 	return merged
 }
 
-func without(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
+func withoutTaint(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(other corev1.Taint) bool { return other.Key == t.Key && other.Effect == t.Effect })
 }
 
-// Accept adds the acceptance of the ManagedCluster to the intent.
-func Accept(connection *fleetv1alpha1.ClusterConnection, intentID string) {
-	connection.Cluster.Intent = Merge(connection.Cluster.Intent, fleetv1alpha1.ClusterIntent{Accept: true})
+// AcceptCluster adds the acceptance of the ManagedCluster to the intent.
+func AcceptCluster(connection *fleetv1alpha1.ClusterConnection, intentID string) {
+	connection.Cluster.Intent = MergeIntent(connection.Cluster.Intent, fleetv1alpha1.ClusterIntent{Accept: true})
 	connection.Cluster.Intent.ID = intentID
 }

@@ -23,20 +23,20 @@ import (
 // idLengthMax is Karmada's.
 const idLengthMax = 128000
 
-// Create returns what is wrong with a Cluster that is created.
-func Create(cluster *v1alpha1.Cluster) field.ErrorList {
-	all := append(Name(cluster.Name), spec(cluster)...)
-	return append(all, ResourceModels(cluster.Spec.ResourceModels, field.NewPath("spec", "resourceModels"))...)
+// ValidateClusterCreate returns what is wrong with a Cluster that is created.
+func ValidateClusterCreate(cluster *v1alpha1.Cluster) field.ErrorList {
+	all := append(ValidateClusterName(cluster.Name), validateSpec(cluster)...)
+	return append(all, ValidateResourceModels(cluster.Spec.ResourceModels, field.NewPath("spec", "resourceModels"))...)
 }
 
-// Update returns what is wrong with a Cluster that replaces another one. The
+// ValidateClusterUpdate returns what is wrong with a Cluster that replaces another one. The
 // names of clusters that joined in another way may be longer, and a
 // ClusterConnection may have models that a Cluster may not: they stay as they are.
-func Update(cluster, old *v1alpha1.Cluster) field.ErrorList {
-	all := spec(cluster)
+func ValidateClusterUpdate(cluster, old *v1alpha1.Cluster) field.ErrorList {
+	all := validateSpec(cluster)
 	path := field.NewPath("spec")
 	if !equality.Semantic.DeepEqual(cluster.Spec.ResourceModels, old.Spec.ResourceModels) {
-		all = append(all, ResourceModels(cluster.Spec.ResourceModels, path.Child("resourceModels"))...)
+		all = append(all, ValidateResourceModels(cluster.Spec.ResourceModels, path.Child("resourceModels"))...)
 	}
 	if cluster.Spec.SyncMode != old.Spec.SyncMode {
 		all = append(all, field.Invalid(path.Child("syncMode"), cluster.Spec.SyncMode, apivalidation.FieldImmutableErrorMsg))
@@ -47,8 +47,8 @@ func Update(cluster, old *v1alpha1.Cluster) field.ErrorList {
 	return all
 }
 
-// Name returns what is wrong with the name of a Cluster.
-func Name(name string) field.ErrorList {
+// ValidateClusterName returns what is wrong with the name of a Cluster.
+func ValidateClusterName(name string) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	var all field.ErrorList
 	for _, problem := range utilvalidation.IsDNS1123Label(name) {
@@ -60,20 +60,20 @@ func Name(name string) field.ErrorList {
 	return all
 }
 
-func spec(cluster *v1alpha1.Cluster) field.ErrorList {
+func validateSpec(cluster *v1alpha1.Cluster) field.ErrorList {
 	s := &cluster.Spec
 	path := field.NewPath("spec")
-	all := metadata(cluster)
+	all := validateMetadata(cluster)
 	if len(s.ID) > idLengthMax {
 		all = append(all, field.TooLong(path.Child("id"), "", idLengthMax))
 	}
-	all = append(all, connection(s, path)...)
-	all = append(all, place(s, path)...)
-	return append(all, Taints(s.Taints, path.Child("taints"))...)
+	all = append(all, validateConnection(s, path)...)
+	all = append(all, validatePlace(s, path)...)
+	return append(all, ValidateTaints(s.Taints, path.Child("taints"))...)
 }
 
-// metadata refuses what the hub would not keep.
-func metadata(cluster *v1alpha1.Cluster) field.ErrorList {
+// validateMetadata refuses what the hub would not keep.
+func validateMetadata(cluster *v1alpha1.Cluster) field.ErrorList {
 	var all field.ErrorList
 	path := field.NewPath("metadata")
 	for i, finalizer := range cluster.Finalizers {
@@ -87,7 +87,7 @@ func metadata(cluster *v1alpha1.Cluster) field.ErrorList {
 	return all
 }
 
-func connection(s *v1alpha1.ClusterSpec, path *field.Path) field.ErrorList {
+func validateConnection(s *v1alpha1.ClusterSpec, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	modes := []v1alpha1.ClusterSyncMode{v1alpha1.Pull, v1alpha1.Push}
 	switch {
@@ -99,21 +99,21 @@ func connection(s *v1alpha1.ClusterSpec, path *field.Path) field.ErrorList {
 		all = append(all, field.Required(path.Child("apiEndpoint"), "the hub connects to a cluster with syncMode Push"))
 	}
 	if s.APIEndpoint != "" {
-		all = append(all, address(s.APIEndpoint, path.Child("apiEndpoint"), "https")...)
+		all = append(all, validateAddress(s.APIEndpoint, path.Child("apiEndpoint"), "https")...)
 	}
 	if s.ProxyURL != "" {
-		all = append(all, address(s.ProxyURL, path.Child("proxyURL"), "http", "https", "socks5")...)
+		all = append(all, validateAddress(s.ProxyURL, path.Child("proxyURL"), "http", "https", "socks5")...)
 	}
 	if len(s.ProxyHeader) > 0 && (s.ProxyURL == "" || strings.HasPrefix(s.ProxyURL, "socks5:")) {
 		all = append(all, field.Invalid(path.Child("proxyHeader"), "", "needs a proxyURL that begins with http:// or https://"))
 	}
-	all = append(all, secretRef(s.SecretRef, path.Child("secretRef"))...)
-	return append(all, secretRef(s.ImpersonatorSecretRef, path.Child("impersonatorSecretRef"))...)
+	all = append(all, validateSecretRef(s.SecretRef, path.Child("secretRef"))...)
+	return append(all, validateSecretRef(s.ImpersonatorSecretRef, path.Child("impersonatorSecretRef"))...)
 }
 
-// address returns what is wrong with a URL that has to have one of the schemes.
+// validateAddress returns what is wrong with a URL that has to have one of the schemes.
 // It is not shown if it may have a password.
-func address(text string, path *field.Path, schemes ...string) field.ErrorList {
+func validateAddress(text string, path *field.Path, schemes ...string) field.ErrorList {
 	parsed, err := url.Parse(text)
 	switch {
 	case err != nil:
@@ -127,7 +127,7 @@ func address(text string, path *field.Path, schemes ...string) field.ErrorList {
 	}
 }
 
-func secretRef(ref *v1alpha1.LocalSecretReference, path *field.Path) field.ErrorList {
+func validateSecretRef(ref *v1alpha1.LocalSecretReference, path *field.Path) field.ErrorList {
 	if ref == nil {
 		return nil
 	}
@@ -149,7 +149,7 @@ func secretRef(ref *v1alpha1.LocalSecretReference, path *field.Path) field.Error
 	return all
 }
 
-func place(s *v1alpha1.ClusterSpec, path *field.Path) field.ErrorList {
+func validatePlace(s *v1alpha1.ClusterSpec, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	for _, problem := range utilvalidation.IsValidLabelValue(s.Region) {
 		all = append(all, field.Invalid(path.Child("region"), s.Region, problem))
@@ -167,8 +167,8 @@ func place(s *v1alpha1.ClusterSpec, path *field.Path) field.ErrorList {
 	return all
 }
 
-// Taints returns what is wrong with the taints of a Cluster.
-func Taints(taints []corev1.Taint, path *field.Path) field.ErrorList {
+// ValidateTaints returns what is wrong with the taints of a Cluster.
+func ValidateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	effects := []corev1.TaintEffect{corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule}
 	type identity struct {
@@ -199,7 +199,7 @@ func Taints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 	return all
 }
 
-// Conditions returns what is wrong with the conditions of a Cluster.
-func Conditions(conditions []metav1.Condition) field.ErrorList {
+// ValidateConditions returns what is wrong with the conditions of a Cluster.
+func ValidateConditions(conditions []metav1.Condition) field.ErrorList {
 	return metav1validation.ValidateConditions(conditions, field.NewPath("status", "conditions"))
 }

@@ -19,9 +19,9 @@ const (
 	rangesMax = 16
 )
 
-// ResourceModels returns what is wrong with the grades of nodes: each resource's
+// ValidateResourceModels returns what is wrong with the grades of nodes: each resource's
 // ranges have to follow one another without a gap, from 0 to the largest number.
-func ResourceModels(models []v1alpha1.ResourceModel, path *field.Path) field.ErrorList {
+func ValidateResourceModels(models []v1alpha1.ResourceModel, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	if len(models) > modelsMax {
 		return append(all, field.TooMany(path, len(models), modelsMax))
@@ -39,14 +39,14 @@ func ResourceModels(models []v1alpha1.ResourceModel, path *field.Path) field.Err
 		if i > 0 && model.Grade < models[i-1].Grade {
 			all = append(all, field.Invalid(at.Child("grade"), model.Grade, "grades have to be sorted"))
 		}
-		all = append(all, ranges(models, i, at.Child("ranges"))...)
+		all = append(all, validateRanges(models, i, at.Child("ranges"))...)
 	}
 	return all
 }
 
-// ranges returns what is wrong with the ranges of one grade, by itself and after
+// validateRanges returns what is wrong with the ranges of one grade, by itself and after
 // the grade before.
-func ranges(models []v1alpha1.ResourceModel, i int, path *field.Path) field.ErrorList {
+func validateRanges(models []v1alpha1.ResourceModel, i int, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	switch count := len(models[i].Ranges); {
 	case count == 0:
@@ -69,7 +69,7 @@ func ranges(models []v1alpha1.ResourceModel, i int, path *field.Path) field.Erro
 		if r.Min.Cmp(r.Max) >= 0 {
 			all = append(all, field.Invalid(at.Child("max"), r.Max.String(), "has to be more than min"))
 		}
-		all = append(all, follows(models, i, r, at)...)
+		all = append(all, validateRangeStart(models, i, r, at)...)
 		if i == len(models)-1 && r.Max.Cmp(*resource.NewQuantity(math.MaxInt64, resource.DecimalSI)) != 0 {
 			all = append(all, field.Invalid(at.Child("max"), r.Max.String(), "the last grade has to end at 9223372036854775807"))
 		}
@@ -77,8 +77,8 @@ func ranges(models []v1alpha1.ResourceModel, i int, path *field.Path) field.Erro
 	return all
 }
 
-// follows returns what is wrong with where a range begins.
-func follows(models []v1alpha1.ResourceModel, i int, r v1alpha1.ResourceModelRange, path *field.Path) field.ErrorList {
+// validateRangeStart returns what is wrong with where a range begins.
+func validateRangeStart(models []v1alpha1.ResourceModel, i int, r v1alpha1.ResourceModelRange, path *field.Path) field.ErrorList {
 	if i == 0 {
 		if !r.Min.IsZero() {
 			return field.ErrorList{field.Invalid(path.Child("min"), r.Min.String(), "the first grade has to begin at 0")}

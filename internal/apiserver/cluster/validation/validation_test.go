@@ -72,7 +72,7 @@ func TestAMistakeIsToldWithItsField(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := valid()
 			test.change(&cluster.Spec)
-			err := validation.Create(cluster).ToAggregate()
+			err := validation.ValidateClusterCreate(cluster).ToAggregate()
 			switch {
 			case test.want == "" && err != nil:
 				t.Errorf("a valid Cluster is refused: %v", err)
@@ -87,7 +87,7 @@ func TestNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"member1": "", strings.Repeat("a", 48): "", strings.Repeat("a", 49): "may not be more than 48", "a.b": "must not contain dots", "A": "lower case",
 	} {
-		err := validation.Name(name).ToAggregate()
+		err := validation.ValidateClusterName(name).ToAggregate()
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("name %q: %v, want %q", name, err, want)
 		}
@@ -98,15 +98,15 @@ func TestWhatCannotBeChanged(t *testing.T) {
 	old := valid()
 	old.Spec.ID, old.Name = "i", strings.Repeat("a", 63)
 	same := old.DeepCopy()
-	if err := validation.Update(same, old).ToAggregate(); err != nil {
+	if err := validation.ValidateClusterUpdate(same, old).ToAggregate(); err != nil {
 		t.Errorf("an update of a cluster with a long name that joined in another way: %v", err)
 	}
 	same.Spec.ID = "j"
-	if err := validation.Update(same, old).ToAggregate(); err == nil || !strings.Contains(err.Error(), `spec.id: Invalid value: "j": the cluster says that it is "i"`) {
+	if err := validation.ValidateClusterUpdate(same, old).ToAggregate(); err == nil || !strings.Contains(err.Error(), `spec.id: Invalid value: "j": the cluster says that it is "i"`) {
 		t.Errorf("another id: %v, want that it is refused", err)
 	}
 	same.Spec.ID, same.Spec.SyncMode = "i", v1alpha1.Pull
-	if err := validation.Update(same, old).ToAggregate(); err == nil || !strings.Contains(err.Error(), "spec.syncMode: Invalid value: \"Pull\": field is immutable") {
+	if err := validation.ValidateClusterUpdate(same, old).ToAggregate(); err == nil || !strings.Contains(err.Error(), "spec.syncMode: Invalid value: \"Pull\": field is immutable") {
 		t.Errorf("another mode: %v, want that it is refused", err)
 	}
 }
@@ -118,11 +118,11 @@ func TestModelsThatSomebodyElseWroteStay(t *testing.T) {
 	old.Spec.ResourceModels = old.Spec.ResourceModels[:3]
 	labelled := old.DeepCopy()
 	labelled.Labels = map[string]string{"a": "b"}
-	if err := validation.Update(labelled, old).ToAggregate(); err != nil {
+	if err := validation.ValidateClusterUpdate(labelled, old).ToAggregate(); err != nil {
 		t.Errorf("a label beside models that somebody else wrote: %v", err)
 	}
 	labelled.Spec.ResourceModels = labelled.Spec.ResourceModels[:2]
-	if err := validation.Update(labelled, old).ToAggregate(); err == nil || !strings.Contains(err.Error(), "spec.resourceModels") {
+	if err := validation.ValidateClusterUpdate(labelled, old).ToAggregate(); err == nil || !strings.Contains(err.Error(), "spec.resourceModels") {
 		t.Errorf("other models that are wrong: %v, want that they are refused", err)
 	}
 }

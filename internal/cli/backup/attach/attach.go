@@ -25,10 +25,10 @@ type Target struct {
 	Container string
 }
 
-// Send sends all of it to the container's standard input, and writes what the
+// SendStdin sends all of it to the container's standard input, and writes what the
 // container says on standard error to said. It returns when the container has ended.
-func Send(ctx context.Context, config *rest.Config, to Target, data io.Reader, said io.Writer) error {
-	target, err := address(config, to)
+func SendStdin(ctx context.Context, config *rest.Config, to Target, data io.Reader, said io.Writer) error {
+	target, err := attachURL(config, to)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func Send(ctx context.Context, config *rest.Config, to Target, data io.Reader, s
 	return nil
 }
 
-func address(config *rest.Config, to Target) (*url.URL, error) {
+func attachURL(config *rest.Config, to Target) (*url.URL, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion

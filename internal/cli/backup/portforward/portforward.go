@@ -31,8 +31,8 @@ type Connection struct {
 	HangUp func()
 }
 
-// To makes the port of a pod one of this machine.
-func To(ctx context.Context, config *rest.Config, pod client.ObjectKey, port int32) (*Connection, error) {
+// ForwardPort makes the port of a pod one of this machine.
+func ForwardPort(ctx context.Context, config *rest.Config, pod client.ObjectKey, port int32) (*Connection, error) {
 	dialer, err := dialerFor(config, pod)
 	if err != nil {
 		return nil, err

@@ -43,12 +43,12 @@ func newConfirm(session *hub.Session) *cobra.Command {
 
   # Let all of them, and end the restore
   capstan restore confirm --all`,
-		ValidArgsFunction: complete.Clusters(session),
+		ValidArgsFunction: complete.ClusterNamesCompletion(session),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if c.all == (len(names) > 0) {
 				return exit.UsageError("for which clusters? Give either their names or --all")
 			}
-			return c.run(cmd.Context(), names)
+			return c.confirmRestore(cmd.Context(), names)
 		},
 	}
 	cmd.Flags().BoolVar(&c.all, "all", false, "Confirm for all clusters, also those that the hub has yet to accept again")
@@ -56,16 +56,16 @@ func newConfirm(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-func (c *confirm) run(ctx context.Context, names []string) error {
-	connected, err := c.session.Connect()
+func (c *confirm) confirmRestore(ctx context.Context, names []string) error {
+	connected, err := c.session.ConnectHub()
 	if err != nil {
 		return err
 	}
-	clusters, err := c.clusters(ctx, connected, names)
+	clusters, err := c.selectClusters(ctx, connected, names)
 	if err != nil {
 		return err
 	}
-	patch, err := annotation(nil)
+	patch, err := restoredRangePatch(nil)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (c *confirm) run(ctx context.Context, names []string) error {
 		if _, published := cluster.Annotations[fleetv1alpha1.AnnotationRestored]; !published {
 			continue
 		}
-		fmt.Fprintf(c.session.Out, "%s: %s\n", cluster.Name, kept(cluster))
+		fmt.Fprintf(c.session.Out, "%s: %s\n", cluster.Name, describeKeptWorks(cluster))
 		if c.dryRun {
 			continue
 		}
@@ -97,8 +97,8 @@ func (c *confirm) run(ctx context.Context, names []string) error {
 	return nil
 }
 
-// clusters returns those of the names, or all.
-func (c *confirm) clusters(ctx context.Context, connected client.Client, names []string) ([]clusterv1.ManagedCluster, error) {
+// selectClusters returns those of the names, or all.
+func (c *confirm) selectClusters(ctx context.Context, connected client.Client, names []string) ([]clusterv1.ManagedCluster, error) {
 	if c.all {
 		list := &clusterv1.ManagedClusterList{}
 		if err := connected.List(ctx, list); err != nil {
@@ -110,7 +110,7 @@ func (c *confirm) clusters(ctx context.Context, connected client.Client, names [
 	for i, name := range names {
 		err := connected.Get(ctx, client.ObjectKey{Name: name}, &clusters[i])
 		switch {
-		case apierrors.IsNotFound(err) && hub.Served(err):
+		case apierrors.IsNotFound(err) && hub.IsKindServed(err):
 			return nil, exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists them.")
 		case err != nil:
 			return nil, fmt.Errorf("read ManagedCluster %q: %w", name, err)
@@ -122,8 +122,8 @@ func (c *confirm) clusters(ctx context.Context, connected client.Client, names [
 	return clusters, nil
 }
 
-// kept says what the agent of a cluster keeps.
-func kept(cluster *clusterv1.ManagedCluster) string {
+// describeKeptWorks says what the agent of a cluster keeps.
+func describeKeptWorks(cluster *clusterv1.ManagedCluster) string {
 	if c := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionWorksMissing); c != nil {
 		return c.Message
 	}

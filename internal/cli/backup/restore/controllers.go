@@ -14,10 +14,10 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
-// controllers ends those of the hub, which run on its host: they remember what the
+// restartControllers ends those of the hub, which run on its host: they remember what the
 // hub had, such as policies that the backup does not have. The ones that take
 // their place learn nothing until the hub opens.
-func (w *restoring) controllers(ctx context.Context, next string) error {
+func (w *restoreRun) restartControllers(ctx context.Context, next string) error {
 	pods, err := w.ofHub(ctx)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (w *restoring) controllers(ctx context.Context, next string) error {
 			return fmt.Errorf("delete Pod %q: %w", client.ObjectKeyFromObject(&pods[i]), err)
 		}
 	}
-	return w.waits.Until(ctx, "the pods of the hub's controllers to end", next, func(ctx context.Context) (done bool, why string, err error) {
+	return w.waits.PollUntil(ctx, "the pods of the hub's controllers to end", next, func(ctx context.Context) (done bool, why string, err error) {
 		pods, err := w.ofHub(ctx)
 		if err != nil {
 			return false, "", err
@@ -45,7 +45,7 @@ func (w *restoring) controllers(ctx context.Context, next string) error {
 
 // ofHub returns the pods that a ClusterManager with the name of the hub runs on the
 // host.
-func (w *restoring) ofHub(ctx context.Context) ([]corev1.Pod, error) {
+func (w *restoreRun) ofHub(ctx context.Context) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	err := w.host.List(ctx, pods, client.InNamespace(w.plane.Name), client.MatchingLabels{operatorv1.LabelCreatedByClusterManager: w.plane.Name})
 	if err != nil {

@@ -27,9 +27,9 @@ func TestTheControllersOfTheHubEnd(t *testing.T) {
 		pod("fleet", "fleet-propagation-controller", "fleet"), pod("fleet", "fleet-work-controller", "fleet"),
 		pod("fleet", "somebody", "other"), pod("other", "other-work-controller", "other"),
 	).Build()
-	w := &restoring{host: host, plane: manifests.Plane{Name: "fleet"}, waits: install.Waiter{Client: host, Timeout: time.Minute}}
+	w := &restoreRun{host: host, plane: manifests.Plane{Name: "fleet"}, waits: install.Waiter{Client: host, Timeout: time.Minute}}
 
-	if err := w.controllers(t.Context(), ""); err != nil {
+	if err := w.restartControllers(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 

@@ -29,8 +29,8 @@ import (
 // fieldOwner owns what the command applies on the host.
 const fieldOwner = client.FieldOwner("capstan")
 
-// data replaces the data of each member of etcd, none of which runs.
-func (w *restoring) data(ctx context.Context, next string) error {
+// replaceEtcdData replaces the data of each member of etcd, none of which runs.
+func (w *restoreRun) replaceEtcdData(ctx context.Context, next string) error {
 	how, err := w.restoration(ctx)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (w *restoring) data(ctx context.Context, next string) error {
 		if err != nil {
 			return fmt.Errorf("look after the volume of member %d of etcd: %w", n, err)
 		}
-		if err := w.member(ctx, n, how, next); err != nil {
+		if err := w.replaceMemberData(ctx, n, how, next); err != nil {
 			return err
 		}
 	}
@@ -53,14 +53,14 @@ func (w *restoring) data(ctx context.Context, next string) error {
 }
 
 // restoration tells the pods what they get, and what they are made of.
-func (w *restoring) restoration(ctx context.Context) (manifests.Restoration, error) {
+func (w *restoreRun) restoration(ctx context.Context) (manifests.Restoration, error) {
 	operator := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: operatorv1.DefaultOperatorNamespace, Name: fleetv1alpha1.ControlPlaneOperator}
 	if err := w.host.Get(ctx, key, operator); err != nil {
 		return manifests.Restoration{}, fmt.Errorf("look for the image of the operator: %w", err)
 	}
 	hash := sha256.New()
-	size, err := io.Copy(hash, w.from.Snapshot())
+	size, err := io.Copy(hash, w.from.EtcdSnapshot())
 	if err != nil {
 		return manifests.Restoration{}, fmt.Errorf("read the snapshot: %w", err)
 	}
@@ -70,16 +70,16 @@ func (w *restoring) restoration(ctx context.Context) (manifests.Restoration, err
 	}, nil
 }
 
-// member replaces the data of one member, by a pod that has its volume.
-func (w *restoring) member(ctx context.Context, n int32, how manifests.Restoration, next string) error {
+// replaceMemberData replaces the data of one member, by a pod that has its volume.
+func (w *restoreRun) replaceMemberData(ctx context.Context, n int32, how manifests.Restoration, next string) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.plane.Namespace, Name: w.plane.RestorePodName(n)}}
-	if err := w.remove(ctx, pod); err != nil { // one of a restore before
+	if err := w.deletePodAndWait(ctx, pod); err != nil { // one of a restore before
 		return err
 	}
 	if err := w.host.Apply(ctx, manifests.RestorePod(w.plane, n, how), fieldOwner); err != nil {
 		return fmt.Errorf("create the Pod %q: %w", client.ObjectKeyFromObject(pod), err)
 	}
-	err := w.waits.Until(ctx, fmt.Sprintf("the Pod %q", pod.Name), next, w.looksAt(pod, func() bool {
+	err := w.waits.PollUntil(ctx, fmt.Sprintf("the Pod %q", pod.Name), next, w.looksAt(pod, func() bool {
 		for _, status := range pod.Status.InitContainerStatuses {
 			if status.Name == manifests.ReceiveContainer {
 				return status.State.Running != nil
@@ -90,27 +90,27 @@ func (w *restoring) member(ctx context.Context, n int32, how manifests.Restorati
 	if err != nil {
 		return err
 	}
-	config, err := w.session.Config()
+	config, err := w.session.LoadRESTConfig()
 	if err != nil {
 		return err
 	}
 	var said bytes.Buffer
-	snapshot := backup.Counted(w.from.Snapshot(), how.Size, func(percent int64) {
-		w.steps.Waits("member %d: %d %% of %s sent", n, percent, backup.Mebibytes(how.Size))
+	snapshot := backup.NewProgressReader(w.from.EtcdSnapshot(), how.Size, func(percent int64) {
+		w.steps.ShowWaiting("member %d: %d %% of %s sent", n, percent, backup.Mebibytes(how.Size))
 	})
 	target := attach.Target{Pod: client.ObjectKeyFromObject(pod), Container: manifests.ReceiveContainer}
-	if err := attach.Send(ctx, config, target, snapshot, &said); err != nil {
+	if err := attach.SendStdin(ctx, config, target, snapshot, &said); err != nil {
 		return exit.Next(fmt.Errorf("send the snapshot to the Pod %q: %w %s", target.Pod, err, strings.TrimSpace(said.String())), "%s", next)
 	}
-	err = w.waits.Until(ctx, fmt.Sprintf("the Pod %q", pod.Name), next, w.looksAt(pod, func() bool { return pod.Status.Phase == corev1.PodSucceeded }))
+	err = w.waits.PollUntil(ctx, fmt.Sprintf("the Pod %q", pod.Name), next, w.looksAt(pod, func() bool { return pod.Status.Phase == corev1.PodSucceeded }))
 	if err != nil {
 		return err
 	}
-	return w.remove(ctx, pod)
+	return w.deletePodAndWait(ctx, pod)
 }
 
 // looksAt reads the pod, and ends the wait if it failed.
-func (w *restoring) looksAt(pod *corev1.Pod, done func() bool) func(context.Context) (bool, string, error) {
+func (w *restoreRun) looksAt(pod *corev1.Pod, done func() bool) func(context.Context) (bool, string, error) {
 	return func(ctx context.Context) (bool, string, error) {
 		if err := w.host.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return false, "", fmt.Errorf("read the Pod %q: %w", client.ObjectKeyFromObject(pod), err)
@@ -127,11 +127,11 @@ func (w *restoring) looksAt(pod *corev1.Pod, done func() bool) func(context.Cont
 	}
 }
 
-// remove deletes a pod, and waits until it is gone.
-func (w *restoring) remove(ctx context.Context, pod *corev1.Pod) error {
+// deletePodAndWait deletes a pod, and waits until it is gone.
+func (w *restoreRun) deletePodAndWait(ctx context.Context, pod *corev1.Pod) error {
 	if err := client.IgnoreNotFound(w.host.Delete(ctx, pod)); err != nil {
 		return fmt.Errorf("delete the Pod %q: %w", client.ObjectKeyFromObject(pod), err)
 	}
 	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod")) // which reading it has taken away
-	return w.waits.Gone(ctx, pod)
+	return w.waits.AwaitGone(ctx, pod)
 }

@@ -21,8 +21,8 @@ import (
 // and its loss: at 1,000 writes a second, they last for eleven days.
 const bump = 1_000_000_000
 
-// fits tells why a backup cannot be restored to a control plane, if it cannot.
-func fits(of archive.Manifest, cp *fleetv1alpha1.ControlPlane) error {
+// checkBackupFits tells why a backup cannot be restored to a control plane, if it cannot.
+func checkBackupFits(of archive.Manifest, cp *fleetv1alpha1.ControlPlane) error {
 	switch {
 	case of.Hub != cp.Name || of.Namespace != cp.Namespace:
 		return exit.Next(fmt.Errorf("the backup is of the hub %q in namespace %q, not of %q in namespace %q", of.Hub, of.Namespace, cp.Name, cp.Namespace),
@@ -41,28 +41,28 @@ func fits(of archive.Manifest, cp *fleetv1alpha1.ControlPlane) error {
 
 // rangeOf returns the versions that a hub will have forgotten that is brought back to
 // a revision: more than any that it can have given, also after an earlier restore.
-func rangeOf(snapshot int64, cp *fleetv1alpha1.ControlPlane) (restored.Range, error) {
+func rangeOf(snapshot int64, cp *fleetv1alpha1.ControlPlane) (restored.VersionRange, error) {
 	last := snapshot
-	earlier, err := restored.Of(cp)
+	earlier, err := restored.RangeOf(cp)
 	if err != nil {
-		return restored.Range{}, fmt.Errorf("the ControlPlane %q: %w", cp.Name, err)
+		return restored.VersionRange{}, fmt.Errorf("the ControlPlane %q: %w", cp.Name, err)
 	}
 	if earlier != nil {
 		last = max(last, earlier.Until)
 	}
-	return restored.New(snapshot, last+bump)
+	return restored.NewVersionRange(snapshot, last+bump)
 }
 
-// work is what is known of a ManifestWork.
-type work struct{ uid, version string }
+// workVersion is what is known of a ManifestWork.
+type workVersion struct{ uid, version string }
 
-// works are those of a hub by cluster and name.
-type works map[string]work
+// workVersions are those of a hub by cluster and name.
+type workVersions map[string]workVersion
 
 // differences are how ManifestWorks differ from those before a restore.
 type differences struct{ forgotten, back, reverted []string }
 
-func compare(before, after works, versions restored.Range) differences {
+func compareWorks(before, after workVersions, versions restored.VersionRange) differences {
 	var d differences
 	for name, was := range before {
 		is, there := after[name]
@@ -85,13 +85,13 @@ func compare(before, after works, versions restored.Range) differences {
 // namesMax is how many names a summary has of each kind.
 const namesMax = 10
 
-// summary tells what the hub is now.
-func summary(name string, created time.Time, versions restored.Range, before, after works) string {
+// summarizeRestore tells what the hub is now.
+func summarizeRestore(name string, created time.Time, versions restored.VersionRange, before, after workVersions) string {
 	lines := []string{fmt.Sprintf("The hub %q is as it was on %s, with %d ManifestWorks.", name, created.Format(time.RFC3339), len(after))}
 	if before == nil {
 		lines = append(lines, "What it had until now could not be read, so nobody knows which ManifestWorks were changed, created or deleted since.")
 	} else {
-		d := compare(before, after, versions)
+		d := compareWorks(before, after, versions)
 		for _, kind := range []struct {
 			what  string
 			names []string
@@ -100,15 +100,15 @@ func summary(name string, created time.Time, versions restored.Range, before, af
 			{"back, as they were deleted since", d.back},
 			{"as they were, and not as they were changed since", d.reverted},
 		} {
-			lines = append(lines, fmt.Sprintf("%d ManifestWorks are %s%s", len(kind.names), kind.what, listed(kind.names)))
+			lines = append(lines, fmt.Sprintf("%d ManifestWorks are %s%s", len(kind.names), kind.what, formatFirstNames(kind.names)))
 		}
 	}
 	return strings.Join(append(lines,
 		"Agents keep what forgotten ManifestWorks have brought, and say so in condition WorksMissing of their ManagedCluster. Create these works again, or see \"capstan restore confirm --help\"."), "\n")
 }
 
-// listed returns the first names, sorted.
-func listed(names []string) string {
+// formatFirstNames returns the first names, sorted.
+func formatFirstNames(names []string) string {
 	if len(names) == 0 {
 		return "."
 	}

@@ -66,7 +66,7 @@ func TestABackupThatDoesNotFitIsRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := fits(c.of, c.to)
+			err := checkBackupFits(c.of, c.to)
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the error is %v, want %q", err, c.want)
 			}
@@ -81,7 +81,7 @@ func TestEachRestoreLeavesMoreVersionsOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (restored.Range{After: 1200, Until: 1200 + bump}); first != want {
+	if want := (restored.VersionRange{After: 1200, Until: 1200 + bump}); first != want {
 		t.Errorf("the first one leaves out %s, want %s", first, want)
 	}
 	cp.Annotations = map[string]string{fleetv1alpha1.AnnotationRestored: first.String()}
@@ -90,7 +90,7 @@ func TestEachRestoreLeavesMoreVersionsOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := (restored.Range{After: snapshot, Until: until}); again != want {
+		if want := (restored.VersionRange{After: snapshot, Until: until}); again != want {
 			t.Errorf("one to revision %d leaves out %s, want %s", snapshot, again, want)
 		}
 	}
@@ -101,10 +101,10 @@ func TestEachRestoreLeavesMoreVersionsOut(t *testing.T) {
 }
 
 func TestTheSummarySaysWhatBecameOfWorks(t *testing.T) {
-	versions := restored.Range{After: 100, Until: 1100}
-	before := works{"a/same": {"1", "90"}, "a/changed": {"2", "150"}, "a/created": {"3", "120"}, "a/anew": {"5", "130"}}
-	after := works{"a/same": {"1", "90"}, "a/changed": {"2", "80"}, "a/deleted": {"4", "70"}, "a/anew": {"6", "60"}}
-	got := compare(before, after, versions)
+	versions := restored.VersionRange{After: 100, Until: 1100}
+	before := workVersions{"a/same": {"1", "90"}, "a/changed": {"2", "150"}, "a/created": {"3", "120"}, "a/anew": {"5", "130"}}
+	after := workVersions{"a/same": {"1", "90"}, "a/changed": {"2", "80"}, "a/deleted": {"4", "70"}, "a/anew": {"6", "60"}}
+	got := compareWorks(before, after, versions)
 	slices.Sort(got.forgotten)
 	slices.Sort(got.back)
 	want := differences{forgotten: []string{"a/anew", "a/created"}, back: []string{"a/anew", "a/deleted"}, reverted: []string{"a/changed"}}
@@ -112,16 +112,16 @@ func TestTheSummarySaysWhatBecameOfWorks(t *testing.T) {
 		t.Errorf("the differences are others (-want +got):\n%s", diff)
 	}
 	created := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	text := summary("fleet", created, versions, before, after)
+	text := summarizeRestore("fleet", created, versions, before, after)
 	for _, want := range []string{"as it was on 2026-03-01T12:00:00Z, with 4 ManifestWorks", "created since: a/anew, a/created", "WorksMissing"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the summary lacks %q:\n%s", want, text)
 		}
 	}
-	if text := summary("fleet", created, versions, nil, after); !strings.Contains(text, "could not be read") {
+	if text := summarizeRestore("fleet", created, versions, nil, after); !strings.Contains(text, "could not be read") {
 		t.Errorf("nobody knows what there was, and the summary does not say so:\n%s", text)
 	}
-	if got := listed([]string{"l", "k", "j", "i", "h", "g", "f", "e", "d", "c", "b", "a"}); got != ": a, b, c, d, e, f, g, h, i, j and 2 more" {
+	if got := formatFirstNames([]string{"l", "k", "j", "i", "h", "g", "f", "e", "d", "c", "b", "a"}); got != ": a, b, c, d, e, f, g, h, i, j and 2 more" {
 		t.Errorf("many names are %q", got)
 	}
 }
@@ -130,22 +130,22 @@ func TestKeysAreWrittenWhereTheyAreMissing(t *testing.T) {
 	secret := func(name, value string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-control-plane", Name: name}, Data: map[string][]byte{"key": []byte(value)}}
 	}
-	from := &backup.Backup{Contents: backup.Contents{Plane: plane(nil), Secrets: map[string]*corev1.Secret{
+	from := &backup.Backup{ArchiveContents: backup.ArchiveContents{Plane: plane(nil), Secrets: map[string]*corev1.Secret{
 		"same": secret("same", "1"), "missing": secret("missing", "2"), "other": secret("other", "3"),
 	}}}
-	w := func(live ...client.Object) *restoring {
-		return &restoring{host: fake.NewClientBuilder().WithObjects(live...).Build(), from: from, plane: manifests.Plane{Namespace: "fleet-control-plane", Name: "fleet"}}
+	w := func(live ...client.Object) *restoreRun {
+		return &restoreRun{host: fake.NewClientBuilder().WithObjects(live...).Build(), from: from, plane: manifests.Plane{Namespace: "fleet-control-plane", Name: "fleet"}}
 	}
 	present := []client.Object{secret("same", "1"), secret("other", "4")}
-	if _, err := w(present...).keys(t.Context(), false); err == nil || !strings.Contains(exit.Text(err), "Secrets other in namespace") || !strings.Contains(exit.Text(err), "--replace-keys") {
+	if _, err := w(present...).secretsToWrite(t.Context(), false); err == nil || !strings.Contains(exit.FormatError(err), "Secrets other in namespace") || !strings.Contains(exit.FormatError(err), "--replace-keys") {
 		t.Errorf("other keys are replaced unasked, or nobody says how to: %v", err)
 	}
 	all := w(present...)
-	keys, err := all.keys(t.Context(), true)
+	keys, err := all.secretsToWrite(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := all.write(t.Context(), keys); err != nil {
+	if err := all.writeSecrets(t.Context(), keys); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"same": "1", "missing": "2", "other": "3"} {
@@ -157,7 +157,7 @@ func TestKeysAreWrittenWhereTheyAreMissing(t *testing.T) {
 			t.Errorf("Secret %s has %q, want %q", name, got.Data["key"], want)
 		}
 	}
-	if keys, err := all.keys(t.Context(), false); err != nil || len(keys) > 0 {
+	if keys, err := all.secretsToWrite(t.Context(), false); err != nil || len(keys) > 0 {
 		t.Errorf("a second time, %d Secrets are to be written (%v)", len(keys), err)
 	}
 }
@@ -168,7 +168,7 @@ func TestWhatOtherAuthoritiesHaveSignedGoes(t *testing.T) {
 	p := manifests.Plane{Namespace: "fleet-control-plane", Name: "fleet", Spec: plane(nil).Spec}
 	ours, others := authority(t), authority(t)
 	for name, c := range map[string]struct {
-		signer *certs.Pair
+		signer *certs.CertificatePair
 		goes   bool
 	}{"of ours": {ours, false}, "of others": {others, true}} {
 		t.Run(name, func(t *testing.T) {
@@ -178,15 +178,15 @@ func TestWhatOtherAuthoritiesHaveSignedGoes(t *testing.T) {
 			}
 			serving := p.Authorities()[manifests.ServingAuthority][0].Secret
 			meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: p.Namespace, Name: name} }
-			kept := &corev1.Secret{ObjectMeta: meta(p.Of(manifests.ServingAuthority)), Data: map[string][]byte{
+			kept := &corev1.Secret{ObjectMeta: meta(p.ResourceName(manifests.ServingAuthority)), Data: map[string][]byte{
 				corev1.TLSCertKey: ours.CertPEM, corev1.TLSPrivateKeyKey: ours.KeyPEM,
 			}}
-			w := &restoring{
-				plane: p, from: &backup.Backup{Contents: backup.Contents{Secrets: map[string]*corev1.Secret{kept.Name: kept}}},
+			w := &restoreRun{
+				plane: p, from: &backup.Backup{ArchiveContents: backup.ArchiveContents{Secrets: map[string]*corev1.Secret{kept.Name: kept}}},
 				host: fake.NewClientBuilder().WithObjects(kept.DeepCopy(), &corev1.ConfigMap{ObjectMeta: meta(kept.Name)},
 					&corev1.Secret{ObjectMeta: meta(serving), Data: map[string][]byte{corev1.TLSCertKey: leaf.CertPEM}}).Build(),
 			}
-			if err := w.write(t.Context(), nil); err != nil {
+			if err := w.writeSecrets(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			for name, object := range map[string]client.Object{serving: &corev1.Secret{}, kept.Name: &corev1.ConfigMap{}} {
@@ -201,7 +201,7 @@ func TestWhatOtherAuthoritiesHaveSignedGoes(t *testing.T) {
 	}
 }
 
-func authority(t *testing.T) *certs.Pair {
+func authority(t *testing.T) *certs.CertificatePair {
 	t.Helper()
 	pair, err := certs.NewAuthority("serving", time.Now())
 	if err != nil {

@@ -22,15 +22,15 @@ import (
 	"github.com/capstan-io/capstan/internal/server/certs"
 )
 
-func (w *restoring) key() client.ObjectKey {
+func (w *restoreRun) controlPlaneKey() client.ObjectKey {
 	return client.ObjectKey{Namespace: w.plane.Namespace, Name: w.plane.Name}
 }
 
 // annotate changes annotations of the ControlPlane; one without a value goes.
-func (w *restoring) annotate(ctx context.Context, annotations map[string]string) error {
+func (w *restoreRun) annotate(ctx context.Context, annotations map[string]string) error {
 	cp := &fleetv1alpha1.ControlPlane{}
-	if err := w.host.Get(ctx, w.key(), cp); err != nil {
-		return fmt.Errorf("read ControlPlane %q: %w", w.key(), err)
+	if err := w.host.Get(ctx, w.controlPlaneKey(), cp); err != nil {
+		return fmt.Errorf("read ControlPlane %q: %w", w.controlPlaneKey(), err)
 	}
 	before := cp.DeepCopy()
 	if cp.Annotations == nil {
@@ -39,24 +39,24 @@ func (w *restoring) annotate(ctx context.Context, annotations map[string]string)
 	maps.Copy(cp.Annotations, annotations)
 	maps.DeleteFunc(cp.Annotations, func(_, value string) bool { return value == "" })
 	if err := w.host.Patch(ctx, cp, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("annotate ControlPlane %q: %w", w.key(), err)
+		return fmt.Errorf("annotate ControlPlane %q: %w", w.controlPlaneKey(), err)
 	}
 	return nil
 }
 
-// hold has the operator run so much of the control plane and no more. The range is
+// holdControlPlane has the operator run so much of the control plane and no more. The range is
 // noted first: a restore after this one has to leave it out, too.
-func (w *restoring) hold(ctx context.Context, how, next string) error {
+func (w *restoreRun) holdControlPlane(ctx context.Context, how, next string) error {
 	err := w.annotate(ctx, map[string]string{
 		fleetv1alpha1.AnnotationHold: how, fleetv1alpha1.AnnotationRestored: w.versions.String(),
 	})
 	if err != nil {
 		return err
 	}
-	return w.waits.Until(ctx, "the control plane", next, func(ctx context.Context) (done bool, why string, err error) {
+	return w.waits.PollUntil(ctx, "the control plane", next, func(ctx context.Context) (done bool, why string, err error) {
 		cp := &fleetv1alpha1.ControlPlane{}
-		if err := w.host.Get(ctx, w.key(), cp); err != nil {
-			return false, "", fmt.Errorf("read ControlPlane %q: %w", w.key(), err)
+		if err := w.host.Get(ctx, w.controlPlaneKey(), cp); err != nil {
+			return false, "", fmt.Errorf("read ControlPlane %q: %w", w.controlPlaneKey(), err)
 		}
 		held := meta.FindStatusCondition(cp.Status.Conditions, fleetv1alpha1.ControlPlaneConditionHeld)
 		if held == nil || held.Reason != how {
@@ -69,17 +69,17 @@ func (w *restoring) hold(ctx context.Context, how, next string) error {
 	})
 }
 
-// release has the operator run all of it again, and waits for that.
-func (w *restoring) release(ctx context.Context) error {
+// releaseControlPlane has the operator run all of it again, and waits for that.
+func (w *restoreRun) releaseControlPlane(ctx context.Context) error {
 	if err := w.annotate(ctx, map[string]string{fleetv1alpha1.AnnotationHold: ""}); err != nil {
 		return err
 	}
-	return w.waits.ControlPlane(ctx, w.key())
+	return w.waits.AwaitControlPlane(ctx, w.controlPlaneKey())
 }
 
-// keys returns the Secrets of the backup that have to be written: those that are
+// secretsToWrite returns the Secrets of the backup that have to be written: those that are
 // missing, and with replace those that are others.
-func (w *restoring) keys(ctx context.Context, replace bool) ([]client.Object, error) {
+func (w *restoreRun) secretsToWrite(ctx context.Context, replace bool) ([]client.Object, error) {
 	var wanted []client.Object
 	var others []string
 	for _, name := range slices.Sorted(maps.Keys(w.from.Secrets)) {
@@ -104,9 +104,9 @@ func (w *restoring) keys(ctx context.Context, replace bool) ([]client.Object, er
 	return wanted, nil
 }
 
-// write creates or updates the Secrets, and removes what other authorities have
+// writeSecrets creates or updates the Secrets, and removes what other authorities have
 // signed: the operator would keep it as long as its bundle verifies it.
-func (w *restoring) write(ctx context.Context, keys []client.Object) error {
+func (w *restoreRun) writeSecrets(ctx context.Context, keys []client.Object) error {
 	for _, secret := range keys {
 		do := w.host.Update
 		if secret.GetResourceVersion() == "" {
@@ -119,17 +119,17 @@ func (w *restoring) write(ctx context.Context, keys []client.Object) error {
 		}
 	}
 	for authority, leaves := range w.plane.Authorities() {
-		if err := w.resign(ctx, authority, leaves); err != nil {
+		if err := w.reissueCertificates(ctx, authority, leaves); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// resign has the operator make all certificates of an authority and its bundle anew
+// reissueCertificates has the operator make all certificates of an authority and its bundle anew
 // if one of them is of another authority than that of the backup.
-func (w *restoring) resign(ctx context.Context, authority string, leaves []certs.Leaf) error {
-	name := w.plane.Of(authority)
+func (w *restoreRun) reissueCertificates(ctx context.Context, authority string, leaves []certs.Leaf) error {
+	name := w.plane.ResourceName(authority)
 	kept, ok := w.from.Secrets[name]
 	if !ok {
 		return nil

@@ -52,22 +52,22 @@ func managedClusterSets() schema.GroupVersionResource {
 
 // atHub calls do with a client of the hub's API server, which it reaches by a
 // port-forward, as an administrator: whoever may read the keys of the hub is one.
-func (w *restoring) atHub(ctx context.Context, do func(context.Context, metadata.Interface) error) error {
+func (w *restoreRun) atHub(ctx context.Context, do func(context.Context, metadata.Interface) error) error {
 	pod, err := backup.ReadyPod(ctx, w.host, w.plane, manifests.APIServer)
 	if err != nil {
 		return err
 	}
-	host, err := w.session.Config()
+	host, err := w.session.LoadRESTConfig()
 	if err != nil {
 		return err
 	}
-	connection, err := portforward.To(ctx, host, pod, fleetv1alpha1.ControlPlanePort)
+	connection, err := portforward.ForwardPort(ctx, host, pod, fleetv1alpha1.ControlPlanePort)
 	if err != nil {
 		return fmt.Errorf("connect to the hub in Pod %q: %w", pod, err)
 	}
 	defer connection.HangUp()
-	clients := w.from.Secrets[w.plane.Of(manifests.ClientAuthority)]
-	serving := w.from.Secrets[w.plane.Of(manifests.ServingAuthority)]
+	clients := w.from.Secrets[w.plane.ResourceName(manifests.ClientAuthority)]
+	serving := w.from.Secrets[w.plane.ResourceName(manifests.ServingAuthority)]
 	signer, err := certs.ParsePair(clients.Data[corev1.TLSCertKey], clients.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		return fmt.Errorf("the Secret %q of the backup has no usable authority: %w", clients.Name, err)
@@ -79,7 +79,7 @@ func (w *restoring) atHub(ctx context.Context, do func(context.Context, metadata
 	hub, err := metadata.NewForConfig(&rest.Config{
 		Host: "https://" + net.JoinHostPort("localhost", strconv.Itoa(int(fleetv1alpha1.ControlPlanePort))), QPS: -1,
 		Dial:            func(ctx context.Context, _, _ string) (net.Conn, error) { return connection.Dial(ctx) },
-		TLSClientConfig: rest.TLSClientConfig{CAData: bundle(serving), CertData: leaf.CertPEM, KeyData: leaf.KeyPEM},
+		TLSClientConfig: rest.TLSClientConfig{CAData: authorityBundle(serving), CertData: leaf.CertPEM, KeyData: leaf.KeyPEM},
 	})
 	if err != nil {
 		return fmt.Errorf("prepare the connection to the hub: %w", err)
@@ -87,9 +87,9 @@ func (w *restoring) atHub(ctx context.Context, do func(context.Context, metadata
 	return do(ctx, hub)
 }
 
-// bundle returns all authorities in a Secret: while one is being rotated, there is
+// authorityBundle returns all authorities in a Secret: while one is being rotated, there is
 // another one beside it.
-func bundle(secret *corev1.Secret) []byte {
+func authorityBundle(secret *corev1.Secret) []byte {
 	var all []byte
 	for _, data := range secret.Data {
 		if found := certs.ParseBundle(data); len(found) > 0 {
@@ -99,30 +99,30 @@ func bundle(secret *corev1.Secret) []byte {
 	return all
 }
 
-// look reads what the hub has, if it can be asked: then the summary can tell what
+// readCurrentWorks reads what the hub has, if it can be asked: then the summary can tell what
 // has become of it.
-func (w *restoring) look(ctx context.Context) error {
+func (w *restoreRun) readCurrentWorks(ctx context.Context) error {
 	asked, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	err := w.atHub(asked, func(ctx context.Context, hub metadata.Interface) (err error) {
-		w.before, err = list(ctx, hub)
+		w.before, err = listWorkVersions(ctx, hub)
 		return err
 	})
 	if err != nil {
 		w.before = nil
-		w.steps.Waits("it cannot be asked: %v", err)
+		w.steps.ShowWaiting("it cannot be asked: %v", err)
 	}
 	return ctx.Err()
 }
 
-// publish tells all clusters what the hub has forgotten, and notes what it has.
-func (w *restoring) publish(ctx context.Context, next string) error {
-	return w.waits.Until(ctx, "the hub to take what its clusters are told", next, func(ctx context.Context) (done bool, why string, err error) {
+// publishRestoredRange tells all clusters what the hub has forgotten, and notes what it has.
+func (w *restoreRun) publishRestoredRange(ctx context.Context, next string) error {
+	return w.waits.PollUntil(ctx, "the hub to take what its clusters are told", next, func(ctx context.Context) (done bool, why string, err error) {
 		err = w.atHub(ctx, func(ctx context.Context, hub metadata.Interface) error {
-			if err := w.tell(ctx, hub); err != nil {
+			if err := w.annotateClusters(ctx, hub); err != nil {
 				return err
 			}
-			w.after, err = list(ctx, hub)
+			w.after, err = listWorkVersions(ctx, hub)
 			return err
 		})
 		if err != nil {
@@ -132,14 +132,14 @@ func (w *restoring) publish(ctx context.Context, next string) error {
 	})
 }
 
-// tell writes the range to all ManagedClusters, and to the set from which the hub
+// annotateClusters writes the range to all ManagedClusters, and to the set from which the hub
 // gives it to clusters that it has forgotten.
-func (w *restoring) tell(ctx context.Context, hub metadata.Interface) error {
-	patch, err := annotation(new(w.versions.String()))
+func (w *restoreRun) annotateClusters(ctx context.Context, hub metadata.Interface) error {
+	patch, err := restoredRangePatch(new(w.versions.String()))
 	if err != nil {
 		return err
 	}
-	_, err = each(ctx, hub, managedClusters(), func(cluster *metav1.PartialObjectMetadata) error {
+	_, err = forEachObject(ctx, hub, managedClusters(), func(cluster *metav1.PartialObjectMetadata) error {
 		_, err := hub.Resource(managedClusters()).Patch(ctx, cluster.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: user})
 		return err
 	})
@@ -153,8 +153,8 @@ func (w *restoring) tell(ctx context.Context, hub metadata.Interface) error {
 	return nil
 }
 
-// annotation is a patch that sets the range, or takes it away.
-func annotation(value *string) ([]byte, error) {
+// restoredRangePatch is a patch that sets the range, or takes it away.
+func restoredRangePatch(value *string) ([]byte, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{fleetv1alpha1.AnnotationRestored: value}}})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the annotation: %w", err)
@@ -162,11 +162,11 @@ func annotation(value *string) ([]byte, error) {
 	return patch, nil
 }
 
-// list returns the works of a hub; nil if it does not know what works are.
-func list(ctx context.Context, hub metadata.Interface) (works, error) {
-	found := works{}
-	known, err := each(ctx, hub, workv1.GroupVersion.WithResource("manifestworks"), func(w *metav1.PartialObjectMetadata) error {
-		found[w.Namespace+"/"+w.Name] = work{uid: string(w.UID), version: w.ResourceVersion}
+// listWorkVersions returns the works of a hub; nil if it does not know what works are.
+func listWorkVersions(ctx context.Context, hub metadata.Interface) (workVersions, error) {
+	found := workVersions{}
+	known, err := forEachObject(ctx, hub, workv1.GroupVersion.WithResource("manifestworks"), func(w *metav1.PartialObjectMetadata) error {
+		found[w.Namespace+"/"+w.Name] = workVersion{uid: string(w.UID), version: w.ResourceVersion}
 		return nil
 	})
 	if !known {
@@ -175,9 +175,9 @@ func list(ctx context.Context, hub metadata.Interface) (works, error) {
 	return found, err
 }
 
-// each calls do with all objects of a resource. An API server has none that does not
+// forEachObject calls do with all objects of a resource. An API server has none that does not
 // know it; while it has not read its definitions yet, it answers otherwise.
-func each(
+func forEachObject(
 	ctx context.Context, hub metadata.Interface, of schema.GroupVersionResource, do func(*metav1.PartialObjectMetadata) error,
 ) (known bool, err error) {
 	for options := (metav1.ListOptions{Limit: pageSize}); ; {

@@ -39,9 +39,9 @@ const (
 	stepTimeout = 10 * time.Minute
 )
 
-// New returns the command "restore".
-func New(session *hub.Session) *cobra.Command {
-	r := &restore{session: session}
+// NewRestoreCommand returns the command "restore".
+func NewRestoreCommand(session *hub.Session) *cobra.Command {
+	r := &restoreCommand{session: session}
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Bring a dedicated hub back to a backup",
@@ -61,7 +61,7 @@ func New(session *hub.Session) *cobra.Command {
   capstan restore confirm --all`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return r.runRestore(cmd.Context()) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&r.name, "name", install.DedicatedName, "Name of the dedicated hub")
@@ -74,33 +74,33 @@ func New(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-// restore is one as the user wants it.
-type restore struct {
+// restoreCommand is one as the user wants it.
+type restoreCommand struct {
 	session                *hub.Session
 	name, namespace        string
-	source                 backup.Source
+	source                 backup.ArchiveSource
 	replaceKeys, confirmed bool
 	timeout                time.Duration
 }
 
-// restoring is one under way.
-type restoring struct {
+// restoreRun is one under way.
+type restoreRun struct {
 	session *hub.Session
 	host    client.Client
 	from    *backup.Backup
 	plane   manifests.Plane
-	steps   *progress.Steps
+	steps   *progress.StepPrinter
 	waits   install.Waiter
 	// versions are those that the hub will have forgotten. Again tells that a restore
 	// was begun before and did not end.
-	versions restored.Range
+	versions restored.VersionRange
 	again    bool
 	// before and after are what the hub had, and has then; before is nil if nobody knows.
-	before, after works
+	before, after workVersions
 }
 
-func (r *restore) run(ctx context.Context) error {
-	from, err := r.source.Open()
+func (r *restoreCommand) runRestore(ctx context.Context) error {
+	from, err := r.source.OpenBackup()
 	if err != nil {
 		return err
 	}
@@ -111,31 +111,31 @@ func (r *restore) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := fits(from.Manifest, cp); err != nil {
+	if err := checkBackupFits(from.Manifest, cp); err != nil {
 		return err
 	}
-	w := &restoring{
-		session: r.session, host: host, from: from, steps: progress.New(r.session.ErrOut),
+	w := &restoreRun{
+		session: r.session, host: host, from: from, steps: progress.NewStepPrinter(r.session.ErrOut),
 		plane: manifests.Plane{Name: cp.Name, Namespace: cp.Namespace, Spec: cp.Spec},
 		waits: install.Waiter{Client: host, Timeout: r.timeout},
 	}
-	w.waits.Note = func(text string) { w.steps.Waits("%s", text) }
+	w.waits.Note = func(text string) { w.steps.ShowWaiting("%s", text) }
 	_, w.again = cp.Annotations[fleetv1alpha1.AnnotationHold]
 	if w.versions, err = rangeOf(from.Manifest.EtcdRevision, cp); err != nil {
 		return err
 	}
-	keys, err := w.keys(ctx, r.replaceKeys)
+	keys, err := w.secretsToWrite(ctx, r.replaceKeys)
 	if err != nil {
 		return err
 	}
 	if err := r.consent(from, cp); err != nil {
 		return err
 	}
-	return w.run(ctx, cp, keys)
+	return w.runRestoreSteps(ctx, cp, keys)
 }
 
 // consent asks, on a terminal, whether what the hub stores may be replaced.
-func (r *restore) consent(from *backup.Backup, cp *fleetv1alpha1.ControlPlane) error {
+func (r *restoreCommand) consent(from *backup.Backup, cp *fleetv1alpha1.ControlPlane) error {
 	if r.confirmed {
 		return nil
 	}
@@ -152,27 +152,27 @@ func (r *restore) consent(from *backup.Backup, cp *fleetv1alpha1.ControlPlane) e
 	return nil
 }
 
-// run does the restore, step by step. Until the hub opens, each can be repeated.
-func (w *restoring) run(ctx context.Context, cp *fleetv1alpha1.ControlPlane, keys []client.Object) error {
+// runRestoreSteps does the restore, step by step. Until the hub opens, each can be repeated.
+func (w *restoreRun) runRestoreSteps(ctx context.Context, cp *fleetv1alpha1.ControlPlane, keys []client.Object) error {
 	next := fmt.Sprintf("\"kubectl -n %s describe controlplane %s\" says more. The same command tries it again; until it ends, nobody reaches the hub.", cp.Namespace, cp.Name)
 	all := []struct {
 		title string
 		do    func(context.Context) error
 	}{
-		{"Reading what the hub has now", w.look},
-		{"Stopping the hub", func(ctx context.Context) error { return w.hold(ctx, fleetv1alpha1.HoldStopped, next) }},
-		{"Ending its controllers, which remember what it had", func(ctx context.Context) error { return w.controllers(ctx, next) }},
-		{"Bringing its keys back", func(ctx context.Context) error { return w.write(ctx, keys) }},
-		{"Replacing its data", func(ctx context.Context) error { return w.data(ctx, next) }},
-		{"Starting it for nobody to reach", func(ctx context.Context) error { return w.hold(ctx, fleetv1alpha1.HoldClosed, next) }},
-		{"Telling its clusters what it has forgotten", func(ctx context.Context) error { return w.publish(ctx, next) }},
-		{"Opening it", func(ctx context.Context) error { return w.release(ctx) }},
+		{"Reading what the hub has now", w.readCurrentWorks},
+		{"Stopping the hub", func(ctx context.Context) error { return w.holdControlPlane(ctx, fleetv1alpha1.HoldStopped, next) }},
+		{"Ending its controllers, which remember what it had", func(ctx context.Context) error { return w.restartControllers(ctx, next) }},
+		{"Bringing its keys back", func(ctx context.Context) error { return w.writeSecrets(ctx, keys) }},
+		{"Replacing its data", func(ctx context.Context) error { return w.replaceEtcdData(ctx, next) }},
+		{"Starting it for nobody to reach", func(ctx context.Context) error { return w.holdControlPlane(ctx, fleetv1alpha1.HoldClosed, next) }},
+		{"Telling its clusters what it has forgotten", func(ctx context.Context) error { return w.publishRestoredRange(ctx, next) }},
+		{"Opening it", func(ctx context.Context) error { return w.releaseControlPlane(ctx) }},
 	}
 	for _, step := range all {
-		if err := w.steps.Do(step.title, func() error { return step.do(ctx) }); err != nil {
+		if err := w.steps.RunStep(step.title, func() error { return step.do(ctx) }); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintln(w.session.Out, summary(w.plane.Name, w.from.Manifest.Created, w.versions, w.before, w.after))
+	fmt.Fprintln(w.session.Out, summarizeRestore(w.plane.Name, w.from.Manifest.Created, w.versions, w.before, w.after))
 	return nil
 }

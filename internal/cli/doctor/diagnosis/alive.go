@@ -22,7 +22,7 @@ const leaseSecondsDefault = 60
 // lookAtAgent is what to do about an agent that is not heard of.
 func lookAtAgent(e *evidence.Evidence) string {
 	switch {
-	case e.Cluster.Push():
+	case e.Cluster.UsesPushMode():
 		return "See whether the hub's push agent runs and reaches the cluster: the steps before this one tell."
 	case e.Member == nil:
 		return "See whether its agent runs: give --cluster-kubeconfig to look at the member."
@@ -32,10 +32,10 @@ func lookAtAgent(e *evidence.Evidence) string {
 }
 
 func clusterJoined(e *evidence.Evidence) []Finding {
-	if joined(e) || !e.Cluster.Managed.Value.DeletionTimestamp.IsZero() {
+	if hasClusterJoined(e) || !e.Cluster.Managed.Value.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	return []Finding{broken("WaitingForAgent", managed(e.Cluster), "no agent has joined as this cluster yet", lookAtAgent(e))}
+	return []Finding{brokenFinding("WaitingForAgent", managedClusterName(e.Cluster), "no agent has joined as this cluster yet", lookAtAgent(e))}
 }
 
 // clusterHeartbeat judges by the clock of the hub.
@@ -44,9 +44,9 @@ func clusterHeartbeat(e *evidence.Evidence) []Finding {
 	object := fmt.Sprintf("Lease %s/%s", e.Cluster.Name, clusterv1.LeaseName)
 	switch {
 	case lease.Err != nil:
-		return []Finding{unseen(object, lease.Err)}
+		return []Finding{unseenFinding(object, lease.Err)}
 	case !lease.Found || lease.Value.Spec.RenewTime == nil:
-		return []Finding{broken("HeartbeatMissing", object, "there was no heartbeat yet", lookAtAgent(e))}
+		return []Finding{brokenFinding("HeartbeatMissing", object, "there was no heartbeat yet", lookAtAgent(e))}
 	}
 	every := time.Duration(e.Cluster.Managed.Value.Spec.LeaseDurationSeconds) * time.Second
 	if every <= 0 {
@@ -56,32 +56,32 @@ func clusterHeartbeat(e *evidence.Evidence) []Finding {
 	cause := fmt.Sprintf("the last heartbeat came %s ago; one is expected every %s", duration.HumanDuration(age), every)
 	switch {
 	case age >= heartbeatsMissed*every:
-		return []Finding{broken("HeartbeatStopped", object, cause, lookAtAgent(e))}
+		return []Finding{brokenFinding("HeartbeatStopped", object, cause, lookAtAgent(e))}
 	case age >= heartbeatsLate*every:
-		return []Finding{odd("HeartbeatLate", object, cause, lookAtAgent(e))}
+		return []Finding{oddFinding("HeartbeatLate", object, cause, lookAtAgent(e))}
 	}
 	return nil
 }
 
 func clusterClock(e *evidence.Evidence) []Finding {
-	c := condition(e, clusterv1.ManagedClusterConditionClockSynced)
+	c := findClusterCondition(e, clusterv1.ManagedClusterConditionClockSynced)
 	if c == nil || c.Status != metav1.ConditionFalse {
 		return nil
 	}
-	return []Finding{broken(c.Reason, managed(e.Cluster), c.Message, "Synchronize the clocks of the nodes of the hub and of the member (NTP).")}
+	return []Finding{brokenFinding(c.Reason, managedClusterName(e.Cluster), c.Message, "Synchronize the clocks of the nodes of the hub and of the member (NTP).")}
 }
 
 func clusterAvailable(e *evidence.Evidence) []Finding {
-	c := condition(e, clusterv1.ManagedClusterConditionAvailable)
+	c := findClusterCondition(e, clusterv1.ManagedClusterConditionAvailable)
 	switch {
 	case c == nil:
-		return []Finding{broken("NoReport", managed(e.Cluster), "its agent has not said yet how it is", lookAtAgent(e))}
+		return []Finding{brokenFinding("NoReport", managedClusterName(e.Cluster), "its agent has not said yet how it is", lookAtAgent(e))}
 	case c.Status == metav1.ConditionTrue:
 		return nil
 	case c.Reason == clusterv1.ManagedClusterReasonKubeAPIServerUnavailable:
-		return []Finding{broken(c.Reason, managed(e.Cluster), c.Message, "Look at the API server of the member: kubectl get --raw '/readyz?verbose'.")}
+		return []Finding{brokenFinding(c.Reason, managedClusterName(e.Cluster), c.Message, "Look at the API server of the member: kubectl get --raw '/readyz?verbose'.")}
 	}
-	return []Finding{broken(c.Reason, managed(e.Cluster), c.Message, lookAtAgent(e))}
+	return []Finding{brokenFinding(c.Reason, managedClusterName(e.Cluster), c.Message, lookAtAgent(e))}
 }
 
 // clusterDeletion says what keeps something that was deleted.
@@ -91,7 +91,7 @@ func clusterDeletion(e *evidence.Evidence) []Finding {
 		return nil
 	}
 	waits := "the hub's registration controller has not said yet what for"
-	if c := condition(e, clusterv1.ManagedClusterConditionDeleting); c != nil {
+	if c := findClusterCondition(e, clusterv1.ManagedClusterConditionDeleting); c != nil {
 		waits = c.Message
 	}
 	if len(mc.Finalizers) > 0 {
@@ -103,7 +103,7 @@ func clusterDeletion(e *evidence.Evidence) []Finding {
 		next = fmt.Sprintf("Its agent, which has to clean up the member, has stopped its heartbeat: start it. To give up what was delivered to the member: kubectl annotate managedcluster %s %s=0s",
 			mc.Name, clusterv1.AnnotationDetachDeadline)
 	}
-	f := broken("Deleting", managed(e.Cluster), "it was deleted and waits: "+waits, next)
+	f := brokenFinding("Deleting", managedClusterName(e.Cluster), "it was deleted and waits: "+waits, next)
 	if available && e.Hub.Now.Sub(mc.DeletionTimestamp.Time) < soon {
 		f.State = Odd
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
 )
 
-// asksOthers tells whether other programs serve APIs of the hub, or that is not
+// asksOthers reports whether other programs serve APIs of the hub, or that is not
 // known.
-func asksOthers(h *evidence.Hub) bool {
-	return h.APIServices.Err != nil || len(aggregated(h)) > 0
+func asksOthers(h *evidence.HubEvidence) bool {
+	return h.APIServices.Err != nil || len(aggregatedAPIServices(h)) > 0
 }
 
-// aggregated returns the APIServices of APIs that other programs serve.
-func aggregated(h *evidence.Hub) []unstructured.Unstructured {
+// aggregatedAPIServices returns the APIServices of APIs that other programs serve.
+func aggregatedAPIServices(h *evidence.HubEvidence) []unstructured.Unstructured {
 	var others []unstructured.Unstructured
 	if h.APIServices.Found {
 		for _, api := range h.APIServices.Value.Items {
@@ -36,11 +36,11 @@ func aggregated(h *evidence.Hub) []unstructured.Unstructured {
 // namespace before it knows that nothing of any API is left in it.
 func hubAPIs(e *evidence.Evidence) []Finding {
 	if e.Hub.APIServices.Err != nil {
-		return []Finding{unseen("the APIServices", e.Hub.APIServices.Err)}
+		return []Finding{unseenFinding("the APIServices", e.Hub.APIServices.Err)}
 	}
 	var found []Finding
-	for _, api := range aggregated(e.Hub) {
-		trouble := unanswered(api)
+	for _, api := range aggregatedAPIServices(e.Hub) {
+		trouble := unavailableReason(api)
 		if trouble == "" {
 			continue
 		}
@@ -50,20 +50,20 @@ func hubAPIs(e *evidence.Evidence) []Finding {
 		namespace, _, _ := unstructured.NestedString(api.Object, "spec", "service", "namespace")
 		name, _, _ := unstructured.NestedString(api.Object, "spec", "service", "name")
 		if api.GetLabels()[operatorv1.LabelCreatedByClusterManager] == "" {
-			found = append(found, odd("APIUnavailable", object, cause, fmt.Sprintf(
+			found = append(found, oddFinding("APIUnavailable", object, cause, fmt.Sprintf(
 				"Look at the pods of its Service: kubectl -n %s describe service %s. If its program is gone for good: kubectl delete apiservice %s", namespace, name, api.GetName())))
 			continue
 		}
-		found = append(found, broken("APIUnavailable", object, cause, fmt.Sprintf(
+		found = append(found, brokenFinding("APIUnavailable", object, cause, fmt.Sprintf(
 			"Look at its pods where the hub's components run: kubectl -n %s describe pods -l app=%s. "+
 				"If it cannot be helped soon, turn the feature gate AggregatedAPI of the ClusterManager off: the operator then deletes the APIService.", namespace, name)))
 	}
 	return found
 }
 
-// unanswered returns what the API server says of a server that does not answer,
+// unavailableReason returns what the API server says of a server that does not answer,
 // or nothing.
-func unanswered(api unstructured.Unstructured) string {
+func unavailableReason(api unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(api.Object, "status", "conditions")
 	for _, entry := range conditions {
 		condition, _ := entry.(map[string]any)

@@ -30,8 +30,8 @@ const (
 )
 
 // clusterChecks are in the order of the story of a cluster.
-func clusterChecks() []check {
-	return []check{
+func clusterChecks() []stepCheck {
+	return []stepCheck{
 		{OnMember, "api", "the member answers", memberGiven, memberAnswers},
 		{OnCluster, "identity", "it has one name only", nil, clusterIdentity},
 		{OnMember, "klusterlet", "a Klusterlet and its operator are there", memberSeen, memberKlusterlet},
@@ -39,67 +39,67 @@ func clusterChecks() []check {
 		{OnMember, "agents", "its agents run", agentSeen, memberAgents},
 		{OnMember, "rights", "its agents have their rights in the member", rightsSeen, memberRights},
 		{OnCluster, "known", "the hub knows it", nil, clusterKnown},
-		{OnCluster, "requests", "its certificate was approved", asks, clusterRequests},
-		{OnCluster, "accepted", "the hub accepts it", known, clusterAccepted},
-		{OnCluster, "grants", "the hub has a namespace and rights for it", accepted, clusterGrants},
+		{OnCluster, "requests", "its certificate was approved", mayHaveRequests, clusterRequests},
+		{OnCluster, "accepted", "the hub accepts it", isClusterKnown, clusterAccepted},
+		{OnCluster, "grants", "the hub has a namespace and rights for it", isClusterAccepted, clusterGrants},
 		{OnMember, "credential", "its agents have a certificate that the hub takes", agentSeen, memberCredential},
-		{OnCluster, "pushagent", "the hub's push agent runs", pushed, pushAgent},
+		{OnCluster, "pushagent", "the hub's push agent runs", usesPushMode, pushAgent},
 		{OnMember, "account", "the push agent has its account and rights in the member", pushedAndSeen, pushAccount},
-		{OnCluster, "credential", "the push agent has a credential for it", pushed, pushCredential},
-		{OnCluster, "connection", "the push agent reaches it", pushed, pushConnection},
-		{OnCluster, "joined", "its agent has joined", accepted, clusterJoined},
-		{OnCluster, "heartbeat", "its agent has a heartbeat", joined, clusterHeartbeat},
-		{OnCluster, "clock", "its clock is right", joined, clusterClock},
-		{OnCluster, "available", "its API server is well", joined, clusterAvailable},
-		{OnCluster, "works", "what is declared for it is there", known, clusterWorks},
+		{OnCluster, "credential", "the push agent has a credential for it", usesPushMode, pushCredential},
+		{OnCluster, "connection", "the push agent reaches it", usesPushMode, pushConnection},
+		{OnCluster, "joined", "its agent has joined", isClusterAccepted, clusterJoined},
+		{OnCluster, "heartbeat", "its agent has a heartbeat", hasClusterJoined, clusterHeartbeat},
+		{OnCluster, "clock", "its clock is right", hasClusterJoined, clusterClock},
+		{OnCluster, "available", "its API server is well", hasClusterJoined, clusterAvailable},
+		{OnCluster, "works", "what is declared for it is there", isClusterKnown, clusterWorks},
 		{OnMember, "records", "the member has a record of each work", recordsSeen, memberRecords},
-		{OnCluster, "deletion", "nothing waits to be deleted", known, clusterDeletion},
+		{OnCluster, "deletion", "nothing waits to be deleted", isClusterKnown, clusterDeletion},
 	}
 }
 
-// glanced are the names of the checks that lists of all clusters are enough for.
-func glanced() []string {
+// listBasedChecks are the names of the checks that lists of all clusters are enough for.
+func listBasedChecks() []string {
 	return []string{"requests", "accepted", "connection", "joined", "heartbeat", "clock", "available", "works", "deletion"}
 }
 
-func known(e *evidence.Evidence) bool { return e.Cluster.Managed.Found }
+func isClusterKnown(e *evidence.Evidence) bool { return e.Cluster.Managed.Found }
 
-func pushedAndSeen(e *evidence.Evidence) bool { return pushed(e) && memberSeen(e) }
+func pushedAndSeen(e *evidence.Evidence) bool { return usesPushMode(e) && memberSeen(e) }
 
-// asks is for a cluster that has an agent of its own, and whose agent may have
+// mayHaveRequests is for a cluster that has an agent of its own, and whose agent may have
 // asked for something.
-func asks(e *evidence.Evidence) bool {
+func mayHaveRequests(e *evidence.Evidence) bool {
 	requested := e.Hub.Requests.Found && slices.ContainsFunc(e.Hub.Requests.Value.Items, func(r certificatesv1.CertificateSigningRequest) bool {
 		return r.Labels[clusterv1.LabelClusterName] == e.Cluster.Name
 	})
-	return !e.Cluster.Push() && (known(e) || requested)
+	return !e.Cluster.UsesPushMode() && (isClusterKnown(e) || requested)
 }
 
-func pushed(e *evidence.Evidence) bool { return e.Cluster.Push() }
+func usesPushMode(e *evidence.Evidence) bool { return e.Cluster.UsesPushMode() }
 
-func accepted(e *evidence.Evidence) bool {
-	return known(e) && e.Cluster.Managed.Value.Spec.HubAcceptsClient
+func isClusterAccepted(e *evidence.Evidence) bool {
+	return isClusterKnown(e) && e.Cluster.Managed.Value.Spec.HubAcceptsClient
 }
 
-func joined(e *evidence.Evidence) bool {
-	return known(e) && meta.IsStatusConditionTrue(e.Cluster.Managed.Value.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
+func hasClusterJoined(e *evidence.Evidence) bool {
+	return isClusterKnown(e) && meta.IsStatusConditionTrue(e.Cluster.Managed.Value.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
 }
 
-func managed(c *evidence.Cluster) string { return "ManagedCluster " + c.Name }
+func managedClusterName(c *evidence.ClusterEvidence) string { return "ManagedCluster " + c.Name }
 
-func condition(e *evidence.Evidence, kind string) *metav1.Condition {
+func findClusterCondition(e *evidence.Evidence, kind string) *metav1.Condition {
 	return meta.FindStatusCondition(e.Cluster.Managed.Value.Status.Conditions, kind)
 }
 
 func clusterKnown(e *evidence.Evidence) []Finding {
 	switch c := e.Cluster; {
 	case c.Managed.Err != nil:
-		return []Finding{unseen(managed(c), c.Managed.Err)}
-	case c.Managed.Absent() && e.Member != nil:
-		return []Finding{broken("ClusterUnknown", managed(c), "there is none: nobody has asked to join under this name",
+		return []Finding{unseenFinding(managedClusterName(c), c.Managed.Err)}
+	case c.Managed.IsAbsent() && e.Member != nil:
+		return []Finding{brokenFinding("ClusterUnknown", managedClusterName(c), "there is none: nobody has asked to join under this name",
 			"Fix the steps before this one. A Push cluster joins by \"capstan join "+c.Name+"\".")}
-	case c.Managed.Absent():
-		return []Finding{broken("ClusterUnknown", managed(c), "there is none: nobody has asked to join under this name",
+	case c.Managed.IsAbsent():
+		return []Finding{brokenFinding("ClusterUnknown", managedClusterName(c), "there is none: nobody has asked to join under this name",
 			"\"capstan get clusters\" lists those that there are. Give --cluster-kubeconfig to look why the member does not ask.")}
 	}
 	return nil
@@ -109,23 +109,23 @@ func clusterKnown(e *evidence.Evidence) []Finding {
 func clusterIdentity(e *evidence.Evidence) []Finding {
 	c := e.Cluster
 	if c.Others.Err != nil {
-		return []Finding{unseen("the other clusters", c.Others.Err)}
+		return []Finding{unseenFinding("the other clusters", c.Others.Err)}
 	}
-	this, _ := c.Others.Value.Cluster(c.Name)
-	reported := this.Identity()
+	this, _ := c.Others.Value.ClusterNamed(c.Name)
+	reported := this.KnownIdentity()
 	uid := reported
 	here := e.Member != nil && e.Member.UID.Found && !e.Member.Hosted()
 	if here {
 		uid = e.Member.UID.Value
 	}
 	if here && reported != "" && reported != uid {
-		return []Finding{broken("OtherCluster", managed(c),
+		return []Finding{brokenFinding("OtherCluster", managedClusterName(c),
 			fmt.Sprintf("the cluster that has joined under this name is %s, and the member that was given is %s", reported, uid),
 			"Give the kubeconfig of the right member, or let this one join under another name.")}
 	}
 	var others []string
 	shared := this.Admission == view.Admitted
-	for _, other := range c.Others.Value.Same(uid, c.Name) {
+	for _, other := range c.Others.Value.SameIdentity(uid, c.Name) {
 		others = append(others, other.Name)
 		shared = shared && other.Admission == view.Admitted && view.MayShare(this, other)
 	}
@@ -134,10 +134,10 @@ func clusterIdentity(e *evidence.Evidence) []Finding {
 	case len(others) == 0:
 		return nil
 	case shared:
-		return []Finding{odd("AlreadyJoined", managed(c), cause+"; each name has an agent of its own, and both are in the fleet",
+		return []Finding{oddFinding("AlreadyJoined", managedClusterName(c), cause+"; each name has an agent of its own, and both are in the fleet",
 			"If that is not intended, remove one of them, or turn on the feature gate UniqueClusterIdentity of the hub.")}
 	}
-	return []Finding{broken("AlreadyJoined", managed(c), cause,
+	return []Finding{brokenFinding("AlreadyJoined", managedClusterName(c), cause,
 		fmt.Sprintf("Use that name, or remove it first: \"capstan doctor %s\" shows its state.", others[0]))}
 }
 
@@ -145,7 +145,7 @@ func clusterIdentity(e *evidence.Evidence) []Finding {
 func clusterRequests(e *evidence.Evidence) []Finding {
 	c := e.Cluster
 	if e.Hub.Requests.Err != nil {
-		return []Finding{unseen("the certificate requests", e.Hub.Requests.Err)}
+		return []Finding{unseenFinding("the certificate requests", e.Hub.Requests.Err)}
 	}
 	var all []certificatesv1.CertificateSigningRequest
 	if e.Hub.Requests.Found {
@@ -155,11 +155,11 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 	var found []Finding
 	for _, renewal := range sorted.Renewals {
 		if e.Hub.Now.Sub(renewal.CreationTimestamp.Time) > soon {
-			found = append(found, broken("RenewalPending", "CertificateSigningRequest "+renewal.Name,
+			found = append(found, brokenFinding("RenewalPending", "CertificateSigningRequest "+renewal.Name,
 				"the hub should approve this renewal by itself and has not", "See whether the hub's registration controller runs."))
 		}
 	}
-	satisfied := joined(e) && !certificateLost(e)
+	satisfied := hasClusterJoined(e) && !certificateLost(e)
 	for _, ready := range sorted.Ready {
 		found = append(found, pendingRequest(e, ready, satisfied))
 	}
@@ -170,19 +170,19 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 		return found
 	}
 	if name := turnedDown(c.Name, all); name != "" {
-		return []Finding{broken("RequestDenied", "CertificateSigningRequest "+name, "an administrator of the hub denied it, or it could not be signed",
+		return []Finding{brokenFinding("RequestDenied", "CertificateSigningRequest "+name, "an administrator of the hub denied it, or it could not be signed",
 			fmt.Sprintf("To let the cluster retry: kubectl delete csr %s", name))}
 	}
-	if !c.Managed.Found || joined(e) || !c.Managed.Value.DeletionTimestamp.IsZero() {
+	if !c.Managed.Found || hasClusterJoined(e) || !c.Managed.Value.DeletionTimestamp.IsZero() {
 		return nil // it has asked for nothing, has a certificate to look at, or is to go
 	}
-	return []Finding{broken("NoRequest", managed(c), "its agent has not requested a certificate",
+	return []Finding{brokenFinding("NoRequest", managedClusterName(c), "its agent has not requested a certificate",
 		"Its agent does not run, or does not get as far: the steps of the member tell, with --cluster-kubeconfig.")}
 }
 
 // refusedRequest tells of a request that must not be approved.
-func refusedRequest(refused requests.Refused, satisfied bool) Finding {
-	f := broken("RequestRefused", "CertificateSigningRequest "+refused.Request.Name, refused.Why,
+func refusedRequest(refused requests.RefusedRequest, satisfied bool) Finding {
+	f := brokenFinding("RequestRefused", "CertificateSigningRequest "+refused.Request.Name, refused.Why,
 		fmt.Sprintf("Find out who made it: %s. It must not be approved; %s.", refused.Request.Spec.Username, denyOnly(refused.Request)))
 	if satisfied {
 		f.State = Odd
@@ -192,19 +192,19 @@ func refusedRequest(refused requests.Refused, satisfied bool) Finding {
 
 // pendingRequest tells of a request that an administrator may approve. It is
 // odd where the cluster has all that it needs.
-func pendingRequest(e *evidence.Evidence, ready requests.Ready, satisfied bool) Finding {
+func pendingRequest(e *evidence.Evidence, ready requests.ReadyRequest, satisfied bool) Finding {
 	object := "CertificateSigningRequest " + ready.Request.Name
 	cluster := e.Cluster.Name
 	if satisfied {
-		return odd("AnotherAgent", object, fmt.Sprintf("agent %q with the key %s asks to be this cluster, which has an agent already", ready.Agent, ready.Key),
+		return oddFinding("AnotherAgent", object, fmt.Sprintf("agent %q with the key %s asks to be this cluster, which has an agent already", ready.Agent, ready.Key),
 			fmt.Sprintf("Find out who made it: %s. If it is not to be, %s.", ready.Request.Spec.Username, denyOnly(ready.Request)))
 	}
 	command := fmt.Sprintf("capstan accept %s", cluster)
-	if joined(e) {
+	if hasClusterJoined(e) {
 		command += " --request " + ready.Request.Name // the hub still hears of the agent that it knows
 	}
 	// Whoever has a bootstrap token can ask in the name of the cluster.
-	return broken("RequestPending", object, "it is waiting for approval by a hub administrator",
+	return brokenFinding("RequestPending", object, "it is waiting for approval by a hub administrator",
 		fmt.Sprintf("If \"kubectl describe klusterlet\" on the cluster shows the key %s: %s. If it shows another one, %s.", ready.Key, command, denyOnly(ready.Request)))
 }
 
@@ -218,7 +218,7 @@ func denyOnly(request *certificatesv1.CertificateSigningRequest) string {
 // failed.
 func turnedDown(cluster string, all []certificatesv1.CertificateSigningRequest) string {
 	for i := range all {
-		ours := all[i].Labels[clusterv1.LabelClusterName] == cluster && requests.Ours(&all[i])
+		ours := all[i].Labels[clusterv1.LabelClusterName] == cluster && requests.IsAgentRequest(&all[i])
 		if ours && slices.ContainsFunc(all[i].Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 			return c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed
 		}) {
@@ -233,20 +233,20 @@ func clusterAccepted(e *evidence.Evidence) []Finding {
 	if !mc.DeletionTimestamp.IsZero() {
 		return nil // that is another story, told at its end
 	}
-	is := condition(e, clusterv1.ManagedClusterConditionHubAccepted)
+	is := findClusterCondition(e, clusterv1.ManagedClusterConditionHubAccepted)
 	if mc.Spec.HubAcceptsClient && is != nil && is.Status == metav1.ConditionTrue {
 		return nil
 	}
-	state := health.Cluster(mc)
+	state := health.ClusterReadiness(mc)
 	switch {
 	case state.Reason == health.Denied:
-		return []Finding{broken(state.Reason, managed(e.Cluster), "a hub administrator revoked its acceptance", "capstan accept "+mc.Name)}
+		return []Finding{brokenFinding(state.Reason, managedClusterName(e.Cluster), "a hub administrator revoked its acceptance", "capstan accept "+mc.Name)}
 	case !mc.Spec.HubAcceptsClient:
-		return []Finding{broken(state.Reason, managed(e.Cluster), "it is waiting for a hub administrator to accept it", "capstan accept "+mc.Name)}
+		return []Finding{brokenFinding(state.Reason, managedClusterName(e.Cluster), "it is waiting for a hub administrator to accept it", "capstan accept "+mc.Name)}
 	case is == nil:
-		return []Finding{broken(state.Reason, managed(e.Cluster), state.Message, "See whether the hub's registration controller runs, and what it logs.")}
+		return []Finding{brokenFinding(state.Reason, managedClusterName(e.Cluster), state.Message, "See whether the hub's registration controller runs, and what it logs.")}
 	}
-	return []Finding{broken(state.Reason, managed(e.Cluster), state.Message, "Do what the message says; the hub tries again by itself.")}
+	return []Finding{brokenFinding(state.Reason, managedClusterName(e.Cluster), state.Message, "Do what the message says; the hub tries again by itself.")}
 }
 
 func clusterGrants(e *evidence.Evidence) []Finding {
@@ -258,14 +258,14 @@ func clusterGrants(e *evidence.Evidence) []Finding {
 	var found []Finding
 	switch {
 	case c.Namespace.Err != nil:
-		found = append(found, unseen("Namespace "+c.Name, c.Namespace.Err))
-	case c.Namespace.Absent():
-		found = append(found, broken("NamespaceMissing", "Namespace "+c.Name, "it is not there", next))
+		found = append(found, unseenFinding("Namespace "+c.Name, c.Namespace.Err))
+	case c.Namespace.IsAbsent():
+		found = append(found, brokenFinding("NamespaceMissing", "Namespace "+c.Name, "it is not there", next))
 	case !c.Namespace.Value.DeletionTimestamp.IsZero():
-		found = append(found, broken("NamespaceDeleting", "Namespace "+c.Name, "somebody deleted it: "+namespaceWaits(c.Namespace.Value),
+		found = append(found, brokenFinding("NamespaceDeleting", "Namespace "+c.Name, "somebody deleted it: "+namespaceWaits(c.Namespace.Value),
 			"What is left in it has to go first; then the hub makes it again."))
 	}
-	return append(found, missing(c.Grants, "GrantMissing", "it is not there, so the cluster's agents may not work on the hub", next)...)
+	return append(found, missingObjectFindings(c.Grants, "GrantMissing", "it is not there, so the cluster's agents may not work on the hub", next)...)
 }
 
 // namespaceWaits says what the deletion of a namespace waits for.

@@ -65,15 +65,15 @@ const (
 	OnMember  = "member"
 )
 
-// check looks at one step.
-type check struct {
+// stepCheck looks at one step.
+type stepCheck struct {
 	place, name, title string
-	// concerns tells whether the step is part of the story at all; nil is always.
+	// concerns reports whether the step is part of the story at all; nil is always.
 	concerns func(*evidence.Evidence) bool
 	look     func(*evidence.Evidence) []Finding
 }
 
-func (c check) step(e *evidence.Evidence) Step {
+func (c stepCheck) evaluateStep(e *evidence.Evidence) Step {
 	s := Step{Name: c.place + "/" + c.name, Title: c.title, State: OK, Findings: c.look(e)}
 	for _, state := range []State{Broken, Odd, Unseen} {
 		if slices.ContainsFunc(s.Findings, func(f Finding) bool { return f.State == state }) {
@@ -84,31 +84,31 @@ func (c check) step(e *evidence.Evidence) Step {
 	return s
 }
 
-func steps(checks []check, e *evidence.Evidence) []Step {
+func evaluateChecks(checks []stepCheck, e *evidence.Evidence) []Step {
 	var all []Step
 	for _, c := range checks {
 		if c.concerns == nil || c.concerns(e) {
-			all = append(all, c.step(e))
+			all = append(all, c.evaluateStep(e))
 		}
 	}
 	return all
 }
 
-// Hub returns the steps of the hub alone.
-func Hub(e *evidence.Evidence) []Step { return steps(hubChecks(), e) }
+// DiagnoseHub returns the steps of the hub alone.
+func DiagnoseHub(e *evidence.Evidence) []Step { return evaluateChecks(hubChecks(), e) }
 
-// Cluster returns the steps of a cluster, in the order of the story, on the hub
+// DiagnoseCluster returns the steps of a cluster, in the order of the story, on the hub
 // and on the member.
-func Cluster(e *evidence.Evidence) []Step { return steps(clusterChecks(), e) }
+func DiagnoseCluster(e *evidence.Evidence) []Step { return evaluateChecks(clusterChecks(), e) }
 
-// Glance returns the steps of a cluster that need nothing but what was read for
+// DiagnoseClusterFromLists returns the steps of a cluster that need nothing but what was read for
 // all clusters at once.
-func Glance(e *evidence.Evidence) []Step {
-	return steps(slices.DeleteFunc(clusterChecks(), func(c check) bool { return !slices.Contains(glanced(), c.name) }), e)
+func DiagnoseClusterFromLists(e *evidence.Evidence) []Step {
+	return evaluateChecks(slices.DeleteFunc(clusterChecks(), func(c stepCheck) bool { return !slices.Contains(listBasedChecks(), c.name) }), e)
 }
 
-// Root returns the first finding that is broken, with its step.
-func Root(steps []Step) (step Step, finding Finding, broken bool) {
+// FindRootCause returns the first finding that is broken, with its step.
+func FindRootCause(steps []Step) (step Step, finding Finding, broken bool) {
 	for _, s := range steps {
 		for _, f := range s.Findings {
 			if f.State == Broken {
@@ -119,17 +119,17 @@ func Root(steps []Step) (step Step, finding Finding, broken bool) {
 	return Step{}, Finding{}, false
 }
 
-func broken(reason, object, cause, next string) Finding {
+func brokenFinding(reason, object, cause, next string) Finding {
 	return Finding{State: Broken, Reason: reason, Object: object, Cause: cause, Next: next}
 }
 
-func odd(reason, object, cause, next string) Finding {
+func oddFinding(reason, object, cause, next string) Finding {
 	return Finding{State: Odd, Reason: reason, Object: object, Cause: cause, Next: next}
 }
 
-// Blind returns the first finding that keeps the diagnosis from meaning anything:
+// FindBlindSpot returns the first finding that keeps the diagnosis from meaning anything:
 // that the hub, the cluster or the member could not be looked at.
-func Blind(steps []Step) (step Step, finding Finding, blind bool) {
+func FindBlindSpot(steps []Step) (step Step, finding Finding, blind bool) {
 	for _, s := range steps {
 		if s.State == Unseen && slices.Contains([]string{OnHub + "/kinds", OnCluster + "/known", OnMember + "/api"}, s.Name) {
 			return s, s.Findings[0], true
@@ -138,8 +138,8 @@ func Blind(steps []Step) (step Step, finding Finding, blind bool) {
 	return Step{}, Finding{}, false
 }
 
-// unseen is for what could not be read. That is said, and nothing is guessed.
-func unseen(what string, err error) Finding {
+// unseenFinding is for what could not be read. That is said, and nothing is guessed.
+func unseenFinding(what string, err error) Finding {
 	f := Finding{State: Unseen, Reason: "CannotBeRead", Object: what, Cause: "it could not be read: " + err.Error()}
 	if known := (*exit.Error)(nil); errors.As(err, &known) && known.Next != "" {
 		f.Next = known.Next

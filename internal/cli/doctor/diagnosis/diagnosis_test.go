@@ -33,8 +33,8 @@ const (
 )
 
 // hub is one of which nothing is known but that it is there, at the time.
-func hub(now time.Time) *evidence.Hub {
-	return &evidence.Hub{Server: "https://hub", Version: evidence.Reading[string]{Found: true}, Now: now, KnownKinds: 1}
+func hub(now time.Time) *evidence.HubEvidence {
+	return &evidence.HubEvidence{Server: "https://hub", Version: evidence.Reading[string]{Found: true}, Now: now, KnownKinds: 1}
 }
 
 // reasons returns what is found in the steps, as step=reason.
@@ -62,7 +62,7 @@ func TestCertificatesOfWebhookServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle := func(p *certs.Pair) []byte { return p.CertPEM }
+	bundle := func(p *certs.CertificatePair) []byte { return p.CertPEM }
 	for name, c := range map[string]struct {
 		reason string
 		ca     []byte
@@ -130,7 +130,7 @@ func TestServersOfAggregatedAPIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := hub(time.Time{})
 			h.APIServices = evidence.Reading[*unstructured.UnstructuredList]{Found: true, Value: &unstructured.UnstructuredList{Items: []unstructured.Unstructured{c.api}}}
-			got := slices.DeleteFunc(reasons(Hub(&evidence.Evidence{Hub: h})), func(found string) bool { return !strings.HasPrefix(found, "hub/apis") })
+			got := slices.DeleteFunc(reasons(DiagnoseHub(&evidence.Evidence{Hub: h})), func(found string) bool { return !strings.HasPrefix(found, "hub/apis") })
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
 			}
@@ -143,16 +143,16 @@ func TestWhatCannotBeReadIsNotGuessed(t *testing.T) {
 	no := errors.New("no")
 	h := hub(time.Time{})
 	h.KindsErr, h.Managers.Err, h.Operator.Deployment.Err, h.Mutating.Err, h.Validating.Err, h.Tokens.Err, h.Requests.Err, h.APIServices.Err = no, no, no, no, no, no, no, no
-	h.Bootstrap = []evidence.Object{{Reading: evidence.Reading[struct{}]{Err: no}}}
-	e := &evidence.Evidence{Hub: h, Cluster: &evidence.Cluster{Name: "c"}, Member: &evidence.Member{Silent: true}}
+	h.Bootstrap = []evidence.ObjectPresence{{Reading: evidence.Reading[struct{}]{Err: no}}}
+	e := &evidence.Evidence{Hub: h, Cluster: &evidence.ClusterEvidence{Name: "c"}, Member: &evidence.MemberEvidence{Silent: true}}
 	e.Cluster.Managed.Err, e.Cluster.Connection.Err, e.Cluster.Others.Err, e.Cluster.Works.Err, e.Member.UID.Err = no, no, no, no, no
-	steps := append(Hub(e), Cluster(e)...)
+	steps := append(DiagnoseHub(e), DiagnoseCluster(e)...)
 	for _, found := range reasons(steps) {
 		if !strings.Contains(found, string(Unseen)) {
 			t.Errorf("it says %s", found)
 		}
 	}
-	if _, _, blind := Blind(steps); !blind {
+	if _, _, blind := FindBlindSpot(steps); !blind {
 		t.Error("it does not say that it could not look")
 	}
 }
@@ -161,7 +161,7 @@ func TestCluster(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	push := func(e *evidence.Evidence) {
 		e.Cluster.Connection.Found, e.Cluster.Connection.Value = true, &fleetv1alpha1.ClusterConnection{Spec: fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush}}
-		e.Member = &evidence.Member{}
+		e.Member = &evidence.MemberEvidence{}
 	}
 	for name, c := range map[string]struct {
 		reason string
@@ -198,7 +198,7 @@ func TestCluster(t *testing.T) {
 			change: func(e *evidence.Evidence) {
 				push(e)
 				e.Member.Accounts.Found, e.Member.Accounts.Value = true, &corev1.ServiceAccountList{Items: make([]corev1.ServiceAccount, 1)}
-				e.Member.AccountGrants = []evidence.Object{{Kind: "ClusterRole", Name: "r"}}
+				e.Member.AccountGrants = []evidence.ObjectPresence{{Kind: "ClusterRole", Name: "r"}}
 			},
 			want: "member/account=Broken:AccountRightsMissing",
 		},
@@ -206,16 +206,16 @@ func TestCluster(t *testing.T) {
 			reason: "the member does not complain",
 			change: func(e *evidence.Evidence) {
 				k := &operatorv1.Klusterlet{Status: operatorv1.KlusterletStatus{Conditions: []metav1.Condition{{Type: operatorv1.KlusterletJoined, Reason: operatorv1.JoinReasonJoined}}}}
-				e.Member = &evidence.Member{Klusterlet: k, HubAnswer: probe.Outcome{Verdict: probe.Unreachable, Message: "no"}}
+				e.Member = &evidence.MemberEvidence{Klusterlet: k, HubAnswer: probe.CheckOutcome{Verdict: probe.Unreachable, Message: "no"}}
 			},
 			want: "member/credential=Odd:HubUnreachable",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := &evidence.Evidence{Hub: hub(now), Cluster: &evidence.Cluster{Name: "c"}}
+			e := &evidence.Evidence{Hub: hub(now), Cluster: &evidence.ClusterEvidence{Name: "c"}}
 			e.Cluster.Managed.Found, e.Cluster.Managed.Value = true, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
 			c.change(e)
-			if got := reasons(append(Hub(e), Cluster(e)...)); !slices.Contains(got, c.want) {
+			if got := reasons(append(DiagnoseHub(e), DiagnoseCluster(e)...)); !slices.Contains(got, c.want) {
 				t.Errorf("%s: got %v, want %s", c.reason, got, c.want)
 			}
 		})
@@ -228,8 +228,8 @@ func TestAStrayRequestCostsAClusterNothing(t *testing.T) {
 	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "c-1"}}
 	for _, joined := range []bool{true, false} {
 		for name, f := range map[string]Finding{
-			"refused": refusedRequest(requests.Refused{Request: request}, joined),
-			"ready":   pendingRequest(&evidence.Evidence{Cluster: &evidence.Cluster{Name: "c"}}, requests.Ready{Request: request, Key: "sha256:abcd"}, joined),
+			"refused": refusedRequest(requests.RefusedRequest{Request: request}, joined),
+			"ready":   pendingRequest(&evidence.Evidence{Cluster: &evidence.ClusterEvidence{Name: "c"}}, requests.ReadyRequest{Request: request, Key: "sha256:abcd"}, joined),
 		} {
 			if strings.Contains(f.Next, "capstan deny") || !strings.Contains(f.Next, "kubectl certificate deny c-1") {
 				t.Errorf("%s, joined is %t: %s", name, joined, f.Next)

@@ -25,12 +25,12 @@ import (
 // request that is approved.
 const signedWithin = 30 * time.Second
 
-func hubChecks() []check {
+func hubChecks() []stepCheck {
 	answers := func(e *evidence.Evidence) bool { return e.Hub.Version.Found }
 	isHub := func(e *evidence.Evidence) bool { return answers(e) && e.Hub.KnownKinds > 0 }
 	isHere := func(e *evidence.Evidence) bool { return isHub(e) && !hostedHub(e.Hub) }
 	asksOthersToo := func(e *evidence.Evidence) bool { return isHub(e) && asksOthers(e.Hub) }
-	return []check{
+	return []stepCheck{
 		{OnHub, "api", "the hub answers", nil, hubAnswers},
 		{OnHub, "kinds", "it knows the kinds of a hub", answers, hubKinds},
 		{OnHub, "operator", "the operator runs", isHub, hubOperator},
@@ -48,7 +48,7 @@ func hubAnswers(e *evidence.Evidence) []Finding {
 	if err == nil {
 		return nil
 	}
-	f := broken("HubUnreachable", e.Hub.Server, err.Error(), "")
+	f := brokenFinding("HubUnreachable", e.Hub.Server, err.Error(), "")
 	if known := (*exit.Error)(nil); errors.As(err, &known) {
 		f.Next = known.Next
 	}
@@ -59,12 +59,12 @@ func hubKinds(e *evidence.Evidence) []Finding {
 	h := e.Hub
 	switch {
 	case h.KindsErr != nil:
-		return []Finding{unseen("the kinds that the hub knows", h.KindsErr)}
+		return []Finding{unseenFinding("the kinds that the hub knows", h.KindsErr)}
 	case h.KnownKinds == 0:
-		return []Finding{broken("NoHub", h.Server, "it is no hub of Capstan: it does not know the kinds of one",
+		return []Finding{brokenFinding("NoHub", h.Server, "it is no hub of Capstan: it does not know the kinds of one",
 			"Choose the hub with --context, or turn this cluster into one with \"capstan init\".")}
 	case len(h.MissingKinds) > 0:
-		return []Finding{broken("KindsMissing", h.Server, "it does not know these kinds of a hub: "+strings.Join(h.MissingKinds, ", "),
+		return []Finding{brokenFinding("KindsMissing", h.Server, "it does not know these kinds of a hub: "+strings.Join(h.MissingKinds, ", "),
 			"The operator installs them: see the next steps, and \"kubectl describe clustermanager\".")}
 	}
 	return nil
@@ -72,34 +72,34 @@ func hubKinds(e *evidence.Evidence) []Finding {
 
 func hubOperator(e *evidence.Evidence) []Finding {
 	if hostedHub(e.Hub) {
-		return []Finding{odd("HubHosted", e.Hub.Server, "there is no ClusterManager here: the hub is installed from another cluster, where its pods run",
+		return []Finding{oddFinding("HubHosted", e.Hub.Server, "there is no ClusterManager here: the hub is installed from another cluster, where its pods run",
 			"Look there: kubectl describe clustermanager.")}
 	}
-	return needed(e.Hub.Operator, e.Hub.Now, "Install it with \"capstan init\".")
+	return requiredDeploymentFindings(e.Hub.Operator, e.Hub.Now, "Install it with \"capstan init\".")
 }
 
-// hostedHub tells whether the hub was installed from another cluster.
-func hostedHub(h *evidence.Hub) bool {
-	none := h.Managers.Absent() || h.Managers.Found && len(h.Managers.Value.Items) == 0
-	return none && h.Operator.Deployment.Absent()
+// hostedHub reports whether the hub was installed from another cluster.
+func hostedHub(h *evidence.HubEvidence) bool {
+	none := h.Managers.IsAbsent() || h.Managers.Found && len(h.Managers.Value.Items) == 0
+	return none && h.Operator.Deployment.IsAbsent()
 }
 
 func hubManager(e *evidence.Evidence) []Finding {
 	switch h := e.Hub; {
 	case h.Managers.Err != nil:
-		return []Finding{unseen("the ClusterManagers", h.Managers.Err)}
+		return []Finding{unseenFinding("the ClusterManagers", h.Managers.Err)}
 	case !h.Managers.Found || len(h.Managers.Value.Items) == 0:
-		return []Finding{broken("ClusterManagerMissing", "ClusterManager "+evidence.OperatorName, "there is none, so the operator installs nothing",
+		return []Finding{brokenFinding("ClusterManagerMissing", "ClusterManager "+evidence.OperatorName, "there is none, so the operator installs nothing",
 			"Make one with \"capstan init\".")}
 	}
 	var found []Finding
 	for i := range e.Hub.Managers.Value.Items {
-		found = append(found, installed(&e.Hub.Managers.Value.Items[i])...)
+		found = append(found, installationFindings(&e.Hub.Managers.Value.Items[i])...)
 	}
 	return found
 }
 
-func installed(cm *operatorv1.ClusterManager) []Finding {
+func installationFindings(cm *operatorv1.ClusterManager) []Finding {
 	object := "ClusterManager " + cm.Name
 	look := fmt.Sprintf("Do what the message says; \"kubectl describe clustermanager %s\" has the rest.", cm.Name)
 	find := func(kind string) *metav1.Condition { return meta.FindStatusCondition(cm.Status.Conditions, kind) }
@@ -108,17 +108,17 @@ func installed(cm *operatorv1.ClusterManager) []Finding {
 		if c := find(operatorv1.ClusterManagerConditionDeleting); c != nil {
 			cause += ": " + c.Message
 		}
-		return []Finding{broken("HubDeleting", object, cause, look)}
+		return []Finding{brokenFinding("HubDeleting", object, cause, look)}
 	}
 	var found []Finding
 	if c := find(operatorv1.ClusterManagerConditionPaused); c != nil && c.Status == metav1.ConditionTrue {
-		found = append(found, odd(c.Reason, object, c.Message, "Take the annotation off when you are done."))
+		found = append(found, oddFinding(c.Reason, object, c.Message, "Take the annotation off when you are done."))
 	}
 	switch c := find(operatorv1.ClusterManagerConditionApplied); {
 	case c == nil:
-		found = append(found, broken("NotApplied", object, "the operator has not looked at it yet", "See whether the operator runs, and what it logs."))
+		found = append(found, brokenFinding("NotApplied", object, "the operator has not looked at it yet", "See whether the operator runs, and what it logs."))
 	case c.Status != metav1.ConditionTrue:
-		found = append(found, broken(c.Reason, object, c.Message, look))
+		found = append(found, brokenFinding(c.Reason, object, c.Message, look))
 	}
 	return found
 }
@@ -126,9 +126,9 @@ func installed(cm *operatorv1.ClusterManager) []Finding {
 func hubComponents(e *evidence.Evidence) []Finding {
 	var found []Finding
 	for _, w := range e.Hub.Components {
-		look := needed
+		look := requiredDeploymentFindings
 		if isPushAgent(w) {
-			look = running // it has pods only while there are Push clusters
+			look = deploymentFindings // it has pods only while there are Push clusters
 		}
 		found = append(found, look(w, e.Hub.Now, "The operator installs it: fix the steps before this one.")...)
 	}
@@ -138,10 +138,10 @@ func hubComponents(e *evidence.Evidence) []Finding {
 func isPushAgent(w evidence.Workload) bool { return strings.HasSuffix(w.Name, "-push-agent") }
 
 func hubBootstrap(e *evidence.Evidence) []Finding {
-	found := missing(e.Hub.Bootstrap, "BootstrapRightsMissing", "it is not there, so nobody may ask to join",
+	found := missingObjectFindings(e.Hub.Bootstrap, "BootstrapRightsMissing", "it is not there, so nobody may ask to join",
 		"The operator installs it: fix the steps before this one.")
 	if e.Hub.Tokens.Err != nil {
-		return append(found, unseen("the bootstrap tokens", e.Hub.Tokens.Err))
+		return append(found, unseenFinding("the bootstrap tokens", e.Hub.Tokens.Err))
 	}
 	if !e.Hub.Tokens.Found {
 		return found
@@ -157,14 +157,14 @@ func hubBootstrap(e *evidence.Evidence) []Finding {
 		}
 	}
 	if expired > 0 && usable == 0 {
-		found = append(found, odd("BootstrapTokensExpired", "the bootstrap tokens in namespace kube-system",
+		found = append(found, oddFinding("BootstrapTokensExpired", "the bootstrap tokens in namespace kube-system",
 			fmt.Sprintf("all that let clusters ask to join have expired (%d); the token cleaner of the hub's controller manager should have deleted them", expired),
 			"Make a new one for clusters that are still to join: capstan token create."))
 	}
 	return found
 }
 
-// bootstrapToken tells whether a token lets clusters ask to join, and whether it
+// bootstrapToken reports whether a token lets clusters ask to join, and whether it
 // is valid still.
 func bootstrapToken(secret *corev1.Secret, now time.Time) (joins, valid bool) {
 	data := func(key string) string { return string(secret.Data[key]) }
@@ -183,16 +183,16 @@ func bootstrapToken(secret *corev1.Secret, now time.Time) (joins, valid bool) {
 // hubSigner finds out by what waits whether anybody signs.
 func hubSigner(e *evidence.Evidence) []Finding {
 	if e.Hub.Requests.Err != nil {
-		return []Finding{unseen("the certificate requests", e.Hub.Requests.Err)}
+		return []Finding{unseenFinding("the certificate requests", e.Hub.Requests.Err)}
 	}
 	if !e.Hub.Requests.Found {
 		return nil
 	}
 	for i := range e.Hub.Requests.Value.Items {
 		request := &e.Hub.Requests.Value.Items[i]
-		since, approved := approval(request)
+		since, approved := approvedSince(request)
 		if approved && len(request.Status.Certificate) == 0 && e.Hub.Now.Sub(since) > signedWithin {
-			return []Finding{broken("SignerSilent", "CertificateSigningRequest "+request.Name,
+			return []Finding{brokenFinding("SignerSilent", "CertificateSigningRequest "+request.Name,
 				fmt.Sprintf("it was approved, and nobody has signed it for more than %s: the controller manager of the hub's Kubernetes signs for %s",
 					signedWithin, request.Spec.SignerName),
 				"Check that kube-controller-manager on the hub runs with --cluster-signing-cert-file and --cluster-signing-key-file, and what it logs.")}
@@ -201,9 +201,9 @@ func hubSigner(e *evidence.Evidence) []Finding {
 	return nil
 }
 
-// approval tells since when a request has been approved, if it was and did not
+// approvedSince tells since when a request has been approved, if it was and did not
 // fail.
-func approval(request *certificatesv1.CertificateSigningRequest) (since time.Time, approved bool) {
+func approvedSince(request *certificatesv1.CertificateSigningRequest) (since time.Time, approved bool) {
 	for _, c := range request.Status.Conditions {
 		switch c.Type {
 		case certificatesv1.CertificateApproved:

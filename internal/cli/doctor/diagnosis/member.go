@@ -25,7 +25,7 @@ func memberSeen(e *evidence.Evidence) bool { return e.Member != nil && !e.Member
 
 // agentSeen is for a member with a Klusterlet of this cluster.
 func agentSeen(e *evidence.Evidence) bool {
-	return memberSeen(e) && e.Member.Klusterlet != nil && !e.Cluster.Push()
+	return memberSeen(e) && e.Member.Klusterlet != nil && !e.Cluster.UsesPushMode()
 }
 
 // memberAnswers is no reason to believe that anything is broken but the way from
@@ -34,18 +34,18 @@ func memberAnswers(e *evidence.Evidence) []Finding {
 	if e.Member.UID.Err == nil {
 		return nil
 	}
-	return []Finding{unseen("the member "+e.Member.Server, e.Member.UID.Err)}
+	return []Finding{unseenFinding("the member "+e.Member.Server, e.Member.UID.Err)}
 }
 
 func memberKlusterlet(e *evidence.Evidence) []Finding {
 	m := e.Member
 	switch {
-	case e.Cluster.Push():
+	case e.Cluster.UsesPushMode():
 		return nil // it has none
 	case m.Klusterlets.Err != nil:
-		return []Finding{unseen("the Klusterlets of the member", m.Klusterlets.Err)}
-	case m.Klusterlet == nil && joined(e):
-		return []Finding{odd("KlusterletElsewhere", "Klusterlet of cluster "+e.Cluster.Name, "it is not in this cluster",
+		return []Finding{unseenFinding("the Klusterlets of the member", m.Klusterlets.Err)}
+	case m.Klusterlet == nil && hasClusterJoined(e):
+		return []Finding{oddFinding("KlusterletElsewhere", "Klusterlet of cluster "+e.Cluster.Name, "it is not in this cluster",
 			"If its agents are hosted, give the kubeconfig of the cluster that they run in by --cluster-kubeconfig.")}
 	case m.Klusterlet == nil:
 		var others []string
@@ -58,31 +58,31 @@ func memberKlusterlet(e *evidence.Evidence) []Finding {
 		if len(others) > 0 {
 			cause = "none is for this cluster: " + strings.Join(others, ", ")
 		}
-		return []Finding{broken("KlusterletMissing", "Klusterlet of cluster "+e.Cluster.Name, cause,
+		return []Finding{brokenFinding("KlusterletMissing", "Klusterlet of cluster "+e.Cluster.Name, cause,
 			"\"capstan token create --print-register-command\" on the hub prints the command that installs it.")}
 	}
-	return append(needed(m.Operator, e.Hub.Now, "Install it again: \"capstan register\" does."), klusterletState(m.Klusterlet)...)
+	return append(requiredDeploymentFindings(m.Operator, e.Hub.Now, "Install it again: \"capstan register\" does."), klusterletState(m.Klusterlet)...)
 }
 
 func klusterletState(k *operatorv1.Klusterlet) []Finding {
 	object := "Klusterlet " + k.Name
 	find := func(kind string) *metav1.Condition { return meta.FindStatusCondition(k.Status.Conditions, kind) }
 	if !k.DeletionTimestamp.IsZero() {
-		return []Finding{broken("KlusterletDeleting", object, "it is being deleted", "kubectl describe klusterlet "+k.Name+" shows what it is waiting for.")}
+		return []Finding{brokenFinding("KlusterletDeleting", object, "it is being deleted", "kubectl describe klusterlet "+k.Name+" shows what it is waiting for.")}
 	}
 	var found []Finding
 	if c := find(operatorv1.KlusterletConditionPaused); c != nil && c.Status == metav1.ConditionTrue {
-		found = append(found, odd(c.Reason, object, c.Message, "Take the annotation off when you are done."))
+		found = append(found, oddFinding(c.Reason, object, c.Message, "Take the annotation off when you are done."))
 	}
 	for _, kind := range []string{operatorv1.KlusterletConditionReadyToApply, operatorv1.KlusterletConditionApplied} {
 		if c := find(kind); c != nil && c.Status == metav1.ConditionFalse {
-			found = append(found, broken(c.Reason, object, c.Message, "Do what the message says; \"kubectl describe klusterlet "+k.Name+"\" has the rest."))
+			found = append(found, brokenFinding(c.Reason, object, c.Message, "Do what the message says; \"kubectl describe klusterlet "+k.Name+"\" has the rest."))
 		}
 	}
 	return found
 }
 
-// certificateLost tells whether the agent is known to have no certificate that
+// certificateLost reports whether the agent is known to have no certificate that
 // the hub takes, so that it has to join anew.
 func certificateLost(e *evidence.Evidence) bool {
 	if !agentSeen(e) {
@@ -99,40 +99,40 @@ func certificateLost(e *evidence.Evidence) bool {
 // memberBootstrap looks at the credential to join with. As long as the agent has
 // a certificate, it may well have expired.
 func memberBootstrap(e *evidence.Evidence) []Finding {
-	object := fmt.Sprintf("Secret %s/%s", e.Member.Namespace(), operatorv1.BootstrapHubKubeConfigSecret)
+	object := fmt.Sprintf("Secret %s/%s", e.Member.AgentNamespace(), operatorv1.BootstrapHubKubeConfigSecret)
 	switch {
 	case e.Member.Bootstrap.Err != nil:
-		return []Finding{unseen(object, e.Member.Bootstrap.Err)}
+		return []Finding{unseenFinding(object, e.Member.Bootstrap.Err)}
 	case !certificateLost(e):
 		return nil
 	}
 	renew := fmt.Sprintf("capstan token create --print-kubeconfig > hub.kubeconfig; then on the member: kubectl -n %s delete secret %s --ignore-not-found; "+
 		"kubectl -n %s create secret generic %s --from-file=kubeconfig=hub.kubeconfig",
-		e.Member.Namespace(), operatorv1.BootstrapHubKubeConfigSecret, e.Member.Namespace(), operatorv1.BootstrapHubKubeConfigSecret)
+		e.Member.AgentNamespace(), operatorv1.BootstrapHubKubeConfigSecret, e.Member.AgentNamespace(), operatorv1.BootstrapHubKubeConfigSecret)
 	answer := e.Member.BootstrapAnswer
 	switch answer.Verdict {
 	case probe.Unchecked, probe.Functional:
 		return nil
 	case probe.SecretMissing:
-		return []Finding{broken(operatorv1.JoinReasonBootstrapSecretMissing, object, answer.Message, renew)}
+		return []Finding{brokenFinding(operatorv1.JoinReasonBootstrapSecretMissing, object, answer.Message, renew)}
 	case probe.Unreachable:
-		return []Finding{unreachable(e, object, answer.Message, renew)}
+		return []Finding{unreachableHubFinding(e, object, answer.Message, renew)}
 	case probe.Untrusted:
-		return []Finding{broken(operatorv1.JoinReasonHubCertificateUntrusted, object, answer.Message, renew)}
+		return []Finding{brokenFinding(operatorv1.JoinReasonHubCertificateUntrusted, object, answer.Message, renew)}
 	case probe.Unauthorized:
-		return []Finding{broken(operatorv1.JoinReasonBootstrapUnauthorized, object, answer.Message+tokenState(e), renew)}
+		return []Finding{brokenFinding(operatorv1.JoinReasonBootstrapUnauthorized, object, answer.Message+tokenState(e), renew)}
 	case probe.Forbidden:
-		return []Finding{broken(operatorv1.JoinReasonBootstrapForbidden, object, answer.Message,
+		return []Finding{brokenFinding(operatorv1.JoinReasonBootstrapForbidden, object, answer.Message,
 			"Give it a token of \"capstan token create\", whose group has these rights: "+renew)}
 	default:
-		return []Finding{broken(operatorv1.JoinReasonBootstrapSecretMalformed, object, answer.Message, renew)}
+		return []Finding{brokenFinding(operatorv1.JoinReasonBootstrapSecretMalformed, object, answer.Message, renew)}
 	}
 }
 
-// unreachable is for a hub that is not reached from here at the address that the
+// unreachableHubFinding is for a hub that is not reached from here at the address that the
 // member has. What the member itself says counts more.
-func unreachable(e *evidence.Evidence, object, message, next string) Finding {
-	f := broken(operatorv1.JoinReasonHubUnreachable, object, message, "If the address is wrong: "+next)
+func unreachableHubFinding(e *evidence.Evidence, object, message, next string) Finding {
+	f := brokenFinding(operatorv1.JoinReasonHubUnreachable, object, message, "If the address is wrong: "+next)
 	report := reportOf(e.Member)
 	if report != "" && report != operatorv1.JoinReasonHubUnreachable && report != operatorv1.JoinReasonChecking {
 		f.State = Odd
@@ -143,7 +143,7 @@ func unreachable(e *evidence.Evidence, object, message, next string) Finding {
 
 // reportOf returns the step of the handshake that the agent or the operator of
 // the member says it is at; empty if neither says anything.
-func reportOf(m *evidence.Member) string {
+func reportOf(m *evidence.MemberEvidence) string {
 	if c := meta.FindStatusCondition(m.Klusterlet.Status.Conditions, operatorv1.KlusterletJoined); c != nil {
 		return c.Reason
 	}
@@ -175,9 +175,9 @@ func tokenState(e *evidence.Evidence) string {
 func memberAgents(e *evidence.Evidence) []Finding {
 	var found []Finding
 	for i, w := range e.Member.Agents {
-		look := running // the work agent has no pods before there is a certificate
+		look := deploymentFindings // the work agent has no pods before there is a certificate
 		if i == 0 {
-			look = needed
+			look = requiredDeploymentFindings
 		}
 		found = append(found, look(w, e.Hub.Now, "The operator installs it: see whether it runs, and \"kubectl describe klusterlet "+e.Member.Klusterlet.Name+"\".")...)
 	}
@@ -189,20 +189,20 @@ func memberAgents(e *evidence.Evidence) []Finding {
 func rightsSeen(e *evidence.Evidence) bool { return agentSeen(e) && !e.Member.Hosted() }
 
 func memberRights(e *evidence.Evidence) []Finding {
-	return missing(e.Member.Grants, "AgentRightsMissing", "it is not there, so the agents may not do their work",
+	return missingObjectFindings(e.Member.Grants, "AgentRightsMissing", "it is not there, so the agents may not do their work",
 		"The operator recreates it: check that it is running, and \"kubectl describe klusterlet "+e.Member.Klusterlet.Name+"\".")
 }
 
 func memberCredential(e *evidence.Evidence) []Finding {
 	m := e.Member
-	object := fmt.Sprintf("Secret %s/%s", m.Namespace(), operatorv1.HubKubeConfigSecret)
+	object := fmt.Sprintf("Secret %s/%s", m.AgentNamespace(), operatorv1.HubKubeConfigSecret)
 	if m.Hub.Err != nil {
-		return []Finding{unseen(object, m.Hub.Err)}
+		return []Finding{unseenFinding(object, m.Hub.Err)}
 	}
 	anew := fmt.Sprintf("Let it join again; the bootstrap kubeconfig must be valid: kubectl -n %s delete secret %s; then on the hub, once the agent has requested a certificate: capstan accept %s.",
-		m.Namespace(), operatorv1.HubKubeConfigSecret, e.Cluster.Name)
+		m.AgentNamespace(), operatorv1.HubKubeConfigSecret, e.Cluster.Name)
 	if m.Hub.Found {
-		if f, wrong := certificate(e, object, anew); wrong {
+		if f, wrong := certificateFinding(e, object, anew); wrong {
 			return []Finding{f}
 		}
 	}
@@ -214,28 +214,28 @@ func memberCredential(e *evidence.Evidence) []Finding {
 		if report := m.JoinStatus; report.Found {
 			cause += "; it says: " + report.Value.Data[operatorv1.JoinStatusMessageKey]
 		}
-		return []Finding{broken("HubCredentialMissing", object, cause, "Fix the steps before this one.")}
+		return []Finding{brokenFinding("HubCredentialMissing", object, cause, "Fix the steps before this one.")}
 	case probe.Unreachable:
-		return []Finding{unreachable(e, object, answer.Message, anew)}
+		return []Finding{unreachableHubFinding(e, object, answer.Message, anew)}
 	case probe.Untrusted:
-		return []Finding{broken(operatorv1.JoinReasonHubCertificateUntrusted, object, answer.Message, anew)}
+		return []Finding{brokenFinding(operatorv1.JoinReasonHubCertificateUntrusted, object, answer.Message, anew)}
 	case probe.Forbidden:
-		return []Finding{broken(operatorv1.JoinReasonHubPermissionsMissing, object, answer.Message, "capstan accept "+e.Cluster.Name)}
+		return []Finding{brokenFinding(operatorv1.JoinReasonHubPermissionsMissing, object, answer.Message, "capstan accept "+e.Cluster.Name)}
 	default:
-		return []Finding{broken(operatorv1.JoinReasonHubCredentialInvalid, object, answer.Message, anew)}
+		return []Finding{brokenFinding(operatorv1.JoinReasonHubCredentialInvalid, object, answer.Message, anew)}
 	}
 }
 
-// certificate looks at the certificate itself, which says more than a refusal.
-func certificate(e *evidence.Evidence, object, anew string) (f Finding, wrong bool) {
+// certificateFinding looks at the certificate itself, which says more than a refusal.
+func certificateFinding(e *evidence.Evidence, object, anew string) (f Finding, wrong bool) {
 	leaf := firstCertificate(e.Member.Hub.Value.Data[operatorv1.TLSCertKey])
 	switch {
 	case leaf == nil:
 		return Finding{}, false
 	case e.Hub.Now.After(leaf.NotAfter):
-		return broken("HubCertificateExpired", object, "the agent's certificate expired at "+leaf.NotAfter.UTC().Format(time.RFC3339), anew), true
+		return brokenFinding("HubCertificateExpired", object, "the agent's certificate expired at "+leaf.NotAfter.UTC().Format(time.RFC3339), anew), true
 	case !isFor(leaf, e.Cluster.Name):
-		return broken("HubCertificateForOther", object, fmt.Sprintf("the certificate is that of %q", leaf.Subject.CommonName), anew), true
+		return brokenFinding("HubCertificateForOther", object, fmt.Sprintf("the certificate is that of %q", leaf.Subject.CommonName), anew), true
 	}
 	return Finding{}, false
 }

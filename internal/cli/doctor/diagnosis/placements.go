@@ -19,38 +19,38 @@ import (
 // toldOneByOne is how many placements, or replica sets, are told about one by one.
 const toldOneByOne = 10
 
-func placementChecks() []check {
-	return []check{
-		{OnHub, "placements", "placements choose clusters", func(e *evidence.Evidence) bool { return !e.Placements.Absent() }, hubPlacements},
-		{OnHub, "replicasets", "replica sets progress", func(e *evidence.Evidence) bool { return !e.ReplicaSets.Absent() }, hubReplicaSets},
+func placementChecks() []stepCheck {
+	return []stepCheck{
+		{OnHub, "placements", "placements choose clusters", func(e *evidence.Evidence) bool { return !e.Placements.IsAbsent() }, hubPlacements},
+		{OnHub, "replicasets", "replica sets progress", func(e *evidence.Evidence) bool { return !e.ReplicaSets.IsAbsent() }, hubReplicaSets},
 	}
 }
 
-// Placements returns the steps of what chooses clusters. They come last: a
+// DiagnosePlacements returns the steps of what chooses clusters. They come last: a
 // cluster that is not well may be why a placement chooses none.
-func Placements(e *evidence.Evidence) []Step { return steps(placementChecks(), e) }
+func DiagnosePlacements(e *evidence.Evidence) []Step { return evaluateChecks(placementChecks(), e) }
 
 func hubPlacements(e *evidence.Evidence) []Finding {
 	if e.Placements.Err != nil {
-		return []Finding{unseen("the Placements", e.Placements.Err)}
+		return []Finding{unseenFinding("the Placements", e.Placements.Err)}
 	}
 	var found []Finding
 	for i := range e.Placements.Value.Items {
-		if f, wrong := placed(e, &e.Placements.Value.Items[i]); wrong {
+		if f, wrong := placementFinding(e, &e.Placements.Value.Items[i]); wrong {
 			found = append(found, f)
 		}
 	}
-	return first(found, "Placements", "\"capstan get placements -A -o wide\" lists them.")
+	return limitFindings(found, "Placements", "\"capstan get placements -A -o wide\" lists them.")
 }
 
-// first returns the first findings, and how many more there are.
-func first(found []Finding, kind, next string) []Finding {
+// limitFindings returns the first findings, and how many more there are.
+func limitFindings(found []Finding, kind, next string) []Finding {
 	more := len(found) - toldOneByOne
 	if more <= 0 {
 		return found
 	}
 	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(urgency(a), urgency(b)) })
-	return append(found[:toldOneByOne:toldOneByOne], odd("More", fmt.Sprintf("%d more %s", more, kind), "they are not as they should be either", next))
+	return append(found[:toldOneByOne:toldOneByOne], oddFinding("More", fmt.Sprintf("%d more %s", more, kind), "they are not as they should be either", next))
 }
 
 func urgency(f Finding) int {
@@ -60,20 +60,20 @@ func urgency(f Finding) int {
 	return 1
 }
 
-// placed looks at one Placement. One that has chosen some clusters, and one whose
+// placementFinding looks at one Placement. One that has chosen some clusters, and one whose
 // sets are still empty, are only odd.
-func placed(e *evidence.Evidence, p *clusterv1beta1.Placement) (f Finding, wrong bool) {
+func placementFinding(e *evidence.Evidence, p *clusterv1beta1.Placement) (f Finding, wrong bool) {
 	if p.Annotations[clusterv1beta1.AnnotationSchedulingDisable] == "true" || !p.DeletionTimestamp.IsZero() {
 		return Finding{}, false
 	}
-	state := health.Placement(p)
-	f = broken(state.Reason, fmt.Sprintf("Placement %s/%s", p.Namespace, p.Name), state.Message, placedNext(p, state.Reason))
+	state := health.PlacementReadiness(p)
+	f = brokenFinding(state.Reason, fmt.Sprintf("Placement %s/%s", p.Namespace, p.Name), state.Message, placedNext(p, state.Reason))
 	switch {
 	case state.Ready == metav1.ConditionTrue:
 		return Finding{}, false
 	case state.Ready == metav1.ConditionUnknown:
 		f.Reason = "PlacementNotSeen"
-		if e.Hub.Now.Sub(changed(p.ObjectMeta)) < soon {
+		if e.Hub.Now.Sub(lastSpecChange(p.ObjectMeta)) < soon {
 			return Finding{}, false
 		}
 	case p.Status.NumberOfSelectedClusters > 0 && state.Reason != clusterv1beta1.PlacementReasonMisconfigured,
@@ -99,8 +99,8 @@ func placedNext(p *clusterv1beta1.Placement, reason string) string {
 	}
 }
 
-// changed returns when somebody last changed the spec of an object.
-func changed(object metav1.ObjectMeta) time.Time {
+// lastSpecChange returns when somebody last changed the spec of an object.
+func lastSpecChange(object metav1.ObjectMeta) time.Time {
 	last := object.CreationTimestamp.Time
 	for _, entry := range object.ManagedFields {
 		if entry.Subresource == "" && entry.Time != nil && entry.Time.After(last) {

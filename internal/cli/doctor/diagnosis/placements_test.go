@@ -58,7 +58,7 @@ func TestPlacements(t *testing.T) {
 			e := &evidence.Evidence{Hub: hub(now), Placements: evidence.Reading[*clusterv1beta1.PlacementList]{
 				Found: true, Value: &clusterv1beta1.PlacementList{Items: []clusterv1beta1.Placement{p}},
 			}}
-			if got := reasons(Placements(e)); !slices.Equal(got, want) {
+			if got := reasons(DiagnosePlacements(e)); !slices.Equal(got, want) {
 				t.Errorf("%s: got %v, want %v", tc.reason, got, want)
 			}
 		})
@@ -71,15 +71,15 @@ func TestPlacementsThatAreManyOrHidden(t *testing.T) {
 		list.Items = append(list.Items, clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}})
 	}
 	e := &evidence.Evidence{Hub: hub(time.Now()), Placements: evidence.Reading[*clusterv1beta1.PlacementList]{Found: true, Value: list}}
-	steps := Placements(e)
+	steps := DiagnosePlacements(e)
 	if n := len(steps[0].Findings); n != toldOneByOne+1 || steps[0].Findings[toldOneByOne].Object != "2 more Placements" {
 		t.Errorf("there are %d findings: %+v", n, steps[0].Findings)
 	}
 	e.Placements = evidence.Reading[*clusterv1beta1.PlacementList]{Err: errors.New("forbidden")}
-	if got := reasons(Placements(e)); !slices.Equal(got, []string{"hub/placements=Unseen:CannotBeRead"}) {
+	if got := reasons(DiagnosePlacements(e)); !slices.Equal(got, []string{"hub/placements=Unseen:CannotBeRead"}) {
 		t.Errorf("without the right to read them: %v", got)
 	}
-	if got := Placements(&evidence.Evidence{Hub: hub(time.Now())}); got != nil {
+	if got := DiagnosePlacements(&evidence.Evidence{Hub: hub(time.Now())}); got != nil {
 		t.Errorf("a hub without the kind: %v", got)
 	}
 }

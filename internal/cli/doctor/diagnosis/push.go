@@ -15,14 +15,14 @@ import (
 
 func connectionOf(e *evidence.Evidence) string { return "ClusterConnection " + e.Cluster.Name }
 
-func connected(e *evidence.Evidence) bool {
+func isPushConnected(e *evidence.Evidence) bool {
 	return meta.IsStatusConditionTrue(e.Cluster.Connection.Value.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected)
 }
 
 func pushAgent(e *evidence.Evidence) []Finding {
 	for _, w := range e.Hub.Components {
 		if isPushAgent(w) {
-			return needed(w, e.Hub.Now, "The operator installs it: fix the steps of the hub.")
+			return requiredDeploymentFindings(w, e.Hub.Now, "The operator installs it: fix the steps of the hub.")
 		}
 	}
 	return nil
@@ -34,14 +34,14 @@ func pushAccount(e *evidence.Evidence) []Finding {
 	next := fmt.Sprintf("Make it again: capstan join %s --cluster-kubeconfig FILE", e.Cluster.Name)
 	switch {
 	case m.Accounts.Err != nil:
-		return []Finding{unseen("the ServiceAccounts of the member", m.Accounts.Err)}
-	case (!m.Accounts.Found || len(m.Accounts.Value.Items) == 0) && connected(e):
+		return []Finding{unseenFinding("the ServiceAccounts of the member", m.Accounts.Err)}
+	case (!m.Accounts.Found || len(m.Accounts.Value.Items) == 0) && isPushConnected(e):
 		return nil // it was not made by "capstan join", and works
 	case !m.Accounts.Found || len(m.Accounts.Value.Items) == 0:
-		return []Finding{broken("AccountMissing", "ServiceAccount "+fleetv1alpha1.MemberAccountPrefix+e.Cluster.Name,
+		return []Finding{brokenFinding("AccountMissing", "ServiceAccount "+fleetv1alpha1.MemberAccountPrefix+e.Cluster.Name,
 			"the member has none that the hub's push agent could work as", next)}
 	}
-	return missing(m.AccountGrants, "AccountRightsMissing", "it is not there, so the push agent may not do its work", next)
+	return missingObjectFindings(m.AccountGrants, "AccountRightsMissing", "it is not there, so the push agent may not do its work", next)
 }
 
 func pushCredential(e *evidence.Evidence) []Finding {
@@ -55,29 +55,29 @@ func pushCredential(e *evidence.Evidence) []Finding {
 	var found []Finding
 	switch {
 	case c.Credential.Err != nil:
-		found = append(found, unseen(object, c.Credential.Err))
-	case c.Credential.Absent():
-		return []Finding{broken(fleetv1alpha1.ClusterConnectionReasonSecretMissing, object, "it is not there", next)}
+		found = append(found, unseenFinding(object, c.Credential.Err))
+	case c.Credential.IsAbsent():
+		return []Finding{brokenFinding(fleetv1alpha1.ClusterConnectionReasonSecretMissing, object, "it is not there", next)}
 	case len(c.Credential.Value.Data[fleetv1alpha1.SecretKeyToken]) == 0:
-		return []Finding{broken(fleetv1alpha1.ClusterConnectionReasonSecretMissing, object, fmt.Sprintf("it has no key %q", fleetv1alpha1.SecretKeyToken), next)}
+		return []Finding{brokenFinding(fleetv1alpha1.ClusterConnectionReasonSecretMissing, object, fmt.Sprintf("it has no key %q", fleetv1alpha1.SecretKeyToken), next)}
 	}
 	valid := meta.FindStatusCondition(c.Connection.Value.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCredentialsValid)
 	switch {
 	case valid == nil || valid.Status == metav1.ConditionTrue:
 		return found
 	case valid.Status == metav1.ConditionUnknown:
-		return append(found, odd(valid.Reason, connectionOf(e), valid.Message, "See the next step."))
+		return append(found, oddFinding(valid.Reason, connectionOf(e), valid.Message, "See the next step."))
 	case valid.Reason == fleetv1alpha1.ClusterConnectionReasonSecretForbidden:
 		next = "Do what the message says, or see whether the hub's registration controller runs."
 	}
-	return append(found, broken(valid.Reason, object, valid.Message, next))
+	return append(found, brokenFinding(valid.Reason, object, valid.Message, next))
 }
 
 func pushConnection(e *evidence.Evidence) []Finding {
 	connected := meta.FindStatusCondition(e.Cluster.Connection.Value.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected)
 	switch {
 	case connected == nil:
-		return []Finding{broken("NotLookedAt", connectionOf(e), "the push agent has not looked at it yet", "See whether the push agent runs, and what it logs.")}
+		return []Finding{brokenFinding("NotLookedAt", connectionOf(e), "the push agent has not looked at it yet", "See whether the push agent runs, and what it logs.")}
 	case connected.Status == metav1.ConditionTrue:
 		return nil
 	}
@@ -97,5 +97,5 @@ func pushConnection(e *evidence.Evidence) []Finding {
 	if next == "" {
 		next = "Do what the message says; \"kubectl describe clusterconnection " + e.Cluster.Name + "\" has the rest."
 	}
-	return []Finding{broken(connected.Reason, connectionOf(e), connected.Message, next)}
+	return []Finding{brokenFinding(connected.Reason, connectionOf(e), connected.Message, next)}
 }

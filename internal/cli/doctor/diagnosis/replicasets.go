@@ -21,31 +21,31 @@ const rolloutSlow = time.Hour
 
 func hubReplicaSets(e *evidence.Evidence) []Finding {
 	if e.ReplicaSets.Err != nil {
-		return []Finding{unseen("the ManifestWorkReplicaSets", e.ReplicaSets.Err)}
+		return []Finding{unseenFinding("the ManifestWorkReplicaSets", e.ReplicaSets.Err)}
 	}
 	var found []Finding
 	for i := range e.ReplicaSets.Value.Items {
-		if f, wrong := rolled(e, &e.ReplicaSets.Value.Items[i]); wrong {
+		if f, wrong := replicaSetFinding(e, &e.ReplicaSets.Value.Items[i]); wrong {
 			found = append(found, f)
 		}
 	}
-	return first(found, "ManifestWorkReplicaSets", "\"capstan tree\" shows them.")
+	return limitFindings(found, "ManifestWorkReplicaSets", "\"capstan tree\" shows them.")
 }
 
-// rolled looks at one ManifestWorkReplicaSet.
-func rolled(e *evidence.Evidence, set *workv1alpha1.ManifestWorkReplicaSet) (f Finding, wrong bool) {
-	state := health.ReplicaSet(set)
+// replicaSetFinding looks at one ManifestWorkReplicaSet.
+func replicaSetFinding(e *evidence.Evidence, set *workv1alpha1.ManifestWorkReplicaSet) (f Finding, wrong bool) {
+	state := health.ReplicaSetReadiness(set)
 	if state.Ready == metav1.ConditionTrue || !set.DeletionTimestamp.IsZero() {
 		return Finding{}, false
 	}
-	f = broken(state.Reason, fmt.Sprintf("ManifestWorkReplicaSet %s/%s", set.Namespace, set.Name), state.Message,
+	f = brokenFinding(state.Reason, fmt.Sprintf("ManifestWorkReplicaSet %s/%s", set.Namespace, set.Name), state.Message,
 		fmt.Sprintf("Do what the message says; \"kubectl -n %s describe manifestworkreplicaset %s\" has the rest.", set.Namespace, set.Name))
 	_, paused := set.Annotations[fleetv1alpha1.AnnotationPaused]
 	switch {
 	case state.Ready == metav1.ConditionUnknown:
 		f.Reason = "ReplicaSetNotSeen"
 		f.Next = "See whether the hub's work controller runs: the steps of the hub tell. It needs the feature gate ManifestWorkReplicaSet of the ClusterManager."
-		return f, e.Hub.Now.Sub(changed(set.ObjectMeta)) >= soon
+		return f, e.Hub.Now.Sub(lastSpecChange(set.ObjectMeta)) >= soon
 	case paused:
 		f.State = Odd
 		f.Reason = "ReplicaSetPaused"
@@ -56,25 +56,25 @@ func rolled(e *evidence.Evidence, set *workv1alpha1.ManifestWorkReplicaSet) (f F
 		f.Next = "See what the step before this one says about its placements."
 		return f, true
 	case state.Reason == workv1alpha1.ReasonProgressing, state.Reason == workv1alpha1.ReasonProcessing:
-		return rolling(e, set, f)
+		return rolloutFinding(e, set, f)
 	}
-	return f, since(e, set, workv1alpha1.ConditionPlacementVerified) >= soon || since(e, set, workv1alpha1.ConditionManifestworkApplied) >= soon
+	return f, conditionFalseFor(e, set, workv1alpha1.ConditionPlacementVerified) >= soon || conditionFalseFor(e, set, workv1alpha1.ConditionManifestworkApplied) >= soon
 }
 
-// since returns how long a condition has been False, 0 if it is not.
-func since(e *evidence.Evidence, set *workv1alpha1.ManifestWorkReplicaSet, kind string) time.Duration {
+// conditionFalseFor returns how long a condition has been False, 0 if it is not.
+func conditionFalseFor(e *evidence.Evidence, set *workv1alpha1.ManifestWorkReplicaSet, kind string) time.Duration {
 	if c := meta.FindStatusCondition(set.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
 		return e.Hub.Now.Sub(c.LastTransitionTime.Time)
 	}
 	return 0
 }
 
-// rolling is for a rollout that is not complete: it does not progress if works
+// rolloutFinding is for a rollout that is not complete: it does not progress if works
 // fail, and is odd if it only takes long.
-func rolling(e *evidence.Evidence, set *workv1alpha1.ManifestWorkReplicaSet, f Finding) (Finding, bool) {
+func rolloutFinding(e *evidence.Evidence, set *workv1alpha1.ManifestWorkReplicaSet, f Finding) (Finding, bool) {
 	applied := meta.FindStatusCondition(set.Status.Conditions, workv1alpha1.ConditionManifestworkApplied)
 	fails := applied != nil && applied.Status == metav1.ConditionFalse && applied.Reason == workv1alpha1.ReasonNotAsExpected
-	switch age := since(e, set, workv1alpha1.ConditionPlacementRolledOut); {
+	switch age := conditionFalseFor(e, set, workv1alpha1.ConditionPlacementRolledOut); {
 	case fails && age >= soon:
 		f.Reason = "RolloutNotProgressing"
 		return f, true

@@ -60,7 +60,7 @@ func TestReplicaSets(t *testing.T) {
 			e := &evidence.Evidence{Hub: hub(now), ReplicaSets: evidence.Reading[*workv1alpha1.ManifestWorkReplicaSetList]{
 				Found: true, Value: &workv1alpha1.ManifestWorkReplicaSetList{Items: []workv1alpha1.ManifestWorkReplicaSet{set}},
 			}}
-			if got := reasons(Placements(e)); !slices.Equal(got, want) {
+			if got := reasons(DiagnosePlacements(e)); !slices.Equal(got, want) {
 				t.Errorf("%s: got %v, want %v", tc.reason, got, want)
 			}
 		})

@@ -31,24 +31,24 @@ func hubWebhooks(e *evidence.Evidence) []Finding {
 		err  error
 	}{{"the MutatingWebhookConfigurations", e.Hub.Mutating.Err}, {"the ValidatingWebhookConfigurations", e.Hub.Validating.Err}} {
 		if r.err != nil {
-			found = append(found, unseen(r.what, r.err))
+			found = append(found, unseenFinding(r.what, r.err))
 		}
 	}
 	hooks := hooksOf(e.Hub)
 	if len(hooks) == 0 && len(found) == 0 && !hostedHub(e.Hub) {
-		return []Finding{broken("WebhooksMissing", "the webhook configurations of the hub", "there is none, so nothing checks what is written",
+		return []Finding{brokenFinding("WebhooksMissing", "the webhook configurations of the hub", "there is none, so nothing checks what is written",
 			"The operator installs them when the webhook servers run: fix the steps before this one.")}
 	}
 	for _, h := range hooks {
-		found = append(found, trusted(e.Hub, h)...)
+		found = append(found, servingCertificateFindings(e.Hub, h)...)
 	}
 	for _, t := range e.Hub.Trials {
-		found = append(found, tried(t)...)
+		found = append(found, trialFindings(t)...)
 	}
 	return found
 }
 
-func hooksOf(h *evidence.Hub) []hook {
+func hooksOf(h *evidence.HubEvidence) []hook {
 	var hooks []hook
 	if h.Mutating.Found {
 		for _, configuration := range h.Mutating.Value.Items {
@@ -67,8 +67,8 @@ func hooksOf(h *evidence.Hub) []hook {
 	return hooks
 }
 
-// trusted says whether the API server trusts the certificate of a webhook server.
-func trusted(h *evidence.Hub, w hook) []Finding {
+// servingCertificateFindings says whether the API server trusts the certificate of a webhook server.
+func servingCertificateFindings(h *evidence.HubEvidence, w hook) []Finding {
 	if w.client.Service == nil {
 		return nil
 	}
@@ -81,24 +81,24 @@ func trusted(h *evidence.Hub, w hook) []Finding {
 	case !known:
 		return nil
 	case secret.Err != nil:
-		return []Finding{unseen("the certificate of the webhook server "+w.client.Service.Name, secret.Err)}
+		return []Finding{unseenFinding("the certificate of the webhook server "+w.client.Service.Name, secret.Err)}
 	case !secret.Found:
-		return []Finding{broken("ServingCertificateMissing", w.object, "the Secret with the certificate of its server is not there",
+		return []Finding{brokenFinding("ServingCertificateMissing", w.object, "the Secret with the certificate of its server is not there",
 			"The operator makes it: see whether it runs.")}
 	}
 	certificate := firstCertificate(secret.Value.Data["tls.crt"])
 	object := fmt.Sprintf("Secret %s/%s", secret.Value.Namespace, secret.Value.Name)
 	if certificate == nil {
-		return []Finding{broken("ServingCertificateInvalid", object, "its tls.crt is no certificate", next(secret.Value.Name))}
+		return []Finding{brokenFinding("ServingCertificateInvalid", object, "its tls.crt is no certificate", next(secret.Value.Name))}
 	}
 	if h.Now.After(certificate.NotAfter) {
-		return []Finding{broken("ServingCertificateExpired", object, "the certificate expired at "+certificate.NotAfter.UTC().Format(time.RFC3339), next(secret.Value.Name))}
+		return []Finding{brokenFinding("ServingCertificateExpired", object, "the certificate expired at "+certificate.NotAfter.UTC().Format(time.RFC3339), next(secret.Value.Name))}
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(w.client.CABundle)
 	host := fmt.Sprintf("%s.%s.svc", w.client.Service.Name, w.client.Service.Namespace)
 	if _, err := certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: h.Now}); err != nil {
-		return []Finding{broken("WebhookUntrusted", w.object,
+		return []Finding{brokenFinding("WebhookUntrusted", w.object,
 			fmt.Sprintf("its caBundle does not verify the certificate of its server, so every request is refused: %v", err),
 			"The operator writes the right one within moments: see whether it runs. If it does: "+strings.TrimPrefix(next(secret.Value.Name), "The operator makes a new one: "))}
 	}
@@ -117,9 +117,9 @@ func firstCertificate(data []byte) *x509.Certificate {
 	return certificate
 }
 
-// tried says what the answer to a dry run means. A refusal by a webhook is an
+// trialFindings says what the answer to a dry run means. A refusal by a webhook is an
 // answer of it.
-func tried(t evidence.Trial) []Finding {
+func trialFindings(t evidence.Trial) []Finding {
 	text := ""
 	if t.Err != nil {
 		text = t.Err.Error()
@@ -134,12 +134,12 @@ func tried(t evidence.Trial) []Finding {
 			Next: "Whether the webhooks answer is known only to who may create what they look at.",
 		}}
 	case strings.Contains(text, "failed calling webhook") && strings.Contains(text, "x509"):
-		return []Finding{broken("WebhookUntrusted", object, "the API server does not trust a webhook, so it refuses every request: "+text,
+		return []Finding{brokenFinding("WebhookUntrusted", object, "the API server does not trust a webhook, so it refuses every request: "+text,
 			"The operator writes the right caBundle to the webhook configurations within moments: check that it is running.")}
 	case strings.Contains(text, "failed calling webhook"):
-		return []Finding{broken("WebhookSilent", object, "the API server does not get an answer: "+text,
+		return []Finding{brokenFinding("WebhookSilent", object, "the API server does not get an answer: "+text,
 			"Look at the pods and the Services: kubectl -n open-cluster-management-hub get pods,endpointslices. The API server has to reach pods of this cluster.")}
 	default:
-		return []Finding{odd("TrialFailed", object, text, "Run the command again; if it stays like this, look at the log of the hub's API server.")}
+		return []Finding{oddFinding("TrialFailed", object, text, "Run the command again; if it stays like this, look at the log of the hub's API server.")}
 	}
 }

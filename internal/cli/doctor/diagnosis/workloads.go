@@ -14,17 +14,17 @@ import (
 	"github.com/capstan-io/capstan/internal/operator/pods"
 )
 
-// running says why the pods of a Deployment do not run. A Deployment that is to
+// deploymentFindings says why the pods of a Deployment do not run. A Deployment that is to
 // have none is in order.
-func running(w evidence.Workload, now time.Time, absent string) []Finding {
+func deploymentFindings(w evidence.Workload, now time.Time, absent string) []Finding {
 	object := fmt.Sprintf("Deployment %s/%s", w.Namespace, w.Name)
 	switch {
 	case w.Deployment.Err != nil:
-		return []Finding{unseen(object, w.Deployment.Err)}
-	case w.Deployment.Absent():
-		return []Finding{broken("DeploymentMissing", object, "it is not there", absent)}
+		return []Finding{unseenFinding(object, w.Deployment.Err)}
+	case w.Deployment.IsAbsent():
+		return []Finding{brokenFinding("DeploymentMissing", object, "it is not there", absent)}
 	case w.Pods.Err != nil:
-		return []Finding{unseen("the pods of "+object, w.Pods.Err)}
+		return []Finding{unseenFinding("the pods of "+object, w.Pods.Err)}
 	}
 	deployment := w.Deployment.Value
 	wanted := int32(1)
@@ -36,29 +36,29 @@ func running(w evidence.Workload, now time.Time, absent string) []Finding {
 	}
 	look := fmt.Sprintf("Look at it: kubectl -n %s describe pods -l app=%s; kubectl -n %s logs deployment/%s --tail=20",
 		w.Namespace, deployment.Spec.Template.Labels["app"], w.Namespace, w.Name)
-	if w.Pods.Found && starting(w.Pods.Value.Items, now) {
-		return []Finding{odd("PodsStarting", object, "its pods have just been made and are starting", "Run the command again in a minute.")}
+	if w.Pods.Found && arePodsStarting(w.Pods.Value.Items, now) {
+		return []Finding{oddFinding("PodsStarting", object, "its pods have just been made and are starting", "Run the command again in a minute.")}
 	}
 	if w.Pods.Found {
 		if why := pods.WhyNotRunning(deployment, w.Pods.Value.Items); why != "" {
-			return []Finding{broken("PodsNotRunning", object, why, look)}
+			return []Finding{brokenFinding("PodsNotRunning", object, why, look)}
 		}
 	}
 	if deployment.Status.AvailableReplicas == 0 {
-		return []Finding{broken("PodsNotReady", object, "its pods run and are not ready", look)}
+		return []Finding{brokenFinding("PodsNotReady", object, "its pods run and are not ready", look)}
 	}
-	return []Finding{odd("PodsMissing", object, fmt.Sprintf("%d of %d pods are available", deployment.Status.AvailableReplicas, wanted), look)}
+	return []Finding{oddFinding("PodsMissing", object, fmt.Sprintf("%d of %d pods are available", deployment.Status.AvailableReplicas, wanted), look)}
 }
 
-// starting tells whether all pods that are to stay are new and nothing has gone
+// arePodsStarting reports whether all pods that are to stay are new and nothing has gone
 // wrong with them yet. The kubelet asks a container whether it is ready every few
 // seconds, so one that works may not be ready yet.
-func starting(all []corev1.Pod, now time.Time) bool {
+func arePodsStarting(all []corev1.Pod, now time.Time) bool {
 	stay := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	return len(stay) > 0 && !slices.ContainsFunc(stay, func(p corev1.Pod) bool {
 		// The clocks of the hub and of a member may differ a little.
 		return now.Sub(p.CreationTimestamp.Time).Abs() >= soon ||
-			slices.ContainsFunc(p.Status.Conditions, unscheduled) || slices.ContainsFunc(p.Status.ContainerStatuses, failed)
+			slices.ContainsFunc(p.Status.Conditions, unscheduled) || slices.ContainsFunc(p.Status.ContainerStatuses, hasContainerFailed)
 	})
 }
 
@@ -66,24 +66,24 @@ func unscheduled(c corev1.PodCondition) bool {
 	return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
 }
 
-// failed tells whether a container has ended, or waits for something else than
+// hasContainerFailed reports whether a container has ended, or waits for something else than
 // its start.
-func failed(c corev1.ContainerStatus) bool {
+func hasContainerFailed(c corev1.ContainerStatus) bool {
 	waits := c.State.Waiting
 	return c.RestartCount > 0 || c.State.Terminated != nil || waits != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, waits.Reason)
 }
 
-// needed is running for a Deployment that has to have pods.
-func needed(w evidence.Workload, now time.Time, absent string) []Finding {
+// requiredDeploymentFindings is running for a Deployment that has to have pods.
+func requiredDeploymentFindings(w evidence.Workload, now time.Time, absent string) []Finding {
 	if w.Deployment.Found && w.Deployment.Value.Spec.Replicas != nil && *w.Deployment.Value.Spec.Replicas == 0 {
-		return []Finding{broken("ScaledToZero", fmt.Sprintf("Deployment %s/%s", w.Namespace, w.Name), "somebody has scaled it to 0, so it has no pods",
+		return []Finding{brokenFinding("ScaledToZero", fmt.Sprintf("Deployment %s/%s", w.Namespace, w.Name), "somebody has scaled it to 0, so it has no pods",
 			fmt.Sprintf("kubectl -n %s scale deployment/%s --replicas=1", w.Namespace, w.Name))}
 	}
-	return running(w, now, absent)
+	return deploymentFindings(w, now, absent)
 }
 
-// missing tells which of the objects are known not to be there.
-func missing(objects []evidence.Object, reason, cause, next string) []Finding {
+// missingObjectFindings tells which of the objects are known not to be there.
+func missingObjectFindings(objects []evidence.ObjectPresence, reason, cause, next string) []Finding {
 	var found []Finding
 	for _, o := range objects {
 		name := o.Name
@@ -92,9 +92,9 @@ func missing(objects []evidence.Object, reason, cause, next string) []Finding {
 		}
 		switch {
 		case o.Reading.Err != nil:
-			found = append(found, unseen(o.Kind+" "+name, o.Reading.Err))
-		case o.Reading.Absent():
-			found = append(found, broken(reason, o.Kind+" "+name, cause, next))
+			found = append(found, unseenFinding(o.Kind+" "+name, o.Reading.Err))
+		case o.Reading.IsAbsent():
+			found = append(found, brokenFinding(reason, o.Kind+" "+name, cause, next))
 		}
 	}
 	return found

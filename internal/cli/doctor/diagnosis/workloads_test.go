@@ -51,7 +51,7 @@ func TestPodsThatStartAreNotBroken(t *testing.T) {
 			w := evidence.Workload{Namespace: "n", Name: "w"}
 			w.Deployment.Found, w.Deployment.Value = true, &appsv1.Deployment{}
 			w.Pods.Found, w.Pods.Value = true, &corev1.PodList{Items: c.pods}
-			found := running(w, now, "install it")
+			found := deploymentFindings(w, now, "install it")
 			if len(found) != 1 || found[0].Reason != c.want || (found[0].State == Odd) != (c.want == "PodsStarting") {
 				t.Errorf("%s: got %+v, want %s", c.reason, found, c.want)
 			}

@@ -25,7 +25,7 @@ func clusterWorks(e *evidence.Evidence) []Finding {
 	c := e.Cluster
 	var found []Finding
 	if c.Works.Err != nil {
-		found = append(found, unseen("some or all of the works in namespace "+c.Name, c.Works.Err))
+		found = append(found, unseenFinding("some or all of the works in namespace "+c.Name, c.Works.Err))
 	}
 	found = append(found, clusterForgotten(e)...)
 	if !c.Works.Found {
@@ -42,28 +42,28 @@ func clusterWorks(e *evidence.Evidence) []Finding {
 		}
 	}
 	if more > 0 {
-		found = append(found, odd("MoreWorks", "namespace "+c.Name, fmt.Sprintf("%d more works are not ready", more), "capstan tree "+c.Name+" --unready"))
+		found = append(found, oddFinding("MoreWorks", "namespace "+c.Name, fmt.Sprintf("%d more works are not ready", more), "capstan tree "+c.Name+" --unready"))
 	}
 	return found
 }
 
 // clusterForgotten says what the agent keeps because a restored hub forgot its works.
 func clusterForgotten(e *evidence.Evidence) []Finding {
-	c := condition(e, clusterv1.ManagedClusterConditionWorksMissing)
+	c := findClusterCondition(e, clusterv1.ManagedClusterConditionWorksMissing)
 	if c == nil || c.Status != metav1.ConditionTrue {
 		return nil
 	}
-	return []Finding{odd(c.Reason, managed(e.Cluster), c.Message, fmt.Sprintf(
+	return []Finding{oddFinding(c.Reason, managedClusterName(e.Cluster), c.Message, fmt.Sprintf(
 		"Create what is to stay again, then confirm that the rest may be deleted: kubectl annotate managedcluster %s %s-",
 		e.Cluster.Name, fleetv1alpha1.AnnotationRestored))}
 }
 
 func workFinding(e *evidence.Evidence, work *workv1.ManifestWork) (f Finding, stuck bool) {
-	state := health.Work(work)
+	state := health.WorkReadiness(work)
 	if state.Ready == metav1.ConditionTrue {
 		return Finding{}, false
 	}
-	f = broken(state.Reason, fmt.Sprintf("ManifestWork %s/%s", work.Namespace, work.Name), state.Message, "capstan tree "+work.Namespace+" --unready")
+	f = brokenFinding(state.Reason, fmt.Sprintf("ManifestWork %s/%s", work.Namespace, work.Name), state.Message, "capstan tree "+work.Namespace+" --unready")
 	since := work.CreationTimestamp.Time
 	switch state.Reason {
 	case health.NotSeen, health.OutOfDate:
@@ -99,14 +99,14 @@ func firstObject(work *workv1.ManifestWork, f *Finding) {
 	})
 	if i < 0 {
 		i = slices.IndexFunc(objects, func(o workv1.ManifestCondition) bool {
-			return health.Object(o.Conditions).Ready != metav1.ConditionTrue
+			return health.ObjectReadiness(o.Conditions).Ready != metav1.ConditionTrue
 		})
 	}
 	if i < 0 {
 		return
 	}
 	object := objects[i].ResourceMeta
-	state := health.Object(objects[i].Conditions)
+	state := health.ObjectReadiness(objects[i].Conditions)
 	name := object.Name
 	if object.Namespace != "" {
 		name = object.Namespace + "/" + name
@@ -126,7 +126,7 @@ func firstObject(work *workv1.ManifestWork, f *Finding) {
 // in the member.
 func memberRecords(e *evidence.Evidence) []Finding {
 	if e.Member.Applied.Err != nil {
-		return []Finding{unseen("the AppliedManifestWorks of the member", e.Member.Applied.Err)}
+		return []Finding{unseenFinding("the AppliedManifestWorks of the member", e.Member.Applied.Err)}
 	}
 	recorded := map[string]bool{}
 	if e.Member.Applied.Found {
@@ -139,7 +139,7 @@ func memberRecords(e *evidence.Evidence) []Finding {
 		work := &e.Cluster.Works.Value.Items[i]
 		delivered := meta.IsStatusConditionTrue(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
 		if delivered && work.DeletionTimestamp.IsZero() && !recorded[work.Name] && len(found) < worksMax {
-			found = append(found, broken("RecordMissing", "AppliedManifestWork of ManifestWork "+work.Name,
+			found = append(found, brokenFinding("RecordMissing", "AppliedManifestWork of ManifestWork "+work.Name,
 				"the hub says that it is applied, and the member has no record of it",
 				"The agent makes it again: see whether it runs. If it does, this may be another member than the one that joined."))
 		}

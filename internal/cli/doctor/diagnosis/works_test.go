@@ -21,7 +21,7 @@ func TestWhatARestoredHubForgotIsSaidWithWhatToDo(t *testing.T) {
 			Type: clusterv1.ManagedClusterConditionWorksMissing, Status: status,
 			Reason: clusterv1.ManagedClusterReasonHubRestored, Message: "one is missing",
 		}}
-		e := &evidence.Evidence{Hub: hub(time.Now()), Cluster: &evidence.Cluster{
+		e := &evidence.Evidence{Hub: hub(time.Now()), Cluster: &evidence.ClusterEvidence{
 			Name: "east", Managed: evidence.Reading[*clusterv1.ManagedCluster]{Found: true, Value: mc},
 		}}
 		found := clusterWorks(e)

@@ -19,8 +19,8 @@ type serverClock struct {
 	now time.Time
 }
 
-// watch makes the clock listen to the answers to all requests.
-func (s *serverClock) watch(config *rest.Config) {
+// trackServerTime makes the clock listen to the answers to all requests.
+func (s *serverClock) trackServerTime(config *rest.Config) {
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := inner.RoundTrip(request)
@@ -37,8 +37,8 @@ func (s *serverClock) watch(config *rest.Config) {
 	})
 }
 
-// read returns the latest time that the server said, or else the other one.
-func (s *serverClock) read(otherwise time.Time) time.Time {
+// latestTime returns the latest time that the server said, or else the other one.
+func (s *serverClock) latestTime(otherwise time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.now.IsZero() {

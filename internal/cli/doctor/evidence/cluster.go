@@ -28,46 +28,48 @@ const (
 )
 
 // GatherCluster reads what the hub knows about a cluster.
-func GatherCluster(ctx context.Context, settings *rest.Config, name string) (*Cluster, error) {
-	c, err := connect(settings)
+func GatherCluster(ctx context.Context, settings *rest.Config, name string) (*ClusterEvidence, error) {
+	c, err := newEvidenceClient(settings)
 	if err != nil {
 		return nil, err
 	}
-	cluster := &Cluster{Name: name}
+	cluster := &ClusterEvidence{Name: name}
 	tasks := []func(){
-		func() { cluster.Managed = one(ctx, c, &clusterv1.ManagedCluster{ObjectMeta: named("", name)}) },
-		func() { cluster.connection(ctx, c) },
-		func() { cluster.Namespace = one(ctx, c, &corev1.Namespace{ObjectMeta: named("", name)}) },
 		func() {
-			cluster.Lease = one(ctx, c, &coordinationv1.Lease{ObjectMeta: named(name, clusterv1.LeaseName)})
+			cluster.Managed = readObject(ctx, c, &clusterv1.ManagedCluster{ObjectMeta: objectMetaFor("", name)})
 		},
-		func() { cluster.Works = works(ctx, c, name) },
-		func() { cluster.Others = fleet(ctx, c) },
+		func() { cluster.readConnection(ctx, c) },
+		func() { cluster.Namespace = readObject(ctx, c, &corev1.Namespace{ObjectMeta: objectMetaFor("", name)}) },
+		func() {
+			cluster.Lease = readObject(ctx, c, &coordinationv1.Lease{ObjectMeta: objectMetaFor(name, clusterv1.LeaseName)})
+		},
+		func() { cluster.Works = listWorks(ctx, c, name) },
+		func() { cluster.Others = readFleet(ctx, c) },
 	}
-	cluster.Grants = grants(name)
+	cluster.Grants = clusterGrants(name)
 	for i := range cluster.Grants {
-		tasks = append(tasks, func() { cluster.Grants[i].find(ctx, c) })
+		tasks = append(tasks, func() { cluster.Grants[i].readPresence(ctx, c) })
 	}
-	parallel(tasks...)
+	runParallel(tasks...)
 	return cluster, nil
 }
 
-// connection reads how hub and cluster reach each other.
-func (c *Cluster) connection(ctx context.Context, from client.Client) {
-	c.Connection = one(ctx, from, &fleetv1alpha1.ClusterConnection{ObjectMeta: named("", c.Name)})
-	if !c.Push() {
+// readConnection reads how hub and cluster reach each other.
+func (c *ClusterEvidence) readConnection(ctx context.Context, from client.Client) {
+	c.Connection = readObject(ctx, from, &fleetv1alpha1.ClusterConnection{ObjectMeta: objectMetaFor("", c.Name)})
+	if !c.UsesPushMode() {
 		return
 	}
-	key := named(c.Name, fleetv1alpha1.DefaultSecretName)
+	key := objectMetaFor(c.Name, fleetv1alpha1.DefaultSecretName)
 	if ref := c.Connection.Value.Spec.SecretRef; ref != nil {
-		key = named(c.Name, ref.Name)
+		key = objectMetaFor(c.Name, ref.Name)
 	}
-	c.Credential = one(ctx, from, &corev1.Secret{ObjectMeta: key})
+	c.Credential = readObject(ctx, from, &corev1.Secret{ObjectMeta: key})
 }
 
-// grants are what the agents of a cluster need on the hub.
-func grants(cluster string) []Object {
-	return []Object{
+// clusterGrants are what the agents of a cluster need on the hub.
+func clusterGrants(cluster string) []ObjectPresence {
+	return []ObjectPresence{
 		{Kind: "ClusterRole", Name: grantPrefix + cluster},
 		{Kind: "ClusterRoleBinding", Name: grantPrefix + cluster},
 		{Kind: "RoleBinding", Namespace: cluster, Name: grantPrefix + cluster + ":registration"},
@@ -75,20 +77,20 @@ func grants(cluster string) []Object {
 	}
 }
 
-func (o *Object) find(ctx context.Context, c client.Client) {
-	live := &metav1.PartialObjectMetadata{ObjectMeta: named(o.Namespace, o.Name)}
+func (o *ObjectPresence) readPresence(ctx context.Context, c client.Client) {
+	live := &metav1.PartialObjectMetadata{ObjectMeta: objectMetaFor(o.Namespace, o.Name)}
 	live.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(o.Kind))
-	reading := one(ctx, c, live)
+	reading := readObject(ctx, c, live)
 	o.Reading = Reading[struct{}]{Found: reading.Found, Err: reading.Err}
 }
 
-// works reads the works in a namespace, or all, page by page. What was read
+// listWorks reads the works in a namespace, or all, page by page. What was read
 // before an error is kept besides it.
-func works(ctx context.Context, c client.Client, namespace string) Reading[*workv1.ManifestWorkList] {
+func listWorks(ctx context.Context, c client.Client, namespace string) Reading[*workv1.ManifestWorkList] {
 	all := &workv1.ManifestWorkList{}
 	next := ""
 	for {
-		page := many(ctx, c, &workv1.ManifestWorkList{}, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next))
+		page := readList(ctx, c, &workv1.ManifestWorkList{}, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next))
 		if !page.Found {
 			return Reading[*workv1.ManifestWorkList]{Value: all, Found: len(all.Items) > 0, Err: page.Err}
 		}
@@ -99,13 +101,13 @@ func works(ctx context.Context, c client.Client, namespace string) Reading[*work
 	}
 }
 
-// fleet reads who all clusters are.
-func fleet(ctx context.Context, c client.Client) Reading[view.Fleet] {
+// readFleet reads who all clusters are.
+func readFleet(ctx context.Context, c client.Client) Reading[view.Fleet] {
 	var clusters Reading[*clusterv1.ManagedClusterList]
 	var connected Reading[*fleetv1alpha1.ClusterConnectionList]
-	parallel(
-		func() { clusters = many(ctx, c, &clusterv1.ManagedClusterList{}) },
-		func() { connected = connections(ctx, c) },
+	runParallel(
+		func() { clusters = readList(ctx, c, &clusterv1.ManagedClusterList{}) },
+		func() { connected = listConnections(ctx, c) },
 	)
 	byName := map[string]*fleetv1alpha1.ClusterConnection{}
 	if connected.Found {
@@ -117,12 +119,12 @@ func fleet(ctx context.Context, c client.Client) Reading[view.Fleet] {
 	if clusters.Found {
 		for i := range clusters.Value.Items {
 			mc := &clusters.Value.Items[i]
-			all = append(all, view.Of(mc, byName[mc.Name]))
+			all = append(all, view.FromCluster(mc, byName[mc.Name]))
 			delete(byName, mc.Name)
 		}
 	}
 	for _, connection := range byName {
-		all = append(all, view.Of(nil, connection))
+		all = append(all, view.FromCluster(nil, connection))
 	}
-	return Reading[view.Fleet]{Value: view.New(all...), Found: clusters.Found, Err: clusters.Err}
+	return Reading[view.Fleet]{Value: view.NewFleet(all...), Found: clusters.Found, Err: clusters.Err}
 }

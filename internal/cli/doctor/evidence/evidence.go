@@ -39,8 +39,8 @@ type Reading[T any] struct {
 	Err error
 }
 
-// Absent tells whether it is known not to be there.
-func (r Reading[T]) Absent() bool { return !r.Found && r.Err == nil }
+// IsAbsent reports whether it is known not to be there.
+func (r Reading[T]) IsAbsent() bool { return !r.Found && r.Err == nil }
 
 // Workload is a Deployment with its pods.
 type Workload struct {
@@ -49,8 +49,8 @@ type Workload struct {
 	Pods            Reading[*corev1.PodList]
 }
 
-// Object is something of which only matters whether it is there.
-type Object struct {
+// ObjectPresence is something of which only matters whether it is there.
+type ObjectPresence struct {
 	// Kind, Namespace and Name say what it is.
 	Kind, Namespace, Name string
 	Reading               Reading[struct{}]
@@ -63,8 +63,8 @@ type Trial struct {
 	Err  error
 }
 
-// Hub is what is known about a hub as such.
-type Hub struct {
+// HubEvidence is what is known about a hub as such.
+type HubEvidence struct {
 	Server string
 	// Version is that of its API server. If it could not be read, nothing else was.
 	Version Reading[string]
@@ -90,21 +90,21 @@ type Hub struct {
 	// APIServices are those of all APIs.
 	APIServices Reading[*unstructured.UnstructuredList]
 	// Bootstrap are the role for joining and its binding.
-	Bootstrap []Object
+	Bootstrap []ObjectPresence
 	// Tokens are the bootstrap tokens.
 	Tokens Reading[*corev1.SecretList]
 	// Requests are the certificate requests of all clusters.
 	Requests Reading[*certificatesv1.CertificateSigningRequestList]
 }
 
-// Cluster is what the hub knows about a cluster.
-type Cluster struct {
+// ClusterEvidence is what the hub knows about a cluster.
+type ClusterEvidence struct {
 	Name       string
 	Managed    Reading[*clusterv1.ManagedCluster]
 	Connection Reading[*fleetv1alpha1.ClusterConnection]
 	Namespace  Reading[*corev1.Namespace]
 	// Grants are the roles and bindings of its agents.
-	Grants []Object
+	Grants []ObjectPresence
 	Lease  Reading[*coordinationv1.Lease]
 	Works  Reading[*workv1.ManifestWorkList]
 	// Credential is the Secret of a Push cluster.
@@ -113,13 +113,13 @@ type Cluster struct {
 	Others Reading[view.Fleet]
 }
 
-// Push tells whether the hub opens the connections.
-func (c *Cluster) Push() bool {
+// UsesPushMode reports whether the hub opens the connections.
+func (c *ClusterEvidence) UsesPushMode() bool {
 	return c.Connection.Found && c.Connection.Value.Spec.SyncMode == fleetv1alpha1.SyncModePush
 }
 
-// Member is what is known about a member from itself.
-type Member struct {
+// MemberEvidence is what is known about a member from itself.
+type MemberEvidence struct {
 	Server string
 	// UID is that of its namespace kube-system. If it could not be read because the
 	// member does not answer, nothing else was.
@@ -133,26 +133,26 @@ type Member struct {
 	// Agents are those that the Klusterlet asks for.
 	Agents []Workload
 	// Grants are the accounts, roles and bindings of the agents.
-	Grants []Object
+	Grants []ObjectPresence
 	// Bootstrap and Hub are the secrets with kubeconfigs of the hub, and what the
 	// hub says to those, asked from here.
 	Bootstrap, Hub             Reading[*corev1.Secret]
-	BootstrapAnswer, HubAnswer probe.Outcome
+	BootstrapAnswer, HubAnswer probe.CheckOutcome
 	JoinStatus                 Reading[*corev1.ConfigMap]
 	// Accounts are those that push agents work as for the cluster, and AccountGrants
 	// what the first of them needs.
 	Accounts      Reading[*corev1.ServiceAccountList]
-	AccountGrants []Object
+	AccountGrants []ObjectPresence
 	Applied       Reading[*workv1.AppliedManifestWorkList]
 }
 
 // Evidence is all that is known about a hub, or one cluster of it.
 type Evidence struct {
-	Hub *Hub
+	Hub *HubEvidence
 	// Cluster is nil if only the hub was asked about.
-	Cluster *Cluster
+	Cluster *ClusterEvidence
 	// Member is nil if the user has not given access to it.
-	Member *Member
+	Member *MemberEvidence
 	// Placements and ReplicaSets are all, if no cluster was asked about.
 	Placements  Reading[*clusterv1beta1.PlacementList]
 	ReplicaSets Reading[*workv1alpha1.ManifestWorkReplicaSetList]

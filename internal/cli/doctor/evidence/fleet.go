@@ -19,44 +19,44 @@ import (
 
 // GatherPlacements reads all Placements, and the replica sets that use them.
 func (e *Evidence) GatherPlacements(ctx context.Context, settings *rest.Config) error {
-	c, err := connect(settings)
+	c, err := newEvidenceClient(settings)
 	if err != nil {
 		return err
 	}
-	parallel(
-		func() { e.Placements = many(ctx, c, &clusterv1beta1.PlacementList{}) },
-		func() { e.ReplicaSets = many(ctx, c, &workv1alpha1.ManifestWorkReplicaSetList{}) },
+	runParallel(
+		func() { e.Placements = readList(ctx, c, &clusterv1beta1.PlacementList{}) },
+		func() { e.ReplicaSets = readList(ctx, c, &workv1alpha1.ManifestWorkReplicaSetList{}) },
 	)
 	return nil
 }
 
 // GatherFleet reads what the hub knows about all clusters, by a few lists. The
 // grants, namespaces and credentials of single clusters are not read.
-func GatherFleet(ctx context.Context, settings *rest.Config) (Reading[[]*Cluster], error) {
-	c, err := connect(settings)
+func GatherFleet(ctx context.Context, settings *rest.Config) (Reading[[]*ClusterEvidence], error) {
+	c, err := newEvidenceClient(settings)
 	if err != nil {
-		return Reading[[]*Cluster]{}, err
+		return Reading[[]*ClusterEvidence]{}, err
 	}
 	var clusters Reading[*clusterv1.ManagedClusterList]
 	var connected Reading[*fleetv1alpha1.ClusterConnectionList]
 	var leases Reading[*coordinationv1.LeaseList]
 	var all Reading[*workv1.ManifestWorkList]
-	parallel(
-		func() { clusters = many(ctx, c, &clusterv1.ManagedClusterList{}) },
-		func() { connected = connections(ctx, c) },
+	runParallel(
+		func() { clusters = readList(ctx, c, &clusterv1.ManagedClusterList{}) },
+		func() { connected = listConnections(ctx, c) },
 		func() {
-			leases = many(ctx, c, &coordinationv1.LeaseList{}, client.MatchingFields{"metadata.name": clusterv1.LeaseName})
+			leases = readList(ctx, c, &coordinationv1.LeaseList{}, client.MatchingFields{"metadata.name": clusterv1.LeaseName})
 		},
-		func() { all = works(ctx, c, "") },
+		func() { all = listWorks(ctx, c, "") },
 	)
 	if !clusters.Found {
-		return Reading[[]*Cluster]{Err: clusters.Err}, nil
+		return Reading[[]*ClusterEvidence]{Err: clusters.Err}, nil
 	}
-	fleet := []*Cluster{}
-	byName := map[string]*Cluster{}
+	fleet := []*ClusterEvidence{}
+	byName := map[string]*ClusterEvidence{}
 	for i := range clusters.Value.Items {
 		mc := &clusters.Value.Items[i]
-		cluster := &Cluster{
+		cluster := &ClusterEvidence{
 			Name: mc.Name, Managed: Reading[*clusterv1.ManagedCluster]{Value: mc, Found: true},
 			Connection: Reading[*fleetv1alpha1.ClusterConnection]{Err: connected.Err},
 			Lease:      Reading[*coordinationv1.Lease]{Err: leases.Err},
@@ -86,5 +86,5 @@ func GatherFleet(ctx context.Context, settings *rest.Config) (Reading[[]*Cluster
 			}
 		}
 	}
-	return Reading[[]*Cluster]{Value: fleet, Found: true}, nil
+	return Reading[[]*ClusterEvidence]{Value: fleet, Found: true}, nil
 }

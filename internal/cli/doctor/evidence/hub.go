@@ -40,12 +40,12 @@ const appLabel = render.AppLabel
 
 // GatherHub reads what there is to know about a hub as such. The time is used
 // if the hub does not say what time it is.
-func GatherHub(ctx context.Context, settings *rest.Config, now time.Time) (*Hub, error) {
+func GatherHub(ctx context.Context, settings *rest.Config, now time.Time) (*HubEvidence, error) {
 	settings = rest.CopyConfig(settings)
 	clock := &serverClock{}
-	clock.watch(settings)
-	h := &Hub{Server: settings.Host, Now: now}
-	c, err := connect(settings)
+	clock.trackServerTime(settings)
+	h := &HubEvidence{Server: settings.Host, Now: now}
+	c, err := newEvidenceClient(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -54,28 +54,28 @@ func GatherHub(ctx context.Context, settings *rest.Config, now time.Time) (*Hub,
 		return nil, err
 	}
 	if h.Version = serverVersion(ctx, raw); h.Version.Found {
-		h.Now = clock.read(now)
-		h.gather(ctx, c, raw)
+		h.Now = clock.latestTime(now)
+		h.gatherAll(ctx, c, raw)
 	}
 	return h, nil
 }
 
-// gather reads all but the version.
-func (h *Hub) gather(ctx context.Context, c client.Client, raw rest.Interface) {
-	parallel(
-		func() { h.KnownKinds, h.MissingKinds, h.KindsErr = kinds(ctx, raw) },
-		func() { h.installation(ctx, c) },
+// gatherAll reads all but the version.
+func (h *HubEvidence) gatherAll(ctx context.Context, c client.Client, raw rest.Interface) {
+	runParallel(
+		func() { h.KnownKinds, h.MissingKinds, h.KindsErr = missingHubKinds(ctx, raw) },
+		func() { h.readInstallation(ctx, c) },
 		func() {
-			h.Operator = workload(ctx, c, operatorv1.DefaultOperatorNamespace, OperatorName, client.MatchingLabels{appLabel: OperatorName})
+			h.Operator = readWorkload(ctx, c, operatorv1.DefaultOperatorNamespace, OperatorName, client.MatchingLabels{appLabel: OperatorName})
 		},
 		func() {
-			h.Requests = many(ctx, c, &certificatesv1.CertificateSigningRequestList{}, client.HasLabels{clusterv1.LabelClusterName})
+			h.Requests = readList(ctx, c, &certificatesv1.CertificateSigningRequestList{}, client.HasLabels{clusterv1.LabelClusterName})
 		},
 		func() {
-			h.Tokens = many(ctx, c, &corev1.SecretList{}, client.InNamespace(metav1.NamespaceSystem),
+			h.Tokens = readList(ctx, c, &corev1.SecretList{}, client.InNamespace(metav1.NamespaceSystem),
 				client.MatchingFields{"type": string(api.SecretTypeBootstrapToken)})
 		},
-		func() { h.Trials = trials(ctx, c) },
+		func() { h.Trials = dryRunWebhooks(ctx, c) },
 		func() { h.APIServices = apiServices(ctx, c) },
 	)
 }
@@ -83,7 +83,7 @@ func (h *Hub) gather(ctx context.Context, c client.Client, raw rest.Interface) {
 func apiServices(ctx context.Context, c client.Client) Reading[*unstructured.UnstructuredList] {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(apiService().GroupVersion().WithKind(apiService().Kind + "List"))
-	return many(ctx, c, list)
+	return readList(ctx, c, list)
 }
 
 // apiService is the kind by which an API server knows who serves an API.
@@ -113,9 +113,9 @@ func serverVersion(ctx context.Context, c rest.Interface) Reading[string] {
 	return Reading[string]{Value: info.GitVersion, Found: true}
 }
 
-// kinds finds out which kinds of a hub the API server serves. It asks for the
+// missingHubKinds finds out which kinds of a hub the API server serves. It asks for the
 // groups, which everybody may, and not for the definitions.
-func kinds(ctx context.Context, c rest.Interface) (known int, missing []string, err error) {
+func missingHubKinds(ctx context.Context, c rest.Interface) (known int, missing []string, err error) {
 	definitions, err := config.HubCRDs()
 	if err != nil {
 		return 0, nil, err
@@ -125,7 +125,7 @@ func kinds(ctx context.Context, c rest.Interface) (known int, missing []string, 
 		for _, v := range d.Spec.Versions {
 			group := schema.GroupVersion{Group: d.Spec.Group, Version: v.Name}
 			if served[group] == nil {
-				if served[group], err = resources(ctx, c, group); err != nil {
+				if served[group], err = servedResources(ctx, c, group); err != nil {
 					return 0, nil, err
 				}
 			}
@@ -140,9 +140,9 @@ func kinds(ctx context.Context, c rest.Interface) (known int, missing []string, 
 	return known, slices.Compact(missing), nil
 }
 
-// resources returns the resources of a group, by plural name; none if the API
+// servedResources returns the resources of a group, by plural name; none if the API
 // server does not know the group.
-func resources(ctx context.Context, c rest.Interface, group schema.GroupVersion) (map[string]bool, error) {
+func servedResources(ctx context.Context, c rest.Interface, group schema.GroupVersion) (map[string]bool, error) {
 	list := &metav1.APIResourceList{}
 	known := map[string]bool{}
 	answer, err := c.Get().AbsPath("/apis", group.Group, group.Version).DoRaw(ctx)
@@ -161,51 +161,51 @@ func resources(ctx context.Context, c rest.Interface, group schema.GroupVersion)
 	return known, nil
 }
 
-// installation reads what the operator has installed.
-func (h *Hub) installation(ctx context.Context, c client.Client) {
-	h.Managers = many(ctx, c, &operatorv1.ClusterManagerList{})
+// readInstallation reads what the operator has installed.
+func (h *HubEvidence) readInstallation(ctx context.Context, c client.Client) {
+	h.Managers = readList(ctx, c, &operatorv1.ClusterManagerList{})
 	parts := manifests.Hub{Name: OperatorName, OperatorNamespace: operatorv1.DefaultOperatorNamespace}
 	if h.Managers.Found && len(h.Managers.Value.Items) > 0 {
 		parts.Name = h.Managers.Value.Items[0].Name
 		parts.Spec = h.Managers.Value.Items[0].Spec
 	}
-	components := manifests.Components(parts)
+	components := manifests.HubComponents(parts)
 	h.Components = make([]Workload, len(components))
 	var secrets []*corev1.Secret
 	var services []string
 	tasks := []func(){
 		func() {
-			h.Mutating = many(ctx, c, &admissionv1.MutatingWebhookConfigurationList{}, client.MatchingLabels(parts.Owner()))
+			h.Mutating = readList(ctx, c, &admissionv1.MutatingWebhookConfigurationList{}, client.MatchingLabels(parts.OwnerLabels()))
 		},
 		func() {
-			h.Validating = many(ctx, c, &admissionv1.ValidatingWebhookConfigurationList{}, client.MatchingLabels(parts.Owner()))
+			h.Validating = readList(ctx, c, &admissionv1.ValidatingWebhookConfigurationList{}, client.MatchingLabels(parts.OwnerLabels()))
 		},
-		func() { h.Bootstrap = objects(ctx, c, manifests.Bootstrap(parts)[1:3]) },
+		func() { h.Bootstrap = findObjects(ctx, c, manifests.BootstrapAccess(parts)[1:3]) },
 	}
 	for i, component := range components {
 		w := component.Workload
 		tasks = append(tasks, func() {
-			h.Components[i] = workload(ctx, c, w.Namespace, w.Name, client.MatchingLabels{appLabel: w.App})
+			h.Components[i] = readWorkload(ctx, c, w.Namespace, w.Name, client.MatchingLabels{appLabel: w.App})
 		})
 		if component.Webhook != nil {
 			services = append(services, component.Webhook.Service)
-			secrets = append(secrets, &corev1.Secret{ObjectMeta: named(w.Namespace, component.Webhook.Secret)})
+			secrets = append(secrets, &corev1.Secret{ObjectMeta: objectMetaFor(w.Namespace, component.Webhook.Secret)})
 		}
 	}
 	serving := make([]Reading[*corev1.Secret], len(secrets))
 	for i := range secrets {
-		tasks = append(tasks, func() { serving[i] = one(ctx, c, secrets[i]) })
+		tasks = append(tasks, func() { serving[i] = readObject(ctx, c, secrets[i]) })
 	}
-	parallel(tasks...)
+	runParallel(tasks...)
 	h.Serving = map[string]Reading[*corev1.Secret]{}
 	for i, service := range services {
 		h.Serving[service] = serving[i]
 	}
 }
 
-// trials creates what the webhooks look at, as dry runs: this shows whether the
+// dryRunWebhooks creates what the webhooks look at, as dry runs: this shows whether the
 // API server reaches them.
-func trials(ctx context.Context, c client.Client) []Trial {
+func dryRunWebhooks(ctx context.Context, c client.Client) []Trial {
 	const prefix = "capstan-doctor-"
 	manifest := workv1.Manifest{RawExtension: runtime.RawExtension{
 		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"capstan-doctor","namespace":"default"}}`),
@@ -225,6 +225,6 @@ func trials(ctx context.Context, c client.Client) []Trial {
 	for i, t := range all {
 		tasks = append(tasks, func() { tried[i] = Trial{Kind: t.kind, Err: c.Create(ctx, t.object, client.DryRunAll)} })
 	}
-	parallel(tasks...)
+	runParallel(tasks...)
 	return tried
 }

@@ -90,7 +90,7 @@ func TestTheKindsThatAHubServes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		known, missing, err := kinds(t.Context(), raw)
+		known, missing, err := missingHubKinds(t.Context(), raw)
 		if c.wrong != "" {
 			if err == nil || !strings.Contains(err.Error(), c.wrong) {
 				t.Errorf("%s: the error is %v", name, err)
@@ -140,15 +140,15 @@ func TestTheFleetHasOfEachClusterWhatIsItsOwn(t *testing.T) {
 	)
 	hub := func() map[string]any {
 		return map[string]any{
-			clusters:    clusterv1.ManagedClusterList{Items: []clusterv1.ManagedCluster{{ObjectMeta: named("", "a")}, {ObjectMeta: named("", "b")}}},
-			connections: fleetv1alpha1.ClusterConnectionList{Items: []fleetv1alpha1.ClusterConnection{{ObjectMeta: named("", "b")}, {ObjectMeta: named("", "stray")}}},
-			leases:      coordinationv1.LeaseList{Items: []coordinationv1.Lease{{ObjectMeta: named("a", clusterv1.LeaseName)}, {ObjectMeta: named("stray", clusterv1.LeaseName)}}},
+			clusters:    clusterv1.ManagedClusterList{Items: []clusterv1.ManagedCluster{{ObjectMeta: objectMetaFor("", "a")}, {ObjectMeta: objectMetaFor("", "b")}}},
+			connections: fleetv1alpha1.ClusterConnectionList{Items: []fleetv1alpha1.ClusterConnection{{ObjectMeta: objectMetaFor("", "b")}, {ObjectMeta: objectMetaFor("", "stray")}}},
+			leases:      coordinationv1.LeaseList{Items: []coordinationv1.Lease{{ObjectMeta: objectMetaFor("a", clusterv1.LeaseName)}, {ObjectMeta: objectMetaFor("stray", clusterv1.LeaseName)}}},
 			works: workv1.ManifestWorkList{Items: []workv1.ManifestWork{
-				{ObjectMeta: named("b", "one")}, {ObjectMeta: named("a", "two")}, {ObjectMeta: named("b", "three")}, {ObjectMeta: named("stray", "four")},
+				{ObjectMeta: objectMetaFor("b", "one")}, {ObjectMeta: objectMetaFor("a", "two")}, {ObjectMeta: objectMetaFor("b", "three")}, {ObjectMeta: objectMetaFor("stray", "four")},
 			}},
 		}
 	}
-	told := func(got Reading[[]*Cluster]) (all []string) {
+	told := func(got Reading[[]*ClusterEvidence]) (all []string) {
 		for _, c := range got.Value {
 			line := c.Name + ":"
 			for what, r := range map[string]struct{ found, failed bool }{

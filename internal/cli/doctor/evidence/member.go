@@ -27,13 +27,13 @@ const klusterletOperator = "klusterlet"
 
 // GatherMember reads what there is to know about a member from itself: from the
 // cluster that the Klusterlet of the cluster is on.
-func GatherMember(ctx context.Context, settings *rest.Config, cluster string) (*Member, error) {
-	c, err := connect(settings)
+func GatherMember(ctx context.Context, settings *rest.Config, cluster string) (*MemberEvidence, error) {
+	c, err := newEvidenceClient(settings)
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{Server: settings.Host}
-	system := one(ctx, c, &corev1.Namespace{ObjectMeta: named("", metav1.NamespaceSystem)})
+	m := &MemberEvidence{Server: settings.Host}
+	system := readObject(ctx, c, &corev1.Namespace{ObjectMeta: objectMetaFor("", metav1.NamespaceSystem)})
 	m.UID = Reading[string]{Found: system.Found, Err: system.Err}
 	if system.Found {
 		m.UID.Value = string(system.Value.UID)
@@ -41,44 +41,44 @@ func GatherMember(ctx context.Context, settings *rest.Config, cluster string) (*
 	if m.Silent = system.Err != nil && !apierrors.IsForbidden(system.Err); m.Silent {
 		return m, nil
 	}
-	parallel(
+	runParallel(
 		func() {
-			m.Operator = workload(ctx, c, operatorv1.DefaultOperatorNamespace, klusterletOperator, client.MatchingLabels{appLabel: klusterletOperator})
+			m.Operator = readWorkload(ctx, c, operatorv1.DefaultOperatorNamespace, klusterletOperator, client.MatchingLabels{appLabel: klusterletOperator})
 		},
-		func() { m.Applied = many(ctx, c, &workv1.AppliedManifestWorkList{}) },
-		func() { m.Klusterlets = many(ctx, c, &operatorv1.KlusterletList{}) },
-		func() { err = m.accounts(ctx, c, cluster) },
+		func() { m.Applied = readList(ctx, c, &workv1.AppliedManifestWorkList{}) },
+		func() { m.Klusterlets = readList(ctx, c, &operatorv1.KlusterletList{}) },
+		func() { err = m.readAccounts(ctx, c, cluster) },
 	)
 	if err != nil {
 		return nil, err
 	}
 	if m.Klusterlets.Found {
-		m.choose(ctx, c, cluster)
+		m.chooseKlusterlet(ctx, c, cluster)
 	}
 	if m.Klusterlet != nil {
-		m.agents(ctx, c, cluster)
+		m.readAgents(ctx, c, cluster)
 	}
 	return m, nil
 }
 
-// accounts reads what the push agent of a hub has in the member.
-func (m *Member) accounts(ctx context.Context, c client.Client, cluster string) error {
-	m.Accounts = many(ctx, c, &corev1.ServiceAccountList{}, client.MatchingLabels{fleetv1alpha1.LabelPushCluster: cluster})
+// readAccounts reads what the push agent of a hub has in the member.
+func (m *MemberEvidence) readAccounts(ctx context.Context, c client.Client, cluster string) error {
+	m.Accounts = readList(ctx, c, &corev1.ServiceAccountList{}, client.MatchingLabels{fleetv1alpha1.LabelPushCluster: cluster})
 	if !m.Accounts.Found || len(m.Accounts.Value.Items) == 0 {
 		return nil
 	}
-	push := member.Push{Cluster: cluster, Namespace: m.Accounts.Value.Items[0].Namespace}
-	wanted, err := push.Objects()
+	push := member.PushInstallation{Cluster: cluster, Namespace: m.Accounts.Value.Items[0].Namespace}
+	wanted, err := push.RenderObjects()
 	if err != nil {
 		return err
 	}
-	m.AccountGrants = objects(ctx, c, wanted)
+	m.AccountGrants = findObjects(ctx, c, wanted)
 	return nil
 }
 
-// choose finds the Klusterlet of the cluster: the one that has its name, or whose secret
+// chooseKlusterlet finds the Klusterlet of the cluster: the one that has its name, or whose secret
 // has it, or the only one, if that has no name.
-func (m *Member) choose(ctx context.Context, c client.Client, cluster string) {
+func (m *MemberEvidence) chooseKlusterlet(ctx context.Context, c client.Client, cluster string) {
 	all := m.Klusterlets.Value.Items
 	for i := range all {
 		if all[i].Spec.ClusterName == cluster {
@@ -87,7 +87,7 @@ func (m *Member) choose(ctx context.Context, c client.Client, cluster string) {
 		}
 	}
 	for i := range all {
-		secret := one(ctx, c, &corev1.Secret{ObjectMeta: named(manifests.AgentNamespace(&all[i]), operatorv1.HubKubeConfigSecret)})
+		secret := readObject(ctx, c, &corev1.Secret{ObjectMeta: objectMetaFor(manifests.AgentNamespace(&all[i]), operatorv1.HubKubeConfigSecret)})
 		if secret.Found && string(secret.Value.Data[operatorv1.ClusterNameKey]) == cluster {
 			m.Klusterlet = &all[i]
 			return
@@ -98,63 +98,65 @@ func (m *Member) choose(ctx context.Context, c client.Client, cluster string) {
 	}
 }
 
-// agents reads what belongs to the Klusterlet.
-func (m *Member) agents(ctx context.Context, c client.Client, cluster string) {
+// readAgents reads what belongs to the Klusterlet.
+func (m *MemberEvidence) readAgents(ctx context.Context, c client.Client, cluster string) {
 	k := m.Klusterlet
 	namespace := manifests.AgentNamespace(k)
 	deployments := map[string]string{manifests.RegistrationDeployment(k): manifests.RegistrationApp, manifests.WorkDeployment(k): manifests.WorkApp}
 	names := []string{manifests.RegistrationDeployment(k), manifests.WorkDeployment(k)}
-	if manifests.Singleton(k) {
+	if manifests.IsSingletonMode(k) {
 		deployments = map[string]string{manifests.RegistrationDeployment(k): manifests.SingletonApp}
 		names = names[:1]
 	}
 	m.Agents = make([]Workload, len(names))
 	tasks := []func(){
 		func() {
-			m.Bootstrap = one(ctx, c, &corev1.Secret{ObjectMeta: named(namespace, operatorv1.BootstrapHubKubeConfigSecret)})
-			m.BootstrapAnswer = probe.Prober{}.Bootstrap(ctx, m.inspect(m.Bootstrap, operatorv1.BootstrapHubKubeConfigSecret))
+			m.Bootstrap = readObject(ctx, c, &corev1.Secret{ObjectMeta: objectMetaFor(namespace, operatorv1.BootstrapHubKubeConfigSecret)})
+			m.BootstrapAnswer = probe.Prober{}.ProbeBootstrap(ctx, m.inspectCredential(m.Bootstrap, operatorv1.BootstrapHubKubeConfigSecret))
 		},
 		func() {
-			m.Hub = one(ctx, c, &corev1.Secret{ObjectMeta: named(namespace, operatorv1.HubKubeConfigSecret)})
-			m.HubAnswer = probe.Prober{}.Hub(ctx, m.inspect(m.Hub, operatorv1.HubKubeConfigSecret), cluster)
+			m.Hub = readObject(ctx, c, &corev1.Secret{ObjectMeta: objectMetaFor(namespace, operatorv1.HubKubeConfigSecret)})
+			m.HubAnswer = probe.Prober{}.ProbeHub(ctx, m.inspectCredential(m.Hub, operatorv1.HubKubeConfigSecret), cluster)
 		},
 		func() {
-			m.JoinStatus = one(ctx, c, &corev1.ConfigMap{ObjectMeta: named(namespace, operatorv1.JoinStatusConfigMap)})
+			m.JoinStatus = readObject(ctx, c, &corev1.ConfigMap{ObjectMeta: objectMetaFor(namespace, operatorv1.JoinStatusConfigMap)})
 		},
-		func() { m.Grants = objects(ctx, c, manifests.Access(k, manifests.Rules{}, "")) },
+		func() { m.Grants = findObjects(ctx, c, manifests.MemberAccess(k, manifests.AgentRuleSet{}, "")) },
 	}
 	for i, name := range names {
 		labels := client.MatchingLabels{operatorv1.LabelCreatedByKlusterlet: k.Name, appLabel: deployments[name]}
-		tasks = append(tasks, func() { m.Agents[i] = workload(ctx, c, namespace, name, labels) })
+		tasks = append(tasks, func() { m.Agents[i] = readWorkload(ctx, c, namespace, name, labels) })
 	}
-	parallel(tasks...)
+	runParallel(tasks...)
 }
 
-// inspect reads a kubeconfig. It is not used if it needs anything of the machine
+// inspectCredential reads a kubeconfig. It is not used if it needs anything of the machine
 // that this runs on.
-func (m *Member) inspect(secret Reading[*corev1.Secret], name string) probe.Credential {
+func (m *MemberEvidence) inspectCredential(secret Reading[*corev1.Secret], name string) probe.Credential {
 	if secret.Err != nil {
 		return probe.Credential{}
 	}
-	var alias *probe.Alias
+	var alias *probe.HostAlias
 	if a := m.Klusterlet.Spec.HubAPIServerHostAlias; a != nil {
-		alias = &probe.Alias{IP: a.IP, Hostname: a.Hostname}
+		alias = &probe.HostAlias{IP: a.IP, Hostname: a.Hostname}
 	}
-	return probe.Inspect(secret.Value, manifests.AgentNamespace(m.Klusterlet)+"/"+name, alias)
+	return probe.InspectSecret(secret.Value, manifests.AgentNamespace(m.Klusterlet)+"/"+name, alias)
 }
 
-// Namespace returns the namespace of the agents and their secrets; there has to
+// AgentNamespace returns the namespace of the agents and their secrets; there has to
 // be a Klusterlet.
-func (m *Member) Namespace() string { return manifests.AgentNamespace(m.Klusterlet) }
+func (m *MemberEvidence) AgentNamespace() string { return manifests.AgentNamespace(m.Klusterlet) }
 
-// Hosted tells whether the agents run on another cluster than their member: then
+// Hosted reports whether the agents run on another cluster than their member: then
 // it is that other cluster which was looked at.
-func (m *Member) Hosted() bool { return m.Klusterlet != nil && manifests.Hosted(m.Klusterlet) }
+func (m *MemberEvidence) Hosted() bool {
+	return m.Klusterlet != nil && manifests.IsHostedMode(m.Klusterlet)
+}
 
 // BootstrapToken returns the part of the bootstrap token to join with that is no
 // secret; empty if the member has none, or another kind of credential.
-func (m *Member) BootstrapToken() string {
-	config := m.inspect(m.Bootstrap, operatorv1.BootstrapHubKubeConfigSecret).Config
+func (m *MemberEvidence) BootstrapToken() string {
+	config := m.inspectCredential(m.Bootstrap, operatorv1.BootstrapHubKubeConfigSecret).Config
 	if config == nil || !util.IsValidBootstrapToken(config.BearerToken) {
 		return ""
 	}

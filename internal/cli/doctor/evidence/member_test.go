@@ -39,8 +39,8 @@ func TestTheKlusterletOfACluster(t *testing.T) {
 		"the only one, of another":     {all: []operatorv1.Klusterlet{klusterlet("a", "west")}},
 		"two without a name or secret": {all: []operatorv1.Klusterlet{klusterlet("a", ""), klusterlet("b", "")}},
 	} {
-		m := &Member{Klusterlets: Reading[*operatorv1.KlusterletList]{Value: &operatorv1.KlusterletList{Items: c.all}, Found: true}}
-		m.choose(t.Context(), &server{secrets: c.secrets}, "east")
+		m := &MemberEvidence{Klusterlets: Reading[*operatorv1.KlusterletList]{Value: &operatorv1.KlusterletList{Items: c.all}, Found: true}}
+		m.chooseKlusterlet(t.Context(), &server{secrets: c.secrets}, "east")
 		got := ""
 		if m.Klusterlet != nil {
 			got = m.Klusterlet.Name
@@ -63,7 +63,7 @@ func TestOnlyThePublicPartOfABootstrapTokenIsTold(t *testing.T) {
 		"one with another alphabet": {"ABCDEF.0123456789abcdef", ""},
 		"no token":                  {`""`, ""},
 	} {
-		m := &Member{Klusterlet: &operatorv1.Klusterlet{}, Bootstrap: Reading[*corev1.Secret]{Found: true, Value: &corev1.Secret{
+		m := &MemberEvidence{Klusterlet: &operatorv1.Klusterlet{}, Bootstrap: Reading[*corev1.Secret]{Found: true, Value: &corev1.Secret{
 			Data: map[string][]byte{"kubeconfig": []byte(strings.ReplaceAll(kubeconfig, "TOKEN", c.token))},
 		}}}
 		if got := m.BootstrapToken(); got != c.want {
@@ -74,7 +74,7 @@ func TestOnlyThePublicPartOfABootstrapTokenIsTold(t *testing.T) {
 			t.Errorf("%s, in a secret that cannot be read: %q is told", name, got)
 		}
 	}
-	if got := (&Member{Klusterlet: &operatorv1.Klusterlet{}}).BootstrapToken(); got != "" {
+	if got := (&MemberEvidence{Klusterlet: &operatorv1.Klusterlet{}}).BootstrapToken(); got != "" {
 		t.Errorf("of no secret %q is told", got)
 	}
 }
@@ -84,12 +84,12 @@ func TestTheHubOpensTheConnections(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[fleetv1alpha1.SyncMode]bool{fleetv1alpha1.SyncModePush: true, fleetv1alpha1.SyncModePull: false, "": false} {
 		connection := &fleetv1alpha1.ClusterConnection{Spec: fleetv1alpha1.ClusterConnectionSpec{SyncMode: mode}}
-		c := &Cluster{Connection: Reading[*fleetv1alpha1.ClusterConnection]{Value: connection, Found: true}}
-		if got := c.Push(); got != want {
+		c := &ClusterEvidence{Connection: Reading[*fleetv1alpha1.ClusterConnection]{Value: connection, Found: true}}
+		if got := c.UsesPushMode(); got != want {
 			t.Errorf("with mode %q it is %t", mode, got)
 		}
 	}
-	if (&Cluster{}).Push() || (&Cluster{Connection: Reading[*fleetv1alpha1.ClusterConnection]{Err: forbidden}}).Push() {
+	if (&ClusterEvidence{}).UsesPushMode() || (&ClusterEvidence{Connection: Reading[*fleetv1alpha1.ClusterConnection]{Err: forbidden}}).UsesPushMode() {
 		t.Error("it is so without a ClusterConnection")
 	}
 }

@@ -37,9 +37,9 @@ import (
 // requestTimeout bounds each request.
 const requestTimeout = 4 * time.Second
 
-// connect returns a client for a configuration. It asks for nothing by itself:
+// newEvidenceClient returns a client for a configuration. It asks for nothing by itself:
 // which kinds there are is part of what is to be found out.
-func connect(config *rest.Config) (client.Client, error) {
+func newEvidenceClient(config *rest.Config) (client.Client, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = requestTimeout
 	config.QPS = -1
@@ -53,14 +53,14 @@ func connect(config *rest.Config) (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register API types: %w", err)
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper()})
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: newRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the connection to %s: %w", config.Host, err)
 	}
 	return c, nil
 }
 
-func mapper() meta.RESTMapper {
+func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	add := func(version schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
 		for _, kind := range kinds {
@@ -86,8 +86,8 @@ func mapper() meta.RESTMapper {
 	return m
 }
 
-// one reads the object that has the namespace and name of the given one.
-func one[T client.Object](ctx context.Context, c client.Client, object T) Reading[T] {
+// readObject reads the object that has the namespace and name of the given one.
+func readObject[T client.Object](ctx context.Context, c client.Client, object T) Reading[T] {
 	switch err := c.Get(ctx, client.ObjectKeyFromObject(object), object); {
 	case apierrors.IsNotFound(err):
 		return Reading[T]{}
@@ -97,18 +97,18 @@ func one[T client.Object](ctx context.Context, c client.Client, object T) Readin
 	return Reading[T]{Value: object, Found: true}
 }
 
-// many reads a list. A kind that the API server does not know is not there.
-func many[T client.ObjectList](ctx context.Context, c client.Client, list T, options ...client.ListOption) Reading[T] {
-	return listed(list, c.List(ctx, list, options...))
+// readList reads a list. A kind that the API server does not know is not there.
+func readList[T client.ObjectList](ctx context.Context, c client.Client, list T, options ...client.ListOption) Reading[T] {
+	return listResult(list, c.List(ctx, list, options...))
 }
 
-// connections reads the connections of all clusters.
-func connections(ctx context.Context, c client.Client) Reading[*fleetv1alpha1.ClusterConnectionList] {
-	return listed(hub.ListConnections(ctx, c))
+// listConnections reads the connections of all clusters.
+func listConnections(ctx context.Context, c client.Client) Reading[*fleetv1alpha1.ClusterConnectionList] {
+	return listResult(hub.ListConnections(ctx, c))
 }
 
-// listed tells what became of reading a list.
-func listed[T client.ObjectList](list T, err error) Reading[T] {
+// listResult tells what became of reading a list.
+func listResult[T client.ObjectList](list T, err error) Reading[T] {
 	switch {
 	case apierrors.IsNotFound(err):
 		return Reading[T]{}
@@ -118,48 +118,50 @@ func listed[T client.ObjectList](list T, err error) Reading[T] {
 	return Reading[T]{Value: list, Found: true}
 }
 
-// named returns the marks of an object.
-func named(namespace, name string) metav1.ObjectMeta {
+// objectMetaFor returns the marks of an object.
+func objectMetaFor(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// workload reads a Deployment and the pods with the labels.
-func workload(ctx context.Context, c client.Client, namespace, name string, labels client.MatchingLabels) Workload {
+// readWorkload reads a Deployment and the pods with the labels.
+func readWorkload(ctx context.Context, c client.Client, namespace, name string, labels client.MatchingLabels) Workload {
 	w := Workload{Namespace: namespace, Name: name}
-	parallel(
-		func() { w.Deployment = one(ctx, c, &appsv1.Deployment{ObjectMeta: named(namespace, name)}) },
-		func() { w.Pods = many(ctx, c, &corev1.PodList{}, client.InNamespace(namespace), labels) },
+	runParallel(
+		func() {
+			w.Deployment = readObject(ctx, c, &appsv1.Deployment{ObjectMeta: objectMetaFor(namespace, name)})
+		},
+		func() { w.Pods = readList(ctx, c, &corev1.PodList{}, client.InNamespace(namespace), labels) },
 	)
 	return w
 }
 
-// objects finds out which of the objects are there. Those of kinds that are not
+// findObjects finds out which of the objects are there. Those of kinds that are not
 // in the mapper are left out.
-func objects(ctx context.Context, c client.Client, wanted []render.Object) []Object {
-	found := make([]Object, len(wanted))
+func findObjects(ctx context.Context, c client.Client, wanted []render.Object) []ObjectPresence {
+	found := make([]ObjectPresence, len(wanted))
 	tasks := make([]func(), 0, len(wanted))
 	for i := range wanted {
-		tasks = append(tasks, func() { found[i] = object(ctx, c, wanted[i]) })
+		tasks = append(tasks, func() { found[i] = findObject(ctx, c, wanted[i]) })
 	}
-	parallel(tasks...)
+	runParallel(tasks...)
 	return found
 }
 
-func object(ctx context.Context, c client.Client, wanted render.Object) Object {
-	full, err := render.Unstructured(wanted)
+func findObject(ctx context.Context, c client.Client, wanted render.Object) ObjectPresence {
+	full, err := render.ToUnstructured(wanted)
 	if err != nil {
-		return Object{Reading: Reading[struct{}]{Err: err}}
+		return ObjectPresence{Reading: Reading[struct{}]{Err: err}}
 	}
-	o := Object{Kind: full.GetKind(), Namespace: full.GetNamespace(), Name: full.GetName()}
-	live := &metav1.PartialObjectMetadata{ObjectMeta: named(o.Namespace, o.Name)}
+	o := ObjectPresence{Kind: full.GetKind(), Namespace: full.GetNamespace(), Name: full.GetName()}
+	live := &metav1.PartialObjectMetadata{ObjectMeta: objectMetaFor(o.Namespace, o.Name)}
 	live.SetGroupVersionKind(full.GroupVersionKind())
-	reading := one(ctx, c, live)
+	reading := readObject(ctx, c, live)
 	o.Reading = Reading[struct{}]{Found: reading.Found, Err: reading.Err}
 	return o
 }
 
-// parallel does all tasks at the same time and waits for them.
-func parallel(tasks ...func()) {
+// runParallel does all tasks at the same time and waits for them.
+func runParallel(tasks ...func()) {
 	var group sync.WaitGroup
 	for _, task := range tasks {
 		group.Go(task)

@@ -46,7 +46,7 @@ func TestTheMapperKnowsKindsAsTheirDefinitionsHaveThem(t *testing.T) {
 			for _, v := range d.Spec.Versions {
 				versions = append(versions, v.Name)
 			}
-			mapping, err := mapper().RESTMapping(kind, versions...)
+			mapping, err := newRESTMapper().RESTMapping(kind, versions...)
 			if meta.IsNoMatchError(err) {
 				continue // the doctor does not read it
 			}
@@ -78,12 +78,12 @@ func TestAThingIsThereOrNotOrCannotBeRead(t *testing.T) {
 		"no answer":           {err: context.DeadlineExceeded, why: context.DeadlineExceeded},
 	} {
 		list, object := &corev1.PodList{}, &corev1.Pod{}
-		many := listed(list, c.err)
-		single := one(t.Context(), &server{err: c.err}, object)
-		if many.Found != c.found || many.Absent() != c.absent || !errors.Is(many.Err, c.why) || (many.Value == list) != c.found {
+		many := listResult(list, c.err)
+		single := readObject(t.Context(), &server{err: c.err}, object)
+		if many.Found != c.found || many.IsAbsent() != c.absent || !errors.Is(many.Err, c.why) || (many.Value == list) != c.found {
 			t.Errorf("a list is %s: %+v", name, many)
 		}
-		if single.Found != c.found || single.Absent() != c.absent || !errors.Is(single.Err, c.why) || (single.Value == object) != c.found {
+		if single.Found != c.found || single.IsAbsent() != c.absent || !errors.Is(single.Err, c.why) || (single.Value == object) != c.found {
 			t.Errorf("an object is %s: %+v", name, single)
 		}
 	}
@@ -143,7 +143,7 @@ func TestWorksAreReadPageByPage(t *testing.T) {
 		"no right":          {server: server{err: forbidden}, asked: []string{""}, why: forbidden},
 		"an error later on": {server: server{pages: [][]string{{"one"}, {"two"}}, err: forbidden}, names: []string{"one", "two"}, asked: []string{"", "a", "b"}, found: true, why: forbidden},
 	} {
-		got := works(t.Context(), &c.server, "east")
+		got := listWorks(t.Context(), &c.server, "east")
 		var names []string
 		for i := range got.Value.Items {
 			names = append(names, got.Value.Items[i].Name)
@@ -185,7 +185,7 @@ func TestTheTimeIsTheServers(t *testing.T) {
 		"the latest":          {dated{"Thu, 01 Jan 1970 00:01:40 GMT", "Thu, 01 Jan 1970 00:03:20 GMT", "-", "x"}, time.Unix(200, 0)},
 	} {
 		settings, watched := &rest.Config{}, &serverClock{}
-		watched.watch(settings)
+		watched.trackServerTime(settings)
 		transport := settings.WrapTransport(&c.dates)
 		for range len(c.dates) {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://hub.example.com", nil)
@@ -196,7 +196,7 @@ func TestTheTimeIsTheServers(t *testing.T) {
 				t.Errorf("%s: the answer is %v (%v)", name, response, err)
 			}
 		}
-		if got := watched.read(ours); !got.Equal(c.want) {
+		if got := watched.latestTime(ours); !got.Equal(c.want) {
 			t.Errorf("%s: it is %v, not %v", name, got, c.want)
 		}
 	}

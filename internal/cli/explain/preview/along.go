@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/references"
 )
 
-// along is what is sent to the clusters of an object, as that needs it.
-type along struct {
+// alongObject is what is sent to the clusters of an object, as that needs it.
+type alongObject struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// Either Name is set or Selector, which selects objects by their labels.
@@ -29,61 +29,61 @@ type along struct {
 }
 
 // String returns what is sent as people call it.
-func (a along) String() string {
+func (a alongObject) String() string {
 	if a.Name == "" {
 		return fmt.Sprintf("%s with labels %q", a.Kind, a.Selector)
 	}
 	return a.Kind + " " + a.Name
 }
 
-// along returns what is sent along with an object, and would be.
-func (r Reader) along(ctx context.Context, f *facts, s *subject, outcome forecast.Outcome) ([]along, error) {
+// alongObjects returns what is sent along with an object, and would be.
+func (r Reader) alongObjects(ctx context.Context, f *previewFacts, s *previewSubject, outcome forecast.ObjectForecast) ([]alongObject, error) {
 	if s.namespace == "" {
 		return nil, nil
 	}
 	var now, then []references.Reference
 	if s.Binding != nil {
-		now, _ = references.Of(s.Binding) // what cannot be read is written anew by the hub
+		now, _ = references.BindingReferences(s.Binding) // what cannot be read is written anew by the hub
 	}
 	switch {
 	case outcome.Then == nil: // the binding stays as it is
 		then = now
 	case outcome.Then.PropagationSpec().PropagateDeps:
 		var err error
-		if then, err = r.needs(ctx, f, s.Then); err != nil {
+		if then, err = r.requiredReferences(ctx, f, s.Then); err != nil {
 			return nil, err
 		}
 	}
-	var all []along
+	var all []alongObject
 	for _, reference := range now {
 		change := forecast.Lost
-		if has(then, reference) {
+		if containsReference(then, reference) {
 			change = forecast.Same
 		}
-		all = append(all, told(reference, change))
+		all = append(all, newAlongObject(reference, change))
 	}
 	for _, reference := range then {
-		if !has(now, reference) {
-			all = append(all, told(reference, forecast.Gained))
+		if !containsReference(now, reference) {
+			all = append(all, newAlongObject(reference, forecast.Gained))
 		}
 	}
-	slices.SortFunc(all, func(a, b along) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(all, func(a, b alongObject) int { return strings.Compare(a.String(), b.String()) })
 	return all, nil
 }
 
-// needs returns what an object needs, and what that needs, by the files and by what
+// requiredReferences returns what an object needs, and what that needs, by the files and by what
 // is on the hub.
-func (r Reader) needs(ctx context.Context, f *facts, object *unstructured.Unstructured) ([]references.Reference, error) {
+func (r Reader) requiredReferences(ctx context.Context, f *previewFacts, object *unstructured.Unstructured) ([]references.Reference, error) {
 	direct := func(o *unstructured.Unstructured) ([]references.Reference, error) {
-		return references.Direct(f.world.Chain, o, object.GetNamespace())
+		return references.DirectReferences(f.world.Chain, o, object.GetNamespace())
 	}
-	all, _, err := references.Closure(object, direct, func(reference references.Reference) (*unstructured.Unstructured, error) {
+	all, _, err := references.ResolveClosure(object, direct, func(reference references.Reference) (*unstructured.Unstructured, error) {
 		kind := reference.GroupVersionKind()
-		if reference.Name == "" || !f.world.Chain.Depends(kind) {
+		if reference.Name == "" || !f.world.Chain.MayHaveDependencies(kind) {
 			return nil, nil //nolint:nilnil // nothing to follow
 		}
 		for _, one := range f.templates {
-			if reference.To(one.Then.GroupVersionKind().GroupKind(), one.Then) {
+			if reference.RefersToObject(one.Then.GroupVersionKind().GroupKind(), one.Then) {
 				return one.Then, nil
 			}
 		}
@@ -91,19 +91,19 @@ func (r Reader) needs(ctx context.Context, f *facts, object *unstructured.Unstru
 		found.SetGroupVersionKind(kind)
 		err := client.IgnoreNotFound(r.Client.Get(ctx, client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}, found))
 		if err != nil {
-			return nil, f.forbidden(err, where(kind.Kind+" objects", reference.Namespace), "what they need in turn is not told here")
+			return nil, f.recordForbidden(err, ofNamespace(kind.Kind+" objects", reference.Namespace), "what they need in turn is not told here")
 		}
 		return found, nil
 	})
 	return all, err
 }
 
-func has(all []references.Reference, one references.Reference) bool {
-	return slices.ContainsFunc(all, func(other references.Reference) bool { return told(one, "") == told(other, "") })
+func containsReference(all []references.Reference, one references.Reference) bool {
+	return slices.ContainsFunc(all, func(other references.Reference) bool { return newAlongObject(one, "") == newAlongObject(other, "") })
 }
 
-func told(reference references.Reference, change string) along {
-	a := along{APIVersion: reference.APIVersion, Kind: reference.Kind, Name: reference.Name, Change: change}
+func newAlongObject(reference references.Reference, change string) alongObject {
+	a := alongObject{APIVersion: reference.APIVersion, Kind: reference.Kind, Name: reference.Name, Change: change}
 	if reference.LabelSelector != nil && reference.Name == "" {
 		a.Selector = metav1.FormatLabelSelector(reference.LabelSelector)
 	}
@@ -111,7 +111,7 @@ func told(reference references.Reference, change string) along {
 }
 
 // alongText says what is sent along, and would be.
-func (o object) alongText() string {
+func (o objectPreview) alongText() string {
 	var b strings.Builder
 	for _, line := range []struct{ change, text string }{
 		{forecast.Same, "Along with it goes"}, {forecast.Gained, "Along with it would go, too:"}, {forecast.Lost, "Along with it would not go any more:"},

@@ -33,7 +33,7 @@ type candidate struct {
 	trial *trial.Trial
 }
 
-func (f *facts) candidate(k key) *candidate {
+func (f *previewFacts) ensureCandidate(k objectKey) *candidate {
 	if f.candidates[k] == nil {
 		f.candidates[k] = &candidate{}
 	}
@@ -41,17 +41,17 @@ func (f *facts) candidate(k key) *candidate {
 }
 
 // declaredTemplates has the objects of the files be concerned in any case.
-func (f *facts) declaredTemplates() {
+func (f *previewFacts) declaredTemplates() {
 	for _, one := range f.templates {
-		c := f.candidate(keyOf(one.Then))
+		c := f.ensureCandidate(keyOf(one.Then))
 		c.sure = true
 		c.trial = one
 	}
 }
 
-// selected reads the metadata of what the policies of the files select, as they
+// readSelected reads the metadata of what the policies of the files select, as they
 // are and as they would be, and of what they have claimed.
-func (r Reader) selected(ctx context.Context, f *facts) error {
+func (r Reader) readSelected(ctx context.Context, f *previewFacts) error {
 	for _, c := range f.policies {
 		for _, policy := range []policyv1alpha1.Policy{c.then, c.now} {
 			if policy == nil {
@@ -72,9 +72,9 @@ func (r Reader) selected(ctx context.Context, f *facts) error {
 }
 
 // selectedBy reads what one selector selects.
-func (r Reader) selectedBy(ctx context.Context, f *facts, policy policyv1alpha1.Policy, s policyv1alpha1.ResourceSelector, note func(string)) error {
+func (r Reader) selectedBy(ctx context.Context, f *previewFacts, policy policyv1alpha1.Policy, s policyv1alpha1.ResourceSelector, note func(string)) error {
 	kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
-	if why := reserved.Kind(kind.GroupKind()); why != "" {
+	if why := reserved.KindReservedReason(kind.GroupKind()); why != "" {
 		note(fmt.Sprintf("%s is never sent to clusters: %s", s.Kind, why))
 		return nil
 	}
@@ -107,47 +107,47 @@ func (r Reader) selectedBy(ctx context.Context, f *facts, policy policyv1alpha1.
 		options = append(options, client.MatchingFields{"metadata.name": s.Name})
 	}
 	found, err := hub.ListMetadata(ctx, r.Client, kind, options...)
-	if err := f.forbidden(err, where(mapping.Resource.GroupResource().String(), namespace), "what of them the policies select does not count here"); err != nil {
+	if err := f.recordForbidden(err, ofNamespace(mapping.Resource.GroupResource().String(), namespace), "what of them the policies select does not count here"); err != nil {
 		return err
 	}
 	for i := range found {
-		if one := &found[i]; claims.Reserved(kind.GroupKind(), one, f.world.Fleet) == "" && (matches(policy, one) || claims.Claims(policy, one)) {
-			f.candidate(key{kind, one.Namespace, one.Name}).metadata = one
+		if one := &found[i]; claims.ReservedReason(kind.GroupKind(), one, f.world.Fleet) == "" && (policyMatches(policy, one) || claims.PolicyClaimsObject(policy, one)) {
+			f.ensureCandidate(objectKey{kind, one.Namespace, one.Name}).metadata = one
 		}
 	}
 	return nil
 }
 
-// matches tells whether a policy selects an object. The policy may be one that the
+// policyMatches reports whether a policy selects an object. The policy may be one that the
 // hub does not have.
-func matches(policy policyv1alpha1.Policy, object *metav1.PartialObjectMetadata) bool {
-	selectors, _ := selector.Compile(policy.GetNamespace(), policy.PropagationSpec().ResourceSelectors, nil) // mistakes are told with the policy
-	return selectors.Priority(object) != selector.None
+func policyMatches(policy policyv1alpha1.Policy, object *metav1.PartialObjectMetadata) bool {
+	selectors, _ := selector.CompileSelectors(policy.GetNamespace(), policy.PropagationSpec().ResourceSelectors, nil) // mistakes are told with the policy
+	return selectors.PriorityOf(object) != selector.None
 }
 
-// overridden finds the objects with bindings that the overrides of the files are or
+// readOverridden finds the objects with bindings that the overrides of the files are or
 // would be about.
-func (r Reader) overridden(ctx context.Context, f *facts) error {
+func (r Reader) readOverridden(ctx context.Context, f *previewFacts) error {
 	for _, c := range f.overrides {
 		bindings, err := r.allBindings(ctx, c.then.Namespace)
-		if err := f.forbidden(err, where("bindings", c.then.Namespace), "what overrides are about is not known here"); err != nil {
+		if err := f.recordForbidden(err, ofNamespace("bindings", c.then.Namespace), "what overrides are about is not known here"); err != nil {
 			return err
 		}
 		specs := []*policyv1alpha1.OverrideSpec{&c.then.Spec}
 		if c.now != nil {
 			specs = append(specs, &c.now.Spec)
 		}
-		f.reached(bindings, c.then.Namespace, specs)
+		f.markReached(bindings, c.then.Namespace, specs)
 	}
 	if len(f.wide) == 0 {
 		return nil
 	}
-	everywhere, err := hub.List(ctx, r.Client, func(l *workv1alpha2.ResourceBindingList) []workv1alpha2.ResourceBinding { return l.Items })
-	if err := f.forbidden(err, "bindings of all namespaces", "what overrides are about is not known here"); err != nil {
+	everywhere, err := hub.ListAllPages(ctx, r.Client, func(l *workv1alpha2.ResourceBindingList) []workv1alpha2.ResourceBinding { return l.Items })
+	if err := f.recordForbidden(err, "bindings of all namespaces", "what overrides are about is not known here"); err != nil {
 		return err
 	}
 	bindings, err := r.allBindings(ctx, "")
-	if err := f.forbidden(err, "ClusterResourceBindings", "what overrides are about is not known here"); err != nil {
+	if err := f.recordForbidden(err, "ClusterResourceBindings", "what overrides are about is not known here"); err != nil {
 		return err
 	}
 	for i := range everywhere {
@@ -158,18 +158,18 @@ func (r Reader) overridden(ctx context.Context, f *facts) error {
 		if c.now != nil {
 			specs = append(specs, &c.now.Spec)
 		}
-		f.reached(bindings, "", specs)
+		f.markReached(bindings, "", specs)
 	}
 	return nil
 }
 
-// reached notes the objects of the bindings that one of the specs may be about:
+// markReached notes the objects of the bindings that one of the specs may be about:
 // labels are not known here.
-func (f *facts) reached(bindings []workv1alpha2.Binding, namespace string, specs []*policyv1alpha1.OverrideSpec) {
+func (f *previewFacts) markReached(bindings []workv1alpha2.Binding, namespace string, specs []*policyv1alpha1.OverrideSpec) {
 	for _, b := range bindings {
 		of := b.BindingSpec().Resource
 		if slices.ContainsFunc(specs, func(s *policyv1alpha1.OverrideSpec) bool { return mayOverride(s, namespace, of) }) {
-			f.candidate(key{schema.FromAPIVersionAndKind(of.APIVersion, of.Kind), of.Namespace, of.Name}).sure = true
+			f.ensureCandidate(objectKey{schema.FromAPIVersionAndKind(of.APIVersion, of.Kind), of.Namespace, of.Name}).sure = true
 		}
 	}
 }
@@ -182,16 +182,16 @@ func mayOverride(spec *policyv1alpha1.OverrideSpec, namespace string, of workv1a
 	for i := range anyLabels {
 		anyLabels[i].LabelSelector = nil
 	}
-	selectors, _ := selector.Compile(namespace, anyLabels, nil) // forecasts tell of mistakes
+	selectors, _ := selector.CompileSelectors(namespace, anyLabels, nil) // forecasts tell of mistakes
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind))
 	object.Namespace = of.Namespace
 	object.Name = of.Name
-	return selectors.Priority(object) != selector.None
+	return selectors.PriorityOf(object) != selector.None
 }
 
-// policies reads the policies that may claim the candidates.
-func (r Reader) policies(ctx context.Context, f *facts) error {
+// readPolicies reads the policies that may claim the candidates.
+func (r Reader) readPolicies(ctx context.Context, f *previewFacts) error {
 	var namespaces []string
 	for k := range f.candidates {
 		if k.namespace != "" {
@@ -203,25 +203,27 @@ func (r Reader) policies(ctx context.Context, f *facts) error {
 		namespaces = []string{""}
 	}
 	for _, namespace := range namespaces {
-		own, err := hub.List(ctx, r.Client, func(l *policyv1alpha1.PropagationPolicyList) []policyv1alpha1.PropagationPolicy { return l.Items }, client.InNamespace(namespace))
-		if err := f.forbidden(err, where("PropagationPolicies", namespace), "they do not count here"); err != nil {
+		own, err := hub.ListAllPages(ctx, r.Client, func(l *policyv1alpha1.PropagationPolicyList) []policyv1alpha1.PropagationPolicy { return l.Items }, client.InNamespace(namespace))
+		if err := f.recordForbidden(err, ofNamespace("PropagationPolicies", namespace), "they do not count here"); err != nil {
 			return err
 		}
 		for i := range own {
 			f.world.Present.Propagation = append(f.world.Present.Propagation, &own[i])
 		}
 	}
-	wide, err := hub.List(ctx, r.Client, func(l *policyv1alpha1.ClusterPropagationPolicyList) []policyv1alpha1.ClusterPropagationPolicy {
+	wide, err := hub.ListAllPages(ctx, r.Client, func(l *policyv1alpha1.ClusterPropagationPolicyList) []policyv1alpha1.ClusterPropagationPolicy {
 		return l.Items
 	})
-	if err := f.forbidden(err, "ClusterPropagationPolicies", "they do not count here"); err != nil {
+	if err := f.recordForbidden(err, "ClusterPropagationPolicies", "they do not count here"); err != nil {
 		return err
 	}
 	for i := range wide {
 		f.world.Present.Propagation = append(f.world.Present.Propagation, &wide[i])
 	}
 	f.world.Planned.Propagation = slices.DeleteFunc(slices.Clone(f.world.Present.Propagation), func(p policyv1alpha1.Policy) bool {
-		return slices.ContainsFunc(f.policies, func(c changed[policyv1alpha1.Policy]) bool { return claims.Name(c.then) == claims.Name(p) })
+		return slices.ContainsFunc(f.policies, func(c changedPolicy[policyv1alpha1.Policy]) bool {
+			return claims.PolicyDisplayName(c.then) == claims.PolicyDisplayName(p)
+		})
 	})
 	for _, c := range f.policies {
 		if !c.trial.Gone {
@@ -231,29 +233,29 @@ func (r Reader) policies(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// concerned finds the candidates that are concerned: of those that a policy
+// markConcerned finds the candidates that are concerned: of those that a policy
 // selects, the ones that it has claimed or would claim.
-func (r Reader) concerned(_ context.Context, f *facts) error {
+func (r Reader) markConcerned(_ context.Context, f *previewFacts) error {
 	for k, c := range f.candidates {
 		for _, p := range f.policies {
 			if c.metadata == nil {
 				continue
 			}
-			if matches(p.then, c.metadata) {
+			if policyMatches(p.then, c.metadata) {
 				f.selected[p.then]++
 			}
-			chosen := f.world.Would(c.metadata, false)
-			taken := f.world.Would(c.metadata, true)
+			chosen := f.world.WouldClaim(c.metadata, false)
+			taken := f.world.WouldClaim(c.metadata, true)
 			if chosen == p.then {
 				f.claimed[p.then]++
 			}
-			c.sure = c.sure || chosen == p.then || taken == p.then || p.now != nil && claims.Claims(p.now, c.metadata)
+			c.sure = c.sure || chosen == p.then || taken == p.then || p.now != nil && claims.PolicyClaimsObject(p.now, c.metadata)
 		}
 		if c.sure {
-			f.subjects = append(f.subjects, &subject{key: k, trial: c.trial})
+			f.subjects = append(f.subjects, &previewSubject{objectKey: k, trial: c.trial})
 		}
 	}
-	slices.SortFunc(f.subjects, func(a, b *subject) int {
+	slices.SortFunc(f.subjects, func(a, b *previewSubject) int {
 		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.kind.Kind, b.kind.Kind), strings.Compare(a.name, b.name), strings.Compare(a.kind.Group, b.kind.Group))
 	})
 	return nil

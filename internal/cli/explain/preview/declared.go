@@ -20,37 +20,37 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/reserved"
 )
 
-// declared is what is in the files, as the hub would have it.
-type declared struct {
-	policies  []changed[policyv1alpha1.Policy]
-	wide      []changed[*policyv1alpha1.ClusterOverridePolicy]
-	overrides []changed[*policyv1alpha1.OverridePolicy]
+// declaredObjects is what is in the files, as the hub would have it.
+type declaredObjects struct {
+	policies  []changedPolicy[policyv1alpha1.Policy]
+	wide      []changedPolicy[*policyv1alpha1.ClusterOverridePolicy]
+	overrides []changedPolicy[*policyv1alpha1.OverridePolicy]
 	templates []*trial.Trial
 	// failed are the answers for those that the hub does not take.
 	failed []error
 }
 
-// changed is a policy as it is, nil if there is none, and as it would be.
-type changed[T any] struct {
+// changedPolicy is a policy as it is, nil if there is none, and as it would be.
+type changedPolicy[T any] struct {
 	now, then T
 	trial     *trial.Trial
 }
 
-// declare lets the hub check what is in the files.
-func (r Reader) declare(ctx context.Context, written []*unstructured.Unstructured) (*declared, error) {
-	d := &declared{}
+// declareObjects lets the hub check what is in the files.
+func (r Reader) declareObjects(ctx context.Context, written []*unstructured.Unstructured) (*declaredObjects, error) {
+	d := &declaredObjects{}
 	for _, object := range written {
 		kind := object.GroupVersionKind()
-		if kind.Group != policyv1alpha1.GroupName && reserved.Kind(kind.GroupKind()) != "" {
+		if kind.Group != policyv1alpha1.GroupName && reserved.KindReservedReason(kind.GroupKind()) != "" {
 			continue // it is about the hub itself
 		}
 		if object.GetName() == "" {
-			d.refuse(fmt.Errorf("%s: metadata.name: Required value: what has no name yet cannot be planned", kind.Kind), "Give it a name.")
+			d.refuseObject(fmt.Errorf("%s: metadata.name: Required value: what has no name yet cannot be planned", kind.Kind), "Give it a name.")
 			continue
 		}
 		mapping, err := r.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
-			d.refuse(fmt.Errorf("%s %q: the hub serves no kind %s of apiVersion %s", kind.Kind, object.GetName(), kind.Kind, kind.GroupVersion()),
+			d.refuseObject(fmt.Errorf("%s %q: the hub serves no kind %s of apiVersion %s", kind.Kind, object.GetName(), kind.Kind, kind.GroupVersion()),
 				"Mend apiVersion and kind, or apply the definition of the kind first.")
 			continue
 		}
@@ -63,16 +63,16 @@ func (r Reader) declare(ctx context.Context, written []*unstructured.Unstructure
 		case object.GetNamespace() == "":
 			object.SetNamespace(r.Namespace)
 		}
-		tried, err := r.try(ctx, object)
+		tried, err := r.dryRunObject(ctx, object)
 		switch refusal, refused := errors.AsType[*exit.Error](err); {
 		case refused:
 			d.failed = append(d.failed, refusal)
 		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-			d.refuse(err, "Mend the field in the file.")
+			d.refuseObject(err, "Mend the field in the file.")
 		case err != nil:
 			return nil, err
 		default:
-			if err := d.add(tried, kind); err != nil {
+			if err := d.addTrial(tried, kind); err != nil {
 				return nil, err
 			}
 		}
@@ -80,45 +80,45 @@ func (r Reader) declare(ctx context.Context, written []*unstructured.Unstructure
 	return d, nil
 }
 
-// try lets the hub check one object. An *exit.Error is about what cannot be planned.
-func (r Reader) try(ctx context.Context, object *unstructured.Unstructured) (*trial.Trial, error) {
+// dryRunObject lets the hub check one object. An *exit.Error is about what cannot be planned.
+func (r Reader) dryRunObject(ctx context.Context, object *unstructured.Unstructured) (*trial.Trial, error) {
 	if !r.Delete {
-		return trial.Of(ctx, r.Client, object)
+		return trial.DryRunApply(ctx, r.Client, object)
 	}
 	if object.GroupVersionKind().Group != policyv1alpha1.GroupName {
 		return nil, exit.Next(fmt.Errorf("%s %q: only the deletion of policies is planned", object.GetKind(), object.GetName()), "Leave it out of what -f names.")
 	}
-	tried, err := trial.Deletion(ctx, r.Client, object)
+	tried, err := trial.DryRunDelete(ctx, r.Client, object)
 	if apierrors.IsNotFound(err) {
 		return nil, exit.Next(err, "There is nothing to delete: look at the name and the namespace.")
 	}
 	return tried, err
 }
 
-func (d *declared) refuse(err error, next string) {
+func (d *declaredObjects) refuseObject(err error, next string) {
 	d.failed = append(d.failed, &exit.Error{Err: err, Next: next})
 }
 
-func (d *declared) add(tried *trial.Trial, kind schema.GroupVersionKind) error {
+func (d *declaredObjects) addTrial(tried *trial.Trial, kind schema.GroupVersionKind) error {
 	if kind.Group != policyv1alpha1.GroupName {
 		d.templates = append(d.templates, tried)
 		return nil
 	}
 	switch kind.Kind {
 	case "PropagationPolicy":
-		one, err := read(tried, func() *policyv1alpha1.PropagationPolicy { return &policyv1alpha1.PropagationPolicy{} })
+		one, err := decodePolicy(tried, func() *policyv1alpha1.PropagationPolicy { return &policyv1alpha1.PropagationPolicy{} })
 		d.policies = append(d.policies, asPolicy(one))
 		return err
 	case "ClusterPropagationPolicy":
-		one, err := read(tried, func() *policyv1alpha1.ClusterPropagationPolicy { return &policyv1alpha1.ClusterPropagationPolicy{} })
+		one, err := decodePolicy(tried, func() *policyv1alpha1.ClusterPropagationPolicy { return &policyv1alpha1.ClusterPropagationPolicy{} })
 		d.policies = append(d.policies, asPolicy(one))
 		return err
 	case "OverridePolicy":
-		one, err := read(tried, func() *policyv1alpha1.OverridePolicy { return &policyv1alpha1.OverridePolicy{} })
+		one, err := decodePolicy(tried, func() *policyv1alpha1.OverridePolicy { return &policyv1alpha1.OverridePolicy{} })
 		d.overrides = append(d.overrides, one)
 		return err
 	case "ClusterOverridePolicy":
-		one, err := read(tried, func() *policyv1alpha1.ClusterOverridePolicy { return &policyv1alpha1.ClusterOverridePolicy{} })
+		one, err := decodePolicy(tried, func() *policyv1alpha1.ClusterOverridePolicy { return &policyv1alpha1.ClusterOverridePolicy{} })
 		d.wide = append(d.wide, one)
 		return err
 	default:
@@ -126,9 +126,9 @@ func (d *declared) add(tried *trial.Trial, kind schema.GroupVersionKind) error {
 	}
 }
 
-// read decodes a policy.
-func read[T any](tried *trial.Trial, empty func() *T) (changed[*T], error) {
-	one := changed[*T]{then: empty(), trial: tried}
+// decodePolicy decodes a policy.
+func decodePolicy[T any](tried *trial.Trial, empty func() *T) (changedPolicy[*T], error) {
+	one := changedPolicy[*T]{then: empty(), trial: tried}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(tried.Then.Object, one.then); err != nil {
 		return one, fmt.Errorf("decode %s %s: %w", tried.Then.GetKind(), tried.Then.GetName(), err)
 	}
@@ -146,9 +146,9 @@ func read[T any](tried *trial.Trial, empty func() *T) (changed[*T], error) {
 func asPolicy[T interface {
 	policyv1alpha1.Policy
 	comparable
-}](c changed[T],
-) changed[policyv1alpha1.Policy] {
-	one := changed[policyv1alpha1.Policy]{then: c.then, trial: c.trial}
+}](c changedPolicy[T],
+) changedPolicy[policyv1alpha1.Policy] {
+	one := changedPolicy[policyv1alpha1.Policy]{then: c.then, trial: c.trial}
 	var none T
 	if c.now != none {
 		one.now = c.now

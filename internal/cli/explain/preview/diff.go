@@ -18,20 +18,20 @@ import (
 // contextLines is how many lines are shown around each difference.
 const contextLines = 3
 
-// unified returns the difference of a cluster's manifests, "" if there is none.
-func unified(c forecast.Cluster) string {
-	if change := c.Change(); change == forecast.Same || change == forecast.Stuck {
+// unifiedDiff returns the difference of a cluster's manifests, "" if there is none.
+func unifiedDiff(c forecast.ClusterForecast) string {
+	if change := c.ChangeKind(); change == forecast.Same || change == forecast.Stuck {
 		return ""
 	}
-	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: lines(c.Now), B: lines(c.Then), Context: contextLines})
+	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: manifestLines(c.Now), B: manifestLines(c.Then), Context: contextLines})
 	if err != nil { // it is written to memory
 		return fmt.Sprintf("the difference cannot be shown: %v\n", err)
 	}
 	return text
 }
 
-// lines returns a manifest as YAML.
-func lines(one *forecast.Copy) []string {
+// manifestLines returns a manifest as YAML.
+func manifestLines(one *forecast.ObjectCopy) []string {
 	if one == nil || one.Object == nil {
 		return nil
 	}
@@ -42,8 +42,8 @@ func lines(one *forecast.Copy) []string {
 	return strings.SplitAfter(strings.TrimSuffix(string(text), "\n")+"\n", "\n")
 }
 
-// otherwise tells whether two manifests are different in something but spec.replicas.
-func otherwise(a, b *unstructured.Unstructured) bool {
+// differsOtherwise reports whether two manifests are different in something but spec.replicas.
+func differsOtherwise(a, b *unstructured.Unstructured) bool {
 	without := func(object *unstructured.Unstructured) map[string]any {
 		rest := object.DeepCopy()
 		unstructured.RemoveNestedField(rest.Object, "spec", "replicas")
@@ -53,7 +53,7 @@ func otherwise(a, b *unstructured.Unstructured) bool {
 }
 
 // diffs shows each difference once, with the clusters that it is for.
-func (o object) diffs() string {
+func (o objectPreview) diffs() string {
 	var order []string
 	of := map[string][]string{}
 	for _, c := range o.Clusters {
@@ -67,7 +67,7 @@ func (o object) diffs() string {
 	}
 	var b strings.Builder
 	for _, diff := range order {
-		name := spell(o.Kind, o.Namespace, o.Name) + " in " + strings.Join(of[diff], ", ")
+		name := qualifiedName(o.Kind, o.Namespace, o.Name) + " in " + strings.Join(of[diff], ", ")
 		fmt.Fprintf(&b, "--- %s, now\n+++ %s, then\n%s", name, name, diff)
 	}
 	return b.String()

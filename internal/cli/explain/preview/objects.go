@@ -17,13 +17,13 @@ import (
 // fewMax is up to how many objects are read one by one, and not as a list.
 const fewMax = 20
 
-// objects reads the objects that are concerned. What is not there any more is not.
-func (r Reader) objects(ctx context.Context, f *facts) error {
+// readObjects reads the objects that are concerned. What is not there any more is not.
+func (r Reader) readObjects(ctx context.Context, f *previewFacts) error {
 	type place struct {
 		kind      schema.GroupVersionKind
 		namespace string
 	}
-	by := map[place][]*subject{}
+	by := map[place][]*previewSubject{}
 	for _, s := range f.subjects {
 		if s.trial != nil {
 			s.Now, s.Then = s.trial.Now, s.trial.Then
@@ -33,18 +33,18 @@ func (r Reader) objects(ctx context.Context, f *facts) error {
 		by[at] = append(by[at], s)
 	}
 	for at, subjects := range by {
-		err := r.fill(ctx, at.kind, at.namespace, subjects)
-		if err := f.forbidden(err, where(at.kind.Kind+" objects", at.namespace), "what would become of them is not told here"); err != nil {
+		err := r.fillSubjects(ctx, at.kind, at.namespace, subjects)
+		if err := f.recordForbidden(err, ofNamespace(at.kind.Kind+" objects", at.namespace), "what would become of them is not told here"); err != nil {
 			return err
 		}
 	}
-	f.subjects = slices.DeleteFunc(f.subjects, func(s *subject) bool { return s.Then == nil })
+	f.subjects = slices.DeleteFunc(f.subjects, func(s *previewSubject) bool { return s.Then == nil })
 	return nil
 }
 
-// fill reads the objects of a kind in a namespace.
-func (r Reader) fill(ctx context.Context, kind schema.GroupVersionKind, namespace string, subjects []*subject) error {
-	by := map[string]*subject{}
+// fillSubjects reads the objects of a kind in a namespace.
+func (r Reader) fillSubjects(ctx context.Context, kind schema.GroupVersionKind, namespace string, subjects []*previewSubject) error {
+	by := map[string]*previewSubject{}
 	for _, s := range subjects {
 		by[s.name] = s
 	}

@@ -24,15 +24,15 @@ import (
 
 // Preview is what would become of things. The form of its items is stable.
 type Preview struct {
-	policies []policy
-	objects  []object
+	policies []policyPreview
+	objects  []objectPreview
 	// rest is how many objects were looked at of which nothing would become.
 	rest   int
 	unread []string
 }
 
-// policy is a policy of the files, also one that overrides.
-type policy struct {
+// policyPreview is a policy of the files, also one that overrides.
+type policyPreview struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -47,8 +47,8 @@ type policy struct {
 	Notes    []string `json:"notes,omitempty"`
 }
 
-// object is what would become of an object.
-type object struct {
+// objectPreview is what would become of an object.
+type objectPreview struct {
 	AsOf       metav1.Time `json:"asOf"`
 	APIVersion string      `json:"apiVersion"`
 	Kind       string      `json:"kind"`
@@ -58,10 +58,10 @@ type object struct {
 	// missing.
 	Change string `json:"change,omitempty"`
 	// ClaimedBy is the policy that sends the object to clusters.
-	ClaimedBy claim     `json:"claimedBy"`
-	Clusters  []cluster `json:"clusters"`
+	ClaimedBy claim            `json:"claimedBy"`
+	Clusters  []clusterPreview `json:"clusters"`
 	// Along is what is sent to the same clusters, as the object needs it.
-	Along []along `json:"along,omitempty"`
+	Along []alongObject `json:"along,omitempty"`
 	// Rollout has clusters get the change group by group, such as
 	// PropagationRollout shop/web.
 	Rollout  string   `json:"rollout,omitempty"`
@@ -76,8 +76,8 @@ type claim struct {
 	Then string `json:"then"`
 }
 
-// cluster is what would become of an object in a cluster.
-type cluster struct {
+// clusterPreview is what would become of an object in a cluster.
+type clusterPreview struct {
 	Name string `json:"name"`
 	// Change is gained, lost, changed, stuck or unchanged.
 	Change   string    `json:"change"`
@@ -98,38 +98,38 @@ type replicas struct {
 	Then int32 `json:"then"`
 }
 
-// preview makes of the facts what there is to say.
-func (r Reader) preview(ctx context.Context, f *facts) (*Preview, error) {
+// buildPreview makes of the facts what there is to say.
+func (r Reader) buildPreview(ctx context.Context, f *previewFacts) (*Preview, error) {
 	p := &Preview{}
 	for _, s := range f.subjects {
-		outcome := f.world.Of(s.Subject)
-		beside, err := r.along(ctx, f, s, outcome)
+		outcome := f.world.ForecastObject(s.Subject)
+		beside, err := r.alongObjects(ctx, f, s, outcome)
 		if err != nil {
 			return nil, err
 		}
-		moves := slices.ContainsFunc(beside, func(a along) bool { return a.Change != forecast.Same })
+		moves := slices.ContainsFunc(beside, func(a alongObject) bool { return a.Change != forecast.Same })
 		switch unclaimed := outcome.Now == nil && outcome.Then == nil && len(outcome.Clusters) == 0; {
-		case s.trial == nil && !outcome.Changes() && len(outcome.Problems) == 0 && !moves:
+		case s.trial == nil && !outcome.HasChanges() && len(outcome.Problems) == 0 && !moves:
 			p.rest++
 			continue
 		case unclaimed && (r.Beside || s.kind.Kind == "Namespace"):
 			continue // namespaces follow what is sent into them
 		}
-		told := r.object(s, outcome, f.unread)
+		told := r.previewObject(s, outcome, f.unread)
 		told.Along = beside
-		f.stage(&told, s.key, outcome)
-		if text := f.known.Unasked(s.kind, interpreters.InterpretReplica, interpreters.ReviseReplica, interpreters.InterpretDependency); text != "" {
+		f.addRolloutNote(&told, s.objectKey, outcome)
+		if text := f.known.UnaskedNote(s.kind, interpreters.InterpretReplica, interpreters.ReviseReplica, interpreters.InterpretDependency); text != "" {
 			told.Notes = append(told.Notes, text)
 		}
 		p.objects = append(p.objects, told)
 	}
-	p.unread, p.policies = f.unread, f.told()
+	p.unread, p.policies = f.unread, f.policyPreviews()
 	return p, nil
 }
 
-// told returns what there is to say of the policies of the files.
-func (f *facts) told() []policy {
-	var all []policy
+// policyPreviews returns what there is to say of the policies of the files.
+func (f *previewFacts) policyPreviews() []policyPreview {
+	var all []policyPreview
 	for _, c := range f.policies {
 		one := policyOf(c.trial)
 		if selects, claimed := f.selected[c.then], f.claimed[c.then]; !c.trial.Gone {
@@ -148,8 +148,8 @@ func (f *facts) told() []policy {
 	return all
 }
 
-func policyOf(tried *trial.Trial) policy {
-	one := policy{Kind: tried.Then.GetKind(), Namespace: tried.Then.GetNamespace(), Name: tried.Then.GetName(), Change: tried.Change()}
+func policyOf(tried *trial.Trial) policyPreview {
+	one := policyPreview{Kind: tried.Then.GetKind(), Namespace: tried.Then.GetNamespace(), Name: tried.Then.GetName(), Change: tried.ChangeType()}
 	if tried.Note != "" {
 		one.Notes = []string{tried.Note}
 	}
@@ -159,8 +159,8 @@ func policyOf(tried *trial.Trial) policy {
 // mistakes are those that the hub would tell of, too, if it was asked.
 func mistakes(p policyv1alpha1.Policy) []string {
 	spec := p.PropagationSpec()
-	_, problems := selector.Compile(p.GetNamespace(), spec.ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
-	_, more := binding.Compile(&spec.Placement)
+	_, problems := selector.CompileSelectors(p.GetNamespace(), spec.ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
+	_, more := binding.CompilePlacement(&spec.Placement)
 	var all []string
 	for _, problem := range append(problems, more...) {
 		all = append(all, problem.Error())
@@ -168,27 +168,27 @@ func mistakes(p policyv1alpha1.Policy) []string {
 	return all
 }
 
-func (r Reader) object(s *subject, outcome forecast.Outcome, unread []string) object {
-	o := object{
+func (r Reader) previewObject(s *previewSubject, outcome forecast.ObjectForecast, unread []string) objectPreview {
+	o := objectPreview{
 		AsOf: metav1.NewTime(r.At), APIVersion: s.kind.GroupVersion().String(), Kind: s.kind.Kind, Namespace: s.namespace, Name: s.name,
-		ClaimedBy: claim{claims.Name(outcome.Now), claims.Name(outcome.Then)}, Clusters: []cluster{},
+		ClaimedBy: claim{claims.PolicyDisplayName(outcome.Now), claims.PolicyDisplayName(outcome.Then)}, Clusters: []clusterPreview{},
 		Problems: outcome.Problems, Notes: outcome.Notes, Unread: unread,
 	}
 	if s.trial != nil {
-		o.Change = s.trial.Change()
+		o.Change = s.trial.ChangeType()
 		if s.trial.Note != "" {
 			o.Notes = append(o.Notes, s.trial.Note)
 		}
 	}
 	for _, c := range outcome.Clusters {
-		o.Clusters = append(o.Clusters, r.cluster(c))
+		o.Clusters = append(o.Clusters, r.previewCluster(c))
 	}
 	return o
 }
 
-func (r Reader) cluster(c forecast.Cluster) cluster {
-	told := cluster{Name: c.Name, Change: c.Change(), Reason: c.Reason}
-	var was, will forecast.Copy
+func (r Reader) previewCluster(c forecast.ClusterForecast) clusterPreview {
+	told := clusterPreview{Name: c.Name, Change: c.ChangeKind(), Reason: c.Reason}
+	var was, will forecast.ObjectCopy
 	if c.Now != nil {
 		was = *c.Now
 	}
@@ -200,10 +200,10 @@ func (r Reader) cluster(c forecast.Cluster) cluster {
 		told.Replicas = &replicas{was.Replicas, will.Replicas}
 	}
 	if told.Change == forecast.Changed {
-		told.other = was.Replicas == will.Replicas || was.Object == nil || otherwise(was.Object, will.Object)
+		told.other = was.Replicas == will.Replicas || was.Object == nil || differsOtherwise(was.Object, will.Object)
 	}
 	if r.Diff {
-		told.Diff = unified(c)
+		told.Diff = unifiedDiff(c)
 	}
 	return told
 }
@@ -221,11 +221,11 @@ func (p *Preview) Items() []any {
 	return items
 }
 
-// Problem is an error if something that is asked for would not happen.
-func (p *Preview) Problem() error {
+// CheckProblems is an error if something that is asked for would not happen.
+func (p *Preview) CheckProblems() error {
 	for _, one := range p.policies {
 		if len(one.Problems) > 0 {
-			return exit.Next(fmt.Errorf("%s has mistakes", spell(one.Kind, one.Namespace, one.Name)), "Mend the fields in the file.")
+			return exit.Next(fmt.Errorf("%s has mistakes", qualifiedName(one.Kind, one.Namespace, one.Name)), "Mend the fields in the file.")
 		}
 	}
 	for _, o := range p.objects {
@@ -236,7 +236,7 @@ func (p *Preview) Problem() error {
 	return nil
 }
 
-func spell(kind, namespace, name string) string {
+func qualifiedName(kind, namespace, name string) string {
 	if namespace != "" {
 		name = namespace + "/" + name
 	}

@@ -42,26 +42,26 @@ type Reader struct {
 	Diff bool
 }
 
-// key names an object.
-type key struct {
+// objectKey names an object.
+type objectKey struct {
 	kind            schema.GroupVersionKind
 	namespace, name string
 }
 
-func keyOf(object *unstructured.Unstructured) key {
-	return key{object.GroupVersionKind(), object.GetNamespace(), object.GetName()}
+func keyOf(object *unstructured.Unstructured) objectKey {
+	return objectKey{object.GroupVersionKind(), object.GetNamespace(), object.GetName()}
 }
 
-// facts are what was read.
-type facts struct {
-	*declared
+// previewFacts are what was read.
+type previewFacts struct {
+	*declaredObjects
 
-	world *forecast.World
+	world *forecast.HubState
 	// known are who say what objects mean.
-	known *interpreters.Known
+	known *interpreters.KnownInterpreters
 	// candidates may be concerned; subjects are.
-	candidates map[key]*candidate
-	subjects   []*subject
+	candidates map[objectKey]*candidate
+	subjects   []*previewSubject
 	unread     []string
 	// selected is how many objects each policy of the files would select, and claimed
 	// how many of these it would claim.
@@ -69,21 +69,21 @@ type facts struct {
 	// notes are about policies of the files.
 	notes map[policyv1alpha1.Policy][]string
 	// staged are rollouts, the oldest first.
-	staged []stages
+	staged []stagedRollout
 }
 
-// subject is an object that is concerned.
-type subject struct {
-	key
+// previewSubject is an object that is concerned.
+type previewSubject struct {
+	objectKey
 	forecast.Subject
 
 	// trial is nil for what is not in the files.
 	trial *trial.Trial
 }
 
-// Read finds out what would become of objects. failed are the answers for those of
+// ReadPreview finds out what would become of objects. failed are the answers for those of
 // the files that the hub does not take.
-func (r Reader) Read(ctx context.Context, written []*unstructured.Unstructured) (found *Preview, failed []error, err error) {
+func (r Reader) ReadPreview(ctx context.Context, written []*unstructured.Unstructured) (found *Preview, failed []error, err error) {
 	policies := schema.GroupKind{Group: policyv1alpha1.GroupName, Kind: "PropagationPolicy"}
 	if _, err := r.Client.RESTMapper().RESTMapping(policies); meta.IsNoMatchError(err) {
 		about := slices.ContainsFunc(written, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == policies.Group })
@@ -94,35 +94,35 @@ func (r Reader) Read(ctx context.Context, written []*unstructured.Unstructured) 
 	} else if err != nil {
 		return nil, nil, err
 	}
-	d, err := r.declare(ctx, written)
+	d, err := r.declareObjects(ctx, written)
 	if err != nil {
 		return nil, nil, err
 	}
-	known, unread, err := interpreters.Read(ctx, r.Client, func() time.Time { return r.At })
+	known, unread, err := interpreters.ReadInterpreters(ctx, r.Client, func() time.Time { return r.At })
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &facts{
-		declared: d, known: known, candidates: map[key]*candidate{}, selected: map[policyv1alpha1.Policy]int{}, claimed: map[policyv1alpha1.Policy]int{}, notes: map[policyv1alpha1.Policy][]string{},
-		world: &forecast.World{Chain: known.Chain(), At: r.At, Priorities: map[string]int32{}},
+	f := &previewFacts{
+		declaredObjects: d, known: known, candidates: map[objectKey]*candidate{}, selected: map[policyv1alpha1.Policy]int{}, claimed: map[policyv1alpha1.Policy]int{}, notes: map[policyv1alpha1.Policy][]string{},
+		world: &forecast.HubState{Chain: known.Chain(), At: r.At, Priorities: map[string]int32{}},
 	}
 	if unread != "" {
 		f.unread = append(f.unread, unread)
 	}
 	f.declaredTemplates()
-	for _, step := range []func(context.Context, *facts) error{
-		r.clusters, r.selected, r.overridden, r.policies, r.concerned, r.objects, r.bindings, r.peers, r.overrides, r.priorities, r.hub, r.rollouts,
+	for _, step := range []func(context.Context, *previewFacts) error{
+		r.readClusters, r.readSelected, r.readOverridden, r.readPolicies, r.markConcerned, r.readObjects, r.readBindings, r.readPeers, r.readOverrides, r.readPriorityClasses, r.readHubScope, r.readRollouts,
 	} {
 		if err := step(ctx, f); err != nil {
 			return nil, nil, err
 		}
 	}
-	found, err = r.preview(ctx, f)
+	found, err = r.buildPreview(ctx, f)
 	return found, d.failed, err
 }
 
-// forbidden notes that the user may not read something. Other errors are returned.
-func (f *facts) forbidden(err error, what, consequence string) error {
+// recordForbidden notes that the user may not read something. Other errors are returned.
+func (f *previewFacts) recordForbidden(err error, what, consequence string) error {
 	if err == nil || !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -132,39 +132,39 @@ func (f *facts) forbidden(err error, what, consequence string) error {
 	return nil
 }
 
-// clusters reads the fleet.
-func (r Reader) clusters(ctx context.Context, f *facts) error {
-	clusters, err := hub.List(ctx, r.Client, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
+// readClusters reads the fleet.
+func (r Reader) readClusters(ctx context.Context, f *previewFacts) error {
+	clusters, err := hub.ListAllPages(ctx, r.Client, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
 	if err != nil {
 		f.world.Blind = true
-		return f.forbidden(err, "ManagedClusters", "which clusters would be chosen is not told here")
+		return f.recordForbidden(err, "ManagedClusters", "which clusters would be chosen is not told here")
 	}
-	connections, err := hub.Connections(ctx, r.Client)
+	connections, err := hub.ConnectionsByName(ctx, r.Client)
 	if err != nil {
 		return err
 	}
 	all := make([]view.Cluster, 0, len(clusters))
 	for i := range clusters {
-		all = append(all, view.Whole(&clusters[i], connections[clusters[i].Name]))
+		all = append(all, view.FromClusterWithRoom(&clusters[i], connections[clusters[i].Name]))
 	}
-	f.world.Fleet = view.New(all...)
+	f.world.Fleet = view.NewFleet(all...)
 	return nil
 }
 
-// overrides reads the policies that override, and lays those of the files over them.
-func (r Reader) overrides(ctx context.Context, f *facts) error {
-	wide, err := hub.List(ctx, r.Client, func(l *policyv1alpha1.ClusterOverridePolicyList) []policyv1alpha1.ClusterOverridePolicy {
+// readOverrides reads the policies that override, and lays those of the files over them.
+func (r Reader) readOverrides(ctx context.Context, f *previewFacts) error {
+	wide, err := hub.ListAllPages(ctx, r.Client, func(l *policyv1alpha1.ClusterOverridePolicyList) []policyv1alpha1.ClusterOverridePolicy {
 		return l.Items
 	})
-	if err := f.forbidden(err, "ClusterOverridePolicies", "they do not count here"); err != nil {
+	if err := f.recordForbidden(err, "ClusterOverridePolicies", "they do not count here"); err != nil {
 		return err
 	}
 	f.world.Present.ClusterOverrides = wide
 	f.world.Planned.ClusterOverrides = laidOver(wide, f.wide, func(a, b *policyv1alpha1.ClusterOverridePolicy) bool { return a.Name == b.Name })
 	var own []policyv1alpha1.OverridePolicy
-	for _, namespace := range f.namespaces() {
-		some, err := hub.List(ctx, r.Client, func(l *policyv1alpha1.OverridePolicyList) []policyv1alpha1.OverridePolicy { return l.Items }, client.InNamespace(namespace))
-		if err := f.forbidden(err, where("OverridePolicies", namespace), "they do not count here"); err != nil {
+	for _, namespace := range f.subjectNamespaces() {
+		some, err := hub.ListAllPages(ctx, r.Client, func(l *policyv1alpha1.OverridePolicyList) []policyv1alpha1.OverridePolicy { return l.Items }, client.InNamespace(namespace))
+		if err := f.recordForbidden(err, ofNamespace("OverridePolicies", namespace), "they do not count here"); err != nil {
 			return err
 		}
 		own = append(own, some...)
@@ -177,9 +177,9 @@ func (r Reader) overrides(ctx context.Context, f *facts) error {
 }
 
 // laidOver returns the policies with those of the files in their places.
-func laidOver[T any](there []T, files []changed[*T], same func(a, b *T) bool) []T {
+func laidOver[T any](there []T, files []changedPolicy[*T], same func(a, b *T) bool) []T {
 	all := slices.DeleteFunc(slices.Clone(there), func(one T) bool {
-		return slices.ContainsFunc(files, func(c changed[*T]) bool { return same(&one, c.then) })
+		return slices.ContainsFunc(files, func(c changedPolicy[*T]) bool { return same(&one, c.then) })
 	})
 	for _, c := range files {
 		if !c.trial.Gone {
@@ -189,8 +189,8 @@ func laidOver[T any](there []T, files []changed[*T], same func(a, b *T) bool) []
 	return all
 }
 
-// priorities reads the PriorityClasses that policies name.
-func (r Reader) priorities(ctx context.Context, f *facts) error {
+// readPriorityClasses reads the PriorityClasses that policies name.
+func (r Reader) readPriorityClasses(ctx context.Context, f *previewFacts) error {
 	for _, policy := range f.world.Planned.Propagation {
 		asked := policy.PropagationSpec().SchedulePriority
 		if asked == nil {
@@ -205,7 +205,7 @@ func (r Reader) priorities(ctx context.Context, f *facts) error {
 		if apierrors.IsNotFound(err) {
 			continue
 		}
-		if err := f.forbidden(err, "PriorityClasses", "they are taken to be there"); err != nil {
+		if err := f.recordForbidden(err, "PriorityClasses", "they are taken to be there"); err != nil {
 			return err
 		}
 		value, _, _ := unstructured.NestedInt64(class.Object, "value") // none is 0
@@ -214,10 +214,12 @@ func (r Reader) priorities(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// hub finds out whether the hub runs what is applied to it, as the hub itself does:
+// readHubScope finds out whether the hub runs what is applied to it, as the hub itself does:
 // by its nodes.
-func (r Reader) hub(ctx context.Context, f *facts) error {
-	matters := func(s *subject) bool { return s.Binding == nil && (scope.Hub{Runs: true}).Owns(s.kind.GroupKind()) }
+func (r Reader) readHubScope(ctx context.Context, f *previewFacts) error {
+	matters := func(s *previewSubject) bool {
+		return s.Binding == nil && (scope.Hub{Runs: true}).OwnsKind(s.kind.GroupKind())
+	}
 	if !slices.ContainsFunc(f.subjects, matters) {
 		return nil
 	}
@@ -225,7 +227,7 @@ func (r Reader) hub(ctx context.Context, f *facts) error {
 	nodes.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NodeList"})
 	err := r.Client.List(ctx, nodes, client.Limit(1))
 	f.world.Hub = scope.Hub{Runs: len(nodes.Items) > 0}
-	if err := f.forbidden(err, "Nodes", "the hub is taken to be one that runs nothing itself"); err != nil || !f.world.Hub.Runs {
+	if err := f.recordForbidden(err, "Nodes", "the hub is taken to be one that runs nothing itself"); err != nil || !f.world.Hub.Runs {
 		return err
 	}
 	labels := map[string]map[string]string{}
@@ -239,7 +241,7 @@ func (r Reader) hub(ctx context.Context, f *facts) error {
 			namespace := &metav1.PartialObjectMetadata{}
 			namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 			err := client.IgnoreNotFound(r.Client.Get(ctx, client.ObjectKey{Name: s.namespace}, namespace))
-			if err := f.forbidden(err, "Namespace "+s.namespace, "it is taken to have no labels"); err != nil {
+			if err := f.recordForbidden(err, "Namespace "+s.namespace, "it is taken to have no labels"); err != nil {
 				return err
 			}
 			labels[s.namespace] = namespace.Labels
@@ -249,9 +251,9 @@ func (r Reader) hub(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// namespaces returns those of the objects that are concerned, or all as "" if they
+// subjectNamespaces returns those of the objects that are concerned, or all as "" if they
 // are many. Objects without one do not count.
-func (f *facts) namespaces() []string {
+func (f *previewFacts) subjectNamespaces() []string {
 	var all []string
 	for _, s := range f.subjects {
 		if s.namespace != "" {
@@ -265,7 +267,7 @@ func (f *facts) namespaces() []string {
 	return all
 }
 
-func where(what, namespace string) string {
+func ofNamespace(what, namespace string) string {
 	if namespace == "" {
 		return what
 	}

@@ -122,7 +122,7 @@ const evenPolicy = `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPo
 func TestWhatIsRead(t *testing.T) {
 	for _, test := range []struct{ deployments, concerned, gets, lists int }{{10, 5, 5, 0}, {60, 30, 0, 1}} {
 		h := newHub(t, test.deployments)
-		found, failed, err := h.Read(t.Context(), written(t, evenPolicy))
+		found, failed, err := h.ReadPreview(t.Context(), written(t, evenPolicy))
 		if err != nil || len(failed) > 0 {
 			t.Fatal(err, failed)
 		}
@@ -144,7 +144,7 @@ func TestWhatMayNotBeReadIsNamed(t *testing.T) {
 		"Node":                     "Nodes (the hub is taken to be one that runs nothing itself)",
 		"Deployment":               "deployments.apps of namespace shop (what of them the policies select does not count here)",
 	} {
-		found, _, err := newHub(t, 2, hidden).Read(t.Context(), written(t, evenPolicy))
+		found, _, err := newHub(t, 2, hidden).ReadPreview(t.Context(), written(t, evenPolicy))
 		if err != nil {
 			t.Errorf("without %s: %v", hidden, err)
 			continue
@@ -152,8 +152,8 @@ func TestWhatMayNotBeReadIsNamed(t *testing.T) {
 		if diff := cmp.Diff([]string{want}, found.unread); diff != "" {
 			t.Errorf("without %s (-want +got):\n%s", hidden, diff)
 		}
-		if !strings.Contains(found.Text(), "You may not read "+want+".\n") {
-			t.Errorf("without %s: the text is\n%s", hidden, found.Text())
+		if !strings.Contains(found.FormatText(), "You may not read "+want+".\n") {
+			t.Errorf("without %s: the text is\n%s", hidden, found.FormatText())
 		}
 	}
 }
@@ -163,13 +163,13 @@ func TestMistakesInFiles(t *testing.T) {
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {generateName: a-}}":  "Deployment: metadata.name: Required value: what has no name yet cannot be planned",
 		"{apiVersion: example.com/v1, kind: Database, metadata: {name: orders}}": `Database "orders": the hub serves no kind Database of apiVersion example.com/v1`,
 	} {
-		_, failed, err := newHub(t, 0).Read(t.Context(), written(t, text))
+		_, failed, err := newHub(t, 0).ReadPreview(t.Context(), written(t, text))
 		if err != nil || len(failed) != 1 || failed[0].Error() != want {
 			t.Errorf("got %v, %v, want %q", failed, err, want)
 		}
 	}
-	found, _, err := newHub(t, 0).Read(t.Context(), written(t, strings.Replace(evenPolicy, "kind: Deployment", "kind: Databases", 1)))
-	if err != nil || !strings.Contains(found.Text(), `spec.resourceSelectors[0]: the hub serves no kind "Databases" of apiVersion apps/v1`) {
+	found, _, err := newHub(t, 0).ReadPreview(t.Context(), written(t, strings.Replace(evenPolicy, "kind: Deployment", "kind: Databases", 1)))
+	if err != nil || !strings.Contains(found.FormatText(), `spec.resourceSelectors[0]: the hub serves no kind "Databases" of apiVersion apps/v1`) {
 		t.Errorf("got %v, %v", found, err)
 	}
 }
@@ -184,7 +184,7 @@ func TestTheDeletionOfAPolicy(t *testing.T) {
 		if err := h.Client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-" + number}, d); err != nil {
 			t.Fatal(err)
 		}
-		marks := claims.Of(by)
+		marks := claims.MarksForPolicy(by)
 		maps.Copy(d.Labels, marks.Labels)
 		d.Annotations = marks.Annotations
 		b.Namespace, b.Name, b.Labels, b.Annotations = "shop", d.Name+"-deployment", marks.Labels, marks.Annotations
@@ -209,7 +209,7 @@ func TestTheDeletionOfAPolicy(t *testing.T) {
 	policy("second", policyv1alpha1.ResourceSelector{Name: "web-02"})
 	claim("00", even, "paris")
 	claim("02", even, "rome")
-	found, failed, err := h.Read(t.Context(), written(t, evenPolicy))
+	found, failed, err := h.ReadPreview(t.Context(), written(t, evenPolicy))
 	if err != nil || len(failed) > 0 {
 		t.Fatal(err, failed)
 	}
@@ -225,14 +225,14 @@ Deployment shop/web-02, as of now: 1 cluster gained, 1 cluster lost; Propagation
 +   paris     0 -> 1
 -   rome
 `
-	if diff := cmp.Diff(want, found.Text()); diff != "" {
+	if diff := cmp.Diff(want, found.FormatText()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for text, want := range map[string]string{
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web-00}}": `Deployment "web-00": only the deletion of policies is planned`,
 		strings.Replace(evenPolicy, "name: even", "name: odd", 1):           `propagationpolicies.policy.karmada.io "odd" not found`,
 	} {
-		if _, failed, err := h.Read(t.Context(), written(t, text)); err != nil || len(failed) != 1 || failed[0].Error() != want {
+		if _, failed, err := h.ReadPreview(t.Context(), written(t, text)); err != nil || len(failed) != 1 || failed[0].Error() != want {
 			t.Errorf("got %v, %v, want %q", failed, err, want)
 		}
 	}
@@ -250,7 +250,7 @@ func TestWhatGoesAlong(t *testing.T) {
 		"nothing":       {[]string{evenPolicy, settled}, ""},
 		"what it needs": {[]string{sends, settled}, "Along with it would go, too: ConfigMap settings, Secret keys, ServiceAccount robot.\n"},
 	} {
-		found, failed, err := newHub(t, 0).Read(t.Context(), written(t, test.files...))
+		found, failed, err := newHub(t, 0).ReadPreview(t.Context(), written(t, test.files...))
 		if err != nil || len(failed) > 0 || len(found.objects) != 1 {
 			t.Errorf("%s: %v, %v, %+v", name, err, failed, found)
 			continue
@@ -263,21 +263,21 @@ func TestWhatGoesAlong(t *testing.T) {
 	was.Namespace = "shop"
 	was.Annotations = map[string]string{workv1alpha2.AnnotationDependencies: `[{"apiVersion":"v1","kind":"Secret","namespace":"shop","name":"old"},{"apiVersion":"v1","kind":"Secret","namespace":"shop","name":"keys"}]`}
 	r := newHub(t, 0).Reader
-	f := &facts{declared: &declared{}, world: &forecast.World{Chain: interpret.Chain{native.New()}}}
+	f := &previewFacts{declaredObjects: &declaredObjects{}, world: &forecast.HubState{Chain: interpret.Chain{native.NewKubernetesKinds()}}}
 	f.templates = []*trial.Trial{{Then: written(t, strings.Replace(robot, "name: robot", "name: robot, namespace: shop", 1))[0]}}
-	s := &subject{key: key{namespace: "shop"}}
+	s := &previewSubject{objectKey: objectKey{namespace: "shop"}}
 	s.Then, s.Binding = written(t, strings.Replace(settled, "name: new", "name: new, namespace: shop", 1))[0], was
 	policy := &policyv1alpha1.PropagationPolicy{}
 	policy.Spec.PropagateDeps = true
-	all, err := r.along(t.Context(), f, s, forecast.Outcome{Then: policy})
+	all, err := r.alongObjects(t.Context(), f, s, forecast.ObjectForecast{Then: policy})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := "Along with it goes Secret keys.\nAlong with it would go, too: ConfigMap settings, Secret registry, ServiceAccount robot.\nAlong with it would not go any more: Secret old.\n"
-	if got := (object{Along: all}).alongText(); got != want {
+	if got := (objectPreview{Along: all}).alongText(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if all, _ = r.along(t.Context(), f, s, forecast.Outcome{}); (object{Along: all}).alongText() != "Along with it goes Secret keys, Secret old.\n" {
+	if all, _ = r.alongObjects(t.Context(), f, s, forecast.ObjectForecast{}); (objectPreview{Along: all}).alongText() != "Along with it goes Secret keys, Secret old.\n" {
 		t.Errorf("a policy lets go of it, and %+v goes along", all)
 	}
 }
@@ -285,11 +285,11 @@ func TestWhatGoesAlong(t *testing.T) {
 func TestAHubWithoutPolicies(t *testing.T) {
 	h := newHub(t, 0)
 	r := Reader{Client: fake.NewClientBuilder().WithScheme(h.Client.Scheme()).WithRESTMapper(meta.NewDefaultRESTMapper(nil)).Build()}
-	if _, _, err := r.Read(t.Context(), written(t, evenPolicy)); err == nil || !strings.Contains(err.Error(), "does not serve PropagationPolicies") {
+	if _, _, err := r.ReadPreview(t.Context(), written(t, evenPolicy)); err == nil || !strings.Contains(err.Error(), "does not serve PropagationPolicies") {
 		t.Errorf("got %v", err)
 	}
 	r.Beside = true
-	found, failed, err := r.Read(t.Context(), written(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"))
+	found, failed, err := r.ReadPreview(t.Context(), written(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"))
 	if err != nil || len(failed)+len(found.Items()) > 0 {
 		t.Errorf("got %v, %v, %v", found, failed, err)
 	}

@@ -24,35 +24,35 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/staged"
 )
 
-// stages is a rollout that has changes reach clusters group by group.
-type stages interface {
+// stagedRollout is a rollout that has changes reach clusters group by group.
+type stagedRollout interface {
 	fleetv1alpha1.Rollout
 	client.Object
 }
 
-// rollouts reads those that may be about the objects, the oldest first. A hub that
+// readRollouts reads those that may be about the objects, the oldest first. A hub that
 // has none gets along without.
-func (r Reader) rollouts(ctx context.Context, f *facts) error {
+func (r Reader) readRollouts(ctx context.Context, f *previewFacts) error {
 	const consequence = "whether clusters would get the change group by group is not told here"
-	wide, err := hub.List(ctx, r.Client, func(l *fleetv1alpha1.ClusterPropagationRolloutList) []fleetv1alpha1.ClusterPropagationRollout {
+	wide, err := hub.ListAllPages(ctx, r.Client, func(l *fleetv1alpha1.ClusterPropagationRolloutList) []fleetv1alpha1.ClusterPropagationRollout {
 		return l.Items
 	})
-	if err := f.forbidden(ifServed(err), "ClusterPropagationRollouts", consequence); err != nil {
+	if err := f.recordForbidden(ifServed(err), "ClusterPropagationRollouts", consequence); err != nil {
 		return err
 	}
 	for i := range wide {
 		f.staged = append(f.staged, &wide[i])
 	}
-	for _, namespace := range f.namespaces() {
-		own, err := hub.List(ctx, r.Client, func(l *fleetv1alpha1.PropagationRolloutList) []fleetv1alpha1.PropagationRollout { return l.Items }, client.InNamespace(namespace))
-		if err := f.forbidden(ifServed(err), where("PropagationRollouts", namespace), consequence); err != nil {
+	for _, namespace := range f.subjectNamespaces() {
+		own, err := hub.ListAllPages(ctx, r.Client, func(l *fleetv1alpha1.PropagationRolloutList) []fleetv1alpha1.PropagationRollout { return l.Items }, client.InNamespace(namespace))
+		if err := f.recordForbidden(ifServed(err), ofNamespace("PropagationRollouts", namespace), consequence); err != nil {
 			return err
 		}
 		for i := range own {
 			f.staged = append(f.staged, &own[i])
 		}
 	}
-	slices.SortFunc(f.staged, func(a, b stages) int {
+	slices.SortFunc(f.staged, func(a, b stagedRollout) int {
 		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	return nil
@@ -66,10 +66,10 @@ func ifServed(err error) error {
 	return err
 }
 
-// rollout returns the one by which a change of an object goes, nil if there is none:
+// findRollout returns the one by which a change of an object goes, nil if there is none:
 // one of the object goes before one of the policy that would send it.
-func (f *facts) rollout(k key, policy policyv1alpha1.Policy) stages {
-	var ofPolicy stages
+func (f *previewFacts) findRollout(k objectKey, policy policyv1alpha1.Policy) stagedRollout {
+	var ofPolicy stagedRollout
 	for _, one := range f.staged {
 		spec := one.RolloutSpec()
 		switch {
@@ -85,18 +85,18 @@ func (f *facts) rollout(k key, policy policyv1alpha1.Policy) stages {
 	return ofPolicy
 }
 
-// stage notes by which rollout clusters get a change group by group. Replicas follow
+// addRolloutNote notes by which rollout clusters get a change group by group. Replicas follow
 // at once, and so does what no policy sends any more.
-func (f *facts) stage(told *object, k key, outcome forecast.Outcome) {
+func (f *previewFacts) addRolloutNote(told *objectPreview, k objectKey, outcome forecast.ObjectForecast) {
 	if outcome.Then == nil {
 		return
 	}
-	by := f.rollout(k, outcome.Then)
+	by := f.findRollout(k, outcome.Then)
 	if by == nil {
 		return
 	}
-	plan, mistakes := staged.Of(by.RolloutSpec())
-	groups, leave := f.turns(plan, told.Clusters)
+	plan, mistakes := staged.CompilePlan(by.RolloutSpec())
+	groups, leave := f.rolloutGroups(plan, told.Clusters)
 	if len(groups) == 0 {
 		return
 	}
@@ -105,7 +105,7 @@ func (f *facts) stage(told *object, k key, outcome forecast.Outcome) {
 	if by.GetNamespace() == "" {
 		kind, argument = "ClusterPropagationRollout", by.GetName()+" --cluster-scoped"
 	}
-	told.Rollout = spell(kind, by.GetNamespace(), by.GetName())
+	told.Rollout = qualifiedName(kind, by.GetNamespace(), by.GetName())
 	note := fmt.Sprintf("%s has clusters get it group by group: %s.", told.Rollout, strings.Join(groups, ", then "))
 	if leave {
 		note += " Clusters that lose it keep it until then."
@@ -119,9 +119,9 @@ func (f *facts) stage(told *object, k key, outcome forecast.Outcome) {
 	told.Notes = append(told.Notes, fmt.Sprintf("%s \"capstan rollout status %s\" says how far it is.", note, argument))
 }
 
-// turns are the groups with clusters that get something else, in the order of their
+// rolloutGroups are the groups with clusters that get something else, in the order of their
 // turns. leave says that other clusters lose what they have.
-func (f *facts) turns(plan staged.Plan, clusters []cluster) (groups []string, leave bool) {
+func (f *previewFacts) rolloutGroups(plan staged.Plan, clusters []clusterPreview) (groups []string, leave bool) {
 	names := map[int]string{}
 	sizes := map[int]int{}
 	for _, c := range clusters {
@@ -129,17 +129,17 @@ func (f *facts) turns(plan staged.Plan, clusters []cluster) (groups []string, le
 		case c.Change == forecast.Lost:
 			leave = true
 		case c.Change == forecast.Gained || c.Change == forecast.Changed && c.other:
-			member, known := f.world.Fleet.Cluster(c.Name)
+			member, known := f.world.Fleet.ClusterNamed(c.Name)
 			if !known {
 				member = view.Cluster{Name: c.Name}
 			}
-			n, group := plan.Group(member)
+			n, group := plan.GroupOfCluster(member)
 			names[n] = cmp.Or(group, "all others")
 			sizes[n]++
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(names)) {
-		groups = append(groups, fmt.Sprintf("%s (%s)", names[n], count(sizes[n], "cluster", "clusters")))
+		groups = append(groups, fmt.Sprintf("%s (%s)", names[n], countNoun(sizes[n], "cluster", "clusters")))
 	}
 	return groups, leave
 }

@@ -63,7 +63,7 @@ func TestAChangeThatGoesByStages(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		found, failed, err := h.Read(t.Context(), written(t, evenPolicy, deployment))
+		found, failed, err := h.ReadPreview(t.Context(), written(t, evenPolicy, deployment))
 		if err != nil || len(failed) > 0 || len(found.objects) != 1 {
 			t.Errorf("%s: %v, %v, %+v", name, err, failed, found)
 			continue

@@ -12,36 +12,36 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/forecast"
 )
 
-// Text returns what there is to say, for people; "" if nothing was looked at.
-func (p *Preview) Text() string {
+// FormatText returns what there is to say, for people; "" if nothing was looked at.
+func (p *Preview) FormatText() string {
 	var parts []string
 	var b strings.Builder
 	for _, one := range p.policies {
-		one.print(&b)
+		one.printPolicy(&b)
 	}
 	if b.Len() > 0 {
 		parts = append(parts, b.String())
 	}
 	for _, o := range p.objects {
-		parts = append(parts, o.text())
+		parts = append(parts, o.formatObject())
 	}
-	if last := p.last(); last != "" {
+	if last := p.formatSummary(); last != "" {
 		parts = append(parts, last)
 	}
 	return strings.Join(parts, "\n")
 }
 
-// last says what is about all of it.
-func (p *Preview) last() string {
+// formatSummary says what is about all of it.
+func (p *Preview) formatSummary() string {
 	var b strings.Builder
 	switch {
 	case len(p.policies)+len(p.objects) == 0:
 	case len(p.objects) == 0 && p.rest == 0:
 		b.WriteString("Nothing would change: no object on the hub is concerned.\n")
 	case len(p.objects) == 0:
-		fmt.Fprintf(&b, "Nothing would change: %s concerned, and would stay as %s.\n", count(p.rest, "object is", "objects are"), pick(p.rest, "it is", "they are"))
+		fmt.Fprintf(&b, "Nothing would change: %s concerned, and would stay as %s.\n", countNoun(p.rest, "object is", "objects are"), singularOrPlural(p.rest, "it is", "they are"))
 	case p.rest > 0:
-		fmt.Fprintf(&b, "%s concerned, too, and would stay as %s.\n", count(p.rest, "other object is", "other objects are"), pick(p.rest, "it is", "they are"))
+		fmt.Fprintf(&b, "%s concerned, too, and would stay as %s.\n", countNoun(p.rest, "other object is", "other objects are"), singularOrPlural(p.rest, "it is", "they are"))
 	}
 	for _, what := range p.unread {
 		fmt.Fprintf(&b, "You may not read %s.\n", what)
@@ -49,19 +49,21 @@ func (p *Preview) last() string {
 	return b.String()
 }
 
-func count(n int, one, many string) string { return fmt.Sprintf("%d %s", n, pick(n, one, many)) }
+func countNoun(n int, one, many string) string {
+	return fmt.Sprintf("%d %s", n, singularOrPlural(n, one, many))
+}
 
-func pick(n int, one, many string) string {
+func singularOrPlural(n int, one, many string) string {
 	if n == 1 {
 		return one
 	}
 	return many
 }
 
-func (one policy) print(b *strings.Builder) {
-	fmt.Fprintf(b, "%s (%s)", spell(one.Kind, one.Namespace, one.Name), one.Change)
+func (one policyPreview) printPolicy(b *strings.Builder) {
+	fmt.Fprintf(b, "%s (%s)", qualifiedName(one.Kind, one.Namespace, one.Name), one.Change)
 	if one.Selects != nil {
-		fmt.Fprintf(b, " selects %s", count(*one.Selects, "object", "objects"))
+		fmt.Fprintf(b, " selects %s", countNoun(*one.Selects, "object", "objects"))
 		if *one.Claims < *one.Selects {
 			fmt.Fprintf(b, ", of which it would claim %d: others go by other policies", *one.Claims)
 		}
@@ -75,18 +77,18 @@ func (one policy) print(b *strings.Builder) {
 	}
 }
 
-func (o object) text() string {
+func (o objectPreview) formatObject() string {
 	var b strings.Builder
-	b.WriteString(spell(o.Kind, o.Namespace, o.Name))
+	b.WriteString(qualifiedName(o.Kind, o.Namespace, o.Name))
 	if o.Change != "" {
 		fmt.Fprintf(&b, " (%s)", o.Change)
 	}
-	fmt.Fprintf(&b, ", as of now: %s\n", o.headline())
+	fmt.Fprintf(&b, ", as of now: %s\n", o.formatHeadline())
 	for _, problem := range o.Problems {
 		fmt.Fprintf(&b, "! %s\n", columns.OneLine(problem))
 	}
 	if len(o.Clusters) > 0 {
-		b.WriteString(columns.Text(o.table()))
+		b.WriteString(columns.FormatTable(o.clusterRows()))
 	}
 	b.WriteString(o.alongText())
 	for _, note := range o.Notes {
@@ -96,8 +98,8 @@ func (o object) text() string {
 	return b.String()
 }
 
-// headline is the sum of it all.
-func (o object) headline() string {
+// formatHeadline is the sum of it all.
+func (o objectPreview) formatHeadline() string {
 	var counts []string
 	for _, change := range []string{forecast.Gained, forecast.Lost, forecast.Changed, forecast.Stuck} {
 		n := 0
@@ -107,17 +109,17 @@ func (o object) headline() string {
 			}
 		}
 		if n > 0 {
-			counts = append(counts, count(n, "cluster ", "clusters ")+change)
+			counts = append(counts, countNoun(n, "cluster ", "clusters ")+change)
 		}
 	}
 	text := strings.Join(counts, ", ")
 	if text == "" {
 		text = "nothing would change in any cluster"
 	}
-	return text + o.claimed()
+	return text + o.formatClaim()
 }
 
-func (o object) claimed() string {
+func (o objectPreview) formatClaim() string {
 	switch now, then := o.ClaimedBy.Now, o.ClaimedBy.Then; {
 	case now == "" && then == "":
 		return "; no policy sends it to clusters"
@@ -135,25 +137,25 @@ func (o object) claimed() string {
 // column is a column of the table of clusters.
 type column struct {
 	head string
-	cell func(cluster) string
+	cell func(clusterPreview) string
 }
 
-// table has a row for each cluster, and only columns that say something.
-func (o object) table() [][]string {
+// clusterRows has a row for each cluster, and only columns that say something.
+func (o objectPreview) clusterRows() [][]string {
 	all := []column{
 		{"REPLICAS", replicasCell},
-		{"OVERRIDES", func(c cluster) string { return strings.Join(c.Overrides, ", ") }},
+		{"OVERRIDES", func(c clusterPreview) string { return strings.Join(c.Overrides, ", ") }},
 		{"REASON", reasonCell},
 	}
 	all = slices.DeleteFunc(all, func(col column) bool {
-		return !slices.ContainsFunc(o.Clusters, func(c cluster) bool { return col.cell(c) != "" })
+		return !slices.ContainsFunc(o.Clusters, func(c clusterPreview) bool { return col.cell(c) != "" })
 	})
 	rows := [][]string{{"", "CLUSTER"}}
 	for _, col := range all {
 		rows[0] = append(rows[0], col.head)
 	}
 	for _, c := range o.Clusters {
-		row := []string{sign(c.Change), c.Name}
+		row := []string{changeSign(c.Change), c.Name}
 		for _, col := range all {
 			row = append(row, col.cell(c))
 		}
@@ -162,7 +164,7 @@ func (o object) table() [][]string {
 	return rows
 }
 
-func sign(change string) string {
+func changeSign(change string) string {
 	switch change {
 	case forecast.Gained:
 		return "+"
@@ -177,7 +179,7 @@ func sign(change string) string {
 	}
 }
 
-func replicasCell(c cluster) string {
+func replicasCell(c clusterPreview) string {
 	switch {
 	case c.Replicas == nil:
 		return ""
@@ -188,7 +190,7 @@ func replicasCell(c cluster) string {
 	}
 }
 
-func reasonCell(c cluster) string {
+func reasonCell(c clusterPreview) string {
 	switch {
 	case c.Change == forecast.Stuck:
 		return "it keeps what it has"

@@ -31,50 +31,52 @@ const (
 	appliedWaits = "waits"
 )
 
-// clusters returns those that were chosen, those that are being left, and those
+// traceClusters returns those that were chosen, those that are being left, and those
 // that were not chosen, each in the order of names.
-func (f *Facts) clusters(d *decision) []Cluster {
-	found := map[string]*Cluster{}
-	of := func(name string) *Cluster {
+func (f *ObjectFacts) traceClusters(d *bindingDecision) []ClusterTrace {
+	found := map[string]*ClusterTrace{}
+	of := func(name string) *ClusterTrace {
 		if found[name] == nil {
-			found[name] = &Cluster{Name: name}
+			found[name] = &ClusterTrace{Name: name}
 		}
 		return found[name]
 	}
-	for _, target := range f.Binding.targets() {
+	for _, target := range f.Binding.targetClusters() {
 		c := of(target.Name)
 		c.Chosen = true
 		c.Replicas = target.Replicas
 		c.Components = target.Components
 	}
 	for i := range f.Works {
-		of(f.Works[i].Namespace).work(&f.Works[i])
+		of(f.Works[i].Namespace).addWork(&f.Works[i])
 	}
 	for i := range f.NamespaceWorks {
 		if c := found[f.NamespaceWorks[i].Namespace]; c != nil {
-			c.namespace(f.Ref.Namespace, &f.NamespaceWorks[i])
+			c.addNamespaceState(f.Ref.Namespace, &f.NamespaceWorks[i])
 		}
 	}
 	for i := range f.Binding.Status.AggregatedStatus {
-		of(f.Binding.Status.AggregatedStatus[i].ClusterName).member(&f.Binding.Status.AggregatedStatus[i])
+		of(f.Binding.Status.AggregatedStatus[i].ClusterName).addMemberStatus(&f.Binding.Status.AggregatedStatus[i])
 	}
 	for i := range f.Clusters {
-		of(f.Clusters[i].Name).silence(&f.Clusters[i])
+		of(f.Clusters[i].Name).setSilentSince(&f.Clusters[i])
 	}
-	all := []Cluster{}
+	all := []ClusterTrace{}
 	for _, c := range found {
-		f.judge(c, d)
+		f.setClusterReason(c, d)
 		if c.Chosen || c.Work != "" || c.Reason != "" {
 			all = append(all, *c)
 		}
 	}
-	slices.SortFunc(all, func(a, b Cluster) int { return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(all, func(a, b ClusterTrace) int {
+		return cmp.Or(cmp.Compare(a.clusterOrder(), b.clusterOrder()), cmp.Compare(a.Name, b.Name))
+	})
 	return all
 }
 
-// targets returns the clusters that the object is to be in: those that were
+// targetClusters returns the clusters that the object is to be in: those that were
 // chosen for it, and those of the objects that need it.
-func (b *BindingObject) targets() []workv1alpha2.TargetCluster {
+func (b *BindingObject) targetClusters() []workv1alpha2.TargetCluster {
 	all := slices.Clone(b.Spec.Clusters)
 	for _, by := range b.Spec.RequiredBy {
 		for _, c := range by.Clusters {
@@ -86,7 +88,7 @@ func (b *BindingObject) targets() []workv1alpha2.TargetCluster {
 	return all
 }
 
-func (c Cluster) place() int {
+func (c ClusterTrace) clusterOrder() int {
 	switch {
 	case c.Chosen:
 		return 0
@@ -97,15 +99,15 @@ func (c Cluster) place() int {
 	}
 }
 
-// work notes what a work says.
-func (c *Cluster) work(work *workv1.ManifestWork) {
+// addWork notes what a work says.
+func (c *ClusterTrace) addWork(work *workv1.ManifestWork) {
 	c.Work = work.Name
 	c.Suspended = work.Annotations[workv1.AnnotationSuspendDispatching] == "true"
-	c.Overrides = override.Applied{
+	c.Overrides = override.AppliedOverrides{
 		ClusterOverrides: work.Annotations[policyv1alpha1.AnnotationAppliedClusterOverrides],
 		Overrides:        work.Annotations[policyv1alpha1.AnnotationAppliedOverrides],
-	}.Policies()
-	state := health.Work(work)
+	}.PolicyNames()
+	state := health.WorkReadiness(work)
 	applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
 	switch {
 	case work.DeletionTimestamp != nil:
@@ -124,8 +126,8 @@ func (c *Cluster) work(work *workv1.ManifestWork) {
 	}
 }
 
-// namespace notes that the namespace of the object is not there yet.
-func (c *Cluster) namespace(name string, work *workv1.ManifestWork) {
+// addNamespaceState notes that the namespace of the object is not there yet.
+func (c *ClusterTrace) addNamespaceState(name string, work *workv1.ManifestWork) {
 	applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
 	switch {
 	case c.Applied != appliedNo && c.Applied != appliedUnknown, applied != nil && applied.Status == metav1.ConditionTrue:
@@ -158,8 +160,8 @@ func misinterpreted(work *workv1.ManifestWork) string {
 	return ""
 }
 
-// member notes what the hub knows of the object in the cluster.
-func (c *Cluster) member(item *workv1alpha2.AggregatedStatusItem) {
+// addMemberStatus notes what the hub knows of the object in the cluster.
+func (c *ClusterTrace) addMemberStatus(item *workv1alpha2.AggregatedStatusItem) {
 	c.Health = string(item.Health)
 	if item.Status != nil {
 		c.Status = item.Status.Raw
@@ -169,7 +171,7 @@ func (c *Cluster) member(item *workv1alpha2.AggregatedStatusItem) {
 		if c.Reason == "" && workv1.IsManifestRemark(item.AppliedMessage) {
 			c.Reason = item.AppliedMessage
 		}
-	case staged.Waits(item.AppliedMessage) && (c.Applied == "" || c.Applied == appliedYes):
+	case staged.IsWaitingMessage(item.AppliedMessage) && (c.Applied == "" || c.Applied == appliedYes):
 		c.Applied = appliedWaits
 		c.Reason = item.AppliedMessage // what it has is an earlier one
 	case c.Reason == "":
@@ -177,17 +179,17 @@ func (c *Cluster) member(item *workv1alpha2.AggregatedStatusItem) {
 	}
 }
 
-// silence notes since when the cluster has not been heard of.
-func (c *Cluster) silence(cluster *clusterv1.ManagedCluster) {
+// setSilentSince notes since when the cluster has not been heard of.
+func (c *ClusterTrace) setSilentSince(cluster *clusterv1.ManagedCluster) {
 	available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if available != nil && available.Status != metav1.ConditionTrue {
 		c.SilentSince = available.LastTransitionTime.DeepCopy()
 	}
 }
 
-// judge says why the cluster is or is not as it should be, as far as that is not
+// setClusterReason says why the cluster is or is not as it should be, as far as that is not
 // said yet.
-func (f *Facts) judge(c *Cluster, d *decision) {
+func (f *ObjectFacts) setClusterReason(c *ClusterTrace, d *bindingDecision) {
 	known := slices.ContainsFunc(f.Clusters, func(k clusterv1.ManagedCluster) bool { return k.Name == c.Name })
 	switch {
 	case c.Chosen && !known && !f.clustersHidden:
@@ -199,7 +201,7 @@ func (f *Facts) judge(c *Cluster, d *decision) {
 	case !c.Chosen && c.Work != "":
 		c.Reason = "it is not chosen any more: the work is removed"
 	case !c.Chosen:
-		c.Reason = d.refused(c.Name)
+		c.Reason = d.refusalReason(c.Name)
 	}
 }
 

@@ -5,5 +5,5 @@
 // that claims it, its binding, and its works, to what the clusters say of it. At
 // each step it says what is, and why.
 //
-// Read asks the hub, and Of, which is pure, makes of it what there is to say.
+// Read asks the hub, and BuildTrace, which is pure, makes of it what there is to say.
 package trace

@@ -14,24 +14,24 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 )
 
-// interpreted returns who says what the object means.
-func (f *Facts) interpreted() []interpreters.Source {
+// interpreterSources returns who says what the object means.
+func (f *ObjectFacts) interpreterSources() []interpreters.Source {
 	if f.Known == nil || f.Template == nil {
 		return nil
 	}
-	return f.Known.By(f.Template.GroupVersionKind())
+	return f.Known.SourcesFor(f.Template.GroupVersionKind())
 }
 
-// misread says which operations of the hub fail, why, and what becomes of it. What
+// failedOperations says which operations of the hub fail, why, and what becomes of it. What
 // agents do with the object, they say themselves.
-func (f *Facts) misread() []string {
+func (f *ObjectFacts) failedOperations() []string {
 	if f.Known == nil || f.Template == nil {
 		return nil
 	}
-	template := interpreters.Input{Desired: f.Template}
+	template := interpreters.OperationInput{Desired: f.Template}
 	var notes []string
-	try := func(o interpreters.Operation, in interpreters.Input, consequence string) {
-		_, err := f.Known.Run(o, in)
+	try := func(o interpreters.Operation, in interpreters.OperationInput, consequence string) {
+		_, err := f.Known.RunOperation(o, in)
 		if err == nil || errors.Is(err, interpreters.ErrNobody) || errors.Is(err, interpreters.ErrWebhook) {
 			return
 		}
@@ -52,17 +52,17 @@ func (f *Facts) misread() []string {
 	}
 	for _, target := range f.Binding.Spec.Clusters {
 		if f.Binding.divides() && target.Replicas > 0 {
-			try(interpreters.ReviseReplica, interpreters.Input{Desired: f.Template, Replicas: &target.Replicas}, "the clusters keep what they have")
+			try(interpreters.ReviseReplica, interpreters.OperationInput{Desired: f.Template, Replicas: &target.Replicas}, "the clusters keep what they have")
 			break // the others fail in the same way, or say so themselves
 		}
 	}
-	try(interpreters.AggregateStatus, interpreters.Input{Desired: f.Template, Items: f.Binding.items()}, "its status on the hub stays as it is")
+	try(interpreters.AggregateStatus, interpreters.OperationInput{Desired: f.Template, Items: f.Binding.reportedItems()}, "its status on the hub stays as it is")
 	return notes
 }
 
 // remedy says how to have an operation answered in another way.
-func (f *Facts) remedy(o interpreters.Operation) string {
-	for _, source := range f.interpreted() {
+func (f *ObjectFacts) remedy(o interpreters.Operation) string {
+	for _, source := range f.interpreterSources() {
 		if source.Name != "" && slices.Contains(source.Operations, o) {
 			return fmt.Sprintf("\"capstan interpret %s --edit\" mends the script", source.Name)
 		}
@@ -70,11 +70,11 @@ func (f *Facts) remedy(o interpreters.Operation) string {
 	return "a ResourceInterpreterCustomization of your own goes before the script that comes with Capstan"
 }
 
-// items are what the clusters report.
-func (b *BindingObject) items() []interpret.Item {
-	all := []interpret.Item{}
+// reportedItems are what the clusters report.
+func (b *BindingObject) reportedItems() []interpret.ClusterItem {
+	all := []interpret.ClusterItem{}
 	for _, reported := range b.Status.AggregatedStatus {
-		item := interpret.Item{Cluster: reported.ClusterName, Applied: reported.Applied, Message: reported.AppliedMessage, Health: string(reported.Health)}
+		item := interpret.ClusterItem{Cluster: reported.ClusterName, Applied: reported.Applied, Message: reported.AppliedMessage, Health: string(reported.Health)}
 		if reported.Status != nil {
 			var status map[string]any
 			if err := utiljson.Unmarshal(reported.Status.Raw, &status); err == nil { // with numbers as the hub has them

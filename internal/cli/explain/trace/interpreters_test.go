@@ -19,8 +19,8 @@ import (
 )
 
 // customized has scripts say what the object means.
-func (f *Facts) customized(rules configv1alpha1.CustomizationRules) *Facts {
-	f.Known = interpreters.Of([]configv1alpha1.ResourceInterpreterCustomization{{
+func (f *ObjectFacts) customized(rules configv1alpha1.CustomizationRules) *ObjectFacts {
+	f.Known = interpreters.NewKnownInterpreters([]configv1alpha1.ResourceInterpreterCustomization{{
 		ObjectMeta: metav1.ObjectMeta{Name: "mine"},
 		Spec: configv1alpha1.ResourceInterpreterCustomizationSpec{
 			Target: configv1alpha1.CustomizationTarget{APIVersion: "apps/v1", Kind: "Deployment"}, Customizations: rules,
@@ -81,7 +81,7 @@ func TestWhatFailsIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := web("").customized(test.rules)
 			f.Binding = test.binding
-			if diff := cmp.Diff(test.want, f.misread()); diff != "" {
+			if diff := cmp.Diff(test.want, f.failedOperations()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -94,8 +94,8 @@ func TestWhatAnAgentCannotInterpretIsTold(t *testing.T) {
 	work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{Conditions: []metav1.Condition{{
 		Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionFalse, Reason: workv1.ManifestReasonInterpretationFailed, Message: "line 2: no",
 	}}}}
-	c := Cluster{Name: "paris"}
-	c.work(&work)
+	c := ClusterTrace{Name: "paris"}
+	c.addWork(&work)
 	if c.Applied != appliedYes || c.Reason != "line 2: no" {
 		t.Errorf("it tells %+v", c)
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/rebalance"
 )
 
-// moves say when replicas that are divided go to other clusters, and what moved
+// replicaMoveNotes say when replicas that are divided go to other clusters, and what moved
 // last.
-func (f *Facts) moves(now time.Time) []string {
+func (f *ObjectFacts) replicaMoveNotes(now time.Time) []string {
 	if !f.Binding.divides() || len(f.Binding.Spec.Components) > 0 {
 		return nil
 	}
-	set := f.movement()
+	set := f.rebalanceSettings()
 	if set == nil {
 		return []string{"Its replicas are divided: a new cluster or freed capacity is not used by itself, only when the object or its policy changes."}
 	}
@@ -28,27 +28,27 @@ func (f *Facts) moves(now time.Time) []string {
 		total += int64(target.Replicas)
 	}
 	note := fmt.Sprintf("Its replicas are divided, and rebalanced by themselves: at most %s go to clusters that have been better for %s, and no more for as long after that.",
-		rebalance.Count(set.Budget.Of(total)), duration.HumanDuration(set.Window))
-	last := rebalance.Last(f.Binding.Annotations)
+		rebalance.FormatReplicaCount(set.Budget.BudgetedReplicas(total)), duration.HumanDuration(set.Window))
+	last := rebalance.LastMove(f.Binding.Annotations)
 	if last.At.IsZero() {
 		return []string{note + " None has moved yet."}
 	}
 	return []string{note, fmt.Sprintf("The last time, %s ago: %s.", duration.HumanDuration(now.Sub(last.At.Time)), last.What)}
 }
 
-// movement is what the policy that claims the object says of that; nil if nothing
+// rebalanceSettings is what the policy that claims the object says of that; nil if nothing
 // moves by itself.
-func (f *Facts) movement() *rebalance.Settings {
-	b := f.Binding.object()
+func (f *ObjectFacts) rebalanceSettings() *rebalance.Settings {
+	b := f.Binding.asBinding()
 	for i := range f.Policies {
-		if p := &f.Policies[i]; claims.Claims(p, b) {
-			set, _ := rebalance.Read(p.Annotations) // admission has told of mistakes
+		if p := &f.Policies[i]; claims.PolicyClaimsObject(p, b) {
+			set, _ := rebalance.ParseSettings(p.Annotations) // admission has told of mistakes
 			return set
 		}
 	}
 	for i := range f.ClusterPolicies {
-		if p := &f.ClusterPolicies[i]; claims.Claims(p, b) {
-			set, _ := rebalance.Read(p.Annotations) // admission has told of mistakes
+		if p := &f.ClusterPolicies[i]; claims.PolicyClaimsObject(p, b) {
+			set, _ := rebalance.ParseSettings(p.Annotations) // admission has told of mistakes
 			return set
 		}
 	}

@@ -33,10 +33,10 @@ type contender struct {
 	exact    selector.Priority
 }
 
-// policies returns the policy that claims the object, and the others that select
+// rankPolicies returns the policy that claims the object, and the others that select
 // it or come near, the best first.
-func (f *Facts) policies() (claims *Policy, others []Policy) {
-	all := f.contenders()
+func (f *ObjectFacts) rankPolicies() (claims *Policy, others []Policy) {
+	all := f.policyContenders()
 	claimed := f.claimedBy()
 	winner := slices.IndexFunc(all, func(c contender) bool {
 		return claimed != nil && c.Kind == claimed.Kind && c.Namespace == claimed.Namespace && c.Name == claimed.Name
@@ -48,50 +48,50 @@ func (f *Facts) policies() (claims *Policy, others []Policy) {
 		}
 	}
 	for i, c := range all {
-		if i != winner && c.explain(claimed, all, winner) {
+		if i != winner && c.explainLoss(claimed, all, winner) {
 			others = append(others, c.Policy)
 		}
 	}
 	return claimed, others
 }
 
-// explain says why a policy that selects the object does not claim it, if another
+// explainLoss says why a policy that selects the object does not claim it, if another
 // one does. It returns false for one that is about something else.
-func (c *contender) explain(claimed *Policy, all []contender, winner int) bool {
+func (c *contender) explainLoss(claimed *Policy, all []contender, winner int) bool {
 	switch {
 	case c.exact == selector.None:
 		return c.Reason != ""
 	case winner >= 0:
-		c.Reason = c.loses(all[winner])
+		c.Reason = c.lossReason(all[winner])
 	case claimed != nil:
 		c.Reason = "another policy has claimed the object"
 	}
 	return true
 }
 
-// contenders returns all policies, the best first.
-func (f *Facts) contenders() []contender {
+// policyContenders returns all policies, the best first.
+func (f *ObjectFacts) policyContenders() []contender {
 	var all []contender
 	for i := range f.Policies {
 		p := &f.Policies[i]
-		all = append(all, f.contender(Policy{Kind: kindPolicy, Namespace: p.Namespace, Name: p.Name}, p))
+		all = append(all, f.newContender(Policy{Kind: kindPolicy, Namespace: p.Namespace, Name: p.Name}, p))
 	}
 	for i := range f.ClusterPolicies {
 		p := &f.ClusterPolicies[i]
-		all = append(all, f.contender(Policy{Kind: kindClusterPolicy, Name: p.Name}, p))
+		all = append(all, f.newContender(Policy{Kind: kindClusterPolicy, Name: p.Name}, p))
 	}
-	slices.SortFunc(all, better)
+	slices.SortFunc(all, compareContenders)
 	return all
 }
 
-func (f *Facts) contender(p Policy, policy policyv1alpha1.Policy) contender {
+func (f *ObjectFacts) newContender(p Policy, policy policyv1alpha1.Policy) contender {
 	spec := policy.PropagationSpec()
 	c := contender{Policy: p, policy: policy, spec: spec, deleting: policy.GetDeletionTimestamp() != nil}
 	if spec.Priority != nil {
 		c.Priority = *spec.Priority
 	}
-	selectors, problems := selector.Compile(p.Namespace, spec.ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
-	c.exact = selectors.Priority(f.Template)
+	selectors, problems := selector.CompileSelectors(p.Namespace, spec.ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
+	c.exact = selectors.PriorityOf(f.Template)
 	c.SelectsBy = map[selector.Priority]string{selector.ByName: "name", selector.ByLabels: "labels", selector.ByKind: "kind"}[c.exact]
 	switch {
 	case c.deleting:
@@ -100,23 +100,23 @@ func (f *Facts) contender(p Policy, policy policyv1alpha1.Policy) contender {
 	case c.exact == selector.None && len(problems) > 0:
 		c.Reason = problems.ToAggregate().Error()
 	case c.exact == selector.None:
-		c.Reason = f.near(p.Namespace, spec.ResourceSelectors)
+		c.Reason = f.nearestMismatch(p.Namespace, spec.ResourceSelectors)
 	}
 	return c
 }
 
-// better has the policy first that wins, if none has claimed the object yet, and
+// compareContenders has the policy first that wins, if none has claimed the object yet, and
 // those that do not select it last.
-func better(a, b contender) int {
+func compareContenders(a, b contender) int {
 	return cmp.Or(
-		cmp.Compare(rank(a), rank(b)),
+		cmp.Compare(contenderRank(a), contenderRank(b)),
 		cmp.Compare(b.Priority, a.Priority),
 		cmp.Compare(b.exact, a.exact),
 		strings.Compare(a.Name, b.Name),
 	)
 }
 
-func rank(c contender) int {
+func contenderRank(c contender) int {
 	switch {
 	case c.exact == selector.None && c.Kind == kindClusterPolicy:
 		return 3
@@ -129,16 +129,16 @@ func rank(c contender) int {
 	}
 }
 
-// loses says why a policy that selects the object does not claim it, although
+// lossReason says why a policy that selects the object does not claim it, although
 // another one does.
-func (c contender) loses(winner contender) string {
+func (c contender) lossReason(winner contender) string {
 	if winner.exact == selector.None {
 		return "it selects the object, and waits for the other to let go of it"
 	}
 	if c.preempts(winner) {
 		return "it takes the object over if feature gate PropagationPolicyPreemption of the hub is on: in a moment then"
 	}
-	if better(c, winner) < 0 {
+	if compareContenders(c, winner) < 0 {
 		return "it would come first, but an object stays with the policy that has claimed it"
 	}
 	switch {
@@ -153,17 +153,17 @@ func (c contender) loses(winner contender) string {
 	}
 }
 
-// preempts tells whether a policy may take the object over from the one that has
+// preempts reports whether a policy may take the object over from the one that has
 // claimed it.
 func (c contender) preempts(holder contender) bool {
 	if c.spec.Preemption != policyv1alpha1.PreemptAlways {
 		return false
 	}
-	return rank(c) < rank(holder) || rank(c) == rank(holder) && c.Priority > holder.Priority
+	return contenderRank(c) < contenderRank(holder) || contenderRank(c) == contenderRank(holder) && c.Priority > holder.Priority
 }
 
 // claimedBy returns the policy that the object says it is claimed by.
-func (f *Facts) claimedBy() *Policy {
+func (f *ObjectFacts) claimedBy() *Policy {
 	annotations := f.Template.GetAnnotations()
 	if name := annotations[policyv1alpha1.AnnotationPropagationPolicyName]; name != "" {
 		return &Policy{Kind: kindPolicy, Namespace: annotations[policyv1alpha1.AnnotationPropagationPolicyNamespace], Name: name, Reason: "it was not found"}
@@ -174,16 +174,16 @@ func (f *Facts) claimedBy() *Policy {
 	return nil
 }
 
-// near says why selectors do not select the object: what is missing for the one
+// nearestMismatch says why selectors do not select the object: what is missing for the one
 // that comes nearest. It is "" if none is about its kind.
-func (f *Facts) near(namespace string, selectors []policyv1alpha1.ResourceSelector) string {
+func (f *ObjectFacts) nearestMismatch(namespace string, selectors []policyv1alpha1.ResourceSelector) string {
 	best := 0
 	reason := ""
 	for _, s := range selectors {
 		if !strings.EqualFold(s.Kind, f.Ref.Kind) {
 			continue
 		}
-		if n, why := f.missed(cmp.Or(namespace, s.Namespace), s); n > best {
+		if n, why := f.selectorMismatch(cmp.Or(namespace, s.Namespace), s); n > best {
 			best = n
 			reason = why
 		}
@@ -191,9 +191,9 @@ func (f *Facts) near(namespace string, selectors []policyv1alpha1.ResourceSelect
 	return reason
 }
 
-// missed returns how far a selector for the kind of the object comes, and why no
+// selectorMismatch returns how far a selector for the kind of the object comes, and why no
 // further.
-func (f *Facts) missed(namespace string, s policyv1alpha1.ResourceSelector) (int, string) {
+func (f *ObjectFacts) selectorMismatch(namespace string, s policyv1alpha1.ResourceSelector) (int, string) {
 	switch {
 	case s.Kind != f.Ref.Kind:
 		return 1, fmt.Sprintf("it selects kind %q, which is spelled %s", s.Kind, f.Ref.Kind)

@@ -17,14 +17,14 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/interpreters"
 )
 
-// Text returns the trace for people.
-func (t *Trace) Text() string {
+// FormatText returns the trace for people.
+func (t *Trace) FormatText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, as of now: %s\n", t.Object, t.Summary)
-	b.WriteString(columns.Text(t.steps()))
+	b.WriteString(columns.FormatTable(t.stepRows()))
 	if len(t.Clusters) > 0 {
 		fmt.Fprintln(&b)
-		b.WriteString(columns.Text(t.table()))
+		b.WriteString(columns.FormatTable(t.clusterRows()))
 	}
 	if len(t.Notes)+len(t.Unread) > 0 {
 		fmt.Fprintln(&b)
@@ -38,9 +38,9 @@ func (t *Trace) Text() string {
 	return b.String()
 }
 
-// steps are the steps up to the clusters, a line each, with what matters to a
+// stepRows are the steps up to the clusters, a line each, with what matters to a
 // step below it.
-func (t *Trace) steps() [][]string {
+func (t *Trace) stepRows() [][]string {
 	var rows [][]string
 	add := func(step, text string) { rows = append(rows, []string{step, text}) }
 	switch {
@@ -71,7 +71,7 @@ func (t *Trace) boundBy() [][]string {
 	}
 	var rows [][]string
 	add := func(step, text string) { rows = append(rows, []string{step, text}) }
-	add("Binding", spell(t.Binding.Kind, t.Binding.Namespace, t.Binding.Name))
+	add("Binding", qualifiedName(t.Binding.Kind, t.Binding.Namespace, t.Binding.Name))
 	for _, c := range t.Binding.Conditions {
 		add("", fmt.Sprintf("%s=%s (%s): %s", c.Type, c.Status, c.Reason, c.Message))
 	}
@@ -88,7 +88,7 @@ func (t *Trace) boundBy() [][]string {
 func (t *Trace) interpretedBy() [][]string {
 	var rows [][]string
 	for _, source := range t.Interpreters {
-		text := interpreters.Sources([]interpreters.Source{source})
+		text := interpreters.FormatSources([]interpreters.Source{source})
 		if len(t.Interpreters) == 1 && source.Name == "" {
 			text = source.String()
 		}
@@ -103,26 +103,26 @@ func (t *Trace) interpretedBy() [][]string {
 // column is a column of the table of clusters.
 type column struct {
 	head string
-	cell func(Cluster) string
+	cell func(ClusterTrace) string
 }
 
-// table has a row for each cluster, and only columns that say something.
-func (t *Trace) table() [][]string {
+// clusterRows has a row for each cluster, and only columns that say something.
+func (t *Trace) clusterRows() [][]string {
 	all := []column{
-		{"CLUSTER", func(c Cluster) string { return c.Name }},
-		{"CHOSEN", func(c Cluster) string { return yesNo(c.Chosen) }},
-		{"REPLICAS", number},
-		{"COMPONENTS", parts},
-		{"WORK", func(c Cluster) string { return c.Work }},
-		{"APPLIED", func(c Cluster) string { return c.Applied }},
-		{"OVERRIDES", func(c Cluster) string { return strings.Join(c.Overrides, ", ") }},
-		{"HEALTH", func(c Cluster) string { return c.Health }},
-		{"STATUS", func(c Cluster) string { return health.Brief(c.Status) }},
-		{"SEEN", func(c Cluster) string { return t.seen(c) }},
-		{"REASON", func(c Cluster) string { return c.Reason }},
+		{"CLUSTER", func(c ClusterTrace) string { return c.Name }},
+		{"CHOSEN", func(c ClusterTrace) string { return yesNo(c.Chosen) }},
+		{"REPLICAS", replicasCell},
+		{"COMPONENTS", componentsCell},
+		{"WORK", func(c ClusterTrace) string { return c.Work }},
+		{"APPLIED", func(c ClusterTrace) string { return c.Applied }},
+		{"OVERRIDES", func(c ClusterTrace) string { return strings.Join(c.Overrides, ", ") }},
+		{"HEALTH", func(c ClusterTrace) string { return c.Health }},
+		{"STATUS", func(c ClusterTrace) string { return health.BriefStatus(c.Status) }},
+		{"SEEN", func(c ClusterTrace) string { return t.lastSeenCell(c) }},
+		{"REASON", func(c ClusterTrace) string { return c.Reason }},
 	}
 	all = slices.DeleteFunc(all, func(col column) bool {
-		return !slices.ContainsFunc(t.Clusters, func(c Cluster) bool { return col.cell(c) != "" })
+		return !slices.ContainsFunc(t.Clusters, func(c ClusterTrace) bool { return col.cell(c) != "" })
 	})
 	rows := make([][]string, 1+len(t.Clusters))
 	for _, col := range all {
@@ -141,15 +141,15 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-func number(c Cluster) string {
+func replicasCell(c ClusterTrace) string {
 	if c.Replicas == 0 {
 		return ""
 	}
 	return fmt.Sprint(c.Replicas)
 }
 
-// parts are the replicas of each part.
-func parts(c Cluster) string {
+// componentsCell are the replicas of each part.
+func componentsCell(c ClusterTrace) string {
 	var all []string
 	for _, part := range c.Components {
 		all = append(all, fmt.Sprintf("%s %d", part.Name, part.Replicas))
@@ -157,37 +157,39 @@ func parts(c Cluster) string {
 	return strings.Join(all, ", ")
 }
 
-// seen says when the cluster was last heard of.
-func (t *Trace) seen(c Cluster) string {
+// lastSeenCell says when the cluster was last heard of.
+func (t *Trace) lastSeenCell(c ClusterTrace) string {
 	switch {
 	case c.Work == "" && len(c.Status) == 0:
 		return ""
 	case c.SilentSince == nil:
 		return "now"
 	default:
-		return t.ago(c.SilentSince.Time)
+		return t.formatAge(c.SilentSince.Time)
 	}
 }
 
-func (t *Trace) ago(when time.Time) string { return duration.HumanDuration(t.AsOf.Sub(when)) + " ago" }
+func (t *Trace) formatAge(when time.Time) string {
+	return duration.HumanDuration(t.AsOf.Sub(when)) + " ago"
+}
 
-// Single leaves only one cluster; false if nothing is known of it.
-func (t *Trace) Single(name string) bool {
-	t.Clusters = slices.DeleteFunc(t.Clusters, func(c Cluster) bool { return c.Name != name })
+// SelectCluster leaves only one cluster; false if nothing is known of it.
+func (t *Trace) SelectCluster(name string) bool {
+	t.Clusters = slices.DeleteFunc(t.Clusters, func(c ClusterTrace) bool { return c.Name != name })
 	return len(t.Clusters) == 1
 }
 
-// Detail returns the rest of what there is to say about the only cluster.
-func (t *Trace) Detail() string {
+// FormatDetail returns the rest of what there is to say about the only cluster.
+func (t *Trace) FormatDetail() string {
 	c := t.Clusters[0]
 	var b strings.Builder
 	if t.decided != nil {
 		rows := [][]string{{"FILTER", "PASSED", "REASON"}}
-		for _, check := range t.decided.Checks(c.Name) {
+		for _, check := range t.decided.FilterChecks(c.Name) {
 			rows = append(rows, []string{check.Filter, yesNo(len(check.Objections) == 0), strings.Join(check.Objections, "; ")})
 		}
 		if len(rows) > 1 {
-			fmt.Fprintf(&b, "\n%s", columns.Text(rows))
+			fmt.Fprintf(&b, "\n%s", columns.FormatTable(rows))
 		}
 	}
 	if len(c.Status) > 0 {
@@ -197,7 +199,7 @@ func (t *Trace) Detail() string {
 		}
 		age := ""
 		if c.SilentSince != nil {
-			age = ", as it was " + t.ago(c.SilentSince.Time)
+			age = ", as it was " + t.formatAge(c.SilentSince.Time)
 		}
 		fmt.Fprintf(&b, "\nStatus in cluster %s%s:\n", c.Name, age)
 		for line := range strings.Lines(string(text)) {

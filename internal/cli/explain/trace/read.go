@@ -36,8 +36,8 @@ const (
 	kindClusterBinding = "ClusterResourceBinding"
 )
 
-// Facts are what the hub says of an object, as far as the user may read it.
-type Facts struct {
+// ObjectFacts are what the hub says of an object, as far as the user may read it.
+type ObjectFacts struct {
 	Ref workv1alpha2.ObjectReference
 	// Template is the object; nil if it is not on the hub or, as hidden says, may not
 	// be read.
@@ -65,7 +65,7 @@ type Facts struct {
 	Unread []string
 
 	// Known are who say what objects mean.
-	Known *interpreters.Known
+	Known *interpreters.KnownInterpreters
 	// Connections are those that may be read, by the names of the clusters.
 	Connections map[string]*fleetv1alpha1.ClusterConnection
 
@@ -87,25 +87,25 @@ type Reader struct {
 	Now    func() time.Time
 }
 
-// Object reads what there is to know about an object and its way. The object has
+// ReadObject reads what there is to know about an object and its way. The object has
 // to be there and readable.
-func (r Reader) Object(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (*Facts, error) {
-	f := &Facts{Ref: workv1alpha2.ObjectReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: namespace, Name: name}}
+func (r Reader) ReadObject(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (*ObjectFacts, error) {
+	f := &ObjectFacts{Ref: workv1alpha2.ObjectReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: namespace, Name: name}}
 	f.Template = &unstructured.Unstructured{}
 	f.Template.SetGroupVersionKind(kind)
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, f.Template); err != nil {
 		return nil, err
 	}
-	return f, r.rest(ctx, f)
+	return f, r.readRelated(ctx, f)
 }
 
-// Binding reads what there is to know about a binding, without a namespace a
+// ReadBinding reads what there is to know about a binding, without a namespace a
 // ClusterResourceBinding, and its object. The binding has to be there and
 // readable.
-func (r Reader) Binding(ctx context.Context, namespace, name string) (*Facts, error) {
-	f := &Facts{}
+func (r Reader) ReadBinding(ctx context.Context, namespace, name string) (*ObjectFacts, error) {
+	f := &ObjectFacts{}
 	var err error
-	if f.Binding, err = r.binding(ctx, namespace, name); err != nil {
+	if f.Binding, err = r.getBinding(ctx, namespace, name); err != nil {
 		return nil, err
 	}
 	f.Ref = f.Binding.Spec.Resource
@@ -118,68 +118,68 @@ func (r Reader) Binding(ctx context.Context, namespace, name string) (*Facts, er
 		f.Template = template
 	case apierrors.IsForbidden(err):
 		f.hidden = true
-		f.Unread = append(f.Unread, fmt.Sprintf("%s (its policies are not looked at here)", spell(f.Ref.Kind, f.Ref.Namespace, f.Ref.Name)))
+		f.Unread = append(f.Unread, fmt.Sprintf("%s (its policies are not looked at here)", qualifiedName(f.Ref.Kind, f.Ref.Namespace, f.Ref.Name)))
 	case !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):
 		return nil, err
 	}
-	return f, r.rest(ctx, f)
+	return f, r.readRelated(ctx, f)
 }
 
-// rest reads what belongs to the object.
-func (r Reader) rest(ctx context.Context, f *Facts) error {
+// readRelated reads what belongs to the object.
+func (r Reader) readRelated(ctx context.Context, f *ObjectFacts) error {
 	if f.Template != nil {
-		known, unread, err := interpreters.Read(ctx, r.Client, r.Now)
+		known, unread, err := interpreters.ReadInterpreters(ctx, r.Client, r.Now)
 		if err != nil {
 			return err
 		}
 		if f.Known = known; unread != "" {
 			f.Unread = append(f.Unread, unread)
 		}
-		if err := r.policies(ctx, f); err != nil {
+		if err := r.readPolicies(ctx, f); err != nil {
 			return err
 		}
-		if err := r.absent(ctx, f); err != nil {
-			return err
-		}
-	}
-	if f.Binding == nil {
-		if err := r.find(ctx, f); err != nil {
+		if err := r.readAbsentNeeds(ctx, f); err != nil {
 			return err
 		}
 	}
 	if f.Binding == nil {
-		return errors.Join(r.served(ctx, f), r.refused(ctx, f))
+		if err := r.findBinding(ctx, f); err != nil {
+			return err
+		}
 	}
-	if err := r.works(ctx, f); err != nil {
+	if f.Binding == nil {
+		return errors.Join(r.readServedScope(ctx, f), r.readRefusal(ctx, f))
+	}
+	if err := r.readWorks(ctx, f); err != nil {
 		return err
 	}
-	if err := r.peers(ctx, f); err != nil {
+	if err := r.readPeers(ctx, f); err != nil {
 		return err
 	}
-	clusters, err := hub.List(ctx, r.Client, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
+	clusters, err := hub.ListAllPages(ctx, r.Client, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
 	f.Clusters = clusters
 	f.clustersHidden = err != nil
 	if err != nil {
-		return f.unread(err, "ManagedClusters", "only clusters that were chosen are listed here")
+		return f.recordUnread(err, "ManagedClusters", "only clusters that were chosen are listed here")
 	}
-	f.Connections, err = hub.Connections(ctx, r.Client)
+	f.Connections, err = hub.ConnectionsByName(ctx, r.Client)
 	return err
 }
 
-// peers reads the bindings of the namespace, if they matter.
-func (r Reader) peers(ctx context.Context, f *Facts) error {
+// readPeers reads the bindings of the namespace, if they matter.
+func (r Reader) readPeers(ctx context.Context, f *ObjectFacts) error {
 	if f.Binding.Spec.WorkloadAffinityGroups == nil {
 		return nil
 	}
-	found, err := r.bindings(ctx, f.Binding.Namespace)
+	found, err := r.listBindings(ctx, f.Binding.Namespace)
 	for _, b := range found {
-		f.Peers = append(f.Peers, b.object())
+		f.Peers = append(f.Peers, b.asBinding())
 	}
-	return f.unread(err, "lists of bindings", "the workloads to be together with or apart from do not count here")
+	return f.recordUnread(err, "lists of bindings", "the workloads to be together with or apart from do not count here")
 }
 
-// unread notes that the user may not read something. Other errors are returned.
-func (f *Facts) unread(err error, what, consequence string) error {
+// recordUnread notes that the user may not read something. Other errors are returned.
+func (f *ObjectFacts) recordUnread(err error, what, consequence string) error {
 	if err == nil || !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -187,18 +187,18 @@ func (f *Facts) unread(err error, what, consequence string) error {
 	return nil
 }
 
-func (r Reader) policies(ctx context.Context, f *Facts) error {
+func (r Reader) readPolicies(ctx context.Context, f *ObjectFacts) error {
 	var err error
 	if f.Ref.Namespace != "" {
-		f.Policies, err = hub.List(ctx, r.Client, func(l *policyv1alpha1.PropagationPolicyList) []policyv1alpha1.PropagationPolicy { return l.Items }, client.InNamespace(f.Ref.Namespace))
-		if err := f.unread(notPropagating(err), "PropagationPolicies of namespace "+f.Ref.Namespace, "they do not count here"); err != nil {
+		f.Policies, err = hub.ListAllPages(ctx, r.Client, func(l *policyv1alpha1.PropagationPolicyList) []policyv1alpha1.PropagationPolicy { return l.Items }, client.InNamespace(f.Ref.Namespace))
+		if err := f.recordUnread(notPropagating(err), "PropagationPolicies of namespace "+f.Ref.Namespace, "they do not count here"); err != nil {
 			return err
 		}
 	}
-	f.ClusterPolicies, err = hub.List(ctx, r.Client, func(l *policyv1alpha1.ClusterPropagationPolicyList) []policyv1alpha1.ClusterPropagationPolicy {
+	f.ClusterPolicies, err = hub.ListAllPages(ctx, r.Client, func(l *policyv1alpha1.ClusterPropagationPolicyList) []policyv1alpha1.ClusterPropagationPolicy {
 		return l.Items
 	})
-	return f.unread(notPropagating(err), "ClusterPropagationPolicies", "they do not count here")
+	return f.recordUnread(notPropagating(err), "ClusterPropagationPolicies", "they do not count here")
 }
 
 // notPropagating explains the error of a hub without the kinds of policies.
@@ -210,26 +210,26 @@ func notPropagating(err error) error {
 		"Turn on feature gate Propagation of its ClusterManager. Without, \"capstan get works\" lists what is in the clusters.")
 }
 
-// find looks for the binding of the object: by the name that it has, unless
+// findBinding looks for the binding of the object: by the name that it has, unless
 // objects of different groups have the same kind and name, or else among all.
-func (r Reader) find(ctx context.Context, f *Facts) error {
+func (r Reader) findBinding(ctx context.Context, f *ObjectFacts) error {
 	usual := claims.BindingNames(schema.FromAPIVersionAndKind(f.Ref.APIVersion, f.Ref.Kind), f.Ref.Name)[0]
-	b, err := r.binding(ctx, f.Ref.Namespace, usual)
+	b, err := r.getBinding(ctx, f.Ref.Namespace, usual)
 	if err == nil && b.isOf(f.Ref) {
 		f.Binding = b
 		return nil
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		return f.unread(err, "bindings", "only the policies are looked at here")
+		return f.recordUnread(err, "bindings", "only the policies are looked at here")
 	}
-	bindings, err := r.bindings(ctx, f.Ref.Namespace)
+	bindings, err := r.listBindings(ctx, f.Ref.Namespace)
 	if i := slices.IndexFunc(bindings, func(b *BindingObject) bool { return b.isOf(f.Ref) }); i >= 0 {
 		f.Binding = bindings[i]
 	}
-	return f.unread(err, "lists of bindings", "one with an unusual name is not found here")
+	return f.recordUnread(err, "lists of bindings", "one with an unusual name is not found here")
 }
 
-// isOf tells whether the binding is that of an object, in whatever version.
+// isOf reports whether the binding is that of an object, in whatever version.
 func (b *BindingObject) isOf(object workv1alpha2.ObjectReference) bool {
 	group := func(apiVersion string) string {
 		version, _ := schema.ParseGroupVersion(apiVersion) // what it cannot parse has no group
@@ -239,7 +239,7 @@ func (b *BindingObject) isOf(object workv1alpha2.ObjectReference) bool {
 	return is.Kind == object.Kind && is.Namespace == object.Namespace && is.Name == object.Name && group(is.APIVersion) == group(object.APIVersion)
 }
 
-func (r Reader) binding(ctx context.Context, namespace, name string) (*BindingObject, error) {
+func (r Reader) getBinding(ctx context.Context, namespace, name string) (*BindingObject, error) {
 	if namespace == "" {
 		b := &workv1alpha2.ClusterResourceBinding{}
 		err := r.Client.Get(ctx, client.ObjectKey{Name: name}, b)
@@ -250,16 +250,16 @@ func (r Reader) binding(ctx context.Context, namespace, name string) (*BindingOb
 	return ofNamespace(b), notPropagating(err)
 }
 
-func (r Reader) bindings(ctx context.Context, namespace string) ([]*BindingObject, error) {
+func (r Reader) listBindings(ctx context.Context, namespace string) ([]*BindingObject, error) {
 	var found []*BindingObject
 	if namespace == "" {
-		list, err := hub.List(ctx, r.Client, func(l *workv1alpha2.ClusterResourceBindingList) []workv1alpha2.ClusterResourceBinding { return l.Items })
+		list, err := hub.ListAllPages(ctx, r.Client, func(l *workv1alpha2.ClusterResourceBindingList) []workv1alpha2.ClusterResourceBinding { return l.Items })
 		for i := range list {
 			found = append(found, ofCluster(&list[i]))
 		}
 		return found, err
 	}
-	list, err := hub.List(ctx, r.Client, func(l *workv1alpha2.ResourceBindingList) []workv1alpha2.ResourceBinding { return l.Items }, client.InNamespace(namespace))
+	list, err := hub.ListAllPages(ctx, r.Client, func(l *workv1alpha2.ResourceBindingList) []workv1alpha2.ResourceBinding { return l.Items }, client.InNamespace(namespace))
 	for i := range list {
 		found = append(found, ofNamespace(&list[i]))
 	}
@@ -274,9 +274,9 @@ func ofCluster(b *workv1alpha2.ClusterResourceBinding) *BindingObject {
 	return &BindingObject{ObjectMeta: b.ObjectMeta, Kind: kindClusterBinding, Spec: b.Spec, Status: b.Status}
 }
 
-// works reads the works of the binding: of all clusters, or of those that were
+// readWorks reads the works of the binding: of all clusters, or of those that were
 // chosen if the user may read no more.
-func (r Reader) works(ctx context.Context, f *Facts) error {
+func (r Reader) readWorks(ctx context.Context, f *ObjectFacts) error {
 	label := workv1alpha2.LabelResourceBindingID
 	if f.Binding.Kind == kindClusterBinding {
 		label = workv1alpha2.LabelClusterResourceBindingID
@@ -287,18 +287,18 @@ func (r Reader) works(ctx context.Context, f *Facts) error {
 	}
 	items := func(l *workv1.ManifestWorkList) []workv1.ManifestWork { return l.Items }
 	of := client.MatchingLabels{label: id}
-	works, err := hub.List(ctx, r.Client, items, of)
+	works, err := hub.ListAllPages(ctx, r.Client, items, of)
 	if !apierrors.IsForbidden(err) {
 		f.Works = works
 		if err != nil || f.Ref.Namespace == "" {
 			return err
 		}
-		f.NamespaceWorks, err = hub.List(ctx, r.Client, items, client.MatchingLabels{deliver.LabelNamespace: f.Ref.Namespace})
+		f.NamespaceWorks, err = hub.ListAllPages(ctx, r.Client, items, client.MatchingLabels{deliver.LabelNamespace: f.Ref.Namespace})
 		return err
 	}
-	for _, target := range f.Binding.targets() {
-		works, err := hub.List(ctx, r.Client, items, of, client.InNamespace(target.Name))
-		if err := f.unread(err, "ManifestWorks of namespace "+target.Name, "what the binding says of the cluster is all that is said here"); err != nil {
+	for _, target := range f.Binding.targetClusters() {
+		works, err := hub.ListAllPages(ctx, r.Client, items, of, client.InNamespace(target.Name))
+		if err := f.recordUnread(err, "ManifestWorks of namespace "+target.Name, "what the binding says of the cluster is all that is said here"); err != nil {
 			return err
 		}
 		f.worksHidden = f.worksHidden || err != nil

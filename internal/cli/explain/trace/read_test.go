@@ -75,7 +75,7 @@ func reader(t *testing.T, binding string, forbids func(object runtime.Object, na
 // read tells in short what was found.
 func read(t *testing.T, r Reader) string {
 	t.Helper()
-	f, err := r.Object(t.Context(), appsv1.SchemeGroupVersion.WithKind("Deployment"), "shop", "web")
+	f, err := r.ReadObject(t.Context(), appsv1.SchemeGroupVersion.WithKind("Deployment"), "shop", "web")
 	if err != nil {
 		return "error: " + err.Error()
 	}
@@ -149,18 +149,18 @@ func TestRead(t *testing.T) {
 
 func TestReadByTheBinding(t *testing.T) {
 	r := reader(t, "web-deployment", nil)
-	f, err := r.Binding(t.Context(), "shop", "web-deployment")
+	f, err := r.ReadBinding(t.Context(), "shop", "web-deployment")
 	if err != nil || f.Template == nil || f.Template.GetName() != "web" || len(f.Works) != 2 {
 		t.Errorf("got %+v, %v", f, err)
 	}
 	hidden := reader(t, "web-deployment", func(o runtime.Object, _ string) bool {
 		return o.GetObjectKind().GroupVersionKind().Kind == "Deployment"
 	})
-	f, err = hidden.Binding(t.Context(), "shop", "web-deployment")
+	f, err = hidden.ReadBinding(t.Context(), "shop", "web-deployment")
 	if err != nil || f.Template != nil || len(f.Unread) != 1 || len(f.Works) != 2 {
 		t.Errorf("got %+v, %v", f, err)
 	}
-	if summary := Of(f, noon).Summary; summary != "0 of 2 chosen clusters have it as it is wanted" {
+	if summary := BuildTrace(f, noon).Summary; summary != "0 of 2 chosen clusters have it as it is wanted" {
 		t.Errorf("the summary is %q", summary)
 	}
 }

@@ -97,11 +97,11 @@ func TestARefusedClaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Reader{Client: withEvents(t).WithObjects(append(test.events, claimable()...)...).Build(), Now: func() time.Time { return noon }}
-			f, err := r.Object(t.Context(), appsv1.SchemeGroupVersion.WithKind("Deployment"), "shop", "web")
+			f, err := r.ReadObject(t.Context(), appsv1.SchemeGroupVersion.WithKind("Deployment"), "shop", "web")
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := Of(f, noon).Notes
+			got := BuildTrace(f, noon).Notes
 			if len(got) != 1 || !strings.HasPrefix(got[0], test.want) {
 				t.Errorf("the notes are %q, want %q", got, test.want)
 			}
@@ -125,7 +125,7 @@ func TestEventsThatMayNotBeRead(t *testing.T) {
 			return c.List(ctx, list, options...)
 		},
 	}).Build()
-	f, err := Reader{Client: hub, Now: time.Now}.Object(t.Context(), appsv1.SchemeGroupVersion.WithKind("Deployment"), "shop", "web")
+	f, err := Reader{Client: hub, Now: time.Now}.ReadObject(t.Context(), appsv1.SchemeGroupVersion.WithKind("Deployment"), "shop", "web")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // Clusters that a rollout keeps from the latest change do not have it, whatever
 // their agents say of an earlier one.
 func TestClustersThatWaitForARollout(t *testing.T) {
-	why := staged.Waiting(types.NamespacedName{Namespace: "shop", Name: "web"}) + "."
+	why := staged.WaitingMessage(types.NamespacedName{Namespace: "shop", Name: "web"}) + "."
 	f := web("")
 	f.Clusters = []clusterv1.ManagedCluster{cluster("first"), cluster("later"), cluster("new")}
 	f.Binding = &BindingObject{Kind: kindBinding, Spec: workv1alpha2.ResourceBindingSpec{Clusters: []workv1alpha2.TargetCluster{{Name: "first"}, {Name: "later"}, {Name: "new"}}}}
@@ -25,8 +25,8 @@ func TestClustersThatWaitForARollout(t *testing.T) {
 		{ClusterName: "first", Applied: true}, {ClusterName: "later", AppliedMessage: why}, {ClusterName: "new", AppliedMessage: why},
 	}
 	f.Works = []workv1.ManifestWork{work("first", func(*workv1.ManifestWork) {}), work("later", func(*workv1.ManifestWork) {})}
-	trace := Of(f, noon)
-	for i, want := range []Cluster{{Name: "first", Applied: appliedYes}, {Name: "later", Applied: appliedWaits, Reason: why}, {Name: "new", Applied: appliedWaits, Reason: why}} {
+	trace := BuildTrace(f, noon)
+	for i, want := range []ClusterTrace{{Name: "first", Applied: appliedYes}, {Name: "later", Applied: appliedWaits, Reason: why}, {Name: "new", Applied: appliedWaits, Reason: why}} {
 		if got := trace.Clusters[i]; got.Name != want.Name || got.Applied != want.Applied || got.Reason != want.Reason {
 			t.Errorf("got %+v, want %+v", got, want)
 		}

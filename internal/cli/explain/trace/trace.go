@@ -30,17 +30,17 @@ type Trace struct {
 	// ClaimedBy is the policy that sends the object to clusters.
 	ClaimedBy *Policy `json:"claimedBy,omitempty"`
 	// Candidates are the other policies that select the object, or come near.
-	Candidates []Policy `json:"candidates,omitempty"`
-	Binding    *Binding `json:"binding,omitempty"`
+	Candidates []Policy      `json:"candidates,omitempty"`
+	Binding    *BindingTrace `json:"binding,omitempty"`
 	// Interpreters are who say what objects of the kind mean.
 	Interpreters []interpreters.Source `json:"interpreters,omitempty"`
 	// Clusters are those that were chosen, and then those that were not.
-	Clusters []Cluster `json:"clusters"`
-	Notes    []string  `json:"notes,omitempty"`
+	Clusters []ClusterTrace `json:"clusters"`
+	Notes    []string       `json:"notes,omitempty"`
 	// Unread says what the user may not read.
 	Unread []string `json:"unread,omitempty"`
 
-	decided *decision
+	decided *bindingDecision
 }
 
 // Object is an object of the hub.
@@ -54,9 +54,9 @@ type Object struct {
 }
 
 // String returns the object as people call it, such as Deployment shop/web.
-func (o Object) String() string { return spell(o.Kind, o.Namespace, o.Name) }
+func (o Object) String() string { return qualifiedName(o.Kind, o.Namespace, o.Name) }
 
-func spell(kind, namespace, name string) string {
+func qualifiedName(kind, namespace, name string) string {
 	if namespace != "" {
 		name = namespace + "/" + name
 	}
@@ -76,10 +76,10 @@ type Policy struct {
 }
 
 // String returns the policy as people call it.
-func (p Policy) String() string { return spell(p.Kind, p.Namespace, p.Name) }
+func (p Policy) String() string { return qualifiedName(p.Kind, p.Namespace, p.Name) }
 
-// Binding is which clusters were chosen, and what became of that.
-type Binding struct {
+// BindingTrace is which clusters were chosen, and what became of that.
+type BindingTrace struct {
 	Kind       string      `json:"kind"`
 	Namespace  string      `json:"namespace,omitempty"`
 	Name       string      `json:"name"`
@@ -98,8 +98,8 @@ type Condition struct {
 	Message string                 `json:"message,omitempty"`
 }
 
-// Cluster is what became of the object in one cluster.
-type Cluster struct {
+// ClusterTrace is what became of the object in one cluster.
+type ClusterTrace struct {
 	Name   string `json:"name"`
 	Chosen bool   `json:"chosen"`
 	// Reason says why it was not chosen, or why the object is not there as it is
@@ -124,22 +124,22 @@ type Cluster struct {
 	SilentSince *metav1.Time `json:"silentSince,omitempty"`
 }
 
-// Of returns what there is to say.
-func Of(f *Facts, now time.Time) *Trace {
-	t := &Trace{AsOf: metav1.NewTime(now), Object: f.object(), Interpreters: f.interpreted(), Clusters: []Cluster{}, Unread: f.Unread}
+// BuildTrace returns what there is to say.
+func BuildTrace(f *ObjectFacts, now time.Time) *Trace {
+	t := &Trace{AsOf: metav1.NewTime(now), Object: f.tracedObject(), Interpreters: f.interpreterSources(), Clusters: []ClusterTrace{}, Unread: f.Unread}
 	if f.Template != nil {
-		t.ClaimedBy, t.Candidates = f.policies()
+		t.ClaimedBy, t.Candidates = f.rankPolicies()
 	}
 	if f.Binding != nil {
-		t.decided = f.decide(now)
-		t.Binding = f.Binding.told()
-		t.Clusters = f.clusters(t.decided)
+		t.decided = f.decideBinding(now)
+		t.Binding = f.Binding.traceBinding()
+		t.Clusters = f.traceClusters(t.decided)
 	}
-	t.Summary, t.Notes = t.summary(f), append(f.misread(), t.notes(f)...)
+	t.Summary, t.Notes = t.summarizeTrace(f), append(f.failedOperations(), t.traceNotes(f)...)
 	return t
 }
 
-func (f *Facts) object() Object {
+func (f *ObjectFacts) tracedObject() Object {
 	o := Object{APIVersion: f.Ref.APIVersion, Kind: f.Ref.Kind, Namespace: f.Ref.Namespace, Name: f.Ref.Name}
 	if f.Template != nil {
 		o.Deleting = f.Template.GetDeletionTimestamp() != nil
@@ -150,8 +150,8 @@ func (f *Facts) object() Object {
 	return o
 }
 
-func (b *BindingObject) told() *Binding {
-	told := &Binding{Kind: b.Kind, Namespace: b.Namespace, Name: b.Name, Conditions: []Condition{}}
+func (b *BindingObject) traceBinding() *BindingTrace {
+	told := &BindingTrace{Kind: b.Kind, Namespace: b.Namespace, Name: b.Name, Conditions: []Condition{}}
 	for _, kind := range []string{workv1alpha2.BindingConditionScheduled, workv1alpha2.BindingConditionFullyApplied} {
 		if c := meta.FindStatusCondition(b.Status.Conditions, kind); c != nil {
 			told.Conditions = append(told.Conditions, Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
@@ -161,13 +161,13 @@ func (b *BindingObject) told() *Binding {
 		told.Priority = &p.Priority
 	}
 	for _, by := range b.Spec.RequiredBy {
-		told.RequiredBy = append(told.RequiredBy, spell(kindBinding, by.Namespace, by.Name))
+		told.RequiredBy = append(told.RequiredBy, qualifiedName(kindBinding, by.Namespace, by.Name))
 	}
 	return told
 }
 
-// summary is what to know first: the earliest step that is not as it should be.
-func (t *Trace) summary(f *Facts) string {
+// summarizeTrace is what to know first: the earliest step that is not as it should be.
+func (t *Trace) summarizeTrace(f *ObjectFacts) string {
 	chosen := 0
 	right := 0
 	for _, c := range t.Clusters {
@@ -192,39 +192,39 @@ func (t *Trace) summary(f *Facts) string {
 	}
 }
 
-// notes say what else matters, and what to do next.
-func (t *Trace) notes(f *Facts) []string {
+// traceNotes say what else matters, and what to do next.
+func (t *Trace) traceNotes(f *ObjectFacts) []string {
 	var notes []string
 	if t.Object.Deleting {
 		notes = append(notes, "It is being deleted; what is in the clusters goes first.")
 	}
-	waits := f.waits()
-	if text := t.refusal(f); text != "" {
+	waits := f.waitNotes()
+	if text := t.refusalNote(f); text != "" {
 		waits = append(waits, text)
 	}
 	switch {
-	case f.reserved() != "":
-		why := f.reserved()
+	case f.reservedReason() != "":
+		why := f.reservedReason()
 		return append(notes, strings.ToUpper(why[:1])+why[1:]+".")
 	case f.Binding == nil && len(waits) > 0:
 		return append(notes, waits...)
 	case f.Binding != nil:
 		notes = append(notes, waits...)
-		if text := t.decided.differs(f.Binding.Spec.Clusters); text != "" {
+		if text := t.decided.decisionDifference(f.Binding.Spec.Clusters); text != "" {
 			notes = append(notes, text)
 		}
-		return append(append(notes, f.Binding.notes()...), f.moves(t.AsOf.Time)...)
+		return append(append(notes, f.Binding.bindingNotes()...), f.replicaMoveNotes(t.AsOf.Time)...)
 	case t.ClaimedBy != nil:
 		return append(notes, "The hub's propagation controller makes the binding in a moment: if it stays so, see \"kubectl describe\" of the object for events, and \"capstan doctor\".")
 	case f.Template != nil:
-		return append(notes, t.unclaimed())
+		return append(notes, t.unclaimedNote())
 	default:
 		return notes
 	}
 }
 
-// notes say what keeps the clusters as they are.
-func (b *BindingObject) notes() []string {
+// bindingNotes say what keeps the clusters as they are.
+func (b *BindingObject) bindingNotes() []string {
 	var notes []string
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if len(b.Status.Conditions) == 0 {
@@ -238,13 +238,13 @@ func (b *BindingObject) notes() []string {
 			add("The policy's suspension.dispatching is set: no cluster gets changes.")
 		}
 		if on := s.DispatchingOnClusters; on != nil && len(on.ClusterNames) > 0 {
-			add("The policy's suspension.dispatchingOnClusters is set for %s: they get no changes.", list(on.ClusterNames))
+			add("The policy's suspension.dispatchingOnClusters is set for %s: they get no changes.", joinNames(on.ClusterNames))
 		}
 	}
 	if name := cmp.Or(b.Spec.SchedulerName, policyv1alpha1.DefaultScheduler); name != policyv1alpha1.DefaultScheduler {
 		add("The clusters are chosen by scheduler %q, which is not part of the hub.", name)
 	}
-	if text := b.short(); text != "" {
+	if text := b.shortageNote(); text != "" {
 		add("%s", text)
 	}
 	if b.divides() && len(b.Spec.Components) > 0 {
@@ -253,8 +253,8 @@ func (b *BindingObject) notes() []string {
 	return notes
 }
 
-// short says what becomes of replicas that have no place.
-func (b *BindingObject) short() string {
+// shortageNote says what becomes of replicas that have no place.
+func (b *BindingObject) shortageNote() string {
 	scheduled := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.BindingConditionScheduled)
 	if !b.divides() || scheduled == nil || scheduled.Reason != workv1alpha2.BindingReasonUnschedulable || len(b.Spec.Components) > 0 {
 		return ""
@@ -265,31 +265,31 @@ func (b *BindingObject) short() string {
 	return fmt.Sprintf("All of its replicas are placed, or none of those that have no place yet: with annotation %s=true of the policy as many are as there is room for.", fleetv1alpha1.AnnotationPartialPlacement)
 }
 
-// divides tells whether each cluster gets a share of the replicas.
+// divides reports whether each cluster gets a share of the replicas.
 func (b *BindingObject) divides() bool {
 	p := b.Spec.Placement
 	return p != nil && p.ReplicaScheduling != nil && p.ReplicaScheduling.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDuplicated
 }
 
-// unclaimed says what keeps policies from the object.
-func (t *Trace) unclaimed() string {
+// unclaimedNote says what keeps policies from the object.
+func (t *Trace) unclaimedNote() string {
 	for _, p := range t.Candidates {
 		if p.SelectsBy != "" {
 			return fmt.Sprintf("%s selects it: the hub's propagation controller lets it claim the object in a moment. If it stays so, see \"kubectl describe\" of the object for events, and \"capstan doctor\".", p)
 		}
 	}
-	return fmt.Sprintf("A PropagationPolicy%s or a ClusterPropagationPolicy that selects it (apiVersion %s, kind %s) sends it to clusters.", in(t.Object.Namespace), t.Object.APIVersion, t.Object.Kind)
+	return fmt.Sprintf("A PropagationPolicy%s or a ClusterPropagationPolicy that selects it (apiVersion %s, kind %s) sends it to clusters.", inNamespace(t.Object.Namespace), t.Object.APIVersion, t.Object.Kind)
 }
 
-func in(namespace string) string {
+func inNamespace(namespace string) string {
 	if namespace == "" {
 		return ""
 	}
 	return " in namespace " + namespace
 }
 
-// list returns names as people write them.
-func list(names []string) string {
+// joinNames returns names as people write them.
+func joinNames(names []string) string {
 	sorted := slices.Sorted(slices.Values(names))
 	text := ""
 	for i, name := range sorted {

@@ -23,7 +23,7 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // web is a Deployment that a policy claims, "" for none.
-func web(claimedBy string) *Facts {
+func web(claimedBy string) *ObjectFacts {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion("apps/v1")
 	object.SetKind("Deployment")
@@ -37,13 +37,13 @@ func web(claimedBy string) *Facts {
 	case claimedBy != "":
 		object.SetAnnotations(map[string]string{policyv1alpha1.AnnotationClusterPropagationPolicyName: claimedBy})
 	}
-	return &Facts{
+	return &ObjectFacts{
 		Ref:      workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"},
 		Template: object,
 	}
 }
 
-func (f *Facts) policy(name string, priority int32, selectors ...policyv1alpha1.ResourceSelector) *Facts {
+func (f *ObjectFacts) policy(name string, priority int32, selectors ...policyv1alpha1.ResourceSelector) *ObjectFacts {
 	f.Policies = append(f.Policies, policyv1alpha1.PropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
 		Spec:       policyv1alpha1.PropagationSpec{Priority: &priority, ResourceSelectors: selectors},
@@ -51,7 +51,7 @@ func (f *Facts) policy(name string, priority int32, selectors ...policyv1alpha1.
 	return f
 }
 
-func (f *Facts) clusterPolicy(name string, priority int32, selectors ...policyv1alpha1.ResourceSelector) *Facts {
+func (f *ObjectFacts) clusterPolicy(name string, priority int32, selectors ...policyv1alpha1.ResourceSelector) *ObjectFacts {
 	f.ClusterPolicies = append(f.ClusterPolicies, policyv1alpha1.ClusterPropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       policyv1alpha1.PropagationSpec{Priority: &priority, ResourceSelectors: selectors},
@@ -60,7 +60,7 @@ func (f *Facts) clusterPolicy(name string, priority int32, selectors ...policyv1
 }
 
 // preempting has all policies take objects over.
-func (f *Facts) preempting() *Facts {
+func (f *ObjectFacts) preempting() *ObjectFacts {
 	for i := range f.Policies {
 		f.Policies[i].Spec.Preemption = policyv1alpha1.PreemptAlways
 	}
@@ -84,7 +84,7 @@ func TestPolicies(t *testing.T) {
 	elsewhere := deployment("web")
 	elsewhere.Namespace = "bank"
 	for name, test := range map[string]struct {
-		facts *Facts
+		facts *ObjectFacts
 		want  []string // the policy that claims it, and the others
 	}{
 		"none": {web(""), []string{"none"}},
@@ -152,7 +152,7 @@ func TestPolicies(t *testing.T) {
 				return text
 			}
 			got := []string{"none"}
-			trace := Of(test.facts, noon)
+			trace := BuildTrace(test.facts, noon)
 			if trace.ClaimedBy != nil {
 				got[0] = told(*trace.ClaimedBy)
 			}
@@ -205,7 +205,7 @@ func TestClusters(t *testing.T) {
 	f.Binding.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{
 		{ClusterName: "fine", Applied: true, AppliedMessage: "Warning: without .spec.color"}, {ClusterName: "silent", Applied: true, AppliedMessage: "as it was"},
 	}
-	trace := Of(f, noon)
+	trace := BuildTrace(f, noon)
 	var got []string
 	for _, c := range trace.Clusters {
 		seen := "now"
@@ -251,7 +251,7 @@ func TestBriefStatus(t *testing.T) {
 		`[]`:                                 "",
 		``:                                   "",
 	} {
-		if got := health.Brief([]byte(status)); got != want {
+		if got := health.BriefStatus([]byte(status)); got != want {
 			t.Errorf("%s: got %q, want %q", status, got, want)
 		}
 	}
@@ -267,7 +267,7 @@ func TestPartsThatArePlacedTogether(t *testing.T) {
 		Components: []workv1alpha2.Component{{Name: "job", Replicas: 1}, {Name: "task", Replicas: 2}},
 		Clusters:   []workv1alpha2.TargetCluster{{Name: "b", Components: parts}},
 	}}
-	text := Of(f, noon).Text()
+	text := BuildTrace(f, noon).FormatText()
 	for _, want := range []string{"COMPONENTS", "job 1, task 2", "another cluster has all parts: they are placed together", "All its parts are placed together"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
@@ -288,7 +288,7 @@ func TestReplicasThatWait(t *testing.T) {
 			b := &BindingObject{Spec: workv1alpha2.ResourceBindingSpec{Placement: &policyv1alpha1.Placement{ReplicaScheduling: divided}}}
 			b.Annotations = map[string]string{fleetv1alpha1.AnnotationPartialPlacement: value}
 			b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.BindingConditionScheduled, Status: metav1.ConditionFalse, Reason: reason}}
-			if got := b.short(); !strings.Contains(got, want[n]) || want[n] == "" && got != "" {
+			if got := b.shortageNote(); !strings.Contains(got, want[n]) || want[n] == "" && got != "" {
 				t.Errorf("%s with %s: %q, want %q", reason, value, got, want[n])
 			}
 		}
@@ -304,8 +304,8 @@ func TestWorkloadsApart(t *testing.T) {
 	other := &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{
 		WorkloadAffinityGroups: groups, Clusters: []workv1alpha2.TargetCluster{{Name: "a"}}, Resource: workv1alpha2.ObjectReference{Name: "other"},
 	}}
-	f.Peers = []workv1alpha2.Binding{f.Binding.object(), other}
-	if text := Of(f, noon).Text(); !strings.Contains(text, "another workload of the anti-affinity group is there") {
+	f.Peers = []workv1alpha2.Binding{f.Binding.asBinding(), other}
+	if text := BuildTrace(f, noon).FormatText(); !strings.Contains(text, "another workload of the anti-affinity group is there") {
 		t.Errorf("it does not say why:\n%s", text)
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // asking changes what the first policy of the namespace asks for.
-func (f *Facts) asking(change func(*policyv1alpha1.PropagationSpec)) *Facts {
+func (f *ObjectFacts) asking(change func(*policyv1alpha1.PropagationSpec)) *ObjectFacts {
 	f.Policies[0].Labels = map[string]string{policyv1alpha1.LabelPropagationPolicyID: "id"}
 	change(&f.Policies[0].Spec)
 	return f
@@ -34,7 +34,7 @@ func ranked(s *policyv1alpha1.PropagationSpec) {
 }
 
 // bound has the policy claim the object, and gives it a binding.
-func (f *Facts) bound() *Facts {
+func (f *ObjectFacts) bound() *ObjectFacts {
 	id := map[string]string{policyv1alpha1.LabelPropagationPolicyID: "id"}
 	f.Template.SetLabels(map[string]string{"app": "web", policyv1alpha1.LabelPropagationPolicyID: "id"})
 	f.Binding = &BindingObject{Kind: kindBinding, Spec: workv1alpha2.ResourceBindingSpec{SchedulePriority: &workv1alpha2.SchedulePriority{Priority: 7}}}
@@ -44,9 +44,9 @@ func (f *Facts) bound() *Facts {
 }
 
 // waiting has the policy claim the object, and wait for a change of it.
-func (f *Facts) waiting() *Facts {
+func (f *ObjectFacts) waiting() *ObjectFacts {
 	f.Template.SetLabels(map[string]string{"app": "web", policyv1alpha1.LabelPropagationPolicyID: "id"})
-	f.Template.SetAnnotations(map[string]string{demand.AnnotationTemplate: demand.Fingerprint(f.Template)})
+	f.Template.SetAnnotations(map[string]string{demand.AnnotationTemplate: demand.ObjectFingerprint(f.Template)})
 	return f
 }
 
@@ -55,12 +55,12 @@ func TestWhatKeepsAPolicyFromBeingApplied(t *testing.T) {
 	system.Ref.Namespace = "kube-system"
 	shared := web("").policy("own", 0, deployment(""))
 	shared.Unserved = true
-	absent := func(f *Facts, what string) *Facts {
+	absent := func(f *ObjectFacts, what string) *ObjectFacts {
 		f.Absent = []string{what}
 		return f
 	}
 	for name, test := range map[string]struct {
-		facts *Facts
+		facts *ObjectFacts
 		want  string
 	}{
 		"a reserved namespace": {system, "Nothing of namespace kube-system is sent to clusters: it is for Kubernetes."},
@@ -81,7 +81,7 @@ func TestWhatKeepsAPolicyFromBeingApplied(t *testing.T) {
 		"lazy activation": {web("shop/own").policy("own", 0, deployment("")).asking(lazy).waiting(), "PropagationPolicy shop/own is applied lazily"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Of(test.facts, noon).Notes
+			got := BuildTrace(test.facts, noon).Notes
 			if len(got) != 1 || !strings.HasPrefix(got[0], test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -90,7 +90,7 @@ func TestWhatKeepsAPolicyFromBeingApplied(t *testing.T) {
 }
 
 func TestPriority(t *testing.T) {
-	text := Of(web("shop/own").policy("own", 0, deployment("")).asking(ranked).bound(), noon).Text()
+	text := BuildTrace(web("shop/own").policy("own", 0, deployment("")).asking(ranked).bound(), noon).FormatText()
 	if want := "Its priority is 7: it gets its clusters before those of a lower one"; !strings.Contains(text, want) {
 		t.Errorf("got\n%s\nwant %q", text, want)
 	}
@@ -115,7 +115,7 @@ func TestTheNamespaceWaits(t *testing.T) {
 		work("d", unseen),
 	}
 	var got []string
-	for _, c := range Of(f, noon).Clusters {
+	for _, c := range BuildTrace(f, noon).Clusters {
 		got = append(got, c.Reason)
 	}
 	want := []string{"namespace shop is not in the cluster yet: its agent has not looked at work w", "namespace shop is not in the cluster: not you", "failed", "failed"}
@@ -134,7 +134,7 @@ func TestReadWhatKeepsAPolicy(t *testing.T) {
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
 		policy, &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "there"}},
 	).Build()}
-	f, err := r.Object(t.Context(), appsv1.SchemeGroupVersion.WithKind("Deployment"), "shop", "web")
+	f, err := r.ReadObject(t.Context(), appsv1.SchemeGroupVersion.WithKind("Deployment"), "shop", "web")
 	if err != nil {
 		t.Fatal(err)
 	}

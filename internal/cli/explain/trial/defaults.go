@@ -29,16 +29,16 @@ func fillIn(object *unstructured.Unstructured) error {
 		}
 		for _, version := range d.Spec.Versions {
 			if version.Name == object.GroupVersionKind().Version {
-				return defaults(object.Object, version.Schema.OpenAPIV3Schema)
+				return setSchemaDefaults(object.Object, version.Schema.OpenAPIV3Schema)
 			}
 		}
 	}
 	return nil
 }
 
-// defaults sets the defaults of a schema, as an API server does: those of fields
+// setSchemaDefaults sets the defaults of a schema, as an API server does: those of fields
 // that are missing in objects that are there.
-func defaults(value any, schema *apiextensionsv1.JSONSchemaProps) error {
+func setSchemaDefaults(value any, schema *apiextensionsv1.JSONSchemaProps) error {
 	switch value := value.(type) {
 	case map[string]any:
 		for name := range schema.Properties {
@@ -53,7 +53,7 @@ func defaults(value any, schema *apiextensionsv1.JSONSchemaProps) error {
 				}
 				value[name] = standard
 			}
-			if err := defaults(value[name], &property); err != nil {
+			if err := setSchemaDefaults(value[name], &property); err != nil {
 				return err
 			}
 		}
@@ -62,7 +62,7 @@ func defaults(value any, schema *apiextensionsv1.JSONSchemaProps) error {
 			return nil
 		}
 		for _, item := range value {
-			if err := defaults(item, schema.Items.Schema); err != nil {
+			if err := setSchemaDefaults(item, schema.Items.Schema); err != nil {
 				return err
 			}
 		}

@@ -42,24 +42,24 @@ type Trial struct {
 	Gone bool
 }
 
-// Of lets the hub check an object and fill in its defaults, as a dry run. For a
+// DryRunApply lets the hub check an object and fill in its defaults, as a dry run. For a
 // user who may not write it, the defaults are those of this release.
-func Of(ctx context.Context, c client.Client, written *unstructured.Unstructured) (*Trial, error) {
+func DryRunApply(ctx context.Context, c client.Client, written *unstructured.Unstructured) (*Trial, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(written.GroupVersionKind())
 	err := c.Get(ctx, client.ObjectKeyFromObject(written), live)
-	if apierrors.IsNotFound(err) && hub.Served(err) {
-		return create(ctx, c, written)
+	if apierrors.IsNotFound(err) && hub.IsKindServed(err) {
+		return dryRunCreate(ctx, c, written)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return change(ctx, c, written, live)
+	return dryRunChange(ctx, c, written, live)
 }
 
-// Deletion asks the hub to delete an object, as a dry run. The note says so if it
+// DryRunDelete asks the hub to delete an object, as a dry run. The note says so if it
 // would refuse that: the object is protected, or the user may not delete it.
-func Deletion(ctx context.Context, c client.Client, written *unstructured.Unstructured) (*Trial, error) {
+func DryRunDelete(ctx context.Context, c client.Client, written *unstructured.Unstructured) (*Trial, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(written.GroupVersionKind())
 	if err := c.Get(ctx, client.ObjectKeyFromObject(written), live); err != nil {
@@ -68,28 +68,28 @@ func Deletion(ctx context.Context, c client.Client, written *unstructured.Unstru
 	t := &Trial{Now: live, Then: live, Gone: true}
 	err := client.NewDryRunClient(c).Delete(ctx, live.DeepCopy())
 	if apierrors.IsForbidden(err) {
-		t.Note = fmt.Sprintf("The hub would not let you delete %s: %v", name(live), err)
+		t.Note = fmt.Sprintf("The hub would not let you delete %s: %v", trialObjectName(live), err)
 		err = nil
 	}
 	return t, err
 }
 
-// Change is what applying the object would be.
-func (t *Trial) Change() string {
+// ChangeType is what applying the object would be.
+func (t *Trial) ChangeType() string {
 	switch {
 	case t.Gone:
 		return Deleted
 	case t.Now == nil:
 		return New
-	case equality.Semantic.DeepEqual(said(t.Now), said(t.Then)):
+	case equality.Semantic.DeepEqual(userContent(t.Now), userContent(t.Then)):
 		return Unchanged
 	default:
 		return Changed
 	}
 }
 
-// said returns what users say of an object.
-func said(object *unstructured.Unstructured) map[string]any {
+// userContent returns what users say of an object.
+func userContent(object *unstructured.Unstructured) map[string]any {
 	all := maps.Clone(object.Object)
 	delete(all, "metadata")
 	delete(all, "status")
@@ -99,46 +99,46 @@ func said(object *unstructured.Unstructured) map[string]any {
 	return all
 }
 
-func checking(c client.Client) client.Client {
+func strictDryRunClient(c client.Client) client.Client {
 	return client.WithFieldValidation(client.NewDryRunClient(c), metav1.FieldValidationStrict)
 }
 
-func create(ctx context.Context, c client.Client, written *unstructured.Unstructured) (*Trial, error) {
+func dryRunCreate(ctx context.Context, c client.Client, written *unstructured.Unstructured) (*Trial, error) {
 	t := &Trial{Then: written.DeepCopy()}
-	err := checking(c).Create(ctx, t.Then)
+	err := strictDryRunClient(c).Create(ctx, t.Then)
 	if unchecked(err) {
-		t.Note, t.Then = unheard(written, err), written.DeepCopy()
+		t.Note, t.Then = uncheckedNote(written, err), written.DeepCopy()
 		return t, fillIn(t.Then)
 	}
 	return t, err
 }
 
-func change(ctx context.Context, c client.Client, written, live *unstructured.Unstructured) (*Trial, error) {
+func dryRunChange(ctx context.Context, c client.Client, written, live *unstructured.Unstructured) (*Trial, error) {
 	t := &Trial{Now: live, Then: live.DeepCopy()}
 	patch, options, err := patchOf(written, live)
 	if err != nil {
-		return nil, fmt.Errorf("compare %s with what is on the hub: %w", name(written), err)
+		return nil, fmt.Errorf("compare %s with what is on the hub: %w", trialObjectName(written), err)
 	}
-	err = checking(c).Patch(ctx, t.Then, patch, options...)
+	err = strictDryRunClient(c).Patch(ctx, t.Then, patch, options...)
 	if !unchecked(err) {
 		return t, err
 	}
-	t.Note = unheard(written, err)
-	if t.Then, err = merged(written, live); err != nil {
-		return nil, fmt.Errorf("compare %s with what is on the hub: %w", name(written), err)
+	t.Note = uncheckedNote(written, err)
+	if t.Then, err = mergeLocally(written, live); err != nil {
+		return nil, fmt.Errorf("compare %s with what is on the hub: %w", trialObjectName(written), err)
 	}
 	return t, fillIn(t.Then)
 }
 
-// unchecked tells whether the hub did not look at the object, as the user may not
+// unchecked reports whether the hub did not look at the object, as the user may not
 // write it or its namespace is not there.
 func unchecked(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
 
-func unheard(written *unstructured.Unstructured, err error) string {
-	return fmt.Sprintf("The hub did not check %s: %v", name(written), err)
+func uncheckedNote(written *unstructured.Unstructured, err error) string {
+	return fmt.Sprintf("The hub did not check %s: %v", trialObjectName(written), err)
 }
 
-func name(object *unstructured.Unstructured) string {
+func trialObjectName(object *unstructured.Unstructured) string {
 	if object.GetNamespace() == "" {
 		return object.GetKind() + " " + object.GetName()
 	}
@@ -153,7 +153,7 @@ func patchOf(written, live *unstructured.Unstructured) (client.Patch, []client.P
 		text, err := written.MarshalJSON()
 		return client.RawPatch(types.ApplyPatchType, text), []client.PatchOption{client.ForceOwnership, client.FieldOwner(manager)}, err
 	}
-	text, err := difference(written, live)
+	text, err := buildMergePatch(written, live)
 	return client.RawPatch(types.MergePatchType, text), nil, err
 }
 
@@ -169,8 +169,8 @@ func applier(live *unstructured.Unstructured) string {
 	return fields[i].Manager
 }
 
-// difference returns a merge patch.
-func difference(written, live *unstructured.Unstructured) ([]byte, error) {
+// buildMergePatch returns a merge patch.
+func buildMergePatch(written, live *unstructured.Unstructured) ([]byte, error) {
 	current, err := live.MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -188,15 +188,15 @@ func difference(written, live *unstructured.Unstructured) ([]byte, error) {
 			wanted.Object[key] = runtime.DeepCopyJSONValue(value)
 		}
 	}
-	wanted.SetLabels(over(live.GetLabels(), written.GetLabels()))
-	wanted.SetAnnotations(over(live.GetAnnotations(), written.GetAnnotations()))
+	wanted.SetLabels(overlayMaps(live.GetLabels(), written.GetLabels()))
+	wanted.SetAnnotations(overlayMaps(live.GetAnnotations(), written.GetAnnotations()))
 	if modified, err = wanted.MarshalJSON(); err != nil {
 		return nil, err
 	}
 	return jsonpatch.CreateMergePatch(current, modified)
 }
 
-func over(base, top map[string]string) map[string]string {
+func overlayMaps(base, top map[string]string) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, base)
 	maps.Copy(all, top)
@@ -206,9 +206,9 @@ func over(base, top map[string]string) map[string]string {
 	return all
 }
 
-// merged makes the change here.
-func merged(written, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	patch, err := difference(written, live)
+// mergeLocally makes the change here.
+func mergeLocally(written, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	patch, err := buildMergePatch(written, live)
 	if err != nil {
 		return nil, err
 	}

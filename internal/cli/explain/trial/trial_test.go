@@ -41,7 +41,7 @@ func TestMerged(t *testing.T) {
 		"applied before":   {applied, map[string]any{"ports": []any{}, "clusterIP": "10.0.0.1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := merged(written, test.live)
+			got, err := mergeLocally(written, test.live)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func TestChange(t *testing.T) {
 	same := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, resourceVersion: \"2\"}, data: {a: b}}")
 	other := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: z}}, data: {a: b}}")
 	for want, trial := range map[string]Trial{New: {Then: was}, Unchanged: {Now: was, Then: same}, Changed: {Now: was, Then: other}} {
-		if got := trial.Change(); got != want {
+		if got := trial.ChangeType(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -103,7 +103,7 @@ spec:
 	if spread := p.Spec.SpreadPolicy.SpreadConstraints[0]; spread.MaxSkew != 1 || spread.WhenUnsatisfiable != "ScheduleAnyway" {
 		t.Errorf("the spread constraint is %+v", spread)
 	}
-	if _, problems := placement.Compile(p, nil); len(problems) > 0 {
+	if _, problems := placement.CompilePlacement(p, nil); len(problems) > 0 {
 		t.Errorf("the defaults are not right: %v", problems)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
-// Answer is what the endpoint answers, in the shape that OCM's has.
-type Answer struct {
+// EvaluationAnswer is what the endpoint answers, in the shape that OCM's has.
+type EvaluationAnswer struct {
 	Placement *clusterv1beta1.Placement `json:"placement,omitempty"`
 	// Filtered says which clusters of the sets were left after each filter.
 	Filtered []Filtered `json:"filteredPipelineResults,omitempty"`
@@ -47,24 +47,24 @@ type ClusterScore struct {
 	Score       int64  `json:"score"`
 }
 
-// answerOf puts a result into OCM's shape.
-func answerOf(p *clusterv1beta1.Placement, result scheduler.Result) Answer {
-	answer := Answer{Placement: bare(p)}
+// newEvaluationAnswer puts a result into OCM's shape.
+func newEvaluationAnswer(p *clusterv1beta1.Placement, result scheduler.ScheduleResult) EvaluationAnswer {
+	answer := EvaluationAnswer{Placement: stripPlacement(p)}
 	var names []string
-	for _, stage := range result.Stages() {
+	for _, stage := range result.FilterStages() {
 		names = append(names, stage.Filter)
 		left := append([]string{}, stage.Clusters...) // an empty list is [], not null
 		answer.Filtered = append(answer.Filtered, Filtered{Name: strings.Join(names, ","), Clusters: left})
 	}
 	ranks := map[string]int{}
-	for verdict := range result.Verdicts() {
+	for verdict := range result.ClusterVerdicts() {
 		if verdict.Rank == 0 {
 			continue
 		}
 		ranks[verdict.Cluster] = verdict.Rank
 		answer.Aggregated = append(answer.Aggregated, ClusterScore{verdict.Cluster, verdict.Score})
 		for _, score := range verdict.Scores {
-			answer.add(verdict.Cluster, score)
+			answer.addScore(verdict.Cluster, score)
 		}
 	}
 	slices.SortFunc(answer.Aggregated, func(a, b ClusterScore) int { return cmp.Compare(ranks[a.ClusterName], ranks[b.ClusterName]) })
@@ -74,8 +74,8 @@ func answerOf(p *clusterv1beta1.Placement, result scheduler.Result) Answer {
 	return answer
 }
 
-// add adds the score of a cluster to those of its prioritizer.
-func (a *Answer) add(cluster string, score scheduler.NamedScore) {
+// addScore adds the score of a cluster to those of its prioritizer.
+func (a *EvaluationAnswer) addScore(cluster string, score scheduler.NamedScore) {
 	n := slices.IndexFunc(a.Prioritized, func(p Prioritized) bool { return p.Name == score.Scorer })
 	if n < 0 {
 		n = len(a.Prioritized)
@@ -85,8 +85,8 @@ func (a *Answer) add(cluster string, score scheduler.NamedScore) {
 	a.Prioritized[n].Scores[cluster] = int64(score.Score)
 }
 
-// bare returns a Placement without status and what the API server adds.
-func bare(p *clusterv1beta1.Placement) *clusterv1beta1.Placement {
+// stripPlacement returns a Placement without status and what the API server adds.
+func stripPlacement(p *clusterv1beta1.Placement) *clusterv1beta1.Placement {
 	return &clusterv1beta1.Placement{
 		TypeMeta:   metav1.TypeMeta{APIVersion: clusterv1beta1.GroupVersion.String(), Kind: "Placement"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels, Annotations: p.Annotations},

@@ -32,14 +32,14 @@ const (
 	requestTimeout = 30 * time.Second
 )
 
-// reviewer tells what the bearer of a request's token may do. It is a guard.Guard.
-type reviewer interface {
-	Decide(r *http.Request, what guard.What) (guard.Decision, error)
+// accessReviewer tells what the bearer of a request's token may do. It is a guard.AccessGuard.
+type accessReviewer interface {
+	Decide(r *http.Request, what guard.AccessRequest) (guard.AccessDecision, error)
 }
 
 // handler answers requests for Path.
 type handler struct {
-	reviews     reviewer
+	reviews     accessReviewer
 	cached      client.Client
 	clock       clock.PassiveClock
 	log         logr.Logger
@@ -47,7 +47,7 @@ type handler struct {
 	evaluations chan struct{}
 }
 
-func newHandler(reviews reviewer, cached client.Client, clk clock.PassiveClock, log logr.Logger) *handler {
+func newHandler(reviews accessReviewer, cached client.Client, clk clock.PassiveClock, log logr.Logger) *handler {
 	return &handler{
 		reviews: reviews, cached: cached, clock: clk, log: log,
 		requests: make(chan struct{}, requestsMax), evaluations: make(chan struct{}, evaluationsMax),
@@ -58,10 +58,10 @@ func newHandler(reviews reviewer, cached client.Client, clk clock.PassiveClock, 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
-	answer, err := h.answer(w, r.WithContext(ctx))
+	answer, err := h.answerRequest(w, r.WithContext(ctx))
 	status := http.StatusOK
 	if err != nil {
-		status, answer = h.failure(err)
+		status, answer = h.failureAnswer(err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
@@ -78,52 +78,52 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// failure returns what a client is told of an error. What is not its own fault is
+// failureAnswer returns what a client is told of an error. What is not its own fault is
 // logged, as it may say more than the client may know.
-func (h *handler) failure(err error) (int, Answer) {
+func (h *handler) failureAnswer(err error) (int, EvaluationAnswer) {
 	var refused *refusal
 	if errors.As(err, &refused) {
-		return refused.status, Answer{Error: refused.text}
+		return refused.status, EvaluationAnswer{Error: refused.text}
 	}
 	h.log.Error(err, "Cannot answer a request for the debug endpoint")
-	return http.StatusServiceUnavailable, Answer{Error: "the request could not be answered now; try again"}
+	return http.StatusServiceUnavailable, EvaluationAnswer{Error: "the request could not be answered now; try again"}
 }
 
-func (h *handler) answer(w http.ResponseWriter, r *http.Request) (Answer, error) {
+func (h *handler) answerRequest(w http.ResponseWriter, r *http.Request) (EvaluationAnswer, error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
-		return Answer{}, refuse(http.StatusMethodNotAllowed, "use GET for a Placement that exists, or POST with one in the body")
+		return EvaluationAnswer{}, refuse(http.StatusMethodNotAllowed, "use GET for a Placement that exists, or POST with one in the body")
 	}
-	key, err := keyOf(r.Method, r.URL.Path)
+	key, err := placementKeyFromPath(r.Method, r.URL.Path)
 	if err != nil {
-		return Answer{}, err
+		return EvaluationAnswer{}, err
 	}
-	asks := placements("get", key)
-	read := h.stored
+	asks := accessToPlacements("get", key)
+	read := h.readStoredPlacement
 	if r.Method == http.MethodPost {
-		asks = guard.What{} // which depends on the body
+		asks = guard.AccessRequest{} // which depends on the body
 		read = func(r *http.Request, key types.NamespacedName) (*clusterv1beta1.Placement, error) {
-			return h.sent(w, r, key)
+			return h.readPostedPlacement(w, r, key)
 		}
 	}
 	// Whoever is not known yet takes no place: reviews of tokens wait for each other.
 	if err := h.authorize(r, asks); err != nil {
-		return Answer{}, err
+		return EvaluationAnswer{}, err
 	}
 	select {
 	case h.requests <- struct{}{}:
 		defer func() { <-h.requests }()
 	default:
-		return Answer{}, refuse(http.StatusServiceUnavailable, "%d other requests are being answered; try again", requestsMax)
+		return EvaluationAnswer{}, refuse(http.StatusServiceUnavailable, "%d other requests are being answered; try again", requestsMax)
 	}
 	p, err := read(r, key)
 	if err != nil {
-		return Answer{}, err
+		return EvaluationAnswer{}, err
 	}
 	return h.evaluate(r.Context(), p)
 }
 
-// stored returns a Placement that exists. Its user may get it.
-func (h *handler) stored(r *http.Request, key types.NamespacedName) (*clusterv1beta1.Placement, error) {
+// readStoredPlacement returns a Placement that exists. Its user may get it.
+func (h *handler) readStoredPlacement(r *http.Request, key types.NamespacedName) (*clusterv1beta1.Placement, error) {
 	p := &clusterv1beta1.Placement{}
 	err := h.cached.Get(r.Context(), key, p)
 	if apierrors.IsNotFound(err) {
@@ -132,15 +132,15 @@ func (h *handler) stored(r *http.Request, key types.NamespacedName) (*clusterv1b
 	return p, err
 }
 
-// sent returns the Placement in the body to those who may create it. Its user is
+// readPostedPlacement returns the Placement in the body to those who may create it. Its user is
 // known.
-func (h *handler) sent(w http.ResponseWriter, r *http.Request, key types.NamespacedName) (*clusterv1beta1.Placement, error) {
-	p, err := decode(w, r, key)
+func (h *handler) readPostedPlacement(w http.ResponseWriter, r *http.Request, key types.NamespacedName) (*clusterv1beta1.Placement, error) {
+	p, err := decodePlacement(w, r, key)
 	if err != nil {
 		return nil, err
 	}
 	key = client.ObjectKeyFromObject(p)
-	if err := h.authorize(r, placements("create", types.NamespacedName{Namespace: key.Namespace})); err != nil {
+	if err := h.authorize(r, accessToPlacements("create", types.NamespacedName{Namespace: key.Namespace})); err != nil {
 		return nil, err
 	}
 	// The present decisions are those of a Placement of this name, for those who may
@@ -149,7 +149,7 @@ func (h *handler) sent(w http.ResponseWriter, r *http.Request, key types.Namespa
 	if key.Name == "" {
 		return p, nil
 	}
-	known, err := h.reviews.Decide(r, placements("get", key))
+	known, err := h.reviews.Decide(r, accessToPlacements("get", key))
 	if err != nil || known.Status != http.StatusOK {
 		return p, err
 	}
@@ -162,25 +162,25 @@ func (h *handler) sent(w http.ResponseWriter, r *http.Request, key types.Namespa
 }
 
 // evaluate finds out what the Placement chooses now.
-func (h *handler) evaluate(ctx context.Context, p *clusterv1beta1.Placement) (Answer, error) {
+func (h *handler) evaluate(ctx context.Context, p *clusterv1beta1.Placement) (EvaluationAnswer, error) {
 	select {
 	case h.evaluations <- struct{}{}:
 		defer func() { <-h.evaluations }()
 	case <-ctx.Done():
-		return Answer{}, refuse(http.StatusServiceUnavailable, "other Placements are being evaluated; try again")
+		return EvaluationAnswer{}, refuse(http.StatusServiceUnavailable, "other Placements are being evaluated; try again")
 	}
-	result, problems, err := placement.Preview(ctx, h.cached, h.clock, p)
+	result, problems, err := placement.PreviewScheduling(ctx, h.cached, h.clock, p)
 	if err != nil {
-		return Answer{}, err
+		return EvaluationAnswer{}, err
 	}
 	if len(problems) > 0 {
-		return Answer{Placement: bare(p), Error: problems.ToAggregate().Error()}, nil
+		return EvaluationAnswer{Placement: stripPlacement(p), Error: problems.ToAggregate().Error()}, nil
 	}
-	return answerOf(p, result), nil
+	return newEvaluationAnswer(p, result), nil
 }
 
 // authorize returns a refusal unless the user may do what is asked.
-func (h *handler) authorize(r *http.Request, what guard.What) error {
+func (h *handler) authorize(r *http.Request, what guard.AccessRequest) error {
 	decision, err := h.reviews.Decide(r, what)
 	if err != nil {
 		return err
@@ -191,8 +191,8 @@ func (h *handler) authorize(r *http.Request, what guard.What) error {
 	return nil
 }
 
-func placements(verb string, key types.NamespacedName) guard.What {
-	return guard.What{Resource: &authorizationv1.ResourceAttributes{
+func accessToPlacements(verb string, key types.NamespacedName) guard.AccessRequest {
+	return guard.AccessRequest{Resource: &authorizationv1.ResourceAttributes{
 		Verb: verb, Group: clusterv1beta1.GroupVersion.Group, Version: clusterv1beta1.GroupVersion.Version, Resource: "placements",
 		Namespace: key.Namespace, Name: key.Name,
 	}}

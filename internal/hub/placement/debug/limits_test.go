@@ -30,8 +30,8 @@ import (
 // anybody is a reviewer that lets everybody do everything, unless it fails.
 type anybody struct{ err error }
 
-func (a anybody) Decide(*http.Request, guard.What) (guard.Decision, error) {
-	return guard.Decision{Status: http.StatusOK}, a.err
+func (a anybody) Decide(*http.Request, guard.AccessRequest) (guard.AccessDecision, error) {
+	return guard.AccessDecision{Status: http.StatusOK}, a.err
 }
 
 // indexer adds indexes to a client that is being built.
@@ -42,14 +42,14 @@ func (i indexer) IndexField(_ context.Context, object client.Object, name string
 	return nil
 }
 
-func handlerFor(t *testing.T, reviews reviewer, objects ...client.Object) *handler {
+func handlerFor(t *testing.T, reviews accessReviewer, objects ...client.Object) *handler {
 	t.Helper()
-	scheme, err := placement.NewScheme()
+	scheme, err := placement.NewPlacementScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	if err := placement.Index(t.Context(), indexer{builder}); err != nil {
+	if err := placement.IndexDecisions(t.Context(), indexer{builder}); err != nil {
 		t.Fatal(err)
 	}
 	cached := builder.Build()
@@ -90,13 +90,13 @@ func TestRequestsBeyondTheLimitAreRefusedAtOnce(t *testing.T) {
 // nobody has them.
 type strangers struct{ waiting, end chan struct{} }
 
-func (s strangers) Decide(r *http.Request, _ guard.What) (guard.Decision, error) {
+func (s strangers) Decide(r *http.Request, _ guard.AccessRequest) (guard.AccessDecision, error) {
 	if r.Header.Get("Authorization") == "Bearer known" {
-		return guard.Decision{Status: http.StatusOK}, nil
+		return guard.AccessDecision{Status: http.StatusOK}, nil
 	}
 	s.waiting <- struct{}{}
 	<-s.end
-	return guard.Decision{Status: http.StatusUnauthorized, Message: "who are you"}, nil
+	return guard.AccessDecision{Status: http.StatusUnauthorized, Message: "who are you"}, nil
 }
 
 // TestStrangersTakeNoPlaces has as many strangers wait for the review of their tokens as there
@@ -158,8 +158,8 @@ func (u unread) Read([]byte) (int, error) {
 // nobody is a reviewer that knows no user.
 type nobody struct{}
 
-func (nobody) Decide(*http.Request, guard.What) (guard.Decision, error) {
-	return guard.Decision{Status: http.StatusUnauthorized, Message: "who are you"}, nil
+func (nobody) Decide(*http.Request, guard.AccessRequest) (guard.AccessDecision, error) {
+	return guard.AccessDecision{Status: http.StatusUnauthorized, Message: "who are you"}, nil
 }
 
 func TestBodiesOfUnknownUsersAreNotRead(t *testing.T) {
@@ -178,7 +178,7 @@ func TestAMissingWeightIsTheDefinitionsDefault(t *testing.T) {
 		{"scoreCoordinate": {"builtIn": "Balance"}, "weight": 0},
 		{"scoreCoordinate": {"builtIn": "ResourceAllocatableCPU"}, "weight": -3}]}}}`
 	request := httptest.NewRequest(http.MethodPost, Path, strings.NewReader(body))
-	p, err := h.sent(httptest.NewRecorder(), request, client.ObjectKey{})
+	p, err := h.readPostedPlacement(httptest.NewRecorder(), request, client.ObjectKey{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,11 +192,11 @@ func TestAMissingWeightIsTheDefinitionsDefault(t *testing.T) {
 // creators is a reviewer that lets everybody create, and get only if mayGet.
 type creators struct{ mayGet bool }
 
-func (c creators) Decide(_ *http.Request, what guard.What) (guard.Decision, error) {
+func (c creators) Decide(_ *http.Request, what guard.AccessRequest) (guard.AccessDecision, error) {
 	if what.Resource != nil && what.Resource.Verb == "get" && !c.mayGet {
-		return guard.Decision{Status: http.StatusForbidden, Message: "no"}, nil
+		return guard.AccessDecision{Status: http.StatusForbidden, Message: "no"}, nil
 	}
-	return guard.Decision{Status: http.StatusOK}, nil
+	return guard.AccessDecision{Status: http.StatusOK}, nil
 }
 
 func TestPresentDecisionsAreForThoseWhoMayGetThem(t *testing.T) {
@@ -216,7 +216,7 @@ func TestPresentDecisionsAreForThoseWhoMayGetThem(t *testing.T) {
 			&clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "all"}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "all"}})
 		// A UID in the body is nobody's proof.
 		request := httptest.NewRequest(http.MethodPost, Path+"team-a/web", strings.NewReader(`{"metadata": {"uid": "1"}}`))
-		answer, err := h.answer(httptest.NewRecorder(), request)
+		answer, err := h.answerRequest(httptest.NewRecorder(), request)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,23 +38,23 @@ func refuse(status int, format string, args ...any) *refusal {
 	return &refusal{status: status, text: fmt.Sprintf(format, args...)}
 }
 
-// keyOf returns the Placement that a path names. That of a POST may name none,
+// placementKeyFromPath returns the Placement that a path names. That of a POST may name none,
 // as the body does.
-func keyOf(method, path string) (types.NamespacedName, error) {
+func placementKeyFromPath(method, path string) (types.NamespacedName, error) {
 	rest, ours := strings.CutPrefix(path, Path)
 	if ours && rest == "" && method == http.MethodPost {
 		return types.NamespacedName{}, nil
 	}
 	namespace, name, two := strings.Cut(rest, "/")
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	if !ours || !two || name == "" || valid(key) != nil {
+	if !ours || !two || name == "" || validateKey(key) != nil {
 		return types.NamespacedName{}, refuse(http.StatusNotFound, "there is nothing here; Placements are at %s<namespace>/<name>", Path)
 	}
 	return key, nil
 }
 
-// valid returns what is wrong with a key. The name may be missing.
-func valid(key types.NamespacedName) error {
+// validateKey returns what is wrong with a key. The name may be missing.
+func validateKey(key types.NamespacedName) error {
 	if problems := validation.IsDNS1123Label(key.Namespace); len(problems) > 0 {
 		return refuse(http.StatusBadRequest, "metadata.namespace: %s", strings.Join(problems, "; "))
 	}
@@ -67,8 +67,8 @@ func valid(key types.NamespacedName) error {
 	return nil
 }
 
-// decode reads a Placement for the key, which is empty if the body names it.
-func decode(w http.ResponseWriter, r *http.Request, key types.NamespacedName) (*clusterv1beta1.Placement, error) {
+// decodePlacement reads a Placement for the key, which is empty if the body names it.
+func decodePlacement(w http.ResponseWriter, r *http.Request, key types.NamespacedName) (*clusterv1beta1.Placement, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, BodyMax))
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, the limit", BodyMax)
@@ -80,7 +80,7 @@ func decode(w http.ResponseWriter, r *http.Request, key types.NamespacedName) (*
 	if err := json.Unmarshal(body, p); err != nil {
 		return nil, refuse(http.StatusBadRequest, "the body is no Placement in JSON: %v", err)
 	}
-	if err := fillIn(p, body); err != nil {
+	if err := defaultPrioritizerWeights(p, body); err != nil {
 		return nil, refuse(http.StatusBadRequest, "the body is no Placement in JSON: %v", err)
 	}
 	sent := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
@@ -92,11 +92,11 @@ func decode(w http.ResponseWriter, r *http.Request, key types.NamespacedName) (*
 	}
 	p.Namespace = key.Namespace
 	p.Name = key.Name
-	return p, valid(key)
+	return p, validateKey(key)
 }
 
-// fillIn sets the one default that the zero value does not stand for.
-func fillIn(p *clusterv1beta1.Placement, body []byte) error {
+// defaultPrioritizerWeights sets the one default that the zero value does not stand for.
+func defaultPrioritizerWeights(p *clusterv1beta1.Placement, body []byte) error {
 	var written struct {
 		Spec struct {
 			PrioritizerPolicy struct {

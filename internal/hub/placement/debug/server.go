@@ -35,8 +35,8 @@ const (
 	shutdownTimeout = 5 * time.Second
 )
 
-// Options say where the endpoint is served.
-type Options struct {
+// ServerOptions say where the endpoint is served.
+type ServerOptions struct {
 	// Listen is an address with a port.
 	Listen string
 	// CertDir has the certificate, which is read again when it changes.
@@ -45,13 +45,13 @@ type Options struct {
 	SetTLS func(*tls.Config)
 }
 
-// Setup makes the manager serve the endpoint. Who asks is reviewed by the
+// SetupDebugServer makes the manager serve the endpoint. Who asks is reviewed by the
 // cluster that the manager works on, as the Placements are there.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if err := placement.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+func SetupDebugServer(ctx context.Context, mgr ctrl.Manager, o ServerOptions) error {
+	if err := placement.IndexDecisions(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	reviews, err := guard.New(mgr.GetConfig(), mgr.GetHTTPClient())
+	reviews, err := guard.NewAccessGuard(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(watcher); err != nil {
 		return fmt.Errorf("watching the certificate of the debug endpoint: %w", err)
 	}
-	if err := httpserver.AddTo(mgr, httpserver.Options{
+	if err := httpserver.AddTo(mgr, httpserver.ListenOptions{
 		Name:    "debug endpoint for Placements",
 		Handler: newHandler(reviews, mgr.GetClient(), clock.RealClock{}, mgr.GetLogger()),
 		Address: o.Listen, TLS: config,

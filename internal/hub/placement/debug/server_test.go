@@ -81,7 +81,7 @@ func (e *endpoint) of(t *testing.T) *endpoint {
 }
 
 func (e *endpoint) get() {
-	want := Answer{
+	want := EvaluationAnswer{
 		Placement: &clusterv1beta1.Placement{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "cluster.open-cluster-management.io/v1beta1", Kind: "Placement"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", Labels: map[string]string{"app": "web"}},
@@ -178,7 +178,7 @@ func (e *endpoint) attacks() {
 				token = known
 			}
 			status, body := e.of(t).ask(method, tc.path, token, tc.body)
-			var got Answer
+			var got EvaluationAnswer
 			if err := json.Unmarshal(body, &got); err != nil {
 				t.Fatalf("got %d %q, which is not JSON: %v", status, body, err)
 			}
@@ -196,7 +196,7 @@ func (e *endpoint) attacks() {
 
 // mistakes are Placements that the endpoint says what is wrong with, soon.
 func (e *endpoint) mistakes() {
-	ask := func(expressions ...string) Answer {
+	ask := func(expressions ...string) EvaluationAnswer {
 		p := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "trial"}}
 		for _, text := range expressions {
 			p.Spec.Predicates = append(p.Spec.Predicates, clusterv1beta1.ClusterPredicate{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
@@ -214,7 +214,7 @@ func (e *endpoint) mistakes() {
 	digits := "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
 	costly := strings.Repeat(digits+".all(a, ", 6) + "true" + strings.Repeat(")", 6)
 	for name, mistake := range map[string]struct {
-		got  Answer
+		got  EvaluationAnswer
 		want string
 	}{
 		"an unknown function":    {ask("managedCluster.nonsense()"), at},
@@ -230,9 +230,9 @@ func (e *endpoint) mistakes() {
 }
 
 // answer returns the answer of a request that was granted.
-func (e *endpoint) answer(status int, body []byte) Answer {
+func (e *endpoint) answer(status int, body []byte) EvaluationAnswer {
 	e.Helper()
-	var got Answer
+	var got EvaluationAnswer
 	if err := json.Unmarshal(body, &got); err != nil || status != http.StatusOK {
 		e.Fatalf("got %d %s, %v", status, body, err)
 	}
@@ -270,7 +270,7 @@ func start(t *testing.T) *endpoint {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
-	scheme, err := placement.NewScheme()
+	scheme, err := placement.NewPlacementScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func start(t *testing.T) *endpoint {
 	for name, verb := range map[string]string{"reader": "get", "author": "create", "stranger": ""} {
 		e.account(name, verb)
 		if verb != "" {
-			env.WaitAllowed(t.Context(), t, config, env.ServiceAccount("team-a", name), "team-a", rule(verb), true)
+			env.WaitAllowed(t.Context(), t, config, env.ServiceAccountReview("team-a", name), "team-a", rule(verb), true)
 		}
 	}
 	mgr, err := ctrl.NewManager(e.asController(config), ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
@@ -294,7 +294,7 @@ func start(t *testing.T) *endpoint {
 		t.Fatal(err)
 	}
 	dir, roots := certificate(t)
-	if err := Setup(t.Context(), mgr, Options{Listen: e.host, CertDir: dir, SetTLS: func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }}); err != nil {
+	if err := SetupDebugServer(t.Context(), mgr, ServerOptions{Listen: e.host, CertDir: dir, SetTLS: func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }}); err != nil {
 		t.Fatal(err)
 	}
 	e.http = &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}}}

@@ -86,7 +86,7 @@ func TestWhatHappensToABinding(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := told(ofBinding(c.before, c.after)); !slices.Equal(got, c.want) {
+			if got := told(bindingChangeEvents(c.before, c.after)); !slices.Equal(got, c.want) {
 				t.Errorf("%s: got\n%s\nwant\n%s", c.reason, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
 		})
@@ -147,7 +147,7 @@ func TestWhatHappensToAWork(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := told(ofWork(c.before, c.after)); !slices.Equal(got, c.want) {
+			if got := told(workChangeEvents(c.before, c.after)); !slices.Equal(got, c.want) {
 				t.Errorf("%s: got\n%s\nwant\n%s", c.reason, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
 		})
@@ -156,14 +156,14 @@ func TestWhatHappensToAWork(t *testing.T) {
 
 func TestWhatCameOfSending(t *testing.T) {
 	b := &workv1alpha2.ResourceBinding{}
-	reasons := func(s Sent) string {
+	reasons := func(s SendResult) string {
 		var all []string
 		for _, e := range s.Events(b) {
 			all = append(all, e.Reason)
 		}
 		return strings.Join(all, ",")
 	}
-	for want, s := range map[string]Sent{
+	for want, s := range map[string]SendResult{
 		"":                                {},
 		"SyncWorkSucceed,SyncWorkSucceed": {Wrote: true},
 		"SyncWorkSucceed,SyncWorkSucceed,ApplyOverridePolicySucceed": {Wrote: true, Overridden: true},
@@ -194,34 +194,34 @@ func TestWhatWasSaidIsNotSaidAgain(t *testing.T) {
 		{event("SyncSucceed", "well", ""), true}, // it was not in between
 		{event("WorkDispatching", "well", ""), true},
 	} {
-		if got := m.news(step.event); got != step.want {
+		if got := m.rememberIfNew(step.event); got != step.want {
 			t.Errorf("step %d, %+v: news is %t, want %t", i, step.event, got, step.want)
 		}
 	}
 	clk.SetTime(clk.Now().Add(rememberMin))
-	if m.news(event("SyncSucceed", "well", "")) {
+	if m.rememberIfNew(event("SyncSucceed", "well", "")) {
 		t.Error("what was said a generation ago is said again")
 	}
 	clk.SetTime(clk.Now().Add(rememberMin))
-	m.news(event("Another", "", ""))
+	m.rememberIfNew(event("Another", "", ""))
 	clk.SetTime(clk.Now().Add(rememberMin))
-	if !m.news(event("SyncSucceed", "well", "")) {
+	if !m.rememberIfNew(event("SyncSucceed", "well", "")) {
 		t.Error("what was not spoken of for two generations is remembered")
 	}
 }
 
 // TestNobodyWaitsForEvents tells of more than can wait.
 func TestNobodyWaitsForEvents(t *testing.T) {
-	a := New(Options{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))})
+	a := NewAnnouncer(AnnouncerOptions{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))})
 	for i := range pendingMax + 5 {
-		a.Tell(Event{About: corev1.ObjectReference{Name: strings.Repeat("x", i)}, Type: corev1.EventTypeNormal, Reason: "SyncSucceed"})
+		a.RecordEvents(Event{About: corev1.ObjectReference{Name: strings.Repeat("x", i)}, Type: corev1.EventTypeNormal, Reason: "SyncSucceed"})
 	}
-	a.Tell(Event{Type: corev1.EventTypeWarning, Reason: "SyncFailed"})
+	a.RecordEvents(Event{Type: corev1.EventTypeWarning, Reason: "SyncFailed"})
 	if len(a.normal) != pendingMax || len(a.warnings) != 1 {
 		t.Errorf("%d events and %d warnings wait", len(a.normal), len(a.warnings))
 	}
 	var none *Announcer
-	none.Tell(Event{}) // the gate is off
+	none.RecordEvents(Event{}) // the gate is off
 }
 
 // TestEventsStayInTheNamespaceOfABinding has a binding name an object, and bindings that
@@ -234,8 +234,8 @@ func TestEventsStayInTheNamespaceOfABinding(t *testing.T) {
 		b.Annotations = map[string]string{workv1alpha2.AnnotationDependencies: "[]"}
 		b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "a"}}
 		all := slices.Concat(
-			ofBinding(&workv1alpha2.ResourceBinding{}, b), Failed(b, ReasonGetDependenciesFailed, "no"),
-			Sent{Wrote: true, Overridden: true}.Events(b), Sent{Mistakes: errors.New("no"), Failed: errors.New("no")}.Events(b),
+			bindingChangeEvents(&workv1alpha2.ResourceBinding{}, b), FailureEvents(b, ReasonGetDependenciesFailed, "no"),
+			SendResult{Wrote: true, Overridden: true}.Events(b), SendResult{Mistakes: errors.New("no"), Failed: errors.New("no")}.Events(b),
 		)
 		for _, event := range all {
 			if event.About.Namespace != "tenant" {
@@ -251,7 +251,7 @@ func TestEventsStayInTheNamespaceOfABinding(t *testing.T) {
 	}
 	wide := &workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "web-deployment"}}
 	wide.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "victim", Name: "web"}
-	if all := Failed(wide, ReasonScheduleBindingFailed, "no"); len(all) != 1 {
+	if all := FailureEvents(wide, ReasonScheduleBindingFailed, "no"); len(all) != 1 {
 		t.Errorf("of a binding without a namespace it is told %v", told(all))
 	}
 }

@@ -52,8 +52,8 @@ type Event struct {
 	attempts int
 }
 
-// Options are what an Announcer works with.
-type Options struct {
+// AnnouncerOptions are what an Announcer works with.
+type AnnouncerOptions struct {
 	// Client writes events and reads bindings from the cache.
 	Client client.Client
 	// Cache has the bindings and works that are watched.
@@ -66,7 +66,7 @@ type Options struct {
 // Announcer records events. One that is nil records nothing: the feature gate is
 // off. It is safe for concurrent use.
 type Announcer struct {
-	Options
+	AnnouncerOptions
 
 	said    *memory
 	limiter flowcontrol.RateLimiter
@@ -75,10 +75,10 @@ type Announcer struct {
 	dropped          prometheus.Counter
 }
 
-// New returns an Announcer. It writes events while it runs.
-func New(o Options) *Announcer {
+// NewAnnouncer returns an Announcer. It writes events while it runs.
+func NewAnnouncer(o AnnouncerOptions) *Announcer {
 	return &Announcer{
-		Options: o, said: newMemory(o.Clock), limiter: flowcontrol.NewTokenBucketRateLimiter(perSecond, burst),
+		AnnouncerOptions: o, said: newMemory(o.Clock), limiter: flowcontrol.NewTokenBucketRateLimiter(perSecond, burst),
 		normal: make(chan Event, pendingMax), warnings: make(chan Event, pendingMax),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "capstan_propagation_events_dropped_total",
@@ -87,22 +87,24 @@ func New(o Options) *Announcer {
 	}
 }
 
-// Collectors are the metrics to register.
-func (a *Announcer) Collectors() []prometheus.Collector { return []prometheus.Collector{a.dropped} }
+// MetricCollectors are the metrics to register.
+func (a *Announcer) MetricCollectors() []prometheus.Collector {
+	return []prometheus.Collector{a.dropped}
+}
 
-// Tell records events that are news. It never waits.
-func (a *Announcer) Tell(all ...Event) {
+// RecordEvents records events that are news. It never waits.
+func (a *Announcer) RecordEvents(all ...Event) {
 	if a == nil {
 		return
 	}
 	for _, event := range all {
-		if a.said.news(event) {
-			a.queue(event)
+		if a.said.rememberIfNew(event) {
+			a.enqueueEvent(event)
 		}
 	}
 }
 
-func (a *Announcer) queue(event Event) {
+func (a *Announcer) enqueueEvent(event Event) {
 	queue := a.normal
 	if event.Type == corev1.EventTypeWarning {
 		queue = a.warnings
@@ -116,7 +118,7 @@ func (a *Announcer) queue(event Event) {
 
 // Start watches bindings and works, and writes events until the context ends.
 func (a *Announcer) Start(ctx context.Context) error {
-	stop, err := a.watch(ctx)
+	stop, err := a.watchObjects(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,7 +126,7 @@ func (a *Announcer) Start(ctx context.Context) error {
 	done := make(chan struct{})
 	for range writers {
 		go func() {
-			a.writeAll(ctx)
+			a.writeEvents(ctx)
 			done <- struct{}{}
 		}()
 	}
@@ -134,8 +136,8 @@ func (a *Announcer) Start(ctx context.Context) error {
 	return nil
 }
 
-// writeAll writes the events that wait, and those that come.
-func (a *Announcer) writeAll(ctx context.Context) {
+// writeEvents writes the events that wait, and those that come.
+func (a *Announcer) writeEvents(ctx context.Context) {
 	for {
 		var event Event
 		select {
@@ -151,12 +153,12 @@ func (a *Announcer) writeAll(ctx context.Context) {
 		if a.limiter.Wait(ctx) != nil {
 			return
 		}
-		a.write(ctx, event)
+		a.writeEvent(ctx, event)
 	}
 }
 
-func (a *Announcer) write(ctx context.Context, event Event) {
-	err := a.Client.Create(ctx, a.object(event))
+func (a *Announcer) writeEvent(ctx context.Context, event Event) {
+	err := a.Client.Create(ctx, a.eventObject(event))
 	event.attempts++
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -164,13 +166,13 @@ func (a *Announcer) write(ctx context.Context, event Event) {
 		a.dropped.Inc()
 		log.FromContext(ctx).V(1).Info("An event was not recorded", "reason", event.Reason, "kind", event.About.Kind, "namespace", event.About.Namespace, "name", event.About.Name, "problem", err.Error())
 	default:
-		time.AfterFunc(again, func() { a.queue(event) })
+		time.AfterFunc(again, func() { a.enqueueEvent(event) })
 	}
 }
 
-// object returns an event as the API has it. One about an object without a
+// eventObject returns an event as the API has it. One about an object without a
 // namespace is in namespace default.
-func (a *Announcer) object(event Event) *eventsv1.Event {
+func (a *Announcer) eventObject(event Event) *eventsv1.Event {
 	now := a.Clock.Now()
 	namespace := event.About.Namespace
 	if namespace == "" {
@@ -179,7 +181,7 @@ func (a *Announcer) object(event Event) *eventsv1.Event {
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: util.GenerateEventName(event.About.Name, now.UnixNano())},
 		EventTime:  metav1.NewMicroTime(now), ReportingController: a.Controller, ReportingInstance: a.Instance,
-		Action: action, Reason: event.Reason, Regarding: event.About, Note: events.Note(event.Note), Type: event.Type,
+		Action: action, Reason: event.Reason, Regarding: event.About, Note: events.ShortenNote(event.Note), Type: event.Type,
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 // clustersTold is how many clusters a note names.
 const clustersTold = 10
 
-// Binding returns what an event about a binding is about.
-func Binding(b workv1alpha2.Binding) corev1.ObjectReference {
+// BindingReference returns what an event about a binding is about.
+func BindingReference(b workv1alpha2.Binding) corev1.ObjectReference {
 	kind := "ResourceBinding"
 	if b.GetNamespace() == "" {
 		kind = "ClusterResourceBinding"
@@ -42,45 +42,45 @@ func aboutObject(b workv1alpha2.Binding, eventType, reason, note string) []Event
 	return []Event{{About: about, Type: eventType, Reason: reason, Note: note}}
 }
 
-// Succeeded returns events about a binding and its object.
-func Succeeded(b workv1alpha2.Binding, reason, note string) []Event {
-	return both(b, corev1.EventTypeNormal, reason, note)
+// SuccessEvents returns events about a binding and its object.
+func SuccessEvents(b workv1alpha2.Binding, reason, note string) []Event {
+	return bindingAndObjectEvents(b, corev1.EventTypeNormal, reason, note)
 }
 
-// Failed returns warnings about a binding and its object.
-func Failed(b workv1alpha2.Binding, reason, note string) []Event {
-	return both(b, corev1.EventTypeWarning, reason, note)
+// FailureEvents returns warnings about a binding and its object.
+func FailureEvents(b workv1alpha2.Binding, reason, note string) []Event {
+	return bindingAndObjectEvents(b, corev1.EventTypeWarning, reason, note)
 }
 
-func both(b workv1alpha2.Binding, eventType, reason, note string) []Event {
-	return append([]Event{{About: Binding(b), Type: eventType, Reason: reason, Note: note}}, aboutObject(b, eventType, reason, note)...)
+func bindingAndObjectEvents(b workv1alpha2.Binding, eventType, reason, note string) []Event {
+	return append([]Event{{About: BindingReference(b), Type: eventType, Reason: reason, Note: note}}, aboutObject(b, eventType, reason, note)...)
 }
 
-// ofBinding returns what has happened between two states of a binding.
-func ofBinding(before, after workv1alpha2.Binding) []Event {
+// bindingChangeEvents returns what has happened between two states of a binding.
+func bindingChangeEvents(before, after workv1alpha2.Binding) []Event {
 	was := before.BindingStatus()
 	is := after.BindingStatus()
-	all := asked(before.BindingSpec(), after)
+	all := requirementEvents(before.BindingSpec(), after)
 	scheduled := meta.FindStatusCondition(is.Conditions, workv1alpha2.BindingConditionScheduled)
 	last := meta.FindStatusCondition(was.Conditions, workv1alpha2.BindingConditionScheduled)
 	switch {
-	case scheduled == nil || last != nil && was.LastScheduledTime.Equal(is.LastScheduledTime) && same(last, scheduled):
+	case scheduled == nil || last != nil && was.LastScheduledTime.Equal(is.LastScheduledTime) && sameCondition(last, scheduled):
 	case scheduled.Status == metav1.ConditionTrue:
-		all = append(all, Succeeded(after, ReasonScheduleBindingSucceed, chosen(after.BindingSpec()))...)
+		all = append(all, SuccessEvents(after, ReasonScheduleBindingSucceed, describeTargets(after.BindingSpec()))...)
 	default:
-		all = append(all, Failed(after, ReasonScheduleBindingFailed, scheduled.Message)...)
+		all = append(all, FailureEvents(after, ReasonScheduleBindingFailed, scheduled.Message)...)
 	}
 	if len(is.AggregatedStatus) > 0 && !equality.Semantic.DeepEqual(was.AggregatedStatus, is.AggregatedStatus) {
-		all = append(all, Succeeded(after, ReasonAggregateStatusSucceed, "What the clusters report was summed up.")...)
+		all = append(all, SuccessEvents(after, ReasonAggregateStatusSucceed, "What the clusters report was summed up.")...)
 	}
 	if text := after.GetAnnotations()[workv1alpha2.AnnotationDependencies]; text != before.GetAnnotations()[workv1alpha2.AnnotationDependencies] {
-		all = append(all, Succeeded(after, ReasonGetDependenciesSucceed, needs(text))...)
+		all = append(all, SuccessEvents(after, ReasonGetDependenciesSucceed, describeDependencies(text))...)
 	}
 	return all
 }
 
-// asked returns what has become known of the replicas and parts of an object.
-func asked(was *workv1alpha2.ResourceBindingSpec, after workv1alpha2.Binding) []Event {
+// requirementEvents returns what has become known of the replicas and parts of an object.
+func requirementEvents(was *workv1alpha2.ResourceBindingSpec, after workv1alpha2.Binding) []Event {
 	is := after.BindingSpec()
 	switch {
 	case len(is.Components) > 0 && !equality.Semantic.DeepEqual(was.Components, is.Components):
@@ -92,13 +92,13 @@ func asked(was *workv1alpha2.ResourceBindingSpec, after workv1alpha2.Binding) []
 	}
 }
 
-// same tells whether two conditions say the same.
-func same(a, b *metav1.Condition) bool {
+// sameCondition reports whether two conditions say the same.
+func sameCondition(a, b *metav1.Condition) bool {
 	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// chosen says which clusters were chosen.
-func chosen(spec *workv1alpha2.ResourceBindingSpec) string {
+// describeTargets says which clusters were chosen.
+func describeTargets(spec *workv1alpha2.ResourceBindingSpec) string {
 	var names []string
 	for i, target := range spec.Clusters {
 		if i == clustersTold {
@@ -117,8 +117,8 @@ func chosen(spec *workv1alpha2.ResourceBindingSpec) string {
 	return "The object goes to: " + strings.Join(names, ", ") + "."
 }
 
-// needs says what the object of a binding needs, as its annotation has it.
-func needs(annotation string) string {
+// describeDependencies says what the object of a binding needs, as its annotation has it.
+func describeDependencies(annotation string) string {
 	if annotation == "" {
 		return "The object needs no others any more."
 	}
@@ -146,11 +146,11 @@ func newlyRequired(before, after workv1alpha2.Binding) []types.NamespacedName {
 	return keys
 }
 
-// handedOn tells that what the object of a binding needs goes where the object
+// dependencySyncEvent tells that what the object of a binding needs goes where the object
 // goes.
-func handedOn(b workv1alpha2.Binding) Event {
+func dependencySyncEvent(b workv1alpha2.Binding) Event {
 	return Event{
-		About: Binding(b), Type: corev1.EventTypeNormal, Reason: ReasonSyncToDependenciesSucceed,
+		About: BindingReference(b), Type: corev1.EventTypeNormal, Reason: ReasonSyncToDependenciesSucceed,
 		Note: "The bindings of what the object needs have its clusters.",
 	}
 }

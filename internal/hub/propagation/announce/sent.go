@@ -9,8 +9,8 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 )
 
-// Sent is what came of sending the object of a binding.
-type Sent struct {
+// SendResult is what came of sending the object of a binding.
+type SendResult struct {
 	// Wrote says that works were written, and Overridden that policies have changed
 	// the object for some of them.
 	Wrote, Overridden bool
@@ -20,13 +20,13 @@ type Sent struct {
 }
 
 // Events returns the events about that.
-func (s Sent) Events(b workv1alpha2.Binding) []Event {
+func (s SendResult) Events(b workv1alpha2.Binding) []Event {
 	var all []Event
 	switch {
 	case s.Failed != nil:
-		all = append(all, Failed(b, ReasonSyncWorkFailed, s.Failed.Error())...)
+		all = append(all, FailureEvents(b, ReasonSyncWorkFailed, s.Failed.Error())...)
 	case s.Wrote:
-		all = append(all, Succeeded(b, ReasonSyncWorkSucceed, "The works of the clusters are as they are to be.")...)
+		all = append(all, SuccessEvents(b, ReasonSyncWorkSucceed, "The works of the clusters are as they are to be.")...)
 	}
 	switch {
 	case s.Mistakes != nil:
@@ -37,7 +37,7 @@ func (s Sent) Events(b workv1alpha2.Binding) []Event {
 	return all
 }
 
-// Alone returns a warning about a binding, and not its object.
-func Alone(b workv1alpha2.Binding, reason, note string) Event {
-	return Event{About: Binding(b), Type: corev1.EventTypeWarning, Reason: reason, Note: note}
+// BindingWarning returns a warning about a binding, and not its object.
+func BindingWarning(b workv1alpha2.Binding, reason, note string) Event {
+	return Event{About: BindingReference(b), Type: corev1.EventTypeWarning, Reason: reason, Note: note}
 }

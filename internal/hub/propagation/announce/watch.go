@@ -18,23 +18,23 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
-// watch tells of what happens to bindings and works from now on. What had happened
+// watchObjects tells of what happens to bindings and works from now on. What had happened
 // before was told then.
-func (a *Announcer) watch(ctx context.Context) (stop func(), err error) {
+func (a *Announcer) watchObjects(ctx context.Context) (stop func(), err error) {
 	var stops []func()
 	stop = func() {
 		for _, one := range stops {
 			one()
 		}
 	}
-	binding := func(before, after any) { a.binding(ctx, before, after) }
+	binding := func(before, after any) { a.announceBinding(ctx, before, after) }
 	for _, of := range []struct {
 		kind client.Object
 		take func(before, after any)
 	}{
 		{&workv1alpha2.ResourceBinding{}, binding},
 		{&workv1alpha2.ClusterResourceBinding{}, binding},
-		{&workv1.ManifestWork{}, func(before, after any) { a.work(ctx, before, after) }},
+		{&workv1.ManifestWork{}, func(before, after any) { a.announceWork(ctx, before, after) }},
 	} {
 		informer, err := a.Cache.GetInformer(ctx, of.kind)
 		if err != nil {
@@ -58,8 +58,8 @@ func (a *Announcer) watch(ctx context.Context) (stop func(), err error) {
 	return stop, nil
 }
 
-// binding tells of what has happened to a binding; before is nil if it is new.
-func (a *Announcer) binding(ctx context.Context, before, after any) {
+// announceBinding tells of what has happened to a binding; before is nil if it is new.
+func (a *Announcer) announceBinding(ctx context.Context, before, after any) {
 	is, ok := after.(workv1alpha2.Binding)
 	if !ok {
 		return
@@ -70,18 +70,18 @@ func (a *Announcer) binding(ctx context.Context, before, after any) {
 			return
 		}
 	}
-	a.Tell(ofBinding(was, is)...)
+	a.RecordEvents(bindingChangeEvents(was, is)...)
 	for _, key := range newlyRequired(was, is) {
 		referrer := &workv1alpha2.ResourceBinding{}
 		if a.Client.Get(ctx, key, referrer, client.UnsafeDisableDeepCopy) == nil {
-			a.Tell(handedOn(referrer))
+			a.RecordEvents(dependencySyncEvent(referrer))
 		}
 	}
 }
 
-// work tells of what has happened to a work of a binding; before is nil if it is
+// announceWork tells of what has happened to a work of a binding; before is nil if it is
 // new. Whether a cluster has the object is told of the object as well.
-func (a *Announcer) work(ctx context.Context, before, after any) {
+func (a *Announcer) announceWork(ctx context.Context, before, after any) {
 	is, ok := after.(*workv1.ManifestWork)
 	if !ok || is.Labels[karmadaworkv1alpha1.LabelPermanentID] == "" {
 		return
@@ -92,23 +92,23 @@ func (a *Announcer) work(ctx context.Context, before, after any) {
 			return
 		}
 	}
-	for _, event := range ofWork(was, is) {
-		a.Tell(event)
+	for _, event := range workChangeEvents(was, is) {
+		a.RecordEvents(event)
 		if event.Reason != ReasonSyncSucceed && event.Reason != ReasonSyncFailed {
 			continue
 		}
-		if b := a.bindingOf(ctx, is); b != nil {
+		if b := a.bindingOfWork(ctx, is); b != nil {
 			for _, same := range aboutObject(b, event.Type, event.Reason, event.Note) {
 				same.Part = is.Namespace
-				a.Tell(same)
+				a.RecordEvents(same)
 			}
 		}
 	}
 }
 
-// bindingOf returns the binding of a work; nil if there is none, or if the work has not the
+// bindingOfWork returns the binding of a work; nil if there is none, or if the work has not the
 // name of its works: a member may write there what it likes.
-func (a *Announcer) bindingOf(ctx context.Context, work *workv1.ManifestWork) workv1alpha2.Binding {
+func (a *Announcer) bindingOfWork(ctx context.Context, work *workv1.ManifestWork) workv1alpha2.Binding {
 	name := deliver.BindingOf(work)
 	var b lookup.Binding = &workv1alpha2.ResourceBinding{}
 	if name.Namespace == "" {

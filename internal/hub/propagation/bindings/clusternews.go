@@ -68,7 +68,7 @@ func (n *clusterNews) takeChanges() map[string][]clusterChange {
 
 // openNews has the queue of a controller filled with the bindings that changes of clusters can matter
 // to, as long as it runs.
-func (w clusterWatch) openNews(ctx context.Context, q queue) error {
+func (w clusterWatch) openNews(ctx context.Context, q bindingQueue) error {
 	go inbox.FollowNews(ctx, w.news.news, func() bool { return w.followChanges(q) })
 	return nil
 }
@@ -76,7 +76,7 @@ func (w clusterWatch) openNews(ctx context.Context, q queue) error {
 // followChanges follows the changes that wait, and reports whether there were any. It is called by one
 // goroutine at a time, and not by those that tell of changes: placements that tenants write are
 // read for it.
-func (w clusterWatch) followChanges(q queue) bool {
+func (w clusterWatch) followChanges(q bindingQueue) bool {
 	changes := w.news.takeChanges()
 	if len(changes) == 0 {
 		return false
@@ -101,20 +101,20 @@ func (w clusterWatch) followChanges(q queue) bool {
 // watches of clusters and of connections do not wait for each other between what they tell the fleet
 // and what they note.
 func (w clusterWatch) known(cluster string) *view.Cluster {
-	if is, found := w.Fleet.Snapshot().Cluster(cluster); found {
+	if is, found := w.Fleet.Snapshot().ClusterNamed(cluster); found {
 		return &is
 	}
 	return nil
 }
 
 // enqueueAffected brings back the bindings that a change of a cluster can matter to.
-func (w clusterWatch) enqueueAffected(q queue, applied decide.AppliedPlacements, cluster string, change clusterChange) {
-	affected := w.affected(applied, cluster, change)
-	confirmed := w.confirmed(applied, cluster, change)
+func (w clusterWatch) enqueueAffected(q bindingQueue, applied decide.AppliedPlacements, cluster string, change clusterChange) {
+	affected := w.affectedBindings(applied, cluster, change)
+	confirmed := w.bindingsToConfirm(applied, cluster, change)
 	if len(affected)+len(confirmed) == 0 {
 		return
 	}
-	wait := w.wait(cluster, change.before, change.after)
+	wait := w.changeDelay(cluster, change.before, change.after)
 	for _, name := range affected {
 		q.AddAfter(reconcile.Request{NamespacedName: name}, wait)
 	}

@@ -39,7 +39,7 @@ func TestPlacementsAreNotReadWhileTheCacheTells(t *testing.T) {
 		return mc
 	}
 	q := &added{}
-	handler := watch.feed(watch.cluster)
+	handler := watch.clusterHandler(watch.observeCluster)
 	handler.Create(t.Context(), event.CreateEvent{Object: labelled(0, "high"), IsInInitialList: true}, q)
 	allocated := testing.AllocsPerRun(1, func() {
 		handler.Update(t.Context(), event.UpdateEvent{ObjectNew: labelled(1, "high"), ObjectOld: labelled(0, "high")}, q)
@@ -94,11 +94,11 @@ func TestAGapEndsWithWhatTheClusterIs(t *testing.T) {
 		mc.Spec.HubAcceptsClient = true
 		return mc
 	}
-	before, high := watch.cluster(of("1", "high"), false)
+	before, high := watch.observeCluster(of("1", "high"), false)
 	for range apartMax {
 		watch.news.noteChange("other", high, high)
 	}
-	_, low := watch.cluster(of("2", "low"), false)
+	_, low := watch.observeCluster(of("2", "low"), false)
 	watch.news.noteChange("other", high, low)
 	watch.news.noteChange("other", before, high)
 	q := &added{}

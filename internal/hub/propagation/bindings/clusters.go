@@ -28,50 +28,50 @@ import (
 // clusterWatch tells the fleet of the clusters, and brings back the bindings that a
 // change of one can matter to.
 type clusterWatch struct {
-	Deps
+	BindingControllerDeps
 
 	stakes  *stakes.Stakes
-	hearing *hearing
+	hearing *clusterThrottle
 	news    *clusterNews
 }
 
-// feed tells the fleet of each object, and notes its change for the bindings that can
+// clusterHandler tells the fleet of each object, and notes its change for the bindings that can
 // care. gone is true for an object that was deleted.
-func (w clusterWatch) feed(tell func(object client.Object, gone bool) (before, after *view.Cluster)) handler.EventHandler {
-	take := func(ctx context.Context, q queue, object client.Object, gone bool) {
+func (w clusterWatch) clusterHandler(tell func(object client.Object, gone bool) (before, after *view.Cluster)) handler.EventHandler {
+	take := func(ctx context.Context, q bindingQueue, object client.Object, gone bool) {
 		before, after := tell(object, gone)
-		if owns(before) != owns(after) {
+		if ownsNamespace(before) != ownsNamespace(after) {
 			w.Reserved(object.GetName())
 		}
-		if before == nil || after == nil || !view.Alike(*before, *after) {
+		if before == nil || after == nil || !view.AreAlike(*before, *after) {
 			w.news.noteChange(object.GetName(), before, after)
 		}
 		if before == nil && after != nil {
-			w.returned(ctx, q, after.Name)
+			w.enqueueReturned(ctx, q, after.Name)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q bindingQueue) {
 			if e.IsInInitialList { // all bindings are looked at then
 				tell(e.Object, false)
 				return
 			}
 			take(ctx, q, e.Object, false)
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { take(ctx, q, e.ObjectNew, false) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { take(ctx, q, e.Object, true) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q bindingQueue) { take(ctx, q, e.ObjectNew, false) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q bindingQueue) { take(ctx, q, e.Object, true) },
 	}
 }
 
-// owns tells whether the namespace of the name of a cluster, nil if there is none, is
+// ownsNamespace reports whether the namespace of the name of a cluster, nil if there is none, is
 // the cluster's.
-func owns(cluster *view.Cluster) bool { return cluster != nil && cluster.OwnsNamespace() }
+func ownsNamespace(cluster *view.Cluster) bool { return cluster != nil && cluster.OwnsNamespace() }
 
-// returned brings back the bindings of what a cluster has that has just come, when
+// enqueueReturned brings back the bindings of what a cluster has that has just come, when
 // it is settled whether it is still to have that. It was here before: works are
 // not taken from a cluster that the hub does not know. Whoever deletes a cluster
 // takes its works, too; one that went by mistake comes back and has them.
-func (w clusterWatch) returned(ctx context.Context, q queue, cluster string) {
+func (w clusterWatch) enqueueReturned(ctx context.Context, q bindingQueue, cluster string) {
 	works := &workv1.ManifestWorkList{}
 	if err := w.Client.List(ctx, works, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
 		return // only a missing cache gives an error
@@ -83,7 +83,7 @@ func (w clusterWatch) returned(ctx context.Context, q queue, cluster string) {
 	}
 }
 
-func (w clusterWatch) cluster(object client.Object, gone bool) (before, after *view.Cluster) {
+func (w clusterWatch) observeCluster(object client.Object, gone bool) (before, after *view.Cluster) {
 	cluster, ok := object.(*clusterv1.ManagedCluster)
 	if !ok || gone {
 		cluster = nil
@@ -91,7 +91,7 @@ func (w clusterWatch) cluster(object client.Object, gone bool) (before, after *v
 	return w.Fleet.SetCluster(object.GetName(), cluster)
 }
 
-func (w clusterWatch) connection(object client.Object, gone bool) (before, after *view.Cluster) {
+func (w clusterWatch) observeConnection(object client.Object, gone bool) (before, after *view.Cluster) {
 	connection, ok := object.(*fleetv1alpha1.ClusterConnection)
 	if !ok || gone {
 		connection = nil
@@ -99,47 +99,47 @@ func (w clusterWatch) connection(object client.Object, gone bool) (before, after
 	return w.Fleet.SetConnection(object.GetName(), connection)
 }
 
-// confirmed returns the bindings whose decisions are to be confirmed as a cluster has
+// bindingsToConfirm returns the bindings whose decisions are to be confirmed as a cluster has
 // changed, after all that is more urgent.
-func (w clusterWatch) confirmed(applied decide.AppliedPlacements, cluster string, change clusterChange) []types.NamespacedName {
+func (w clusterWatch) bindingsToConfirm(applied decide.AppliedPlacements, cluster string, change clusterChange) []types.NamespacedName {
 	before := change.before
 	after := change.after
 	if before == nil || after == nil {
 		return nil
 	}
-	names := w.stakes.Affected(cluster, false, func(of *stakes.Group, _ bool) bool { return applied.Reconfirms(of, before, after) })
-	w.Store.Decider.Confirm(names...)
+	names := w.stakes.AffectedBindings(cluster, false, func(of *stakes.Group, _ bool) bool { return applied.Reconfirms(of, before, after) })
+	w.Store.Decider.RequestConfirmation(names...)
 	return names
 }
 
-// affected returns the bindings that a change of a cluster can matter to: to what
+// affectedBindings returns the bindings that a change of a cluster can matter to: to what
 // is decided, to whether anything is sent there, or to what is known of the object there. After
 // a gap the cluster counts as one that has just come.
-func (w clusterWatch) affected(applied decide.AppliedPlacements, cluster string, change clusterChange) []types.NamespacedName {
+func (w clusterWatch) affectedBindings(applied decide.AppliedPlacements, cluster string, change clusterChange) []types.NamespacedName {
 	before := change.before
 	after := change.after
 	if change.gap && after != nil {
 		before = nil
 	}
-	heard := before == nil || after == nil || before.Available != after.Available || owns(before) != owns(after)
-	return w.stakes.Affected(cluster, heard, func(of *stakes.Group, target bool) bool {
+	heard := before == nil || after == nil || before.Available != after.Available || ownsNamespace(before) != ownsNamespace(after)
+	return w.stakes.AffectedBindings(cluster, heard, func(of *stakes.Group, target bool) bool {
 		return applied.Affected(of, before, after, target)
 	})
 }
 
-// wait returns how long bindings wait with a look at what a cluster says now.
-func (w clusterWatch) wait(cluster string, before, after *view.Cluster) time.Duration {
+// changeDelay returns how long bindings wait with a look at what a cluster says now.
+func (w clusterWatch) changeDelay(cluster string, before, after *view.Cluster) time.Duration {
 	switch {
 	case before == nil || after == nil:
-		w.hearing.forget(cluster)
+		w.hearing.forgetCluster(cluster)
 		return 0
 	case decidedOnHub(before, after):
 		return 0
 	}
-	return w.hearing.wait(topic{cluster, before.Available != after.Available}, w.Clock.Now())
+	return w.hearing.throttleDelay(reportTopic{cluster, before.Available != after.Available}, w.Clock.Now())
 }
 
-// decidedOnHub tells whether an administrator has changed a cluster, and not only its
+// decidedOnHub reports whether an administrator has changed a cluster, and not only its
 // agent what it says. Taints about its health follow what the agent says, and some labels
 // are left to it.
 func decidedOnHub(before, after *view.Cluster) bool {

@@ -29,7 +29,7 @@ func TestWhatMayBeReadLaterIsNotLookedAt(t *testing.T) {
 		"the server takes too long":   {apierrors.NewServerTimeout(resource, "get", 1), false},
 		"its kind is not served just": {errors.New("the hub does not serve its kind"), false},
 	} {
-		if got := barred(fmt.Errorf("reading web: %w", test.err)); got != test.want {
+		if got := isUnreadable(fmt.Errorf("reading web: %w", test.err)); got != test.want {
 			t.Errorf("%s: it counts as looked at: %t, want %t", name, got, test.want)
 		}
 	}

@@ -33,14 +33,14 @@ import (
 	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
-// present are the works that there are.
-type present struct {
+// presentWorks are the works that there are.
+type presentWorks struct {
 	// own are those of the binding, and earlier those of earlier objects of its name.
 	own, earlier []workv1.ManifestWork
 }
 
-// sent is what came of sending an object.
-type sent struct {
+// deliveryResult is what came of sending an object.
+type deliveryResult struct {
 	// problems say why clusters do not get the object, by cluster: what is wrong with
 	// what their works are made of, or why these could not be written.
 	problems map[string]error
@@ -50,16 +50,16 @@ type sent struct {
 	// cache is about to show something else.
 	settled bool
 	// limited is what is held back as the namespace has, or was written, as much as it may.
-	limited allowance.Held
+	limited allowance.HeldWorks
 }
 
 // delivery is the sending of one object. It is done in parts: the works of many clusters
 // are made and written, and forgotten, before those of others are made.
 type delivery struct {
-	by      *Controller
+	by      *BindingController
 	binding binding
 	// owner is whose allowance the works count for.
-	owner allowance.Owner
+	owner allowance.WorkOwner
 	// left are the works of clusters that no part was about yet, and gone those that are to
 	// be deleted, after all others are written: an object that moves goes to its new clusters
 	// before it leaves the others.
@@ -72,15 +72,15 @@ type delivery struct {
 	problems, held, failed map[string]error
 	wrote, overridden      bool
 	// limited is what the allowance of the owner does not let through now.
-	limited allowance.Held
+	limited allowance.HeldWorks
 }
 
-// send makes the works of a binding what they are to be. What goes wrong for a cluster
+// deliverObject makes the works of a binding what they are to be. What goes wrong for a cluster
 // concerns that one alone: its member may want it to.
-func (c *Controller) send(ctx context.Context, b binding, object *unstructured.Unstructured, works present) (sent, error) {
-	owner, err := c.owner(ctx, b, object)
+func (c *BindingController) deliverObject(ctx context.Context, b binding, object *unstructured.Unstructured, works presentWorks) (deliveryResult, error) {
+	owner, err := c.allowanceOwner(ctx, b, object)
 	if err != nil {
-		return sent{}, err
+		return deliveryResult{}, err
 	}
 	d := &delivery{
 		by: c, binding: b, owner: owner, left: map[string][]workv1.ManifestWork{},
@@ -89,54 +89,54 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 	for _, work := range works.own {
 		d.left[work.Namespace] = append(d.left[work.Namespace], work)
 	}
-	if current, err := d.clear(ctx, works.earlier); err != nil || !current {
-		return sent{}, err
+	if current, err := d.deleteEarlierWorks(ctx, works.earlier); err != nil || !current {
+		return deliveryResult{}, err
 	}
-	for part, err := range c.parts(ctx, b, object, owner, works.own) {
+	for part, err := range c.renderWorkParts(ctx, b, object, owner, works.own) {
 		if err != nil {
-			return sent{}, err
+			return deliveryResult{}, err
 		}
-		if current, err := d.write(ctx, part); err != nil || !current {
-			return sent{}, err
+		if current, err := d.writePart(ctx, part); err != nil || !current {
+			return deliveryResult{}, err
 		}
 	}
-	if current, err := d.remove(ctx); err != nil || !current {
-		return sent{}, err
+	if current, err := d.removeLeavingWorks(ctx); err != nil || !current {
+		return deliveryResult{}, err
 	}
-	return d.sum(), nil
+	return d.summarizeDelivery(), nil
 }
 
-// parts returns the works that a binding is to have now. With a rollout, they are one part:
+// renderWorkParts returns the works that a binding is to have now. With a rollout, they are one part:
 // it decides about all of them.
-func (c *Controller) parts(
-	ctx context.Context, b binding, object *unstructured.Unstructured, owner allowance.Owner, present []workv1.ManifestWork,
-) iter.Seq2[staging.Verdict, error] {
-	return func(yield func(staging.Verdict, error) bool) {
-		wide, own, err := c.overrides(ctx, object)
+func (c *BindingController) renderWorkParts(
+	ctx context.Context, b binding, object *unstructured.Unstructured, owner allowance.WorkOwner, present []workv1.ManifestWork,
+) iter.Seq2[staging.StageVerdict, error] {
+	return func(yield func(staging.StageVerdict, error) bool) {
+		wide, own, err := c.listOverrides(ctx, object)
 		if err != nil {
-			yield(staging.Verdict{}, err)
+			yield(staging.StageVerdict{}, err)
 			return
 		}
-		policies, mistake := override.Select(object, wide, own)
-		source := deliver.Source{Binding: b, Object: object, Fleet: c.Fleet.Snapshot(), Chain: c.Chain, Overrides: policies, ClusterWide: owner.ClusterWide, Mistake: mistake}
-		governed, err := staging.Governs(ctx, c.Stages, b, object)
+		policies, mistake := override.SelectPolicies(object, wide, own)
+		source := deliver.WorkSource{Binding: b, Object: object, Fleet: c.Fleet.Snapshot(), Chain: c.Chain, Overrides: policies, ClusterWide: owner.ClusterWide, Mistake: mistake}
+		governed, err := staging.GovernsBinding(ctx, c.Stages, b, object)
 		defer c.Stages.Turns.Done(client.ObjectKeyFromObject(b))
-		if err == nil && source.Heavy(governed) {
+		if err == nil && source.RenderIsHeavy(governed) {
 			if err = c.Stages.Turns.Take(client.ObjectKeyFromObject(b)); err == nil {
-				decoding.End(ctx) // few have a turn, and it may last for minutes
+				decoding.EndLease(ctx) // few have a turn, and it may last for minutes
 			}
 		}
 		switch {
 		case err != nil:
-			yield(staging.Verdict{}, err)
+			yield(staging.StageVerdict{}, err)
 		case governed:
-			yield(c.stage(ctx, staging.Input{Binding: b, Source: source, Wide: wide, Own: own, Works: present}))
+			yield(c.renderStagedWorks(ctx, staging.StageInput{Binding: b, Source: source, Wide: wide, Own: own, Works: present}))
 		default:
-			for part, err := range deliver.Parts(source) {
+			for part, err := range deliver.RenderParts(source) {
 				if err != nil {
 					err = fmt.Errorf("making the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
 				}
-				if !yield(staging.Verdict{Wanted: part.Works, Problems: part.Problems}, err) {
+				if !yield(staging.StageVerdict{Wanted: part.Works, Problems: part.Problems}, err) {
 					return
 				}
 			}
@@ -144,22 +144,22 @@ func (c *Controller) parts(
 	}
 }
 
-// stage returns the works that a binding of a rollout is to have now.
-func (c *Controller) stage(ctx context.Context, in staging.Input) (verdict staging.Verdict, err error) {
+// renderStagedWorks returns the works that a binding of a rollout is to have now.
+func (c *BindingController) renderStagedWorks(ctx context.Context, in staging.StageInput) (verdict staging.StageVerdict, err error) {
 	if in.Source.Mistake == nil {
 		in.Source.Mistake = in.Source.TooHeavy()
 	}
-	if in.Wanted, in.Problems, err = deliver.Render(in.Source); err != nil {
+	if in.Wanted, in.Problems, err = deliver.RenderWorks(in.Source); err != nil {
 		return verdict, fmt.Errorf("making the works of binding %q: %w", client.ObjectKeyFromObject(in.Binding), err)
 	}
-	return c.Stages.Stage(ctx, in)
+	return c.Stages.StageWorks(ctx, in)
 }
 
-// write makes the works of a part what they are to be, but for those that go. It tells
+// writePart makes the works of a part what they are to be, but for those that go. It tells
 // whether the binding is what was decided by.
-func (d *delivery) write(ctx context.Context, part staging.Verdict) (current bool, err error) {
-	still := joined(part.Problems, part.Still)
-	changes, err := deliver.Compare(part.Wanted, d.take(part.Wanted, still), still)
+func (d *delivery) writePart(ctx context.Context, part staging.StageVerdict) (current bool, err error) {
+	still := joinProblems(part.Problems, part.Still)
+	changes, err := deliver.CompareWorks(part.Wanted, d.takePresentWorks(part.Wanted, still), still)
 	if err != nil {
 		return false, fmt.Errorf("comparing the works of binding %q: %w", client.ObjectKeyFromObject(d.binding), err)
 	}
@@ -167,43 +167,43 @@ func (d *delivery) write(ctx context.Context, part staging.Verdict) (current boo
 	d.gone = append(d.gone, changes.Gone...)
 	changes.Gone = nil
 	if len(changes.New) > 0 && !d.by.Latest.Current(d.binding) {
-		if current, err := d.by.current(ctx, d.binding); err != nil || !current {
+		if current, err := d.by.isDecisionCurrent(ctx, d.binding); err != nil || !current {
 			return false, err
 		}
 	}
-	if changes, err = d.limit(ctx, changes); err != nil {
+	if changes, err = d.limitChanges(ctx, changes); err != nil {
 		return false, err
 	}
 	maps.Copy(d.problems, part.Problems)
 	maps.Copy(d.held, part.Held)
-	d.wrote = d.wrote || !changes.None()
-	d.overridden = d.overridden || overridden(part.Wanted)
-	d.do(ctx, changes)
+	d.wrote = d.wrote || !changes.IsEmpty()
+	d.overridden = d.overridden || anyOverridden(part.Wanted)
+	d.applyChanges(ctx, changes)
 	return true, nil
 }
 
-// owner returns whose allowance the works of a binding count for: an administrator's if a
+// allowanceOwner returns whose allowance the works of a binding count for: an administrator's if a
 // ClusterPropagationPolicy sends the object.
-func (c *Controller) owner(ctx context.Context, b binding, object *unstructured.Unstructured) (allowance.Owner, error) {
-	owner := allowance.Owner{Namespace: b.GetNamespace()}
+func (c *BindingController) allowanceOwner(ctx context.Context, b binding, object *unstructured.Unstructured) (allowance.WorkOwner, error) {
+	owner := allowance.WorkOwner{Namespace: b.GetNamespace()}
 	name, says := lookup.PolicyOf(b)
 	if owner.Namespace == "" || !says || name.Namespace != "" {
 		return owner, nil
 	}
-	policy, err := lookup.Policy(ctx, c.Client, name)
+	policy, err := lookup.ReadPolicy(ctx, c.Client, name)
 	if apierrors.IsNotFound(err) {
 		return owner, nil
 	}
 	if err != nil {
 		return owner, fmt.Errorf("looking whose works those of binding %q are: %w", client.ObjectKeyFromObject(b), err)
 	}
-	owner.ClusterWide = claims.Holds(policy, object, b)
+	owner.ClusterWide = claims.PolicyHoldsObject(policy, object, b)
 	return owner, nil
 }
 
-// limit returns the changes that the allowance of the owner lets through now. Bindings
+// limitChanges returns the changes that the allowance of the owner lets through now. Bindings
 // without a namespace are an administrator's, and have no limit.
-func (d *delivery) limit(ctx context.Context, changes deliver.Changes) (deliver.Changes, error) {
+func (d *delivery) limitChanges(ctx context.Context, changes deliver.WorkChanges) (deliver.WorkChanges, error) {
 	// Where the work of an earlier object waits for its turn to be deleted, the name is not free yet.
 	changes.New = slices.DeleteFunc(changes.New, func(work *workv1.ManifestWork) bool { return d.limited.Clusters[work.Namespace] != nil })
 	if d.owner.Namespace == "" || len(changes.New)+len(changes.Changed) == 0 {
@@ -216,15 +216,15 @@ func (d *delivery) limit(ctx context.Context, changes deliver.Changes) (deliver.
 	if mistake != nil {
 		d.by.Events.Eventf(d.binding, nil, corev1.EventTypeWarning, "NamespaceLimitInvalid", action, "%v", mistake)
 	}
-	held := d.by.Allowance.Admit(d.owner, writes(changes))
-	d.limited = d.limited.With(held)
+	held := d.by.Allowance.AdmitWrites(d.owner, allowanceWrites(changes))
+	d.limited = d.limited.MergeHeld(held)
 	changes.New = slices.DeleteFunc(changes.New, func(work *workv1.ManifestWork) bool { return held.Clusters[work.Namespace] != nil })
-	changes.Changed = slices.DeleteFunc(changes.Changed, func(c deliver.Change) bool { return held.Clusters[c.Wanted.Namespace] != nil })
+	changes.Changed = slices.DeleteFunc(changes.Changed, func(c deliver.WorkChange) bool { return held.Clusters[c.Wanted.Namespace] != nil })
 	return changes, nil
 }
 
-// writes returns what the works of a change have and are to have.
-func writes(changes deliver.Changes) (all []allowance.Write) {
+// allowanceWrites returns what the works of a change have and are to have.
+func allowanceWrites(changes deliver.WorkChanges) (all []allowance.WorkWrite) {
 	for _, work := range changes.New {
 		all = append(all, allowance.WriteOf(work, nil))
 	}
@@ -234,30 +234,30 @@ func writes(changes deliver.Changes) (all []allowance.Write) {
 	return all
 }
 
-// clear deletes the works of earlier objects. It tells whether the binding is what was
+// deleteEarlierWorks deletes the works of earlier objects. It tells whether the binding is what was
 // decided by.
-func (d *delivery) clear(ctx context.Context, earlier []workv1.ManifestWork) (current bool, err error) {
-	lost := slices.DeleteFunc(earlier, func(work workv1.ManifestWork) bool { return !alive(work) })
+func (d *delivery) deleteEarlierWorks(ctx context.Context, earlier []workv1.ManifestWork) (current bool, err error) {
+	lost := slices.DeleteFunc(earlier, func(work workv1.ManifestWork) bool { return !isAliveWork(work) })
 	if len(lost) == 0 {
 		return true, nil
 	}
-	if current, err := d.by.current(ctx, d.binding); err != nil || !current {
+	if current, err := d.by.isDecisionCurrent(ctx, d.binding); err != nil || !current {
 		return false, err
 	}
-	return true, d.withdraw(ctx, lost, false)
+	return true, d.withdrawWorks(ctx, lost, false)
 }
 
-// withdraw deletes works, those whose turn it is.
-func (d *delivery) withdraw(ctx context.Context, works []workv1.ManifestWork, preserve bool) error {
-	gone, err := withdraw(ctx, d.by.Deps, d.binding.GetNamespace(), works, preserve)
+// withdrawWorks deletes works, those whose turn it is.
+func (d *delivery) withdrawWorks(ctx context.Context, works []workv1.ManifestWork, preserve bool) error {
+	gone, err := withdrawBindingWorks(ctx, d.by.BindingControllerDeps, d.binding.GetNamespace(), works, preserve)
 	d.wrote = d.wrote || gone.some
-	d.limited = d.limited.With(gone.held)
+	d.limited = d.limited.MergeHeld(gone.held)
 	maps.Copy(d.failed, gone.failed)
 	return err
 }
 
-// take returns the works that there are in the clusters of a part.
-func (d *delivery) take(wanted map[string]*workv1.ManifestWork, still map[string]error) []workv1.ManifestWork {
+// takePresentWorks returns the works that there are in the clusters of a part.
+func (d *delivery) takePresentWorks(wanted map[string]*workv1.ManifestWork, still map[string]error) []workv1.ManifestWork {
 	var taken []workv1.ManifestWork
 	take := func(cluster string) {
 		taken = append(taken, d.left[cluster]...)
@@ -272,12 +272,12 @@ func (d *delivery) take(wanted map[string]*workv1.ManifestWork, still map[string
 	return taken
 }
 
-// remove deletes the works of clusters that are to lose the object. It tells whether the
+// removeLeavingWorks deletes the works of clusters that are to lose the object. It tells whether the
 // binding is what was decided by.
-func (d *delivery) remove(ctx context.Context) (current bool, err error) {
+func (d *delivery) removeLeavingWorks(ctx context.Context) (current bool, err error) {
 	for _, works := range d.left {
 		for _, work := range works {
-			if alive(work) {
+			if isAliveWork(work) {
 				d.gone = append(d.gone, work)
 			}
 		}
@@ -296,10 +296,10 @@ func (d *delivery) remove(ctx context.Context) (current bool, err error) {
 	if len(gone) == 0 {
 		return true, nil
 	}
-	if current, err := d.by.current(ctx, d.binding); err != nil || !current {
+	if current, err := d.by.isDecisionCurrent(ctx, d.binding); err != nil || !current {
 		return false, err
 	}
-	return true, d.withdraw(ctx, gone, deliver.Preserves(d.binding))
+	return true, d.withdrawWorks(ctx, gone, deliver.PreservesOnDeletion(d.binding))
 }
 
 // clustersOfReferrers returns the clusters that the bindings have now which need the object of a
@@ -317,13 +317,13 @@ func clustersOfReferrers(ctx context.Context, reader client.Reader, b binding) (
 		}
 	}
 	for name := range names {
-		referrer, err := read(ctx, reader, types.NamespacedName{Namespace: b.GetNamespace(), Name: name})
+		referrer, err := readBinding(ctx, reader, types.NamespacedName{Namespace: b.GetNamespace(), Name: name})
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
 		case err != nil:
 			return nil, err
-		case references.Sends(referrer):
+		case references.SendsDependencies(referrer):
 			for _, target := range referrer.BindingSpec().Clusters {
 				clusters.Insert(target.Name)
 			}
@@ -332,37 +332,37 @@ func clustersOfReferrers(ctx context.Context, reader client.Reader, b binding) (
 	return clusters, nil
 }
 
-// do makes changes, but for works that go.
-func (d *delivery) do(ctx context.Context, changes deliver.Changes) {
-	failed := d.by.writer().Write(ctx, changes)
-	d.by.Allowance.Failed(d.owner, deliver.NameOfWorks(d.binding), failed)
+// applyChanges makes changes, but for works that go.
+func (d *delivery) applyChanges(ctx context.Context, changes deliver.WorkChanges) {
+	failed := d.by.workWriter().WriteChanges(ctx, changes)
+	d.by.Allowance.ReportFailedWrites(d.owner, deliver.NameOfWorks(d.binding), failed)
 	maps.Copy(d.failed, failed)
 }
 
-// sum tells what was done, and returns what came of it.
-func (d *delivery) sum() sent {
-	passing := send.Passing(d.failed)
-	lasting := send.Lasting(d.failed, d.by.Clock.Now())
-	d.by.Announce.Tell(announce.Sent{
-		Wrote: d.wrote, Overridden: d.overridden, Mistakes: send.Joined(d.problems), Failed: send.Joined(lasting),
+// summarizeDelivery tells what was done, and returns what came of it.
+func (d *delivery) summarizeDelivery() deliveryResult {
+	passing := send.TakePassingErrors(d.failed)
+	lasting := send.LastingErrors(d.failed, d.by.Clock.Now())
+	d.by.Announce.RecordEvents(announce.SendResult{
+		Wrote: d.wrote, Overridden: d.overridden, Mistakes: send.JoinErrors(d.problems), Failed: send.JoinErrors(lasting),
 	}.Events(d.binding)...)
-	d.by.Stages.Failed(client.ObjectKeyFromObject(d.binding), lasting)
-	result := sent{settled: !d.wrote || len(d.failed) > 0 || passing != nil || d.limited.Any(), limited: d.limited, again: d.limited.Again}
+	d.by.Stages.RecordFailures(client.ObjectKeyFromObject(d.binding), lasting)
+	result := deliveryResult{settled: !d.wrote || len(d.failed) > 0 || passing != nil || d.limited.AnyHeld(), limited: d.limited, again: d.limited.Again}
 	for _, problem := range d.problems {
-		result.again = sooner(result.again, interpret.Again(problem))
+		result.again = shorterWait(result.again, interpret.RetryDelayOf(problem))
 	}
 	if len(d.failed) > 0 {
-		result.again = sooner(result.again, again)
+		result.again = shorterWait(result.again, again)
 	}
 	if passing != nil {
 		result.again = settle
 	}
-	result.problems = joined(joined(joined(d.problems, d.held), d.limited.Clusters), d.failed)
+	result.problems = joinProblems(joinProblems(joinProblems(d.problems, d.held), d.limited.Clusters), d.failed)
 	return result
 }
 
-// joined returns what keeps clusters from getting an object, for two reasons.
-func joined(a, b map[string]error) map[string]error {
+// joinProblems returns what keeps clusters from getting an object, for two reasons.
+func joinProblems(a, b map[string]error) map[string]error {
 	if len(b) == 0 {
 		return a
 	}

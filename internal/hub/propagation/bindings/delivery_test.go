@@ -34,19 +34,19 @@ func TestHeavyObjectsHaveTheirTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	cache := fake.NewClientBuilder().WithScheme(scheme).
-		WithIndex(&policyv1alpha1.OverridePolicy{}, indexReaches, reaches).WithIndex(&policyv1alpha1.ClusterOverridePolicy{}, indexReaches, reaches).Build()
-	line := turns.New(2, func(types.NamespacedName) {})
+		WithIndex(&policyv1alpha1.OverridePolicy{}, indexReaches, overrideIndexKeys).WithIndex(&policyv1alpha1.ClusterOverridePolicy{}, indexReaches, overrideIndexKeys).Build()
+	line := turns.NewTurns(2, func(types.NamespacedName) {})
 	if err := line.Take(types.NamespacedName{Namespace: "shop", Name: "other"}); err != nil {
 		t.Fatal(err)
 	}
-	clusters := fleet.New(clock.RealClock{})
-	c := &Controller{Deps: Deps{Client: cache, Fleet: clusters, Stages: staging.New(staging.Deps{Client: cache, Live: cache, Fleet: clusters, Clock: clock.RealClock{}, Turns: line})}}
+	clusters := fleet.NewFleet(clock.RealClock{})
+	c := &BindingController{BindingControllerDeps: BindingControllerDeps{Client: cache, Fleet: clusters, Stages: staging.NewStages(staging.StageDeps{Client: cache, Live: cache, Fleet: clusters, Clock: clock.RealClock{}, Turns: line})}}
 	for values, want := range map[int]error{10: nil, 100_000: turns.ErrWait} {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Gadget", "spec": make([]any, values)}}
 		object.SetNamespace("shop")
 		object.SetName("web")
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-gadget"}}
-		for _, err := range c.parts(t.Context(), b, object, allowance.Owner{Namespace: "shop"}, nil) {
+		for _, err := range c.renderWorkParts(t.Context(), b, object, allowance.WorkOwner{Namespace: "shop"}, nil) {
 			if !errors.Is(err, want) {
 				t.Errorf("an object with %d values is made now: %v, want %v", values, err, want)
 			}

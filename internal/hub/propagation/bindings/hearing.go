@@ -15,40 +15,40 @@ const (
 	heardEvery  = time.Minute
 )
 
-// hearing says when bindings are looked at for what a cluster says now. Its agent can say
+// clusterThrottle says when bindings are looked at for what a cluster says now. Its agent can say
 // something else as often as it likes, and all bindings of the cluster would be looked at
 // each time, before those that tenants have changed. The zero value has heard nobody; it is
 // safe for concurrent use.
-type hearing struct {
+type clusterThrottle struct {
 	mu       sync.Mutex
-	clusters map[topic]*attention
+	clusters map[reportTopic]*throttleBudget
 }
 
-// topic is what a cluster says something about: whether it is available, or anything else.
+// reportTopic is what a cluster says something about: whether it is available, or anything else.
 // Who says much of the latter, such as how much room there is, is not to be heard later when
 // it is about to fail.
-type topic struct {
+type reportTopic struct {
 	cluster      string
 	availability bool
 }
 
-// attention is how many changes are still heard at once, and since when one more is earned.
-type attention struct {
+// throttleBudget is how many changes are still heard at once, and since when one more is earned.
+type throttleBudget struct {
 	left  int
 	since time.Time
 }
 
-// wait returns how long to wait with a change that comes now. What comes meanwhile is heard
+// throttleDelay returns how long to wait with a change that comes now. What comes meanwhile is heard
 // together with it.
-func (h *hearing) wait(of topic, now time.Time) time.Duration {
+func (h *clusterThrottle) throttleDelay(of reportTopic, now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.clusters == nil {
-		h.clusters = map[topic]*attention{}
+		h.clusters = map[reportTopic]*throttleBudget{}
 	}
 	a := h.clusters[of]
 	if a == nil {
-		a = &attention{left: heardAtOnce, since: now}
+		a = &throttleBudget{left: heardAtOnce, since: now}
 		h.clusters[of] = a
 	}
 	earned := int(now.Sub(a.since) / heardEvery)
@@ -64,11 +64,11 @@ func (h *hearing) wait(of topic, now time.Time) time.Duration {
 	return 0
 }
 
-// forget forgets a cluster that is gone.
-func (h *hearing) forget(cluster string) {
+// forgetCluster forgets a cluster that is gone.
+func (h *clusterThrottle) forgetCluster(cluster string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, availability := range []bool{true, false} {
-		delete(h.clusters, topic{cluster, availability})
+		delete(h.clusters, reportTopic{cluster, availability})
 	}
 }

@@ -29,7 +29,7 @@ import (
 // added counts the bindings that are to be looked at now, and has the longest time after
 // which others are.
 type added struct {
-	queue
+	bindingQueue
 	now   int
 	after time.Duration
 }
@@ -46,10 +46,10 @@ func (a *added) AddAfter(_ reconcile.Request, after time.Duration) {
 // watchOf is a watch of clusters, with bindings that are sent to the clusters "flaps" and
 // "fails".
 func watchOf(clk clock.PassiveClock, bindings int) clusterWatch {
-	clusters := fleet.New(clk)
+	clusters := fleet.NewFleet(clk)
 	watch := clusterWatch{
-		Deps:   Deps{Fleet: clusters, Clock: clk, Store: store.New(nil, decide.New(decide.Options{Fleet: clusters, Clock: clk}), clusters), Reserved: func(string) {}},
-		stakes: &stakes.Stakes{}, hearing: &hearing{}, news: newClusterNews(),
+		BindingControllerDeps: BindingControllerDeps{Fleet: clusters, Clock: clk, Store: store.NewBindingStore(nil, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: clk}), clusters), Reserved: func(string) {}},
+		stakes:                &stakes.Stakes{}, hearing: &clusterThrottle{}, news: newClusterNews(),
 	}
 	for i := range bindings {
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint(i)}}
@@ -63,13 +63,13 @@ func watchOf(clk clock.PassiveClock, bindings int) clusterWatch {
 
 // followed returns a handler that has each change followed at once.
 func followed(watch clusterWatch) handler.EventHandler {
-	fed := watch.feed(watch.cluster)
+	fed := watch.clusterHandler(watch.observeCluster)
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q bindingQueue) {
 			fed.Create(ctx, e, q)
 			watch.followChanges(q)
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q bindingQueue) {
 			fed.Update(ctx, e, q)
 			watch.followChanges(q)
 		},
@@ -136,7 +136,7 @@ func TestALabelThatFlapsLeavesWorkersToOthers(t *testing.T) {
 	labelled := func(turn int, load, env string) *clusterv1.ManagedCluster {
 		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "flaps", ResourceVersion: fmt.Sprint(turn + 1), Labels: map[string]string{"agent.example/load": load, "env": env}}}
 		mc.Spec.HubAcceptsClient = true
-		agentlabels.Allowed{"agent.example/*"}.Note(mc)
+		agentlabels.AllowedKeys{"agent.example/*"}.AnnotateCluster(mc)
 		return mc
 	}
 	handler.Create(t.Context(), event.CreateEvent{Object: labelled(0, "high", "test"), IsInInitialList: true}, q)

@@ -24,7 +24,7 @@ import (
 
 const (
 	// indexReaches finds the override policies that may be about an object, by
-	// selector.Keys, and by all those that may be about any.
+	// selector.IndexKeysOfSelectors, and by all those that may be about any.
 	indexReaches = "reaches"
 	anything     = "*"
 	// indexWorks finds the works of bindings.
@@ -34,43 +34,43 @@ const (
 	buckets = 1024
 )
 
-// Index adds the indexes by which the controller reads override policies.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
+// IndexOverridePolicies adds the indexes by which the controller reads override policies.
+func IndexOverridePolicies(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, kind := range []client.Object{&policyv1alpha1.OverridePolicy{}, &policyv1alpha1.ClusterOverridePolicy{}} {
-		if err := indexer.IndexField(ctx, kind, indexReaches, reaches); err != nil {
+		if err := indexer.IndexField(ctx, kind, indexReaches, overrideIndexKeys); err != nil {
 			return fmt.Errorf("indexing %T: %w", kind, err)
 		}
 	}
 	return nil
 }
 
-// Works finds works in a cache by the bindings that they are for.
-type Works struct {
+// WorkIndex finds works in a cache by the bindings that they are for.
+type WorkIndex struct {
 	indexer toolscache.Indexer
-	// counted tells whether the allowance knows of all works and limits.
+	// counted reports whether the allowance knows of all works and limits.
 	counted func() bool
 }
 
 // IndexWorks adds to a cache the index by which works are found. It is not the
 // indexer of fields that is used: this one has everything twice, and we never ask
 // for the works of a binding in one namespace. The allowance is told of all works.
-func IndexWorks(ctx context.Context, c cache.Cache, allowed *allowance.Allowance) (Works, error) {
+func IndexWorks(ctx context.Context, c cache.Cache, allowed *allowance.Allowance) (WorkIndex, error) {
 	informer, err := c.GetInformer(ctx, &workv1.ManifestWork{}, cache.BlockUntilSynced(false))
 	if err != nil {
-		return Works{}, fmt.Errorf("watching ManifestWorks: %w", err)
+		return WorkIndex{}, fmt.Errorf("watching ManifestWorks: %w", err)
 	}
 	indexed, ok := informer.(interface{ GetIndexer() toolscache.Indexer })
 	if !ok {
-		return Works{}, fmt.Errorf("the informer of ManifestWorks is a %T, which has no indexer", informer)
+		return WorkIndex{}, fmt.Errorf("the informer of ManifestWorks is a %T, which has no indexer", informer)
 	}
 	if err := informer.AddIndexers(toolscache.Indexers{indexWorks: bucketsOf}); err != nil {
-		return Works{}, fmt.Errorf("indexing ManifestWorks: %w", err)
+		return WorkIndex{}, fmt.Errorf("indexing ManifestWorks: %w", err)
 	}
-	counted, err := counting.Follow(ctx, c, allowed)
+	counted, err := counting.WatchAllowance(ctx, c, allowed)
 	if err != nil {
-		return Works{}, err
+		return WorkIndex{}, err
 	}
-	return Works{indexed.GetIndexer(), counted}, nil
+	return WorkIndex{indexed.GetIndexer(), counted}, nil
 }
 
 // bucketsOf returns the parts of the index that a work is in.
@@ -79,31 +79,31 @@ func bucketsOf(object any) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	in := []string{bucket(work.Name)}
+	in := []string{indexBucket(work.Name)}
 	if name := deliver.BindingOf(work); name.Name != "" {
-		in = append(in, bucket(name.String()))
+		in = append(in, indexBucket(name.String()))
 	}
 	return in, nil
 }
 
-func bucket(key string) string {
+func indexBucket(key string) string {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(key)) // never fails
 	return strconv.FormatUint(uint64(hash.Sum32()%buckets), 16)
 }
 
-// Called returns the works of a name, of all clusters. They must not be changed.
-func (w Works) Called(name string) ([]*workv1.ManifestWork, error) {
-	return w.find(name, func(work *workv1.ManifestWork) bool { return work.Name == name })
+// ListByName returns the works of a name, of all clusters. They must not be changed.
+func (w WorkIndex) ListByName(name string) ([]*workv1.ManifestWork, error) {
+	return w.findWorks(name, func(work *workv1.ManifestWork) bool { return work.Name == name })
 }
 
-// WithName returns the works that name a binding. They must not be changed.
-func (w Works) WithName(name types.NamespacedName) ([]*workv1.ManifestWork, error) {
-	return w.find(name.String(), func(work *workv1.ManifestWork) bool { return deliver.BindingOf(work) == name })
+// ListByBinding returns the works that name a binding. They must not be changed.
+func (w WorkIndex) ListByBinding(name types.NamespacedName) ([]*workv1.ManifestWork, error) {
+	return w.findWorks(name.String(), func(work *workv1.ManifestWork) bool { return deliver.BindingOf(work) == name })
 }
 
-func (w Works) find(key string, is func(*workv1.ManifestWork) bool) ([]*workv1.ManifestWork, error) {
-	objects, err := w.indexer.ByIndex(indexWorks, bucket(key))
+func (w WorkIndex) findWorks(key string, is func(*workv1.ManifestWork) bool) ([]*workv1.ManifestWork, error) {
+	objects, err := w.indexer.ByIndex(indexWorks, indexBucket(key))
 	if err != nil {
 		return nil, fmt.Errorf("looking for the works of a binding: %w", err)
 	}
@@ -116,12 +116,12 @@ func (w Works) find(key string, is func(*workv1.ManifestWork) bool) ([]*workv1.M
 	return found, nil
 }
 
-// reaches has one with a mistake among those that may be about any object: it holds
+// overrideIndexKeys has one with a mistake among those that may be about any object: it holds
 // all of them back.
-func reaches(object client.Object) []string {
+func overrideIndexKeys(object client.Object) []string {
 	selectors := selectorsOf(object)
-	if _, problems := selector.Compile(object.GetNamespace(), selectors, nil); len(selectors) == 0 || len(problems) > 0 {
+	if _, problems := selector.CompileSelectors(object.GetNamespace(), selectors, nil); len(selectors) == 0 || len(problems) > 0 {
 		return []string{anything}
 	}
-	return selector.Keys(selectors)
+	return selector.IndexKeysOfSelectors(selectors)
 }

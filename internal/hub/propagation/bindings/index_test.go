@@ -28,7 +28,7 @@ func workFor(cluster, object string) *workv1.ManifestWork {
 }
 
 func TestWorksAreFoundByTheirBinding(t *testing.T) {
-	works := Works{indexer: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{indexWorks: bucketsOf})}
+	works := WorkIndex{indexer: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{indexWorks: bucketsOf})}
 	const objects = 3 * buckets // so that some share a part of the index
 	for i := range objects {
 		for _, cluster := range []string{"a", "b"} {
@@ -55,10 +55,10 @@ func TestWorksAreFoundByTheirBinding(t *testing.T) {
 	}
 	name := types.NamespacedName{Namespace: "team", Name: "c7-configmap"}
 	for what, test := range map[string]struct{ got, want string }{
-		"by their name":        {clusters(works.Called("c7")), "a/c7 b/c7 c/c7"},
-		"by their binding":     {clusters(works.WithName(name)), "a/c7 b/c7"},
-		"of none":              {clusters(works.Called("x")), ""},
-		"of another namespace": {clusters(works.WithName(types.NamespacedName{Namespace: "other", Name: name.Name})), ""},
+		"by their name":        {clusters(works.ListByName("c7")), "a/c7 b/c7 c/c7"},
+		"by their binding":     {clusters(works.ListByBinding(name)), "a/c7 b/c7"},
+		"of none":              {clusters(works.ListByName("x")), ""},
+		"of another namespace": {clusters(works.ListByBinding(types.NamespacedName{Namespace: "other", Name: name.Name})), ""},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: %q is found, want %q", what, test.got, test.want)

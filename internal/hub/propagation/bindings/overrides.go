@@ -26,23 +26,25 @@ import (
 
 // onOverride brings back the bindings whose objects an override policy changes, or
 // has changed. All bindings are looked at anyway when the controller starts.
-func (c *Controller) onOverride() handler.EventHandler {
+func (c *BindingController) onOverride() handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ bindingQueue) {
 			if !e.IsInInitialList {
-				c.policies.Note(nil, e.Object)
+				c.policies.AddChange(nil, e.Object)
 			}
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) { c.policies.Note(e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { c.policies.Note(e.Object, nil) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ bindingQueue) {
+			c.policies.AddChange(e.ObjectOld, e.ObjectNew)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ bindingQueue) { c.policies.AddChange(e.Object, nil) },
 	}
 }
 
-// follow brings back the bindings of objects that an override policy which has changed is
+// enqueueOverridden brings back the bindings of objects that an override policy which has changed is
 // about, or was.
-func (c *Controller) follow(ctx context.Context, q queue, change inbox.Change) {
+func (c *BindingController) enqueueOverridden(ctx context.Context, q bindingQueue, change inbox.Change) {
 	for _, policy := range change.States() {
-		names, err := c.overridden(ctx, policy)
+		names, err := c.overriddenBindings(ctx, policy)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Cannot find the bindings of an override policy", "namespace", policy.GetNamespace(), "name", policy.GetName())
 		}
@@ -52,28 +54,28 @@ func (c *Controller) follow(ctx context.Context, q queue, change inbox.Change) {
 	}
 }
 
-// overridden returns the bindings whose objects an override policy changes. One
+// overriddenBindings returns the bindings whose objects an override policy changes. One
 // with a mistake holds back all that are in its reach.
-func (c *Controller) overridden(ctx context.Context, policy client.Object) ([]types.NamespacedName, error) {
-	selectors, problems := selector.Compile(policy.GetNamespace(), selectorsOf(policy), nil)
+func (c *BindingController) overriddenBindings(ctx context.Context, policy client.Object) ([]types.NamespacedName, error) {
+	selectors, problems := selector.CompileSelectors(policy.GetNamespace(), selectorsOf(policy), nil)
 	if len(problems) > 0 || len(selectors) == 0 {
-		return c.within(ctx, policy.GetNamespace(), func(workv1alpha2.ObjectReference) bool { return true })
+		return c.bindingsInNamespace(ctx, policy.GetNamespace(), func(workv1alpha2.ObjectReference) bool { return true })
 	}
-	keys, unknown := c.Templates.Find(selectors.Scopes(), func(object *metav1.PartialObjectMetadata) bool {
-		return selectors.Priority(object) != selector.None
+	keys, unknown := c.Templates.Find(selectors.SearchScopes(), func(object *metav1.PartialObjectMetadata) bool {
+		return selectors.PriorityOf(object) != selector.None
 	})
 	var names []types.NamespacedName
 	if len(unknown) > 0 { // whether their labels match is not known either
 		var err error
-		names, err = c.within(ctx, policy.GetNamespace(), func(object workv1alpha2.ObjectReference) bool {
-			return slices.ContainsFunc(unknown, func(s selector.Scope) bool { return among(s, object) })
+		names, err = c.bindingsInNamespace(ctx, policy.GetNamespace(), func(object workv1alpha2.ObjectReference) bool {
+			return slices.ContainsFunc(unknown, func(s selector.SearchScope) bool { return isInScope(s, object) })
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
 	for _, key := range keys {
-		found, err := lookup.Find(ctx, c.Client, key)
+		found, err := lookup.FindBindings(ctx, c.Client, key)
 		if err != nil {
 			return names, fmt.Errorf("finding the binding of %s: %w", key, err)
 		}
@@ -95,14 +97,14 @@ func selectorsOf(policy client.Object) []policyv1alpha1.ResourceSelector {
 	}
 }
 
-// among tells whether an object is in a scope.
-func among(s selector.Scope, object workv1alpha2.ObjectReference) bool {
+// isInScope reports whether an object is in a scope.
+func isInScope(s selector.SearchScope, object workv1alpha2.ObjectReference) bool {
 	return templates.KeyOf(object).Kind == s.Kind && (s.Namespace == "" || s.Namespace == object.Namespace) && (s.Name == "" || s.Name == object.Name)
 }
 
-// within returns the bindings of a namespace, and of all if it is "", whose objects
+// bindingsInNamespace returns the bindings of a namespace, and of all if it is "", whose objects
 // the function selects.
-func (c *Controller) within(ctx context.Context, namespace string, selects func(workv1alpha2.ObjectReference) bool) ([]types.NamespacedName, error) {
+func (c *BindingController) bindingsInNamespace(ctx context.Context, namespace string, selects func(workv1alpha2.ObjectReference) bool) ([]types.NamespacedName, error) {
 	own := &workv1alpha2.ResourceBindingList{}
 	wide := &workv1alpha2.ClusterResourceBindingList{}
 	if err := c.Client.List(ctx, own, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {

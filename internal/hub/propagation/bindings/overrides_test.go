@@ -30,7 +30,7 @@ import (
 const objects = 40
 
 // overriding returns a controller that knows the ConfigMaps and their bindings.
-func overriding(t *testing.T) *Controller {
+func overriding(t *testing.T) *BindingController {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{metav1.AddMetaToScheme, corev1.AddToScheme, workv1alpha2.AddToScheme, policyv1alpha1.AddToScheme} {
@@ -56,11 +56,11 @@ func overriding(t *testing.T) *Controller {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(kind, meta.RESTScopeNamespace)
 	listed := make(chan struct{}, objects)
-	watched := templates.New(templates.Options{
+	watched := templates.NewTemplates(templates.TemplateOptions{
 		Client: metadatafake.NewSimpleMetadataClient(scheme, metadata...), Mapper: mapper, Clock: clock.RealClock{},
 		Changed: func(templates.Key) { listed <- struct{}{} },
 	})
-	watched.Use("a policy", kind)
+	watched.UseKinds("a policy", kind)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- watched.Start(ctx) }()
@@ -73,7 +73,7 @@ func overriding(t *testing.T) *Controller {
 	for range objects {
 		<-listed
 	}
-	return New(Deps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(bindings...).Build(), Templates: watched})
+	return NewBindingController(BindingControllerDeps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(bindings...).Build(), Templates: watched})
 }
 
 // TestAnOverridePolicyTouchesWhatItIsAbout counts the bindings that are looked at
@@ -108,7 +108,7 @@ func TestAnOverridePolicyTouchesWhatItIsAbout(t *testing.T) {
 					ObjectMeta: metav1.ObjectMeta{Namespace: test.namespace}, Spec: policyv1alpha1.OverrideSpec{ResourceSelectors: test.selectors},
 				}
 			}
-			names, err := c.overridden(t.Context(), policy)
+			names, err := c.overriddenBindings(t.Context(), policy)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,8 +25,8 @@ import (
 // refusalMax is how many bytes of the API server's reason a refusal has.
 const refusalMax = 512
 
-// reflected is what came of writing the status of an object.
-type reflected struct {
+// reflectResult is what came of writing the status of an object.
+type reflectResult struct {
 	// again is when to try again; 0 if there is no need.
 	again time.Duration
 	// refusal says that the API server does not take the status, and never will: it is
@@ -36,42 +36,42 @@ type reflected struct {
 	failed error
 }
 
-// reflect writes what became of the object in the clusters to its own status,
+// reflectStatus writes what became of the object in the clusters to its own status,
 // unless a controller of a shared hub does that.
-func (c *Controller) reflect(ctx context.Context, key templates.Key, object *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) reflected {
-	if c.Hub.Owns(key.Kind.GroupKind()) {
-		return reflected{}
+func (c *BindingController) reflectStatus(ctx context.Context, key templates.Key, object *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) reflectResult {
+	if c.Hub.OwnsKind(key.Kind.GroupKind()) {
+		return reflectResult{}
 	}
-	status, ok, problem := c.Chain.Aggregate(object, sum.ForTemplate(items))
+	status, ok, problem := c.Chain.AggregateStatus(object, sum.ForTemplate(items))
 	if problem != nil { // another customization brings the binding back
-		c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%s", interpret.Tell(problem))
-		return reflected{again: interpret.Again(problem)}
+		c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%s", interpret.ErrorSentences(problem))
+		return reflectResult{again: interpret.RetryDelayOf(problem)}
 	}
 	if !ok {
-		return reflected{}
+		return reflectResult{}
 	}
-	change := sum.Difference(object, status)
+	change := sum.StatusDifference(object, status)
 	if len(change) == 0 {
-		return reflected{}
+		return reflectResult{}
 	}
 	refused, err := c.setStatus(ctx, key, object, change)
 	if err == nil && refused == nil {
-		return reflected{}
+		return reflectResult{}
 	}
 	c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%v", errors.Join(refused, err))
-	return reflected{refusal: refusal(refused), failed: err}
+	return reflectResult{refusal: refusalMessage(refused), failed: err}
 }
 
 // setStatus changes the status of an object. What a cluster reports may be nothing that
 // the API server takes; then the fields that this names are left out, so that they do not
 // keep the others from being written. Refused says what it does not take.
-func (c *Controller) setStatus(ctx context.Context, key templates.Key, object *unstructured.Unstructured, change map[string]any) (refused, err error) {
+func (c *BindingController) setStatus(ctx context.Context, key templates.Key, object *unstructured.Unstructured, change map[string]any) (refused, err error) {
 	err = c.Objects.SetStatus(ctx, key, object.GetUID(), change)
 	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 		return nil, client.IgnoreNotFound(err)
 	}
 	refused = err
-	rest := taken(change, err)
+	rest := acceptedFields(change, err)
 	if len(rest) == 0 || len(rest) == len(change) {
 		return refused, nil
 	}
@@ -82,8 +82,8 @@ func (c *Controller) setStatus(ctx context.Context, key templates.Key, object *u
 	return refused, client.IgnoreNotFound(err)
 }
 
-// taken returns the fields of a status that an error of the API server does not name.
-func taken(change map[string]any, err error) map[string]any {
+// acceptedFields returns the fields of a status that an error of the API server does not name.
+func acceptedFields(change map[string]any, err error) map[string]any {
 	rest := maps.Clone(change)
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -97,8 +97,8 @@ func taken(change map[string]any, err error) map[string]any {
 	return rest
 }
 
-// refusal tells of an error of the API server as a sentence, "" if there is none.
-func refusal(refused error) string {
+// refusalMessage tells of an error of the API server as a sentence, "" if there is none.
+func refusalMessage(refused error) string {
 	if refused == nil {
 		return ""
 	}

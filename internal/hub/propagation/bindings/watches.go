@@ -47,27 +47,27 @@ const (
 	action = "Propagate"
 )
 
-type queue = inbox.Queue[reconcile.Request]
+type bindingQueue = inbox.Queue[reconcile.Request]
 
 // SetupWithManager adds the controller to the manager. Touched has bindings whose
 // objects have changed.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[reconcile.Request]) error {
-	clusters := clusterWatch{Deps: c.Deps, stakes: c.stakes, hearing: &hearing{}, news: newClusterNews()}
+func (c *BindingController) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[reconcile.Request]) error {
+	clusters := clusterWatch{BindingControllerDeps: c.BindingControllerDeps, stakes: c.stakes, hearing: &clusterThrottle{}, news: newClusterNews()}
 	return ctrl.NewControllerManagedBy(mgr).Named("binding").
 		Watches(&workv1alpha2.ResourceBinding{}, c.onBinding()).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, c.onBinding()).
 		Watches(&workv1.ManifestWork{}, c.onWork()).
-		Watches(&clusterv1.ManagedCluster{}, clusters.feed(clusters.cluster)).
-		Watches(&fleetv1alpha1.ClusterConnection{}, clusters.feed(clusters.connection)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(inNamespace(c.Client)), builder.WithPredicates(limitChanged())).
+		Watches(&clusterv1.ManagedCluster{}, clusters.clusterHandler(clusters.observeCluster)).
+		Watches(&fleetv1alpha1.ClusterConnection{}, clusters.clusterHandler(clusters.observeConnection)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(bindingsOfNamespace(c.Client)), builder.WithPredicates(limitChanged())).
 		Watches(&policyv1alpha1.OverridePolicy{}, c.onOverride(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, c.onOverride(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(source.Func(touched.Open)).
-		WatchesRawSource(source.Func(c.policies.Open)).
+		WatchesRawSource(source.Func(touched.ForwardKeys)).
+		WatchesRawSource(source.Func(c.policies.ForwardChanges)).
 		WatchesRawSource(source.Func(clusters.openNews)).
-		WatchesRawSource(source.Func(c.missing)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.ranks.Of, order.Share[reconcile.Request]{Of: namespaceOf, Most: share})}).
-		Complete(conflict.Quiet(c))
+		WatchesRawSource(source.Func(c.enqueueMissing)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.ranks.RankOf, order.Share[reconcile.Request]{Of: namespaceOf, Most: share})}).
+		Complete(conflict.RequeueConflicts(c))
 }
 
 func namespaceOf(binding reconcile.Request) string { return binding.Namespace }
@@ -81,8 +81,8 @@ func limitChanged() predicate.Predicate {
 	}}
 }
 
-// inNamespace returns what finds the bindings of a namespace.
-func inNamespace(cached client.Reader) handler.MapFunc {
+// bindingsOfNamespace returns what finds the bindings of a namespace.
+func bindingsOfNamespace(cached client.Reader) handler.MapFunc {
 	return func(ctx context.Context, namespace client.Object) (all []reconcile.Request) {
 		list := &workv1alpha2.ResourceBindingList{}
 		if err := cached.List(ctx, list, client.InNamespace(namespace.GetName()), client.UnsafeDisableDeepCopy); err != nil {
@@ -97,52 +97,52 @@ func inNamespace(cached client.Reader) handler.MapFunc {
 
 // onBinding brings back a binding of which more has changed than the status, and
 // notes how important it is and what is at stake for it.
-func (c *Controller) onBinding() handler.EventHandler {
+func (c *BindingController) onBinding() handler.EventHandler {
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, lookup.FinalizerRemoved())
-	see := func(q queue, object client.Object, gone bool) {
+	see := func(q bindingQueue, object client.Object, gone bool) {
 		if gone {
-			c.Latest.Gone(object)
+			c.Latest.ObserveGone(object)
 		} else {
-			c.Latest.Saw(object)
+			c.Latest.ObserveCached(object)
 		}
 		if b, ok := object.(binding); ok {
-			for _, name := range c.Store.Decider.See(b, gone) {
+			for _, name := range c.Store.Decider.ObserveBinding(b, gone) {
 				q.Add(reconcile.Request{NamespacedName: name})
 			}
 		}
 	}
 	note := func(object client.Object) reconcile.Request {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
-		c.ranks.Set(request, c.rank(object))
+		c.ranks.SetRank(request, c.bindingPriority(object))
 		if b, ok := object.(binding); ok {
 			c.stakes.Set(b)
 		}
 		return request
 	}
-	freed := func(q queue, object client.Object) {
-		for key, wait := range c.Store.Decider.Freed(object.GetNamespace()) {
+	freed := func(q bindingQueue, object client.Object) {
+		for key, wait := range c.Store.Decider.FreedBindings(object.GetNamespace()) {
 			q.AddAfter(reconcile.Request{NamespacedName: key}, wait)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q bindingQueue) {
 			see(q, e.Object, false)
 			q.Add(note(e.Object))
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q bindingQueue) {
 			see(q, e.ObjectNew, false)
 			if request := note(e.ObjectNew); changed.Update(e) {
 				q.Add(request)
 			}
-			if moved(e.ObjectOld, e.ObjectNew) {
+			if targetsMoved(e.ObjectOld, e.ObjectNew) {
 				freed(q, e.ObjectNew)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q bindingQueue) {
 			request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}
-			c.ranks.Set(request, 0)
-			c.stakes.Forget(request.NamespacedName)
-			c.Store.Decider.Forget(request.NamespacedName)
+			c.ranks.SetRank(request, 0)
+			c.stakes.ForgetBinding(request.NamespacedName)
+			c.Store.Decider.ForgetBinding(request.NamespacedName)
 			see(q, e.Object, true)
 			q.Add(request)
 			freed(q, e.Object)
@@ -150,8 +150,8 @@ func (c *Controller) onBinding() handler.EventHandler {
 	}
 }
 
-// rank returns how important a binding is.
-func (c *Controller) rank(object client.Object) int32 {
+// bindingPriority returns how important a binding is.
+func (c *BindingController) bindingPriority(object client.Object) int32 {
 	b, ok := object.(workv1alpha2.Binding)
 	if !ok || !c.Prioritizes || b.BindingSpec().SchedulePriority == nil {
 		return 0
@@ -161,35 +161,35 @@ func (c *Controller) rank(object client.Object) int32 {
 
 // onWork brings back the binding of a work, a moment later: the works of a binding
 // are written, and answered, at about the same time.
-func (c *Controller) onWork() handler.EventHandler {
-	add := func(q queue, object client.Object) {
+func (c *BindingController) onWork() handler.EventHandler {
+	add := func(q bindingQueue, object client.Object) {
 		if name := deliver.BindingOf(object); name.Name != "" {
 			q.AddAfter(reconcile.Request{NamespacedName: name}, settle)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
-			c.Created.Forget(client.ObjectKeyFromObject(e.Object))
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q bindingQueue) {
+			c.Created.ForgetWork(client.ObjectKeyFromObject(e.Object))
 			if !e.IsInInitialList { // all bindings are looked at then
 				add(q, e.Object)
 			}
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			if tells(e.ObjectOld, e.ObjectNew) {
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q bindingQueue) {
+			if workChangeMatters(e.ObjectOld, e.ObjectNew) {
 				add(q, e.ObjectNew)
 				add(q, e.ObjectOld) // its member may have taken the name of the binding off
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
-			c.Created.Forget(client.ObjectKeyFromObject(e.Object))
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q bindingQueue) {
+			c.Created.ForgetWork(client.ObjectKeyFromObject(e.Object))
 			add(q, e.Object)
 		},
 	}
 }
 
-// missing has bindings looked at that works name and that do not exist. It is for
+// enqueueMissing has bindings looked at that works name and that do not exist. It is for
 // the start: after that, works and bindings that go tell of it.
-func (c *Controller) missing(ctx context.Context, q queue) error {
+func (c *BindingController) enqueueMissing(ctx context.Context, q bindingQueue) error {
 	own := &workv1alpha2.ResourceBindingList{}
 	wide := &workv1alpha2.ClusterResourceBindingList{}
 	works := &workv1.ManifestWorkList{}
@@ -213,9 +213,9 @@ func (c *Controller) missing(ctx context.Context, q queue) error {
 	return nil
 }
 
-// tells tells whether a change of a work, of which the cache keeps what is read,
+// workChangeMatters reports whether a change of a work, of which the cache keeps what is read,
 // can matter to its binding.
-func tells(before, after client.Object) bool {
+func workChangeMatters(before, after client.Object) bool {
 	was, ok := before.(*workv1.ManifestWork)
 	is, also := after.(*workv1.ManifestWork)
 	if !ok || !also {
@@ -227,9 +227,9 @@ func tells(before, after client.Object) bool {
 	return !equality.Semantic.DeepEqual(was, is)
 }
 
-// moved tells whether the object of a binding goes to other clusters, or takes
+// targetsMoved reports whether the object of a binding goes to other clusters, or takes
 // another share there.
-func moved(before, after client.Object) bool {
+func targetsMoved(before, after client.Object) bool {
 	was := before.(binding)
 	is := after.(binding) //nolint:forcetypeassert // they are watched
 	return !equality.Semantic.DeepEqual(was.BindingSpec().Clusters, is.BindingSpec().Clusters)

@@ -27,7 +27,7 @@ import (
 // tenants are the bindings of namespaces on a hub, whose works count as large as the test says.
 type tenants struct {
 	*testing.T
-	ending
+	bindingFinalizer
 
 	clock *clocktesting.FakePassiveClock
 }
@@ -40,7 +40,7 @@ func newTenants(t *testing.T) tenants {
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&workv1alpha2.ResourceBinding{}).Build()
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
-	return tenants{T: t, clock: clk, ending: ending{Deps{Client: hub, Live: hub, Clock: clk, Allowance: allowance.New(clk, allowance.DefaultShared, 1)}}}
+	return tenants{T: t, clock: clk, bindingFinalizer: bindingFinalizer{BindingControllerDeps{Client: hub, Live: hub, Clock: clk, Allowance: allowance.NewAllowance(clk, allowance.DefaultShared, 1)}}}
 }
 
 // sends creates a binding with works of so many bytes.
@@ -75,7 +75,7 @@ func (s tenants) works(namespace string) (works []workv1.ManifestWork, left int)
 	for _, work := range list.Items {
 		if work.Name == namespace+"-web" {
 			works = append(works, work)
-			if alive(work) {
+			if isAliveWork(work) {
 				left++
 			}
 		}
@@ -87,11 +87,11 @@ func (s tenants) works(namespace string) (works []workv1.ManifestWork, left int)
 func (s tenants) deletes(b *workv1alpha2.ResourceBinding) (left int, again time.Duration) {
 	s.Helper()
 	works, _ := s.works(b.Namespace)
-	held, err := s.cleanUp(s.Context(), b, works)
+	held, err := s.deleteWorks(s.Context(), b, works)
 	if err != nil {
 		s.Fatal(err)
 	}
-	if again, err = s.tellKept(s.Context(), b, works, held); err != nil {
+	if again, err = s.writeKeptStatus(s.Context(), b, works, held); err != nil {
 		s.Fatal(err)
 	}
 	if err := s.Client.Get(s.Context(), client.ObjectKeyFromObject(b), b); err != nil {
@@ -152,8 +152,8 @@ func TestDeletionsOfAnAdministratorDoNotWait(t *testing.T) {
 	s := newTenants(t)
 	s.sends("shop", 320, 1<<20)
 	works, _ := s.works("shop")
-	gone, err := withdraw(t.Context(), s.Deps, "", works, false)
-	if _, left := s.works("shop"); err != nil || left != 0 || gone.held.Any() {
+	gone, err := withdrawBindingWorks(t.Context(), s.BindingControllerDeps, "", works, false)
+	if _, left := s.works("shop"); err != nil || left != 0 || gone.held.AnyHeld() {
 		t.Errorf("%d works are left: %v", left, err)
 	}
 }
@@ -163,22 +163,22 @@ func TestDeletionsOfAnAdministratorDoNotWait(t *testing.T) {
 func TestNothingIsSentWhereAnEarlierObjectWaitsToGo(t *testing.T) {
 	s := newTenants(t)
 	b := s.sends("shop", 320, 1<<20)
-	d := &delivery{by: &Controller{Deps: s.Deps}, binding: b, owner: allowance.Owner{Namespace: "shop"}, failed: map[string]error{}}
+	d := &delivery{by: &BindingController{BindingControllerDeps: s.BindingControllerDeps}, binding: b, owner: allowance.WorkOwner{Namespace: "shop"}, failed: map[string]error{}}
 	earlier, _ := s.works("shop")
-	if err := d.withdraw(t.Context(), earlier, false); err != nil {
+	if err := d.withdrawWorks(t.Context(), earlier, false); err != nil {
 		t.Fatal(err)
 	}
-	var changes deliver.Changes
+	var changes deliver.WorkChanges
 	for n := range 320 {
 		changes.New = append(changes.New, &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("member%d", n), Name: "new"}})
 	}
 	s.clock.SetTime(s.clock.Now().Add(time.Hour)) // there is time to write all of them
-	changes, err := d.limit(t.Context(), changes)
+	changes, err := d.limitChanges(t.Context(), changes)
 	_, left := s.works("shop")
 	if err != nil || left == 0 || len(changes.New) != 320-left {
 		t.Errorf("%d works are created, while %d of earlier objects are not deleted: %v", len(changes.New), left, err)
 	}
-	told := limited(metav1.Condition{Status: metav1.ConditionTrue, Reason: workv1alpha2.BindingReasonFullyAppliedSuccess}, d.limited)
+	told := limitedCondition(metav1.Condition{Status: metav1.ConditionTrue, Reason: workv1alpha2.BindingReasonFullyAppliedSuccess}, d.limited)
 	if told.Status != metav1.ConditionFalse || told.Reason != workv1alpha2.BindingReasonNamespaceThrottled {
 		t.Errorf("the binding says %+v", told)
 	}

@@ -20,19 +20,19 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
-// works returns the works of a binding, and those of earlier objects that had its name,
+// listWorks returns the works of a binding, and those of earlier objects that had its name,
 // which are to go: their binding does not exist any more.
 //
 // They are found by their names, which are all of a work that a member cannot change. What
 // the works say spares a look at the hub.
-func (c *Controller) works(ctx context.Context, b binding) (own, earlier []workv1.ManifestWork, err error) {
+func (c *BindingController) listWorks(ctx context.Context, b binding) (own, earlier []workv1.ManifestWork, err error) {
 	for _, name := range deliver.NamesOfWorks(b) {
-		called, err := c.Works.Called(name)
+		called, err := c.Works.ListByName(name)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, work := range called {
-			whose, err := c.whose(ctx, b, work)
+			whose, err := c.workOwnership(ctx, b, work)
 			switch {
 			case err != nil:
 				return nil, nil, err
@@ -46,14 +46,14 @@ func (c *Controller) works(ctx context.Context, b binding) (own, earlier []workv
 	return own, earlier, nil
 }
 
-// whose tells whose a work is that has a name of the works of a binding.
-func (c *Controller) whose(ctx context.Context, b binding, work *workv1.ManifestWork) (deliver.Whose, error) {
-	if deliver.Says(b, work) {
+// workOwnership tells whose a work is that has a name of the works of a binding.
+func (c *BindingController) workOwnership(ctx context.Context, b binding, work *workv1.ManifestWork) (deliver.WorkOwnership, error) {
+	if deliver.WorkClaimsBinding(b, work) {
 		return deliver.Own, nil
 	}
 	if name := deliver.BindingOf(work); name.Name != "" && name != client.ObjectKeyFromObject(b) {
-		other := empty(name)
-		if c.Client.Get(ctx, name, other, client.UnsafeDisableDeepCopy) == nil && deliver.Says(other, work) {
+		other := emptyBinding(name)
+		if c.Client.Get(ctx, name, other, client.UnsafeDisableDeepCopy) == nil && deliver.WorkClaimsBinding(other, work) {
 			return deliver.Others, nil
 		}
 	}
@@ -65,11 +65,11 @@ func (c *Controller) whose(ctx context.Context, b binding, work *workv1.Manifest
 	if err != nil {
 		return deliver.Others, fmt.Errorf("reading ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
 	}
-	return deliver.WhoseIs(b, live), nil
+	return deliver.OwnershipOfWork(b, live), nil
 }
 
-// overridden tells whether policies have changed the object of some of the works.
-func overridden(works map[string]*workv1.ManifestWork) bool {
+// anyOverridden reports whether policies have changed the object of some of the works.
+func anyOverridden(works map[string]*workv1.ManifestWork) bool {
 	for _, work := range works {
 		if work.Annotations[policyv1alpha1.AnnotationAppliedOverrides] != "" || work.Annotations[policyv1alpha1.AnnotationAppliedClusterOverrides] != "" {
 			return true
@@ -78,8 +78,8 @@ func overridden(works map[string]*workv1.ManifestWork) bool {
 	return false
 }
 
-// overrides returns the policies that may change an object.
-func (c *Controller) overrides(
+// listOverrides returns the policies that may change an object.
+func (c *BindingController) listOverrides(
 	ctx context.Context, object *unstructured.Unstructured,
 ) (wide []policyv1alpha1.ClusterOverridePolicy, own []policyv1alpha1.OverridePolicy, err error) {
 	for _, value := range append(selector.KeysOf(object.GroupVersionKind(), object.GetName()), anything) {
@@ -105,6 +105,6 @@ func (c *Controller) overrides(
 	return wide, slices.CompactFunc(own, func(a, b policyv1alpha1.OverridePolicy) bool { return a.Name == b.Name }), nil
 }
 
-func (c Deps) writer() send.Writer {
-	return send.Writer{Client: c.Client, Live: c.Live, Created: c.Created, Restless: c.Restless}
+func (c BindingControllerDeps) workWriter() send.WorkWriter {
+	return send.WorkWriter{Client: c.Client, Live: c.Live, Created: c.Created, Restless: c.Restless}
 }

@@ -42,8 +42,8 @@ const (
 	action           = "Rebalance"
 )
 
-// Deps are what the controller works with.
-type Deps struct {
+// RebalanceDeps are what the controller works with.
+type RebalanceDeps struct {
 	// Client reads from a cache.
 	Client  client.Client
 	Decider *decide.Decider
@@ -52,59 +52,59 @@ type Deps struct {
 	Events  *events.Recorder
 }
 
-// Controller moves replicas.
-type Controller struct {
-	Deps
+// RebalanceController moves replicas.
+type RebalanceController struct {
+	RebalanceDeps
 
 	// moving has replicas take their room one after the other: it is found first, and taken then.
 	moving sync.Mutex
 
 	mu sync.Mutex
 	// states are what was seen of bindings whose policies ask for it.
-	states map[types.NamespacedName]rebalance.State
+	states map[types.NamespacedName]rebalance.ObservedState
 }
 
-// New returns the controller.
-func New(d Deps) *Controller {
-	return &Controller{Deps: d, states: map[types.NamespacedName]rebalance.State{}}
+// NewRebalanceController returns the controller.
+func NewRebalanceController(d RebalanceDeps) *RebalanceController {
+	return &RebalanceController{RebalanceDeps: d, states: map[types.NamespacedName]rebalance.ObservedState{}}
 }
 
 // Reconcile looks at one binding, and moves some of its replicas if they have been
 // better off elsewhere for long enough.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	b := empty(req.NamespacedName)
+func (c *RebalanceController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	b := emptyBinding(req.NamespacedName)
 	if err := c.Client.Get(ctx, req.NamespacedName, b); err != nil {
-		c.forget(req.NamespacedName)
+		c.forgetState(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	set, err := c.settings(ctx, b)
 	if set == nil || err != nil {
-		c.forget(req.NamespacedName)
+		c.forgetState(req.NamespacedName)
 		return ctrl.Result{}, err
 	}
 	result := ctrl.Result{RequeueAfter: max(set.Window/looksPerWindow, lookMin)}
-	if held(b) {
-		c.forget(req.NamespacedName)
+	if isRebalanceHeld(b) {
+		c.forgetState(req.NamespacedName)
 		return result, nil
 	}
-	wants, known, err := c.Decider.Elsewhere(b)
+	wants, known, err := c.Decider.PreviewReplicas(b)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if !known {
-		c.forget(req.NamespacedName)
+		c.forgetState(req.NamespacedName)
 		return result, nil
 	}
-	step := c.next(b, replicas(wants), *set)
+	step := c.nextStep(b, replicasByCluster(wants), *set)
 	if step == nil {
 		return result, nil
 	}
-	return result, c.move(ctx, b, step)
+	return result, c.moveReplicas(ctx, b, step)
 }
 
 // settings returns what the policy of a binding asks for; nil is that nothing
 // moves by itself.
-func (c *Controller) settings(ctx context.Context, b lookup.Binding) (*rebalance.Settings, error) {
+func (c *RebalanceController) settings(ctx context.Context, b lookup.Binding) (*rebalance.Settings, error) {
 	if !b.GetDeletionTimestamp().IsZero() {
 		return nil, nil //nolint:nilnil // documented
 	}
@@ -112,23 +112,23 @@ func (c *Controller) settings(ctx context.Context, b lookup.Binding) (*rebalance
 	if !is {
 		return nil, nil //nolint:nilnil // documented
 	}
-	policy, err := lookup.Policy(ctx, c.Client, name)
+	policy, err := lookup.ReadPolicy(ctx, c.Client, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // documented
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking how the replicas of binding %q move: %w", client.ObjectKeyFromObject(b), err)
 	}
-	if !claims.Claims(policy, b) {
+	if !claims.PolicyClaimsObject(policy, b) {
 		return nil, nil //nolint:nilnil // documented
 	}
-	set, _ := rebalance.Read(policy.GetAnnotations()) // admission has told of mistakes
+	set, _ := rebalance.ParseSettings(policy.GetAnnotations()) // admission has told of mistakes
 	return set, nil
 }
 
-// held tells whether nothing moves for now: changes would not get to the clusters,
+// isRebalanceHeld reports whether nothing moves for now: changes would not get to the clusters,
 // what was sent last has not arrived, or the object is not well.
-func held(b lookup.Binding) bool {
+func isRebalanceHeld(b lookup.Binding) bool {
 	spec := b.BindingSpec()
 	status := b.BindingStatus()
 	if s := spec.Suspension; s != nil && (s.Dispatching != nil && *s.Dispatching || s.DispatchingOnClusters != nil && len(s.DispatchingOnClusters.ClusterNames) > 0) {
@@ -142,43 +142,43 @@ func held(b lookup.Binding) bool {
 	})
 }
 
-// next takes in where the replicas of a binding would be, and returns what moves now.
-func (c *Controller) next(b lookup.Binding, wants rebalance.Replicas, set rebalance.Settings) *rebalance.Step {
-	seen := rebalance.Seen{
-		At: c.Clock.Now(), Has: replicas(b.BindingSpec().Clusters), Wants: wants,
-		Moved: rebalance.Last(b.GetAnnotations()).At.Time, Fixed: map[string]bool{},
+// nextStep takes in where the replicas of a binding would be, and returns what moves now.
+func (c *RebalanceController) nextStep(b lookup.Binding, wants rebalance.Replicas, set rebalance.Settings) *rebalance.Step {
+	seen := rebalance.ObservedReplicas{
+		At: c.Clock.Now(), Has: replicasByCluster(b.BindingSpec().Clusters), Wants: wants,
+		Moved: rebalance.LastMove(b.GetAnnotations()).At.Time, Fixed: map[string]bool{},
 	}
 	clusters := c.Fleet.Snapshot()
 	for _, all := range []rebalance.Replicas{seen.Has, seen.Wants} {
 		for name := range all {
-			cluster, _ := clusters.Cluster(name)
+			cluster, _ := clusters.ClusterNamed(name)
 			seen.Fixed[name] = cluster.Available != metav1.ConditionTrue // what becomes of it there is not known
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	state, step := c.states[client.ObjectKeyFromObject(b)].Next(seen, set)
+	state, step := c.states[client.ObjectKeyFromObject(b)].NextStep(seen, set)
 	c.states[client.ObjectKeyFromObject(b)] = state
 	return step
 }
 
-// move writes where the replicas are from now on, and says so.
-func (c *Controller) move(ctx context.Context, b lookup.Binding, step *rebalance.Step) error {
+// moveReplicas writes where the replicas are from now on, and says so.
+func (c *RebalanceController) moveReplicas(ctx context.Context, b lookup.Binding, step *rebalance.Step) error {
 	to := make([]workv1alpha2.TargetCluster, 0, len(step.To))
 	for _, name := range slices.Sorted(maps.Keys(step.To)) {
 		to = append(to, workv1alpha2.TargetCluster{Name: name, Replicas: step.To[name]})
 	}
 	c.moving.Lock()
-	may, err := c.Decider.Moves(b, to)
+	may, err := c.Decider.AdmitMove(b, to)
 	c.moving.Unlock()
 	if err != nil || !may {
 		return err
 	}
-	record := step.Of(replicas(b.BindingSpec().Clusters), c.Clock.Now())
+	record := step.RecordOfMove(replicasByCluster(b.BindingSpec().Clusters), c.Clock.Now())
 	after := b.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
 	after.BindingSpec().Clusters = to
 	annotations := maps.Clone(b.GetAnnotations())
-	annotations[fleetv1alpha1.AnnotationRebalanced] = record.Text()
+	annotations[fleetv1alpha1.AnnotationRebalanced] = record.AnnotationText()
 	after.SetAnnotations(annotations)
 	if err := c.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("moving replicas of binding %q: %w", client.ObjectKeyFromObject(b), err)
@@ -190,20 +190,20 @@ func (c *Controller) move(ctx context.Context, b lookup.Binding, step *rebalance
 	return nil
 }
 
-func (c *Controller) forget(name types.NamespacedName) {
+func (c *RebalanceController) forgetState(name types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.states, name)
 }
 
-func empty(name types.NamespacedName) lookup.Binding {
+func emptyBinding(name types.NamespacedName) lookup.Binding {
 	if name.Namespace == "" {
 		return &workv1alpha2.ClusterResourceBinding{}
 	}
 	return &workv1alpha2.ResourceBinding{}
 }
 
-func replicas(of []workv1alpha2.TargetCluster) rebalance.Replicas {
+func replicasByCluster(of []workv1alpha2.TargetCluster) rebalance.Replicas {
 	all := make(rebalance.Replicas, len(of))
 	for _, target := range of {
 		if target.Replicas > 0 {

@@ -70,7 +70,7 @@ func TestNothingMovesWhileChangesDoNotArriveOrTheObjectIsNotWell(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := held(tc.b); got != tc.want {
+			if got := isRebalanceHeld(tc.b); got != tc.want {
 				t.Errorf("held: got %t, want %t", got, tc.want)
 			}
 		})
@@ -80,7 +80,7 @@ func TestNothingMovesWhileChangesDoNotArriveOrTheObjectIsNotWell(t *testing.T) {
 // watched is a controller of a fleet with clusters a, b and c, at a time that the test
 // sets.
 type watched struct {
-	*Controller
+	*RebalanceController
 	clock *clocktesting.FakePassiveClock
 	set   rebalance.Settings
 }
@@ -88,7 +88,7 @@ type watched struct {
 func newWatched(t *testing.T) *watched {
 	t.Helper()
 	w := &watched{clock: clocktesting.NewFakePassiveClock(time.Unix(100_000, 0))}
-	set, wrong := rebalance.Read(map[string]string{
+	set, wrong := rebalance.ParseSettings(map[string]string{
 		fleetv1alpha1.AnnotationRebalance: fleetv1alpha1.RebalanceContinuous, fleetv1alpha1.AnnotationRebalanceBudget: "1",
 		fleetv1alpha1.AnnotationRebalanceWindow: "10m",
 	})
@@ -96,7 +96,7 @@ func newWatched(t *testing.T) *watched {
 		t.Fatal(wrong.ToAggregate())
 	}
 	w.set = *set
-	w.Controller = New(Deps{Fleet: fleet.New(w.clock), Clock: w.clock})
+	w.RebalanceController = NewRebalanceController(RebalanceDeps{Fleet: fleet.NewFleet(w.clock), Clock: w.clock})
 	for _, name := range []string{"a", "b", "c"} {
 		w.are(metav1.ConditionTrue, name)
 	}
@@ -118,7 +118,7 @@ func (w *watched) are(available metav1.ConditionStatus, names ...string) {
 // on b.
 func (w *watched) sees(b *workv1alpha2.ResourceBinding) map[string]int32 {
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "a", Replicas: 4}, {Name: "c"}}
-	if step := w.next(b, rebalance.Replicas{"b": 4}, w.set); step != nil {
+	if step := w.nextStep(b, rebalance.Replicas{"b": 4}, w.set); step != nil {
 		return step.To
 	}
 	return nil
@@ -136,10 +136,10 @@ func TestWhatIsBetterForAWindowMoves(t *testing.T) {
 		"they do not go to what is not available":   {func(w *watched, _ *workv1alpha2.ResourceBinding) { w.are(metav1.ConditionUnknown, "b") }, nil},
 		"they do not go to what has said nothing":   {func(w *watched, _ *workv1alpha2.ResourceBinding) { w.are("", "b") }, nil},
 		"they do not go to what has left the fleet": {func(w *watched, _ *workv1alpha2.ResourceBinding) { w.Fleet.SetCluster("b", nil) }, nil},
-		"what is forgotten starts anew":             {func(w *watched, b *workv1alpha2.ResourceBinding) { w.forget(client.ObjectKeyFromObject(b)) }, nil},
+		"what is forgotten starts anew":             {func(w *watched, b *workv1alpha2.ResourceBinding) { w.forgetState(client.ObjectKeyFromObject(b)) }, nil},
 		"they stay for a window after they moved": {func(w *watched, b *workv1alpha2.ResourceBinding) {
-			record := rebalance.Record{At: metav1.NewTime(w.clock.Now().Add(-w.set.Window + time.Second))}
-			b.Annotations = map[string]string{fleetv1alpha1.AnnotationRebalanced: record.Text()}
+			record := rebalance.MoveRecord{At: metav1.NewTime(w.clock.Now().Add(-w.set.Window + time.Second))}
+			b.Annotations = map[string]string{fleetv1alpha1.AnnotationRebalanced: record.AnnotationText()}
 		}, nil},
 	}
 	for name, tc := range cases {
@@ -202,7 +202,7 @@ func policy(namespace string) policyv1alpha1.Policy {
 
 // binding returns the binding of a Deployment in the namespace, made for a policy.
 func binding(namespace string, of policyv1alpha1.Policy) *workv1alpha2.ResourceBinding {
-	marks := claims.Of(of)
+	marks := claims.MarksForPolicy(of)
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: "web-deployment", Labels: marks.Labels, Annotations: marks.Annotations,
 	}}
@@ -250,7 +250,7 @@ func TestWhichPolicyIsAsked(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			set, err := New(Deps{Client: hub(t, tc.policy)}).settings(t.Context(), tc.b)
+			set, err := NewRebalanceController(RebalanceDeps{Client: hub(t, tc.policy)}).settings(t.Context(), tc.b)
 			if err != nil || (set != nil) != tc.want {
 				t.Errorf("replicas move: got %t, want %t (%v)", set != nil, tc.want, err)
 			}
@@ -259,7 +259,7 @@ func TestWhichPolicyIsAsked(t *testing.T) {
 }
 
 func TestAPolicyLeadsToItsBindings(t *testing.T) {
-	wide := &workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "web-deployment", Labels: claims.Of(policy("")).Labels}}
+	wide := &workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "web-deployment", Labels: claims.MarksForPolicy(policy("")).Labels}}
 	unmarked := policy("shop")
 	unmarked.GetLabels()[policyv1alpha1.LabelPropagationPolicyID] = ""
 	nobodys := binding("lost", unmarked)
@@ -278,13 +278,13 @@ func TestAPolicyLeadsToItsBindings(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := New(Deps{Client: hub(t, tc.has...)}).claimed(t.Context(), tc.policy.(client.Object))
+			got := NewRebalanceController(RebalanceDeps{Client: hub(t, tc.has...)}).bindingsOfPolicy(t.Context(), tc.policy.(client.Object))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("bindings, -want +got:\n%s", diff)
 			}
 		})
 	}
-	if got := New(Deps{}).claimed(t.Context(), wide); got != nil {
+	if got := NewRebalanceController(RebalanceDeps{}).bindingsOfPolicy(t.Context(), wide); got != nil {
 		t.Errorf("what is no policy leads to %v", got)
 	}
 }

@@ -25,30 +25,30 @@ import (
 const workers = 4
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *RebalanceController) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	asks := builder.WithPredicates(predicate.AnnotationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).Named("rebalance").
 		Watches(&workv1alpha2.ResourceBinding{}, &handler.EnqueueRequestForObject{}, changed).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, &handler.EnqueueRequestForObject{}, changed).
-		Watches(&policyv1alpha1.PropagationPolicy{}, handler.EnqueueRequestsFromMapFunc(c.claimed), asks).
-		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, handler.EnqueueRequestsFromMapFunc(c.claimed), asks).
+		Watches(&policyv1alpha1.PropagationPolicy{}, handler.EnqueueRequestsFromMapFunc(c.bindingsOfPolicy), asks).
+		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, handler.EnqueueRequestsFromMapFunc(c.bindingsOfPolicy), asks).
 		WithOptions(options()).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
 // options leave some workers to others than the bindings of any one namespace.
 func options() controller.Options {
-	return order.Shared(workers, func(binding reconcile.Request) string { return binding.Namespace })
+	return order.SharedOptions(workers, func(binding reconcile.Request) string { return binding.Namespace })
 }
 
-// claimed returns the bindings of a policy.
-func (c *Controller) claimed(ctx context.Context, object client.Object) []reconcile.Request {
+// bindingsOfPolicy returns the bindings of a policy.
+func (c *RebalanceController) bindingsOfPolicy(ctx context.Context, object client.Object) []reconcile.Request {
 	policy, ok := object.(policyv1alpha1.Policy)
-	if !ok || claims.ID(policy) == "" {
+	if !ok || claims.PermanentPolicyID(policy) == "" {
 		return nil
 	}
-	by := []client.ListOption{client.MatchingLabels(claims.Of(policy).Labels), client.InNamespace(policy.GetNamespace()), client.UnsafeDisableDeepCopy}
+	by := []client.ListOption{client.MatchingLabels(claims.MarksForPolicy(policy).Labels), client.InNamespace(policy.GetNamespace()), client.UnsafeDisableDeepCopy}
 	own := &workv1alpha2.ResourceBindingList{}
 	wide := &workv1alpha2.ClusterResourceBindingList{}
 	if err := c.Client.List(ctx, own, by...); err != nil {

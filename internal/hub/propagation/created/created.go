@@ -29,13 +29,13 @@ type Works struct {
 	sweep int // how many there have to be for the next sweep
 }
 
-// New returns Works without any.
-func New(clk clock.PassiveClock) *Works {
+// NewCreatedWorks returns Works without any.
+func NewCreatedWorks(clk clock.PassiveClock) *Works {
 	return &Works{clock: clk, since: map[types.NamespacedName]time.Time{}, sweep: sweepMin}
 }
 
-// Begin notes that a work is being created; false if it was already.
-func (w *Works) Begin(work types.NamespacedName) bool {
+// BeginCreate notes that a work is being created; false if it was already.
+func (w *Works) BeginCreate(work types.NamespacedName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
@@ -54,9 +54,9 @@ func (w *Works) Begin(work types.NamespacedName) bool {
 	return true
 }
 
-// Awaited tells whether works of the name were created that the cache may not show
+// IsAwaited reports whether works of the name were created that the cache may not show
 // yet.
-func (w *Works) Awaited(name string) bool {
+func (w *Works) IsAwaited(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
@@ -68,9 +68,9 @@ func (w *Works) Awaited(name string) bool {
 	return false
 }
 
-// Forget notes that a work was not created, has been seen in the cache, or has been
+// ForgetWork notes that a work was not created, has been seen in the cache, or has been
 // deleted.
-func (w *Works) Forget(work types.NamespacedName) {
+func (w *Works) ForgetWork(work types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.since, work)

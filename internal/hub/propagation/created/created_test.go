@@ -22,21 +22,21 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	return &scene{T: t, Works: New(clock), clock: clock}
+	return &scene{T: t, Works: NewCreatedWorks(clock), clock: clock}
 }
 
 func (s *scene) after(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
 
 func (s *scene) begins(work types.NamespacedName, want bool, reason string) {
 	s.Helper()
-	if got := s.Begin(work); got != want {
+	if got := s.BeginCreate(work); got != want {
 		s.Errorf("%s begins: got %t, want %t: %s", work, got, want, reason)
 	}
 }
 
 func (s *scene) awaited(name string, want bool, reason string) {
 	s.Helper()
-	if got := s.Awaited(name); got != want {
+	if got := s.IsAwaited(name); got != want {
 		s.Errorf("%s is awaited: got %t, want %t: %s", name, got, want, reason)
 	}
 }
@@ -51,10 +51,10 @@ func TestAWorkIsCreatedOnceAtATime(t *testing.T) {
 	s.begins(on("a", "web"), false, "it is being created")
 	s.begins(on("b", "web"), true, "it is for another cluster")
 	s.begins(on("a", "db"), true, "it is another work")
-	s.Forget(on("a", "web"))
+	s.ForgetWork(on("a", "web"))
 	s.begins(on("a", "web"), true, "it was forgotten")
 	s.begins(on("b", "web"), false, "another one was forgotten")
-	s.Forget(on("c", "web")) // which is not there
+	s.ForgetWork(on("c", "web")) // which is not there
 }
 
 func TestACacheIsBehindForHalfAMinuteAtMost(t *testing.T) {
@@ -77,9 +77,9 @@ func TestWorksAreAwaitedByNameOnWhateverCluster(t *testing.T) {
 	s.begins(on("b", "web"), true, "nobody creates it")
 	s.awaited("a", false, "that is the cluster")
 	s.awaited("we", false, "that is a part of the name")
-	s.Forget(on("a", "web"))
+	s.ForgetWork(on("a", "web"))
 	s.awaited("web", true, "that of the other cluster is not there yet")
-	s.Forget(on("b", "web"))
+	s.ForgetWork(on("b", "web"))
 	s.awaited("web", false, "both are there")
 }
 

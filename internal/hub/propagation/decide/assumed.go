@@ -48,9 +48,9 @@ func newAssumptions() *assumptions {
 	return &assumptions{objects: map[types.UID]assumption{}, uses: map[string]view.Amounts{}}
 }
 
-// byRoom tells whether a placement divides replicas by the room that clusters
+// dividesByRoom reports whether a placement divides replicas by the room that clusters
 // have.
-func byRoom(placement *policyv1alpha1.Placement) bool {
+func dividesByRoom(placement *policyv1alpha1.Placement) bool {
 	if placement == nil || placement.ReplicaScheduling == nil {
 		return false
 	}
@@ -60,46 +60,46 @@ func byRoom(placement *policyv1alpha1.Placement) bool {
 			s.WeightPreference != nil && s.WeightPreference.DynamicWeight != "")
 }
 
-// during has a decision made for an object with what is assumed of each cluster,
+// decideWithAssumptions has a decision made for an object with what is assumed of each cluster,
 // and assumes what is decided, if anything is. Of the object itself counts what its binding
 // says it has: what was decided last may not have been written. For others that counts
 // for nothing, as whoever writes a binding can say anything there.
-func (a *assumptions) during(in binding.Input, now time.Time, decide func(uses map[string]view.Amounts) (clusters []workv1alpha2.TargetCluster, ok bool)) {
-	a.expire(now)
-	says := byName(in.Previous)
+func (a *assumptions) decideWithAssumptions(in binding.PlacementInput, now time.Time, decide func(uses map[string]view.Amounts) (clusters []workv1alpha2.TargetCluster, ok bool)) {
+	a.expireAssumptions(now)
+	says := targetsByName(in.Previous)
 	before, known := a.objects[in.UID]
 	if known {
-		a.count(before, -1)
+		a.countUses(before, -1)
 	} else {
 		before.base = says
 	}
 	own := assumption{takes: in.Footprint(), base: before.base, decided: says}
-	a.count(own, 1)
+	a.countUses(own, 1)
 	clusters, ok := decide(a.uses)
-	a.count(own, -1)
+	a.countUses(own, -1)
 	if !ok {
-		a.count(before, 1)
+		a.countUses(before, 1)
 		return
 	}
-	after := assumption{since: now, takes: own.takes, base: before.running(says), decided: byName(clusters)}
-	a.count(after, 1)
+	after := assumption{since: now, takes: own.takes, base: before.runningReplicas(says), decided: targetsByName(clusters)}
+	a.countUses(after, 1)
 	a.objects[in.UID] = after
 	a.order = append(a.order, assignment{in.UID, now})
 }
 
-// running returns what the clusters run that was not assigned to them lately, now that
+// runningReplicas returns what the clusters run that was not assigned to them lately, now that
 // the binding says what they have: what is more than was decided here is somebody
 // else's word.
-func (one assumption) running(says map[string]workv1alpha2.TargetCluster) map[string]workv1alpha2.TargetCluster {
+func (one assumption) runningReplicas(says map[string]workv1alpha2.TargetCluster) map[string]workv1alpha2.TargetCluster {
 	base := maps.Clone(one.base)
 	for name, is := range says {
 		was := one.base[name]
 		decided := one.decided[name]
-		was.Replicas += beyond(is.Replicas, was.Replicas, decided.Replicas)
+		was.Replicas += excessOver(is.Replicas, was.Replicas, decided.Replicas)
 		parts := replicasByPart(was)
 		chosen := replicasByPart(decided)
 		for _, part := range is.Components {
-			parts[part.Name] += beyond(part.Replicas, parts[part.Name], chosen[part.Name])
+			parts[part.Name] += excessOver(part.Replicas, parts[part.Name], chosen[part.Name])
 		}
 		was.Components = nil
 		for part, replicas := range parts {
@@ -118,25 +118,25 @@ func replicasByPart(target workv1alpha2.TargetCluster) map[string]int32 {
 	return by
 }
 
-// beyond returns how much more one number is than the greater of two others, and than 0.
-func beyond(is, a, b int32) int32 { return max(0, is) - min(max(0, is), max(0, a, b)) }
+// excessOver returns how much more one number is than the greater of two others, and than 0.
+func excessOver(is, a, b int32) int32 { return max(0, is) - min(max(0, is), max(0, a, b)) }
 
-// expire drops what clusters have reported by now.
-func (a *assumptions) expire(now time.Time) {
+// expireAssumptions drops what clusters have reported by now.
+func (a *assumptions) expireAssumptions(now time.Time) {
 	for len(a.order) > 0 && now.Sub(a.order[0].at) >= assumedMax {
 		uid := a.order[0].uid
 		a.order = a.order[1:]
 		if one, is := a.objects[uid]; is && now.Sub(one.since) >= assumedMax {
-			a.count(one, -1)
+			a.countUses(one, -1)
 			delete(a.objects, uid)
 		}
 	}
 }
 
-// count adds to the sum what an object takes more than it did, so many times.
-func (a *assumptions) count(one assumption, times int64) {
+// countUses adds to the sum what an object takes more than it did, so many times.
+func (a *assumptions) countUses(one assumption, times int64) {
 	for cluster, target := range one.decided {
-		for name, amount := range one.takes.More(target, one.base[cluster]) {
+		for name, amount := range one.takes.AdditionalAmounts(target, one.base[cluster]) {
 			if a.uses[cluster] == nil {
 				a.uses[cluster] = view.Amounts{}
 			}
@@ -145,7 +145,7 @@ func (a *assumptions) count(one assumption, times int64) {
 	}
 }
 
-func byName(clusters []workv1alpha2.TargetCluster) map[string]workv1alpha2.TargetCluster {
+func targetsByName(clusters []workv1alpha2.TargetCluster) map[string]workv1alpha2.TargetCluster {
 	by := make(map[string]workv1alpha2.TargetCluster, len(clusters))
 	for _, target := range clusters {
 		by[target.Name] = target

@@ -16,8 +16,8 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/binding"
 )
 
-func input(uid string, has int32) binding.Input {
-	in := binding.Input{UID: types.UID(uid), Requirements: &workv1alpha2.ReplicaRequirements{
+func input(uid string, has int32) binding.PlacementInput {
+	in := binding.PlacementInput{UID: types.UID(uid), Requirements: &workv1alpha2.ReplicaRequirements{
 		ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
 	}}
 	if has != 0 {
@@ -33,17 +33,17 @@ func to(replicas int32) []workv1alpha2.TargetCluster {
 func TestAssumptions(t *testing.T) {
 	now := time.Unix(1000, 0)
 	a := newAssumptions()
-	sees := func(reason string, in binding.Input, at time.Time, want int64) {
+	sees := func(reason string, in binding.PlacementInput, at time.Time, want int64) {
 		t.Helper()
-		a.during(in, at, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+		a.decideWithAssumptions(in, at, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
 			if got := uses["a"][corev1.ResourceCPU] / 1000; got != want {
 				t.Errorf("%s: %d CPUs are assumed, want %d", reason, got, want)
 			}
 			return nil, false
 		})
 	}
-	gets := func(in binding.Input, replicas int32) {
-		a.during(in, now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return to(replicas), true })
+	gets := func(in binding.PlacementInput, replicas int32) {
+		a.decideWithAssumptions(in, now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return to(replicas), true })
 	}
 	sees("nothing was decided", input("x", 0), now, 0)
 
@@ -91,7 +91,7 @@ func TestABindingTakesNoRoomByItsWord(t *testing.T) {
 	} {
 		a := newAssumptions()
 		attack(a)
-		a.during(input("y", 0), now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+		a.decideWithAssumptions(input("y", 0), now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
 			if got := uses["a"][corev1.ResourceCPU] / 1000; got != 3 {
 				t.Errorf("%s: others see %d CPUs assumed, want the 3 that were decided", name, got)
 			}
@@ -101,24 +101,24 @@ func TestABindingTakesNoRoomByItsWord(t *testing.T) {
 }
 
 // decides has clusters decided for an object; nil decides nothing.
-func decides(a *assumptions, in binding.Input, at time.Time, clusters []workv1alpha2.TargetCluster) {
-	a.during(in, at, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return clusters, clusters != nil })
+func decides(a *assumptions, in binding.PlacementInput, at time.Time, clusters []workv1alpha2.TargetCluster) {
+	a.decideWithAssumptions(in, at, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return clusters, clusters != nil })
 }
 
 // What is placed as a whole takes what all its parts need.
 func TestPartsAreAssumed(t *testing.T) {
 	now := time.Unix(1000, 0)
 	a, cpu := newAssumptions(), corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
-	in := binding.Input{UID: "x", Components: []workv1alpha2.Component{
+	in := binding.PlacementInput{UID: "x", Components: []workv1alpha2.Component{
 		{Name: "job", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: cpu}}, {Name: "task", Replicas: 4},
 	}}
 	has := func(job, task int32) []workv1alpha2.TargetCluster {
 		return []workv1alpha2.TargetCluster{{Name: "a", Components: []workv1alpha2.TargetComponent{{Name: "job", Replicas: job}, {Name: "task", Replicas: task}}}}
 	}
-	a.during(in, now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return has(3, 4), true })
+	a.decideWithAssumptions(in, now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return has(3, 4), true })
 	in.Previous = has(3, 4)
-	a.during(in, now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return has(3, 6), true })
-	a.during(input("y", 0), now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+	a.decideWithAssumptions(in, now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return has(3, 6), true })
+	a.decideWithAssumptions(input("y", 0), now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
 		if pods, cpu := uses["a"][corev1.ResourcePods]/1000, uses["a"][corev1.ResourceCPU]/1000; pods != 9 || cpu != 3 {
 			t.Errorf("%d pods and %d CPUs are assumed, want 9 and 3", pods, cpu)
 		}

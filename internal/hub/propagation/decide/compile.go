@@ -30,16 +30,16 @@ const (
 
 // compiledPlacement is what a placement is when it was read.
 type compiledPlacement struct {
-	compiled binding.Compiled
+	compiled binding.CompiledPlacement
 	problems field.ErrorList
 }
 
 // compile reads a placement, or remembers it by its text, as well as what is wrong with it.
 // Without a placement it is read from the text.
-func (d *Decider) compile(placement *policyv1alpha1.Placement, text string) (binding.Compiled, field.ErrorList) {
+func (d *Decider) compile(placement *policyv1alpha1.Placement, text string) (binding.CompiledPlacement, field.ErrorList) {
 	made, known := d.compiled.Get(text)
 	if !known {
-		made = d.compiled.Keep(text, readPlacement(placement, text))
+		made = d.compiled.StoreIfAbsent(text, readPlacement(placement, text))
 	}
 	return made.compiled, made.problems
 }
@@ -52,7 +52,7 @@ func readPlacement(placement *policyv1alpha1.Placement, text string) compiledPla
 			return compiledPlacement{problems: field.ErrorList{field.Invalid(path, text, err.Error())}}
 		}
 	}
-	compiled, problems := binding.Compile(placement)
+	compiled, problems := binding.CompilePlacement(placement)
 	if len(problems) > 0 {
 		return compiledPlacement{problems: slices.Clone(problems[:min(len(problems), problemsMax)])}
 	}
@@ -91,7 +91,7 @@ func (d *Decider) ReadApplied(groups []*stakes.Group) AppliedPlacements {
 			if made += max(readBytesMin, len(group.Placement)); made > readBytesMax {
 				continue
 			}
-			one = d.compiled.Keep(group.Placement, readPlacement(nil, group.Placement))
+			one = d.compiled.StoreIfAbsent(group.Placement, readPlacement(nil, group.Placement))
 		}
 		a.read[group] = one
 	}
@@ -102,12 +102,12 @@ func (d *Decider) ReadApplied(groups []*stakes.Group) AppliedPlacements {
 // group; nil is a cluster that does not exist, and target says that it was chosen for them.
 func (a AppliedPlacements) Affected(of *stakes.Group, before, after *view.Cluster, target bool) bool {
 	one, is := a.read[of]
-	return !is || len(one.problems) > 0 || one.compiled.Affected(before, after, of.Stake, target, a.decider.clock.Now())
+	return !is || len(one.problems) > 0 || one.compiled.AffectedByChange(before, after, of.Stake, target, a.decider.clock.Now())
 }
 
 // Reconfirms reports whether the decisions for the bindings of a group are to be confirmed as a
 // cluster has changed, even if they stay the same.
 func (a AppliedPlacements) Reconfirms(of *stakes.Group, before, after *view.Cluster) bool {
 	one, is := a.read[of]
-	return !is || len(one.problems) == 0 && one.compiled.Reconfirms(before, after, of.Stake)
+	return !is || len(one.problems) == 0 && one.compiled.ReconfirmsDecision(before, after, of.Stake)
 }

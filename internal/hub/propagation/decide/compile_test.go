@@ -25,7 +25,7 @@ import (
 // usual ones, each of 200 KB.
 func TestPlacementsOfATenantDoNotFillTheMemory(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	d := New(Options{Fleet: fleet.New(clk), Clock: clk})
+	d := NewDecider(DeciderOptions{Fleet: fleet.NewFleet(clk), Clock: clk})
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -58,7 +58,7 @@ func TestPlacementsOfATenantDoNotFillTheMemory(t *testing.T) {
 // TestPlacementsAreCompiledOnce counts what a placement takes that is known.
 func TestPlacementsAreCompiledOnce(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	d := New(Options{Fleet: fleet.New(clk), Clock: clk})
+	d := NewDecider(DeciderOptions{Fleet: fleet.NewFleet(clk), Clock: clk})
 	names := make([]string, 1000)
 	for k := range names {
 		names[k] = fmt.Sprint("member", k)
@@ -75,7 +75,7 @@ func TestPlacementsAreCompiledOnce(t *testing.T) {
 // TestMistakesAreFoundOnce counts what a placement takes that is known to be wrong.
 func TestMistakesAreFoundOnce(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	d := New(Options{Fleet: fleet.New(clk), Clock: clk})
+	d := NewDecider(DeciderOptions{Fleet: fleet.NewFleet(clk), Clock: clk})
 	for _, text := range []string{
 		`{"clusterAffinity":{"clusterNames":[` + strings.Repeat(`"a",`, 60_000) + `1]}}`,
 		`{"spreadConstraints":[` + strings.Repeat(`{"minGroups":-1},`, 1000) + `{}]}`,
@@ -95,13 +95,13 @@ func TestMistakesAreFoundOnce(t *testing.T) {
 func TestFewPlacementsAreReadForAChange(t *testing.T) {
 	const many, size = 200, 240 << 10
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	d := New(Options{Fleet: fleet.New(clk), Clock: clk})
+	d := NewDecider(DeciderOptions{Fleet: fleet.NewFleet(clk), Clock: clk})
 	var groups []*stakes.Group
 	for i := range many {
 		groups = append(groups, &stakes.Group{Placement: fmt.Sprintf(`{"n":%d}%s`, i, strings.Repeat(" ", size))})
 	}
 	usual := &stakes.Group{Placement: `{"clusterAffinity":{"labelSelector":{"matchLabels":{"env":"production"}}}}`}
-	twin := &stakes.Group{Placement: usual.Placement, Stake: binding.Stake{Affinity: "twin"}}
+	twin := &stakes.Group{Placement: usual.Placement, Stake: binding.ChangeSensitivity{Affinity: "twin"}}
 	applied := d.ReadApplied(slices.Concat(groups, []*stakes.Group{usual, twin}))
 	read := 0
 	for group := range applied.read {

@@ -25,7 +25,7 @@ type confirmations struct {
 	asked map[types.NamespacedName]time.Time
 }
 
-func (c *confirmations) ask(now time.Time, names []types.NamespacedName) {
+func (c *confirmations) requestConfirmation(now time.Time, names []types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked == nil {
@@ -36,15 +36,15 @@ func (c *confirmations) ask(now time.Time, names []types.NamespacedName) {
 	}
 }
 
-func (c *confirmations) forget(name types.NamespacedName) {
+func (c *confirmations) forgetBinding(name types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.asked, name)
 }
 
-// due returns in how long the decision for a binding is to be confirmed, and false
+// dueIn returns in how long the decision for a binding is to be confirmed, and false
 // if nobody has asked since it was made.
-func (c *confirmations) due(name types.NamespacedName, status *workv1alpha2.ResourceBindingStatus, now time.Time) (time.Duration, bool) {
+func (c *confirmations) dueIn(name types.NamespacedName, status *workv1alpha2.ResourceBindingStatus, now time.Time) (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	asked, is := c.asked[name]
@@ -58,27 +58,27 @@ func (c *confirmations) due(name types.NamespacedName, status *workv1alpha2.Reso
 	return max(0, status.LastScheduledTime.Add(confirmEvery).Sub(now)), true
 }
 
-// Confirm has the decisions for bindings confirmed the next time they are looked
+// RequestConfirmation has the decisions for bindings confirmed the next time they are looked
 // at: status.lastScheduledTime says so, for which clients wait.
-func (d *Decider) Confirm(names ...types.NamespacedName) {
-	d.confirmations.ask(d.clock.Now(), names)
+func (d *Decider) RequestConfirmation(names ...types.NamespacedName) {
+	d.confirmations.requestConfirmation(d.clock.Now(), names)
 }
 
 // ConfirmIn returns in how long to look at a binding again to confirm its decision,
 // 0 if there is no need.
 func (d *Decider) ConfirmIn(b client.Object, status *workv1alpha2.ResourceBindingStatus) time.Duration {
-	in, _ := d.confirmations.due(client.ObjectKeyFromObject(b), status, d.clock.Now())
+	in, _ := d.confirmations.dueIn(client.ObjectKeyFromObject(b), status, d.clock.Now())
 	return in
 }
 
-// Forget forgets a binding that is gone.
-func (d *Decider) Forget(name types.NamespacedName) {
-	d.confirmations.forget(name)
-	d.refusals.forget(name)
+// ForgetBinding forgets a binding that is gone.
+func (d *Decider) ForgetBinding(name types.NamespacedName) {
+	d.confirmations.forgetBinding(name)
+	d.refusals.forgetRefusal(name)
 }
 
-// confirms tells whether the decision for a binding is to be confirmed now.
-func (d *Decider) confirms(b workv1alpha2.Binding) bool {
-	in, asked := d.confirmations.due(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, b.BindingStatus(), d.clock.Now())
+// isConfirmationDue reports whether the decision for a binding is to be confirmed now.
+func (d *Decider) isConfirmationDue(b workv1alpha2.Binding) bool {
+	in, asked := d.confirmations.dueIn(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, b.BindingStatus(), d.clock.Now())
 	return asked && in == 0
 }

@@ -42,57 +42,59 @@ type Decider struct {
 	refusals *refusals
 
 	confirmations confirmations
-	groups        *groups
+	groups        *affinityGroups
 }
 
-// Options are what a Decider is made with.
-type Options struct {
+// DeciderOptions are what a Decider is made with.
+type DeciderOptions struct {
 	Fleet *fleet.Fleet
 	Clock clock.PassiveClock
 	// Groups says that workloads are kept together or apart as their bindings say.
 	Groups bool
 }
 
-// New returns a Decider.
-func New(o Options) *Decider {
+// NewDecider returns a Decider.
+func NewDecider(o DeciderOptions) *Decider {
 	return &Decider{
-		fleet: o.Fleet, clock: o.Clock, compiled: memo.New[compiledPlacement](compiledBytesMax), assumed: newAssumptions(),
-		refusals: newRefusals(o.Clock), groups: &groups{on: o.Groups},
+		fleet: o.Fleet, clock: o.Clock, compiled: memo.NewMemo[compiledPlacement](compiledBytesMax), assumed: newAssumptions(),
+		refusals: newRefusals(o.Clock), groups: &affinityGroups{on: o.Groups},
 	}
 }
 
 // Outcome is what was decided for a binding.
 type Outcome struct {
-	decision binding.Decision
+	decision binding.SchedulingDecision
 	// anew says that clusters were chosen, or tried to be: or else what had been
 	// chosen was confirmed.
 	anew bool
 }
 
-// Denied is the outcome for a binding whose clusters admission has refused.
-func Denied(err error) Outcome {
-	return Outcome{decision: binding.Decision{Reason: workv1alpha2.BindingReasonQuotaExceeded, Message: err.Error()}}
+// DeniedOutcome is the outcome for a binding whose clusters admission has refused.
+func DeniedOutcome(err error) Outcome {
+	return Outcome{decision: binding.SchedulingDecision{Reason: workv1alpha2.BindingReasonQuotaExceeded, Message: err.Error()}}
 }
 
-// Refused notes that admission has refused the clusters of a binding. It is decided
+// RecordRefusal notes that admission has refused the clusters of a binding. It is decided
 // for it again when it asks for something else, or after a while.
-func (d *Decider) Refused(b workv1alpha2.Binding) { d.refusals.add(b) }
+func (d *Decider) RecordRefusal(b workv1alpha2.Binding) { d.refusals.addRefusal(b) }
 
-// Wait is how long to wait before it is decided again for a binding whose clusters
+// RefusalBackoff is how long to wait before it is decided again for a binding whose clusters
 // were refused; 0 if they were not.
-func (d *Decider) Wait(b workv1alpha2.Binding) time.Duration { return d.refusals.wait(b) }
-
-// Freed returns the bindings of a namespace to decide for again now that others
-// take less of what their clusters were refused for, and how soon.
-func (d *Decider) Freed(namespace string) map[types.NamespacedName]time.Duration {
-	return d.refusals.freed(namespace)
+func (d *Decider) RefusalBackoff(b workv1alpha2.Binding) time.Duration {
+	return d.refusals.refusalWait(b)
 }
 
-// Decide chooses clusters for a binding if that is needed, and makes the binding
+// FreedBindings returns the bindings of a namespace to decide for again now that others
+// take less of what their clusters were refused for, and how soon.
+func (d *Decider) FreedBindings(namespace string) map[types.NamespacedName]time.Duration {
+	return d.refusals.freedBindings(namespace)
+}
+
+// DecideBinding chooses clusters for a binding if that is needed, and makes the binding
 // say what was decided, but for its status. It tells whether the status has to be
-// written, too (Report): once the binding has been.
-func (d *Decider) Decide(b workv1alpha2.Binding) (outcome Outcome, news bool, err error) {
-	if !binding.Ours(b) {
+// written, too (ReportDecision): once the binding has been.
+func (d *Decider) DecideBinding(b workv1alpha2.Binding) (outcome Outcome, news bool, err error) {
+	if !binding.IsScheduledByUs(b) {
 		return Outcome{}, false, nil
 	}
 	fleet := d.fleet.Snapshot()
@@ -102,12 +104,12 @@ func (d *Decider) Decide(b workv1alpha2.Binding) (outcome Outcome, news bool, er
 		return Outcome{}, false, nil // more is amiss than with this object, and what runs stays
 	}
 	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.BindingConditionScheduled)
-	needed, _ := binding.Needs(fleet, state)
-	if d.Wait(b) > 0 {
+	needed, _ := binding.NeedsScheduling(fleet, state)
+	if d.RefusalBackoff(b) > 0 {
 		return Outcome{}, false, nil
 	}
 	if !needed && meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.BindingConditionScheduled) {
-		confirmed := binding.Decision{
+		confirmed := binding.SchedulingDecision{
 			Scheduled: true, Affinity: status.SchedulerObservedAffinityName,
 			Reason: scheduled.Reason, Message: scheduled.Message,
 		}
@@ -117,49 +119,49 @@ func (d *Decider) Decide(b workv1alpha2.Binding) (outcome Outcome, news bool, er
 	if err != nil {
 		return Outcome{}, false, fmt.Errorf("encoding the placement of binding %q: %w", b.GetName(), err)
 	}
-	decision := d.groups.during(b, d.clock.Now(), func(n scheduler.Neighbours) binding.Decision {
+	decision := d.groups.decideAmongGroups(b, d.clock.Now(), func(n scheduler.Neighbours) binding.SchedulingDecision {
 		state.Neighbours = n
-		return d.decide(fleet, state.Input, string(placement))
+		return d.decideByPlacement(fleet, state.PlacementInput, string(placement))
 	})
-	changed := binding.Record(b, decision, string(placement))
-	return Outcome{decision: decision, anew: true}, changed || state.Triggered() || !reported(b, decision) || d.confirms(b), nil
+	changed := binding.RecordDecision(b, decision, string(placement))
+	return Outcome{decision: decision, anew: true}, changed || state.Triggered() || !isDecisionReported(b, decision) || d.isConfirmationDue(b), nil
 }
 
-// reported tells whether the status of the binding says the decision.
-func reported(b workv1alpha2.Binding, decision binding.Decision) bool {
+// isDecisionReported reports whether the status of the binding says the decision.
+func isDecisionReported(b workv1alpha2.Binding, decision binding.SchedulingDecision) bool {
 	status := b.BindingStatus()
 	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.BindingConditionScheduled)
 	return scheduled != nil && scheduled.Reason == decision.Reason && scheduled.Message == decision.Message &&
-		status.SchedulerObservedGeneration == b.GetGeneration() && (!decision.Chosen() || status.SchedulerObservedAffinityName == decision.Affinity)
+		status.SchedulerObservedGeneration == b.GetGeneration() && (!decision.ClustersChosen() || status.SchedulerObservedAffinityName == decision.Affinity)
 }
 
-// decide chooses clusters by a placement, which is given as JSON, too.
-func (d *Decider) decide(fleet view.Fleet, in binding.Input, placement string) binding.Decision {
+// decideByPlacement chooses clusters by a placement, which is given as JSON, too.
+func (d *Decider) decideByPlacement(fleet view.Fleet, in binding.PlacementInput, placement string) binding.SchedulingDecision {
 	compiled, problems := d.compile(in.Placement, placement)
 	if len(problems) > 0 {
-		return binding.Decision{
+		return binding.SchedulingDecision{
 			Clusters: in.Previous, Affinity: in.ObservedAffinity,
 			Reason: workv1alpha2.BindingReasonSchedulerError, Message: problems.ToAggregate().Error(),
 		}
 	}
 	now := d.clock.Now()
-	if !byRoom(in.Placement) {
-		return compiled.Decide(fleet, in, now)
+	if !dividesByRoom(in.Placement) {
+		return compiled.DecideClusters(fleet, in, now)
 	}
 	d.room.Lock()
 	defer d.room.Unlock()
-	var decision binding.Decision
-	d.assumed.during(in, now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+	var decision binding.SchedulingDecision
+	d.assumed.decideWithAssumptions(in, now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
 		in.Assumed = uses
-		decision = compiled.Decide(fleet, in, now)
-		return decision.Clusters, decision.Chosen()
+		decision = compiled.DecideClusters(fleet, in, now)
+		return decision.Clusters, decision.ClustersChosen()
 	})
 	return decision
 }
 
-// Report makes the status of the binding, in the generation that it has, say what
+// ReportDecision makes the status of the binding, in the generation that it has, say what
 // was decided.
-func (d *Decider) Report(b workv1alpha2.Binding, outcome Outcome) {
+func (d *Decider) ReportDecision(b workv1alpha2.Binding, outcome Outcome) {
 	status := b.BindingStatus()
 	now := metav1.NewTime(d.clock.Now())
 	decision := outcome.decision
@@ -167,15 +169,15 @@ func (d *Decider) Report(b workv1alpha2.Binding, outcome Outcome) {
 		Type: workv1alpha2.BindingConditionScheduled, Status: metav1.ConditionFalse, Reason: decision.Reason, Message: decision.Message,
 	}
 	if decision.Scheduled {
-		d.refusals.forget(keyOf(b))
+		d.refusals.forgetRefusal(bindingKey(b))
 		condition.Status = metav1.ConditionTrue
 	}
-	if decision.Chosen() {
+	if decision.ClustersChosen() {
 		if outcome.anew {
 			status.LastScheduledTime = &now
 		}
 		status.SchedulerObservedAffinityName = decision.Affinity
 	}
 	status.SchedulerObservedGeneration = b.GetGeneration()
-	conditions.Set(&status.Conditions, b.GetGeneration(), condition)
+	conditions.SetCondition(&status.Conditions, b.GetGeneration(), condition)
 }

@@ -18,16 +18,16 @@ import (
 // for a moment: what runs must not be removed for that.
 func TestNothingLeavesItsClustersInAnEmptyFleet(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	d := New(Options{Fleet: fleet.New(clk), Clock: clk})
+	d := NewDecider(DeciderOptions{Fleet: fleet.NewFleet(clk), Clock: clk})
 	b := &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{
 		Placement: &policyv1alpha1.Placement{}, Clusters: []workv1alpha2.TargetCluster{{Name: "member1"}},
 	}}
-	if _, news, err := d.Decide(b); err != nil || news || len(b.Spec.Clusters) != 1 {
+	if _, news, err := d.DecideBinding(b); err != nil || news || len(b.Spec.Clusters) != 1 {
 		t.Errorf("the binding has %v (news: %t, error: %v)", b.Spec.Clusters, news, err)
 	}
 
 	b.Spec.Clusters = nil
-	if _, news, err := d.Decide(b); err != nil || !news {
+	if _, news, err := d.DecideBinding(b); err != nil || !news {
 		t.Errorf("a binding without clusters is told nothing (error: %v)", err)
 	}
 }

@@ -17,50 +17,50 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/binding"
 )
 
-// Elsewhere returns where the replicas of a binding would be if they were divided
+// PreviewReplicas returns where the replicas of a binding would be if they were divided
 // now among the clusters of its group. It is false if there is nothing to say:
 // the replicas are not divided, parts stay together, something is to be decided for the binding
 // anyway, or it is kept together with others.
-func (d *Decider) Elsewhere(b workv1alpha2.Binding) ([]workv1alpha2.TargetCluster, bool, error) {
+func (d *Decider) PreviewReplicas(b workv1alpha2.Binding) ([]workv1alpha2.TargetCluster, bool, error) {
 	fleet := d.fleet.Snapshot()
 	state := binding.StateOf(b)
-	needed, _ := binding.Needs(fleet, state)
-	if needed || fleet.Len() == 0 || !binding.Ours(b) || len(d.groups.groupsOf(b)) > 0 || len(b.BindingSpec().Components) > 0 || d.Wait(b) > 0 || len(state.Evicting) > 0 ||
+	needed, _ := binding.NeedsScheduling(fleet, state)
+	if needed || fleet.Len() == 0 || !binding.IsScheduledByUs(b) || len(d.groups.groupsOf(b)) > 0 || len(b.BindingSpec().Components) > 0 || d.RefusalBackoff(b) > 0 || len(state.Evicting) > 0 ||
 		!meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.BindingConditionScheduled) ||
 		b.BindingStatus().SchedulerObservedGeneration != b.GetGeneration() {
 		return nil, false, nil
 	}
-	state.Fresh, state.Placement = true, ofGroup(state.Placement, state.ObservedAffinity)
-	decision, err := d.try(fleet, state.Input, nil)
+	state.Fresh, state.Placement = true, placementOfGroup(state.Placement, state.ObservedAffinity)
+	decision, err := d.tryDecision(fleet, state.PlacementInput, nil)
 	if err != nil || !decision.Scheduled {
 		return nil, false, err
 	}
-	if aggregates(state.Placement) && len(decision.Clusters) >= len(state.Previous) {
+	if prefersAggregated(state.Placement) && len(decision.Clusters) >= len(state.Previous) {
 		return nil, false, nil // what it is about is few clusters, and these are as many
 	}
 	return decision.Clusters, true, nil
 }
 
-// Moves notes that replicas of a binding go to other clusters. It is false if they
+// AdmitMove notes that replicas of a binding go to other clusters. It is false if they
 // may not be there all together, as the spread constraints have it.
-func (d *Decider) Moves(b workv1alpha2.Binding, to []workv1alpha2.TargetCluster) (bool, error) {
+func (d *Decider) AdmitMove(b workv1alpha2.Binding, to []workv1alpha2.TargetCluster) (bool, error) {
 	state := binding.StateOf(b)
-	if !byRoom(state.Placement) { // static weights know no constraints
+	if !dividesByRoom(state.Placement) { // static weights know no constraints
 		return true, nil
 	}
-	then := state.Input
-	then.Previous, then.Placement = to, ofGroup(state.Placement, state.ObservedAffinity)
-	decision, err := d.try(d.fleet.Snapshot(), then, nil)
+	then := state.PlacementInput
+	then.Previous, then.Placement = to, placementOfGroup(state.Placement, state.ObservedAffinity)
+	decision, err := d.tryDecision(d.fleet.Snapshot(), then, nil)
 	if err != nil || !decision.Scheduled || !equality.Semantic.DeepEqual(decision.Clusters, to) {
 		return false, err
 	}
-	_, err = d.try(d.fleet.Snapshot(), state.Input, to)
+	_, err = d.tryDecision(d.fleet.Snapshot(), state.PlacementInput, to)
 	return true, err
 }
 
-// try decides without anything becoming of it, or takes to for what was decided:
+// tryDecision decides without anything becoming of it, or takes to for what was decided:
 // the room there is taken from now on.
-func (d *Decider) try(fleet view.Fleet, in binding.Input, to []workv1alpha2.TargetCluster) (decision binding.Decision, err error) {
+func (d *Decider) tryDecision(fleet view.Fleet, in binding.PlacementInput, to []workv1alpha2.TargetCluster) (decision binding.SchedulingDecision, err error) {
 	text, err := json.Marshal(in.Placement)
 	if err != nil {
 		return decision, fmt.Errorf("encoding a placement: %w", err)
@@ -72,20 +72,20 @@ func (d *Decider) try(fleet view.Fleet, in binding.Input, to []workv1alpha2.Targ
 	now := d.clock.Now()
 	d.room.Lock()
 	defer d.room.Unlock()
-	d.assumed.during(in, now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+	d.assumed.decideWithAssumptions(in, now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
 		if to != nil {
 			return to, true
 		}
 		in.Assumed = uses
-		decision = compiled.Decide(fleet, in, now)
+		decision = compiled.DecideClusters(fleet, in, now)
 		return nil, false
 	})
 	return decision, nil
 }
 
-// ofGroup returns a placement with only the group of clusters that is used: replicas
+// placementOfGroup returns a placement with only the group of clusters that is used: replicas
 // do not go from one to another by themselves.
-func ofGroup(placement *policyv1alpha1.Placement, name string) *policyv1alpha1.Placement {
+func placementOfGroup(placement *policyv1alpha1.Placement, name string) *policyv1alpha1.Placement {
 	n := slices.IndexFunc(placement.ClusterAffinities, func(term policyv1alpha1.ClusterAffinityTerm) bool { return term.AffinityName == name })
 	if n < 0 {
 		return placement
@@ -95,6 +95,6 @@ func ofGroup(placement *policyv1alpha1.Placement, name string) *policyv1alpha1.P
 	return &only
 }
 
-func aggregates(placement *policyv1alpha1.Placement) bool {
+func prefersAggregated(placement *policyv1alpha1.Placement) bool {
 	return placement.ReplicaScheduling != nil && placement.ReplicaScheduling.ReplicaDivisionPreference == policyv1alpha1.ReplicaDivisionPreferenceAggregated
 }

@@ -53,7 +53,7 @@ func TestWhereReplicasWouldBe(t *testing.T) {
 			s := newScene(t, test.placement)
 			before := s.clusters()
 			test.change(s)
-			got, known, err := s.d.Elsewhere(s.b)
+			got, known, err := s.d.PreviewReplicas(s.b)
 			if err != nil || known != (test.want != "") || spelled(got) != test.want {
 				t.Errorf("got %q, %t, %v; want %q", spelled(got), known, err, test.want)
 			}
@@ -89,7 +89,7 @@ func TestMovesKeepTheConstraints(t *testing.T) {
 				}
 				to = append(to, target)
 			}
-			if got, err := s.d.Moves(s.b, to); err != nil || got != test.want {
+			if got, err := s.d.AdmitMove(s.b, to); err != nil || got != test.want {
 				t.Errorf("got %t, %v", got, err)
 			}
 		})

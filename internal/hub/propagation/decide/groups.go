@@ -16,19 +16,19 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 )
 
-// groups know where the workloads are that are kept together or apart. They are safe
+// affinityGroups know where the workloads are that are kept together or apart. They are safe
 // for concurrent use.
 //
 // Whoever may write bindings may put any number of them into one group. So what a
 // group has is counted by cluster and not gathered from its members, and those that
 // wait are told once of all that has changed until they are decided again.
-type groups struct {
+type affinityGroups struct {
 	// on says that workloads are kept together or apart: what bindings say of it
 	// counts for nothing otherwise.
 	on bool
 
 	mu      sync.Mutex
-	members map[group]*members
+	members map[affinityGroup]*groupMembers
 	of      map[types.NamespacedName]workload // by binding
 	// assigned has the bindings by when clusters were decided for them, each as often
 	// as that has been.
@@ -37,14 +37,14 @@ type groups struct {
 	due map[types.NamespacedName]bool
 }
 
-// group is workloads of a namespace to keep together, or apart.
-type group struct {
+// affinityGroup is workloads of a namespace to keep together, or apart.
+type affinityGroup struct {
 	namespace, name string
 	apart           bool
 }
 
-// members are the workloads of a group.
-type members struct {
+// groupMembers are the workloads of a group.
+type groupMembers struct {
 	size int
 	// on says how many of them are on a cluster, or are about to be.
 	on map[string]int
@@ -55,7 +55,7 @@ type members struct {
 
 // workload is where the workload of a binding is.
 type workload struct {
-	groups []group
+	groups []affinityGroup
 	// cached says that the cache has shown the binding.
 	cached bool
 	// seen are its clusters by its binding, and decided those that it was given since:
@@ -71,32 +71,32 @@ type timed struct {
 }
 
 // groupsOf returns the groups of the object of a binding.
-func (g *groups) groupsOf(b workv1alpha2.Binding) []group {
+func (g *affinityGroups) groupsOf(b workv1alpha2.Binding) []affinityGroup {
 	said := b.BindingSpec().WorkloadAffinityGroups
 	if said == nil || !g.on {
 		return nil
 	}
-	var all []group
+	var all []affinityGroup
 	if said.AffinityGroup != "" {
-		all = append(all, group{namespace: b.GetNamespace(), name: said.AffinityGroup})
+		all = append(all, affinityGroup{namespace: b.GetNamespace(), name: said.AffinityGroup})
 	}
 	if said.AntiAffinityGroup != "" {
-		all = append(all, group{namespace: b.GetNamespace(), name: said.AntiAffinityGroup, apart: true})
+		all = append(all, affinityGroup{namespace: b.GetNamespace(), name: said.AntiAffinityGroup, apart: true})
 	}
 	return all
 }
 
-// see notes what a binding says, and returns the bindings that have no clusters and
+// observeBinding notes what a binding says, and returns the bindings that have no clusters and
 // may get some by what has changed since it was last called.
-func (g *groups) see(b workv1alpha2.Binding, gone bool, now time.Time) []types.NamespacedName {
+func (g *affinityGroups) observeBinding(b workv1alpha2.Binding, gone bool, now time.Time) []types.NamespacedName {
 	if !g.on {
 		return nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.expire(now)
-	before := g.of[keyOf(b)]
-	is := workload{groups: g.groupsOf(b), cached: true, seen: namesOf(b.BindingSpec().Clusters)}
+	g.expireAssigned(now)
+	before := g.of[bindingKey(b)]
+	is := workload{groups: g.groupsOf(b), cached: true, seen: targetNames(b.BindingSpec().Clusters)}
 	if !slices.Equal(is.seen, before.decided) {
 		is.decided = before.decided
 		is.since = before.since
@@ -104,10 +104,10 @@ func (g *groups) see(b workv1alpha2.Binding, gone bool, now time.Time) []types.N
 	if gone {
 		is = workload{}
 	}
-	g.set(keyOf(b), is)
+	g.setWorkload(bindingKey(b), is)
 	if !before.cached && len(is.seen) == 0 {
 		for _, one := range is.groups {
-			g.members[one].waits(keyOf(b), true)
+			g.members[one].setWaiting(bindingKey(b), true)
 		}
 	}
 	told := slices.Collect(maps.Keys(g.due))
@@ -115,17 +115,17 @@ func (g *groups) see(b workv1alpha2.Binding, gone bool, now time.Time) []types.N
 	return told
 }
 
-// set notes where the workload of a binding is. The caller has the lock.
-func (g *groups) set(key types.NamespacedName, now workload) {
+// setWorkload notes where the workload of a binding is. The caller has the lock.
+func (g *affinityGroups) setWorkload(key types.NamespacedName, now workload) {
 	before := g.of[key]
 	for _, one := range now.groups {
-		g.enter(one, now)
+		g.enterGroup(one, now)
 	}
 	for _, one := range before.groups {
 		if !slices.Contains(now.groups, one) {
 			delete(g.members[one].waiting, key) // its binding says something else, and comes by itself
 		}
-		g.leave(one, before)
+		g.leaveGroup(one, before)
 	}
 	if len(now.groups) == 0 {
 		delete(g.of, key)
@@ -137,40 +137,40 @@ func (g *groups) set(key types.NamespacedName, now workload) {
 	g.of[key] = now
 }
 
-// enter counts a workload of a group.
-func (g *groups) enter(one group, w workload) {
+// enterGroup counts a workload of a group.
+func (g *affinityGroups) enterGroup(one affinityGroup, w workload) {
 	m := g.members[one]
 	if m == nil {
 		if g.members == nil {
-			g.members = map[group]*members{}
+			g.members = map[affinityGroup]*groupMembers{}
 		}
-		m = &members{on: map[string]int{}}
+		m = &groupMembers{on: map[string]int{}}
 		g.members[one] = m
 	}
 	m.size++
 	before := len(m.on)
-	m.count(w, 1)
+	m.countWorkload(w, 1)
 	if !one.apart && len(m.on) > before {
-		g.tell(m)
+		g.wakeWaiting(m)
 	}
 }
 
-// leave counts a workload of a group no more.
-func (g *groups) leave(one group, w workload) {
+// leaveGroup counts a workload of a group no more.
+func (g *affinityGroups) leaveGroup(one affinityGroup, w workload) {
 	m := g.members[one]
 	m.size--
 	before := len(m.on)
-	m.count(w, -1)
+	m.countWorkload(w, -1)
 	if (one.apart || len(m.on) == 0) && len(m.on) < before {
-		g.tell(m)
+		g.wakeWaiting(m)
 	}
 	if m.size == 0 {
 		delete(g.members, one)
 	}
 }
 
-// count adds a workload to where those of the group are, so many times.
-func (m *members) count(w workload, times int) {
+// countWorkload adds a workload to where those of the group are, so many times.
+func (m *groupMembers) countWorkload(w workload, times int) {
 	for _, cluster := range slices.Concat(w.seen, w.decided) {
 		if m.on[cluster] += times; m.on[cluster] == 0 {
 			delete(m.on, cluster)
@@ -178,8 +178,8 @@ func (m *members) count(w workload, times int) {
 	}
 }
 
-// tell says that those of a group that wait may find clusters now.
-func (g *groups) tell(m *members) {
+// wakeWaiting says that those of a group that wait may find clusters now.
+func (g *affinityGroups) wakeWaiting(m *groupMembers) {
 	if g.due == nil {
 		g.due = map[types.NamespacedName]bool{}
 	}
@@ -187,9 +187,9 @@ func (g *groups) tell(m *members) {
 	m.waiting = nil
 }
 
-// expire forgets what was decided a while ago and is not what bindings say: it was
+// expireAssigned forgets what was decided a while ago and is not what bindings say: it was
 // not written.
-func (g *groups) expire(now time.Time) {
+func (g *affinityGroups) expireAssigned(now time.Time) {
 	for len(g.assigned) > 0 && now.Sub(g.assigned[0].at) >= assumedMax {
 		key := g.assigned[0].binding
 		g.assigned = g.assigned[1:]
@@ -200,41 +200,41 @@ func (g *groups) expire(now time.Time) {
 		if is.decided = nil; !is.cached {
 			is = workload{}
 		}
-		g.set(key, is)
+		g.setWorkload(key, is)
 	}
 }
 
-// during has a decision made for the object of a binding beside the others of its
+// decideAmongGroups has a decision made for the object of a binding beside the others of its
 // groups, and remembers it at once: the next one sees it before it is written.
-func (g *groups) during(b workv1alpha2.Binding, now time.Time, decide func(scheduler.Neighbours) binding.Decision) binding.Decision {
+func (g *affinityGroups) decideAmongGroups(b workv1alpha2.Binding, now time.Time, decide func(scheduler.Neighbours) binding.SchedulingDecision) binding.SchedulingDecision {
 	mine := g.groupsOf(b)
-	key := keyOf(b)
+	key := bindingKey(b)
 	if len(mine) == 0 {
 		return decide(scheduler.Neighbours{})
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.expire(now)
+	g.expireAssigned(now)
 	is := g.of[key]
-	decision := g.without(is, func() binding.Decision { return decide(g.beside(mine)) })
-	if !decision.Chosen() && !is.cached {
+	decision := g.decideWithout(is, func() binding.SchedulingDecision { return decide(g.neighboursOf(mine)) })
+	if !decision.ClustersChosen() && !is.cached {
 		return decision // it is decided again when the cache shows it
 	}
 	is.groups = mine
-	if decision.Chosen() {
-		is.decided = namesOf(decision.Clusters)
+	if decision.ClustersChosen() {
+		is.decided = targetNames(decision.Clusters)
 		is.since = now
 		g.assigned = append(g.assigned, timed{binding: key, at: now})
 	}
-	g.set(key, is)
+	g.setWorkload(key, is)
 	for _, one := range mine {
-		g.members[one].waits(key, !decision.Chosen())
+		g.members[one].setWaiting(key, !decision.ClustersChosen())
 	}
 	return decision
 }
 
-// waits notes whether the workload of a binding is without clusters.
-func (m *members) waits(key types.NamespacedName, does bool) {
+// setWaiting notes whether the workload of a binding is without clusters.
+func (m *groupMembers) setWaiting(key types.NamespacedName, does bool) {
 	if !does {
 		delete(m.waiting, key)
 		return
@@ -245,11 +245,11 @@ func (m *members) waits(key types.NamespacedName, does bool) {
 	m.waiting[key] = true
 }
 
-// without decides while a workload does not count.
-func (g *groups) without(w workload, decide func() binding.Decision) binding.Decision {
+// decideWithout decides while a workload does not count.
+func (g *affinityGroups) decideWithout(w workload, decide func() binding.SchedulingDecision) binding.SchedulingDecision {
 	count := func(times int) {
 		for _, one := range w.groups {
-			g.members[one].count(w, times)
+			g.members[one].countWorkload(w, times)
 		}
 	}
 	count(-1)
@@ -257,9 +257,9 @@ func (g *groups) without(w workload, decide func() binding.Decision) binding.Dec
 	return decide()
 }
 
-// beside returns where the workloads of groups are, for as long as the caller has the
+// neighboursOf returns where the workloads of groups are, for as long as the caller has the
 // lock.
-func (g *groups) beside(mine []group) (beside scheduler.Neighbours) {
+func (g *affinityGroups) neighboursOf(mine []affinityGroup) (beside scheduler.Neighbours) {
 	for _, one := range mine {
 		switch m := g.members[one]; {
 		case m == nil:
@@ -272,7 +272,7 @@ func (g *groups) beside(mine []group) (beside scheduler.Neighbours) {
 	return beside
 }
 
-func namesOf(clusters []workv1alpha2.TargetCluster) []string {
+func targetNames(clusters []workv1alpha2.TargetCluster) []string {
 	names := make([]string, 0, len(clusters))
 	for _, target := range clusters {
 		names = append(names, target.Name)
@@ -281,9 +281,9 @@ func namesOf(clusters []workv1alpha2.TargetCluster) []string {
 	return names
 }
 
-// See notes where the object of a binding is, or that the binding is gone. It
+// ObserveBinding notes where the object of a binding is, or that the binding is gone. It
 // returns the bindings that have no clusters and may get some by what has changed since
 // the last call: those of workloads to keep together with others, or apart from them.
-func (d *Decider) See(b workv1alpha2.Binding, gone bool) []types.NamespacedName {
-	return d.groups.see(b, gone, d.clock.Now())
+func (d *Decider) ObserveBinding(b workv1alpha2.Binding, gone bool) []types.NamespacedName {
+	return d.groups.observeBinding(b, gone, d.clock.Now())
 }

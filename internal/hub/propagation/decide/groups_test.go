@@ -96,15 +96,15 @@ func TestWhoWaitsGetsThePlaceOfOneThatGoes(t *testing.T) {
 	first, second := s.another("first", "shop", "", "a=1"), s.another("second", "shop", "", "a=1")
 	for _, each := range []*scene{first, second} {
 		each.decide()
-		each.d.See(each.b, false)
+		each.d.ObserveBinding(each.b, false)
 	}
 	if first.clusters() != "member1:4" || second.clusters() != "" {
 		t.Fatalf("they are on %q and %q", first.clusters(), second.clusters())
 	}
-	if waiting := s.d.See(first.b, false); len(waiting) > 0 {
+	if waiting := s.d.ObserveBinding(first.b, false); len(waiting) > 0 {
 		t.Errorf("%v is looked at although nothing has changed", waiting)
 	}
-	waiting := s.d.See(first.b, true)
+	waiting := s.d.ObserveBinding(first.b, true)
 	if len(waiting) != 1 || waiting[0].Name != "second" {
 		t.Errorf("looked at is %v, want the one that waits", waiting)
 	}
@@ -133,23 +133,23 @@ func TestMembersOfAGroupAreToldOnce(t *testing.T) {
 	waiting, told := make([]*scene, many), 0
 	for i := range many {
 		waiting[i] = s.another(fmt.Sprintf("w%d", i), "shop", "", "a=1")
-		told += len(s.d.See(waiting[i].b, false))
+		told += len(s.d.ObserveBinding(waiting[i].b, false))
 	}
 	for _, each := range waiting {
 		each.decide()
-		told += len(s.d.See(each.b, false))
+		told += len(s.d.ObserveBinding(each.b, false))
 	}
-	told += len(s.d.See(first.b, false))
+	told += len(s.d.ObserveBinding(first.b, false))
 	if told > 0 {
 		t.Errorf("%d bindings are told of each other although no place has become free", told)
 	}
 	first.b.Spec.Clusters = nil
-	if told = len(s.d.See(first.b, false)); told != many {
+	if told = len(s.d.ObserveBinding(first.b, false)); told != many {
 		t.Errorf("%d bindings are told that there is a place, want %d", told, many)
 	}
 	first.b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "member1"}}
-	s.d.See(first.b, false)
-	if told = len(s.d.See(first.b, true)); told > 0 {
+	s.d.ObserveBinding(first.b, false)
+	if told = len(s.d.ObserveBinding(first.b, true)); told > 0 {
 		t.Errorf("%d bindings are told again before they were decided", told)
 	}
 	waiting[0].decide()
@@ -164,14 +164,14 @@ func TestWhoJoinsAGroupIsTold(t *testing.T) {
 	s.fleet.SetCluster("member2", nil)
 	there, friend := s.another("there", "shop", "", "b=1"), s.another("friend", "shop", "a=1", "b=1")
 	there.decide()
-	s.d.See(friend.b, false)
+	s.d.ObserveBinding(friend.b, false)
 	if friend.decide(); friend.clusters() != "" {
 		t.Fatalf("it is on %q", friend.clusters())
 	}
 	s.cluster("member2", nil)
 	other := s.another("other", "shop", "a=1", "")
 	other.b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "member2"}}
-	if told := s.d.See(other.b, false); len(told) != 1 || told[0].Name != "friend" {
+	if told := s.d.ObserveBinding(other.b, false); len(told) != 1 || told[0].Name != "friend" {
 		t.Errorf("told is %v, want the one that waits", told)
 	}
 	if friend.decide(); friend.clusters() != "member2:4" {
@@ -185,10 +185,10 @@ func TestABindingOfAnothersObjectSaysNothingOfIt(t *testing.T) {
 	s := newScene(t, one())
 	first, forged := s.another("first", "shop", "", "a=1"), s.another("forged", "other", "", "a=1")
 	first.decide()
-	s.d.See(first.b, false)
+	s.d.ObserveBinding(first.b, false)
 	forged.b.Spec.Resource.UID = first.b.Spec.Resource.UID
-	s.d.See(forged.b, false)
-	s.d.See(forged.b, true)
+	s.d.ObserveBinding(forged.b, false)
+	s.d.ObserveBinding(forged.b, true)
 	second := s.another("second", "shop", "", "a=1")
 	if second.decide(); second.clusters() != "member2:4" {
 		t.Errorf("the second is on %q, where the first is", second.clusters())
@@ -199,13 +199,13 @@ func TestABindingOfAnothersObjectSaysNothingOfIt(t *testing.T) {
 // bindings can, on a hub that knows none.
 func TestGroupsThatAreOffCountForNothing(t *testing.T) {
 	s := newScene(t, one())
-	s.d = New(Options{Fleet: s.fleet, Clock: s.clock})
+	s.d = NewDecider(DeciderOptions{Fleet: s.fleet, Clock: s.clock})
 	for _, name := range []string{"first", "second"} {
 		next := s.another(name, "shop", "", "a=1")
 		if next.decide(); next.clusters() != "member1:4" {
 			t.Errorf("the %s is on %q", name, next.clusters())
 		}
-		if told := append(s.d.See(next.b, false), s.d.See(next.b, true)...); len(told) > 0 {
+		if told := append(s.d.ObserveBinding(next.b, false), s.d.ObserveBinding(next.b, true)...); len(told) > 0 {
 			t.Errorf("told is %v", told)
 		}
 	}
@@ -220,10 +220,10 @@ func TestAForgedBindingIsNoWorkload(t *testing.T) {
 	s := newScene(t, one())
 	first := s.another("first", "shop", "", "a=1")
 	first.decide()
-	first.d.See(first.b, false)
+	first.d.ObserveBinding(first.b, false)
 	forged := s.another("forged", "tenant", "", "")
 	forged.b.Spec.Resource = first.b.Spec.Resource
-	forged.d.See(forged.b, false)
+	forged.d.ObserveBinding(forged.b, false)
 	second := s.another("second", "shop", "", "a=1")
 	if second.decide(); second.clusters() != "member2:4" {
 		t.Errorf("it is on %q, beside %q that it is kept apart from", second.clusters(), first.clusters())

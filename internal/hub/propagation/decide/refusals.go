@@ -28,56 +28,56 @@ type refusals struct {
 	clock clock.PassiveClock
 
 	mu sync.Mutex
-	of map[types.NamespacedName]refusal
+	of map[types.NamespacedName]bindingRefusal
 }
 
-type refusal struct {
+type bindingRefusal struct {
 	asked       string // what the clusters were chosen for
 	times       int
 	last, until time.Time
 }
 
 func newRefusals(clk clock.PassiveClock) *refusals {
-	return &refusals{clock: clk, of: map[types.NamespacedName]refusal{}}
+	return &refusals{clock: clk, of: map[types.NamespacedName]bindingRefusal{}}
 }
 
-// add notes that the clusters of a binding were refused.
-func (r *refusals) add(b workv1alpha2.Binding) {
-	asked := asked(b)
+// addRefusal notes that the clusters of a binding were refused.
+func (r *refusals) addRefusal(b workv1alpha2.Binding) {
+	asked := requestFingerprint(b)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	one := r.of[keyOf(b)]
+	one := r.of[bindingKey(b)]
 	now := r.clock.Now()
 	if one.asked != asked {
-		one = refusal{asked: asked}
+		one = bindingRefusal{asked: asked}
 	}
 	one.times++
-	one.last, one.until = now, now.Add(backoff.After(one.times, backoff.Between(refusedMin, refusedMax)))
-	r.of[keyOf(b)] = one
+	one.last, one.until = now, now.Add(backoff.DelayAfter(one.times, backoff.ExponentialBetween(refusedMin, refusedMax)))
+	r.of[bindingKey(b)] = one
 }
 
-// wait is how long to wait before the clusters of a binding are tried again. Those
+// refusalWait is how long to wait before the clusters of a binding are tried again. Those
 // of one that asks for something else now are tried at once.
-func (r *refusals) wait(b workv1alpha2.Binding) time.Duration {
+func (r *refusals) refusalWait(b workv1alpha2.Binding) time.Duration {
 	r.mu.Lock()
-	one, is := r.of[keyOf(b)]
+	one, is := r.of[bindingKey(b)]
 	r.mu.Unlock()
-	if !is || one.asked != asked(b) {
+	if !is || one.asked != requestFingerprint(b) {
 		return 0
 	}
 	return max(0, one.until.Sub(r.clock.Now()))
 }
 
-// forget notes that the clusters of a binding were not refused, or that it is gone.
-func (r *refusals) forget(key types.NamespacedName) {
+// forgetRefusal notes that the clusters of a binding were not refused, or that it is gone.
+func (r *refusals) forgetRefusal(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.of, key)
 }
 
-// freed returns the bindings of a namespace whose clusters were refused, with how
+// freedBindings returns the bindings of a namespace whose clusters were refused, with how
 // long to wait before they are tried again now that others take less.
-func (r *refusals) freed(namespace string) map[types.NamespacedName]time.Duration {
+func (r *refusals) freedBindings(namespace string) map[types.NamespacedName]time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	again := map[types.NamespacedName]time.Duration{}
@@ -92,8 +92,8 @@ func (r *refusals) freed(namespace string) map[types.NamespacedName]time.Duratio
 	return again
 }
 
-// asked is what the clusters of a binding are chosen for.
-func asked(b workv1alpha2.Binding) string {
+// requestFingerprint is what the clusters of a binding are chosen for.
+func requestFingerprint(b workv1alpha2.Binding) string {
 	spec := *b.BindingSpec()
 	spec.Clusters = nil
 	spec.RequiredBy = nil
@@ -105,6 +105,6 @@ func asked(b workv1alpha2.Binding) string {
 	return string(text)
 }
 
-func keyOf(b workv1alpha2.Binding) types.NamespacedName {
+func bindingKey(b workv1alpha2.Binding) types.NamespacedName {
 	return types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
 }

@@ -22,19 +22,19 @@ func TestWhatIsRefusedIsTriedAgainEverMoreRarely(t *testing.T) {
 	b.Spec.Replicas = 3
 	wait := func(why string, want time.Duration) {
 		t.Helper()
-		if got := r.wait(b); got != want {
+		if got := r.refusalWait(b); got != want {
 			t.Errorf("%s: wait %s, want %s", why, got, want)
 		}
 	}
 	wait("nothing was refused", 0)
-	r.add(b)
+	r.addRefusal(b)
 	wait("once", refusedMin)
 	clk.SetTime(clk.Now().Add(refusedMin))
 	wait("it is time", 0)
-	r.add(b)
+	r.addRefusal(b)
 	wait("twice", 2*refusedMin)
 	for range 20 {
-		r.add(b)
+		r.addRefusal(b)
 	}
 	wait("often", refusedMax)
 
@@ -44,13 +44,13 @@ func TestWhatIsRefusedIsTriedAgainEverMoreRarely(t *testing.T) {
 	wait("it asks for less", 0)
 	b.Spec.Replicas = 3
 
-	if again := r.freed("bank"); len(again) != 0 {
+	if again := r.freedBindings("bank"); len(again) != 0 {
 		t.Errorf("another namespace frees %v", again)
 	}
-	if again := r.freed("shop"); again[keyOf(b)] != refusedMin {
+	if again := r.freedBindings("shop"); again[bindingKey(b)] != refusedMin {
 		t.Errorf("when others take less, it is tried again in %v", again)
 	}
 	wait("others take less", refusedMin)
-	r.forget(keyOf(b))
+	r.forgetRefusal(bindingKey(b))
 	wait("it was allowed", 0)
 }

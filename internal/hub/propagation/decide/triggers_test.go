@@ -38,8 +38,8 @@ type scene struct {
 func newScene(t *testing.T, placement policyv1alpha1.Placement) *scene {
 	t.Helper()
 	s := &scene{T: t, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
-	s.fleet = fleet.New(s.clock)
-	s.d = New(Options{Fleet: s.fleet, Clock: s.clock, Groups: true})
+	s.fleet = fleet.NewFleet(s.clock)
+	s.d = NewDecider(DeciderOptions{Fleet: s.fleet, Clock: s.clock, Groups: true})
 	for _, name := range []string{"member1", "member2"} {
 		s.cluster(name, nil)
 	}
@@ -64,12 +64,12 @@ func (s *scene) cluster(name string, change func(*clusterv1.ManagedCluster)) (be
 // decide decides, and writes what came of it. It tells whether anything did.
 func (s *scene) decide() bool {
 	s.Helper()
-	outcome, news, err := s.d.Decide(s.b)
+	outcome, news, err := s.d.DecideBinding(s.b)
 	if err != nil {
 		s.Fatal(err)
 	}
 	if news {
-		s.d.Report(s.b, outcome)
+		s.d.ReportDecision(s.b, outcome)
 	}
 	return news
 }
@@ -273,7 +273,7 @@ func TestConfirmation(t *testing.T) {
 			}
 			s.clock.SetTime(s.b.Status.LastScheduledTime.Add(time.Minute))
 			s.labelled(key, "again")
-			s.d.Forget(key)
+			s.d.ForgetBinding(key)
 			if s.decide() {
 				t.Error("what was forgotten is confirmed")
 			}
@@ -287,11 +287,11 @@ func (s *scene) labelled(key types.NamespacedName, value string) {
 	known.Set(s.b)
 	before, after := s.cluster("member2", func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"x": value} })
 	applied := s.d.ReadApplied(known.ListGroups())
-	affected := known.Affected("member2", false, func(of *stakes.Group, _ bool) bool { return applied.Reconfirms(of, before, after) })
+	affected := known.AffectedBindings("member2", false, func(of *stakes.Group, _ bool) bool { return applied.Reconfirms(of, before, after) })
 	for _, name := range affected {
 		if name != key {
 			s.Errorf("binding %s is confirmed", name)
 		}
 	}
-	s.d.Confirm(affected...)
+	s.d.RequestConfirmation(affected...)
 }

@@ -27,137 +27,137 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/references"
 )
 
-// Attached keeps the bindings of objects that others need.
-type Attached struct {
-	Deps
+// AttachedController keeps the bindings of objects that others need.
+type AttachedController struct {
+	DependencyDeps
 
 	// refers is told of the bindings that need an object which has just come, and may
 	// need others.
 	refers func(types.NamespacedName)
 	// changes are those of bindings.
-	changes *inbox.Changes[templates.Key]
+	changes *inbox.ChangeQueue[templates.Key]
 }
 
-// NewAttached returns the controller. It tells Referrers what has come.
-func NewAttached(d Deps, refers func(types.NamespacedName)) *Attached {
-	a := &Attached{Deps: d, refers: refers}
-	a.changes = inbox.NewChanges(a.follow)
+// NewAttachedController returns the controller. It tells ReferrerController what has come.
+func NewAttachedController(d DependencyDeps, refers func(types.NamespacedName)) *AttachedController {
+	a := &AttachedController{DependencyDeps: d, refers: refers}
+	a.changes = inbox.NewChangeQueue(a.enqueueNeeded)
 	return a
 }
 
 // Reconcile makes the binding of one object say who needs the object: it comes
 // with the first who does and goes with the last, unless a policy claims the
 // object as well.
-func (a *Attached) Reconcile(ctx context.Context, key templates.Key) (ctrl.Result, error) {
-	ctx, end := a.Objects.Memory.Begin(ctx, key.Name.Namespace)
+func (a *AttachedController) Reconcile(ctx context.Context, key templates.Key) (ctrl.Result, error) {
+	ctx, end := a.Objects.Memory.BeginLease(ctx, key.Name.Namespace)
 	defer end()
 	if key.Name.Namespace == "" {
 		return ctrl.Result{}, nil
 	}
-	if err := a.Fleet.Load(ctx, a.Live); err != nil {
+	if err := a.Fleet.LoadClusters(ctx, a.Live); err != nil {
 		return ctrl.Result{}, err
 	}
 	object, known := a.Templates.Get(key)
 	if !known || object == nil || !object.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the detector deletes the binding of an object that is gone
 	}
-	if claims.Reserved(key.Kind.GroupKind(), object, a.Fleet.Snapshot()) != "" {
+	if claims.ReservedReason(key.Kind.GroupKind(), object, a.Fleet.Snapshot()) != "" {
 		return ctrl.Result{}, nil // as well as that of one that is reserved
 	}
-	referrers, err := a.referrers(ctx, key, object)
+	referrers, err := a.listReferrers(ctx, key, object)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	found, err := lookup.Find(ctx, a.Client, key)
+	found, err := lookup.FindBindings(ctx, a.Client, key)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	needs := references.Sum(referrers)
-	present := found.Of(object.UID)
+	needs := references.SumReferrerNeeds(referrers)
+	present := found.OfObject(object.UID)
 	switch {
-	case len(found.Except(object.UID)) > 0:
+	case len(found.ExceptObject(object.UID)) > 0:
 		return ctrl.Result{}, nil // the detector deletes those, and it comes again when they are gone
 	case present != nil:
-		wait, err := a.keep(ctx, object, present, needs)
-		a.tell(present, referrers, needs, err)
+		wait, err := a.syncAttachedBinding(ctx, object, present, needs)
+		a.announceProblems(present, referrers, needs, err)
 		return ctrl.Result{RequeueAfter: wait}, err
 	case len(needs.RequiredBy) == 0:
 		return ctrl.Result{}, nil
 	}
-	if a.Chain.Depends(key.Kind) {
+	if a.Chain.MayHaveDependencies(key.Kind) {
 		for _, b := range referrers {
 			a.refers(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()})
 		}
 	}
-	b := found.New(key)
-	err = a.create(ctx, b, object, needs)
-	a.tell(b, referrers, needs, err)
+	b := found.NewBinding(key)
+	err = a.createBinding(ctx, b, object, needs)
+	a.announceProblems(b, referrers, needs, err)
 	return ctrl.Result{}, err
 }
 
-// tell tells of what the bindings that need an object cannot have: its binding as
+// announceProblems tells of what the bindings that need an object cannot have: its binding as
 // they want it, or each what it wants.
-func (a *Attached) tell(b lookup.Binding, referrers []workv1alpha2.Binding, needs references.Needs, err error) {
+func (a *AttachedController) announceProblems(b lookup.Binding, referrers []workv1alpha2.Binding, needs references.ReferrerNeeds, err error) {
 	if err == nil && len(needs.Conflicts) > 0 {
-		a.Announce.Tell(announce.Alone(b, announce.ReasonDependencyPolicyConflict, strings.Join(needs.Conflicts, "; ")+
+		a.Announce.RecordEvents(announce.BindingWarning(b, announce.ReasonDependencyPolicyConflict, strings.Join(needs.Conflicts, "; ")+
 			": the policies of the objects that need this one differ, and the first of both wins"))
 	}
 	if err == nil || apierrors.IsConflict(err) {
 		return
 	}
 	for _, referrer := range referrers {
-		a.Announce.Tell(announce.Alone(referrer, announce.ReasonSyncToDependenciesFailed, err.Error()))
+		a.Announce.RecordEvents(announce.BindingWarning(referrer, announce.ReasonSyncToDependenciesFailed, err.Error()))
 	}
 }
 
-// keep makes the present binding of an object say who needs it. If nobody does, it
+// syncAttachedBinding makes the present binding of an object say who needs it. If nobody does, it
 // says so before it is deleted: what was sent for one that still says who needs it
 // stays, as it was somebody else who deleted that. It returns how soon to look
 // again; 0 is never.
-func (a *Attached) keep(
-	ctx context.Context, object *metav1.PartialObjectMetadata, present lookup.Binding, needs references.Needs,
+func (a *AttachedController) syncAttachedBinding(
+	ctx context.Context, object *metav1.PartialObjectMetadata, present lookup.Binding, needs references.ReferrerNeeds,
 ) (wait time.Duration, err error) {
 	if !present.GetDeletionTimestamp().IsZero() {
 		if len(needs.RequiredBy) == 0 {
 			return 0, nil
 		}
 		// Then it does not await what clusters keep; the object comes again when it is gone.
-		return 0, a.update(ctx, present, needs)
+		return 0, a.updateBinding(ctx, present, needs)
 	}
-	awaited, err := a.awaited(ctx, object, present, needs)
+	awaited, err := a.awaitedReferrers(ctx, object, present, needs)
 	if err != nil {
 		return 0, err
 	}
-	if needs = needs.Keep(present, awaited); len(awaited) > 0 {
+	if needs = needs.WithReferrers(present, awaited); len(awaited) > 0 {
 		wait = returning
 	}
 	switch spec := present.BindingSpec(); {
 	case len(needs.RequiredBy) > 0 || len(spec.RequiredBy) > 0 || references.Attached(present):
-		return wait, a.update(ctx, present, needs)
+		return wait, a.updateBinding(ctx, present, needs)
 	case spec.Placement == nil && len(spec.Clusters) == 0:
-		return 0, a.remove(ctx, present)
+		return 0, a.deleteBinding(ctx, present)
 	default:
 		return 0, nil
 	}
 }
 
-// referrers returns the bindings whose objects need an object: those that name it,
+// listReferrers returns the bindings whose objects need an object: those that name it,
 // and those that select it.
-func (a *Attached) referrers(ctx context.Context, key templates.Key, object metav1.Object) ([]workv1alpha2.Binding, error) {
+func (a *AttachedController) listReferrers(ctx context.Context, key templates.Key, object metav1.Object) ([]workv1alpha2.Binding, error) {
 	var referrers []workv1alpha2.Binding
 	seen := map[types.UID]bool{}
 	for _, name := range []string{key.Name.Name, ""} {
 		list := &workv1alpha2.ResourceBindingList{}
-		by := client.MatchingFields{indexRefers: references.Key(key.Kind.GroupKind(), key.Name.Namespace, name)}
+		by := client.MatchingFields{indexRefers: references.ReferenceKey(key.Kind.GroupKind(), key.Name.Namespace, name)}
 		if err := a.Client.List(ctx, list, by, client.InNamespace(key.Name.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing the bindings that need %s: %w", key, err)
 		}
 		for i := range list.Items {
-			all, err := references.Of(&list.Items[i])
+			all, err := references.BindingReferences(&list.Items[i])
 			if err != nil || seen[list.Items[i].UID] {
 				continue // Referrers writes it anew
 			}
-			if slices.ContainsFunc(all, func(r references.Reference) bool { return r.To(key.Kind.GroupKind(), object) }) {
+			if slices.ContainsFunc(all, func(r references.Reference) bool { return r.RefersToObject(key.Kind.GroupKind(), object) }) {
 				seen[list.Items[i].UID] = true
 				referrers = append(referrers, &list.Items[i])
 			}
@@ -166,8 +166,8 @@ func (a *Attached) referrers(ctx context.Context, key templates.Key, object meta
 	return referrers, nil
 }
 
-// create creates the binding of an object that is needed.
-func (a *Attached) create(ctx context.Context, b lookup.Binding, object *metav1.PartialObjectMetadata, needs references.Needs) error {
+// createBinding creates the binding of an object that is needed.
+func (a *AttachedController) createBinding(ctx context.Context, b lookup.Binding, object *metav1.PartialObjectMetadata, needs references.ReferrerNeeds) error {
 	*b.BindingSpec() = workv1alpha2.ResourceBindingSpec{
 		Resource: workv1alpha2.ObjectReference{
 			APIVersion: object.APIVersion, Kind: object.Kind, Namespace: object.Namespace, Name: object.Name,
@@ -176,9 +176,9 @@ func (a *Attached) create(ctx context.Context, b lookup.Binding, object *metav1.
 		SchedulerName: policyv1alpha1.DefaultScheduler,
 	}
 	b.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(object, object.GroupVersionKind())})
-	b.SetLabels(map[string]string{workv1alpha2.LabelResourceBindingID: lookup.ID(object)})
+	b.SetLabels(map[string]string{workv1alpha2.LabelResourceBindingID: lookup.PermanentBindingID(object)})
 	b.SetFinalizers([]string{workv1alpha2.FinalizerResourceBinding})
-	needs.Apply(b)
+	needs.ApplyToBinding(b)
 	err := a.Client.Create(ctx, b)
 	if apierrors.IsAlreadyExists(err) {
 		err = apierrors.NewConflict(workv1alpha2.GroupVersion.WithResource("resourcebindings").GroupResource(), b.GetName(), err)
@@ -189,10 +189,10 @@ func (a *Attached) create(ctx context.Context, b lookup.Binding, object *metav1.
 	return nil
 }
 
-// update makes a binding say who needs its object.
-func (a *Attached) update(ctx context.Context, present lookup.Binding, needs references.Needs) error {
+// updateBinding makes a binding say who needs its object.
+func (a *AttachedController) updateBinding(ctx context.Context, present lookup.Binding, needs references.ReferrerNeeds) error {
 	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
-	needs.Apply(after)
+	needs.ApplyToBinding(after)
 	if equality.Semantic.DeepEqual(present, after) {
 		if present.BindingSpec().Placement == nil { // of what a policy claims the detector tells
 			a.Touched(client.ObjectKeyFromObject(present))
@@ -206,9 +206,9 @@ func (a *Attached) update(ctx context.Context, present lookup.Binding, needs ref
 	return nil
 }
 
-// remove deletes the binding of an object that nobody needs any more, unless it
+// deleteBinding deletes the binding of an object that nobody needs any more, unless it
 // has changed since: a policy may have claimed the object.
-func (a *Attached) remove(ctx context.Context, b lookup.Binding) error {
+func (a *AttachedController) deleteBinding(ctx context.Context, b lookup.Binding) error {
 	uid := b.GetUID()
 	version := b.GetResourceVersion()
 	if err := a.Client.Delete(ctx, b, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {

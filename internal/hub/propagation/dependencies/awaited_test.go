@@ -33,7 +33,7 @@ func TestFewAreAskedForAtATime(t *testing.T) {
 			return c.Get(ctx, key, object, options...)
 		},
 	}).Build()
-	a := NewAttached(Deps{Live: live, Templates: templates.New(templates.Options{})}, nil)
+	a := NewAttachedController(DependencyDeps{Live: live, Templates: templates.NewTemplates(templates.TemplateOptions{})}, nil)
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "settings"}}
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "settings-configmap"}}
 	const many = 5 * askedMax
@@ -42,7 +42,7 @@ func TestFewAreAskedForAtATime(t *testing.T) {
 	}
 	for left := many; left > 0; {
 		gets = 0
-		who, err := a.awaited(t.Context(), object, b, references.Needs{})
+		who, err := a.awaitedReferrers(t.Context(), object, b, references.ReferrerNeeds{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,7 @@ func TestWhatIsNeededIsReadWhenThereIsRoom(t *testing.T) {
 		fmt.Fprint(w, dense)
 	}))
 	defer server.Close()
-	objects, err := dynamic.NewForConfigAndClient(&rest.Config{Host: server.URL}, &http.Client{Transport: decoding.Transport(nil)})
+	objects, err := dynamic.NewForConfigAndClient(&rest.Config{Host: server.URL}, &http.Client{Transport: decoding.NewTransport(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,9 +54,9 @@ func TestWhatIsNeededIsReadWhenThereIsRoom(t *testing.T) {
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(b).
 		WithIndex(&workv1alpha2.ResourceBinding{}, indexNeeded, func(client.Object) []string { return nil }).Build()
 	memory := decoding.NewMemory(clock.RealClock{})
-	r := &Referrers{Deps: Deps{
-		Client: hub, Live: hub, Templates: templates.New(templates.Options{}),
-		Objects: templates.Objects{Client: objects, Mapper: mapper, Recent: templates.NewRecent(clock.RealClock{}), Memory: memory},
+	r := &ReferrerController{DependencyDeps: DependencyDeps{
+		Client: hub, Live: hub, Templates: templates.NewTemplates(templates.TemplateOptions{}),
+		Objects: templates.HubObjects{Client: objects, Mapper: mapper, Recent: templates.NewRecentObjects(clock.RealClock{}), Memory: memory},
 	}}
 	look := func(ctx context.Context) error {
 		_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
@@ -65,8 +65,8 @@ func TestWhatIsNeededIsReadWhenThereIsRoom(t *testing.T) {
 
 	var ends []func()
 	for _, namespace := range []string{"one", "two"} {
-		ctx, end := memory.Begin(t.Context(), namespace)
-		if err := decoding.Take(ctx, 192<<20); err != nil {
+		ctx, end := memory.BeginLease(t.Context(), namespace)
+		if err := decoding.TakeMemory(ctx, 192<<20); err != nil {
 			t.Fatal(err)
 		}
 		ends = append(ends, end)

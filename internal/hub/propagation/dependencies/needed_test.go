@@ -19,7 +19,7 @@ import (
 func neededFor(name string, by ...string) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}}}
 	for _, one := range by {
-		b.Labels[references.Label("shop", one)] = ""
+		b.Labels[references.DependedByLabel("shop", one)] = ""
 	}
 	return b
 }
@@ -51,9 +51,9 @@ func TestWhoIsNeededByManyHoldsThemAll(t *testing.T) {
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&workv1alpha2.ResourceBinding{}, indexNeeded, neededByLabels).
 		WithObjects(neededFor("few", "first"), neededFor("many", named("web", neededMax+1)...)).Build()
-	r := &Referrers{Deps: Deps{Client: hub}}
+	r := &ReferrerController{DependencyDeps: DependencyDeps{Client: hub}}
 	for name, want := range map[string]bool{"first": true, "web0": true, fmt.Sprint("web", neededMax): true, "other": false} {
-		holds, err := r.holds(t.Context(), neededFor(name))
+		holds, err := r.isStillReferred(t.Context(), neededFor(name))
 		if err != nil {
 			t.Fatal(err)
 		}

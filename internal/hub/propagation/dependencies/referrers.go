@@ -43,17 +43,17 @@ const (
 	action = "Propagate"
 )
 
-// Deps are what the controllers work with.
-type Deps struct {
+// DependencyDeps are what the controllers work with.
+type DependencyDeps struct {
 	// Client reads bindings from a cache, and Live from the API server.
 	Client    client.Client
 	Live      client.Reader
 	Templates *templates.Templates
-	Objects   templates.Objects
+	Objects   templates.HubObjects
 	Fleet     *fleet.Fleet
 	Chain     interpret.Chain
 	// Interpreters are the customizations in Chain, which have to be loaded.
-	Interpreters *interpreters.Known
+	Interpreters *interpreters.KnownInterpreters
 	// Touched is told of a binding whose object may have changed in something that
 	// the binding does not say.
 	Touched func(types.NamespacedName)
@@ -63,9 +63,9 @@ type Deps struct {
 	Announce *announce.Announcer
 }
 
-// Referrers says of each binding what its object needs. Attached sees that in the cache.
-type Referrers struct {
-	Deps
+// ReferrerController says of each binding what its object needs. Attached sees that in the cache.
+type ReferrerController struct {
+	DependencyDeps
 
 	mu sync.Mutex
 	// looks is how often was looked whether what a binding has needed has let go.
@@ -74,58 +74,58 @@ type Referrers struct {
 
 // Reconcile keeps up to date what one binding says of the needs of its object, and
 // lets a binding go that is made anew.
-func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	ctx, end := r.Objects.Memory.Begin(ctx, req.Namespace)
+func (r *ReferrerController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	ctx, end := r.Objects.Memory.BeginLease(ctx, req.Namespace)
 	defer end()
-	if err := r.Interpreters.Load(ctx); err != nil {
+	if err := r.Interpreters.EnsureLoaded(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	b := &workv1alpha2.ResourceBinding{}
 	if err := r.Client.Get(ctx, req.NamespacedName, b); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.wait(req.NamespacedName, false)
-			r.Templates.Use(user(req.NamespacedName))
+			r.Templates.UseKinds(referencesUser(req.NamespacedName))
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading the binding %q: %w", req.NamespacedName, err)
 	}
-	if returns, err := r.returns(ctx, b); returns || err != nil {
+	if returns, err := r.releaseRecreated(ctx, b); returns || err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.refer(ctx, b)
+	return r.updateReferences(ctx, b)
 }
 
-// refer writes into a binding what its object needs.
-func (r *Referrers) refer(ctx context.Context, b *workv1alpha2.ResourceBinding) (ctrl.Result, error) {
-	before, err := references.Of(b)
+// updateReferences writes into a binding what its object needs.
+func (r *ReferrerController) updateReferences(ctx context.Context, b *workv1alpha2.ResourceBinding) (ctrl.Result, error) {
+	before, err := references.BindingReferences(b)
 	if err != nil {
 		before = nil // it is written anew
 	}
-	if !references.Sends(b) && len(before) == 0 && !controllerutil.ContainsFinalizer(b, workv1alpha2.FinalizerDependencies) {
+	if !references.SendsDependencies(b) && len(before) == 0 && !controllerutil.ContainsFinalizer(b, workv1alpha2.FinalizerDependencies) {
 		r.wait(client.ObjectKeyFromObject(b), false) // somebody may have removed the finalizer
 		return ctrl.Result{}, nil                    // it needs nothing, or is itself what is needed
 	}
-	after, left, err := r.needs(ctx, b)
+	after, left, err := r.collectReferences(ctx, b)
 	unread := apierrors.IsForbidden(err)
 	switch {
 	case unread: // the right to read a kind comes when a binding says that it needs it
-		after = references.Union(after, before)
+		after = references.MergeReferences(after, before)
 	case err != nil:
-		return r.unknown(b, err)
+		return r.reportUnknown(b, err)
 	}
-	r.Templates.Use(user(client.ObjectKeyFromObject(b)), kindsOf(after)...)
-	holds, err := r.holds(ctx, b)
+	r.Templates.UseKinds(referencesUser(client.ObjectKeyFromObject(b)), referencedKinds(after)...)
+	holds, err := r.isStillReferred(ctx, b)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	wrote, err := r.write(ctx, b, after, holds || len(after) > 0)
+	wrote, err := r.writeReferences(ctx, b, after, holds || len(after) > 0)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if wrote {
-		r.tell(b, left)
+		r.warnLeftOut(b, left)
 	}
-	wait := r.wait(client.ObjectKeyFromObject(b), holds && !references.Sends(b))
+	wait := r.wait(client.ObjectKeyFromObject(b), holds && !references.SendsDependencies(b))
 	switch {
 	case wait > 0:
 		return ctrl.Result{RequeueAfter: wait}, nil
@@ -136,7 +136,7 @@ func (r *Referrers) refer(ctx context.Context, b *workv1alpha2.ResourceBinding) 
 }
 
 // wait returns how long to wait for what a binding has needed, longer each time; 0 if it does not.
-func (r *Referrers) wait(binding types.NamespacedName, waits bool) time.Duration {
+func (r *ReferrerController) wait(binding types.NamespacedName, waits bool) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !waits {
@@ -147,15 +147,15 @@ func (r *Referrers) wait(binding types.NamespacedName, waits bool) time.Duration
 		r.looks = map[types.NamespacedName]int{}
 	}
 	r.looks[binding]++
-	return backoff.After(r.looks[binding], backoff.Between(again, againMax))
+	return backoff.DelayAfter(r.looks[binding], backoff.ExponentialBetween(again, againMax))
 }
 
-// unknown tells that nobody knows what the object of a binding needs.
-func (r *Referrers) unknown(b *workv1alpha2.ResourceBinding, err error) (ctrl.Result, error) {
-	again := interpret.Again(err)
-	r.Announce.Tell(announce.Failed(b, announce.ReasonGetDependenciesFailed, err.Error())...)
+// reportUnknown tells that nobody knows what the object of a binding needs.
+func (r *ReferrerController) reportUnknown(b *workv1alpha2.ResourceBinding, err error) (ctrl.Result, error) {
+	again := interpret.RetryDelayOf(err)
+	r.Announce.RecordEvents(announce.FailureEvents(b, announce.ReasonGetDependenciesFailed, err.Error())...)
 	if r.Announce == nil && (errors.Is(err, reconcile.TerminalError(nil)) || again > 0) {
-		r.tell(b, interpret.Tell(err))
+		r.warnLeftOut(b, interpret.ErrorSentences(err))
 	}
 	if again > 0 {
 		return ctrl.Result{RequeueAfter: again}, nil
@@ -163,13 +163,13 @@ func (r *Referrers) unknown(b *workv1alpha2.ResourceBinding, err error) (ctrl.Re
 	return ctrl.Result{}, err
 }
 
-// returns tells whether a binding is being deleted and made anew then. It goes at
+// releaseRecreated reports whether a binding is being deleted and made anew then. It goes at
 // once, and what its object needs stays for the next one.
-func (r *Referrers) returns(ctx context.Context, b *workv1alpha2.ResourceBinding) (bool, error) {
+func (r *ReferrerController) releaseRecreated(ctx context.Context, b *workv1alpha2.ResourceBinding) (bool, error) {
 	if b.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(b, workv1alpha2.FinalizerDependencies) {
 		return false, nil
 	}
-	if remade, err := r.remade(ctx, b); err != nil || !remade {
+	if remade, err := r.isRecreated(ctx, b); err != nil || !remade {
 		return false, err
 	}
 	after := b.DeepCopy()
@@ -181,53 +181,53 @@ func (r *Referrers) returns(ctx context.Context, b *workv1alpha2.ResourceBinding
 	return true, nil
 }
 
-// tell tells what is not sent along, if anything is.
-func (r *Referrers) tell(b *workv1alpha2.ResourceBinding, left string) {
+// warnLeftOut tells what is not sent along, if anything is.
+func (r *ReferrerController) warnLeftOut(b *workv1alpha2.ResourceBinding, left string) {
 	if left != "" {
 		r.Events.Eventf(b, nil, corev1.EventTypeWarning, announce.ReasonGetDependenciesFailed, action, "%s", left)
 	}
 }
 
-// needs returns what is to be sent along with the object of a binding: what it
+// collectReferences returns what is to be sent along with the object of a binding: what it
 // needs, and what these need. Left says what is left out. With an error that
 // something may not be read comes all that is known without it.
-func (d Deps) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) (all []references.Reference, left string, err error) {
-	if !references.Sends(b) {
+func (d DependencyDeps) collectReferences(ctx context.Context, b *workv1alpha2.ResourceBinding) (all []references.Reference, left string, err error) {
+	if !references.SendsDependencies(b) {
 		return nil, "", nil
 	}
 	key := templates.KeyOf(b.Spec.Resource)
 	known, _ := d.Templates.Get(key)
-	object, err := d.Objects.Since(ctx, key, known)
+	object, err := d.Objects.GetSince(ctx, key, known)
 	if err != nil {
 		return nil, "", client.IgnoreNotFound(err)
 	}
 	direct := func(object *unstructured.Unstructured) ([]references.Reference, error) {
-		needed, err := references.Direct(d.Chain, object, b.Namespace)
-		if err != nil && interpret.Again(err) == 0 {
+		needed, err := references.DirectReferences(d.Chain, object, b.Namespace)
+		if err != nil && interpret.RetryDelayOf(err) == 0 {
 			return nil, reconcile.TerminalError(err) // it comes again with another customization
 		}
 		return needed, err
 	}
 	var unread error
 	follow := func(reference references.Reference) (*unstructured.Unstructured, error) {
-		object, err := d.follow(ctx, reference)
+		object, err := d.followReference(ctx, reference)
 		if apierrors.IsForbidden(err) {
 			unread = err
 			return nil, nil //nolint:nilnil // as follow does
 		}
 		return object, err
 	}
-	if all, left, err = references.Closure(object, direct, follow); err == nil {
+	if all, left, err = references.ResolveClosure(object, direct, follow); err == nil {
 		err = unread
 	}
 	return all, left, err
 }
 
-// follow returns the object that is referred to, if it may need others; nil if
+// followReference returns the object that is referred to, if it may need others; nil if
 // not, or if there is none.
-func (d Deps) follow(ctx context.Context, reference references.Reference) (*unstructured.Unstructured, error) {
+func (d DependencyDeps) followReference(ctx context.Context, reference references.Reference) (*unstructured.Unstructured, error) {
 	kind := reference.GroupVersionKind()
-	if reference.Name == "" || !d.Chain.Depends(kind) {
+	if reference.Name == "" || !d.Chain.MayHaveDependencies(kind) {
 		return nil, nil //nolint:nilnil // nothing to follow
 	}
 	object, err := d.Objects.Get(ctx, templates.Key{Kind: kind, Name: types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}})
@@ -237,10 +237,10 @@ func (d Deps) follow(ctx context.Context, reference references.Reference) (*unst
 	return object, nil
 }
 
-// holds tells whether the binding of another object still says that this one
+// isStillReferred reports whether the binding of another object still says that this one
 // needs it.
-func (r *Referrers) holds(ctx context.Context, b *workv1alpha2.ResourceBinding) (bool, error) {
-	label := references.Label(b.Namespace, b.Name)
+func (r *ReferrerController) isStillReferred(ctx context.Context, b *workv1alpha2.ResourceBinding) (bool, error) {
+	label := references.DependedByLabel(b.Namespace, b.Name)
 	for _, value := range []string{label, neededByMany} {
 		attached := &workv1alpha2.ResourceBindingList{}
 		err := r.Client.List(ctx, attached, client.InNamespace(b.Namespace), client.MatchingFields{indexNeeded: value}, client.UnsafeDisableDeepCopy)
@@ -256,10 +256,10 @@ func (r *Referrers) holds(ctx context.Context, b *workv1alpha2.ResourceBinding) 
 	return false, nil
 }
 
-// write makes the binding say what its object needs, and stay until nothing says
+// writeReferences makes the binding say what its object needs, and stay until nothing says
 // any more that it is needed for this one. It tells whether it did not.
-func (r *Referrers) write(ctx context.Context, b *workv1alpha2.ResourceBinding, all []references.Reference, stays bool) (wrote bool, err error) {
-	text, err := references.Annotation(all)
+func (r *ReferrerController) writeReferences(ctx context.Context, b *workv1alpha2.ResourceBinding, all []references.Reference, stays bool) (wrote bool, err error) {
+	text, err := references.EncodeAnnotation(all)
 	if err != nil {
 		return false, err
 	}
@@ -289,7 +289,7 @@ func (r *Referrers) write(ctx context.Context, b *workv1alpha2.ResourceBinding, 
 	return true, nil
 }
 
-func kindsOf(all []references.Reference) []schema.GroupVersionKind {
+func referencedKinds(all []references.Reference) []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, reference := range all {
 		kinds = append(kinds, reference.GroupVersionKind())
@@ -297,5 +297,5 @@ func kindsOf(all []references.Reference) []schema.GroupVersionKind {
 	return kinds
 }
 
-// user names a binding as one who uses kinds.
-func user(binding types.NamespacedName) string { return "references of " + binding.String() }
+// referencesUser names a binding as one who uses kinds.
+func referencesUser(binding types.NamespacedName) string { return "references of " + binding.String() }

@@ -27,7 +27,7 @@ func TestWhatNeverLetsGoIsLookedAtLessAndLess(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Finalizers: []string{workv1alpha2.FinalizerDependencies}}}
-	label := references.Label(b.Namespace, b.Name)
+	label := references.DependedByLabel(b.Namespace, b.Name)
 	forged := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "forged", Labels: map[string]string{label: "x"}}}
 	needed := func(object client.Object) (keys []string) {
 		for key := range object.GetLabels() {
@@ -36,7 +36,7 @@ func TestWhatNeverLetsGoIsLookedAtLessAndLess(t *testing.T) {
 		return keys
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(b, forged).WithIndex(&workv1alpha2.ResourceBinding{}, indexNeeded, needed).Build()
-	r := &Referrers{Deps: Deps{Client: hub, Live: hub, Templates: templates.New(templates.Options{}), Chain: interpret.Chain{}}}
+	r := &ReferrerController{DependencyDeps: DependencyDeps{Client: hub, Live: hub, Templates: templates.NewTemplates(templates.TemplateOptions{}), Chain: interpret.Chain{}}}
 	var waited []time.Duration
 	look := func() time.Duration {
 		t.Helper()
@@ -44,7 +44,7 @@ func TestWhatNeverLetsGoIsLookedAtLessAndLess(t *testing.T) {
 		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(b), present); err != nil {
 			t.Fatal(err)
 		}
-		result, err := r.refer(t.Context(), present)
+		result, err := r.updateReferences(t.Context(), present)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestWhatNeverLetsGoIsLookedAtLessAndLess(t *testing.T) {
 	}
 	freed := b.DeepCopy()
 	freed.Finalizers = nil
-	if _, err := r.refer(t.Context(), freed); err != nil || len(r.looks) > 0 {
+	if _, err := r.updateReferences(t.Context(), freed); err != nil || len(r.looks) > 0 {
 		t.Errorf("%v is remembered of one that waits for nothing any more (%v)", r.looks, err)
 	}
 	if wait := look(); wait != again {

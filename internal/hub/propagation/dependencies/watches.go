@@ -34,7 +34,7 @@ import (
 const (
 	// workers is how many bindings, and how many objects, are looked at at a time.
 	workers = 8
-	// indexRefers finds the bindings whose objects need an object, by references.Key.
+	// indexRefers finds the bindings whose objects need an object, by references.ReferenceKey.
 	indexRefers = "refers-to"
 	// indexNeeded finds the bindings whose objects are needed for that of another, by
 	// the label that says so. It finds those with more than neededMax such labels by
@@ -45,20 +45,20 @@ const (
 	neededByMany = "many"
 )
 
-// Index adds the indexes by which the controllers read bindings.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
+// IndexReferences adds the indexes by which the controllers read bindings.
+func IndexReferences(ctx context.Context, indexer client.FieldIndexer) error {
 	refers := func(object client.Object) []string {
 		b, ok := object.(workv1alpha2.Binding)
 		if !ok {
 			return nil
 		}
-		all, err := references.Of(b)
+		all, err := references.BindingReferences(b)
 		if err != nil {
 			return nil // Referrers writes it anew
 		}
 		keys := make([]string, 0, len(all))
 		for _, reference := range all {
-			keys = append(keys, reference.Key())
+			keys = append(keys, reference.ReferenceKey())
 		}
 		return keys
 	}
@@ -87,30 +87,30 @@ func neededByLabels(object client.Object) []string {
 
 // SetupWithManager adds the controller to the manager. Changed has bindings
 // whose objects have.
-func (r *Referrers) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[reconcile.Request]) error {
+func (r *ReferrerController) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[reconcile.Request]) error {
 	written := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, lookup.FinalizerRemoved()))
 	return ctrl.NewControllerManagedBy(mgr).Named("referrer").
 		Watches(&workv1alpha2.ResourceBinding{}, &handler.EnqueueRequestForObject{}, written).
-		WatchesRawSource(source.Func(changed.Open)).
-		WithOptions(order.Shared(workers, func(binding reconcile.Request) string { return binding.Namespace })).
-		Complete(conflict.Quiet(r))
+		WatchesRawSource(source.Func(changed.ForwardKeys)).
+		WithOptions(order.SharedOptions(workers, func(binding reconcile.Request) string { return binding.Namespace })).
+		Complete(conflict.RequeueConflicts(r))
 }
 
 // SetupWithManager adds the controller to the manager. Changed has objects
 // that have.
-func (a *Attached) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[templates.Key]) error {
+func (a *AttachedController) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[templates.Key]) error {
 	return builder.TypedControllerManagedBy[templates.Key](mgr).Named("attached").
-		WatchesRawSource(source.TypedFunc[templates.Key](changed.Open)).
-		WatchesRawSource(source.TypedFunc[templates.Key](a.changes.Open)).
+		WatchesRawSource(source.TypedFunc[templates.Key](changed.ForwardKeys)).
+		WatchesRawSource(source.TypedFunc[templates.Key](a.changes.ForwardChanges)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ResourceBinding{}), a.onBinding())).
-		WithOptions(order.Shared(workers, func(object templates.Key) string { return object.Name.Namespace })).
-		Complete(conflict.Quiet(a))
+		WithOptions(order.SharedOptions(workers, func(object templates.Key) string { return object.Name.Namespace })).
+		Complete(conflict.RequeueConflicts(a))
 }
 
 // onBinding brings back what the object of a binding needs, or needed, when the cache shows
 // that: whoever is told sooner may find what was needed before. It brings back, too, the
 // object of a binding that somebody has changed or deleted although others need the object.
-func (a *Attached) onBinding() handler.TypedEventHandler[client.Object, templates.Key] {
+func (a *AttachedController) onBinding() handler.TypedEventHandler[client.Object, templates.Key] {
 	own := func(q inbox.Queue[templates.Key], object client.Object) {
 		if b, ok := object.(workv1alpha2.Binding); ok && (references.Attached(b) || b.BindingSpec().Placement == nil) {
 			q.Add(templates.KeyOf(b.BindingSpec().Resource))
@@ -118,12 +118,12 @@ func (a *Attached) onBinding() handler.TypedEventHandler[client.Object, template
 	}
 	return handler.TypedFuncs[client.Object, templates.Key]{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q inbox.Queue[templates.Key]) {
-			a.changes.Note(nil, e.Object)
+			a.changes.AddChange(nil, e.Object)
 			own(q, e.Object)
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q inbox.Queue[templates.Key]) {
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
-				a.changes.Note(e.ObjectOld, e.ObjectNew)
+				a.changes.AddChange(e.ObjectOld, e.ObjectNew)
 			}
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
 				own(q, e.ObjectOld) // somebody may have taken the labels off
@@ -131,7 +131,7 @@ func (a *Attached) onBinding() handler.TypedEventHandler[client.Object, template
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q inbox.Queue[templates.Key]) {
-			a.changes.Note(e.Object, nil)
+			a.changes.AddChange(e.Object, nil)
 			if b, ok := e.Object.(workv1alpha2.Binding); ok { // somebody may need another object of the name
 				q.Add(templates.KeyOf(b.BindingSpec().Resource))
 			}
@@ -139,32 +139,32 @@ func (a *Attached) onBinding() handler.TypedEventHandler[client.Object, template
 	}
 }
 
-// follow brings back what the object of a binding that has changed needs, or needed.
-func (a *Attached) follow(_ context.Context, q inbox.Queue[templates.Key], change inbox.Change) {
+// enqueueNeeded brings back what the object of a binding that has changed needs, or needed.
+func (a *AttachedController) enqueueNeeded(_ context.Context, q inbox.Queue[templates.Key], change inbox.Change) {
 	for _, object := range change.States() {
 		b, is := object.(workv1alpha2.Binding)
 		if !is {
 			continue
 		}
-		for _, key := range a.needed(b) {
+		for _, key := range a.neededObjects(b) {
 			q.Add(key)
 		}
 	}
 }
 
-// needed returns the objects that there are of those that a binding says it needs. Many
+// neededObjects returns the objects that there are of those that a binding says it needs. Many
 // selectors may select the same, which is compared with all of them in one pass.
-func (a *Attached) needed(b workv1alpha2.Binding) []templates.Key {
-	all, err := references.Of(b)
+func (a *AttachedController) neededObjects(b workv1alpha2.Binding) []templates.Key {
+	all, err := references.BindingReferences(b)
 	if err != nil {
 		return nil // Referrers writes it anew
 	}
-	scopes := map[selector.Scope]bool{}
+	scopes := map[selector.SearchScope]bool{}
 	matchers := map[schema.GroupVersionKind][]func(metav1.Object) bool{}
 	for _, reference := range all {
 		kind := reference.GroupVersionKind()
-		scopes[selector.Scope{Kind: kind, Namespace: reference.Namespace, Name: reference.Name}] = true
-		matchers[kind] = append(matchers[kind], reference.Matcher())
+		scopes[selector.SearchScope{Kind: kind, Namespace: reference.Namespace, Name: reference.Name}] = true
+		matchers[kind] = append(matchers[kind], reference.ObjectMatcher())
 	}
 	found, _ := a.Templates.Find(slices.Collect(maps.Keys(scopes)), func(object *metav1.PartialObjectMetadata) bool {
 		return slices.ContainsFunc(matchers[object.GroupVersionKind()], func(is func(metav1.Object) bool) bool { return is(object) })

@@ -28,12 +28,12 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/references"
 )
 
-// TestWhatIsNeededNoMoreIsLookedAt shows Attached the binding of a Deployment that stops to
+// TestWhatIsNeededNoMoreIsLookedAt shows AttachedController the binding of a Deployment that stops to
 // need a ConfigMap. It is told by what the cache shows: whoever has written the binding
 // knows sooner, and would have it look at what the cache still shows.
 func TestWhatIsNeededNoMoreIsLookedAt(t *testing.T) {
 	page := templates.Key{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Name: types.NamespacedName{Namespace: "shop", Name: "0"}}
-	a := NewAttached(Deps{Templates: configMaps(t, "shop", 1)}, nil)
+	a := NewAttachedController(DependencyDeps{Templates: configMaps(t, "shop", 1)}, nil)
 	binding := func(generation int64, annotations map[string]string) *workv1alpha2.ResourceBinding {
 		return &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment", Generation: generation, Annotations: annotations}}
 	}
@@ -78,7 +78,7 @@ func TestWhatIsNeededNoMoreIsLookedAt(t *testing.T) {
 // all ConfigMaps of a namespace.
 func TestWhatABindingSaysItNeedsFillsNoMemory(t *testing.T) {
 	const objects, namespace = 1000, "bank"
-	a := NewAttached(Deps{Templates: configMaps(t, namespace, objects)}, nil)
+	a := NewAttachedController(DependencyDeps{Templates: configMaps(t, namespace, objects)}, nil)
 	every := references.Reference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, LabelSelector: &metav1.LabelSelector{}}
 	for name, c := range map[string]struct {
 		namespace  string
@@ -90,7 +90,7 @@ func TestWhatABindingSaysItNeedsFillsNoMemory(t *testing.T) {
 		"those of another tenant's namespace": {"shop", 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := references.Annotation(slices.Repeat([]references.Reference{every}, c.references))
+			text, err := references.EncodeAnnotation(slices.Repeat([]references.Reference{every}, c.references))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,9 +119,9 @@ func TestWhatABindingSaysItNeedsFillsNoMemory(t *testing.T) {
 // would have the bindings of others wait for seconds each time.
 func TestObjectsAreNotLookedForWhileTheCacheTells(t *testing.T) {
 	const objects, changes = 1000, 50
-	a := NewAttached(Deps{Templates: configMaps(t, "shop", objects)}, nil)
+	a := NewAttachedController(DependencyDeps{Templates: configMaps(t, "shop", objects)}, nil)
 	every := references.Reference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", LabelSelector: &metav1.LabelSelector{}}
-	text, err := references.Annotation(slices.Repeat([]references.Reference{every}, 200))
+	text, err := references.EncodeAnnotation(slices.Repeat([]references.Reference{every}, 200))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,9 +159,9 @@ func (c *counted) Add(key templates.Key) {
 }
 
 // followed adds what follows from the changes that were told of.
-func followed(t *testing.T, a *Attached, q workqueue.TypedRateLimitingInterface[templates.Key]) {
+func followed(t *testing.T, a *AttachedController, q workqueue.TypedRateLimitingInterface[templates.Key]) {
 	t.Helper()
-	for a.changes.Follow(t.Context(), q) {
+	for a.changes.FollowNext(t.Context(), q) {
 		continue
 	}
 }
@@ -183,10 +183,10 @@ func configMaps(t *testing.T, namespace string, n int) *templates.Templates {
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(kind, meta.RESTScopeNamespace)
-	known := templates.New(templates.Options{
+	known := templates.NewTemplates(templates.TemplateOptions{
 		Client: fake.NewSimpleMetadataClient(scheme, all...), Mapper: mapper, Clock: clock.RealClock{}, Changed: func(templates.Key) {},
 	})
-	known.Use("somebody", kind)
+	known.UseKinds("somebody", kind)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- known.Start(ctx) }()
@@ -196,9 +196,9 @@ func configMaps(t *testing.T, namespace string, n int) *templates.Templates {
 			t.Error(err)
 		}
 	})
-	for deadline := time.Now().Add(3 * time.Minute); len(known.In(namespace)) < n; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); len(known.ObjectsInNamespace(namespace)) < n; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d ConfigMaps are known, want %d: %v", len(known.In(namespace)), n, known.Problem(kind))
+			t.Fatalf("%d ConfigMaps are known, want %d: %v", len(known.ObjectsInNamespace(namespace)), n, known.KindProblem(kind))
 		}
 	}
 	return known

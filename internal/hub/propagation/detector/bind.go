@@ -28,16 +28,16 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/demand"
 )
 
-// binder keeps the bindings of objects.
-type binder struct {
-	Deps
+// bindingWriter keeps the bindings of objects.
+type bindingWriter struct {
+	DetectionDeps
 }
 
-// bind makes the binding of an object say what the object and the policy ask for.
-func (c binder) bind(
-	ctx context.Context, key templates.Key, object *unstructured.Unstructured, policy policyv1alpha1.Policy, have lookup.Bindings,
+// bindObject makes the binding of an object say what the object and the policy ask for.
+func (c bindingWriter) bindObject(
+	ctx context.Context, key templates.Key, object *unstructured.Unstructured, policy policyv1alpha1.Policy, have lookup.ObjectBindings,
 ) (ctrl.Result, error) {
-	priority, found, err := c.priority(ctx, policy)
+	priority, found, err := c.schedulePriority(ctx, policy)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -48,65 +48,65 @@ func (c binder) bind(
 		return ctrl.Result{}, nil
 	}
 	failed := reasonGetReplicasFailed
-	wanted, problem := demand.Of(object, policy, c.Chain, priority)
+	wanted, problem := demand.BindingSpecFor(object, policy, c.Chain, priority)
 	if problem == nil && c.Components {
-		failed, problem = reasonGetComponentsFailed, demand.Compose(&wanted, object, c.Chain)
+		failed, problem = reasonGetComponentsFailed, demand.ComposeComponents(&wanted, object, c.Chain)
 	}
 	if problem != nil { // another customization brings the object back
-		c.tell(object, corev1.EventTypeWarning, failed, "%s", interpret.Tell(problem))
-		c.tell(object, corev1.EventTypeWarning, claims.EventFailed, "policy %q: nobody knows the replicas: %s", policy.GetName(), interpret.Tell(problem))
-		return ctrl.Result{RequeueAfter: interpret.Again(problem)}, nil
+		c.recordEvent(object, corev1.EventTypeWarning, failed, "%s", interpret.ErrorSentences(problem))
+		c.recordEvent(object, corev1.EventTypeWarning, claims.EventFailed, "policy %q: nobody knows the replicas: %s", policy.GetName(), interpret.ErrorSentences(problem))
+		return ctrl.Result{RequeueAfter: interpret.RetryDelayOf(problem)}, nil
 	}
 	if c.Groups {
-		wanted.WorkloadAffinityGroups = demand.Groups(object, policy)
+		wanted.WorkloadAffinityGroups = demand.AffinityGroupsOf(object, policy)
 	}
-	present := have.Of(object.GetUID())
+	present := have.OfObject(object.GetUID())
 	if present == nil {
-		return ctrl.Result{}, c.create(ctx, have.New(key), object, wanted, policy)
+		return ctrl.Result{}, c.createBinding(ctx, have.NewBinding(key), object, wanted, policy)
 	}
 	if !present.GetDeletionTimestamp().IsZero() {
 		c.Touched(client.ObjectKeyFromObject(present)) // it need not await what clusters keep
 		return ctrl.Result{}, nil                      // it comes again when the binding is gone
 	}
-	return ctrl.Result{}, c.update(ctx, present, wanted, policy, object)
+	return ctrl.Result{}, c.updateBinding(ctx, present, wanted, policy, object)
 }
 
-// create creates a binding with the clusters that are chosen for it, and says so
+// createBinding creates a binding with the clusters that are chosen for it, and says so
 // in its status.
-func (c binder) create(
+func (c bindingWriter) createBinding(
 	ctx context.Context, b lookup.Binding, object *unstructured.Unstructured, wanted workv1alpha2.ResourceBindingSpec, policy policyv1alpha1.Policy,
 ) error {
 	*b.BindingSpec() = wanted
 	b.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(object, object.GroupVersionKind())})
-	mark(b, policy, object)
-	created, err := c.Store.Create(ctx, b)
+	markBinding(b, policy, object)
+	created, err := c.Store.CreateBinding(ctx, b)
 	c.Touched(client.ObjectKeyFromObject(b)) // who saw it before its status was written left it alone
 	if created {
-		c.tell(object, corev1.EventTypeNormal, reasonApplyPolicySucceeded, "policy %q was applied", policy.GetName())
+		c.recordEvent(object, corev1.EventTypeNormal, reasonApplyPolicySucceeded, "policy %q was applied", policy.GetName())
 	}
-	return c.refused(object, policy, err)
+	return c.reportRefused(object, policy, err)
 }
 
-// refused tells of a binding that the hub refuses, by a quota, say.
-func (c binder) refused(object *unstructured.Unstructured, policy policyv1alpha1.Policy, err error) error {
-	if store.Refused(err) {
-		c.tell(object, corev1.EventTypeWarning, claims.EventFailed, "policy %q: the hub refuses the binding: %v", policy.GetName(), err)
+// reportRefused tells of a binding that the hub refuses, by a quota, say.
+func (c bindingWriter) reportRefused(object *unstructured.Unstructured, policy policyv1alpha1.Policy, err error) error {
+	if store.IsRefused(err) {
+		c.recordEvent(object, corev1.EventTypeWarning, claims.EventFailed, "policy %q: the hub refuses the binding: %v", policy.GetName(), err)
 	}
 	return err
 }
 
-// update changes a binding if the object or the policy asks for something else.
-func (c binder) update(
+// updateBinding changes a binding if the object or the policy asks for something else.
+func (c bindingWriter) updateBinding(
 	ctx context.Context, present lookup.Binding, wanted workv1alpha2.ResourceBindingSpec, policy policyv1alpha1.Policy, object *unstructured.Unstructured,
 ) error {
 	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
-	demand.Keep(&wanted, present.BindingSpec())
+	demand.PreserveDecidedFields(&wanted, present.BindingSpec())
 	*after.BindingSpec() = wanted
 	after.BindingSpec().Resource.ResourceVersion = present.BindingSpec().Resource.ResourceVersion
-	mark(after, policy, object)
-	_, wrote, err := c.Store.Change(ctx, present, after, wanted.Resource.ResourceVersion)
+	markBinding(after, policy, object)
+	_, wrote, err := c.Store.ChangeBinding(ctx, present, after, wanted.Resource.ResourceVersion)
 	if err != nil {
-		return c.refused(object, policy, err)
+		return c.reportRefused(object, policy, err)
 	}
 	if !wrote {
 		c.Touched(client.ObjectKeyFromObject(present))
@@ -114,8 +114,8 @@ func (c binder) update(
 	return nil
 }
 
-// patch writes what differs of a binding, as it was read.
-func (c binder) patch(ctx context.Context, before, after lookup.Binding) error {
+// patchBinding writes what differs of a binding, as it was read.
+func (c bindingWriter) patchBinding(ctx context.Context, before, after lookup.Binding) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.Client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("changing the binding of %s: %w", templates.KeyOf(after.BindingSpec().Resource), err)
@@ -123,18 +123,18 @@ func (c binder) patch(ctx context.Context, before, after lookup.Binding) error {
 	return nil
 }
 
-// unmark takes the marks of policies off a binding.
-func (c binder) unmark(ctx context.Context, present lookup.Binding) error {
+// unmarkBinding takes the marks of policies off a binding.
+func (c bindingWriter) unmarkBinding(ctx context.Context, present lookup.Binding) error {
 	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
 	dropMarks(after)
 	if equality.Semantic.DeepEqual(present, after) {
 		return nil
 	}
-	return c.patch(ctx, present, after)
+	return c.patchBinding(ctx, present, after)
 }
 
-// remove deletes bindings.
-func (c binder) remove(ctx context.Context, bindings ...lookup.Binding) error {
+// deleteBindings deletes bindings.
+func (c bindingWriter) deleteBindings(ctx context.Context, bindings ...lookup.Binding) error {
 	for _, b := range bindings {
 		if !b.GetDeletionTimestamp().IsZero() {
 			continue
@@ -147,9 +147,9 @@ func (c binder) remove(ctx context.Context, bindings ...lookup.Binding) error {
 	return nil
 }
 
-// mark gives a binding what it has for life, and the marks of its policy.
-func mark(b lookup.Binding, policy policyv1alpha1.Policy, object *unstructured.Unstructured) {
-	claimedBy(b, policy)
+// markBinding gives a binding what it has for life, and the marks of its policy.
+func markBinding(b lookup.Binding, policy policyv1alpha1.Policy, object *unstructured.Unstructured) {
+	setClaimMarks(b, policy)
 	labels := b.GetLabels()
 	annotations := b.GetAnnotations()
 	id := workv1alpha2.LabelResourceBindingID
@@ -157,22 +157,22 @@ func mark(b lookup.Binding, policy policyv1alpha1.Policy, object *unstructured.U
 		id = workv1alpha2.LabelClusterResourceBindingID
 	}
 	if labels[id] == "" {
-		labels[id] = lookup.ID(object)
+		labels[id] = lookup.PermanentBindingID(object)
 	}
 	delete(annotations, demand.AnnotationTemplate)
-	if demand.Lazy(policy) {
-		annotations[demand.AnnotationTemplate] = demand.Fingerprint(object)
+	if demand.IsLazyPolicy(policy) {
+		annotations[demand.AnnotationTemplate] = demand.ObjectFingerprint(object)
 	}
 	b.SetLabels(labels)
 	b.SetAnnotations(annotations)
-	demand.Mark(b, policy)
-	controllerutil.AddFinalizer(b, deliver.Finalizer(b))
+	demand.MarkPartialPlacement(b, policy)
+	controllerutil.AddFinalizer(b, deliver.BindingFinalizer(b))
 }
 
-// claimedBy gives a binding the marks of a policy.
-func claimedBy(b lookup.Binding, policy policyv1alpha1.Policy) {
+// setClaimMarks gives a binding the marks of a policy.
+func setClaimMarks(b lookup.Binding, policy policyv1alpha1.Policy) {
 	dropMarks(b)
-	marks := claims.Of(policy)
+	marks := claims.MarksForPolicy(policy)
 	labels := b.GetLabels()
 	annotations := b.GetAnnotations()
 	maps.Copy(labels, marks.Labels)

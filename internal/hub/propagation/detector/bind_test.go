@@ -29,7 +29,7 @@ import (
 // chooses.
 type bindScene struct {
 	*testing.T
-	binder  binder
+	binder  bindingWriter
 	object  *unstructured.Unstructured
 	touched int // how often the controller of bindings was notified
 }
@@ -44,9 +44,9 @@ func newBindScene(t *testing.T) *bindScene {
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": "7"},
 	}}}
 	clk := clock.RealClock{}
-	hub, clusters := fake.NewClientBuilder().WithScheme(scheme).Build(), fleet.New(clk)
-	s.binder = binder{Deps{
-		Client: hub, Store: store.New(hub, decide.New(decide.Options{Fleet: clusters, Clock: clk}), clusters), Chain: interpret.Chain{native.New()}, Events: events.NewRecorder(nil),
+	hub, clusters := fake.NewClientBuilder().WithScheme(scheme).Build(), fleet.NewFleet(clk)
+	s.binder = bindingWriter{DetectionDeps{
+		Client: hub, Store: store.NewBindingStore(hub, decide.NewDecider(decide.DeciderOptions{Fleet: clusters, Clock: clk}), clusters), Chain: interpret.Chain{native.NewKubernetesKinds()}, Events: events.NewRecorder(nil),
 		Touched: func(types.NamespacedName) { s.touched++ },
 	}}
 	return s
@@ -56,12 +56,12 @@ func newBindScene(t *testing.T) *bindScene {
 func (s *bindScene) bind() *workv1alpha2.ResourceBinding {
 	s.Helper()
 	key := templates.KeyOf(workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"})
-	have, err := lookup.Find(s.Context(), s.binder.Client, key)
+	have, err := lookup.FindBindings(s.Context(), s.binder.Client, key)
 	if err != nil {
 		s.Fatal(err)
 	}
 	policy := &policyv1alpha1.PropagationPolicy{Spec: policyv1alpha1.PropagationSpec{SchedulerName: "mine"}}
-	if _, err := s.binder.bind(s.Context(), key, s.object, policy, have); err != nil {
+	if _, err := s.binder.bindObject(s.Context(), key, s.object, policy, have); err != nil {
 		s.Fatal(err)
 	}
 	b := &workv1alpha2.ResourceBinding{}

@@ -12,9 +12,9 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 )
 
-// bound counts the bindings of each kind, which all of them use as one: there are
+// boundKinds counts the bindings of each kind, which all of them use as one: there are
 // many. It is safe for concurrent use.
-type bound struct {
+type boundKinds struct {
 	// use makes the kinds all that a user uses.
 	use func(user string, kinds ...schema.GroupVersionKind)
 
@@ -22,32 +22,34 @@ type bound struct {
 	kinds map[schema.GroupVersionKind]int
 }
 
-func newBound(use func(user string, kinds ...schema.GroupVersionKind)) *bound {
-	return &bound{use: use, kinds: map[schema.GroupVersionKind]int{}}
+func newBoundKinds(use func(user string, kinds ...schema.GroupVersionKind)) *boundKinds {
+	return &boundKinds{use: use, kinds: map[schema.GroupVersionKind]int{}}
 }
 
-// note notes what a binding was and is; nil is none.
-func (b *bound) note(before, after workv1alpha2.Binding) {
+// recordBinding notes what a binding was and is; nil is none.
+func (b *boundKinds) recordBinding(before, after workv1alpha2.Binding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if after != nil {
-		if kind := kindOf(after); b.kinds[kind] == 0 {
-			b.use(b.user(kind), kind)
+		if kind := bindingKind(after); b.kinds[kind] == 0 {
+			b.use(b.kindUser(kind), kind)
 		}
-		b.kinds[kindOf(after)]++
+		b.kinds[bindingKind(after)]++
 	}
 	if before == nil {
 		return
 	}
-	kind := kindOf(before)
+	kind := bindingKind(before)
 	if b.kinds[kind]--; b.kinds[kind] <= 0 {
 		delete(b.kinds, kind)
-		b.use(b.user(kind))
+		b.use(b.kindUser(kind))
 	}
 }
 
-func (b *bound) user(kind schema.GroupVersionKind) string { return "bindings of " + kind.String() }
+func (b *boundKinds) kindUser(kind schema.GroupVersionKind) string {
+	return "bindings of " + kind.String()
+}
 
-func kindOf(b workv1alpha2.Binding) schema.GroupVersionKind {
+func bindingKind(b workv1alpha2.Binding) schema.GroupVersionKind {
 	return templates.KeyOf(b.BindingSpec().Resource).Kind
 }

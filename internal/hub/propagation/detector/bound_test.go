@@ -16,7 +16,7 @@ import (
 
 func TestAKindIsUsedWhileItHasABinding(t *testing.T) {
 	used := map[string]string{}
-	bound := newBound(func(user string, kinds ...schema.GroupVersionKind) {
+	bound := newBoundKinds(func(user string, kinds ...schema.GroupVersionKind) {
 		if len(kinds) == 0 {
 			delete(used, user)
 			return
@@ -40,7 +40,7 @@ func TestAKindIsUsedWhileItHasABinding(t *testing.T) {
 		{"another is gone", of("Secret"), nil, "Secret"},
 		{"the last is gone", of("Secret"), nil, ""},
 	} {
-		bound.note(step.before, step.after)
+		bound.recordBinding(step.before, step.after)
 		if got := strings.Join(slices.Sorted(maps.Values(used)), " "); got != step.want {
 			t.Errorf("%s: %q is used, want %q", step.what, got, step.want)
 		}

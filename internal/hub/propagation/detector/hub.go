@@ -21,11 +21,11 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 )
 
-// served tells whether the hub sends an object that a policy is to claim, and says
+// isSentByHub reports whether the hub sends an object that a policy is to claim, and says
 // so on the object if not.
-func (c *Controller) served(ctx context.Context, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy) (bool, error) {
+func (c *DetectionController) isSentByHub(ctx context.Context, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy) (bool, error) {
 	kind := template.GroupVersionKind().GroupKind()
-	if policy == nil || !c.Hub.Owns(kind) {
+	if policy == nil || !c.Hub.OwnsKind(kind) {
 		return true, nil
 	}
 	labels := template.Labels
@@ -36,23 +36,23 @@ func (c *Controller) served(ctx context.Context, template *metav1.PartialObjectM
 		}
 		labels = namespace.Labels
 	}
-	if c.Hub.Serves(kind, labels) {
+	if c.Hub.ServesKind(kind, labels) {
 		return true, nil
 	}
-	c.tell(template, corev1.EventTypeWarning, claims.EventFailed,
-		"policy %q selects it, but %s", policy.GetName(), scope.Refusal(kind.Kind, template.Namespace))
+	c.recordEvent(template, corev1.EventTypeWarning, claims.EventFailed,
+		"policy %q selects it, but %s", policy.GetName(), scope.RefusalReason(kind.Kind, template.Namespace))
 	return false, nil
 }
 
 // onNamespace brings back the objects of a namespace that is labelled, or is not
 // any more.
-func (c *Controller) onNamespace() handlerOf {
+func (c *DetectionController) onNamespace() templateHandler {
 	return handler.TypedFuncs[client.Object, templates.Key]{
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q templateQueue) {
 			label := fleetv1alpha1.LabelTemplates
 			name := e.ObjectNew.GetName()
 			if e.ObjectOld.GetLabels()[label] != e.ObjectNew.GetLabels()[label] {
-				c.enqueue(q, c.Templates.In(name))
+				c.enqueueKeys(q, c.Templates.ObjectsInNamespace(name))
 			}
 		},
 	}

@@ -17,35 +17,35 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/demand"
 )
 
-// postpone lets a policy that has to wait until somebody changes the object claim
+// postponeClaim lets a policy that has to wait until somebody changes the object claim
 // it, but change nothing else, and tells whether that is so.
-func (c *Controller) postpone(
+func (c *DetectionController) postponeClaim(
 	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, present lookup.Binding,
 ) (postponed bool, err error) {
-	if !demand.Lazy(policy) {
+	if !demand.IsLazyPolicy(policy) {
 		return false, nil
 	}
-	object, err := c.Objects.Since(ctx, key, template)
-	if err != nil || !demand.Postponed(policy, object, present) {
+	object, err := c.Objects.GetSince(ctx, key, template)
+	if err != nil || !demand.IsActivationPostponed(policy, object, present) {
 		return false, err
 	}
-	seen := demand.Fingerprint(object)
+	seen := demand.ObjectFingerprint(object)
 	switch {
-	case !demand.Bound(present):
-		_, err := c.claim(ctx, key, template, policy, seen)
+	case !demand.IsBoundByPolicy(present):
+		_, err := c.claimObject(ctx, key, template, policy, seen)
 		return true, err
-	case present.GetAnnotations()[demand.AnnotationTemplate] == "" && !c.binder.alike(present, object, policy):
+	case present.GetAnnotations()[demand.AnnotationTemplate] == "" && !c.binder.matchesDemand(present, object, policy):
 		return false, nil // it has changed at the same time as the policy
 	}
-	if _, err := c.claim(ctx, key, template, policy, ""); err != nil {
+	if _, err := c.claimObject(ctx, key, template, policy, ""); err != nil {
 		return true, err
 	}
-	return true, c.binder.hold(ctx, present, policy, seen)
+	return true, c.binder.holdBinding(ctx, present, policy, seen)
 }
 
-// note adds to changes of the annotations of an object that it has to have one which
+// setTemplateAnnotation adds to changes of the annotations of an object that it has to have one which
 // says how it was; "" is that it must not have it.
-func note(changes map[string]any, object metav1.Object, seen string) {
+func setTemplateAnnotation(changes map[string]any, object metav1.Object, seen string) {
 	switch has, is := object.GetAnnotations()[demand.AnnotationTemplate]; {
 	case seen == "" && is:
 		changes[demand.AnnotationTemplate] = nil
@@ -54,26 +54,26 @@ func note(changes map[string]any, object metav1.Object, seen string) {
 	}
 }
 
-// alike tells whether an object asks for what its binding says, as far as that is
+// matchesDemand reports whether an object asks for what its binding says, as far as that is
 // not the policy's.
-func (c binder) alike(present lookup.Binding, object *unstructured.Unstructured, policy policyv1alpha1.Policy) bool {
-	wanted, problem := demand.Of(object, policy, c.Chain, nil)
+func (c bindingWriter) matchesDemand(present lookup.Binding, object *unstructured.Unstructured, policy policyv1alpha1.Policy) bool {
+	wanted, problem := demand.BindingSpecFor(object, policy, c.Chain, nil)
 	is := present.BindingSpec()
 	return problem == nil && wanted.Replicas == is.Replicas && equality.Semantic.DeepEqual(wanted.ReplicaRequirements, is.ReplicaRequirements)
 }
 
-// hold leaves a binding as it is until its object changes: it says only which policy
+// holdBinding leaves a binding as it is until its object changes: it says only which policy
 // waits, and for a change of what.
-func (c binder) hold(ctx context.Context, present lookup.Binding, policy policyv1alpha1.Policy, seen string) error {
+func (c bindingWriter) holdBinding(ctx context.Context, present lookup.Binding, policy policyv1alpha1.Policy, seen string) error {
 	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
-	claimedBy(after, policy)
+	setClaimMarks(after, policy)
 	annotations := after.GetAnnotations()
 	annotations[demand.AnnotationTemplate] = seen
 	after.SetAnnotations(annotations)
 	if equality.Semantic.DeepEqual(present, after) {
 		return nil
 	}
-	if err := c.patch(ctx, present, after); err != nil {
+	if err := c.patchBinding(ctx, present, after); err != nil {
 		return err
 	}
 	c.Touched(client.ObjectKeyFromObject(present)) // what has changed in the object itself is sent

@@ -47,10 +47,10 @@ func tableOf(t *testing.T, mapper meta.RESTMapper, uid types.UID) *templates.Tem
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: tables.Name.Namespace, Name: tables.Name.Name, UID: uid, ResourceVersion: "1"}}
 	object.SetGroupVersionKind(tables.Kind)
 	changed := &inbox.Inbox[templates.Key]{}
-	known := templates.New(templates.Options{
+	known := templates.NewTemplates(templates.TemplateOptions{
 		Client: metadatafake.NewSimpleMetadataClient(scheme, object), Mapper: mapper, Clock: clock.RealClock{}, Changed: changed.Add,
 	})
-	known.Use("somebody", tables.Kind)
+	known.UseKinds("somebody", tables.Kind)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- known.Start(ctx) }()
@@ -60,9 +60,9 @@ func tableOf(t *testing.T, mapper meta.RESTMapper, uid types.UID) *templates.Tem
 			t.Error(err)
 		}
 	})
-	for end := time.Now().Add(3 * time.Minute); len(known.In("")) == 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); len(known.ObjectsInNamespace("")) == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("the object is not known: %v", known.Problem(tables.Kind))
+			t.Fatalf("the object is not known: %v", known.KindProblem(tables.Kind))
 		}
 	}
 	return known
@@ -78,7 +78,7 @@ func TestAnObjectIsReadWhenThereIsRoom(t *testing.T) {
 		fmt.Fprint(w, dense)
 	}))
 	defer server.Close()
-	objects, err := dynamic.NewForConfigAndClient(&rest.Config{Host: server.URL}, &http.Client{Transport: decoding.Transport(nil)})
+	objects, err := dynamic.NewForConfigAndClient(&rest.Config{Host: server.URL}, &http.Client{Transport: decoding.NewTransport(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,15 +92,15 @@ func TestAnObjectIsReadWhenThereIsRoom(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(tables.Kind, meta.RESTScopeNamespace)
 	memory := decoding.NewMemory(clock.RealClock{})
-	c := New(Deps{
-		Client: hub, Live: hub, Templates: tableOf(t, mapper, "2"), Fleet: fleet.New(clock.RealClock{}),
-		Objects: templates.Objects{Client: objects, Mapper: mapper, Recent: templates.NewRecent(clock.RealClock{}), Memory: memory},
+	c := NewDetectionController(DetectionDeps{
+		Client: hub, Live: hub, Templates: tableOf(t, mapper, "2"), Fleet: fleet.NewFleet(clock.RealClock{}),
+		Objects: templates.HubObjects{Client: objects, Mapper: mapper, Recent: templates.NewRecentObjects(clock.RealClock{}), Memory: memory},
 	})
 
 	var ends []func()
 	for _, namespace := range []string{"one", "two"} {
-		ctx, end := memory.Begin(t.Context(), namespace)
-		if err := decoding.Take(ctx, 192<<20); err != nil {
+		ctx, end := memory.BeginLease(t.Context(), namespace)
+		if err := decoding.TakeMemory(ctx, 192<<20); err != nil {
 			t.Fatal(err)
 		}
 		ends = append(ends, end)

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// indexSelects finds the policies that may select an object, by selector.Keys.
+	// indexSelects finds the policies that may select an object, by selector.IndexKeysOfSelectors.
 	indexSelects = "selects"
 	// indexWaits finds the policies that name another object without which they are
 	// not applied, by overrideName and className.
 	indexWaits = "waits-for"
 )
 
-// Index adds the indexes by which the controller reads policies.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
+// IndexPolicies adds the indexes by which the controller reads policies.
+func IndexPolicies(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, kind := range []client.Object{&policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{}} {
-		for name, values := range map[string]client.IndexerFunc{indexSelects: selections, indexWaits: waitsFor} {
+		for name, values := range map[string]client.IndexerFunc{indexSelects: selectionKeys, indexWaits: awaitedKeys} {
 			if err := indexer.IndexField(ctx, kind, name, values); err != nil {
 				return fmt.Errorf("indexing %T by %s: %w", kind, name, err)
 			}
@@ -37,19 +37,19 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-func selections(object client.Object) []string {
+func selectionKeys(object client.Object) []string {
 	policy, ok := object.(policyv1alpha1.Policy)
 	if !ok {
 		return nil
 	}
-	return selector.Keys(policy.PropagationSpec().ResourceSelectors)
+	return selector.IndexKeysOfSelectors(policy.PropagationSpec().ResourceSelectors)
 }
 
 func overrideName(namespace, name string) string { return "override " + namespace + "/" + name }
 
 func className(name string) string { return "class " + name }
 
-func waitsFor(object client.Object) []string {
+func awaitedKeys(object client.Object) []string {
 	policy, ok := object.(policyv1alpha1.Policy)
 	if !ok {
 		return nil
@@ -67,40 +67,40 @@ func waitsFor(object client.Object) []string {
 
 // chooser finds the policies that select objects.
 type chooser struct {
-	Deps
+	DetectionDeps
 
 	selections *claims.Selections
 }
 
-// versions returns the kinds by which policies and bindings know the objects of a kind,
+// kindVersions returns the kinds by which policies and bindings know the objects of a kind,
 // in an order that does not change.
-func (c chooser) versions(kind schema.GroupVersionKind) []schema.GroupVersionKind {
-	if versions := c.Templates.Versions(kind.GroupKind()); len(versions) > 0 {
+func (c chooser) kindVersions(kind schema.GroupVersionKind) []schema.GroupVersionKind {
+	if versions := c.Templates.ListedVersions(kind.GroupKind()); len(versions) > 0 {
 		return versions
 	}
 	return []schema.GroupVersionKind{kind}
 }
 
-// choose returns the policy that is to claim an object, nil if none matches, and the
+// choosePolicy returns the policy that is to claim an object, nil if none matches, and the
 // place of the version that the policy wants.
-func (c chooser) choose(
+func (c chooser) choosePolicy(
 	ctx context.Context, key templates.Key, versions []schema.GroupVersionKind, template *metav1.PartialObjectMetadata, holder metav1.Object,
 ) (policy policyv1alpha1.Policy, version int, err error) {
 	var policies []policyv1alpha1.Policy
 	var objects []selector.Object
 	for _, kind := range versions {
-		found, err := c.policies(ctx, templates.Key{Kind: kind, Name: key.Name})
+		found, err := c.candidatePolicies(ctx, templates.Key{Kind: kind, Name: key.Name})
 		if err != nil {
 			return nil, 0, err
 		}
-		policies, objects = append(policies, found...), append(objects, as(template, kind))
+		policies, objects = append(policies, found...), append(objects, asVersion(template, kind))
 	}
 	policy, version = c.selections.ChooseVersion(objects, holder, policies, c.Preempts)
 	return policy, version, nil
 }
 
-// as returns the metadata of an object as another version has them.
-func as(template *metav1.PartialObjectMetadata, kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+// asVersion returns the metadata of an object as another version has them.
+func asVersion(template *metav1.PartialObjectMetadata, kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	if template.GroupVersionKind() == kind {
 		return template
 	}
@@ -109,20 +109,20 @@ func as(template *metav1.PartialObjectMetadata, kind schema.GroupVersionKind) *m
 	return &other
 }
 
-// policies returns the policies that may match an object, each once or twice: those
+// candidatePolicies returns the policies that may match an object, each once or twice: those
 // that name it, and those that select its kind.
-func (c chooser) policies(ctx context.Context, key templates.Key) ([]policyv1alpha1.Policy, error) {
+func (c chooser) candidatePolicies(ctx context.Context, key templates.Key) ([]policyv1alpha1.Policy, error) {
 	var all []policyv1alpha1.Policy
 	for _, value := range selector.KeysOf(key.Kind, key.Name.Name) {
 		by := client.MatchingFields{indexSelects: value}
 		if key.Name.Namespace != "" {
-			own, err := c.own(ctx, by, client.InNamespace(key.Name.Namespace))
+			own, err := c.listPolicies(ctx, by, client.InNamespace(key.Name.Namespace))
 			if err != nil {
 				return nil, err
 			}
 			all = append(all, own...)
 		}
-		wide, err := c.wide(ctx, by)
+		wide, err := c.listClusterPolicies(ctx, by)
 		if err != nil {
 			return nil, err
 		}
@@ -131,8 +131,8 @@ func (c chooser) policies(ctx context.Context, key templates.Key) ([]policyv1alp
 	return all, nil
 }
 
-// own returns PropagationPolicies, which must not be changed.
-func (c chooser) own(ctx context.Context, by ...client.ListOption) ([]policyv1alpha1.Policy, error) {
+// listPolicies returns PropagationPolicies, which must not be changed.
+func (c chooser) listPolicies(ctx context.Context, by ...client.ListOption) ([]policyv1alpha1.Policy, error) {
 	list := &policyv1alpha1.PropagationPolicyList{}
 	if err := c.Client.List(ctx, list, append(by, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing PropagationPolicies: %w", err)
@@ -144,8 +144,8 @@ func (c chooser) own(ctx context.Context, by ...client.ListOption) ([]policyv1al
 	return all, nil
 }
 
-// wide returns ClusterPropagationPolicies, which must not be changed.
-func (c chooser) wide(ctx context.Context, by ...client.ListOption) ([]policyv1alpha1.Policy, error) {
+// listClusterPolicies returns ClusterPropagationPolicies, which must not be changed.
+func (c chooser) listClusterPolicies(ctx context.Context, by ...client.ListOption) ([]policyv1alpha1.Policy, error) {
 	list := &policyv1alpha1.ClusterPropagationPolicyList{}
 	if err := c.Client.List(ctx, list, append(by, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing ClusterPropagationPolicies: %w", err)
@@ -157,13 +157,13 @@ func (c chooser) wide(ctx context.Context, by ...client.ListOption) ([]policyv1a
 	return all, nil
 }
 
-// waiting returns the policies that wait for what has the value of the index.
-func (c chooser) waiting(ctx context.Context, value string) ([]policyv1alpha1.Policy, error) {
+// policiesAwaiting returns the policies that wait for what has the value of the index.
+func (c chooser) policiesAwaiting(ctx context.Context, value string) ([]policyv1alpha1.Policy, error) {
 	by := client.MatchingFields{indexWaits: value}
-	own, err := c.own(ctx, by)
+	own, err := c.listPolicies(ctx, by)
 	if err != nil {
 		return nil, err
 	}
-	wide, err := c.wide(ctx, by)
+	wide, err := c.listClusterPolicies(ctx, by)
 	return append(own, wide...), err
 }

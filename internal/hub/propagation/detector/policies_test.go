@@ -22,11 +22,11 @@ func TestAPolicyIsFoundByFewNames(t *testing.T) {
 	for n := range 100_000 {
 		p.Spec.DependentOverrides = append(p.Spec.DependentOverrides, fmt.Sprintf("%x", n))
 	}
-	if found := len(waitsFor(p)); found != claims.DependentOverridesMax+1 {
+	if found := len(awaitedKeys(p)); found != claims.DependentOverridesMax+1 {
 		t.Errorf("it is found by %d values, want %d", found, claims.DependentOverridesMax+1)
 	}
-	d := Deps{Events: events.Discard()} // nothing is read
-	if waits, err := d.waits(t.Context(), p, &metav1.PartialObjectMetadata{}); !waits || err != nil {
+	d := DetectionDeps{Events: events.NewDiscardRecorder()} // nothing is read
+	if waits, err := d.waitsForOverrides(t.Context(), p, &metav1.PartialObjectMetadata{}); !waits || err != nil {
 		t.Errorf("it is applied: %t (%v)", !waits, err)
 	}
 }

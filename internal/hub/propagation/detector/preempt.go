@@ -17,39 +17,39 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
-// preempted returns the policy that another one takes an object over from: it has
+// preemptedPolicy returns the policy that another one takes an object over from: it has
 // claimed the object, and still matches it. It is nil if there is none.
-func (c *Controller) preempted(
+func (c *DetectionController) preemptedPolicy(
 	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy,
 ) (policyv1alpha1.Policy, error) {
-	if !c.Preempts || !claims.Claimed(template) {
+	if !c.Preempts || !claims.HasClaimMarks(template) {
 		return nil, nil //nolint:nilnil // nobody takes over
 	}
-	policies, err := c.chooser.policies(ctx, key)
+	policies, err := c.chooser.candidatePolicies(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	from := claimant(template, policies)
-	if from == nil || claims.ID(from) == claims.ID(policy) || c.chooser.selections.Of(from).Priority(template) == selector.None {
+	from := claimingPolicy(template, policies)
+	if from == nil || claims.PermanentPolicyID(from) == claims.PermanentPolicyID(policy) || c.chooser.selections.SelectorsOf(from).PriorityOf(template) == selector.None {
 		return nil, nil //nolint:nilnil // the object is free
 	}
 	return from, nil
 }
 
-// tellPreemption says on an object which policy has taken it over from which, or
+// recordPreemption says on an object which policy has taken it over from which, or
 // that it could not. What another writer has come in between of is tried again.
-func (d Deps) tellPreemption(template *metav1.PartialObjectMetadata, from, by policyv1alpha1.Policy, err error) {
+func (d DetectionDeps) recordPreemption(template *metav1.PartialObjectMetadata, from, by policyv1alpha1.Policy, err error) {
 	switch {
 	case from == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 	case err != nil:
-		d.tell(template, corev1.EventTypeWarning, reasonPreemptPolicyFailed, "%s could not take it over from %s: %v", named(by), named(from), err)
+		d.recordEvent(template, corev1.EventTypeWarning, reasonPreemptPolicyFailed, "%s could not take it over from %s: %v", policyDisplayName(by), policyDisplayName(from), err)
 	default:
-		d.tell(template, corev1.EventTypeNormal, reasonPreemptPolicySucceeded, "%s has taken it over from %s", named(by), named(from))
+		d.recordEvent(template, corev1.EventTypeNormal, reasonPreemptPolicySucceeded, "%s has taken it over from %s", policyDisplayName(by), policyDisplayName(from))
 	}
 }
 
-// named returns a policy as messages name it.
-func named(policy policyv1alpha1.Policy) string {
+// policyDisplayName returns a policy as messages name it.
+func policyDisplayName(policy policyv1alpha1.Policy) string {
 	kind := "PropagationPolicy"
 	if policy.GetNamespace() == "" {
 		kind = "ClusterPropagationPolicy"

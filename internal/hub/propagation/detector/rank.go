@@ -18,9 +18,9 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
-// priority returns the value of the PriorityClass that the policy names, nil if
+// schedulePriority returns the value of the PriorityClass that the policy names, nil if
 // it names none or that does not matter. found is false if there is no such class.
-func (d Deps) priority(ctx context.Context, policy policyv1alpha1.Policy) (value *int32, found bool, err error) {
+func (d DetectionDeps) schedulePriority(ctx context.Context, policy policyv1alpha1.Policy) (value *int32, found bool, err error) {
 	asked := policy.PropagationSpec().SchedulePriority
 	if asked == nil || !d.Prioritizes {
 		return nil, true, nil
@@ -36,15 +36,15 @@ func (d Deps) priority(ctx context.Context, policy policyv1alpha1.Policy) (value
 	return &class.Value, true, nil
 }
 
-// asking remembers which policies name a PriorityClass. As long as none does, the
+// priorityPolicies remembers which policies name a PriorityClass. As long as none does, the
 // objects need no rank.
-type asking struct {
+type priorityPolicies struct {
 	mu       sync.RWMutex
 	policies map[string]bool
 }
 
-// note notes whether a policy names a PriorityClass.
-func (a *asking) note(policy string, asks bool) {
+// setPriority notes whether a policy names a PriorityClass.
+func (a *priorityPolicies) setPriority(policy string, asks bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !asks {
@@ -57,30 +57,30 @@ func (a *asking) note(policy string, asks bool) {
 	a.policies[policy] = true
 }
 
-func (a *asking) any() bool {
+func (a *priorityPolicies) anyPriority() bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return len(a.policies) > 0
 }
 
-// rank returns how important an object is, by what is known. It is asked whenever a watch
+// objectPriority returns how important an object is, by what is known. It is asked whenever a watch
 // tells of an object, and has what is not known found out aside: an author of policies can
 // have that take long.
-func (c *Controller) rank(key templates.Key) int32 {
-	if !c.asking.any() {
-		c.ranks.Set(key, 0)
+func (c *DetectionController) objectPriority(key templates.Key) int32 {
+	if !c.asking.anyPriority() {
+		c.ranks.SetRank(key, 0)
 		return 0
 	}
 	c.ranking.NoteKey(key)
-	return c.ranks.Of(key)
+	return c.ranks.RankOf(key)
 }
 
 // raiseRank finds out how important an object is, and has it come sooner if it is more important
 // than was known.
-func (c *Controller) raiseRank(q queue, key templates.Key) {
-	before := c.ranks.Of(key)
+func (c *DetectionController) raiseRank(q templateQueue, key templates.Key) {
+	before := c.ranks.RankOf(key)
 	is := c.objectImportance(key)
-	c.ranks.Set(key, is)
+	c.ranks.SetRank(key, is)
 	if is > before {
 		q.Add(key)
 	}
@@ -88,37 +88,37 @@ func (c *Controller) raiseRank(q queue, key templates.Key) {
 
 // objectImportance returns how important an object is: as its policy says, or the one that is
 // about to claim it.
-func (c *Controller) objectImportance(key templates.Key) int32 {
+func (c *DetectionController) objectImportance(key templates.Key) int32 {
 	template, _ := c.Templates.Get(key)
 	if template == nil {
 		return 0
 	}
 	ctx := context.Background() // nothing but the cache is asked
-	policies, err := c.chooser.policies(ctx, key)
+	policies, err := c.chooser.candidatePolicies(ctx, key)
 	if err != nil {
 		return 0 // only a missing cache gives an error
 	}
-	policy := claimant(template, policies)
+	policy := claimingPolicy(template, policies)
 	if policy == nil {
-		policy = c.chooser.selections.Choose(template, template, policies, c.Preempts)
+		policy = c.chooser.selections.ChoosePolicy(template, template, policies, c.Preempts)
 	}
 	if policy == nil {
 		return 0
 	}
-	value, _, err := c.priority(ctx, policy)
+	value, _, err := c.schedulePriority(ctx, policy)
 	if value == nil || err != nil {
 		return 0
 	}
 	return *value
 }
 
-// claimant returns the policy that has claimed an object, nil if none has.
-func claimant(template *metav1.PartialObjectMetadata, policies []policyv1alpha1.Policy) policyv1alpha1.Policy {
-	if !claims.Claimed(template) {
+// claimingPolicy returns the policy that has claimed an object, nil if none has.
+func claimingPolicy(template *metav1.PartialObjectMetadata, policies []policyv1alpha1.Policy) policyv1alpha1.Policy {
+	if !claims.HasClaimMarks(template) {
 		return nil
 	}
 	for _, policy := range policies {
-		if claims.Claims(policy, template) {
+		if claims.PolicyClaimsObject(policy, template) {
 			return policy
 		}
 	}

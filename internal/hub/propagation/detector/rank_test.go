@@ -50,12 +50,12 @@ func (h *important) Get(_ context.Context, _ client.ObjectKey, object client.Obj
 // their namespace then would have the objects of others wait.
 func TestNobodyWaitsForRanks(t *testing.T) {
 	hub := &important{}
-	c := New(Deps{Client: hub, Templates: configMaps(t, "shop", 3), Prioritizes: true})
-	c.asking.note("policy shop/two", true)
-	q := order.NewQueue(c.rank, order.Share[templates.Key]{})("", workqueue.DefaultTypedControllerRateLimiter[templates.Key]())
+	c := NewDetectionController(DetectionDeps{Client: hub, Templates: configMaps(t, "shop", 3), Prioritizes: true})
+	c.asking.setPriority("policy shop/two", true)
+	q := order.NewQueue(c.objectPriority, order.Share[templates.Key]{})("", workqueue.DefaultTypedControllerRateLimiter[templates.Key]())
 	defer q.ShutDown()
 	var in inbox.Inbox[templates.Key]
-	if err := in.Open(t.Context(), q); err != nil {
+	if err := in.ForwardKeys(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	key := func(name string) templates.Key {
@@ -73,11 +73,11 @@ func TestNobodyWaitsForRanks(t *testing.T) {
 	if first, _ := q.Get(); first != key("2") {
 		t.Errorf("%s comes first", first)
 	}
-	if rank := c.rank(key("2")); rank != 7 || q.Len() != 2 {
+	if rank := c.objectPriority(key("2")); rank != 7 || q.Len() != 2 {
 		t.Errorf("its rank is %d, and %d others wait", rank, q.Len())
 	}
-	c.asking.note("policy shop/two", false)
-	if rank := c.rank(key("2")); rank != 0 || c.ranks.Of(key("2")) != 0 {
+	c.asking.setPriority("policy shop/two", false)
+	if rank := c.objectPriority(key("2")); rank != 0 || c.ranks.RankOf(key("2")) != 0 {
 		t.Errorf("its rank is %d when no policy asks for one", rank)
 	}
 }

@@ -29,8 +29,8 @@ const (
 	refusedOtherwise = "Other"
 )
 
-// NewRefusals returns the metric of claims that the hub refuses.
-func NewRefusals() *prometheus.CounterVec {
+// NewRefusalCounter returns the metric of claims that the hub refuses.
+func NewRefusalCounter() *prometheus.CounterVec {
 	counts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capstan_propagation_claims_refused_total",
 		Help: "Number of times that the hub did not let a policy claim an object, by reason: Forbidden, Invalid, NotFound (about an object that is there), Webhook (one denied it, or could not be called), Other.",
@@ -41,19 +41,19 @@ func NewRefusals() *prometheus.CounterVec {
 	return counts
 }
 
-// refusals tells of claims that the hub refuses, and counts them.
-type refusals struct {
-	objects templates.Objects
+// claimRefusals tells of claims that the hub refuses, and counts them.
+type claimRefusals struct {
+	objects templates.HubObjects
 	events  *events.Recorder
 	counts  *prometheus.CounterVec
 }
 
-// tell tells of a claim that the hub refuses, by the admission of whoever runs it, say. It
+// reportRefusedClaim tells of a claim that the hub refuses, by the admission of whoever runs it, say. It
 // returns the error of the claim: that the object is not found only if it is gone.
-func (r refusals) tell(
+func (r claimRefusals) reportRefusedClaim(
 	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, err error,
 ) error {
-	reason, err := r.judge(ctx, key, template, err)
+	reason, err := r.judgeRefusal(ctx, key, template, err)
 	if reason == "" {
 		return err
 	}
@@ -64,12 +64,12 @@ func (r refusals) tell(
 	return fmt.Errorf("policy %q may not claim the object: %w", policy.GetName(), err)
 }
 
-// judge returns why the hub does not let an object be marked, and what of it is an error: not
+// judgeRefusal returns why the hub does not let an object be marked, and what of it is an error: not
 // found is one that is gone, and a conflict one that another writer has changed. What a webhook
 // calls so is neither: the one would be dropped, and the other tried again without a pause. The
 // reason is "" if the error is no word about the marks; see refusal.
-func (r refusals) judge(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, err error) (reason string, judged error) {
-	reason = refusal(err)
+func (r claimRefusals) judgeRefusal(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, err error) (reason string, judged error) {
+	reason = refusalReason(err)
 	if reason == "" {
 		return "", err
 	}
@@ -84,10 +84,10 @@ func (r refusals) judge(ctx context.Context, key templates.Key, template *metav1
 	return reason, errors.New(err.Error()) // without what else it is
 }
 
-// refusal returns why the hub refuses a claim. It is "" for an error that is no word about
+// refusalReason returns why the hub refuses a claim. It is "" for an error that is no word about
 // the claim: another writer came in between, the API server has no time or cannot be reached,
 // or this process ends.
-func refusal(err error) string {
+func refusalReason(err error) string {
 	var answer apierrors.APIStatus
 	switch {
 	case !errors.As(err, &answer):
@@ -100,7 +100,7 @@ func refusal(err error) string {
 		return refusedInvalid
 	case apierrors.IsNotFound(err):
 		return refusedNotFound
-	case apierrors.IsConflict(err), passing(err):
+	case apierrors.IsConflict(err), isTransientError(err):
 		return ""
 	}
 	return refusedOtherwise
@@ -112,9 +112,9 @@ func byWebhook(message string) bool {
 	return strings.HasPrefix(message, "admission webhook ") || strings.Contains(message, "failed calling webhook ")
 }
 
-// passing reports whether an error is about the API server, or what is in front of it, and
+// isTransientError reports whether an error is about the API server, or what is in front of it, and
 // not about what it was asked for.
-func passing(err error) bool {
+func isTransientError(err error) bool {
 	return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsUnauthorized(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

@@ -35,7 +35,7 @@ import (
 // has an object of this UID then, or none.
 type claimScene struct {
 	*testing.T
-	controller *Controller
+	controller *DetectionController
 	told       *clientevents.FakeRecorder
 }
 
@@ -59,8 +59,8 @@ func newClaimScene(t *testing.T, answer error, uid types.UID, unreadable error) 
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	told := clientevents.NewFakeRecorder(10)
-	objects := templates.Objects{Client: hub, Mapper: mapper, Recent: templates.NewRecent(clock.RealClock{})}
-	return claimScene{t, &Controller{Deps: Deps{Objects: objects}, refusals: refusals{objects, events.NewRecorder(told), NewRefusals()}}, told}
+	objects := templates.HubObjects{Client: hub, Mapper: mapper, Recent: templates.NewRecentObjects(clock.RealClock{})}
+	return claimScene{t, &DetectionController{DetectionDeps: DetectionDeps{Objects: objects}, refusals: claimRefusals{objects, events.NewRecorder(told), NewRefusalCounter()}}, told}
 }
 
 // counted returns the reasons that were counted.
@@ -129,7 +129,7 @@ func TestRefusedClaims(t *testing.T) {
 			key := templates.Key{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Name: types.NamespacedName{Namespace: "shop", Name: "settings"}}
 			template := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings", UID: "u"}}
 			policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}}
-			_, err := s.controller.claim(t.Context(), key, template, policy, "")
+			_, err := s.controller.claimObject(t.Context(), key, template, policy, "")
 			if err == nil || apierrors.IsNotFound(err) != test.gone {
 				t.Errorf("the error is %v; want that the object is gone: %t", err, test.gone)
 			}
@@ -183,11 +183,11 @@ func TestRefusedReleases(t *testing.T) {
 			policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: "own", Labels: map[string]string{policyv1alpha1.LabelPropagationPolicyID: "id"},
 			}}
-			marks := claims.Of(policy)
+			marks := claims.MarksForPolicy(policy)
 			template := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: "settings", UID: "u", Labels: marks.Labels, Annotations: marks.Annotations,
 			}}
-			err := s.controller.unclaim(t.Context(), key, template)
+			err := s.controller.unclaimObject(t.Context(), key, template)
 			if (err == nil) != test.done || apierrors.IsNotFound(err) || apierrors.IsConflict(err) != test.conflict {
 				t.Errorf("the error is %v", err)
 			}

@@ -44,79 +44,79 @@ const (
 	retryMax = time.Minute
 )
 
-type queue = inbox.Queue[templates.Key]
+type templateQueue = inbox.Queue[templates.Key]
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[templates.Key]) error {
+func (c *DetectionController) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[templates.Key]) error {
 	return builder.TypedControllerManagedBy[templates.Key](mgr).Named("template").
-		WatchesRawSource(source.TypedFunc[templates.Key](changed.Open)).
-		WatchesRawSource(source.TypedFunc[templates.Key](c.policies.Open)).
+		WatchesRawSource(source.TypedFunc[templates.Key](changed.ForwardKeys)).
+		WatchesRawSource(source.TypedFunc[templates.Key](c.policies.ForwardChanges)).
 		WatchesRawSource(source.TypedFunc[templates.Key](c.ranking.Open)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.PropagationPolicy{}), c.onPolicy())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.ClusterPropagationPolicy{}), c.onPolicy())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ResourceBinding{}), c.onBinding())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ClusterResourceBinding{}), c.onBinding())).
-		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.OverridePolicy{}), c.onArrival(override))).
-		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.ClusterOverridePolicy{}), c.onArrival(override))).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.OverridePolicy{}), c.onArrival(overrideIndexKey))).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.ClusterOverridePolicy{}), c.onArrival(overrideIndexKey))).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&corev1.Namespace{}), c.onNamespace())).
-		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&schedulingv1.PriorityClass{}), c.onArrival(class))).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&schedulingv1.PriorityClass{}), c.onArrival(classIndexKey))).
 		WithOptions(controller.TypedOptions[templates.Key]{
-			MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.rank, order.Share[templates.Key]{Of: namespaceOf, Most: share}),
+			MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.objectPriority, order.Share[templates.Key]{Of: namespaceOf, Most: share}),
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[templates.Key](retryMin, retryMax),
 		}).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
 func namespaceOf(object templates.Key) string { return object.Name.Namespace }
 
-type handlerOf = handler.TypedEventHandler[client.Object, templates.Key]
+type templateHandler = handler.TypedEventHandler[client.Object, templates.Key]
 
 // onPolicy watches the kinds that policies select, and brings back the objects
 // that a policy claims or may match.
-func (c *Controller) onPolicy() handlerOf {
+func (c *DetectionController) onPolicy() templateHandler {
 	use := func(object client.Object) {
-		c.Templates.Use(user(object), selected(object)...)
+		c.Templates.UseKinds(policyUser(object), selectedKinds(object)...)
 		policy, ok := object.(policyv1alpha1.Policy)
-		c.asking.note(user(object), ok && c.Prioritizes && policy.PropagationSpec().SchedulePriority != nil)
+		c.asking.setPriority(policyUser(object), ok && c.Prioritizes && policy.PropagationSpec().SchedulePriority != nil)
 	}
 	return handler.TypedFuncs[client.Object, templates.Key]{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ templateQueue) {
 			use(e.Object)
-			c.policies.Note(nil, e.Object)
+			c.policies.AddChange(nil, e.Object)
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) {
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ templateQueue) {
 			use(e.ObjectNew)
-			if speaksOf(e.ObjectOld, e.ObjectNew) {
-				c.policies.Note(e.ObjectOld, e.ObjectNew)
+			if policyChangeMatters(e.ObjectOld, e.ObjectNew) {
+				c.policies.AddChange(e.ObjectOld, e.ObjectNew)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
-			c.policies.Note(e.Object, nil)
-			c.Templates.Use(user(e.Object))
-			c.asking.note(user(e.Object), false)
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ templateQueue) {
+			c.policies.AddChange(e.Object, nil)
+			c.Templates.UseKinds(policyUser(e.Object))
+			c.asking.setPriority(policyUser(e.Object), false)
 			if policy, ok := e.Object.(policyv1alpha1.Policy); ok {
-				c.chooser.selections.Forget(policy)
+				c.chooser.selections.ForgetPolicy(policy)
 			}
 		},
 	}
 }
 
-// follow brings back the objects that a policy which has changed claims or matches, or did.
-func (c *Controller) follow(_ context.Context, q queue, change inbox.Change) {
+// enqueuePolicyObjects brings back the objects that a policy which has changed claims or matches, or did.
+func (c *DetectionController) enqueuePolicyObjects(_ context.Context, q templateQueue, change inbox.Change) {
 	for _, object := range change.States() {
 		if policy, is := object.(policyv1alpha1.Policy); is {
-			c.enqueue(q, c.touched(policy))
+			c.enqueueKeys(q, c.objectsOfPolicy(policy))
 		}
 	}
 	if before, is := change.Before.(policyv1alpha1.Policy); is && (change.After == nil || change.After.GetUID() != before.GetUID()) {
-		c.chooser.selections.Forget(before) // it was looked at once more
+		c.chooser.selections.ForgetPolicy(before) // it was looked at once more
 	}
 }
 
 // onBinding watches the kinds that have bindings, and brings back the object of a
 // binding that somebody has changed or deleted, or written for an object that is not there.
-func (c *Controller) onBinding() handlerOf {
-	add := func(q queue, object client.Object) {
+func (c *DetectionController) onBinding() templateHandler {
+	add := func(q templateQueue, object client.Object) {
 		if b, ok := object.(workv1alpha2.Binding); ok {
 			q.Add(templates.KeyOf(b.BindingSpec().Resource))
 		}
@@ -124,27 +124,27 @@ func (c *Controller) onBinding() handlerOf {
 	use := func(before, after client.Object) {
 		was, _ := before.(workv1alpha2.Binding)
 		is, _ := after.(workv1alpha2.Binding)
-		c.bound.note(was, is)
+		c.bound.recordBinding(was, is)
 	}
 	return handler.TypedFuncs[client.Object, templates.Key]{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q templateQueue) {
 			use(nil, e.Object)
 			if e.IsInInitialList {
 				add(q, e.Object) // its object may have gone while nobody looked
 				if b, ok := e.Object.(workv1alpha2.Binding); ok {
-					c.Store.Decider.See(b, false) // before anything is decided
+					c.Store.Decider.ObserveBinding(b, false) // before anything is decided
 				}
 			} else if c.lacksObject(e.Object) {
 				add(q, e.Object) // or else nobody deletes the binding
 			}
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q templateQueue) {
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
 				use(e.ObjectOld, e.ObjectNew)
 				add(q, e.ObjectNew)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q templateQueue) {
 			add(q, e.Object)
 			use(e.Object, nil)
 		},
@@ -153,7 +153,7 @@ func (c *Controller) onBinding() handlerOf {
 
 // lacksObject reports whether there is no object of a binding. Of a kind that is not listed yet, the object comes
 // again when it is.
-func (c *Controller) lacksObject(object client.Object) bool {
+func (c *DetectionController) lacksObject(object client.Object) bool {
 	b, is := object.(workv1alpha2.Binding)
 	if !is {
 		return false
@@ -162,9 +162,9 @@ func (c *Controller) lacksObject(object client.Object) bool {
 	return known && template == nil
 }
 
-// speaksOf tells whether a change of a policy can matter to objects: finalizers and
+// policyChangeMatters reports whether a change of a policy can matter to objects: finalizers and
 // such do not.
-func speaksOf(before, after client.Object) bool {
+func policyChangeMatters(before, after client.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() ||
 		before.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement] != after.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement] ||
 		!maps.Equal(before.GetLabels(), after.GetLabels()) || !before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp())
@@ -173,13 +173,13 @@ func speaksOf(before, after client.Object) bool {
 // onArrival brings back the objects of policies that wait for an object which
 // comes, as if these had changed: each policy has its turn. All objects are looked at anyway
 // when the controller starts.
-func (c *Controller) onArrival(value func(client.Object) string) handlerOf {
+func (c *DetectionController) onArrival(value func(client.Object) string) templateHandler {
 	return handler.TypedFuncs[client.Object, templates.Key]{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ templateQueue) {
 			if e.IsInInitialList {
 				return
 			}
-			waiting, err := c.chooser.waiting(ctx, value(e.Object))
+			waiting, err := c.chooser.policiesAwaiting(ctx, value(e.Object))
 			if err != nil {
 				return // only a missing cache gives an error
 			}
@@ -190,31 +190,31 @@ func (c *Controller) onArrival(value func(client.Object) string) handlerOf {
 	}
 }
 
-func override(object client.Object) string {
+func overrideIndexKey(object client.Object) string {
 	return overrideName(object.GetNamespace(), object.GetName())
 }
 
-func class(object client.Object) string { return className(object.GetName()) }
+func classIndexKey(object client.Object) string { return className(object.GetName()) }
 
-// touched returns the objects that a policy claims or matches.
-func (c *Controller) touched(policy policyv1alpha1.Policy) []templates.Key {
-	claimed := c.Templates.Claimed(claims.Of(policy).Labels)
-	selectors := c.chooser.selections.Of(policy)
-	matched, _ := c.Templates.Find(selectors.Scopes(), func(object *metav1.PartialObjectMetadata) bool {
-		return selectors.Priority(object) != selector.None
+// objectsOfPolicy returns the objects that a policy claims or matches.
+func (c *DetectionController) objectsOfPolicy(policy policyv1alpha1.Policy) []templates.Key {
+	claimed := c.Templates.ClaimedObjects(claims.MarksForPolicy(policy).Labels)
+	selectors := c.chooser.selections.SelectorsOf(policy)
+	matched, _ := c.Templates.Find(selectors.SearchScopes(), func(object *metav1.PartialObjectMetadata) bool {
+		return selectors.PriorityOf(object) != selector.None
 	})
 	return append(claimed, matched...)
 }
 
-func (c *Controller) enqueue(q queue, keys []templates.Key) {
+func (c *DetectionController) enqueueKeys(q templateQueue, keys []templates.Key) {
 	for _, key := range keys {
 		q.Add(key)
 	}
 }
 
-// selected returns the kinds that a policy selects, without those that are never
+// selectedKinds returns the kinds that a policy selects, without those that are never
 // sent to clusters.
-func selected(object any) []schema.GroupVersionKind {
+func selectedKinds(object any) []schema.GroupVersionKind {
 	policy, ok := object.(policyv1alpha1.Policy)
 	if !ok {
 		return nil
@@ -222,14 +222,14 @@ func selected(object any) []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, s := range policy.PropagationSpec().ResourceSelectors {
 		kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
-		if reserved.Kind(kind.GroupKind()) == "" {
+		if reserved.KindReservedReason(kind.GroupKind()) == "" {
 			kinds = append(kinds, kind)
 		}
 	}
 	return kinds
 }
 
-// user names a policy as one who uses kinds.
-func user(policy client.Object) string {
+// policyUser names a policy as one who uses kinds.
+func policyUser(policy client.Object) string {
 	return "policy " + policy.GetNamespace() + "/" + policy.GetName()
 }

@@ -27,7 +27,7 @@ import (
 // many objects. To compare them with it each time would have the policies of others wait.
 func TestObjectsAreNotComparedWhileTheCacheTells(t *testing.T) {
 	const objects, changes = 1000, 50
-	c := New(Deps{Templates: configMaps(t, "shop", objects)})
+	c := NewDetectionController(DetectionDeps{Templates: configMaps(t, "shop", objects)})
 	policy := func(generation int64) client.Object {
 		p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all", UID: "1", Generation: generation}}
 		p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap"}}
@@ -42,7 +42,7 @@ func TestObjectsAreNotComparedWhileTheCacheTells(t *testing.T) {
 	if q.added > 0 {
 		t.Errorf("%d objects were compared while the cache told of policies", q.added)
 	}
-	for c.policies.Follow(t.Context(), q) {
+	for c.policies.FollowNext(t.Context(), q) {
 		continue
 	}
 	if most := objects * changes; q.added > most || q.Len() != objects {
@@ -69,17 +69,17 @@ func TestObjectsAreNotComparedWhileTheCacheTellsOfArrivals(t *testing.T) {
 	const objects, arrivals = 1000, 50
 	p := policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all", UID: "1", Generation: 1}}
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap"}}
-	c := New(Deps{Templates: configMaps(t, "shop", objects), Client: waitingFor{policy: p}})
+	c := NewDetectionController(DetectionDeps{Templates: configMaps(t, "shop", objects), Client: waitingFor{policy: p}})
 	q := &counted{TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[templates.Key]())}
 	defer q.ShutDown()
 	for range arrivals {
 		o := &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "o"}}
-		c.onArrival(override).Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: o}, q)
+		c.onArrival(overrideIndexKey).Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: o}, q)
 	}
 	if q.added > 0 {
 		t.Errorf("%d objects were compared while the cache told of override policies", q.added)
 	}
-	for c.policies.Follow(t.Context(), q) {
+	for c.policies.FollowNext(t.Context(), q) {
 		continue
 	}
 	if q.added != objects || q.Len() != objects {
@@ -116,10 +116,10 @@ func configMaps(t *testing.T, namespace string, n int) *templates.Templates {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(kind, meta.RESTScopeNamespace)
 	listed := make(chan struct{}, n)
-	known := templates.New(templates.Options{
+	known := templates.NewTemplates(templates.TemplateOptions{
 		Client: fake.NewSimpleMetadataClient(scheme, all...), Mapper: mapper, Clock: clock.RealClock{}, Changed: func(templates.Key) { listed <- struct{}{} },
 	})
-	known.Use("somebody", kind)
+	known.UseKinds("somebody", kind)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- known.Start(ctx) }()
@@ -138,7 +138,7 @@ func configMaps(t *testing.T, namespace string, n int) *templates.Templates {
 // TestABindingOfNothingBringsItsObjectBack writes bindings of a kind that is listed already: nothing but the
 // event of such a binding tells that it has to go.
 func TestABindingOfNothingBringsItsObjectBack(t *testing.T) {
-	c := New(Deps{Templates: configMaps(t, "shop", 1)})
+	c := NewDetectionController(DetectionDeps{Templates: configMaps(t, "shop", 1)})
 	for name, want := range map[string]int{"0": 0, "none": 1} {
 		q := &counted{TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[templates.Key]())}
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}

@@ -39,19 +39,19 @@ type Fleet struct {
 // cluster has come.
 const Settling = 10 * time.Second
 
-// New returns a fleet without clusters.
-func New(clk clock.PassiveClock) *Fleet {
+// NewFleet returns a fleet without clusters.
+func NewFleet(clk clock.PassiveClock) *Fleet {
 	return &Fleet{
 		clusters: map[string]*clusterv1.ManagedCluster{}, connections: map[string]*fleetv1alpha1.ClusterConnection{},
 		clock: clk, came: map[string]time.Time{},
 	}
 }
 
-// Load reads the clusters that there are, the first time that it is called: who
+// LoadClusters reads the clusters that there are, the first time that it is called: who
 // decides by a fleet that is not complete moves everything. The reader is to be no
 // cache, as that of a replica which has just got the lead may be behind. What
 // events have told before counts if it is newer.
-func (f *Fleet) Load(ctx context.Context, reader client.Reader) error {
+func (f *Fleet) LoadClusters(ctx context.Context, reader client.Reader) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.loaded {
@@ -65,17 +65,17 @@ func (f *Fleet) Load(ctx context.Context, reader client.Reader) error {
 		}
 	}
 	for i := range connections.Items {
-		if is := &connections.Items[i]; !newer(f.connections[is.Name], is) {
+		if is := &connections.Items[i]; !isNewerObject(f.connections[is.Name], is) {
 			f.connections[is.Name] = is
 		}
 	}
 	for i := range clusters.Items {
 		is := &clusters.Items[i]
-		if !newer(f.clusters[is.Name], is) {
+		if !isNewerObject(f.clusters[is.Name], is) {
 			_, _ = slim.SlimCluster(is) // never fails
 			f.clusters[is.Name] = is
 		}
-		f.update(is.Name)
+		f.updateSnapshot(is.Name)
 	}
 	f.loaded = true
 	return nil
@@ -88,7 +88,7 @@ func (f *Fleet) Snapshot() view.Fleet {
 	return f.snapshot
 }
 
-// Settled tells whether there is a cluster of the name, and has been for so long
+// Settled reports whether there is a cluster of the name, and has been for so long
 // that what is not wanted there by now is not wanted.
 func (f *Fleet) Settled(name string) bool {
 	f.mu.Lock()
@@ -104,10 +104,10 @@ func (f *Fleet) SetCluster(name string, cluster *clusterv1.ManagedCluster) (befo
 	switch {
 	case cluster == nil:
 		delete(f.clusters, name)
-	case !newer(f.clusters[name], cluster):
+	case !isNewerObject(f.clusters[name], cluster):
 		f.clusters[name] = cluster
 	}
-	return f.update(name)
+	return f.updateSnapshot(name)
 }
 
 // SetConnection notes a ClusterConnection, as SetCluster does.
@@ -117,15 +117,15 @@ func (f *Fleet) SetConnection(name string, connection *fleetv1alpha1.ClusterConn
 	switch {
 	case connection == nil:
 		delete(f.connections, name)
-	case !newer(f.connections[name], connection):
+	case !isNewerObject(f.connections[name], connection):
 		f.connections[name] = connection
 	}
-	return f.update(name)
+	return f.updateSnapshot(name)
 }
 
-// newer tells whether the hub has written what is known, which may be nothing,
+// isNewerObject reports whether the hub has written what is known, which may be nothing,
 // after what is told.
-func newer[T any, O interface {
+func isNewerObject[T any, O interface {
 	*T
 	metav1.Object
 }](known, told O) bool {
@@ -136,21 +136,21 @@ func newer[T any, O interface {
 	return err == nil && order > 0
 }
 
-// update makes the snapshot anew for one cluster. The caller has the lock.
-func (f *Fleet) update(name string) (before, after *view.Cluster) {
-	if was, found := f.snapshot.Cluster(name); found {
+// updateSnapshot makes the snapshot anew for one cluster. The caller has the lock.
+func (f *Fleet) updateSnapshot(name string) (before, after *view.Cluster) {
+	if was, found := f.snapshot.ClusterNamed(name); found {
 		before = &was
 	}
 	cluster := f.clusters[name]
 	if cluster == nil {
-		f.snapshot = f.snapshot.With(nil, []string{name})
+		f.snapshot = f.snapshot.WithClusters(nil, []string{name})
 		delete(f.came, name)
 		return before, nil
 	}
 	if before == nil && f.loaded {
 		f.came[name] = f.clock.Now()
 	}
-	is := view.Whole(cluster, f.connections[name])
-	f.snapshot = f.snapshot.With([]view.Cluster{is}, nil)
+	is := view.FromClusterWithRoom(cluster, f.connections[name])
+	f.snapshot = f.snapshot.WithClusters([]view.Cluster{is}, nil)
 	return before, &is
 }

@@ -30,19 +30,19 @@ func TestWhatWasReadIsNotTakenBack(t *testing.T) {
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster("a", "20", "read"), cluster("b", "20", "read")).Build()
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	f := New(clk)
+	f := NewFleet(clk)
 	f.SetCluster("b", cluster("b", "100", "told before")) // newer than what is read
-	if err := f.Load(t.Context(), reader); err != nil {
+	if err := f.LoadClusters(t.Context(), reader); err != nil {
 		t.Fatal(err)
 	}
 	f.SetCluster("a", cluster("a", "9", "told late"))
 	for name, want := range map[string]string{"a": "read", "b": "told before"} {
-		if is, found := f.Snapshot().Cluster(name); !found || is.Labels["region"] != want {
+		if is, found := f.Snapshot().ClusterNamed(name); !found || is.Labels["region"] != want {
 			t.Errorf("cluster %s has labels %v, want those that were %s", name, is.Labels, want)
 		}
 	}
 	f.SetCluster("a", cluster("a", "30", "changed"))
-	if is, _ := f.Snapshot().Cluster("a"); is.Labels["region"] != "changed" {
+	if is, _ := f.Snapshot().ClusterNamed("a"); is.Labels["region"] != "changed" {
 		t.Errorf("a change of the cluster is not known: %v", is.Labels)
 	}
 	f.SetCluster("a", nil)

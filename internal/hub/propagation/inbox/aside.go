@@ -6,7 +6,7 @@ package inbox
 import "context"
 
 // AsideKeys has keys looked at, one after the other, by what takes too long for whoever tells of
-// them. Namespaces have their turns, as those of Changes.
+// them. Namespaces have their turns, as those of ChangeQueue.
 type AsideKeys[K comparable] struct {
 	pendingWork[K]
 

@@ -35,11 +35,11 @@ func (c Change) States() []client.Object {
 	return slices.DeleteFunc(slices.Concat([]client.Object{c.Before}, c.Between, []client.Object{c.After}), func(o client.Object) bool { return o == nil })
 }
 
-// Changes take in what a watch tells of objects, and work out aside what a controller is to
+// ChangeQueue take in what a watch tells of objects, and work out aside what a controller is to
 // look at for it: the watch tells everybody's changes one after the other, and keeps all
 // that wait. Here namespaces have their turns, and equal parts of the time: a tenant whose
 // changes take long has fewer turns than others, who wait for one of its changes at most.
-type Changes[K comparable] struct {
+type ChangeQueue[K comparable] struct {
 	pendingWork[*Change]
 
 	follow func(context.Context, Queue[K], Change)
@@ -47,13 +47,13 @@ type Changes[K comparable] struct {
 	latest map[types.NamespacedName]*Change
 }
 
-// NewChanges returns changes of which follow adds to the queue what is to be looked at.
-func NewChanges[K comparable](follow func(context.Context, Queue[K], Change)) *Changes[K] {
-	return &Changes[K]{pendingWork: newPendingWork[*Change](), follow: follow, latest: map[types.NamespacedName]*Change{}}
+// NewChangeQueue returns changes of which follow adds to the queue what is to be looked at.
+func NewChangeQueue[K comparable](follow func(context.Context, Queue[K], Change)) *ChangeQueue[K] {
+	return &ChangeQueue[K]{pendingWork: newPendingWork[*Change](), follow: follow, latest: map[types.NamespacedName]*Change{}}
 }
 
-// Note takes in a change. It returns at once.
-func (c *Changes[K]) Note(before, after client.Object) {
+// AddChange takes in a change. It returns at once.
+func (c *ChangeQueue[K]) AddChange(before, after client.Object) {
 	object := client.ObjectKeyFromObject(cmp.Or(after, before))
 	change := &Change{Before: before, After: after, name: object}
 	c.mu.Lock()
@@ -71,7 +71,7 @@ func (c *Changes[K]) Note(before, after client.Object) {
 
 // NoteAgain has an object followed once more that has not changed itself. If a change of it waits, that is
 // enough: what was read here may be older than what the watch tells of it.
-func (c *Changes[K]) NoteAgain(object client.Object) {
+func (c *ChangeQueue[K]) NoteAgain(object client.Object) {
 	change := &Change{After: object, name: client.ObjectKeyFromObject(object)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,16 +81,16 @@ func (c *Changes[K]) NoteAgain(object client.Object) {
 	}
 }
 
-// Open has the queue of a controller filled, as long as it runs.
-func (c *Changes[K]) Open(ctx context.Context, q Queue[K]) error {
-	c.followNews(ctx, func() bool { return c.Follow(ctx, q) })
+// ForwardChanges has the queue of a controller filled, as long as it runs.
+func (c *ChangeQueue[K]) ForwardChanges(ctx context.Context, q Queue[K]) error {
+	c.followNews(ctx, func() bool { return c.FollowNext(ctx, q) })
 	return nil
 }
 
-// Follow follows the change whose turn it is. It is false if there is none. It is called by one
+// FollowNext follows the change whose turn it is. It is false if there is none. It is called by one
 // goroutine at a time.
-func (c *Changes[K]) Follow(ctx context.Context, q Queue[K]) bool {
-	next := c.next()
+func (c *ChangeQueue[K]) FollowNext(ctx context.Context, q Queue[K]) bool {
+	next := c.takeNextChange()
 	if next == nil {
 		return false
 	}
@@ -100,8 +100,8 @@ func (c *Changes[K]) Follow(ctx context.Context, q Queue[K]) bool {
 	return true
 }
 
-// next takes out the oldest change of the namespace whose turn it is.
-func (c *Changes[K]) next() *Change {
+// takeNextChange takes out the oldest change of the namespace whose turn it is.
+func (c *ChangeQueue[K]) takeNextChange() *Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next, is := c.takeNext()

@@ -21,14 +21,14 @@ func state(namespace, name string, n int64) client.Object {
 }
 
 // followed records changes as text.
-func followed(all *[]string) *Changes[string] {
+func followed(all *[]string) *ChangeQueue[string] {
 	text := func(object client.Object) string {
 		if object == nil {
 			return "none"
 		}
 		return fmt.Sprint(object.GetGeneration())
 	}
-	return NewChanges(func(_ context.Context, _ Queue[string], change Change) {
+	return NewChangeQueue(func(_ context.Context, _ Queue[string], change Change) {
 		*all = append(*all, fmt.Sprintf("%s: %s to %s", change.name, text(change.Before), text(change.After)))
 	})
 }
@@ -36,10 +36,10 @@ func followed(all *[]string) *Changes[string] {
 func TestChangesAreFollowedAsTheyCome(t *testing.T) {
 	var got []string
 	c := followed(&got)
-	c.Note(nil, state("shop", "a", 1))
-	c.Note(state("shop", "a", 1), state("shop", "a", 2))
-	c.Note(state("shop", "b", 1), nil)
-	for c.Follow(t.Context(), nil) {
+	c.AddChange(nil, state("shop", "a", 1))
+	c.AddChange(state("shop", "a", 1), state("shop", "a", 2))
+	c.AddChange(state("shop", "b", 1), nil)
+	for c.FollowNext(t.Context(), nil) {
 		continue
 	}
 	if want := []string{"shop/a: none to 1", "shop/a: 1 to 2", "shop/b: 1 to none"}; !slices.Equal(got, want) {
@@ -54,12 +54,12 @@ func TestNobodyWaitsForTheChangesOfOthers(t *testing.T) {
 	c := followed(&got)
 	for n := range int64(times) {
 		for _, name := range []string{"a", "b"} {
-			c.Note(state("shop", name, n), state("shop", name, n+1))
+			c.AddChange(state("shop", name, n), state("shop", name, n+1))
 		}
 	}
-	c.Note(state("shop", "b", times), nil)
-	c.Note(nil, state("bank", "a", 1))
-	for c.Follow(t.Context(), nil) {
+	c.AddChange(state("shop", "b", times), nil)
+	c.AddChange(nil, state("bank", "a", 1))
+	for c.FollowNext(t.Context(), nil) {
 		continue
 	}
 	if at := slices.Index(got, "bank/a: none to 1"); at > 1 || at < 0 {
@@ -92,23 +92,23 @@ func TestChangesThatTakeLongHaveFewerTurns(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			now := time.Unix(1_000_000, 0)
 			turns := map[string]int{}
-			var c *Changes[string]
-			c = NewChanges(func(_ context.Context, _ Queue[string], change Change) {
+			var c *ChangeQueue[string]
+			c = NewChangeQueue(func(_ context.Context, _ Queue[string], change Change) {
 				turns[change.name.Namespace]++
 				now = now.Add(map[string]time.Duration{"slow": time.Second, "quick": time.Millisecond}[change.name.Namespace])
 				if change.name.Namespace == "slow" && comes {
-					c.Note(nil, state("slow", fmt.Sprint("more", turns["slow"]), 1))
+					c.AddChange(nil, state("slow", fmt.Sprint("more", turns["slow"]), 1))
 				}
 			})
 			c.now = func() time.Time { return now }
 			for n := range many {
 				if n == 0 || !comes {
-					c.Note(nil, state("slow", fmt.Sprint(n), 1))
+					c.AddChange(nil, state("slow", fmt.Sprint(n), 1))
 				}
-				c.Note(nil, state("quick", fmt.Sprint(n), 1))
+				c.AddChange(nil, state("quick", fmt.Sprint(n), 1))
 			}
 			until := func(enough func() bool) {
-				for !enough() && c.Follow(t.Context(), nil) {
+				for !enough() && c.FollowNext(t.Context(), nil) {
 					continue
 				}
 			}
@@ -116,7 +116,7 @@ func TestChangesThatTakeLongHaveFewerTurns(t *testing.T) {
 			if turns["slow"] > 1 {
 				t.Errorf("%d changes of a millisecond wait for %d of a second", many, turns["slow"])
 			}
-			c.Note(nil, state("late", "a", 1))
+			c.AddChange(nil, state("late", "a", 1))
 			until(func() bool { return turns["late"] > 0 })
 			if turns["slow"] > 2 {
 				t.Errorf("who comes late waits for %d changes of a second", turns["slow"]-1)
@@ -134,7 +134,7 @@ func TestChangesThatTakeLongHaveFewerTurns(t *testing.T) {
 // namespace wait.
 func TestWhatWasBetweenIsFollowed(t *testing.T) {
 	var got []int64
-	c := NewChanges(func(_ context.Context, _ Queue[string], change Change) {
+	c := NewChangeQueue(func(_ context.Context, _ Queue[string], change Change) {
 		for _, object := range change.States() {
 			if object.GetName() == "short" {
 				got = append(got, object.GetGeneration())
@@ -142,12 +142,12 @@ func TestWhatWasBetweenIsFollowed(t *testing.T) {
 		}
 	})
 	for n := range int64(apartMax) {
-		c.Note(state("shop", "others", n), state("shop", "others", n+1))
+		c.AddChange(state("shop", "others", n), state("shop", "others", n+1))
 	}
-	c.Note(nil, state("shop", "short", 1))
-	c.Note(state("shop", "short", 1), state("shop", "short", 2))
-	c.Note(state("shop", "short", 2), nil)
-	for c.Follow(t.Context(), nil) {
+	c.AddChange(nil, state("shop", "short", 1))
+	c.AddChange(state("shop", "short", 1), state("shop", "short", 2))
+	c.AddChange(state("shop", "short", 2), nil)
+	for c.FollowNext(t.Context(), nil) {
 		continue
 	}
 	if want := []int64{1, 2}; !slices.Equal(got, want) {
@@ -161,17 +161,17 @@ func TestWhatIsFollowedAgainIsNoChange(t *testing.T) {
 	const times = 2*apartMax + betweenMax
 	got := map[int64]bool{}
 	followed := 0
-	c := NewChanges(func(_ context.Context, _ Queue[string], change Change) {
+	c := NewChangeQueue(func(_ context.Context, _ Queue[string], change Change) {
 		followed++
 		for _, object := range change.States() {
 			got[object.GetGeneration()] = true
 		}
 	})
 	for n := range int64(times) {
-		c.Note(state("shop", "a", n), state("shop", "a", n+1))
+		c.AddChange(state("shop", "a", n), state("shop", "a", n+1))
 	}
 	c.NoteAgain(state("shop", "a", times-1))
-	for c.Follow(t.Context(), nil) {
+	for c.FollowNext(t.Context(), nil) {
 		continue
 	}
 	if !got[times] {
@@ -181,7 +181,7 @@ func TestWhatIsFollowedAgainIsNoChange(t *testing.T) {
 	for range 2 {
 		c.NoteAgain(state("shop", "a", times))
 	}
-	for c.Follow(t.Context(), nil) {
+	for c.FollowNext(t.Context(), nil) {
 		continue
 	}
 	if followed != before+1 {
@@ -191,9 +191,9 @@ func TestWhatIsFollowedAgainIsNoChange(t *testing.T) {
 
 func TestChangesAreFollowedWhileAControllerRuns(t *testing.T) {
 	seen := make(chan string)
-	c := NewChanges(func(_ context.Context, _ Queue[string], change Change) { seen <- change.name.Name })
-	c.Note(nil, state("shop", "before", 1))
-	if err := c.Open(t.Context(), nil); err != nil {
+	c := NewChangeQueue(func(_ context.Context, _ Queue[string], change Change) { seen <- change.name.Name })
+	c.AddChange(nil, state("shop", "before", 1))
+	if err := c.ForwardChanges(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"before", "after"} {
@@ -206,7 +206,7 @@ func TestChangesAreFollowedWhileAControllerRuns(t *testing.T) {
 			t.Fatalf("%s is not followed", want)
 		}
 		if want == "before" {
-			c.Note(nil, state("shop", "after", 1))
+			c.AddChange(nil, state("shop", "after", 1))
 		}
 	}
 }

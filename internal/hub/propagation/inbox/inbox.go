@@ -37,9 +37,9 @@ func (i *Inbox[K]) Add(key K) {
 	i.waiting[key] = true
 }
 
-// Open sends what has come in, and what comes in from now on, to a queue. It is a
+// ForwardKeys sends what has come in, and what comes in from now on, to a queue. It is a
 // source of a controller.
-func (i *Inbox[K]) Open(_ context.Context, q Queue[K]) error {
+func (i *Inbox[K]) ForwardKeys(_ context.Context, q Queue[K]) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.queue = q

@@ -53,7 +53,7 @@ func TestNothingIsLostAroundTheStartOfAController(t *testing.T) {
 				in.Add(key)
 			}
 			q := newQueue(t)
-			if err := in.Open(t.Context(), q); err != nil {
+			if err := in.ForwardKeys(t.Context(), q); err != nil {
 				t.Fatal(err)
 			}
 			for _, key := range tc.after {
@@ -71,7 +71,7 @@ func TestWhatWasSentIsNotSentAgain(t *testing.T) {
 	in.Add("a")
 	first, second := newQueue(t), newQueue(t)
 	for _, q := range []Queue[string]{first, second} {
-		if err := in.Open(t.Context(), q); err != nil {
+		if err := in.ForwardKeys(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestManyAddWhileAControllerStarts(t *testing.T) {
 		})
 	}
 	q := newQueue(t)
-	if err := in.Open(t.Context(), q); err != nil {
+	if err := in.ForwardKeys(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	group.Wait()

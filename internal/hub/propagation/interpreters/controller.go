@@ -23,31 +23,31 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
-// Told are who is told of a kind of which something else is said.
-type Told struct {
+// ChangeListeners are who is told of a kind of which something else is said.
+type ChangeListeners struct {
 	// Template is told of each object of the kind.
 	Template func(templates.Key)
 	// Binding is told of each binding of such an object.
 	Binding func(types.NamespacedName)
 }
 
-// Controller keeps Known up to date.
-type Controller struct {
+// InterpreterController keeps KnownInterpreters up to date.
+type InterpreterController struct {
 	client    client.Client
-	known     *Known
+	known     *KnownInterpreters
 	templates *templates.Templates
-	told      Told
+	told      ChangeListeners
 	// untold are the changes that were taken in, and of which not all bindings were told.
-	untold Changes
+	untold KindChanges
 }
 
-// NewController returns the controller.
-func NewController(c client.Client, known *Known, templates *templates.Templates, told Told) *Controller {
-	return &Controller{client: c, known: known, templates: templates, told: told}
+// NewInterpreterController returns the controller.
+func NewInterpreterController(c client.Client, known *KnownInterpreters, templates *templates.Templates, told ChangeListeners) *InterpreterController {
+	return &InterpreterController{client: c, known: known, templates: templates, told: told}
 }
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *InterpreterController) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.Add(c.known.calls); err != nil {
 		return fmt.Errorf("adding the calls of webhooks: %w", err)
 	}
@@ -55,18 +55,18 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("customization").
 		For(&configv1alpha1.ResourceInterpreterCustomization{}, changed).
 		Watches(&configv1alpha1.ResourceInterpreterWebhookConfiguration{}, &handler.EnqueueRequestForObject{}, changed).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
 // Reconcile reads all customizations and webhooks, as they count together, and has the objects
 // looked at of the kinds of which something else is said now.
-func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+func (c *InterpreterController) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	changed, err := c.known.Refresh(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	changed = c.untold.and(changed)
-	if changed.None() {
+	changed = c.untold.mergeChanges(changed)
+	if changed.IsEmpty() {
 		return ctrl.Result{}, nil
 	}
 	c.untold = changed // to the next attempt, everything is as before
@@ -74,19 +74,19 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		if !changed.Has(kind) {
 			continue
 		}
-		keys, _ := c.templates.Find([]selector.Scope{{Kind: kind}}, func(*metav1.PartialObjectMetadata) bool { return true })
+		keys, _ := c.templates.Find([]selector.SearchScope{{Kind: kind}}, func(*metav1.PartialObjectMetadata) bool { return true })
 		for _, key := range keys {
 			c.told.Template(key)
 		}
 	}
-	if err := c.tellBindings(ctx, changed); err != nil {
+	if err := c.notifyBindings(ctx, changed); err != nil {
 		return ctrl.Result{}, err
 	}
-	c.untold = Changes{}
+	c.untold = KindChanges{}
 	return ctrl.Result{}, nil
 }
 
-func (c *Controller) tellBindings(ctx context.Context, changed Changes) error {
+func (c *InterpreterController) notifyBindings(ctx context.Context, changed KindChanges) error {
 	some := &workv1alpha2.ResourceBindingList{}
 	all := &workv1alpha2.ClusterResourceBindingList{}
 	for _, list := range []client.ObjectList{some, all} {

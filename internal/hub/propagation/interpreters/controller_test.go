@@ -71,7 +71,7 @@ func TestBindingsAreToldOfEachChange(t *testing.T) {
 		},
 	}).Build()
 	var told []string
-	c := NewController(hub, New(hub, hub, clock.RealClock{}, dial.Guard{}), templates.New(templates.Options{}), Told{
+	c := NewInterpreterController(hub, NewKnownInterpreters(hub, hub, clock.RealClock{}, dial.AddressGuard{}), templates.NewTemplates(templates.TemplateOptions{}), ChangeListeners{
 		Binding: func(b types.NamespacedName) { told = append(told, b.String()) },
 	})
 	reconcile := func(fails bool, want ...string) {

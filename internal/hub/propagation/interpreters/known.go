@@ -27,13 +27,13 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/webhook"
 )
 
-// Known are customizations and webhooks, as a layer of a Chain: a webhook is asked for
+// KnownInterpreters are customizations and webhooks, as a layer of a Chain: a webhook is asked for
 // what no customization says. They have to be loaded before the chain is asked. It is
 // safe for concurrent use.
-type Known struct {
+type KnownInterpreters struct {
 	reader client.Reader
 	calls  *callout.Caller
-	kinds  *customized.Kinds
+	kinds  *customized.DynamicKinds
 
 	mu     sync.RWMutex
 	loaded bool
@@ -42,24 +42,24 @@ type Known struct {
 	webhooks   *webhook.Webhooks
 }
 
-// New returns what a cache has of customizations and webhooks. Services are read from
+// NewKnownInterpreters returns what a cache has of customizations and webhooks. Services are read from
 // live, and webhooks are called at the addresses that the guard lets be dialled.
-func New(reader, live client.Reader, now clock.PassiveClock, guard dial.Guard) *Known {
-	return &Known{
-		reader: reader, kinds: customized.NewKinds(lua.New(now.Now)),
-		calls: callout.New(callout.Options{Clock: now, Resolve: services{live}.resolve, Guard: &guard}),
+func NewKnownInterpreters(reader, live client.Reader, now clock.PassiveClock, guard dial.AddressGuard) *KnownInterpreters {
+	return &KnownInterpreters{
+		reader: reader, kinds: customized.NewDynamicKinds(lua.NewMachine(now.Now)),
+		calls: callout.NewCaller(callout.CallerOptions{Clock: now, Resolve: serviceResolver{live}.resolveService, Guard: &guard}),
 	}
 }
 
 // Operations is part of interpret.Layer.
-func (k *Known) Operations(kind schema.GroupVersionKind) interpret.Operations {
+func (k *KnownInterpreters) Operations(kind schema.GroupVersionKind) interpret.Operations {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return interpret.Chain{k.kinds, k.webhooks}.Operations(kind)
 }
 
-// Load reads customizations and webhooks if that was not done yet. Nil knows none.
-func (k *Known) Load(ctx context.Context) error {
+// EnsureLoaded reads customizations and webhooks if that was not done yet. Nil knows none.
+func (k *KnownInterpreters) EnsureLoaded(ctx context.Context) error {
 	if k == nil {
 		return nil
 	}
@@ -73,8 +73,8 @@ func (k *Known) Load(ctx context.Context) error {
 	return err
 }
 
-// Changes are kinds of which something else is said than before.
-type Changes struct {
+// KindChanges are kinds of which something else is said than before.
+type KindChanges struct {
 	scripts []schema.GroupVersionKind
 	// before and after are the webhooks, if any of them has changed.
 	before, after *webhook.Webhooks
@@ -82,46 +82,46 @@ type Changes struct {
 	all bool
 }
 
-// None tells whether everything is as before.
-func (c Changes) None() bool { return !c.all && len(c.scripts) == 0 && c.before == c.after }
+// IsEmpty reports whether everything is as before.
+func (c KindChanges) IsEmpty() bool { return !c.all && len(c.scripts) == 0 && c.before == c.after }
 
-// and adds changes that were taken in later. Those may undo what objects were looked at
+// mergeChanges adds changes that were taken in later. Those may undo what objects were looked at
 // with in between, so two at a time are rather too much than too little.
-func (c Changes) and(later Changes) Changes {
+func (c KindChanges) mergeChanges(later KindChanges) KindChanges {
 	switch {
-	case later.None():
+	case later.IsEmpty():
 		return c
-	case c.None():
+	case c.IsEmpty():
 		return later
 	}
-	return Changes{all: true}
+	return KindChanges{all: true}
 }
 
-// Has tells whether something else is said of a kind.
-func (c Changes) Has(kind schema.GroupVersionKind) bool {
-	return c.all || slices.Contains(c.scripts, kind) || !c.after.Same(c.before, kind)
+// Has reports whether something else is said of a kind.
+func (c KindChanges) Has(kind schema.GroupVersionKind) bool {
+	return c.all || slices.Contains(c.scripts, kind) || !c.after.SameForKind(c.before, kind)
 }
 
 // Refresh reads customizations and webhooks, and returns the kinds of which they say
 // something else than before.
-func (k *Known) Refresh(ctx context.Context) (Changes, error) {
+func (k *KnownInterpreters) Refresh(ctx context.Context) (KindChanges, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	scripts := &configv1alpha1.ResourceInterpreterCustomizationList{}
 	configurations := &configv1alpha1.ResourceInterpreterWebhookConfigurationList{}
 	for _, list := range []client.ObjectList{scripts, configurations} {
 		if err := k.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return Changes{}, fmt.Errorf("reading the interpreters of the hub: %w", err)
+			return KindChanges{}, fmt.Errorf("reading the interpreters of the hub: %w", err)
 		}
 	}
 	var all []lua.Customization
 	for i := range scripts.Items {
 		if scripts.Items[i].DeletionTimestamp.IsZero() {
-			all = append(all, customized.Of(&scripts.Items[i]))
+			all = append(all, customized.LuaCustomizationOf(&scripts.Items[i]))
 		}
 	}
-	changes := Changes{
-		scripts: k.kinds.Set(all),
+	changes := KindChanges{
+		scripts: k.kinds.SetCustomizations(all),
 		before:  k.webhooks, after: k.webhooks,
 	}
 	configured := map[string][]configv1alpha1.ResourceInterpreterWebhook{}
@@ -131,7 +131,7 @@ func (k *Known) Refresh(ctx context.Context) (Changes, error) {
 		}
 	}
 	if !reflect.DeepEqual(configured, k.configured) {
-		k.webhooks = webhook.New(configurations.Items, k.calls)
+		k.webhooks = webhook.NewWebhooks(configurations.Items, k.calls)
 		changes.after = k.webhooks
 	}
 	k.configured = configured

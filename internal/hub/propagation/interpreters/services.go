@@ -17,15 +17,15 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=services,verbs=get
 
-// services finds the Services of the hub.
-type services struct{ live client.Reader }
+// serviceResolver finds the Services of the hub.
+type serviceResolver struct{ live client.Reader }
 
-// resolve returns where a Service can be reached: at the name or the address that it
+// resolveService returns where a Service can be reached: at the name or the address that it
 // has on the hub, or else at its name in DNS. One that the hub does not have may be
 // one of the cluster where we run.
-func (s services) resolve(ctx context.Context, of callout.Service) (string, error) {
+func (s serviceResolver) resolveService(ctx context.Context, of callout.ServiceRef) (string, error) {
 	service := &corev1.Service{}
-	host := of.Host()
+	host := of.CertificateHost()
 	err := s.live.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, service)
 	switch {
 	case client.IgnoreNotFound(err) != nil:

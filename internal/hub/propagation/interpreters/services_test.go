@@ -41,7 +41,7 @@ func TestWhereServicesAre(t *testing.T) {
 					return c.broken
 				}})
 			}
-			got, err := services{builder.Build()}.resolve(t.Context(), callout.Service{Namespace: "shop", Name: "interpreter", Port: 8443})
+			got, err := serviceResolver{builder.Build()}.resolveService(t.Context(), callout.ServiceRef{Namespace: "shop", Name: "interpreter", Port: 8443})
 			if got != c.want || (err == nil) != (c.broken == nil) || err != nil && !strings.Contains(err.Error(), `reading Service "shop/interpreter"`) {
 				t.Errorf("got %q, %v, want %q", got, err, c.want)
 			}

@@ -29,7 +29,7 @@ import (
 
 // contrary serves a webhook that says that nothing is healthy, with a certificate of the
 // authority for a host, and returns its port.
-func contrary(t *testing.T, authority *certs.Pair, host string) int32 {
+func contrary(t *testing.T, authority *certs.CertificatePair, host string) int32 {
 	t.Helper()
 	pair, err := certs.NewServing(authority, []string{host}, time.Now())
 	if err != nil {
@@ -88,19 +88,19 @@ func TestTheServiceOfTheHubIsAsked(t *testing.T) {
 		}},
 	}}}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(service, configuration).Build()
-	ask := func(guard dial.Guard) (string, error) {
-		known := New(hub, hub, clock.RealClock{}, guard)
-		if err := known.Load(t.Context()); err != nil {
+	ask := func(guard dial.AddressGuard) (string, error) {
+		known := NewKnownInterpreters(hub, hub, clock.RealClock{}, guard)
+		if err := known.EnsureLoaded(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return interpret.Chain{known}.Verdict(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}})
+		return interpret.Chain{known}.InterpretHealth(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}})
 	}
-	verdict, err := ask(dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	verdict, err := ask(dial.AddressGuard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil || verdict != interpret.Unhealthy {
 		t.Errorf("got %q, %v, want what the webhook says", verdict, err)
 	}
 	// Nobody makes the hub call itself, unless its administrator allows that.
-	if verdict, err := ask(dial.Guard{}); err == nil || !strings.Contains(err.Error(), "it is a loopback address") {
+	if verdict, err := ask(dial.AddressGuard{}); err == nil || !strings.Contains(err.Error(), "it is a loopback address") {
 		t.Errorf("got %q, %v, want that loopback is not called", verdict, err)
 	}
 }

@@ -47,8 +47,8 @@ const (
 	healthMax  = 64
 )
 
-// Common is what many objects have in common. It is safe for concurrent use.
-type Common struct {
+// SharedValues is what many objects have in common. It is safe for concurrent use.
+type SharedValues struct {
 	placements *memo.Memo[*policyv1alpha1.Placement] // of themselves as JSON
 	maps       *memo.Memo[map[string]string]         // of their keys and values
 
@@ -56,17 +56,17 @@ type Common struct {
 	strings map[string]string
 }
 
-// New returns what nothing has in common yet.
-func New() *Common {
-	return &Common{
+// NewSharedValues returns what nothing has in common yet.
+func NewSharedValues() *SharedValues {
+	return &SharedValues{
 		strings:    map[string]string{},
-		placements: memo.New[*policyv1alpha1.Placement](commonBytesSum),
-		maps:       memo.New[map[string]string](commonBytesSum),
+		placements: memo.NewMemo[*policyv1alpha1.Placement](commonBytesSum),
+		maps:       memo.NewMemo[map[string]string](commonBytesSum),
 	}
 }
 
-// String returns a string that is equal, and the same for all who ask.
-func (c *Common) String(text string) string {
+// InternString returns a string that is equal, and the same for all who ask.
+func (c *SharedValues) InternString(text string) string {
 	if text == "" || len(text) > commonBytesMax {
 		return text
 	}
@@ -82,7 +82,7 @@ func (c *Common) String(text string) string {
 	return text
 }
 
-func (c *Common) placement(p *policyv1alpha1.Placement) *policyv1alpha1.Placement {
+func (c *SharedValues) internPlacement(p *policyv1alpha1.Placement) *policyv1alpha1.Placement {
 	if p == nil {
 		return nil
 	}
@@ -90,80 +90,80 @@ func (c *Common) placement(p *policyv1alpha1.Placement) *policyv1alpha1.Placemen
 	if err != nil {
 		return p // it is kept as it is
 	}
-	return c.placements.Keep(string(text), p)
+	return c.placements.StoreIfAbsent(string(text), p)
 }
 
-// Metadata leaves out who has written which field, what kubectl applied last, and
+// TrimMetadata leaves out who has written which field, what kubectl applied last, and
 // what an object belongs to.
-func (c *Common) Metadata(m *metav1.ObjectMeta) {
+func (c *SharedValues) TrimMetadata(m *metav1.ObjectMeta) {
 	m.OwnerReferences = nil
-	c.metadata(m)
+	c.internMetadata(m)
 }
 
-// metadata leaves out who has written which field, and what kubectl applied last.
-func (c *Common) metadata(m *metav1.ObjectMeta) {
+// internMetadata leaves out who has written which field, and what kubectl applied last.
+func (c *SharedValues) internMetadata(m *metav1.ObjectMeta) {
 	m.ManagedFields = nil
 	delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
-	m.Namespace = c.String(m.Namespace)
+	m.Namespace = c.InternString(m.Namespace)
 	m.GenerateName = ""
-	m.Labels, m.Annotations = c.texts(m.Labels), c.texts(m.Annotations)
+	m.Labels, m.Annotations = c.internTexts(m.Labels), c.internTexts(m.Annotations)
 	for i := range m.Finalizers {
-		m.Finalizers[i] = c.String(m.Finalizers[i])
+		m.Finalizers[i] = c.InternString(m.Finalizers[i])
 	}
 }
 
-// texts returns labels or annotations whose keys, and the values that many have,
+// internTexts returns labels or annotations whose keys, and the values that many have,
 // are the same for all. If many have all of the values they have the same map, which
 // must not be changed, as all that a cache has.
-func (c *Common) texts(all map[string]string) map[string]string {
+func (c *SharedValues) internTexts(all map[string]string) map[string]string {
 	if len(all) == 0 {
 		return nil
 	}
 	kept := make(map[string]string, len(all))
 	own := false
 	for key, value := range all {
-		if shared(key) {
-			value = c.String(value)
+		if isSharedKey(key) {
+			value = c.InternString(value)
 		} else {
 			own = true
 		}
-		kept[c.String(key)] = value
+		kept[c.InternString(key)] = value
 	}
 	if own {
 		return kept
 	}
-	return c.same(kept)
+	return c.internMap(kept)
 }
 
-// same returns a map that is equal, and the same for all who ask.
-func (c *Common) same(texts map[string]string) map[string]string {
+// internMap returns a map that is equal, and the same for all who ask.
+func (c *SharedValues) internMap(texts map[string]string) map[string]string {
 	var by strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		fmt.Fprintf(&by, "%q=%q,", key, texts[key])
 	}
-	return c.maps.Keep(by.String(), texts)
+	return c.maps.StoreIfAbsent(by.String(), texts)
 }
 
-// shared tells whether many objects have the same value of a label or annotation:
+// isSharedKey reports whether many objects have the same value of a label or annotation:
 // what says which policy they are of, and what that asks for.
-func shared(key string) bool {
+func isSharedKey(key string) bool {
 	return slices.Contains(claims.LabelKeys(), key) || slices.Contains(claims.AnnotationKeys(), key) || slices.Contains([]string{
 		policyv1alpha1.AnnotationAppliedPlacement, policyv1alpha1.AnnotationAppliedOverrides, policyv1alpha1.AnnotationAppliedClusterOverrides,
 		workv1alpha2.AnnotationResourceBindingNamespace,
 	}, key)
 }
 
-func (c *Common) conditions(all []metav1.Condition) {
+func (c *SharedValues) internConditions(all []metav1.Condition) {
 	for i := range all {
 		one := &all[i]
-		one.Type, one.Reason, one.Status = c.String(one.Type), c.String(one.Reason), metav1.ConditionStatus(c.String(string(one.Status)))
-		one.Message = c.String(one.Message)
+		one.Type, one.Reason, one.Status = c.InternString(one.Type), c.InternString(one.Reason), metav1.ConditionStatus(c.InternString(string(one.Status)))
+		one.Message = c.InternString(one.Message)
 	}
 }
 
-// Binding is a transform of caches. Of the statuses that clusters report it leaves
-// what tells whether they have changed.
-func (c *Common) Binding(obj any) (any, error) {
+// TransformBinding is a transform of caches. Of the statuses that clusters report it leaves
+// what reports whether they have changed.
+func (c *SharedValues) TransformBinding(obj any) (any, error) {
 	b, ok := obj.(interface {
 		workv1alpha2.Binding
 		metav1.ObjectMetaAccessor
@@ -172,54 +172,54 @@ func (c *Common) Binding(obj any) (any, error) {
 		return obj, nil
 	}
 	if meta, ok := b.GetObjectMeta().(*metav1.ObjectMeta); ok {
-		c.Metadata(meta)
+		c.TrimMetadata(meta)
 	}
 	spec := b.BindingSpec()
 	status := b.BindingStatus()
-	spec.Placement = c.placement(spec.Placement)
-	spec.Resource.APIVersion, spec.Resource.Kind = c.String(spec.Resource.APIVersion), c.String(spec.Resource.Kind)
-	spec.Resource.Namespace, spec.SchedulerName = c.String(spec.Resource.Namespace), c.String(spec.SchedulerName)
+	spec.Placement = c.internPlacement(spec.Placement)
+	spec.Resource.APIVersion, spec.Resource.Kind = c.InternString(spec.Resource.APIVersion), c.InternString(spec.Resource.Kind)
+	spec.Resource.Namespace, spec.SchedulerName = c.InternString(spec.Resource.Namespace), c.InternString(spec.SchedulerName)
 	for i := range spec.Clusters {
-		spec.Clusters[i].Name = c.String(spec.Clusters[i].Name)
+		spec.Clusters[i].Name = c.InternString(spec.Clusters[i].Name)
 	}
-	c.conditions(status.Conditions)
-	status.AggregatedStatus = sum.Digest(status.AggregatedStatus)
+	c.internConditions(status.Conditions)
+	status.AggregatedStatus = sum.DigestItems(status.AggregatedStatus)
 	for i := range status.AggregatedStatus {
 		item := &status.AggregatedStatus[i]
-		item.ClusterName, item.AppliedMessage = c.String(item.ClusterName), c.String(item.AppliedMessage)
-		item.Health = workv1alpha2.ResourceHealth(c.String(string(item.Health)))
+		item.ClusterName, item.AppliedMessage = c.InternString(item.ClusterName), c.InternString(item.AppliedMessage)
+		item.Health = workv1alpha2.ResourceHealth(c.InternString(string(item.Health)))
 	}
 	return obj, nil
 }
 
-// Work is a transform of caches: deliver.SlimWork, of whose status only that is
+// TransformWork is a transform of caches: deliver.SlimWork, of whose status only that is
 // left which is summed up or told, and as much as an agent says of one object. All
 // else is whatever the member likes, and would fill the memory.
-func (c *Common) Work(obj any) (any, error) {
+func (c *SharedValues) TransformWork(obj any) (any, error) {
 	slim, err := deliver.SlimWork(obj)
 	work, ok := slim.(*workv1.ManifestWork)
 	if err != nil || !ok {
 		return slim, err //nolint:wrapcheck // it never fails
 	}
-	c.Metadata(&work.ObjectMeta)
+	c.TrimMetadata(&work.ObjectMeta)
 	said := work.Status
 	work.Status = workv1.ManifestWorkStatus{
-		Conditions: c.read(said.Conditions, workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionDispatching),
+		Conditions: c.selectConditions(said.Conditions, workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionDispatching),
 	}
 	values := []string{karmadaworkv1alpha1.FeedbackStatus, karmadaworkv1alpha1.FeedbackHealth}
 	for _, of := range said.ResourceStatus.Manifests[:min(len(said.ResourceStatus.Manifests), manifestsMax)] {
 		work.Status.ResourceStatus.Manifests = append(work.Status.ResourceStatus.Manifests, workv1.ManifestCondition{
-			Conditions:     c.read(of.Conditions, workv1.ManifestConditionApplied, workv1.ManifestConditionStatusFeedbackSynced),
-			StatusFeedback: workv1.StatusFeedbackResult{Values: c.values(of.StatusFeedback.Values, values...)},
+			Conditions:     c.selectConditions(of.Conditions, workv1.ManifestConditionApplied, workv1.ManifestConditionStatusFeedbackSynced),
+			StatusFeedback: workv1.StatusFeedbackResult{Values: c.feedbackValues(of.StatusFeedback.Values, values...)},
 		})
 		values = []string{karmadaworkv1alpha1.FeedbackHealth} // what comes along has no status that is read
 	}
 	return work, nil
 }
 
-// values returns what an agent says of the status or the health of an object. Of a
+// feedbackValues returns what an agent says of the status or the health of an object. Of a
 // status that is too long it leaves enough to see that it is.
-func (c *Common) values(all []workv1.FeedbackValue, names ...string) []workv1.FeedbackValue {
+func (c *SharedValues) feedbackValues(all []workv1.FeedbackValue, names ...string) []workv1.FeedbackValue {
 	var kept []workv1.FeedbackValue
 	for _, name := range names {
 		at := slices.IndexFunc(all, func(v workv1.FeedbackValue) bool { return v.Name == name })
@@ -227,48 +227,48 @@ func (c *Common) values(all []workv1.FeedbackValue, names ...string) []workv1.Fe
 			continue
 		}
 		said := all[at].FieldValue
-		value := workv1.FieldValue{Type: workv1.ValueType(c.String(string(said.Type)))}
+		value := workv1.FieldValue{Type: workv1.ValueType(c.InternString(string(said.Type)))}
 		switch {
 		case name == karmadaworkv1alpha1.FeedbackStatus && said.JSONRaw != nil:
-			value.JSONRaw = new(c.String(cut(*said.JSONRaw, workv1.StatusSizeMax+utf8.UTFMax)))
+			value.JSONRaw = new(c.InternString(truncateText(*said.JSONRaw, workv1.StatusSizeMax+utf8.UTFMax)))
 		case name == karmadaworkv1alpha1.FeedbackHealth && said.String != nil:
-			value.String = new(c.String(cut(*said.String, healthMax)))
+			value.String = new(c.InternString(truncateText(*said.String, healthMax)))
 		}
 		kept = append(kept, workv1.FeedbackValue{Name: name, FieldValue: value})
 	}
 	return kept
 }
 
-// read returns the conditions of some types, the first of each, in the order of the
+// selectConditions returns the conditions of some types, the first of each, in the order of the
 // types.
-func (c *Common) read(all []metav1.Condition, types ...string) []metav1.Condition {
+func (c *SharedValues) selectConditions(all []metav1.Condition, types ...string) []metav1.Condition {
 	var kept []metav1.Condition
 	for _, name := range types {
 		if one := meta.FindStatusCondition(all, name); one != nil {
 			said := *one
-			said.Message = cut(said.Message, messageMax)
+			said.Message = truncateText(said.Message, messageMax)
 			kept = append(kept, said)
 		}
 	}
 	kept = slices.Clip(kept)
-	c.conditions(kept)
+	c.internConditions(kept)
 	return kept
 }
 
-// cut returns the beginning of a text that is longer than the most that it may be. What
+// truncateText returns the beginning of a text that is longer than the most that it may be. What
 // it returns does not keep the rest in memory.
-func cut(text string, most int) string {
+func truncateText(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
 	return strings.ToValidUTF8(strings.Clone(text[:most]), "")
 }
 
-// Object is a transform of caches for all other kinds.
-func (c *Common) Object(obj any) (any, error) {
+// TransformObject is a transform of caches for all other kinds.
+func (c *SharedValues) TransformObject(obj any) (any, error) {
 	if object, ok := obj.(metav1.ObjectMetaAccessor); ok {
 		if meta, ok := object.GetObjectMeta().(*metav1.ObjectMeta); ok {
-			c.metadata(meta)
+			c.internMetadata(meta)
 		}
 	}
 	return obj, nil

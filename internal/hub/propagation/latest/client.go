@@ -13,16 +13,16 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 )
 
-// Client is a client that reads from a cache, and of a single binding what it has
+// ReadOwnWritesClient is a client that reads from a cache, and of a single binding what it has
 // written itself if the cache does not show it yet. Lists are those of the cache.
-type Client struct {
+type ReadOwnWritesClient struct {
 	client.Client
 
-	Latest *Bindings
+	Latest *WrittenBindings
 }
 
 // Get implements client.Reader.
-func (c Client) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (c ReadOwnWritesClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	err := c.Client.Get(ctx, key, object, options...)
 	if _, is := object.(lookup.Binding); !is || err != nil && !apierrors.IsNotFound(err) {
 		return err //nolint:wrapcheck // it is the client's own
@@ -47,52 +47,52 @@ func (c Client) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 }
 
 // Create implements client.Writer.
-func (c Client) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+func (c ReadOwnWritesClient) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
 	err := c.Client.Create(ctx, object, options...)
-	c.note(object, err)
+	c.recordWritten(object, err)
 	return err //nolint:wrapcheck // it is the client's own
 }
 
 // Patch implements client.Writer.
-func (c Client) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+func (c ReadOwnWritesClient) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 	err := c.Client.Patch(ctx, object, patch, options...)
-	c.note(object, err)
+	c.recordWritten(object, err)
 	return err //nolint:wrapcheck // it is the client's own
 }
 
 // Delete implements client.Writer.
-func (c Client) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+func (c ReadOwnWritesClient) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
 	if err := c.Client.Delete(ctx, object, options...); err != nil {
 		return err //nolint:wrapcheck // it is the client's own
 	}
 	if b, is := object.(lookup.Binding); is {
-		c.Latest.Deleted(client.ObjectKeyFromObject(b))
+		c.Latest.RecordDeletion(client.ObjectKeyFromObject(b))
 	}
 	return nil
 }
 
 // Status implements client.StatusClient.
-func (c Client) Status() client.SubResourceWriter {
-	return status{SubResourceWriter: c.Client.Status(), client: c}
+func (c ReadOwnWritesClient) Status() client.SubResourceWriter {
+	return statusWriter{SubResourceWriter: c.Client.Status(), client: c}
 }
 
-// note notes what the hub has returned.
-func (c Client) note(object client.Object, err error) {
+// recordWritten notes what the hub has returned.
+func (c ReadOwnWritesClient) recordWritten(object client.Object, err error) {
 	if b, is := object.(lookup.Binding); is && err == nil {
-		c.Latest.Wrote(b)
+		c.Latest.RecordWrite(b)
 	}
 }
 
-// status writes the status of objects.
-type status struct {
+// statusWriter writes the status of objects.
+type statusWriter struct {
 	client.SubResourceWriter
 
-	client Client
+	client ReadOwnWritesClient
 }
 
 // Patch implements client.SubResourceWriter.
-func (s status) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+func (s statusWriter) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 	err := s.SubResourceWriter.Patch(ctx, object, patch, options...)
-	s.client.note(object, err)
+	s.client.recordWritten(object, err)
 	return err //nolint:wrapcheck // it is the client's own
 }

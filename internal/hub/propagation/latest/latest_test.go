@@ -32,46 +32,46 @@ func TestWhatWasWrittenIsReadUntilACacheShowsIt(t *testing.T) {
 	deleting := of("u", "12", 1)
 	deleting.DeletionTimestamp = &metav1.Time{Time: clk.Now()}
 	for reason, test := range map[string]struct {
-		do    func(*Bindings)
+		do    func(*WrittenBindings)
 		shown client.Object
 		want  string // "" for that of the cache
 	}{
-		"the cache shows none":            {func(l *Bindings) { l.Wrote(of("u", "10", 1)) }, nil, "10"},
-		"the cache shows an older one":    {func(l *Bindings) { l.Wrote(of("u", "10", 1)) }, of("u", "9", 1), "10"},
-		"the cache shows the same":        {func(l *Bindings) { l.Wrote(of("u", "10", 1)) }, of("u", "10", 1), ""},
-		"the cache shows a later one":     {func(l *Bindings) { l.Wrote(of("u", "10", 1)) }, of("u", "11", 1), ""},
-		"the cache shows an earlier name": {func(l *Bindings) { l.Wrote(of("u", "10", 1)) }, of("before", "9", 1), "10"},
-		"two answers cross": {func(l *Bindings) {
-			l.Wrote(of("u", "11", 1))
-			l.Wrote(of("u", "10", 1))
+		"the cache shows none":            {func(l *WrittenBindings) { l.RecordWrite(of("u", "10", 1)) }, nil, "10"},
+		"the cache shows an older one":    {func(l *WrittenBindings) { l.RecordWrite(of("u", "10", 1)) }, of("u", "9", 1), "10"},
+		"the cache shows the same":        {func(l *WrittenBindings) { l.RecordWrite(of("u", "10", 1)) }, of("u", "10", 1), ""},
+		"the cache shows a later one":     {func(l *WrittenBindings) { l.RecordWrite(of("u", "10", 1)) }, of("u", "11", 1), ""},
+		"the cache shows an earlier name": {func(l *WrittenBindings) { l.RecordWrite(of("u", "10", 1)) }, of("before", "9", 1), "10"},
+		"two answers cross": {func(l *WrittenBindings) {
+			l.RecordWrite(of("u", "11", 1))
+			l.RecordWrite(of("u", "10", 1))
 		}, nil, "11"},
-		"the cache has shown it, and it is gone": {func(l *Bindings) {
-			l.Wrote(of("u", "10", 1))
-			l.Saw(of("u", "10", 1))
+		"the cache has shown it, and it is gone": {func(l *WrittenBindings) {
+			l.RecordWrite(of("u", "10", 1))
+			l.ObserveCached(of("u", "10", 1))
 		}, nil, ""},
-		"the answer comes after the deletion was seen": {func(l *Bindings) {
-			l.Gone(of("u", "12", 1))
-			l.Wrote(of("u", "10", 1))
+		"the answer comes after the deletion was seen": {func(l *WrittenBindings) {
+			l.ObserveGone(of("u", "12", 1))
+			l.RecordWrite(of("u", "10", 1))
 		}, nil, ""},
-		"it is being deleted": {func(l *Bindings) {
-			l.Wrote(of("u", "10", 1))
-			l.Wrote(deleting)
+		"it is being deleted": {func(l *WrittenBindings) {
+			l.RecordWrite(of("u", "10", 1))
+			l.RecordWrite(deleting)
 		}, nil, ""},
-		"it was deleted by us": {func(l *Bindings) {
-			l.Wrote(of("u", "10", 1))
-			l.Deleted(name)
+		"it was deleted by us": {func(l *WrittenBindings) {
+			l.RecordWrite(of("u", "10", 1))
+			l.RecordDeletion(name)
 		}, nil, ""},
-		"another of the name is gone": {func(l *Bindings) {
-			l.Wrote(of("u", "10", 1))
-			l.Gone(of("before", "9", 1))
+		"another of the name is gone": {func(l *WrittenBindings) {
+			l.RecordWrite(of("u", "10", 1))
+			l.ObserveGone(of("before", "9", 1))
 		}, nil, "10"},
-		"the cache is behind for too long": {func(l *Bindings) {
-			l.Wrote(of("u", "10", 1))
+		"the cache is behind for too long": {func(l *WrittenBindings) {
+			l.RecordWrite(of("u", "10", 1))
 			clk.SetTime(clk.Now().Add(behindMax + time.Second))
 		}, nil, ""},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			l := New(clk)
+			l := NewWrittenBindings(clk)
 			test.do(l)
 			got := ""
 			if b := l.Since(name, test.shown); b != nil {
@@ -86,9 +86,9 @@ func TestWhatWasWrittenIsReadUntilACacheShowsIt(t *testing.T) {
 
 func TestAnAnswerIsCurrentForAMoment(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	l := New(clk)
-	l.Wrote(of("u", "10", 2))
-	l.Saw(of("u", "10", 2))
+	l := NewWrittenBindings(clk)
+	l.RecordWrite(of("u", "10", 2))
+	l.ObserveCached(of("u", "10", 2))
 	for reason, test := range map[string]struct {
 		binding client.Object
 		want    bool
@@ -107,7 +107,7 @@ func TestAnAnswerIsCurrentForAMoment(t *testing.T) {
 	if l.Current(of("u", "10", 2)) {
 		t.Error("an answer from long ago counts")
 	}
-	l.Saw(of("u", "13", 2))
+	l.ObserveCached(of("u", "13", 2))
 	if len(l.all)+len(l.order) != 0 {
 		t.Errorf("%d bindings are remembered", len(l.all))
 	}
@@ -120,7 +120,7 @@ func TestAClientReadsWhatItHasWritten(t *testing.T) {
 	}
 	ctx, hub := t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&workv1alpha2.ResourceBinding{}).Build()
 	cache := fake.NewClientBuilder().WithScheme(scheme).Build() // which shows nothing yet
-	c := Client{Client: behind{Client: hub, cache: cache}, Latest: New(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))}
+	c := ReadOwnWritesClient{Client: behind{Client: hub, cache: cache}, Latest: NewWrittenBindings(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))}
 	b := of("u", "", 1)
 	if err := c.Create(ctx, b); err != nil {
 		t.Fatal(err)

@@ -28,22 +28,22 @@ type Binding interface {
 	client.Object
 }
 
-// ID returns the permanent ID of the binding of an object. It is the same if the
+// PermanentBindingID returns the permanent ID of the binding of an object. It is the same if the
 // binding is made anew, as on a hub that was restored from an older backup: the
 // clusters know by it that what they have is what they are sent.
-func ID(object metav1.Object) string {
+func PermanentBindingID(object metav1.Object) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(object.GetUID())).String()
 }
 
-// Bindings are those that have a name which the binding of an object may have.
-type Bindings struct {
+// ObjectBindings are those that have a name which the binding of an object may have.
+type ObjectBindings struct {
 	// Own are for an object of that kind and name.
 	Own   []Binding
 	taken map[string]bool // the names that bindings of other objects have
 }
 
-// Of returns the binding of the object with the UID, nil if there is none.
-func (b Bindings) Of(uid types.UID) Binding {
+// OfObject returns the binding of the object with the UID, nil if there is none.
+func (b ObjectBindings) OfObject(uid types.UID) Binding {
 	for _, one := range b.Own {
 		if one.BindingSpec().Resource.UID == uid {
 			return one
@@ -52,9 +52,9 @@ func (b Bindings) Of(uid types.UID) Binding {
 	return nil
 }
 
-// Except returns those of other objects than the one with the UID: earlier ones of
+// ExceptObject returns those of other objects than the one with the UID: earlier ones of
 // the same name.
-func (b Bindings) Except(uid types.UID) []Binding {
+func (b ObjectBindings) ExceptObject(uid types.UID) []Binding {
 	var others []Binding
 	for _, one := range b.Own {
 		if one.BindingSpec().Resource.UID != uid {
@@ -64,19 +64,19 @@ func (b Bindings) Except(uid types.UID) []Binding {
 	return others
 }
 
-// New returns an empty binding for an object, with the name that a new one gets.
-func (b Bindings) New(key templates.Key) Binding {
+// NewBinding returns an empty binding for an object, with the name that a new one gets.
+func (b ObjectBindings) NewBinding(key templates.Key) Binding {
 	names := claims.BindingNames(key.Kind, key.Name.Name)
 	for _, name := range names {
 		if !b.taken[name] {
-			return empty(key, name)
+			return emptyBinding(key, name)
 		}
 	}
-	return empty(key, names[len(names)-1])
+	return emptyBinding(key, names[len(names)-1])
 }
 
-// Names returns the names that the binding of an object may have.
-func Names(key templates.Key) []types.NamespacedName {
+// BindingNames returns the names that the binding of an object may have.
+func BindingNames(key templates.Key) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, name := range claims.BindingNames(key.Kind, key.Name.Name) {
 		names = append(names, types.NamespacedName{Namespace: key.Name.Namespace, Name: name})
@@ -90,7 +90,7 @@ func Names(key templates.Key) []types.NamespacedName {
 // under a name that is not that of its object, or about what is in another namespace.
 func PolicyOf(b Binding) (policy types.NamespacedName, is bool) {
 	key := templates.KeyOf(b.BindingSpec().Resource)
-	if !slices.Contains(Names(key), client.ObjectKeyFromObject(b)) {
+	if !slices.Contains(BindingNames(key), client.ObjectKeyFromObject(b)) {
 		return types.NamespacedName{}, false
 	}
 	annotations := b.GetAnnotations()
@@ -102,9 +102,9 @@ func PolicyOf(b Binding) (policy types.NamespacedName, is bool) {
 	return types.NamespacedName{Name: name}, name != ""
 }
 
-// Policy returns a policy by its name; one without a namespace is a
+// ReadPolicy returns a policy by its name; one without a namespace is a
 // ClusterPropagationPolicy.
-func Policy(ctx context.Context, reader client.Reader, name types.NamespacedName) (policyv1alpha1.Policy, error) {
+func ReadPolicy(ctx context.Context, reader client.Reader, name types.NamespacedName) (policyv1alpha1.Policy, error) {
 	var policy interface {
 		policyv1alpha1.Policy
 		client.Object
@@ -118,16 +118,16 @@ func Policy(ctx context.Context, reader client.Reader, name types.NamespacedName
 	return policy, nil
 }
 
-// Find reads those that may be for an object.
-func Find(ctx context.Context, reader client.Reader, key templates.Key) (Bindings, error) {
-	found := Bindings{taken: map[string]bool{}}
-	for _, name := range Names(key) {
-		one := empty(key, name.Name)
+// FindBindings reads those that may be for an object.
+func FindBindings(ctx context.Context, reader client.Reader, key templates.Key) (ObjectBindings, error) {
+	found := ObjectBindings{taken: map[string]bool{}}
+	for _, name := range BindingNames(key) {
+		one := emptyBinding(key, name.Name)
 		err := reader.Get(ctx, name, one)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			return Bindings{}, fmt.Errorf("reading the binding of %s: %w", key, err)
+			return ObjectBindings{}, fmt.Errorf("reading the binding of %s: %w", key, err)
 		default:
 			is := templates.KeyOf(one.BindingSpec().Resource)
 			if is.Kind.GroupKind() == key.Kind.GroupKind() && is.Name == key.Name {
@@ -140,7 +140,7 @@ func Find(ctx context.Context, reader client.Reader, key templates.Key) (Binding
 	return found, nil
 }
 
-func empty(key templates.Key, name string) Binding {
+func emptyBinding(key templates.Key, name string) Binding {
 	if key.Name.Namespace == "" {
 		b := &workv1alpha2.ClusterResourceBinding{}
 		b.Name = name

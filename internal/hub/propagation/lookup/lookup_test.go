@@ -31,7 +31,7 @@ func key(group, version, namespace string) templates.Key {
 
 // binding is one of a name, for the object of a key with a UID.
 func binding(name string, of templates.Key, uid types.UID) Binding {
-	b := empty(of, name)
+	b := emptyBinding(of, name)
 	apiVersion, kind := of.Kind.ToAPIVersionAndKind()
 	b.BindingSpec().Resource = workv1alpha2.ObjectReference{
 		APIVersion: apiVersion, Kind: kind, Namespace: of.Name.Namespace, Name: of.Name.Name, UID: uid,
@@ -67,7 +67,7 @@ func TestFind(t *testing.T) {
 		"of an object in no namespace": {of: wide, bindings: []client.Object{binding("a-thing", wide, "1"), binding("a-thing", mine, "2")}, want: []string{"a-thing"}, next: "a-thing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := Find(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.bindings...).Build(), c.of)
+			found, err := FindBindings(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.bindings...).Build(), c.of)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestFind(t *testing.T) {
 			if !slices.Equal(names, c.want) {
 				t.Errorf("found %q, want %q", names, c.want)
 			}
-			if next := found.New(c.of); next.GetName() != c.next || next.GetNamespace() != c.of.Name.Namespace {
+			if next := found.NewBinding(c.of); next.GetName() != c.next || next.GetNamespace() != c.of.Name.Namespace {
 				t.Errorf("a new one is %s/%s, want %s", next.GetNamespace(), next.GetName(), c.next)
 			}
 		})
@@ -91,21 +91,21 @@ func TestFind(t *testing.T) {
 			return errors.New("no cache")
 		},
 	}).Build()
-	if _, err := Find(t.Context(), broken, mine); err == nil || !strings.Contains(err.Error(), `Thing "shop/a"`) {
+	if _, err := FindBindings(t.Context(), broken, mine); err == nil || !strings.Contains(err.Error(), `Thing "shop/a"`) {
 		t.Errorf("got %v, want an error that names the object", err)
 	}
 }
 
 func TestOfAndExcept(t *testing.T) {
 	mine := key("one.example.com", "v1", "shop")
-	found := Bindings{Own: []Binding{binding("a-thing", mine, "1"), binding("a-thing.one.example.com", mine, "2")}}
-	if b := found.Of("2"); b == nil || b.GetName() != "a-thing.one.example.com" {
+	found := ObjectBindings{Own: []Binding{binding("a-thing", mine, "1"), binding("a-thing.one.example.com", mine, "2")}}
+	if b := found.OfObject("2"); b == nil || b.GetName() != "a-thing.one.example.com" {
 		t.Errorf("of UID 2 there is %v", b)
 	}
-	if b := found.Of("3"); b != nil {
+	if b := found.OfObject("3"); b != nil {
 		t.Errorf("of UID 3 there is %v", b)
 	}
-	if earlier := found.Except("2"); len(earlier) != 1 || earlier[0].GetName() != "a-thing" {
+	if earlier := found.ExceptObject("2"); len(earlier) != 1 || earlier[0].GetName() != "a-thing" {
 		t.Errorf("except for UID 2 there are %v", earlier)
 	}
 }
@@ -113,7 +113,7 @@ func TestOfAndExcept(t *testing.T) {
 // TestTheIDStays makes the binding of an object anew: the clusters know by the ID that it
 // is for the same one.
 func TestTheIDStays(t *testing.T) {
-	id := func(uid types.UID) string { return ID(&metav1.ObjectMeta{UID: uid}) }
+	id := func(uid types.UID) string { return PermanentBindingID(&metav1.ObjectMeta{UID: uid}) }
 	first, again, other := id("1"), id("1"), id("2")
 	if first != again || first == other || len(first) != 36 {
 		t.Errorf("the IDs of UID 1 are %s and %s, that of UID 2 is %s", first, again, other)

@@ -40,13 +40,13 @@ const (
 	reasonOverrideFailed = "ApplyOverridePolicyFailed"
 )
 
-// Deps are what the controller works with.
-type Deps struct {
+// NamespaceDeps are what the controller works with.
+type NamespaceDeps struct {
 	// Client reads namespaces, bindings, clusters and works from a cache, and Live
 	// from the API server.
 	Client client.Client
 	Live   client.Reader
-	Writer send.Writer
+	Writer send.WorkWriter
 	Events *events.Recorder
 	// Everywhere says that each namespace goes to each cluster, needed or not.
 	Everywhere bool
@@ -56,14 +56,16 @@ type Deps struct {
 // anything yet.
 const awaitAccepted = 30 * time.Second
 
-// Controller sends namespaces to clusters.
-type Controller struct{ Deps }
+// NamespaceController sends namespaces to clusters.
+type NamespaceController struct{ NamespaceDeps }
 
-// New returns the controller.
-func New(d Deps) *Controller { return &Controller{Deps: d} }
+// NewNamespaceController returns the controller.
+func NewNamespaceController(d NamespaceDeps) *NamespaceController {
+	return &NamespaceController{NamespaceDeps: d}
+}
 
 // Reconcile sends one namespace to the clusters that are to have it.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *NamespaceController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	works := &workv1.ManifestWorkList{}
 	if err := c.Client.List(ctx, works, client.MatchingFields{IndexNamespace: req.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing the works of namespace %q: %w", req.Name, err)
@@ -72,24 +74,24 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err := c.Client.Get(ctx, req.NamespacedName, namespace)
 	switch {
 	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, c.end(ctx, req.Name, works.Items)
+		return ctrl.Result{}, c.deleteNamespaceWorks(ctx, req.Name, works.Items)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reading namespace %q: %w", req.Name, err)
 	case !namespace.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil // it comes again when it is gone
 	}
-	wanted, problems, err := c.wanted(ctx, namespace)
+	wanted, problems, err := c.renderNamespaceWorks(ctx, namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	changes, err := deliver.Compare(wanted, works.Items, problems)
+	changes, err := deliver.CompareWorks(wanted, works.Items, problems)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("comparing the works of namespace %q: %w", req.Name, err)
 	}
-	failed := c.Writer.Write(ctx, changes)
+	failed := c.Writer.WriteChanges(ctx, changes)
 	again := time.Duration(0)
 	for cluster, err := range failed {
-		if errors.Is(err, send.ErrNoNamespace) || send.Waits(err) { // it has not been accepted, or its member keeps something
+		if errors.Is(err, send.ErrNoNamespace) || send.WaitsForEarlier(err) { // it has not been accepted, or its member keeps something
 			delete(failed, cluster)
 			again = awaitAccepted
 		}
@@ -99,14 +101,14 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			again = awaitAccepted
 		}
 	}
-	return ctrl.Result{RequeueAfter: again}, send.Joined(failed)
+	return ctrl.Result{RequeueAfter: again}, send.JoinErrors(failed)
 }
 
-// wanted returns the works that a namespace is to have, and why clusters get none.
-func (c *Controller) wanted(
+// renderNamespaceWorks returns the works that a namespace is to have, and why clusters get none.
+func (c *NamespaceController) renderNamespaceWorks(
 	ctx context.Context, namespace *corev1.Namespace,
 ) (works map[string]*workv1.ManifestWork, problems map[string]error, err error) {
-	clusters, err := c.clusters(ctx, namespace)
+	clusters, err := c.targetClusters(ctx, namespace)
 	if len(clusters) == 0 || err != nil {
 		return nil, nil, err
 	}
@@ -114,11 +116,11 @@ func (c *Controller) wanted(
 	if err := c.Client.List(ctx, wide, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("listing the ClusterOverridePolicies: %w", err)
 	}
-	overrides, mistake := override.Select(deliver.NamespaceTemplate(namespace), wide.Items, nil)
+	overrides, mistake := override.SelectPolicies(deliver.NamespaceTemplate(namespace), wide.Items, nil)
 	works = map[string]*workv1.ManifestWork{}
 	problems = map[string]error{}
 	for name := range clusters {
-		named, err := c.named(ctx, name)
+		named, err := c.fleetOfCluster(ctx, name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -145,10 +147,10 @@ func (c *Controller) wanted(
 	return works, problems, nil
 }
 
-// clusters returns the names of the clusters that are to have the namespace.
-func (c *Controller) clusters(ctx context.Context, namespace *corev1.Namespace) (map[string]bool, error) {
-	own, err := c.named(ctx, namespace.Name)
-	if err != nil || !travels(namespace, own) {
+// targetClusters returns the names of the clusters that are to have the namespace.
+func (c *NamespaceController) targetClusters(ctx context.Context, namespace *corev1.Namespace) (map[string]bool, error) {
+	own, err := c.fleetOfCluster(ctx, namespace.Name)
+	if err != nil || !isPropagated(namespace, own) {
 		return nil, err
 	}
 	clusters := map[string]bool{}
@@ -157,7 +159,7 @@ func (c *Controller) clusters(ctx context.Context, namespace *corev1.Namespace) 
 		return nil, fmt.Errorf("listing the bindings of namespace %q: %w", namespace.Name, err)
 	}
 	for i := range bindings.Items {
-		for _, target := range deliver.Targets(&bindings.Items[i].Spec) {
+		for _, target := range deliver.BindingTargets(&bindings.Items[i].Spec) {
 			clusters[target.Name] = true
 		}
 	}
@@ -172,11 +174,11 @@ func (c *Controller) clusters(ctx context.Context, namespace *corev1.Namespace) 
 			}
 		}
 	}
-	return clusters, c.spare(ctx, namespace.Name, clusters)
+	return clusters, c.excludePolicyClusters(ctx, namespace.Name, clusters)
 }
 
-// spare takes out the clusters that a policy for the namespace itself sends it to.
-func (c *Controller) spare(ctx context.Context, namespace string, clusters map[string]bool) error {
+// excludePolicyClusters takes out the clusters that a policy for the namespace itself sends it to.
+func (c *NamespaceController) excludePolicyClusters(ctx context.Context, namespace string, clusters map[string]bool) error {
 	usual := claims.BindingNames(corev1.SchemeGroupVersion.WithKind("Namespace"), namespace)[0]
 	own := &workv1alpha2.ClusterResourceBinding{}
 	err := c.Client.Get(ctx, types.NamespacedName{Name: usual}, own)
@@ -186,16 +188,16 @@ func (c *Controller) spare(ctx context.Context, namespace string, clusters map[s
 	if err != nil {
 		return fmt.Errorf("reading ClusterResourceBinding %q: %w", usual, err)
 	}
-	if ofNamespace(own) == namespace {
-		for _, target := range deliver.Targets(&own.Spec) {
+	if namespaceOfBinding(own) == namespace {
+		for _, target := range deliver.BindingTargets(&own.Spec) {
 			delete(clusters, target.Name)
 		}
 	}
 	return nil
 }
 
-// named returns the cluster of a name alone; nothing if there is none.
-func (c *Controller) named(ctx context.Context, name string) (view.Fleet, error) {
+// fleetOfCluster returns the cluster of a name alone; nothing if there is none.
+func (c *NamespaceController) fleetOfCluster(ctx context.Context, name string) (view.Fleet, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	connection := &fleetv1alpha1.ClusterConnection{}
 	for _, object := range []client.Object{cluster, connection} {
@@ -203,16 +205,16 @@ func (c *Controller) named(ctx context.Context, name string) (view.Fleet, error)
 			return view.Fleet{}, fmt.Errorf("reading %T %q: %w", object, name, err)
 		}
 	}
-	is := view.Of(cluster, connection)
+	is := view.FromCluster(cluster, connection)
 	if is.Name == "" {
 		return view.Fleet{}, nil
 	}
-	return view.New(is), nil
+	return view.NewFleet(is), nil
 }
 
-// travels reports whether a namespace is sent to clusters at all. That of a cluster
+// isPropagated reports whether a namespace is sent to clusters at all. That of a cluster
 // is not, nor that of the hub's own components, nor one that every cluster has.
-func travels(namespace *corev1.Namespace, clusters view.Fleet) bool {
+func isPropagated(namespace *corev1.Namespace, clusters view.Fleet) bool {
 	_, ofCluster := namespace.Labels[clusterv1.LabelClusterName]
 	_, ofHub := namespace.Labels[operatorv1.LabelCreatedByClusterManager]
 	return !ofCluster && !ofHub && namespace.Name != corev1.NamespaceDefault &&

@@ -19,10 +19,10 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
-// end deletes the works of a namespace that is gone from the hub, with the
+// deleteNamespaceWorks deletes the works of a namespace that is gone from the hub, with the
 // namespaces that were made for it. Much may be in these, so the hub itself is
 // asked whether the namespace is gone.
-func (c *Controller) end(ctx context.Context, name string, works []workv1.ManifestWork) error {
+func (c *NamespaceController) deleteNamespaceWorks(ctx context.Context, name string, works []workv1.ManifestWork) error {
 	if len(works) == 0 {
 		return nil
 	}
@@ -34,20 +34,20 @@ func (c *Controller) end(ctx context.Context, name string, works []workv1.Manife
 		return fmt.Errorf("reading namespace %q: %w", name, err)
 	}
 	for i := range works {
-		if !works[i].DeletionTimestamp.IsZero() || works[i].Spec.DeleteOption == nil || !discerning(&works[i]) {
+		if !works[i].DeletionTimestamp.IsZero() || works[i].Spec.DeleteOption == nil || !reportsHealth(&works[i]) {
 			continue
 		}
-		if err := c.lift(ctx, &works[i]); err != nil {
+		if err := c.clearDeleteOption(ctx, &works[i]); err != nil {
 			return err
 		}
 	}
-	return send.Joined(c.Writer.Write(ctx, deliver.Changes{Gone: works}))
+	return send.JoinErrors(c.Writer.WriteChanges(ctx, deliver.WorkChanges{Gone: works}))
 }
 
-// discerning tells whether the agent of a work leaves a namespace alone that was
+// reportsHealth reports whether the agent of a work leaves a namespace alone that was
 // there before the work: those do that report the health of what bindings send.
 // One that does not know the difference has to leave any.
-func discerning(work *workv1.ManifestWork) bool {
+func reportsHealth(work *workv1.ManifestWork) bool {
 	for i := range work.Status.ResourceStatus.Manifests {
 		for _, value := range work.Status.ResourceStatus.Manifests[i].StatusFeedback.Values {
 			if value.Name == karmadaworkv1alpha1.FeedbackHealth {
@@ -58,8 +58,8 @@ func discerning(work *workv1.ManifestWork) bool {
 	return false
 }
 
-// lift takes off a work that its namespace stays.
-func (c *Controller) lift(ctx context.Context, work *workv1.ManifestWork) error {
+// clearDeleteOption takes off a work that its namespace stays.
+func (c *NamespaceController) clearDeleteOption(ctx context.Context, work *workv1.ManifestWork) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": work.UID}, "spec": map[string]any{"deleteOption": nil}})
 	if err != nil {
 		return fmt.Errorf("encoding the change of work %q: %w", client.ObjectKeyFromObject(work), err)

@@ -62,15 +62,15 @@ func TestOnlyAgentsThatKnowWhatTheyMadeDeleteANamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	controller := New(Deps{Client: c, Live: c, Writer: send.Writer{Client: c, Live: c, Created: created.New(clocktesting.NewFakePassiveClock(metav1.Now().Time))}})
+	controller := NewNamespaceController(NamespaceDeps{Client: c, Live: c, Writer: send.WorkWriter{Client: c, Live: c, Created: created.NewCreatedWorks(clocktesting.NewFakePassiveClock(metav1.Now().Time))}})
 	again := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
-	if err := errors.Join(c.Create(t.Context(), again), controller.end(t.Context(), "shop", list.Items)); err != nil {
+	if err := errors.Join(c.Create(t.Context(), again), controller.deleteNamespaceWorks(t.Context(), "shop", list.Items)); err != nil {
 		t.Fatal(err)
 	}
 	if len(deletes) > 0 {
 		t.Errorf("the namespace was deleted in clusters %q although the hub has it: only the cache did not", deletes)
 	}
-	if err := errors.Join(c.Delete(t.Context(), again), controller.end(t.Context(), "shop", list.Items)); err != nil {
+	if err := errors.Join(c.Delete(t.Context(), again), controller.deleteNamespaceWorks(t.Context(), "shop", list.Items)); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(deletes, []string{"knows"}) {
@@ -82,7 +82,7 @@ func TestOnlyAgentsThatKnowWhatTheyMadeDeleteANamespace(t *testing.T) {
 }
 
 func TestTravels(t *testing.T) {
-	clusters := view.New(view.Cluster{Name: "accepted", Accepted: true}, view.Cluster{Name: "asks"})
+	clusters := view.NewFleet(view.Cluster{Name: "accepted", Accepted: true}, view.Cluster{Name: "asks"})
 	for name, c := range map[string]struct {
 		name   string
 		labels map[string]string
@@ -100,7 +100,7 @@ func TestTravels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.name, Labels: c.labels}}
-			if got := travels(namespace, clusters); got != c.want {
+			if got := isPropagated(namespace, clusters); got != c.want {
 				t.Errorf("travels(%q, %v) = %t, want %t", c.name, c.labels, got, c.want)
 			}
 		})

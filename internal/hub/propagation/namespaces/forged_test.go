@@ -40,7 +40,7 @@ func TestANamespaceGoesToClustersOnly(t *testing.T) {
 	b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "db", Clusters: []workv1alpha2.TargetCluster{{Name: "victim"}}}}
 	accepted := clusterv1.ManagedClusterSpec{HubAcceptsClient: true}
 	now := metav1.Now()
-	c := New(Deps{Events: events.Discard(), Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+	c := NewNamespaceController(NamespaceDeps{Events: events.NewDiscardRecorder(), Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		shop, b,
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "accepted"}, Spec: accepted},
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "deleting", DeletionTimestamp: &now, Finalizers: []string{"example.io/kept"}}, Spec: accepted},
@@ -48,7 +48,7 @@ func TestANamespaceGoesToClustersOnly(t *testing.T) {
 		&fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "dialled"}, Spec: fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush}},
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "asks"}},
 	).Build()})
-	works, problems, err := c.wanted(t.Context(), shop)
+	works, problems, err := c.renderNamespaceWorks(t.Context(), shop)
 	if err != nil {
 		t.Fatal(err)
 	}

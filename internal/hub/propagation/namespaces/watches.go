@@ -42,10 +42,10 @@ const (
 	awaitOthers = time.Second
 )
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type namespaceQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Index adds the index by which the controller reads works.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
+// IndexNamespaceWorks adds the index by which the controller reads works.
+func IndexNamespaceWorks(ctx context.Context, indexer client.FieldIndexer) error {
 	byNamespace := func(object client.Object) []string {
 		if name := deliver.OfNamespace(object); name != "" {
 			return []string{name}
@@ -59,9 +59,9 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *NamespaceController) SetupWithManager(mgr ctrl.Manager) error {
 	specs := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	moved := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !alike(e.ObjectOld, e.ObjectNew) }})
+	moved := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !sameForNamespaces(e.ObjectOld, e.ObjectNew) }})
 	return ctrl.NewControllerManagedBy(mgr).Named("namespace").
 		Watches(&corev1.Namespace{}, &handler.EnqueueRequestForObject{}).
 		Watches(&workv1alpha2.ResourceBinding{}, c.onBinding(), specs).
@@ -72,47 +72,47 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&fleetv1alpha1.ClusterConnection{}, handler.EnqueueRequestsFromMapFunc(c.onCluster), moved).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(c.onPolicy), specs).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
 // onBinding brings back the namespace of a binding that sends its object to a
 // cluster which does not have the namespace. One that a cluster may not need any
 // more can wait: many bindings go at about the same time, and a look at a namespace
 // is one at all of its bindings.
-func (c *Controller) onBinding() handler.EventHandler {
-	reaches := func(ctx context.Context, q queue, object client.Object) {
-		if b, ok := object.(workv1alpha2.Binding); ok && c.lacks(ctx, b) {
+func (c *NamespaceController) onBinding() handler.EventHandler {
+	reaches := func(ctx context.Context, q namespaceQueue, object client.Object) {
+		if b, ok := object.(workv1alpha2.Binding); ok && c.lacksNamespace(ctx, b) {
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: b.GetNamespace()}})
 		}
 	}
-	left := func(q queue, object client.Object) {
+	left := func(q namespaceQueue, object client.Object) {
 		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}, awaitOthers)
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { reaches(ctx, q, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q namespaceQueue) { reaches(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q namespaceQueue) {
 			reaches(ctx, q, e.ObjectNew)
-			if !equality.Semantic.DeepEqual(targets(e.ObjectOld), targets(e.ObjectNew)) {
+			if !equality.Semantic.DeepEqual(bindingTargets(e.ObjectOld), bindingTargets(e.ObjectNew)) {
 				left(q, e.ObjectNew)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { left(q, e.Object) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q namespaceQueue) { left(q, e.Object) },
 	}
 }
 
-// lacks tells whether the cache does not show the namespace of a binding in a
+// lacksNamespace reports whether the cache does not show the namespace of a binding in a
 // cluster that its object is sent to.
-func (c *Controller) lacks(ctx context.Context, b workv1alpha2.Binding) bool {
+func (c *NamespaceController) lacksNamespace(ctx context.Context, b workv1alpha2.Binding) bool {
 	name := deliver.NamespaceWorkName(b.GetNamespace())
-	return slices.ContainsFunc(deliver.Targets(b.BindingSpec()), func(target workv1alpha2.TargetCluster) bool {
+	return slices.ContainsFunc(deliver.BindingTargets(b.BindingSpec()), func(target workv1alpha2.TargetCluster) bool {
 		return c.Client.Get(ctx, types.NamespacedName{Namespace: target.Name, Name: name}, &workv1.ManifestWork{}, client.UnsafeDisableDeepCopy) != nil
 	})
 }
 
-// targets returns the clusters that a binding sends its object to.
-func targets(object client.Object) []workv1alpha2.TargetCluster {
+// bindingTargets returns the clusters that a binding sends its object to.
+func bindingTargets(object client.Object) []workv1alpha2.TargetCluster {
 	if b, ok := object.(workv1alpha2.Binding); ok {
-		return deliver.Targets(b.BindingSpec())
+		return deliver.BindingTargets(b.BindingSpec())
 	}
 	return nil
 }
@@ -120,14 +120,14 @@ func targets(object client.Object) []workv1alpha2.TargetCluster {
 // onWideBinding is about the bindings of namespaces.
 func onWideBinding(_ context.Context, object client.Object) []reconcile.Request {
 	if b, ok := object.(*workv1alpha2.ClusterResourceBinding); ok {
-		return requests(ofNamespace(b))
+		return namespaceRequests(namespaceOfBinding(b))
 	}
 	return nil
 }
 
-// ofNamespace returns the name of the namespace that a binding is for, "" if it is
+// namespaceOfBinding returns the name of the namespace that a binding is for, "" if it is
 // for something else.
-func ofNamespace(b *workv1alpha2.ClusterResourceBinding) string {
+func namespaceOfBinding(b *workv1alpha2.ClusterResourceBinding) string {
 	of := b.Spec.Resource
 	if of.APIVersion != corev1.SchemeGroupVersion.String() || of.Kind != "Namespace" {
 		return ""
@@ -136,14 +136,14 @@ func ofNamespace(b *workv1alpha2.ClusterResourceBinding) string {
 }
 
 func onWork(_ context.Context, object client.Object) []reconcile.Request {
-	return requests(deliver.OfNamespace(object))
+	return namespaceRequests(deliver.OfNamespace(object))
 }
 
 // onCluster brings back the namespaces that a cluster has, or is to have, and the one
 // that is its own on the hub.
-func (c *Controller) onCluster(ctx context.Context, object client.Object) []reconcile.Request {
+func (c *NamespaceController) onCluster(ctx context.Context, object client.Object) []reconcile.Request {
 	if c.Everywhere {
-		return c.all(ctx)
+		return c.allNamespaces(ctx)
 	}
 	works := &workv1.ManifestWorkList{}
 	if err := c.Client.List(ctx, works, client.InNamespace(object.GetName()), client.HasLabels{deliver.LabelNamespace}, client.UnsafeDisableDeepCopy); err != nil {
@@ -153,22 +153,22 @@ func (c *Controller) onCluster(ctx context.Context, object client.Object) []reco
 	for i := range works.Items {
 		names = append(names, deliver.OfNamespace(&works.Items[i]))
 	}
-	return requests(names...)
+	return namespaceRequests(names...)
 }
 
 // onPolicy brings back all namespaces if a policy is about namespaces.
-func (c *Controller) onPolicy(ctx context.Context, object client.Object) []reconcile.Request {
+func (c *NamespaceController) onPolicy(ctx context.Context, object client.Object) []reconcile.Request {
 	policy, ok := object.(*policyv1alpha1.ClusterOverridePolicy)
 	if !ok || len(policy.Spec.ResourceSelectors) > 0 && !slices.ContainsFunc(policy.Spec.ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
 		return s.APIVersion == corev1.SchemeGroupVersion.String() && s.Kind == "Namespace"
 	}) {
 		return nil
 	}
-	return c.all(ctx)
+	return c.allNamespaces(ctx)
 }
 
-// all returns all namespaces of the hub.
-func (c *Controller) all(ctx context.Context) []reconcile.Request {
+// allNamespaces returns all namespaces of the hub.
+func (c *NamespaceController) allNamespaces(ctx context.Context) []reconcile.Request {
 	namespaces := &corev1.NamespaceList{}
 	if err := c.Client.List(ctx, namespaces, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a missing cache gives an error
@@ -177,10 +177,10 @@ func (c *Controller) all(ctx context.Context) []reconcile.Request {
 	for i := range namespaces.Items {
 		names = append(names, namespaces.Items[i].Name)
 	}
-	return requests(names...)
+	return namespaceRequests(names...)
 }
 
-func requests(names ...string) []reconcile.Request {
+func namespaceRequests(names ...string) []reconcile.Request {
 	var all []reconcile.Request
 	for _, name := range names {
 		if name != "" {
@@ -190,21 +190,21 @@ func requests(names ...string) []reconcile.Request {
 	return all
 }
 
-// alike tells whether a cluster is the same as before for its namespaces, that is
+// sameForNamespaces reports whether a cluster is the same as before for its namespaces, that is
 // for the policies that override them, and for the one that may be its own.
-func alike(before, after client.Object) bool {
-	was := seen(before)
-	is := seen(after)
+func sameForNamespaces(before, after client.Object) bool {
+	was := clusterView(before)
+	is := clusterView(after)
 	return was.Accepted == is.Accepted && was.OwnsNamespace() == is.OwnsNamespace() && was.Deleting == is.Deleting && was.Region == is.Region && was.Provider == is.Provider &&
 		slices.Equal(was.Zones, is.Zones) && maps.Equal(was.Labels, is.Labels)
 }
 
-func seen(object client.Object) view.Cluster {
+func clusterView(object client.Object) view.Cluster {
 	switch o := object.(type) {
 	case *clusterv1.ManagedCluster:
-		return view.Of(o, nil)
+		return view.FromCluster(o, nil)
 	case *fleetv1alpha1.ClusterConnection:
-		return view.Of(nil, o)
+		return view.FromCluster(nil, o)
 	default:
 		return view.Cluster{}
 	}

@@ -29,7 +29,7 @@ func TestBindingsThatAskForNothingNewBringNoNamespaceBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	there := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: deliver.NamespaceWorkName("shop")}}
-	controller := New(Deps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(there).Build()})
+	controller := NewNamespaceController(NamespaceDeps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(there).Build()})
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
 	q := workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](),
 		workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Clock: clk})

@@ -53,8 +53,8 @@ const (
 	indexClaim = "claimed-by"
 )
 
-// Index adds the index by which the controller reads bindings.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
+// IndexClaims adds the index by which the controller reads bindings.
+func IndexClaims(ctx context.Context, indexer client.FieldIndexer) error {
 	byClaim := func(object client.Object) []string {
 		var ids []string
 		for _, key := range claims.LabelKeys() {
@@ -72,18 +72,18 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// Controller looks after policies.
-type Controller struct {
+// PolicyController looks after policies.
+type PolicyController struct {
 	client    client.Client
 	templates *templates.Templates
 	changed   func(templates.Key)
 	clock     clock.Clock
-	kinds     *kinds
-	selected  *selected
+	kinds     *kindReporter
+	selected  *selectionReporter
 }
 
-// Deps are what the controller works with.
-type Deps struct {
+// PolicyDeps are what the controller works with.
+type PolicyDeps struct {
 	// Client reads from a cache, and Mapper knows kinds only as they are spelled.
 	Client    client.Client
 	Mapper    meta.RESTMapper
@@ -96,12 +96,12 @@ type Deps struct {
 	Clock   clock.Clock
 }
 
-// New returns the controller.
-func New(d Deps) *Controller {
-	return &Controller{
+// NewPolicyController returns the controller.
+func NewPolicyController(d PolicyDeps) *PolicyController {
+	return &PolicyController{
 		client: d.Client, templates: d.Templates, changed: d.Changed, clock: d.Clock,
-		selected: &selected{templates: d.Templates, clusters: d.Clusters, events: d.Events, clock: d.Clock, seen: map[types.NamespacedName]sight{}},
-		kinds:    &kinds{mapper: d.Mapper, events: d.Events, said: map[types.NamespacedName]map[string]notice{}},
+		selected: &selectionReporter{templates: d.Templates, clusters: d.Clusters, events: d.Events, clock: d.Clock, seen: map[types.NamespacedName]sight{}},
+		kinds:    &kindReporter{mapper: d.Mapper, events: d.Events, said: map[types.NamespacedName]map[string]notice{}},
 	}
 }
 
@@ -113,17 +113,17 @@ type policy interface {
 }
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *PolicyController) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("policy").
 		Watches(&policyv1alpha1.PropagationPolicy{}, &handler.EnqueueRequestForObject{}).
 		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, &handler.EnqueueRequestForObject{}).
-		WithOptions(order.Shared(workers, func(policy ctrl.Request) string { return policy.Namespace })).
-		Complete(conflict.Quiet(c))
+		WithOptions(order.SharedOptions(workers, func(policy ctrl.Request) string { return policy.Namespace })).
+		Complete(conflict.RequeueConflicts(c))
 }
 
 // Reconcile gives a policy its ID and its finalizer and tells what it selects in
 // vain, or lets it go if it is being deleted.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *PolicyController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var p policy = &policyv1alpha1.PropagationPolicy{}
 	label := policyv1alpha1.LabelPropagationPolicyID
 	finalizer := policyv1alpha1.FinalizerPropagationPolicy
@@ -134,8 +134,8 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if err := c.client.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
-			c.kinds.forget(req.NamespacedName)
-			c.selected.forget(req.NamespacedName)
+			c.kinds.forgetPolicy(req.NamespacedName)
+			c.selected.forgetPolicy(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading policy %q: %w", req.NamespacedName, err)
@@ -144,9 +144,9 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	after := p.DeepCopyObject().(policy) //nolint:forcetypeassert // it is one
 	switch {
 	case p.GetDeletionTimestamp().IsZero():
-		c.kinds.tell(p)
-		wait = c.selected.tell(p)
-		if claims.ID(p) == "" {
+		c.kinds.reportKinds(p)
+		wait = c.selected.reportSelection(p)
+		if claims.PermanentPolicyID(p) == "" {
 			labels := map[string]string{label: uuid.NewString()}
 			maps.Copy(labels, p.GetLabels())
 			after.SetLabels(labels)
@@ -154,7 +154,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		controllerutil.AddFinalizer(after, finalizer)
 	case !controllerutil.ContainsFinalizer(p, finalizer):
 	default:
-		if claimed, err := c.claims(ctx, p); claimed || err != nil {
+		if claimed, err := c.isStillClaimed(ctx, p); claimed || err != nil {
 			return ctrl.Result{RequeueAfter: again}, err
 		}
 		controllerutil.RemoveFinalizer(after, finalizer)
@@ -168,14 +168,14 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// claims tells whether an object or a binding still says that a policy claims it:
+// isStillClaimed reports whether an object or a binding still says that a policy claims it:
 // the detector takes that off them. What nobody but a tenant can have written does not
 // count, or whoever may write bindings or objects could keep the policy for ever.
-func (c *Controller) claims(ctx context.Context, p policy) (bool, error) {
-	if claims.ID(p) == "" || c.clock.Since(p.GetDeletionTimestamp().Time) >= patience {
+func (c *PolicyController) isStillClaimed(ctx context.Context, p policy) (bool, error) {
+	if claims.PermanentPolicyID(p) == "" || c.clock.Since(p.GetDeletionTimestamp().Time) >= patience {
 		return false, nil
 	}
-	bound, err := c.bindings(ctx, p)
+	bound, err := c.bindingsOfPolicy(ctx, p)
 	if err != nil {
 		return false, err
 	}
@@ -186,31 +186,31 @@ func (c *Controller) claims(ctx context.Context, p policy) (bool, error) {
 	for _, b := range bound {
 		key := templates.KeyOf(b.BindingSpec().Resource)
 		object, _ := c.templates.Get(key)
-		if !keeps(b, p, object) {
+		if !bindingKeepsPolicy(b, p, object) {
 			continue
 		}
-		if claimed = true; !claims.Claims(p, object) { // or else the detector is about to look at it
+		if claimed = true; !claims.PolicyClaimsObject(p, object) { // or else the detector is about to look at it
 			c.changed(key)
 		}
 	}
-	return claimed || slices.ContainsFunc(c.templates.Claimed(claims.Of(p).Labels), func(key templates.Key) bool {
+	return claimed || slices.ContainsFunc(c.templates.ClaimedObjects(claims.MarksForPolicy(p).Labels), func(key templates.Key) bool {
 		own := p.GetNamespace() == "" || p.GetNamespace() == key.Name.Namespace
 		return own && key.Kind.Group != rbacv1.GroupName // roles may not let themselves be unmarked
 	}), nil
 }
 
-// keeps tells whether a binding with the ID of a policy says that the policy claims it
+// bindingKeepsPolicy reports whether a binding with the ID of a policy says that the policy claims it
 // where the detector would have written that, and takes it off again: in a binding that
 // stays, of an object that exists, under the name that the hub gives it.
-func keeps(b lookup.Binding, p policy, object *metav1.PartialObjectMetadata) bool {
+func bindingKeepsPolicy(b lookup.Binding, p policy, object *metav1.PartialObjectMetadata) bool {
 	of, is := lookup.PolicyOf(b)
 	return is && of == client.ObjectKeyFromObject(p) && b.GetDeletionTimestamp().IsZero() &&
 		object != nil && object.UID == b.BindingSpec().Resource.UID
 }
 
-// bindings returns those that have the ID of a policy.
-func (c *Controller) bindings(ctx context.Context, p policy) ([]lookup.Binding, error) {
-	by := []client.ListOption{client.MatchingFields{indexClaim: claims.ID(p)}, client.InNamespace(p.GetNamespace()), client.UnsafeDisableDeepCopy}
+// bindingsOfPolicy returns those that have the ID of a policy.
+func (c *PolicyController) bindingsOfPolicy(ctx context.Context, p policy) ([]lookup.Binding, error) {
+	by := []client.ListOption{client.MatchingFields{indexClaim: claims.PermanentPolicyID(p)}, client.InNamespace(p.GetNamespace()), client.UnsafeDisableDeepCopy}
 	own := &workv1alpha2.ResourceBindingList{}
 	wide := &workv1alpha2.ClusterResourceBindingList{}
 	lists := []client.ObjectList{own}

@@ -32,9 +32,9 @@ const (
 	action = "Propagate"
 )
 
-// kinds tells on a policy which of the kinds that it selects the hub does not serve, and
+// kindReporter tells on a policy which of the kinds that it selects the hub does not serve, and
 // which it cannot send.
-type kinds struct {
+type kindReporter struct {
 	mapper meta.RESTMapper
 	events *events.Recorder
 
@@ -48,27 +48,27 @@ type notice struct {
 	text string
 }
 
-// tell records an event if there is something to say that was not said before.
-func (k *kinds) tell(p policy) {
-	k.say(p, reasonKindNotServed, k.missing(p.PropagationSpec().ResourceSelectors))
-	k.say(p, reasonKindClusterScoped, k.clusterScoped(p))
+// reportKinds records an event if there is something to say that was not said before.
+func (k *kindReporter) reportKinds(p policy) {
+	k.recordOnce(p, reasonKindNotServed, k.missingKinds(p.PropagationSpec().ResourceSelectors))
+	k.recordOnce(p, reasonKindClusterScoped, k.clusterScoped(p))
 }
 
-// say records an event with a text that was not said before; "" is nothing to say.
-func (k *kinds) say(p policy, reason, text string) {
-	now := notice{uid: p.GetUID(), text: events.Note(text)}
+// recordOnce records an event with a text that was not said before; "" is nothing to say.
+func (k *kindReporter) recordOnce(p policy, reason, text string) {
+	now := notice{uid: p.GetUID(), text: events.ShortenNote(text)}
 	name := types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()}
 	k.mu.Lock()
 	news := now.text != "" && k.said[name][reason] != now
-	k.note(name, reason, now)
+	k.rememberNotice(name, reason, now)
 	k.mu.Unlock()
 	if news {
 		k.events.Eventf(p, nil, corev1.EventTypeWarning, reason, action, "%s", now.text)
 	}
 }
 
-// note remembers what was said last, with mu held.
-func (k *kinds) note(name types.NamespacedName, reason string, now notice) {
+// rememberNotice remembers what was said last, with mu held.
+func (k *kindReporter) rememberNotice(name types.NamespacedName, reason string, now notice) {
 	if k.said[name] == nil {
 		k.said[name] = map[string]notice{}
 	}
@@ -81,8 +81,8 @@ func (k *kinds) note(name types.NamespacedName, reason string, now notice) {
 	}
 }
 
-// forget forgets a policy that is gone.
-func (k *kinds) forget(name types.NamespacedName) {
+// forgetPolicy forgets a policy that is gone.
+func (k *kindReporter) forgetPolicy(name types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.said, name)
@@ -90,11 +90,11 @@ func (k *kinds) forget(name types.NamespacedName) {
 
 // clusterScoped says which selectors of a PropagationPolicy are about a kind whose objects
 // are in no namespace, and so not in that of the policy; "" if none is.
-func (k *kinds) clusterScoped(p policy) string {
+func (k *kindReporter) clusterScoped(p policy) string {
 	var wrong []string
 	for i, s := range p.PropagationSpec().ResourceSelectors {
 		kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
-		if p.GetNamespace() == "" || reserved.Kind(kind.GroupKind()) != "" {
+		if p.GetNamespace() == "" || reserved.KindReservedReason(kind.GroupKind()) != "" {
 			continue
 		}
 		mapping, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -105,38 +105,38 @@ func (k *kinds) clusterScoped(p policy) string {
 	if len(wrong) == 0 {
 		return ""
 	}
-	return bounded(wrong) + ": a PropagationPolicy sends only what is in its namespace, so this needs a ClusterPropagationPolicy"
+	return joinBounded(wrong) + ": a PropagationPolicy sends only what is in its namespace, so this needs a ClusterPropagationPolicy"
 }
 
-// bounded joins what is wrong with selectors.
-func bounded(wrong []string) string {
+// joinBounded joins what is wrong with selectors.
+func joinBounded(wrong []string) string {
 	if more := len(wrong) - kindsTold; more > 0 {
 		wrong = append(wrong[:kindsTold], fmt.Sprintf("and so in %d more selectors", more))
 	}
 	return strings.Join(wrong, "; ")
 }
 
-// missing says which selectors are about a kind that the hub does not serve; ""
+// missingKinds says which selectors are about a kind that the hub does not serve; ""
 // if none is. Of a kind that it does not answer about, nothing is said.
-func (k *kinds) missing(selectors []policyv1alpha1.ResourceSelector) string {
+func (k *kindReporter) missingKinds(selectors []policyv1alpha1.ResourceSelector) string {
 	var missing []string
 	for i, s := range selectors {
 		kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
-		if reserved.Kind(kind.GroupKind()) != "" {
+		if reserved.KindReservedReason(kind.GroupKind()) != "" {
 			continue // it is never sent, and admission has said so
 		}
-		if !k.serves(kind) {
+		if !k.servesKind(kind) {
 			missing = append(missing, fmt.Sprintf("%s: the hub has no kind %s in %s", field.NewPath("spec", "resourceSelectors").Index(i), s.Kind, s.APIVersion))
 		}
 	}
 	if len(missing) == 0 {
 		return ""
 	}
-	return bounded(missing) + ": install its definition, and its objects are sent as soon as it is served, or correct apiVersion and kind"
+	return joinBounded(missing) + ": install its definition, and its objects are sent as soon as it is served, or correct apiVersion and kind"
 }
 
-// serves tells whether the hub serves a kind, or may do so.
-func (k *kinds) serves(kind schema.GroupVersionKind) bool {
+// servesKind reports whether the hub serves a kind, or may do so.
+func (k *kindReporter) servesKind(kind schema.GroupVersionKind) bool {
 	_, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	return !meta.IsNoMatchError(err)
 }

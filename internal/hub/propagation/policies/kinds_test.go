@@ -20,13 +20,13 @@ import (
 
 // TestFewSelectorsAreNamed is about a policy with many kinds that nobody serves.
 func TestFewSelectorsAreNamed(t *testing.T) {
-	k := &kinds{mapper: meta.NewDefaultRESTMapper(nil)}
+	k := &kindReporter{mapper: meta.NewDefaultRESTMapper(nil)}
 	var selectors []policyv1alpha1.ResourceSelector
 	for i := range 256 {
 		selectors = append(selectors, policyv1alpha1.ResourceSelector{APIVersion: "e/v1", Kind: fmt.Sprintf("K%d", i)})
 	}
 	const want = "spec.resourceSelectors[9]: the hub has no kind K9 in e/v1; and so in 246 more selectors: install its definition"
-	if got := k.missing(selectors); !strings.Contains(got, want) || len(got) > events.NoteBytesMax {
+	if got := k.missingKinds(selectors); !strings.Contains(got, want) || len(got) > events.NoteBytesMax {
 		t.Errorf("it says %d bytes: %s", len(got), got)
 	}
 }
@@ -40,7 +40,7 @@ func TestKindsThatAreNotServed(t *testing.T) {
 	more := meta.NewDefaultRESTMapper(nil)
 	more.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
 	more.Add(schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Gadget"}, meta.RESTScopeNamespace)
-	k := &kinds{mapper: served, events: events.NewRecorder(recorder), said: map[types.NamespacedName]map[string]notice{}}
+	k := &kindReporter{mapper: served, events: events.NewRecorder(recorder), said: map[types.NamespacedName]map[string]notice{}}
 	p := &policyv1alpha1.PropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "gadgets", UID: "1"},
 		Spec: policyv1alpha1.PropagationSpec{ResourceSelectors: []policyv1alpha1.ResourceSelector{
@@ -59,20 +59,20 @@ func TestKindsThatAreNotServed(t *testing.T) {
 			}
 		}
 	}
-	k.tell(p)
+	k.reportKinds(p)
 	told(1, "the kind is missing")
-	k.tell(p)
+	k.reportKinds(p)
 	told(0, "it is missing still")
 	k.mapper = more
-	k.tell(p)
+	k.reportKinds(p)
 	told(0, "it has come")
 	k.mapper = served
-	k.tell(p)
+	k.reportKinds(p)
 	told(1, "it has gone again")
 	p.UID = "2"
-	k.tell(p)
+	k.reportKinds(p)
 	told(1, "it is another policy of the name")
-	k.forget(types.NamespacedName{Namespace: "shop", Name: "gadgets"})
+	k.forgetPolicy(types.NamespacedName{Namespace: "shop", Name: "gadgets"})
 	if len(k.said) != 0 {
 		t.Errorf("of a policy that is gone, %v is remembered", k.said)
 	}
@@ -85,7 +85,7 @@ func TestKindsThatNeedAClusterPropagationPolicy(t *testing.T) {
 	mapper.Add(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, meta.RESTScopeRoot)
 	mapper.Add(schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Gadget"}, meta.RESTScopeRoot)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
-	k := &kinds{mapper: mapper, events: events.NewRecorder(recorder), said: map[types.NamespacedName]map[string]notice{}}
+	k := &kindReporter{mapper: mapper, events: events.NewRecorder(recorder), said: map[types.NamespacedName]map[string]notice{}}
 	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all", UID: "1"}}
 	const needs = ": a PropagationPolicy sends only what is in its namespace, so this needs a ClusterPropagationPolicy"
 	for _, test := range []struct {
@@ -107,7 +107,7 @@ func TestKindsThatNeedAClusterPropagationPolicy(t *testing.T) {
 			version, kind, _ := strings.Cut(one, " ")
 			p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: version, Kind: kind})
 		}
-		k.tell(p)
+		k.reportKinds(p)
 		got := ""
 		if len(recorder.Events) > 0 {
 			got = <-recorder.Events
@@ -118,7 +118,7 @@ func TestKindsThatNeedAClusterPropagationPolicy(t *testing.T) {
 	}
 	wide := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: p.Spec}
 	wide.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Namespace"}}
-	if k.tell(wide); len(recorder.Events) > 0 {
+	if k.reportKinds(wide); len(recorder.Events) > 0 {
 		t.Errorf("of a ClusterPropagationPolicy it says %q", <-recorder.Events)
 	}
 }

@@ -38,9 +38,9 @@ const (
 	recent = 10 * time.Minute
 )
 
-// selected tells on a policy that it selects no object of the hub, and how many that
+// selectionReporter tells on a policy that it selects no object of the hub, and how many that
 // are never sent, once for each generation of its spec.
-type selected struct {
+type selectionReporter struct {
 	templates finder
 	clusters  func() view.Fleet
 	events    *events.Recorder
@@ -52,7 +52,7 @@ type selected struct {
 
 // finder is templates.Templates.
 type finder interface {
-	Find(scopes []selector.Scope, selects func(*metav1.PartialObjectMetadata) bool) (keys []templates.Key, unknown []selector.Scope)
+	Find(scopes []selector.SearchScope, selects func(*metav1.PartialObjectMetadata) bool) (keys []templates.Key, unknown []selector.SearchScope)
 }
 
 // sight is a policy as it was seen last.
@@ -63,18 +63,18 @@ type sight struct {
 	done       bool
 }
 
-// tell records an event if a policy selects nothing. It returns how soon to ask
+// reportSelection records an event if a policy selects nothing. It returns how soon to ask
 // again; 0 is never.
-func (s *selected) tell(p policy) time.Duration {
-	if is, wait := s.due(p); !is {
+func (s *selectionReporter) reportSelection(p policy) time.Duration {
+	if is, wait := s.isSelectionDue(p); !is {
 		return wait
 	}
-	selectors, problems := selector.Compile(p.GetNamespace(), p.PropagationSpec().ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
+	selectors, problems := selector.CompileSelectors(p.GetNamespace(), p.PropagationSpec().ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
 	if len(problems) > 0 { // admission has not refused it
 		s.events.Eventf(p, nil, corev1.EventTypeWarning, reasonSelectorsInvalid, action, "these selectors select nothing until they are mended: %s", problems.ToAggregate())
 		return 0
 	}
-	none, reserved, why := s.look(selectors)
+	none, reserved, why := s.inspectSelection(selectors)
 	if none {
 		s.events.Eventf(p, nil, corev1.EventTypeWarning, reasonNothingSelected, action,
 			"no object of the hub matches spec.resourceSelectors: compare them with the names, labels and namespaces of the objects that are to be sent; those that come later are sent, too")
@@ -86,9 +86,9 @@ func (s *selected) tell(p policy) time.Duration {
 	return 0
 }
 
-// due tells whether to look at what a policy selects, or how soon to ask again; 0 is never.
+// isSelectionDue reports whether to look at what a policy selects, or how soon to ask again; 0 is never.
 // Nobody waits while somebody looks.
-func (s *selected) due(p policy) (is bool, wait time.Duration) {
+func (s *selectionReporter) isSelectionDue(p policy) (is bool, wait time.Duration) {
 	name := client.ObjectKeyFromObject(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,17 +112,17 @@ func (s *selected) due(p policy) (is bool, wait time.Duration) {
 	return true, 0
 }
 
-// look tells whether no object is selected, how many are that are never sent, and of
+// inspectSelection reports whether no object is selected, how many are that are never sent, and of
 // the first of these by its name why. Of what is not known, it says nothing.
-func (s *selected) look(selectors selector.Selectors) (none bool, reserved int, why string) {
+func (s *selectionReporter) inspectSelection(selectors selector.Selectors) (none bool, reserved int, why string) {
 	clusters := s.clusters()
 	first := ""
 	seen := map[string]bool{}
-	found, unknown := s.templates.Find(selectors.Scopes(), func(object *metav1.PartialObjectMetadata) bool {
-		if selectors.Priority(object) == selector.None {
+	found, unknown := s.templates.Find(selectors.SearchScopes(), func(object *metav1.PartialObjectMetadata) bool {
+		if selectors.PriorityOf(object) == selector.None {
 			return false
 		}
-		says := claims.Reserved(object.GroupVersionKind().GroupKind(), object, clusters)
+		says := claims.ReservedReason(object.GroupVersionKind().GroupKind(), object, clusters)
 		if name := object.Kind + " " + object.Namespace + "/" + object.Name; says != "" {
 			if seen[name] = true; why == "" || name < first {
 				first = name
@@ -134,8 +134,8 @@ func (s *selected) look(selectors selector.Selectors) (none bool, reserved int, 
 	return len(found)+len(unknown) == 0, len(seen), why
 }
 
-// forget forgets a policy that is gone.
-func (s *selected) forget(name types.NamespacedName) {
+// forgetPolicy forgets a policy that is gone.
+func (s *selectionReporter) forgetPolicy(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, name)

@@ -28,7 +28,7 @@ type objects struct {
 }
 
 // Find implements finder.
-func (o *objects) Find(scopes []selector.Scope, selects func(*metav1.PartialObjectMetadata) bool) (keys []templates.Key, unknown []selector.Scope) {
+func (o *objects) Find(scopes []selector.SearchScope, selects func(*metav1.PartialObjectMetadata) bool) (keys []templates.Key, unknown []selector.SearchScope) {
 	if !o.listed {
 		return nil, scopes
 	}
@@ -46,7 +46,7 @@ func (o *objects) Find(scopes []selector.Scope, selects func(*metav1.PartialObje
 type many struct{ looking, done chan struct{} }
 
 // Find implements finder.
-func (m *many) Find([]selector.Scope, func(*metav1.PartialObjectMetadata) bool) (keys []templates.Key, unknown []selector.Scope) {
+func (m *many) Find([]selector.SearchScope, func(*metav1.PartialObjectMetadata) bool) (keys []templates.Key, unknown []selector.SearchScope) {
 	m.looking <- struct{}{}
 	<-m.done
 	return nil, nil
@@ -56,7 +56,7 @@ func (m *many) Find([]selector.Scope, func(*metav1.PartialObjectMetadata) bool) 
 // meanwhile at the policy of another.
 func TestNobodyWaitsWhileAPolicyIsLookedAt(t *testing.T) {
 	clk, found := clocktesting.NewFakeClock(time.Now()), &many{make(chan struct{}), make(chan struct{})}
-	s := &selected{
+	s := &selectionReporter{
 		templates: found, clusters: noClusters, events: events.NewRecorder(clientevents.NewFakeRecorder(10)), clock: clk, seen: map[types.NamespacedName]sight{},
 	}
 	policy := func(namespace string) *policyv1alpha1.PropagationPolicy {
@@ -64,11 +64,11 @@ func TestNobodyWaitsWhileAPolicyIsLookedAt(t *testing.T) {
 			Namespace: namespace, Name: "web", UID: types.UID(namespace), Generation: 1, CreationTimestamp: metav1.NewTime(clk.Now()),
 		}}
 	}
-	clk.Step(s.tell(policy("shop")))
+	clk.Step(s.reportSelection(policy("shop")))
 	long, soon := make(chan struct{}), make(chan struct{})
-	go func() { s.tell(policy("shop")); close(long) }()
+	go func() { s.reportSelection(policy("shop")); close(long) }()
 	<-found.looking
-	go func() { s.tell(policy("bank")); close(soon) }()
+	go func() { s.reportSelection(policy("bank")); close(soon) }()
 	select {
 	case <-soon:
 	case <-time.After(time.Minute):
@@ -92,7 +92,7 @@ func TestAPolicyThatSelectsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clk, recorder := clocktesting.NewFakeClock(time.Now()), clientevents.NewFakeRecorder(10)
-			s := &selected{templates: &test.objects, clusters: noClusters, events: events.NewRecorder(recorder), clock: clk, seen: map[types.NamespacedName]sight{}}
+			s := &selectionReporter{templates: &test.objects, clusters: noClusters, events: events.NewRecorder(recorder), clock: clk, seen: map[types.NamespacedName]sight{}}
 			p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: "web", UID: "1", Generation: 1, CreationTimestamp: metav1.NewTime(clk.Now().Add(-test.age)),
 			}}
@@ -109,23 +109,23 @@ func TestAPolicyThatSelectsNothing(t *testing.T) {
 				}
 			}
 
-			wait := s.tell(p)
+			wait := s.reportSelection(p)
 			told(0, "its objects may come")
 			clk.Step(wait)
-			s.tell(p)
+			s.reportSelection(p)
 			told(test.want, "they would have come")
-			s.tell(p)
+			s.reportSelection(p)
 			told(0, "it was told")
 
 			p.Generation = 2
-			clk.Step(s.tell(p))
-			s.tell(p)
+			clk.Step(s.reportSelection(p))
+			s.reportSelection(p)
 			if test.objects.listed && len(test.objects.names) < 2 {
 				told(1, "it was changed")
 			} else {
 				told(0, "it was changed")
 			}
-			if s.forget(types.NamespacedName{Namespace: "shop", Name: "web"}); len(s.seen) > 0 {
+			if s.forgetPolicy(types.NamespacedName{Namespace: "shop", Name: "web"}); len(s.seen) > 0 {
 				t.Errorf("of a policy that is gone, %v is remembered", s.seen)
 			}
 		})
@@ -136,15 +136,15 @@ func TestAPolicyThatSelectsNothing(t *testing.T) {
 // which are those of Kubernetes.
 func TestAPolicyThatSelectsWhatIsNeverSent(t *testing.T) {
 	clk, recorder := clocktesting.NewFakeClock(time.Now()), clientevents.NewFakeRecorder(10)
-	s := &selected{
+	s := &selectionReporter{
 		templates: &objects{names: []string{"web", "system:node", "system:discovery"}, listed: true}, clusters: noClusters,
 		events: events.NewRecorder(recorder), clock: clk, seen: map[types.NamespacedName]sight{},
 	}
 	p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "roles", UID: "1", Generation: 1, CreationTimestamp: metav1.NewTime(clk.Now())}}
 	all := policyv1alpha1.ResourceSelector{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{all, all}
-	clk.Step(s.tell(p))
-	s.tell(p)
+	clk.Step(s.reportSelection(p))
+	s.reportSelection(p)
 	want := "Warning ObjectsReserved spec.resourceSelectors match 2 objects that are not sent: ClusterRole system:discovery is never sent to clusters: each cluster has its own from Kubernetes; " +
 		"what a cluster needs of this, such as the webhooks of an operator, an administrator can bring there with a ManifestWork"
 	select {
@@ -155,7 +155,7 @@ func TestAPolicyThatSelectsWhatIsNeverSent(t *testing.T) {
 	default:
 		t.Error("there is no event")
 	}
-	s.tell(p)
+	s.reportSelection(p)
 	if len(recorder.Events) > 0 {
 		t.Errorf("it is told again: %q", <-recorder.Events)
 	}
@@ -164,7 +164,7 @@ func TestAPolicyThatSelectsWhatIsNeverSent(t *testing.T) {
 // TestAPolicyWithTooManyTermsIsTold is about one that admission has let through.
 func TestAPolicyWithTooManyTermsIsTold(t *testing.T) {
 	clk, recorder := clocktesting.NewFakeClock(time.Now()), clientevents.NewFakeRecorder(10)
-	s := &selected{
+	s := &selectionReporter{
 		templates: &objects{names: []string{"web"}, listed: true}, clusters: noClusters,
 		events: events.NewRecorder(recorder), clock: clk, seen: map[types.NamespacedName]sight{},
 	}
@@ -172,8 +172,8 @@ func TestAPolicyWithTooManyTermsIsTold(t *testing.T) {
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", LabelSelector: &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: make([]string, labelselector.TermsMax+1)}},
 	}}}
-	clk.Step(s.tell(p))
-	s.tell(p)
+	clk.Step(s.reportSelection(p))
+	s.reportSelection(p)
 	want := "Warning SelectorsInvalid these selectors select nothing until they are mended: spec.resourceSelectors: Too many: 1001"
 	select {
 	case event := <-recorder.Events:

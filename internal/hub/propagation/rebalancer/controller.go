@@ -28,28 +28,28 @@ import (
 // +kubebuilder:rbac:groups=apps.karmada.io,resources=workloadrebalancers,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=apps.karmada.io,resources=workloadrebalancers/status,verbs=patch
 
-// Controller looks after WorkloadRebalancers.
-type Controller struct {
+// WorkloadRebalancerController looks after WorkloadRebalancers.
+type WorkloadRebalancerController struct {
 	client client.Client
 	clock  clock.PassiveClock
 }
 
-// New returns the controller. The client reads from a cache.
-func New(c client.Client, clk clock.PassiveClock) *Controller {
-	return &Controller{client: c, clock: clk}
+// NewWorkloadRebalancerController returns the controller. The client reads from a cache.
+func NewWorkloadRebalancerController(c client.Client, clk clock.PassiveClock) *WorkloadRebalancerController {
+	return &WorkloadRebalancerController{client: c, clock: clk}
 }
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *WorkloadRebalancerController) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("workloadrebalancer").
 		For(&appsv1alpha1.WorkloadRebalancer{}).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
 // Reconcile asks for all that a rebalancer names and that was not asked for yet,
 // says so, and deletes the rebalancer when it is due. What fails on the way is
 // tried again, and no result.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *WorkloadRebalancerController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	before := &appsv1alpha1.WorkloadRebalancer{}
 	if err := c.client.Get(ctx, req.NamespacedName, before); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -57,11 +57,11 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	switch {
 	case !before.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
-	case finished(before):
-		return c.expire(ctx, before)
+	case isFinished(before):
+		return c.deleteExpired(ctx, before)
 	}
 	after := before.DeepCopy()
-	done := known(before)
+	done := knownResults(before)
 	var failed error
 	for _, workload := range after.Spec.Workloads {
 		if _, is := done[workload]; is {
@@ -74,20 +74,20 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		done.set(workload, found)
 	}
-	report(after, done, c.clock.Now())
+	reportResults(after, done, c.clock.Now())
 	if err := conditions.PatchStatus(ctx, c.client, before, after); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, errors.Join(failed, err)
 	}
 	if failed != nil {
 		return ctrl.Result{}, failed
 	}
-	return c.expire(ctx, after)
+	return c.deleteExpired(ctx, after)
 }
 
 // trigger has the clusters of an object chosen anew, unless that was asked for
 // later. It tells whether there is a binding of the object.
-func (c *Controller) trigger(ctx context.Context, workload appsv1alpha1.ObjectReference, at metav1.Time) (bool, error) {
-	bindings, err := lookup.Find(ctx, c.client, templates.Key{
+func (c *WorkloadRebalancerController) trigger(ctx context.Context, workload appsv1alpha1.ObjectReference, at metav1.Time) (bool, error) {
+	bindings, err := lookup.FindBindings(ctx, c.client, templates.Key{
 		Kind: schema.FromAPIVersionAndKind(workload.APIVersion, workload.Kind),
 		Name: types.NamespacedName{Namespace: workload.Namespace, Name: workload.Name},
 	})
@@ -114,9 +114,9 @@ func (c *Controller) trigger(ctx context.Context, workload appsv1alpha1.ObjectRe
 	return found, nil
 }
 
-// expire deletes a rebalancer that is due, or waits until it is.
-func (c *Controller) expire(ctx context.Context, r *appsv1alpha1.WorkloadRebalancer) (ctrl.Result, error) {
-	when, ends := due(r)
+// deleteExpired deletes a rebalancer that is due, or waits until it is.
+func (c *WorkloadRebalancerController) deleteExpired(ctx context.Context, r *appsv1alpha1.WorkloadRebalancer) (ctrl.Result, error) {
+	when, ends := deletionTime(r)
 	if !ends {
 		return ctrl.Result{}, nil
 	}

@@ -99,7 +99,7 @@ func rebalance(of ...appsv1alpha1.ObjectReference) *appsv1alpha1.WorkloadRebalan
 }
 
 func (s *scene) reconcile() (ctrl.Result, error) {
-	return rebalancer.New(s.client, s.clock).Reconcile(s.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "now"}})
+	return rebalancer.NewWorkloadRebalancerController(s.client, s.clock).Reconcile(s.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "now"}})
 }
 
 func (s *scene) status() appsv1alpha1.WorkloadRebalancerStatus {

@@ -14,15 +14,15 @@ import (
 	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
 )
 
-// finished tells whether all has been asked for that a rebalancer is about now.
-func finished(r *appsv1alpha1.WorkloadRebalancer) bool {
+// isFinished reports whether all has been asked for that a rebalancer is about now.
+func isFinished(r *appsv1alpha1.WorkloadRebalancer) bool {
 	return r.Status.FinishTime != nil && r.Status.ObservedGeneration == r.Generation
 }
 
-// due returns when a rebalancer that has finished is to be deleted; false for one
+// deletionTime returns when a rebalancer that has finished is to be deleted; false for one
 // that stays.
-func due(r *appsv1alpha1.WorkloadRebalancer) (time.Time, bool) {
-	if r.Spec.TTLSecondsAfterFinished == nil || !finished(r) {
+func deletionTime(r *appsv1alpha1.WorkloadRebalancer) (time.Time, bool) {
+	if r.Spec.TTLSecondsAfterFinished == nil || !isFinished(r) {
 		return time.Time{}, false
 	}
 	return r.Status.FinishTime.Add(time.Duration(*r.Spec.TTLSecondsAfterFinished) * time.Second), true
@@ -35,9 +35,9 @@ type results map[appsv1alpha1.ObjectReference]appsv1alpha1.ObservedWorkload
 // rebalancer keeps: who changes the spec again and again must not make it grow for ever.
 const takenOutMax = 1000
 
-// known returns what is asked for already, of what a rebalancer was before it was
+// knownResults returns what is asked for already, of what a rebalancer was before it was
 // changed. What had failed is tried again with the rest.
-func known(r *appsv1alpha1.WorkloadRebalancer) results {
+func knownResults(r *appsv1alpha1.WorkloadRebalancer) results {
 	done := results{}
 	for _, observed := range r.Status.ObservedWorkloads {
 		if observed.Result == appsv1alpha1.RebalanceSuccessful {
@@ -57,10 +57,10 @@ func (s results) set(workload appsv1alpha1.ObjectReference, found bool) {
 	s[workload] = observed
 }
 
-// report makes the status of a rebalancer say the results, in the order of apiVersion,
+// reportResults makes the status of a rebalancer say the results, in the order of apiVersion,
 // kind, namespace and name. What was asked for stays when it is taken out of the spec. The
 // rebalancer has finished if there is a result for each object of the spec.
-func report(r *appsv1alpha1.WorkloadRebalancer, of results, now time.Time) {
+func reportResults(r *appsv1alpha1.WorkloadRebalancer, of results, now time.Time) {
 	status := appsv1alpha1.WorkloadRebalancerStatus{ObservedGeneration: r.Status.ObservedGeneration}
 	complete := true
 	wanted := map[appsv1alpha1.ObjectReference]bool{}
@@ -70,7 +70,7 @@ func report(r *appsv1alpha1.WorkloadRebalancer, of results, now time.Time) {
 		wanted[workload] = true
 	}
 	takenOut := 0
-	for _, workload := range slices.SortedFunc(maps.Keys(of), compare) {
+	for _, workload := range slices.SortedFunc(maps.Keys(of), compareWorkloads) {
 		if !wanted[workload] {
 			if takenOut++; takenOut > takenOutMax {
 				continue
@@ -85,9 +85,11 @@ func report(r *appsv1alpha1.WorkloadRebalancer, of results, now time.Time) {
 	r.Status = status
 }
 
-// compare orders objects as Karmada's clients expect them: by apiVersion, kind, namespace
+// compareWorkloads orders objects as Karmada's clients expect them: by apiVersion, kind, namespace
 // and name as one text.
-func compare(a, b appsv1alpha1.ObjectReference) int { return strings.Compare(sortKey(a), sortKey(b)) }
+func compareWorkloads(a, b appsv1alpha1.ObjectReference) int {
+	return strings.Compare(sortKey(a), sortKey(b))
+}
 
 func sortKey(of appsv1alpha1.ObjectReference) string {
 	return strings.Join([]string{of.APIVersion, of.Kind, of.Namespace, of.Name}, " ")

@@ -31,10 +31,10 @@ func (h *hub) attack(t *testing.T) {
 			t.Fatalf("%s: without a fence this does not work, so it proves nothing: %v", name, err)
 		}
 	}
-	if err := (fence.Templates{}).Ensure(t.Context(), h.root, h.root); err != nil {
+	if err := (fence.TemplatesFence{}).EnsureFence(t.Context(), h.root, h.root); err != nil {
 		t.Fatal(err)
 	}
-	if err := (fence.Templates{}).Ensure(t.Context(), h.root, h.root); err != nil {
+	if err := (fence.TemplatesFence{}).EnsureFence(t.Context(), h.root, h.root); err != nil {
 		t.Errorf("a fence that is there: %v", err)
 	}
 	everything := func(role *rbacv1.ClusterRole) {
@@ -48,7 +48,7 @@ func (h *hub) attack(t *testing.T) {
 	for who, by := range map[string]client.Client{"the controller": h.account, "an administrator": h.root} {
 		for name, change := range changes {
 			err := h.write(t, by, change)
-			if err == nil || !strings.Contains(err.Error(), fence.Templates{}.Name()) || !strings.Contains(err.Error(), "this ClusterRole") {
+			if err == nil || !strings.Contains(err.Error(), fence.TemplatesFence{}.FenceName()) || !strings.Contains(err.Error(), "this ClusterRole") {
 				t.Errorf("%s, by %s: got %v, want it to be refused by the fence", name, who, err)
 			}
 		}
@@ -100,7 +100,7 @@ func roleChanges() map[string]func(*rbacv1.ClusterRole) {
 		changes["reading "+resource] = rule("", resource, "get")
 		changes["the status of "+resource] = rule("", resource+"/status", "patch")
 	}
-	for _, group := range reserved.Groups() {
+	for _, group := range reserved.AllReservedGroups() {
 		changes["the group "+group] = rule(group, "anything", "get")
 	}
 	return changes

@@ -57,9 +57,9 @@ const (
 	boundCheck = 30 * time.Second
 )
 
-// Controller keeps the ClusterRole. It works on that one object, so that one
+// TemplateRoleController keeps the ClusterRole. It works on that one object, so that one
 // worker is enough and nothing here is locked.
-type Controller struct {
+type TemplateRoleController struct {
 	client client.Client
 	mapper meta.RESTMapper
 	events *events.Recorder
@@ -71,37 +71,37 @@ type Controller struct {
 	looks    int
 }
 
-// New returns a controller. It does nothing until it is set up with a manager, or
+// NewTemplateRoleController returns a controller. It does nothing until it is set up with a manager, or
 // its Reconcile is called.
-func New(c client.Client, mapper meta.RESTMapper, recorder *events.Recorder) *Controller {
-	return &Controller{client: c, mapper: mapper, events: recorder, told: map[types.UID]string{}}
+func NewTemplateRoleController(c client.Client, mapper meta.RESTMapper, recorder *events.Recorder) *TemplateRoleController {
+	return &TemplateRoleController{client: c, mapper: mapper, events: recorder, told: map[types.UID]string{}}
 }
 
-// Name of the controller.
-func (c *Controller) Name() string { return "propagation-rights" }
+// ControllerName of the controller.
+func (c *TemplateRoleController) ControllerName() string { return "propagation-rights" }
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *TemplateRoleController) SetupWithManager(mgr ctrl.Manager) error {
 	role := reconcile.Request{NamespacedName: types.NamespacedName{Name: fleetv1alpha1.PropagationTemplatesRole}}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{role} })
-	err := ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	err := ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		For(&rbacv1.ClusterRole{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool {
 			return object.GetName() == role.Name
 		}))).
 		Watches(&policyv1alpha1.PropagationPolicy{}, enqueue, changed).
 		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, enqueue, changed).
 		Watches(&workv1alpha2.ResourceBinding{}, enqueue, builder.WithPredicates(predicate.NewPredicateFuncs(refersElsewhere))).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 	if err != nil {
-		return fmt.Errorf("setting up the controller %s: %w", c.Name(), err)
+		return fmt.Errorf("setting up the controller %s: %w", c.ControllerName(), err)
 	}
 	return nil
 }
 
 // Reconcile brings the rules of the ClusterRole to what policies need.
-func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	kinds, err := c.selected(ctx)
+func (c *TemplateRoleController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	kinds, err := c.selectedKinds(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -110,8 +110,8 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		// The operator makes it, and then it is back here.
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	found, after := c.resources(ctx, kinds, role.Rules)
-	bound, err := c.bound(ctx, found, role.Rules)
+	found, after := c.resolveResources(ctx, kinds, role.Rules)
+	bound, err := c.boundResources(ctx, found, role.Rules)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -119,7 +119,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		after = boundCheck
 	}
 	result := reconcile.Result{RequeueAfter: after}
-	rules := Rules(found.union(bound))
+	rules := RulesForResources(found.union(bound))
 	if equality.Semantic.DeepEqual(rules, role.Rules) {
 		return result, nil
 	}
@@ -131,14 +131,14 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return result, nil
 }
 
-// selected returns what all policies need, and tells of each that selects what it
+// selectedKinds returns what all policies need, and tells of each that selects what it
 // cannot have.
-func (c *Controller) selected(ctx context.Context) (Kinds, error) {
+func (c *TemplateRoleController) selectedKinds(ctx context.Context) (Kinds, error) {
 	kinds := newKinds()
 	alive := sets.New[types.UID]()
 	look := func(policy client.Object, spec policyv1alpha1.PropagationSpec) {
 		alive.Insert(policy.GetUID())
-		c.tell(policy, kinds.add(spec))
+		c.warnReservedKinds(policy, kinds.addPolicy(spec))
 	}
 	policies := &policyv1alpha1.PropagationPolicyList{}
 	if err := c.client.List(ctx, policies, client.UnsafeDisableDeepCopy); err != nil {
@@ -154,22 +154,22 @@ func (c *Controller) selected(ctx context.Context) (Kinds, error) {
 	for i := range clusterPolicies.Items {
 		look(&clusterPolicies.Items[i], clusterPolicies.Items[i].Spec)
 	}
-	if err := c.said(ctx, kinds); err != nil {
+	if err := c.addReferredKinds(ctx, kinds); err != nil {
 		return Kinds{}, err
 	}
 	maps.DeleteFunc(c.told, func(policy types.UID, _ string) bool { return !alive.Has(policy) })
 	return kinds, nil
 }
 
-// refersElsewhere tells whether a binding says that its object refers to kinds that
+// refersElsewhere reports whether a binding says that its object refers to kinds that
 // only a customization can know. Few do.
 func refersElsewhere(object client.Object) bool {
 	b, is := object.(*workv1alpha2.ResourceBinding)
-	return is && len(unforeseen(b)) > 0
+	return is && len(unforeseenKinds(b)) > 0
 }
 
-// said adds what bindings say that their objects refer to.
-func (c *Controller) said(ctx context.Context, kinds Kinds) error {
+// addReferredKinds adds what bindings say that their objects refer to.
+func (c *TemplateRoleController) addReferredKinds(ctx context.Context, kinds Kinds) error {
 	if len(kinds.along) == 0 {
 		return nil
 	}
@@ -178,13 +178,13 @@ func (c *Controller) said(ctx context.Context, kinds Kinds) error {
 		return fmt.Errorf("listing ResourceBindings: %w", err)
 	}
 	for i := range bindings.Items {
-		kinds.said(&bindings.Items[i])
+		kinds.addBindingReferences(&bindings.Items[i])
 	}
 	return nil
 }
 
-// tell records an event about the kinds that a policy cannot select, once.
-func (c *Controller) tell(policy client.Object, refused string) {
+// warnReservedKinds records an event about the kinds that a policy cannot select, once.
+func (c *TemplateRoleController) warnReservedKinds(policy client.Object, refused string) {
 	if refused == c.told[policy.GetUID()] {
 		return
 	}
@@ -197,10 +197,10 @@ func (c *Controller) tell(policy client.Object, refused string) {
 		"objects of these kinds are never sent to clusters; remove them from resourceSelectors: %s; %s", refused, claims.InsteadOfPolicy)
 }
 
-// resources returns the resources of kinds, and when to look again for those that
+// resolveResources returns the resources of kinds, and when to look again for those that
 // have none. What is granted for a group of which nobody can tell now stays
 // granted.
-func (c *Controller) resources(ctx context.Context, of Kinds, rules []rbacv1.PolicyRule) (found Resources, after time.Duration) {
+func (c *TemplateRoleController) resolveResources(ctx context.Context, of Kinds, rules []rbacv1.PolicyRule) (found Resources, after time.Duration) {
 	found = newResources()
 	unserved := map[string]error{}
 	unknown := sets.New[string]()
@@ -219,15 +219,15 @@ func (c *Controller) resources(ctx context.Context, of Kinds, rules []rbacv1.Pol
 	}
 	find(of.Templates, found.Templates)
 	find(of.Dependencies, found.Dependencies)
-	held := granted(rules).of(func(resource schema.GroupResource) bool { return unknown.Has(resource.Group) })
+	held := granted(rules).filterResources(func(resource schema.GroupResource) bool { return unknown.Has(resource.Group) })
 	return found.union(held), c.lookAgain(ctx, unserved)
 }
 
-// bound returns the resources that no policy needs any more and that rules are for,
+// boundResources returns the resources that no policy needs any more and that rules are for,
 // as long as bindings are about objects of them: claims have to be taken off these,
 // and what was sent goes when they do.
-func (c *Controller) bound(ctx context.Context, found Resources, rules []rbacv1.PolicyRule) (Resources, error) {
-	left := granted(rules).of(func(resource schema.GroupResource) bool {
+func (c *TemplateRoleController) boundResources(ctx context.Context, found Resources, rules []rbacv1.PolicyRule) (Resources, error) {
+	left := granted(rules).filterResources(func(resource schema.GroupResource) bool {
 		return !found.Templates.Has(resource) && !found.Dependencies.Has(resource)
 	})
 	if len(left.Templates)+len(left.Dependencies) == 0 {
@@ -242,10 +242,10 @@ func (c *Controller) bound(ctx context.Context, found Resources, rules []rbacv1.
 		}
 	}
 	for i := range own.Items {
-		kinds.Insert(kindOf(&own.Items[i]))
+		kinds.Insert(bindingKind(&own.Items[i]))
 	}
 	for i := range wide.Items {
-		kinds.Insert(kindOf(&wide.Items[i]))
+		kinds.Insert(bindingKind(&wide.Items[i]))
 	}
 	resources := sets.New[schema.GroupResource]()
 	for kind := range kinds {
@@ -253,33 +253,33 @@ func (c *Controller) bound(ctx context.Context, found Resources, rules []rbacv1.
 			resources.Insert(mapping.Resource.GroupResource())
 		}
 	}
-	return left.of(resources.Has), nil
+	return left.filterResources(resources.Has), nil
 }
 
 // lookAgain is when to look again for the resources of kinds: soon after it is
 // known which ones are missing, and then ever more rarely.
-func (c *Controller) lookAgain(ctx context.Context, unserved map[string]error) time.Duration {
+func (c *TemplateRoleController) lookAgain(ctx context.Context, unserved map[string]error) time.Duration {
 	if len(unserved) == 0 {
 		c.unserved = ""
 		c.looks = 0
 		return 0
 	}
 	names := slices.Sorted(maps.Keys(unserved))
-	if some := told(names); some != c.unserved {
+	if some := describeKinds(names); some != c.unserved {
 		c.unserved = some
 		c.looks = 0
-		log.FromContext(ctx).Info("Policies need kinds that the API server does not serve", "kinds", some, "problem", events.Note(unserved[names[0]].Error()))
+		log.FromContext(ctx).Info("Policies need kinds that the API server does not serve", "kinds", some, "problem", events.ShortenNote(unserved[names[0]].Error()))
 	}
 	c.looks++
-	return backoff.After(c.looks, backoff.Between(unservedMin, unservedMax))
+	return backoff.DelayAfter(c.looks, backoff.ExponentialBetween(unservedMin, unservedMax))
 }
 
-// told names some of the kinds, and says how many more there are. It is no longer than
+// describeKinds names some of the kinds, and says how many more there are. It is no longer than
 // the note of an event.
-func told(names []string) string {
+func describeKinds(names []string) string {
 	more := ""
 	if rest := len(names) - kindsTold; rest > 0 {
 		names, more = names[:kindsTold], fmt.Sprintf("; and %d more", rest)
 	}
-	return events.Note(strings.Join(names, "; ")) + more
+	return events.ShortenNote(strings.Join(names, "; ")) + more
 }

@@ -30,12 +30,12 @@ func newKinds() Kinds {
 	return Kinds{sets.New[schema.GroupVersionKind](), sets.New[schema.GroupVersionKind](), sets.New[schema.GroupVersionKind]()}
 }
 
-// add adds what a policy needs. It returns why it does not get some kinds.
-func (k Kinds) add(spec policyv1alpha1.PropagationSpec) string {
+// addPolicy adds what a policy needs. It returns why it does not get some kinds.
+func (k Kinds) addPolicy(spec policyv1alpha1.PropagationSpec) string {
 	var refused []string
 	for _, selector := range spec.ResourceSelectors {
 		kind := schema.FromAPIVersionAndKind(selector.APIVersion, selector.Kind)
-		if why := reserved.Kind(kind.GroupKind()); why != "" {
+		if why := reserved.KindReservedReason(kind.GroupKind()); why != "" {
 			if sentence := fmt.Sprintf("%s of %s: %s", selector.Kind, selector.APIVersion, why); !slices.Contains(refused, sentence) {
 				refused = append(refused, sentence)
 			}
@@ -44,60 +44,60 @@ func (k Kinds) add(spec policyv1alpha1.PropagationSpec) string {
 		k.Templates.Insert(kind)
 		if spec.PropagateDeps {
 			k.along.Insert(kind)
-			k.refer(kind)
+			k.addReferableKinds(kind)
 		}
 	}
 	return strings.Join(refused, "; ")
 }
 
-// refer adds the kinds that objects of a kind may refer to, and those that these
+// addReferableKinds adds the kinds that objects of a kind may refer to, and those that these
 // may refer to.
-func (k Kinds) refer(from schema.GroupVersionKind) {
-	for _, kind := range known(from.GroupKind()) {
+func (k Kinds) addReferableKinds(from schema.GroupVersionKind) {
+	for _, kind := range referableKinds(from.GroupKind()) {
 		if !k.Dependencies.Has(kind) {
 			k.Dependencies.Insert(kind)
-			k.refer(kind)
+			k.addReferableKinds(kind)
 		}
 	}
 }
 
-// said adds the kinds that a binding says its object refers to: what customizations
+// addBindingReferences adds the kinds that a binding says its object refers to: what customizations
 // of its kind say is known by that alone.
-func (k Kinds) said(b workv1alpha2.Binding) {
-	if !k.along.Has(kindOf(b)) {
+func (k Kinds) addBindingReferences(b workv1alpha2.Binding) {
+	if !k.along.Has(bindingKind(b)) {
 		return
 	}
-	for kind := range unforeseen(b) {
+	for kind := range unforeseenKinds(b) {
 		k.Dependencies.Insert(kind)
 	}
 }
 
-// unforeseen are the kinds that a binding says its object refers to and that are
+// unforeseenKinds are the kinds that a binding says its object refers to and that are
 // not known by the kind of the object.
-func unforeseen(b workv1alpha2.Binding) sets.Set[schema.GroupVersionKind] {
-	named, err := references.Of(b)
+func unforeseenKinds(b workv1alpha2.Binding) sets.Set[schema.GroupVersionKind] {
+	named, err := references.BindingReferences(b)
 	if err != nil {
 		return nil // its controller writes it anew
 	}
 	foreseen := newKinds()
 	kinds := sets.New[schema.GroupVersionKind]()
-	foreseen.refer(kindOf(b))
+	foreseen.addReferableKinds(bindingKind(b))
 	for _, reference := range named {
 		kind := reference.GroupVersionKind()
-		if !foreseen.Dependencies.Has(kind) && reserved.Kind(kind.GroupKind()) == "" {
+		if !foreseen.Dependencies.Has(kind) && reserved.KindReservedReason(kind.GroupKind()) == "" {
 			kinds.Insert(kind)
 		}
 	}
 	return kinds
 }
 
-func kindOf(b workv1alpha2.Binding) schema.GroupVersionKind {
+func bindingKind(b workv1alpha2.Binding) schema.GroupVersionKind {
 	of := b.BindingSpec().Resource
 	return schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
 }
 
-// known are the kinds that objects of a kind may refer to.
-func known(from schema.GroupKind) []schema.GroupVersionKind {
+// referableKinds are the kinds that objects of a kind may refer to.
+func referableKinds(from schema.GroupKind) []schema.GroupVersionKind {
 	core := func(kinds ...string) []schema.GroupVersionKind {
 		var list []schema.GroupVersionKind
 		for _, kind := range kinds {

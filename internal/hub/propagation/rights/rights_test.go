@@ -54,7 +54,7 @@ func startHub(t *testing.T) *hub {
 	}
 	_, admin := servers.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
 	h := &hub{config: admin, root: newClient(t, admin), events: clientevents.NewFakeRecorder(16)}
-	who := env.ServiceAccount(operatorv1.DefaultHubNamespace, fleetv1alpha1.PropagationServiceAccount)
+	who := env.ServiceAccountReview(operatorv1.DefaultHubNamespace, fleetv1alpha1.PropagationServiceAccount)
 	as := rest.CopyConfig(admin)
 	as.Impersonate = rest.ImpersonationConfig{UserName: who.User, Groups: who.Groups}
 	h.account = newClient(t, as)
@@ -109,8 +109,8 @@ func (h *hub) remove(t *testing.T, object client.Object) {
 	}
 }
 
-func (h *hub) controller(of meta.RESTMapper) *rights.Controller {
-	return rights.New(h.account, mapper.Exact(of), events.NewRecorder(h.events))
+func (h *hub) controller(of meta.RESTMapper) *rights.TemplateRoleController {
+	return rights.NewTemplateRoleController(h.account, mapper.NewExactMapper(of), events.NewRecorder(h.events))
 }
 
 func (h *hub) role(t *testing.T) *rbacv1.ClusterRole {
@@ -125,7 +125,7 @@ func (h *hub) role(t *testing.T) *rbacv1.ClusterRole {
 // may waits until the account may do it in all namespaces, or until it may not.
 func (h *hub) may(t *testing.T, want bool, verb, group, resource string) {
 	t.Helper()
-	who := env.ServiceAccount(operatorv1.DefaultHubNamespace, fleetv1alpha1.PropagationServiceAccount)
+	who := env.ServiceAccountReview(operatorv1.DefaultHubNamespace, fleetv1alpha1.PropagationServiceAccount)
 	env.WaitAllowed(t.Context(), t, h.config, who, "", rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}, want)
 }
 
@@ -141,7 +141,7 @@ func deployments() policyv1alpha1.ResourceSelector {
 }
 
 // pass lets the controller do its work once, and tells when it wants to be back.
-func pass(t *testing.T, c *rights.Controller) time.Duration {
+func pass(t *testing.T, c *rights.TemplateRoleController) time.Duration {
 	t.Helper()
 	result, err := c.Reconcile(t.Context(), reconcile.Request{})
 	if err != nil {

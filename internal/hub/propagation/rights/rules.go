@@ -21,8 +21,8 @@ func newResources() Resources {
 	return Resources{sets.New[schema.GroupResource](), sets.New[schema.GroupResource]()}
 }
 
-// of returns those that a function selects.
-func (r Resources) of(selects func(schema.GroupResource) bool) Resources {
+// filterResources returns those that a function selects.
+func (r Resources) filterResources(selects func(schema.GroupResource) bool) Resources {
 	some := func(from sets.Set[schema.GroupResource]) sets.Set[schema.GroupResource] {
 		into := sets.New[schema.GroupResource]()
 		for resource := range from {
@@ -41,11 +41,11 @@ func (r Resources) union(other Resources) Resources {
 
 func readVerbs() []string { return []string{"get", "list", "watch"} }
 
-// Rules returns what the controller does with resources. It reads all of them and
+// RulesForResources returns what the controller does with resources. It reads all of them and
 // writes their status. Templates it marks as claimed, too: dependencies are sent
 // for somebody else. The right to their finalizers lets a binding be deleted with
 // its object, where Kubernetes checks that.
-func Rules(of Resources) []rbacv1.PolicyRule {
+func RulesForResources(of Resources) []rbacv1.PolicyRule {
 	byGroup := map[string][]string{}
 	for resource := range of.Templates.Union(of.Dependencies) {
 		byGroup[resource.Group] = append(byGroup[resource.Group], resource.Resource)

@@ -52,7 +52,7 @@ func TestWhatPoliciesNeed(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			kinds := newKinds()
-			refused := kinds.add(c.spec)
+			refused := kinds.addPolicy(c.spec)
 			if diff := cmp.Diff(c.refused, refused); diff != "" {
 				t.Errorf("refused (-want +got):\n%s", diff)
 			}
@@ -77,16 +77,16 @@ func TestWhatPoliciesNeed(t *testing.T) {
 // any length, that nobody serves.
 func TestFewKindsAreNamed(t *testing.T) {
 	names := []string{"a/v1, Kind=A", "b/v1, Kind=B"}
-	if got := told(names); got != "a/v1, Kind=A; b/v1, Kind=B" {
+	if got := describeKinds(names); got != "a/v1, Kind=A; b/v1, Kind=B" {
 		t.Errorf("of two it says %q", got)
 	}
 	for len(names) < 1000 {
 		names = append(names, fmt.Sprintf("c%d/v1, Kind=C", len(names)))
 	}
-	if got := told(names); !strings.HasSuffix(got, "; c9/v1, Kind=C; and 990 more") {
+	if got := describeKinds(names); !strings.HasSuffix(got, "; c9/v1, Kind=C; and 990 more") {
 		t.Errorf("of a thousand it says %q", got)
 	}
-	if got := told([]string{strings.Repeat("a", 1<<20)}); len(got) > events.NoteBytesMax {
+	if got := describeKinds([]string{strings.Repeat("a", 1<<20)}); len(got) > events.NoteBytesMax {
 		t.Errorf("of a long one it says %d bytes", len(got))
 	}
 }
@@ -95,7 +95,7 @@ func TestRules(t *testing.T) {
 	of := newResources()
 	of.Templates.Insert(schema.GroupResource{Group: "apps", Resource: "deployments"}, schema.GroupResource{Resource: "secrets"})
 	of.Dependencies.Insert(schema.GroupResource{Resource: "configmaps"}, schema.GroupResource{Resource: "secrets"})
-	rules := Rules(of)
+	rules := RulesForResources(of)
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}},
@@ -110,10 +110,10 @@ func TestRules(t *testing.T) {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 	held := granted(rules)
-	if diff := cmp.Diff(rules, Rules(held)); diff != "" {
+	if diff := cmp.Diff(rules, RulesForResources(held)); diff != "" {
 		t.Errorf("what the rules grant makes other rules (-want +got):\n%s", diff)
 	}
-	if some := held.of(func(of schema.GroupResource) bool { return of.Group == "batch" }); len(some.Templates)+len(some.Dependencies) != 0 {
+	if some := held.filterResources(func(of schema.GroupResource) bool { return of.Group == "batch" }); len(some.Templates)+len(some.Dependencies) != 0 {
 		t.Errorf("rules of other groups count: %v", some)
 	}
 }

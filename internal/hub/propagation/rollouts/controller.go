@@ -38,8 +38,8 @@ const (
 	action     = "Rollout"
 )
 
-// Deps are what the controller works with.
-type Deps struct {
+// RolloutDeps are what the controller works with.
+type RolloutDeps struct {
 	// Client reads from a cache, and Live from the API server.
 	Client client.Client
 	Live   client.Reader
@@ -49,57 +49,59 @@ type Deps struct {
 	Events *events.Recorder
 }
 
-// Controller looks after rollouts.
-type Controller struct {
-	Deps
+// RolloutController looks after rollouts.
+type RolloutController struct {
+	RolloutDeps
 
 	mu    sync.Mutex
-	wrote map[staging.Key]time.Time
+	wrote map[staging.RolloutKey]time.Time
 }
 
-// New returns the controller.
-func New(d Deps) *Controller { return &Controller{Deps: d, wrote: map[staging.Key]time.Time{}} }
+// NewRolloutController returns the controller.
+func NewRolloutController(d RolloutDeps) *RolloutController {
+	return &RolloutController{RolloutDeps: d, wrote: map[staging.RolloutKey]time.Time{}}
+}
 
 // Reconcile takes in what a rollout says, and says how far it is.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if err := c.Fleet.Load(ctx, c.Live); err != nil {
+func (c *RolloutController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if err := c.Fleet.LoadClusters(ctx, c.Live); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := c.Stages.Load(ctx); err != nil {
+	if err := c.Stages.LoadRollouts(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	before := empty(req.NamespacedName)
+	before := emptyRollout(req.NamespacedName)
 	if err := c.Client.Get(ctx, req.NamespacedName, before); err != nil || !before.GetDeletionTimestamp().IsZero() {
 		if client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, fmt.Errorf("reading the rollout %q: %w", req.NamespacedName, err)
 		}
-		c.forget(req.NamespacedName)
-		c.Stages.Remove(req.NamespacedName)
+		c.forgetRollout(req.NamespacedName)
+		c.Stages.RemoveRollout(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if err := c.Stages.Set(ctx, before); err != nil {
+	if err := c.Stages.SetRollout(ctx, before); err != nil {
 		return ctrl.Result{}, err
 	}
-	progress, known := c.Stages.Progress(req.NamespacedName)
+	progress, known := c.Stages.DecideProgress(req.NamespacedName)
 	if !known {
 		return ctrl.Result{}, nil // it comes again
 	}
 	if progress.Later > 0 {
 		return ctrl.Result{RequeueAfter: progress.Later}, nil
 	}
-	absent, err := c.absent(ctx, before, progress)
+	absent, err := c.missingTarget(ctx, before, progress)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	after := before.DeepCopyObject().(staging.Rollout) //nolint:forcetypeassert // it is one
-	report(after, progress, absent)
-	if wait := c.wait(before, after); wait > 0 {
+	reportProgress(after, progress, absent)
+	if wait := c.statusDelay(before, after); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if err := conditions.PatchStatus(ctx, c.Client, before, after); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("writing the status of the rollout %q: %w", req.NamespacedName, err)
 	}
-	c.announce(before, after)
+	c.recordRolloutEvent(before, after)
 	result := ctrl.Result{}
 	if !progress.After.IsZero() {
 		result.RequeueAfter = max(progress.After.Sub(c.Clock.Now()), time.Millisecond)
@@ -107,8 +109,8 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, nil
 }
 
-// absent says why there is nothing to roll out; "" if there is.
-func (c *Controller) absent(ctx context.Context, r staging.Rollout, progress staging.Progress) (string, error) {
+// missingTarget says why there is nothing to roll out; "" if there is.
+func (c *RolloutController) missingTarget(ctx context.Context, r staging.Rollout, progress staging.RolloutProgress) (string, error) {
 	if progress.Objects > 0 || progress.Rival != nil {
 		return "", nil
 	}
@@ -136,9 +138,9 @@ func (c *Controller) absent(ctx context.Context, r staging.Rollout, progress sta
 	return "", nil
 }
 
-// wait returns how long the status is not to be written yet, as it was a moment ago.
-func (c *Controller) wait(before, after staging.Rollout) time.Duration {
-	if same(before, after) {
+// statusDelay returns how long the status is not to be written yet, as it was a moment ago.
+func (c *RolloutController) statusDelay(before, after staging.Rollout) time.Duration {
+	if sameStatus(before, after) {
 		return 0
 	}
 	key := client.ObjectKeyFromObject(after)
@@ -152,15 +154,15 @@ func (c *Controller) wait(before, after staging.Rollout) time.Duration {
 	return 0
 }
 
-func (c *Controller) forget(key staging.Key) {
+func (c *RolloutController) forgetRollout(key staging.RolloutKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.wrote, key)
 }
 
-// announce tells of a rollout that has stopped or ended since it was said how far
+// recordRolloutEvent tells of a rollout that has stopped or ended since it was said how far
 // it is.
-func (c *Controller) announce(before, after staging.Rollout) {
+func (c *RolloutController) recordRolloutEvent(before, after staging.Rollout) {
 	was := meta.FindStatusCondition(before.RolloutStatus().Conditions, fleetv1alpha1.PropagationRolloutConditionComplete)
 	is := meta.FindStatusCondition(after.RolloutStatus().Conditions, fleetv1alpha1.PropagationRolloutConditionComplete)
 	if is == nil || was != nil && was.Reason == is.Reason {
@@ -174,7 +176,7 @@ func (c *Controller) announce(before, after staging.Rollout) {
 	}
 }
 
-func empty(name types.NamespacedName) staging.Rollout {
+func emptyRollout(name types.NamespacedName) staging.Rollout {
 	if name.Namespace == "" {
 		return &fleetv1alpha1.ClusterPropagationRollout{}
 	}

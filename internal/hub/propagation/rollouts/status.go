@@ -27,39 +27,39 @@ const (
 	whyBytesMax = 512
 )
 
-// report writes into the status how far a rollout is.
-func report(r staging.Rollout, p staging.Progress, absent string) {
+// reportProgress writes into the status how far a rollout is.
+func reportProgress(r staging.Rollout, p staging.RolloutProgress, absent string) {
 	status := r.RolloutStatus()
 	status.ObservedGeneration = r.GetGeneration()
 	status.Revision = max(status.Revision, p.Revision)
-	status.Objects = number(p.Objects)
-	accepted := accepted(r, p, absent)
-	conditions.Set(&status.Conditions, r.GetGeneration(), accepted)
+	status.Objects = clampInt32(p.Objects)
+	accepted := acceptedCondition(r, p, absent)
+	conditions.SetCondition(&status.Conditions, r.GetGeneration(), accepted)
 	if p.Starting {
 		return // what was known is still the best guess
 	}
-	status.Stage, status.Group, status.Clusters = "", p.Group, counts(p)
+	status.Stage, status.Group, status.Clusters = "", p.Group, clusterCounts(p)
 	if p.Stages > 0 {
 		status.Stage = fmt.Sprintf("%d/%d", p.Stage, p.Stages)
 	}
-	complete, progressing := verdict(r, p, accepted)
-	conditions.Set(&status.Conditions, r.GetGeneration(), complete)
-	conditions.Set(&status.Conditions, r.GetGeneration(), progressing)
+	complete, progressing := progressConditions(r, p, accepted)
+	conditions.SetCondition(&status.Conditions, r.GetGeneration(), complete)
+	conditions.SetCondition(&status.Conditions, r.GetGeneration(), progressing)
 }
 
-func number(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // it is within the limit
+func clampInt32(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // it is within the limit
 
-func counts(p staging.Progress) fleetv1alpha1.RolloutClusters {
+func clusterCounts(p staging.RolloutProgress) fleetv1alpha1.RolloutClusters {
 	return fleetv1alpha1.RolloutClusters{
-		Total: number(p.Total), Pending: number(p.Pending), Updated: number(p.Updated()),
-		Healthy: number(p.Healthy), Progressing: number(p.Progressing()), Failed: number(len(p.Failed)),
+		Total: clampInt32(p.Total), Pending: clampInt32(p.Pending), Updated: clampInt32(p.UpdatedCount()),
+		Healthy: clampInt32(p.Healthy), Progressing: clampInt32(p.ProgressingCount()), Failed: clampInt32(len(p.Failed)),
 	}
 }
 
-// accepted says whether a rollout is in effect.
-func accepted(r staging.Rollout, p staging.Progress, absent string) metav1.Condition {
+// acceptedCondition says whether a rollout is in effect.
+func acceptedCondition(r staging.Rollout, p staging.RolloutProgress, absent string) metav1.Condition {
 	c := metav1.Condition{Type: fleetv1alpha1.PropagationRolloutConditionAccepted, Status: metav1.ConditionFalse}
-	_, problems := staged.Of(r.RolloutSpec())
+	_, problems := staged.CompilePlan(r.RolloutSpec())
 	switch {
 	case len(problems) > 0:
 		c.Reason = fleetv1alpha1.PropagationRolloutReasonInvalid
@@ -84,9 +84,9 @@ func accepted(r staging.Rollout, p staging.Progress, absent string) metav1.Condi
 	return c
 }
 
-// verdict says whether all clusters have the latest change, and whether the rollout
+// progressConditions says whether all clusters have the latest change, and whether the rollout
 // goes on.
-func verdict(r staging.Rollout, p staging.Progress, accepted metav1.Condition) (complete, progressing metav1.Condition) {
+func progressConditions(r staging.Rollout, p staging.RolloutProgress, accepted metav1.Condition) (complete, progressing metav1.Condition) {
 	complete = metav1.Condition{Type: fleetv1alpha1.PropagationRolloutConditionComplete, Status: metav1.ConditionFalse}
 	progressing = metav1.Condition{Type: fleetv1alpha1.PropagationRolloutConditionProgressing, Status: metav1.ConditionFalse}
 	var reason string
@@ -102,7 +102,7 @@ func verdict(r staging.Rollout, p staging.Progress, accepted metav1.Condition) (
 		complete.Message = fmt.Sprintf("spec.undo takes nothing back of %d of %d objects: their clusters had nothing before, or it is not stored. %d of %d clusters do not have the latest "+
 			"change, and do not get it: change what is sent, or remove spec.undo.", p.Held, p.Objects, p.Pending, p.Total)
 	case p.Stopped != "":
-		reason, complete.Message = fleetv1alpha1.PropagationRolloutReasonTooManyFailures, fmt.Sprintf("%s. %s", sentence(p.Stopped), failures(p))
+		reason, complete.Message = fleetv1alpha1.PropagationRolloutReasonTooManyFailures, fmt.Sprintf("%s. %s", capitalizeFirst(p.Stopped), describeFailures(p))
 	case p.Done:
 		complete.Status = metav1.ConditionTrue
 		reason = fleetv1alpha1.PropagationRolloutReasonComplete
@@ -118,7 +118,7 @@ func verdict(r staging.Rollout, p staging.Progress, accepted metav1.Condition) (
 		reason = fleetv1alpha1.PropagationRolloutReasonRollingOut
 		progressing.Status = metav1.ConditionTrue
 		complete.Message = fmt.Sprintf("It is the turn of %s: %d of %d clusters have the latest change, %d are healthy with it.",
-			group(p), p.Updated(), p.Total, p.Healthy)
+			describeGroup(p), p.UpdatedCount(), p.Total, p.Healthy)
 		if !p.After.IsZero() {
 			complete.Message += fmt.Sprintf(" If nothing changes, it is decided again at %s.", p.After.UTC().Format(time.RFC3339))
 		}
@@ -127,17 +127,17 @@ func verdict(r staging.Rollout, p staging.Progress, accepted metav1.Condition) (
 	return complete, progressing
 }
 
-func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+func capitalizeFirst(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-func group(p staging.Progress) string {
+func describeGroup(p staging.RolloutProgress) string {
 	if p.Group == "" {
 		return "the clusters that no group has"
 	}
 	return fmt.Sprintf("group %q", p.Group)
 }
 
-// failures says why clusters have failed.
-func failures(p staging.Progress) string {
+// describeFailures says why clusters have failed.
+func describeFailures(p staging.RolloutProgress) string {
 	names := slices.Sorted(maps.Keys(p.Failed))
 	var told []string
 	for _, name := range names[:min(len(names), clustersTold)] {
@@ -154,7 +154,7 @@ func failures(p staging.Progress) string {
 	return text + "."
 }
 
-// same tells whether nothing has to be written.
-func same(before, after staging.Rollout) bool {
+// sameStatus reports whether nothing has to be written.
+func sameStatus(before, after staging.Rollout) bool {
 	return equality.Semantic.DeepEqual(before.RolloutStatus(), after.RolloutStatus())
 }

@@ -20,13 +20,13 @@ import (
 
 func TestReport(t *testing.T) {
 	t.Parallel()
-	way := staged.Outcome{Stage: 1, Stages: 3, Group: "canary", Total: 10, Pending: 6, Healthy: 2}
+	way := staged.RolloutOutcome{Stage: 1, Stages: 3, Group: "canary", Total: 10, Pending: 6, Healthy: 2}
 	waits := way
 	waits.Healthy, waits.After = 4, time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC)
-	failed := staged.Outcome{Total: 10, Pending: 8, Failed: map[string]string{"b": "no image", "a": "no quota"}, Stopped: "2 clusters have failed, more than 1"}
-	done := staged.Outcome{Total: 10, Healthy: 10, Done: true}
+	failed := staged.RolloutOutcome{Total: 10, Pending: 8, Failed: map[string]string{"b": "no image", "a": "no quota"}, Stopped: "2 clusters have failed, more than 1"}
+	done := staged.RolloutOutcome{Total: 10, Healthy: 10, Done: true}
 	for name, c := range map[string]struct {
-		progress staging.Progress
+		progress staging.RolloutProgress
 		paused   bool
 		wrong    bool
 		absent   string
@@ -35,49 +35,49 @@ func TestReport(t *testing.T) {
 		message                         string
 	}{
 		"a group has its turn": {
-			progress: staging.Progress{Outcome: way}, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
+			progress: staging.RolloutProgress{RolloutOutcome: way}, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
 			message: `It is the turn of group "canary": 4 of 10 clusters have the latest change, 2 are healthy with it.`,
 		},
 		"only time lets it go on": {
-			progress: staging.Progress{Outcome: waits}, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
+			progress: staging.RolloutProgress{RolloutOutcome: waits}, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
 			message: `It is the turn of group "canary": 4 of 10 clusters have the latest change, 4 are healthy with it. If nothing changes, it is decided again at 2026-03-01T12:05:00Z.`,
 		},
 		"the last group": {
-			progress: staging.Progress{Outcome: staged.Outcome{Total: 2}}, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
+			progress: staging.RolloutProgress{RolloutOutcome: staged.RolloutOutcome{Total: 2}}, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
 			message: "It is the turn of the clusters that no group has",
 		},
 		"all have it": {
-			progress: staging.Progress{Outcome: done}, accepted: "True Accepted", complete: "True AllHealthy", progressing: "False AllHealthy",
+			progress: staging.RolloutProgress{RolloutOutcome: done}, accepted: "True Accepted", complete: "True AllHealthy", progressing: "False AllHealthy",
 			message: "10 of 10 clusters have the latest change and are healthy.",
 		},
 		"too many have failed": {
-			progress: staging.Progress{Outcome: failed}, accepted: "True Accepted", complete: "False TooManyFailures", progressing: "False TooManyFailures",
+			progress: staging.RolloutProgress{RolloutOutcome: failed}, accepted: "True Accepted", complete: "False TooManyFailures", progressing: "False TooManyFailures",
 			message: "2 clusters have failed, more than 1. a: no quota; b: no image.",
 		},
 		"it is paused": {
-			progress: staging.Progress{Outcome: way}, paused: true, accepted: "True Accepted", complete: "False Paused", progressing: "False Paused",
+			progress: staging.RolloutProgress{RolloutOutcome: way}, paused: true, accepted: "True Accepted", complete: "False Paused", progressing: "False Paused",
 			message: "6 of 10 clusters do not have the latest change: spec.paused is set.",
 		},
 		"nothing is left to pause": {
-			progress: staging.Progress{Outcome: staged.Outcome{Total: 2}}, paused: true, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
+			progress: staging.RolloutProgress{RolloutOutcome: staged.RolloutOutcome{Total: 2}}, paused: true, accepted: "True Accepted", complete: "False RollingOut", progressing: "True RollingOut",
 		},
 		"it is being undone": {
-			progress: staging.Progress{Outcome: way, Undone: 1}, accepted: "True Accepted", complete: "False Undoing", progressing: "True Undoing",
+			progress: staging.RolloutProgress{RolloutOutcome: way, Undone: 1}, accepted: "True Accepted", complete: "False Undoing", progressing: "True Undoing",
 			message: "Clusters get back what they had before.",
 		},
 		"it is undone": {
-			progress: staging.Progress{Outcome: done, Undone: 1, Revision: 7}, accepted: "True Accepted", complete: "False Undone", progressing: "False Undone",
+			progress: staging.RolloutProgress{RolloutOutcome: done, Undone: 1, Revision: 7}, accepted: "True Accepted", complete: "False Undone", progressing: "False Undone",
 			message: "All clusters have what they had before revision 7.",
 		},
 		"nothing can be undone": {
-			progress: staging.Progress{Outcome: way, Held: 1, Objects: 2}, accepted: "True Accepted", complete: "False Paused", progressing: "False Paused",
+			progress: staging.RolloutProgress{RolloutOutcome: way, Held: 1, Objects: 2}, accepted: "True Accepted", complete: "False Paused", progressing: "False Paused",
 			message: "spec.undo takes nothing back of 1 of 2 objects: their clusters had nothing before, or it is not stored. 6 of 10 clusters do not have the latest change",
 		},
 		"there is no room for revisions": {
-			progress: staging.Progress{Outcome: way, Unstored: 1, Objects: 2}, accepted: "True RevisionsFull", complete: "False RollingOut", progressing: "True RollingOut",
+			progress: staging.RolloutProgress{RolloutOutcome: way, Unstored: 1, Objects: 2}, accepted: "True RevisionsFull", complete: "False RollingOut", progressing: "True RollingOut",
 		},
 		"an older one has the target": {
-			progress: staging.Progress{Rival: &staging.Key{Name: "older"}}, accepted: "False Conflict", complete: "False NotAccepted", progressing: "False NotAccepted",
+			progress: staging.RolloutProgress{Rival: &staging.RolloutKey{Name: "older"}}, accepted: "False Conflict", complete: "False NotAccepted", progressing: "False NotAccepted",
 			message: `Rollout "older" has the same target and is older: delete one of them.`,
 		},
 		"nothing has the target": {
@@ -92,7 +92,7 @@ func TestReport(t *testing.T) {
 		if c.wrong {
 			r.Spec.MaxConcurrency = new(intstr.FromString("many"))
 		}
-		report(r, c.progress, c.absent)
+		reportProgress(r, c.progress, c.absent)
 		for kind, want := range map[string]string{
 			fleetv1alpha1.PropagationRolloutConditionAccepted: c.accepted, fleetv1alpha1.PropagationRolloutConditionComplete: c.complete,
 			fleetv1alpha1.PropagationRolloutConditionProgressing: c.progressing,
@@ -113,10 +113,10 @@ func TestReportOfAStart(t *testing.T) {
 	t.Parallel()
 	r := &fleetv1alpha1.PropagationRollout{}
 	r.Spec.Policy = &fleetv1alpha1.RolloutPolicy{Name: "web"}
-	report(r, staging.Progress{Revision: 4, Objects: 2, Outcome: staged.Outcome{Stage: 1, Stages: 3, Total: 5, Healthy: 5, Done: true}}, "")
+	reportProgress(r, staging.RolloutProgress{Revision: 4, Objects: 2, RolloutOutcome: staged.RolloutOutcome{Stage: 1, Stages: 3, Total: 5, Healthy: 5, Done: true}}, "")
 	known := r.DeepCopy()
-	report(r, staging.Progress{Revision: 3, Objects: 2, Outcome: staged.Outcome{Starting: true}}, "")
-	if !same(known, r) {
+	reportProgress(r, staging.RolloutProgress{Revision: 3, Objects: 2, RolloutOutcome: staged.RolloutOutcome{Starting: true}}, "")
+	if !sameStatus(known, r) {
 		t.Errorf("the status was %+v and is %+v", known.Status, r.Status)
 	}
 	if r.Status.Stage != "1/3" || r.Status.Clusters.Healthy != 5 || r.Status.Clusters.Total != 5 {
@@ -126,17 +126,17 @@ func TestReportOfAStart(t *testing.T) {
 
 func TestFailuresAreNotToldWithoutEnd(t *testing.T) {
 	t.Parallel()
-	p := staging.Progress{Outcome: staged.Outcome{Failed: map[string]string{"long": strings.Repeat("é", whyBytesMax)}}}
+	p := staging.RolloutProgress{RolloutOutcome: staged.RolloutOutcome{Failed: map[string]string{"long": strings.Repeat("é", whyBytesMax)}}}
 	for i := range 9 {
 		p.Failed[fmt.Sprint("c", i)] = "no"
 	}
-	text := failures(p)
+	text := describeFailures(p)
 	if !strings.HasPrefix(text, "c0: no; c1: no; ") || !strings.HasSuffix(text, "; and 5 more.") || strings.Contains(text, "long") {
 		t.Errorf("of ten clusters it says %q", text)
 	}
 	clear(p.Failed)
 	p.Failed["long"] = "x" + strings.Repeat("é", whyBytesMax)
-	if text := failures(p); len(text) > whyBytesMax+20 || !strings.HasSuffix(text, "é….") {
+	if text := describeFailures(p); len(text) > whyBytesMax+20 || !strings.HasSuffix(text, "é….") {
 		t.Errorf("of a long message it says %d bytes that end with %q", len(text), text[len(text)-10:])
 	}
 }

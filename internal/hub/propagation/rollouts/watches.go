@@ -28,33 +28,33 @@ import (
 
 // SetupWithManager adds the controller to the manager. Changed has rollouts of
 // which an object was looked at.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[reconcile.Request]) error {
+func (c *RolloutController) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[reconcile.Request]) error {
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	comes := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
 	return ctrl.NewControllerManagedBy(mgr).Named("propagationrollout").
 		Watches(&fleetv1alpha1.PropagationRollout{}, &handler.EnqueueRequestForObject{}, spec).
 		Watches(&fleetv1alpha1.ClusterPropagationRollout{}, &handler.EnqueueRequestForObject{}, spec).
-		Watches(&policyv1alpha1.PropagationPolicy{}, handler.EnqueueRequestsFromMapFunc(c.ofPolicy), comes).
-		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, handler.EnqueueRequestsFromMapFunc(c.ofPolicy), comes).
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.ofCluster), builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false }, UpdateFunc: regrouped,
+		Watches(&policyv1alpha1.PropagationPolicy{}, handler.EnqueueRequestsFromMapFunc(c.rolloutsOfPolicy), comes).
+		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, handler.EnqueueRequestsFromMapFunc(c.rolloutsOfPolicy), comes).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.rolloutsOfCluster), builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false }, UpdateFunc: groupMayChange,
 		})).
-		WatchesRawSource(source.Func(changed.Open)).
-		WithOptions(order.Shared(workers, func(rollout reconcile.Request) string { return rollout.Namespace })).
-		Complete(conflict.Quiet(c))
+		WatchesRawSource(source.Func(changed.ForwardKeys)).
+		WithOptions(order.SharedOptions(workers, func(rollout reconcile.Request) string { return rollout.Namespace })).
+		Complete(conflict.RequeueConflicts(c))
 }
 
-// ofPolicy returns the rollouts of a policy that comes or goes.
-func (c *Controller) ofPolicy(_ context.Context, policy client.Object) []reconcile.Request {
-	return requests(c.Stages.OfPolicy(client.ObjectKeyFromObject(policy)))
+// rolloutsOfPolicy returns the rollouts of a policy that comes or goes.
+func (c *RolloutController) rolloutsOfPolicy(_ context.Context, policy client.Object) []reconcile.Request {
+	return rolloutRequests(c.Stages.RolloutsOfPolicy(client.ObjectKeyFromObject(policy)))
 }
 
-// ofCluster returns the rollouts that send something to a cluster.
-func (c *Controller) ofCluster(_ context.Context, cluster client.Object) []reconcile.Request {
-	return requests(c.Stages.With(cluster.GetName()))
+// rolloutsOfCluster returns the rollouts that send something to a cluster.
+func (c *RolloutController) rolloutsOfCluster(_ context.Context, cluster client.Object) []reconcile.Request {
+	return rolloutRequests(c.Stages.RolloutsOfCluster(cluster.GetName()))
 }
 
-func requests(keys []staging.Key) []reconcile.Request {
+func rolloutRequests(keys []staging.RolloutKey) []reconcile.Request {
 	var all []reconcile.Request
 	for _, key := range keys {
 		all = append(all, reconcile.Request{NamespacedName: key})
@@ -62,9 +62,9 @@ func requests(keys []staging.Key) []reconcile.Request {
 	return all
 }
 
-// regrouped tells whether a cluster can be in another group by a change.
-func regrouped(e event.UpdateEvent) bool {
+// groupMayChange reports whether a cluster can be in another group by a change.
+func groupMayChange(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*clusterv1.ManagedCluster)
 	is, also := e.ObjectNew.(*clusterv1.ManagedCluster)
-	return !ok || !also || !maps.Equal(was.Labels, is.Labels) || !maps.Equal(view.Claims(was), view.Claims(is))
+	return !ok || !also || !maps.Equal(was.Labels, is.Labels) || !maps.Equal(view.ClaimsOf(was), view.ClaimsOf(is))
 }

@@ -29,19 +29,19 @@ func (e *BeforeError) Error() string {
 		"it is sent the object when the agent there has taken its finalizer off", e.Work.Namespace, e.Work.Name, e.Since.UTC().Format(time.RFC3339))
 }
 
-func before(work *workv1.ManifestWork) error {
+func earlierWorkError(work *workv1.ManifestWork) error {
 	return &BeforeError{Work: client.ObjectKeyFromObject(work), Since: work.DeletionTimestamp.Time}
 }
 
-// Waits tells whether an error is that an earlier work has not gone.
-func Waits(err error) bool {
+// WaitsForEarlier reports whether an error is that an earlier work has not gone.
+func WaitsForEarlier(err error) bool {
 	waits := (*BeforeError)(nil)
 	return errors.As(err, &waits)
 }
 
-// Lasting returns the errors, by cluster, without those of earlier works that may go any
+// LastingErrors returns the errors, by cluster, without those of earlier works that may go any
 // moment.
-func Lasting(failed map[string]error, now time.Time) map[string]error {
+func LastingErrors(failed map[string]error, now time.Time) map[string]error {
 	lasting := map[string]error{}
 	for cluster, err := range failed {
 		waits := (*BeforeError)(nil)

@@ -41,9 +41,9 @@ func (e *RestlessError) Error() string {
 		"find out whether the agent of cluster %q does, and revoke its access if so (capstan deny --revoke)", e.Work.Name, e.Work.Namespace)
 }
 
-// Restless remembers which works have been written lately, so that those are written ever
+// RestlessWorks remembers which works have been written lately, so that those are written ever
 // more seldom which somebody changes back each time. It is safe for concurrent use.
-type Restless struct {
+type RestlessWorks struct {
 	clock clock.PassiveClock
 
 	mu    sync.Mutex
@@ -59,14 +59,14 @@ type written struct {
 	at      time.Time
 }
 
-// NewRestless returns Restless that knows no work.
-func NewRestless(clk clock.PassiveClock) *Restless {
-	return &Restless{clock: clk, works: map[types.NamespacedName]written{}, sweep: sweepMin}
+// NewRestlessWorks returns RestlessWorks that knows no work.
+func NewRestlessWorks(clk clock.PassiveClock) *RestlessWorks {
+	return &RestlessWorks{clock: clk, works: map[types.NamespacedName]written{}, sweep: sweepMin}
 }
 
-// begin notes that a work is being changed; a RestlessError if it must not be yet.
-func (r *Restless) begin(change deliver.Change) error {
-	content, err := hashOf(change.Wanted)
+// beginChange notes that a work is being changed; a RestlessError if it must not be yet.
+func (r *RestlessWorks) beginChange(change deliver.WorkChange) error {
+	content, err := workSpecHash(change.Wanted)
 	if err != nil {
 		return err
 	}
@@ -77,42 +77,42 @@ func (r *Restless) begin(change deliver.Change) error {
 	now := r.clock.Now()
 	last, known := r.works[key]
 	switch {
-	case !known || last.content != content || last.calm(now):
+	case !known || last.content != content || last.isCalm(now):
 		last = written{content: content}
 	case last.version == version:
 		return nil // the cache does not show yet what was written
-	case now.Sub(last.at) < last.wait():
+	case now.Sub(last.at) < last.writeDelay():
 		return &RestlessError{Work: key}
 	}
 	r.works[key] = written{content: content, version: version, times: last.times + 1, at: now}
-	r.forget(now)
+	r.forgetCalm(now)
 	return nil
 }
 
-// forget forgets the works that are calm, if there are many. The caller has the lock.
-func (r *Restless) forget(now time.Time) {
+// forgetCalm forgets the works that are calm, if there are many. The caller has the lock.
+func (r *RestlessWorks) forgetCalm(now time.Time) {
 	if len(r.works) < r.sweep {
 		return
 	}
 	for key, one := range r.works {
-		if one.calm(now) {
+		if one.isCalm(now) {
 			delete(r.works, key)
 		}
 	}
 	r.sweep = max(sweepMin, 2*len(r.works))
 }
 
-// wait returns how long the same is not to be written again.
-func (w written) wait() time.Duration {
+// writeDelay returns how long the same is not to be written again.
+func (w written) writeDelay() time.Duration {
 	if w.times < calmWrites {
 		return 0
 	}
 	return min(waitMin<<min(w.times-calmWrites, 10), waitMax)
 }
 
-func (w written) calm(now time.Time) bool { return now.Sub(w.at) >= max(calmAfter, 2*w.wait()) }
+func (w written) isCalm(now time.Time) bool { return now.Sub(w.at) >= max(calmAfter, 2*w.writeDelay()) }
 
-func hashOf(work *workv1.ManifestWork) (uint64, error) {
+func workSpecHash(work *workv1.ManifestWork) (uint64, error) {
 	text, err := json.Marshal(work.Spec)
 	if err != nil {
 		return 0, fmt.Errorf("encoding ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)

@@ -31,10 +31,10 @@ func TestARestlessWorkIsWrittenMoreSeldom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-			r := NewRestless(clk)
+			r := NewRestlessWorks(clk)
 			writes := 0
 			for look := range looks {
-				if r.begin(changeTo(test.wanted(look), test.version(look))) == nil {
+				if r.beginChange(changeTo(test.wanted(look), test.version(look))) == nil {
 					writes++
 				}
 				clk.SetTime(clk.Now().Add(100 * time.Millisecond))
@@ -49,10 +49,10 @@ func TestARestlessWorkIsWrittenMoreSeldom(t *testing.T) {
 // TestAWorkThatIsCalmIsWrittenAtOnce lets a restless work be for longer than it has to wait.
 func TestAWorkThatIsCalmIsWrittenAtOnce(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	r, version := NewRestless(clk), 0
+	r, version := NewRestlessWorks(clk), 0
 	begin := func() error {
 		version++
-		return r.begin(changeTo(0, version))
+		return r.beginChange(changeTo(0, version))
 	}
 	for begin() == nil {
 	}
@@ -70,11 +70,11 @@ func TestAWorkThatIsCalmIsWrittenAtOnce(t *testing.T) {
 // TestFewWorksAreRemembered writes more works than are remembered.
 func TestFewWorksAreRemembered(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	r := NewRestless(clk)
+	r := NewRestlessWorks(clk)
 	for i := range 10 * sweepMin {
 		one := changeTo(0, 0)
 		one.Present.Name = fmt.Sprint(i)
-		if err := r.begin(one); err != nil {
+		if err := r.beginChange(one); err != nil {
 			t.Fatal(err)
 		}
 		clk.SetTime(clk.Now().Add(calmAfter / 100))
@@ -85,9 +85,9 @@ func TestFewWorksAreRemembered(t *testing.T) {
 }
 
 // changeTo returns the change of a work in a version to a spec.
-func changeTo(spec, version int) deliver.Change {
+func changeTo(spec, version int) deliver.WorkChange {
 	is := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: "web", ResourceVersion: fmt.Sprint(version)}}
 	want := is.DeepCopy()
 	want.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"spec":%d}`, spec)}}}
-	return deliver.Change{Present: is, Wanted: want}
+	return deliver.WorkChange{Present: is, Wanted: want}
 }

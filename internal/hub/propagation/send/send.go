@@ -30,28 +30,28 @@ var ErrNoNamespace = errors.New("the cluster has no namespace on the hub: accept
 // writesAtOnce is how many works of one object are written at a time.
 const writesAtOnce = 16
 
-// Writer writes works.
-type Writer struct {
+// WorkWriter writes works.
+type WorkWriter struct {
 	Client client.Client
 	// Live reads from the API server.
 	Live     client.Reader
 	Created  *created.Works
-	Restless *Restless
+	Restless *RestlessWorks
 }
 
-// Write makes the changes, several at a time. An object that moves goes to its
+// WriteChanges makes the changes, several at a time. An object that moves goes to its
 // new clusters before it leaves the others. It returns what went wrong, by cluster.
-func (w Writer) Write(ctx context.Context, changes deliver.Changes) map[string]error {
+func (w WorkWriter) WriteChanges(ctx context.Context, changes deliver.WorkChanges) map[string]error {
 	var writes, removals []task
 	for _, work := range changes.New {
-		writes = append(writes, task{work.Namespace, func() error { return w.create(ctx, work) }})
+		writes = append(writes, task{work.Namespace, func() error { return w.createWork(ctx, work) }})
 	}
 	for _, change := range changes.Changed {
-		writes = append(writes, task{change.Present.Namespace, func() error { return w.change(ctx, change) }})
+		writes = append(writes, task{change.Present.Namespace, func() error { return w.patchWork(ctx, change) }})
 	}
 	for i := range changes.Gone {
 		work := &changes.Gone[i]
-		removals = append(removals, task{work.Namespace, func() error { return w.remove(ctx, work, changes.Preserve) }})
+		removals = append(removals, task{work.Namespace, func() error { return w.deleteWork(ctx, work, changes.Preserve) }})
 	}
 	failed := inParallel(writes)
 	maps.Copy(failed, inParallel(removals))
@@ -84,8 +84,8 @@ func inParallel(tasks []task) map[string]error {
 	return failed
 }
 
-// Joined returns the errors as one, in the order of the clusters.
-func Joined(failed map[string]error) error {
+// JoinErrors returns the errors as one, in the order of the clusters.
+func JoinErrors(failed map[string]error) error {
 	var all []error
 	for _, cluster := range slices.Sorted(maps.Keys(failed)) {
 		all = append(all, failed[cluster])
@@ -93,9 +93,9 @@ func Joined(failed map[string]error) error {
 	return errors.Join(all...)
 }
 
-// Passing takes those errors out that pass when the cache has caught up, and
+// TakePassingErrors takes those errors out that pass when the cache has caught up, and
 // returns them as one.
-func Passing(failed map[string]error) error {
+func TakePassingErrors(failed map[string]error) error {
 	passing := map[string]error{}
 	for cluster, err := range failed {
 		if apierrors.IsConflict(err) {
@@ -103,45 +103,45 @@ func Passing(failed map[string]error) error {
 			delete(failed, cluster)
 		}
 	}
-	return Joined(passing)
+	return JoinErrors(passing)
 }
 
-// create creates a work. One of the name that is there already was made just
+// createWork creates a work. One of the name that is there already was made just
 // before, and the cache shows it soon, or is in the way.
-func (w Writer) create(ctx context.Context, work *workv1.ManifestWork) error {
+func (w WorkWriter) createWork(ctx context.Context, work *workv1.ManifestWork) error {
 	key := client.ObjectKeyFromObject(work)
-	if !w.Created.Begin(key) {
+	if !w.Created.BeginCreate(key) {
 		return nil
 	}
-	shown, err := w.shown(ctx, work)
+	shown, err := w.isWorkCached(ctx, work)
 	if shown || err != nil {
-		w.Created.Forget(key)
+		w.Created.ForgetWork(key)
 		return err
 	}
 	err = w.Client.Create(ctx, work)
 	if err == nil {
 		return nil
 	}
-	w.Created.Forget(key)
+	w.Created.ForgetWork(key)
 	if apierrors.IsAlreadyExists(err) {
-		return w.taken(ctx, work, err)
+		return w.nameTakenError(ctx, work, err)
 	}
 	if apierrors.IsNotFound(err) {
 		err = ErrNoNamespace
 	}
-	return fmt.Errorf("creating ManifestWork %q: %w", key, remedied(err))
+	return fmt.Errorf("creating ManifestWork %q: %w", key, withRemedy(err))
 }
 
-// taken returns the error of a work whose name another has. It is a conflict if the
+// nameTakenError returns the error of a work whose name another has. It is a conflict if the
 // cache shows ours soon, or the other one has gone.
-func (w Writer) taken(ctx context.Context, work *workv1.ManifestWork, err error) error {
+func (w WorkWriter) nameTakenError(ctx context.Context, work *workv1.ManifestWork, err error) error {
 	key := client.ObjectKeyFromObject(work)
 	present := &workv1.ManifestWork{}
 	if w.Live.Get(ctx, key, present) == nil {
 		if !present.DeletionTimestamp.IsZero() {
-			return before(present)
+			return earlierWorkError(present)
 		}
-		if !related(present, work) {
+		if !isRelatedWork(present, work) {
 			return fmt.Errorf("cluster %q has another ManifestWork %q, which is not of this object: delete that one, or give the object another name", key.Namespace, key.Name)
 		}
 	}
@@ -149,22 +149,22 @@ func (w Writer) taken(ctx context.Context, work *workv1.ManifestWork, err error)
 	return fmt.Errorf("creating ManifestWork %q: %w", key, conflict)
 }
 
-// related tells whether a work is one that we take over or remove: of the same binding, or
+// isRelatedWork reports whether a work is one that we take over or remove: of the same binding, or
 // of a namespace.
-func related(present, work *workv1.ManifestWork) bool {
+func isRelatedWork(present, work *workv1.ManifestWork) bool {
 	of := deliver.BindingOf(work)
 	return deliver.OfNamespace(present) != "" || of.Name != "" && deliver.BindingOf(present) == of
 }
 
-// shown tells whether the cache shows a work by now that it did not show when it was
+// isWorkCached reports whether the cache shows a work by now that it did not show when it was
 // looked for: what is not awaited any more may have come since.
-func (w Writer) shown(ctx context.Context, work *workv1.ManifestWork) (bool, error) {
+func (w WorkWriter) isWorkCached(ctx context.Context, work *workv1.ManifestWork) (bool, error) {
 	is := &workv1.ManifestWork{}
 	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(work), is, client.UnsafeDisableDeepCopy); err != nil {
 		return false, nil //nolint:nilerr // whoever creates it hears of it
 	}
 	if !is.DeletionTimestamp.IsZero() {
-		return false, before(is)
+		return false, earlierWorkError(is)
 	}
 	const id = karmadaworkv1alpha1.LabelPermanentID
 	return is.Labels[id] != "" && is.Labels[id] == work.Labels[id] &&
@@ -172,57 +172,57 @@ func (w Writer) shown(ctx context.Context, work *workv1.ManifestWork) (bool, err
 		is.Labels[deliver.LabelNamespace] == work.Labels[deliver.LabelNamespace], nil
 }
 
-// remedied says what to do about an object that the hub cannot store another time.
+// withRemedy says what to do about an object that the hub cannot store another time.
 // That etcd refuses it is known by its words only.
-func remedied(err error) error {
-	if deletion.TooLarge(err) {
+func withRemedy(err error) error {
+	if deletion.IsTooLarge(err) {
 		return fmt.Errorf("%w: the object is too large to be sent; make it smaller, or split it", err)
 	}
 	return err
 }
 
-func (w Writer) change(ctx context.Context, change deliver.Change) error {
-	if err := w.Restless.begin(change); err != nil {
+func (w WorkWriter) patchWork(ctx context.Context, change deliver.WorkChange) error {
+	if err := w.Restless.beginChange(change); err != nil {
 		return err
 	}
-	body, err := change.Patch()
+	body, err := change.MergePatch()
 	if err != nil {
 		return err
 	}
 	err = w.Client.Patch(ctx, change.Present.DeepCopy(), client.RawPatch(types.MergePatchType, body))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("changing ManifestWork %q: %w", client.ObjectKeyFromObject(change.Present), remedied(err))
+		return fmt.Errorf("changing ManifestWork %q: %w", client.ObjectKeyFromObject(change.Present), withRemedy(err))
 	}
 	return nil
 }
 
-// remove deletes a work. One that is to preserve what it delivered may not say so
+// deleteWork deletes a work. One that is to preserve what it delivered may not say so
 // yet: somebody has asked for that a moment ago.
-func (w Writer) remove(ctx context.Context, work *workv1.ManifestWork, preserve bool) error {
+func (w WorkWriter) deleteWork(ctx context.Context, work *workv1.ManifestWork, preserve bool) error {
 	if !work.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if preserve && !preserves(work) {
+	if preserve && !preservesObjects(work) {
 		body := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"deleteOption":{"propagationPolicy":%q}}}`, work.UID, workv1.DeletePropagationPolicyOrphan)
 		err := w.Client.Patch(ctx, work.DeepCopy(), client.RawPatch(types.MergePatchType, body))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("letting ManifestWork %q preserve what it delivered: %w", client.ObjectKeyFromObject(work), err)
 		}
 	}
-	if err := deletion.Delete(ctx, w.Client, work, nil); client.IgnoreNotFound(err) != nil {
+	if err := deletion.DeleteObject(ctx, w.Client, work, nil); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
 	}
 	return nil
 }
 
-func preserves(work *workv1.ManifestWork) bool {
+func preservesObjects(work *workv1.ManifestWork) bool {
 	return work.Spec.DeleteOption != nil && work.Spec.DeleteOption.PropagationPolicy == workv1.DeletePropagationPolicyOrphan
 }
 
 // WritesToRemove returns how often API servers store a work whole until it is deleted.
 func WritesToRemove(work *workv1.ManifestWork, preserve bool) int64 {
 	writes := int64(1)
-	if preserve && !preserves(work) {
+	if preserve && !preservesObjects(work) {
 		writes++
 	}
 	return writes

@@ -71,14 +71,14 @@ func TestAWorkIsCreatedOnce(t *testing.T) {
 			}
 			hub := builder.Build()
 			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-			w := Writer{Client: hub, Live: hub, Created: created.New(clk)}
-			failed := w.Write(t.Context(), deliver.Changes{New: []*workv1.ManifestWork{work("a", "web")}})
-			err := Joined(failed)
-			if apierrors.IsConflict(failed["member1"]) != test.conflict || Waits(err) != test.waits || asked != test.asked ||
+			w := WorkWriter{Client: hub, Live: hub, Created: created.NewCreatedWorks(clk)}
+			failed := w.WriteChanges(t.Context(), deliver.WorkChanges{New: []*workv1.ManifestWork{work("a", "web")}})
+			err := JoinErrors(failed)
+			if apierrors.IsConflict(failed["member1"]) != test.conflict || WaitsForEarlier(err) != test.waits || asked != test.asked ||
 				test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
 				t.Errorf("the hub was asked %d times to create it: %v", asked, err)
 			}
-			if now, later := Lasting(failed, clk.Now()), Lasting(failed, clk.Now().Add(time.Hour)); test.waits && (len(now) > 0 || len(later) != 1) {
+			if now, later := LastingErrors(failed, clk.Now()), LastingErrors(failed, clk.Now().Add(time.Hour)); test.waits && (len(now) > 0 || len(later) != 1) {
 				t.Errorf("the errors that last are %v, and an hour later %v", now, later)
 			}
 		})
@@ -107,8 +107,8 @@ func TestWhatIsPreservedIsNotRemovedWithItsWork(t *testing.T) {
 			work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: "web", UID: "1", Finalizers: []string{workv1.FinalizerManifestWorkCleanup}}}
 			work.Spec.DeleteOption = test.option
 			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(work).Build()
-			w := Writer{Client: hub, Live: hub, Created: created.New(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))}
-			if err := Joined(w.Write(t.Context(), deliver.Changes{Gone: []workv1.ManifestWork{*work}, Preserve: test.preserve})); err != nil {
+			w := WorkWriter{Client: hub, Live: hub, Created: created.NewCreatedWorks(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))}
+			if err := JoinErrors(w.WriteChanges(t.Context(), deliver.WorkChanges{Gone: []workv1.ManifestWork{*work}, Preserve: test.preserve})); err != nil {
 				t.Fatal(err)
 			}
 			if err := hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {

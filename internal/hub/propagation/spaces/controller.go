@@ -37,49 +37,49 @@ import (
 // labelSystem marks namespaces that belong to the hub itself in Karmada.
 const labelSystem = "karmada.io/system"
 
-// Controller keeps the namespaces.
-type Controller struct {
+// ExecutionSpaceController keeps the namespaces.
+type ExecutionSpaceController struct {
 	// Client reads clusters and namespaces from a cache.
 	Client   client.Client
 	Announce *announce.Announcer
 }
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *ExecutionSpaceController) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("execution-space").
 		Watches(&clusterv1.ManagedCluster{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Namespace{}, handler.Funcs{UpdateFunc: c.onUpdated, DeleteFunc: c.onDeleted}).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
 // onUpdated tells why a namespace of ours that is being deleted does not go.
-func (c *Controller) onUpdated(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (c *ExecutionSpaceController) onUpdated(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	before, is := e.ObjectOld.(*corev1.Namespace)
 	after, isToo := e.ObjectNew.(*corev1.Namespace)
 	if !is || !isToo {
 		return
 	}
-	cluster, owner := ownerOf(after)
-	if why := hindrance(after); owner != nil && why != "" && why != hindrance(before) {
-		c.tell(cluster, owner.UID, corev1.EventTypeWarning, announce.ReasonRemoveExecutionSpaceFailed, "Namespace "+after.Name+" is not removed yet: "+why)
+	cluster, owner := owningCluster(after)
+	if why := deletionHindrance(after); owner != nil && why != "" && why != deletionHindrance(before) {
+		c.recordClusterEvent(cluster, owner.UID, corev1.EventTypeWarning, announce.ReasonRemoveExecutionSpaceFailed, "Namespace "+after.Name+" is not removed yet: "+why)
 	}
 }
 
 // onDeleted tells that a namespace of ours is gone, and brings back its cluster.
-func (c *Controller) onDeleted(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	cluster, owner := ownerOf(e.Object)
+func (c *ExecutionSpaceController) onDeleted(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	cluster, owner := owningCluster(e.Object)
 	if cluster == "" {
 		return
 	}
 	if owner != nil {
-		c.tell(cluster, owner.UID, corev1.EventTypeNormal, announce.ReasonRemoveExecutionSpaceSucceed, "Namespace "+e.Object.GetName()+" was removed.")
+		c.recordClusterEvent(cluster, owner.UID, corev1.EventTypeNormal, announce.ReasonRemoveExecutionSpaceSucceed, "Namespace "+e.Object.GetName()+" was removed.")
 	}
 	q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}})
 }
 
-// ownerOf returns the cluster whose Works a namespace is for, "" if it is for those of
+// owningCluster returns the cluster whose Works a namespace is for, "" if it is for those of
 // none, and the reference to its ManagedCluster, nil if the namespace is not ours.
-func ownerOf(namespace client.Object) (cluster string, owner *metav1.OwnerReference) {
+func owningCluster(namespace client.Object) (cluster string, owner *metav1.OwnerReference) {
 	cluster, is := strings.CutPrefix(namespace.GetName(), karmadaworkv1alpha1.NamespacePrefix)
 	if !is {
 		return "", nil
@@ -91,10 +91,10 @@ func ownerOf(namespace client.Object) (cluster string, owner *metav1.OwnerRefere
 	return cluster, owner
 }
 
-// hindrance says why a namespace that is being deleted does not go without help, in the
+// deletionHindrance says why a namespace that is being deleted does not go without help, in the
 // words of the controller that deletes it; "" if nothing hinders that. Content that is
 // being deleted is no hindrance.
-func hindrance(namespace *corev1.Namespace) string {
+func deletionHindrance(namespace *corev1.Namespace) string {
 	if namespace.DeletionTimestamp.IsZero() {
 		return ""
 	}
@@ -112,7 +112,7 @@ func hindrance(namespace *corev1.Namespace) string {
 }
 
 // Reconcile makes the namespace of one cluster if there is none.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *ExecutionSpaceController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	if err := c.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -131,10 +131,10 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !apierrors.IsNotFound(err) {
 		return ctrl.Result{}, fmt.Errorf("reading namespace %q: %w", name, err)
 	}
-	return ctrl.Result{}, c.create(ctx, cluster, name)
+	return ctrl.Result{}, c.createNamespace(ctx, cluster, name)
 }
 
-func (c *Controller) create(ctx context.Context, cluster *clusterv1.ManagedCluster, name string) error {
+func (c *ExecutionSpaceController) createNamespace(ctx context.Context, cluster *clusterv1.ManagedCluster, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{labelSystem: "true"},
 		OwnerReferences: []metav1.OwnerReference{{
@@ -144,23 +144,23 @@ func (c *Controller) create(ctx context.Context, cluster *clusterv1.ManagedClust
 	err := c.Client.Create(ctx, namespace)
 	switch {
 	case err == nil:
-		c.tell(cluster.Name, cluster.UID, corev1.EventTypeNormal, announce.ReasonCreateExecutionSpaceSucceed, "Namespace "+name+" was created.")
+		c.recordClusterEvent(cluster.Name, cluster.UID, corev1.EventTypeNormal, announce.ReasonCreateExecutionSpaceSucceed, "Namespace "+name+" was created.")
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		return nil
 	}
-	c.tell(cluster.Name, cluster.UID, corev1.EventTypeWarning, announce.ReasonCreateExecutionSpaceFailed, err.Error())
+	c.recordClusterEvent(cluster.Name, cluster.UID, corev1.EventTypeWarning, announce.ReasonCreateExecutionSpaceFailed, err.Error())
 	if apierrors.IsInvalid(err) { // the name of the cluster is too long for it
 		return nil
 	}
 	return fmt.Errorf("creating namespace %q: %w", name, err)
 }
 
-// tell records an event about a cluster.
-func (c *Controller) tell(cluster string, uid types.UID, eventType, reason, note string) {
-	c.Announce.Tell(announce.Event{
+// recordClusterEvent records an event about a cluster.
+func (c *ExecutionSpaceController) recordClusterEvent(cluster string, uid types.UID, eventType, reason, note string) {
+	c.Announce.RecordEvents(announce.Event{
 		About: corev1.ObjectReference{
-			APIVersion: karmadaclusterv1alpha1.GroupVersion.String(), Kind: "Cluster", Name: cluster, UID: karmadauid.Cluster(uid),
+			APIVersion: karmadaclusterv1alpha1.GroupVersion.String(), Kind: "Cluster", Name: cluster, UID: karmadauid.ClusterUID(uid),
 		},
 		Type: eventType, Reason: reason, Note: note,
 	})

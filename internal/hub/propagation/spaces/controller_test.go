@@ -29,13 +29,13 @@ import (
 
 // newController returns the controller of a hub that has these objects, and answers
 // that it is to make another with the error, if there is one.
-func newController(t *testing.T, refusal error, objects ...client.Object) *Controller {
+func newController(t *testing.T, refusal error, objects ...client.Object) *ExecutionSpaceController {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), clusterv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	return &Controller{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	return &ExecutionSpaceController{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			if refusal != nil {
 				return refusal
@@ -164,7 +164,7 @@ func TestWhatKeepsANamespace(t *testing.T) {
 			if tc.deleted {
 				namespace.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 			}
-			if got := hindrance(namespace); got != tc.want {
+			if got := deletionHindrance(namespace); got != tc.want {
 				t.Errorf("hindrance %q, want %q", got, tc.want)
 			}
 		})

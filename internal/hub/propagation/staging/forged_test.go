@@ -48,7 +48,7 @@ func TestAForgedBindingJoinsNoRollout(t *testing.T) {
 			policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop"}}
 			rollout := &fleetv1alpha1.ClusterPropagationRollout{ObjectMeta: metav1.ObjectMeta{Name: "wide", UID: "w", Generation: 1}, Spec: h.rollout.Spec}
 			rollout.Spec.Policy = &fleetv1alpha1.RolloutPolicy{Name: "wide"}
-			if err := errors.Join(h.Create(t.Context(), policy), h.stages.Set(t.Context(), rollout)); err != nil {
+			if err := errors.Join(h.Create(t.Context(), policy), h.stages.SetRollout(t.Context(), rollout)); err != nil {
 				t.Fatal(err)
 			}
 			b := &workv1alpha2.ResourceBinding{ObjectMeta: test.marks}
@@ -57,10 +57,10 @@ func TestAForgedBindingJoinsNoRollout(t *testing.T) {
 			object := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": test.namespace, "name": test.object},
 			}}
-			if _, err := h.stages.Stage(t.Context(), Input{Binding: b, Source: deliver.Source{Binding: b, Object: object}}); err != nil {
+			if _, err := h.stages.StageWorks(t.Context(), StageInput{Binding: b, Source: deliver.WorkSource{Binding: b, Object: object}}); err != nil {
 				t.Fatal(err)
 			}
-			if joined := h.stages.governed[nameOf(test.namespace+"/"+test.name)] != (Key{}); joined != test.joins {
+			if joined := h.stages.governed[parseBindingName(test.namespace+"/"+test.name)] != (RolloutKey{}); joined != test.joins {
 				t.Errorf("the binding joins a rollout: %t, want %t", joined, test.joins)
 			}
 		})

@@ -25,22 +25,22 @@ const (
 	sweepRollouts = 100
 )
 
-// Sweeper deletes the revisions of rollouts that are gone. It is a runnable of a manager.
-type Sweeper struct{ Stages *Stages }
+// RevisionSweeper deletes the revisions of rollouts that are gone. It is a runnable of a manager.
+type RevisionSweeper struct{ Stages *Stages }
 
 // Start deletes the revisions of rollouts that are gone until the context ends. It does so aside,
 // as there may be thousands: neither what is to be sent nor other rollouts wait for it.
-func (w Sweeper) Start(ctx context.Context) error {
+func (w RevisionSweeper) Start(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := w.sweep(ctx); err != nil && ctx.Err() == nil {
+		if err := w.sweepRevisions(ctx); err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "Revisions of rollouts that are gone are not deleted yet")
 		}
 	}, sweepEvery)
 	return nil
 }
 
-// sweep deletes the revisions of rollouts that are gone.
-func (w Sweeper) sweep(ctx context.Context) error {
+// sweepRevisions deletes the revisions of rollouts that are gone.
+func (w RevisionSweeper) sweepRevisions(ctx context.Context) error {
 	s := w.Stages
 	ctx, cancel := context.WithTimeout(ctx, sweepMost)
 	defer cancel()
@@ -49,9 +49,9 @@ func (w Sweeper) sweep(ctx context.Context) error {
 	ended := slices.Collect(maps.Keys(s.ended))
 	s.mu.Unlock()
 	s.storing.Unlock()
-	failed := s.drop(ctx, types.NamespacedName{})
+	failed := s.dropGarbage(ctx, types.NamespacedName{})
 	for some := range slices.Chunk(ended, sweepRollouts) {
-		if err := s.shelf.clear(ctx, some); err != nil {
+		if err := s.shelf.clearRollouts(ctx, some); err != nil {
 			return errors.Join(failed, err)
 		}
 		s.mu.Lock()
@@ -64,18 +64,18 @@ func (w Sweeper) sweep(ctx context.Context) error {
 }
 
 // garbage are the names of revisions that are to be deleted, by the binding or the
-// rollout that is tried again until they are, or by none for the Sweeper. One that stays would be taken later
+// rollout that is tried again until they are, or by none for the RevisionSweeper. One that stays would be taken later
 // for what clusters have.
 type garbage map[string]types.NamespacedName
 
-func (g garbage) add(by types.NamespacedName, revisions []revision) {
+func (g garbage) addRevisions(by types.NamespacedName, revisions []revision) {
 	for _, r := range revisions {
 		g[r.name] = by
 	}
 }
 
-// drop deletes the revisions that a binding or a rollout is to delete.
-func (s *Stages) drop(ctx context.Context, by types.NamespacedName) error {
+// dropGarbage deletes the revisions that a binding or a rollout is to delete.
+func (s *Stages) dropGarbage(ctx context.Context, by types.NamespacedName) error {
 	s.mu.Lock()
 	var names []string
 	for name, deletes := range s.garbage {
@@ -85,15 +85,15 @@ func (s *Stages) drop(ctx context.Context, by types.NamespacedName) error {
 	}
 	s.mu.Unlock()
 	for _, name := range names {
-		if err := s.discard(ctx, name); err != nil {
+		if err := s.discardRevision(ctx, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// discard deletes a revision unless it is needed again.
-func (s *Stages) discard(ctx context.Context, name string) error {
+// discardRevision deletes a revision unless it is needed again.
+func (s *Stages) discardRevision(ctx context.Context, name string) error {
 	s.storing.Lock()
 	defer s.storing.Unlock()
 	s.mu.Lock()
@@ -102,15 +102,15 @@ func (s *Stages) discard(ctx context.Context, name string) error {
 	if !needless {
 		return nil
 	}
-	if err := s.shelf.delete(ctx, []revision{{name: name}}); err != nil {
+	if err := s.shelf.deleteRevisions(ctx, []revision{{name: name}}); err != nil {
 		return err
 	}
-	s.spare(name)
+	s.spareRevision(name)
 	return nil
 }
 
-// spare says that a revision is not to be deleted any more.
-func (s *Stages) spare(name string) {
+// spareRevision says that a revision is not to be deleted any more.
+func (s *Stages) spareRevision(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.garbage, name)

@@ -21,7 +21,7 @@ import (
 
 var servers = env.NewServers()
 
-func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(servers.RunTests(m)) }
 
 // stores has a client store revisions of a rollout, each of another object.
 func stores(t *testing.T, c client.Client, rollout types.UID, count int) {
@@ -58,7 +58,7 @@ func TestRevisionsOfARolloutThatEndsKeepNobodyWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.deletes = 0
-	h.stages.Remove(client.ObjectKeyFromObject(ended))
+	h.stages.RemoveRollout(client.ObjectKeyFromObject(ended))
 	h.sweeps(count/pageSize, 1)
 
 	stores(t, h, "orphan", count)
@@ -73,7 +73,7 @@ func (h *hub) sweeps(requests, left int) {
 	if h.deletes > 0 {
 		h.Errorf("%d requests for revisions that nobody needs came before others had what they are to get", h.deletes)
 	}
-	if err := (Sweeper{h.stages}).sweep(h.Context()); err != nil {
+	if err := (RevisionSweeper{h.stages}).sweepRevisions(h.Context()); err != nil {
 		h.Fatal(err)
 	}
 	if h.deletes > requests {
@@ -94,9 +94,9 @@ func TestRevisionsOfARolloutThatGoesUnreadAreDeleted(t *testing.T) {
 		t.Fatal("nothing is stored")
 	}
 	key := client.ObjectKeyFromObject(h.rollout)
-	h.stages.remove(key, false)
-	h.stages.Remove(key)
-	if err := (Sweeper{h.stages}).sweep(t.Context()); err != nil || len(h.revisions()) > 0 || len(h.stages.garbage) > 0 {
+	h.stages.removeRollout(key, false)
+	h.stages.RemoveRollout(key)
+	if err := (RevisionSweeper{h.stages}).sweepRevisions(t.Context()); err != nil || len(h.revisions()) > 0 || len(h.stages.garbage) > 0 {
 		t.Errorf("%v stay, and %v are to be deleted: %v", h.revisions(), h.stages.garbage, err)
 	}
 }
@@ -106,11 +106,11 @@ func TestNothingIsStoredForARolloutThatHasEnded(t *testing.T) {
 	h := newHub(t)
 	h.look()
 	e := h.stages.entries[client.ObjectKeyFromObject(h.rollout)]
-	h.stages.Remove(e.key)
-	if stored, err := h.stages.create(t.Context(), e, types.NamespacedName{Namespace: "shop", Name: "late"}, revision{name: "late", number: 2}, []byte("x")); stored || err != nil {
+	h.stages.RemoveRollout(e.key)
+	if stored, err := h.stages.createRevision(t.Context(), e, types.NamespacedName{Namespace: "shop", Name: "late"}, revision{name: "late", number: 2}, []byte("x")); stored || err != nil {
 		t.Errorf("it is stored: %t, %v", stored, err)
 	}
-	if err := (Sweeper{h.stages}).sweep(t.Context()); err != nil || len(h.revisions()) > 0 {
+	if err := (RevisionSweeper{h.stages}).sweepRevisions(t.Context()); err != nil || len(h.revisions()) > 0 {
 		t.Errorf("%v stay: %v", h.revisions(), err)
 	}
 }
@@ -139,18 +139,18 @@ func TestRevisionsAreDeletedInPages(t *testing.T) {
 		}
 		return len(list.Items)
 	}
-	s := newShelf(Deps{Client: counting{c, func() {
+	s := newRevisionStore(StageDeps{Client: counting{c, func() {
 		if n := left(); n%pageSize != 3 { // of three times a page and one
 			t.Errorf("%d revisions are left between two requests", n)
 		}
 	}}, Live: c})
-	if _, err := s.read(t.Context()); err != nil {
+	if _, err := s.readRevisions(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.clear(t.Context(), []types.UID{"one", "other"}); err != nil {
+	if err := s.clearRollouts(t.Context(), []types.UID{"one", "other"}); err != nil {
 		t.Fatal(err)
 	}
-	all, err := s.read(t.Context())
+	all, err := s.readRevisions(t.Context())
 	if err != nil || len(all) != 1 || len(all["staying"]) != pageSize+1 || len(s.of) != pageSize+1 {
 		t.Errorf("the revisions of %d rollouts stay, and %d are counted: %v", len(all), len(s.of), err)
 	}

@@ -18,11 +18,11 @@ import (
 // clusters, and others wait for it meanwhile.
 const decidingShare = 10
 
-// rests says until when nothing is decided about the rollouts of a namespace.
-type rests map[string]time.Time
+// namespaceRests says until when nothing is decided about the rollouts of a namespace.
+type namespaceRests map[string]time.Time
 
-// begin lets others have their time after a decision about a rollout of a namespace.
-func (r rests) begin(namespace string, took time.Duration, now time.Time) {
+// beginRest lets others have their time after a decision about a rollout of a namespace.
+func (r namespaceRests) beginRest(namespace string, took time.Duration, now time.Time) {
 	maps.DeleteFunc(r, func(_ string, until time.Time) bool { return !until.After(now) })
 	if took > 0 {
 		r[namespace] = now.Add((decidingShare - 1) * took)
@@ -31,28 +31,28 @@ func (r rests) begin(namespace string, took time.Duration, now time.Time) {
 
 // newsCame has it decided soon how a rollout goes on, once for all that is reported until
 // then. Done is a rollout only by what has been decided about. The caller has the lock.
-func (e *entry) newsCame(changed func(Key)) {
+func (e *rolloutEntry) newsCame(changed func(RolloutKey)) {
 	e.outcome.Done = false
 	changed(e.key)
 }
 
-// decide decides which clusters get the changes of a rollout now, and has the objects
+// decideRollout decides which clusters get the changes of a rollout now, and has the objects
 // looked at which that is about. The caller has the lock.
-func (s *Stages) decide(e *entry) {
+func (s *Stages) decideRollout(e *rolloutEntry) {
 	before := e.outcome
-	e.outcome = e.rollout.Decide(s.Fleet.Snapshot(), s.Clock.Now())
+	e.outcome = e.rollout.DecideRollout(s.Fleet.Snapshot(), s.Clock.Now())
 	e.settled = e.settled || e.outcome.Done
-	for name := range touching(e, before) {
+	for name := range touchedBindings(e, before) {
 		s.Touched(name)
 	}
 }
 
-// Progress is how far a rollout is.
-type Progress struct {
-	staged.Outcome
+// RolloutProgress is how far a rollout is.
+type RolloutProgress struct {
+	staged.RolloutOutcome
 
 	// Rival is the rollout that has the same target, and goes before this one.
-	Rival *Key
+	Rival *RolloutKey
 	// Revision is the number of the latest change, and Objects how many objects there
 	// are, of which the changes of so many are undone, and so many are to be, and there
 	// is nothing from before.
@@ -65,35 +65,35 @@ type Progress struct {
 	Later time.Duration
 }
 
-// Progress decides anew how a rollout goes on, and returns how far it is; false if
+// DecideProgress decides anew how a rollout goes on, and returns how far it is; false if
 // it is not known.
-func (s *Stages) Progress(key Key) (Progress, bool) {
+func (s *Stages) DecideProgress(key RolloutKey) (RolloutProgress, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[key]
 	if e == nil {
-		return Progress{}, false
+		return RolloutProgress{}, false
 	}
 	if first := s.targets[e.of][0]; first != key {
-		return Progress{Rival: &first, Revision: e.last}, true
+		return RolloutProgress{Rival: &first, Revision: e.last}, true
 	}
 	begun := s.Clock.Now()
 	if later := s.rests[key.Namespace].Sub(begun); later > 0 {
-		return Progress{Later: later}, true
+		return RolloutProgress{Later: later}, true
 	}
-	s.decide(e)
-	progress := Progress{
-		Outcome: e.outcome, Revision: e.last, Objects: len(e.rollout.Objects()), Undone: len(e.undone), Held: e.rollout.Held(),
-		Unstored: e.unstored(),
+	s.decideRollout(e)
+	progress := RolloutProgress{
+		RolloutOutcome: e.outcome, Revision: e.last, Objects: len(e.rollout.ObjectNames()), Undone: len(e.undone), Held: e.rollout.HeldObjectCount(),
+		Unstored: e.countUnstored(),
 	}
 	ended := s.Clock.Now()
-	s.rests.begin(key.Namespace, ended.Sub(begun), ended)
+	s.rests.beginRest(key.Namespace, ended.Sub(begun), ended)
 	return progress, true
 }
 
-// unstored counts the objects with a revision that is not stored. The caller has the
+// countUnstored counts the objects with a revision that is not stored. The caller has the
 // lock.
-func (e *entry) unstored() int {
+func (e *rolloutEntry) countUnstored() int {
 	n := 0
 	for _, h := range e.history {
 		if slices.ContainsFunc(h, func(r revision) bool { return !r.kept }) {
@@ -103,31 +103,31 @@ func (e *entry) unstored() int {
 	return n
 }
 
-// OfPolicy returns the rollouts of a policy.
-func (s *Stages) OfPolicy(policy types.NamespacedName) []Key {
+// RolloutsOfPolicy returns the rollouts of a policy.
+func (s *Stages) RolloutsOfPolicy(policy types.NamespacedName) []RolloutKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.targets[target{kind: policyKind(policy.Namespace), name: policy}])
+	return slices.Clone(s.targets[rolloutTarget{kind: policyKind(policy.Namespace), name: policy}])
 }
 
-// With returns the rollouts that send something to a cluster.
-func (s *Stages) With(cluster string) []Key {
+// RolloutsOfCluster returns the rollouts that send something to a cluster.
+func (s *Stages) RolloutsOfCluster(cluster string) []RolloutKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var keys []Key
+	var keys []RolloutKey
 	for key, e := range s.entries {
-		if e.rollout.Has(cluster) {
+		if e.rollout.HasCluster(cluster) {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
 
-// touching returns the objects that have something to do by what is decided now.
-func touching(e *entry, before staged.Outcome) map[types.NamespacedName]bool {
+// touchedBindings returns the objects that have something to do by what is decided now.
+func touchedBindings(e *rolloutEntry, before staged.RolloutOutcome) map[types.NamespacedName]bool {
 	touched := map[types.NamespacedName]bool{}
 	for _, name := range e.outcome.Touched {
-		touched[nameOf(name)] = true
+		touched[parseBindingName(name)] = true
 	}
 	if e.outcome.Done && !before.Done {
 		maps.Copy(touched, e.waiting)
@@ -135,8 +135,8 @@ func touching(e *entry, before staged.Outcome) map[types.NamespacedName]bool {
 	return touched
 }
 
-// nameOf is the reverse of the name of a binding as text.
-func nameOf(text string) types.NamespacedName {
+// parseBindingName is the reverse of the name of a binding as text.
+func parseBindingName(text string) types.NamespacedName {
 	for i := range len(text) {
 		if text[i] == types.Separator {
 			return types.NamespacedName{Namespace: text[:i], Name: text[i+1:]}

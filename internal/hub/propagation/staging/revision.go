@@ -37,8 +37,8 @@ const (
 	nameBytes = 10
 )
 
-// content is what the works of an object are made of.
-type content struct {
+// revisionContent is what the works of an object are made of.
+type revisionContent struct {
 	Template   map[string]any                         `json:"template"`
 	UID        types.UID                              `json:"uid,omitempty"`
 	Generation int64                                  `json:"generation,omitempty"`
@@ -49,9 +49,9 @@ type content struct {
 
 // contentOf returns what the works are made of now. Of the policies only those are
 // in it that are about the object.
-func contentOf(in Input) content {
-	c := content{
-		Template: in.Source.Chain.Prune(in.Source.Object).Object, UID: in.Source.Object.GetUID(), Generation: in.Source.Object.GetGeneration(),
+func contentOf(in StageInput) revisionContent {
+	c := revisionContent{
+		Template: in.Source.Chain.PruneObject(in.Source.Object).Object, UID: in.Source.Object.GetUID(), Generation: in.Source.Object.GetGeneration(),
 		Conflict: cmp.Or(in.Binding.BindingSpec().ConflictResolution, policyv1alpha1.ConflictAbort),
 	}
 	for _, policy := range in.Source.Overrides {
@@ -69,9 +69,9 @@ func contentOf(in Input) content {
 	return c
 }
 
-// name returns the name of the revision: the same for the same content, whatever
+// revisionName returns the name of the revision: the same for the same content, whatever
 // the number of replicas.
-func (c content) name(rollout types.UID, binding types.NamespacedName, even *unstructured.Unstructured) (string, error) {
+func (c revisionContent) revisionName(rollout types.UID, binding types.NamespacedName, even *unstructured.Unstructured) (string, error) {
 	c.Template = even.Object
 	c.Generation = 0
 	text, err := json.Marshal(c)
@@ -83,7 +83,7 @@ func (c content) name(rollout types.UID, binding types.NamespacedName, even *uns
 	return hex.EncodeToString(of[:nameBytes]) + "-" + hex.EncodeToString(what[:nameBytes]), nil
 }
 
-func (c content) pack() ([]byte, error) {
+func (c revisionContent) pack() ([]byte, error) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	if err := json.NewEncoder(w).Encode(c); err != nil {
@@ -95,17 +95,17 @@ func (c content) pack() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func unpack(packed []byte) (c content, err error) {
+func unpack(packed []byte) (c revisionContent, err error) {
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return content{}, fmt.Errorf("reading the content of a revision: %w", err)
+		return revisionContent{}, fmt.Errorf("reading the content of a revision: %w", err)
 	}
 	text, err := io.ReadAll(io.LimitReader(r, contentBytesMax))
 	if err != nil {
-		return content{}, fmt.Errorf("reading the content of a revision: %w", err)
+		return revisionContent{}, fmt.Errorf("reading the content of a revision: %w", err)
 	}
 	if err := utiljson.Unmarshal(text, &c); err != nil { // whole numbers stay whole
-		return content{}, fmt.Errorf("decoding the content of a revision: %w", err)
+		return revisionContent{}, fmt.Errorf("decoding the content of a revision: %w", err)
 	}
 	return c, nil
 }
@@ -121,18 +121,18 @@ type revision struct {
 	kept bool
 }
 
-// made returns what works were made of by the content of a revision.
-func made(packed []byte, now deliver.Source) (deliver.Source, error) {
+// sourceFromRevision returns what works were made of by the content of a revision.
+func sourceFromRevision(packed []byte, now deliver.WorkSource) (deliver.WorkSource, error) {
 	c, err := unpack(packed)
 	if err != nil {
-		return deliver.Source{}, err
+		return deliver.WorkSource{}, err
 	}
 	object := &unstructured.Unstructured{Object: c.Template}
 	object.SetUID(c.UID)
 	object.SetGeneration(c.Generation)
 	now.Object = object
 	now.Conflict = c.Conflict
-	now.Overrides, now.Mistake = override.Select(object, c.Wide, c.Own)
+	now.Overrides, now.Mistake = override.SelectPolicies(object, c.Wide, c.Own)
 	return now, nil
 }
 
@@ -140,7 +140,7 @@ func made(packed []byte, now deliver.Source) (deliver.Source, error) {
 // clusters had last.
 type history []revision
 
-func (h history) find(name string) (revision, bool) {
+func (h history) findRevision(name string) (revision, bool) {
 	n := slices.IndexFunc(h, func(r revision) bool { return r.name == name })
 	if n < 0 {
 		return revision{}, false
@@ -148,13 +148,13 @@ func (h history) find(name string) (revision, bool) {
 	return h[n], true
 }
 
-func (h history) has(name string) bool {
-	_, found := h.find(name)
+func (h history) hasRevision(name string) bool {
+	_, found := h.findRevision(name)
 	return found
 }
 
-// with returns the history with a revision, which takes the place of the one of its name.
-func (h history) with(r revision) history {
+// withRevision returns the history with a revision, which takes the place of the one of its name.
+func (h history) withRevision(r revision) history {
 	n := slices.IndexFunc(h, func(each revision) bool { return each.name == r.name })
 	if n < 0 {
 		return append(slices.Clone(h), r)
@@ -164,14 +164,14 @@ func (h history) with(r revision) history {
 	return all
 }
 
-// without returns the history without some of its revisions.
-func (h history) without(gone []revision) history {
-	return slices.DeleteFunc(slices.Clone(h), func(r revision) bool { return history(gone).has(r.name) })
+// withoutRevisions returns the history without some of its revisions.
+func (h history) withoutRevisions(gone []revision) history {
+	return slices.DeleteFunc(slices.Clone(h), func(r revision) bool { return history(gone).hasRevision(r.name) })
 }
 
-// surplus returns those that are not kept: all clusters have the current one, or
+// surplusRevisions returns those that are not kept: all clusters have the current one, or
 // there are more than there may be.
-func (h history) surplus(current string, undone, done bool, most int) []revision {
+func (h history) surplusRevisions(current string, undone, done bool, most int) []revision {
 	var gone []revision
 	for n, r := range h {
 		switch {
@@ -183,9 +183,9 @@ func (h history) surplus(current string, undone, done bool, most int) []revision
 	return gone
 }
 
-// create stores a revision of an object, before the first cluster gets it; false if
+// createRevision stores a revision of an object, before the first cluster gets it; false if
 // there is no room for it, or if the rollout has ended meanwhile: nobody would delete it.
-func (s *Stages) create(ctx context.Context, e *entry, binding types.NamespacedName, r revision, content []byte) (bool, error) {
+func (s *Stages) createRevision(ctx context.Context, e *rolloutEntry, binding types.NamespacedName, r revision, content []byte) (bool, error) {
 	object := &fleetv1alpha1.PropagationRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: r.name, Labels: map[string]string{labelRollout: string(e.uid)}},
 		Spec: fleetv1alpha1.PropagationRevisionSpec{
@@ -195,9 +195,9 @@ func (s *Stages) create(ctx context.Context, e *entry, binding types.NamespacedN
 	}
 	s.storing.RLock()
 	defer s.storing.RUnlock()
-	if s.entry(e.key) != e {
+	if s.lookupEntry(e.key) != e {
 		return false, nil
 	}
-	s.spare(r.name)
-	return s.shelf.create(ctx, object)
+	s.spareRevision(r.name)
+	return s.shelf.createRevision(ctx, object)
 }

@@ -35,30 +35,30 @@ const (
 	pageSize = 20
 )
 
-// shelf has the revisions that are stored, and knows how long those of the objects of a
+// revisionStore has the revisions that are stored, and knows how long those of the objects of a
 // namespace are together. Their content is not in memory. It is safe for concurrent use.
-type shelf struct {
+type revisionStore struct {
 	client client.Client
 	live   client.Reader
 
 	mu  sync.Mutex
-	of  map[string]stored // by the names of revisions
-	sum map[string]int    // by namespace
+	of  map[string]storedRevision // by the names of revisions
+	sum map[string]int            // by namespace
 }
 
-type stored struct {
+type storedRevision struct {
 	namespace string // of the object
 	rollout   types.UID
 	bytes     int
 }
 
-func newShelf(d Deps) *shelf {
-	return &shelf{client: d.Client, live: d.Live, of: map[string]stored{}, sum: map[string]int{}}
+func newRevisionStore(d StageDeps) *revisionStore {
+	return &revisionStore{client: d.Client, live: d.Live, of: map[string]storedRevision{}, sum: map[string]int{}}
 }
 
-// read reads all revisions, by the rollouts that they are of and the bindings of the
+// readRevisions reads all revisions, by the rollouts that they are of and the bindings of the
 // objects. All at once: the API server reads all of them to find those of one rollout.
-func (s *shelf) read(ctx context.Context) (map[types.UID]map[types.NamespacedName]history, error) {
+func (s *revisionStore) readRevisions(ctx context.Context) (map[types.UID]map[types.NamespacedName]history, error) {
 	all := map[types.UID]map[types.NamespacedName]history{}
 	next := ""
 	for {
@@ -74,7 +74,7 @@ func (s *shelf) read(ctx context.Context) (map[types.UID]map[types.NamespacedNam
 			}
 			binding := types.NamespacedName{Namespace: r.Spec.BindingNamespace, Name: r.Spec.BindingName}
 			all[rollout][binding] = append(all[rollout][binding], revision{name: r.Name, number: r.Spec.Revision, bytes: len(r.Spec.Content), kept: true})
-			s.add(r.Name, stored{binding.Namespace, rollout, len(r.Spec.Content)})
+			s.addStored(r.Name, storedRevision{binding.Namespace, rollout, len(r.Spec.Content)})
 		}
 		if next = list.Continue; next == "" {
 			break
@@ -88,52 +88,52 @@ func (s *shelf) read(ctx context.Context) (map[types.UID]map[types.NamespacedNam
 	return all, nil
 }
 
-// source returns what works were made of by a revision that is stored; false if it is
+// revisionSource returns what works were made of by a revision that is stored; false if it is
 // not, or not any more.
-func (s *shelf) source(ctx context.Context, r revision, now deliver.Source) (source deliver.Source, has bool, err error) {
+func (s *revisionStore) revisionSource(ctx context.Context, r revision, now deliver.WorkSource) (source deliver.WorkSource, has bool, err error) {
 	if !r.kept {
-		return deliver.Source{}, false, nil
+		return deliver.WorkSource{}, false, nil
 	}
 	object := &fleetv1alpha1.PropagationRevision{}
 	if err := s.live.Get(ctx, client.ObjectKey{Name: r.name}, object); err != nil {
 		if apierrors.IsNotFound(err) {
-			return deliver.Source{}, false, nil
+			return deliver.WorkSource{}, false, nil
 		}
-		return deliver.Source{}, false, fmt.Errorf("reading PropagationRevision %q: %w", r.name, err)
+		return deliver.WorkSource{}, false, fmt.Errorf("reading PropagationRevision %q: %w", r.name, err)
 	}
-	if source, err = made(object.Spec.Content, now); err != nil {
-		return deliver.Source{}, false, fmt.Errorf("PropagationRevision %q: %w", r.name, err)
+	if source, err = sourceFromRevision(object.Spec.Content, now); err != nil {
+		return deliver.WorkSource{}, false, fmt.Errorf("PropagationRevision %q: %w", r.name, err)
 	}
 	return source, true, nil
 }
 
-// create stores a revision of an object; false if there is no room for it.
-func (s *shelf) create(ctx context.Context, object *fleetv1alpha1.PropagationRevision) (bool, error) {
+// createRevision stores a revision of an object; false if there is no room for it.
+func (s *revisionStore) createRevision(ctx context.Context, object *fleetv1alpha1.PropagationRevision) (bool, error) {
 	namespace := object.Spec.BindingNamespace
-	if !s.reserve(object.Name, stored{namespace, types.UID(object.Labels[labelRollout]), len(object.Spec.Content)}) {
+	if !s.reserveRoom(object.Name, storedRevision{namespace, types.UID(object.Labels[labelRollout]), len(object.Spec.Content)}) {
 		return false, nil
 	}
 	if err := s.client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-		s.remove(object.Name)
+		s.removeStored(object.Name)
 		return false, fmt.Errorf("storing revision %d of binding %q: %w", object.Spec.Revision, namespace+"/"+object.Spec.BindingName, err)
 	}
 	return true, nil
 }
 
-// delete deletes revisions.
-func (s *shelf) delete(ctx context.Context, gone []revision) error {
+// deleteRevisions deletes revisions.
+func (s *revisionStore) deleteRevisions(ctx context.Context, gone []revision) error {
 	for _, r := range gone {
 		err := s.client.Delete(ctx, &fleetv1alpha1.PropagationRevision{ObjectMeta: metav1.ObjectMeta{Name: r.name}})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting PropagationRevision %q: %w", r.name, err)
 		}
-		s.remove(r.name)
+		s.removeStored(r.name)
 	}
 	return nil
 }
 
-// clear deletes all revisions of rollouts, in requests that are bounded each.
-func (s *shelf) clear(ctx context.Context, rollouts []types.UID) error {
+// clearRollouts deletes all revisions of rollouts, in requests that are bounded each.
+func (s *revisionStore) clearRollouts(ctx context.Context, rollouts []types.UID) error {
 	var values, names []string
 	for _, rollout := range rollouts {
 		values = append(values, string(rollout))
@@ -156,25 +156,25 @@ func (s *shelf) clear(ctx context.Context, rollouts []types.UID) error {
 		}
 	}
 	for _, name := range names {
-		s.remove(name)
+		s.removeStored(name)
 	}
 	return nil
 }
 
-// fits tells whether there is room for a revision of an object of a namespace.
-func (s *shelf) fits(r revision, namespace string) bool {
+// fitsRevision reports whether there is room for a revision of an object of a namespace.
+func (s *revisionStore) fitsRevision(r revision, namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.room(r.name, namespace, r.bytes)
+	return s.hasRoom(r.name, namespace, r.bytes)
 }
 
-// room tells whether there is room for a revision. The caller has the lock.
-func (s *shelf) room(name, namespace string, bytes int) bool {
+// hasRoom reports whether there is room for a revision. The caller has the lock.
+func (s *revisionStore) hasRoom(name, namespace string, bytes int) bool {
 	return s.sum[namespace]-s.of[name].bytes+bytes+overheadBytes <= namespaceBytesMax
 }
 
-// most is how many an object of a namespace may have now.
-func (s *shelf) most(namespace string) int {
+// maxRevisions is how many an object of a namespace may have now.
+func (s *revisionStore) maxRevisions(namespace string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sum[namespace] > plentyBytesMax {
@@ -183,41 +183,41 @@ func (s *shelf) most(namespace string) int {
 	return revisionsMax
 }
 
-// reserve takes room for a revision, if there is enough.
-func (s *shelf) reserve(name string, is stored) bool {
+// reserveRoom takes room for a revision, if there is enough.
+func (s *revisionStore) reserveRoom(name string, is storedRevision) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.room(name, is.namespace, is.bytes) {
+	if !s.hasRoom(name, is.namespace, is.bytes) {
 		return false
 	}
-	s.put(name, is)
+	s.countStored(name, is)
 	return true
 }
 
-// add notes that a revision is stored.
-func (s *shelf) add(name string, is stored) {
+// addStored notes that a revision is stored.
+func (s *revisionStore) addStored(name string, is storedRevision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.put(name, is)
+	s.countStored(name, is)
 }
 
-// remove notes that a revision is not stored any more.
-func (s *shelf) remove(name string) {
+// removeStored notes that a revision is not stored any more.
+func (s *revisionStore) removeStored(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.take(name)
+	s.uncountStored(name)
 }
 
-// put counts a revision in the place of the one of its name. The caller has the lock.
-func (s *shelf) put(name string, is stored) {
-	s.take(name)
+// countStored counts a revision in the place of the one of its name. The caller has the lock.
+func (s *revisionStore) countStored(name string, is storedRevision) {
+	s.uncountStored(name)
 	is.bytes += overheadBytes
 	s.of[name] = is
 	s.sum[is.namespace] += is.bytes
 }
 
-// take counts a revision no more. The caller has the lock.
-func (s *shelf) take(name string) {
+// uncountStored counts a revision no more. The caller has the lock.
+func (s *revisionStore) uncountStored(name string) {
 	was := s.of[name]
 	if s.sum[was.namespace] -= was.bytes; s.sum[was.namespace] == 0 {
 		delete(s.sum, was.namespace)

@@ -22,7 +22,7 @@ import (
 // fill has the revisions of other objects take all room of the namespace but so many
 // bytes.
 func (h *hub) fill(but int) {
-	h.stages.shelf.add("others", stored{"shop", "others", namespaceBytesMax - overheadBytes - but})
+	h.stages.shelf.addStored("others", storedRevision{"shop", "others", namespaceBytesMax - overheadBytes - but})
 }
 
 // TestRevisionsOfANamespaceAreBounded has an object change while there is no room for
@@ -49,7 +49,7 @@ func TestRevisionsOfANamespaceAreBounded(t *testing.T) {
 	if names, p := h.revisions(), h.progress(); len(names) > 0 || p.Unstored != 1 || p.Held != 1 || p.Revision != 3 {
 		t.Errorf("stored are %v, and it says %+v", names, p)
 	}
-	h.stages.shelf.remove("others")
+	h.stages.shelf.removeStored("others")
 	h.look("a")
 	if names, p := h.revisions(), h.progress(); len(names) != 1 || p.Unstored != 1 {
 		t.Errorf("with room, stored are %v, and it says %+v", names, p)

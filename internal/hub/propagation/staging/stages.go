@@ -26,8 +26,8 @@ import (
 
 // +kubebuilder:rbac:groups=fleet.capstan.io,resources=propagationrevisions,verbs=get;list;create;delete;deletecollection
 
-// Key names a rollout; one without a namespace is a ClusterPropagationRollout.
-type Key = types.NamespacedName
+// RolloutKey names a rollout; one without a namespace is a ClusterPropagationRollout.
+type RolloutKey = types.NamespacedName
 
 // Binding is a binding that a client knows.
 type Binding interface {
@@ -41,8 +41,8 @@ type Rollout interface {
 	client.Object
 }
 
-// Deps are what Stages work with.
-type Deps struct {
+// StageDeps are what Stages work with.
+type StageDeps struct {
 	// Client reads from a cache, and Live from the API server.
 	Client client.Client
 	Live   client.Reader
@@ -52,42 +52,42 @@ type Deps struct {
 	Turns *turns.Turns
 	// Touched is told of bindings that are to be looked at, and Changed of rollouts.
 	Touched func(binding types.NamespacedName)
-	Changed func(rollout Key)
+	Changed func(rollout RolloutKey)
 }
 
 // Stages are those of all rollouts. They are safe for concurrent use.
 type Stages struct {
-	Deps
+	StageDeps
 
 	loading sync.Mutex // while rollouts are read at the start
 	mu      sync.Mutex
 	loaded  bool
-	entries map[Key]*entry
+	entries map[RolloutKey]*rolloutEntry
 	// targets has the rollouts by what they are of, the oldest first.
-	targets map[target][]Key
+	targets map[rolloutTarget][]RolloutKey
 	// governed has the rollouts of bindings.
-	governed map[types.NamespacedName]Key
-	rests    rests
+	governed map[types.NamespacedName]RolloutKey
+	rests    namespaceRests
 	// garbage are revisions that nobody needs any more, and who deletes them; ended are the
-	// rollouts that are gone, of which the Sweeper deletes all.
+	// rollouts that are gone, of which the RevisionSweeper deletes all.
 	garbage garbage
 	ended   map[types.UID]bool
-	shelf   *shelf
+	shelf   *revisionStore
 	storing sync.RWMutex // for writing while a revision is deleted that may be needed again
 }
 
-// entry is a rollout.
-type entry struct {
-	key        Key
+// rolloutEntry is a rollout.
+type rolloutEntry struct {
+	key        RolloutKey
 	uid        types.UID
-	of         target
+	of         rolloutTarget
 	created    metav1.Time
 	undo       int64
 	settled    bool  // all was done since undo is so: it is about nothing that comes later
 	generation int64 // that was taken in
 	last       int64 // the number of the latest revision
-	rollout    *staged.Rollout
-	outcome    staged.Outcome
+	rollout    *staged.RolloutProgress
+	outcome    staged.RolloutOutcome
 	history    map[types.NamespacedName]history
 	// undone are objects whose change is, and since when; waiting are those that have
 	// something to do when all is done.
@@ -95,16 +95,16 @@ type entry struct {
 	waiting map[types.NamespacedName]bool
 }
 
-// New returns the stages of no rollouts.
-func New(d Deps) *Stages {
+// NewStages returns the stages of no rollouts.
+func NewStages(d StageDeps) *Stages {
 	return &Stages{
-		Deps: d, entries: map[Key]*entry{}, targets: map[target][]Key{}, governed: map[types.NamespacedName]Key{}, garbage: garbage{},
-		ended: map[types.UID]bool{}, rests: rests{}, shelf: newShelf(d),
+		StageDeps: d, entries: map[RolloutKey]*rolloutEntry{}, targets: map[rolloutTarget][]RolloutKey{}, governed: map[types.NamespacedName]RolloutKey{}, garbage: garbage{},
+		ended: map[types.UID]bool{}, rests: namespaceRests{}, shelf: newRevisionStore(d),
 	}
 }
 
-// Load reads the rollouts that there are, once, before anything is sent.
-func (s *Stages) Load(ctx context.Context) error {
+// LoadRollouts reads the rollouts that there are, once, before anything is sent.
+func (s *Stages) LoadRollouts(ctx context.Context) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	if s.loaded {
@@ -125,9 +125,9 @@ func (s *Stages) Load(ctx context.Context) error {
 		all = append(all, &wide.Items[i])
 	}
 	slices.SortFunc(all, func(a, b Rollout) int { // those that others wait for come first
-		return earlier(client.ObjectKeyFromObject(a), client.ObjectKeyFromObject(b), a.GetCreationTimestamp(), b.GetCreationTimestamp())
+		return compareRollouts(client.ObjectKeyFromObject(a), client.ObjectKeyFromObject(b), a.GetCreationTimestamp(), b.GetCreationTimestamp())
 	})
-	revisions, err := s.shelf.read(ctx)
+	revisions, err := s.shelf.readRevisions(ctx)
 	if err != nil {
 		return err
 	}
@@ -135,20 +135,20 @@ func (s *Stages) Load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	of := func(_ context.Context, t target) ([]Binding, error) { return members[t], nil }
+	of := func(_ context.Context, t rolloutTarget) ([]Binding, error) { return members[t], nil }
 	for _, r := range all {
-		if err := s.set(ctx, r, of, revisions[r.GetUID()]); err != nil {
+		if err := s.setRollout(ctx, r, of, revisions[r.GetUID()]); err != nil {
 			return err
 		}
 		delete(revisions, r.GetUID())
 	}
-	s.orphans(revisions)
+	s.markOrphans(revisions)
 	s.loaded = true
 	return nil
 }
 
-// orphans has the revisions deleted of rollouts that went while nobody looked.
-func (s *Stages) orphans(revisions map[types.UID]map[types.NamespacedName]history) {
+// markOrphans has the revisions deleted of rollouts that went while nobody looked.
+func (s *Stages) markOrphans(revisions map[types.UID]map[types.NamespacedName]history) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for rollout, of := range revisions {
@@ -157,46 +157,48 @@ func (s *Stages) orphans(revisions map[types.UID]map[types.NamespacedName]histor
 			continue
 		}
 		for _, each := range of { // no label finds them
-			s.garbage.add(types.NamespacedName{}, each)
+			s.garbage.addRevisions(types.NamespacedName{}, each)
 		}
 	}
 }
 
-// Set takes in what a rollout says, if it says something else now, and has its
+// SetRollout takes in what a rollout says, if it says something else now, and has its
 // objects looked at. One that comes has no revisions yet.
-func (s *Stages) Set(ctx context.Context, r Rollout) error { return s.set(ctx, r, s.members, nil) }
+func (s *Stages) SetRollout(ctx context.Context, r Rollout) error {
+	return s.setRollout(ctx, r, s.listMembers, nil)
+}
 
-func (s *Stages) set(
-	ctx context.Context, r Rollout, members func(context.Context, target) ([]Binding, error), revisions map[types.NamespacedName]history,
+func (s *Stages) setRollout(
+	ctx context.Context, r Rollout, members func(context.Context, rolloutTarget) ([]Binding, error), revisions map[types.NamespacedName]history,
 ) error {
 	key := client.ObjectKeyFromObject(r)
-	e := s.entry(key)
+	e := s.lookupEntry(key)
 	if e != nil && (e.uid != r.GetUID() || e.of != targetOf(r)) {
-		s.remove(key, e.uid != r.GetUID())
+		s.removeRollout(key, e.uid != r.GetUID())
 		e = nil
 	}
 	if e != nil && e.generation == r.GetGeneration() {
-		return s.drop(ctx, key)
+		return s.dropGarbage(ctx, key)
 	}
 	about, err := members(ctx, targetOf(r))
 	if err != nil {
 		return err
 	}
 	if e == nil {
-		e = begin(r, revisions)
+		e = newRolloutEntry(r, revisions)
 	}
-	s.take(e, r, about)
-	return s.drop(ctx, key)
+	s.takeSpec(e, r, about)
+	return s.dropGarbage(ctx, key)
 }
 
-// begin returns the entry of a rollout that was not known.
-func begin(r Rollout, revisions map[types.NamespacedName]history) *entry {
+// newRolloutEntry returns the entry of a rollout that was not known.
+func newRolloutEntry(r Rollout, revisions map[types.NamespacedName]history) *rolloutEntry {
 	if revisions == nil {
 		revisions = map[types.NamespacedName]history{}
 	}
-	e := &entry{
+	e := &rolloutEntry{
 		key: client.ObjectKeyFromObject(r), uid: r.GetUID(), of: targetOf(r), created: r.GetCreationTimestamp(), last: r.RolloutStatus().Revision,
-		history: revisions, rollout: staged.New(staged.Plan{}), undone: map[types.NamespacedName]time.Time{}, waiting: map[types.NamespacedName]bool{},
+		history: revisions, rollout: staged.NewRolloutProgress(staged.Plan{}), undone: map[types.NamespacedName]time.Time{}, waiting: map[types.NamespacedName]bool{},
 	}
 	for _, each := range revisions {
 		e.last = max(e.last, each[len(each)-1].number)
@@ -204,14 +206,14 @@ func begin(r Rollout, revisions map[types.NamespacedName]history) *entry {
 	return e
 }
 
-// earlier compares rollouts: of those that are of the same the earliest counts.
-func earlier(a, b Key, since, other metav1.Time) int {
+// compareRollouts compares rollouts: of those that are of the same the earliest counts.
+func compareRollouts(a, b RolloutKey, since, other metav1.Time) int {
 	return cmp.Or(since.Compare(other.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// take takes in the spec of a rollout, and has its objects looked at.
-func (s *Stages) take(e *entry, r Rollout, members []Binding) {
-	plan, _ := staged.Of(r.RolloutSpec()) // whoever writes the status tells of mistakes
+// takeSpec takes in the spec of a rollout, and has its objects looked at.
+func (s *Stages) takeSpec(e *rolloutEntry, r Rollout, members []Binding) {
+	plan, _ := staged.CompilePlan(r.RolloutSpec()) // whoever writes the status tells of mistakes
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.entries[e.key] == nil
@@ -219,11 +221,11 @@ func (s *Stages) take(e *entry, r Rollout, members []Binding) {
 		s.entries[e.key] = e
 		delete(s.ended, e.uid) // the cache shows it later than its revisions
 		s.targets[e.of] = append(s.targets[e.of], e.key)
-		slices.SortFunc(s.targets[e.of], func(a, b Key) int {
-			return earlier(a, b, s.entries[a].created, s.entries[b].created)
+		slices.SortFunc(s.targets[e.of], func(a, b RolloutKey) int {
+			return compareRollouts(a, b, s.entries[a].created, s.entries[b].created)
 		})
 	}
-	e.rollout.Set(plan)
+	e.rollout.SetPlan(plan)
 	e.outcome.Done = false
 	e.generation = r.GetGeneration()
 	undo := int64(0)
@@ -237,10 +239,10 @@ func (s *Stages) take(e *entry, r Rollout, members []Binding) {
 	}
 	for _, b := range members {
 		name := client.ObjectKeyFromObject(b)
-		if s.governor(targetsOf(b)) == e { // it is looked at next, and leaves if it has no right to be here
+		if s.governingEntry(targetsOf(b)) == e { // it is looked at next, and leaves if it has no right to be here
 			mine[name] = true
-			s.join(name, e)
-			e.rollout.Await(name.String())
+			s.joinRollout(name, e)
+			e.rollout.AwaitObject(name.String())
 		}
 		s.Touched(name)
 	}
@@ -249,18 +251,18 @@ func (s *Stages) take(e *entry, r Rollout, members []Binding) {
 	}
 	for name, revisions := range e.history { // of objects that left it while nobody looked
 		if !mine[name] {
-			s.garbage.add(e.key, revisions)
+			s.garbage.addRevisions(e.key, revisions)
 			delete(e.history, name)
 		}
 	}
 }
 
-// Remove forgets a rollout that is gone. What it kept from clusters is sent to them, and the
+// RemoveRollout forgets a rollout that is gone. What it kept from clusters is sent to them, and the
 // Sweeper deletes its revisions.
-func (s *Stages) Remove(key Key) { s.remove(key, true) }
+func (s *Stages) RemoveRollout(key RolloutKey) { s.removeRollout(key, true) }
 
-// remove forgets a rollout, which has ended or is about something else now.
-func (s *Stages) remove(key Key, ended bool) {
+// removeRollout forgets a rollout, which has ended or is about something else now.
+func (s *Stages) removeRollout(key RolloutKey, ended bool) {
 	s.mu.Lock()
 	e := s.entries[key]
 	if e == nil {
@@ -273,7 +275,7 @@ func (s *Stages) remove(key Key, ended bool) {
 		return
 	}
 	delete(s.entries, key)
-	if s.targets[e.of] = slices.DeleteFunc(s.targets[e.of], func(k Key) bool { return k == key }); len(s.targets[e.of]) == 0 {
+	if s.targets[e.of] = slices.DeleteFunc(s.targets[e.of], func(k RolloutKey) bool { return k == key }); len(s.targets[e.of]) == 0 {
 		delete(s.targets, e.of)
 	}
 	next := slices.Clone(s.targets[e.of])
@@ -282,7 +284,7 @@ func (s *Stages) remove(key Key, ended bool) {
 		maps.DeleteFunc(s.garbage, func(_ string, by types.NamespacedName) bool { return by == key }) // they are among them
 	} else {
 		for _, each := range e.history {
-			s.garbage.add(key, each)
+			s.garbage.addRevisions(key, each)
 		}
 	}
 	for name, governor := range s.governed {
@@ -292,7 +294,7 @@ func (s *Stages) remove(key Key, ended bool) {
 		delete(s.governed, name)
 		if len(next) > 0 { // which takes it over
 			s.governed[name] = next[0]
-			s.entries[next[0]].rollout.Await(name.String())
+			s.entries[next[0]].rollout.AwaitObject(name.String())
 		}
 		s.Touched(name)
 	}
@@ -302,15 +304,15 @@ func (s *Stages) remove(key Key, ended bool) {
 	}
 }
 
-func (s *Stages) entry(key Key) *entry {
+func (s *Stages) lookupEntry(key RolloutKey) *rolloutEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.entries[key]
 }
 
-// governor returns the rollout of what has these targets, nil if there is none. The
+// governingEntry returns the rollout of what has these targets, nil if there is none. The
 // caller has the lock.
-func (s *Stages) governor(targets []target) *entry {
+func (s *Stages) governingEntry(targets []rolloutTarget) *rolloutEntry {
 	for _, of := range targets {
 		if keys := s.targets[of]; len(keys) > 0 {
 			return s.entries[keys[0]]
@@ -319,14 +321,14 @@ func (s *Stages) governor(targets []target) *entry {
 	return nil
 }
 
-// join says that a binding is of a rollout, nil for none, and of no other any more.
+// joinRollout says that a binding is of a rollout, nil for none, and of no other any more.
 // The caller has the lock.
-func (s *Stages) join(name types.NamespacedName, e *entry) {
+func (s *Stages) joinRollout(name types.NamespacedName, e *rolloutEntry) {
 	before, was := s.governed[name]
 	if was && (e == nil || before != e.key) {
 		if old := s.entries[before]; old != nil {
-			s.garbage.add(name, old.history[name])
-			old.rollout.Forget(name.String())
+			s.garbage.addRevisions(name, old.history[name])
+			old.rollout.ForgetObject(name.String())
 			delete(old.history, name)
 			delete(old.undone, name)
 			delete(old.waiting, name)
@@ -339,19 +341,19 @@ func (s *Stages) join(name types.NamespacedName, e *entry) {
 	}
 }
 
-// Looked says that a binding was looked at and sends nothing.
-func (s *Stages) Looked(name types.NamespacedName) {
+// MarkNothingSent says that a binding was looked at and sends nothing.
+func (s *Stages) MarkNothingSent(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.entries[s.governed[name]]; e != nil && e.rollout.Looked(name.String()) {
+	if e := s.entries[s.governed[name]]; e != nil && e.rollout.MarkObserved(name.String()) {
 		e.newsCame(s.Changed)
 	}
 }
 
-// Gone says that a binding does not exist any more.
-func (s *Stages) Gone(ctx context.Context, name types.NamespacedName) error {
+// ForgetBinding says that a binding does not exist any more.
+func (s *Stages) ForgetBinding(ctx context.Context, name types.NamespacedName) error {
 	s.mu.Lock()
-	s.join(name, nil)
+	s.joinRollout(name, nil)
 	s.mu.Unlock()
-	return s.drop(ctx, name)
+	return s.dropGarbage(ctx, name)
 }

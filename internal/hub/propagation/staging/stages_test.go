@@ -67,7 +67,7 @@ func newHub(t *testing.T) *hub {
 		}
 	}
 	h := &hub{T: t, clock: clocktesting.NewFakePassiveClock(noon), image: "1", works: map[string]*workv1.ManifestWork{}}
-	h.turns = turns.New(2, func(types.NamespacedName) {})
+	h.turns = turns.NewTurns(2, func(types.NamespacedName) {})
 	h.binding = &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "web-deployment", UID: "b",
 		Labels:      map[string]string{workv1alpha2.LabelResourceBindingID: "an-id", policyv1alpha1.LabelPropagationPolicyID: "webs"},
@@ -123,10 +123,10 @@ func (h *hub) to(clusters ...string) {
 // restart forgets what is not stored.
 func (h *hub) restart() {
 	h.Helper()
-	h.stages = New(Deps{
-		Client: h.Client, Live: h.Client, Fleet: fleet.New(h.clock), Clock: h.clock, Turns: h.turns, Touched: func(types.NamespacedName) { h.touched++ }, Changed: func(Key) {},
+	h.stages = NewStages(StageDeps{
+		Client: h.Client, Live: h.Client, Fleet: fleet.NewFleet(h.clock), Clock: h.clock, Turns: h.turns, Touched: func(types.NamespacedName) { h.touched++ }, Changed: func(RolloutKey) {},
 	})
-	if err := h.stages.Load(h.Context()); err != nil {
+	if err := h.stages.LoadRollouts(h.Context()); err != nil {
 		h.Fatal(err)
 	}
 }
@@ -136,7 +136,7 @@ func (h *hub) change(change func(*fleetv1alpha1.PropagationRolloutSpec)) {
 	h.Helper()
 	change(&h.rollout.Spec)
 	h.rollout.Generation++
-	if err := h.stages.Set(h.Context(), h.rollout); err != nil {
+	if err := h.stages.SetRollout(h.Context(), h.rollout); err != nil {
 		h.Fatal(err)
 	}
 }
@@ -169,12 +169,12 @@ func (h *hub) pass(sick ...string) error {
 	for _, target := range h.binding.Spec.Clusters {
 		clusters = append(clusters, view.Cluster{Name: target.Name, Accepted: true})
 	}
-	source := deliver.Source{Binding: h.binding, Fleet: view.New(clusters...), Chain: interpret.Chain{native.New()}, Object: &unstructured.Unstructured{Object: map[string]any{
+	source := deliver.WorkSource{Binding: h.binding, Fleet: view.NewFleet(clusters...), Chain: interpret.Chain{native.NewKubernetesKinds()}, Object: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "shop", "name": "web"},
 		"spec": map[string]any{"replicas": int64(h.binding.Spec.Replicas), "image": h.image},
 	}}}
-	source.Overrides, source.Mistake = override.Select(source.Object, nil, h.own)
-	wanted, problems, err := deliver.Render(source)
+	source.Overrides, source.Mistake = override.SelectPolicies(source.Object, nil, h.own)
+	wanted, problems, err := deliver.RenderWorks(source)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (h *hub) pass(sick ...string) error {
 	for _, work := range h.works {
 		works = append(works, *work)
 	}
-	v, err := h.stages.Stage(h.Context(), Input{Binding: h.binding, Source: source, Own: h.own, Works: works, Wanted: wanted, Problems: problems})
+	v, err := h.stages.StageWorks(h.Context(), StageInput{Binding: h.binding, Source: source, Own: h.own, Works: works, Wanted: wanted, Problems: problems})
 	if err != nil {
 		return err
 	}
@@ -198,8 +198,8 @@ func (h *hub) pass(sick ...string) error {
 }
 
 // progress returns how far the rollout is.
-func (h *hub) progress() Progress {
-	p, _ := h.stages.Progress(client.ObjectKeyFromObject(h.rollout))
+func (h *hub) progress() RolloutProgress {
+	p, _ := h.stages.DecideProgress(client.ObjectKeyFromObject(h.rollout))
 	return p
 }
 
@@ -253,19 +253,19 @@ var errRefused = errors.New("etcd is away")
 // TestRevisionsDoNotStay has an object leave a rollout, or the rollout go, while
 // nothing can be deleted, and the controller restart.
 func TestRevisionsDoNotStay(t *testing.T) {
-	name, key := types.NamespacedName{Namespace: "shop", Name: "web-deployment"}, Key{Namespace: "shop", Name: "web"}
+	name, key := types.NamespacedName{Namespace: "shop", Name: "web-deployment"}, RolloutKey{Namespace: "shop", Name: "web"}
 	for what, test := range map[string]struct {
 		leave   func(*hub) error
 		restart bool
 	}{
-		"the binding is gone": {leave: func(h *hub) error { return h.stages.Gone(h.Context(), name) }},
+		"the binding is gone": {leave: func(h *hub) error { return h.stages.ForgetBinding(h.Context(), name) }},
 		"another policy has it": {leave: func(h *hub) error {
 			h.binding.Annotations[policyv1alpha1.AnnotationPropagationPolicyName] = "other"
 			return h.pass()
 		}},
 		"the rollout is gone": {leave: func(h *hub) error {
-			h.stages.Remove(key)
-			return Sweeper{h.stages}.sweep(h.Context())
+			h.stages.RemoveRollout(key)
+			return RevisionSweeper{h.stages}.sweepRevisions(h.Context())
 		}},
 		"the binding went while nobody looked": {restart: true},
 	} {
@@ -363,7 +363,7 @@ func TestDecisionsOfANamespaceHaveTheirShare(t *testing.T) {
 	h := newHub(t)
 	other := &fleetv1alpha1.ClusterPropagationRollout{ObjectMeta: metav1.ObjectMeta{Name: "all", UID: "o", Generation: 1}}
 	other.Spec.Policy = &fleetv1alpha1.RolloutPolicy{Name: "all"}
-	if err := h.stages.Set(t.Context(), other); err != nil {
+	if err := h.stages.SetRollout(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	h.stages.Clock = slowClock{h.clock}
@@ -374,7 +374,7 @@ func TestDecisionsOfANamespaceHaveTheirShare(t *testing.T) {
 	if p.Later < (decidingShare-2)*time.Second {
 		t.Errorf("a decision took more than a second, and the next one may come after %s", p.Later)
 	}
-	if other, _ := h.stages.Progress(client.ObjectKeyFromObject(other)); other.Later != 0 {
+	if other, _ := h.stages.DecideProgress(client.ObjectKeyFromObject(other)); other.Later != 0 {
 		t.Errorf("about others it is decided after %s", other.Later)
 	}
 	h.clock.SetTime(h.clock.Now().Add(p.Later))
@@ -389,7 +389,7 @@ func TestNewsAreDecidedAboutOnce(t *testing.T) {
 	h := newHub(t)
 	h.look()
 	told, done := 0, false
-	h.stages.Changed = func(Key) { told++; done = h.stages.entries[client.ObjectKeyFromObject(h.rollout)].outcome.Done }
+	h.stages.Changed = func(RolloutKey) { told++; done = h.stages.entries[client.ObjectKeyFromObject(h.rollout)].outcome.Done }
 	h.look()
 	if told != 0 {
 		t.Errorf("who decides is told %d times of what is known", told)
@@ -414,8 +414,8 @@ func TestWhoWaitsForTheEndHearsOfIt(t *testing.T) {
 	var touched []types.NamespacedName
 	h.stages.Touched = func(name types.NamespacedName) { touched = append(touched, name) }
 	name := client.ObjectKeyFromObject(h.binding)
-	p := &pass{s: h.stages, e: e, name: name, in: Input{Binding: h.binding}, works: map[string]*workv1.ManifestWork{"c": {}}}
-	if err := p.tidy(t.Context(), false); err != nil {
+	p := &stagePass{s: h.stages, e: e, name: name, in: StageInput{Binding: h.binding}, works: map[string]*workv1.ManifestWork{"c": {}}}
+	if err := p.deleteSurplus(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(touched, []types.NamespacedName{name}) {

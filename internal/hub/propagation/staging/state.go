@@ -17,15 +17,15 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/rollout"
 )
 
-// stateOf returns how a cluster is with what its work has.
-func stateOf(work *workv1.ManifestWork, now time.Time) staged.State {
-	state := staged.State{Updated: true, State: rollout.State{Status: rollout.Progressing, Since: since(work, now)}}
+// workState returns how a cluster is with what its work has.
+func workState(work *workv1.ManifestWork, now time.Time) staged.ObjectState {
+	state := staged.ObjectState{Updated: true, ClusterState: rollout.ClusterState{Status: rollout.Progressing, Since: sentSince(work, now)}}
 	applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
 	switch {
 	case applied == nil:
 		return state
-	case older(applied, work):
-		good, _ := healthy(work)
+	case isOutdated(applied, work):
+		good, _ := isObjectHealthy(work)
 		state.Unanswered = good && applied.Status == metav1.ConditionTrue
 		return state
 	}
@@ -34,7 +34,7 @@ func stateOf(work *workv1.ManifestWork, now time.Time) staged.State {
 		state.Why = applied.Message
 		return state
 	}
-	switch good, late := healthy(work); {
+	switch good, late := isObjectHealthy(work); {
 	case good && late:
 		state.Unanswered = true
 	case good:
@@ -43,8 +43,8 @@ func stateOf(work *workv1.ManifestWork, now time.Time) staged.State {
 	return state
 }
 
-// since returns when a cluster was sent what its work has.
-func since(work *workv1.ManifestWork, now time.Time) time.Time {
+// sentSince returns when a cluster was sent what its work has.
+func sentSince(work *workv1.ManifestWork, now time.Time) time.Time {
 	at, err := time.Parse(time.RFC3339, work.Annotations[fleetv1alpha1.AnnotationRevisionSince])
 	if err != nil || at.After(now) {
 		return now
@@ -52,21 +52,21 @@ func since(work *workv1.ManifestWork, now time.Time) time.Time {
 	return at
 }
 
-// older tells whether a condition is about an earlier generation of its work.
-func older(c *metav1.Condition, work *workv1.ManifestWork) bool {
+// isOutdated reports whether a condition is about an earlier generation of its work.
+func isOutdated(c *metav1.Condition, work *workv1.ManifestWork) bool {
 	return c.ObservedGeneration != 0 && c.ObservedGeneration < work.Generation
 }
 
-// healthy tells whether the object of a work is, and whether that is said of what
+// isObjectHealthy reports whether the object of a work is, and whether that is said of what
 // the object was before. Agents that do not say are believed that what they have
 // applied works.
-func healthy(work *workv1.ManifestWork) (good, late bool) {
+func isObjectHealthy(work *workv1.ManifestWork) (good, late bool) {
 	if len(work.Status.ResourceStatus.Manifests) == 0 {
 		return true, false
 	}
 	first := &work.Status.ResourceStatus.Manifests[0]
 	read := meta.FindStatusCondition(first.Conditions, workv1.ManifestConditionStatusFeedbackSynced)
-	late = read != nil && older(read, work)
+	late = read != nil && isOutdated(read, work)
 	for _, value := range first.StatusFeedback.Values {
 		if value.Name == karmadaworkv1alpha1.FeedbackHealth && value.FieldValue.String != nil {
 			return workv1alpha2.ResourceHealth(*value.FieldValue.String) == workv1alpha2.ResourceHealthy, late

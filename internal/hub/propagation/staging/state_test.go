@@ -21,7 +21,7 @@ func TestHowAClusterIs(t *testing.T) {
 		of         int64
 		health     string
 		read       int64
-		want       rollout.Status
+		want       rollout.ClusterStatus
 		unanswered bool
 	}{
 		"nothing is said":                     {want: rollout.Progressing},
@@ -45,7 +45,7 @@ func TestHowAClusterIs(t *testing.T) {
 				}}},
 			}}
 		}
-		got := stateOf(work, noon)
+		got := workState(work, noon)
 		if got.Status != test.want || got.Unanswered != test.unanswered || !got.Updated {
 			t.Errorf("%s: it is %+v, want %v (unanswered: %t)", name, got, test.want, test.unanswered)
 		}

@@ -22,25 +22,25 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
-// target is what a rollout is of: a policy, or an object.
-type target struct {
+// rolloutTarget is what a rollout is of: a policy, or an object.
+type rolloutTarget struct {
 	kind schema.GroupKind
 	name types.NamespacedName
 }
 
 // targetOf returns what a rollout is of.
-func targetOf(r Rollout) target {
+func targetOf(r Rollout) rolloutTarget {
 	spec := r.RolloutSpec()
 	switch {
 	case spec.Template != nil:
-		return target{
+		return rolloutTarget{
 			kind: schema.FromAPIVersionAndKind(spec.Template.APIVersion, spec.Template.Kind).GroupKind(),
 			name: types.NamespacedName{Namespace: r.GetNamespace(), Name: spec.Template.Name},
 		}
 	case spec.Policy != nil:
-		return target{kind: policyKind(r.GetNamespace()), name: types.NamespacedName{Namespace: r.GetNamespace(), Name: spec.Policy.Name}}
+		return rolloutTarget{kind: policyKind(r.GetNamespace()), name: types.NamespacedName{Namespace: r.GetNamespace(), Name: spec.Policy.Name}}
 	default:
-		return target{}
+		return rolloutTarget{}
 	}
 }
 
@@ -54,36 +54,36 @@ func policyKind(namespace string) schema.GroupKind {
 
 // targetsOf returns what a rollout of a binding can be of: its object, which goes
 // before the policy that it says to be of.
-func targetsOf(b Binding) []target {
+func targetsOf(b Binding) []rolloutTarget {
 	key := templates.KeyOf(b.BindingSpec().Resource)
-	of := []target{{kind: key.Kind.GroupKind(), name: key.Name}}
+	of := []rolloutTarget{{kind: key.Kind.GroupKind(), name: key.Name}}
 	if policy, is := lookup.PolicyOf(b); is {
-		of = append(of, target{kind: policyKind(policy.Namespace), name: policy})
+		of = append(of, rolloutTarget{kind: policyKind(policy.Namespace), name: policy})
 	}
 	return of
 }
 
-// sends tells whether a policy sends an object by a binding: or else whoever writes a
+// policySends reports whether a policy sends an object by a binding: or else whoever writes a
 // binding could stop anybody's rollout with it.
-func sends(ctx context.Context, reader client.Reader, name types.NamespacedName, object selector.Object, b Binding) (bool, error) {
-	policy, err := lookup.Policy(ctx, reader, name)
+func policySends(ctx context.Context, reader client.Reader, name types.NamespacedName, object selector.Object, b Binding) (bool, error) {
+	policy, err := lookup.ReadPolicy(ctx, reader, name)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("looking which rollout binding %q is of: %w", client.ObjectKeyFromObject(b), err)
 	}
-	return claims.Sends(policy, object, b), nil
+	return claims.PolicySendsObject(policy, object, b), nil
 }
 
 // membersByTarget returns all bindings by what rollouts that are about them are of, from
 // the cache.
-func (s *Stages) membersByTarget(ctx context.Context) (map[target][]Binding, error) {
-	all, err := s.bindings(ctx, "")
+func (s *Stages) membersByTarget(ctx context.Context) (map[rolloutTarget][]Binding, error) {
+	all, err := s.listBindings(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	by := map[target][]Binding{}
+	by := map[rolloutTarget][]Binding{}
 	for _, b := range all {
 		for _, of := range targetsOf(b) {
 			if of.name.Namespace == "" || of.name.Namespace == b.GetNamespace() {
@@ -94,14 +94,14 @@ func (s *Stages) membersByTarget(ctx context.Context) (map[target][]Binding, err
 	return by, nil
 }
 
-// members returns the bindings that a rollout is about, from the cache.
-func (s *Stages) members(ctx context.Context, of target) ([]Binding, error) {
-	all, err := s.bindings(ctx, of.name.Namespace)
+// listMembers returns the bindings that a rollout is about, from the cache.
+func (s *Stages) listMembers(ctx context.Context, of rolloutTarget) ([]Binding, error) {
+	all, err := s.listBindings(ctx, of.name.Namespace)
 	return slices.DeleteFunc(all, func(b Binding) bool { return !slices.Contains(targetsOf(b), of) }), err
 }
 
-// bindings returns those of a namespace, or all, from the cache.
-func (s *Stages) bindings(ctx context.Context, namespace string) ([]Binding, error) {
+// listBindings returns those of a namespace, or all, from the cache.
+func (s *Stages) listBindings(ctx context.Context, namespace string) ([]Binding, error) {
 	own := &workv1alpha2.ResourceBindingList{}
 	wide := &workv1alpha2.ClusterResourceBindingList{}
 	by := []client.ListOption{client.UnsafeDisableDeepCopy, client.InNamespace(namespace)}
@@ -123,19 +123,19 @@ func (s *Stages) bindings(ctx context.Context, namespace string) ([]Binding, err
 	return all, nil
 }
 
-// Governs tells whether the object of a binding is of one of the rollouts, without which
+// GovernsBinding reports whether the object of a binding is of one of the rollouts, without which
 // Stage changes nothing.
-func Governs(ctx context.Context, s *Stages, b Binding, object *unstructured.Unstructured) (bool, error) {
-	e, err := enter(ctx, s, b, object)
+func GovernsBinding(ctx context.Context, s *Stages, b Binding, object *unstructured.Unstructured) (bool, error) {
+	e, err := enterRollout(ctx, s, b, object)
 	return e != nil, err
 }
 
-// enter has a binding join the rollout that its object is of, and returns that; nil if there
+// enterRollout has a binding join the rollout that its object is of, and returns that; nil if there
 // is none.
-func enter(ctx context.Context, s *Stages, b Binding, object *unstructured.Unstructured) (*entry, error) {
+func enterRollout(ctx context.Context, s *Stages, b Binding, object *unstructured.Unstructured) (*rolloutEntry, error) {
 	targets := targetsOf(b)
-	if policy, says := lookup.PolicyOf(b); says && len(s.OfPolicy(policy)) > 0 {
-		sent, err := sends(ctx, s.Client, policy, object, b)
+	if policy, says := lookup.PolicyOf(b); says && len(s.RolloutsOfPolicy(policy)) > 0 {
+		sent, err := policySends(ctx, s.Client, policy, object, b)
 		if err != nil {
 			return nil, err
 		}
@@ -145,8 +145,8 @@ func enter(ctx context.Context, s *Stages, b Binding, object *unstructured.Unstr
 	}
 	name := client.ObjectKeyFromObject(b)
 	s.mu.Lock()
-	e := s.governor(targets)
-	s.join(name, e)
+	e := s.governingEntry(targets)
+	s.joinRollout(name, e)
 	s.mu.Unlock()
-	return e, s.drop(ctx, name)
+	return e, s.dropGarbage(ctx, name)
 }

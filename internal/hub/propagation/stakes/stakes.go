@@ -26,7 +26,7 @@ type Group struct {
 	// Placement is the one that was applied, as JSON: one that has changed since is
 	// about to be.
 	Placement string
-	Stake     binding.Stake
+	Stake     binding.ChangeSensitivity
 }
 
 // Binding is a binding that a client knows.
@@ -39,8 +39,8 @@ type Binding interface {
 // concurrent use.
 type Stakes struct {
 	mu       sync.Mutex
-	bindings map[types.NamespacedName]entry
-	groups   map[Group]*members
+	bindings map[types.NamespacedName]bindingEntry
+	groups   map[Group]*groupMembers
 	// at has the bindings by the clusters that their objects are sent to, of clusters that
 	// have changed: whoever writes bindings can name thousands that do not exist. The value
 	// says whether the cluster was chosen for the object, or is that of another which needs
@@ -48,15 +48,15 @@ type Stakes struct {
 	at map[string]map[types.NamespacedName]bool
 }
 
-// members are the bindings of a group.
-type members struct {
+// groupMembers are the bindings of a group.
+type groupMembers struct {
 	of    Group
 	names map[types.NamespacedName]bool
 }
 
-// entry is one binding.
-type entry struct {
-	group *members      // nil if its clusters are not ours to choose
+// bindingEntry is one binding.
+type bindingEntry struct {
+	group *groupMembers // nil if its clusters are not ours to choose
 	sent  []sentCluster // sorted
 }
 
@@ -67,7 +67,7 @@ type sentCluster struct {
 }
 
 // findCluster returns the cluster of the name, if the object is sent there.
-func (e entry) findCluster(cluster string) (to sentCluster, is bool) {
+func (e bindingEntry) findCluster(cluster string) (to sentCluster, is bool) {
 	place, is := slices.BinarySearchFunc(e.sent, cluster, func(s sentCluster, name string) int { return strings.Compare(s.cluster, name) })
 	if !is {
 		return sentCluster{}, false
@@ -86,22 +86,22 @@ func (s *Stakes) Set(b Binding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bindings == nil {
-		s.bindings = map[types.NamespacedName]entry{}
-		s.groups = map[Group]*members{}
+		s.bindings = map[types.NamespacedName]bindingEntry{}
+		s.groups = map[Group]*groupMembers{}
 		s.at = map[string]map[types.NamespacedName]bool{}
 	}
-	s.remove(name)
-	var e entry
-	if binding.Ours(b) {
+	s.removeBinding(name)
+	var e bindingEntry
+	if binding.IsScheduledByUs(b) {
 		state := binding.StateOf(b)
-		e.group = s.group(Group{Placement: state.AppliedPlacement, Stake: state.Stake()})
+		e.group = s.ensureGroup(Group{Placement: state.AppliedPlacement, Stake: state.ChangeSensitivity()})
 		e.group.names[name] = true
 	}
 	chosen := make(map[string]bool, len(spec.Clusters))
 	for _, target := range spec.Clusters {
 		chosen[target.Name] = true
 	}
-	targets := deliver.Targets(spec)
+	targets := deliver.BindingTargets(spec)
 	e.sent = make([]sentCluster, 0, len(targets))
 	for _, target := range targets {
 		e.sent = append(e.sent, sentCluster{target.Name, chosen[target.Name]})
@@ -112,22 +112,22 @@ func (s *Stakes) Set(b Binding) {
 	s.bindings[name] = e
 }
 
-func (s *Stakes) group(of Group) *members {
+func (s *Stakes) ensureGroup(of Group) *groupMembers {
 	if s.groups[of] == nil {
-		s.groups[of] = &members{of: of, names: map[types.NamespacedName]bool{}}
+		s.groups[of] = &groupMembers{of: of, names: map[types.NamespacedName]bool{}}
 	}
 	return s.groups[of]
 }
 
-// Forget forgets a binding that is gone.
-func (s *Stakes) Forget(name types.NamespacedName) {
+// ForgetBinding forgets a binding that is gone.
+func (s *Stakes) ForgetBinding(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.remove(name)
+	s.removeBinding(name)
 }
 
-// remove forgets a binding. The caller has the lock.
-func (s *Stakes) remove(name types.NamespacedName) {
+// removeBinding forgets a binding. The caller has the lock.
+func (s *Stakes) removeBinding(name types.NamespacedName) {
 	e := s.bindings[name]
 	delete(s.bindings, name)
 	if e.group != nil {
@@ -203,12 +203,12 @@ func (s *Stakes) ListGroups() []*Group {
 	return all
 }
 
-// Affected returns the bindings that a change of a cluster can matter to: all whose
+// AffectedBindings returns the bindings that a change of a cluster can matter to: all whose
 // objects are sent there, if all is true, and those of the groups of which affects
 // says so. It is asked once about the bindings of a group that the cluster was
 // chosen for, and once about the others, while others may note what bindings are.
 // Those of a group that comes meanwhile are affected.
-func (s *Stakes) Affected(cluster string, all bool, affects func(of *Group, target bool) bool) []types.NamespacedName {
+func (s *Stakes) AffectedBindings(cluster string, all bool, affects func(of *Group, target bool) bool) []types.NamespacedName {
 	chosen, others := s.groupsToAsk(cluster, all)
 	for group := range chosen {
 		chosen[group] = affects(&group.of, true)
@@ -220,10 +220,10 @@ func (s *Stakes) Affected(cluster string, all bool, affects func(of *Group, targ
 }
 
 // groupAnswers say of groups whether their bindings are affected.
-type groupAnswers map[*members]bool
+type groupAnswers map[*groupMembers]bool
 
 // deniesGroup reports whether the bindings of a group are not affected.
-func (a groupAnswers) deniesGroup(group *members) bool {
+func (a groupAnswers) deniesGroup(group *groupMembers) bool {
 	is, asked := a[group]
 	return asked && !is
 }

@@ -40,12 +40,12 @@ func onTeam(t *testing.T, team int) (*policyv1alpha1.Placement, string) {
 }
 
 // many are the bindings of 50 policies with 100 objects each.
-func many(t *testing.T) (*Stakes, map[string]binding.Compiled) {
+func many(t *testing.T) (*Stakes, map[string]binding.CompiledPlacement) {
 	t.Helper()
-	stakes, compiled := &Stakes{}, map[string]binding.Compiled{}
+	stakes, compiled := &Stakes{}, map[string]binding.CompiledPlacement{}
 	for team := range policies {
 		placement, text := onTeam(t, team)
-		one, problems := binding.Compile(placement)
+		one, problems := binding.CompilePlacement(placement)
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
@@ -80,10 +80,10 @@ func TestALabelThatIsChangedIsComparedWithTheFewThatCanCare(t *testing.T) {
 	asked := 0
 	affected := func(before, after *view.Cluster) []types.NamespacedName {
 		asked = 0
-		return stakes.Affected(clusterName, false, func(of *Group, target bool) bool {
+		return stakes.AffectedBindings(clusterName, false, func(of *Group, target bool) bool {
 			asked++
 			c := compiled[of.Placement]
-			return c.Affected(before, after, of.Stake, target, time.Time{})
+			return c.AffectedByChange(before, after, of.Stake, target, time.Time{})
 		})
 	}
 	names := affected(labelled(nil), labelled(map[string]string{"team": "7"}))
@@ -110,7 +110,7 @@ func TestWhoHasAClusterIsTold(t *testing.T) {
 
 	told := func(all bool, affects func(*Group, bool) bool) []string {
 		var names []string
-		for _, name := range stakes.Affected(clusterName, all, affects) {
+		for _, name := range stakes.AffectedBindings(clusterName, all, affects) {
 			names = append(names, name.Name)
 		}
 		slices.Sort(names)
@@ -130,7 +130,7 @@ func TestWhoHasAClusterIsTold(t *testing.T) {
 		t.Errorf("%d are told, want each once", len(names))
 	}
 
-	stakes.Forget(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "needed"})
+	stakes.ForgetBinding(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "needed"})
 	stakes.Set(bindingOf("team3-0", text, placement, "other"))
 	if names := told(true, never); len(names) > 0 {
 		t.Errorf("%v are told after they have left", names)
@@ -173,7 +173,7 @@ func TestNamesThatAreNoClustersAreNotIndexed(t *testing.T) {
 	stakes.Set(forged)
 	stakes.Set(before)
 	told := func() (names []string) {
-		for _, name := range stakes.Affected(clusterName, true, func(*Group, bool) bool { return false }) {
+		for _, name := range stakes.AffectedBindings(clusterName, true, func(*Group, bool) bool { return false }) {
 			names = append(names, name.Name)
 		}
 		slices.Sort(names)
@@ -197,7 +197,7 @@ func TestNamesThatAreNoClustersAreNotIndexed(t *testing.T) {
 	if of := stakes.at[clusterName]; len(of) != 2 || len(stakes.at["none-7"]) != 1 || len(stakes.at) != 2 {
 		t.Errorf("%v are found by the clusters of one look, want two of one and one of the other", stakes.at)
 	}
-	stakes.Forget(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "before"})
+	stakes.ForgetBinding(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "before"})
 	if names := told(); !slices.Equal(names, []string{"after"}) {
 		t.Errorf("%v are told once the cluster is there again", names)
 	}
@@ -209,7 +209,7 @@ func TestNobodyWaitsWhileGroupsAreAskedAbout(t *testing.T) {
 	var stakes Stakes
 	stakes.Set(bindingOf("before", `{"a":1}`, &policyv1alpha1.Placement{}))
 	asked := 0
-	names := stakes.Affected(clusterName, false, func(*Group, bool) bool {
+	names := stakes.AffectedBindings(clusterName, false, func(*Group, bool) bool {
 		if asked++; !stakes.mu.TryLock() {
 			t.Error("whoever notes a binding waits")
 			return false

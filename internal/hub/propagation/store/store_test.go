@@ -35,7 +35,7 @@ type answer func(*workv1alpha2.ResourceBinding) error
 // scene is a hub with clusters a and b.
 type scene struct {
 	*testing.T
-	Bindings
+	BindingStore
 	answer answer
 	writes []string // that were tried, but for those of the status
 }
@@ -54,7 +54,7 @@ func newScene(t *testing.T) *scene {
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&workv1alpha2.ResourceBinding{}).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			if !s.Unfinished(client.ObjectKeyFromObject(object)) {
+			if !s.IsUnfinished(client.ObjectKeyFromObject(object)) {
 				t.Error("a binding that is being created is not unfinished")
 			}
 			if err := write("create", object); err != nil {
@@ -70,11 +70,11 @@ func newScene(t *testing.T) *scene {
 		},
 	}).Build()
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	known := fleet.New(clk)
+	known := fleet.NewFleet(clk)
 	for _, name := range []string{"a", "b"} {
 		known.SetCluster(name, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}})
 	}
-	s.Bindings = New(hub, decide.New(decide.Options{Fleet: known, Clock: clk}), known)
+	s.BindingStore = NewBindingStore(hub, decide.NewDecider(decide.DeciderOptions{Fleet: known, Clock: clk}), known)
 	return s
 }
 
@@ -167,14 +167,14 @@ func TestHowABindingIsCreated(t *testing.T) {
 			to(web(), "a", "b"), refusesMore(0), true, []string{"create a b", "create"}, " |  | " + overQuota, nil,
 		},
 		"admission refuses the binding": {
-			to(web(), "a", "b"), refuses, false, []string{"create a b", "create"}, "nothing", Refused,
+			to(web(), "a", "b"), refuses, false, []string{"create a b", "create"}, "nothing", IsRefused,
 		},
-		"admission refuses a binding that has no clusters": {mine, refuses, false, []string{"create"}, "nothing", Refused},
+		"admission refuses a binding that has no clusters": {mine, refuses, false, []string{"create"}, "nothing", IsRefused},
 		"the hub fails, which is no refusal": {
 			to(web(), "a", "b"), fails(apierrors.NewInternalError(errors.New("no leader"))), false,
 			[]string{"create a b"},
 			"nothing",
-			func(err error) bool { return apierrors.IsInternalError(err) && !Refused(err) },
+			func(err error) bool { return apierrors.IsInternalError(err) && !IsRefused(err) },
 		},
 		"somebody else was first, so that it is to be read again": {
 			to(web(), "a", "b"), fails(apierrors.NewAlreadyExists(workv1alpha2.GroupVersion.WithResource("resourcebindings").GroupResource(), "web")),
@@ -187,7 +187,7 @@ func TestHowABindingIsCreated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			s.answer = tc.answer
-			created, err := s.Create(t.Context(), tc.b.DeepCopy())
+			created, err := s.CreateBinding(t.Context(), tc.b.DeepCopy())
 			if created != tc.created || (err != nil) != (tc.wrong != nil) || err != nil && !tc.wrong(err) {
 				t.Errorf("created %t, error %v", created, err)
 			}
@@ -198,7 +198,7 @@ func TestHowABindingIsCreated(t *testing.T) {
 			if got := s.stored(); got != tc.stored {
 				t.Errorf("the hub has %q, want %q", got, tc.stored)
 			}
-			if s.Unfinished(client.ObjectKeyFromObject(tc.b)) {
+			if s.IsUnfinished(client.ObjectKeyFromObject(tc.b)) {
 				t.Error("it is unfinished for good")
 			}
 		})
@@ -234,33 +234,33 @@ func TestHowABindingIsChanged(t *testing.T) {
 			func(b *workv1alpha2.ResourceBinding) { to(b, "a", "b") }, refuses, false,
 			[]string{"patch a b", "patch a"},
 			"7",
-			"a | a false | " + scheduled, Refused,
+			"a | a false | " + scheduled, IsRefused,
 		},
 		"admission refuses a change that is not about clusters": {
 			func(b *workv1alpha2.ResourceBinding) { b.Labels = map[string]string{"team": "a"} }, refuses, false,
 			[]string{"patch a"},
 			"7",
-			"a | a false | " + scheduled, Refused,
+			"a | a false | " + scheduled, IsRefused,
 		},
 		"somebody else changed it, which is no refusal": {
 			func(b *workv1alpha2.ResourceBinding) { to(b, "a", "b") },
 			fails(apierrors.NewConflict(workv1alpha2.GroupVersion.WithResource("resourcebindings").GroupResource(), "web", errors.New("changed"))),
 			false,
 			[]string{"patch a b"},
-			"7", "a | a false | " + scheduled, func(err error) bool { return apierrors.IsConflict(err) && !Refused(err) },
+			"7", "a | a false | " + scheduled, func(err error) bool { return apierrors.IsConflict(err) && !IsRefused(err) },
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			before := to(web(), "a")
-			if _, err := s.Create(t.Context(), before); err != nil {
+			if _, err := s.CreateBinding(t.Context(), before); err != nil {
 				t.Fatal(err)
 			}
 			s.answer, s.writes = tc.answer, nil
 			after := before.DeepCopy()
 			tc.change(after)
-			_, wrote, err := s.Change(t.Context(), before, after, "8")
+			_, wrote, err := s.ChangeBinding(t.Context(), before, after, "8")
 			if wrote != tc.wrote || (err != nil) != (tc.wrong != nil) || err != nil && !tc.wrong(err) {
 				t.Errorf("wrote %t, error %v", wrote, err)
 			}
@@ -281,13 +281,13 @@ func TestHowABindingIsChanged(t *testing.T) {
 func TestABindingThatIsGoneNeedsNoChange(t *testing.T) {
 	s := newScene(t)
 	before := to(web(), "a")
-	if _, err := s.Create(t.Context(), before); err != nil {
+	if _, err := s.CreateBinding(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Client.Delete(t.Context(), before.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Change(t.Context(), before, to(before.DeepCopy(), "b"), ""); err != nil {
+	if _, _, err := s.ChangeBinding(t.Context(), before, to(before.DeepCopy(), "b"), ""); err != nil {
 		t.Errorf("changing what somebody has deleted: %v", err)
 	}
 }
@@ -296,13 +296,13 @@ func TestRefusedClustersAreTriedLater(t *testing.T) {
 	s := newScene(t)
 	s.answer = refusesMore(0)
 	b := to(web(), "a")
-	if _, err := s.Create(t.Context(), b.DeepCopy()); err != nil {
+	if _, err := s.CreateBinding(t.Context(), b.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	if s.Decider.Wait(b) <= 0 {
+	if s.Decider.RefusalBackoff(b) <= 0 {
 		t.Error("they are tried at once, want after a while")
 	}
-	if b.Spec.Replicas++; s.Decider.Wait(b) != 0 {
+	if b.Spec.Replicas++; s.Decider.RefusalBackoff(b) != 0 {
 		t.Error("what asks for something else has to wait")
 	}
 }
@@ -328,11 +328,11 @@ func TestWhatARefusalIs(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := wrapped(tc.err)
+			err := wrapRefused(tc.err)
 			if err != nil {
 				err = fmt.Errorf("writing: %w", err)
 			}
-			if got := Refused(err); got != tc.want {
+			if got := IsRefused(err); got != tc.want {
 				t.Errorf("refused: got %t, want %t", got, tc.want)
 			}
 			if tc.err != nil && !errors.Is(err, tc.err) {

@@ -18,10 +18,10 @@ import (
 // KeptAfter is how long a cluster may take to let go of a work before it is told of.
 const KeptAfter = 30 * time.Second
 
-// Kept returns the condition of a binding whose object is deleted, and which clusters
+// KeptCondition returns the condition of a binding whose object is deleted, and which clusters
 // keep from going; nil if none does yet. Works are what there still is for it. Again is
 // how soon another cluster may be among them; 0 is never.
-func Kept(works []workv1.ManifestWork, now time.Time) (kept *metav1.Condition, again time.Duration) {
+func KeptCondition(works []workv1.ManifestWork, now time.Time) (kept *metav1.Condition, again time.Duration) {
 	var clusters []string
 	for _, work := range works {
 		if work.DeletionTimestamp.IsZero() {

@@ -37,7 +37,7 @@ func TestKept(t *testing.T) {
 		"the clock of the hub was back": {works: []workv1.ManifestWork{deleted("a", -time.Minute)}, again: 90 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept, again := Kept(c.works, now)
+			kept, again := KeptCondition(c.works, now)
 			if again != c.again || (kept == nil) != (c.want == "") || kept != nil && !strings.Contains(kept.Message, c.want) {
 				t.Errorf("got %v, again in %s; want %q, again in %s", kept, again, c.want, c.again)
 			}

@@ -14,11 +14,11 @@ import (
 // finalizersTold is how many finalizers a message names.
 const finalizersTold = 5
 
-// Leaving returns a remark about an object of the hub that was deleted and that finalizers
+// LeavingRemark returns a remark about an object of the hub that was deleted and that finalizers
 // keep for more than KeptAfter; "" if there is nothing to remark. Clusters keep the object
 // as long as the hub has it: a finalizer asks for time before anything ends. Again is how
 // soon there may be something to remark; 0 is never.
-func Leaving(object metav1.Object, now time.Time) (remark string, again time.Duration) {
+func LeavingRemark(object metav1.Object, now time.Time) (remark string, again time.Duration) {
 	deleted := object.GetDeletionTimestamp()
 	finalizers := object.GetFinalizers()
 	if deleted.IsZero() || len(finalizers) == 0 {

@@ -40,7 +40,7 @@ func TestAnObjectThatFinalizersKeepIsToldOf(t *testing.T) {
 			if tc.age >= 0 {
 				object.DeletionTimestamp = &metav1.Time{Time: now.Add(-tc.age)}
 			}
-			remark, again := Leaving(object, now)
+			remark, again := LeavingRemark(object, now)
 			if again != tc.again || (remark == "") != (len(tc.says) == 0) {
 				t.Errorf("%s: it says %q, and again in %s", tc.reason, remark, again)
 			}

@@ -32,38 +32,38 @@ const (
 	excessive = "The status is left out, and the health not known, as the cluster reports more than 10,000 values, 64 conditions or 256 addresses of load balancers."
 )
 
-// problemOf says why the status that a cluster reports is left out of the binding; "" if
+// statusProblem says why the status that a cluster reports is left out of the binding; "" if
 // it is not.
-func problemOf(status string) string {
+func statusProblem(status string) string {
 	switch {
 	case len(status) > workv1.StatusSizeMax:
 		return oversized
 	case !storable(status):
 		return unstorable
-	case !moderate(status):
+	case !isModerate(status):
 		return excessive
 	default:
 		return ""
 	}
 }
 
-// said tells whether a text is JSON and says anything: "null" would be read back as
+// saysAnything reports whether a text is JSON and says anything: "null" would be read back as
 // nothing, and written again and again. Of a text that is too long only the beginning is
 // known.
-func said(text string) bool {
+func saysAnything(text string) bool {
 	return len(text) > workv1.StatusSizeMax || strings.TrimSpace(text) != "null" && json.Valid([]byte(text))
 }
 
-// storable tells whether the hub can store what a cluster says, which is JSON, as a
+// storable reports whether the hub can store what a cluster says, which is JSON, as a
 // status: or else it would refuse the statuses of all other clusters with it.
 func storable(text string) bool {
 	deepest, _ := extent(text)
 	return strings.HasPrefix(strings.TrimSpace(text), "{") && deepest <= depthMax
 }
 
-// moderate tells whether a status, which can be stored, has so few parts that it can be
+// isModerate reports whether a status, which can be stored, has so few parts that it can be
 // summed up with others.
-func moderate(text string) bool {
+func isModerate(text string) bool {
 	_, values := extent(text)
 	if values <= conditionsMax {
 		return true // as nearly all have
@@ -100,8 +100,8 @@ func extent(text string) (deepest, values int) {
 	return deepest, values
 }
 
-// healthOf returns the verdict of a cluster. One that nobody knows is none.
-func healthOf(text string) workv1alpha2.ResourceHealth {
+// parseHealth returns the verdict of a cluster. One that nobody knows is none.
+func parseHealth(text string) workv1alpha2.ResourceHealth {
 	switch health := workv1alpha2.ResourceHealth(text); health {
 	case workv1alpha2.ResourceHealthy, workv1alpha2.ResourceUnhealthy:
 		return health
@@ -110,10 +110,10 @@ func healthOf(text string) workv1alpha2.ResourceHealth {
 	}
 }
 
-// stored returns a status as the hub stores it: without the fields that are null, such
+// normalizeStatus returns a status as the hub stores it: without the fields that are null, such
 // as lastProbeTime of a Pod. With them it would seem to differ from what is stored, and
 // be written at every look.
-func stored(status string) []byte {
+func normalizeStatus(status string) []byte {
 	var content any
 	if !strings.Contains(status, "null") || utiljson.Unmarshal([]byte(status), &content) != nil {
 		return []byte(status)

@@ -47,8 +47,8 @@ const (
 	digestBytes = 34
 )
 
-// Input is what is summed up.
-type Input struct {
+// SummaryInput is what is summed up.
+type SummaryInput struct {
 	Spec  *workv1alpha2.ResourceBindingSpec
 	Works []workv1.ManifestWork
 	// Problems say why there is no work for a cluster.
@@ -57,36 +57,36 @@ type Input struct {
 	Fleet view.Fleet
 }
 
-// Items returns an item for each cluster that the object is sent to, in the order
+// AggregateItems returns an item for each cluster that the object is sent to, in the order
 // of names. What a cluster said last stays while it says nothing, with its age;
 // whether the object works there is not known then.
-func Items(in Input) []workv1alpha2.AggregatedStatusItem {
+func AggregateItems(in SummaryInput) []workv1alpha2.AggregatedStatusItem {
 	works := make(map[string]*workv1.ManifestWork, len(in.Works))
 	for i := range in.Works {
 		works[in.Works[i].Namespace] = &in.Works[i]
 	}
 	var items []workv1alpha2.AggregatedStatusItem
-	for _, target := range deliver.Targets(in.Spec) {
+	for _, target := range deliver.BindingTargets(in.Spec) {
 		item := workv1alpha2.AggregatedStatusItem{ClusterName: target.Name, Health: workv1alpha2.ResourceUnknown, AppliedMessage: unanswered}
 		if work := works[target.Name]; work != nil {
-			item = itemOf(work)
+			item = aggregateItem(work)
 		}
 		if problem := in.Problems[target.Name]; problem != nil {
-			item.Applied, item.AppliedMessage = false, told(problem)
+			item.Applied, item.AppliedMessage = false, problemText(problem)
 		}
-		if cluster, found := in.Fleet.Cluster(target.Name); found && silence(cluster) != "" {
+		if cluster, found := in.Fleet.ClusterNamed(target.Name); found && silenceReason(cluster) != "" {
 			item.Health = workv1alpha2.ResourceUnknown
 			item.AppliedMessage = strings.TrimSpace(fmt.Sprintf("%s %s since %s; this is what it said last.",
-				item.AppliedMessage, silence(cluster), cluster.AvailableSince.UTC().Format(time.RFC3339)))
+				item.AppliedMessage, silenceReason(cluster), cluster.AvailableSince.UTC().Format(time.RFC3339)))
 		}
 		items = append(items, item)
 	}
 	return shrink(items)
 }
 
-// silence says that nothing new is known of a cluster, as the beginning of a
+// silenceReason says that nothing new is known of a cluster, as the beginning of a
 // sentence; "" if it is available, or nobody has said yet whether it is.
-func silence(cluster view.Cluster) string {
+func silenceReason(cluster view.Cluster) string {
 	switch cluster.Available {
 	case metav1.ConditionUnknown:
 		return "The hub has not heard from the cluster"
@@ -97,8 +97,8 @@ func silence(cluster view.Cluster) string {
 	}
 }
 
-// itemOf returns what a work says.
-func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
+// aggregateItem returns what a work says.
+func aggregateItem(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 	item := workv1alpha2.AggregatedStatusItem{ClusterName: work.Namespace, Health: workv1alpha2.ResourceUnknown}
 	switch applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied); {
 	case applied == nil:
@@ -106,44 +106,44 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 	case applied.ObservedGeneration != 0 && applied.ObservedGeneration < work.Generation:
 		item.AppliedMessage = "The cluster has not applied the latest change yet."
 	case applied.Status == metav1.ConditionTrue:
-		item.Applied, item.AppliedMessage = true, cmp.Or(misinterpreted(work), remarkOfApplied(work))
+		item.Applied, item.AppliedMessage = true, cmp.Or(interpretationProblem(work), remarkOfApplied(work))
 	default:
-		item.AppliedMessage = message(work, applied)
+		item.AppliedMessage = notAppliedMessage(work, applied)
 	}
 	if len(work.Status.ResourceStatus.Manifests) == 0 {
 		return item
 	}
 	for _, value := range work.Status.ResourceStatus.Manifests[0].StatusFeedback.Values { // what else is sent is not the object
 		switch v := value.FieldValue; {
-		case value.Name == karmadaworkv1alpha1.FeedbackStatus && v.JSONRaw != nil && said(*v.JSONRaw):
-			problem := problemOf(*v.JSONRaw)
+		case value.Name == karmadaworkv1alpha1.FeedbackStatus && v.JSONRaw != nil && saysAnything(*v.JSONRaw):
+			problem := statusProblem(*v.JSONRaw)
 			item.AppliedMessage = strings.TrimSpace(item.AppliedMessage + " " + problem)
 			switch problem {
 			case "":
-				item.Status = &runtime.RawExtension{Raw: stored(*v.JSONRaw)}
+				item.Status = &runtime.RawExtension{Raw: normalizeStatus(*v.JSONRaw)}
 			case excessive:
 				item.Health = workv1alpha2.ResourceUnknown
 				item.Status = nil
 				return item
 			}
 		case value.Name == karmadaworkv1alpha1.FeedbackHealth && v.String != nil:
-			item.Health = healthOf(*v.String)
+			item.Health = parseHealth(*v.String)
 		}
 	}
 	return item
 }
 
-// told says what is wrong, and of interpreters what to do about it, too.
-func told(problem error) string {
+// problemText says what is wrong, and of interpreters what to do about it, too.
+func problemText(problem error) string {
 	if custom := (*interpret.CustomError)(nil); errors.As(problem, &custom) {
-		return interpret.Tell(problem)
+		return interpret.ErrorSentences(problem)
 	}
 	return problem.Error()
 }
 
-// misinterpreted says why the status and the health of an object that is applied are
+// interpretationProblem says why the status and the health of an object that is applied are
 // not known, if that is because of who customizes its kind; else it is "".
-func misinterpreted(work *workv1.ManifestWork) string {
+func interpretationProblem(work *workv1.ManifestWork) string {
 	if len(work.Status.ResourceStatus.Manifests) == 0 {
 		return ""
 	}
@@ -167,9 +167,9 @@ func remarkOfApplied(work *workv1.ManifestWork) string {
 	return c.Message
 }
 
-// message says why the object of a work is not applied: what is said of the object
+// notAppliedMessage says why the object of a work is not applied: what is said of the object
 // itself, or else of the work.
-func message(work *workv1.ManifestWork, applied *metav1.Condition) string {
+func notAppliedMessage(work *workv1.ManifestWork, applied *metav1.Condition) string {
 	for i := range work.Status.ResourceStatus.Manifests {
 		c := meta.FindStatusCondition(work.Status.ResourceStatus.Manifests[i].Conditions, workv1.ManifestConditionApplied)
 		if c != nil && c.Status != metav1.ConditionTrue && c.Message != "" {
@@ -212,9 +212,9 @@ func shrink(items []workv1alpha2.AggregatedStatusItem) []workv1alpha2.Aggregated
 	return items
 }
 
-// Digest returns items whose statuses are short: what stands in the place of one
+// DigestItems returns items whose statuses are short: what stands in the place of one
 // differs if the status does. It leaves digests as they are.
-func Digest(items []workv1alpha2.AggregatedStatusItem) []workv1alpha2.AggregatedStatusItem {
+func DigestItems(items []workv1alpha2.AggregatedStatusItem) []workv1alpha2.AggregatedStatusItem {
 	short := slices.Clone(items)
 	for i := range short {
 		if status := short[i].Status; status != nil && len(status.Raw) > digestBytes {
@@ -225,9 +225,9 @@ func Digest(items []workv1alpha2.AggregatedStatusItem) []workv1alpha2.Aggregated
 	return short
 }
 
-// FullyApplied returns the condition that says whether all clusters that were
+// FullyAppliedCondition returns the condition that says whether all clusters that were
 // chosen have the object.
-func FullyApplied(spec *workv1alpha2.ResourceBindingSpec, items []workv1alpha2.AggregatedStatusItem) metav1.Condition {
+func FullyAppliedCondition(spec *workv1alpha2.ResourceBindingSpec, items []workv1alpha2.AggregatedStatusItem) metav1.Condition {
 	c := metav1.Condition{
 		Type: workv1alpha2.BindingConditionFullyApplied, Status: metav1.ConditionFalse, Reason: workv1alpha2.BindingReasonFullyAppliedFailed,
 	}
@@ -255,10 +255,10 @@ func FullyApplied(spec *workv1alpha2.ResourceBindingSpec, items []workv1alpha2.A
 }
 
 // ForTemplate returns the items as the kinds are aggregated from them.
-func ForTemplate(items []workv1alpha2.AggregatedStatusItem) []interpret.Item {
-	all := make([]interpret.Item, 0, len(items))
+func ForTemplate(items []workv1alpha2.AggregatedStatusItem) []interpret.ClusterItem {
+	all := make([]interpret.ClusterItem, 0, len(items))
 	for _, item := range items {
-		one := interpret.Item{Cluster: item.ClusterName, Applied: item.Applied, Message: item.AppliedMessage, Health: string(item.Health)}
+		one := interpret.ClusterItem{Cluster: item.ClusterName, Applied: item.Applied, Message: item.AppliedMessage, Health: string(item.Health)}
 		if item.Status != nil {
 			// What is no object counts as no status.
 			_ = utiljson.Unmarshal(item.Status.Raw, &one.Status)
@@ -268,21 +268,21 @@ func ForTemplate(items []workv1alpha2.AggregatedStatusItem) []interpret.Item {
 	return all
 }
 
-// Difference returns what has to change in the status for it to be as it is
+// StatusDifference returns what has to change in the status for it to be as it is
 // wanted, as a merge patch has it: nil for a field that goes. An empty list or object where
 // nothing is makes no difference by itself: kinds of Kubernetes are stored without, so that
 // it would be written each time.
-func Difference(object *unstructured.Unstructured, wanted map[string]any) map[string]any {
+func StatusDifference(object *unstructured.Unstructured, wanted map[string]any) map[string]any {
 	present, _, _ := unstructured.NestedMap(object.Object, "status") // what is no map is replaced
-	changes := difference(present, wanted)
-	if !adds(changes, present) {
+	changes := mergeDifference(present, wanted)
+	if !addsContent(changes, present) {
 		return nil
 	}
 	return changes
 }
 
-// adds tells whether changes do more than to add empty lists and objects where nothing is.
-func adds(changes, present map[string]any) bool {
+// addsContent reports whether changes do more than to add empty lists and objects where nothing is.
+func addsContent(changes, present map[string]any) bool {
 	for name, value := range changes {
 		before, is := present[name]
 		inner, deeper := value.(map[string]any)
@@ -291,7 +291,7 @@ func adds(changes, present map[string]any) bool {
 		case !is && isList && len(list) == 0:
 		case deeper:
 			within, _ := before.(map[string]any)
-			if is && within == nil || adds(inner, within) {
+			if is && within == nil || addsContent(inner, within) {
 				return true
 			}
 		default:
@@ -301,14 +301,14 @@ func adds(changes, present map[string]any) bool {
 	return false
 }
 
-func difference(present, wanted map[string]any) map[string]any {
+func mergeDifference(present, wanted map[string]any) map[string]any {
 	changes := map[string]any{}
 	for name, value := range wanted {
 		before, is := present[name].(map[string]any)
 		after, stays := value.(map[string]any)
 		switch {
 		case is && stays: // the server merges them
-			if inner := difference(before, after); len(inner) > 0 {
+			if inner := mergeDifference(before, after); len(inner) > 0 {
 				changes[name] = inner
 			}
 		case !equality.Semantic.DeepEqual(present[name], value):

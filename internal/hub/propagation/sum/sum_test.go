@@ -181,11 +181,11 @@ func TestItems(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Items(Input{Spec: spec("a"), Works: test.works, Problems: test.problems})
+			got := AggregateItems(SummaryInput{Spec: spec("a"), Works: test.works, Problems: test.problems})
 			if diff := cmp.Diff([]workv1alpha2.AggregatedStatusItem{test.want}, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
-			if full := FullyApplied(spec("a"), got).Status == metav1.ConditionTrue; full != test.full {
+			if full := FullyAppliedCondition(spec("a"), got).Status == metav1.ConditionTrue; full != test.full {
 				t.Errorf("%s: FullyApplied is %t", test.reason, full)
 			}
 		})
@@ -198,9 +198,9 @@ func TestSilentClustersKeepTheirLastStatusWithItsAge(t *testing.T) {
 		metav1.ConditionUnknown: "The hub has not heard from the cluster since 2026-03-04T05:06:07Z; this is what it said last.",
 		metav1.ConditionFalse:   "The cluster has not been available since 2026-03-04T05:06:07Z; this is what it said last.",
 	} {
-		fleet := view.New(view.Cluster{Name: "a", Available: status, AvailableSince: since})
+		fleet := view.NewFleet(view.Cluster{Name: "a", Available: status, AvailableSince: since})
 
-		items := Items(Input{Spec: spec("a"), Works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"readyReplicas":1}`)}, Fleet: fleet})
+		items := AggregateItems(SummaryInput{Spec: spec("a"), Works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"readyReplicas":1}`)}, Fleet: fleet})
 
 		want := workv1alpha2.AggregatedStatusItem{
 			ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceUnknown, Status: &runtime.RawExtension{Raw: []byte(`{"readyReplicas":1}`)},
@@ -222,7 +222,7 @@ func TestMessagesAreBounded(t *testing.T) {
 		problems[name] = errors.New(strings.Repeat("é", 16<<10))
 	}
 	total := 0
-	for _, item := range Items(Input{Spec: spec(targets...), Problems: problems}) {
+	for _, item := range AggregateItems(SummaryInput{Spec: spec(targets...), Problems: problems}) {
 		if total += len(item.AppliedMessage); !utf8.ValidString(item.AppliedMessage) || len(item.AppliedMessage) > messageMin+len("...") {
 			t.Fatalf("cluster %s has a message of %d bytes", item.ClusterName, len(item.AppliedMessage))
 		}
@@ -246,7 +246,7 @@ func judged(w workv1.ManifestWork, health string) workv1.ManifestWork {
 func TestItemsHaveTheObjectsThatOthersNeed(t *testing.T) {
 	s := spec("b")
 	s.RequiredBy = []workv1alpha2.BindingSnapshot{{Clusters: []workv1alpha2.TargetCluster{{Name: "a"}, {Name: "b"}}}}
-	items := Items(Input{Spec: s})
+	items := AggregateItems(SummaryInput{Spec: s})
 	if len(items) != 2 || items[0].ClusterName != "a" || items[1].ClusterName != "b" {
 		t.Errorf("got %v", items)
 	}
@@ -260,7 +260,7 @@ func TestLargestStatusesAreLeftOut(t *testing.T) {
 		works = append(works, work(cluster, metav1.ConditionTrue, 2, text(size)))
 	}
 	works = append(works, work("f", metav1.ConditionTrue, 2, text(10_000)))
-	items := Items(Input{Spec: spec(append(clusters, "f")...), Works: works})
+	items := AggregateItems(SummaryInput{Spec: spec(append(clusters, "f")...), Works: works})
 	if items[0].Status == nil || items[1].Status != nil || items[2].Status == nil {
 		t.Error("not the largest status was left out")
 	}
@@ -271,11 +271,11 @@ func TestLargestStatusesAreLeftOut(t *testing.T) {
 
 func TestFullyAppliedNamesClusters(t *testing.T) {
 	clusters := []string{"a", "b", "c", "d", "e", "f", "g"}
-	got := FullyApplied(spec(clusters...), Items(Input{Spec: spec(clusters...)}))
+	got := FullyAppliedCondition(spec(clusters...), AggregateItems(SummaryInput{Spec: spec(clusters...)}))
 	if want := "7 of 7 clusters do not have the object as it is wanted: a, b, c, d, e and 2 more. status.aggregatedStatus says why."; got.Message != want {
 		t.Errorf("got %q, want %q", got.Message, want)
 	}
-	if none := FullyApplied(spec(), nil); none.Status != metav1.ConditionFalse || none.Message != "No cluster has been chosen." {
+	if none := FullyAppliedCondition(spec(), nil); none.Status != metav1.ConditionFalse || none.Message != "No cluster has been chosen." {
 		t.Errorf("got %+v", none)
 	}
 }
@@ -284,7 +284,7 @@ func TestDifference(t *testing.T) {
 	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
 		"same": int64(1), "old": "x", "gone": true, "loadBalancer": map[string]any{"ingress": []any{"a"}}, "capacity": map[string]any{"storage": "1Gi"}, "text": "x",
 	}}}
-	got := Difference(object, map[string]any{
+	got := StatusDifference(object, map[string]any{
 		"same": int64(1), "old": "y", "new": "z", "loadBalancer": map[string]any{}, "capacity": map[string]any{"storage": "1Gi"}, "text": map[string]any{"a": "b"},
 	})
 	want := map[string]any{"old": "y", "new": "z", "gone": nil, "loadBalancer": map[string]any{"ingress": nil}, "text": map[string]any{"a": "b"}}
@@ -306,7 +306,7 @@ func TestAnEmptyFieldIsNoDifference(t *testing.T) {
 		"an object that gets empty": {object{"in": object{"a": "x"}}, object{"in": object{}}, object{"in": object{"a": nil}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Difference(&unstructured.Unstructured{Object: object{"status": c.present}}, c.wanted)
+			got := StatusDifference(&unstructured.Unstructured{Object: object{"status": c.present}}, c.wanted)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -316,7 +316,7 @@ func TestAnEmptyFieldIsNoDifference(t *testing.T) {
 
 func TestInterpretersAreToldWhyAnObjectIsNotApplied(t *testing.T) {
 	items := ForTemplate([]workv1alpha2.AggregatedStatusItem{{ClusterName: "a", AppliedMessage: "no room", Health: workv1alpha2.ResourceUnknown}})
-	if want := (interpret.Item{Cluster: "a", Message: "no room", Health: interpret.Unknown}); len(items) != 1 || !cmp.Equal(want, items[0]) {
+	if want := (interpret.ClusterItem{Cluster: "a", Message: "no room", Health: interpret.Unknown}); len(items) != 1 || !cmp.Equal(want, items[0]) {
 		t.Errorf("got %+v, want %+v", items, want)
 	}
 }
@@ -333,7 +333,7 @@ func TestWhatGoesAlongWithAnObjectSaysNothingOfIt(t *testing.T) {
 	other := one.Status.ResourceStatus.Manifests[0].DeepCopy()
 	other.StatusFeedback.Values = []workv1.FeedbackValue{{Name: "health", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: new("Unhealthy")}}}
 	one.Status.ResourceStatus.Manifests = append(one.Status.ResourceStatus.Manifests, *other)
-	if got := Items(Input{Spec: spec("a"), Works: []workv1.ManifestWork{one}})[0]; got.Health != workv1alpha2.ResourceHealthy || got.Status == nil {
+	if got := AggregateItems(SummaryInput{Spec: spec("a"), Works: []workv1.ManifestWork{one}})[0]; got.Health != workv1alpha2.ResourceHealthy || got.Status == nil {
 		t.Errorf("it is %+v", got)
 	}
 }

@@ -20,8 +20,8 @@ import (
 // every thousandth is claimed.
 func many() *Templates {
 	deployments := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	watched := New(Options{Changed: func(Key) {}})
-	watched.Use("somebody", deployments)
+	watched := NewTemplates(TemplateOptions{Changed: func(Key) {}})
+	watched.UseKinds("somebody", deployments)
 	var objects []*metav1.PartialObjectMetadata
 	for i := range 10_000 {
 		labels := map[string]string{}
@@ -58,23 +58,23 @@ func TestAPolicyIsComparedWithWhatItMaySelect(t *testing.T) {
 		"where there are none":    {"", policyv1alpha1.ResourceSelector{Namespace: "elsewhere"}, 0, 0},
 	} {
 		test.of.APIVersion, test.of.Kind = "apps/v1", "Deployment"
-		selectors, problems := selector.Compile(test.namespace, []policyv1alpha1.ResourceSelector{test.of, test.of}, nil)
+		selectors, problems := selector.CompileSelectors(test.namespace, []policyv1alpha1.ResourceSelector{test.of, test.of}, nil)
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
 		asked := 0
-		chosen, unknown := watched.Find(selectors.Scopes(), func(object *metav1.PartialObjectMetadata) bool {
+		chosen, unknown := watched.Find(selectors.SearchScopes(), func(object *metav1.PartialObjectMetadata) bool {
 			asked++
-			return selectors.Priority(object) != selector.None
+			return selectors.PriorityOf(object) != selector.None
 		})
 		if asked != test.wantAsked || len(chosen) != test.wantChosen || len(unknown) > 0 {
 			t.Errorf("%s: compared with %d and chosen %d (unknown: %v), want %d and %d", name, asked, len(chosen), unknown, test.wantAsked, test.wantChosen)
 		}
 	}
-	if claimed := watched.Claimed(map[string]string{policyv1alpha1.LabelPropagationPolicyID: "an-id"}); len(claimed) != 10 {
+	if claimed := watched.ClaimedObjects(map[string]string{policyv1alpha1.LabelPropagationPolicyID: "an-id"}); len(claimed) != 10 {
 		t.Errorf("%d objects are claimed, want 10", len(claimed))
 	}
-	if claimed := watched.Claimed(map[string]string{policyv1alpha1.LabelClusterPropagationPolicyID: "an-id"}); len(claimed) != 0 {
+	if claimed := watched.ClaimedObjects(map[string]string{policyv1alpha1.LabelClusterPropagationPolicyID: "an-id"}); len(claimed) != 0 {
 		t.Errorf("another policy claims %v", claimed)
 	}
 }
@@ -84,7 +84,7 @@ func TestAPolicyIsComparedWithWhatItMaySelect(t *testing.T) {
 func TestNobodyWaitsForSelectors(t *testing.T) {
 	watched, read := many(), make(chan struct{})
 	deployments := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	watched.Find([]selector.Scope{{Kind: deployments, Namespace: "team1", Name: "web7"}}, func(*metav1.PartialObjectMetadata) bool {
+	watched.Find([]selector.SearchScope{{Kind: deployments, Namespace: "team1", Name: "web7"}}, func(*metav1.PartialObjectMetadata) bool {
 		go func() {
 			watched.Get(Key{Kind: deployments, Name: types.NamespacedName{Namespace: "team2", Name: "web7"}})
 			close(read)
@@ -107,12 +107,12 @@ func TestWhatIsNoLongerClaimedIsNotFound(t *testing.T) {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team0", Name: "web0", Labels: labels}}
 	}
 	deployments.Update(object(nil))
-	if claimed := watched.Claimed(by); len(claimed) != 9 {
+	if claimed := watched.ClaimedObjects(by); len(claimed) != 9 {
 		t.Errorf("%d objects are claimed after one was let go, want 9", len(claimed))
 	}
 	deployments.Update(object(by))
 	deployments.Delete(object(nil))
-	if claimed := watched.Claimed(by); len(claimed) != 9 {
+	if claimed := watched.ClaimedObjects(by); len(claimed) != 9 {
 		t.Errorf("%d objects are claimed after one was deleted, want 9", len(claimed))
 	}
 }

@@ -23,9 +23,9 @@ import (
 // hub may just have been started.
 const absentMin = 5 * time.Minute
 
-// kind is a kind that is used, and what is known of its objects. The mutex of
+// watchedKind is a kind that is used, and what is known of its objects. The mutex of
 // the Templates guards it.
-type kind struct {
+type watchedKind struct {
 	templates  *Templates
 	of         schema.GroupVersionKind
 	apiVersion string
@@ -37,22 +37,22 @@ type kind struct {
 	// it is long.
 	missing time.Time
 	absent  bool
-	objects *store
+	objects *objectStore
 	// asked are those that somebody asked for before they were listed.
 	asked map[types.NamespacedName]bool
 }
 
-// ask has an object told as changed when the kind is listed. The caller has the
+// askObject has an object told as changed when the kind is listed. The caller has the
 // lock.
-func (k *kind) ask(name types.NamespacedName) {
+func (k *watchedKind) askObject(name types.NamespacedName) {
 	if k.asked == nil {
 		k.asked = map[types.NamespacedName]bool{}
 	}
 	k.asked[name] = true
 }
 
-// stop ends the watch. The caller has the lock.
-func (k *kind) stop() {
+// stopWatch ends the watch. The caller has the lock.
+func (k *watchedKind) stopWatch() {
 	k.stopped = true
 	if k.cancel != nil {
 		k.cancel()
@@ -60,10 +60,10 @@ func (k *kind) stop() {
 }
 
 // Replace implements watch.Handler.
-func (k *kind) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
-	k.change(func() []types.NamespacedName {
+func (k *watchedKind) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
+	k.applyChange(func() []types.NamespacedName {
 		before := k.objects
-		k.objects = newStore()
+		k.objects = newObjectStore()
 		k.listed = true
 		k.problem = nil
 		k.missing = time.Time{}
@@ -71,12 +71,12 @@ func (k *kind) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
 		var changed []types.NamespacedName
 		for _, object := range objects {
 			name := client.ObjectKeyFromObject(object)
-			k.objects.put(k.keep(object))
-			if k.differs(before.get(name), object) {
+			k.objects.put(k.trimObject(object))
+			if k.hasChanged(before.get(name), object) {
 				changed = append(changed, name)
 			}
 		}
-		for object := range before.in("") {
+		for object := range before.inNamespace("") {
 			if name := client.ObjectKeyFromObject(object); k.objects.get(name) == nil {
 				changed = append(changed, name)
 			}
@@ -92,30 +92,30 @@ func (k *kind) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
 }
 
 // Update implements watch.Handler.
-func (k *kind) Update(object *metav1.PartialObjectMetadata) {
-	k.change(func() []types.NamespacedName {
+func (k *watchedKind) Update(object *metav1.PartialObjectMetadata) {
+	k.applyChange(func() []types.NamespacedName {
 		name := client.ObjectKeyFromObject(object)
 		before := k.objects.get(name)
-		k.objects.put(k.keep(object))
-		if !k.differs(before, object) {
+		k.objects.put(k.trimObject(object))
+		if !k.hasChanged(before, object) {
 			return nil
 		}
 		return []types.NamespacedName{name}
 	})
 }
 
-// keep gives an object its kind, as the server sends that of metadata, and drops what
+// trimObject gives an object its kind, as the server sends that of metadata, and drops what
 // nobody reads of it.
-func (k *kind) keep(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+func (k *watchedKind) trimObject(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	object.APIVersion = k.apiVersion
 	object.Kind = k.of.Kind
-	k.templates.common.Metadata(&object.ObjectMeta)
+	k.templates.common.TrimMetadata(&object.ObjectMeta)
 	return object
 }
 
-// differs tells whether more has changed than the status. Kinds without a
+// hasChanged reports whether more has changed than the status. Kinds without a
 // generation that counts have none, and their resourceVersion tells.
-func (k *kind) differs(before, after *metav1.PartialObjectMetadata) bool {
+func (k *watchedKind) hasChanged(before, after *metav1.PartialObjectMetadata) bool {
 	if before == nil || before.UID != after.UID || before.Generation != after.Generation {
 		return true
 	}
@@ -129,8 +129,8 @@ func (k *kind) differs(before, after *metav1.PartialObjectMetadata) bool {
 }
 
 // Delete implements watch.Handler.
-func (k *kind) Delete(object *metav1.PartialObjectMetadata) {
-	k.change(func() []types.NamespacedName {
+func (k *watchedKind) Delete(object *metav1.PartialObjectMetadata) {
+	k.applyChange(func() []types.NamespacedName {
 		name := client.ObjectKeyFromObject(object)
 		k.objects.remove(name)
 		return []types.NamespacedName{name}
@@ -138,20 +138,20 @@ func (k *kind) Delete(object *metav1.PartialObjectMetadata) {
 }
 
 // Bookmark implements watch.Handler.
-func (k *kind) Bookmark(string) {}
+func (k *watchedKind) Bookmark(string) {}
 
 // Failed implements watch.Handler. What was known stays: that the hub does not
 // answer does not make its objects go away, unless it says for long that it has no
 // such kind.
-func (k *kind) Failed(err error) {
+func (k *watchedKind) Failed(err error) {
 	none := false
 	if !k.templates.Absent(k.of) { // whatever the error: with the kind our right to it may go
 		// In any version: if it is not served in the one that is used, its objects exist
 		// all the same.
-		has, unknown := k.templates.options.Served.Any(k.of.GroupKind())
+		has, unknown := k.templates.options.Served.ServesKind(k.of.GroupKind())
 		none = !has && unknown == nil
 	}
-	k.change(func() []types.NamespacedName {
+	k.applyChange(func() []types.NamespacedName {
 		k.problem = err
 		now := k.templates.options.Clock.Now()
 		switch {
@@ -167,10 +167,10 @@ func (k *kind) Failed(err error) {
 			return nil
 		}
 		changed := slices.Collect(maps.Keys(k.asked))
-		for object := range k.objects.in("") {
+		for object := range k.objects.inNamespace("") {
 			changed = append(changed, client.ObjectKeyFromObject(object))
 		}
-		k.objects = newStore()
+		k.objects = newObjectStore()
 		k.asked = nil
 		k.listed = true
 		k.absent = true
@@ -178,8 +178,8 @@ func (k *kind) Failed(err error) {
 	})
 }
 
-// change makes a change under the lock and tells of it.
-func (k *kind) change(do func() []types.NamespacedName) {
+// applyChange makes a change under the lock and tells of it.
+func (k *watchedKind) applyChange(do func() []types.NamespacedName) {
 	k.templates.mu.Lock()
 	if k.stopped {
 		k.templates.mu.Unlock()

@@ -30,8 +30,8 @@ func TestAnObjectThatWasAskedForTooEarlyIsTold(t *testing.T) {
 		return Key{Kind: deployments, Name: types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: name}}
 	}
 	var told []Key
-	watched := New(Options{Changed: func(key Key) { told = append(told, key) }})
-	watched.Use("somebody", deployments)
+	watched := NewTemplates(TemplateOptions{Changed: func(key Key) { told = append(told, key) }})
+	watched.UseKinds("somebody", deployments)
 	for _, name := range []string{"gone", "there"} {
 		if _, known := watched.Get(key(name)); known {
 			t.Fatalf("%s is known before its kind was listed", name)
@@ -65,8 +65,8 @@ func TestAChangeIsToldWhetherTheGenerationCountsItOrNot(t *testing.T) {
 		{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}: 1,
 	} {
 		told := 0
-		watched := New(Options{Changed: func(Key) { told++ }})
-		watched.Use("somebody", of)
+		watched := NewTemplates(TemplateOptions{Changed: func(Key) { told++ }})
+		watched.UseKinds("somebody", of)
 		state := func(version string) *metav1.PartialObjectMetadata {
 			object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: version, Generation: 1}}
 			if of.Kind == "ConfigMap" {
@@ -91,8 +91,8 @@ func TestAKindHasToBeMissingForLong(t *testing.T) {
 	told, down := 0, false
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
 	hub := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}}
-	watched := New(Options{Served: served.New(hub, clk), Clock: clk, Changed: func(Key) { told++ }})
-	watched.Use("somebody", widgets)
+	watched := NewTemplates(TemplateOptions{Served: served.NewKindCache(hub, clk), Clock: clk, Changed: func(Key) { told++ }})
+	watched.UseKinds("somebody", widgets)
 	noMatch := &meta.NoKindMatchError{GroupKind: widgets.GroupKind(), SearchedVersions: []string{widgets.Version}}
 	kind := watched.kinds[widgets]
 	absent := func(want bool, when string) {

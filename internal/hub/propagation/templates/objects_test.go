@@ -47,15 +47,15 @@ func TestOnlyWhatIsNotFoundInACacheIsReadLive(t *testing.T) {
 				}
 				return true, objectOf("a", "1", "20", "cached"), test.cache
 			})
-			objects := Objects{Client: client, Mapper: mapper, Recent: NewRecent(clock.RealClock{})}
-			object, err := objects.Since(t.Context(), keyOf("a"), test.known)
+			objects := HubObjects{Client: client, Mapper: mapper, Recent: NewRecentObjects(clock.RealClock{})}
+			object, err := objects.GetSince(t.Context(), keyOf("a"), test.known)
 			if apierrors.IsNotFound(err) != test.wantNotFound || err == nil && object.GetUID() != "1" || err != nil && !apierrors.IsNotFound(errors.Unwrap(err)) {
 				t.Errorf("the object is %v, %v", object, err)
 			}
 			if !slices.Equal(asked, test.asked) {
 				t.Errorf("the server was asked for %q, want %q", asked, test.asked)
 			}
-			if again, err := objects.Since(t.Context(), keyOf("a"), known); test.live == nil && (err != nil || again == nil || len(asked) != len(test.asked)) {
+			if again, err := objects.GetSince(t.Context(), keyOf("a"), known); test.live == nil && (err != nil || again == nil || len(asked) != len(test.asked)) {
 				t.Error("what was read is not remembered")
 			}
 		})

@@ -29,14 +29,14 @@ const (
 	recentSweep = 5 * time.Second
 )
 
-// Recent remembers the objects that were read or written last, so that the
+// RecentObjects remembers the objects that were read or written last, so that the
 // controllers that look at a change one after the other read the object once. It is
 // safe for concurrent use.
-type Recent struct {
+type RecentObjects struct {
 	clock   clock.Clock
 	mu      sync.Mutex
 	objects map[Key]remembered
-	order   []turn // which object was remembered when, the oldest first
+	order   []recentTurn // which object was remembered when, the oldest first
 	turns   int
 	bytes   int
 }
@@ -49,29 +49,31 @@ type remembered struct {
 	turn    int
 }
 
-type turn struct {
+type recentTurn struct {
 	key    Key
 	number int
 	at     time.Time
 }
 
-// NewRecent returns what remembers nothing yet.
-func NewRecent(clk clock.Clock) *Recent { return &Recent{clock: clk, objects: map[Key]remembered{}} }
+// NewRecentObjects returns what remembers nothing yet.
+func NewRecentObjects(clk clock.Clock) *RecentObjects {
+	return &RecentObjects{clock: clk, objects: map[Key]remembered{}}
+}
 
 // Start forgets what nobody will ask for any more, until ctx ends. It is a Runnable
 // of a manager.
-func (r *Recent) Start(ctx context.Context) error {
-	for backoff.Sleep(ctx, r.clock, recentSweep) {
-		r.sweep()
+func (r *RecentObjects) Start(ctx context.Context) error {
+	for backoff.SleepContext(ctx, r.clock, recentSweep) {
+		r.sweepExpired()
 	}
 	return nil
 }
 
-func (r *Recent) sweep() {
+func (r *RecentObjects) sweepExpired() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.order) > 0 && r.clock.Since(r.order[0].at) > recentMax {
-		r.drop()
+		r.dropOldest()
 	}
 	if len(r.objects) == 0 {
 		r.objects = map[Key]remembered{}
@@ -79,19 +81,19 @@ func (r *Recent) sweep() {
 	}
 }
 
-// drop forgets what was remembered first, if it was not since. The caller has the
+// dropOldest forgets what was remembered first, if it was not since. The caller has the
 // lock.
-func (r *Recent) drop() {
+func (r *RecentObjects) dropOldest() {
 	oldest := r.order[0]
 	r.order = r.order[1:]
 	if r.objects[oldest.key].turn == oldest.number {
-		r.forget(oldest.key)
+		r.forgetObject(oldest.key)
 	}
 }
 
-// put remembers an object, but for who has written which field, unless that decides what
+// putObject remembers an object, but for who has written which field, unless that decides what
 // of it is sent.
-func (r *Recent) put(key Key, object *unstructured.Unstructured) {
+func (r *RecentObjects) putObject(key Key, object *unstructured.Unstructured) {
 	if object.GetResourceVersion() == "" {
 		return
 	}
@@ -107,33 +109,33 @@ func (r *Recent) put(key Key, object *unstructured.Unstructured) {
 	if known, is := r.objects[key]; is && known.uid == object.GetUID() && !sinceOrAt(object.GetResourceVersion(), known.version) {
 		return // who was slower has an older one
 	}
-	r.forget(key)
+	r.forgetObject(key)
 	r.turns++
 	text = bytes.Clone(text) // the encoder's has room for more
 	r.objects[key] = remembered{uid: object.GetUID(), version: object.GetResourceVersion(), text: text, turn: r.turns}
-	r.order = append(r.order, turn{key, r.turns, r.clock.Now()})
+	r.order = append(r.order, recentTurn{key, r.turns, r.clock.Now()})
 	r.bytes += len(text)
 	for r.bytes > recentBytesMax || len(r.order) > 2*len(r.objects)+1 {
-		r.drop()
+		r.dropOldest()
 	}
 }
 
-// forget forgets an object. The caller has the lock.
-func (r *Recent) forget(key Key) {
+// forgetObject forgets an object. The caller has the lock.
+func (r *RecentObjects) forgetObject(key Key) {
 	r.bytes -= len(r.objects[key].text)
 	delete(r.objects, key)
 }
 
-// get returns an object as it was in a version or is since; nil if that is not
+// getSince returns an object as it was in a version or is since; nil if that is not
 // remembered.
-func (r *Recent) get(ctx context.Context, key Key, version metav1.Object) *unstructured.Unstructured {
+func (r *RecentObjects) getSince(ctx context.Context, key Key, version metav1.Object) *unstructured.Unstructured {
 	r.mu.Lock()
 	known, is := r.objects[key]
 	r.mu.Unlock()
 	if !is || known.uid != version.GetUID() || !sinceOrAt(known.version, version.GetResourceVersion()) {
 		return nil
 	}
-	if decoding.Take(ctx, decoding.Bytes(known.text)) != nil {
+	if decoding.TakeMemory(ctx, decoding.DecodedBytes(known.text)) != nil {
 		return nil
 	}
 	object := &unstructured.Unstructured{}
@@ -143,7 +145,7 @@ func (r *Recent) get(ctx context.Context, key Key, version metav1.Object) *unstr
 	return object
 }
 
-// sinceOrAt tells whether a version is another one, or later.
+// sinceOrAt reports whether a version is another one, or later.
 func sinceOrAt(version, other string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, other)
 	return err == nil && order >= 0

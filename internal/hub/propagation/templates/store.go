@@ -15,9 +15,9 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
-// store has objects of one kind, so that those of a namespace, and those that a
+// objectStore has objects of one kind, so that those of a namespace, and those that a
 // policy claims, are found without a look at all others.
-type store struct {
+type objectStore struct {
 	byNamespace map[string]map[string]*metav1.PartialObjectMetadata
 	byClaim     map[claim]map[*metav1.PartialObjectMetadata]bool
 }
@@ -25,17 +25,17 @@ type store struct {
 // claim is a label by which a policy claims objects.
 type claim struct{ key, id string }
 
-func newStore() *store {
-	return &store{byNamespace: map[string]map[string]*metav1.PartialObjectMetadata{}, byClaim: map[claim]map[*metav1.PartialObjectMetadata]bool{}}
+func newObjectStore() *objectStore {
+	return &objectStore{byNamespace: map[string]map[string]*metav1.PartialObjectMetadata{}, byClaim: map[claim]map[*metav1.PartialObjectMetadata]bool{}}
 }
 
 // get returns an object, nil if there is none.
-func (s *store) get(name types.NamespacedName) *metav1.PartialObjectMetadata {
+func (s *objectStore) get(name types.NamespacedName) *metav1.PartialObjectMetadata {
 	return s.byNamespace[name.Namespace][name.Name]
 }
 
 // put adds an object, or puts it in the place of the one of its name.
-func (s *store) put(object *metav1.PartialObjectMetadata) {
+func (s *objectStore) put(object *metav1.PartialObjectMetadata) {
 	name := client.ObjectKeyFromObject(object)
 	s.remove(name)
 	if s.byNamespace[name.Namespace] == nil {
@@ -51,7 +51,7 @@ func (s *store) put(object *metav1.PartialObjectMetadata) {
 }
 
 // remove removes an object.
-func (s *store) remove(name types.NamespacedName) {
+func (s *objectStore) remove(name types.NamespacedName) {
 	object := s.get(name)
 	if object == nil {
 		return
@@ -66,8 +66,8 @@ func (s *store) remove(name types.NamespacedName) {
 	}
 }
 
-// in returns the objects of a namespace, and of all if it is "".
-func (s *store) in(namespace string) iter.Seq[*metav1.PartialObjectMetadata] {
+// inNamespace returns the objects of a namespace, and of all if it is "".
+func (s *objectStore) inNamespace(namespace string) iter.Seq[*metav1.PartialObjectMetadata] {
 	if namespace != "" {
 		return maps.Values(s.byNamespace[namespace])
 	}
@@ -82,10 +82,10 @@ func (s *store) in(namespace string) iter.Seq[*metav1.PartialObjectMetadata] {
 	}
 }
 
-// find returns the objects of a scope, whose kind is that of the store.
-func (s *store) find(scope selector.Scope) iter.Seq[*metav1.PartialObjectMetadata] {
+// findInScope returns the objects of a scope, whose kind is that of the store.
+func (s *objectStore) findInScope(scope selector.SearchScope) iter.Seq[*metav1.PartialObjectMetadata] {
 	if scope.Name == "" {
-		return s.in(scope.Namespace)
+		return s.inNamespace(scope.Namespace)
 	}
 	return func(yield func(*metav1.PartialObjectMetadata) bool) {
 		if scope.Namespace != "" {

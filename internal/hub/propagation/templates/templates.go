@@ -22,14 +22,14 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
-// Options are what Templates are made of.
-type Options struct {
+// TemplateOptions are what Templates are made of.
+type TemplateOptions struct {
 	Client metadata.Interface
 	// Mapper is asked again and again about kinds that nobody serves, which has to be
 	// cheap.
 	Mapper meta.RESTMapper
 	// Served tells which kinds the hub serves.
-	Served *served.Kinds
+	Served *served.KindCache
 	Clock  clock.Clock
 	// Changed is told of each object that is new, changed or gone. It must return
 	// soon.
@@ -39,34 +39,34 @@ type Options struct {
 // Templates are the objects of the hub that may be sent to clusters. Nothing is
 // watched before Start is called. It is safe for concurrent use.
 type Templates struct {
-	options Options
-	common  *kept.Common
+	options TemplateOptions
+	common  *kept.SharedValues
 
 	mu      sync.Mutex
-	uses    watch.Uses[schema.GroupVersionKind]
-	kinds   map[schema.GroupVersionKind]*kind
-	waiting *waiting
+	uses    watch.UseCounter[schema.GroupVersionKind]
+	kinds   map[schema.GroupVersionKind]*watchedKind
+	waiting *waitingKinds
 }
 
-// New returns Templates without any.
-func New(o Options) *Templates {
-	return &Templates{options: o, common: kept.New(), kinds: map[schema.GroupVersionKind]*kind{}, waiting: newWaiting()}
+// NewTemplates returns Templates without any.
+func NewTemplates(o TemplateOptions) *Templates {
+	return &Templates{options: o, common: kept.NewSharedValues(), kinds: map[schema.GroupVersionKind]*watchedKind{}, waiting: newWaitingKinds()}
 }
 
-// Use makes the kinds all that a user uses. Kinds that nobody uses any more are
+// UseKinds makes the kinds all that a user uses. Kinds that nobody uses any more are
 // forgotten.
-func (t *Templates) Use(user string, kinds ...schema.GroupVersionKind) {
+func (t *Templates) UseKinds(user string, kinds ...schema.GroupVersionKind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first, last := t.uses.Use(user, kinds...)
+	first, last := t.uses.SetUses(user, kinds...)
 	for _, of := range last {
-		t.kinds[of].stop()
-		t.waiting.remove(t.kinds[of])
+		t.kinds[of].stopWatch()
+		t.waiting.removeKind(t.kinds[of])
 		delete(t.kinds, of)
 	}
 	for _, of := range first {
-		t.kinds[of] = &kind{of: of, apiVersion: of.GroupVersion().String(), templates: t, objects: newStore()}
-		t.waiting.add(t.kinds[of])
+		t.kinds[of] = &watchedKind{of: of, apiVersion: of.GroupVersion().String(), templates: t, objects: newObjectStore()}
+		t.waiting.addKind(t.kinds[of])
 	}
 }
 
@@ -81,23 +81,23 @@ func (t *Templates) Get(key Key) (object *metav1.PartialObjectMetadata, known bo
 		return nil, false
 	}
 	if !k.listed {
-		k.ask(key.Name)
+		k.askObject(key.Name)
 		return nil, false
 	}
 	return k.objects.get(key.Name), true
 }
 
-// Ask has an object told as changed when its kind is listed next, or is known to
+// AskObject has an object told as changed when its kind is listed next, or is known to
 // be absent.
-func (t *Templates) Ask(key Key) {
+func (t *Templates) AskObject(key Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if k := t.kinds[key.Kind]; k != nil {
-		k.ask(key.Name)
+		k.askObject(key.Name)
 	}
 }
 
-// Absent tells whether the hub has not had a kind for so long that its objects
+// Absent reports whether the hub has not had a kind for so long that its objects
 // count as deleted.
 func (t *Templates) Absent(of schema.GroupVersionKind) bool {
 	t.mu.Lock()
@@ -110,9 +110,9 @@ func (t *Templates) Absent(of schema.GroupVersionKind) bool {
 // about no others, and each of them is looked at once for each scope that it is in.
 // Of the scopes that are returned it is not known what is in them. Whatever the
 // function takes, nobody else waits for it.
-func (t *Templates) Find(scopes []selector.Scope, selects func(*metav1.PartialObjectMetadata) bool) (keys []Key, unknown []selector.Scope) {
+func (t *Templates) Find(scopes []selector.SearchScope, selects func(*metav1.PartialObjectMetadata) bool) (keys []Key, unknown []selector.SearchScope) {
 	for _, scope := range scopes {
-		objects, known := t.at(scope)
+		objects, known := t.objectsInScope(scope)
 		if !known {
 			unknown = append(unknown, scope)
 			continue
@@ -126,16 +126,16 @@ func (t *Templates) Find(scopes []selector.Scope, selects func(*metav1.PartialOb
 	return keys, unknown
 }
 
-// at returns the objects of a scope, which must not be changed, and whether it is known
+// objectsInScope returns the objects of a scope, which must not be changed, and whether it is known
 // what is there.
-func (t *Templates) at(scope selector.Scope) (objects []*metav1.PartialObjectMetadata, known bool) {
+func (t *Templates) objectsInScope(scope selector.SearchScope) (objects []*metav1.PartialObjectMetadata, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.kinds[scope.Kind]
 	if k == nil || !k.listed {
 		return nil, false
 	}
-	return slices.Collect(k.objects.find(scope)), true
+	return slices.Collect(k.objects.findInScope(scope)), true
 }
 
 // Kinds returns the kinds of the objects that are known.
@@ -145,9 +145,9 @@ func (t *Templates) Kinds() []schema.GroupVersionKind {
 	return slices.Collect(maps.Keys(t.kinds))
 }
 
-// Versions returns the kinds of the same group and name as a kind that have been
+// ListedVersions returns the kinds of the same group and name as a kind that have been
 // listed, in the order of their versions. Each has the same objects.
-func (t *Templates) Versions(of schema.GroupKind) []schema.GroupVersionKind {
+func (t *Templates) ListedVersions(of schema.GroupKind) []schema.GroupVersionKind {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var versions []schema.GroupVersionKind
@@ -160,22 +160,22 @@ func (t *Templates) Versions(of schema.GroupKind) []schema.GroupVersionKind {
 	return versions
 }
 
-// In returns the objects of a namespace.
-func (t *Templates) In(namespace string) []Key {
+// ObjectsInNamespace returns the objects of a namespace.
+func (t *Templates) ObjectsInNamespace(namespace string) []Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var keys []Key
 	for of, k := range t.kinds {
-		for object := range k.objects.in(namespace) {
+		for object := range k.objects.inNamespace(namespace) {
 			keys = append(keys, Key{Kind: of, Name: client.ObjectKeyFromObject(object)})
 		}
 	}
 	return keys
 }
 
-// Claimed returns the objects that have one of the labels by which a policy claims
+// ClaimedObjects returns the objects that have one of the labels by which a policy claims
 // objects.
-func (t *Templates) Claimed(labels map[string]string) []Key {
+func (t *Templates) ClaimedObjects(labels map[string]string) []Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var keys []Key
@@ -189,9 +189,9 @@ func (t *Templates) Claimed(labels map[string]string) []Key {
 	return keys
 }
 
-// Problem returns why the objects of a kind are not known: that the hub does not
+// KindProblem returns why the objects of a kind are not known: that the hub does not
 // serve it, or does not let us watch it. It is nil if they are, or will be soon.
-func (t *Templates) Problem(of schema.GroupVersionKind) error {
+func (t *Templates) KindProblem(of schema.GroupVersionKind) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if k := t.kinds[of]; k != nil {
@@ -200,7 +200,7 @@ func (t *Templates) Problem(of schema.GroupVersionKind) error {
 	return nil
 }
 
-// Synced tells whether all kinds that are used have been listed, or cannot be.
+// Synced reports whether all kinds that are used have been listed, or cannot be.
 func (t *Templates) Synced() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

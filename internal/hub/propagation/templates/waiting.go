@@ -23,22 +23,22 @@ const (
 	unservedMax = 10 * time.Second
 )
 
-// waiting are the kinds that are used and not watched yet. They have no goroutine each:
+// waitingKinds are the kinds that are used and not watched yet. They have no goroutine each:
 // there may be ever so many that the hub never serves. The mutex of the Templates
 // guards them.
-type waiting struct {
-	kinds sets.Set[*kind]
+type waitingKinds struct {
+	kinds sets.Set[*watchedKind]
 	// fresh are those of them that nobody has looked for yet, and added has a value if
 	// there are any.
-	fresh sets.Set[*kind]
+	fresh sets.Set[*watchedKind]
 	added chan struct{}
 }
 
-func newWaiting() *waiting {
-	return &waiting{kinds: sets.New[*kind](), fresh: sets.New[*kind](), added: make(chan struct{}, 1)}
+func newWaitingKinds() *waitingKinds {
+	return &waitingKinds{kinds: sets.New[*watchedKind](), fresh: sets.New[*watchedKind](), added: make(chan struct{}, 1)}
 }
 
-func (w *waiting) add(k *kind) {
+func (w *waitingKinds) addKind(k *watchedKind) {
 	w.kinds.Insert(k)
 	w.fresh.Insert(k)
 	select {
@@ -47,7 +47,7 @@ func (w *waiting) add(k *kind) {
 	}
 }
 
-func (w *waiting) remove(k *kind) {
+func (w *waitingKinds) removeKind(k *watchedKind) {
 	w.kinds.Delete(k)
 	w.fresh.Delete(k)
 }
@@ -57,7 +57,7 @@ func (w *waiting) remove(k *kind) {
 func (t *Templates) Start(ctx context.Context) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
-	pause := backoff.Between(unservedMin, unservedMax)
+	pause := backoff.ExponentialBetween(unservedMin, unservedMax)
 	due := t.options.Clock.Now().Add(pause.Step())
 	for {
 		timer := t.options.Clock.NewTimer(due.Sub(t.options.Clock.Now()))
@@ -67,32 +67,32 @@ func (t *Templates) Start(ctx context.Context) error {
 			return nil
 		case <-t.waiting.added:
 			timer.Stop()
-			if t.watchServed(ctx, &watches, t.fresh()) {
+			if t.watchServed(ctx, &watches, t.takeFresh()) {
 				continue
 			}
 			// Their definition may be about to come. What waits already is not put off.
-			pause = backoff.Between(unservedMin, unservedMax)
+			pause = backoff.ExponentialBetween(unservedMin, unservedMax)
 			if soon := t.options.Clock.Now().Add(pause.Step()); soon.Before(due) {
 				due = soon
 			}
 		case <-timer.C():
-			t.watchServed(ctx, &watches, t.unwatched())
+			t.watchServed(ctx, &watches, t.listUnwatched())
 			due = t.options.Clock.Now().Add(pause.Step())
 		}
 	}
 }
 
-// fresh returns the kinds that nobody has looked for yet, once.
-func (t *Templates) fresh() []*kind {
+// takeFresh returns the kinds that nobody has looked for yet, once.
+func (t *Templates) takeFresh() []*watchedKind {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fresh := t.waiting.fresh.UnsortedList()
-	t.waiting.fresh = sets.New[*kind]()
+	t.waiting.fresh = sets.New[*watchedKind]()
 	return fresh
 }
 
-// unwatched returns all kinds that are used and not watched yet.
-func (t *Templates) unwatched() []*kind {
+// listUnwatched returns all kinds that are used and not watched yet.
+func (t *Templates) listUnwatched() []*watchedKind {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waiting.kinds.UnsortedList()
@@ -100,7 +100,7 @@ func (t *Templates) unwatched() []*kind {
 
 // watchServed begins to watch those of the kinds that the hub serves, and tells whether
 // these are all.
-func (t *Templates) watchServed(ctx context.Context, watches *sync.WaitGroup, kinds []*kind) (all bool) {
+func (t *Templates) watchServed(ctx context.Context, watches *sync.WaitGroup, kinds []*watchedKind) (all bool) {
 	all = true
 	for _, k := range kinds {
 		if ctx.Err() != nil {
@@ -112,23 +112,23 @@ func (t *Templates) watchServed(ctx context.Context, watches *sync.WaitGroup, ki
 			all = false
 			continue
 		}
-		t.watch(ctx, watches, k, mapping)
+		t.watchKind(ctx, watches, k, mapping)
 	}
 	return all
 }
 
-// watch begins to watch a kind, unless nobody uses it any more.
-func (t *Templates) watch(ctx context.Context, watches *sync.WaitGroup, k *kind, mapping *meta.RESTMapping) {
+// watchKind begins to watch a kind, unless nobody uses it any more.
+func (t *Templates) watchKind(ctx context.Context, watches *sync.WaitGroup, k *watchedKind, mapping *meta.RESTMapping) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if k.stopped {
 		return
 	}
-	t.waiting.remove(k)
+	t.waiting.removeKind(k)
 	watching, cancel := context.WithCancel(ctx)
 	k.cancel = cancel
 	w := watch.Watch[*metav1.PartialObjectMetadata]{
-		Source: watch.Metadata(t.options.Client, mapping.Resource, watch.Selector{}), Handler: k, Clock: t.options.Clock,
+		Source: watch.MetadataSource(t.options.Client, mapping.Resource, watch.ObjectSelector{}), Handler: k, Clock: t.options.Clock,
 	}
-	watches.Go(func() { w.Run(watching) })
+	watches.Go(func() { w.RunReflector(watching) })
 }

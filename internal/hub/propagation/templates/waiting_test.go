@@ -50,10 +50,10 @@ func TestKindsThatNobodyServesShareALook(t *testing.T) {
 	knowsAll := meta.NewDefaultRESTMapper(nil)
 	knowsAll.Add(widgets, meta.RESTScopeNamespace)
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	kinds := served.New(hub, clk)
+	kinds := served.NewKindCache(hub, clk)
 	changed := make(chan Key, 1)
-	watched := New(Options{
-		Client: metadatafake.NewSimpleMetadataClient(scheme, object), Mapper: kinds.Mapper(knowsAll), Served: kinds, Clock: clk,
+	watched := NewTemplates(TemplateOptions{
+		Client: metadatafake.NewSimpleMetadataClient(scheme, object), Mapper: kinds.WrapMapper(knowsAll), Served: kinds, Clock: clk,
 		Changed: func(key Key) { changed <- key },
 	})
 
@@ -67,9 +67,9 @@ func TestKindsThatNobodyServesShareALook(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	watched.Use("another tenant", widgets)
+	watched.UseKinds("another tenant", widgets)
 	for user := range users {
-		watched.Use(fmt.Sprintf("policy %d", user), inventedKinds(user, invented/users)...)
+		watched.UseKinds(fmt.Sprintf("policy %d", user), inventedKinds(user, invented/users)...)
 	}
 	for !watched.Synced() { // each has been looked for
 		time.Sleep(time.Millisecond)
@@ -98,9 +98,9 @@ func TestKindsThatNobodyServesShareALook(t *testing.T) {
 		t.Errorf("the hub was asked %d times in %d looks", requests, looks)
 	}
 	for user := range users {
-		watched.Use(fmt.Sprintf("policy %d", user))
+		watched.UseKinds(fmt.Sprintf("policy %d", user))
 	}
-	if left := len(watched.unwatched()); left > 0 {
+	if left := len(watched.listUnwatched()); left > 0 {
 		t.Errorf("%d kinds that nobody uses any more are looked for", left)
 	}
 }

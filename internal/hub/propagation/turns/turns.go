@@ -40,10 +40,10 @@ type Turns struct {
 	called map[types.NamespacedName]bool
 }
 
-// New returns turns for so many bindings at a time, one of which is never of the namespace
+// NewTurns returns turns for so many bindings at a time, one of which is never of the namespace
 // of the others. Call is told of a binding that is to be looked at, as its turn has come.
 // It must return soon.
-func New(most int, call func(binding types.NamespacedName)) *Turns {
+func NewTurns(most int, call func(binding types.NamespacedName)) *Turns {
 	return &Turns{
 		most: most, share: max(1, most-1), call: call,
 		has: map[types.NamespacedName]bool{}, last: map[string]int{},
@@ -64,11 +64,11 @@ func (t *Turns) Take(binding types.NamespacedName) error {
 	if _, here := t.last[binding.Namespace]; !here {
 		t.last[binding.Namespace] = t.taken
 	}
-	if slices.Contains(t.due(), binding) {
+	if slices.Contains(t.dueBindings(), binding) {
 		t.has[binding] = true
 		t.taken++
 		t.last[binding.Namespace] = t.taken
-		t.leave(binding)
+		t.leaveLine(binding)
 		return nil
 	}
 	t.asked[binding] = true
@@ -81,14 +81,14 @@ func (t *Turns) Done(binding types.NamespacedName) {
 	defer t.mu.Unlock()
 	if t.has[binding] {
 		delete(t.has, binding)
-		t.forget(binding.Namespace)
-		t.next()
+		t.forgetNamespace(binding.Namespace)
+		t.callNext()
 	}
 }
 
-// Looked says that a binding was looked at. One that waits and did not ask for its turn
+// MarkLooked says that a binding was looked at. One that waits and did not ask for its turn
 // needs none any more.
-func (t *Turns) Looked(binding types.NamespacedName) {
+func (t *Turns) MarkLooked(binding types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.asked[binding] {
@@ -96,39 +96,39 @@ func (t *Turns) Looked(binding types.NamespacedName) {
 		return
 	}
 	if slices.Contains(t.line, binding) {
-		t.leave(binding)
-		t.forget(binding.Namespace)
-		t.next()
+		t.leaveLine(binding)
+		t.forgetNamespace(binding.Namespace)
+		t.callNext()
 	}
 }
 
-// leave takes a binding out of the line. The caller has the lock.
-func (t *Turns) leave(binding types.NamespacedName) {
+// leaveLine takes a binding out of the line. The caller has the lock.
+func (t *Turns) leaveLine(binding types.NamespacedName) {
 	t.line = slices.DeleteFunc(t.line, func(waits types.NamespacedName) bool { return waits == binding })
 	delete(t.asked, binding)
 	delete(t.called, binding)
 }
 
-// forget forgets a namespace of which no binding has a turn or waits. The caller has the
+// forgetNamespace forgets a namespace of which no binding has a turn or waits. The caller has the
 // lock.
-func (t *Turns) forget(namespace string) {
+func (t *Turns) forgetNamespace(namespace string) {
 	of := func(binding types.NamespacedName) bool { return binding.Namespace == namespace }
 	if !slices.ContainsFunc(t.line, of) && !slices.ContainsFunc(slices.Collect(maps.Keys(t.has)), of) {
 		delete(t.last, namespace)
 	}
 }
 
-// next calls whose turn it is. The caller has the lock.
-func (t *Turns) next() {
-	for _, binding := range t.due() {
+// callNext calls whose turn it is. The caller has the lock.
+func (t *Turns) callNext() {
+	for _, binding := range t.dueBindings() {
 		t.called[binding] = true
 		t.call(binding)
 	}
 }
 
-// due returns those in the line whose turn it is: those that were called, and then the
+// dueBindings returns those in the line whose turn it is: those that were called, and then the
 // first of the namespace that has had none for longest. The caller has the lock.
-func (t *Turns) due() []types.NamespacedName {
+func (t *Turns) dueBindings() []types.NamespacedName {
 	busy := map[string]int{}
 	for binding := range t.has {
 		busy[binding.Namespace]++
@@ -140,7 +140,7 @@ func (t *Turns) due() []types.NamespacedName {
 			if busy[binding.Namespace] >= t.share || slices.Contains(due, binding) {
 				continue
 			}
-			if first < 0 || t.before(binding, t.line[first]) {
+			if first < 0 || t.comesBefore(binding, t.line[first]) {
 				first = place
 			}
 		}
@@ -153,9 +153,9 @@ func (t *Turns) due() []types.NamespacedName {
 	return due
 }
 
-// before tells whether a binding comes before another that is before it in the line. The
+// comesBefore reports whether a binding comes before another that is before it in the line. The
 // caller has the lock.
-func (t *Turns) before(binding, other types.NamespacedName) bool {
+func (t *Turns) comesBefore(binding, other types.NamespacedName) bool {
 	if t.called[binding] != t.called[other] {
 		return t.called[binding]
 	}

@@ -21,7 +21,7 @@ type line struct {
 
 func newLine() *line {
 	l := &line{}
-	l.Turns = New(2, func(binding types.NamespacedName) { l.called = append(l.called, binding.Name) })
+	l.Turns = NewTurns(2, func(binding types.NamespacedName) { l.called = append(l.called, binding.Name) })
 	return l
 }
 
@@ -33,7 +33,7 @@ func named(name string) types.NamespacedName {
 // look looks at a binding that wants a turn. It tells whether it has it, which it keeps.
 func (l *line) look(name string) bool {
 	err := l.Take(named(name))
-	l.Looked(named(name))
+	l.MarkLooked(named(name))
 	return err == nil
 }
 
@@ -71,12 +71,12 @@ func TestWhoWantsNoTurnAnyMoreHoldsUpNobody(t *testing.T) {
 	for i := range 5 {
 		l.look(fmt.Sprint(i))
 	}
-	l.Looked(named("2")) // it is gone
+	l.MarkLooked(named("2")) // it is gone
 	l.Done(named("0"))
 	if want := []string{"3"}; !slices.Equal(l.called, want) {
 		t.Fatalf("called are %v, want %v", l.called, want)
 	}
-	l.Looked(named("3")) // it needs none
+	l.MarkLooked(named("3")) // it needs none
 	if !l.look("4") {
 		t.Error("the last has no turn although nobody is before it")
 	}
@@ -166,7 +166,7 @@ func TestNamespacesThatAreGoneAreForgotten(t *testing.T) {
 		for _, name := range []string{has, fmt.Sprint("too-", i), waits, gone} {
 			l.look(name)
 		}
-		l.Looked(named(gone))
+		l.MarkLooked(named(gone))
 		for _, name := range []string{has, fmt.Sprint("too-", i)} {
 			l.Done(named(name))
 		}

@@ -107,7 +107,7 @@ func bindings(h hub) {
 		Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "late"},
 	}
 	h.create(b)
-	controller := binding.New(h)
+	controller := binding.NewClusterSetBindingController(h)
 	bound := metav1.Condition{
 		Type: clusterv1beta2.ManagedClusterSetBindingConditionBound, Status: metav1.ConditionFalse,
 		Reason: clusterv1beta2.ManagedClusterSetBindingReasonNotFound, Message: `there is no ManagedClusterSet "late"`,
@@ -123,7 +123,7 @@ func bindings(h hub) {
 }
 
 func builtins(h hub) {
-	controller := builtin.New(h, true)
+	controller := builtin.NewPredefinedSetController(h, true)
 	global := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: clusterv1.GlobalClusterSet}}
 	byDefault := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: clusterv1.DefaultClusterSet}}
 	for set, kind := range map[*clusterv1beta2.ManagedClusterSet]clusterv1beta2.SelectorType{
@@ -159,7 +159,7 @@ func builtins(h hub) {
 
 func withoutDefault(h hub) {
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: clusterv1.DefaultClusterSet}}
-	h.must(h.reconcile(builtin.New(h, false), set))
+	h.must(h.reconcile(builtin.NewPredefinedSetController(h, false), set))
 	if err := h.Get(h.Context(), client.ObjectKeyFromObject(set), set); !apierrors.IsNotFound(err) {
 		h.Errorf("the default set was made: %v", err)
 	}
@@ -168,7 +168,7 @@ func withoutDefault(h hub) {
 func counts(h hub) {
 	exclusive := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "blue"}}
 	h.create(exclusive)
-	controller := members.New(h)
+	controller := members.NewClusterSetMemberController(h)
 	empty := metav1.Condition{
 		Type: clusterv1beta2.ManagedClusterSetConditionEmpty, Status: metav1.ConditionTrue,
 		Reason: clusterv1beta2.ManagedClusterSetReasonNoClusterMatched, Message: "No ManagedCluster selected",
@@ -210,7 +210,7 @@ func deleted(h hub) {
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "going", Finalizers: []string{"example.com/held"}}}
 	h.create(set)
 	h.must(h.Delete(h.Context(), set))
-	h.must(h.reconcile(members.New(h), set))
+	h.must(h.reconcile(members.NewClusterSetMemberController(h), set))
 	h.must(h.Get(h.Context(), client.ObjectKeyFromObject(set), set))
 	if len(set.Status.Conditions) > 0 {
 		h.Errorf("its status was written: %+v", set.Status.Conditions)

@@ -41,8 +41,8 @@ const (
 	errorsTold = 5
 )
 
-// passOf returns what of the plan fits a pass, and whether that is all. What goes makes room.
-func passOf(p plan) (plan, bool) {
+// limitToPass returns what of the plan fits a pass, and whether that is all. What goes makes room.
+func limitToPass(p rolloutPlan) (rolloutPlan, bool) {
 	gone := min(len(p.Gone), writesPerPass)
 	writes := min(len(p.Writes), writesPerPass-gone)
 	all := gone == len(p.Gone) && writes == len(p.Writes)
@@ -50,54 +50,54 @@ func passOf(p plan) (plan, bool) {
 	return p, all
 }
 
-// limit takes out of the plan what the allowance of the namespace does not let through now. Labels,
+// limitPlan takes out of the plan what the allowance of the namespace does not let through now. Labels,
 // annotations and deletions need no room, but API servers store the whole work with each write of them.
-func (c *Controller) limit(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, p plan, bytes int64) (plan, allowance.Held, error) {
-	owner := allowance.Owner{Namespace: set.Namespace}
+func (c *WorkReplicaSetController) limitPlan(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, p rolloutPlan, bytes int64) (rolloutPlan, allowance.HeldWorks, error) {
+	owner := allowance.WorkOwner{Namespace: set.Namespace}
 	if _, err := counting.TakeLimit(ctx, c.Client, c.Allowance, owner); err != nil {
-		return p, allowance.Held{}, err //nolint:wrapcheck // it names the namespace
+		return p, allowance.HeldWorks{}, err //nolint:wrapcheck // it names the namespace
 	}
-	var gone allowance.Held
-	p.Gone, gone = c.Allowance.AdmitDeletions(owner, deletions(p.Gone))
+	var gone allowance.HeldWorks
+	p.Gone, gone = c.Allowance.AdmitDeletions(owner, allowanceDeletions(p.Gone))
 	name := workName(client.ObjectKeyFromObject(set))
-	var specs, labels []allowance.Write
+	var specs, labels []allowance.WorkWrite
 	for _, w := range p.Writes {
 		if w.Spec {
-			specs = append(specs, w.takes(name, bytes))
+			specs = append(specs, w.allowanceWrite(name, bytes))
 		}
 	}
-	held := c.Allowance.Admit(owner, specs)
-	p = p.without(held)
+	held := c.Allowance.AdmitWrites(owner, specs)
+	p = p.withoutHeld(held)
 	for _, w := range p.Writes {
 		if !w.Spec {
-			labels = append(labels, w.takes(name, allowance.Bytes(w.Work)))
+			labels = append(labels, w.allowanceWrite(name, allowance.WorkBytes(w.Work)))
 		}
 	}
-	late := c.Allowance.Admit(owner, labels)
-	p.Writes = slices.DeleteFunc(p.Writes, func(w write) bool { return !w.Spec && late.Clusters[w.Cluster] != nil })
-	return p, gone.With(held).With(late), nil
+	late := c.Allowance.AdmitWrites(owner, labels)
+	p.Writes = slices.DeleteFunc(p.Writes, func(w workWrite) bool { return !w.Spec && late.Clusters[w.Cluster] != nil })
+	return p, gone.MergeHeld(held).MergeHeld(late), nil
 }
 
-// deletions returns what API servers store when works are deleted: each of them once.
-func deletions(works []*workv1.ManifestWork) (all []allowance.Deletion) {
+// allowanceDeletions returns what API servers store when works are deleted: each of them once.
+func allowanceDeletions(works []*workv1.ManifestWork) (all []allowance.WorkDeletion) {
 	for _, work := range works {
-		all = append(all, allowance.Deletion{Work: work, Writes: 1})
+		all = append(all, allowance.WorkDeletion{Work: work, Writes: 1})
 	}
 	return all
 }
 
-// takes returns what a write takes up that makes the work so many bytes; name is that of a new one.
-func (w write) takes(name string, bytes int64) allowance.Write {
-	takes := allowance.Write{Work: types.NamespacedName{Namespace: w.Cluster, Name: name}, Bytes: bytes}
+// allowanceWrite returns what a write takes up that makes the work so many bytes; name is that of a new one.
+func (w workWrite) allowanceWrite(name string, bytes int64) allowance.WorkWrite {
+	takes := allowance.WorkWrite{Work: types.NamespacedName{Namespace: w.Cluster, Name: name}, Bytes: bytes}
 	if w.Work != nil {
-		takes.Work.Name, takes.Has, takes.Version = w.Work.Name, allowance.Bytes(w.Work), w.Work.ResourceVersion
+		takes.Work.Name, takes.Has, takes.Version = w.Work.Name, allowance.WorkBytes(w.Work), w.Work.ResourceVersion
 	}
 	return takes
 }
 
-// without returns the plan without the specs that are held back.
-func (p plan) without(held allowance.Held) plan {
-	var writes []write
+// withoutHeld returns the plan without the specs that are held back.
+func (p rolloutPlan) withoutHeld(held allowance.HeldWorks) rolloutPlan {
+	var writes []workWrite
 	for _, w := range p.Writes {
 		if held.Clusters[w.Cluster] != nil {
 			w.Spec = false
@@ -110,26 +110,26 @@ func (p plan) without(held allowance.Held) plan {
 	return p
 }
 
-// apply writes what the plan says.
-func (c *Controller) apply(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, p plan) error {
-	owner := allowance.Owner{Namespace: set.Namespace}
+// applyPlan writes what the plan says.
+func (c *WorkReplicaSetController) applyPlan(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, p rolloutPlan) error {
+	owner := allowance.WorkOwner{Namespace: set.Namespace}
 	tasks := make([]func() error, 0, len(p.Gone)+len(p.Writes))
 	for _, work := range p.Gone {
 		tasks = append(tasks, func() error {
-			err := c.remove(ctx, work)
+			err := c.deleteWork(ctx, work)
 			if err != nil {
-				c.Allowance.Failed(owner, work.Name, map[string]error{work.Namespace: err})
+				c.Allowance.ReportFailedWrites(owner, work.Name, map[string]error{work.Namespace: err})
 			}
 			return err
 		})
 	}
 	for _, w := range p.Writes {
 		tasks = append(tasks, func() error {
-			err := c.put(ctx, set, w)
+			err := c.writeWork(ctx, set, w)
 			if err != nil && w.Work == nil {
-				c.Allowance.Failed(owner, workName(client.ObjectKeyFromObject(set)), map[string]error{w.Cluster: err})
+				c.Allowance.ReportFailedWrites(owner, workName(client.ObjectKeyFromObject(set)), map[string]error{w.Cluster: err})
 			} else if err != nil {
-				c.Allowance.Failed(owner, w.Work.Name, map[string]error{w.Cluster: err})
+				c.Allowance.ReportFailedWrites(owner, w.Work.Name, map[string]error{w.Cluster: err})
 			}
 			return err
 		})
@@ -154,29 +154,29 @@ func inParallel(tasks []func() error) error {
 		})
 	}
 	_ = group.Wait() // every task has kept its error
-	return joined(failed)
+	return joinErrors(failed)
 }
 
-// joined joins the first errors.
-func joined(errs []error) error {
+// joinErrors joins the first errors.
+func joinErrors(errs []error) error {
 	if more := len(errs) - errorsTold; more > 0 {
 		errs = append(errs[:errorsTold:errorsTold], fmt.Errorf("%d more errors", more))
 	}
 	return errors.Join(errs...)
 }
 
-// put creates or changes one work.
-func (c *Controller) put(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, w write) error {
+// writeWork creates or changes one work.
+func (c *WorkReplicaSetController) writeWork(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, w workWrite) error {
 	if w.Work == nil {
-		return c.create(ctx, newWork(set, w.Cluster, w.Placement))
+		return c.createWork(ctx, newWork(set, w.Cluster, w.Placement))
 	}
-	target := targetOf(w.Work)
+	target := workReference(w.Work)
 	target.Annotations = maps.Clone(w.Work.Annotations) // of a patch by a tracing client
 	delete(target.Annotations, keptHash)
 	delete(target.Annotations, allowance.AnnotationBytes)
 	if w.Meta {
-		target = targetOf(w.Work) // becomes what there is afterwards
-		if err := c.label(ctx, set, w, target); err != nil {
+		target = workReference(w.Work) // becomes what there is afterwards
+		if err := c.labelWork(ctx, set, w, target); err != nil {
 			return err
 		}
 	}
@@ -192,23 +192,23 @@ func (c *Controller) put(ctx context.Context, set *workv1alpha1.ManifestWorkRepl
 	if err != nil {
 		return fmt.Errorf("encoding the template: %w", err)
 	}
-	if err := c.patch(ctx, target, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+	if err := c.patchWork(ctx, target, client.RawPatch(types.JSONPatchType, patch)); err != nil {
 		return err
 	}
-	c.seen.wrote(client.ObjectKeyFromObject(set), w)
+	c.seen.recordWrite(client.ObjectKeyFromObject(set), w)
 	return nil
 }
 
-// create creates a work. One that exists already is ours, and was made by another
+// createWork creates a work. One that exists already is ours, and was made by another
 // replica or just before a crash: the watch brings it.
-func (c *Controller) create(ctx context.Context, work *workv1.ManifestWork) error {
+func (c *WorkReplicaSetController) createWork(ctx context.Context, work *workv1.ManifestWork) error {
 	err := c.Client.Create(ctx, work)
 	if !apierrors.IsAlreadyExists(err) {
-		return wrap("creating", work, err)
+		return wrapWorkError("creating", work, err)
 	}
 	existing := &workv1.ManifestWork{}
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(work), existing); err != nil {
-		return wrap("reading", work, client.IgnoreNotFound(err))
+		return wrapWorkError("reading", work, client.IgnoreNotFound(err))
 	}
 	if existing.Labels[workv1.LabelManifestWorkReplicaSet] != work.Labels[workv1.LabelManifestWorkReplicaSet] {
 		return foreignError{client.ObjectKeyFromObject(work)}
@@ -223,9 +223,9 @@ func (e foreignError) Error() string {
 	return fmt.Sprintf("ManifestWork %q exists and does not belong to this ManifestWorkReplicaSet: delete it, or rename this one", e.work)
 }
 
-// label writes the label and the annotation of a work. The spec, and so the
+// labelWork writes the label and the annotation of a work. The spec, and so the
 // generation, remains as it is.
-func (c *Controller) label(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, w write, target *workv1.ManifestWork) error {
+func (c *WorkReplicaSetController) labelWork(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, w workWrite, target *workv1.ManifestWork) error {
 	var health any // null removes it
 	if value, ok := set.Annotations[workv1.AnnotationReportHealth]; ok {
 		health = value
@@ -239,28 +239,28 @@ func (c *Controller) label(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 		return fmt.Errorf("encoding labels: %w", err)
 	}
 	// With a field owner of its own, the time when the spec was written stays.
-	return c.patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(labelOwner))
+	return c.patchWork(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(labelOwner))
 }
 
-// targetOf returns what a request about a work needs of it.
-func targetOf(work *workv1.ManifestWork) *workv1.ManifestWork {
+// workReference returns what a request about a work needs of it.
+func workReference(work *workv1.ManifestWork) *workv1.ManifestWork {
 	return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
 }
 
-func (c *Controller) patch(ctx context.Context, target *workv1.ManifestWork, patch client.Patch, options ...client.PatchOption) error {
-	return wrap("changing", target, client.IgnoreNotFound(c.Client.Patch(ctx, target, patch, options...)))
+func (c *WorkReplicaSetController) patchWork(ctx context.Context, target *workv1.ManifestWork, patch client.Patch, options ...client.PatchOption) error {
+	return wrapWorkError("changing", target, client.IgnoreNotFound(c.Client.Patch(ctx, target, patch, options...)))
 }
 
-// remove deletes the work that was looked at, not a later one of its name.
-func (c *Controller) remove(ctx context.Context, work *workv1.ManifestWork) error {
-	err := deletion.Delete(ctx, c.Client, work, nil)
+// deleteWork deletes the work that was looked at, not a later one of its name.
+func (c *WorkReplicaSetController) deleteWork(ctx context.Context, work *workv1.ManifestWork) error {
+	err := deletion.DeleteObject(ctx, c.Client, work, nil)
 	if apierrors.IsConflict(err) {
 		return nil
 	}
-	return wrap("deleting", work, client.IgnoreNotFound(err))
+	return wrapWorkError("deleting", work, client.IgnoreNotFound(err))
 }
 
-func wrap(doing string, work client.Object, err error) error {
+func wrapWorkError(doing string, work client.Object, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -26,20 +26,20 @@ func TestLabelsOfWorksWaitForTheirTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
-	c := New(Deps{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Clock: clock, Allowance: allowance.New(clock, allowance.DefaultShared, 1)})
+	c := NewWorkReplicaSetController(WorkReplicaSetDeps{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Clock: clock, Allowance: allowance.NewAllowance(clock, allowance.DefaultShared, 1)})
 	set := &workv1alpha1.ManifestWorkReplicaSet{}
 	set.Namespace, set.Name = "shop", "web"
 	const megabyte, changes, works = 1 << 20, 10, 100
-	written, held := 0, allowance.Held{}
+	written, held := 0, allowance.HeldWorks{}
 	for change := range changes {
-		var p plan
+		var p rolloutPlan
 		for n := range works {
 			work := workOf(fmt.Sprintf("c%03d", n), "p", "template")
 			work.Annotations[allowance.AnnotationBytes] = strconv.Itoa(megabyte)
 			work.ResourceVersion = strconv.Itoa(change)
-			p.Writes = append(p.Writes, write{Cluster: work.Namespace, Placement: "p", Work: work, Meta: true})
+			p.Writes = append(p.Writes, workWrite{Cluster: work.Namespace, Placement: "p", Work: work, Meta: true})
 		}
-		now, late, err := c.limit(t.Context(), set, p, megabyte)
+		now, late, err := c.limitPlan(t.Context(), set, p, megabyte)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestLabelsOfWorksWaitForTheirTurn(t *testing.T) {
 	}
 	clock.SetTime(clock.Now().Add(time.Hour))
 	work := workOf("c000", "p", "template")
-	if now, late, err := c.limit(t.Context(), set, plan{Writes: []write{{Cluster: "c000", Work: work, Meta: true}}}, megabyte); err != nil || late.Any() || len(now.Writes) != 1 {
+	if now, late, err := c.limitPlan(t.Context(), set, rolloutPlan{Writes: []workWrite{{Cluster: "c000", Work: work, Meta: true}}}, megabyte); err != nil || late.AnyHeld() || len(now.Writes) != 1 {
 		t.Errorf("an hour later %d works are written, held back is %v: %v", len(now.Writes), late.Clusters, err)
 	}
 }

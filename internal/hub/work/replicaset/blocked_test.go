@@ -21,29 +21,29 @@ import (
 func TestAClusterThatIsBlockedHoldsUpNobody(t *testing.T) {
 	stranger := types.NamespacedName{Namespace: "a", Name: "web-00000"}
 	oneMayFail := rollout.Strategy{Kind: rollout.Progressive, MaxConcurrency: intstr.FromInt32(1), MaxFailures: intstr.FromInt32(1)}
-	f := facts{
+	f := planFacts{
 		Choices: []choice{chosen("p", oneMayFail, []string{"a", "b"})}, Template: "new", Now: at(1000).Time,
 		Joined: map[string]bool{"a": true, "b": true}, Strangers: map[string]types.NamespacedName{"a": stranger},
 	}
-	p := planOf(f)
+	p := planWrites(f)
 	if diff := cmp.Diff(outline{Create: []string{"b for p"}}, outlineOf(p)); diff != "" {
 		t.Errorf("b gets its work (-want +got):\n%s", diff)
 	}
-	if after := p.again(f); after != blockedAgain {
+	if after := p.requeueAfter(f); after != blockedAgain {
 		t.Errorf("it looks again after %s, want %s: of the deletion of a stranger there is no event", after, blockedAgain)
 	}
-	if text, _ := p.Progress[0].tell(); !strings.Contains(text, `a (ManifestWork "a/web-00000" exists and does not belong to this`) {
+	if text, _ := p.Progress[0].describeProgress(); !strings.Contains(text, `a (ManifestWork "a/web-00000" exists and does not belong to this`) {
 		t.Errorf("the status says %q", text)
 	}
 }
 
 func TestAClusterWithoutANamespaceIsLookedForAgain(t *testing.T) {
-	f := facts{Choices: []choice{chosen("p", rollout.Strategy{Kind: rollout.All}, []string{"a", "b"})}, Template: "new", Now: at(1000).Time, Joined: map[string]bool{"b": true}}
-	if after := planOf(f).again(f); after != blockedAgain {
+	f := planFacts{Choices: []choice{chosen("p", rollout.Strategy{Kind: rollout.All}, []string{"a", "b"})}, Template: "new", Now: at(1000).Time, Joined: map[string]bool{"b": true}}
+	if after := planWrites(f).requeueAfter(f); after != blockedAgain {
 		t.Errorf("it looks again after %s, want %s: the namespace may come while the status is written", after, blockedAgain)
 	}
 	f.Joined["a"] = true
-	if after := planOf(f).again(f); after != 0 {
+	if after := planWrites(f).requeueAfter(f); after != 0 {
 		t.Errorf("it looks again after %s although nothing is missing", after)
 	}
 }

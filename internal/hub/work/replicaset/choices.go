@@ -34,19 +34,19 @@ type choice struct {
 	Settled bool
 	// Groups are the decision groups, without clusters that an earlier Placement of
 	// the replica set has chosen, too.
-	Groups []rollout.Group
+	Groups []rollout.ClusterGroup
 	// Clusters is how many clusters are in Groups.
 	Clusters int
 }
 
-// choices reads what the Placements of a replica set have chosen.
-func (c *Controller) choices(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) ([]choice, error) {
+// readChoices reads what the Placements of a replica set have chosen.
+func (c *WorkReplicaSetController) readChoices(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) ([]choice, error) {
 	taken := map[string]bool{}
 	all := make([]choice, 0, len(set.Spec.PlacementRefs))
 	for i, ref := range set.Spec.PlacementRefs {
 		key := types.NamespacedName{Namespace: set.Namespace, Name: ref.Name}
 		chosen := choice{Placement: ref.Name}
-		chosen.Strategy, chosen.Problems = rollout.Of(ref.RolloutStrategy, field.NewPath("spec", "placementRefs").Index(i).Child("rolloutStrategy"))
+		chosen.Strategy, chosen.Problems = rollout.ParseStrategy(ref.RolloutStrategy, field.NewPath("spec", "placementRefs").Index(i).Child("rolloutStrategy"))
 		placement := &clusterv1beta1.Placement{}
 		if err := c.Client.Get(ctx, key, placement); apierrors.IsNotFound(err) {
 			chosen.Missing = true
@@ -59,16 +59,16 @@ func (c *Controller) choices(ctx context.Context, set *workv1alpha1.ManifestWork
 			return nil, fmt.Errorf("listing the PlacementDecisions of Placement %q: %w", key, err)
 		}
 		if !chosen.Missing {
-			chosen.read(placement, list.Items, taken)
+			chosen.takeDecisions(placement, list.Items, taken)
 		}
 		all = append(all, chosen)
 	}
 	return all, nil
 }
 
-// read takes the clusters of the decisions that nobody has taken.
-func (c *choice) read(placement *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision, taken map[string]bool) {
-	groups := map[int]*rollout.Group{}
+// takeDecisions takes the clusters of the decisions that nobody has taken.
+func (c *choice) takeDecisions(placement *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision, taken map[string]bool) {
+	groups := map[int]*rollout.ClusterGroup{}
 	listed := map[string]bool{}
 	for i := range decisions {
 		index, err := strconv.Atoi(decisions[i].Labels[clusterv1beta1.LabelDecisionGroupIndex])
@@ -76,7 +76,7 @@ func (c *choice) read(placement *clusterv1beta1.Placement, decisions []clusterv1
 			index = 0 // someone wrote it by hand
 		}
 		if groups[index] == nil {
-			groups[index] = &rollout.Group{Name: decisions[i].Labels[clusterv1beta1.LabelDecisionGroupName]}
+			groups[index] = &rollout.ClusterGroup{Name: decisions[i].Labels[clusterv1beta1.LabelDecisionGroupName]}
 		}
 		for _, decision := range decisions[i].Status.Decisions {
 			listed[decision.ClusterName] = true
@@ -88,7 +88,7 @@ func (c *choice) read(placement *clusterv1beta1.Placement, decisions []clusterv1
 	decided := meta.FindStatusCondition(placement.Status.Conditions, clusterv1beta1.PlacementConditionSatisfied) != nil
 	c.Settled = byHand || decided && len(listed) == int(placement.Status.NumberOfSelectedClusters)
 	for _, index := range slices.Sorted(maps.Keys(groups)) {
-		group := rollout.Group{Name: groups[index].Name}
+		group := rollout.ClusterGroup{Name: groups[index].Name}
 		slices.Sort(groups[index].Clusters)
 		for _, cluster := range groups[index].Clusters {
 			if !taken[cluster] {

@@ -25,23 +25,23 @@ const storedAgain = time.Second
 // cleanUp deletes the works of a replica set that is being deleted, those whose turn it is, and, with
 // policy Foreground, keeps it until they are gone. The watch tells what becomes of them. It returns
 // how soon to look again although nothing happens; 0 is never.
-func (c *Controller) cleanUp(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (again time.Duration, err error) {
+func (c *WorkReplicaSetController) cleanUp(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (again time.Duration, err error) {
 	if !controllerutil.ContainsFinalizer(set, workv1alpha1.FinalizerManifestWorkCleanup) {
 		return 0, nil
 	}
-	byCluster, err := c.works(ctx, client.ObjectKeyFromObject(set))
+	byCluster, err := c.worksByCluster(ctx, client.ObjectKeyFromObject(set))
 	if err != nil {
 		return 0, err
 	}
-	if alive := (facts{Works: byCluster}).gone(nil); len(alive) > 0 {
-		return c.remainder(ctx, set, alive)
+	if alive := (planFacts{Works: byCluster}).surplusWorks(nil); len(alive) > 0 {
+		return c.deleteRemaining(ctx, set, alive)
 	}
 	foreground := set.Spec.CascadeDeletionPolicy == workv1alpha1.CascadeDeletionPolicyForeground
 	if foreground && len(byCluster) > 0 {
 		return 0, nil
 	}
 	// The cache may not have a work yet that was created a moment ago.
-	stored, alive, err := c.stored(ctx, client.ObjectKeyFromObject(set))
+	stored, alive, err := c.hasStoredWorks(ctx, client.ObjectKeyFromObject(set))
 	if err != nil {
 		return 0, err
 	}
@@ -57,29 +57,29 @@ func (c *Controller) cleanUp(ctx context.Context, set *workv1alpha1.ManifestWork
 	return 0, nil
 }
 
-// remainder deletes what is left of the works of a replica set that is being deleted, and tells what has
+// deleteRemaining deletes what is left of the works of a replica set that is being deleted, and tells what has
 // to wait for its turn.
-func (c *Controller) remainder(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, works []*workv1.ManifestWork) (again time.Duration, err error) {
-	now, held, err := c.limit(ctx, set, plan{Gone: works}, 0)
+func (c *WorkReplicaSetController) deleteRemaining(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, works []*workv1.ManifestWork) (again time.Duration, err error) {
+	now, held, err := c.limitPlan(ctx, set, rolloutPlan{Gone: works}, 0)
 	if err != nil {
 		return 0, err
 	}
-	err = c.apply(ctx, set, now)
-	if held.Any() {
-		err = errors.Join(err, c.report(ctx, set, status{Conditions: []metav1.Condition{waits(held)}}))
+	err = c.applyPlan(ctx, set, now)
+	if held.AnyHeld() {
+		err = errors.Join(err, c.writeReplicaSetStatus(ctx, set, replicaSetStatus{Conditions: []metav1.Condition{heldCondition(held)}}))
 	}
 	return held.Again, err
 }
 
-// stored reports whether the hub has works of a replica set, and whether some of them are not being
+// hasStoredWorks reports whether the hub has works of a replica set, and whether some of them are not being
 // deleted.
-func (c *Controller) stored(ctx context.Context, set types.NamespacedName) (some, alive bool, err error) {
-	if len(validation.IsValidLabelValue(ownerOf(set))) > 0 {
+func (c *WorkReplicaSetController) hasStoredWorks(ctx context.Context, set types.NamespacedName) (some, alive bool, err error) {
+	if len(validation.IsValidLabelValue(ownerLabel(set))) > 0 {
 		return false, false, nil // no work can have the label
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(workv1.GroupVersion.WithKind("ManifestWorkList"))
-	if err := c.Live.List(ctx, list, client.MatchingLabels{workv1.LabelManifestWorkReplicaSet: ownerOf(set)}); err != nil {
+	if err := c.Live.List(ctx, list, client.MatchingLabels{workv1.LabelManifestWorkReplicaSet: ownerLabel(set)}); err != nil {
 		return false, false, fmt.Errorf("listing the ManifestWorks of ManifestWorkReplicaSet %q: %w", set, err)
 	}
 	for i := range list.Items {

@@ -39,9 +39,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Deps are what the controller works with.
-type Deps struct {
-	// Client may read from a cache that Trim has been through and that has the indexes of Index.
+// WorkReplicaSetDeps are what the controller works with.
+type WorkReplicaSetDeps struct {
+	// Client may read from a cache that TrimWork has been through and that has the indexes of IndexReplicaSets.
 	// Live reads from the API server what the cache may not have yet.
 	Client client.Client
 	Live   client.Reader
@@ -56,24 +56,26 @@ type Deps struct {
 // countedAgain is how soon to look again whether all works are counted.
 const countedAgain = 100 * time.Millisecond
 
-// Controller keeps the works of replica sets.
-type Controller struct {
-	Deps
+// WorkReplicaSetController keeps the works of replica sets.
+type WorkReplicaSetController struct {
+	WorkReplicaSetDeps
 
-	seen seen
+	seen seenStates
 }
 
-// New returns the controller.
-func New(d Deps) *Controller { return &Controller{Deps: d} }
+// NewWorkReplicaSetController returns the controller.
+func NewWorkReplicaSetController(d WorkReplicaSetDeps) *WorkReplicaSetController {
+	return &WorkReplicaSetController{WorkReplicaSetDeps: d}
+}
 
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "manifestworkreplicaset" }
+// ControllerName is the name of the controller in logs and metrics.
+func (c *WorkReplicaSetController) ControllerName() string { return "manifestworkreplicaset" }
 
 // Reconcile brings the works of one replica set on, and reports how far they are.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *WorkReplicaSetController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	set := &workv1alpha1.ManifestWorkReplicaSet{}
 	if err := c.Client.Get(ctx, req.NamespacedName, set); err != nil {
-		c.seen.forget(req.NamespacedName)
+		c.seen.forgetReplicaSet(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !c.Counted() {
@@ -83,44 +85,44 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		again, err := c.cleanUp(ctx, set)
 		return ctrl.Result{RequeueAfter: again}, err
 	}
-	if problems := validation.IsValidLabelValue(ownerOf(req.NamespacedName)); len(problems) > 0 {
-		return ctrl.Result{}, c.report(ctx, set, invalidName(req.NamespacedName, problems))
+	if problems := validation.IsValidLabelValue(ownerLabel(req.NamespacedName)); len(problems) > 0 {
+		return ctrl.Result{}, c.writeReplicaSetStatus(ctx, set, invalidNameStatus(req.NamespacedName, problems))
 	}
-	if err := c.claim(ctx, set); err != nil {
+	if err := c.addFinalizer(ctx, set); err != nil {
 		return ctrl.Result{}, err
 	}
-	f, err := c.look(ctx, set)
+	f, err := c.gatherFacts(ctx, set)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	p := planOf(f)
-	c.seen.keep(req.NamespacedName, f, p)
+	p := planWrites(f)
+	c.seen.keepStates(req.NamespacedName, f, p)
 	if isPaused(set) {
-		return ctrl.Result{}, c.report(ctx, set, statusOf(f, p, outcome{Paused: true, Failed: f.blocked()}))
+		return ctrl.Result{}, c.writeReplicaSetStatus(ctx, set, summarizeStatus(f, p, planOutcome{Paused: true, Failed: f.blockedError()}))
 	}
-	now, all := passOf(p)
-	now, held, err := c.limit(ctx, set, now, f.Bytes)
+	now, all := limitToPass(p)
+	now, held, err := c.limitPlan(ctx, set, now, f.Bytes)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	c.seen.giveTurns(req.NamespacedName, now.Writes)
-	failed := c.apply(ctx, set, now)
-	if err := c.report(ctx, set, statusOf(f, p, outcome{Failed: errors.Join(f.blocked(), failed), Held: held})); err != nil {
+	failed := c.applyPlan(ctx, set, now)
+	if err := c.writeReplicaSetStatus(ctx, set, summarizeStatus(f, p, planOutcome{Failed: errors.Join(f.blockedError(), failed), Held: held})); err != nil {
 		return ctrl.Result{}, err
 	}
 	switch {
 	case failed != nil:
 		return ctrl.Result{}, failed
-	case held.Any():
-		return ctrl.Result{RequeueAfter: sooner(held.Again, p.again(f))}, nil
+	case held.AnyHeld():
+		return ctrl.Result{RequeueAfter: shorterWait(held.Again, p.requeueAfter(f))}, nil
 	case !all:
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	}
-	return ctrl.Result{RequeueAfter: p.again(f)}, nil
+	return ctrl.Result{RequeueAfter: p.requeueAfter(f)}, nil
 }
 
-// sooner returns the shorter of two waits; 0 is none.
-func sooner(a, b time.Duration) time.Duration {
+// shorterWait returns the shorter of two waits; 0 is none.
+func shorterWait(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}
@@ -132,8 +134,8 @@ func isPaused(set *workv1alpha1.ManifestWorkReplicaSet) bool {
 	return err == nil && paused
 }
 
-// claim puts our finalizer onto a replica set, before it gets its first work.
-func (c *Controller) claim(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) error {
+// addFinalizer puts our finalizer onto a replica set, before it gets its first work.
+func (c *WorkReplicaSetController) addFinalizer(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) error {
 	before := set.DeepCopy()
 	if !controllerutil.AddFinalizer(set, workv1alpha1.FinalizerManifestWorkCleanup) {
 		return nil
@@ -144,31 +146,31 @@ func (c *Controller) claim(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 	return nil
 }
 
-// look reads what the plan is made of.
-func (c *Controller) look(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (facts, error) {
-	f := facts{
-		Template: hashOf(&set.Spec.ManifestWorkTemplate), Health: cut(set.Annotations[workv1.AnnotationReportHealth], annotationMax),
-		Bytes:     allowance.Bytes(newWork(set, "", "")), // which is the same for all
+// gatherFacts reads what the plan is made of.
+func (c *WorkReplicaSetController) gatherFacts(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (planFacts, error) {
+	f := planFacts{
+		Template: workSpecHash(&set.Spec.ManifestWorkTemplate), Health: truncateText(set.Annotations[workv1.AnnotationReportHealth], annotationMax),
+		Bytes:     allowance.WorkBytes(newWork(set, "", "")), // which is the same for all
 		Namespace: set.Namespace, Now: c.Clock.Now(), Joined: map[string]bool{}, Foreign: map[string]bool{},
 	}
 	key := client.ObjectKeyFromObject(set)
-	f.Seen, f.Turns = c.seen.with(key, f.Template), c.seen.turns(key, f.Template)
+	f.Seen, f.Turns = c.seen.statesWithTemplate(key, f.Template), c.seen.turnsWithTemplate(key, f.Template)
 	var err error
-	if f.Choices, err = c.choices(ctx, set); err != nil {
-		return facts{}, err
+	if f.Choices, err = c.readChoices(ctx, set); err != nil {
+		return planFacts{}, err
 	}
-	if f.Works, err = c.works(ctx, key); err != nil {
-		return facts{}, err
+	if f.Works, err = c.worksByCluster(ctx, key); err != nil {
+		return planFacts{}, err
 	}
 	if err = c.lookAtNamespaces(ctx, &f); err != nil {
-		return facts{}, err
+		return planFacts{}, err
 	}
 	f.Strangers, err = c.strangers(ctx, set, f)
 	return f, err
 }
 
 // lookAtNamespaces finds out which chosen clusters have a namespace for works.
-func (c *Controller) lookAtNamespaces(ctx context.Context, f *facts) error {
+func (c *WorkReplicaSetController) lookAtNamespaces(ctx context.Context, f *planFacts) error {
 	for _, chosen := range f.Choices {
 		for _, group := range chosen.Groups {
 			for _, name := range group.Clusters {
@@ -190,7 +192,7 @@ func (c *Controller) lookAtNamespaces(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// isForWorks tells whether a namespace is that of the cluster of the same name, which is
+// isForWorks reports whether a namespace is that of the cluster of the same name, which is
 // empty if there is none. The label says so, which the hub sets. Without it the namespace
 // may be that of a tenant, and the name of the cluster the choice of somebody who has a
 // bootstrap token: then somebody has to vouch for the cluster who may accept it.
@@ -204,13 +206,13 @@ func isForWorks(namespace *corev1.Namespace, cluster *clusterv1.ManagedCluster) 
 }
 
 // strangers finds the works of others that have the name of ours.
-func (c *Controller) strangers(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, f facts) (map[string]types.NamespacedName, error) {
+func (c *WorkReplicaSetController) strangers(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, f planFacts) (map[string]types.NamespacedName, error) {
 	found := map[string]types.NamespacedName{}
 	name := workName(client.ObjectKeyFromObject(set))
 	for _, chosen := range f.Choices {
 		for _, group := range chosen.Groups {
 			for _, cluster := range group.Clusters {
-				if !f.Joined[cluster] || f.work(cluster) != nil {
+				if !f.Joined[cluster] || f.firstWork(cluster) != nil {
 					continue
 				}
 				key := types.NamespacedName{Namespace: cluster, Name: name}
@@ -226,15 +228,15 @@ func (c *Controller) strangers(ctx context.Context, set *workv1alpha1.ManifestWo
 	return found, nil
 }
 
-// report writes the status.
-func (c *Controller) report(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, s status) error {
+// writeReplicaSetStatus writes the status.
+func (c *WorkReplicaSetController) writeReplicaSetStatus(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, s replicaSetStatus) error {
 	after := set.DeepCopy()
 	if s.Placements != nil {
 		after.Status.Summary = s.Summary
 		after.Status.PlacementsSummary = s.Placements
 	}
 	for _, condition := range s.Conditions {
-		conditions.Set(&after.Status.Conditions, set.Generation, condition)
+		conditions.SetCondition(&after.Status.Conditions, set.Generation, condition)
 	}
 	if err := conditions.PatchStatus(ctx, c.Client, set, after); err != nil {
 		return client.IgnoreNotFound(err)

@@ -47,7 +47,7 @@ func start(t *testing.T) hub {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
-	scheme, err := work.NewScheme()
+	scheme, err := work.NewWorkScheme()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,23 +16,23 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/rollout"
 )
 
-// facts are what a plan is made of.
-type facts struct {
+// planFacts are what a plan is made of.
+type planFacts struct {
 	// Namespace is that of the replica set.
 	Namespace string
 	Choices   []choice
 	// Works by cluster, the one to keep first.
 	Works map[string][]*workv1.ManifestWork
-	// Joined tells whether a cluster has a namespace for works.
+	// Joined reports whether a cluster has a namespace for works.
 	Joined map[string]bool
-	// Foreign tells whether a cluster has a namespace that is not for its works.
+	// Foreign reports whether a cluster has a namespace that is not for its works.
 	Foreign map[string]bool
 	// Strangers are works of others that have the name of ours, by cluster.
 	Strangers map[string]types.NamespacedName
 	// Template is the hash of the template.
 	Template string
 	// Seen is how the controller saw the clusters with the template last.
-	Seen map[string]rollout.State
+	Seen map[string]rollout.ClusterState
 	// Turns are the clusters that have had their turn to get the template, whatever their
 	// works have now. Their members may change that back again and again: it is not their
 	// turn each time, or it would never be that of others.
@@ -44,9 +44,9 @@ type facts struct {
 	Now   time.Time
 }
 
-// plan is what is to be written now, and why not more.
-type plan struct {
-	Writes []write
+// rolloutPlan is what is to be written now, and why not more.
+type rolloutPlan struct {
+	Writes []workWrite
 	// Gone are works to delete.
 	Gone []*workv1.ManifestWork
 	// Progress is about each Placement, in the order of the choices.
@@ -55,8 +55,8 @@ type plan struct {
 	After time.Time
 }
 
-// write is a work to create or to change.
-type write struct {
+// workWrite is a work to create or to change.
+type workWrite struct {
 	Cluster, Placement string
 	// Work is the one to change, nil to create one.
 	Work *workv1.ManifestWork
@@ -67,7 +67,7 @@ type write struct {
 }
 
 // needsRoom returns how much room has to be found until anything of it can be written.
-func (w write) needsRoom() int64 {
+func (w workWrite) needsRoom() int64 {
 	if w.Meta {
 		return 0
 	}
@@ -77,8 +77,8 @@ func (w write) needsRoom() int64 {
 // progress is how far the clusters of a Placement are.
 type progress struct {
 	Choice   choice
-	Decision rollout.Decision
-	States   map[string]state
+	Decision rollout.ApplyDecision
+	States   map[string]templateState
 	// Absent are chosen clusters that have no namespace for works yet. They are no
 	// part of the rollout.
 	Absent []string
@@ -88,9 +88,9 @@ type progress struct {
 	Foreign []string
 }
 
-// planOf decides what is to be written now.
-func planOf(f facts) plan {
-	p := plan{}
+// planWrites decides what is to be written now.
+func planWrites(f planFacts) rolloutPlan {
+	p := rolloutPlan{}
 	wanted := map[string]bool{}
 	for _, c := range f.Choices {
 		part := f.progressOf(c)
@@ -101,7 +101,7 @@ func planOf(f facts) plan {
 		for _, group := range c.Groups {
 			for _, cluster := range group.Clusters {
 				wanted[cluster] = true
-				if w := f.writeOf(cluster, c.Placement, apply[cluster] || len(c.Problems) == 0 && f.hadTurn(cluster)); f.Joined[cluster] && (w.Spec || w.Meta) {
+				if w := f.planWrite(cluster, c.Placement, apply[cluster] || len(c.Problems) == 0 && f.hadTurn(cluster)); f.Joined[cluster] && (w.Spec || w.Meta) {
 					p.Writes = append(p.Writes, w)
 				}
 			}
@@ -111,19 +111,19 @@ func planOf(f facts) plan {
 		}
 		p.Progress = append(p.Progress, part)
 	}
-	p.Gone = f.gone(wanted)
+	p.Gone = f.surplusWorks(wanted)
 	// Not all fit a pass: those that are held back for want of room come after those that are not.
-	slices.SortStableFunc(p.Writes, func(a, b write) int { return cmp.Compare(a.needsRoom(), b.needsRoom()) })
+	slices.SortStableFunc(p.Writes, func(a, b workWrite) int { return cmp.Compare(a.needsRoom(), b.needsRoom()) })
 	return p
 }
 
 // progressOf decides how the rollout to the clusters of a Placement goes on.
-func (f facts) progressOf(c choice) progress {
-	p := progress{Choice: c, States: make(map[string]state, c.Clusters)}
-	states := make(map[string]rollout.State, c.Clusters)
-	groups := make([]rollout.Group, 0, len(c.Groups))
+func (f planFacts) progressOf(c choice) progress {
+	p := progress{Choice: c, States: make(map[string]templateState, c.Clusters)}
+	states := make(map[string]rollout.ClusterState, c.Clusters)
+	groups := make([]rollout.ClusterGroup, 0, len(c.Groups))
 	for _, group := range c.Groups {
-		present := rollout.Group{Name: group.Name}
+		present := rollout.ClusterGroup{Name: group.Name}
 		for _, cluster := range group.Clusters {
 			if f.Foreign[cluster] {
 				p.Foreign = append(p.Foreign, cluster)
@@ -134,49 +134,49 @@ func (f facts) progressOf(c choice) progress {
 				continue
 			}
 			present.Clusters = append(present.Clusters, cluster)
-			s := f.stateOf(cluster)
+			s := f.clusterState(cluster)
 			p.States[cluster] = s
-			states[cluster] = s.State
+			states[cluster] = s.ClusterState
 		}
 		groups = append(groups, present)
 	}
 	if len(c.Problems) == 0 {
-		p.Decision = rollout.Decide(groups, states, c.Strategy, f.Now)
+		p.Decision = rollout.DecideRollout(groups, states, c.Strategy, f.Now)
 	}
 	return p
 }
 
-// stateOf returns how far a cluster is. One whose work cannot be created has
+// clusterState returns how far a cluster is. One whose work cannot be created has
 // failed, or others would wait for it for ever.
-func (f facts) stateOf(cluster string) state {
+func (f planFacts) clusterState(cluster string) templateState {
 	if stranger, blocked := f.Strangers[cluster]; blocked {
-		return state{State: rollout.State{Status: rollout.Failed}, Why: foreignError{stranger}.Error()}
+		return templateState{ClusterState: rollout.ClusterState{Status: rollout.Failed}, Why: foreignError{stranger}.Error()}
 	}
-	s := stateOf(f.work(cluster), f.Template, f.Now)
+	s := stateOfWork(f.firstWork(cluster), f.Template, f.Now)
 	if s.Status == rollout.ToApply && f.hadTurn(cluster) {
-		s.State = rollout.State{Status: rollout.Progressing, Since: f.Now}
+		s.ClusterState = rollout.ClusterState{Status: rollout.Progressing, Since: f.Now}
 	}
-	s.State = s.Observed(f.Seen[cluster], f.Now)
+	s.ClusterState = s.ObservedSince(f.Seen[cluster], f.Now)
 	return s
 }
 
-func (f facts) hadTurn(cluster string) bool {
+func (f planFacts) hadTurn(cluster string) bool {
 	_, had := f.Turns[cluster]
 	return had
 }
 
-func (f facts) work(cluster string) *workv1.ManifestWork {
+func (f planFacts) firstWork(cluster string) *workv1.ManifestWork {
 	if works := f.Works[cluster]; len(works) > 0 {
 		return works[0]
 	}
 	return nil
 }
 
-// writeOf returns what is to be changed about the work of a cluster, whose turn
+// planWrite returns what is to be changed about the work of a cluster, whose turn
 // it is or not to get the template.
-func (f facts) writeOf(cluster, placement string, turn bool) write {
-	work := f.work(cluster)
-	w := write{Cluster: cluster, Placement: placement, Work: work}
+func (f planFacts) planWrite(cluster, placement string, turn bool) workWrite {
+	work := f.firstWork(cluster)
+	w := workWrite{Cluster: cluster, Placement: placement, Work: work}
 	switch {
 	case work == nil:
 		w.Spec = turn
@@ -185,18 +185,18 @@ func (f facts) writeOf(cluster, placement string, turn bool) write {
 	default:
 		w.Spec = turn && work.Annotations[keptHash] != f.Template && !f.Turns[cluster].isNotSeenYet(work)
 		if w.Spec {
-			w.Grows = max(0, f.Bytes-allowance.Bytes(work))
+			w.Grows = max(0, f.Bytes-allowance.WorkBytes(work))
 		}
 		w.Meta = work.Labels[workv1.LabelPlacementName] != placement || work.Annotations[workv1.AnnotationReportHealth] != f.Health
 	}
 	return w
 }
 
-// gone returns the works that are one too many for a cluster, and those of
+// surplusWorks returns the works that are one too many for a cluster, and those of
 // clusters that are not chosen. The latter stay while the decisions are
 // incomplete, so that no cluster loses its work on a move, and while a Placement
 // is missing, which may be a mistake.
-func (f facts) gone(wanted map[string]bool) []*workv1.ManifestWork {
+func (f planFacts) surplusWorks(wanted map[string]bool) []*workv1.ManifestWork {
 	certain := !slices.ContainsFunc(f.Choices, func(c choice) bool { return c.Missing || !c.Settled })
 	var gone []*workv1.ManifestWork
 	for _, cluster := range slices.Sorted(maps.Keys(f.Works)) {
@@ -215,19 +215,19 @@ func (f facts) gone(wanted map[string]bool) []*workv1.ManifestWork {
 	return gone
 }
 
-// blocked says which works of others have the name of ours; nil for none.
-func (f facts) blocked() error {
+// blockedError says which works of others have the name of ours; nil for none.
+func (f planFacts) blockedError() error {
 	var errs []error
 	for _, cluster := range slices.Sorted(maps.Keys(f.Strangers)) {
 		errs = append(errs, foreignError{f.Strangers[cluster]})
 	}
-	return joined(errs)
+	return joinErrors(errs)
 }
 
-// again returns after how long to look again although nothing happens; 0 is
+// requeueAfter returns after how long to look again although nothing happens; 0 is
 // never. Of the work of somebody else that goes there is no event, and a
 // namespace may have come since it was looked for.
-func (p plan) again(f facts) time.Duration {
+func (p rolloutPlan) requeueAfter(f planFacts) time.Duration {
 	var after time.Duration
 	if !p.After.IsZero() {
 		after = max(p.After.Sub(f.Now), time.Millisecond)

@@ -40,7 +40,7 @@ func byCluster(works ...*workv1.ManifestWork) map[string][]*workv1.ManifestWork 
 func chosen(placement string, strategy rollout.Strategy, groups ...[]string) choice {
 	c := choice{Placement: placement, Strategy: strategy, Settled: true}
 	for _, clusters := range groups {
-		c.Groups = append(c.Groups, rollout.Group{Clusters: clusters})
+		c.Groups = append(c.Groups, rollout.ClusterGroup{Clusters: clusters})
 		c.Clusters += len(clusters)
 	}
 	return c
@@ -49,7 +49,7 @@ func chosen(placement string, strategy rollout.Strategy, groups ...[]string) cho
 // outline is what a plan writes and deletes, as text.
 type outline struct{ Create, Update, Label, Gone []string }
 
-func outlineOf(p plan) outline {
+func outlineOf(p rolloutPlan) outline {
 	var o outline
 	for _, w := range p.Writes {
 		switch {
@@ -128,11 +128,11 @@ func TestPlans(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := facts{
+			f := planFacts{
 				Choices: test.choices, Works: byCluster(test.works...), Template: "new", Now: at(1000).Time,
 				Joined: map[string]bool{"a": true, "b": true, "c": true, "d": true},
 			}
-			if diff := cmp.Diff(test.want, outlineOf(planOf(f))); diff != "" {
+			if diff := cmp.Diff(test.want, outlineOf(planWrites(f))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
 		})
@@ -141,12 +141,12 @@ func TestPlans(t *testing.T) {
 
 func TestAPlanIsLookedAtAgainInTime(t *testing.T) {
 	hour, day := rollout.Strategy{Kind: rollout.All, MinSuccess: time.Hour}, rollout.Strategy{Kind: rollout.All, MinSuccess: 24 * time.Hour}
-	f := facts{
+	f := planFacts{
 		Choices: []choice{chosen("p", day, []string{"a"}), chosen("q", hour, []string{"b"})}, Template: "new", Now: at(130).Time,
 		Works:  byCluster(workOf("a", "p", "new"), workOf("b", "q", "new")),
 		Joined: map[string]bool{"a": true, "b": true},
 	}
-	if got, want := planOf(f).After, at(120).Add(time.Hour); !got.Equal(want) {
+	if got, want := planWrites(f).After, at(120).Add(time.Hour); !got.Equal(want) {
 		t.Errorf("want a look at %s, when the first has succeeded for long enough; got %s", want, got)
 	}
 }
@@ -167,14 +167,14 @@ func TestDecisionsAreReadByGroup(t *testing.T) {
 	placement := &clusterv1beta1.Placement{}
 	decided := []metav1.Condition{{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionTrue}}
 	placement.Status.NumberOfSelectedClusters, placement.Status.Conditions = 6, decided
-	want := choice{Settled: true, Clusters: 5, Groups: []rollout.Group{{Name: "canary", Clusters: []string{"a", "b"}}, {Clusters: []string{"c", "d"}}, {Clusters: []string{"f"}}}}
+	want := choice{Settled: true, Clusters: 5, Groups: []rollout.ClusterGroup{{Name: "canary", Clusters: []string{"a", "b"}}, {Clusters: []string{"c", "d"}}, {Clusters: []string{"f"}}}}
 	var got choice
-	got.read(placement, decisions, map[string]bool{"e": true})
+	got.takeDecisions(placement, decisions, map[string]bool{"e": true})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("e belongs to an earlier Placement, and b is in two decisions for a moment (-want +got):\n%s", diff)
 	}
 	var early choice
-	if early.read(&clusterv1beta1.Placement{}, nil, map[string]bool{}); early.Settled {
+	if early.takeDecisions(&clusterv1beta1.Placement{}, nil, map[string]bool{}); early.Settled {
 		t.Error("a Placement that was created anew, and has not chosen yet, has all its works deleted")
 	}
 	for name, test := range map[string]struct {
@@ -189,7 +189,7 @@ func TestDecisionsAreReadByGroup(t *testing.T) {
 			placement.Annotations = map[string]string{clusterv1beta1.AnnotationSchedulingDisable: "true"}
 		}
 		var got choice
-		if got.read(placement, decisions, map[string]bool{}); got.Settled != test.want {
+		if got.takeDecisions(placement, decisions, map[string]bool{}); got.Settled != test.want {
 			t.Errorf("%s: settled is %t", name, got.Settled)
 		}
 	}
@@ -207,22 +207,22 @@ func TestWhatIsHeldBackHoldsUpNothing(t *testing.T) {
 	}
 	shrinks, relabelled := works[writesPerPass+1], works[writesPerPass+2]
 	shrinks.Annotations[allowance.AnnotationBytes], relabelled.Labels[workv1.LabelPlacementName] = "7000", "q"
-	p := planOf(facts{
+	p := planWrites(planFacts{
 		Choices: []choice{chosen("p", rollout.Strategy{Kind: rollout.All}, append(clusters, "created"))},
 		Works:   byCluster(works...), Joined: joined, Template: "new", Bytes: 6000, Now: at(200).Time,
 	})
 	if last := p.Writes[len(p.Writes)-1]; last.Cluster != "created" || last.Grows != 6000 {
 		t.Errorf("the last is %s, which grows by %d, want the one that is created", last.Cluster, last.Grows)
 	}
-	now, all := passOf(p)
-	held := allowance.Held{Clusters: map[string]error{}}
+	now, all := limitToPass(p)
+	held := allowance.HeldWorks{Clusters: map[string]error{}}
 	for _, w := range now.Writes {
 		if w.Grows > 0 {
 			held.Clusters[w.Cluster] = errors.New("full")
 		}
 	}
 	want := outline{Update: []string{shrinks.Namespace}, Label: []string{relabelled.Namespace + " for p"}}
-	if diff := cmp.Diff(want, outlineOf(now.without(held))); diff != "" || all {
+	if diff := cmp.Diff(want, outlineOf(now.withoutHeld(held))); diff != "" || all {
 		t.Errorf("the pass is said to be all: %t; it writes (-want +got)\n%s", all, diff)
 	}
 }

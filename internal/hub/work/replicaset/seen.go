@@ -12,11 +12,11 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/rollout"
 )
 
-// seen is how the controller saw the clusters of replica sets last, with the template
+// seenStates is how the controller saw the clusters of replica sets last, with the template
 // that these had: since when something is so must not be for the clusters to say. What a
 // controller has not seen itself it takes from the works. The zero value has seen
 // nothing; it is safe for concurrent use.
-type seen struct {
+type seenStates struct {
 	mu   sync.Mutex
 	sets map[types.NamespacedName]sight
 }
@@ -24,7 +24,7 @@ type seen struct {
 // sight is what was seen of one replica set.
 type sight struct {
 	template string // its hash
-	clusters map[string]rollout.State
+	clusters map[string]rollout.ClusterState
 	turns    map[string]turn
 }
 
@@ -35,14 +35,14 @@ type turn struct {
 	version string
 }
 
-// isNotSeenYet tells whether the cache still has the work from before the template was
+// isNotSeenYet reports whether the cache still has the work from before the template was
 // written into it.
 func (t turn) isNotSeenYet(work *workv1.ManifestWork) bool {
 	return t.version != "" && t.version == work.ResourceVersion
 }
 
-// with returns how the clusters were seen with a template. It must not be changed.
-func (s *seen) with(set types.NamespacedName, template string) map[string]rollout.State {
+// statesWithTemplate returns how the clusters were seen with a template. It must not be changed.
+func (s *seenStates) statesWithTemplate(set types.NamespacedName, template string) map[string]rollout.ClusterState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.sets[set]; last.template == template {
@@ -51,18 +51,18 @@ func (s *seen) with(set types.NamespacedName, template string) map[string]rollou
 	return nil
 }
 
-// keep keeps how the clusters are by a plan. Of one that does not have the template, or
+// keepStates keeps how the clusters are by a plan. Of one that does not have the template, or
 // no more, it keeps how it was with it.
-func (s *seen) keep(set types.NamespacedName, f facts, p plan) {
-	clusters := map[string]rollout.State{}
+func (s *seenStates) keepStates(set types.NamespacedName, f planFacts, p rolloutPlan) {
+	clusters := map[string]rollout.ClusterState{}
 	turns := map[string]turn{}
 	for _, part := range p.Progress {
 		for cluster, state := range part.States {
-			if work := f.work(cluster); f.hadTurn(cluster) || work != nil && work.Annotations[keptHash] == f.Template {
+			if work := f.firstWork(cluster); f.hadTurn(cluster) || work != nil && work.Annotations[keptHash] == f.Template {
 				turns[cluster] = f.Turns[cluster]
 			}
 			if state.Status != rollout.ToApply {
-				clusters[cluster] = state.State
+				clusters[cluster] = state.ClusterState
 			} else if last, before := f.Seen[cluster]; before {
 				clusters[cluster] = last
 			}
@@ -79,7 +79,7 @@ func (s *seen) keep(set types.NamespacedName, f facts, p plan) {
 // giveTurns notes that it is now the turn of clusters to get the template. It is noted
 // before anything is written: a cluster into whose work nothing can be written would hold
 // up the others if it were always the next.
-func (s *seen) giveTurns(set types.NamespacedName, writes []write) {
+func (s *seenStates) giveTurns(set types.NamespacedName, writes []workWrite) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range writes {
@@ -89,16 +89,16 @@ func (s *seen) giveTurns(set types.NamespacedName, writes []write) {
 	}
 }
 
-// wrote notes that the template was written into the work of a cluster.
-func (s *seen) wrote(set types.NamespacedName, w write) {
+// recordWrite notes that the template was written into the work of a cluster.
+func (s *seenStates) recordWrite(set types.NamespacedName, w workWrite) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sets[set].turns[w.Cluster] = turn{version: w.Work.ResourceVersion}
 }
 
-// turns returns the clusters that have had their turn to get the template. It must not be
+// turnsWithTemplate returns the clusters that have had their turn to get the template. It must not be
 // changed.
-func (s *seen) turns(set types.NamespacedName, template string) map[string]turn {
+func (s *seenStates) turnsWithTemplate(set types.NamespacedName, template string) map[string]turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.sets[set]; last.template == template {
@@ -107,8 +107,8 @@ func (s *seen) turns(set types.NamespacedName, template string) map[string]turn 
 	return nil
 }
 
-// forget forgets a replica set that is gone.
-func (s *seen) forget(set types.NamespacedName) {
+// forgetReplicaSet forgets a replica set that is gone.
+func (s *seenStates) forgetReplicaSet(set types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sets, set)

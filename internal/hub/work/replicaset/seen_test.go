@@ -63,17 +63,17 @@ func TestNoClusterHoldsUpOthersByTimes(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, sights, now := types.NamespacedName{Namespace: "apps", Name: "web"}, seen{}, at(1000).Time
+			set, sights, now := types.NamespacedName{Namespace: "apps", Name: "web"}, seenStates{}, at(1000).Time
 			for minute := range 3 * int(wait/time.Minute) {
 				now = now.Add(time.Minute)
 				work := workOf("a", "p", "new")
 				test.write(work, minute, now)
-				f := facts{
+				f := planFacts{
 					Choices: []choice{chosen("p", test.strategy, []string{"a", "b"})}, Works: byCluster(work), Joined: map[string]bool{"a": true, "b": true},
-					Template: "new", Seen: sights.with(set, "new"), Turns: sights.turns(set, "new"), Now: now,
+					Template: "new", Seen: sights.statesWithTemplate(set, "new"), Turns: sights.turnsWithTemplate(set, "new"), Now: now,
 				}
-				p := planOf(f)
-				sights.keep(set, f, p)
+				p := planWrites(f)
+				sights.keepStates(set, f, p)
 				sights.giveTurns(set, p.Writes)
 				for _, w := range p.Writes {
 					if w.Cluster == "b" {
@@ -89,16 +89,16 @@ func TestNoClusterHoldsUpOthersByTimes(t *testing.T) {
 // TestWhatTheCacheDoesNotShowYetIsNotWrittenAgain writes the template into the work of
 // cluster a, of which the cache has still what was before.
 func TestWhatTheCacheDoesNotShowYetIsNotWrittenAgain(t *testing.T) {
-	set, sights := types.NamespacedName{Namespace: "apps", Name: "web"}, seen{}
-	plans := func(version string) []write {
+	set, sights := types.NamespacedName{Namespace: "apps", Name: "web"}, seenStates{}
+	plans := func(version string) []workWrite {
 		work := workOf("a", "p", "old")
 		work.ResourceVersion = version
-		f := facts{
+		f := planFacts{
 			Choices: []choice{chosen("p", rollout.Strategy{Kind: rollout.All}, []string{"a"})}, Works: byCluster(work), Joined: map[string]bool{"a": true},
-			Template: "new", Seen: sights.with(set, "new"), Turns: sights.turns(set, "new"), Now: at(1000).Time,
+			Template: "new", Seen: sights.statesWithTemplate(set, "new"), Turns: sights.turnsWithTemplate(set, "new"), Now: at(1000).Time,
 		}
-		p := planOf(f)
-		sights.keep(set, f, p)
+		p := planWrites(f)
+		sights.keepStates(set, f, p)
 		sights.giveTurns(set, p.Writes)
 		return p.Writes
 	}
@@ -109,7 +109,7 @@ func TestWhatTheCacheDoesNotShowYetIsNotWrittenAgain(t *testing.T) {
 	if len(writes) != 1 {
 		t.Fatalf("after a write that failed, %d works were to be written", len(writes))
 	}
-	sights.wrote(set, writes[0])
+	sights.recordWrite(set, writes[0])
 	for range 2 {
 		if writes := plans("1"); len(writes) != 0 {
 			t.Error("what the cache does not show yet is written again")
@@ -122,17 +122,17 @@ func TestWhatTheCacheDoesNotShowYetIsNotWrittenAgain(t *testing.T) {
 
 // TestAnotherTemplateBeginsAnew has seen a cluster with one template.
 func TestAnotherTemplateBeginsAnew(t *testing.T) {
-	set, sights := types.NamespacedName{Namespace: "apps", Name: "web"}, seen{}
-	states := map[string]state{"a": {State: rollout.State{Status: rollout.Succeeded, Since: at(1).Time}}, "b": {State: rollout.State{Status: rollout.ToApply}}}
-	sights.keep(set, facts{Template: "old"}, plan{Progress: []progress{{States: states}}})
-	if got := sights.with(set, "old"); len(got) != 1 || got["a"] != states["a"].State {
+	set, sights := types.NamespacedName{Namespace: "apps", Name: "web"}, seenStates{}
+	states := map[string]templateState{"a": {ClusterState: rollout.ClusterState{Status: rollout.Succeeded, Since: at(1).Time}}, "b": {ClusterState: rollout.ClusterState{Status: rollout.ToApply}}}
+	sights.keepStates(set, planFacts{Template: "old"}, rolloutPlan{Progress: []progress{{States: states}}})
+	if got := sights.statesWithTemplate(set, "old"); len(got) != 1 || got["a"] != states["a"].ClusterState {
 		t.Errorf("with the template, %v was seen", got)
 	}
-	if got := sights.with(set, "new"); got != nil {
+	if got := sights.statesWithTemplate(set, "new"); got != nil {
 		t.Errorf("with another template, %v was seen", got)
 	}
-	sights.forget(set)
-	if got := sights.with(set, "old"); got != nil {
+	sights.forgetReplicaSet(set)
+	if got := sights.statesWithTemplate(set, "old"); got != nil {
 		t.Errorf("of what is gone, %v was seen", got)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduling/rollout"
 )
 
-// state is how far a cluster is with the template.
-type state struct {
-	rollout.State
+// templateState is how far a cluster is with the template.
+type templateState struct {
+	rollout.ClusterState
 	// Why says what has gone wrong.
 	Why string
 	// ByProgressing says that the state is that of condition Progressing, and not
@@ -23,49 +23,49 @@ type state struct {
 	ByProgressing bool
 }
 
-// stateOf returns how far a cluster is by its work, nil for none. The template is
+// stateOfWork returns how far a cluster is by its work, nil for none. The template is
 // a hash. What the agent says about another generation does not count, and no
 // state began before the spec was written: conditions that remain True through a
 // change keep the time of their transition. Nor did one begin after now: these
 // times are by the member's clock, which may be wrong, and its agent may lie.
-func stateOf(work *workv1.ManifestWork, template string, now time.Time) state {
+func stateOfWork(work *workv1.ManifestWork, template string, now time.Time) templateState {
 	if work == nil || work.Annotations[keptHash] != template && work.DeletionTimestamp.IsZero() {
-		return state{State: rollout.State{Status: rollout.ToApply}}
+		return templateState{ClusterState: rollout.ClusterState{Status: rollout.ToApply}}
 	}
 	if !work.DeletionTimestamp.IsZero() {
-		return state{State: rollout.State{Status: rollout.Progressing, Since: work.DeletionTimestamp.Time}}
+		return templateState{ClusterState: rollout.ClusterState{Status: rollout.Progressing, Since: work.DeletionTimestamp.Time}}
 	}
-	applied := current(work, workv1.ManifestWorkConditionApplied)
-	available := current(work, workv1.ManifestWorkConditionAvailable)
-	progressing := current(work, workv1.ManifestWorkConditionProgressing)
-	degraded := current(work, workv1.ManifestWorkConditionDegraded)
-	result := state{ByProgressing: progressing != nil}
+	applied := currentCondition(work, workv1.ManifestWorkConditionApplied)
+	available := currentCondition(work, workv1.ManifestWorkConditionAvailable)
+	progressing := currentCondition(work, workv1.ManifestWorkConditionProgressing)
+	degraded := currentCondition(work, workv1.ManifestWorkConditionDegraded)
+	result := templateState{ByProgressing: progressing != nil}
 	var by []*metav1.Condition
 	switch {
-	case is(applied, metav1.ConditionFalse):
+	case hasStatus(applied, metav1.ConditionFalse):
 		result.Status, result.Why, by = rollout.Failed, explain(applied), []*metav1.Condition{applied}
-	case !is(applied, metav1.ConditionTrue):
+	case !hasStatus(applied, metav1.ConditionTrue):
 		result.Status = rollout.Progressing
-	case is(degraded, metav1.ConditionTrue) && !is(progressing, metav1.ConditionFalse):
+	case hasStatus(degraded, metav1.ConditionTrue) && !hasStatus(progressing, metav1.ConditionFalse):
 		result.Status, result.Why, by = rollout.Failed, explain(degraded), []*metav1.Condition{degraded}
-	case is(progressing, metav1.ConditionFalse):
+	case hasStatus(progressing, metav1.ConditionFalse):
 		result.Status = rollout.Succeeded
 		by = []*metav1.Condition{progressing}
 	case progressing != nil:
 		result.Status = rollout.Progressing
 		by = []*metav1.Condition{progressing}
-	case is(available, metav1.ConditionTrue):
+	case hasStatus(available, metav1.ConditionTrue):
 		result.Status = rollout.Succeeded
 		by = []*metav1.Condition{applied, available}
 	default:
 		result.Status = rollout.Progressing
 	}
-	result.Since = latest(work.ManagedFields[0].Time.Time, by, now)
+	result.Since = latestTransition(work.ManagedFields[0].Time.Time, by, now)
 	return result
 }
 
-// latest returns the last of a time and the transitions of conditions until now.
-func latest(last time.Time, of []*metav1.Condition, now time.Time) time.Time {
+// latestTransition returns the last of a time and the transitions of conditions until now.
+func latestTransition(last time.Time, of []*metav1.Condition, now time.Time) time.Time {
 	for _, c := range of {
 		if c.LastTransitionTime.After(last) && !c.LastTransitionTime.After(now) {
 			last = c.LastTransitionTime.Time
@@ -74,8 +74,8 @@ func latest(last time.Time, of []*metav1.Condition, now time.Time) time.Time {
 	return last
 }
 
-// current returns a condition of the work as it is now, nil for none.
-func current(work *workv1.ManifestWork, name string) *metav1.Condition {
+// currentCondition returns a condition of the work as it is now, nil for none.
+func currentCondition(work *workv1.ManifestWork, name string) *metav1.Condition {
 	for i := range work.Status.Conditions {
 		if c := &work.Status.Conditions[i]; c.Type == name && c.ObservedGeneration == work.Generation {
 			return c
@@ -84,7 +84,7 @@ func current(work *workv1.ManifestWork, name string) *metav1.Condition {
 	return nil
 }
 
-func is(c *metav1.Condition, status metav1.ConditionStatus) bool {
+func hasStatus(c *metav1.Condition, status metav1.ConditionStatus) bool {
 	return c != nil && c.Status == status
 }
 

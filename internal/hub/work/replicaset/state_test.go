@@ -42,11 +42,11 @@ func condition(name string, status metav1.ConditionStatus, second int) metav1.Co
 func TestStates(t *testing.T) {
 	yes, no, unknown := metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	applied, available := condition("Applied", yes, 110), condition("Available", yes, 120)
-	of := func(status rollout.Status, second int) state {
-		return state{State: rollout.State{Status: status, Since: at(second).Time}}
+	of := func(status rollout.ClusterStatus, second int) templateState {
+		return templateState{ClusterState: rollout.ClusterState{Status: status, Since: at(second).Time}}
 	}
-	ruled := func(s state) state { s.ByProgressing = true; return s }
-	because := func(s state, why string) state { s.Why = why; return s }
+	ruled := func(s templateState) templateState { s.ByProgressing = true; return s }
+	because := func(s templateState, why string) templateState { s.Why = why; return s }
 	stale := condition("Progressing", yes, 50)
 	stale.ObservedGeneration = 1
 	leaving := cached(applied, available)
@@ -55,10 +55,10 @@ func TestStates(t *testing.T) {
 	other.Annotations[keptHash] = "old"
 	for name, test := range map[string]struct {
 		work *workv1.ManifestWork
-		want state
+		want templateState
 	}{
-		"no work":                 {nil, state{State: rollout.State{Status: rollout.ToApply}}},
-		"another template":        {other, state{State: rollout.State{Status: rollout.ToApply}}},
+		"no work":                 {nil, templateState{ClusterState: rollout.ClusterState{Status: rollout.ToApply}}},
+		"another template":        {other, templateState{ClusterState: rollout.ClusterState{Status: rollout.ToApply}}},
 		"being deleted":           {leaving, of(rollout.Progressing, 130)},
 		"not reported":            {cached(), of(rollout.Progressing, 100)},
 		"not applied":             {cached(condition("Applied", no, 110), available), because(of(rollout.Failed, 110), "Applied is False: as it is")},
@@ -82,7 +82,7 @@ func TestStates(t *testing.T) {
 		"progress of another generation does not count": {cached(applied, available, stale), of(rollout.Succeeded, 120)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, stateOf(test.work, "new", at(1000).Time)); diff != "" {
+			if diff := cmp.Diff(test.want, stateOfWork(test.work, "new", at(1000).Time)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -104,33 +104,33 @@ func TestTheCacheKeepsAHashAndNoManifests(t *testing.T) {
 		fields(100, "", `{"f:spec":{}}`), fields(200, "", `{"f:metadata":{"f:finalizers":{}}}`), fields(300, "status", `{"f:status":{"f:spec":{}}}`),
 	}
 	want := cached(condition("Applied", metav1.ConditionTrue, 110))
-	want.Annotations = map[string]string{keptHash: hashOf(&spec), allowance.AnnotationBytes: fmt.Sprint(allowance.Bytes(full)), workv1.AnnotationReportHealth: "true", fleetv1alpha1.AnnotationTraceparent: ""}
-	got, ours := Trim(full)
+	want.Annotations = map[string]string{keptHash: workSpecHash(&spec), allowance.AnnotationBytes: fmt.Sprint(allowance.WorkBytes(full)), workv1.AnnotationReportHealth: "true", fleetv1alpha1.AnnotationTraceparent: ""}
+	got, ours := TrimWork(full)
 	if diff := cmp.Diff(want, got); !ours || diff != "" {
 		t.Errorf("ours %t (-want +got):\n%s", ours, diff)
 	}
-	again, ours := Trim(got.DeepCopy())
+	again, ours := TrimWork(got.DeepCopy())
 	if diff := cmp.Diff(want, again); !ours || diff != "" {
 		t.Errorf("trimmed once more, ours %t (-want +got):\n%s", ours, diff)
 	}
 	forged := full.DeepCopy()
 	forged.Annotations[keptHash] = "of an agent"
-	if got, _ := Trim(forged); got.Annotations[keptHash] != hashOf(&spec) || len(got.Spec.Workload.Manifests) > 0 {
+	if got, _ := TrimWork(forged); got.Annotations[keptHash] != workSpecHash(&spec) || len(got.Spec.Workload.Manifests) > 0 {
 		t.Errorf("an agent may say what the hash of its work is: %v", got.Annotations)
 	}
 	forged.Spec.Workload.Manifests = nil
-	if got, _ := Trim(forged); got.Annotations[keptHash] != hashOf(&forged.Spec) || got.Annotations["large"] != "" {
+	if got, _ := TrimWork(forged); got.Annotations[keptHash] != workSpecHash(&forged.Spec) || got.Annotations["large"] != "" {
 		t.Errorf("an agent may say what the hash of its work without manifests is, and %v", got.Annotations)
 	}
 	forged.Annotations[workv1.AnnotationReportHealth] = strings.Repeat("x", 100_000)
 	forged.Annotations[fleetv1alpha1.AnnotationTraceparent] = strings.Repeat("x", 100_000)
-	if got, _ := Trim(forged); len(fmt.Sprint(got.Annotations)) > 1000 {
+	if got, _ := TrimWork(forged); len(fmt.Sprint(got.Annotations)) > 1000 {
 		t.Errorf("%d bytes of an agent's annotations are kept", len(fmt.Sprint(got.Annotations)))
 	}
-	if _, ours := Trim(&workv1.ManifestWork{}); ours {
+	if _, ours := TrimWork(&workv1.ManifestWork{}); ours {
 		t.Error("a work without the label is taken for ours")
 	}
-	if a, b := hashOf(&spec), hashOf(&workv1.ManifestWorkSpec{}); a == b || a == "" {
+	if a, b := workSpecHash(&spec), workSpecHash(&workv1.ManifestWorkSpec{}); a == b || a == "" {
 		t.Errorf("the hashes of different specs are %q and %q", a, b)
 	}
 }

@@ -25,9 +25,9 @@ import (
 // namesMax is how many clusters a message names.
 const namesMax = 5
 
-// status is what is reported about a replica set. Without Placements, only the
+// replicaSetStatus is what is reported about a replica set. Without Placements, only the
 // conditions are.
-type status struct {
+type replicaSetStatus struct {
 	Summary    workv1alpha1.ManifestWorkReplicaSetSummary
 	Placements []workv1alpha1.PlacementSummary
 	Conditions []metav1.Condition
@@ -35,26 +35,26 @@ type status struct {
 	Lasts bool
 }
 
-// outcome is what came of a plan.
-type outcome struct {
+// planOutcome is what came of a plan.
+type planOutcome struct {
 	Paused bool
 	// Failed is what could not be written, and Held what has to wait for room or time.
 	Failed error
-	Held   allowance.Held
+	Held   allowance.HeldWorks
 }
 
-// invalidName is the status of a replica set whose works could not be labelled.
-func invalidName(set types.NamespacedName, problems []string) status {
-	return status{Conditions: []metav1.Condition{{
+// invalidNameStatus is the status of a replica set whose works could not be labelled.
+func invalidNameStatus(set types.NamespacedName, problems []string) replicaSetStatus {
+	return replicaSetStatus{Conditions: []metav1.Condition{{
 		Type: workv1alpha1.ConditionManifestworkApplied, Status: metav1.ConditionFalse, Reason: workv1alpha1.ReasonInvalidManifestWorkName,
 		Message: fmt.Sprintf("ManifestWorks have the label %s=%s, which is invalid: %s. Create the ManifestWorkReplicaSet with a shorter name",
-			workv1.LabelManifestWorkReplicaSet, ownerOf(set), strings.Join(problems, "; ")),
+			workv1.LabelManifestWorkReplicaSet, ownerLabel(set), strings.Join(problems, "; ")),
 	}}}
 }
 
-// statusOf sums up what there is, what is planned, and what could not be written.
-func statusOf(f facts, p plan, o outcome) status {
-	s := status{Placements: make([]workv1alpha1.PlacementSummary, 0, len(p.Progress)), Lasts: o.Failed == nil && o.Held.Lasts()}
+// summarizeStatus sums up what there is, what is planned, and what could not be written.
+func summarizeStatus(f planFacts, p rolloutPlan, o planOutcome) replicaSetStatus {
+	s := replicaSetStatus{Placements: make([]workv1alpha1.PlacementSummary, 0, len(p.Progress)), Lasts: o.Failed == nil && o.Held.NeedsAction()}
 	byPlacement := map[string]*workv1alpha1.ManifestWorkReplicaSetSummary{}
 	for _, part := range p.Progress {
 		byPlacement[part.Choice.Placement] = &workv1alpha1.ManifestWorkReplicaSetSummary{}
@@ -65,11 +65,11 @@ func statusOf(f facts, p plan, o outcome) status {
 			if !work.DeletionTimestamp.IsZero() {
 				continue
 			}
-			count(&s.Summary, work)
+			countWork(&s.Summary, work)
 			if own := byPlacement[work.Labels[workv1.LabelPlacementName]]; own != nil {
-				count(own, work)
+				countWork(own, work)
 			}
-			if why := wrongWith(work); why != "" {
+			if why := workProblem(work); why != "" {
 				wrong = append(wrong, fmt.Sprintf("%s (%s)", cluster, why))
 			}
 		}
@@ -77,24 +77,24 @@ func statusOf(f facts, p plan, o outcome) status {
 	for _, part := range p.Progress {
 		s.Placements = append(s.Placements, workv1alpha1.PlacementSummary{
 			Name: part.Choice.Placement, Summary: *byPlacement[part.Choice.Placement],
-			AvailableDecisionGroups: fmt.Sprintf("%d (%d / %d clusters applied)", len(part.Choice.Groups), part.have(), part.Choice.Clusters),
+			AvailableDecisionGroups: fmt.Sprintf("%d (%d / %d clusters applied)", len(part.Choice.Groups), part.countUpdated(), part.Choice.Clusters),
 		})
 	}
-	verified := verified(p.Progress)
-	s.Conditions = []metav1.Condition{verified, rolledOut(p.Progress, o.Paused), applied(s.Summary, verified, wrong, o.Failed)}
-	if o.Failed == nil && o.Held.Any() {
-		s.Conditions[2] = waits(o.Held)
+	verified := verifiedCondition(p.Progress)
+	s.Conditions = []metav1.Condition{verified, rolledOutCondition(p.Progress, o.Paused), appliedCondition(s.Summary, verified, wrong, o.Failed)}
+	if o.Failed == nil && o.Held.AnyHeld() {
+		s.Conditions[2] = heldCondition(o.Held)
 	}
 	return s
 }
 
-// waits is condition ManifestworkApplied while works are held back.
-func waits(held allowance.Held) metav1.Condition {
-	return metav1.Condition{Type: workv1alpha1.ConditionManifestworkApplied, Status: metav1.ConditionFalse, Reason: heldReason(held.Reason), Message: held.Message()}
+// heldCondition is condition ManifestworkApplied while works are held back.
+func heldCondition(held allowance.HeldWorks) metav1.Condition {
+	return metav1.Condition{Type: workv1alpha1.ConditionManifestworkApplied, Status: metav1.ConditionFalse, Reason: heldReason(held.Reason), Message: held.ConditionMessage()}
 }
 
 // heldReason returns what condition ManifestworkApplied calls a reason of the allowance.
-func heldReason(why allowance.Reason) string {
+func heldReason(why allowance.HoldReason) string {
 	switch why {
 	case allowance.Full:
 		return workv1alpha1.ReasonNamespaceFull
@@ -105,7 +105,7 @@ func heldReason(why allowance.Reason) string {
 	}
 }
 
-func count(s *workv1alpha1.ManifestWorkReplicaSetSummary, work *workv1.ManifestWork) {
+func countWork(s *workv1alpha1.ManifestWorkReplicaSetSummary, work *workv1.ManifestWork) {
 	s.Total++
 	for name, n := range map[string]*int{
 		workv1.ManifestWorkConditionApplied: &s.Applied, workv1.ManifestWorkConditionAvailable: &s.Available,
@@ -117,15 +117,15 @@ func count(s *workv1alpha1.ManifestWorkReplicaSetSummary, work *workv1.ManifestW
 	}
 }
 
-// wrongWith returns why the objects of a work are not all available and well.
-func wrongWith(work *workv1.ManifestWork) string {
+// workProblem returns why the objects of a work are not all available and well.
+func workProblem(work *workv1.ManifestWork) string {
 	applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
 	available := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionAvailable)
 	degraded := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionDegraded)
 	switch {
 	case applied != nil && applied.Status != metav1.ConditionTrue:
 		return explain(applied)
-	case is(degraded, metav1.ConditionTrue):
+	case hasStatus(degraded, metav1.ConditionTrue):
 		return explain(degraded)
 	case available == nil:
 		return "its agent has not reported yet"
@@ -135,8 +135,8 @@ func wrongWith(work *workv1.ManifestWork) string {
 	return ""
 }
 
-// verified is condition PlacementVerified.
-func verified(all []progress) metav1.Condition {
+// verifiedCondition is condition PlacementVerified.
+func verifiedCondition(all []progress) metav1.Condition {
 	condition := metav1.Condition{Type: workv1alpha1.ConditionPlacementVerified, Status: metav1.ConditionFalse}
 	clusters := 0
 	var names []string
@@ -158,17 +158,17 @@ func verified(all []progress) metav1.Condition {
 	}
 	if clusters == 0 {
 		condition.Reason = workv1alpha1.ReasonPlacementDecisionEmpty
-		condition.Message = "no cluster is chosen: see condition PlacementSatisfied of " + list("Placement", names)
+		condition.Message = "no cluster is chosen: see condition PlacementSatisfied of " + describeNames("Placement", names)
 		return condition
 	}
 	condition.Status = metav1.ConditionTrue
 	condition.Reason = workv1alpha1.ReasonAsExpected
-	condition.Message = fmt.Sprintf("%d clusters are chosen by %s", clusters, list("Placement", names))
+	condition.Message = fmt.Sprintf("%d clusters are chosen by %s", clusters, describeNames("Placement", names))
 	return condition
 }
 
-// applied is condition ManifestworkApplied.
-func applied(sum workv1alpha1.ManifestWorkReplicaSetSummary, verified metav1.Condition, wrong []string, failed error) metav1.Condition {
+// appliedCondition is condition ManifestworkApplied.
+func appliedCondition(sum workv1alpha1.ManifestWorkReplicaSetSummary, verified metav1.Condition, wrong []string, failed error) metav1.Condition {
 	condition := metav1.Condition{Type: workv1alpha1.ConditionManifestworkApplied, Status: metav1.ConditionFalse}
 	switch {
 	case failed != nil:
@@ -188,13 +188,13 @@ func applied(sum workv1alpha1.ManifestWorkReplicaSetSummary, verified metav1.Con
 		condition.Message = fmt.Sprintf("%d of %d ManifestWorks are progressing", sum.Progressing, sum.Total)
 	default:
 		condition.Reason = workv1alpha1.ReasonNotAsExpected
-		condition.Message = fmt.Sprintf("%d of %d ManifestWorks are not as expected: %s", len(wrong), sum.Total, few(wrong))
+		condition.Message = fmt.Sprintf("%d of %d ManifestWorks are not as expected: %s", len(wrong), sum.Total, joinSome(wrong))
 	}
 	return condition
 }
 
-// rolledOut is condition PlacementRolledOut.
-func rolledOut(all []progress, paused bool) metav1.Condition {
+// rolledOutCondition is condition PlacementRolledOut.
+func rolledOutCondition(all []progress, paused bool) metav1.Condition {
 	condition := metav1.Condition{Type: workv1alpha1.ConditionPlacementRolledOut, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonComplete}
 	var parts []string
 	if paused {
@@ -205,7 +205,7 @@ func rolledOut(all []progress, paused bool) metav1.Condition {
 			condition.Status = metav1.ConditionFalse
 			continue // PlacementVerified says so
 		}
-		text, done := part.tell()
+		text, done := part.describeProgress()
 		parts = append(parts, fmt.Sprintf("Placement %q: %s", part.Choice.Placement, text))
 		if !done {
 			condition.Status = metav1.ConditionFalse
@@ -218,9 +218,9 @@ func rolledOut(all []progress, paused bool) metav1.Condition {
 	return condition
 }
 
-// tell says how far the clusters of a Placement are, and whether they are done.
-func (p progress) tell() (string, bool) {
-	of := map[rollout.Status]int{}
+// describeProgress says how far the clusters of a Placement are, and whether they are done.
+func (p progress) describeProgress() (string, bool) {
+	of := map[rollout.ClusterStatus]int{}
 	var wrong []string
 	for _, group := range p.Choice.Groups {
 		for _, cluster := range group.Clusters {
@@ -246,33 +246,33 @@ func (p progress) tell() (string, bool) {
 		text += fmt.Sprintf(", %d waiting for others", n)
 	}
 	if len(wrong) > 0 {
-		text += fmt.Sprintf(", %d failed: %s", len(wrong), few(wrong))
+		text += fmt.Sprintf(", %d failed: %s", len(wrong), joinSome(wrong))
 	}
-	text += proving(p.Decision.Proving)
+	text += describeProving(p.Decision.Proving)
 	if p.Decision.Stopped != "" {
 		text += fmt.Sprintf(". The rollout has stopped: %s. Change the template, or maxFailures", p.Decision.Stopped)
 	}
-	text += p.unplaced()
+	text += p.describeUnplaced()
 	return text, len(p.Choice.Problems) == 0 && p.Choice.Settled && len(p.Absent)+len(p.Foreign) == 0 && of[rollout.Succeeded] == p.Choice.Clusters && p.Decision.Done
 }
 
-// unplaced says which clusters get no works, since they have no namespace for them.
-func (p progress) unplaced() string {
+// describeUnplaced says which clusters get no works, since they have no namespace for them.
+func (p progress) describeUnplaced() string {
 	text := ""
 	if len(p.Absent) > 0 {
-		text += fmt.Sprintf(". %d have no namespace on the hub, because they have not been accepted: %s", len(p.Absent), few(p.Absent))
+		text += fmt.Sprintf(". %d have no namespace on the hub, because they have not been accepted: %s", len(p.Absent), joinSome(p.Absent))
 	}
 	if len(p.Foreign) > 0 {
 		text += fmt.Sprintf(". %d have a namespace on the hub that is not for their works, because it is being deleted, or has no label %s "+
 			"and nobody who may accept them has registered them: accept them, or label their namespaces: %s",
-			len(p.Foreign), clusterv1.LabelClusterName, few(p.Foreign))
+			len(p.Foreign), clusterv1.LabelClusterName, joinSome(p.Foreign))
 	}
 	return text
 }
 
-// proving says which clusters the rollout waits for although they have succeeded, and until
+// describeProving says which clusters the rollout waits for although they have succeeded, and until
 // when: what is left of the time would change the status again and again.
-func proving(all []rollout.Proving) string {
+func describeProving(all []rollout.ProvingCluster) string {
 	var texts []string
 	for _, p := range all {
 		texts = append(texts, fmt.Sprintf("%s until %s", p.Cluster, p.Until.UTC().Format(time.RFC3339)))
@@ -280,11 +280,11 @@ func proving(all []rollout.Proving) string {
 	if len(texts) == 0 {
 		return ""
 	}
-	return ". Works have to stay successful for minSuccessTime: " + few(texts)
+	return ". Works have to stay successful for minSuccessTime: " + joinSome(texts)
 }
 
-// have is how many clusters have the template.
-func (p progress) have() int {
+// countUpdated is how many clusters have the template.
+func (p progress) countUpdated() int {
 	n := 0
 	for _, s := range p.States {
 		if s.Status != rollout.ToApply {
@@ -320,17 +320,17 @@ func judgedBy(all []progress) []string {
 	return []string{fmt.Sprintf("Judged by condition Progressing of %d ManifestWorks, and by Applied and Available of %d, which have none", rich, plain)}
 }
 
-// few joins some of the items.
-func few(items []string) string {
+// joinSome joins some of the items.
+func joinSome(items []string) string {
 	if more := len(items) - namesMax; more > 0 {
 		return strings.Join(items[:namesMax], ", ") + fmt.Sprintf(" and %d more", more)
 	}
 	return strings.Join(items, ", ")
 }
 
-func list(kind string, names []string) string {
+func describeNames(kind string, names []string) string {
 	if len(names) != 1 {
 		kind += "s"
 	}
-	return kind + " " + few(names)
+	return kind + " " + joinSome(names)
 }

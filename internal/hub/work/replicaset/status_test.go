@@ -36,7 +36,7 @@ func TestSummaries(t *testing.T) {
 		with(workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable, workv1.ManifestWorkConditionDegraded),
 		with(workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable, workv1.ManifestWorkConditionDegraded),
 	} {
-		count(&got, work)
+		countWork(&got, work)
 	}
 	want := workv1alpha1.ManifestWorkReplicaSetSummary{Total: 5, Applied: 4, Available: 3, Degraded: 2, Progressing: 1, DesiredTotal: 0, Updated: 0}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -60,11 +60,11 @@ func TestAMessageSaysUntilWhenWorksHaveToStaySuccessful(t *testing.T) {
 		"the time has passed":   {slow, time.Hour, ", 1 being changed"},
 		"no time is asked for":  {one, time.Second, ", 1 being changed"},
 	} {
-		f := facts{
+		f := planFacts{
 			Choices: []choice{chosen("p", c.strategy, []string{"a", "b"})}, Template: "new", Now: at(120).Add(c.after),
 			Works: byCluster(workOf("a", "p", "new")), Joined: map[string]bool{"a": true, "b": true},
 		}
-		got, want := rolledOut(planOf(f).Progress, false), `Placement "p": 1 of 2 clusters succeeded`+c.want+judged
+		got, want := rolledOutCondition(planWrites(f).Progress, false), `Placement "p": 1 of 2 clusters succeeded`+c.want+judged
 		if got.Reason != workv1alpha1.ReasonProgressing || got.Message != want {
 			t.Errorf("%s: got %s:\n%s\nwant\n%s", name, got.Reason, got.Message, want)
 		}
@@ -91,7 +91,7 @@ func TestWhetherTheWorksAreAsExpected(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := applied(tc.sum, tc.verified, tc.wrong, tc.failed)
+			got := appliedCondition(tc.sum, tc.verified, tc.wrong, tc.failed)
 			if (got.Status == metav1.ConditionTrue) != (tc.reason == workv1alpha1.ReasonAsExpected) || got.Reason != tc.reason || !strings.Contains(got.Message, tc.text) {
 				t.Errorf("got %+v, want %s: …%s…", got, tc.reason, tc.text)
 			}
@@ -103,7 +103,7 @@ func TestWhetherTheWorksAreAsExpected(t *testing.T) {
 // holds works back, and what condition ManifestworkApplied says.
 func TestHeldWorksHaveReasonsOfTheirOwn(t *testing.T) {
 	for _, tc := range []struct {
-		why   allowance.Reason
+		why   allowance.HoldReason
 		want  string
 		lasts bool
 	}{
@@ -111,10 +111,10 @@ func TestHeldWorksHaveReasonsOfTheirOwn(t *testing.T) {
 		{allowance.HubFull, "HubFull", true},
 		{allowance.Throttled, "NamespaceThrottled", false},
 	} {
-		held := allowance.Held{Clusters: map[string]error{"cluster1": errors.New("no room")}, Reason: tc.why}
-		is := statusOf(facts{Namespace: "shop"}, plan{}, outcome{Held: held})
+		held := allowance.HeldWorks{Clusters: map[string]error{"cluster1": errors.New("no room")}, Reason: tc.why}
+		is := summarizeStatus(planFacts{Namespace: "shop"}, rolloutPlan{}, planOutcome{Held: held})
 		applied := meta.FindStatusCondition(is.Conditions, workv1alpha1.ConditionManifestworkApplied)
-		if applied == nil || applied.Status != metav1.ConditionFalse || applied.Reason != tc.want || applied.Message != held.Message() || is.Lasts != tc.lasts {
+		if applied == nil || applied.Status != metav1.ConditionFalse || applied.Reason != tc.want || applied.Message != held.ConditionMessage() || is.Lasts != tc.lasts {
 			t.Errorf("%s: %+v, lasts %t, want False, %s, lasts %t", tc.why, applied, is.Lasts, tc.want, tc.lasts)
 		}
 	}

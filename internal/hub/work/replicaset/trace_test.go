@@ -27,7 +27,7 @@ const refusals = 3
 // request that changes its spec.
 func TestWorksThatExistGetATrace(t *testing.T) {
 	h := start(t)
-	h.namespace, h.tracer = "default", tracing.New(sdktrace.NewTracerProvider())
+	h.namespace, h.tracer = "default", tracing.NewTracer(sdktrace.NewTracerProvider())
 	var refused, merged atomic.Int64
 	h.run(t, counting(&refused, &merged))
 	h.serve(t)

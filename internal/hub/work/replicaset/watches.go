@@ -40,20 +40,20 @@ const (
 	gather = 100 * time.Millisecond
 )
 
-// Index adds the indexes by which the controller reads from the cache.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	err := indexer.IndexField(ctx, &workv1.ManifestWork{}, indexOwner, byLabel(workv1.LabelManifestWorkReplicaSet))
+// IndexReplicaSets adds the indexes by which the controller reads from the cache.
+func IndexReplicaSets(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &workv1.ManifestWork{}, indexOwner, indexByLabel(workv1.LabelManifestWorkReplicaSet))
 	if err != nil {
 		return fmt.Errorf("indexing ManifestWorks: %w", err)
 	}
-	err = indexer.IndexField(ctx, &clusterv1beta1.PlacementDecision{}, indexPlacement, byLabel(clusterv1beta1.LabelPlacement))
+	err = indexer.IndexField(ctx, &clusterv1beta1.PlacementDecision{}, indexPlacement, indexByLabel(clusterv1beta1.LabelPlacement))
 	if err != nil {
 		return fmt.Errorf("indexing PlacementDecisions: %w", err)
 	}
 	return nil
 }
 
-func byLabel(label string) client.IndexerFunc {
+func indexByLabel(label string) client.IndexerFunc {
 	return func(object client.Object) []string {
 		if value := object.GetLabels()[label]; value != "" {
 			return []string{value}
@@ -63,23 +63,23 @@ func byLabel(label string) client.IndexerFunc {
 }
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+func (c *WorkReplicaSetController) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := IndexReplicaSets(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	edited := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		For(&workv1alpha1.ManifestWorkReplicaSet{}, edited).
-		Watches(&workv1.ManifestWork{}, ofWork()).
-		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(c.ofDecision)).
-		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(c.ofPlacement)).
-		Watches(&corev1.Namespace{}, c.ofNamespace()).
-		WithOptions(order.Shared(workers, func(set reconcile.Request) string { return set.Namespace })).
-		Complete(conflict.Quiet(c))
+		Watches(&workv1.ManifestWork{}, workHandler()).
+		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(c.setsOfDecision)).
+		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(c.setsOfPlacement)).
+		Watches(&corev1.Namespace{}, c.namespaceHandler()).
+		WithOptions(order.SharedOptions(workers, func(set reconcile.Request) string { return set.Namespace })).
+		Complete(conflict.RequeueConflicts(c))
 }
 
-// ofWork brings back the replica set of a work, a moment later.
-func ofWork() handler.EventHandler {
+// workHandler brings back the replica set of a work, a moment later.
+func workHandler() handler.EventHandler {
 	enqueue := func(q workqueue.TypedRateLimitingInterface[reconcile.Request], work client.Object) {
 		if key, ok := SetOf(work); ok {
 			q.AddAfter(reconcile.Request{NamespacedName: key}, gather)
@@ -92,7 +92,7 @@ func ofWork() handler.EventHandler {
 			}
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if changed(e.ObjectOld, e.ObjectNew) {
+			if workChanged(e.ObjectOld, e.ObjectNew) {
 				enqueue(q, e.ObjectOld) // someone may have removed the label
 				enqueue(q, e.ObjectNew)
 			}
@@ -103,20 +103,20 @@ func ofWork() handler.EventHandler {
 	}
 }
 
-// changed tells whether anything of a work has changed that the cache keeps.
-func changed(before, after client.Object) bool {
+// workChanged reports whether anything of a work has changed that the cache keeps.
+func workChanged(before, after client.Object) bool {
 	a, isWork := before.(*workv1.ManifestWork)
 	b, areWorks := after.(*workv1.ManifestWork)
 	return !isWork || !areWorks || a.UID != b.UID || a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() ||
 		!maps.Equal(a.Labels, b.Labels) || !maps.Equal(a.Annotations, b.Annotations) || !slices.Equal(a.Status.Conditions, b.Status.Conditions)
 }
 
-// ofNamespace brings back what has not been rolled out when a cluster gets its
+// namespaceHandler brings back what has not been rolled out when a cluster gets its
 // namespace, and the replica sets of a namespace whose works may have more or less now. A
 // namespace of a cluster without the label is looked for again after a while.
-func (c *Controller) ofNamespace() handler.EventHandler {
+func (c *WorkReplicaSetController) namespaceHandler() handler.EventHandler {
 	enqueue := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		for _, request := range c.requests(ctx, "", func(set *workv1alpha1.ManifestWorkReplicaSet) bool {
+		for _, request := range c.requestsOfSets(ctx, "", func(set *workv1alpha1.ManifestWorkReplicaSet) bool {
 			return !meta.IsStatusConditionTrue(set.Status.Conditions, workv1alpha1.ConditionPlacementRolledOut)
 		}) {
 			q.Add(request)
@@ -135,7 +135,7 @@ func (c *Controller) ofNamespace() handler.EventHandler {
 			}
 			const limit = fleetv1alpha1.AnnotationWorkBytesMax
 			if e.ObjectNew.GetAnnotations()[limit] != e.ObjectOld.GetAnnotations()[limit] {
-				for _, request := range c.requests(ctx, e.ObjectNew.GetName(), func(*workv1alpha1.ManifestWorkReplicaSet) bool { return true }) {
+				for _, request := range c.requestsOfSets(ctx, e.ObjectNew.GetName(), func(*workv1alpha1.ManifestWorkReplicaSet) bool { return true }) {
 					q.Add(request)
 				}
 			}
@@ -143,17 +143,17 @@ func (c *Controller) ofNamespace() handler.EventHandler {
 	}
 }
 
-func (c *Controller) ofDecision(ctx context.Context, decision client.Object) []reconcile.Request {
-	return c.referring(ctx, decision.GetNamespace(), decision.GetLabels()[clusterv1beta1.LabelPlacement])
+func (c *WorkReplicaSetController) setsOfDecision(ctx context.Context, decision client.Object) []reconcile.Request {
+	return c.referringSets(ctx, decision.GetNamespace(), decision.GetLabels()[clusterv1beta1.LabelPlacement])
 }
 
-func (c *Controller) ofPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
-	return c.referring(ctx, placement.GetNamespace(), placement.GetName())
+func (c *WorkReplicaSetController) setsOfPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
+	return c.referringSets(ctx, placement.GetNamespace(), placement.GetName())
 }
 
-// referring returns the replica sets that refer to a Placement.
-func (c *Controller) referring(ctx context.Context, namespace, placement string) []reconcile.Request {
-	return c.requests(ctx, namespace, func(set *workv1alpha1.ManifestWorkReplicaSet) bool {
+// referringSets returns the replica sets that refer to a Placement.
+func (c *WorkReplicaSetController) referringSets(ctx context.Context, namespace, placement string) []reconcile.Request {
+	return c.requestsOfSets(ctx, namespace, func(set *workv1alpha1.ManifestWorkReplicaSet) bool {
 		for _, ref := range set.Spec.PlacementRefs {
 			if ref.Name == placement {
 				return true
@@ -163,8 +163,8 @@ func (c *Controller) referring(ctx context.Context, namespace, placement string)
 	})
 }
 
-// requests returns the replica sets of a namespace, or of all, that are chosen.
-func (c *Controller) requests(ctx context.Context, namespace string, chosen func(*workv1alpha1.ManifestWorkReplicaSet) bool) []reconcile.Request {
+// requestsOfSets returns the replica sets of a namespace, or of all, that are chosen.
+func (c *WorkReplicaSetController) requestsOfSets(ctx context.Context, namespace string, chosen func(*workv1alpha1.ManifestWorkReplicaSet) bool) []reconcile.Request {
 	list := &workv1alpha1.ManifestWorkReplicaSetList{}
 	if err := c.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a missing cache gives an error

@@ -40,10 +40,10 @@ const (
 	annotationMax = 64
 )
 
-// Trim keeps of a work in a cache what the controller decides by: no manifest,
+// TrimWork keeps of a work in a cache what the controller decides by: no manifest,
 // but a hash of the spec, how long it is, and when this was written last. It is false for a work
 // that is not of a replica set. A cache may pass what it got from here once more.
-func Trim(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
+func TrimWork(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 	owner, ours := work.Labels[workv1.LabelManifestWorkReplicaSet]
 	if !ours {
 		return nil, false
@@ -55,15 +55,15 @@ func Trim(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 		Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion, Generation: work.Generation,
 		CreationTimestamp: work.CreationTimestamp, DeletionTimestamp: work.DeletionTimestamp,
 		Labels:        map[string]string{workv1.LabelManifestWorkReplicaSet: owner, workv1.LabelPlacementName: work.Labels[workv1.LabelPlacementName]},
-		Annotations:   map[string]string{keptHash: hashOf(&work.Spec)},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Time: written(work)}},
+		Annotations:   map[string]string{keptHash: workSpecHash(&work.Spec)},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Time: specWrittenAt(work)}},
 	}}
-	allowance.Keep(work, trimmed)
+	allowance.AnnotateSlimWork(work, trimmed)
 	if health, ok := work.Annotations[workv1.AnnotationReportHealth]; ok {
-		trimmed.Annotations[workv1.AnnotationReportHealth] = cut(health, annotationMax)
+		trimmed.Annotations[workv1.AnnotationReportHealth] = truncateText(health, annotationMax)
 	}
 	if len(work.Annotations) > 0 { // even if empty, since a patch has to know that there are annotations
-		trimmed.Annotations[fleetv1alpha1.AnnotationTraceparent] = cut(work.Annotations[fleetv1alpha1.AnnotationTraceparent], annotationMax)
+		trimmed.Annotations[fleetv1alpha1.AnnotationTraceparent] = truncateText(work.Annotations[fleetv1alpha1.AnnotationTraceparent], annotationMax)
 	}
 	for _, name := range []string{
 		workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable,
@@ -71,27 +71,27 @@ func Trim(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 	} {
 		if c := meta.FindStatusCondition(work.Status.Conditions, name); c != nil {
 			kept := *c
-			kept.Message = cut(c.Message, messageMax)
+			kept.Message = truncateText(c.Message, messageMax)
 			trimmed.Status.Conditions = append(trimmed.Status.Conditions, kept)
 		}
 	}
 	return trimmed, true
 }
 
-// isTrimmed tells whether a work is one that Trim has returned, whatever an agent has
+// isTrimmed reports whether a work is one that TrimWork has returned, whatever an agent has
 // written into it: API servers store no entry of managed fields without an operation.
 func isTrimmed(work *workv1.ManifestWork) bool {
 	return len(work.ManagedFields) == 1 && work.ManagedFields[0].Operation == ""
 }
 
-// cut returns the beginning of a text that is longer than the most that it may be. What
+// truncateText returns the beginning of a text that is longer than the most that it may be. What
 // it returns does not keep the rest in memory.
-func cut(text string, most int) string {
+func truncateText(text string, most int) string {
 	return strings.ToValidUTF8(strings.Clone(text[:min(len(text), most)]), "")
 }
 
-// written returns when the spec was written last, by whomever.
-func written(work *workv1.ManifestWork) *metav1.Time {
+// specWrittenAt returns when the spec was written last, by whomever.
+func specWrittenAt(work *workv1.ManifestWork) *metav1.Time {
 	last := work.CreationTimestamp
 	for i := range work.ManagedFields {
 		entry := &work.ManagedFields[i]
@@ -103,8 +103,8 @@ func written(work *workv1.ManifestWork) *metav1.Time {
 	return &last
 }
 
-// hashOf returns a hash of a spec as the API server has it, with its defaults.
-func hashOf(spec *workv1.ManifestWorkSpec) string {
+// workSpecHash returns a hash of a spec as the API server has it, with its defaults.
+func workSpecHash(spec *workv1.ManifestWorkSpec) string {
 	content, err := json.Marshal(spec)
 	if err != nil {
 		return "" // only manifests that are no JSON, which nobody stores
@@ -113,8 +113,8 @@ func hashOf(spec *workv1.ManifestWorkSpec) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// ownerOf returns the value of the label that the works of a replica set have.
-func ownerOf(set types.NamespacedName) string { return set.Namespace + "." + set.Name }
+// ownerLabel returns the value of the label that the works of a replica set have.
+func ownerLabel(set types.NamespacedName) string { return set.Namespace + "." + set.Name }
 
 // SetOf returns the replica set that a work says it is of, if it says so.
 func SetOf(work client.Object) (types.NamespacedName, bool) {
@@ -125,22 +125,22 @@ func SetOf(work client.Object) (types.NamespacedName, bool) {
 // workName returns the name of the works of a replica set. It is the same at any
 // time, so that nobody can create a second work for a cluster.
 func workName(set types.NamespacedName) string {
-	sum := sha256.Sum256([]byte(ownerOf(set)))
+	sum := sha256.Sum256([]byte(ownerLabel(set)))
 	return set.Name + "-" + hex.EncodeToString(sum[:])[:nameHashLength]
 }
 
-// isOurs tells whether a work with our label has a name that we or OCM's
+// isOurs reports whether a work with our label has a name that we or OCM's
 // controller give. An agent may label any work of its cluster, and thereby ask
 // for its deletion or hold up ours, but cannot choose a name.
 func isOurs(set types.NamespacedName, work client.Object) bool {
 	return strings.HasPrefix(work.GetName(), set.Name+"-")
 }
 
-// works returns the works of a replica set by their cluster, as the cache has
+// worksByCluster returns the works of a replica set by their cluster, as the cache has
 // them. The first of a cluster is the one to keep.
-func (c *Controller) works(ctx context.Context, set types.NamespacedName) (map[string][]*workv1.ManifestWork, error) {
+func (c *WorkReplicaSetController) worksByCluster(ctx context.Context, set types.NamespacedName) (map[string][]*workv1.ManifestWork, error) {
 	list := &workv1.ManifestWorkList{}
-	if err := c.Client.List(ctx, list, client.MatchingFields{indexOwner: ownerOf(set)}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.Client.List(ctx, list, client.MatchingFields{indexOwner: ownerLabel(set)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks of ManifestWorkReplicaSet %q: %w", set, err)
 	}
 	name := workName(set)
@@ -152,15 +152,15 @@ func (c *Controller) works(ctx context.Context, set types.NamespacedName) (map[s
 	}
 	for _, works := range byCluster {
 		slices.SortFunc(works, func(a, b *workv1.ManifestWork) int {
-			return cmp.Or(rank(a, name)-rank(b, name), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+			return cmp.Or(keepRank(a, name)-keepRank(b, name), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 		})
 	}
 	return byCluster, nil
 }
 
-// rank is lower for a work that is rather kept: one that is not being deleted,
+// keepRank is lower for a work that is rather kept: one that is not being deleted,
 // and that has our name.
-func rank(work *workv1.ManifestWork, name string) int {
+func keepRank(work *workv1.ManifestWork, name string) int {
 	switch {
 	case !work.DeletionTimestamp.IsZero():
 		return 2
@@ -177,7 +177,7 @@ func newWork(set *workv1alpha1.ManifestWorkReplicaSet, cluster, placement string
 	work := &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cluster, Name: workName(key), Finalizers: []string{workv1.FinalizerManifestWorkCleanup},
-			Labels: map[string]string{workv1.LabelManifestWorkReplicaSet: ownerOf(key), workv1.LabelPlacementName: placement},
+			Labels: map[string]string{workv1.LabelManifestWorkReplicaSet: ownerLabel(key), workv1.LabelPlacementName: placement},
 		},
 		Spec: *set.Spec.ManifestWorkTemplate.DeepCopy(),
 	}

@@ -86,7 +86,7 @@ func (h hub) allow() {
 // with some of its requests intercepted.
 func (h hub) run(t *testing.T, intercepted interceptor.Funcs) {
 	t.Helper()
-	scheme, err := work.NewScheme()
+	scheme, err := work.NewWorkScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,20 +94,20 @@ func (h hub) run(t *testing.T, intercepted interceptor.Funcs) {
 	own := rest.CopyConfig(h.config)
 	own.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"system:authenticated"}}
 	mgr, err := ctrl.NewManager(own, ctrl.Options{
-		Scheme: scheme, Cache: work.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: managerconfig.Controller{SkipNameValidation: &anyName},
+		Scheme: scheme, Cache: work.NewWorkCacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: managerconfig.Controller{SkipNameValidation: &anyName},
 		NewClient: func(c *rest.Config, o client.Options) (client.Client, error) {
 			watching, err := client.NewWithWatch(c, o)
 			if err != nil {
 				return nil, err
 			}
-			return h.tracer.Client(interceptor.NewClient(watching, intercepted)), nil
+			return h.tracer.WrapClient(interceptor.NewClient(watching, intercepted)), nil
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	gates, _ := features.Resolve(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): true})
-	if err := work.Setup(t.Context(), mgr, work.Options{Gates: gates}); err != nil {
+	gates, _ := features.ResolveGates(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): true})
+	if err := work.SetupWorkControllers(t.Context(), mgr, work.SetupOptions{Gates: gates}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

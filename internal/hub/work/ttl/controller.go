@@ -26,44 +26,44 @@ import (
 // reconcilesMax is how many works are deleted at a time.
 const reconcilesMax = 8
 
-// Controller deletes each work when it is due.
-type Controller struct {
+// WorkTTLController deletes each work when it is due.
+type WorkTTLController struct {
 	client client.Client
 	clock  clock.PassiveClock
 }
 
-// New returns the controller. The client may read from a cache with Trim.
-func New(c client.Client, clock clock.PassiveClock) *Controller {
-	return &Controller{client: c, clock: clock}
+// NewWorkTTLController returns the controller. The client may read from a cache with TrimExpiringWork.
+func NewWorkTTLController(c client.Client, clock clock.PassiveClock) *WorkTTLController {
+	return &WorkTTLController{client: c, clock: clock}
 }
 
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "manifestwork.ttl" }
+// ControllerName is the name of the controller in logs and metrics.
+func (c *WorkTTLController) ControllerName() string { return "manifestwork.ttl" }
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *WorkTTLController) SetupWithManager(mgr ctrl.Manager) error {
 	ends := predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		work, ok := obj.(*workv1.ManifestWork)
 		if !ok {
 			return false
 		}
-		_, ends := Due(work)
+		_, ends := DeletionTime(work)
 		return ends
 	})
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
 		For(&workv1.ManifestWork{}, builder.WithPredicates(ends)).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
 // Reconcile deletes one work if its time has come, and otherwise waits until
 // then. A change of the work asks again.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *WorkTTLController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	work := &workv1.ManifestWork{}
 	if err := c.client.Get(ctx, req.NamespacedName, work); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	due, ends := Due(work)
+	due, ends := DeletionTime(work)
 	if !ends {
 		return ctrl.Result{}, nil
 	}

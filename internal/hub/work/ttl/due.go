@@ -17,7 +17,7 @@ import (
 // secondsMax is the longest time to wait, in seconds: 292 years.
 const secondsMax = math.MaxInt64 / int64(time.Second)
 
-// Due returns when the work has to be deleted. It is false for one that stays:
+// DeletionTime returns when the work has to be deleted. It is false for one that stays:
 // that has not finished, has no time to live (or a negative one, or one that
 // nobody lives to see), is being deleted already, or is a part of a replica set,
 // which would make it again.
@@ -25,8 +25,8 @@ const secondsMax = math.MaxInt64 / int64(time.Second)
 // The time is counted from the transition of the condition Complete. The member
 // wrote it by its own clock; what that says of the time before the work existed
 // counts as its creation.
-func Due(work *workv1.ManifestWork) (time.Time, bool) {
-	seconds, ok := seconds(work)
+func DeletionTime(work *workv1.ManifestWork) (time.Time, bool) {
+	seconds, ok := ttlSeconds(work)
 	if !ok || !work.DeletionTimestamp.IsZero() {
 		return time.Time{}, false
 	}
@@ -41,8 +41,8 @@ func Due(work *workv1.ManifestWork) (time.Time, bool) {
 	return finished.Add(time.Duration(seconds) * time.Second), true
 }
 
-// seconds returns the time to live of a work. It is false for one that has none.
-func seconds(work *workv1.ManifestWork) (int64, bool) {
+// ttlSeconds returns the time to live of a work. It is false for one that has none.
+func ttlSeconds(work *workv1.ManifestWork) (int64, bool) {
 	if work.Spec.DeleteOption == nil || work.Spec.DeleteOption.TTLSecondsAfterFinished == nil {
 		return 0, false
 	}
@@ -53,9 +53,9 @@ func seconds(work *workv1.ManifestWork) (int64, bool) {
 	return seconds, seconds >= 0 && seconds <= secondsMax
 }
 
-// Trim keeps of a work in a cache what Due needs: no manifest, no status of
+// TrimExpiringWork keeps of a work in a cache what DeletionTime needs: no manifest, no status of
 // one. Of a work without a time to live it keeps that it is there, and of each what it takes up.
-func Trim(obj any) (any, error) {
+func TrimExpiringWork(obj any) (any, error) {
 	work, ok := obj.(*workv1.ManifestWork)
 	if !ok {
 		return obj, nil
@@ -63,8 +63,8 @@ func Trim(obj any) (any, error) {
 	trimmed := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion,
 	}}
-	allowance.Keep(work, trimmed)
-	ttl, ok := seconds(work)
+	allowance.AnnotateSlimWork(work, trimmed)
+	ttl, ok := ttlSeconds(work)
 	if !ok {
 		return trimmed, nil
 	}

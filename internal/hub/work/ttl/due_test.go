@@ -76,15 +76,15 @@ func TestWorksAreDueWhenTheirTimeToLiveIsOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			work := finished(test.change)
-			got, ends := Due(work)
+			got, ends := DeletionTime(work)
 			if !got.Equal(test.want) || ends != !test.want.IsZero() {
 				t.Errorf("%s: got %s, %t, want %s", test.reason, got, ends, test.want)
 			}
-			trimmed, err := Trim(work)
+			trimmed, err := TrimExpiringWork(work)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if fromCache, _ := Due(trimmed.(*workv1.ManifestWork)); !fromCache.Equal(got) {
+			if fromCache, _ := DeletionTime(trimmed.(*workv1.ManifestWork)); !fromCache.Equal(got) {
 				t.Errorf("what the cache keeps must decide the same: got %s, want %s", fromCache, got)
 			}
 		})
@@ -112,7 +112,7 @@ func TestTheCacheKeepsNoManifests(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Trim(test.work)
+			got, err := TrimExpiringWork(test.work)
 			if err != nil {
 				t.Fatal(err)
 			}

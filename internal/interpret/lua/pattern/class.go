@@ -35,8 +35,8 @@ func (m *Matcher) classEnd(p int) int {
 	}
 }
 
-// fits tells whether a character is of the class between p and end.
-func (m *Matcher) fits(c byte, p, end int) bool {
+// fitsClass reports whether a character is of the class between p and end.
+func (m *Matcher) fitsClass(c byte, p, end int) bool {
 	switch m.Pattern[p] {
 	case '.':
 		return true
@@ -49,7 +49,7 @@ func (m *Matcher) fits(c byte, p, end int) bool {
 	}
 }
 
-// inSet tells whether a character is in the set in brackets between p and end.
+// inSet reports whether a character is in the set in brackets between p and end.
 func (m *Matcher) inSet(c byte, p, end int) bool {
 	set := m.Pattern[p+1 : end-1]
 	set, negated := strings.CutPrefix(set, "^")
@@ -72,7 +72,7 @@ func (m *Matcher) inSet(c byte, p, end int) bool {
 	return negated
 }
 
-// inClass tells whether a character is of the class that a letter stands for: of
+// inClass reports whether a character is of the class that a letter stands for: of
 // all others if it is a capital letter. Any other character stands for itself.
 func inClass(c, class byte) bool {
 	is, known := ofClass(c, class|0x20)

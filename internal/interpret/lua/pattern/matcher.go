@@ -33,8 +33,8 @@ type Matcher struct {
 	Fail func(message string)
 }
 
-// Find returns where the pattern matches first, at a place or after it.
-func (m *Matcher) Find(from int) (start, end int, found bool) {
+// FindMatch returns where the pattern matches first, at a place or after it.
+func (m *Matcher) FindMatch(from int) (start, end int, found bool) {
 	begin := 0
 	anchored := strings.HasPrefix(m.Pattern, "^")
 	if anchored {
@@ -43,7 +43,7 @@ func (m *Matcher) Find(from int) (start, end int, found bool) {
 	for ; from <= len(m.Text); from++ {
 		m.Step()
 		m.Captures = m.Captures[:0]
-		if end := m.match(from, begin); end >= 0 {
+		if end := m.matchFrom(from, begin); end >= 0 {
 			return from, end, true
 		}
 		if anchored {
@@ -53,16 +53,16 @@ func (m *Matcher) Find(from int) (start, end int, found bool) {
 	return 0, 0, false
 }
 
-// match matches the text at s against the pattern at p, and returns the end of
+// matchFrom matches the text at s against the pattern at p, and returns the end of
 // what matches, or -1.
-func (m *Matcher) match(s, p int) int {
+func (m *Matcher) matchFrom(s, p int) int {
 	for p < len(m.Pattern) {
 		m.Step()
 		switch m.Pattern[p] {
 		case '(':
-			return m.open(s, p)
+			return m.openCapture(s, p)
 		case ')':
-			return m.shut(s, p)
+			return m.closeCapture(s, p)
 		case '$':
 			if p+1 == len(m.Pattern) {
 				if s == len(m.Text) {
@@ -71,10 +71,10 @@ func (m *Matcher) match(s, p int) int {
 				return -1
 			}
 		}
-		next, after, special := m.special(s, p)
+		next, after, special := m.matchSpecial(s, p)
 		if !special {
 			var done bool
-			if next, after, done = m.item(s, p); done {
+			if next, after, done = m.matchItem(s, p); done {
 				return next
 			}
 		}
@@ -87,19 +87,19 @@ func (m *Matcher) match(s, p int) int {
 	return s
 }
 
-// item matches one class with what says how often. It is done if it has tried
+// matchItem matches one class with what says how often. It is done if it has tried
 // the rest of the pattern as well.
-func (m *Matcher) item(s, p int) (next, after int, done bool) {
+func (m *Matcher) matchItem(s, p int) (next, after int, done bool) {
 	end := m.classEnd(p)
 	often := byte(0)
 	if end < len(m.Pattern) {
 		often = m.Pattern[end]
 	}
-	fits := s < len(m.Text) && m.fits(m.Text[s], p, end)
+	fits := s < len(m.Text) && m.fitsClass(m.Text[s], p, end)
 	switch often {
 	case '?':
 		if fits {
-			if next := m.match(s+1, end+1); next >= 0 {
+			if next := m.matchFrom(s+1, end+1); next >= 0 {
 				return next, 0, true
 			}
 		}
@@ -124,13 +124,13 @@ func (m *Matcher) longest(s, p, end int, once bool) int {
 	if once {
 		least = 1
 	}
-	for s+count < len(m.Text) && m.fits(m.Text[s+count], p, end) {
+	for s+count < len(m.Text) && m.fitsClass(m.Text[s+count], p, end) {
 		m.Step()
 		count++
 	}
 	for ; count >= least; count-- {
 		m.Step()
-		if next := m.match(s+count, end+1); next >= 0 {
+		if next := m.matchFrom(s+count, end+1); next >= 0 {
 			return next
 		}
 	}
@@ -140,18 +140,18 @@ func (m *Matcher) longest(s, p, end int, once bool) int {
 func (m *Matcher) shortest(s, p, end int) int {
 	for {
 		m.Step()
-		if next := m.match(s, end+1); next >= 0 {
+		if next := m.matchFrom(s, end+1); next >= 0 {
 			return next
 		}
-		if s >= len(m.Text) || !m.fits(m.Text[s], p, end) {
+		if s >= len(m.Text) || !m.fitsClass(m.Text[s], p, end) {
 			return -1
 		}
 		s++
 	}
 }
 
-// special matches %b, %f and %1 to %9.
-func (m *Matcher) special(s, p int) (next, after int, is bool) {
+// matchSpecial matches %b, %f and %1 to %9.
+func (m *Matcher) matchSpecial(s, p int) (next, after int, is bool) {
 	if m.Pattern[p] != '%' || p+1 >= len(m.Pattern) {
 		return 0, 0, false
 	}
@@ -164,7 +164,7 @@ func (m *Matcher) special(s, p int) (next, after int, is bool) {
 	case c == 'f':
 		return m.frontier(s, p+2)
 	case isDigit(c):
-		return m.again(s, c), p + 2, true
+		return m.matchCapture(s, c), p + 2, true
 	}
 	return 0, 0, false
 }
@@ -189,8 +189,8 @@ func (m *Matcher) frontier(s, set int) (next, after int, is bool) {
 	return s, end, true
 }
 
-// again matches what a capture has taken.
-func (m *Matcher) again(s int, number byte) int {
+// matchCapture matches what a capture has taken.
+func (m *Matcher) matchCapture(s int, number byte) int {
 	i := int(number) - '1'
 	if i < 0 || i >= len(m.Captures) || m.Captures[i].Length < 0 {
 		m.Fail("there is no capture %" + string(number))
@@ -221,8 +221,8 @@ func (m *Matcher) balanced(s int, opens, closes byte) int {
 	return -1
 }
 
-// open begins a capture, which is a position if nothing is in it.
-func (m *Matcher) open(s, p int) int {
+// openCapture begins a capture, which is a position if nothing is in it.
+func (m *Matcher) openCapture(s, p int) int {
 	if len(m.Captures) >= capturesMax {
 		m.Fail("it has too many captures")
 	}
@@ -234,21 +234,21 @@ func (m *Matcher) open(s, p int) int {
 	}
 	level := len(m.Captures)
 	m.Captures = append(m.Captures, Capture{Start: s, Length: length})
-	next := m.match(s, rest)
+	next := m.matchFrom(s, rest)
 	if next < 0 {
 		m.Captures = m.Captures[:level]
 	}
 	return next
 }
 
-// shut ends the innermost capture that is open.
-func (m *Matcher) shut(s, p int) int {
+// closeCapture ends the innermost capture that is open.
+func (m *Matcher) closeCapture(s, p int) int {
 	for i := len(m.Captures) - 1; i >= 0; i-- {
 		if m.Captures[i].Length != unfinished {
 			continue
 		}
 		m.Captures[i].Length = s - m.Captures[i].Start
-		next := m.match(s, p+1)
+		next := m.matchFrom(s, p+1)
 		if next < 0 {
 			m.Captures[i].Length = unfinished
 		}
@@ -258,5 +258,5 @@ func (m *Matcher) shut(s, p int) int {
 	return -1
 }
 
-// Unfinished tells whether a capture was not ended.
-func (c Capture) Unfinished() bool { return c.Length == unfinished }
+// IsUnfinished reports whether a capture was not ended.
+func (c Capture) IsUnfinished() bool { return c.Length == unfinished }

@@ -36,13 +36,13 @@ func find(text, of string) (got outcome, why string) {
 		}
 	}()
 	m := &pattern.Matcher{Text: text, Pattern: of, Step: func() {}, Fail: func(message string) { panic(failure(message)) }}
-	start, end, found := m.Find(0)
+	start, end, found := m.FindMatch(0)
 	if !found {
 		return outcome{}, ""
 	}
 	got.Bounds = [][2]int{{start, end}}
 	for _, c := range m.Captures {
-		if c.Unfinished() {
+		if c.IsUnfinished() {
 			return outcome{Invalid: true}, "a capture is not ended"
 		}
 		got.Bounds = append(got.Bounds, [2]int{c.Start, c.Start + max(0, c.Length)})
@@ -169,7 +169,7 @@ func TestEveryStepIsCounted(t *testing.T) {
 		steps := func(length int) int {
 			n := 0
 			m := &pattern.Matcher{Text: strings.Repeat("a", length), Pattern: of, Step: func() { n++ }, Fail: func(message string) { t.Fatal(message) }}
-			if _, _, found := m.Find(0); found {
+			if _, _, found := m.FindMatch(0); found {
 				t.Errorf("%q is found", of)
 			}
 			return n

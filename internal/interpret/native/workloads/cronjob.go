@@ -17,39 +17,39 @@ import (
 // active.
 func cronJobHealth(object map[string]any) health.Health {
 	if fields.Bool(object, "spec", "suspend") {
-		return health.Healthy.With("Suspended", "The cron job is suspended and starts no jobs.")
+		return health.Healthy.WithReason("Suspended", "The cron job is suspended and starts no jobs.")
 	}
 	if active := len(fields.List(object, "status", "active")); active > 0 {
-		return health.Healthy.With("JobsActive", "%d jobs are running.", active)
+		return health.Healthy.WithReason("JobsActive", "%d jobs are running.", active)
 	}
 	scheduled := fields.String(object, "status", "lastScheduleTime")
 	if scheduled == "" {
-		return health.Healthy.With("NotScheduledYet", "No job has been scheduled yet.")
+		return health.Healthy.WithReason("NotScheduledYet", "No job has been scheduled yet.")
 	}
 	started, err := time.Parse(time.RFC3339, scheduled)
 	if err != nil {
-		return health.Unknown.With("StatusNotReadable", "The cron job's lastScheduleTime is not a time.")
+		return health.Unknown.WithReason("StatusNotReadable", "The cron job's lastScheduleTime is not a time.")
 	}
 	ended, err := time.Parse(time.RFC3339, fields.String(object, "status", "lastSuccessfulTime"))
 	if err != nil || ended.Before(started) {
-		return health.Degraded.With("LastJobNotSuccessful", "The job scheduled at %s did not succeed.", scheduled)
+		return health.Degraded.WithReason("LastJobNotSuccessful", "The job scheduled at %s did not succeed.", scheduled)
 	}
-	return health.Healthy.With("LastJobSucceeded", "The job scheduled at %s succeeded.", scheduled)
+	return health.Healthy.WithReason("LastJobSucceeded", "The job scheduled at %s succeeded.", scheduled)
 }
 
-func cronJobValues(object map[string]any) []interpret.Value {
-	values := []interpret.Value{
-		{Name: "LastScheduleTime", Value: status(object, "lastScheduleTime")},
-		{Name: "LastSuccessfulTime", Value: status(object, "lastSuccessfulTime")},
+func cronJobValues(object map[string]any) []interpret.WellKnownValue {
+	values := []interpret.WellKnownValue{
+		{Name: "LastScheduleTime", Value: statusField(object, "lastScheduleTime")},
+		{Name: "LastSuccessfulTime", Value: statusField(object, "lastSuccessfulTime")},
 	}
 	// The API server leaves out an empty list, so a status without one means none.
 	if state := fields.Map(object, "status"); state != nil {
-		values = append(values, interpret.Value{Name: "ActiveJobs", Value: int64(len(fields.List(state, "active")))})
+		values = append(values, interpret.WellKnownValue{Name: "ActiveJobs", Value: int64(len(fields.List(state, "active")))})
 	}
 	return values
 }
 
-func cronJobAggregate(_ map[string]any, items []interpret.Item) map[string]any {
+func cronJobAggregate(_ map[string]any, items []interpret.ClusterItem) map[string]any {
 	if len(items) == 0 {
 		return nil
 	}
@@ -63,5 +63,5 @@ func cronJobAggregate(_ map[string]any, items []interpret.Item) map[string]any {
 }
 
 func cronJobDependencies(object map[string]any) []interpret.Dependency {
-	return needs(fields.Map(object, "spec", "jobTemplate", "spec", "template", "spec")).in(object)
+	return neededByPod(fields.Map(object, "spec", "jobTemplate", "spec", "template", "spec")).dependenciesIn(object)
 }

@@ -15,7 +15,7 @@ import (
 // available. With OnDelete the user decides when a pod is replaced, so older
 // ones are no lack.
 func daemonSetHealth(object map[string]any) health.Health {
-	if h, ok := seen(object); !ok {
+	if h, ok := controllerSeen(object); !ok {
 		return h
 	}
 	want := fields.IntOr(0, object, "status", "desiredNumberScheduled")
@@ -26,24 +26,24 @@ func daemonSetHealth(object map[string]any) health.Health {
 	onDelete := fields.String(object, "spec", "updateStrategy", "type") == "OnDelete"
 	switch {
 	case want == 0:
-		return health.Healthy.With("NoNodeMatches", "No node matches.")
+		return health.Healthy.WithReason("NoNodeMatches", "No node matches.")
 	case scheduled < want:
-		return health.Progressing.With("PodsMissing", "%d of %d nodes have a pod.", scheduled, want)
+		return health.Progressing.WithReason("PodsMissing", "%d of %d nodes have a pod.", scheduled, want)
 	case updated < want && !onDelete:
-		return health.Progressing.With("RolloutInProgress", "%d of %d pods are up to date.", updated, want)
+		return health.Progressing.WithReason("RolloutInProgress", "%d of %d pods are up to date.", updated, want)
 	case readyOnes < want:
-		return health.Progressing.With("PodsUnavailable", "%d of %d pods are ready.", readyOnes, want)
+		return health.Progressing.WithReason("PodsUnavailable", "%d of %d pods are ready.", readyOnes, want)
 	case available < want:
-		return health.Progressing.With("PodsUnavailable", "%d of %d pods are available.", available, want)
+		return health.Progressing.WithReason("PodsUnavailable", "%d of %d pods are available.", available, want)
 	}
-	return health.Healthy.With("PodsAvailable", "%d of %d pods are available.", available, want)
+	return health.Healthy.WithReason("PodsAvailable", "%d of %d pods are available.", available, want)
 }
 
-func daemonSetValues(object map[string]any) []interpret.Value {
-	return []interpret.Value{
-		{Name: "NumberReady", Value: status(object, "numberReady")},
-		{Name: "DesiredNumberScheduled", Value: status(object, "desiredNumberScheduled")},
-		{Name: "NumberAvailable", Value: status(object, "numberAvailable")},
+func daemonSetValues(object map[string]any) []interpret.WellKnownValue {
+	return []interpret.WellKnownValue{
+		{Name: "NumberReady", Value: statusField(object, "numberReady")},
+		{Name: "DesiredNumberScheduled", Value: statusField(object, "desiredNumberScheduled")},
+		{Name: "NumberAvailable", Value: statusField(object, "numberAvailable")},
 	}
 }
 
@@ -51,12 +51,12 @@ func daemonSetValues(object map[string]any) []interpret.Value {
 // template, and all of those are available.
 func daemonSetVerdict(object map[string]any) string {
 	updated := fields.IntOr(0, object, "status", "updatedNumberScheduled")
-	return interpret.VerdictIf(current(object) && updated >= fields.IntOr(0, object, "status", "desiredNumberScheduled") &&
+	return interpret.VerdictIf(isCurrentGeneration(object) && updated >= fields.IntOr(0, object, "status", "desiredNumberScheduled") &&
 		fields.IntOr(0, object, "status", "numberAvailable") >= updated)
 }
 
-func daemonSetAggregate(template map[string]any, items []interpret.Item) map[string]any {
-	return aggregate.Usual(template, items, aggregate.Rules{Known: true, Sums: []string{
+func daemonSetAggregate(template map[string]any, items []interpret.ClusterItem) map[string]any {
+	return aggregate.MergeUsualStatus(template, items, aggregate.AggregationRules{Known: true, Sums: []string{
 		"currentNumberScheduled", "desiredNumberScheduled", "updatedNumberScheduled",
 		"numberAvailable", "numberMisscheduled", "numberReady", "numberUnavailable",
 	}})

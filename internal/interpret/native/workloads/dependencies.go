@@ -18,14 +18,14 @@ const (
 	claim     = "PersistentVolumeClaim"
 )
 
-// source is where a volume or a variable has the name of an object.
-type source struct {
+// nameSource is where a volume or a variable has the name of an object.
+type nameSource struct {
 	kind string
 	path []string
 }
 
-func volumeSources() []source {
-	return []source{
+func volumeSources() []nameSource {
+	return []nameSource{
 		{configMap, []string{"configMap", "name"}},
 		{secret, []string{"secret", "secretName"}},
 		{claim, []string{"persistentVolumeClaim", "claimName"}},
@@ -41,10 +41,10 @@ func volumeSources() []source {
 	}
 }
 
-// needed are the names of objects by their kind.
-type needed map[string][]string
+// neededNames are the names of objects by their kind.
+type neededNames map[string][]string
 
-func (n needed) add(object map[string]any, sources ...source) {
+func (n neededNames) addNames(object map[string]any, sources ...nameSource) {
 	for _, s := range sources {
 		if name := fields.String(object, s.path...); name != "" {
 			n[s.kind] = append(n[s.kind], name)
@@ -52,40 +52,40 @@ func (n needed) add(object map[string]any, sources ...source) {
 	}
 }
 
-// needs returns what a pod needs in its own namespace: ConfigMaps, Secrets, its
+// neededByPod returns what a pod needs in its own namespace: ConfigMaps, Secrets, its
 // ServiceAccount unless that is the default one, and claims. Volumes that are
 // not the pod's own are left out.
-func needs(spec map[string]any, without ...string) needed {
-	n := needed{}
-	for _, volume := range objects(spec, "volumes") {
+func neededByPod(spec map[string]any, without ...string) neededNames {
+	n := neededNames{}
+	for _, volume := range objectEntries(spec, "volumes") {
 		if slices.Contains(without, fields.String(volume, "name")) {
 			continue
 		}
-		n.add(volume, volumeSources()...)
-		for _, part := range objects(volume, "projected", "sources") {
-			n.add(part, source{configMap, []string{"configMap", "name"}}, source{secret, []string{"secret", "name"}})
+		n.addNames(volume, volumeSources()...)
+		for _, part := range objectEntries(volume, "projected", "sources") {
+			n.addNames(part, nameSource{configMap, []string{"configMap", "name"}}, nameSource{secret, []string{"secret", "name"}})
 		}
 	}
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
-		for _, container := range objects(spec, list) {
-			for _, variable := range objects(container, "env") {
-				n.add(variable, source{configMap, []string{"valueFrom", "configMapKeyRef", "name"}}, source{secret, []string{"valueFrom", "secretKeyRef", "name"}})
+		for _, container := range objectEntries(spec, list) {
+			for _, variable := range objectEntries(container, "env") {
+				n.addNames(variable, nameSource{configMap, []string{"valueFrom", "configMapKeyRef", "name"}}, nameSource{secret, []string{"valueFrom", "secretKeyRef", "name"}})
 			}
-			for _, all := range objects(container, "envFrom") {
-				n.add(all, source{configMap, []string{"configMapRef", "name"}}, source{secret, []string{"secretRef", "name"}})
+			for _, all := range objectEntries(container, "envFrom") {
+				n.addNames(all, nameSource{configMap, []string{"configMapRef", "name"}}, nameSource{secret, []string{"secretRef", "name"}})
 			}
 		}
 	}
-	for _, pull := range objects(spec, "imagePullSecrets") {
-		n.add(pull, source{secret, []string{"name"}})
+	for _, pull := range objectEntries(spec, "imagePullSecrets") {
+		n.addNames(pull, nameSource{secret, []string{"name"}})
 	}
-	n.add(spec, source{account, []string{"serviceAccountName"}}, source{account, []string{"serviceAccount"}})
+	n.addNames(spec, nameSource{account, []string{"serviceAccountName"}}, nameSource{account, []string{"serviceAccount"}})
 	n[account] = slices.DeleteFunc(n[account], func(name string) bool { return name == "default" })
 	return n
 }
 
-// objects returns those entries of a list that are objects.
-func objects(object map[string]any, path ...string) []map[string]any {
+// objectEntries returns those entries of a list that are objects.
+func objectEntries(object map[string]any, path ...string) []map[string]any {
 	var found []map[string]any
 	for _, entry := range fields.List(object, path...) {
 		if m, ok := entry.(map[string]any); ok {
@@ -95,8 +95,8 @@ func objects(object map[string]any, path ...string) []map[string]any {
 	return found
 }
 
-// in returns them as dependencies of an object, in its namespace.
-func (n needed) in(object map[string]any) []interpret.Dependency {
+// dependenciesIn returns them as dependencies of an object, in its namespace.
+func (n neededNames) dependenciesIn(object map[string]any) []interpret.Dependency {
 	var all []interpret.Dependency
 	for _, kind := range []string{configMap, secret, account, claim} {
 		names := n[kind]
@@ -112,10 +112,10 @@ func (n needed) in(object map[string]any) []interpret.Dependency {
 
 // templateDependencies are those of the pods of spec.template.
 func templateDependencies(object map[string]any) []interpret.Dependency {
-	return needs(fields.Map(object, "spec", "template", "spec")).in(object)
+	return neededByPod(fields.Map(object, "spec", "template", "spec")).dependenciesIn(object)
 }
 
 // PodDependencies returns what a pod with a spec needs in its namespace.
 func PodDependencies(spec map[string]any, namespace string) []interpret.Dependency {
-	return needs(spec).in(map[string]any{"metadata": map[string]any{"namespace": namespace}})
+	return neededByPod(spec).dependenciesIn(map[string]any{"metadata": map[string]any{"namespace": namespace}})
 }

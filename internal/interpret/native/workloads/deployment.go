@@ -15,11 +15,11 @@ import (
 // available and no older one is left, and it failed when condition Progressing
 // is False with reason ProgressDeadlineExceeded.
 func deploymentHealth(object map[string]any) health.Health {
-	if h, ok := seen(object); !ok {
+	if h, ok := controllerSeen(object); !ok {
 		return h
 	}
 	if c := fields.ConditionOf(object, "Progressing"); c.False() && c.Reason == "ProgressDeadlineExceeded" {
-		return health.Degraded.With(c.Reason, "%s", health.Because("The rollout made no progress within spec.progressDeadlineSeconds", c.Message))
+		return health.Degraded.WithReason(c.Reason, "%s", health.SentenceWithCause("The rollout made no progress within spec.progressDeadlineSeconds", c.Message))
 	}
 	want := fields.IntOr(1, object, "spec", "replicas")
 	h := deploymentReplicas(object, want)
@@ -28,7 +28,7 @@ func deploymentHealth(object map[string]any) health.Health {
 	}
 	// ReplicaFailure stays True only while pods cannot be created or deleted.
 	if c := fields.ConditionOf(object, "ReplicaFailure"); c.True() {
-		return health.Degraded.Of(c, "ReplicaFailure", "Pods cannot be created or deleted")
+		return health.Degraded.FromCondition(c, "ReplicaFailure", "Pods cannot be created or deleted")
 	}
 	if h.Reason == "RolloutInProgress" && fields.Bool(object, "spec", "paused") {
 		h.Reason, h.Message = "RolloutPaused", "The rollout is paused by spec.paused. "+h.Message
@@ -42,24 +42,24 @@ func deploymentReplicas(object map[string]any, want int64) health.Health {
 	available := fields.IntOr(0, object, "status", "availableReplicas")
 	switch c := fields.ConditionOf(object, "Available"); {
 	case updated < want:
-		return health.Progressing.With("RolloutInProgress", "%d of %d replicas are up to date.", updated, want)
+		return health.Progressing.WithReason("RolloutInProgress", "%d of %d replicas are up to date.", updated, want)
 	case replicas > updated:
-		return health.Progressing.With("RolloutInProgress", "%d old replicas are pending termination.", replicas-updated)
+		return health.Progressing.WithReason("RolloutInProgress", "%d old replicas are pending termination.", replicas-updated)
 	case replicas > want:
-		return health.Progressing.With("ScalingDown", "%d replicas exist, %d desired.", replicas, want)
+		return health.Progressing.WithReason("ScalingDown", "%d replicas exist, %d desired.", replicas, want)
 	case available < want:
-		return health.Progressing.With("ReplicasUnavailable", "%d of %d replicas are available.", available, want)
+		return health.Progressing.WithReason("ReplicasUnavailable", "%d of %d replicas are available.", available, want)
 	case c.False():
-		return health.Progressing.Of(c, "MinimumReplicasUnavailable", "Condition Available is False")
+		return health.Progressing.FromCondition(c, "MinimumReplicasUnavailable", "Condition Available is False")
 	}
-	return health.Healthy.With("ReplicasAvailable", "%d of %d replicas are available.", available, want)
+	return health.Healthy.WithReason("ReplicasAvailable", "%d of %d replicas are available.", available, want)
 }
 
 // deploymentVerdict: all replicas that are wanted are of the current template,
 // and all of those are available.
 func deploymentVerdict(object map[string]any) string {
 	updated := fields.IntOr(0, object, "status", "updatedReplicas")
-	return interpret.VerdictIf(current(object) && updated >= fields.IntOr(1, object, "spec", "replicas") &&
+	return interpret.VerdictIf(isCurrentGeneration(object) && updated >= fields.IntOr(1, object, "spec", "replicas") &&
 		fields.IntOr(0, object, "status", "availableReplicas") >= updated)
 }
 
@@ -70,6 +70,6 @@ func deploymentPrune(object map[string]any) map[string]any {
 
 // deploymentAggregate: while any cluster rolls out, the reason of Progressing
 // says so, and not that a new ReplicaSet is available.
-func deploymentAggregate(template map[string]any, items []interpret.Item) map[string]any {
-	return aggregate.Usual(template, items, aggregate.Rules{Known: true, Done: map[string]string{"Progressing": "NewReplicaSetAvailable"}})
+func deploymentAggregate(template map[string]any, items []interpret.ClusterItem) map[string]any {
+	return aggregate.MergeUsualStatus(template, items, aggregate.AggregationRules{Known: true, Done: map[string]string{"Progressing": "NewReplicaSetAvailable"}})
 }

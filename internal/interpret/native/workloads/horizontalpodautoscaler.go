@@ -23,24 +23,24 @@ const hpaConditionsAnnotation = "autoscaling.alpha.kubernetes.io/conditions"
 func horizontalPodAutoscalerHealth(object map[string]any) health.Health {
 	list := hpaConditions(object)
 	if len(list) == 0 {
-		return health.Progressing.With("NotObserved", "The autoscaler has not evaluated its target yet.")
+		return health.Progressing.WithReason("NotObserved", "The autoscaler has not evaluated its target yet.")
 	}
 	able := hpaCondition(list, "AbleToScale")
 	active := hpaCondition(list, "ScalingActive")
 	switch {
 	case able.False():
-		return health.Degraded.Of(able, "NotAbleToScale", "The target cannot be scaled")
+		return health.Degraded.FromCondition(able, "NotAbleToScale", "The target cannot be scaled")
 	case active.False() && active.Reason == "ScalingDisabled":
-		return health.Healthy.With(active.Reason, "%s", health.Because("The target is scaled to zero", active.Message))
+		return health.Healthy.WithReason(active.Reason, "%s", health.SentenceWithCause("The target is scaled to zero", active.Message))
 	case active.False():
-		return health.Degraded.Of(active, "ScalingInactive", "The number of replicas cannot be computed")
+		return health.Degraded.FromCondition(active, "ScalingInactive", "The number of replicas cannot be computed")
 	}
 	current := fields.IntOr(0, object, "status", "currentReplicas")
 	want := fields.IntOr(0, object, "status", "desiredReplicas")
 	if current != want {
-		return health.Progressing.With("Scaling", "The target has %d replicas, %d desired.", current, want)
+		return health.Progressing.WithReason("Scaling", "The target has %d replicas, %d desired.", current, want)
 	}
-	return health.Healthy.With("ScalingActive", "The target has the desired %d replicas.", current)
+	return health.Healthy.WithReason("ScalingActive", "The target has the desired %d replicas.", current)
 }
 
 // hpaCondition returns the first condition of a type, the zero value for none.
@@ -68,15 +68,15 @@ func hpaConditions(object map[string]any) []fields.Condition {
 	return fields.Conditions(map[string]any{"status": map[string]any{"conditions": list}})
 }
 
-func horizontalPodAutoscalerValues(object map[string]any) []interpret.Value {
-	return []interpret.Value{
-		{Name: "CurrentReplicas", Value: status(object, "currentReplicas")},
-		{Name: "DesiredReplicas", Value: status(object, "desiredReplicas")},
+func horizontalPodAutoscalerValues(object map[string]any) []interpret.WellKnownValue {
+	return []interpret.WellKnownValue{
+		{Name: "CurrentReplicas", Value: statusField(object, "currentReplicas")},
+		{Name: "DesiredReplicas", Value: statusField(object, "desiredReplicas")},
 	}
 }
 
-func horizontalPodAutoscalerAggregate(template map[string]any, items []interpret.Item) map[string]any {
-	state := aggregate.Usual(template, items, aggregate.Rules{Known: true})
+func horizontalPodAutoscalerAggregate(template map[string]any, items []interpret.ClusterItem) map[string]any {
+	state := aggregate.MergeUsualStatus(template, items, aggregate.AggregationRules{Known: true})
 	setLatest(state, items, "lastScaleTime")
 	return state
 }

@@ -18,35 +18,35 @@ import (
 // Progressing until it ends, so that who waits for it waits for its result.
 func jobHealth(object map[string]any) health.Health {
 	if c := fields.ConditionOf(object, "Failed"); c.True() {
-		return health.Degraded.Of(c, "JobFailed", "The job failed")
+		return health.Degraded.FromCondition(c, "JobFailed", "The job failed")
 	}
 	succeeded := fields.IntOr(0, object, "status", "succeeded")
 	if c := fields.ConditionOf(object, "Complete"); c.True() {
-		return health.Healthy.With("JobComplete", "The job is complete: %d pods succeeded.", succeeded)
+		return health.Healthy.WithReason("JobComplete", "The job is complete: %d pods succeeded.", succeeded)
 	}
 	if c := fields.ConditionOf(object, "FailureTarget"); c.True() {
-		return health.Degraded.Of(c, "JobFailed", "The job failed and its pods are terminating")
+		return health.Degraded.FromCondition(c, "JobFailed", "The job failed and its pods are terminating")
 	}
 	if fields.Bool(object, "spec", "suspend") || fields.ConditionOf(object, "Suspended").True() {
-		return health.Progressing.With("JobSuspended", "The job is suspended.")
+		return health.Progressing.WithReason("JobSuspended", "The job is suspended.")
 	}
 	if fields.String(object, "status", "startTime") == "" {
-		return health.Progressing.With("JobNotStarted", "The job has not started.")
+		return health.Progressing.WithReason("JobNotStarted", "The job has not started.")
 	}
 	active := fields.IntOr(0, object, "status", "active")
 	failed := fields.IntOr(0, object, "status", "failed")
 	if want, ok := fields.Int(object, "spec", "completions"); ok {
-		return health.Progressing.With("JobRunning", "%d of %d pods succeeded, %d running, %d failed.", succeeded, want, active, failed)
+		return health.Progressing.WithReason("JobRunning", "%d of %d pods succeeded, %d running, %d failed.", succeeded, want, active, failed)
 	}
-	return health.Progressing.With("JobRunning", "%d pods succeeded, %d running, %d failed.", succeeded, active, failed)
+	return health.Progressing.WithReason("JobRunning", "%d pods succeeded, %d running, %d failed.", succeeded, active, failed)
 }
 
 // jobValues reports JobComplete as the text of the condition's status, not as a
 // boolean: that is what readers of this value expect.
-func jobValues(object map[string]any) []interpret.Value {
-	return []interpret.Value{
+func jobValues(object map[string]any) []interpret.WellKnownValue {
+	return []interpret.WellKnownValue{
 		{Name: "JobComplete", Value: conditionStatus(object, "Complete")},
-		{Name: "JobSucceeded", Value: status(object, "succeeded")},
+		{Name: "JobSucceeded", Value: statusField(object, "succeeded")},
 	}
 }
 
@@ -63,11 +63,11 @@ func jobComplete(object map[string]any) (done bool, message string) {
 // jobReplicas returns how many pods run at the same time at most: parallelism,
 // but no more than have to succeed.
 func jobReplicas(object map[string]any) (int32, *interpret.Requirements) {
-	replicas := count(1, object, "spec", "parallelism")
+	replicas := podCount(1, object, "spec", "parallelism")
 	if completions, has := jobCompletions(object); has {
 		replicas = min(replicas, completions)
 	}
-	return replicas, pods.Of(fields.Map(object, "spec", "template", "spec"))
+	return replicas, pods.RequirementsFromSpec(fields.Map(object, "spec", "template", "spec"))
 }
 
 func jobRevise(object map[string]any, replicas int32) map[string]any {
@@ -76,7 +76,7 @@ func jobRevise(object map[string]any, replicas int32) map[string]any {
 
 func jobCompletions(object map[string]any) (completions int32, has bool) {
 	_, has = fields.Int(object, "spec", "completions")
-	return count(0, object, "spec", "completions"), has
+	return podCount(0, object, "spec", "completions"), has
 }
 
 func jobReviseCompletions(object map[string]any, completions int32) map[string]any {
@@ -115,20 +115,20 @@ func jobReflect(object map[string]any) map[string]any {
 // FailureTarget is True as soon as the Job fails in one cluster, and Failed when
 // it has ended in all. It is Complete if it is so everywhere. What has ended
 // stays as it is, and no count of ended pods goes down.
-func jobAggregate(template map[string]any, items []interpret.Item) map[string]any {
+func jobAggregate(template map[string]any, items []interpret.ClusterItem) map[string]any {
 	if done, _ := jobComplete(template); done || len(items) == 0 {
 		return nil
 	}
 	state := map[string]any{}
-	aggregate.Sum(state, items, "active", "succeeded", "failed")
+	aggregate.SumCounters(state, items, "active", "succeeded", "failed")
 	for _, name := range []string{"succeeded", "failed"} {
 		if before := fields.IntOr(0, template, "status", name); before > fields.IntOr(0, state, name) {
 			state[name] = before
 		}
 	}
-	start := status(template, "startTime")
+	start := statusField(template, "startTime")
 	if start == nil {
-		start = aggregate.Earliest(valuesOf(items, "startTime")...)
+		start = aggregate.EarliestTime(valuesOf(items, "startTime")...)
 	}
 	if start != nil {
 		state["startTime"] = start
@@ -140,13 +140,13 @@ func jobAggregate(template map[string]any, items []interpret.Item) map[string]an
 }
 
 // jobConditions sets completionTime as well, if it makes the Job Complete.
-func jobConditions(template map[string]any, items []interpret.Item, state map[string]any) []any {
+func jobConditions(template map[string]any, items []interpret.ClusterItem, state map[string]any) []any {
 	items = slices.Clone(items)
 	for i := range items {
 		items[i].Health = "" // a Job that has ended does not run again while its cluster is silent
 	}
 	before := fields.List(template, "status", "conditions")
-	merged := aggregate.Conditions(template, items, nil)
+	merged := aggregate.MergeConditions(template, items, nil)
 	var conditions []any
 	if c := aggregate.ConditionOf(merged, "Suspended"); c["status"] == "True" {
 		conditions = append(conditions, c)
@@ -162,7 +162,7 @@ func jobConditions(template map[string]any, items []interpret.Item, state map[st
 		}
 		return conditions
 	}
-	end := aggregate.Latest(valuesOf(items, "completionTime")...)
+	end := aggregate.LatestTime(valuesOf(items, "completionTime")...)
 	if len(complete) == len(items) && started && !still && end != nil {
 		state["completionTime"] = end
 		c := aggregate.ConditionOf(merged, "Complete")
@@ -191,8 +191,8 @@ func jobFailing(before, merged []any) map[string]any {
 }
 
 // jobsWith returns the items of which a condition is True.
-func jobsWith(items []interpret.Item, name string) []interpret.Item {
-	return slices.DeleteFunc(slices.Clone(items), func(i interpret.Item) bool {
+func jobsWith(items []interpret.ClusterItem, name string) []interpret.ClusterItem {
+	return slices.DeleteFunc(slices.Clone(items), func(i interpret.ClusterItem) bool {
 		return aggregate.ConditionOf(fields.List(i.Status, "conditions"), name)["status"] != "True"
 	})
 }

@@ -57,7 +57,7 @@ func jobs() map[string]object {
 	}
 }
 
-// is tells whether a condition of a status is True.
+// is reports whether a condition of a status is True.
 func is(status object, name string) bool {
 	return aggregate.ConditionOf(fields.List(status, "conditions"), name)["status"] == "True"
 }
@@ -101,10 +101,10 @@ func contradiction(status object) string {
 // after the other.
 func TestTheAPIServerTakesTheStatusOfAJob(t *testing.T) {
 	t.Parallel()
-	job := workloads.Kinds()[schema.GroupKind{Group: "batch", Kind: "Job"}]
+	job := workloads.WorkloadKinds()[schema.GroupKind{Group: "batch", Kind: "Job"}]
 	states := slices.Sorted(maps.Keys(jobs()))
 	report := func(before object, a, b string) object {
-		items := []interpret.Item{{Cluster: "a", Status: jobs()[a], Applied: true}, {Cluster: "b", Status: jobs()[b], Applied: true}}
+		items := []interpret.ClusterItem{{Cluster: "a", Status: jobs()[a], Applied: true}, {Cluster: "b", Status: jobs()[b], Applied: true}}
 		after := job.Aggregate(object{"status": before}, items)
 		if after == nil { // it stays as it is
 			return before
@@ -128,7 +128,7 @@ func TestTheAPIServerTakesTheStatusOfAJob(t *testing.T) {
 // is revised stays as it is.
 func TestReplicasAreReadWhereTheyAreRevised(t *testing.T) {
 	t.Parallel()
-	for kind, known := range workloads.Kinds() {
+	for kind, known := range workloads.WorkloadKinds() {
 		if known.Revise == nil {
 			continue
 		}
@@ -150,7 +150,7 @@ func TestReplicasAreReadWhereTheyAreRevised(t *testing.T) {
 // TestANumberOfPodsIsOneOfKubernetes: what it cannot keep counts as its bound.
 func TestANumberOfPodsIsOneOfKubernetes(t *testing.T) {
 	t.Parallel()
-	for kind, known := range workloads.Kinds() {
+	for kind, known := range workloads.WorkloadKinds() {
 		if known.Revise == nil {
 			continue
 		}

@@ -17,17 +17,17 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/pods"
 )
 
-// Kinds returns what is known of each kind.
-func Kinds() map[schema.GroupKind]interpret.Operations {
+// WorkloadKinds returns what is known of each kind.
+func WorkloadKinds() map[schema.GroupKind]interpret.Operations {
 	return map[schema.GroupKind]interpret.Operations{
 		{Group: "apps", Kind: "Deployment"}: {
 			Health: deploymentHealth, Values: replicaValues,
-			Replicas: replicasOf, Revise: revise, Prune: deploymentPrune, Verdict: deploymentVerdict, Aggregate: deploymentAggregate,
+			Replicas: replicasOf, Revise: reviseReplicas, Prune: deploymentPrune, Verdict: deploymentVerdict, Aggregate: deploymentAggregate,
 			Dependencies: templateDependencies,
 		},
 		{Group: "apps", Kind: "StatefulSet"}: {
 			Health: statefulSetHealth, Values: statefulSetValues,
-			Replicas: replicasOf, Revise: revise, Verdict: statefulSetVerdict, Aggregate: statefulSetAggregate,
+			Replicas: replicasOf, Revise: reviseReplicas, Verdict: statefulSetVerdict, Aggregate: statefulSetAggregate,
 			Dependencies: statefulSetDependencies,
 		},
 		{Group: "apps", Kind: "DaemonSet"}: {
@@ -36,12 +36,12 @@ func Kinds() map[schema.GroupKind]interpret.Operations {
 		},
 		{Group: "apps", Kind: "ReplicaSet"}: {
 			Health: replicaSetHealth, Values: replicaValues,
-			Replicas: replicasOf, Revise: revise, Verdict: replicaSetVerdict, Aggregate: replicaSetAggregate,
+			Replicas: replicasOf, Revise: reviseReplicas, Verdict: replicaSetVerdict, Aggregate: replicaSetAggregate,
 			Dependencies: templateDependencies,
 		},
 		{Kind: "ReplicationController"}: {
 			Health:   replicaSetHealth,
-			Replicas: replicasOf, Revise: revise, Verdict: replicaSetVerdict, Aggregate: replicaSetAggregate,
+			Replicas: replicasOf, Revise: reviseReplicas, Verdict: replicaSetVerdict, Aggregate: replicaSetAggregate,
 			Dependencies: templateDependencies,
 		},
 		{Group: "batch", Kind: "Job"}: {
@@ -65,8 +65,8 @@ func Kinds() map[schema.GroupKind]interpret.Operations {
 	}
 }
 
-// status is the field of that name of the object's status.
-func status(object map[string]any, name string) any {
+// statusField is the field of that name of the object's status.
+func statusField(object map[string]any, name string) any {
 	return fields.Get(object, "status", name)
 }
 
@@ -78,45 +78,45 @@ func conditionStatus(object map[string]any, conditionType string) any {
 	return nil
 }
 
-// seen tells whether the controller of a kind that reports an
+// controllerSeen reports whether the controller of a kind that reports an
 // observedGeneration has seen the object at all.
-func seen(object map[string]any) (health.Health, bool) {
+func controllerSeen(object map[string]any) (health.Health, bool) {
 	if _, ok := fields.Int(object, "status", "observedGeneration"); ok {
 		return health.Health{}, true
 	}
-	return health.Progressing.With("NotObserved", "The controller has not observed the object yet."), false
+	return health.Progressing.WithReason("NotObserved", "The controller has not observed the object yet."), false
 }
 
-// current tells whether the controller has observed this very generation.
-func current(object map[string]any) bool {
+// isCurrentGeneration reports whether the controller has observed this very generation.
+func isCurrentGeneration(object map[string]any) bool {
 	return fields.IntOr(0, object, "status", "observedGeneration") == fields.IntOr(0, object, "metadata", "generation")
 }
 
 // replicasOf returns spec.replicas, which is 1 by default, and what the pods of
 // spec.template need.
 func replicasOf(object map[string]any) (int32, *interpret.Requirements) {
-	return count(1, object, "spec", "replicas"), pods.Of(fields.Map(object, "spec", "template", "spec"))
+	return podCount(1, object, "spec", "replicas"), pods.RequirementsFromSpec(fields.Map(object, "spec", "template", "spec"))
 }
 
-// revise sets spec.replicas.
-func revise(object map[string]any, replicas int32) map[string]any {
+// reviseReplicas sets spec.replicas.
+func reviseReplicas(object map[string]any, replicas int32) map[string]any {
 	return fields.With(object, int64(replicas), "spec", "replicas")
 }
 
-// count returns a number of pods.
-func count(otherwise int64, object map[string]any, path ...string) int32 {
+// podCount returns a number of pods.
+func podCount(otherwise int64, object map[string]any, path ...string) int32 {
 	return int32(min(max(0, fields.IntOr(otherwise, object, path...)), math.MaxInt32))
 }
 
 // setLatest sets the latest of a time of all clusters.
-func setLatest(state map[string]any, items []interpret.Item, name string) {
-	if latest := aggregate.Latest(valuesOf(items, name)...); latest != nil {
+func setLatest(state map[string]any, items []interpret.ClusterItem, name string) {
+	if latest := aggregate.LatestTime(valuesOf(items, name)...); latest != nil {
 		state[name] = latest
 	}
 }
 
 // valuesOf returns the values of a field of all clusters.
-func valuesOf(items []interpret.Item, name string) []any {
+func valuesOf(items []interpret.ClusterItem, name string) []any {
 	found := make([]any, 0, len(items))
 	for _, item := range items {
 		found = append(found, item.Status[name])
@@ -125,7 +125,7 @@ func valuesOf(items []interpret.Item, name string) []any {
 }
 
 // concatenated returns the entries of a list of all clusters.
-func concatenated(items []interpret.Item, name string) []any {
+func concatenated(items []interpret.ClusterItem, name string) []any {
 	var all []any
 	for _, item := range items {
 		all = append(all, fields.List(item.Status, name)...)

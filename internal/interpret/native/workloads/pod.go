@@ -22,21 +22,21 @@ func podHealth(object map[string]any) health.Health {
 	message := fields.String(object, "status", "message")
 	switch phase := fields.String(object, "status", "phase"); phase {
 	case "Succeeded":
-		return health.Healthy.With("PodSucceeded", "All containers terminated successfully.")
+		return health.Healthy.WithReason("PodSucceeded", "All containers terminated successfully.")
 	case "Failed":
 		return podFailed(object, reason, message)
 	case "Pending", "Running":
 		return podAlive(object, phase)
 	case "":
-		return health.Progressing.With("PodNotObserved", "The pod has no phase yet.")
+		return health.Progressing.WithReason("PodNotObserved", "The pod has no phase yet.")
 	default: // Unknown: its node does not answer
-		return health.Unknown.With(health.ReasonOr(reason, "PodPhaseUnknown"), "%s", health.Because("The state of the pod is unknown", message))
+		return health.Unknown.WithReason(health.ReasonOr(reason, "PodPhaseUnknown"), "%s", health.SentenceWithCause("The state of the pod is unknown", message))
 	}
 }
 
 func podAlive(object map[string]any, phase string) health.Health {
 	if c := fields.ConditionOf(object, "PodScheduled"); c.False() {
-		return health.Progressing.Of(c, "Unschedulable", "The pod has no node")
+		return health.Progressing.FromCondition(c, "Unschedulable", "The pod has no node")
 	}
 	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
 		for _, entry := range fields.List(object, "status", list) {
@@ -48,15 +48,15 @@ func podAlive(object map[string]any, phase string) health.Health {
 	c := fields.ConditionOf(object, "Ready")
 	switch {
 	case phase == "Pending":
-		return health.Progressing.With("PodPending", "The pod's containers are being started.")
+		return health.Progressing.WithReason("PodPending", "The pod's containers are being started.")
 	case c.True():
-		return health.Healthy.With("PodReady", "The pod is ready.")
+		return health.Healthy.WithReason("PodReady", "The pod is ready.")
 	default:
-		return health.Progressing.With("PodNotReady", "%s", health.Because("The pod is running but not ready", c.Message))
+		return health.Progressing.WithReason("PodNotReady", "%s", health.SentenceWithCause("The pod is running but not ready", c.Message))
 	}
 }
 
-// containerStuck tells whether a container waits for what does not come by
+// containerStuck reports whether a container waits for what does not come by
 // itself.
 func containerStuck(entry any) (health.Health, bool) {
 	container, ok := entry.(map[string]any)
@@ -77,7 +77,7 @@ func containerStuck(entry any) (health.Health, bool) {
 				health.ReasonOr(fields.String(container, "lastState", "terminated", "reason"), "Error"), message)
 		}
 	}
-	return health.Degraded.With(reason, "%s", health.Because(fmt.Sprintf("Container %s cannot run", fields.String(container, "name")), message)), true
+	return health.Degraded.WithReason(reason, "%s", health.SentenceWithCause(fmt.Sprintf("Container %s cannot run", fields.String(container, "name")), message)), true
 }
 
 func podFailed(object map[string]any, reason, message string) health.Health {
@@ -93,15 +93,15 @@ func podFailed(object map[string]any, reason, message string) health.Health {
 			}
 		}
 	}
-	return health.Degraded.With(health.ReasonOr(reason, "PodFailed"), "%s", health.Because("The pod failed", message))
+	return health.Degraded.WithReason(health.ReasonOr(reason, "PodFailed"), "%s", health.SentenceWithCause("The pod failed", message))
 }
 
 // podValues reports PodReady as the text of the condition's status, not as a
 // boolean: that is what readers of this value expect.
-func podValues(object map[string]any) []interpret.Value {
-	return []interpret.Value{
+func podValues(object map[string]any) []interpret.WellKnownValue {
+	return []interpret.WellKnownValue{
 		{Name: "PodReady", Value: conditionStatus(object, "Ready")},
-		{Name: "PodPhase", Value: status(object, "phase")},
+		{Name: "PodPhase", Value: statusField(object, "phase")},
 	}
 }
 
@@ -114,7 +114,7 @@ func podComplete(object map[string]any) (done bool, message string) {
 }
 
 func podReplicas(object map[string]any) (int32, *interpret.Requirements) {
-	return 1, pods.Of(fields.Map(object, "spec"))
+	return 1, pods.RequirementsFromSpec(fields.Map(object, "spec"))
 }
 
 // podVerdict: the pod runs and is ready, or has succeeded.
@@ -125,23 +125,23 @@ func podVerdict(object map[string]any) string {
 
 // podAggregate has the worst phase of all clusters. A pod that has not been
 // reported yet is Pending.
-func podAggregate(template map[string]any, items []interpret.Item) map[string]any {
+func podAggregate(template map[string]any, items []interpret.ClusterItem) map[string]any {
 	if len(items) == 0 {
 		return nil
 	}
-	state := map[string]any{"phase": aggregate.Phase(items, "Pending", "Failed", "Unknown", "Pending", "Running", "Succeeded")}
+	state := map[string]any{"phase": aggregate.MergePhases(items, "Pending", "Failed", "Unknown", "Pending", "Running", "Succeeded")}
 	for _, name := range []string{"initContainerStatuses", "containerStatuses"} {
-		if all := containerStatuses(aggregate.Reported(items), name); len(all) > 0 {
+		if all := containerStatuses(aggregate.ReportedItems(items), name); len(all) > 0 {
 			state[name] = all
 		}
 	}
-	if conditions := aggregate.Conditions(template, items, nil); len(conditions) > 0 {
+	if conditions := aggregate.MergeConditions(template, items, nil); len(conditions) > 0 {
 		state["conditions"] = conditions
 	}
-	if start := aggregate.Earliest(valuesOf(items, "startTime")...); start != nil {
+	if start := aggregate.EarliestTime(valuesOf(items, "startTime")...); start != nil {
 		state["startTime"] = start
 	}
-	if class := status(template, "qosClass"); class != nil { // the API server keeps it
+	if class := statusField(template, "qosClass"); class != nil { // the API server keeps it
 		state["qosClass"] = class
 	}
 	return state
@@ -150,7 +150,7 @@ func podAggregate(template map[string]any, items []interpret.Item) map[string]an
 // containerStatuses names containers of several clusters after these, since two
 // of one name are one for the API server: a container that has ended in one
 // cluster could not be running in the other.
-func containerStatuses(reported []interpret.Item, name string) []any {
+func containerStatuses(reported []interpret.ClusterItem, name string) []any {
 	if len(reported) == 1 {
 		return fields.List(reported[0].Status, name)
 	}
@@ -166,7 +166,7 @@ func containerStatuses(reported []interpret.Item, name string) []any {
 }
 
 func podDependencies(object map[string]any) []interpret.Dependency {
-	return needs(fields.Map(object, "spec")).in(object)
+	return neededByPod(fields.Map(object, "spec")).dependenciesIn(object)
 }
 
 // podRetained: a scheduler binds the pod to a node of its cluster, and admission

@@ -14,18 +14,18 @@ import (
 // has reason SyncFailed if the controller cannot compute the budget, and the
 // budget is met when enough pods are healthy.
 func podDisruptionBudgetHealth(object map[string]any) health.Health {
-	if h, ok := seen(object); !ok {
+	if h, ok := controllerSeen(object); !ok {
 		return h
 	}
 	if c := fields.ConditionOf(object, "DisruptionAllowed"); c.False() && c.Reason == "SyncFailed" {
-		return health.Degraded.With(c.Reason, "%s", health.Because("The budget cannot be computed", c.Message))
+		return health.Degraded.WithReason(c.Reason, "%s", health.SentenceWithCause("The budget cannot be computed", c.Message))
 	}
 	current := fields.IntOr(0, object, "status", "currentHealthy")
 	want := fields.IntOr(0, object, "status", "desiredHealthy")
 	if current < want {
-		return health.Progressing.With("InsufficientPods", "%d of the %d required pods are healthy.", current, want)
+		return health.Progressing.WithReason("InsufficientPods", "%d of the %d required pods are healthy.", current, want)
 	}
-	return health.Healthy.With("BudgetMet", "%d pods are healthy, %d required.", current, want)
+	return health.Healthy.WithReason("BudgetMet", "%d pods are healthy, %d required.", current, want)
 }
 
 // podDisruptionBudgetVerdict: no fewer pods are healthy than are required.
@@ -35,8 +35,8 @@ func podDisruptionBudgetVerdict(object map[string]any) string {
 
 // podDisruptionBudgetAggregate names the pods that are being disrupted after
 // their clusters.
-func podDisruptionBudgetAggregate(template map[string]any, items []interpret.Item) map[string]any {
-	state := aggregate.Usual(template, items, aggregate.Rules{Known: true, Sums: []string{
+func podDisruptionBudgetAggregate(template map[string]any, items []interpret.ClusterItem) map[string]any {
+	state := aggregate.MergeUsualStatus(template, items, aggregate.AggregationRules{Known: true, Sums: []string{
 		"currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods",
 	}})
 	pods := map[string]any{}

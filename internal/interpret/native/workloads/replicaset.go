@@ -14,7 +14,7 @@ import (
 // fields, of v1 for ReplicationControllers: condition ReplicaFailure is True
 // while pods cannot be created or deleted.
 func replicaSetHealth(object map[string]any) health.Health {
-	if h, ok := seen(object); !ok {
+	if h, ok := controllerSeen(object); !ok {
 		return h
 	}
 	want := fields.IntOr(1, object, "spec", "replicas")
@@ -22,27 +22,27 @@ func replicaSetHealth(object map[string]any) health.Health {
 	readyOnes := fields.IntOr(0, object, "status", "readyReplicas")
 	available := fields.IntOr(0, object, "status", "availableReplicas")
 	if c := fields.ConditionOf(object, "ReplicaFailure"); c.True() {
-		return health.Degraded.Of(c, "ReplicaFailure", "Pods cannot be created or deleted")
+		return health.Degraded.FromCondition(c, "ReplicaFailure", "Pods cannot be created or deleted")
 	}
 	switch {
 	case replicas < want:
-		return health.Progressing.With("ReplicasMissing", "%d of %d replicas exist.", replicas, want)
+		return health.Progressing.WithReason("ReplicasMissing", "%d of %d replicas exist.", replicas, want)
 	case readyOnes < want:
-		return health.Progressing.With("ReplicasUnavailable", "%d of %d replicas are ready.", readyOnes, want)
+		return health.Progressing.WithReason("ReplicasUnavailable", "%d of %d replicas are ready.", readyOnes, want)
 	case available < want:
-		return health.Progressing.With("ReplicasUnavailable", "%d of %d replicas are available.", available, want)
+		return health.Progressing.WithReason("ReplicasUnavailable", "%d of %d replicas are available.", available, want)
 	case replicas > want:
-		return health.Progressing.With("ScalingDown", "%d replicas exist, %d desired.", replicas, want)
+		return health.Progressing.WithReason("ScalingDown", "%d replicas exist, %d desired.", replicas, want)
 	}
-	return health.Healthy.With("ReplicasAvailable", "%d of %d replicas are available.", available, want)
+	return health.Healthy.WithReason("ReplicasAvailable", "%d of %d replicas are available.", available, want)
 }
 
 // replicaValues are those of all kinds that have replicas.
-func replicaValues(object map[string]any) []interpret.Value {
-	return []interpret.Value{
-		{Name: "ReadyReplicas", Value: status(object, "readyReplicas")},
-		{Name: "Replicas", Value: status(object, "replicas")},
-		{Name: "AvailableReplicas", Value: status(object, "availableReplicas")},
+func replicaValues(object map[string]any) []interpret.WellKnownValue {
+	return []interpret.WellKnownValue{
+		{Name: "ReadyReplicas", Value: statusField(object, "readyReplicas")},
+		{Name: "Replicas", Value: statusField(object, "replicas")},
+		{Name: "AvailableReplicas", Value: statusField(object, "availableReplicas")},
 	}
 }
 
@@ -51,6 +51,6 @@ func replicaSetVerdict(object map[string]any) string {
 	return interpret.VerdictIf(fields.IntOr(0, object, "status", "availableReplicas") == fields.IntOr(1, object, "spec", "replicas"))
 }
 
-func replicaSetAggregate(template map[string]any, items []interpret.Item) map[string]any {
-	return aggregate.Usual(template, items, aggregate.Rules{Known: true})
+func replicaSetAggregate(template map[string]any, items []interpret.ClusterItem) map[string]any {
+	return aggregate.MergeUsualStatus(template, items, aggregate.AggregationRules{Known: true})
 }

@@ -35,11 +35,11 @@ func nulls(properties int) []byte {
 // with what is for the largest API of Kubernetes: some times as much may be looked at. It does
 // not run beside others, of whose memory it would count some.
 func TestWhatIsDeclaredTakesLittle(t *testing.T) {
-	fields := New(nil, now(), nil, "c1")
+	fields := NewSchemaFields(nil, now(), nil, "c1")
 	allocated := func(document []byte) uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		fields.decode(t.Context(), document, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+		fields.decodeTypes(t.Context(), document, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 		runtime.ReadMemStats(&after)
 		return after.TotalAlloc - before.TotalAlloc
 	}

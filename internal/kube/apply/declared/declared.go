@@ -35,9 +35,9 @@ const (
 	readTimeout = 30 * time.Second
 )
 
-// Fields knows what an API server declares. It asks for one group version at a time. It is
+// SchemaFields knows what an API server declares. It asks for one group version at a time. It is
 // safe for concurrent use.
-type Fields struct {
+type SchemaFields struct {
 	client  rest.Interface
 	answers *cache.LRUExpireCache
 	turn    chan struct{}
@@ -45,58 +45,58 @@ type Fields struct {
 	cluster string
 }
 
-// New returns the fields of the server of a client. The memory has room for what is decoded; those
+// NewSchemaFields returns the fields of the server of a client. The memory has room for what is decoded; those
 // of other clusters may share it, each with its own share by the name of the cluster. It may be
 // nil.
-func New(client rest.Interface, clock clock.PassiveClock, memory *decoding.Memory, cluster string) *Fields {
-	return &Fields{
+func NewSchemaFields(client rest.Interface, clock clock.PassiveClock, memory *decoding.Memory, cluster string) *SchemaFields {
+	return &SchemaFields{
 		client: client, answers: cache.NewLRUExpireCacheWithClock(answersMax, clock), turn: make(chan struct{}, 1), memory: memory, cluster: cluster,
 	}
 }
 
-// Of returns what is declared of a kind. The server is asked once if at all: for the first
+// DeclaredFor returns what is declared of a kind. The server is asked once if at all: for the first
 // question whose answer is not kept. It is not known what the server does not tell, or what
 // it tells with more than any server does. It is not safe for concurrent use.
-func (f *Fields) Of(ctx context.Context, kind schema.GroupVersionKind) owned.Declared {
-	q := &questions{fields: f, kind: kind}
+func (f *SchemaFields) DeclaredFor(ctx context.Context, kind schema.GroupVersionKind) owned.Declared {
+	q := &kindQuestions{fields: f, kind: kind}
 	return func(path fieldpath.Path, list bool) (one, known bool) {
-		given := q.isOne(ctx, path, list)
+		given := q.askIsAtomic(ctx, path, list)
 		return given.one, given.known
 	}
 }
 
-// answer is whether something is one value, if that is known.
-type answer struct{ one, known bool }
+// atomicAnswer is whether something is one value, if that is known.
+type atomicAnswer struct{ one, known bool }
 
-// questions are those about one kind.
-type questions struct {
-	fields *Fields
+// kindQuestions are those about one kind.
+type kindQuestions struct {
+	fields *SchemaFields
 	kind   schema.GroupVersionKind
 	// types are what the server answered, nil before it was asked.
-	types *types
+	types *schemaTypes
 }
 
-func (q *questions) isOne(ctx context.Context, path fieldpath.Path, list bool) answer {
-	key := keyOf(q.kind, path, list)
-	given, kept := q.fields.kept(key)
+func (q *kindQuestions) askIsAtomic(ctx context.Context, path fieldpath.Path, list bool) atomicAnswer {
+	key := answerKey(q.kind, path, list)
+	given, kept := q.fields.cachedAnswer(key)
 	if !kept && q.types == nil {
 		select {
 		case q.fields.turn <- struct{}{}:
 		case <-ctx.Done():
-			return answer{}
+			return atomicAnswer{}
 		}
 		defer func() { <-q.fields.turn }()
-		if given, kept = q.fields.kept(key); !kept { // not even by who was first
-			q.types = q.fields.read(ctx, q.kind)
+		if given, kept = q.fields.cachedAnswer(key); !kept { // not even by who was first
+			q.types = q.fields.readTypes(ctx, q.kind)
 		}
 		if ctx.Err() != nil {
-			return answer{}
+			return atomicAnswer{}
 		}
 	}
 	if kept {
 		return given
 	}
-	given = q.types.isOne(path, list)
+	given = q.types.resolveIsAtomic(path, list)
 	if given.known {
 		q.fields.answers.Add(key, given, knownFor)
 	} else {
@@ -105,14 +105,14 @@ func (q *questions) isOne(ctx context.Context, path fieldpath.Path, list bool) a
 	return given
 }
 
-func (f *Fields) kept(key [sha256.Size]byte) (given answer, kept bool) {
+func (f *SchemaFields) cachedAnswer(key [sha256.Size]byte) (given atomicAnswer, kept bool) {
 	value, kept := f.answers.Get(key)
-	given, _ = value.(answer)
+	given, _ = value.(atomicAnswer)
 	return given, kept
 }
 
-// read returns the types of a kind, with nothing in them if the server does not tell.
-func (f *Fields) read(ctx context.Context, kind schema.GroupVersionKind) *types {
+// readTypes returns the types of a kind, with nothing in them if the server does not tell.
+func (f *SchemaFields) readTypes(ctx context.Context, kind schema.GroupVersionKind) *schemaTypes {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	group := []string{"/openapi/v3/apis", kind.Group, kind.Version}
@@ -121,26 +121,26 @@ func (f *Fields) read(ctx context.Context, kind schema.GroupVersionKind) *types 
 	}
 	document, err := f.client.Get().AbsPath(group...).SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
 	if err != nil {
-		return &types{}
+		return &schemaTypes{}
 	}
-	return f.decode(ctx, document, kind)
+	return f.decodeTypes(ctx, document, kind)
 }
 
-// decode returns the types in a document, none if there is more in it than is taken.
-func (f *Fields) decode(ctx context.Context, document []byte, kind schema.GroupVersionKind) *types {
+// decodeTypes returns the types in a document, none if there is more in it than is taken.
+func (f *SchemaFields) decodeTypes(ctx context.Context, document []byte, kind schema.GroupVersionKind) *schemaTypes {
 	if !isBounded(document) {
-		return &types{}
+		return &schemaTypes{}
 	}
-	ctx, end := f.memory.Begin(ctx, f.cluster)
+	ctx, end := f.memory.BeginLease(ctx, f.cluster)
 	defer end()
-	if decoding.Take(ctx, typeFactor*decoding.Bytes(document)) != nil {
-		return &types{}
+	if decoding.TakeMemory(ctx, typeFactor*decoding.DecodedBytes(document)) != nil {
+		return &schemaTypes{}
 	}
-	return typesIn(document, kind)
+	return parseSchemaTypes(document, kind)
 }
 
-// keyOf returns what an answer is kept by. Items of a list are all alike.
-func keyOf(kind schema.GroupVersionKind, path fieldpath.Path, list bool) [sha256.Size]byte {
+// answerKey returns what an answer is kept by. Items of a list are all alike.
+func answerKey(kind schema.GroupVersionKind, path fieldpath.Path, list bool) [sha256.Size]byte {
 	text := fmt.Appendf(nil, "%q %q %q %t", kind.Group, kind.Version, kind.Kind, list)
 	for _, element := range path {
 		if element.FieldName != nil {

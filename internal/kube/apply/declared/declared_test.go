@@ -43,19 +43,19 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // fields returns those of the server, with what is taken of an answer as hubs take it.
-func (s *server) fields(t *testing.T, clock *clocktesting.FakePassiveClock) *Fields {
+func (s *server) fields(t *testing.T, clock *clocktesting.FakePassiveClock) *SchemaFields {
 	t.Helper()
 	return s.fieldsWith(t, clock, nil)
 }
 
 // fieldsWith returns those that are decoded when there is memory for them.
-func (s *server) fieldsWith(t *testing.T, clock *clocktesting.FakePassiveClock, memory *decoding.Memory) *Fields {
+func (s *server) fieldsWith(t *testing.T, clock *clocktesting.FakePassiveClock, memory *decoding.Memory) *SchemaFields {
 	t.Helper()
 	listening := httptest.NewServer(s)
 	t.Cleanup(listening.Close)
 	config := &rest.Config{Host: listening.URL}
 	dial.LimitAnswers(config)
-	return New(discovery.NewDiscoveryClientForConfigOrDie(config).RESTClient(), clock, memory, "c1")
+	return NewSchemaFields(discovery.NewDiscoveryClientForConfigOrDie(config).RESTClient(), clock, memory, "c1")
 }
 
 func now() *clocktesting.FakePassiveClock { return clocktesting.NewFakePassiveClock(time.Now()) }
@@ -134,7 +134,7 @@ func TestIsOne(t *testing.T) {
 		{kind: custom.GroupVersion().WithKind("Inner"), path: path("a")},
 		{kind: schema.GroupVersionKind{Group: "gone.example.net", Version: "v1", Kind: "Whole"}, path: path("limits")},
 	} {
-		one, known := fields.Of(t.Context(), test.kind)(test.path, test.list)
+		one, known := fields.DeclaredFor(t.Context(), test.kind)(test.path, test.list)
 		if one != test.one || known != test.known {
 			t.Errorf("%s %s, list %t: one value %t, known %t; want %t and %t", test.kind.Kind, test.path, test.list, one, known, test.one, test.known)
 		}
@@ -151,7 +151,7 @@ func TestAskedSeldom(t *testing.T) {
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	ask := func(want int64, kind schema.GroupVersionKind, names ...string) {
 		t.Helper()
-		declared := fields.Of(t.Context(), kind)
+		declared := fields.DeclaredFor(t.Context(), kind)
 		for _, name := range names {
 			declared(path(name), false)
 		}
@@ -163,7 +163,7 @@ func TestAskedSeldom(t *testing.T) {
 	ask(0, kind, "data", "metadata")
 	var all sync.WaitGroup
 	for range 10 {
-		all.Go(func() { fields.Of(t.Context(), kind)(path("metadata", "labels"), false) })
+		all.Go(func() { fields.DeclaredFor(t.Context(), kind)(path("metadata", "labels"), false) })
 	}
 	all.Wait()
 	ask(1, kind) // by the first of ten
@@ -183,13 +183,13 @@ func TestTypesAreDecodedWhenThereIsRoom(t *testing.T) {
 	clock, memory := now(), decoding.NewMemory(realclock.RealClock{})
 	fields := ofKubernetes(t).fieldsWith(t, clock, memory)
 	known := func(ctx context.Context) bool {
-		_, known := fields.Of(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})(path("data"), false)
+		_, known := fields.DeclaredFor(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})(path("data"), false)
 		return known
 	}
 	var ends []func()
 	for _, cluster := range []string{"c2", "c3"} {
-		ctx, end := memory.Begin(t.Context(), cluster)
-		if err := decoding.Take(ctx, 192<<20); err != nil {
+		ctx, end := memory.BeginLease(t.Context(), cluster)
+		if err := decoding.TakeMemory(ctx, 192<<20); err != nil {
 			t.Fatal(err)
 		}
 		ends = append(ends, end)
@@ -231,7 +231,7 @@ func TestHostile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &server{documents: map[string]string{"/openapi/v3/apis/example.net/v1": `{"components":` + components + `}`}}
-			if one, known := s.fields(t, now()).Of(t.Context(), kind)(path("pick"), false); one || known {
+			if one, known := s.fields(t, now()).DeclaredFor(t.Context(), kind)(path("pick"), false); one || known {
 				t.Errorf("one value %t, known %t", one, known)
 			}
 		})

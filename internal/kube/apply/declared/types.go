@@ -16,64 +16,64 @@ import (
 // extensionKind is what the type of a whole object is marked with.
 const extensionKind = "x-kubernetes-group-version-kind"
 
-// types are those of a group version, in which the objects of one kind have a root. In those
+// schemaTypes are those of a group version, in which the objects of one kind have a root. In those
 // without any, nothing is known.
-type types struct {
+type schemaTypes struct {
 	all  *schema.Schema
 	root schema.TypeRef
 }
 
-// typesIn returns the types in an OpenAPI document that is bounded. It is read as API servers read
+// parseSchemaTypes returns the types in an OpenAPI document that is bounded. It is read as API servers read
 // theirs for server-side apply.
-func typesIn(document []byte, kind runtimeschema.GroupVersionKind) *types {
+func parseSchemaTypes(document []byte, kind runtimeschema.GroupVersionKind) *schemaTypes {
 	var page struct {
 		Components struct {
 			Schemas map[string]*spec.Schema `json:"schemas"`
 		} `json:"components"`
 	}
 	if err := json.Unmarshal(document, &page); err != nil {
-		return &types{}
+		return &schemaTypes{}
 	}
 	root := ""
 	for name, declared := range page.Components.Schemas {
 		switch {
 		case declared == nil || len(name) > nameMax: // which no API server says
-			return &types{}
-		case isOf(declared, kind):
+			return &schemaTypes{}
+		case describesKind(declared, kind):
 			root = name
 		}
 	}
 	all, err := schemaconv.ToSchemaFromOpenAPI(page.Components.Schemas, false)
 	if err != nil || root == "" {
-		return &types{}
+		return &schemaTypes{}
 	}
-	return &types{all: all, root: schema.TypeRef{NamedType: &root}}
+	return &schemaTypes{all: all, root: schema.TypeRef{NamedType: &root}}
 }
 
-// isOne answers what Declared is asked.
-func (t *types) isOne(path fieldpath.Path, list bool) answer {
+// resolveIsAtomic answers what Declared is asked.
+func (t *schemaTypes) resolveIsAtomic(path fieldpath.Path, list bool) atomicAnswer {
 	if t.all == nil {
-		return answer{}
+		return atomicAnswer{}
 	}
 	atom, known := t.all.Resolve(t.root)
 	for _, element := range path {
 		if !known {
-			return answer{}
+			return atomicAnswer{}
 		}
-		atom, known = t.inside(atom, element)
+		atom, known = t.resolveElement(atom, element)
 	}
 	switch {
 	case known && list && atom.List != nil:
-		return answer{one: atom.List.ElementRelationship != schema.Associative, known: true}
+		return atomicAnswer{one: atom.List.ElementRelationship != schema.Associative, known: true}
 	case known && !list && atom.Map != nil:
-		return answer{one: atom.Map.ElementRelationship == schema.Atomic, known: true}
+		return atomicAnswer{one: atom.Map.ElementRelationship == schema.Atomic, known: true}
 	default: // not declared, or as something else
-		return answer{}
+		return atomicAnswer{}
 	}
 }
 
-// inside returns the type of what an element of a path leads to.
-func (t *types) inside(around schema.Atom, element fieldpath.PathElement) (atom schema.Atom, known bool) {
+// resolveElement returns the type of what an element of a path leads to.
+func (t *schemaTypes) resolveElement(around schema.Atom, element fieldpath.PathElement) (atom schema.Atom, known bool) {
 	switch {
 	case element.FieldName == nil && around.List != nil:
 		return t.all.Resolve(around.List.ElementType)
@@ -87,8 +87,8 @@ func (t *types) inside(around schema.Atom, element fieldpath.PathElement) (atom 
 	}
 }
 
-// isOf reports whether a type is that of the objects of a kind.
-func isOf(declared *spec.Schema, kind runtimeschema.GroupVersionKind) bool {
+// describesKind reports whether a type is that of the objects of a kind.
+func describesKind(declared *spec.Schema, kind runtimeschema.GroupVersionKind) bool {
 	kinds, _ := declared.Extensions[extensionKind].([]any)
 	for _, each := range kinds {
 		of, _ := each.(map[string]any)

@@ -53,7 +53,7 @@ func FuzzJQ(f *testing.F) {
 func fuzz(f *testing.F, field func(string) workv1.IgnoreField) {
 	f.Fuzz(func(t *testing.T, text, raw string) {
 		started := time.Now()
-		fields, err := Compile([]workv1.IgnoreField{field(text)})
+		fields, err := CompileExpressions([]workv1.IgnoreField{field(text)})
 		if err != nil {
 			if !errors.Is(err, ErrExpression) {
 				t.Errorf("Compile(%q): %v", text, err)
@@ -64,7 +64,7 @@ func fuzz(f *testing.F, field func(string) workv1.IgnoreField) {
 		if utiljson.Unmarshal([]byte(raw), &object) != nil || object == nil {
 			return
 		}
-		paths, err := fields.Select(t.Context(), object, false, budget.New(clock.RealClock{}))
+		paths, err := fields.SelectPaths(t.Context(), object, false, budget.NewBudget(clock.RealClock{}))
 		if took := time.Since(started); took > slow {
 			t.Errorf("%q took %s", text, took)
 		}
@@ -72,16 +72,16 @@ func fuzz(f *testing.F, field func(string) workv1.IgnoreField) {
 			return
 		}
 		for _, path := range paths {
-			if needed(path) {
+			if isRequiredPath(path) {
 				t.Errorf("%q selects %s", text, path)
 			}
 		}
-		_, _, err = Disown([]metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}},
+		_, _, err = DisownFields([]metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}},
 			func(*metav1.ManagedFieldsEntry) bool { return true }, object, paths, nil)
 		if err != nil && !errors.Is(err, ErrExpression) {
 			t.Errorf("Disown: %v", err)
 		}
-		Remove(object, paths)
+		RemovePaths(object, paths)
 		if _, err := json.Marshal(object); err != nil {
 			t.Errorf("after removing %v: %v", paths, err)
 		}
@@ -105,7 +105,7 @@ func stillThere(object map[string]any, paths []Path) Path {
 func has(object map[string]any, path Path) bool {
 	var value any = object
 	for _, step := range path {
-		if value = child(value, step); value == nil {
+		if value = childValue(value, step); value == nil {
 			return false
 		}
 	}
@@ -126,7 +126,7 @@ func FuzzManagedFields(f *testing.F) {
 	f.Add([]byte(`{"f:a":{"k:{\"name\":\"web\"}":{".":{}},"v:1":{},"i:0":{}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		paths := []Path{{"spec", "replicas"}, {"spec", "template", "spec", "containers", 0, "image"}}
-		rest, changed, err := Disown([]metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(string(raw))}},
+		rest, changed, err := DisownFields([]metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(string(raw))}},
 			func(*metav1.ManagedFieldsEntry) bool { return true }, decode(t, deployment), paths, nil)
 		if err == nil && !changed && len(rest) != 1 {
 			t.Errorf("nothing changed, and %d entries are left", len(rest))

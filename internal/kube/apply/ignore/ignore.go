@@ -40,35 +40,35 @@ type Path []any
 // String returns the path as a JSON pointer.
 func (p Path) String() string { return formatPointer(p) }
 
-// selector is one compiled expression.
-type selector interface {
+// pathSelector is one compiled expression.
+type pathSelector interface {
 	// paths returns where the fields are that the expression selects, if there is
 	// budget left to find out.
-	paths(ctx context.Context, object map[string]any, left *budget.Budget) ([]Path, error)
+	selectPaths(ctx context.Context, object map[string]any, left *budget.Budget) ([]Path, error)
 }
 
-type expression struct {
-	selector
+type ignoreExpression struct {
+	pathSelector
 	text      string
 	condition workv1.IgnoreFieldsCondition
 }
 
-// Fields are compiled expressions. They are safe for concurrent use.
-type Fields struct {
-	expressions []expression
+// CompiledFields are compiled expressions. They are safe for concurrent use.
+type CompiledFields struct {
+	expressions []ignoreExpression
 }
 
-// Compile compiles expressions. Its errors are ErrExpression, and name the
+// CompileExpressions compiles expressions. Its errors are ErrExpression, and name the
 // expression and what is wrong with it.
-func Compile(fields []workv1.IgnoreField) (*Fields, error) {
-	compiled := &Fields{}
+func CompileExpressions(fields []workv1.IgnoreField) (*CompiledFields, error) {
+	compiled := &CompiledFields{}
 	var problems []error
 	for i := range fields {
 		field := &fields[i]
 		for _, language := range []struct {
 			name        string
 			expressions []string
-			compile     func(string) (selector, error)
+			compile     func(string) (pathSelector, error)
 		}{
 			{"jsonPaths", field.JSONPaths, compileJSONPath},
 			{"jsonPointers", field.JSONPointers, compilePointer},
@@ -82,21 +82,21 @@ func Compile(fields []workv1.IgnoreField) (*Fields, error) {
 			for _, text := range language.expressions {
 				s, err := compileOne(text, language.compile)
 				if err != nil {
-					problems = append(problems, fmt.Errorf("%w[%d].%s: %q: %w", ErrExpression, i, language.name, shorten(text), err))
+					problems = append(problems, fmt.Errorf("%w[%d].%s: %q: %w", ErrExpression, i, language.name, shortenExpression(text), err))
 					continue
 				}
 				condition := field.Condition
 				if condition == "" {
 					condition = workv1.IgnoreFieldsConditionOnSpokePresent
 				}
-				compiled.expressions = append(compiled.expressions, expression{selector: s, text: text, condition: condition})
+				compiled.expressions = append(compiled.expressions, ignoreExpression{pathSelector: s, text: text, condition: condition})
 			}
 		}
 	}
 	return compiled, errors.Join(problems...)
 }
 
-func compileOne(text string, compile func(string) (selector, error)) (selector, error) {
+func compileOne(text string, compile func(string) (pathSelector, error)) (pathSelector, error) {
 	switch {
 	case text == "":
 		return nil, errors.New("it is empty")
@@ -107,8 +107,8 @@ func compileOne(text string, compile func(string) (selector, error)) (selector, 
 	}
 }
 
-// shorten keeps messages short.
-func shorten(text string) string {
+// shortenExpression keeps messages short.
+func shortenExpression(text string) string {
 	const longest = 100 // bytes
 	if len(text) <= longest {
 		return text
@@ -116,35 +116,35 @@ func shorten(text string) string {
 	return text[:longest] + "..."
 }
 
-// Select returns the fields of a manifest to leave out of what is applied to
+// SelectPaths returns the fields of a manifest to leave out of what is applied to
 // an object that exists, sorted and without those inside others. Changed says
 // that the object was not made from this manifest. Fields that the manifest
 // does not have are not selected. The errors are ErrExpression.
 //
 // What it costs is taken from the budget of the work that the manifest is of.
-func (f *Fields) Select(ctx context.Context, manifest map[string]any, changed bool, left *budget.Budget) ([]Path, error) {
+func (f *CompiledFields) SelectPaths(ctx context.Context, manifest map[string]any, changed bool, left *budget.Budget) ([]Path, error) {
 	var all []Path
 	for i := range f.expressions {
 		e := &f.expressions[i]
 		if changed && e.condition == workv1.IgnoreFieldsConditionOnSpokeChange {
 			continue
 		}
-		found, err := e.paths(ctx, manifest, left)
+		found, err := e.selectPaths(ctx, manifest, left)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %q: %w", ErrExpression, shorten(e.text), err)
+			return nil, fmt.Errorf("%w: %q: %w", ErrExpression, shortenExpression(e.text), err)
 		}
 		for _, path := range found {
-			if needed(path) {
-				return nil, fmt.Errorf("%w: %q: it selects %q, which identifies the object and cannot be ignored", ErrExpression, shorten(e.text), path)
+			if isRequiredPath(path) {
+				return nil, fmt.Errorf("%w: %q: it selects %q, which identifies the object and cannot be ignored", ErrExpression, shortenExpression(e.text), path)
 			}
 		}
 		all = append(all, found...)
 	}
-	return Minimal(all), nil
+	return MinimalPaths(all), nil
 }
 
-// needed tells whether an object cannot do without what is at the path.
-func needed(path Path) bool {
+// isRequiredPath reports whether an object cannot do without what is at the path.
+func isRequiredPath(path Path) bool {
 	if len(path) == 0 {
 		return true
 	}
@@ -157,8 +157,8 @@ func needed(path Path) bool {
 	return false
 }
 
-// Minimal sorts paths, and drops those that are at or below another one.
-func Minimal(paths []Path) []Path {
+// MinimalPaths sorts paths, and drops those that are at or below another one.
+func MinimalPaths(paths []Path) []Path {
 	slices.SortFunc(paths, comparePaths)
 	kept := paths[:0]
 	for _, path := range paths {
@@ -199,18 +199,18 @@ func comparePaths(a, b Path) int {
 	})
 }
 
-// Remove takes the fields at the paths out of an object. The paths are as
+// RemovePaths takes the fields at the paths out of an object. The paths are as
 // Select returns them. Of a list the other items stay, in their order.
-func Remove(object map[string]any, paths []Path) {
-	remove(object, paths, 0)
+func RemovePaths(object map[string]any, paths []Path) {
+	removePathsBelow(object, paths, 0)
 }
 
-// remove returns the value without what is at the paths, which lead to it in as many
+// removePathsBelow returns the value without what is at the paths, which lead to it in as many
 // steps as the depth says. It looks at each path, and each item of a list, once.
-func remove(value any, paths []Path, depth int) any {
+func removePathsBelow(value any, paths []Path, depth int) any {
 	switch container := value.(type) {
 	case map[string]any:
-		for group := range together(paths, depth) {
+		for group := range groupByStep(paths, depth) {
 			key, is := group[0][depth].(string)
 			inner, there := container[key]
 			switch {
@@ -218,7 +218,7 @@ func remove(value any, paths []Path, depth int) any {
 			case len(group[0]) == depth+1:
 				delete(container, key)
 			default:
-				container[key] = remove(inner, group, depth+1)
+				container[key] = removePathsBelow(inner, group, depth+1)
 			}
 		}
 		return container
@@ -231,14 +231,14 @@ func remove(value any, paths []Path, depth int) any {
 
 func removeItems(list []any, paths []Path, depth int) []any {
 	gone := map[int]bool{}
-	for group := range together(paths, depth) {
+	for group := range groupByStep(paths, depth) {
 		index, is := group[0][depth].(int)
 		switch {
 		case !is || index < 0 || index >= len(list):
 		case len(group[0]) == depth+1:
 			gone[index] = true
 		default:
-			list[index] = remove(list[index], group, depth+1)
+			list[index] = removePathsBelow(list[index], group, depth+1)
 		}
 	}
 	kept := list[:0]
@@ -251,8 +251,8 @@ func removeItems(list []any, paths []Path, depth int) []any {
 	return kept
 }
 
-// together returns the paths that take the same step at a depth, which are sorted.
-func together(paths []Path, depth int) iter.Seq[[]Path] {
+// groupByStep returns the paths that take the same step at a depth, which are sorted.
+func groupByStep(paths []Path, depth int) iter.Seq[[]Path] {
 	return func(yield func([]Path) bool) {
 		for len(paths) > 0 {
 			same := 1

@@ -98,11 +98,11 @@ func TestExpressionsSelectFields(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			fields, err := Compile([]workv1.IgnoreField{tc.field})
+			fields, err := CompileExpressions([]workv1.IgnoreField{tc.field})
 			if err != nil {
 				t.Fatal(err)
 			}
-			paths, err := fields.Select(t.Context(), decode(t, deployment), tc.changed, budget.New(clock.RealClock{}))
+			paths, err := fields.SelectPaths(t.Context(), decode(t, deployment), tc.changed, budget.NewBudget(clock.RealClock{}))
 			var got []string
 			for _, path := range paths {
 				got = append(got, path.String())
@@ -148,7 +148,7 @@ func TestWrongExpressionsSayWhatIsWrong(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := Compile([]workv1.IgnoreField{tc.field})
+			_, err := CompileExpressions([]workv1.IgnoreField{tc.field})
 			if !errors.Is(err, ErrExpression) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Compile: got error %v, want one with %q", err, tc.want)
 			}
@@ -178,12 +178,12 @@ func TestExpressionsThatCannotBeUsedSayWhy(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			fields, err := Compile([]workv1.IgnoreField{tc.field})
+			fields, err := CompileExpressions([]workv1.IgnoreField{tc.field})
 			if err != nil {
 				t.Fatal(err)
 			}
 			started := time.Now()
-			_, err = fields.Select(t.Context(), decode(t, tc.manifest), false, budget.New(clock.RealClock{}))
+			_, err = fields.SelectPaths(t.Context(), decode(t, tc.manifest), false, budget.NewBudget(clock.RealClock{}))
 			if !errors.Is(err, ErrExpression) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Select: got error %v, want one with %q", err, tc.want)
 			}
@@ -211,7 +211,7 @@ func TestFieldsAreRemoved(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			object := decode(t, tc.object)
-			Remove(object, tc.paths)
+			RemovePaths(object, tc.paths)
 			got, err := json.Marshal(object)
 			if diff := cmp.Diff(tc.want, string(got)); err != nil || diff != "" {
 				t.Errorf("Remove: %v, -want +got:\n%s", err, diff)
@@ -323,7 +323,7 @@ func TestOwnershipIsGivenUp(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := []metav1.ManagedFieldsEntry{entry("other", `{"f:spec":{"f:replicas":{}}}`), entry("ours", tc.fields)}
-			rest, changed, err := Disown(before, func(e *metav1.ManagedFieldsEntry) bool { return e.Manager == "ours" }, decode(t, deployment), tc.paths, tc.declared)
+			rest, changed, err := DisownFields(before, func(e *metav1.ManagedFieldsEntry) bool { return e.Manager == "ours" }, decode(t, deployment), tc.paths, tc.declared)
 			if tc.err != "" {
 				if !errors.Is(err, ErrExpression) || !strings.Contains(err.Error(), tc.err) {
 					t.Fatalf("Disown: got error %v, want one with %q. %s", err, tc.err, tc.reason)
@@ -372,13 +372,13 @@ func TestTheManifestsOfAWorkShareABudget(t *testing.T) {
 		"JSONPath": {jsonPaths("..a"), wide, clock.RealClock{}, 5000, "the paths of this work visit more than 2000000 values"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fields, err := Compile([]workv1.IgnoreField{c.field})
+			fields, err := CompileExpressions([]workv1.IgnoreField{c.field})
 			if err != nil {
 				t.Fatal(err)
 			}
-			left := budget.New(c.clock)
+			left := budget.NewBudget(c.clock)
 			for n := 1; err == nil && n <= c.most+1; n++ {
-				_, err = fields.Select(t.Context(), c.manifest, false, left)
+				_, err = fields.SelectPaths(t.Context(), c.manifest, false, left)
 			}
 			if !errors.Is(err, ErrExpression) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("want the end of the budget of the work, got %v", err)

@@ -23,8 +23,8 @@ const (
 	jqDepthMax = 100
 )
 
-// jq is a jq path expression, wrapped into path().
-type jq struct {
+// jqExpression is a jq path expression, wrapped into path().
+type jqExpression struct {
 	code *gojq.Code
 }
 
@@ -41,13 +41,13 @@ func jqFunctions() map[string][]int {
 	}
 }
 
-func compileJQ(text string) (selector, error) {
+func compileJQ(text string) (pathSelector, error) {
 	query, err := gojq.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("it is not a jq expression: %w", err)
 	}
 	checker := jqChecker{functions: jqFunctions()}
-	if err := checker.query(query, 0); err != nil {
+	if err := checker.checkQuery(query, 0); err != nil {
 		return nil, err
 	}
 	code, err := gojq.Compile(&gojq.Query{Term: &gojq.Term{
@@ -56,19 +56,19 @@ func compileJQ(text string) (selector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is not a jq expression: %w", err)
 	}
-	return jq{code: code}, nil
+	return jqExpression{code: code}, nil
 }
 
-func (j jq) paths(ctx context.Context, object map[string]any, left *budget.Budget) (found []Path, err error) {
-	err = left.JQ(ctx, JQTimeout, func(ctx context.Context) error {
-		found, err = j.run(ctx, object)
+func (j jqExpression) selectPaths(ctx context.Context, object map[string]any, left *budget.Budget) (found []Path, err error) {
+	err = left.EvaluateJQ(ctx, JQTimeout, func(ctx context.Context) error {
+		found, err = j.runQuery(ctx, object)
 		return err
 	})
 	return found, err
 }
 
-func (j jq) run(ctx context.Context, object map[string]any) ([]Path, error) {
-	results := j.code.RunWithContext(ctx, plain(object))
+func (j jqExpression) runQuery(ctx context.Context, object map[string]any) ([]Path, error) {
+	results := j.code.RunWithContext(ctx, convertNumbers(object))
 	var found []Path
 	for {
 		result, more := results.Next()
@@ -82,7 +82,7 @@ func (j jq) run(ctx context.Context, object map[string]any) ([]Path, error) {
 			}
 			return nil, r
 		case []any:
-			path, ok := existing(object, r)
+			path, ok := resolveExistingPath(object, r)
 			if ok {
 				found = append(found, path)
 			}
@@ -93,8 +93,8 @@ func (j jq) run(ctx context.Context, object map[string]any) ([]Path, error) {
 	}
 }
 
-// existing returns a path of jq as ours, if the object has what is there.
-func existing(object map[string]any, steps []any) (Path, bool) {
+// resolveExistingPath returns a path of jq as ours, if the object has what is there.
+func resolveExistingPath(object map[string]any, steps []any) (Path, bool) {
 	var value any = object
 	path := make(Path, 0, len(steps))
 	for _, step := range steps {
@@ -122,19 +122,19 @@ func existing(object map[string]any, steps []any) (Path, bool) {
 	return path, true
 }
 
-// plain returns a copy with the types of numbers that jq knows.
-func plain(value any) any {
+// convertNumbers returns a copy with the types of numbers that jq knows.
+func convertNumbers(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		copied := make(map[string]any, len(v))
 		for key, inner := range v {
-			copied[key] = plain(inner)
+			copied[key] = convertNumbers(inner)
 		}
 		return copied
 	case []any:
 		copied := make([]any, len(v))
 		for i, inner := range v {
-			copied[i] = plain(inner)
+			copied[i] = convertNumbers(inner)
 		}
 		return copied
 	case int64:
@@ -149,7 +149,7 @@ type jqChecker struct {
 	functions map[string][]int
 }
 
-func (c jqChecker) query(q *gojq.Query, depth int) error {
+func (c jqChecker) checkQuery(q *gojq.Query, depth int) error {
 	switch {
 	case q == nil:
 		return nil
@@ -162,7 +162,7 @@ func (c jqChecker) query(q *gojq.Query, depth int) error {
 	case len(q.Patterns) > 0:
 		return errors.New("it must not use variables")
 	case q.Term != nil:
-		return c.term(q.Term, depth+1)
+		return c.checkTerm(q.Term, depth+1)
 	}
 	switch q.Op {
 	case 0:
@@ -172,75 +172,75 @@ func (c jqChecker) query(q *gojq.Query, depth int) error {
 	default:
 		return fmt.Errorf("operator %s is not allowed: the expression only selects fields", q.Op)
 	}
-	if err := c.query(q.Left, depth+1); err != nil {
+	if err := c.checkQuery(q.Left, depth+1); err != nil {
 		return err
 	}
-	return c.query(q.Right, depth+1)
+	return c.checkQuery(q.Right, depth+1)
 }
 
-func (c jqChecker) term(t *gojq.Term, depth int) error {
+func (c jqChecker) checkTerm(t *gojq.Term, depth int) error {
 	var err error
 	switch t.Type {
 	case gojq.TermTypeIdentity, gojq.TermTypeRecurse, gojq.TermTypeNull, gojq.TermTypeTrue, gojq.TermTypeFalse, gojq.TermTypeNumber:
 	case gojq.TermTypeIndex:
-		err = c.index(t.Index, depth)
+		err = c.checkIndex(t.Index, depth)
 	case gojq.TermTypeFunc:
-		err = c.function(t.Func, depth)
+		err = c.checkFunction(t.Func, depth)
 	case gojq.TermTypeString:
 		err = checkString(t.Str)
 	case gojq.TermTypeUnary:
-		err = c.term(t.Unary.Term, depth+1)
+		err = c.checkTerm(t.Unary.Term, depth+1)
 	case gojq.TermTypeArray:
 		err = checkConstants(t.Array)
 	case gojq.TermTypeIf:
-		err = c.branches(t.If, depth)
+		err = c.checkBranches(t.If, depth)
 	case gojq.TermTypeQuery:
-		err = c.query(t.Query, depth+1)
+		err = c.checkQuery(t.Query, depth+1)
 	default:
-		err = fmt.Errorf("%q is not allowed: the expression only selects fields", shorten(t.String()))
+		err = fmt.Errorf("%q is not allowed: the expression only selects fields", shortenExpression(t.String()))
 	}
 	for _, suffix := range t.SuffixList {
 		if err == nil && suffix.Index != nil {
-			err = c.index(suffix.Index, depth)
+			err = c.checkIndex(suffix.Index, depth)
 		}
 	}
 	return err
 }
 
-func (c jqChecker) index(i *gojq.Index, depth int) error {
+func (c jqChecker) checkIndex(i *gojq.Index, depth int) error {
 	if i.IsSlice {
 		return errors.New("slices are not allowed: name the items")
 	}
 	if i.Str != nil {
 		return checkString(i.Str)
 	}
-	return c.query(i.Start, depth+1)
+	return c.checkQuery(i.Start, depth+1)
 }
 
-func (c jqChecker) branches(b *gojq.If, depth int) error {
+func (c jqChecker) checkBranches(b *gojq.If, depth int) error {
 	queries := []*gojq.Query{b.Cond, b.Then, b.Else}
 	for _, elif := range b.Elif {
 		queries = append(queries, elif.Cond, elif.Then)
 	}
 	for _, q := range queries {
-		if err := c.query(q, depth+1); err != nil {
+		if err := c.checkQuery(q, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c jqChecker) function(f *gojq.Func, depth int) error {
+func (c jqChecker) checkFunction(f *gojq.Func, depth int) error {
 	if !slices.Contains(c.functions[f.Name], len(f.Args)) {
 		return fmt.Errorf("%s with %d arguments is not allowed: the expression only selects fields", f.Name, len(f.Args))
 	}
 	for _, argument := range f.Args {
-		if err := c.query(argument, depth+1); err != nil {
+		if err := c.checkQuery(argument, depth+1); err != nil {
 			return err
 		}
 	}
 	if f.Name == "contains" || f.Name == "test" {
-		text := constant(f.Args[0])
+		text := constantString(f.Args[0])
 		if text == nil || f.Name == "test" && strings.Contains(text.Str, "{") {
 			return fmt.Errorf("the argument of %s must be a string, without { for test", f.Name)
 		}
@@ -248,8 +248,8 @@ func (c jqChecker) function(f *gojq.Func, depth int) error {
 	return nil
 }
 
-// constant returns the text that a query is, nil if it is something else.
-func constant(q *gojq.Query) *gojq.String {
+// constantString returns the text that a query is, nil if it is something else.
+func constantString(q *gojq.Query) *gojq.String {
 	if q.Term == nil || q.Term.Type != gojq.TermTypeString || len(q.Term.SuffixList) > 0 {
 		return nil
 	}

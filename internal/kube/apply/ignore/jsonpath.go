@@ -20,7 +20,7 @@ type jsonPath struct {
 	nodes []jsonpath.Node
 }
 
-func compileJSONPath(text string) (selector, error) {
+func compileJSONPath(text string) (pathSelector, error) {
 	inner := strings.TrimSpace(text)
 	if strings.HasPrefix(inner, "{") && strings.HasSuffix(inner, "}") {
 		inner = inner[1 : len(inner)-1]
@@ -82,19 +82,19 @@ func checkNodes(nodes []jsonpath.Node) error {
 	return nil
 }
 
-// place is a value in an object, and where it is.
-type place struct {
+// visitedValue is a value in an object, and where it is.
+type visitedValue struct {
 	path  Path
 	value any
 }
 
-func (p place) at(step, value any) place {
-	return place{path: append(slices.Clip(p.path), step), value: value}
+func (p visitedValue) stepInto(step, value any) visitedValue {
+	return visitedValue{path: append(slices.Clip(p.path), step), value: value}
 }
 
-func (j jsonPath) paths(_ context.Context, object map[string]any, left *budget.Budget) ([]Path, error) {
+func (j jsonPath) selectPaths(_ context.Context, object map[string]any, left *budget.Budget) ([]Path, error) {
 	walk := walker{left: SelectedMax, of: left}
-	places, err := walk.all(j.nodes, []place{{value: object}})
+	places, err := walk.walkNodes(j.nodes, []visitedValue{{value: object}})
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +111,11 @@ type walker struct {
 	of   *budget.Budget
 }
 
-func (w *walker) all(nodes []jsonpath.Node, places []place) ([]place, error) {
+func (w *walker) walkNodes(nodes []jsonpath.Node, places []visitedValue) ([]visitedValue, error) {
 	for _, node := range nodes {
-		var next []place
+		var next []visitedValue
 		for _, p := range places {
-			found, err := w.one(node, p)
+			found, err := w.walkNode(node, p)
 			if err != nil {
 				return nil, err
 			}
@@ -126,29 +126,29 @@ func (w *walker) all(nodes []jsonpath.Node, places []place) ([]place, error) {
 	return places, nil
 }
 
-func (w *walker) one(node jsonpath.Node, p place) ([]place, error) {
-	var found []place
+func (w *walker) walkNode(node jsonpath.Node, p visitedValue) ([]visitedValue, error) {
+	var found []visitedValue
 	switch n := node.(type) {
 	case *jsonpath.FieldNode:
 		if n.Value == "" { // a lone dot
-			return []place{p}, nil
+			return []visitedValue{p}, nil
 		}
-		found = entry(n, p)
+		found = namedEntry(n, p)
 	case *jsonpath.WildcardNode:
-		found = children(p)
+		found = childPlaces(p)
 	case *jsonpath.RecursiveNode:
 		found = append(found, p)
 		for i := 0; i < len(found); i++ {
-			found = append(found, children(found[i])...)
+			found = append(found, childPlaces(found[i])...)
 			if len(found) > w.left {
 				break
 			}
 		}
 	case *jsonpath.ArrayNode:
-		found = elements(n, p)
+		found = slicedItems(n, p)
 	case *jsonpath.UnionNode:
 		for _, branch := range n.Nodes {
-			more, err := w.all(branch.Nodes, []place{p})
+			more, err := w.walkNodes(branch.Nodes, []visitedValue{p})
 			if err != nil {
 				return nil, err
 			}
@@ -156,7 +156,7 @@ func (w *walker) one(node jsonpath.Node, p place) ([]place, error) {
 		}
 	case *jsonpath.FilterNode:
 		var err error
-		if found, err = w.filter(n, p); err != nil {
+		if found, err = w.filterItems(n, p); err != nil {
 			return nil, err
 		}
 	}
@@ -164,98 +164,98 @@ func (w *walker) one(node jsonpath.Node, p place) ([]place, error) {
 	if w.left < 0 {
 		return nil, fmt.Errorf("it visits more than %d fields", SelectedMax)
 	}
-	return found, w.of.Visit(len(found) + 1)
+	return found, w.of.SpendValues(len(found) + 1)
 }
 
-// filter returns the items of a list that a filter lets pass.
-func (w *walker) filter(n *jsonpath.FilterNode, p place) ([]place, error) {
-	var found []place
+// filterItems returns the items of a list that a filter lets pass.
+func (w *walker) filterItems(n *jsonpath.FilterNode, p visitedValue) ([]visitedValue, error) {
+	var found []visitedValue
 	items, _ := p.value.([]any)
 	for i, item := range items {
-		ok, err := w.matches(n, item)
+		ok, err := w.matchesFilter(n, item)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			found = append(found, p.at(i, item))
+			found = append(found, p.stepInto(i, item))
 		}
 	}
 	return found, nil
 }
 
-// entry returns the entry of a map that a field names.
-func entry(n *jsonpath.FieldNode, p place) []place {
+// namedEntry returns the entry of a map that a field names.
+func namedEntry(n *jsonpath.FieldNode, p visitedValue) []visitedValue {
 	entries, _ := p.value.(map[string]any)
 	value, there := entries[n.Value]
 	if !there {
 		return nil
 	}
-	return []place{p.at(n.Value, value)}
+	return []visitedValue{p.stepInto(n.Value, value)}
 }
 
-// children returns the entries of a map or the items of a list.
-func children(p place) []place {
-	var found []place
+// childPlaces returns the entries of a map or the items of a list.
+func childPlaces(p visitedValue) []visitedValue {
+	var found []visitedValue
 	switch container := p.value.(type) {
 	case map[string]any:
 		for key, value := range container {
-			found = append(found, p.at(key, value))
+			found = append(found, p.stepInto(key, value))
 		}
 	case []any:
 		for i, item := range container {
-			found = append(found, p.at(i, item))
+			found = append(found, p.stepInto(i, item))
 		}
 	}
 	return found
 }
 
-// elements returns the items of a list that [start:end:step] names.
-func elements(n *jsonpath.ArrayNode, p place) []place {
+// slicedItems returns the items of a list that [start:end:step] names.
+func slicedItems(n *jsonpath.ArrayNode, p visitedValue) []visitedValue {
 	items, ok := p.value.([]any)
 	if !ok || len(items) == 0 {
 		return nil
 	}
-	start, end := jsonpath.Bounds(n, len(items))
+	start, end := jsonpath.IndexBounds(n, len(items))
 	step := 1
 	if n.Params[2].Known {
 		step = n.Params[2].Value
 	}
-	var found []place
+	var found []visitedValue
 	for i := start; i >= 0 && i < end && step > 0; i += step {
-		found = append(found, p.at(i, items[i]))
+		found = append(found, p.stepInto(i, items[i]))
 	}
 	return found
 }
 
-// matches tells whether a filter lets an item pass.
-func (w *walker) matches(filter *jsonpath.FilterNode, item any) (bool, error) {
-	left, err := w.operand(filter.Left.Nodes, item)
+// matchesFilter reports whether a filter lets an item pass.
+func (w *walker) matchesFilter(filter *jsonpath.FilterNode, item any) (bool, error) {
+	left, err := w.operandValues(filter.Left.Nodes, item)
 	if err != nil || len(left) == 0 {
 		return false, err
 	}
 	if filter.Operator == "exists" {
 		return true, nil
 	}
-	right, err := w.operand(filter.Right.Nodes, item)
+	right, err := w.operandValues(filter.Right.Nodes, item)
 	if err != nil || len(right) == 0 {
 		return false, err
 	}
-	holds, _ := jsonpath.Holds(left[0], filter.Operator, right[0])
+	holds, _ := jsonpath.ComparisonHolds(left[0], filter.Operator, right[0])
 	return holds, nil
 }
 
-// operand returns the values of one side of a comparison: a constant, or what
+// operandValues returns the values of one side of a comparison: a constant, or what
 // a path finds in the item.
-func (w *walker) operand(nodes []jsonpath.Node, item any) ([]any, error) {
+func (w *walker) operandValues(nodes []jsonpath.Node, item any) ([]any, error) {
 	if len(nodes) == 1 {
-		if value, ok := jsonpath.Constant(nodes[0]); ok {
+		if value, ok := jsonpath.ConstantValue(nodes[0]); ok {
 			return []any{value}, nil
 		}
 	}
 	if err := checkNodes(nodes); err != nil {
 		return nil, err
 	}
-	places, err := w.all(nodes, []place{{value: item}})
+	places, err := w.walkNodes(nodes, []visitedValue{{value: item}})
 	if err != nil {
 		return nil, err
 	}

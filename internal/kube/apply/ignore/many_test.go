@@ -69,7 +69,7 @@ func TestManyItemsAreGivenUp(t *testing.T) {
 				manifest, paths := list.manifest(many)
 				before := []metav1.ManagedFieldsEntry{list.entry(many)}
 				return func() {
-					rest, changed, err := Disown(before, func(*metav1.ManagedFieldsEntry) bool { return true }, manifest, paths, nil)
+					rest, changed, err := DisownFields(before, func(*metav1.ManagedFieldsEntry) bool { return true }, manifest, paths, nil)
 					if err != nil || !changed || len(rest) > 0 && strings.Contains(rest[0].FieldsV1.GetRawString(), `"f:size"`) {
 						t.Errorf("not all of it is given up: %t, %v, %.300v", changed, err, rest)
 					}
@@ -84,7 +84,7 @@ func TestManyItemsAreRemoved(t *testing.T) {
 	growth.InProportion(t, 4_000, 16, func(many int) func() {
 		manifest, paths := lists()["each item of a list without keys"].manifest(2 * many)
 		return func() {
-			Remove(manifest, paths[:many])
+			RemovePaths(manifest, paths[:many])
 			if left, _ := manifest["spec"].(map[string]any)["list"].([]any); len(left) != many || left[0] != fmt.Sprint("item-", many) {
 				t.Errorf("%d of %d items are left", len(left), 2*many)
 			}

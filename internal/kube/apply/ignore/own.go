@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply/owned"
 )
 
-// Disown returns the managed fields of an object without those at the paths of
+// DisownFields returns the managed fields of an object without those at the paths of
 // its manifest in the entries of our managers, and whether that makes a
 // difference. What nobody owns stays when a manifest is applied that lacks it;
 // what we owned would be deleted.
@@ -21,7 +21,7 @@ import (
 // The error is ErrExpression if a path leads into a list or map that the API
 // treats as one value, of which nothing can be left to others. Declared is asked
 // where the managed fields do not say that it is not one.
-func Disown(
+func DisownFields(
 	entries []metav1.ManagedFieldsEntry, ours func(*metav1.ManagedFieldsEntry) bool, manifest map[string]any, paths []Path, declared owned.Declared,
 ) (rest []metav1.ManagedFieldsEntry, changed bool, err error) {
 	rest = make([]metav1.ManagedFieldsEntry, 0, len(entries))
@@ -31,13 +31,13 @@ func Disown(
 		if entries[i].Subresource != "" {
 			continue
 		}
-		if sets[i], err = owned.Fields(&entries[i]); err != nil {
+		if sets[i], err = owned.DecodeManagedFields(&entries[i]); err != nil {
 			return nil, false, err
 		}
 	}
-	found := finder{}
+	found := fieldFinder{}
 	for _, path := range paths {
-		if whole := found.oneValue(sets, manifest, path, declared); whole != nil {
+		if whole := found.atomicAncestor(sets, manifest, path, declared); whole != nil {
 			return nil, false, fmt.Errorf("%w: %s is in %s, which the API treats as one value: name that", ErrExpression, path, whole)
 		}
 	}
@@ -47,7 +47,7 @@ func Disown(
 			rest = append(rest, entry)
 			continue
 		}
-		given := found.all(sets[i], manifest, paths)
+		given := found.fieldsAtPaths(sets[i], manifest, paths)
 		if given.Empty() {
 			rest = append(rest, entry)
 			continue
@@ -57,7 +57,7 @@ func Disown(
 		if left.Empty() {
 			continue
 		}
-		if err := owned.Encode(&entry, left); err != nil {
+		if err := owned.EncodeManagedFields(&entry, left); err != nil {
 			return nil, false, err
 		}
 		rest = append(rest, entry)
@@ -79,7 +79,7 @@ func withoutEmptied(left, given *fieldpath.Set) *fieldpath.Set {
 	for length := longest; length > 0; length-- { // what is inside first
 		emptied := fieldpath.NewSet()
 		for _, path := range around[length] {
-			if path[length-1].FieldName == nil || emptied.Has(path) || !inside(left, path).Empty() {
+			if path[length-1].FieldName == nil || emptied.Has(path) || !subsetInside(left, path).Empty() {
 				continue
 			}
 			emptied.Insert(path)
@@ -90,23 +90,23 @@ func withoutEmptied(left, given *fieldpath.Set) *fieldpath.Set {
 	return left
 }
 
-// inside returns what a set has inside of a field.
-func inside(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
+// subsetInside returns what a set has inside of a field.
+func subsetInside(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
 	for _, element := range path {
 		set = set.WithPrefix(element)
 	}
 	return set
 }
 
-// finder finds fields in sets. It keeps the elements of each list that it has looked into, so
+// fieldFinder finds fields in sets. It keeps the elements of each list that it has looked into, so
 // that many paths into a long list take no more than a look at each of its items.
-type finder map[*fieldpath.Set]*owned.Elements
+type fieldFinder map[*fieldpath.Set]*owned.ItemElements
 
-// all returns what of the set is at the paths of the manifest.
-func (f finder) all(set *fieldpath.Set, manifest map[string]any, paths []Path) *fieldpath.Set {
+// fieldsAtPaths returns what of the set is at the paths of the manifest.
+func (f fieldFinder) fieldsAtPaths(set *fieldpath.Set, manifest map[string]any, paths []Path) *fieldpath.Set {
 	var fields []fieldpath.Path
 	for _, path := range paths {
-		fields = append(fields, f.locate(set, manifest, path)...)
+		fields = append(fields, f.locateFields(set, manifest, path)...)
 	}
 	slices.SortFunc(fields, fieldpath.Path.Compare) // a set is fast to make in its own order
 	all := fieldpath.NewSet()
@@ -116,15 +116,15 @@ func (f finder) all(set *fieldpath.Set, manifest map[string]any, paths []Path) *
 	return all
 }
 
-// locate returns what of the set is at the path of the manifest.
-func (f finder) locate(set *fieldpath.Set, value any, path Path) []fieldpath.Path {
+// locateFields returns what of the set is at the path of the manifest.
+func (f fieldFinder) locateFields(set *fieldpath.Set, value any, path Path) []fieldpath.Path {
 	type position struct {
 		set  *fieldpath.Set
 		path fieldpath.Path
 	}
 	at := []position{{set: set}}
 	for depth, step := range path {
-		inner := child(value, step)
+		inner := childValue(value, step)
 		var next []position
 		for _, p := range at {
 			for _, element := range f.elementsOf(p.set, step, inner) {
@@ -146,14 +146,14 @@ func (f finder) locate(set *fieldpath.Set, value any, path Path) []fieldpath.Pat
 	return found
 }
 
-// oneValue returns the first list or map above the end of the path that is one value to the
+// atomicAncestor returns the first list or map above the end of the path that is one value to the
 // API: somebody owns it as a whole, and nobody in parts. So it is, too, with a map or list
 // that somebody applied when it was empty, such as when all of it was left to others.
-func (f finder) oneValue(sets []*fieldpath.Set, manifest any, path Path, declared owned.Declared) Path {
+func (f fieldFinder) atomicAncestor(sets []*fieldpath.Set, manifest any, path Path, declared owned.Declared) Path {
 	value := manifest
 	at := slices.Clone(sets)
 	for depth, step := range path[:len(path)-1] {
-		inner := child(value, step)
+		inner := childValue(value, step)
 		whole := false
 		parts := false
 		var next []*fieldpath.Set
@@ -165,7 +165,7 @@ func (f finder) oneValue(sets []*fieldpath.Set, manifest any, path Path, declare
 				next = append(next, below)
 			}
 		}
-		if whole && !parts && isOne(path[:depth+1], path[depth+1], declared) {
+		if whole && !parts && isAtomicValue(path[:depth+1], path[depth+1], declared) {
 			return path[:depth+1]
 		}
 		value = inner
@@ -174,9 +174,9 @@ func (f finder) oneValue(sets []*fieldpath.Set, manifest any, path Path, declare
 	return nil
 }
 
-// isOne reports whether what somebody owns as a whole is one value, with what the path goes on.
+// isAtomicValue reports whether what somebody owns as a whole is one value, with what the path goes on.
 // Labels and annotations have parts in any API.
-func isOne(path Path, next any, declared owned.Declared) bool {
+func isAtomicValue(path Path, next any, declared owned.Declared) bool {
 	last := len(path) - 1
 	if last > 0 && path[last-1] == "metadata" && (path[last] == "labels" || path[last] == "annotations") {
 		return false
@@ -191,11 +191,11 @@ func isOne(path Path, next any, declared owned.Declared) bool {
 		}
 	}
 	_, list := next.(int)
-	return declared.Whole(fields, list)
+	return declared.IsAtomic(fields, list)
 }
 
-// child returns what a step of a path leads to, nil if there is nothing.
-func child(value, step any) any {
+// childValue returns what a step of a path leads to, nil if there is nothing.
+func childValue(value, step any) any {
 	switch container := value.(type) {
 	case map[string]any:
 		if key, ok := step.(string); ok {
@@ -211,7 +211,7 @@ func child(value, step any) any {
 
 // elementsOf returns the elements of a set that a step to the value stands
 // for. The items of a list are found by their keys, or by their value.
-func (f finder) elementsOf(set *fieldpath.Set, step, value any) []fieldpath.PathElement {
+func (f fieldFinder) elementsOf(set *fieldpath.Set, step, value any) []fieldpath.PathElement {
 	if name, ok := step.(string); ok {
 		element := fieldpath.PathElement{FieldName: &name}
 		_, inner := set.Children.Get(element)
@@ -228,5 +228,5 @@ func (f finder) elementsOf(set *fieldpath.Set, step, value any) []fieldpath.Path
 		elements = owned.ElementsOf(set)
 		f[set] = elements
 	}
-	return elements.Of(value)
+	return elements.ElementsFor(value)
 }

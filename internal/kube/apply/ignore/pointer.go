@@ -13,16 +13,16 @@ import (
 	"github.com/capstan-io/capstan/internal/manifestwork/budget"
 )
 
-// pointer is a JSON pointer (RFC 6901).
-type pointer []string
+// jsonPointer is a JSON pointer (RFC 6901).
+type jsonPointer []string
 
-func compilePointer(text string) (selector, error) {
+func compilePointer(text string) (pathSelector, error) {
 	if !strings.HasPrefix(text, "/") {
 		return nil, errors.New("a JSON pointer starts with a slash, such as /spec/replicas")
 	}
-	var p pointer
+	var p jsonPointer
 	for part := range strings.SplitSeq(text[1:], "/") {
-		key, err := unescape(part)
+		key, err := unescapePointer(part)
 		if err != nil {
 			return nil, err
 		}
@@ -31,7 +31,7 @@ func compilePointer(text string) (selector, error) {
 	return p, nil
 }
 
-func unescape(part string) (string, error) {
+func unescapePointer(part string) (string, error) {
 	var key strings.Builder
 	for i := 0; i < len(part); i++ {
 		if part[i] != '~' {
@@ -51,7 +51,7 @@ func unescape(part string) (string, error) {
 	return key.String(), nil
 }
 
-func (p pointer) paths(_ context.Context, object map[string]any, _ *budget.Budget) ([]Path, error) {
+func (p jsonPointer) selectPaths(_ context.Context, object map[string]any, _ *budget.Budget) ([]Path, error) {
 	var value any = object
 	path := make(Path, 0, len(p))
 	for _, part := range p {
@@ -64,7 +64,7 @@ func (p pointer) paths(_ context.Context, object map[string]any, _ *budget.Budge
 			value = inner
 			path = append(path, part)
 		case []any:
-			index, ok := indexOf(part)
+			index, ok := parseListIndex(part)
 			if !ok || index >= len(container) {
 				return nil, nil
 			}
@@ -77,8 +77,8 @@ func (p pointer) paths(_ context.Context, object map[string]any, _ *budget.Budge
 	return []Path{path}, nil
 }
 
-// indexOf reads the index of a list item, which has no leading zeros.
-func indexOf(part string) (int, bool) {
+// parseListIndex reads the index of a list item, which has no leading zeros.
+func parseListIndex(part string) (int, bool) {
 	index, err := strconv.ParseUint(part, 10, 31)
 	if err != nil || strconv.FormatUint(index, 10) != part {
 		return 0, false

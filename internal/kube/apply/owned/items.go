@@ -25,16 +25,16 @@ const (
 	alikeMax = 20
 )
 
-// Identity is what tells the items of a list apart: the names of their keys, or none if
+// ItemIdentity is what tells the items of a list apart: the names of their keys, or none if
 // that is their whole value.
-type Identity []string
+type ItemIdentity []string
 
-func (i Identity) byValue() bool { return len(i) == 0 }
+func (i ItemIdentity) byValue() bool { return len(i) == 0 }
 
 // IdentityIn returns what tells the items of a list apart of which the sets own some. It is
 // not known if they own none, or the list as a whole, or if all have more keys than an API
 // declares.
-func IdentityIn(sets ...*fieldpath.Set) (identity Identity, known bool) {
+func IdentityIn(sets ...*fieldpath.Set) (identity ItemIdentity, known bool) {
 	look := func(element fieldpath.PathElement) {
 		switch {
 		case known:
@@ -54,31 +54,31 @@ func IdentityIn(sets ...*fieldpath.Set) (identity Identity, known bool) {
 	return identity, known
 }
 
-// Items are those of a list, found by their identity in no more than the time that it takes
-// to look at each once for each of some combinations of keys. Use NewItems.
-type Items struct {
+// ListItems are those of a list, found by their identity in no more than the time that it takes
+// to look at each once for each of some combinations of keys. Use NewListItems.
+type ListItems struct {
 	list     []any
-	identity Identity
+	identity ItemIdentity
 	// having are the indexes of the items that have the same keys: a manifest leaves out
 	// those that the API sets by default. had are these keys, in the order of the list.
-	having map[keys][]int
-	had    []keys
+	having map[keySet][]int
+	had    []keySet
 	// found are indexes of items with certain keys by the values of some of these. No more
 	// than lookupsMax are made.
 	found map[lookup]map[digest][]int
 }
 
-// keys are some of an identity, each a bit.
-type keys uint64
+// keySet are some of an identity, each a bit.
+type keySet uint64
 
-type lookup struct{ having, by keys }
+type lookup struct{ having, by keySet }
 
 // digest is that of values, which may be long.
 type digest [sha256.Size]byte
 
-// NewItems returns the items of a list.
-func NewItems(list []any, identity Identity) *Items {
-	items := &Items{list: list, identity: identity, having: map[keys][]int{}, found: map[lookup]map[digest][]int{}}
+// NewListItems returns the items of a list.
+func NewListItems(list []any, identity ItemIdentity) *ListItems {
+	items := &ListItems{list: list, identity: identity, having: map[keySet][]int{}, found: map[lookup]map[digest][]int{}}
 	for i, item := range list {
 		had, is := items.keysOf(item)
 		if !is {
@@ -92,10 +92,10 @@ func NewItems(list []any, identity Identity) *Items {
 	return items
 }
 
-// Like returns the indexes of the items that are the one given: those that have the same
+// IndexesLike returns the indexes of the items that are the one given: those that have the same
 // keys as it, or else those that have some of them and differ in none. Where items differ in
 // which keys they have more than those of any API do, or many are alike, some are not found.
-func (i *Items) Like(item any) (like []int) {
+func (i *ListItems) IndexesLike(item any) (like []int) {
 	wanted, is := i.keysOf(item)
 	if !is {
 		return nil
@@ -111,14 +111,14 @@ func (i *Items) Like(item any) (like []int) {
 	return like
 }
 
-// Element returns the element of a set that stands for an item, unless that lacks a key.
-func (i *Items) Element(item any) (element fieldpath.PathElement, complete bool) {
+// ElementFor returns the element of a set that stands for an item, unless that lacks a key.
+func (i *ListItems) ElementFor(item any) (element fieldpath.PathElement, complete bool) {
 	return elementOf(item, i.identity)
 }
 
 // lookUp returns the indexes of the items with certain keys that have the same values of some of
 // these as the one given.
-func (i *Items) lookUp(how lookup, item any) []int {
+func (i *ListItems) lookUp(how lookup, item any) []int {
 	among := i.having[how.having]
 	if len(among) == 0 {
 		return nil
@@ -130,17 +130,17 @@ func (i *Items) lookUp(how lookup, item any) []int {
 		}
 		found = map[digest][]int{}
 		for _, at := range among {
-			values := i.values(i.list[at], how.by)
+			values := i.digestValues(i.list[at], how.by)
 			found[values] = append(found[values], at)
 		}
 		i.found[how] = found
 	}
-	alike := found[i.values(item, how.by)]
+	alike := found[i.digestValues(item, how.by)]
 	return alike[:min(len(alike), alikeMax)]
 }
 
 // keysOf returns which keys an item has; it is none if its identity needs others.
-func (i *Items) keysOf(item any) (had keys, is bool) {
+func (i *ListItems) keysOf(item any) (had keySet, is bool) {
 	if i.identity.byValue() {
 		return 0, true
 	}
@@ -153,16 +153,16 @@ func (i *Items) keysOf(item any) (had keys, is bool) {
 	return had, is && had != 0
 }
 
-// values returns what is the same for items with the same values of the keys.
-func (i *Items) values(item any, by keys) (same digest) {
+// digestValues returns what is the same for items with the same values of the keys.
+func (i *ListItems) digestValues(item any, by keySet) (same digest) {
 	text := sha256.New()
 	if i.identity.byValue() {
-		write(text, item)
+		writeValueLine(text, item)
 	}
 	entries, _ := item.(map[string]any)
 	for at, key := range i.identity {
 		if by&(1<<at) != 0 {
-			write(text, valueOf(entries, key))
+			writeValueLine(text, valueOf(entries, key))
 		}
 	}
 	text.Sum(same[:0])
@@ -178,9 +178,9 @@ func valueOf(item map[string]any, key string) any {
 	return "TCP" // corev1.ProtocolTCP
 }
 
-// write writes a value on a line of its own, and a number in the same way whether it is an
+// writeValueLine writes a value on a line of its own, and a number in the same way whether it is an
 // integer or not.
-func write(text hash.Hash, value any) {
+func writeValueLine(text hash.Hash, value any) {
 	if number, is := value.(int64); is {
 		value = float64(number)
 	}
@@ -191,16 +191,16 @@ func write(text hash.Hash, value any) {
 	_, _ = text.Write(append(line, '\n')) // a hash takes all
 }
 
-// Elements are those of a set that are items of a list, found by the items of a manifest in no
+// ItemElements are those of a set that are items of a list, found by the items of a manifest in no
 // more than the time that it takes to look at each once. Use ElementsOf.
-type Elements struct {
+type ItemElements struct {
 	all   []fieldpath.PathElement
-	items *Items // what each of them tells of its item
+	items *ListItems // what each of them tells of its item
 }
 
 // ElementsOf returns the elements of a set.
-func ElementsOf(set *fieldpath.Set) *Elements {
-	e := &Elements{}
+func ElementsOf(set *fieldpath.Set) *ItemElements {
+	e := &ItemElements{}
 	set.Members.Iterate(func(element fieldpath.PathElement) { e.all = append(e.all, element) })
 	set.Children.Iterate(func(element fieldpath.PathElement) {
 		if !set.Members.Has(element) {
@@ -212,14 +212,14 @@ func ElementsOf(set *fieldpath.Set) *Elements {
 		for i, element := range e.all {
 			list[i] = itemOf(element)
 		}
-		e.items = NewItems(list, identity)
+		e.items = NewListItems(list, identity)
 	}
 	return e
 }
 
-// Of returns the elements that stand for an item. Keys that it does not have are those that the
+// ElementsFor returns the elements that stand for an item. Keys that it does not have are those that the
 // API sets by default. An item that has none of them is found if it can be no other.
-func (e *Elements) Of(item any) (of []fieldpath.PathElement) {
+func (e *ItemElements) ElementsFor(item any) (of []fieldpath.PathElement) {
 	if e.items == nil {
 		return nil
 	}
@@ -227,7 +227,7 @@ func (e *Elements) Of(item any) (of []fieldpath.PathElement) {
 	if _, has := e.items.keysOf(item); !has && isMap && entries != nil && len(e.all) == 1 {
 		return e.all
 	}
-	for _, at := range e.items.Like(item) {
+	for _, at := range e.items.IndexesLike(item) {
 		of = append(of, e.all[at])
 	}
 	return of

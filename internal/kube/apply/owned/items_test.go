@@ -69,13 +69,13 @@ func TestKeysOfItemsFillNoMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set, err := Fields(entryOf(string(text)))
+		set, err := DecodeManagedFields(entryOf(string(text)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		inside := Inside(set, list)
+		inside := ValuesInside(set, list)
 		set.Members.Iterate(func(element fieldpath.PathElement) {
 			if found := inside(element); len(found) > 0 {
 				t.Errorf("%s is found: %v", element, found)
@@ -94,7 +94,7 @@ func TestKeysOfItemsFillNoMemory(t *testing.T) {
 func TestFewLookupsAreKept(t *testing.T) {
 	t.Parallel()
 	for _, count := range []int{1, 2, 3, keysMax} {
-		identity, every := Identity{}, uint(1)<<count
+		identity, every := ItemIdentity{}, uint(1)<<count
 		for key := range some(every-1, count, 0) {
 			identity = append(identity, key)
 		}
@@ -103,15 +103,15 @@ func TestFewLookupsAreKept(t *testing.T) {
 		for mask := uint(1); mask < every; mask++ {
 			list = append(list, some(mask, count, fmt.Sprint(mask)))
 		}
-		items := NewItems(list, identity)
+		items := NewListItems(list, identity)
 		for mask := range every {
-			items.Like(some(mask, count, "0")) // which are none
+			items.IndexesLike(some(mask, count, "0")) // which are none
 		}
 		if len(items.found) > lookupsMax {
 			t.Errorf("%d keys: there are %d lookups, want at most %d", count, len(items.found), lookupsMax)
 		}
 		for at, item := range list {
-			if like := items.Like(item); count <= 3 && !slices.Equal(like, []int{at}) {
+			if like := items.IndexesLike(item); count <= 3 && !slices.Equal(like, []int{at}) {
 				t.Errorf("%d keys: like %v are %v, want %d", count, item, like, at)
 			}
 		}
@@ -122,9 +122,9 @@ func TestFewLookupsAreKept(t *testing.T) {
 func TestFewItemsAreAlike(t *testing.T) {
 	t.Parallel()
 	list := slices.Repeat([]any{map[string]any{"a": "b"}}, 3*alikeMax)
-	items := NewItems(list, Identity{"a", "c"})
+	items := NewListItems(list, ItemIdentity{"a", "c"})
 	for _, item := range []map[string]any{{"a": "b"}, {"a": "b", "c": "d"}} {
-		if like := items.Like(item); len(like) != alikeMax || like[0] != 0 {
+		if like := items.IndexesLike(item); len(like) != alikeMax || like[0] != 0 {
 			t.Errorf("like %v are %v", item, like)
 		}
 	}

@@ -27,10 +27,10 @@ const depthMax = 100
 // nil if nobody knows.
 type Declared func(path fieldpath.Path, list bool) (one, known bool)
 
-// Whole reports whether a map or list is one value that a manager owns, and of which no manager
+// IsAtomic reports whether a map or list is one value that a manager owns, and of which no manager
 // owns a part. An empty one looks the same, whatever the API treats it as. So it is one if
 // nothing else is known: to apply a part of one value would take away the rest.
-func (d Declared) Whole(path fieldpath.Path, list bool) bool {
+func (d Declared) IsAtomic(path fieldpath.Path, list bool) bool {
 	if d == nil {
 		return true
 	}
@@ -38,8 +38,8 @@ func (d Declared) Whole(path fieldpath.Path, list bool) bool {
 	return one || !known
 }
 
-// Fields returns the fields in an entry of managedFields, none if it has none.
-func Fields(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+// DecodeManagedFields returns the fields in an entry of managedFields, none if it has none.
+func DecodeManagedFields(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	if entry.FieldsV1 == nil {
 		return &fieldpath.Set{}, nil
 	}
@@ -48,17 +48,17 @@ func Fields(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the fields that manager %q owns: %w", entry.Manager, err)
 	}
-	set, err := setOf(fields, 0)
+	set, err := decodeFieldSet(fields, 0)
 	if err != nil {
 		return nil, fmt.Errorf("reading the fields that manager %q owns: %w", entry.Manager, err)
 	}
 	return set, nil
 }
 
-// setOf returns the set of fields that are as managedFields have them. It puts them in order
+// decodeFieldSet returns the set of fields that are as managedFields have them. It puts them in order
 // first: a set moves what it has for each field that comes before its last one. A server
 // chooses the order, and a million fields in the reverse one would take an hour.
-func setOf(fields map[string]any, depth int) (*fieldpath.Set, error) {
+func decodeFieldSet(fields map[string]any, depth int) (*fieldpath.Set, error) {
 	if depth > depthMax {
 		return nil, fmt.Errorf("they are nested more than %d times", depthMax)
 	}
@@ -87,7 +87,7 @@ func setOf(fields map[string]any, depth int) (*fieldpath.Set, error) {
 		if !is {
 			return nil, fmt.Errorf("what is in %.100q is no set of fields", f.element)
 		}
-		below, err := setOf(inner, depth+1)
+		below, err := decodeFieldSet(inner, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -101,21 +101,21 @@ func setOf(fields map[string]any, depth int) (*fieldpath.Set, error) {
 	return set, nil
 }
 
-// Union returns the fields that are in any of the sets. It joins them in pairs: to add one after the other to
+// UnionSets returns the fields that are in any of the sets. It joins them in pairs: to add one after the other to
 // all would copy all of them for each, and an object may have thousands of managers.
-func Union(sets ...*fieldpath.Set) *fieldpath.Set {
+func UnionSets(sets ...*fieldpath.Set) *fieldpath.Set {
 	switch half := len(sets) / 2; len(sets) {
 	case 0:
 		return fieldpath.NewSet()
 	case 1:
 		return sets[0]
 	default:
-		return Union(sets[:half]...).Union(Union(sets[half:]...))
+		return UnionSets(sets[:half]...).Union(UnionSets(sets[half:]...))
 	}
 }
 
-// Encode makes the fields those of an entry of managedFields.
-func Encode(entry *metav1.ManagedFieldsEntry, set *fieldpath.Set) error {
+// EncodeManagedFields makes the fields those of an entry of managedFields.
+func EncodeManagedFields(entry *metav1.ManagedFieldsEntry, set *fieldpath.Set) error {
 	raw, err := set.ToJSON()
 	if err != nil {
 		return fmt.Errorf("encoding the fields that manager %q owns: %w", entry.Manager, err)
@@ -124,15 +124,15 @@ func Encode(entry *metav1.ManagedFieldsEntry, set *fieldpath.Set) error {
 	return nil
 }
 
-// Within returns the fields of a set that the object has, whatever their value.
-func Within(set *fieldpath.Set, object any) *fieldpath.Set {
+// FieldsWithin returns the fields of a set that the object has, whatever their value.
+func FieldsWithin(set *fieldpath.Set, object any) *fieldpath.Set {
 	kept := fieldpath.NewSet()
-	within(set, object, nil, kept)
+	collectFieldsWithin(set, object, nil, kept)
 	return kept
 }
 
-func within(set *fieldpath.Set, object any, path fieldpath.Path, kept *fieldpath.Set) {
-	inside := Inside(set, object)
+func collectFieldsWithin(set *fieldpath.Set, object any, path fieldpath.Path, kept *fieldpath.Set) {
+	inside := ValuesInside(set, object)
 	set.Members.Iterate(func(element fieldpath.PathElement) {
 		if len(inside(element)) > 0 {
 			kept.Insert(append(path.Copy(), element))
@@ -140,14 +140,14 @@ func within(set *fieldpath.Set, object any, path fieldpath.Path, kept *fieldpath
 	})
 	set.Children.Iterate(func(element fieldpath.PathElement) {
 		for _, inner := range inside(element) {
-			within(set.WithPrefix(element), inner, append(path.Copy(), element), kept)
+			collectFieldsWithin(set.WithPrefix(element), inner, append(path.Copy(), element), kept)
 		}
 	})
 }
 
-// Inside returns a function that finds what in a map or a list an element of the set stands
+// ValuesInside returns a function that finds what in a map or a list an element of the set stands
 // for. Several items are found where a list has duplicates.
-func Inside(set *fieldpath.Set, object any) func(fieldpath.PathElement) []any {
+func ValuesInside(set *fieldpath.Set, object any) func(fieldpath.PathElement) []any {
 	switch container := object.(type) {
 	case map[string]any:
 		return func(element fieldpath.PathElement) []any {
@@ -165,9 +165,9 @@ func Inside(set *fieldpath.Set, object any) func(fieldpath.PathElement) []any {
 		if !known {
 			return func(fieldpath.PathElement) []any { return nil }
 		}
-		items := NewItems(container, identity)
+		items := NewListItems(container, identity)
 		return func(element fieldpath.PathElement) (found []any) {
-			for _, i := range items.Like(itemOf(element)) {
+			for _, i := range items.IndexesLike(itemOf(element)) {
 				found = append(found, container[i])
 			}
 			return found
@@ -194,7 +194,7 @@ func itemOf(element fieldpath.PathElement) any {
 }
 
 // elementOf returns the element that stands for an item with the identity.
-func elementOf(item any, identity Identity) (element fieldpath.PathElement, complete bool) {
+func elementOf(item any, identity ItemIdentity) (element fieldpath.PathElement, complete bool) {
 	if identity.byValue() {
 		whole := value.NewValueInterface(item)
 		return fieldpath.PathElement{Value: &whole}, true

@@ -30,13 +30,13 @@ func TestFields(t *testing.T) {
 		if err := want.FromJSON(strings.NewReader(fields)); err != nil {
 			t.Fatalf("%s: %v", fields, err)
 		}
-		got, err := Fields(entryOf(fields))
+		got, err := DecodeManagedFields(entryOf(fields))
 		if err != nil || !got.Equals(want) {
 			t.Errorf("%s: got %s, want %s: %v", fields, got, want, err)
 		}
 	}
 	for _, fields := range []string{`{`, `[]`, `{"f:a":1}`, `{"a":{}}`, `{} {}`, `{"k:{":{}}`} {
-		if set, err := Fields(entryOf(fields)); err == nil {
+		if set, err := DecodeManagedFields(entryOf(fields)); err == nil {
 			t.Errorf("%s: got %s", fields, set)
 		}
 	}
@@ -53,7 +53,7 @@ func TestTheOrderOfFieldsCostsNothing(t *testing.T) {
 		slices.Reverse(names)
 		entry := entryOf(`{` + strings.Join(names, ",") + `}`)
 		return func() {
-			if set, err := Fields(entry); err != nil || set.Size() != many {
+			if set, err := DecodeManagedFields(entry); err != nil || set.Size() != many {
 				t.Error(set.Size(), err)
 			}
 		}
@@ -64,10 +64,10 @@ func TestTheOrderOfFieldsCostsNothing(t *testing.T) {
 func TestFieldsAreNotNestedForEver(t *testing.T) {
 	t.Parallel()
 	nested := func(depth int) string { return strings.Repeat(`{"f:a":`, depth) + `{}` + strings.Repeat(`}`, depth) }
-	if _, err := Fields(entryOf(nested(depthMax))); err != nil {
+	if _, err := DecodeManagedFields(entryOf(nested(depthMax))); err != nil {
 		t.Error(err)
 	}
-	if _, err := Fields(entryOf(nested(9_000))); err == nil || !strings.Contains(err.Error(), "nested") {
+	if _, err := DecodeManagedFields(entryOf(nested(9_000))); err == nil || !strings.Contains(err.Error(), "nested") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -93,12 +93,12 @@ func TestElements(t *testing.T) {
 		"a list that is one value":         {`{}`, "x", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, err := Fields(entryOf(test.fields))
+			set, err := DecodeManagedFields(entryOf(test.fields))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, element := range ElementsOf(set).Of(test.item) {
+			for _, element := range ElementsOf(set).ElementsFor(test.item) {
 				got = append(got, fieldpath.Path{element}.String())
 			}
 			if !slices.Equal(got, test.want) {

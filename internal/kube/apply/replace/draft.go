@@ -29,7 +29,7 @@ var ErrItems = errors.New("ignoreFields selects items of lists")
 //   - fields of other managers,
 //   - labels, annotations, finalizers and owners that nobody manages,
 //   - what is retained,
-//   - what the server says has to be there: see Refused.
+//   - what the server says has to be there: see HandleRefusal.
 //
 // So fields go that we wrote before, or the server set by default, and that the manifest
 // does not have.
@@ -38,7 +38,7 @@ type Draft struct {
 	others, ours   *fieldpath.Set
 	declared       owned.Declared
 	// kept says what of fields stays.
-	kept *decision
+	kept *keepDecision
 	// stuck are the paths of what was kept because the server said so, though we wrote it.
 	stuck  []fieldpath.Path
 	object map[string]any
@@ -46,12 +46,12 @@ type Draft struct {
 	tried int
 }
 
-// keep is what stays of the fields of an object that its manifest does not have.
-type keep uint8
+// keepRule is what stays of the fields of an object that its manifest does not have.
+type keepRule uint8
 
 const (
 	// keepOthers: what other managers own.
-	keepOthers keep = iota
+	keepOthers keepRule = iota
 	// keepUnowned: that, and what nobody owns.
 	keepUnowned
 	// keepAll is everything.
@@ -60,8 +60,8 @@ const (
 	keepNone
 )
 
-// Owners say who owns what of an object.
-type Owners struct {
+// FieldOwners say who owns what of an object.
+type FieldOwners struct {
 	// Managers are its managedFields.
 	Managers []metav1.ManagedFieldsEntry
 	// Ours tells which of them are of what we wrote.
@@ -70,14 +70,14 @@ type Owners struct {
 	Declared owned.Declared
 }
 
-// New returns the draft for an object that is there as live. The manifest is as it is applied,
+// NewDraft returns the draft for an object that is there as live. The manifest is as it is applied,
 // without the fields at the paths: these are retained. The error is ErrItems if they lead into
 // lists.
-func New(live, manifest map[string]any, owners Owners, retained []ignore.Path) (*Draft, error) {
-	d := &Draft{live: live, manifest: manifest, declared: owners.Declared, kept: &decision{}}
+func NewDraft(live, manifest map[string]any, owners FieldOwners, retained []ignore.Path) (*Draft, error) {
+	d := &Draft{live: live, manifest: manifest, declared: owners.Declared, kept: &keepDecision{}}
 	var ours, others []*fieldpath.Set
 	for i := range owners.Managers {
-		set, err := owned.Fields(&owners.Managers[i])
+		set, err := owned.DecodeManagedFields(&owners.Managers[i])
 		switch {
 		case err != nil:
 			return nil, err
@@ -87,12 +87,12 @@ func New(live, manifest map[string]any, owners Owners, retained []ignore.Path) (
 			others = append(others, set)
 		}
 	}
-	d.ours, d.others = owned.Union(ours...), owned.Union(others...)
+	d.ours, d.others = owned.UnionSets(ours...), owned.UnionSets(others...)
 	if len(owners.Managers) == 0 { // nobody can tell whose what is
-		d.kept.set(keepUnowned)
+		d.kept.decideKeep(keepUnowned)
 	}
 	for _, field := range []string{"labels", "annotations", "finalizers", "ownerReferences"} {
-		d.kept.at(fieldpath.MakePathOrDie("metadata", field)).set(keepUnowned)
+		d.kept.ensureDecisionAt(fieldpath.MakePathOrDie("metadata", field)).decideKeep(keepUnowned)
 	}
 	for _, path := range retained {
 		var fields fieldpath.Path
@@ -103,24 +103,24 @@ func New(live, manifest map[string]any, owners Owners, retained []ignore.Path) (
 			}
 			fields = append(fields, fieldpath.PathElement{FieldName: &name})
 		}
-		d.kept.at(fields).set(keepAll)
+		d.kept.ensureDecisionAt(fields).decideKeep(keepAll)
 	}
-	d.object = d.build()
+	d.object = d.buildObject()
 	return d, nil
 }
 
-// Object returns the object as it is to be. It is not to be changed.
-func (d *Draft) Object() map[string]any { return d.object }
+// DesiredObject returns the object as it is to be. It is not to be changed.
+func (d *Draft) DesiredObject() map[string]any { return d.object }
 
-// Patch returns a JSON patch that makes the live object the draft, provided that it is still
+// RenderPatch returns a JSON patch that makes the live object the draft, provided that it is still
 // as it was read.
 //
 // To the server it is the same as a PUT: what the patch leaves of the object is validated,
 // admitted and stored as a whole. But it needs no permission that server-side apply does not.
-func (d *Draft) Patch() ([]byte, error) { return d.patchTo(d.object) }
+func (d *Draft) RenderPatch() ([]byte, error) { return d.renderPatchTo(d.object) }
 
-// patchTo returns a JSON patch that makes the live object another one.
-func (d *Draft) patchTo(object map[string]any) ([]byte, error) {
+// renderPatchTo returns a JSON patch that makes the live object another one.
+func (d *Draft) renderPatchTo(object map[string]any) ([]byte, error) {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
@@ -145,12 +145,12 @@ func (d *Draft) patchTo(object map[string]any) ([]byte, error) {
 	return body, nil
 }
 
-// build puts the manifest and what stays of the object together.
-func (d *Draft) build() map[string]any {
+// buildObject puts the manifest and what stays of the object together.
+func (d *Draft) buildObject() map[string]any {
 	object := runtime.DeepCopyJSON(d.manifest)
-	root := place{keep: d.kept.keep, kept: d.kept, others: d.others, ours: d.ours}
+	root := valuePlace{keep: d.kept.keep, kept: d.kept, others: d.others, ours: d.ours}
 	given, _ := object["metadata"].(map[string]any)
-	metadata, _ := d.merge(given, true, d.live["metadata"], root.field("metadata")).(map[string]any)
+	metadata, _ := d.mergeValue(given, true, d.live["metadata"], root.fieldPlace("metadata")).(map[string]any)
 	live, _ := d.live["metadata"].(map[string]any)
 	for field, value := range live {
 		switch field {
@@ -164,7 +164,7 @@ func (d *Draft) build() map[string]any {
 			continue
 		}
 		value, has := object[field]
-		if merged := d.merge(value, has, d.live[field], root.field(field)); merged != nil {
+		if merged := d.mergeValue(value, has, d.live[field], root.fieldPlace(field)); merged != nil {
 			object[field] = merged
 		}
 	}

@@ -43,7 +43,7 @@ func isOurs(entry *metav1.ManagedFieldsEntry) bool { return entry.Manager == "ou
 // draftOf returns the draft for a manifest and a live object with what managers own.
 func draftOf(t *testing.T, live, manifest string, ours, theirs string, retained ...ignore.Path) *Draft {
 	t.Helper()
-	draft, err := New(decode(t, live), decode(t, manifest), Owners{
+	draft, err := NewDraft(decode(t, live), decode(t, manifest), FieldOwners{
 		Managers: []metav1.ManagedFieldsEntry{entry("ours", applied, ours), entry("theirs", updated, theirs)}, Ours: isOurs,
 	}, retained)
 	if err != nil {
@@ -56,7 +56,7 @@ func draftOf(t *testing.T, live, manifest string, ours, theirs string, retained 
 func same(t *testing.T, draft *Draft, want string) {
 	t.Helper()
 	got := map[string]any{}
-	for key, value := range draft.Object() {
+	for key, value := range draft.DesiredObject() {
 		if key != "metadata" {
 			got[key] = value
 		}
@@ -138,7 +138,7 @@ func TestDraftMetadata(t *testing.T) {
 		`{"f:metadata":{"f:annotations":{".":{},"f:theirs":{}}}}`)
 	want := decode(t, `{"name":"n","uid":"u","resourceVersion":"7","generation":3,"labels":{"ours":"2","nobodys":"1"},
 		"annotations":{"theirs":"1"},"finalizers":["nobodys"],"ownerReferences":[{"uid":"1","name":"owner"},{"uid":"3","name":"record"}]}`)
-	if diff := cmp.Diff(want, draft.Object()["metadata"]); diff != "" {
+	if diff := cmp.Diff(want, draft.DesiredObject()["metadata"]); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
 }
@@ -146,7 +146,7 @@ func TestDraftMetadata(t *testing.T) {
 // TestDraftUnmanaged has an object of which nobody can tell whose what is.
 func TestDraftUnmanaged(t *testing.T) {
 	t.Parallel()
-	draft, err := New(decode(t, `{"spec":{"a":1,"l":[1,2]},"data":{"k":"v"}}`), decode(t, `{"spec":{"a":2}}`), Owners{}, nil)
+	draft, err := NewDraft(decode(t, `{"spec":{"a":1,"l":[1,2]},"data":{"k":"v"}}`), decode(t, `{"spec":{"a":2}}`), FieldOwners{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestDraftRetains(t *testing.T) {
 	t.Parallel()
 	same(t, draftOf(t, `{"spec":{"replicas":5,"deep":{"a":1,"b":2},"x":1}}`, `{"spec":{"y":1}}`, `{"f:spec":{"f:deep":{"f:a":{}}}}`, `{}`,
 		ignore.Path{"spec", "replicas"}, ignore.Path{"spec", "deep", "a"}), `{"spec":{"y":1,"replicas":5,"deep":{"a":1}}}`)
-	if _, err := New(nil, nil, Owners{}, []ignore.Path{{"l", 1}}); err == nil {
+	if _, err := NewDraft(nil, nil, FieldOwners{}, []ignore.Path{{"l", 1}}); err == nil {
 		t.Error("an item of a list is retained")
 	}
 }
@@ -216,7 +216,7 @@ func TestRefused(t *testing.T) {
 			t.Parallel()
 			draft := draftOf(t, live, test.manifest, ours, them)
 			for i, field := range test.refusals {
-				if again := draft.Refused([]metav1.StatusCause{{Field: field}}); again == (test.end && i == len(test.refusals)-1) {
+				if again := draft.HandleRefusal([]metav1.StatusCause{{Field: field}}); again == (test.end && i == len(test.refusals)-1) {
 					t.Errorf("refusal %d of %q: again is %t", i, field, again)
 				}
 			}
@@ -239,7 +239,7 @@ func TestRefusedTwice(t *testing.T) {
 		for _, field := range fields {
 			causes = append(causes, metav1.StatusCause{Field: field})
 		}
-		if !draft.Refused(causes) {
+		if !draft.HandleRefusal(causes) {
 			t.Errorf("%v: nothing else is tried", fields)
 		}
 		const whole = `{"spec":{"selector":{"uid":"1"},"template":{"labels":{"uid":"1"},"image":"b"}}}`
@@ -253,7 +253,7 @@ func TestRefusedItems(t *testing.T) {
 	item := func(name string) string { return `"k:{\"name\":\"` + name + `\"}":{".":{},"f:name":{}}` }
 	draft := draftOf(t, `{"l":[{"name":"a"},{"name":"b"},{"name":"c"}]}`, `{"l":[{"name":"d"}]}`, `{}`,
 		`{"f:l":{`+item("a")+`,`+item("b")+`,`+item("c")+`}}`)
-	if !draft.Refused([]metav1.StatusCause{{Field: "l[0].x"}, {Field: "l[1].x"}}) {
+	if !draft.HandleRefusal([]metav1.StatusCause{{Field: "l[0].x"}, {Field: "l[1].x"}}) {
 		t.Error("nothing else is tried")
 	}
 	same(t, draft, `{"l":[{"name":"c"},{"name":"d"}]}`)
@@ -280,7 +280,7 @@ func TestImproved(t *testing.T) {
 		"of another kind":     {causes("a"), required, false},
 		"nothing was against": {nil, causes("a"), false},
 	} {
-		if got := Improved(test.manifest, test.draft); got != test.want {
+		if got := HasImproved(test.manifest, test.draft); got != test.want {
 			t.Errorf("%s: got %t", name, got)
 		}
 	}
@@ -292,7 +292,7 @@ func TestRefusedEnds(t *testing.T) {
 	draft := draftOf(t, `{"spec":{"a":1,"l":[{"n":"x","v":1},{"n":"y"}]}}`, `{"spec":{"b":1}}`, `{"f:spec":{"f:a":{}}}`,
 		`{"f:spec":{"f:l":{"k:{\"n\":\"x\"}":{".":{}}}}}`)
 	causes := []metav1.StatusCause{{Field: "spec"}, {Field: "spec.a"}, {Field: "spec.l"}, {Field: "spec.l[0].v"}, {Field: "spec.l[7]"}, {Field: "spec.m[k]"}, {Field: "metadata.labels"}}
-	for n := 1; draft.Refused(causes); n++ {
+	for n := 1; draft.HandleRefusal(causes); n++ {
 		if n > 20 {
 			t.Fatal("it does not end")
 		}
@@ -312,14 +312,14 @@ func TestFewCausesAreLookedAt(t *testing.T) {
 	}
 	draft := draftOf(t, `{"spec":{`+strings.Join(live, ",")+`}}`, `{"spec":{}}`, `{"f:spec":{`+strings.Join(ours, ",")+`}}`, `{}`)
 	kept := func() int {
-		spec, _ := draft.Object()["spec"].(map[string]any)
+		spec, _ := draft.DesiredObject()["spec"].(map[string]any)
 		return len(spec)
 	}
-	if !draft.Refused(causes) || kept() != causesMax {
+	if !draft.HandleRefusal(causes) || kept() != causesMax {
 		t.Errorf("%d fields are kept after one refusal", kept())
 	}
 	for i := range causes {
-		draft.Refused(causes[i : i+1])
+		draft.HandleRefusal(causes[i : i+1])
 	}
 	if kept() > remediesMax {
 		t.Errorf("%d fields are kept after many", kept())
@@ -344,7 +344,7 @@ func TestSteps(t *testing.T) {
 func TestPatch(t *testing.T) {
 	t.Parallel()
 	draft := draftOf(t, `{"kind":"K","metadata":{"name":"n","resourceVersion":"7"},"a":1,"b~/":{"c":1}}`, `{"kind":"K","metadata":{"name":"n"},"a":2,"d":{},"e":null}`, `{}`, `{}`)
-	patch, err := draft.Patch()
+	patch, err := draft.RenderPatch()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,10 +391,10 @@ func timeOfLists(t *testing.T, n int) time.Duration {
 	set := `{"f:l":{` + strings.Join(fields, ",") + `}}`
 	begun := time.Now()
 	draft := draftOf(t, `{"l":[`+strings.Join(live, ",")+`]}`, `{"l":[`+strings.Join(given, ",")+`]}`, set, set)
-	if _, _, err := Settle([]metav1.ManagedFieldsEntry{entry("ours", updated, set)}, "ours", draft.manifest); err != nil {
+	if _, _, err := SettleManagers([]metav1.ManagedFieldsEntry{entry("ours", updated, set)}, "ours", draft.manifest); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(draft.Object()["l"].([]any)); got != n {
+	if got := len(draft.DesiredObject()["l"].([]any)); got != n {
 		t.Errorf("the draft has %d items", got)
 	}
 	return time.Since(begun)

@@ -13,11 +13,11 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply/owned"
 )
 
-// Settle returns the managedFields of an object with what a manager owns in one entry, as if
+// SettleManagers returns the managedFields of an object with what a manager owns in one entry, as if
 // it had applied the manifest, and whether that makes a difference. Replacing an object, or
 // making it, leaves an entry of another operation, which the server does not look at when
 // the manager applies the object again or lets go of it.
-func Settle(
+func SettleManagers(
 	managers []metav1.ManagedFieldsEntry, manager string, manifest map[string]any,
 ) (settled []metav1.ManagedFieldsEntry, changed bool, err error) {
 	var fields []*fieldpath.Set
@@ -28,7 +28,7 @@ func Settle(
 			settled = append(settled, *entry)
 			continue
 		}
-		set, err := owned.Fields(entry)
+		set, err := owned.DecodeManagedFields(entry)
 		if err != nil {
 			return nil, false, err
 		}
@@ -43,7 +43,7 @@ func Settle(
 	}
 	entry := managers[at]
 	entry.Operation = metav1.ManagedFieldsOperationApply
-	if err := owned.Encode(&entry, owned.Within(owned.Union(fields...), manifest)); err != nil {
+	if err := owned.EncodeManagedFields(&entry, owned.FieldsWithin(owned.UnionSets(fields...), manifest)); err != nil {
 		return nil, false, err
 	}
 	return append(settled, entry), true, nil
@@ -64,7 +64,7 @@ func TakeOver(
 			after = append(after, entry)
 			continue
 		}
-		set, err := owned.Fields(&entry)
+		set, err := owned.DecodeManagedFields(&entry)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -77,7 +77,7 @@ func TakeOver(
 			takes = append(takes, some)
 			heir.Time = entry.Time
 			set = set.Difference(some)
-			if err := owned.Encode(&entry, set); err != nil {
+			if err := owned.EncodeManagedFields(&entry, set); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -85,42 +85,42 @@ func TakeOver(
 			after = append(after, entry)
 		}
 	}
-	taken = owned.Union(takes...)
+	taken = owned.UnionSets(takes...)
 	if taken.Empty() {
 		return managers, taken, nil
 	}
-	if err := owned.Encode(&heir, owned.Union(append(owns, taken)...)); err != nil {
+	if err := owned.EncodeManagedFields(&heir, owned.UnionSets(append(owns, taken)...)); err != nil {
 		return nil, nil, err
 	}
 	return append(after, heir), taken, nil
 }
 
-// Overrides returns the paths of what an entry of managedFields owns of the live object, and
+// OverriddenPaths returns the paths of what an entry of managedFields owns of the live object, and
 // is not so in the draft; at most as many as most says.
-func (d *Draft) Overrides(entry *metav1.ManagedFieldsEntry, most int) ([]string, error) {
-	set, err := owned.Fields(entry)
+func (d *Draft) OverriddenPaths(entry *metav1.ManagedFieldsEntry, most int) ([]string, error) {
+	set, err := owned.DecodeManagedFields(entry)
 	if err != nil {
 		return nil, err
 	}
-	return Differences(set, d.live, d.object, most), nil
+	return DifferingPaths(set, d.live, d.object, most), nil
 }
 
-// Differences returns the paths of the fields of a set that one object has and another has
+// DifferingPaths returns the paths of the fields of a set that one object has and another has
 // not, or otherwise; at most as many as most says. Of what is not there at all it is one path.
-func Differences(set *fieldpath.Set, before, after map[string]any, most int) (paths []string) {
-	differ(set, before, after, nil, func(path fieldpath.Path) bool {
+func DifferingPaths(set *fieldpath.Set, before, after map[string]any, most int) (paths []string) {
+	reportDifferences(set, before, after, nil, func(path fieldpath.Path) bool {
 		paths = append(paths, path.String())
 		return len(paths) < most
 	})
 	return paths
 }
 
-// differ calls report with the path of each field of a set that is not the same in two
+// reportDifferences calls report with the path of each field of a set that is not the same in two
 // objects, until that returns false.
-func differ(set *fieldpath.Set, before, after any, path fieldpath.Path, report func(fieldpath.Path) bool) (more bool) {
+func reportDifferences(set *fieldpath.Set, before, after any, path fieldpath.Path, report func(fieldpath.Path) bool) (more bool) {
 	more = true
-	inBefore := owned.Inside(set, before)
-	inAfter := owned.Inside(set, after)
+	inBefore := owned.ValuesInside(set, before)
+	inAfter := owned.ValuesInside(set, after)
 	set.Members.Iterate(func(element fieldpath.PathElement) {
 		if _, has := set.Children.Get(element); has || !more {
 			return
@@ -137,7 +137,7 @@ func differ(set *fieldpath.Set, before, after any, path fieldpath.Path, report f
 		case len(is) == 0:
 			more = report(append(slices.Clip(path), element))
 		default:
-			more = differ(set.WithPrefix(element), was[0], is[0], append(slices.Clip(path), element), report)
+			more = reportDifferences(set.WithPrefix(element), was[0], is[0], append(slices.Clip(path), element), report)
 		}
 	})
 	return more

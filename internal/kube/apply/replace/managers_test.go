@@ -27,7 +27,7 @@ func TestSettle(t *testing.T) {
 		entry("ours", updated, `{"f:b":{},"f:default":{},"f:l":{"k:{\"name\":\"x\"}":{}}}`),
 	}
 	manifest := decode(t, `{"a":1,"b":2,"l":[{"name":"x","v":1},{"name":"x","v":2}]}`)
-	got, changed, err := Settle(managers, "ours", manifest)
+	got, changed, err := SettleManagers(managers, "ours", manifest)
 	if err != nil || !changed {
 		t.Fatal(changed, err)
 	}
@@ -35,7 +35,7 @@ func TestSettle(t *testing.T) {
 	if diff := cmp.Diff(want, texts(got)); diff != "" {
 		t.Errorf("managers (-want +got):\n%s", diff)
 	}
-	if _, changed, err = Settle(got, "ours", manifest); err != nil || changed {
+	if _, changed, err = SettleManagers(got, "ours", manifest); err != nil || changed {
 		t.Errorf("settled again: %t, %v", changed, err)
 	}
 }
@@ -76,12 +76,12 @@ func TestOverrides(t *testing.T) {
 	draft := draftOf(t, `{"spec":{"a":1,"b":2,"l":[{"name":"x","v":1},{"name":"y","v":2}],"c":{"d":3}}}`, `{"spec":{"a":1,"b":9,"l":[{"name":"x","v":7}]}}`,
 		`{"f:spec":{"f:c":{"f:d":{}}}}`, `{}`)
 	set := entry("work", applied, `{"f:spec":{"f:a":{},"f:b":{},"f:gone":{},"f:c":{"f:d":{}},"f:l":{"k:{\"name\":\"x\"}":{".":{},"f:v":{}},"k:{\"name\":\"y\"}":{".":{},"f:v":{}}}}}`)
-	got, err := draft.Overrides(&set, 10)
+	got, err := draft.OverriddenPaths(&set, 10)
 	want := []string{".spec.b", ".spec.c", `.spec.l[name="x"].v`, `.spec.l[name="y"]`}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if got, err = draft.Overrides(&set, 2); err != nil || len(got) != 2 {
+	if got, err = draft.OverriddenPaths(&set, 2); err != nil || len(got) != 2 {
 		t.Errorf("at most two are %v, %v", got, err)
 	}
 }

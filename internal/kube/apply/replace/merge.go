@@ -13,30 +13,30 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/apply/owned"
 )
 
-// place is where in an object a value is, and what managers own there.
-type place struct {
+// valuePlace is where in an object a value is, and what managers own there.
+type valuePlace struct {
 	// parent is where that is which the value is in, nil for the object, and element which of that it is.
-	parent  *place
+	parent  *valuePlace
 	element fieldpath.PathElement
 	depth   int
-	keep    keep
+	keep    keepRule
 	// kept is what was decided of it and of what is in it, nil for nothing.
-	kept *decision
+	kept *keepDecision
 	// isOthers and isOurs say who owns the value itself, others and ours what is in it.
 	isOthers, isOurs bool
 	others, ours     *fieldpath.Set
 }
 
-func (p place) child(element fieldpath.PathElement) place {
-	return place{
-		parent: &p, element: element, depth: p.depth + 1, keep: p.keep, kept: p.kept.of(element),
+func (p valuePlace) childPlace(element fieldpath.PathElement) valuePlace {
+	return valuePlace{
+		parent: &p, element: element, depth: p.depth + 1, keep: p.keep, kept: p.kept.decisionFor(element),
 		isOthers: p.others.Members.Has(element), isOurs: p.ours.Members.Has(element),
 		others: p.others.WithPrefix(element), ours: p.ours.WithPrefix(element),
 	}
 }
 
-// path returns the way there. It is put together for who asks.
-func (p place) path() fieldpath.Path {
+// fieldPath returns the way there. It is put together for who asks.
+func (p valuePlace) fieldPath() fieldpath.Path {
 	path := make(fieldpath.Path, p.depth)
 	for at := &p; at.parent != nil; at = at.parent {
 		path[at.depth-1] = at.element
@@ -44,10 +44,12 @@ func (p place) path() fieldpath.Path {
 	return path
 }
 
-func (p place) field(name string) place { return p.child(fieldpath.PathElement{FieldName: &name}) }
+func (p valuePlace) fieldPlace(name string) valuePlace {
+	return p.childPlace(fieldpath.PathElement{FieldName: &name})
+}
 
-// stays tells whether the value stays if the manifest does not have it.
-func (p place) stays() bool {
+// staysUnlessGiven reports whether the value stays if the manifest does not have it.
+func (p valuePlace) staysUnlessGiven() bool {
 	switch p.keep {
 	case keepAll:
 		return true
@@ -60,16 +62,16 @@ func (p place) stays() bool {
 	}
 }
 
-// isMetadata tells whether it is one of the maps or lists in the metadata of an object, which
+// isMetadata reports whether it is one of the maps or lists in the metadata of an object, which
 // have parts in any API.
-func (p place) isMetadata() bool {
+func (p valuePlace) isMetadata() bool {
 	return p.depth == 2 && *p.parent.element.FieldName == "metadata"
 }
 
-// identity is what tells the items of a list apart there.
-func (p place) identity() (identity owned.Identity, known bool) {
+// itemIdentity is what tells the items of a list apart there.
+func (p valuePlace) itemIdentity() (identity owned.ItemIdentity, known bool) {
 	if p.isMetadata() && *p.element.FieldName == "ownerReferences" {
-		return owned.Identity{"uid"}, true
+		return owned.ItemIdentity{"uid"}, true
 	}
 	if p.isMetadata() && *p.element.FieldName == "finalizers" {
 		return nil, true
@@ -77,9 +79,9 @@ func (p place) identity() (identity owned.Identity, known bool) {
 	return owned.IdentityIn(p.others, p.ours)
 }
 
-// merge returns what the manifest has, if it has something, with what stays of the object
+// mergeValue returns what the manifest has, if it has something, with what stays of the object
 // there; nil if neither is. It changes what the manifest has.
-func (d *Draft) merge(given any, has bool, live any, at place) any {
+func (d *Draft) mergeValue(given any, has bool, live any, at valuePlace) any {
 	if at.kept != nil && at.kept.said {
 		at.keep = at.kept.keep
 	}
@@ -94,22 +96,22 @@ func (d *Draft) merge(given any, has bool, live any, at place) any {
 			return d.mergeList(list, has, live, at)
 		}
 	default:
-		if !has && at.stays() {
+		if !has && at.staysUnlessGiven() {
 			return live
 		}
 	}
 	return given
 }
 
-// isOne reports whether a map is one value to the API.
-func (d *Draft) isOne(at place) bool {
+// isAtomicMap reports whether a map is one value to the API.
+func (d *Draft) isAtomicMap(at valuePlace) bool {
 	whole := (at.isOthers || at.isOurs) && at.others.Empty() && at.ours.Empty()
-	return whole && !at.isMetadata() && d.declared.Whole(at.path(), false)
+	return whole && !at.isMetadata() && d.declared.IsAtomic(at.fieldPath(), false)
 }
 
-func (d *Draft) mergeMap(given map[string]any, has bool, live map[string]any, at place) any {
-	if len(live) > 0 && d.isOne(at) {
-		return one(given, has, live, at)
+func (d *Draft) mergeMap(given map[string]any, has bool, live map[string]any, at valuePlace) any {
+	if len(live) > 0 && d.isAtomicMap(at) {
+		return mergeAtomic(given, has, live, at)
 	}
 	merged := given
 	if merged == nil {
@@ -117,40 +119,40 @@ func (d *Draft) mergeMap(given map[string]any, has bool, live map[string]any, at
 	}
 	for _, key := range slices.Sorted(maps.Keys(live)) {
 		inner, there := given[key]
-		if value := d.merge(inner, there, live[key], at.field(key)); value != nil {
+		if value := d.mergeValue(inner, there, live[key], at.fieldPlace(key)); value != nil {
 			merged[key] = value
 		}
 	}
-	if !has && len(merged) == 0 && (len(live) > 0 || !at.stays()) {
+	if !has && len(merged) == 0 && (len(live) > 0 || !at.staysUnlessGiven()) {
 		return nil
 	}
 	return merged
 }
 
-func (d *Draft) mergeList(given []any, has bool, live []any, at place) any {
-	identity, known := at.identity()
+func (d *Draft) mergeList(given []any, has bool, live []any, at valuePlace) any {
+	identity, known := at.itemIdentity()
 	if !known {
-		return one(given, has, live, at)
+		return mergeAtomic(given, has, live, at)
 	}
-	items := owned.NewItems(given, identity)
+	items := owned.NewListItems(given, identity)
 	merged := slices.Clone(given)
 	// What stays has its place after what it came after.
 	before := []any(nil)
 	after := make([][]any, len(given))
 	place := &before
 	for _, item := range live {
-		element, complete := items.Element(item)
+		element, complete := items.ElementFor(item)
 		if !complete {
 			continue
 		}
-		there := at.child(element)
-		switch like := items.Like(item); len(like) {
+		there := at.childPlace(element)
+		switch like := items.IndexesLike(item); len(like) {
 		case 0:
 			if value := d.mergeItem(item, there, identity); value != nil {
 				*place = append(*place, value)
 			}
 		case 1:
-			merged[like[0]] = d.merge(merged[like[0]], true, item, there)
+			merged[like[0]] = d.mergeValue(merged[like[0]], true, item, there)
 			fallthrough
 		default: // of one that is there twice, nobody can tell what else it has
 			place = &after[slices.Max(like)]
@@ -163,7 +165,7 @@ func (d *Draft) mergeList(given []any, has bool, live []any, at place) any {
 	if all == nil { // an empty list is not null
 		all = []any{}
 	}
-	if !has && len(all) == 0 && (len(live) > 0 || !at.stays()) {
+	if !has && len(all) == 0 && (len(live) > 0 || !at.staysUnlessGiven()) {
 		return nil
 	}
 	return all
@@ -171,14 +173,14 @@ func (d *Draft) mergeList(given []any, has bool, live []any, at place) any {
 
 // mergeItem returns what stays of an item that the manifest does not have: nothing, unless
 // the item itself is somebody's whose it stays. What it is found by is in it.
-func (d *Draft) mergeItem(item any, at place, identity owned.Identity) any {
+func (d *Draft) mergeItem(item any, at valuePlace, identity owned.ItemIdentity) any {
 	if at.kept != nil && at.kept.said {
 		at.keep = at.kept.keep
 	}
-	if !at.stays() {
+	if !at.staysUnlessGiven() {
 		return nil
 	}
-	value := d.merge(nil, false, item, at)
+	value := d.mergeValue(nil, false, item, at)
 	if merged, is := value.(map[string]any); is {
 		whole, _ := item.(map[string]any)
 		for _, key := range identity {
@@ -188,12 +190,12 @@ func (d *Draft) mergeItem(item any, at place, identity owned.Identity) any {
 	return value
 }
 
-// one is merge for a map or list that has no parts.
-func one(given any, has bool, live any, at place) any {
+// mergeAtomic is merge for a map or list that has no parts.
+func mergeAtomic(given any, has bool, live any, at valuePlace) any {
 	switch {
 	case has:
 		return given
-	case at.stays():
+	case at.staysUnlessGiven():
 		return runtime.DeepCopyJSONValue(live)
 	default:
 		return nil

@@ -42,7 +42,7 @@ func TestDraftDeclared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			live := decode(t, `{"spec":{"limits":{"cpu":"1","memory":"1"},"size":1},"l":[{"name":"x","limits":{"cpu":"1"}}]}`)
-			draft, err := New(live, decode(t, `{"spec":{"limits":{},"size":2},"l":[{"name":"x","limits":{}}]}`), Owners{
+			draft, err := NewDraft(live, decode(t, `{"spec":{"limits":{},"size":2},"l":[{"name":"x","limits":{}}]}`), FieldOwners{
 				Managers: []metav1.ManagedFieldsEntry{
 					entry("ours", applied, `{"f:spec":{"f:limits":{},"f:size":{}},"f:l":{"k:{\"name\":\"x\"}":{".":{},"f:limits":{},"f:name":{}}}}`),
 				},
@@ -78,9 +78,9 @@ func TestLongPathsCostNothing(t *testing.T) {
 		}
 		live := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": inside}
 		manifest := map[string]any{"metadata": map[string]any{"name": "a"}}
-		owners := Owners{Managers: []metav1.ManagedFieldsEntry{entry("ours", applied, `{"f:data":{}}`)}, Ours: isOurs}
+		owners := FieldOwners{Managers: []metav1.ManagedFieldsEntry{entry("ours", applied, `{"f:data":{}}`)}, Ours: isOurs}
 		return allocated(func() {
-			if _, err := New(live, manifest, owners, nil); err != nil {
+			if _, err := NewDraft(live, manifest, owners, nil); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -104,7 +104,7 @@ func TestManyManagersCostNoMoreThanTheyOwn(t *testing.T) {
 		}
 		live := map[string]any{"metadata": map[string]any{"name": "a"}}
 		return allocated(func() {
-			if _, err := New(live, live, Owners{Managers: managers, Ours: isOurs}, nil); err != nil {
+			if _, err := NewDraft(live, live, FieldOwners{Managers: managers, Ours: isOurs}, nil); err != nil {
 				t.Fatal(err)
 			}
 		})

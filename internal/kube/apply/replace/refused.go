@@ -27,8 +27,8 @@ const (
 	fieldBytesMax = 1 << 10
 )
 
-// Refused takes in that the server refused the draft, and why. It returns false if no other
-// draft is left to try by what the server names: see Whole for what it names as a whole.
+// HandleRefusal takes in that the server refused the draft, and why. It returns false if no other
+// draft is left to try by what the server names: see WholeFields for what it names as a whole.
 //
 // A field that the server names may be one that cannot change or has to be there, and then
 // stays: as nobody's, or else though we wrote it. Or it contradicts the manifest, and then
@@ -37,19 +37,19 @@ const (
 //
 // A refusal may name a field more than once, or a field and one inside of it. That is one
 // thing to try: what the first cause has brought back would go again for the second one.
-func (d *Draft) Refused(causes []metav1.StatusCause) (again bool) {
+func (d *Draft) HandleRefusal(causes []metav1.StatusCause) (again bool) {
 	causes = causes[:min(len(causes), causesMax)]
-	all := make([]named, len(causes)) // as they are in the draft that was refused
+	all := make([]refusedField, len(causes)) // as they are in the draft that was refused
 	for i := range causes {
-		all[i] = d.find(stepsOf(causes[i].Field))
+		all[i] = d.findField(stepsOf(causes[i].Field))
 	}
 	var tried []fieldpath.Path
 	for _, named := range all {
-		if slices.ContainsFunc(tried, func(path fieldpath.Path) bool { return nested(path, named.path) }) {
+		if slices.ContainsFunc(tried, func(path fieldpath.Path) bool { return isNestedPath(path, named.path) }) {
 			continue
 		}
-		for _, remedy := range d.remedies(named) {
-			if d.change(remedy) {
+		for _, remedy := range d.remediesFor(named) {
+			if d.applyRemedy(remedy) {
 				tried = append(tried, remedy.path)
 				break
 			}
@@ -58,16 +58,16 @@ func (d *Draft) Refused(causes []metav1.StatusCause) (again bool) {
 	return len(tried) > 0
 }
 
-// nested reports whether one of two paths leads to the other one, or both are the same.
-func nested(a, b fieldpath.Path) bool {
+// isNestedPath reports whether one of two paths leads to the other one, or both are the same.
+func isNestedPath(a, b fieldpath.Path) bool {
 	shorter := min(len(a), len(b))
 	return a[:shorter].Equals(b[:shorter])
 }
 
-// Improved reports whether drafts have come nearer to what the server takes than the manifest
+// HasImproved reports whether drafts have come nearer to what the server takes than the manifest
 // by itself: whatever it has against the last of them, it had against the manifest as well.
 // If not, only what it had against the manifest is the manifest's fault.
-func Improved(manifest, draft []metav1.StatusCause) bool {
+func HasImproved(manifest, draft []metav1.StatusCause) bool {
 	manifest, draft = manifest[:min(len(manifest), causesMax)], draft[:min(len(draft), causesMax)]
 	return len(draft) > 0 && !slices.ContainsFunc(draft, func(cause metav1.StatusCause) bool {
 		return !slices.ContainsFunc(manifest, func(before metav1.StatusCause) bool {
@@ -79,19 +79,19 @@ func Improved(manifest, draft []metav1.StatusCause) bool {
 // remedy is something to try about a refusal: what stays of the fields at a path.
 type remedy struct {
 	path fieldpath.Path
-	keep keep
+	keep keepRule
 }
 
-// change makes another draft by a remedy, unless it would be the same draft.
-func (d *Draft) change(r remedy) bool {
-	at := d.kept.at(r.path)
+// applyRemedy makes another draft by a remedy, unless it would be the same draft.
+func (d *Draft) applyRemedy(r remedy) bool {
+	at := d.kept.ensureDecisionAt(r.path)
 	before := *at
 	if before.said && before.keep >= r.keep || d.tried == remediesMax {
 		return false
 	}
 	d.tried++
-	at.set(r.keep)
-	object := d.build()
+	at.decideKeep(r.keep)
+	object := d.buildObject()
 	if !reflect.DeepEqual(object, d.object) {
 		d.object = object
 		if r.keep == keepAll {
@@ -104,15 +104,15 @@ func (d *Draft) change(r remedy) bool {
 	return false
 }
 
-// named is where the field is that a refusal names.
-type named struct {
+// refusedField is where the field is that a refusal names.
+type refusedField struct {
 	path fieldpath.Path
 	// list is the innermost list around it, and item the outermost item around it that the
 	// manifest does not have; nil for none.
 	list, item fieldpath.Path
 }
 
-func (d *Draft) remedies(n named) []remedy {
+func (d *Draft) remediesFor(n refusedField) []remedy {
 	switch {
 	case len(n.path) == 0, *n.path[0].FieldName == "metadata":
 		return nil
@@ -128,21 +128,21 @@ func (d *Draft) remedies(n named) []remedy {
 	return remedies
 }
 
-// find finds a field of the draft by the way there.
-func (d *Draft) find(steps []any) (found named) {
+// findField finds a field of the draft by the way there.
+func (d *Draft) findField(steps []any) (found refusedField) {
 	type position struct{ draft, live, manifest any }
 	at := position{d.object, d.live, d.manifest}
-	inside := place{others: d.others, ours: d.ours}
+	inside := valuePlace{others: d.others, ours: d.ours}
 	for _, step := range steps {
 		if name, is := step.(string); is {
 			at = position{fieldOf(at.draft, name), fieldOf(at.live, name), fieldOf(at.manifest, name)}
-			inside = inside.field(name)
-			found.path = inside.path()
+			inside = inside.fieldPlace(name)
+			found.path = inside.fieldPath()
 			continue
 		}
 		index, _ := step.(int)
 		list, _ := at.draft.([]any)
-		identity, known := inside.identity()
+		identity, known := inside.itemIdentity()
 		if !known || index >= len(list) {
 			break // more cannot be told apart
 		}
@@ -153,15 +153,15 @@ func (d *Draft) find(steps []any) (found named) {
 		if next.live != nil { // which has what the server sets by default
 			whole = next.live
 		}
-		element, complete := owned.NewItems(nil, identity).Element(whole)
+		element, complete := owned.NewListItems(nil, identity).ElementFor(whole)
 		if !complete {
 			break
 		}
-		found.list = inside.path()
-		at, inside = next, inside.child(element)
-		found.path = inside.path()
+		found.list = inside.fieldPath()
+		at, inside = next, inside.childPlace(element)
+		found.path = inside.fieldPath()
 		if next.manifest == nil && found.item == nil {
-			found.item = inside.path()
+			found.item = inside.fieldPath()
 		}
 	}
 	return found
@@ -173,8 +173,8 @@ func fieldOf(object any, name string) any {
 }
 
 // likeIn returns the item of a list that is like another one, nil if there is none.
-func likeIn(list []any, identity owned.Identity, item any) any {
-	like := owned.NewItems(list, identity).Like(item)
+func likeIn(list []any, identity owned.ItemIdentity, item any) any {
+	like := owned.NewListItems(list, identity).IndexesLike(item)
 	if len(like) == 0 {
 		return nil
 	}

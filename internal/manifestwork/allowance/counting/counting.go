@@ -21,22 +21,22 @@ import (
 	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
-// Follow has a cache tell the allowance of all works, which are as allowance.Keep left them or whole,
+// WatchAllowance has a cache tell the allowance of all works, which are as allowance.AnnotateSlimWork left them or whole,
 // and of the limits of namespaces. It returns what tells whether all that there are were told of.
-func Follow(ctx context.Context, from cache.Cache, a *allowance.Allowance) (counted func() bool, err error) {
-	works, err := follow(ctx, from, &workv1.ManifestWork{}, a.See)
+func WatchAllowance(ctx context.Context, from cache.Cache, a *allowance.Allowance) (counted func() bool, err error) {
+	works, err := watchObjects(ctx, from, &workv1.ManifestWork{}, a.ObserveWork)
 	if err != nil {
 		return nil, err
 	}
-	limited, err := follow(ctx, from, &corev1.Namespace{}, limits(a))
+	limited, err := watchObjects(ctx, from, &corev1.Namespace{}, namespaceLimitHandler(a))
 	if err != nil {
 		return nil, err
 	}
 	return func() bool { return works() && limited() }, nil
 }
 
-// limits returns what takes in what a watch tells of a Namespace. A limit with a mistake counts as none.
-func limits(a *allowance.Allowance) func(before, after *corev1.Namespace) {
+// namespaceLimitHandler returns what takes in what a watch tells of a Namespace. A limit with a mistake counts as none.
+func namespaceLimitHandler(a *allowance.Allowance) func(before, after *corev1.Namespace) {
 	return func(before, after *corev1.Namespace) {
 		if after == nil {
 			after = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: before.Name}}
@@ -49,8 +49,8 @@ func limits(a *allowance.Allowance) func(before, after *corev1.Namespace) {
 }
 
 // TakeLimit takes in the limit of an owner as a cache has it: whoever was woken by a change of it may be
-// earlier than what Follow tells. It returns what is wrong with the annotation, if that is no limit.
-func TakeLimit(ctx context.Context, from client.Reader, a *allowance.Allowance, owner allowance.Owner) (mistake, err error) {
+// earlier than what WatchAllowance tells. It returns what is wrong with the annotation, if that is no limit.
+func TakeLimit(ctx context.Context, from client.Reader, a *allowance.Allowance, owner allowance.WorkOwner) (mistake, err error) {
 	namespace := &corev1.Namespace{}
 	if err := from.Get(ctx, client.ObjectKey{Name: owner.Namespace}, namespace, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading how many bytes the works of namespace %q may have: %w", owner.Namespace, err)
@@ -60,8 +60,8 @@ func TakeLimit(ctx context.Context, from client.Reader, a *allowance.Allowance, 
 	return mistake, nil
 }
 
-// follow has a cache tell of the objects of a kind, nil for none before or after a change.
-func follow[T interface {
+// watchObjects has a cache tell of the objects of a kind, nil for none before or after a change.
+func watchObjects[T interface {
 	comparable
 	client.Object
 }](ctx context.Context, from cache.Cache, kind T, see func(before, after T)) (synced func() bool, err error) {
@@ -92,13 +92,13 @@ func follow[T interface {
 	return told.HasSynced, nil
 }
 
-// Collector returns the metric of namespaces that are held back.
-func Collector(a *allowance.Allowance, name, whose string) prometheus.Collector {
-	return metrics.NewComputed(metrics.Definition{
+// HeldBackCollector returns the metric of namespaces that are held back.
+func HeldBackCollector(a *allowance.Allowance, name, whose string) prometheus.Collector {
+	return metrics.NewComputedGauge(metrics.Definition{
 		Name:   name,
 		Help:   "Number of namespaces of which works of " + whose + " were held back in the last 15 minutes, by reason: NamespaceFull (their works have as many bytes on the hub as they may), HubFull (they may have no more, as other namespaces have so much), NamespaceThrottled (much was written to them, and others wait for their turn).",
 		Labels: []string{"reason"},
-	}, func(_ context.Context, set metrics.Set) error {
+	}, func(_ context.Context, set metrics.SetValue) error {
 		for reason, count := range a.HeldBack() {
 			set(float64(count), string(reason))
 		}

@@ -26,20 +26,20 @@ import (
 	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
-// Kind is that of definitions.
-func Kind() schema.GroupVersionKind {
+// DefinitionKind is that of definitions.
+func DefinitionKind() schema.GroupVersionKind {
 	return apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 }
 
-// Metadata returns an empty object that reads and watches the metadata of definitions.
-func Metadata() *metav1.PartialObjectMetadata {
+// DefinitionMetadata returns an empty object that reads and watches the metadata of definitions.
+func DefinitionMetadata() *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(Kind())
+	object.SetGroupVersionKind(DefinitionKind())
 	return object
 }
 
-// Set is what an operator of one version wants to be defined.
-type Set struct {
+// DefinitionSet is what an operator of one version wants to be defined.
+type DefinitionSet struct {
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Foreign are definitions of APIs that are others'. They are installed where
 	// there is none; one that is there is left as it is, as its versions and what
@@ -51,38 +51,38 @@ type Set struct {
 	Labels map[string]string
 }
 
-// Installed says what became of a Set.
-type Installed struct {
+// InstalledDefinitions says what became of a DefinitionSet.
+type InstalledDefinitions struct {
 	// Records of all definitions.
-	Records []render.Record
+	Records []render.AppliedRecord
 	// Notes are sentences about those that a newer operator wrote.
 	Notes []string
-	// Written tells whether any was written.
+	// Written reports whether any was written.
 	Written bool
 }
 
-// Install writes the definitions that are not as wanted. The inventory tells by
+// InstallDefinitions writes the definitions that are not as wanted. The inventory tells by
 // their generation those that someone else has changed since.
-func (s Set) Install(ctx context.Context, to *install.Target, known install.Inventory) (Installed, error) {
-	var done Installed
+func (s DefinitionSet) InstallDefinitions(ctx context.Context, to *install.Target, known install.Inventory) (InstalledDefinitions, error) {
+	var done InstalledDefinitions
 	for _, crd := range s.CRDs {
-		wanted, err := s.wanted(crd)
+		wanted, err := s.desiredDefinition(crd)
 		if err != nil {
 			return done, err
 		}
-		stamped, err := render.Stamped(wanted)
+		stamped, err := render.StampAppliedHash(wanted)
 		if err != nil {
 			return done, err
 		}
-		live, err := metadataOf(ctx, to, crd.Name)
+		live, err := readMetadata(ctx, to, crd.Name)
 		if err != nil {
 			return done, err
 		}
-		record := render.Record{
+		record := render.AppliedRecord{
 			GroupVersionResource: apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
-			Kind:                 Kind().Kind, Name: crd.Name,
+			Kind:                 DefinitionKind().Kind, Name: crd.Name,
 		}
-		switch decide(live, stamped, known.Generation(record)) {
+		switch decideWrite(live, stamped, known.LastGenerationOf(record)) {
 		case leave:
 			done.Notes = append(done.Notes, fmt.Sprintf("CustomResourceDefinition %q has the newer version %s and was not changed",
 				crd.Name, live.Annotations[operatorv1.AnnotationCRDVersion]))
@@ -90,7 +90,7 @@ func (s Set) Install(ctx context.Context, to *install.Target, known install.Inve
 		case keep:
 			record.Generation = live.Generation
 		case write:
-			if record, err = to.Applier.Write(ctx, wanted); err != nil {
+			if record, err = to.Applier.ApplyUnconditionally(ctx, wanted); err != nil {
 				return done, err
 			}
 			done.Written = true
@@ -101,20 +101,20 @@ func (s Set) Install(ctx context.Context, to *install.Target, known install.Inve
 }
 
 // installForeign writes the definitions of others' APIs that are not there.
-func (s Set) installForeign(ctx context.Context, to *install.Target, done *Installed) error {
+func (s DefinitionSet) installForeign(ctx context.Context, to *install.Target, done *InstalledDefinitions) error {
 	for _, crd := range s.Foreign {
-		live, err := metadataOf(ctx, to, crd.Name)
+		live, err := readMetadata(ctx, to, crd.Name)
 		if err != nil {
 			return err
 		}
 		if live != nil {
 			continue
 		}
-		wanted, err := Set{}.wanted(crd)
+		wanted, err := DefinitionSet{}.desiredDefinition(crd)
 		if err != nil {
 			return err
 		}
-		if _, err := to.Applier.Write(ctx, wanted); err != nil {
+		if _, err := to.Applier.ApplyUnconditionally(ctx, wanted); err != nil {
 			return err
 		}
 		done.Written = true
@@ -122,20 +122,20 @@ func (s Set) installForeign(ctx context.Context, to *install.Target, done *Insta
 	return nil
 }
 
-// wanted returns the definition as it is to be, with the marks of the Set.
-func (s Set) wanted(crd *apiextensionsv1.CustomResourceDefinition) (render.Object, error) {
+// desiredDefinition returns the definition as it is to be, with the marks of the DefinitionSet.
+func (s DefinitionSet) desiredDefinition(crd *apiextensionsv1.CustomResourceDefinition) (render.Object, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 	if err != nil {
 		return nil, fmt.Errorf("encoding CustomResourceDefinition %q: %w", crd.Name, err)
 	}
 	delete(content, "status")
 	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(Kind())
+	u.SetGroupVersionKind(DefinitionKind())
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	m := render.Meta{Labels: u.GetLabels(), Annotations: u.GetAnnotations()}.
-		Labelled(s.Labels)
+	m := render.ResourceMeta{Labels: u.GetLabels(), Annotations: u.GetAnnotations()}.
+		WithLabels(s.Labels)
 	if s.Version != "" {
-		m = m.Annotated(map[string]string{operatorv1.AnnotationCRDVersion: s.Version})
+		m = m.WithAnnotations(map[string]string{operatorv1.AnnotationCRDVersion: s.Version})
 	}
 	if len(m.Labels) > 0 {
 		u.SetLabels(m.Labels)
@@ -144,12 +144,12 @@ func (s Set) wanted(crd *apiextensionsv1.CustomResourceDefinition) (render.Objec
 	return client.ApplyConfigurationFromUnstructured(u), nil
 }
 
-// Foreign returns the names of the definitions that are there already without the
+// ForeignDefinitions returns the names of the definitions that are there already without the
 // label by which their owner is known.
-func Foreign(ctx context.Context, on *install.Target, crds []*apiextensionsv1.CustomResourceDefinition, label string) ([]string, error) {
+func ForeignDefinitions(ctx context.Context, on *install.Target, crds []*apiextensionsv1.CustomResourceDefinition, label string) ([]string, error) {
 	var foreign []string
 	for _, crd := range crds {
-		live, err := metadataOf(ctx, on, crd.Name)
+		live, err := readMetadata(ctx, on, crd.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -160,11 +160,11 @@ func Foreign(ctx context.Context, on *install.Target, crds []*apiextensionsv1.Cu
 	return foreign, nil
 }
 
-// metadataOf returns the metadata of the definition, or nil if there is none.
+// readMetadata returns the metadata of the definition, or nil if there is none.
 // What the cache does not have is asked for.
-func metadataOf(ctx context.Context, on *install.Target, name string) (*metav1.PartialObjectMetadata, error) {
+func readMetadata(ctx context.Context, on *install.Target, name string) (*metav1.PartialObjectMetadata, error) {
 	for _, reader := range []client.Reader{on.Client, on.Live} {
-		live := Metadata()
+		live := DefinitionMetadata()
 		err := reader.Get(ctx, client.ObjectKey{Name: name}, live)
 		if err == nil {
 			return live, nil
@@ -176,25 +176,25 @@ func metadataOf(ctx context.Context, on *install.Target, name string) (*metav1.P
 	return nil, nil //nolint:nilnil // "there is none" is an answer
 }
 
-// decision is what to do with a definition.
-type decision int
+// writeDecision is what to do with a definition.
+type writeDecision int
 
 const (
 	// write it: there is none, or it is not as wanted.
-	write decision = iota
+	write writeDecision = iota
 	// keep it: it is as wanted.
 	keep
 	// leave it to the newer operator that wrote it.
 	leave
 )
 
-// decide compares the definition that is there with what is wanted. The
+// decideWrite compares the definition that is there with what is wanted. The
 // generation is that after it was written last.
-func decide(live *metav1.PartialObjectMetadata, wanted *unstructured.Unstructured, written int64) decision {
+func decideWrite(live *metav1.PartialObjectMetadata, wanted *unstructured.Unstructured, written int64) writeDecision {
 	if live == nil {
 		return write
 	}
-	if newer(live.Annotations[operatorv1.AnnotationCRDVersion], wanted.GetAnnotations()[operatorv1.AnnotationCRDVersion]) {
+	if isNewerVersion(live.Annotations[operatorv1.AnnotationCRDVersion], wanted.GetAnnotations()[operatorv1.AnnotationCRDVersion]) {
 		return leave
 	}
 	for key, value := range wanted.GetAnnotations() {
@@ -213,10 +213,10 @@ func decide(live *metav1.PartialObjectMetadata, wanted *unstructured.Unstructure
 	return keep
 }
 
-// newer tells whether a is a later version than b. What is not a version is
+// isNewerVersion reports whether a is a later version than b. What is not a version is
 // older than any: an operator that does not know its own must not overwrite
 // what one of a release wrote.
-func newer(a, b string) bool {
+func isNewerVersion(a, b string) bool {
 	va, err := version.ParseSemantic(a)
 	if err != nil {
 		return false
@@ -225,22 +225,22 @@ func newer(a, b string) bool {
 	return err != nil || vb.LessThan(va)
 }
 
-// Unserved returns the names of those that the API server does not serve yet.
-func (s Set) Unserved(ctx context.Context, on *install.Target) ([]string, error) {
+// UnservedDefinitions returns the names of those that the API server does not serve yet.
+func (s DefinitionSet) UnservedDefinitions(ctx context.Context, on *install.Target) ([]string, error) {
 	var missing []string
 	for _, crd := range s.CRDs {
 		live := &apiextensionsv1.CustomResourceDefinition{}
 		if err := on.Live.Get(ctx, client.ObjectKey{Name: crd.Name}, live); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading CustomResourceDefinition %q: %w", crd.Name, err)
 		}
-		if !served(live) {
+		if !isEstablished(live) {
 			missing = append(missing, crd.Name)
 		}
 	}
 	return missing, nil
 }
 
-func served(crd *apiextensionsv1.CustomResourceDefinition) bool {
+func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, condition := range crd.Status.Conditions {
 		if condition.Type == apiextensionsv1.Established {
 			return condition.Status == apiextensionsv1.ConditionTrue
@@ -249,11 +249,11 @@ func served(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return false
 }
 
-// Release takes the version off the definitions, so that whoever comes next may
+// ReleaseVersion takes the version off the definitions, so that whoever comes next may
 // write their own.
-func (s Set) Release(ctx context.Context, on *install.Target) error {
+func (s DefinitionSet) ReleaseVersion(ctx context.Context, on *install.Target) error {
 	for _, crd := range s.CRDs {
-		live, err := metadataOf(ctx, on, crd.Name)
+		live, err := readMetadata(ctx, on, crd.Name)
 		if err != nil {
 			return err
 		}

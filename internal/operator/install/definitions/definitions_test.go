@@ -15,7 +15,7 @@ import (
 
 func TestOnlyWhatIsOlderOrWasChangedIsWritten(t *testing.T) {
 	live := func(version, hash string, generation int64) *metav1.PartialObjectMetadata {
-		object := Metadata()
+		object := DefinitionMetadata()
 		object.Annotations = map[string]string{operatorv1.AnnotationCRDVersion: version, render.HashAnnotation: hash}
 		object.Labels = map[string]string{"owner": "us"}
 		object.Generation = generation
@@ -27,7 +27,7 @@ func TestOnlyWhatIsOlderOrWasChangedIsWritten(t *testing.T) {
 		reason string
 		live   *metav1.PartialObjectMetadata
 		ours   string
-		want   decision
+		want   writeDecision
 	}{
 		"Missing":          {"there is none", nil, "1.2.3", write},
 		"AsWanted":         {"nothing is to be done", live("1.2.3", "same", 1), "1.2.3", keep},
@@ -45,7 +45,7 @@ func TestOnlyWhatIsOlderOrWasChangedIsWritten(t *testing.T) {
 			wanted := &unstructured.Unstructured{Object: map[string]any{}}
 			wanted.SetAnnotations(map[string]string{operatorv1.AnnotationCRDVersion: test.ours, render.HashAnnotation: "same"})
 			wanted.SetLabels(map[string]string{"owner": "us"})
-			if got := decide(test.live, wanted, 1); got != test.want {
+			if got := decideWrite(test.live, wanted, 1); got != test.want {
 				t.Errorf("%s: got %d, want %d", test.reason, got, test.want)
 			}
 		})

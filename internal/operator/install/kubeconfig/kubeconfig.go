@@ -31,8 +31,8 @@ import (
 // hashBytes is how much of a SHA-256 tells two kubeconfigs apart.
 const hashBytes = 16
 
-// Options say which cluster kubeconfigs are for, and where they go.
-type Options struct {
+// IssuerOptions say which cluster kubeconfigs are for, and where they go.
+type IssuerOptions struct {
 	// To is the cluster that the secrets are on; Secrets reads them.
 	To      *install.Target
 	Secrets client.Reader
@@ -51,12 +51,12 @@ type Options struct {
 
 // Issuer writes secrets with a kubeconfig and a token.
 type Issuer struct {
-	options    Options
+	options    IssuerOptions
 	kubeconfig []byte
 }
 
 // NewIssuer returns an Issuer.
-func NewIssuer(o Options) (*Issuer, error) {
+func NewIssuer(o IssuerOptions) (*Issuer, error) {
 	kubeconfig, err := remote.TokenKubeconfig(o.Server, o.Name, o.Namespace, o.TokenFile)
 	if err != nil {
 		return nil, err
@@ -64,17 +64,17 @@ func NewIssuer(o Options) (*Issuer, error) {
 	return &Issuer{options: o, kubeconfig: kubeconfig}, nil
 }
 
-// Hash tells the kubeconfig, without the token, from another one: programs that
+// KubeconfigHash tells the kubeconfig, without the token, from another one: programs that
 // have read an earlier one have to be restarted.
-func (i *Issuer) Hash() string {
+func (i *Issuer) KubeconfigHash() string {
 	sum := sha256.Sum256(i.kubeconfig)
 	return hex.EncodeToString(sum[:hashBytes])
 }
 
-// Issue writes the secret of one account: with the token that it has as long as
+// IssueSecret writes the secret of one account: with the token that it has as long as
 // that is good, else with a new one.
-func (i *Issuer) Issue(ctx context.Context, meta render.Meta, account string) error {
-	secret, err := probe.Secret(ctx, i.options.Secrets, types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name})
+func (i *Issuer) IssueSecret(ctx context.Context, meta render.ResourceMeta, account string) error {
+	secret, err := probe.ReadSecret(ctx, i.options.Secrets, types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name})
 	if err != nil {
 		return err
 	}
@@ -83,11 +83,11 @@ func (i *Issuer) Issue(ctx context.Context, meta render.Meta, account string) er
 		present = secret.Data[operatorv1.TokenKey]
 	}
 	name := types.NamespacedName{Namespace: i.options.Namespace, Name: account}
-	token, err := remote.Token(ctx, i.options.From.Client, name, present, i.options.Clock.Now())
+	token, err := remote.EnsureToken(ctx, i.options.From.Client, name, present, i.options.Clock.Now())
 	if err != nil {
 		return fmt.Errorf("getting a token of the %s: %w", i.options.Name, err)
 	}
 	data := map[string][]byte{operatorv1.KubeConfigKey: i.kubeconfig, operatorv1.TokenKey: token}
-	_, err = i.options.To.Secrets.Apply(ctx, render.Secret(meta, corev1.SecretTypeOpaque, data))
+	_, err = i.options.To.Secrets.Apply(ctx, render.SecretOfType(meta, corev1.SecretTypeOpaque, data))
 	return err
 }

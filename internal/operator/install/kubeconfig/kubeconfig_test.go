@@ -30,8 +30,8 @@ import (
 )
 
 // options are those for kubeconfigs of a hub.
-func options(changes ...func(*Options)) Options {
-	o := Options{
+func options(changes ...func(*IssuerOptions)) IssuerOptions {
+	o := IssuerOptions{
 		Server: &clientcmdapi.Cluster{Server: "https://hub.example.com:6443", CertificateAuthorityData: []byte("ca")},
 		Name:   "hub", Namespace: "open-cluster-management-hub", TokenFile: "/var/run/hub/token",
 		Clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
@@ -42,7 +42,7 @@ func options(changes ...func(*Options)) Options {
 	return o
 }
 
-func issuer(t *testing.T, o Options) *Issuer {
+func issuer(t *testing.T, o IssuerOptions) *Issuer {
 	t.Helper()
 	i, err := NewIssuer(o)
 	if err != nil {
@@ -52,23 +52,23 @@ func issuer(t *testing.T, o Options) *Issuer {
 }
 
 func TestAHashTellsWhatProgramsHaveToBeRestartedFor(t *testing.T) {
-	first := issuer(t, options()).Hash()
+	first := issuer(t, options()).KubeconfigHash()
 	cases := map[string]struct {
-		change func(*Options)
+		change func(*IssuerOptions)
 		same   bool
 	}{
-		"nothing":             {func(*Options) {}, true},
-		"what takes no part":  {func(o *Options) { o.Clock = clocktesting.NewFakePassiveClock(time.Unix(2_000_000, 0)) }, true},
-		"what others keep":    {func(o *Options) { o.Server.Extensions = map[string]runtime.Object{"x": &runtime.Unknown{}} }, true},
-		"the address":         {func(o *Options) { o.Server.Server = "https://hub.example.com:6444" }, false},
-		"the CA":              {func(o *Options) { o.Server.CertificateAuthorityData = []byte("another") }, false},
-		"a proxy":             {func(o *Options) { o.Server.ProxyURL = "http://proxy.example.com" }, false},
-		"the file of a token": {func(o *Options) { o.TokenFile = "/var/run/token" }, false},
-		"the namespace":       {func(o *Options) { o.Namespace = "other" }, false},
+		"nothing":             {func(*IssuerOptions) {}, true},
+		"what takes no part":  {func(o *IssuerOptions) { o.Clock = clocktesting.NewFakePassiveClock(time.Unix(2_000_000, 0)) }, true},
+		"what others keep":    {func(o *IssuerOptions) { o.Server.Extensions = map[string]runtime.Object{"x": &runtime.Unknown{}} }, true},
+		"the address":         {func(o *IssuerOptions) { o.Server.Server = "https://hub.example.com:6444" }, false},
+		"the CA":              {func(o *IssuerOptions) { o.Server.CertificateAuthorityData = []byte("another") }, false},
+		"a proxy":             {func(o *IssuerOptions) { o.Server.ProxyURL = "http://proxy.example.com" }, false},
+		"the file of a token": {func(o *IssuerOptions) { o.TokenFile = "/var/run/token" }, false},
+		"the namespace":       {func(o *IssuerOptions) { o.Namespace = "other" }, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := issuer(t, options(tc.change)).Hash()
+			got := issuer(t, options(tc.change)).KubeconfigHash()
 			if (got == first) != tc.same {
 				t.Errorf("the hashes are %s and %s, want the same: %t", first, got, tc.same)
 			}
@@ -106,9 +106,9 @@ func newScene(t *testing.T, refusal error, secrets ...client.Object) *scene {
 			return refusal
 		},
 	}).Build()
-	s.Issuer = issuer(t, options(func(o *Options) {
-		o.To = install.NewTarget(s.secrets, install.Readers{Live: s.secrets, Secrets: s.secrets}, "owner")
-		o.Secrets, o.From = s.secrets, install.NewTarget(accounts, install.Readers{Live: accounts, Secrets: accounts}, "owner")
+	s.Issuer = issuer(t, options(func(o *IssuerOptions) {
+		o.To = install.NewTarget(s.secrets, install.TargetReaders{Live: s.secrets, Secrets: s.secrets}, "owner")
+		o.Secrets, o.From = s.secrets, install.NewTarget(accounts, install.TargetReaders{Live: accounts, Secrets: accounts}, "owner")
 	}))
 	return s
 }
@@ -137,8 +137,8 @@ func TestATokenIsKeptWhileItIsGood(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, nil, tc.secrets...)
-			named := render.Meta{Namespace: "agents", Name: "hub-kubeconfig", Labels: map[string]string{"a": "b"}}
-			if err := s.Issue(t.Context(), named, "work"); err != nil {
+			named := render.ResourceMeta{Namespace: "agents", Name: "hub-kubeconfig", Labels: map[string]string{"a": "b"}}
+			if err := s.IssueSecret(t.Context(), named, "work"); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.asked, s.asked); diff != "" {
@@ -169,7 +169,7 @@ func TestWithoutATokenNothingIsWritten(t *testing.T) {
 	for name, account := range map[string]string{"the account is not there yet": "none", "it may not be asked for one": "work"} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, refusal)
-			err := s.Issue(t.Context(), render.Meta{Namespace: "agents", Name: "hub-kubeconfig"}, account)
+			err := s.IssueSecret(t.Context(), render.ResourceMeta{Namespace: "agents", Name: "hub-kubeconfig"}, account)
 			if err == nil || !strings.Contains(err.Error(), "getting a token of the hub: ") || !strings.Contains(err.Error(), "open-cluster-management-hub/"+account) {
 				t.Errorf("error %v, want one that names the cluster and the account", err)
 			}

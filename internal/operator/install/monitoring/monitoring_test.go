@@ -38,11 +38,11 @@ type asked struct {
 	failure error
 }
 
-func (a *asked) request() monitoring.Request {
-	monitors := []render.Object{podmonitor.New(render.Meta{Name: "capstan-hub", Namespace: "default"},
-		podmonitor.Pods{Component: "registration-controller", App: "clustermanager-registration-controller", Port: 8080},
-		podmonitor.Pods{Component: "apiserver", App: "clustermanager-apiserver", Port: 8443})}
-	return monitoring.Request{
+func (a *asked) request() monitoring.PodMonitorRequest {
+	monitors := []render.Object{podmonitor.NewPodMonitor(render.ResourceMeta{Name: "capstan-hub", Namespace: "default"},
+		podmonitor.ComponentPods{Component: "registration-controller", App: "clustermanager-registration-controller", Port: 8080},
+		podmonitor.ComponentPods{Component: "apiserver", App: "clustermanager-apiserver", Port: 8443})}
+	return monitoring.PodMonitorRequest{
 		Object: a.object, Conditions: &a.object.Status.Conditions, Monitors: monitors,
 		Apply: func(ctx context.Context, to *install.Target, objects ...render.Object) error {
 			if a.failure != nil {
@@ -68,7 +68,7 @@ func (a *asked) says(annotation, reason string) time.Duration {
 	if annotation != "" {
 		a.object.Annotations[fleetv1alpha1.AnnotationMonitoring] = annotation
 	}
-	again := a.request().Run(a.t.Context(), a.on)
+	again := a.request().ReconcileMonitors(a.t.Context(), a.on)
 	got := ""
 	if condition := meta.FindStatusCondition(a.object.Status.Conditions, operatorv1.ConditionMonitored); condition != nil {
 		got = condition.Reason
@@ -108,7 +108,7 @@ func target(t *testing.T, config *rest.Config) *install.Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return install.NewTarget(c, install.Readers{Live: c, Secrets: c}, "cluster-manager")
+	return install.NewTarget(c, install.TargetReaders{Live: c, Secrets: c}, "cluster-manager")
 }
 
 func TestPodMonitorsAreMadeForThoseWhoAsk(t *testing.T) {
@@ -198,7 +198,7 @@ func allow(t *testing.T, config *rest.Config, admin client.Client, user string, 
 			}
 		}
 		for _, rule := range rules {
-			env.WaitAllowed(t.Context(), t, config, env.User(user), "default", rule, true)
+			env.WaitAllowed(t.Context(), t, config, env.UserReview(user), "default", rule, true)
 		}
 	}
 	as := rest.CopyConfig(config)

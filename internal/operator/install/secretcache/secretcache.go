@@ -25,15 +25,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Caches have one cache for each name of a secret: a watch of one name is
+// SecretCaches have one cache for each name of a secret: a watch of one name is
 // all that an operator's role allows.
-type Caches struct {
+type SecretCaches struct {
 	byName map[string]cache.Cache
 }
 
-// New adds to the manager a cache for the secrets of each name.
-func New(mgr manager.Manager, names ...string) (*Caches, error) {
-	caches := &Caches{byName: map[string]cache.Cache{}}
+// NewSecretCaches adds to the manager a cache for the secrets of each name.
+func NewSecretCaches(mgr manager.Manager, names ...string) (*SecretCaches, error) {
+	caches := &SecretCaches{byName: map[string]cache.Cache{}}
 	for _, name := range names {
 		c, err := cache.New(mgr.GetConfig(), cache.Options{
 			HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
@@ -54,7 +54,7 @@ func New(mgr manager.Manager, names ...string) (*Caches, error) {
 }
 
 // Get reads a secret of one of the names.
-func (s *Caches) Get(ctx context.Context, key types.NamespacedName, into client.Object, options ...client.GetOption) error {
+func (s *SecretCaches) Get(ctx context.Context, key types.NamespacedName, into client.Object, options ...client.GetOption) error {
 	c, ok := s.byName[key.Name]
 	if !ok {
 		return fmt.Errorf("there is no cache of secrets %q", key.Name)
@@ -63,13 +63,13 @@ func (s *Caches) Get(ctx context.Context, key types.NamespacedName, into client.
 }
 
 // List is not possible: it would have to read secrets of all names.
-func (s *Caches) List(context.Context, client.ObjectList, ...client.ListOption) error {
+func (s *SecretCaches) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return fmt.Errorf("secrets are read by name only")
 }
 
-// Source returns the source of the requests that a change of a secret of the
+// SecretSource returns the source of the requests that a change of a secret of the
 // name leads to.
-func (s *Caches) Source(name string, to handler.TypedMapFunc[*corev1.Secret, reconcile.Request]) (source.Source, error) {
+func (s *SecretCaches) SecretSource(name string, to handler.TypedMapFunc[*corev1.Secret, reconcile.Request]) (source.Source, error) {
 	c, ok := s.byName[name]
 	if !ok {
 		return nil, fmt.Errorf("there is no cache of secrets %q", name)
@@ -77,5 +77,5 @@ func (s *Caches) Source(name string, to handler.TypedMapFunc[*corev1.Secret, rec
 	return source.Kind(c, &corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(to)), nil
 }
 
-// Names returns the names of the secrets, sorted.
-func (s *Caches) Names() []string { return slices.Sorted(maps.Keys(s.byName)) }
+// SecretNames returns the names of the secrets, sorted.
+func (s *SecretCaches) SecretNames() []string { return slices.Sorted(maps.Keys(s.byName)) }

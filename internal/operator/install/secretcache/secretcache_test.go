@@ -29,8 +29,8 @@ func (n named) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 	return nil
 }
 
-func caches(names ...string) *Caches {
-	all := &Caches{byName: map[string]cache.Cache{}}
+func caches(names ...string) *SecretCaches {
+	all := &SecretCaches{byName: map[string]cache.Cache{}}
 	for _, name := range names {
 		all.byName[name] = named{name: name}
 	}
@@ -57,7 +57,7 @@ func TestSecretsAreReadByTheirNameOnly(t *testing.T) {
 				t.Errorf("error %v, want one that names the secret: that there is none would be a lie", err)
 			}
 			to := func(context.Context, *corev1.Secret) []reconcile.Request { return nil }
-			if source, err := all.Source(key.Name, to); (err == nil) != known || (source != nil) != known {
+			if source, err := all.SecretSource(key.Name, to); (err == nil) != known || (source != nil) != known {
 				t.Errorf("its changes are told of by %v, error %v, want to know it: %t", source, err, known)
 			}
 		})
@@ -74,7 +74,7 @@ func TestNamesAreSorted(t *testing.T) {
 		"as in bytes": {[]string{"b", "B", "a-b", "a.b"}, []string{"B", "a-b", "a.b", "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, caches(tc.has...).Names()); diff != "" {
+			if diff := cmp.Diff(tc.want, caches(tc.has...).SecretNames()); diff != "" {
 				t.Errorf("names, -want +got:\n%s", diff)
 			}
 		})

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FromOLM returns the signal that sets the OperatorCondition of this operator, or
+// SignalFromOLM returns the signal that sets the OperatorCondition of this operator, or
 // nil if OLM did not install it.
-func FromOLM(config *rest.Config) (Signal, error) {
+func SignalFromOLM(config *rest.Config) (Signal, error) {
 	var none Signal
 	if os.Getenv("OPERATOR_CONDITION_NAME") == "" {
 		return none, nil

@@ -45,8 +45,8 @@ type Gate struct {
 	busy map[string]string
 }
 
-// Text is what OLM's users read.
-type Text struct {
+// GateText is what OLM's users read.
+type GateText struct {
 	// BusyReason is the CamelCase reason of the condition while it is False.
 	BusyReason string
 	// Idle is the message while it is True.
@@ -54,13 +54,13 @@ type Text struct {
 }
 
 // NewGate returns a Gate. The signal is nil where there is no OLM.
-func NewGate(signal Signal, text Text) *Gate {
+func NewGate(signal Signal, text GateText) *Gate {
 	return &Gate{signal: signal, reason: text.BusyReason, idle: text.Idle, busy: map[string]string{}}
 }
 
-// Report says what the operator is doing for the object of the name, empty if
+// ReportBusy says what the operator is doing for the object of the name, empty if
 // it is idle. An object is busy until it is reported as idle.
-func (g *Gate) Report(ctx context.Context, name, doing string) error {
+func (g *Gate) ReportBusy(ctx context.Context, name, doing string) error {
 	if g.signal == nil {
 		return nil
 	}

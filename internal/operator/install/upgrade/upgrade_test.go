@@ -48,9 +48,9 @@ func TestAnUpgradeWaitsForAllObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			signal := &recorder{}
-			gate := NewGate(signal, Text{BusyReason: "Removing", Idle: "nothing to do"})
+			gate := NewGate(signal, GateText{BusyReason: "Removing", Idle: "nothing to do"})
 			for _, r := range test.reports {
-				if err := gate.Report(t.Context(), r.name, r.doing); err != nil {
+				if err := gate.ReportBusy(t.Context(), r.name, r.doing); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -64,12 +64,12 @@ func TestAnUpgradeWaitsForAllObjects(t *testing.T) {
 func TestWhatOLMDidNotTakeIsToldAgain(t *testing.T) {
 	refused := errors.New("refused")
 	signal := &recorder{err: refused}
-	gate := NewGate(signal, Text{BusyReason: "Removing", Idle: "nothing to do"})
-	if err := gate.Report(t.Context(), "a", ""); !errors.Is(err, refused) {
+	gate := NewGate(signal, GateText{BusyReason: "Removing", Idle: "nothing to do"})
+	if err := gate.ReportBusy(t.Context(), "a", ""); !errors.Is(err, refused) {
 		t.Errorf("got error %v, want %v", err, refused)
 	}
 	signal.err = nil
-	if err := gate.Report(t.Context(), "a", ""); err != nil {
+	if err := gate.ReportBusy(t.Context(), "a", ""); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"True Idle: nothing to do"}, signal.got); diff != "" {
@@ -78,7 +78,7 @@ func TestWhatOLMDidNotTakeIsToldAgain(t *testing.T) {
 }
 
 func TestWithoutOLMNothingIsReported(t *testing.T) {
-	if err := NewGate(nil, Text{}).Report(t.Context(), "a", "removing a"); err != nil {
+	if err := NewGate(nil, GateText{}).ReportBusy(t.Context(), "a", "removing a"); err != nil {
 		t.Error(err)
 	}
 }

@@ -31,7 +31,7 @@ type exporter struct {
 }
 
 type (
-	request struct {
+	exportRequest struct {
 		ResourceSpans []resourceSpans `json:"resourceSpans"`
 	}
 	resourceSpans struct {
@@ -42,24 +42,24 @@ type (
 		Attributes []keyValue `json:"attributes"`
 	}
 	scopeSpans struct {
-		Scope scope  `json:"scope"`
-		Spans []span `json:"spans"`
+		Scope scope      `json:"scope"`
+		Spans []jsonSpan `json:"spans"`
 	}
 	scope struct {
 		Name string `json:"name"`
 	}
-	span struct {
-		TraceID      string     `json:"traceId"`
-		SpanID       string     `json:"spanId"`
-		ParentSpanID string     `json:"parentSpanId,omitempty"`
-		Name         string     `json:"name"`
-		Kind         int        `json:"kind"`
-		Start        string     `json:"startTimeUnixNano"`
-		End          string     `json:"endTimeUnixNano"`
-		Attributes   []keyValue `json:"attributes,omitempty"`
-		Status       *status    `json:"status,omitempty"`
+	jsonSpan struct {
+		TraceID      string      `json:"traceId"`
+		SpanID       string      `json:"spanId"`
+		ParentSpanID string      `json:"parentSpanId,omitempty"`
+		Name         string      `json:"name"`
+		Kind         int         `json:"kind"`
+		Start        string      `json:"startTimeUnixNano"`
+		End          string      `json:"endTimeUnixNano"`
+		Attributes   []keyValue  `json:"attributes,omitempty"`
+		Status       *spanStatus `json:"status,omitempty"`
 	}
-	status struct {
+	spanStatus struct {
 		Message string `json:"message,omitempty"`
 		Code    int    `json:"code"`
 	}
@@ -84,14 +84,14 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 	if len(spans) == 0 {
 		return nil
 	}
-	if err := e.send(ctx, spans); err != nil {
+	if err := e.sendSpans(ctx, spans); err != nil {
 		return lostError{spans: len(spans), cause: err}
 	}
 	return nil
 }
 
-func (e *exporter) send(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	body, err := json.Marshal(encode(spans))
+func (e *exporter) sendSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	body, err := json.Marshal(encodeRequest(spans))
 	if err != nil {
 		return fmt.Errorf("encoding spans: %w", err)
 	}
@@ -119,34 +119,34 @@ func (e *exporter) Shutdown(context.Context) error {
 	return nil
 }
 
-// encode puts spans of one process, which have one resource and one scope.
-func encode(spans []sdktrace.ReadOnlySpan) request {
+// encodeRequest puts spans of one process, which have one resource and one scope.
+func encodeRequest(spans []sdktrace.ReadOnlySpan) exportRequest {
 	group := scopeSpans{Scope: scope{Name: spans[0].InstrumentationScope().Name}}
 	for _, s := range spans {
 		group.Spans = append(group.Spans, encodeSpan(s))
 	}
-	return request{ResourceSpans: []resourceSpans{{
+	return exportRequest{ResourceSpans: []resourceSpans{{
 		Resource:   described{Attributes: encodeAttributes(spans[0].Resource().Attributes())},
 		ScopeSpans: []scopeSpans{group},
 	}}}
 }
 
-func encodeSpan(s sdktrace.ReadOnlySpan) span {
-	encoded := span{
+func encodeSpan(s sdktrace.ReadOnlySpan) jsonSpan {
+	encoded := jsonSpan{
 		TraceID: s.SpanContext().TraceID().String(), SpanID: s.SpanContext().SpanID().String(),
 		Name: s.Name(), Kind: int(s.SpanKind()),
-		Start: nanos(s.StartTime()), End: nanos(s.EndTime()), Attributes: encodeAttributes(s.Attributes()),
+		Start: formatNanos(s.StartTime()), End: formatNanos(s.EndTime()), Attributes: encodeAttributes(s.Attributes()),
 	}
 	if s.Parent().SpanID().IsValid() {
 		encoded.ParentSpanID = s.Parent().SpanID().String()
 	}
 	if s.Status().Code == codes.Error {
-		encoded.Status = &status{Code: statusError, Message: s.Status().Description}
+		encoded.Status = &spanStatus{Code: statusError, Message: s.Status().Description}
 	}
 	return encoded
 }
 
-func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
+func formatNanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
 func encodeAttributes(attributes []attribute.KeyValue) []keyValue {
 	var encoded []keyValue

@@ -65,7 +65,7 @@ func TestWhatTheSDKCannotDoIsLogged(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "region")
 	log, lines := logger()
 	otel.SetErrorHandler(NewLosses(log, testclock.NewFakePassiveClock(time.Unix(1_700_000_000, 0))))
-	tracer, stop, err := Start(environment(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": strings.Replace(refusing.URL, "://", "://me:secret@", 1)}), "test")
+	tracer, stop, err := StartTracing(environment(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": strings.Replace(refusing.URL, "://", "://me:secret@", 1)}), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +74,8 @@ func TestWhatTheSDKCannotDoIsLogged(t *testing.T) {
 	}
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "hello"}}
 	for range 3 {
-		_, span := tracer.Of(t.Context(), tracing.SpanDeliver, work)
-		span.End(nil)
+		_, span := tracer.StartWorkSpan(t.Context(), tracing.SpanDeliver, work)
+		span.EndSpan(nil)
 	}
 	// The last spans are sent at the end, which gives the error back or hands it on.
 	if err := stop(t.Context()); err != nil {

@@ -40,7 +40,7 @@ func TestTracingIsOffUnlessAskedFor(t *testing.T) {
 		"Headers":  {"values of headers are not told", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS": "secret"}, false, "HEADERS"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tracer, _, err := Start(environment(test.env), "test")
+			tracer, _, err := StartTracing(environment(test.env), "test")
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "secret") {
 					t.Errorf("%s: got error %v, want one about %q", test.reason, err, test.err)
@@ -70,7 +70,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 }
 
 // spans returns what the collector got in one request, as it has to be.
-func (r *receiver) spans(t *testing.T) []span {
+func (r *receiver) spans(t *testing.T) []jsonSpan {
 	t.Helper()
 	if len(r.requests) != 1 {
 		t.Fatalf("got %d requests, want one with all spans", len(r.requests))
@@ -79,7 +79,7 @@ func (r *receiver) spans(t *testing.T) []span {
 	if got.URL.Path != "/v1/traces" || got.Header.Get("Content-Type") != "application/json" || got.Header.Get("Authorization") != "Bearer me" {
 		t.Errorf("got %s with %v", got.URL, got.Header)
 	}
-	var body request
+	var body exportRequest
 	if err := json.Unmarshal(r.bodies[0], &body); err != nil {
 		t.Fatal(err)
 	}
@@ -93,17 +93,17 @@ func TestACollectorGetsTheSpans(t *testing.T) {
 	collector := &receiver{}
 	server := httptest.NewServer(collector)
 	defer server.Close()
-	tracer, stop, err := Start(environment(map[string]string{
+	tracer, stop, err := StartTracing(environment(map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": server.URL, "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20me",
 	}), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "hello", Generation: 3}}
-	ctx, outer := tracer.Of(t.Context(), tracing.SpanDeliver, work)
-	_, inner := tracer.Start(ctx, tracing.SpanApply)
-	inner.End(errors.New("refused"))
-	outer.End(nil)
+	ctx, outer := tracer.StartWorkSpan(t.Context(), tracing.SpanDeliver, work)
+	_, inner := tracer.StartSpan(ctx, tracing.SpanApply)
+	inner.EndSpan(errors.New("refused"))
+	outer.EndSpan(nil)
 	if err := stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

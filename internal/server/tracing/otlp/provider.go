@@ -31,12 +31,12 @@ const (
 	protocol = "http/json"
 )
 
-// Start returns the Tracer of a program as the environment asks for it, and what ends
+// StartTracing returns the Tracer of a program as the environment asks for it, and what ends
 // it. The Tracer is nil unless OTEL_EXPORTER_OTLP_ENDPOINT or
 // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. What goes wrong later, the SDK tells the
 // otel.ErrorHandler of the process.
-func Start(getenv func(string) string, program string) (tracer *tracing.Tracer, stop func(context.Context) error, err error) {
-	address, err := endpoint(getenv)
+func StartTracing(getenv func(string) string, program string) (tracer *tracing.Tracer, stop func(context.Context) error, err error) {
+	address, err := spanEndpoint(getenv)
 	if err != nil || address == "" {
 		return nil, func(context.Context) error { return nil }, err
 	}
@@ -44,7 +44,7 @@ func Start(getenv func(string) string, program string) (tracer *tracing.Tracer, 
 	if err != nil {
 		return nil, nil, err
 	}
-	headers, err := readHeaders(first(getenv, "HEADERS"))
+	headers, err := readHeaders(lookupVariable(getenv, "HEADERS"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,19 +56,19 @@ func Start(getenv func(string) string, program string) (tracer *tracing.Tracer, 
 		sdktrace.WithResource(described),
 		sdktrace.WithBatcher(&exporter{client: client, address: address, headers: headers}),
 	)
-	return tracing.New(provider), provider.Shutdown, nil
+	return tracing.NewTracer(provider), provider.Shutdown, nil
 }
 
-// first returns a variable for traces, or the one for all signals.
-func first(getenv func(string) string, name string) string {
+// lookupVariable returns a variable for traces, or the one for all signals.
+func lookupVariable(getenv func(string) string, name string) string {
 	if value := getenv("OTEL_EXPORTER_OTLP_TRACES_" + name); value != "" {
 		return value
 	}
 	return getenv("OTEL_EXPORTER_OTLP_" + name)
 }
 
-// endpoint returns the URL to send spans to; "" if tracing is off.
-func endpoint(getenv func(string) string) (string, error) {
+// spanEndpoint returns the URL to send spans to; "" if tracing is off.
+func spanEndpoint(getenv func(string) string) (string, error) {
 	address := getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 	whole := true
 	if address == "" {
@@ -78,7 +78,7 @@ func endpoint(getenv func(string) string) (string, error) {
 	if address == "" || strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return "", nil
 	}
-	if asked := first(getenv, "PROTOCOL"); asked != "" && asked != protocol {
+	if asked := lookupVariable(getenv, "PROTOCOL"); asked != "" && asked != protocol {
 		return "", fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: %q is not supported; there is %q, which collectors take at port 4318", asked, protocol)
 	}
 	parsed, err := url.Parse(address)
@@ -93,7 +93,7 @@ func endpoint(getenv func(string) string) (string, error) {
 
 func httpClient(getenv func(string) string) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
-	if path := first(getenv, "CERTIFICATE"); path != "" {
+	if path := lookupVariable(getenv, "CERTIFICATE"); path != "" {
 		pem, err := os.ReadFile(path) //nolint:gosec // who starts the program says which
 		if err != nil {
 			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: %w", err)

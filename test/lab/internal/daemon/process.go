@@ -57,7 +57,7 @@ func arguments(pid int) []string {
 	return strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00")
 }
 
-// IsRunning tells whether a daemon runs: whether a process of its name is in
+// IsRunning reports whether a daemon runs: whether a process of its name is in
 // its control group.
 func IsRunning(spec Spec) (bool, error) {
 	pids, err := find(spec)

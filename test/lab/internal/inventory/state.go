@@ -109,7 +109,7 @@ func (s *State) Address(host byte) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(bytes), s.Subnet.Bits())
 }
 
-// HasNodes tells whether any cluster has a node.
+// HasNodes reports whether any cluster has a node.
 func (s *State) HasNodes() bool {
 	return slices.ContainsFunc(s.Clusters, func(e Entry) bool { return !e.Nodeless })
 }

@@ -85,12 +85,12 @@ func (l *Lab) ensureNetwork() error {
 	return nil
 }
 
-// IsEmpty tells whether the lab has no clusters.
+// IsEmpty reports whether the lab has no clusters.
 func (l *Lab) IsEmpty() bool {
 	return len(l.state.Clusters) == 0
 }
 
-// HasNodes tells whether the lab has, with the clusters of a configuration,
+// HasNodes reports whether the lab has, with the clusters of a configuration,
 // any with a node.
 func (l *Lab) HasNodes(config inventory.Config) bool {
 	withNode := func(c inventory.Cluster) bool { return !c.Nodeless }

@@ -33,7 +33,7 @@ type need struct {
 	name string
 	// debian and fedora are the packages it is in.
 	debian, fedora string
-	// find tells whether the machine has it.
+	// find reports whether the machine has it.
 	find func() bool
 }
 
@@ -165,7 +165,7 @@ func PluginDir() string {
 	return ""
 }
 
-// Exists tells whether there is a file of this path.
+// Exists reports whether there is a file of this path.
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

@@ -29,14 +29,14 @@ type place struct {
 // path is the directory of a volume.
 func (p place) path(volume string) string { return filepath.Join(p.dir, volume) }
 
-// lacksVolume tells whether a claim waits for a volume of this provisioner.
+// lacksVolume reports whether a claim waits for a volume of this provisioner.
 // Kubernetes asks for it when the claim's class and its pod allow.
 func lacksVolume(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Annotations[claimProvisioner] == Provisioner &&
 		claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil
 }
 
-// isAbandoned tells whether a volume of this provisioner is to be removed.
+// isAbandoned reports whether a volume of this provisioner is to be removed.
 func isAbandoned(volume *corev1.PersistentVolume) bool {
 	return volume.Annotations[volumeProvisioner] == Provisioner &&
 		volume.Status.Phase == corev1.VolumeReleased && volume.DeletionTimestamp == nil &&

@@ -43,8 +43,8 @@ const (
 	labelAddOn = "open-cluster-management.io/addon-name"
 )
 
-// Deps is what the controller needs.
-type Deps struct {
+// CSRApprovalDeps is what the controller needs.
+type CSRApprovalDeps struct {
 	Client client.Client
 	// Live reads requests that are approved whole, as the cache does not have them.
 	Live   client.Reader
@@ -53,26 +53,26 @@ type Deps struct {
 	// Automatic are the users whose first requests are approved, and whose
 	// clusters are accepted, without an administrator (feature gate
 	// ManagedClusterAutoApproval). Empty means nobody.
-	Automatic policy.Automatic
+	Automatic policy.AutoApproval
 }
 
-// Controller approves certificate requests of agents.
-type Controller struct {
-	Deps
-	quiet    *quiet
+// CSRApprovalController approves certificate requests of agents.
+type CSRApprovalController struct {
+	CSRApprovalDeps
+	quiet    *eventThrottle
 	verdicts *prometheus.CounterVec
 }
 
-// New returns the controller.
-func New(d Deps) *Controller {
-	return &Controller{Deps: d, quiet: newQuiet(d.Clock), verdicts: newVerdicts()}
+// NewCSRApprovalController returns the controller.
+func NewCSRApprovalController(d CSRApprovalDeps) *CSRApprovalController {
+	return &CSRApprovalController{CSRApprovalDeps: d, quiet: newEventThrottle(d.Clock), verdicts: newVerdictCounter()}
 }
 
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "csr.approval" }
+// ControllerName is the name of the controller in logs and metrics.
+func (c *CSRApprovalController) ControllerName() string { return "csr.approval" }
 
 // Reconcile decides about one request.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *CSRApprovalController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	csr := &certificatesv1.CertificateSigningRequest{}
 	if err := c.Client.Get(ctx, req.NamespacedName, csr); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -84,18 +84,18 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("reading ManagedCluster %q: %w", name, err)
 	}
 	exists := err == nil
-	if decided(csr) {
-		return ctrl.Result{}, c.note(ctx, csr)
+	if isDecided(csr) {
+		return ctrl.Result{}, c.recordAgent(ctx, csr)
 	}
-	if flood, err := c.flooded(ctx, csr); err != nil {
+	if flood, err := c.hasTooManyRequests(ctx, csr); err != nil {
 		return ctrl.Result{}, err
 	} else if flood {
-		c.warn(csr, mc, policy.Decision{Reason: reasonFlood, Message: fmt.Sprintf(
+		c.warnRefused(csr, mc, policy.RequestDecision{Reason: reasonFlood, Message: fmt.Sprintf(
 			"user %q has more than %d certificate requests for cluster %q; they are ignored until there are fewer",
 			csr.Spec.Username, RequestsMax, name)})
 		return ctrl.Result{}, nil
 	}
-	decision := policy.Decide(request(csr), facts(mc, exists), c.Automatic)
+	decision := policy.DecideRequest(policyRequest(csr), clusterFacts(mc, exists), c.Automatic)
 	if decision.Verdict == policy.Approve && decision.Kind == policy.Renewal {
 		allowed, err := c.mayRenew(ctx, csr, name)
 		if err != nil {
@@ -108,28 +108,28 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	c.verdicts.WithLabelValues(string(decision.Verdict), string(decision.Kind)).Inc()
 	switch decision.Verdict {
 	case policy.Refuse:
-		c.warn(csr, mc, decision)
+		c.warnRefused(csr, mc, decision)
 		if decision.Reason == policy.ReasonNotAuthorized {
 			return ctrl.Result{RequeueAfter: permissionRetry}, nil
 		}
 	case policy.Approve:
-		return ctrl.Result{}, c.approve(ctx, csr, mc, decision)
+		return ctrl.Result{}, c.approveRequest(ctx, csr, mc, decision)
 	}
 	return ctrl.Result{}, nil
 }
 
-// approve approves a request. For a first one, it accepts the cluster before:
+// approveRequest approves a request. For a first one, it accepts the cluster before:
 // many may hold the credential that the request was made with, so the cluster
 // has to be taken by this request before anybody gets a certificate for it.
-func (c *Controller) approve(
-	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, decision policy.Decision,
+func (c *CSRApprovalController) approveRequest(
+	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, decision policy.RequestDecision,
 ) error {
 	if decision.Kind == policy.Bootstrap {
-		if err := c.accept(ctx, mc, csr.Spec.Username, decision); err != nil {
+		if err := c.acceptCluster(ctx, mc, csr.Spec.Username, decision); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 	}
-	if err := c.sign(ctx, csr, decision); err != nil {
+	if err := c.submitApproval(ctx, csr, decision); err != nil {
 		return err
 	}
 	c.Events.Eventf(mc, csr, corev1.EventTypeNormal, decision.Reason, action,
@@ -137,10 +137,10 @@ func (c *Controller) approve(
 	return nil
 }
 
-// sign approves a request, which makes the API server's signer sign it. It does
+// submitApproval approves a request, which makes the API server's signer sign it. It does
 // so by an update, as all do: who may grant the hub that may not grant it more. An
-// update writes all of the request, of which the cache has a part; see Trim.
-func (c *Controller) sign(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision policy.Decision) error {
+// update writes all of the request, of which the cache has a part; see TrimRequest.
+func (c *CSRApprovalController) submitApproval(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision policy.RequestDecision) error {
 	approved := &certificatesv1.CertificateSigningRequest{}
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(csr), approved); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -160,14 +160,14 @@ func (c *Controller) sign(ctx context.Context, csr *certificatesv1.CertificateSi
 	return nil
 }
 
-// accept accepts the cluster whose join a user asked for, once in its life: an
+// acceptCluster accepts the cluster whose join a user asked for, once in its life: an
 // administrator who denies it has the last word. It notes who is let in.
-func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster, user string, decision policy.Decision) error {
+func (c *CSRApprovalController) acceptCluster(ctx context.Context, mc *clusterv1.ManagedCluster, user string, decision policy.RequestDecision) error {
 	before := mc.DeepCopy()
 	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationJoinRequestedBy, user)
 	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationJoinKey, decision.Key)
-	known := policy.Agents(mc.Annotations[clusterv1.AnnotationAgents])
-	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAgents, string(known.With(decision.Agent)))
+	known := policy.AgentNames(mc.Annotations[clusterv1.AnnotationAgents])
+	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAgents, string(known.WithAgent(decision.Agent)))
 	if _, done := mc.Annotations[clusterv1.AnnotationAutomaticallyAcceptedOn]; !mc.Spec.HubAcceptsClient && !done {
 		mc.Spec.HubAcceptsClient = true
 		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAutomaticallyAcceptedOn, c.Clock.Now().UTC().Format(timeFormat))
@@ -182,29 +182,29 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster, u
 	return nil
 }
 
-// warn tells an administrator of a request that is refused, on the request and
+// warnRefused tells an administrator of a request that is refused, on the request and
 // on the cluster, once in a while.
-func (c *Controller) warn(csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, decision policy.Decision) {
+func (c *CSRApprovalController) warnRefused(csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, decision policy.RequestDecision) {
 	what := csr.Labels[clusterv1.LabelClusterName] + "/" + decision.Reason
-	if c.quiet.over("request/" + what) {
+	if c.quiet.allowEvent("request/" + what) {
 		c.Events.Eventf(csr, nil, corev1.EventTypeWarning, decision.Reason, action, "not approved: %s", decision.Message)
 	}
 	// A request may be seen before its cluster, which is told when it is there.
-	if mc.Name != "" && c.quiet.over("cluster/"+what) {
+	if mc.Name != "" && c.quiet.allowEvent("cluster/"+what) {
 		c.Events.Eventf(mc, csr, corev1.EventTypeWarning, decision.Reason, action,
 			"CertificateSigningRequest %q of user %q was not approved: %s", csr.Name, csr.Spec.Username, decision.Message)
 	}
 }
 
-// facts are what the policy needs to know of the cluster.
-func facts(mc *clusterv1.ManagedCluster, exists bool) policy.Cluster {
+// clusterFacts are what the policy needs to know of the cluster.
+func clusterFacts(mc *clusterv1.ManagedCluster, exists bool) policy.ClusterFacts {
 	if !exists {
-		return policy.Cluster{}
+		return policy.ClusterFacts{}
 	}
 	_, automatic := mc.Annotations[clusterv1.AnnotationAutomaticallyAcceptedOn]
 	available := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	decided := automatic || meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
-	return policy.Cluster{
+	return policy.ClusterFacts{
 		Exists:    true,
 		Accepted:  mc.Spec.HubAcceptsClient,
 		Denied:    !mc.Spec.HubAcceptsClient && decided,
@@ -218,8 +218,8 @@ func facts(mc *clusterv1.ManagedCluster, exists bool) policy.Cluster {
 	}
 }
 
-func request(csr *certificatesv1.CertificateSigningRequest) policy.Request {
-	return policy.Request{
+func policyRequest(csr *certificatesv1.CertificateSigningRequest) policy.SigningRequest {
+	return policy.SigningRequest{
 		SignerName:   csr.Spec.SignerName,
 		Usages:       csr.Spec.Usages,
 		Username:     csr.Spec.Username,
@@ -230,8 +230,8 @@ func request(csr *certificatesv1.CertificateSigningRequest) policy.Request {
 	}
 }
 
-// decided tells whether a request was approved or denied, by whomever.
-func decided(csr *certificatesv1.CertificateSigningRequest) bool {
+// isDecided reports whether a request was approved or denied, by whomever.
+func isDecided(csr *certificatesv1.CertificateSigningRequest) bool {
 	for i := range csr.Status.Conditions {
 		switch csr.Status.Conditions[i].Type {
 		case certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed:
@@ -243,7 +243,7 @@ func decided(csr *certificatesv1.CertificateSigningRequest) bool {
 
 // mayRenew asks the API server whether the requester may renew certificates of
 // this very cluster.
-func (c *Controller) mayRenew(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, cluster string) (bool, error) {
+func (c *CSRApprovalController) mayRenew(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, cluster string) (bool, error) {
 	review := renewReview(csr, cluster)
 	if err := c.Client.Create(ctx, review); err != nil {
 		if apierrors.IsInvalid(err) {

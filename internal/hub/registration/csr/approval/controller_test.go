@@ -35,7 +35,7 @@ const (
 // asked is a request of the bootstrap user for the certificate of an agent.
 func asked(t *testing.T) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
-	request, _ := agentrequest.New(t, clusterName, "one")
+	request, _ := agentrequest.NewRequest(t, clusterName, "one")
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: "east-1", Labels: map[string]string{clusterv1.LabelClusterName: clusterName}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -90,9 +90,9 @@ func TestAClusterIsTakenBeforeItsCertificateIsApproved(t *testing.T) {
 					return c.SubResource("status").Update(ctx, obj, o...) // the fake client knows no approval
 				},
 			}).WithIndex(csr, "clusterAndRequester", func(client.Object) []string { return nil }).WithStatusSubresource(csr).Build()
-			controller := approval.New(approval.Deps{
+			controller := approval.NewCSRApprovalController(approval.CSRApprovalDeps{
 				Client: trimming(c), Live: c, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), Events: events.NewFakeRecorder(1),
-				Automatic: policy.Automatic{Users: []string{bootstrapUser}},
+				Automatic: policy.AutoApproval{Users: []string{bootstrapUser}},
 			})
 			check := func(wantErr, accepted, approved bool) {
 				t.Helper()
@@ -129,7 +129,7 @@ func trimming(c client.WithWatch) client.Client {
 			if err != nil || !ok {
 				return err
 			}
-			trimmed, err := approval.Trim(csr)
+			trimmed, err := approval.TrimRequest(csr)
 			if kept, ok := trimmed.(*certificatesv1.CertificateSigningRequest); ok {
 				*csr = *kept
 			}

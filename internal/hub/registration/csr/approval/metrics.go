@@ -9,20 +9,20 @@ import (
 	"github.com/capstan-io/capstan/internal/registration/policy"
 )
 
-// newVerdicts returns the counter of decisions.
-func newVerdicts() *prometheus.CounterVec {
+// newVerdictCounter returns the counter of decisions.
+func newVerdictCounter() *prometheus.CounterVec {
 	verdicts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capstan_certificate_request_decisions_total",
 		Help: "Decisions about certificate requests of agents, by verdict (Approve, Refuse, Leave, Wait, Ignore) and kind (Bootstrap, Renewal).",
 	}, []string{"verdict", "kind"})
 	// All are there from the start: nobody sees an increase to 1 from nothing.
-	for _, verdict := range policy.Verdicts() {
-		for _, kind := range policy.Kinds() {
+	for _, verdict := range policy.AllVerdicts() {
+		for _, kind := range policy.AllKinds() {
 			verdicts.WithLabelValues(string(verdict), string(kind))
 		}
 	}
 	return verdicts
 }
 
-// Collector returns the metrics of the controller.
-func (c *Controller) Collector() prometheus.Collector { return c.verdicts }
+// MetricCollector returns the metrics of the controller.
+func (c *CSRApprovalController) MetricCollector() prometheus.Collector { return c.verdicts }

@@ -22,14 +22,14 @@ import (
 // approved.
 const aheadMax = time.Minute
 
-// note notes on the ManagedCluster the agent that a request was approved for, by
+// recordAgent notes on the ManagedCluster the agent that a request was approved for, by
 // whomever: the permissions of the cluster are for the agents that are noted.
-func (c *Controller) note(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) error {
+func (c *CSRApprovalController) recordAgent(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) error {
 	approved := approvalOf(csr)
 	if approved == nil {
 		return nil
 	}
-	cluster, agent, err := policy.Certified(request(csr))
+	cluster, agent, err := policy.CertifiedAgent(policyRequest(csr))
 	if err != nil {
 		return nil //nolint:nilerr // somebody else's certificate
 	}
@@ -37,8 +37,8 @@ func (c *Controller) note(ctx context.Context, csr *certificatesv1.CertificateSi
 	if err := c.Client.Get(ctx, client.ObjectKey{Name: cluster}, mc); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	known := policy.Agents(mc.Annotations[clusterv1.AnnotationAgents])
-	if known.Has(agent) || !mc.DeletionTimestamp.IsZero() {
+	known := policy.AgentNames(mc.Annotations[clusterv1.AnnotationAgents])
+	if known.HasAgent(agent) || !mc.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	earlier, err := c.isOfEarlier(ctx, approved.LastTransitionTime, mc)
@@ -51,7 +51,7 @@ func (c *Controller) note(ctx context.Context, csr *certificatesv1.CertificateSi
 		return nil
 	}
 	before := mc.DeepCopy()
-	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAgents, string(known.With(agent)))
+	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAgents, string(known.WithAgent(agent)))
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.Client.Patch(ctx, mc, patch, client.FieldOwner(fieldOwner)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("noting agent %q on ManagedCluster %q: %w", agent, cluster, err)
@@ -59,11 +59,11 @@ func (c *Controller) note(ctx context.Context, csr *certificatesv1.CertificateSi
 	return nil
 }
 
-// isOfEarlier tells whether what was approved at the time was the request of an
+// isOfEarlier reports whether what was approved at the time was the request of an
 // agent of an earlier ManagedCluster of the name, whose certificate must not count
 // any more. Agents of OCM create ManagedCluster and request side by side, so one
 // may be approved a moment before; but not where the namespace is there from before.
-func (c *Controller) isOfEarlier(ctx context.Context, approved metav1.Time, mc *clusterv1.ManagedCluster) (bool, error) {
+func (c *CSRApprovalController) isOfEarlier(ctx context.Context, approved metav1.Time, mc *clusterv1.ManagedCluster) (bool, error) {
 	switch ahead := mc.CreationTimestamp.Sub(approved.Time); {
 	case ahead <= 0:
 		return false, nil

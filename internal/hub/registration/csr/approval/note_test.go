@@ -91,7 +91,7 @@ func TestApprovedAgentsAreNoted(t *testing.T) {
 				builder = builder.WithObjects(g.namespace)
 			}
 			c := builder.Build()
-			controller := approval.New(approval.Deps{
+			controller := approval.NewCSRApprovalController(approval.CSRApprovalDeps{
 				Client: c, Live: c, Clock: clocktesting.NewFakePassiveClock(created), Events: events.NewFakeRecorder(1),
 			})
 			if _, err := controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g.csr)}); err != nil {

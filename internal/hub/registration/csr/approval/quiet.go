@@ -18,20 +18,20 @@ const (
 	quietMax = 4096
 )
 
-// quiet keeps events from becoming a flood of their own.
-type quiet struct {
+// eventThrottle keeps events from becoming a flood of their own.
+type eventThrottle struct {
 	clock clock.PassiveClock
 	mu    sync.Mutex
 	told  map[string]time.Time
 }
 
-func newQuiet(clk clock.PassiveClock) *quiet {
-	return &quiet{clock: clk, told: map[string]time.Time{}}
+func newEventThrottle(clk clock.PassiveClock) *eventThrottle {
+	return &eventThrottle{clock: clk, told: map[string]time.Time{}}
 }
 
-// over tells whether it is time to tell something (again), and takes it for
+// allowEvent reports whether it is time to tell something (again), and takes it for
 // told if so.
-func (q *quiet) over(what string) bool {
+func (q *eventThrottle) allowEvent(what string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.clock.Now()

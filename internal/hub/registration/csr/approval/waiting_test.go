@@ -34,13 +34,13 @@ func TestOthersRequestsAreNotInTheWay(t *testing.T) {
 		}
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).
-		WithIndex(&certificatesv1.CertificateSigningRequest{}, indexCluster, byCluster(undecided)).
+		WithIndex(&certificatesv1.CertificateSigningRequest{}, indexCluster, indexByCluster(isUndecided)).
 		WithObjects(requestOf("c-own", clusterv1.AgentUser("c", "one")))
 	for i := range 2 * RequestsMax {
 		hub.WithObjects(requestOf(fmt.Sprint("c-a", i), "system:bootstrap:abcdef"))
 	}
-	c := New(Deps{Client: hub.Build()})
-	found := c.waiting(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
+	c := NewCSRApprovalController(CSRApprovalDeps{Client: hub.Build()})
+	found := c.undecidedRequests(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
 	if !slices.Contains(found, reconcile.Request{NamespacedName: types.NamespacedName{Name: "c-own"}}) {
 		t.Error("when the cluster changes, the request of its agent is not looked at")
 	}

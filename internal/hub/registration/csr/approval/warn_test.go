@@ -21,12 +21,12 @@ import (
 // cluster: what was told about the request does not keep the cluster from being told.
 func TestAClusterIsToldThatComesAfterItsRequest(t *testing.T) {
 	recorder := events.NewFakeRecorder(4)
-	c := New(Deps{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), Events: recorder})
+	c := NewCSRApprovalController(CSRApprovalDeps{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), Events: recorder})
 	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "r", Labels: map[string]string{clusterv1.LabelClusterName: "edge"}}}
-	refused := policy.Decision{Verdict: policy.Refuse, Reason: policy.ReasonTokenBound, Message: "no"}
+	refused := policy.RequestDecision{Verdict: policy.Refuse, Reason: policy.ReasonTokenBound, Message: "no"}
 	known := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
 	for _, mc := range []*clusterv1.ManagedCluster{{}, known, known} {
-		c.warn(csr, mc, refused)
+		c.warnRefused(csr, mc, refused)
 	}
 	close(recorder.Events)
 	var told []string

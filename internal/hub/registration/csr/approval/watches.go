@@ -38,79 +38,79 @@ const (
 // SetupWithManager adds the controller to the manager. Requests that wait are
 // looked at again when their cluster changes, and those that were too many when
 // earlier ones are gone; nothing polls.
-func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+func (c *CSRApprovalController) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	csrs := &certificatesv1.CertificateSigningRequest{}
 	for name, extract := range map[string]client.IndexerFunc{
-		indexCluster: byCluster(undecided), indexApproved: byCluster(approved), indexRequester: byRequester,
+		indexCluster: indexByCluster(isUndecided), indexApproved: indexByCluster(isApproved), indexRequester: indexByRequester,
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, csrs, name, extract); err != nil {
 			return fmt.Errorf("indexing CertificateSigningRequests by %s: %w", name, err)
 		}
 	}
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
 		For(csrs, builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(e event.CreateEvent) bool { return undecided(e.Object) || approved(e.Object) },
+			CreateFunc: func(e event.CreateEvent) bool { return isUndecided(e.Object) || isApproved(e.Object) },
 			UpdateFunc: func(e event.UpdateEvent) bool {
-				return undecided(e.ObjectNew) || approved(e.ObjectNew) && !approved(e.ObjectOld)
+				return isUndecided(e.ObjectNew) || isApproved(e.ObjectNew) && !isApproved(e.ObjectOld)
 			},
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
-		Watches(&certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(c.overdue),
+		Watches(&certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(c.overdueRequests),
 			builder.WithPredicates(predicate.Funcs{
 				CreateFunc: func(event.CreateEvent) bool { return false },
 				UpdateFunc: func(event.UpdateEvent) bool { return false },
 			})).
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.waiting),
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.undecidedRequests),
 			builder.WithPredicates(predicate.Funcs{
-				UpdateFunc: matters,
+				UpdateFunc: decisionMayChange,
 				DeleteFunc: func(event.DeleteEvent) bool { return false },
 			})).
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.certified),
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.approvedRequests),
 			builder.WithPredicates(predicate.Funcs{ // whose request may have been seen before itself
 				UpdateFunc: func(event.UpdateEvent) bool { return false },
 				DeleteFunc: func(event.DeleteEvent) bool { return false },
 			})).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
-// undecided leaves out the requests that somebody has decided about.
-func undecided(obj client.Object) bool {
+// isUndecided leaves out the requests that somebody has decided about.
+func isUndecided(obj client.Object) bool {
 	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
-	return ok && !decided(csr)
+	return ok && !isDecided(csr)
 }
 
-// approved tells whether somebody has approved a request.
-func approved(obj client.Object) bool {
+// isApproved reports whether somebody has approved a request.
+func isApproved(obj client.Object) bool {
 	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
 	return ok && approvalOf(csr) != nil
 }
 
-// matters tells whether a change of a cluster can change a decision.
-func matters(e event.UpdateEvent) bool {
+// decisionMayChange reports whether a change of a cluster can change a decision.
+func decisionMayChange(e event.UpdateEvent) bool {
 	before, _ := e.ObjectOld.(*clusterv1.ManagedCluster)
 	after, _ := e.ObjectNew.(*clusterv1.ManagedCluster)
 	if before == nil || after == nil {
 		return true
 	}
 	condition := clusterv1.ManagedClusterConditionHubAccepted
-	return facts(before, true) != facts(after, true) ||
+	return clusterFacts(before, true) != clusterFacts(after, true) ||
 		meta.IsStatusConditionTrue(before.Status.Conditions, condition) != meta.IsStatusConditionTrue(after.Status.Conditions, condition)
 }
 
-// waiting maps a cluster to its undecided requests, up to a limit of each requester.
-func (c *Controller) waiting(ctx context.Context, obj client.Object) []reconcile.Request {
-	return c.indexed(ctx, indexCluster, obj.GetName())
+// undecidedRequests maps a cluster to its undecided requests, up to a limit of each requester.
+func (c *CSRApprovalController) undecidedRequests(ctx context.Context, obj client.Object) []reconcile.Request {
+	return c.indexedRequests(ctx, indexCluster, obj.GetName())
 }
 
-// certified maps a cluster to its approved requests, up to a limit of each requester.
-func (c *Controller) certified(ctx context.Context, obj client.Object) []reconcile.Request {
-	return c.indexed(ctx, indexApproved, obj.GetName())
+// approvedRequests maps a cluster to its approved requests, up to a limit of each requester.
+func (c *CSRApprovalController) approvedRequests(ctx context.Context, obj client.Object) []reconcile.Request {
+	return c.indexedRequests(ctx, indexApproved, obj.GetName())
 }
 
-// indexed returns the requests of a cluster that an index has. The limit is that of each
+// indexedRequests returns the requests of a cluster that an index has. The limit is that of each
 // requester, so that the requests of one do not keep those of another from being looked at.
-func (c *Controller) indexed(ctx context.Context, index, cluster string) []reconcile.Request {
+func (c *CSRApprovalController) indexedRequests(ctx context.Context, index, cluster string) []reconcile.Request {
 	list := &certificatesv1.CertificateSigningRequestList{}
 	if err := c.Client.List(ctx, list, client.MatchingFields{index: cluster}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a missing index gives an error
@@ -126,38 +126,38 @@ func (c *Controller) indexed(ctx context.Context, index, cluster string) []recon
 	return requests
 }
 
-// overdue maps a request that is gone to the undecided ones of its requester
+// overdueRequests maps a request that is gone to the undecided ones of its requester
 // for the same cluster, once these are few enough to be looked at.
-func (c *Controller) overdue(ctx context.Context, obj client.Object) []reconcile.Request {
+func (c *CSRApprovalController) overdueRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	gone, ok := obj.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
 		return nil
 	}
 	list := &certificatesv1.CertificateSigningRequestList{}
-	err := c.Client.List(ctx, list, client.MatchingFields{indexRequester: requester(gone)}, client.Limit(RequestsMax+1), client.UnsafeDisableDeepCopy)
+	err := c.Client.List(ctx, list, client.MatchingFields{indexRequester: requesterKey(gone)}, client.Limit(RequestsMax+1), client.UnsafeDisableDeepCopy)
 	if err != nil || len(list.Items) > RequestsMax {
 		return nil // only a missing index gives an error
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if !decided(&list.Items[i]) {
+		if !isDecided(&list.Items[i]) {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
 		}
 	}
 	return requests
 }
 
-// flooded tells whether the requester has too many requests for the cluster.
-func (c *Controller) flooded(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (bool, error) {
+// hasTooManyRequests reports whether the requester has too many requests for the cluster.
+func (c *CSRApprovalController) hasTooManyRequests(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (bool, error) {
 	list := &certificatesv1.CertificateSigningRequestList{}
-	err := c.Client.List(ctx, list, client.MatchingFields{indexRequester: requester(csr)}, client.Limit(RequestsMax+1), client.UnsafeDisableDeepCopy)
+	err := c.Client.List(ctx, list, client.MatchingFields{indexRequester: requesterKey(csr)}, client.Limit(RequestsMax+1), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing CertificateSigningRequests of user %q: %w", csr.Spec.Username, err)
 	}
 	return len(list.Items) > RequestsMax, nil
 }
 
-func byCluster(which func(client.Object) bool) client.IndexerFunc {
+func indexByCluster(which func(client.Object) bool) client.IndexerFunc {
 	return func(obj client.Object) []string {
 		if !which(obj) {
 			return nil
@@ -166,23 +166,23 @@ func byCluster(which func(client.Object) bool) client.IndexerFunc {
 	}
 }
 
-func byRequester(obj client.Object) []string {
+func indexByRequester(obj client.Object) []string {
 	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
 		return nil
 	}
-	return []string{requester(csr)}
+	return []string{requesterKey(csr)}
 }
 
-func requester(csr *certificatesv1.CertificateSigningRequest) string {
+func requesterKey(csr *certificatesv1.CertificateSigningRequest) string {
 	return csr.Labels[clusterv1.LabelClusterName] + "/" + csr.Spec.Username
 }
 
-// Trim is the transformation of requests for the cache: it keeps what the controller
+// TrimRequest is the transformation of requests for the cache: it keeps what the controller
 // looks at, and of a request that is too large to be an agent's not the request. All else
 // is whatever its author likes, and would fill the memory. So what is in the cache is not
 // to be written: see sign.
-func Trim(obj any) (any, error) {
+func TrimRequest(obj any) (any, error) {
 	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
 		return obj, nil

@@ -31,9 +31,9 @@ import (
 
 const fieldOwner = "registration-controller"
 
-// Controller removes the finalizer of the agent from works that are being deleted, if the
+// OrphanedWorkController removes the finalizer of the agent from works that are being deleted, if the
 // cluster never had an agent.
-type Controller struct {
+type OrphanedWorkController struct {
 	client client.Client
 	// live reads from the API server what the cache may not have yet.
 	live client.Reader
@@ -42,61 +42,61 @@ type Controller struct {
 	connections bool
 }
 
-// New returns the controller. The rights are those of the hub: see Needs.
-func New(c client.Client, live client.Reader, held rights.Rights) *Controller {
-	return &Controller{client: c, live: live, connections: held.Allow(rbacv1.PolicyRule{
+// NewOrphanedWorkController returns the controller. The rights are those of the hub: see RequiredRights.
+func NewOrphanedWorkController(c client.Client, live client.Reader, held rights.Rights) *OrphanedWorkController {
+	return &OrphanedWorkController{client: c, live: live, connections: held.AllowsRules(rbacv1.PolicyRule{
 		APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"}, Verbs: []string{"get", "list", "watch"},
 	})}
 }
 
-// Needs returns the rights without which the controller can do nothing. A hub whose
+// RequiredRights returns the rights without which the controller can do nothing. A hub whose
 // operator may not grant them leaves all works to agents.
-func Needs() rbacv1.PolicyRule {
+func RequiredRights() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
-		APIGroups: []string{kind().Group}, Resources: []string{"manifestworks"}, Verbs: []string{"get", "list", "watch", "patch"},
+		APIGroups: []string{manifestWorkKind().Group}, Resources: []string{"manifestworks"}, Verbs: []string{"get", "list", "watch", "patch"},
 	}
 }
 
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "manifestwork.abandoned" }
+// ControllerName is the name of the controller in logs and metrics.
+func (c *OrphanedWorkController) ControllerName() string { return "manifestwork.abandoned" }
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *OrphanedWorkController) SetupWithManager(mgr ctrl.Manager) error {
 	works := &metav1.PartialObjectMetadata{}
-	works.SetGroupVersionKind(kind())
+	works.SetGroupVersionKind(manifestWorkKind())
 	deleted := predicate.NewPredicateFuncs(func(work client.Object) bool { return !work.GetDeletionTimestamp().IsZero() })
 	gone := predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		// A watch that was interrupted reports another object of the name as an update.
 		UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() },
 	}
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		For(works, builder.OnlyMetadata, builder.WithPredicates(deleted)).
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.ofCluster), builder.WithPredicates(gone)).
-		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(c.ofBinding), builder.WithPredicates(gone)).
-		Complete(conflict.Quiet(c))
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.worksOfCluster), builder.WithPredicates(gone)).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(c.worksOfBinding), builder.WithPredicates(gone)).
+		Complete(conflict.RequeueConflicts(c))
 }
 
-func kind() schema.GroupVersionKind {
+func manifestWorkKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
 }
 
-// ofCluster returns the works of a ManagedCluster that is gone.
-func (c *Controller) ofCluster(ctx context.Context, mc client.Object) []reconcile.Request {
-	return c.deletedIn(ctx, mc.GetName())
+// worksOfCluster returns the works of a ManagedCluster that is gone.
+func (c *OrphanedWorkController) worksOfCluster(ctx context.Context, mc client.Object) []reconcile.Request {
+	return c.deletedWorksIn(ctx, mc.GetName())
 }
 
-// ofBinding returns the works of a cluster whose agents have lost their rights to them.
-func (c *Controller) ofBinding(ctx context.Context, binding client.Object) []reconcile.Request {
+// worksOfBinding returns the works of a cluster whose agents have lost their rights to them.
+func (c *OrphanedWorkController) worksOfBinding(ctx context.Context, binding client.Object) []reconcile.Request {
 	if binding.GetName() != grants.WorkBindingName(binding.GetNamespace()) {
 		return nil
 	}
-	return c.deletedIn(ctx, binding.GetNamespace())
+	return c.deletedWorksIn(ctx, binding.GetNamespace())
 }
 
-func (c *Controller) deletedIn(ctx context.Context, namespace string) []reconcile.Request {
+func (c *OrphanedWorkController) deletedWorksIn(ctx context.Context, namespace string) []reconcile.Request {
 	works := &metav1.PartialObjectMetadataList{}
-	works.SetGroupVersionKind(kind().GroupVersion().WithKind("ManifestWorkList"))
+	works.SetGroupVersionKind(manifestWorkKind().GroupVersion().WithKind("ManifestWorkList"))
 	if err := c.client.List(ctx, works, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a missing cache gives an error
 	}
@@ -112,14 +112,14 @@ func (c *Controller) deletedIn(ctx context.Context, namespace string) []reconcil
 // Reconcile removes the finalizer of the agent from a work that no agent can have applied.
 // Signs of an agent count wherever they are, so the cache is enough for the works of
 // clusters that have one; that there are none has to be true at the API server.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *OrphanedWorkController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	known, err := c.gather(ctx, c.client, req.Namespace)
 	if err != nil || known.agentMayHaveApplied() {
 		return ctrl.Result{}, err
 	}
 	work := &unstructured.Unstructured{}
-	work.SetGroupVersionKind(kind())
-	if found, err := read(ctx, c.live, req.NamespacedName, work); err != nil || !found {
+	work.SetGroupVersionKind(manifestWorkKind())
+	if found, err := readObject(ctx, c.live, req.NamespacedName, work); err != nil || !found {
 		return ctrl.Result{}, err
 	}
 	before := work.DeepCopy()
@@ -143,30 +143,30 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // gather reads what the hub knows about the agents of a cluster.
-func (c *Controller) gather(ctx context.Context, reader client.Reader, name string) (evidence, error) {
+func (c *OrphanedWorkController) gather(ctx context.Context, reader client.Reader, name string) (evidence, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	connection := &fleetv1alpha1.ClusterConnection{}
 	binding := grants.WorkBinding(name)
 	var known evidence
-	found, err := read(ctx, reader, client.ObjectKey{Name: name}, cluster)
+	found, err := readObject(ctx, reader, client.ObjectKey{Name: name}, cluster)
 	if found {
 		known.Cluster = cluster
 	}
 	if err == nil && c.connections {
-		if found, err = read(ctx, reader, client.ObjectKey{Name: name}, connection); found {
+		if found, err = readObject(ctx, reader, client.ObjectKey{Name: name}, connection); found {
 			known.Connection = connection
 		}
 	}
 	if err == nil {
-		if found, err = read(ctx, reader, client.ObjectKeyFromObject(binding), binding); found {
+		if found, err = readObject(ctx, reader, client.ObjectKeyFromObject(binding), binding); found {
 			known.Binding = binding
 		}
 	}
 	return known, err
 }
 
-// read reads an object and reports whether there is one.
-func read(ctx context.Context, reader client.Reader, key client.ObjectKey, object client.Object) (bool, error) {
+// readObject reads an object and reports whether there is one.
+func readObject(ctx context.Context, reader client.Reader, key client.ObjectKey, object client.Object) (bool, error) {
 	err := reader.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) {
 		return false, nil

@@ -29,8 +29,8 @@ func TestAWorkWaitsForAnAgentThatMayHaveAppliedIt(t *testing.T) {
 			mc.Status.Conditions = []metav1.Condition{{Type: kind, Status: status}}
 		})
 	}
-	bound := func(agents policy.Agents) *rbacv1.RoleBinding {
-		return grants.WorkBinding("c", grants.Agents("c", agents)...)
+	bound := func(agents policy.AgentNames) *rbacv1.RoleBinding {
+		return grants.WorkBinding("c", grants.AgentSubjects("c", agents)...)
 	}
 	connected := func(mode fleetv1alpha1.SyncMode) *fleetv1alpha1.ClusterConnection {
 		return &fleetv1alpha1.ClusterConnection{Spec: fleetv1alpha1.ClusterConnectionSpec{SyncMode: mode}}

@@ -34,33 +34,33 @@ import (
 
 const fieldOwner = "registration-controller-clock"
 
-// Controller keeps the condition ManagedClusterConditionClockSynced.
-type Controller struct {
+// ClusterClockController keeps the condition ManagedClusterConditionClockSynced.
+type ClusterClockController struct {
 	client client.Client
 	clock  clock.PassiveClock
 }
 
-// New returns the controller.
-func New(c client.Client, clk clock.PassiveClock) *Controller {
-	return &Controller{client: c, clock: clk}
+// NewClusterClockController returns the controller.
+func NewClusterClockController(c client.Client, clk clock.PassiveClock) *ClusterClockController {
+	return &ClusterClockController{client: c, clock: clk}
 }
 
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "managedcluster.clock" }
+// ControllerName is the name of the controller in logs and metrics.
+func (c *ClusterClockController) ControllerName() string { return "managedcluster.clock" }
 
 // SetupWithManager adds the controller to the manager. Only a renewal tells
 // what the agent's clock says now; a lease that is merely there does not.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+func (c *ClusterClockController) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		For(&coordinationv1.Lease{}, builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return false },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
-			UpdateFunc: renewed,
+			UpdateFunc: leaseRenewed,
 		})).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
-func renewed(e event.UpdateEvent) bool {
+func leaseRenewed(e event.UpdateEvent) bool {
 	before, _ := e.ObjectOld.(*coordinationv1.Lease)
 	after, _ := e.ObjectNew.(*coordinationv1.Lease)
 	return before != nil && after != nil && after.Name == clusterv1.LeaseName &&
@@ -68,7 +68,7 @@ func renewed(e event.UpdateEvent) bool {
 }
 
 // Reconcile compares the time of a renewal with the hub's.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *ClusterClockController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	mc := &clusterv1.ManagedCluster{}
 	if err := c.client.Get(ctx, types.NamespacedName{Name: req.Namespace}, mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -77,24 +77,24 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := c.client.Get(ctx, req.NamespacedName, heartbeat); err != nil || heartbeat.Spec.RenewTime == nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	want := compare(c.clock.Now(), heartbeat.Spec.RenewTime.Time, lease.GraceDurations*lease.Duration(mc))
+	want := compareClocks(c.clock.Now(), heartbeat.Spec.RenewTime.Time, lease.GraceDurations*lease.ClusterLeaseDuration(mc))
 	have := meta.FindStatusCondition(mc.Status.Conditions, want.Type)
 	if mc.Annotations[clusterv1.AnnotationSkipClockSyncCheck] == "true" {
 		if have == nil || have.Status == metav1.ConditionTrue {
 			return ctrl.Result{}, nil
 		}
-		want = skipped() // or the agent would never report again
+		want = skippedCondition() // or the agent would never report again
 	}
 	if have != nil && have.Status == want.Status && have.Reason == want.Reason {
 		return ctrl.Result{}, nil
 	}
-	conditions.Set(&mc.Status.Conditions, mc.Generation, want)
-	own := conditions.Of(mc.Status.Conditions, want.Type)
+	conditions.SetCondition(&mc.Status.Conditions, mc.Generation, want)
+	own := conditions.SelectByType(mc.Status.Conditions, want.Type)
 	return ctrl.Result{}, client.IgnoreNotFound(conditions.ApplyStatus(ctx, c.client, mc, fieldOwner, own, nil))
 }
 
-// skipped takes back an earlier verdict of a cluster whose clock does not matter.
-func skipped() metav1.Condition {
+// skippedCondition takes back an earlier verdict of a cluster whose clock does not matter.
+func skippedCondition() metav1.Condition {
 	return metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionClockSynced, Status: metav1.ConditionTrue,
 		Reason:  clusterv1.ManagedClusterReasonClockSynced,
@@ -102,7 +102,7 @@ func skipped() metav1.Condition {
 	}
 }
 
-func compare(hub, agent time.Time, limit time.Duration) metav1.Condition {
+func compareClocks(hub, agent time.Time, limit time.Duration) metav1.Condition {
 	if hub.Sub(agent).Abs() >= limit {
 		return metav1.Condition{
 			Type: clusterv1.ManagedClusterConditionClockSynced, Status: metav1.ConditionFalse,

@@ -36,7 +36,7 @@ func TestClocksThatDifferTooMuchAreOutOfSync(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := compare(hub, hub.Add(c.agent), limit); got.Status != c.want {
+			if got := compareClocks(hub, hub.Add(c.agent), limit); got.Status != c.want {
 				t.Errorf("%s: got %s, want %s", c.reason, got.Status, c.want)
 			}
 		})
@@ -75,7 +75,7 @@ func TestTheAnnotationFreesAClusterWhoseClockWasOutOfSync(t *testing.T) {
 				t.Fatal(err)
 			}
 			fakeClient := fake.NewClientBuilder().WithScheme(scheme).WithObjects(mc, heartbeat).WithStatusSubresource(mc).Build()
-			controller := New(fakeClient, clocktesting.NewFakePassiveClock(now))
+			controller := NewClusterClockController(fakeClient, clocktesting.NewFakePassiveClock(now))
 			if _, err := controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(heartbeat)}); err != nil {
 				t.Fatal(err)
 			}

@@ -34,8 +34,8 @@ const (
 	pageItems = 500
 )
 
-// Collector deletes what is in the namespaces of clusters.
-type Collector struct {
+// NamespaceCollector deletes what is in the namespaces of clusters.
+type NamespaceCollector struct {
 	// client deletes, live lists: deletions are rare, and what a cache does not
 	// know of yet would be left behind.
 	client client.Client
@@ -44,9 +44,9 @@ type Collector struct {
 	kinds  []schema.GroupVersionResource
 }
 
-// New returns a collector of the kinds, in this order.
-func New(c client.Client, live client.Reader, clk clock.PassiveClock, kinds []schema.GroupVersionResource) *Collector {
-	return &Collector{client: c, live: live, clock: clk, kinds: kinds}
+// NewNamespaceCollector returns a collector of the kinds, in this order.
+func NewNamespaceCollector(c client.Client, live client.Reader, clk clock.PassiveClock, kinds []schema.GroupVersionResource) *NamespaceCollector {
+	return &NamespaceCollector{client: c, live: live, clock: clk, kinds: kinds}
 }
 
 // DefaultKinds returns the kinds that are deleted unless others are named.
@@ -72,7 +72,7 @@ func ParseKinds(values []string) ([]schema.GroupVersionResource, error) {
 
 // Collect deletes the next batch and tells what remains. Call it again when
 // something is gone, and after Remaining.RetryAfter.
-func (c *Collector) Collect(ctx context.Context, mc *clusterv1.ManagedCluster) (Remaining, error) {
+func (c *NamespaceCollector) Collect(ctx context.Context, mc *clusterv1.ManagedCluster) (Remaining, error) {
 	for _, kind := range c.kinds {
 		remaining, err := c.collectKind(ctx, mc, kind)
 		if err != nil || remaining.Count > 0 {
@@ -82,23 +82,23 @@ func (c *Collector) Collect(ctx context.Context, mc *clusterv1.ManagedCluster) (
 	return Remaining{}, nil
 }
 
-func (c *Collector) collectKind(
+func (c *NamespaceCollector) collectKind(
 	ctx context.Context, mc *clusterv1.ManagedCluster, kind schema.GroupVersionResource,
 ) (Remaining, error) {
-	objects, err := c.list(ctx, mc.Name, kind)
+	objects, err := c.listObjects(ctx, mc.Name, kind)
 	if err != nil || len(objects) == 0 {
 		return Remaining{}, err
 	}
-	batch := lowest(objects)
+	batch := lowestPriority(objects)
 	patience := patienceWith(mc, c.clock.Now())
 	remaining := Remaining{
-		Resource: kind.Resource, Count: len(objects), Names: names(objects), Pending: pending(objects),
+		Resource: kind.Resource, Count: len(objects), Names: objectNames(objects), Pending: countPending(objects),
 		Why: patience.why, RetryAfter: retry,
 	}
 	if patience.left > 0 {
 		remaining.RetryAfter = min(retry, patience.left)
 	}
-	outcomes := make([]outcome, len(batch))
+	outcomes := make([]deletionOutcome, len(batch))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(deletesMax)
 	for i := range batch {
@@ -122,21 +122,21 @@ func (c *Collector) collectKind(
 	return remaining, nil
 }
 
-// outcome is what became of an object.
-type outcome int
+// deletionOutcome is what became of an object.
+type deletionOutcome int
 
 const (
-	waiting  outcome = iota // for its finalizers
-	deleted                 // at once
-	released                // lost its finalizers
+	waiting  deletionOutcome = iota // for its finalizers
+	deleted                         // at once
+	released                        // lost its finalizers
 )
 
 // deleteOne deletes an object and, if nobody is waited for, takes its
 // finalizers off.
-func (c *Collector) deleteOne(ctx context.Context, obj *metav1.PartialObjectMetadata, release bool) (outcome, error) {
+func (c *NamespaceCollector) deleteOne(ctx context.Context, obj *metav1.PartialObjectMetadata, release bool) (deletionOutcome, error) {
 	what := fmt.Sprintf("%s %q", obj.Kind, client.ObjectKeyFromObject(obj))
 	if obj.DeletionTimestamp.IsZero() {
-		err := deletion.Delete(ctx, c.client, named(obj), foreign(obj.Finalizers))
+		err := deletion.DeleteObject(ctx, c.client, namedObject(obj), foreignFinalizers(obj.Finalizers))
 		if client.IgnoreNotFound(err) != nil {
 			return waiting, fmt.Errorf("deleting %s of the deleted cluster: %w", what, err)
 		}
@@ -144,7 +144,7 @@ func (c *Collector) deleteOne(ctx context.Context, obj *metav1.PartialObjectMeta
 			return deleted, nil
 		}
 	}
-	kept := foreign(obj.Finalizers)
+	kept := foreignFinalizers(obj.Finalizers)
 	if !release || len(kept) == len(obj.Finalizers) {
 		return waiting, nil
 	}
@@ -158,10 +158,10 @@ func (c *Collector) deleteOne(ctx context.Context, obj *metav1.PartialObjectMeta
 	return released, nil
 }
 
-// named returns what names an object to those who delete it. The client decodes
+// namedObject returns what names an object to those who delete it. The client decodes
 // what stays for its finalizers, and of metadata alone it takes the kind for one
 // that its scheme has to know.
-func named(obj *metav1.PartialObjectMetadata) *unstructured.Unstructured {
+func namedObject(obj *metav1.PartialObjectMetadata) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(obj.GroupVersionKind())
 	u.SetNamespace(obj.Namespace)
@@ -170,9 +170,9 @@ func named(obj *metav1.PartialObjectMetadata) *unstructured.Unstructured {
 	return u
 }
 
-// list returns the objects of a kind. A kind that the hub does not have, or
+// listObjects returns the objects of a kind. A kind that the hub does not have, or
 // that it had until its definition was removed, has none.
-func (c *Collector) list(ctx context.Context, namespace string, kind schema.GroupVersionResource) ([]metav1.PartialObjectMetadata, error) {
+func (c *NamespaceCollector) listObjects(ctx context.Context, namespace string, kind schema.GroupVersionResource) ([]metav1.PartialObjectMetadata, error) {
 	gvk, err := c.client.RESTMapper().KindFor(kind)
 	if meta.IsNoMatchError(err) {
 		return nil, nil
@@ -202,7 +202,7 @@ func (c *Collector) list(ctx context.Context, namespace string, kind schema.Grou
 	}
 }
 
-func names(objects []metav1.PartialObjectMetadata) []string {
+func objectNames(objects []metav1.PartialObjectMetadata) []string {
 	all := make([]string, 0, len(objects))
 	for i := range objects {
 		all = append(all, objects[i].Name)
@@ -211,7 +211,7 @@ func names(objects []metav1.PartialObjectMetadata) []string {
 	return all[:min(len(all), namesMax)]
 }
 
-func pending(objects []metav1.PartialObjectMetadata) int {
+func countPending(objects []metav1.PartialObjectMetadata) int {
 	n := 0
 	for i := range objects {
 		if !objects[i].DeletionTimestamp.IsZero() && len(objects[i].Finalizers) > 0 {

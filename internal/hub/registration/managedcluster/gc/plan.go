@@ -70,12 +70,12 @@ func patienceWith(mc *clusterv1.ManagedCluster, now time.Time) patience {
 	return patience{left: left, why: why + fmt.Sprintf("; it is given up %s after the deletion", deadline)}
 }
 
-// lowest returns those of the lowest cleanup priority.
-func lowest(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
+// lowestPriority returns those of the lowest cleanup priority.
+func lowestPriority(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
 	var batch []metav1.PartialObjectMetadata
 	least := priorityMax + 1
 	for i := range objects {
-		p := priority(&objects[i])
+		p := cleanupPriority(&objects[i])
 		if p < least {
 			least = p
 			batch = nil
@@ -87,8 +87,8 @@ func lowest(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectMetada
 	return batch
 }
 
-// priority is 0 where the annotation is absent or not a number from 0 to 100.
-func priority(obj *metav1.PartialObjectMetadata) int {
+// cleanupPriority is 0 where the annotation is absent or not a number from 0 to 100.
+func cleanupPriority(obj *metav1.PartialObjectMetadata) int {
 	p, err := strconv.Atoi(obj.Annotations[clusterv1.AnnotationCleanupPriority])
 	if err != nil || p < 0 || p > priorityMax {
 		return 0
@@ -96,8 +96,8 @@ func priority(obj *metav1.PartialObjectMetadata) int {
 	return p
 }
 
-// foreign returns the finalizers that are not of our domain.
-func foreign(finalizers []string) []string {
+// foreignFinalizers returns the finalizers that are not of our domain.
+func foreignFinalizers(finalizers []string) []string {
 	kept := []string{}
 	for _, f := range finalizers {
 		domain, _, _ := strings.Cut(f, "/")

@@ -102,19 +102,19 @@ func TestTheLowestPriorityGoesFirst(t *testing.T) {
 		}
 		return o
 	}
-	batch := lowest([]metav1.PartialObjectMetadata{
+	batch := lowestPriority([]metav1.PartialObjectMetadata{
 		object("late", "100"), object("absent", ""), object("middle", "10"), object("invalid", "x"), object("beyond", "101"), object("zero", "0"),
 	})
-	if diff := cmp.Diff([]string{"absent", "beyond", "invalid", "zero"}, names(batch)); diff != "" {
+	if diff := cmp.Diff([]string{"absent", "beyond", "invalid", "zero"}, objectNames(batch)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if batch := lowest([]metav1.PartialObjectMetadata{object("late", "100")}); len(batch) != 1 {
+	if batch := lowestPriority([]metav1.PartialObjectMetadata{object("late", "100")}); len(batch) != 1 {
 		t.Errorf("the highest priority is never deleted: %v", batch)
 	}
 }
 
 func TestOnlyOurFinalizersAreTakenOff(t *testing.T) {
-	got := foreign([]string{
+	got := foreignFinalizers([]string{
 		clusterv1.FinalizerManifestWorkCleanup, "foregroundDeletion", "open-cluster-management.io/x",
 		"example.com/keep", "evil-open-cluster-management.io/keep",
 	})

@@ -18,14 +18,14 @@ import (
 // that is in all certificates of the cluster: a certificate outlives the
 // ManagedCluster, and whoever has it would be let in again when the name is.
 
-// Agents returns the agents of a cluster as subjects. One that authenticates
+// AgentSubjects returns the agents of a cluster as subjects. One that authenticates
 // through AWS has no certificate and is known by its group.
-func Agents(cluster string, agents policy.Agents) []rbacv1.Subject {
+func AgentSubjects(cluster string, agents policy.AgentNames) []rbacv1.Subject {
 	var subjects []rbacv1.Subject
-	if agents.Any() {
+	if agents.HasAnyAgent() {
 		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: clusterv1.AgentGroup(cluster)})
 	}
-	for _, name := range agents.Names() {
+	for _, name := range agents.NamedAgents() {
 		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: clusterv1.AgentUser(cluster, name)})
 	}
 	return append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: clusterv1.GroupAWSPrefix + cluster})
@@ -43,25 +43,25 @@ func BindAgents(mc *clusterv1.ManagedCluster, to ...rbacv1.Subject) *rbacv1.Clus
 	return binding
 }
 
-// Known returns the agents of a cluster by its annotation and its binding. Somebody
+// KnownAgents returns the agents of a cluster by its annotation and its binding. Somebody
 // may have removed the annotation; and the one that an earlier release wrote lacks
 // the agents that a person approved, so the group that this release bound counts.
-func Known(mc *clusterv1.ManagedCluster, binding *rbacv1.ClusterRoleBinding) policy.Agents {
-	known := policy.Agents(mc.Annotations[clusterv1.AnnotationAgents])
-	bound := bound(mc, binding)
+func KnownAgents(mc *clusterv1.ManagedCluster, binding *rbacv1.ClusterRoleBinding) policy.AgentNames {
+	known := policy.AgentNames(mc.Annotations[clusterv1.AnnotationAgents])
+	bound := boundAgents(mc, binding)
 	switch {
 	case known == "":
 		return bound
-	case bound.Any() && binding.Annotations[annotationManagedCluster] == "":
-		return known.With(policy.AnyAgent)
+	case bound.HasAnyAgent() && binding.Annotations[annotationManagedCluster] == "":
+		return known.WithAgent(policy.AnyAgent)
 	}
 	return known
 }
 
-// bound returns the agents that a binding names. One of an earlier cluster of that
+// boundAgents returns the agents that a binding names. One of an earlier cluster of that
 // name, whose certificates must not count any more, names none.
-func bound(mc *clusterv1.ManagedCluster, binding *rbacv1.ClusterRoleBinding) policy.Agents {
-	var agents policy.Agents
+func boundAgents(mc *clusterv1.ManagedCluster, binding *rbacv1.ClusterRoleBinding) policy.AgentNames {
+	var agents policy.AgentNames
 	switch boundFor := binding.Annotations[annotationManagedCluster]; {
 	case boundFor == "" && binding.CreationTimestamp.Before(&mc.CreationTimestamp),
 		boundFor != "" && boundFor != string(mc.UID):
@@ -69,10 +69,10 @@ func bound(mc *clusterv1.ManagedCluster, binding *rbacv1.ClusterRoleBinding) pol
 	}
 	for _, subject := range binding.Subjects {
 		if subject.Kind == rbacv1.GroupKind && subject.Name == clusterv1.AgentGroup(mc.Name) {
-			agents = agents.With(policy.AnyAgent)
+			agents = agents.WithAgent(policy.AnyAgent)
 		}
 		if name, ok := strings.CutPrefix(subject.Name, clusterv1.AgentUser(mc.Name, "")); ok && subject.Kind == rbacv1.UserKind {
-			agents = agents.With(name)
+			agents = agents.WithAgent(name)
 		}
 	}
 	return agents

@@ -21,9 +21,9 @@ func TestAgents(t *testing.T) {
 	born := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	cases := map[string]struct {
 		reason string
-		agents policy.Agents
+		agents policy.AgentNames
 		want   []string
-		found  policy.Agents // in a binding of these subjects
+		found  policy.AgentNames // in a binding of these subjects
 	}{
 		"nobody is noted":    {reason: "a new cluster has no agent yet", want: []string{aws}},
 		"two are":            {reason: "each by its name", agents: "one,two", want: []string{one, two, aws}, found: "one,two"},
@@ -33,7 +33,7 @@ func TestAgents(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			subjects := Agents("east", tc.agents)
+			subjects := AgentSubjects("east", tc.agents)
 			var got []string
 			for _, s := range subjects {
 				got = append(got, s.Kind+" "+s.Name)
@@ -44,11 +44,11 @@ func TestAgents(t *testing.T) {
 			mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", CreationTimestamp: born}}
 			binding := ClusterRoleBinding("east", append(subjects, rbacv1.Subject{Kind: "User", Name: "jane"})...)
 			binding.CreationTimestamp = born
-			if found := Known(mc, binding); found != tc.found {
+			if found := KnownAgents(mc, binding); found != tc.found {
 				t.Errorf("%s: the binding names the agents %q, want %q", tc.reason, found, tc.found)
 			}
 			binding.CreationTimestamp = metav1.NewTime(born.Add(-time.Second))
-			if found := Known(mc, binding); found != "" {
+			if found := KnownAgents(mc, binding); found != "" {
 				t.Errorf("the binding of an earlier cluster names the agents %q", found)
 			}
 		})
@@ -60,11 +60,11 @@ func TestAgentsAreKnownByAnnotationAndBinding(t *testing.T) {
 	const another = "another"
 	cases := map[string]struct {
 		reason   string
-		noted    policy.Agents // in the annotation
-		bound    policy.Agents // in the binding
-		boundFor string        // the UID in the binding
-		older    bool          // the binding is
-		want     policy.Agents
+		noted    policy.AgentNames // in the annotation
+		bound    policy.AgentNames // in the binding
+		boundFor string            // the UID in the binding
+		older    bool              // the binding is
+		want     policy.AgentNames
 	}{
 		"both agree":                      {noted: "one", bound: "one", boundFor: "uid", want: "one"},
 		"one more is noted":               {reason: "it is bound next", noted: "one,two", bound: "one", boundFor: "uid", want: "one,two"},
@@ -80,13 +80,13 @@ func TestAgentsAreKnownByAnnotationAndBinding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "uid", CreationTimestamp: born}}
 			metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAgents, string(tc.noted))
-			binding := BindAgents(mc, Agents("east", tc.bound)...)
+			binding := BindAgents(mc, AgentSubjects("east", tc.bound)...)
 			binding.CreationTimestamp = born
 			if tc.older {
 				binding.CreationTimestamp = metav1.NewTime(born.Add(-time.Second))
 			}
 			binding.Annotations[annotationManagedCluster] = tc.boundFor
-			if got := Known(mc, binding); got != tc.want {
+			if got := KnownAgents(mc, binding); got != tc.want {
 				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
 			}
 		})

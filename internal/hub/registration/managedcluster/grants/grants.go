@@ -42,14 +42,14 @@ func WorkBindingName(cluster string) string { return namePrefix + cluster + ":wo
 
 // Namespace returns the namespace of a cluster.
 func Namespace(cluster string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: labels(cluster)}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: clusterLabels(cluster)}}
 }
 
 // ClusterRole returns the permissions of a cluster outside of its namespace.
 // One that is not accepted any more may read its own ManagedCluster, to see when
 // that changes, and no more.
 func ClusterRole(cluster string, accepted bool) *rbacv1.ClusterRole {
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(cluster), Labels: labels(cluster)}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(cluster), Labels: clusterLabels(cluster)}}
 	own := []string{cluster}
 	if !accepted {
 		role.Rules = []rbacv1.PolicyRule{{
@@ -104,7 +104,7 @@ func ReadCustomizations() rbacv1.PolicyRule {
 // ClusterRoleBinding binds the ClusterRole of a cluster.
 func ClusterRoleBinding(cluster string, to ...rbacv1.Subject) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(cluster), Labels: labels(cluster)},
+		ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(cluster), Labels: clusterLabels(cluster)},
 		RoleRef:    roleRef(ClusterRoleName(cluster)),
 		Subjects:   to,
 	}
@@ -112,13 +112,13 @@ func ClusterRoleBinding(cluster string, to ...rbacv1.Subject) *rbacv1.ClusterRol
 
 // RegistrationBinding binds RegistrationRole in the namespace of a cluster.
 func RegistrationBinding(cluster string, to ...rbacv1.Subject) *rbacv1.RoleBinding {
-	return binding(cluster, RegistrationBindingName(cluster), RegistrationRole, to)
+	return roleBinding(cluster, RegistrationBindingName(cluster), RegistrationRole, to)
 }
 
 // WorkBinding binds WorkRole in the namespace of a cluster. Its finalizer keeps
 // it, when the namespace is deleted, until the agent has cleaned up the works.
 func WorkBinding(cluster string, to ...rbacv1.Subject) *rbacv1.RoleBinding {
-	b := binding(cluster, WorkBindingName(cluster), WorkRole, to)
+	b := roleBinding(cluster, WorkBindingName(cluster), WorkRole, to)
 	b.Finalizers = []string{clusterv1.FinalizerManifestWorkCleanup}
 	return b
 }
@@ -155,32 +155,32 @@ func SharedRoles() []*rbacv1.ClusterRole {
 	}
 	return []*rbacv1.ClusterRole{
 		{
-			ObjectMeta: metav1.ObjectMeta{Name: RegistrationRole, Labels: labels("")},
+			ObjectMeta: metav1.ObjectMeta{Name: RegistrationRole, Labels: clusterLabels("")},
 			Rules:      append(registration, events...),
 		},
 		{
-			ObjectMeta: metav1.ObjectMeta{Name: WorkRole, Labels: labels("")},
+			ObjectMeta: metav1.ObjectMeta{Name: WorkRole, Labels: clusterLabels("")},
 			Rules:      append(work, events...),
 		},
 	}
 }
 
-// Lease returns the lease of a cluster as it is before an agent renews it for
+// InitialLease returns the lease of a cluster as it is before an agent renews it for
 // the first time. From now on the agent has five durations to do so.
-func Lease(cluster string, durationSeconds int32, now time.Time) *coordinationv1.Lease {
+func InitialLease(cluster string, durationSeconds int32, now time.Time) *coordinationv1.Lease {
 	renewed := metav1.NewMicroTime(now)
 	holder := clusterv1.LeaseName
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: clusterv1.LeaseName, Labels: labels(cluster)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: clusterv1.LeaseName, Labels: clusterLabels(cluster)},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: &holder, LeaseDurationSeconds: &durationSeconds, RenewTime: &renewed,
 		},
 	}
 }
 
-func binding(cluster, name, role string, to []rbacv1.Subject) *rbacv1.RoleBinding {
+func roleBinding(cluster, name, role string, to []rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Labels: labels(cluster)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Labels: clusterLabels(cluster)},
 		RoleRef:    roleRef(role),
 		Subjects:   to,
 	}
@@ -190,6 +190,6 @@ func roleRef(name string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 }
 
-func labels(cluster string) map[string]string {
+func clusterLabels(cluster string) map[string]string {
 	return map[string]string{clusterv1.LabelClusterName: cluster}
 }

@@ -60,7 +60,7 @@ func TestAnAgentThatIsNotAcceptedMayOnlyReadItsCluster(t *testing.T) {
 }
 
 func TestBindingsAreForTheAgentsOfOneClusterInItsNamespace(t *testing.T) {
-	agents := Agents("east", "one")
+	agents := AgentSubjects("east", "one")
 	pushAgent := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "hub", Name: "push-agent-sa"}}
 	cases := map[string]struct {
 		reason   string
@@ -114,7 +114,7 @@ func TestSharedRolesReachNoSecret(t *testing.T) {
 
 func TestALeaseBeginsWithAHeartbeat(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	lease := Lease("east", 30, now)
+	lease := InitialLease("east", 30, now)
 	if lease.Namespace != "east" || lease.Name != clusterv1.LeaseName || *lease.Spec.LeaseDurationSeconds != 30 || !lease.Spec.RenewTime.Time.Equal(now) {
 		t.Errorf("a new cluster must have the time of a heartbeat before it is missed: %+v", lease)
 	}
@@ -139,7 +139,7 @@ func TestNamesThatWouldCollide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Unusable(tc.name)
+			got := UnusableReason(tc.name)
 			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("%s: %q", tc.reason, got)
 			}

@@ -30,7 +30,7 @@ func CredentialsBindingName(cluster string) string { return namePrefix + cluster
 // runs in the namespace.
 func CredentialsBinding(cluster, namespace string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: CredentialsBindingName(cluster), Labels: labels(cluster)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: CredentialsBindingName(cluster), Labels: clusterLabels(cluster)},
 		RoleRef:    roleRef(fleetv1alpha1.PushCredentialsRole),
 		Subjects:   []rbacv1.Subject{PushAgent(namespace)},
 	}

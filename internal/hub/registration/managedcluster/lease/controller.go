@@ -50,8 +50,8 @@ const (
 	reconcilesMax = 4
 )
 
-// Controller watches over the leases of clusters.
-type Controller struct {
+// HeartbeatController watches over the leases of clusters.
+type HeartbeatController struct {
 	client client.Client
 	clock  clock.PassiveClock
 	events events.EventRecorder
@@ -60,42 +60,42 @@ type Controller struct {
 	started time.Time
 }
 
-// New returns the controller.
-func New(c client.Client, clk clock.PassiveClock, recorder events.EventRecorder) *Controller {
-	return &Controller{client: c, clock: clk, events: recorder, started: clk.Now()}
+// NewHeartbeatController returns the controller.
+func NewHeartbeatController(c client.Client, clk clock.PassiveClock, recorder events.EventRecorder) *HeartbeatController {
+	return &HeartbeatController{client: c, clock: clk, events: recorder, started: clk.Now()}
 }
 
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "managedcluster.lease" }
+// ControllerName is the name of the controller in logs and metrics.
+func (c *HeartbeatController) ControllerName() string { return "managedcluster.lease" }
 
 // SetupWithManager adds the controller to the manager. A renewed lease is not
 // news: the timer that was set for it finds out and is set anew.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *HeartbeatController) SetupWithManager(mgr ctrl.Manager) error {
 	toCluster := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		if obj.GetName() != clusterv1.LeaseName {
 			return nil
 		}
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetNamespace()}}}
 	})
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
-		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: matters})).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: affectsHeartbeat})).
 		Watches(&coordinationv1.Lease{}, toCluster, builder.WithPredicates(predicate.Funcs{
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 		})).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
-func matters(e event.UpdateEvent) bool {
+func affectsHeartbeat(e event.UpdateEvent) bool {
 	before, _ := e.ObjectOld.(*clusterv1.ManagedCluster)
 	after, _ := e.ObjectNew.(*clusterv1.ManagedCluster)
 	return before == nil || after == nil ||
 		before.Spec.LeaseDurationSeconds != after.Spec.LeaseDurationSeconds ||
-		accepted(before) != accepted(after) || status(before) != status(after)
+		isAccepted(before) != isAccepted(after) || availableStatus(before) != availableStatus(after)
 }
 
 // Reconcile finds out whether the agent of one cluster is still heard of.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *HeartbeatController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	mc := &clusterv1.ManagedCluster{}
 	if err := c.client.Get(ctx, types.NamespacedName{Name: req.Name}, mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -103,12 +103,12 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	lease := &coordinationv1.Lease{}
 	err := c.client.Get(ctx, types.NamespacedName{Namespace: mc.Name, Name: clusterv1.LeaseName}, lease)
 	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, c.restore(ctx, mc)
+		return ctrl.Result{}, c.restoreLease(ctx, mc)
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the lease of cluster %q: %w", mc.Name, err)
 	}
-	duration := Duration(mc)
+	duration := ClusterLeaseDuration(mc)
 	now := c.clock.Now()
 	if left := c.deadline(lease, duration).Sub(now); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
@@ -118,11 +118,11 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: duration}, nil // the agent may renew without a word and fail again
 	}
 	message := fmt.Sprintf("the agent has not renewed its lease for %d times its duration (%s)", GraceDurations, duration)
-	conditions.Set(&mc.Status.Conditions, mc.Generation, metav1.Condition{
+	conditions.SetCondition(&mc.Status.Conditions, mc.Generation, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionUnknown,
 		Reason: clusterv1.ManagedClusterReasonLeaseUpdateStopped, Message: message,
 	})
-	own := conditions.Of(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	own := conditions.SelectByType(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if err := conditions.ApplyStatus(ctx, c.client, mc, fieldOwner, own, nil); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -130,13 +130,13 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: duration}, nil
 }
 
-// restore makes the lease of an accepted cluster again if it is missing. The
+// restoreLease makes the lease of an accepted cluster again if it is missing. The
 // first one comes with the permissions.
-func (c *Controller) restore(ctx context.Context, mc *clusterv1.ManagedCluster) error {
-	if !accepted(mc) || !mc.DeletionTimestamp.IsZero() {
+func (c *HeartbeatController) restoreLease(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+	if !isAccepted(mc) || !mc.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	err := Create(ctx, c.client, grants.Lease(mc.Name, seconds(mc), c.clock.Now()))
+	err := CreateLease(ctx, c.client, grants.InitialLease(mc.Name, durationSeconds(mc), c.clock.Now()))
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (c *Controller) restore(ctx context.Context, mc *clusterv1.ManagedCluster) 
 }
 
 // deadline returns when the cluster is Unknown if the lease is not renewed.
-func (c *Controller) deadline(lease *coordinationv1.Lease, duration time.Duration) time.Time {
+func (c *HeartbeatController) deadline(lease *coordinationv1.Lease, duration time.Duration) time.Time {
 	renewed := lease.CreationTimestamp.Time
 	if lease.Spec.RenewTime != nil {
 		renewed = lease.Spec.RenewTime.Time
@@ -157,23 +157,23 @@ func (c *Controller) deadline(lease *coordinationv1.Lease, duration time.Duratio
 	return deadline
 }
 
-// Duration returns the lease duration of a cluster.
-func Duration(mc *clusterv1.ManagedCluster) time.Duration {
-	return time.Duration(seconds(mc)) * time.Second
+// ClusterLeaseDuration returns the lease duration of a cluster.
+func ClusterLeaseDuration(mc *clusterv1.ManagedCluster) time.Duration {
+	return time.Duration(durationSeconds(mc)) * time.Second
 }
 
-func seconds(mc *clusterv1.ManagedCluster) int32 {
+func durationSeconds(mc *clusterv1.ManagedCluster) int32 {
 	if mc.Spec.LeaseDurationSeconds <= 0 {
 		return secondsDefault
 	}
 	return mc.Spec.LeaseDurationSeconds
 }
 
-func accepted(mc *clusterv1.ManagedCluster) bool {
+func isAccepted(mc *clusterv1.ManagedCluster) bool {
 	return meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 }
 
-func status(mc *clusterv1.ManagedCluster) metav1.ConditionStatus {
+func availableStatus(mc *clusterv1.ManagedCluster) metav1.ConditionStatus {
 	if c := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable); c != nil {
 		return c.Status
 	}

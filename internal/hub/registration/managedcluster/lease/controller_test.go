@@ -42,7 +42,7 @@ func TestALeaseThatIsNotRenewedMakesTheClusterUnknown(t *testing.T) {
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(mc).WithObjects(mc).Build()
 	recorder := events.NewFakeRecorder(10)
-	controller := lease.New(c, clk, recorder)
+	controller := lease.NewHeartbeatController(c, clk, recorder)
 	reconcile := func(want time.Duration) {
 		t.Helper()
 		result, err := controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(mc)})
@@ -66,7 +66,7 @@ func TestALeaseThatIsNotRenewedMakesTheClusterUnknown(t *testing.T) {
 
 	reconcile(0) // makes the lease, whose event brings it back
 	have := &coordinationv1.Lease{}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(grants.Lease("east", 10, start)), have); err != nil {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(grants.InitialLease("east", 10, start)), have); err != nil {
 		t.Fatalf("the missing lease was not made: %v", err)
 	}
 	reconcile(50 * time.Second) // five durations: the timer, not a poll
@@ -89,7 +89,7 @@ func TestALeaseThatIsNotRenewedMakesTheClusterUnknown(t *testing.T) {
 	default:
 	}
 
-	restarted := lease.New(c, clk, recorder)
+	restarted := lease.NewHeartbeatController(c, clk, recorder)
 	result, err := restarted.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(mc)})
 	if err != nil {
 		t.Fatal(err)

@@ -19,9 +19,9 @@ import (
 //
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=managed-cluster-lease,verbs=create;patch
 
-// Create makes the lease of a cluster. As another creation it returns an error
+// CreateLease makes the lease of a cluster. As another creation it returns an error
 // of the kind AlreadyExists for one that an agent has renewed, and leaves it.
-func Create(ctx context.Context, c client.Client, lease *coordinationv1.Lease) error {
+func CreateLease(ctx context.Context, c client.Client, lease *coordinationv1.Lease) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(lease)
 	if err != nil {
 		return fmt.Errorf("encoding the lease of cluster %q: %w", lease.Namespace, err)

@@ -23,24 +23,24 @@ func ownedConditions() []string {
 }
 
 func setAccepted(mc *clusterv1.ManagedCluster, status metav1.ConditionStatus, reason, message string) {
-	conditions.Set(&mc.Status.Conditions, mc.Generation, metav1.Condition{
+	conditions.SetCondition(&mc.Status.Conditions, mc.Generation, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionHubAccepted, Status: status, Reason: reason, Message: message,
 	})
 }
 
 func setDeleting(mc *clusterv1.ManagedCluster, status metav1.ConditionStatus, reason, message string) {
-	conditions.Set(&mc.Status.Conditions, mc.Generation, metav1.Condition{
+	conditions.SetCondition(&mc.Status.Conditions, mc.Generation, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionDeleting, Status: status, Reason: reason, Message: message,
 	})
 }
 
 // setDuplicate warns while the cluster is in the fleet under another name, too.
-func setDuplicate(mc *clusterv1.ManagedCluster, is standing) {
+func setDuplicate(mc *clusterv1.ManagedCluster, is clusterStanding) {
 	if is.first == "" {
 		meta.RemoveStatusCondition(&mc.Status.Conditions, clusterv1.ManagedClusterConditionDuplicateIdentity)
 		return
 	}
-	conditions.Set(&mc.Status.Conditions, mc.Generation, metav1.Condition{
+	conditions.SetCondition(&mc.Status.Conditions, mc.Generation, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionDuplicateIdentity, Status: metav1.ConditionTrue,
 		Reason: clusterv1.ManagedClusterReasonAlreadyJoined,
 		Message: fmt.Sprintf("its agent reports that this is the cluster %s, which has already joined under the name %q: "+
@@ -48,11 +48,11 @@ func setDuplicate(mc *clusterv1.ManagedCluster, is standing) {
 	})
 }
 
-func refuse(mc *clusterv1.ManagedCluster, why string) {
+func refuseNamespace(mc *clusterv1.ManagedCluster, why string) {
 	setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable, why)
 }
 
-// saySame tells whether the conditions are the same but for the generation
+// saySame reports whether the conditions are the same but for the generation
 // that they were found at. It is not worth a write: the generation changes
 // with each taint, and these conditions depend on nothing of that.
 func saySame(before, after []metav1.Condition) bool {
@@ -69,9 +69,9 @@ func saySame(before, after []metav1.Condition) bool {
 	return true
 }
 
-// tell emits an event for what an administrator should notice: a cluster that is
+// recordConditionEvents emits an event for what an administrator should notice: a cluster that is
 // let in or not, and one that is there twice.
-func (c *Controller) tell(mc *clusterv1.ManagedCluster, before, after []metav1.Condition) {
+func (c *ClusterLifecycleController) recordConditionEvents(mc *clusterv1.ManagedCluster, before, after []metav1.Condition) {
 	for kind, well := range map[string]metav1.ConditionStatus{
 		clusterv1.ManagedClusterConditionHubAccepted:       metav1.ConditionTrue,
 		clusterv1.ManagedClusterConditionDuplicateIdentity: metav1.ConditionFalse,

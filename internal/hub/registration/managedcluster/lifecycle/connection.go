@@ -18,19 +18,19 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
-// connections tells whether the hub may keep ClusterConnections. The role of
+// keepsConnections reports whether the hub may keep ClusterConnections. The role of
 // OCM's chart does not let its operator grant that; all clusters are Pull then,
 // and what a cluster says of itself is all that is known of who it is.
-func (w *writer) connections() bool {
-	return w.rights.Allow(rbacv1.PolicyRule{
+func (w *clusterWriter) keepsConnections() bool {
+	return w.rights.AllowsRules(rbacv1.PolicyRule{
 		APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"},
 		Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
 	})
 }
 
-// connection returns the ClusterConnection of a cluster, nil if there is none.
-func (w *writer) connection(ctx context.Context, name string) (*fleetv1alpha1.ClusterConnection, error) {
-	if !w.connections() {
+// getConnection returns the ClusterConnection of a cluster, nil if there is none.
+func (w *clusterWriter) getConnection(ctx context.Context, name string) (*fleetv1alpha1.ClusterConnection, error) {
+	if !w.keepsConnections() {
 		return nil, nil
 	}
 	connection := &fleetv1alpha1.ClusterConnection{}
@@ -38,18 +38,18 @@ func (w *writer) connection(ctx context.Context, name string) (*fleetv1alpha1.Cl
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	return connection, wrap(err, "reading", "ClusterConnection", name)
+	return connection, wrapObjectError(err, "reading", "ClusterConnection", name)
 }
 
-// connect makes sure that an accepted cluster has a ClusterConnection, and that
+// ensureConnection makes sure that an accepted cluster has a ClusterConnection, and that
 // it says who the cluster is, if that is known. Of one that somebody made before
 // it changes nothing: what is applied says nothing of the mode, whose default is
 // Pull, so that it collides with nobody's.
-func (w *writer) connect(ctx context.Context, name, id string) error {
-	if !w.connections() {
+func (w *clusterWriter) ensureConnection(ctx context.Context, name, id string) error {
+	if !w.keepsConnections() {
 		return nil
 	}
-	have, err := w.connection(ctx, name)
+	have, err := w.getConnection(ctx, name)
 	if err != nil || have != nil && (id == "" || have.Identity() != "") {
 		return err
 	}
@@ -63,20 +63,20 @@ func (w *writer) connect(ctx context.Context, name, id string) error {
 	want := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata, "spec": map[string]any{}}}
 	want.SetGroupVersionKind(fleetv1alpha1.GroupVersion.WithKind("ClusterConnection"))
 	err = w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(fieldOwner), client.ForceOwnership)
-	return wrap(err, "applying", "ClusterConnection", name)
+	return wrapObjectError(err, "applying", "ClusterConnection", name)
 }
 
-// podCounts tells whether agents are to count what pods request, as the hub places
+// podCounts reports whether agents are to count what pods request, as the hub places
 // replicas by it.
 type podCounts bool
 
-// ask asks the agent of a cluster to count, or no longer. A Cluster asks for that
+// requestPodCounts asks the agent of a cluster to count, or no longer. A Cluster asks for that
 // anyway.
-func (p podCounts) ask(ctx context.Context, w *writer, name string) error {
-	if !w.connections() || w.mirrored {
+func (p podCounts) requestPodCounts(ctx context.Context, w *clusterWriter, name string) error {
+	if !w.keepsConnections() || w.mirrored {
 		return nil
 	}
-	have, err := w.connection(ctx, name)
+	have, err := w.getConnection(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -94,13 +94,13 @@ func (p podCounts) ask(ctx context.Context, w *writer, name string) error {
 	want := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata, "spec": map[string]any{}}}
 	want.SetGroupVersionKind(fleetv1alpha1.GroupVersion.WithKind("ClusterConnection"))
 	err = w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(fieldOwner+"-pods"))
-	return wrap(err, "applying", "ClusterConnection", name)
+	return wrapObjectError(err, "applying", "ClusterConnection", name)
 }
 
-// disconnect removes the ClusterConnection of a cluster that is being deleted. The cache may still
+// deleteConnection removes the ClusterConnection of a cluster that is being deleted. The cache may still
 // have a cluster that is gone: the connection is then that of the next one of the name.
-func (w *writer) disconnect(ctx context.Context, mc *clusterv1.ManagedCluster) error {
-	connection, err := w.connection(ctx, mc.Name)
+func (w *clusterWriter) deleteConnection(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+	connection, err := w.getConnection(ctx, mc.Name)
 	if err != nil || connection == nil {
 		return err
 	}
@@ -110,16 +110,16 @@ func (w *writer) disconnect(ctx context.Context, mc *clusterv1.ManagedCluster) e
 		return nil
 	}
 	if err != nil {
-		return wrap(err, "reading", "ManagedCluster", mc.Name)
+		return wrapObjectError(err, "reading", "ManagedCluster", mc.Name)
 	}
-	return w.remove(ctx, connection)
+	return w.removeObject(ctx, connection)
 }
 
-// forget removes a ClusterConnection whose ManagedCluster is gone: one of ours, or
+// deleteOrphanedConnection removes a ClusterConnection whose ManagedCluster is gone: one of ours, or
 // one with a Cluster. One that an administrator made may be there before its
 // ManagedCluster, and a Cluster in the cache before its ManagedCluster is.
-func (w *writer) forget(ctx context.Context, name string) error {
-	connection, err := w.connection(ctx, name)
+func (w *clusterWriter) deleteOrphanedConnection(ctx context.Context, name string) error {
+	connection, err := w.getConnection(ctx, name)
 	if err != nil || connection == nil {
 		return err
 	}
@@ -129,18 +129,18 @@ func (w *writer) forget(ctx context.Context, name string) error {
 	}
 	err = w.live.Get(ctx, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})
 	if !apierrors.IsNotFound(err) {
-		return wrap(err, "reading", "ManagedCluster", name)
+		return wrapObjectError(err, "reading", "ManagedCluster", name)
 	}
-	return w.remove(ctx, connection)
+	return w.removeObject(ctx, connection)
 }
 
 // connectionMatters passes what this controller has to look at: not what an
 // agent reports, but for who its cluster is, and not what we made ourselves.
-func (c *Controller) connectionMatters(ctx context.Context) predicate.Predicate {
+func (c *ClusterLifecycleController) connectionMatters(ctx context.Context) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			connection, _ := e.Object.(*fleetv1alpha1.ClusterConnection)
-			if connection == nil || connection.Spec.SyncMode == fleetv1alpha1.SyncModePush || limits(connection.Spec) {
+			if connection == nil || connection.Spec.SyncMode == fleetv1alpha1.SyncModePush || hasLimits(connection.Spec) {
 				return true
 			}
 			mc := &clusterv1.ManagedCluster{}

@@ -33,7 +33,7 @@ func TestTheConnectionOfTheNextClusterStays(t *testing.T) {
 			connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "member1", UID: "connection"}}
 			c := controllerOf(t, of("first"), connection)
 			c.writer.live = controllerOf(t, tc.live...).Client
-			if err := c.writer.disconnect(t.Context(), of("first")); err != nil {
+			if err := c.writer.deleteConnection(t.Context(), of("first")); err != nil {
 				t.Fatal(err)
 			}
 			err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(connection), connection)

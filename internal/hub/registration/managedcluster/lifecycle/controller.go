@@ -39,14 +39,14 @@ const (
 	namespaceRetry = time.Minute
 )
 
-// Collector deletes what a cluster leaves in its namespace and tells what
+// ResourceCollector deletes what a cluster leaves in its namespace and tells what
 // remains.
-type Collector interface {
+type ResourceCollector interface {
 	Collect(ctx context.Context, mc *clusterv1.ManagedCluster) (gc.Remaining, error)
 }
 
-// Deps is what the controller needs.
-type Deps struct {
+// ClusterLifecycleDeps is what the controller needs.
+type ClusterLifecycleDeps struct {
 	// Client reads from the cache, Live from the API server.
 	Client client.Client
 	Live   client.Reader
@@ -54,7 +54,7 @@ type Deps struct {
 	Events events.EventRecorder
 	// Collector is nil if what is in the namespace is left alone (feature gate
 	// ResourceCleanup).
-	Collector Collector
+	Collector ResourceCollector
 	// OwnNamespace is that of this component, which no cluster may have.
 	OwnNamespace string
 	// Rights are those of the hub. It can give clusters no more, and keeps no
@@ -74,40 +74,40 @@ type Deps struct {
 	Customizations bool
 	// AgentLabels are the labels that agents may change whose ClusterConnection does
 	// not say which.
-	AgentLabels agentlabels.Allowed
+	AgentLabels agentlabels.AllowedKeys
 }
 
-// Controller accepts, denies and removes clusters.
-type Controller struct {
-	Deps
-	writer  *writer
-	holders holders
+// ClusterLifecycleController accepts, denies and removes clusters.
+type ClusterLifecycleController struct {
+	ClusterLifecycleDeps
+	writer  *clusterWriter
+	holders identityHolders
 }
 
-// New returns the controller.
-func New(d Deps) *Controller {
-	return &Controller{Deps: d, writer: &writer{
+// NewClusterLifecycleController returns the controller.
+func NewClusterLifecycleController(d ClusterLifecycleDeps) *ClusterLifecycleController {
+	return &ClusterLifecycleController{ClusterLifecycleDeps: d, writer: &clusterWriter{
 		client: d.Client, live: d.Live, ownNamespace: d.OwnNamespace, rights: d.Rights, mirrored: d.Mirrored,
 		pods: podCounts(d.CountPods), customizations: d.Customizations,
 	}}
 }
 
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "managedcluster.lifecycle" }
+// ControllerName is the name of the controller in logs and metrics.
+func (c *ClusterLifecycleController) ControllerName() string { return "managedcluster.lifecycle" }
 
 // Reconcile walks one cluster through acceptance, denial or deletion.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *ClusterLifecycleController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	mc := &clusterv1.ManagedCluster{}
 	if err := c.Client.Get(ctx, req.NamespacedName, mc); apierrors.IsNotFound(err) {
-		c.holders.drop(req.Name)
-		return ctrl.Result{}, errors.Join(c.writer.forget(ctx, req.Name), c.writer.release(ctx, req.Name))
+		c.holders.dropIdentity(req.Name)
+		return ctrl.Result{}, errors.Join(c.writer.deleteOrphanedConnection(ctx, req.Name), c.writer.removeLeftovers(ctx, req.Name))
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading ManagedCluster %q: %w", req.Name, err)
 	}
 	if err := annotateAwaiting(ctx, c.Client, mc); err != nil {
 		return ctrl.Result{}, err
 	}
-	before := conditions.Of(mc.Status.Conditions, ownedConditions()...)
+	before := conditions.SelectByType(mc.Status.Conditions, ownedConditions()...)
 	var result ctrl.Result
 	var err error
 	switch {
@@ -117,26 +117,26 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return result, nil // it is gone
 		}
 	case mc.Spec.HubAcceptsClient:
-		result, err = c.accept(ctx, mc)
+		result, err = c.acceptCluster(ctx, mc)
 	default:
 		err = c.deny(ctx, mc)
 	}
-	after := conditions.Of(mc.Status.Conditions, ownedConditions()...)
+	after := conditions.SelectByType(mc.Status.Conditions, ownedConditions()...)
 	if len(after) == 0 || saySame(before, after) {
 		return result, err
 	}
-	c.tell(mc, before, after)
+	c.recordConditionEvents(mc, before, after)
 	return result, errors.Join(err, conditions.ApplyStatus(ctx, c.Client, mc, fieldOwner, after, nil))
 }
 
-// accept gives the cluster what it needs, and says so only when all is there:
+// acceptCluster gives the cluster what it needs, and says so only when all is there:
 // agents wait for the condition and then start at once.
-func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (ctrl.Result, error) {
-	if why := c.unusable(mc.Name); why != "" {
-		refuse(mc, why)
+func (c *ClusterLifecycleController) acceptCluster(ctx context.Context, mc *clusterv1.ManagedCluster) (ctrl.Result, error) {
+	if why := c.unusableReason(mc.Name); why != "" {
+		refuseNamespace(mc, why)
 		return ctrl.Result{}, nil
 	}
-	if err := errors.Join(c.hold(ctx, mc), c.noteAgents(ctx, mc), c.warn(ctx, mc), c.limitAgent(ctx, mc)); err != nil {
+	if err := errors.Join(c.addFinalizer(ctx, mc), c.noteAgents(ctx, mc), c.warnRestored(ctx, mc), c.limitAgent(ctx, mc)); err != nil {
 		return ctrl.Result{}, err
 	}
 	is, err := c.identify(ctx, mc)
@@ -151,18 +151,18 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (
 	if is.first != "" {
 		id = ""
 	}
-	why, err := c.writer.grant(ctx, mc, id, c.Clock.Now())
+	why, err := c.writer.grantAccess(ctx, mc, id, c.Clock.Now())
 	switch {
 	case why != "":
-		refuse(mc, why)
+		refuseNamespace(mc, why)
 		return ctrl.Result{RequeueAfter: namespaceRetry}, nil
 	case err != nil:
-		if lasting(err) && !meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
+		if isLastingError(err) && !meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
 			setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonAcceptError, err.Error())
 		}
 		return ctrl.Result{}, err
 	}
-	message, err := c.writer.accepted(ctx, mc)
+	message, err := c.writer.acceptedMessage(ctx, mc)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -177,19 +177,19 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (
 // deny takes the permissions back, at once and all of them but the one to see
 // that the cluster is denied. A cluster that was never accepted has no condition
 // and gets no role: whoever may request to join could fill the hub with them.
-func (c *Controller) deny(ctx context.Context, mc *clusterv1.ManagedCluster) error {
-	c.holders.drop(mc.Name)
-	if c.unusable(mc.Name) != "" {
+func (c *ClusterLifecycleController) deny(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+	c.holders.dropIdentity(mc.Name)
+	if c.unusableReason(mc.Name) != "" {
 		return nil // it has nothing, and may not get even the little of others
 	}
-	known := decided(mc)
+	known := isDecided(mc)
 	if err := c.noteAgents(ctx, mc); err != nil {
 		return err
 	}
-	if err := c.writer.reduce(ctx, mc, known); err != nil || !known {
+	if err := c.writer.reduceAccess(ctx, mc, known); err != nil || !known {
 		return err
 	}
-	setDuplicate(mc, standing{})
+	setDuplicate(mc, clusterStanding{})
 	setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied,
 		"the hub does not accept the cluster (any more): spec.hubAcceptsClient is false")
 	return nil
@@ -218,15 +218,15 @@ func annotateAwaiting(ctx context.Context, c client.Client, mc *clusterv1.Manage
 	return nil
 }
 
-// hold puts the finalizer on before the first object is made for the cluster.
+// addFinalizer puts the finalizer on before the first object is made for the cluster.
 // The webhook does it already; where there is none, the taint that a cluster
 // without an agent has comes with the same write.
-func (c *Controller) hold(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+func (c *ClusterLifecycleController) addFinalizer(ctx context.Context, mc *clusterv1.ManagedCluster) error {
 	before := mc.DeepCopy()
 	if !controllerutil.AddFinalizer(mc, clusterv1.FinalizerAPIResourceCleanup) {
 		return nil
 	}
-	taint.Update(mc)
+	taint.UpdateTaints(mc)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.Client.Patch(ctx, mc, patch, client.FieldOwner(fieldOwner)); err != nil {
 		return fmt.Errorf("adding the finalizer to ManagedCluster %q: %w", mc.Name, err)
@@ -236,8 +236,8 @@ func (c *Controller) hold(ctx context.Context, mc *clusterv1.ManagedCluster) err
 
 // noteAgents notes who the agents are of a cluster that was accepted before agents
 // were noted, or whose annotation somebody removed: they are bound already.
-func (c *Controller) noteAgents(ctx context.Context, mc *clusterv1.ManagedCluster) error {
-	if !decided(mc) {
+func (c *ClusterLifecycleController) noteAgents(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+	if !isDecided(mc) {
 		return nil
 	}
 	binding := grants.ClusterRoleBinding(mc.Name)
@@ -246,31 +246,31 @@ func (c *Controller) noteAgents(ctx context.Context, mc *clusterv1.ManagedCluste
 		err = c.Live.Get(ctx, client.ObjectKeyFromObject(binding), binding)
 	}
 	if err != nil {
-		return wrap(client.IgnoreNotFound(err), "reading", "ClusterRoleBinding", binding.Name)
+		return wrapObjectError(client.IgnoreNotFound(err), "reading", "ClusterRoleBinding", binding.Name)
 	}
-	agents := grants.Known(mc, binding)
-	if agents == policy.Agents(mc.Annotations[clusterv1.AnnotationAgents]) {
+	agents := grants.KnownAgents(mc, binding)
+	if agents == policy.AgentNames(mc.Annotations[clusterv1.AnnotationAgents]) {
 		return nil
 	}
 	before := mc.DeepCopy()
 	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAgents, string(agents))
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return wrap(c.Client.Patch(ctx, mc, patch, client.FieldOwner(fieldOwner)), "noting the agents of", "ManagedCluster", mc.Name)
+	return wrapObjectError(c.Client.Patch(ctx, mc, patch, client.FieldOwner(fieldOwner)), "noting the agents of", "ManagedCluster", mc.Name)
 }
 
-// decided tells whether the hub has decided about the cluster before.
-func decided(mc *clusterv1.ManagedCluster) bool {
+// isDecided reports whether the hub has decided about the cluster before.
+func isDecided(mc *clusterv1.ManagedCluster) bool {
 	return meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
 }
 
-func (c *Controller) unusable(cluster string) string {
+func (c *ClusterLifecycleController) unusableReason(cluster string) string {
 	if cluster == c.OwnNamespace {
 		return fmt.Sprintf("%q is the name of the hub's own namespace; give the cluster another name", cluster)
 	}
-	return grants.Unusable(cluster)
+	return grants.UnusableReason(cluster)
 }
 
-// lasting tells whether an error will stay until someone does something.
-func lasting(err error) bool {
+// isLastingError reports whether an error will stay until someone does something.
+func isLastingError(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err)
 }

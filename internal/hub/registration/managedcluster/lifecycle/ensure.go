@@ -26,47 +26,47 @@ type desired struct {
 	replace func() bool
 }
 
-// ensure creates an object that the cache does not have, without asking the
+// ensureObject creates an object that the cache does not have, without asking the
 // API server first, and mends one that was changed.
-func (w *writer) ensure(ctx context.Context, d desired) error {
+func (w *clusterWriter) ensureObject(ctx context.Context, d desired) error {
 	key := client.ObjectKeyFromObject(d.want)
 	err := w.client.Get(ctx, key, d.have)
 	if apierrors.IsNotFound(err) {
-		err = w.create(ctx, d.want)
+		err = w.createObject(ctx, d.want)
 		if !apierrors.IsAlreadyExists(err) {
-			return wrap(err, "creating", kindOf(d), key.String())
+			return wrapObjectError(err, "creating", desiredKind(d), key.String())
 		}
 		// The cache is behind, or the object lacks the label that it is cached by.
 		err = w.live.Get(ctx, key, d.have)
 	}
 	if err != nil {
-		return wrap(err, "reading", kindOf(d), key.String())
+		return wrapObjectError(err, "reading", desiredKind(d), key.String())
 	}
 	if d.replace != nil && d.replace() {
-		if err := w.remove(ctx, d.have); err != nil {
+		if err := w.removeObject(ctx, d.have); err != nil {
 			return err
 		}
 		d.want.SetResourceVersion("")
-		return wrap(w.create(ctx, d.want), "creating", kindOf(d), key.String())
+		return wrapObjectError(w.createObject(ctx, d.want), "creating", desiredKind(d), key.String())
 	}
 	if !d.repair() {
 		return nil
 	}
-	return wrap(w.client.Update(ctx, d.have, client.FieldOwner(fieldOwner)), "repairing", kindOf(d), key.String())
+	return wrapObjectError(w.client.Update(ctx, d.have, client.FieldOwner(fieldOwner)), "repairing", desiredKind(d), key.String())
 }
 
-// create creates an object. Leases may be created by one name only.
-func (w *writer) create(ctx context.Context, object client.Object) error {
+// createObject creates an object. Leases may be created by one name only.
+func (w *clusterWriter) createObject(ctx context.Context, object client.Object) error {
 	if heartbeats, ok := object.(*coordinationv1.Lease); ok {
-		return lease.Create(ctx, w.client, heartbeats)
+		return lease.CreateLease(ctx, w.client, heartbeats)
 	}
 	return w.client.Create(ctx, object, client.FieldOwner(fieldOwner))
 }
 
-func clusterRole(want *rbacv1.ClusterRole) desired {
+func desiredClusterRole(want *rbacv1.ClusterRole) desired {
 	have := &rbacv1.ClusterRole{}
 	return desired{want: want, have: have, repair: func() bool {
-		changed := relabel(have, want)
+		changed := repairLabels(have, want)
 		if !equality.Semantic.DeepEqual(have.Rules, want.Rules) || have.AggregationRule != nil {
 			have.Rules = want.Rules
 			have.AggregationRule = nil
@@ -76,12 +76,12 @@ func clusterRole(want *rbacv1.ClusterRole) desired {
 	}}
 }
 
-func clusterRoleBinding(want *rbacv1.ClusterRoleBinding) desired {
+func desiredClusterRoleBinding(want *rbacv1.ClusterRoleBinding) desired {
 	have := &rbacv1.ClusterRoleBinding{}
 	return desired{
 		want: want, have: have,
 		repair: func() bool {
-			changed := relabel(have, want)
+			changed := repairLabels(have, want)
 			if !equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
 				have.Subjects = want.Subjects
 				changed = true
@@ -92,12 +92,12 @@ func clusterRoleBinding(want *rbacv1.ClusterRoleBinding) desired {
 	}
 }
 
-func roleBinding(want *rbacv1.RoleBinding) desired {
+func desiredRoleBinding(want *rbacv1.RoleBinding) desired {
 	have := &rbacv1.RoleBinding{}
 	return desired{
 		want: want, have: have,
 		repair: func() bool {
-			changed := relabel(have, want)
+			changed := repairLabels(have, want)
 			if !equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
 				have.Subjects = want.Subjects
 				changed = true
@@ -114,25 +114,25 @@ func roleBinding(want *rbacv1.RoleBinding) desired {
 	}
 }
 
-// heartbeats leaves a lease that is there to its agent.
-func heartbeats(want *coordinationv1.Lease) desired {
+// desiredLease leaves a lease that is there to its agent.
+func desiredLease(want *coordinationv1.Lease) desired {
 	have := &coordinationv1.Lease{}
-	return desired{want: want, have: have, repair: func() bool { return relabel(have, want) }}
+	return desired{want: want, have: have, repair: func() bool { return repairLabels(have, want) }}
 }
 
-// relabel gives an object the labels and annotations that it is to have, and tells
+// repairLabels gives an object the labels and annotations that it is to have, and tells
 // whether it lacked some. What it has besides stays.
-func relabel(have, want client.Object) bool {
-	labels, changed := merged(have.GetLabels(), want.GetLabels())
+func repairLabels(have, want client.Object) bool {
+	labels, changed := mergeMaps(have.GetLabels(), want.GetLabels())
 	have.SetLabels(labels)
-	annotations, annotated := merged(have.GetAnnotations(), want.GetAnnotations())
+	annotations, annotated := mergeMaps(have.GetAnnotations(), want.GetAnnotations())
 	have.SetAnnotations(annotations)
 	return changed || annotated
 }
 
-// merged returns the one map with what the other has, and whether it lacked some
+// mergeMaps returns the one map with what the other has, and whether it lacked some
 // of that.
-func merged(have, want map[string]string) (map[string]string, bool) {
+func mergeMaps(have, want map[string]string) (map[string]string, bool) {
 	changed := false
 	for key, value := range want {
 		if got, ok := have[key]; ok && got == value {
@@ -147,10 +147,10 @@ func merged(have, want map[string]string) (map[string]string, bool) {
 	return have, changed
 }
 
-func kindOf(d desired) string { return fmt.Sprintf("%T", d.want) }
+func desiredKind(d desired) string { return fmt.Sprintf("%T", d.want) }
 
-// together runs the functions at the same time and returns the first error.
-func together(ctx context.Context, functions ...func(context.Context) error) error {
+// runTogether runs the functions at the same time and returns the first error.
+func runTogether(ctx context.Context, functions ...func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, f := range functions {
 		group.Go(func() error { return f(ctx) })

@@ -25,13 +25,13 @@ const reasonDetachedWithoutCleanup = "DetachedWithoutCleanup"
 // and lets the ManagedCluster go. The agent keeps its permissions as long as
 // it has something to clean up. The namespace itself stays: users keep things
 // of their own there.
-func (c *Controller) finalize(ctx context.Context, mc *clusterv1.ManagedCluster) (ctrl.Result, error) {
+func (c *ClusterLifecycleController) finalize(ctx context.Context, mc *clusterv1.ManagedCluster) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(mc, clusterv1.FinalizerAPIResourceCleanup) &&
 		!controllerutil.ContainsFinalizer(mc, clusterv1.FinalizerResourceCleanup) {
 		return ctrl.Result{}, nil
 	}
-	if c.Collector != nil && c.unusable(mc.Name) == "" {
-		remaining, err := c.collect(ctx, mc)
+	if c.Collector != nil && c.unusableReason(mc.Name) == "" {
+		remaining, err := c.collectRemains(ctx, mc)
 		if err != nil {
 			setDeleting(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonDeletingError, err.Error())
 			return ctrl.Result{}, err
@@ -46,26 +46,26 @@ func (c *Controller) finalize(ctx context.Context, mc *clusterv1.ManagedCluster)
 		}
 	}
 	setDeleting(mc, metav1.ConditionTrue, clusterv1.ManagedClusterReasonDeletingNoResource, "nothing remains to be deleted")
-	c.holders.drop(mc.Name)
-	if err := errors.Join(c.writer.disconnect(ctx, mc), c.writer.release(ctx, mc.Name)); err != nil {
+	c.holders.dropIdentity(mc.Name)
+	if err := errors.Join(c.writer.deleteConnection(ctx, mc), c.writer.removeLeftovers(ctx, mc.Name)); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, c.letGo(ctx, mc)
+	return ctrl.Result{}, c.removeFinalizers(ctx, mc)
 }
 
-// collect leaves a namespace alone that is not the cluster's: what is there is
+// collectRemains leaves a namespace alone that is not the cluster's: what is there is
 // somebody else's.
-func (c *Controller) collect(ctx context.Context, mc *clusterv1.ManagedCluster) (gc.Remaining, error) {
-	owns, err := c.writer.owns(ctx, mc.Name)
+func (c *ClusterLifecycleController) collectRemains(ctx context.Context, mc *clusterv1.ManagedCluster) (gc.Remaining, error) {
+	owns, err := c.writer.ownsNamespace(ctx, mc.Name)
 	if err != nil || !owns {
 		return gc.Remaining{}, err
 	}
 	return c.Collector.Collect(ctx, mc)
 }
 
-// letGo removes our finalizers, also that of an earlier hub. The status in
+// removeFinalizers removes our finalizers, also that of an earlier hub. The status in
 // memory is kept: it is written if the finalizer of someone else remains.
-func (c *Controller) letGo(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+func (c *ClusterLifecycleController) removeFinalizers(ctx context.Context, mc *clusterv1.ManagedCluster) error {
 	before := mc.DeepCopy()
 	status := mc.Status.DeepCopy()
 	controllerutil.RemoveFinalizer(mc, clusterv1.FinalizerAPIResourceCleanup)

@@ -53,27 +53,27 @@ func indexes(connections bool) []index {
 	}
 	list := []index{{&clusterv1.ManagedCluster{}, byClaim, func(obj client.Object) []string {
 		mc, _ := obj.(*clusterv1.ManagedCluster)
-		return one(view.Of(mc, nil).Claimed)
+		return one(view.FromCluster(mc, nil).Claimed)
 	}}}
 	if !connections {
 		return list
 	}
 	return append(list, index{&fleetv1alpha1.ClusterConnection{}, byIdentity, func(obj client.Object) []string {
 		connection, _ := obj.(*fleetv1alpha1.ClusterConnection)
-		return one(view.Of(nil, connection).Held)
+		return one(view.FromCluster(nil, connection).Held)
 	}})
 }
 
-// holders keeps who has which identity, as long as the cache may not know yet.
+// identityHolders keeps who has which identity, as long as the cache may not know yet.
 // The zero value is ready for use; it is safe for concurrent use.
-type holders struct {
+type identityHolders struct {
 	mu    sync.Mutex
 	names map[string]string // by identity
 }
 
-// take gives an identity to a cluster, unless another one has it that still
+// takeIdentity gives an identity to a cluster, unless another one has it that still
 // counts. It returns the one that has it then.
-func (h *holders) take(id, name string, counts func(name string) bool) string {
+func (h *identityHolders) takeIdentity(id, name string, counts func(name string) bool) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if holder := h.names[id]; holder != "" && holder != name && counts(holder) {
@@ -86,8 +86,8 @@ func (h *holders) take(id, name string, counts func(name string) bool) string {
 	return name
 }
 
-// drop takes back what a cluster has.
-func (h *holders) drop(name string) {
+// dropIdentity takes back what a cluster has.
+func (h *identityHolders) dropIdentity(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, holder := range h.names {
@@ -97,8 +97,8 @@ func (h *holders) drop(name string) {
 	}
 }
 
-// standing is who a cluster is, and whether it is there already.
-type standing struct {
+// clusterStanding is who a cluster is, and whether it is there already.
+type clusterStanding struct {
 	// id is "" if it is not known yet, or not for the hub to say.
 	id string
 	// first is the name under which the same cluster is there already, "" if it is
@@ -110,41 +110,41 @@ type standing struct {
 
 // identify returns how a cluster stands. The identity is the cluster's from now
 // on if nobody else has it.
-func (c *Controller) identify(ctx context.Context, mc *clusterv1.ManagedCluster) (standing, error) {
-	connection, err := c.writer.connection(ctx, mc.Name)
+func (c *ClusterLifecycleController) identify(ctx context.Context, mc *clusterv1.ManagedCluster) (clusterStanding, error) {
+	connection, err := c.writer.getConnection(ctx, mc.Name)
 	if err != nil {
-		return standing{}, err
+		return clusterStanding{}, err
 	}
-	mine := view.Of(mc, connection)
+	mine := view.FromCluster(mc, connection)
 	if mine.Mode == view.Push {
-		return standing{}, nil // the push agent sees for itself
+		return clusterStanding{}, nil // the push agent sees for itself
 	}
 	id := cmp.Or(mine.Held, mine.Claimed)
 	if id == "" {
-		return standing{}, nil
+		return clusterStanding{}, nil
 	}
-	others, err := c.claimants(ctx, id)
+	others, err := c.identityClaimants(ctx, id)
 	if err != nil {
-		return standing{}, err
+		return clusterStanding{}, err
 	}
-	if first, found := others.First(id, mine); found {
-		return standing{id: id, first: first.Name, excluded: c.Unique || !view.MayShare(first, mine)}, nil
+	if first, found := others.FirstOfIdentity(id, mine); found {
+		return clusterStanding{id: id, first: first.Name, excluded: c.Unique || !view.MayShare(first, mine)}, nil
 	}
-	holder := c.holders.take(id, mc.Name, func(name string) bool {
+	holder := c.holders.takeIdentity(id, mc.Name, func(name string) bool {
 		held := &clusterv1.ManagedCluster{}
 		return c.Client.Get(ctx, client.ObjectKey{Name: name}, held) == nil && held.Spec.HubAcceptsClient
 	})
 	if holder != mc.Name {
-		return standing{id: id, first: holder, excluded: c.Unique}, nil // only Pull clusters take one here
+		return clusterStanding{id: id, first: holder, excluded: c.Unique}, nil // only Pull clusters take one here
 	}
-	return standing{id: id}, nil
+	return clusterStanding{id: id}, nil
 }
 
-// claimants returns the clusters that have an identity or say so.
-func (c *Controller) claimants(ctx context.Context, id string) (view.Fleet, error) {
+// identityClaimants returns the clusters that have an identity or say so.
+func (c *ClusterLifecycleController) identityClaimants(ctx context.Context, id string) (view.Fleet, error) {
 	connections := &fleetv1alpha1.ClusterConnectionList{}
 	claims := &clusterv1.ManagedClusterList{}
-	if c.writer.connections() {
+	if c.writer.keepsConnections() {
 		if err := c.Client.List(ctx, connections, client.MatchingFields{byIdentity: id}, client.UnsafeDisableDeepCopy); err != nil {
 			return view.Fleet{}, fmt.Errorf("listing ClusterConnections of cluster %s: %w", id, err)
 		}
@@ -154,11 +154,11 @@ func (c *Controller) claimants(ctx context.Context, id string) (view.Fleet, erro
 	}
 	found := map[string]view.Cluster{}
 	for i := range claims.Items {
-		connection, err := c.writer.connection(ctx, claims.Items[i].Name)
+		connection, err := c.writer.getConnection(ctx, claims.Items[i].Name)
 		if err != nil {
 			return view.Fleet{}, err
 		}
-		found[claims.Items[i].Name] = view.Of(&claims.Items[i], connection)
+		found[claims.Items[i].Name] = view.FromCluster(&claims.Items[i], connection)
 	}
 	for i := range connections.Items {
 		held := &clusterv1.ManagedCluster{}
@@ -167,21 +167,21 @@ func (c *Controller) claimants(ctx context.Context, id string) (view.Fleet, erro
 			return view.Fleet{}, fmt.Errorf("reading ManagedCluster %q: %w", connections.Items[i].Name, err)
 		}
 		if err == nil {
-			found[held.Name] = view.Of(held, &connections.Items[i])
+			found[held.Name] = view.FromCluster(held, &connections.Items[i])
 		}
 	}
-	return view.New(slices.Collect(maps.Values(found))...), nil
+	return view.NewFleet(slices.Collect(maps.Values(found))...), nil
 }
 
 // refuseTwin leaves a cluster outside that is there already under another name.
-func (c *Controller) refuseTwin(ctx context.Context, mc *clusterv1.ManagedCluster, s standing) (ctrl.Result, error) {
+func (c *ClusterLifecycleController) refuseTwin(ctx context.Context, mc *clusterv1.ManagedCluster, s clusterStanding) (ctrl.Result, error) {
 	setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonAlreadyJoined, fmt.Sprintf(
 		"this cluster (UID of its kube-system namespace: %s) has already joined under the name %q; delete one of the two ManagedClusters", s.id, s.first))
-	return ctrl.Result{RequeueAfter: namespaceRetry}, c.writer.reduce(ctx, mc, true)
+	return ctrl.Result{RequeueAfter: namespaceRetry}, c.writer.reduceAccess(ctx, mc, true)
 }
 
-// twins returns the clusters that wait for another one to go, or stand behind it.
-func (c *Controller) twins(ctx context.Context, _ client.Object) []reconcile.Request {
+// twinClusters returns the clusters that wait for another one to go, or stand behind it.
+func (c *ClusterLifecycleController) twinClusters(ctx context.Context, _ client.Object) []reconcile.Request {
 	clusters := &clusterv1.ManagedClusterList{}
 	if err := c.Client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a missing cache gives an error
@@ -189,7 +189,7 @@ func (c *Controller) twins(ctx context.Context, _ client.Object) []reconcile.Req
 	var requests []reconcile.Request
 	for i := range clusters.Items {
 		mc := &clusters.Items[i]
-		if view.Of(mc, nil).Admission == view.Twin ||
+		if view.FromCluster(mc, nil).Admission == view.Twin ||
 			meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionDuplicateIdentity) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(mc)})
 		}
@@ -197,8 +197,8 @@ func (c *Controller) twins(ctx context.Context, _ client.Object) []reconcile.Req
 	return requests
 }
 
-// leaves passes that a cluster is gone or not accepted any more.
-func leaves() predicate.Predicate {
+// leavesFleet passes that a cluster is gone or not accepted any more.
+func leavesFleet() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {

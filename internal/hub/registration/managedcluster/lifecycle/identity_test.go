@@ -109,7 +109,7 @@ func TestWhoIsFirstOfTwoThatAreTheSameCluster(t *testing.T) {
 }
 
 // controllerOf returns a controller whose cache has the objects.
-func controllerOf(t *testing.T, objects ...client.Object) *Controller {
+func controllerOf(t *testing.T, objects ...client.Object) *ClusterLifecycleController {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, fleetv1alpha1.AddToScheme} {
@@ -122,17 +122,17 @@ func controllerOf(t *testing.T, objects ...client.Object) *Controller {
 		b = b.WithIndex(i.of, i.name, i.values)
 	}
 	c := b.Build()
-	return New(Deps{Client: c, Live: c, Rights: rights.All()})
+	return NewClusterLifecycleController(ClusterLifecycleDeps{Client: c, Live: c, Rights: rights.AllRights()})
 }
 
 func TestOneOfManyAtOnceGetsAnIdentity(t *testing.T) {
-	var h holders
+	var h identityHolders
 	var group sync.WaitGroup
 	winners := make(chan string, 100)
 	for i := range cap(winners) {
 		group.Go(func() {
 			name := fmt.Sprint(i)
-			if h.take("uid", name, func(string) bool { return true }) == name {
+			if h.takeIdentity("uid", name, func(string) bool { return true }) == name {
 				winners <- name
 			}
 		})
@@ -141,8 +141,8 @@ func TestOneOfManyAtOnceGetsAnIdentity(t *testing.T) {
 	if len(winners) != 1 {
 		t.Fatalf("%d clusters have the same identity", len(winners))
 	}
-	h.drop(<-winners)
-	if got := h.take("uid", "next", func(string) bool { return true }); got != "next" {
+	h.dropIdentity(<-winners)
+	if got := h.takeIdentity("uid", "next", func(string) bool { return true }); got != "next" {
 		t.Errorf("%q has the identity that was given back", got)
 	}
 }

@@ -20,8 +20,8 @@ import (
 // limitAgent notes on the ManagedCluster what its agent may change of it, and which
 // claims count whatever the agent reports: the admission policy for agents, and what
 // chooses clusters, look there.
-func (c *Controller) limitAgent(ctx context.Context, mc *clusterv1.ManagedCluster) error {
-	connection, err := c.writer.connection(ctx, mc.Name)
+func (c *ClusterLifecycleController) limitAgent(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+	connection, err := c.writer.getConnection(ctx, mc.Name)
 	if err != nil {
 		return err
 	}
@@ -36,22 +36,22 @@ func (c *Controller) limitAgent(ctx context.Context, mc *clusterv1.ManagedCluste
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return wrap(c.Client.Patch(ctx, mc, patch, client.FieldOwner(fieldOwner)), "noting the limits of the agent of", "ManagedCluster", mc.Name)
+	return wrapObjectError(c.Client.Patch(ctx, mc, patch, client.FieldOwner(fieldOwner)), "noting the limits of the agent of", "ManagedCluster", mc.Name)
 }
 
-// limits tells whether a ClusterConnection says something of its own.
-func limits(of fleetv1alpha1.ClusterConnectionSpec) bool {
+// hasLimits reports whether a ClusterConnection says something of its own.
+func hasLimits(of fleetv1alpha1.ClusterConnectionSpec) bool {
 	return of.AgentLabels != nil || len(of.PinnedClaims) > 0
 }
 
 // noteLimits writes the annotations. What holds for all clusters is for those whose
 // ClusterConnection says nothing.
-func noteLimits(mc *clusterv1.ManagedCluster, of fleetv1alpha1.ClusterConnectionSpec, byDefault agentlabels.Allowed) error {
+func noteLimits(mc *clusterv1.ManagedCluster, of fleetv1alpha1.ClusterConnectionSpec, byDefault agentlabels.AllowedKeys) error {
 	allowed := byDefault
 	if of.AgentLabels != nil {
 		allowed = *of.AgentLabels
 	}
-	allowed.Note(mc)
+	allowed.AnnotateCluster(mc)
 	if len(of.PinnedClaims) == 0 {
 		delete(mc.Annotations, fleetv1alpha1.AnnotationPinnedClaims)
 		return nil
@@ -68,7 +68,7 @@ func noteLimits(mc *clusterv1.ManagedCluster, of fleetv1alpha1.ClusterConnection
 	return nil
 }
 
-// sameLimits tells whether the annotations about the agent are the same.
+// sameLimits reports whether the annotations about the agent are the same.
 func sameLimits(before, after *clusterv1.ManagedCluster) bool {
 	for _, key := range []string{fleetv1alpha1.AnnotationAgentLabels, fleetv1alpha1.AnnotationPinnedClaims} {
 		was, had := before.Annotations[key]

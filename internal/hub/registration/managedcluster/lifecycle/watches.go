@@ -33,36 +33,36 @@ import (
 // SetupWithManager adds the controller to the manager. What it writes itself
 // does not bring it back: of the objects of an accepted cluster only changes
 // and deletions do.
-func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	for _, i := range indexes(c.writer.connections()) {
+func (c *ClusterLifecycleController) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	for _, i := range indexes(c.writer.keepsConnections()) {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, i.of, i.name, i.values); err != nil {
 			return fmt.Errorf("indexing %T by its %s: %w", i.of, i.name, err)
 		}
 	}
 	works := &metav1.PartialObjectMetadata{}
 	works.SetGroupVersionKind(schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"})
-	controlled := ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	controlled := ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
-		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: matters})).
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.twins), builder.WithPredicates(leaves())).
-		Watches(&corev1.Namespace{}, c.objects(), builder.WithPredicates(predicate.Funcs{UpdateFunc: namespaceChanged})).
-		Watches(&rbacv1.ClusterRole{}, c.objects()).
-		Watches(&rbacv1.ClusterRoleBinding{}, c.objects()).
-		Watches(&rbacv1.RoleBinding{}, c.objects()).
-		WatchesMetadata(works, handler.EnqueueRequestsFromMapFunc(c.byNamespace), builder.WithPredicates(predicate.Funcs{
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: clusterMatters})).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.twinClusters), builder.WithPredicates(leavesFleet())).
+		Watches(&corev1.Namespace{}, c.ownedObjectHandler(), builder.WithPredicates(predicate.Funcs{UpdateFunc: namespaceChanged})).
+		Watches(&rbacv1.ClusterRole{}, c.ownedObjectHandler()).
+		Watches(&rbacv1.ClusterRoleBinding{}, c.ownedObjectHandler()).
+		Watches(&rbacv1.RoleBinding{}, c.ownedObjectHandler()).
+		WatchesMetadata(works, handler.EnqueueRequestsFromMapFunc(c.clusterOfWork), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return false },
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 		}))
-	if c.writer.connections() {
+	if c.writer.keepsConnections() {
 		controlled = controlled.Watches(&fleetv1alpha1.ClusterConnection{}, &handler.EnqueueRequestForObject{},
 			builder.WithPredicates(c.connectionMatters(ctx)))
 	}
-	return controlled.Complete(conflict.Quiet(c))
+	return controlled.Complete(conflict.RequeueConflicts(c))
 }
 
-// matters tells whether a change of a ManagedCluster is one for this
+// clusterMatters reports whether a change of a ManagedCluster is one for this
 // controller: not what an agent reports, and not what we wrote ourselves.
-func matters(e event.UpdateEvent) bool {
+func clusterMatters(e event.UpdateEvent) bool {
 	before, _ := e.ObjectOld.(*clusterv1.ManagedCluster)
 	after, _ := e.ObjectNew.(*clusterv1.ManagedCluster)
 	if before == nil || after == nil || !after.DeletionTimestamp.IsZero() {
@@ -86,17 +86,17 @@ func namespaceChanged(e event.UpdateEvent) bool {
 		!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
 }
 
-// objects enqueues the cluster of an object of ours. An object that appeared
+// ownedObjectHandler enqueues the cluster of an object of ours. An object that appeared
 // is news only if it is not what an accepted cluster gets.
-func (c *Controller) objects() handler.EventHandler {
+func (c *ClusterLifecycleController) ownedObjectHandler() handler.EventHandler {
 	enqueue := func(ctx context.Context, obj client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		if request, ok := c.byLabel(ctx, obj); ok {
+		if request, ok := c.clusterByLabel(ctx, obj); ok {
 			q.Add(request)
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if c.unexpected(ctx, e.Object) {
+			if c.isUnexpected(ctx, e.Object) {
 				enqueue(ctx, e.Object, q)
 			}
 		},
@@ -109,9 +109,9 @@ func (c *Controller) objects() handler.EventHandler {
 	}
 }
 
-// unexpected tells whether an object that appeared is anything but what an
+// isUnexpected reports whether an object that appeared is anything but what an
 // accepted cluster gets.
-func (c *Controller) unexpected(ctx context.Context, obj client.Object) bool {
+func (c *ClusterLifecycleController) isUnexpected(ctx context.Context, obj client.Object) bool {
 	key := types.NamespacedName{Name: obj.GetLabels()[clusterv1.LabelClusterName]}
 	if key.Name == "" {
 		return false // a shared role
@@ -125,9 +125,9 @@ func (c *Controller) unexpected(ctx context.Context, obj client.Object) bool {
 		accepted != nil && accepted.Status != metav1.ConditionTrue
 }
 
-// byLabel maps an object to its cluster, and a shared role to one cluster that
+// clusterByLabel maps an object to its cluster, and a shared role to one cluster that
 // needs it.
-func (c *Controller) byLabel(ctx context.Context, obj client.Object) (reconcile.Request, bool) {
+func (c *ClusterLifecycleController) clusterByLabel(ctx context.Context, obj client.Object) (reconcile.Request, bool) {
 	if name := obj.GetLabels()[clusterv1.LabelClusterName]; name != "" {
 		return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, true
 	}
@@ -143,8 +143,8 @@ func (c *Controller) byLabel(ctx context.Context, obj client.Object) (reconcile.
 	return reconcile.Request{}, false
 }
 
-// byNamespace maps a work that is gone to its cluster, if that waits for it.
-func (c *Controller) byNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
+// clusterOfWork maps a work that is gone to its cluster, if that waits for it.
+func (c *ClusterLifecycleController) clusterOfWork(ctx context.Context, obj client.Object) []reconcile.Request {
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: obj.GetNamespace()}}
 	mc := &clusterv1.ManagedCluster{}
 	if err := c.Client.Get(ctx, request.NamespacedName, mc); err == nil && mc.DeletionTimestamp.IsZero() {

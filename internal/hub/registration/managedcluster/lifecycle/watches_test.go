@@ -45,7 +45,7 @@ func TestOnlyChangesOfOthersMatter(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := matters(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+			if got := clusterMatters(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
 				t.Errorf("got %t, want %t: %s", got, tc.want, tc.reason)
 			}
 		})
@@ -70,7 +70,7 @@ func TestWhatIsMirroredIsNoNews(t *testing.T) {
 		}, true},
 		"who it says to be": {func(c *fleetv1alpha1.ClusterConnection) { c.Status.ID = "id" }, true},
 	}
-	matter := (&Controller{}).connectionMatters(t.Context())
+	matter := (&ClusterLifecycleController{}).connectionMatters(t.Context())
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := connection(func(*fleetv1alpha1.ClusterConnection) {})

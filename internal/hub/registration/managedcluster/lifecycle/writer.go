@@ -25,8 +25,8 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/rights"
 )
 
-// writer brings the objects of a cluster to the API server.
-type writer struct {
+// clusterWriter brings the objects of a cluster to the API server.
+type clusterWriter struct {
 	client client.Client
 	live   client.Reader
 	// ownNamespace is where the hub's components are, and so the push agent.
@@ -41,51 +41,51 @@ type writer struct {
 	customizations bool
 }
 
-// limited leaves the role what the hub can grant.
-func (w *writer) limited(role *rbacv1.ClusterRole) *rbacv1.ClusterRole {
-	role.Rules, _ = w.rights.Grant(role.Rules)
+// limitRole leaves the role what the hub can grant.
+func (w *clusterWriter) limitRole(role *rbacv1.ClusterRole) *rbacv1.ClusterRole {
+	role.Rules, _ = w.rights.SplitGrantable(role.Rules)
 	return role
 }
 
-// grant makes sure that all objects of an accepted cluster are there. It
+// grantAccess makes sure that all objects of an accepted cluster are there. It
 // returns why they cannot be if the namespace is not for the cluster.
 // The identity of the cluster is "" if it is not known.
-func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, id string, now time.Time) (string, error) {
+func (w *clusterWriter) grantAccess(ctx context.Context, mc *clusterv1.ManagedCluster, id string, now time.Time) (string, error) {
 	name := mc.Name
 	why := ""
-	push, err := w.push(ctx, name)
+	push, err := w.isPushCluster(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	to := w.subjects(mc, push)
+	to := w.agentSubjects(mc, push)
 	// A binding needs the role it names, and an object its namespace; all else
 	// goes in parallel.
-	err = together(ctx,
-		func(ctx context.Context) error { return w.own(ctx, mc, true, to) },
+	err = runTogether(ctx,
+		func(ctx context.Context) error { return w.ensureOwnRole(ctx, mc, true, to) },
 		func(ctx context.Context) error {
 			if err := w.shareRoles(ctx); err != nil {
 				return err
 			}
 			var err error
-			if why, err = w.namespace(ctx, name); err != nil || why != "" {
+			if why, err = w.ensureNamespace(ctx, name); err != nil || why != "" {
 				return err
 			}
-			return together(ctx,
+			return runTogether(ctx,
 				func(ctx context.Context) error {
-					return w.ensure(ctx, roleBinding(grants.RegistrationBinding(name, to...)))
+					return w.ensureObject(ctx, desiredRoleBinding(grants.RegistrationBinding(name, to...)))
 				},
 				func(ctx context.Context) error {
-					return w.ensure(ctx, roleBinding(grants.WorkBinding(name, to...)))
+					return w.ensureObject(ctx, desiredRoleBinding(grants.WorkBinding(name, to...)))
 				},
-				func(ctx context.Context) error { return w.credentials(ctx, name, push) },
+				func(ctx context.Context) error { return w.ensureCredentials(ctx, name, push) },
 				func(ctx context.Context) error {
-					if err := w.connect(ctx, name, id); err != nil {
+					if err := w.ensureConnection(ctx, name, id); err != nil {
 						return err
 					}
-					return w.pods.ask(ctx, w, name)
+					return w.pods.requestPodCounts(ctx, w, name)
 				},
 				func(ctx context.Context) error {
-					return w.ensure(ctx, heartbeats(grants.Lease(name, mc.Spec.LeaseDurationSeconds, now)))
+					return w.ensureObject(ctx, desiredLease(grants.InitialLease(name, mc.Spec.LeaseDurationSeconds, now)))
 				},
 			)
 		},
@@ -93,33 +93,33 @@ func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, id str
 	return why, err
 }
 
-// reduce takes what accepted clusters have. One that was accepted before keeps the
+// reduceAccess takes what accepted clusters have. One that was accepted before keeps the
 // right to read its own ManagedCluster, any other one nothing, not even what an
 // earlier release gave it.
-func (w *writer) reduce(ctx context.Context, mc *clusterv1.ManagedCluster, acceptedBefore bool) error {
+func (w *clusterWriter) reduceAccess(ctx context.Context, mc *clusterv1.ManagedCluster, acceptedBefore bool) error {
 	name := mc.Name
-	return together(ctx,
+	return runTogether(ctx,
 		func(ctx context.Context) error {
 			if acceptedBefore {
-				return w.own(ctx, mc, false, w.subjects(mc, false))
+				return w.ensureOwnRole(ctx, mc, false, w.agentSubjects(mc, false))
 			}
-			return errors.Join(w.remove(ctx, grants.ClusterRoleBinding(name)), w.remove(ctx, grants.ClusterRole(name, false)))
+			return errors.Join(w.removeObject(ctx, grants.ClusterRoleBinding(name)), w.removeObject(ctx, grants.ClusterRole(name, false)))
 		},
-		func(ctx context.Context) error { return w.credentials(ctx, name, false) },
-		func(ctx context.Context) error { return w.remove(ctx, grants.RegistrationBinding(name)) },
-		func(ctx context.Context) error { return w.remove(ctx, grants.WorkBinding(name)) },
+		func(ctx context.Context) error { return w.ensureCredentials(ctx, name, false) },
+		func(ctx context.Context) error { return w.removeObject(ctx, grants.RegistrationBinding(name)) },
+		func(ctx context.Context) error { return w.removeObject(ctx, grants.WorkBinding(name)) },
 	)
 }
 
-// revoke removes everything but the namespace, and the work binding as long as
+// revokeAccess removes everything but the namespace, and the work binding as long as
 // works need it. It tells whether nothing is left.
-func (w *writer) revoke(ctx context.Context, name string) (bool, error) {
+func (w *clusterWriter) revokeAccess(ctx context.Context, name string) (bool, error) {
 	done := true
-	err := together(ctx,
-		func(ctx context.Context) error { return w.remove(ctx, grants.ClusterRoleBinding(name)) },
-		func(ctx context.Context) error { return w.remove(ctx, grants.ClusterRole(name, false)) },
-		func(ctx context.Context) error { return w.remove(ctx, grants.RegistrationBinding(name)) },
-		func(ctx context.Context) error { return w.credentials(ctx, name, false) },
+	err := runTogether(ctx,
+		func(ctx context.Context) error { return w.removeObject(ctx, grants.ClusterRoleBinding(name)) },
+		func(ctx context.Context) error { return w.removeObject(ctx, grants.ClusterRole(name, false)) },
+		func(ctx context.Context) error { return w.removeObject(ctx, grants.RegistrationBinding(name)) },
+		func(ctx context.Context) error { return w.ensureCredentials(ctx, name, false) },
 		func(ctx context.Context) error { return w.removeLease(ctx, name) },
 		func(ctx context.Context) error {
 			remain, err := w.worksRemain(ctx, name)
@@ -127,39 +127,39 @@ func (w *writer) revoke(ctx context.Context, name string) (bool, error) {
 				done = false
 				return err
 			}
-			return w.remove(ctx, grants.WorkBinding(name))
+			return w.removeObject(ctx, grants.WorkBinding(name))
 		},
 	)
 	return done, err
 }
 
-// release removes what a ManagedCluster that is gone has left behind.
-func (w *writer) release(ctx context.Context, name string) error {
-	if grants.Unusable(name) != "" {
+// removeLeftovers removes what a ManagedCluster that is gone has left behind.
+func (w *clusterWriter) removeLeftovers(ctx context.Context, name string) error {
+	if grants.UnusableReason(name) != "" {
 		return nil // it never had anything, and the names may be those of others
 	}
-	if _, err := w.revoke(ctx, name); err != nil {
+	if _, err := w.revokeAccess(ctx, name); err != nil {
 		return err
 	}
 	return w.unshareRoles(ctx, name)
 }
 
-// namespace makes sure of the namespace. One that exists and does not have the
+// ensureNamespace makes sure of the namespace. One that exists and does not have the
 // label of this cluster belongs to someone else.
-func (w *writer) namespace(ctx context.Context, name string) (why string, err error) {
+func (w *clusterWriter) ensureNamespace(ctx context.Context, name string) (why string, err error) {
 	have := &corev1.Namespace{}
 	err = w.client.Get(ctx, client.ObjectKey{Name: name}, have)
 	if apierrors.IsNotFound(err) {
 		err = w.client.Create(ctx, grants.Namespace(name), client.FieldOwner(fieldOwner))
 		if !apierrors.IsAlreadyExists(err) {
-			return "", wrap(err, "creating", "Namespace", name)
+			return "", wrapObjectError(err, "creating", "Namespace", name)
 		}
 		if err = w.live.Get(ctx, client.ObjectKey{Name: name}, have); apierrors.IsNotFound(err) {
 			return "", apierrors.NewConflict(schema.GroupResource{Resource: "namespaces"}, name, fmt.Errorf("it was deleted in the meantime"))
 		}
 	}
 	if err != nil {
-		return "", wrap(err, "reading", "Namespace", name)
+		return "", wrapObjectError(err, "reading", "Namespace", name)
 	}
 	switch {
 	case have.Labels[clusterv1.LabelClusterName] != name:
@@ -177,26 +177,26 @@ func (w *writer) namespace(ctx context.Context, name string) (why string, err er
 
 // letNamespaceGo takes the finalizer off the work binding in a namespace that
 // is being deleted, once the agent does not need it any more.
-func (w *writer) letNamespaceGo(ctx context.Context, name string) error {
+func (w *clusterWriter) letNamespaceGo(ctx context.Context, name string) error {
 	remain, err := w.worksRemain(ctx, name)
 	if err != nil || remain {
 		return err
 	}
-	return w.remove(ctx, grants.WorkBinding(name))
+	return w.removeObject(ctx, grants.WorkBinding(name))
 }
 
-// owns tells whether the namespace is that of the cluster: it has its label,
+// ownsNamespace reports whether the namespace is that of the cluster: it has its label,
 // or the agent was given rights there before somebody took the label away.
-func (w *writer) owns(ctx context.Context, name string) (bool, error) {
+func (w *clusterWriter) ownsNamespace(ctx context.Context, name string) (bool, error) {
 	binding := grants.WorkBinding(name)
 	namespace := &corev1.Namespace{}
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(binding), binding); !apierrors.IsNotFound(err) {
-		return err == nil, wrap(err, "reading", "RoleBinding", client.ObjectKeyFromObject(binding).String())
+		return err == nil, wrapObjectError(err, "reading", "RoleBinding", client.ObjectKeyFromObject(binding).String())
 	}
 	// The cache has labelled namespaces only, and may be behind.
 	err := w.live.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if client.IgnoreNotFound(err) != nil {
-		return false, wrap(err, "reading", "Namespace", name)
+		return false, wrapObjectError(err, "reading", "Namespace", name)
 	}
 	return namespace.Labels[clusterv1.LabelClusterName] == name, nil
 }
@@ -204,7 +204,7 @@ func (w *writer) owns(ctx context.Context, name string) (bool, error) {
 // worksRemain asks the API server: a cache may not know yet of a work that was
 // made a moment ago. Where works are not known any more, none remain: the
 // definition goes only after them.
-func (w *writer) worksRemain(ctx context.Context, namespace string) (bool, error) {
+func (w *clusterWriter) worksRemain(ctx context.Context, namespace string) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWorkList"})
 	err := w.live.List(ctx, list, client.InNamespace(namespace), client.Limit(1))
@@ -216,17 +216,17 @@ func (w *writer) worksRemain(ctx context.Context, namespace string) (bool, error
 
 // removeLease removes the lease: a cluster that gets the name later must not
 // be judged by it. Leases are not read for it, so the delete may find none.
-func (w *writer) removeLease(ctx context.Context, name string) error {
+func (w *clusterWriter) removeLease(ctx context.Context, name string) error {
 	have := &coordinationv1.Lease{}
 	key := client.ObjectKey{Namespace: name, Name: clusterv1.LeaseName}
 	if err := w.client.Get(ctx, key, have); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	return wrap(client.IgnoreNotFound(deletion.Delete(ctx, w.client, have, nil)), "deleting", "Lease", key.String())
+	return wrapObjectError(client.IgnoreNotFound(deletion.DeleteObject(ctx, w.client, have, nil)), "deleting", "Lease", key.String())
 }
 
-// remove deletes an object if it is there, without its finalizer.
-func (w *writer) remove(ctx context.Context, obj client.Object) error {
+// removeObject deletes an object if it is there, without its finalizer.
+func (w *clusterWriter) removeObject(ctx context.Context, obj client.Object) error {
 	kind := fmt.Sprintf("%T", obj)
 	key := client.ObjectKeyFromObject(obj)
 	err := w.client.Get(ctx, key, obj)
@@ -234,11 +234,11 @@ func (w *writer) remove(ctx context.Context, obj client.Object) error {
 		return nil
 	}
 	if err != nil {
-		return wrap(err, "reading", kind, key.String())
+		return wrapObjectError(err, "reading", kind, key.String())
 	}
 	if controllerutil.RemoveFinalizer(obj, clusterv1.FinalizerManifestWorkCleanup) {
 		if err := w.client.Update(ctx, obj); err != nil {
-			return wrap(client.IgnoreNotFound(err), "removing the finalizer of", kind, key.String())
+			return wrapObjectError(client.IgnoreNotFound(err), "removing the finalizer of", kind, key.String())
 		}
 	}
 	uid := obj.GetUID()
@@ -246,13 +246,13 @@ func (w *writer) remove(ctx context.Context, obj client.Object) error {
 	if apierrors.IsConflict(err) {
 		err = nil // it is another one by now; its event brings us back
 	}
-	return wrap(client.IgnoreNotFound(err), "deleting", kind, key.String())
+	return wrapObjectError(client.IgnoreNotFound(err), "deleting", kind, key.String())
 }
 
 // shareRoles makes sure of the roles that all clusters use.
-func (w *writer) shareRoles(ctx context.Context) error {
+func (w *clusterWriter) shareRoles(ctx context.Context) error {
 	for _, role := range grants.SharedRoles() {
-		if err := w.ensure(ctx, clusterRole(w.limited(role))); err != nil {
+		if err := w.ensureObject(ctx, desiredClusterRole(w.limitRole(role))); err != nil {
 			return err
 		}
 	}
@@ -262,7 +262,7 @@ func (w *writer) shareRoles(ctx context.Context) error {
 // unshareRoles removes the shared roles with the last cluster, whose name it
 // is given. If another cluster is accepted at this very moment, the deletion
 // of the roles is an event that makes them again.
-func (w *writer) unshareRoles(ctx context.Context, last string) error {
+func (w *clusterWriter) unshareRoles(ctx context.Context, last string) error {
 	clusters := &clusterv1.ManagedClusterList{}
 	if err := w.client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing ManagedClusters: %w", err)
@@ -286,14 +286,14 @@ func (w *writer) unshareRoles(ctx context.Context, last string) error {
 		return err
 	}
 	for _, role := range grants.SharedRoles() {
-		if err := w.remove(ctx, role); err != nil {
+		if err := w.removeObject(ctx, role); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func wrap(err error, doing, kind, name string) error {
+func wrapObjectError(err error, doing, kind, name string) error {
 	if err == nil {
 		return nil
 	}

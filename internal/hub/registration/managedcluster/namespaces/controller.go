@@ -35,25 +35,27 @@ import (
 
 const fieldOwner = "registration-controller-namespaces"
 
-// Controller keeps status.managedNamespaces.
-type Controller struct{ client client.Client }
+// ManagedNamespaceController keeps status.managedNamespaces.
+type ManagedNamespaceController struct{ client client.Client }
 
-// New returns the controller.
-func New(c client.Client) *Controller { return &Controller{client: c} }
-
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "managedcluster.namespaces" }
-
-// SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
-		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: matters})).
-		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(c.clusters),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(conflict.Quiet(c))
+// NewManagedNamespaceController returns the controller.
+func NewManagedNamespaceController(c client.Client) *ManagedNamespaceController {
+	return &ManagedNamespaceController{client: c}
 }
 
-func matters(e event.UpdateEvent) bool {
+// ControllerName is the name of the controller in logs and metrics.
+func (c *ManagedNamespaceController) ControllerName() string { return "managedcluster.namespaces" }
+
+// SetupWithManager adds the controller to the manager.
+func (c *ManagedNamespaceController) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: changesNamespaces})).
+		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(c.clustersOfSet),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(conflict.RequeueConflicts(c))
+}
+
+func changesNamespaces(e event.UpdateEvent) bool {
 	before, _ := e.ObjectOld.(*clusterv1.ManagedCluster)
 	after, _ := e.ObjectNew.(*clusterv1.ManagedCluster)
 	return before == nil || after == nil || !maps.Equal(before.Labels, after.Labels) ||
@@ -61,8 +63,8 @@ func matters(e event.UpdateEvent) bool {
 		len(before.Status.ManagedNamespaces) != len(after.Status.ManagedNamespaces)
 }
 
-// clusters maps a set to the clusters that it selects now or selected before.
-func (c *Controller) clusters(ctx context.Context, obj client.Object) []reconcile.Request {
+// clustersOfSet maps a set to the clusters that it selects now or selected before.
+func (c *ManagedNamespaceController) clustersOfSet(ctx context.Context, obj client.Object) []reconcile.Request {
 	set, ok := obj.(*clusterv1beta2.ManagedClusterSet)
 	if !ok {
 		return nil
@@ -88,7 +90,7 @@ func (c *Controller) clusters(ctx context.Context, obj client.Object) []reconcil
 }
 
 // Reconcile gathers the namespaces of one cluster.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *ManagedNamespaceController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	mc := &clusterv1.ManagedCluster{}
 	if err := c.client.Get(ctx, req.NamespacedName, mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -97,7 +99,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := c.client.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing ManagedClusterSets: %w", err)
 	}
-	want := wanted(mc, sets.Items)
+	want := wantedNamespaces(mc, sets.Items)
 	if equality.Semantic.DeepEqual(mc.Status.ManagedNamespaces, want) {
 		return ctrl.Result{}, nil
 	}
@@ -112,9 +114,9 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// wanted returns the namespaces that the sets want on the cluster, sorted, with
+// wantedNamespaces returns the namespaces that the sets want on the cluster, sorted, with
 // the conditions that the agent gave them.
-func wanted(mc *clusterv1.ManagedCluster, sets []clusterv1beta2.ManagedClusterSet) []clusterv1.ClusterSetManagedNamespaceConfig {
+func wantedNamespaces(mc *clusterv1.ManagedCluster, sets []clusterv1beta2.ManagedClusterSet) []clusterv1.ClusterSetManagedNamespaceConfig {
 	if !mc.Spec.HubAcceptsClient {
 		return nil
 	}

@@ -67,7 +67,7 @@ func TestTheNamespacesThatSetsWant(t *testing.T) {
 	} {
 		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.LabelClusterSet: "one", "env": "prod"}}}
 		mc.Spec.HubAcceptsClient, mc.Status.ManagedNamespaces = !c.denied, c.had
-		if diff := cmp.Diff(c.want, wanted(mc, c.sets)); diff != "" {
+		if diff := cmp.Diff(c.want, wantedNamespaces(mc, c.sets)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

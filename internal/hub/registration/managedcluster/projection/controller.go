@@ -33,25 +33,27 @@ const (
 // ManagedCluster does not take.
 const ReasonWriteRefused = "ClusterWriteRefused"
 
-// Deps is what the controller needs.
-type Deps struct {
+// ClusterProjectionDeps is what the controller needs.
+type ClusterProjectionDeps struct {
 	// Client reads from the cache, Live from the API server.
 	Client client.Client
 	Live   client.Reader
 	Events events.EventRecorder
 }
 
-// Controller keeps the Cluster of every ManagedCluster.
-type Controller struct {
-	Deps
+// ClusterProjectionController keeps the Cluster of every ManagedCluster.
+type ClusterProjectionController struct {
+	ClusterProjectionDeps
 	writes *prometheus.CounterVec
 }
 
-// New returns the controller.
-func New(d Deps) *Controller { return &Controller{Deps: d, writes: newWrites()} }
+// NewClusterProjectionController returns the controller.
+func NewClusterProjectionController(d ClusterProjectionDeps) *ClusterProjectionController {
+	return &ClusterProjectionController{ClusterProjectionDeps: d, writes: newWriteCounter()}
+}
 
-// Needs returns the rights without which there are no Clusters.
-func Needs() []rbacv1.PolicyRule {
+// RequiredRights returns the rights without which there are no Clusters.
+func RequiredRights() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"},
@@ -64,82 +66,82 @@ func Needs() []rbacv1.PolicyRule {
 	}
 }
 
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "managedcluster.projection" }
+// ControllerName is the name of the controller in logs and metrics.
+func (c *ClusterProjectionController) ControllerName() string { return "managedcluster.projection" }
 
 // Reconcile completes what was written to one Cluster, and makes it show its
 // ManagedCluster.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	mc, connection, err := c.read(ctx, req.Name)
+func (c *ClusterProjectionController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	mc, connection, err := c.readCluster(ctx, req.Name)
 	if err != nil || mc == nil {
 		return ctrl.Result{}, err // the Cluster of one that is gone is removed with it
 	}
 	if connection == nil {
-		return ctrl.Result{}, c.create(ctx, mc)
+		return ctrl.Result{}, c.createConnection(ctx, mc)
 	}
 	before := connection.DeepCopy()
 	var failed error
 	if intent := intentOf(connection, mc); intent != nil {
-		done, err := c.complete(ctx, mc, intent)
+		done, err := c.completeIntent(ctx, mc, intent)
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return ctrl.Result{}, ignoreNotFound(err)
 		}
 		if done {
-			projection.Done(connection, mc)
+			projection.ClearIntent(connection, mc)
 		}
 		failed = err
 	}
-	projection.Refresh(connection, mc)
-	return ctrl.Result{}, errors.Join(failed, c.write(ctx, before, connection))
+	projection.RefreshMirror(connection, mc)
+	return ctrl.Result{}, errors.Join(failed, c.writeConnection(ctx, before, connection))
 }
 
 // intentOf returns what is to be done to the ManagedCluster, nil if nothing is.
 func intentOf(connection *fleetv1alpha1.ClusterConnection, mc *clusterv1.ManagedCluster) *fleetv1alpha1.ClusterIntent {
-	if !projection.Of(connection, mc) {
+	if !projection.MirrorsCluster(connection, mc) {
 		return nil
 	}
 	return connection.Cluster.Intent
 }
 
-// complete changes the ManagedCluster as the intent says, and tells whether that
+// completeIntent changes the ManagedCluster as the intent says, and tells whether that
 // is over: one that the API server finds invalid would never be done, unless the
 // ManagedCluster was another one when it was made. In memory
 // the ManagedCluster is changed in any case but that, so that the Cluster goes on
 // to show what was written to it.
-func (c *Controller) complete(ctx context.Context, mc *clusterv1.ManagedCluster, intent *fleetv1alpha1.ClusterIntent) (done bool, err error) {
+func (c *ClusterProjectionController) completeIntent(ctx context.Context, mc *clusterv1.ManagedCluster, intent *fleetv1alpha1.ClusterIntent) (done bool, err error) {
 	stored := mc.DeepCopy()
-	err = c.change(ctx, mc, intent)
+	err = c.applyIntent(ctx, mc, intent)
 	if err == nil && intent.Delete && mc.DeletionTimestamp.IsZero() {
-		err = c.remove(ctx, mc)
+		err = c.deleteCluster(ctx, mc)
 	}
 	switch {
 	case err == nil:
 		c.writes.WithLabelValues(resultCompleted).Inc()
 		return true, nil
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		if raced := c.raced(ctx, stored); raced != nil {
+		if raced := c.raceConflict(ctx, stored); raced != nil {
 			return false, raced
 		}
 		c.writes.WithLabelValues(resultDropped).Inc()
-		c.tell(stored, err)
+		c.warnWriteRefused(stored, err)
 		*mc = *stored
 		return true, nil
 	case apierrors.IsForbidden(err):
 		c.writes.WithLabelValues(resultForbidden).Inc()
-		c.tell(stored, err)
+		c.warnWriteRefused(stored, err)
 	}
 	return false, err
 }
 
-func (c *Controller) tell(mc *clusterv1.ManagedCluster, err error) {
+func (c *ClusterProjectionController) warnWriteRefused(mc *clusterv1.ManagedCluster, err error) {
 	c.Events.Eventf(mc, nil, corev1.EventTypeWarning, ReasonWriteRefused, "CompleteWrite",
 		"what was written to the Cluster cannot be written to the ManagedCluster: %v", err)
 }
 
-// nameable tells whether there can be a ClusterConnection for the cluster. Without
+// isNameable reports whether there can be a ClusterConnection for the cluster. Without
 // one there is no namespace either: the hub's webhook refuses such a name, and the
 // hub never accepts it and says so in a condition.
-func nameable(cluster string) bool { return len(validation.IsDNS1123Label(cluster)) == 0 }
+func isNameable(cluster string) bool { return len(validation.IsDNS1123Label(cluster)) == 0 }
 
 func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {

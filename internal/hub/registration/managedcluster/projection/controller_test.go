@@ -386,7 +386,7 @@ func (l *lab) told(t *testing.T, result string) {
 func (l *lab) counted(t *testing.T) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	if err := registry.Register(l.controller.Collector()); err != nil {
+	if err := registry.Register(l.controller.MetricCollector()); err != nil {
 		t.Fatal(err)
 	}
 	families, err := registry.Gather()

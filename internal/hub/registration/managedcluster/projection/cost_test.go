@@ -53,7 +53,7 @@ func (nothingLive) Get(context.Context, client.ObjectKey, client.Object, ...clie
 }
 
 // unchanged returns a controller with a fleet whose mirrors are right.
-func unchanged(clusters int) (*projection.Controller, []ctrl.Request) {
+func unchanged(clusters int) (*projection.ClusterProjectionController, []ctrl.Request) {
 	m := &memory{clusters: map[string]*clusterv1.ManagedCluster{}, connections: map[string]*fleetv1alpha1.ClusterConnection{}}
 	requests := make([]ctrl.Request, clusters)
 	for i := range clusters {
@@ -76,11 +76,11 @@ func unchanged(clusters int) (*projection.Controller, []ctrl.Request) {
 			})
 		}
 		connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}}
-		mirror.Refresh(connection, mc)
+		mirror.RefreshMirror(connection, mc)
 		m.clusters[name], m.connections[name] = mc, connection
 		requests[i] = ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
 	}
-	return projection.New(projection.Deps{Client: m, Live: nothingLive{}}), requests
+	return projection.NewClusterProjectionController(projection.ClusterProjectionDeps{Client: m, Live: nothingLive{}}), requests
 }
 
 // TestAStartWithAFleetThatHasNotChangedAsksNobody is about the cost of a restart:

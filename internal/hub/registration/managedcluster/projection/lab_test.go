@@ -43,13 +43,13 @@ type lab struct {
 	past       *clusterv1.ManagedCluster
 	live       int // reads that are not from the cache
 	events     *events.FakeRecorder
-	controller *projection.Controller
+	controller *projection.ClusterProjectionController
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../../config/crd"} })
-	scheme, err := registration.NewScheme()
+	scheme, err := registration.NewRegistrationScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func newLab(t *testing.T) *lab {
 			return l.write(func() error { return c.Delete(ctx, obj, opts...) })
 		},
 	})
-	l.controller = projection.New(projection.Deps{Client: counted, Live: liveReader{Reader: admin, reads: &l.live}, Events: l.events})
+	l.controller = projection.NewClusterProjectionController(projection.ClusterProjectionDeps{Client: counted, Live: liveReader{Reader: admin, reads: &l.live}, Events: l.events})
 	return l
 }
 
@@ -106,7 +106,7 @@ func (l *lab) write(store func() error) error {
 // reconcile calls the controller once.
 func (l *lab) reconcile(t *testing.T, name string) (ctrl.Result, error) {
 	t.Helper()
-	return conflict.Quiet(l.controller).Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+	return conflict.RequeueConflicts(l.controller).Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
 }
 
 // settle calls it until nothing is left to do, and returns the writes.

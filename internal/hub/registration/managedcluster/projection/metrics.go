@@ -12,13 +12,13 @@ const (
 	resultForbidden = "Forbidden"
 )
 
-// newWrites returns the counter of writes to Clusters.
-func newWrites() *prometheus.CounterVec {
+// newWriteCounter returns the counter of writes to Clusters.
+func newWriteCounter() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capstan_cluster_writes_total",
 		Help: "Attempts to bring writes of Clusters to their ManagedClusters, by result (Completed; Dropped, as invalid; Forbidden, tried again).",
 	}, []string{"result"})
 }
 
-// Collector returns the metrics of the controller.
-func (c *Controller) Collector() prometheus.Collector { return c.writes }
+// MetricCollector returns the metrics of the controller.
+func (c *ClusterProjectionController) MetricCollector() prometheus.Collector { return c.writes }

@@ -21,8 +21,8 @@ import (
 )
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+func (c *ClusterProjectionController) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{
 			UpdateFunc: clusterMatters,
@@ -30,17 +30,17 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		})).
 		Watches(&fleetv1alpha1.ClusterConnection{}, &handler.EnqueueRequestForObject{},
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: connectionMatters})).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
-// clusterMatters tells whether a change of a ManagedCluster shows in the Cluster.
+// clusterMatters reports whether a change of a ManagedCluster shows in the Cluster.
 func clusterMatters(e event.UpdateEvent) bool {
 	before, _ := e.ObjectOld.(*clusterv1.ManagedCluster)
 	after, _ := e.ObjectNew.(*clusterv1.ManagedCluster)
-	return before == nil || after == nil || projection.Differ(before, after)
+	return before == nil || after == nil || projection.MirrorsDiffer(before, after)
 }
 
-// connectionMatters tells whether a change of a ClusterConnection is one of its
+// connectionMatters reports whether a change of a ClusterConnection is one of its
 // mirror: not what an agent reports, but for who its cluster is.
 func connectionMatters(e event.UpdateEvent) bool {
 	before, _ := e.ObjectOld.(*fleetv1alpha1.ClusterConnection)

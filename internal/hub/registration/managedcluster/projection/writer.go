@@ -20,15 +20,15 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/projection"
 )
 
-// read returns the objects of a cluster, nil for one that there is not. They come
+// readCluster returns the objects of a cluster, nil for one that there is not. They come
 // from the cache, unless there is an intent or the cache is behind: an earlier
 // state must not be mirrored over a later one.
-func (c *Controller) read(ctx context.Context, name string) (*clusterv1.ManagedCluster, *fleetv1alpha1.ClusterConnection, error) {
+func (c *ClusterProjectionController) readCluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, *fleetv1alpha1.ClusterConnection, error) {
 	mc, connection, err := readFrom(ctx, c.Client, name)
 	if err != nil || mc == nil || connection == nil || connection.Cluster == nil {
 		return mc, connection, err
 	}
-	if connection.Cluster.Intent == nil && !projection.Ahead(connection, mc) {
+	if connection.Cluster.Intent == nil && !projection.IsAhead(connection, mc) {
 		return mc, connection, nil
 	}
 	return readFrom(ctx, c.Live, name)
@@ -51,16 +51,16 @@ func readFrom(ctx context.Context, reader client.Reader, name string) (*clusterv
 	return mc, connection, nil
 }
 
-// create makes the ClusterConnection of a ManagedCluster, unless that is about to
+// createConnection makes the ClusterConnection of a ManagedCluster, unless that is about to
 // go. It says nothing of the mode, whose default is Pull, so that it collides with
 // nobody's; and it is not forced, so that one that was made meanwhile stays as it
 // is.
-func (c *Controller) create(ctx context.Context, mc *clusterv1.ManagedCluster) error {
-	if !mc.DeletionTimestamp.IsZero() || !nameable(mc.Name) {
+func (c *ClusterProjectionController) createConnection(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+	if !mc.DeletionTimestamp.IsZero() || !isNameable(mc.Name) {
 		return nil
 	}
 	connection := &fleetv1alpha1.ClusterConnection{}
-	projection.Refresh(connection, mc)
+	projection.RefreshMirror(connection, mc)
 	cluster, err := runtime.DefaultUnstructuredConverter.ToUnstructured(connection.Cluster)
 	if err != nil {
 		return fmt.Errorf("encoding the Cluster of ManagedCluster %q: %w", mc.Name, err)
@@ -75,9 +75,9 @@ func (c *Controller) create(ctx context.Context, mc *clusterv1.ManagedCluster) e
 	return nil
 }
 
-// write stores what changed of a ClusterConnection, unless somebody else wrote
+// writeConnection stores what changed of a ClusterConnection, unless somebody else wrote
 // since it was read.
-func (c *Controller) write(ctx context.Context, before, after *fleetv1alpha1.ClusterConnection) error {
+func (c *ClusterProjectionController) writeConnection(ctx context.Context, before, after *fleetv1alpha1.ClusterConnection) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
@@ -88,11 +88,11 @@ func (c *Controller) write(ctx context.Context, before, after *fleetv1alpha1.Clu
 	return nil
 }
 
-// change brings what an intent changes to the ManagedCluster, unless somebody else
+// applyIntent brings what an intent changes to the ManagedCluster, unless somebody else
 // wrote since it was read.
-func (c *Controller) change(ctx context.Context, mc *clusterv1.ManagedCluster, intent *fleetv1alpha1.ClusterIntent) error {
+func (c *ClusterProjectionController) applyIntent(ctx context.Context, mc *clusterv1.ManagedCluster, intent *fleetv1alpha1.ClusterIntent) error {
 	before := mc.DeepCopy()
-	projection.Complete(mc, intent)
+	projection.CompleteIntent(mc, intent)
 	if equality.Semantic.DeepEqual(before, mc) {
 		return nil
 	}
@@ -103,10 +103,10 @@ func (c *Controller) change(ctx context.Context, mc *clusterv1.ManagedCluster, i
 	return nil
 }
 
-// raced returns a conflict if the ManagedCluster is not as it was read any more.
+// raceConflict returns a conflict if the ManagedCluster is not as it was read any more.
 // Webhooks judge a change before the API server finds that it is of an earlier
 // state: of two writers, the later one may be told that its change is invalid.
-func (c *Controller) raced(ctx context.Context, read *clusterv1.ManagedCluster) error {
+func (c *ClusterProjectionController) raceConflict(ctx context.Context, read *clusterv1.ManagedCluster) error {
 	now := &clusterv1.ManagedCluster{}
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(read), now); err != nil {
 		return fmt.Errorf("reading ManagedCluster %q: %w", read.Name, err)
@@ -118,9 +118,9 @@ func (c *Controller) raced(ctx context.Context, read *clusterv1.ManagedCluster) 
 		errors.New("it has changed since it was read"))
 }
 
-// remove deletes the ManagedCluster and no later one of the name, and reads what
+// deleteCluster deletes the ManagedCluster and no later one of the name, and reads what
 // is left of it.
-func (c *Controller) remove(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+func (c *ClusterProjectionController) deleteCluster(ctx context.Context, mc *clusterv1.ManagedCluster) error {
 	name := mc.Name
 	if err := c.Client.Delete(ctx, mc, client.Preconditions{UID: &mc.UID}); err != nil {
 		return fmt.Errorf("deleting ManagedCluster %q: %w", name, err)

@@ -26,29 +26,31 @@ const (
 	reconcilesMax = 4
 )
 
-// Controller keeps the taints of every ManagedCluster.
-type Controller struct{ client client.Client }
+// ClusterTaintController keeps the taints of every ManagedCluster.
+type ClusterTaintController struct{ client client.Client }
 
-// New returns the controller.
-func New(c client.Client) *Controller { return &Controller{client: c} }
+// NewClusterTaintController returns the controller.
+func NewClusterTaintController(c client.Client) *ClusterTaintController {
+	return &ClusterTaintController{client: c}
+}
 
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "managedcluster.taint" }
+// ControllerName is the name of the controller in logs and metrics.
+func (c *ClusterTaintController) ControllerName() string { return "managedcluster.taint" }
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *ClusterTaintController) SetupWithManager(mgr ctrl.Manager) error {
 	needed := predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		mc, ok := obj.(*clusterv1.ManagedCluster)
 		return ok && needsWrite(mc.DeepCopy())
 	})
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(needed)).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
 // Reconcile makes the taints of one cluster fit its condition.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *ClusterTaintController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	mc := &clusterv1.ManagedCluster{}
 	if err := c.client.Get(ctx, types.NamespacedName{Name: req.Name}, mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -73,5 +75,5 @@ func needsWrite(mc *clusterv1.ManagedCluster) bool {
 	if mc.Spec.HubAcceptsClient && !controllerutil.ContainsFinalizer(mc, clusterv1.FinalizerAPIResourceCleanup) {
 		return false
 	}
-	return Update(mc)
+	return UpdateTaints(mc)
 }

@@ -14,11 +14,11 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 )
 
-// Update makes the two taints of the cluster fit its condition Available, in
+// UpdateTaints makes the two taints of the cluster fit its condition Available, in
 // memory, and tells whether it changed them. When a taint was added is set by
 // the webhook.
-func Update(mc *clusterv1.ManagedCluster) bool {
-	want := wanted(mc)
+func UpdateTaints(mc *clusterv1.ManagedCluster) bool {
+	want := wantedTaint(mc)
 	changed := false
 	for _, key := range []string{clusterv1.TaintUnavailable, clusterv1.TaintUnreachable} {
 		has := slices.ContainsFunc(mc.Spec.Taints, func(t clusterv1.Taint) bool { return isOurs(t, key) })
@@ -34,8 +34,8 @@ func Update(mc *clusterv1.ManagedCluster) bool {
 	return changed
 }
 
-// wanted returns the key of the one taint that the cluster has to have, or "".
-func wanted(mc *clusterv1.ManagedCluster) string {
+// wantedTaint returns the key of the one taint that the cluster has to have, or "".
+func wantedTaint(mc *clusterv1.ManagedCluster) string {
 	available := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	switch {
 	case available == nil || available.Status == metav1.ConditionUnknown:

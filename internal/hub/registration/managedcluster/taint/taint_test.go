@@ -50,7 +50,7 @@ func TestUpdate(t *testing.T) {
 			if c.available != "" {
 				mc.Status.Conditions = []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: c.available}}
 			}
-			if changed := taint.Update(mc); changed != c.changed {
+			if changed := taint.UpdateTaints(mc); changed != c.changed {
 				t.Errorf("%s: changed=%t, want %t", c.reason, changed, c.changed)
 			}
 			if diff := cmp.Diff(c.want, mc.Spec.Taints); diff != "" {

@@ -31,29 +31,31 @@ import (
 // indexSet finds the bindings of a set.
 const indexSet = "spec.clusterSet"
 
-// Controller keeps the condition Bound.
-type Controller struct{ client client.Client }
+// ClusterSetBindingController keeps the condition Bound.
+type ClusterSetBindingController struct{ client client.Client }
 
-// New returns the controller.
-func New(c client.Client) *Controller { return &Controller{client: c} }
+// NewClusterSetBindingController returns the controller.
+func NewClusterSetBindingController(c client.Client) *ClusterSetBindingController {
+	return &ClusterSetBindingController{client: c}
+}
 
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "managedclusterset.binding" }
+// ControllerName is the name of the controller in logs and metrics.
+func (c *ClusterSetBindingController) ControllerName() string { return "managedclusterset.binding" }
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1beta2.ManagedClusterSetBinding{}, indexSet, bySet)
+func (c *ClusterSetBindingController) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1beta2.ManagedClusterSetBinding{}, indexSet, indexBySet)
 	if err != nil {
 		return fmt.Errorf("indexing ManagedClusterSetBindings by %s: %w", indexSet, err)
 	}
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		For(&clusterv1beta2.ManagedClusterSetBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(c.bindings), builder.WithPredicates(
+		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(c.bindingsOfSet), builder.WithPredicates(
 			predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
-func bySet(obj client.Object) []string {
+func indexBySet(obj client.Object) []string {
 	binding, ok := obj.(*clusterv1beta2.ManagedClusterSetBinding)
 	if !ok {
 		return nil
@@ -61,8 +63,8 @@ func bySet(obj client.Object) []string {
 	return []string{binding.Spec.ClusterSet}
 }
 
-// bindings maps a set to its bindings.
-func (c *Controller) bindings(ctx context.Context, set client.Object) []reconcile.Request {
+// bindingsOfSet maps a set to its bindings.
+func (c *ClusterSetBindingController) bindingsOfSet(ctx context.Context, set client.Object) []reconcile.Request {
 	list := &clusterv1beta2.ManagedClusterSetBindingList{}
 	if err := c.client.List(ctx, list, client.MatchingFields{indexSet: set.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a missing index gives an error
@@ -75,7 +77,7 @@ func (c *Controller) bindings(ctx context.Context, set client.Object) []reconcil
 }
 
 // Reconcile looks whether the set of one binding exists.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *ClusterSetBindingController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	binding := &clusterv1beta2.ManagedClusterSetBinding{}
 	if err := c.client.Get(ctx, req.NamespacedName, binding); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -97,6 +99,6 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		bound.Reason = clusterv1beta2.ManagedClusterSetBindingReasonNotFound
 		bound.Message = fmt.Sprintf("there is no ManagedClusterSet %q", binding.Spec.ClusterSet)
 	}
-	conditions.Set(&binding.Status.Conditions, binding.Generation, bound)
+	conditions.SetCondition(&binding.Status.Conditions, binding.Generation, bound)
 	return ctrl.Result{}, client.IgnoreNotFound(conditions.PatchStatus(ctx, c.client, before, binding))
 }

@@ -29,7 +29,7 @@ func hub(t *testing.T, objects ...client.Object) client.Client {
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&clusterv1beta2.ManagedClusterSetBinding{}).
-		WithIndex(&clusterv1beta2.ManagedClusterSetBinding{}, indexSet, bySet).Build()
+		WithIndex(&clusterv1beta2.ManagedClusterSetBinding{}, indexSet, indexBySet).Build()
 }
 
 func set(name string) *clusterv1beta2.ManagedClusterSet {
@@ -64,7 +64,7 @@ func TestABindingSaysWhetherItsSetExists(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := hub(t, tc.has...)
 			key := types.NamespacedName{Namespace: "shop", Name: "prod"}
-			if _, err := New(c).Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+			if _, err := NewClusterSetBindingController(c).Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
 				t.Fatal(err)
 			}
 			b := &clusterv1beta2.ManagedClusterSetBinding{}
@@ -83,7 +83,7 @@ func TestABindingSaysWhetherItsSetExists(t *testing.T) {
 }
 
 func TestASetLeadsToItsBindings(t *testing.T) {
-	c := New(hub(t, bind("shop", "prod"), bind("bank", "prod"), bind("shop", "dev")))
+	c := NewClusterSetBindingController(hub(t, bind("shop", "prod"), bind("bank", "prod"), bind("shop", "dev")))
 	of := func(namespace, name string) reconcile.Request {
 		return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 	}
@@ -92,11 +92,11 @@ func TestASetLeadsToItsBindings(t *testing.T) {
 		"dev":  {of("shop", "dev")},
 		"none": {},
 	} {
-		if diff := cmp.Diff(want, c.bindings(t.Context(), set(name))); diff != "" {
+		if diff := cmp.Diff(want, c.bindingsOfSet(t.Context(), set(name))); diff != "" {
 			t.Errorf("bindings of set %s, -want +got:\n%s", name, diff)
 		}
 	}
-	if got := bySet(set("prod")); got != nil {
+	if got := indexBySet(set("prod")); got != nil {
 		t.Errorf("what is no binding is indexed as %v", got)
 	}
 }

@@ -30,15 +30,15 @@ import (
 
 const fieldOwner = "registration-controller-builtin-sets"
 
-// Controller makes the built-in sets and undoes changes of what they select.
-type Controller struct {
+// PredefinedSetController makes the built-in sets and undoes changes of what they select.
+type PredefinedSetController struct {
 	client client.Client
 	want   map[string]clusterv1beta2.ManagedClusterSelector
 }
 
-// New returns the controller. The default set is kept only if it is asked for
+// NewPredefinedSetController returns the controller. The default set is kept only if it is asked for
 // (feature gate DefaultClusterSet).
-func New(c client.Client, defaultSet bool) *Controller {
+func NewPredefinedSetController(c client.Client, defaultSet bool) *PredefinedSetController {
 	want := map[string]clusterv1beta2.ManagedClusterSelector{
 		clusterv1.GlobalClusterSet: {
 			SelectorType: clusterv1beta2.SelectorTypeLabelSelector, LabelSelector: &metav1.LabelSelector{},
@@ -49,15 +49,15 @@ func New(c client.Client, defaultSet bool) *Controller {
 			SelectorType: clusterv1beta2.SelectorTypeExclusiveClusterSetLabel,
 		}
 	}
-	return &Controller{client: c, want: want}
+	return &PredefinedSetController{client: c, want: want}
 }
 
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "managedclusterset.builtin" }
+// ControllerName is the name of the controller in logs and metrics.
+func (c *PredefinedSetController) ControllerName() string { return "managedclusterset.builtin" }
 
 // SetupWithManager adds the controller to the manager. The sets are looked at
 // once at the start, and then when something happens to them.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *PredefinedSetController) SetupWithManager(mgr ctrl.Manager) error {
 	ours := predicate.NewPredicateFuncs(func(obj client.Object) bool { _, ok := c.want[obj.GetName()]; return ok })
 	start := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		for name := range c.want {
@@ -65,15 +65,15 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		}
 		return nil
 	})
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		For(&clusterv1beta2.ManagedClusterSet{}, builder.WithPredicates(ours,
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(start).
-		Complete(conflict.Quiet(c))
+		Complete(conflict.RequeueConflicts(c))
 }
 
 // Reconcile makes or mends one built-in set.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *PredefinedSetController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	want, ok := c.want[req.Name]
 	if !ok {
 		return ctrl.Result{}, nil

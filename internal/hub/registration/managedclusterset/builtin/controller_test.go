@@ -70,7 +70,7 @@ func TestBuiltInSetsAreMadeAndMended(t *testing.T) {
 				builder.WithObjects(tc.has.DeepCopy())
 			}
 			hub := builder.Build()
-			if _, err := New(hub, !tc.noDefault).Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: tc.name}}); err != nil {
+			if _, err := NewPredefinedSetController(hub, !tc.noDefault).Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: tc.name}}); err != nil {
 				t.Fatal(err)
 			}
 			got := &clusterv1beta2.ManagedClusterSet{}

@@ -38,43 +38,45 @@ import (
 // per cluster.
 const window = 500 * time.Millisecond
 
-// Controller keeps the condition ClusterSetEmpty.
-type Controller struct{ client client.Client }
+// ClusterSetMemberController keeps the condition ClusterSetEmpty.
+type ClusterSetMemberController struct{ client client.Client }
 
-// New returns the controller.
-func New(c client.Client) *Controller { return &Controller{client: c} }
-
-// Name is the name of the controller in logs and metrics.
-func (c *Controller) Name() string { return "managedclusterset.members" }
-
-// SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
-		For(&clusterv1beta2.ManagedClusterSet{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&clusterv1.ManagedCluster{}, c.clusters()).
-		Complete(conflict.Quiet(c))
+// NewClusterSetMemberController returns the controller.
+func NewClusterSetMemberController(c client.Client) *ClusterSetMemberController {
+	return &ClusterSetMemberController{client: c}
 }
 
-// clusters enqueues the sets that a cluster enters or leaves.
-func (c *Controller) clusters() handler.EventHandler {
+// ControllerName is the name of the controller in logs and metrics.
+func (c *ClusterSetMemberController) ControllerName() string { return "managedclusterset.members" }
+
+// SetupWithManager adds the controller to the manager.
+func (c *ClusterSetMemberController) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
+		For(&clusterv1beta2.ManagedClusterSet{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1.ManagedCluster{}, c.clusterHandler()).
+		Complete(conflict.RequeueConflicts(c))
+}
+
+// clusterHandler enqueues the sets that a cluster enters or leaves.
+func (c *ClusterSetMemberController) clusterHandler() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			c.enqueue(ctx, q, nil, e.Object)
+			c.enqueueChangedSets(ctx, q, nil, e.Object)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
-				c.enqueue(ctx, q, e.ObjectOld, e.ObjectNew)
+				c.enqueueChangedSets(ctx, q, e.ObjectOld, e.ObjectNew)
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			c.enqueue(ctx, q, e.Object, nil)
+			c.enqueueChangedSets(ctx, q, e.Object, nil)
 		},
 	}
 }
 
-// enqueue enqueues the sets that select exactly one of the two states of a cluster; nil is
+// enqueueChangedSets enqueues the sets that select exactly one of the two states of a cluster; nil is
 // that of a cluster that does not exist.
-func (c *Controller) enqueue(
+func (c *ClusterSetMemberController) enqueueChangedSets(
 	ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], before, after client.Object,
 ) {
 	sets := &clusterv1beta2.ManagedClusterSetList{}
@@ -95,7 +97,7 @@ func (c *Controller) enqueue(
 }
 
 // Reconcile counts the clusters of one set.
-func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (c *ClusterSetMemberController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	set := &clusterv1beta2.ManagedClusterSet{}
 	if err := c.client.Get(ctx, req.NamespacedName, set); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -106,7 +108,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	before := set.DeepCopy()
 	selector, err := view.SetSelector(set)
 	if err != nil {
-		conditions.Set(&set.Status.Conditions, set.Generation, metav1.Condition{
+		conditions.SetCondition(&set.Status.Conditions, set.Generation, metav1.Condition{
 			Type: clusterv1beta2.ManagedClusterSetConditionEmpty, Status: metav1.ConditionTrue,
 			Reason: clusterv1beta2.ManagedClusterSetReasonNoClusterMatched, Message: err.Error(),
 		})
@@ -119,13 +121,13 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := c.client.List(ctx, clusters, client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing the clusters of ManagedClusterSet %q: %w", set.Name, err)
 	}
-	conditions.Set(&set.Status.Conditions, set.Generation, empty(len(clusters.Items)))
+	conditions.SetCondition(&set.Status.Conditions, set.Generation, emptyCondition(len(clusters.Items)))
 	return ctrl.Result{}, client.IgnoreNotFound(conditions.PatchStatus(ctx, c.client, before, set))
 }
 
-// empty returns the condition for a number of clusters. Tools print the
+// emptyCondition returns the condition for a number of clusters. Tools print the
 // message of the second.
-func empty(count int) metav1.Condition {
+func emptyCondition(count int) metav1.Condition {
 	if count == 0 {
 		return metav1.Condition{
 			Type: clusterv1beta2.ManagedClusterSetConditionEmpty, Status: metav1.ConditionTrue,

@@ -80,7 +80,7 @@ func cluster(labels ...string) *clusterv1.ManagedCluster {
 func TestOnlySetsThatAClusterEntersOrLeavesAreCounted(t *testing.T) {
 	prod := &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
 	noEnv := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: metav1.LabelSelectorOpDoesNotExist}}}
-	c := New(hub(t, exclusive("a"), exclusive("b"), selecting("all", &metav1.LabelSelector{}), selecting("no-env", noEnv), selecting("none", nil), selecting("prod", prod), mistaken("wrong")))
+	c := NewClusterSetMemberController(hub(t, exclusive("a"), exclusive("b"), selecting("all", &metav1.LabelSelector{}), selecting("no-env", noEnv), selecting("none", nil), selecting("prod", prod), mistaken("wrong")))
 	cases := map[string]struct {
 		before, after *clusterv1.ManagedCluster // nil is that there is none
 		want          []string
@@ -103,11 +103,11 @@ func TestOnlySetsThatAClusterEntersOrLeavesAreCounted(t *testing.T) {
 			q := &delays{}
 			switch {
 			case tc.before == nil:
-				c.clusters().Create(t.Context(), event.CreateEvent{Object: tc.after}, q)
+				c.clusterHandler().Create(t.Context(), event.CreateEvent{Object: tc.after}, q)
 			case tc.after == nil:
-				c.clusters().Delete(t.Context(), event.DeleteEvent{Object: tc.before}, q)
+				c.clusterHandler().Delete(t.Context(), event.DeleteEvent{Object: tc.before}, q)
 			default:
-				c.clusters().Update(t.Context(), event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}, q)
+				c.clusterHandler().Update(t.Context(), event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}, q)
 			}
 			slices.Sort(q.names)
 			if diff := cmp.Diff(tc.want, q.names); diff != "" {
@@ -121,10 +121,10 @@ func TestOnlySetsThatAClusterEntersOrLeavesAreCounted(t *testing.T) {
 }
 
 func TestAClusterWithoutLabelsIsNotOverlooked(t *testing.T) {
-	c := New(hub(t, exclusive("a"), selecting("all", &metav1.LabelSelector{})))
+	c := NewClusterSetMemberController(hub(t, exclusive("a"), selecting("all", &metav1.LabelSelector{})))
 	for what, tell := range map[string]func(*delays){
-		"comes": func(q *delays) { c.clusters().Create(t.Context(), event.CreateEvent{Object: cluster()}, q) },
-		"goes":  func(q *delays) { c.clusters().Delete(t.Context(), event.DeleteEvent{Object: cluster()}, q) },
+		"comes": func(q *delays) { c.clusterHandler().Create(t.Context(), event.CreateEvent{Object: cluster()}, q) },
+		"goes":  func(q *delays) { c.clusterHandler().Delete(t.Context(), event.DeleteEvent{Object: cluster()}, q) },
 	} {
 		q := &delays{}
 		if tell(q); !slices.Contains(q.names, "all") {
@@ -162,7 +162,7 @@ func TestWhatASetSaysOfItsMembers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := hub(t, append(slices.Clone(tc.clusters), tc.set)...)
-			_, err := New(c).Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "a"}})
+			_, err := NewClusterSetMemberController(c).Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "a"}})
 			if errors.Is(err, reconcile.TerminalError(nil)) != tc.final || err != nil && !tc.final {
 				t.Errorf("error %v, want a final one: %t", err, tc.final)
 			}
