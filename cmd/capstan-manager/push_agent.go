@@ -84,7 +84,7 @@ func (f *pushAgentFlags) addPushAgentFlags(fs *pflag.FlagSet) {
 }
 
 func (f *pushAgentFlags) runPushAgent(ctx context.Context) error {
-	guard, err := f.dialGuard()
+	guard, err := f.parseAddressGuard()
 	if err != nil {
 		return err
 	}
@@ -193,8 +193,8 @@ func serviceNetworks(ctx context.Context, hub, home *rest.Config) ([]netip.Prefi
 	return append(networks, own...), nil
 }
 
-// dialGuard checks the flags about addresses.
-func (f *pushAgentFlags) dialGuard() (dial.AddressGuard, error) {
+// parseAddressGuard checks the flags about addresses.
+func (f *pushAgentFlags) parseAddressGuard() (dial.AddressGuard, error) {
 	if f.customClaims < 0 {
 		return dial.AddressGuard{}, fmt.Errorf("--max-custom-cluster-claims: %d is less than 0", f.customClaims)
 	}

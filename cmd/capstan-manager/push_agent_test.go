@@ -34,14 +34,14 @@ func TestThePushAgentRefusesFlagsThatItCannotFollow(t *testing.T) {
 func TestTheOwnAPIServerIsForbiddenUnlessItIsAllowed(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
 	own := netip.MustParseAddr("10.96.0.1")
-	guard, err := (&pushAgentFlags{}).dialGuard()
+	guard, err := (&pushAgentFlags{}).parseAddressGuard()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if guard.CheckAddress(own) == nil {
 		t.Error("the hub's own API server may be dialled as a member")
 	}
-	guard, err = (&pushAgentFlags{allowed: []string{"10.96.0.0/12"}}).dialGuard()
+	guard, err = (&pushAgentFlags{allowed: []string{"10.96.0.0/12"}}).parseAddressGuard()
 	if err != nil {
 		t.Fatal(err)
 	}

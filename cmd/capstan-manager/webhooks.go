@@ -77,7 +77,7 @@ func newWorkWebhookCommand() *cobra.Command {
 				}
 				// Nobody calls them without the gate Propagation.
 				policies, err := propagation.WebhookHandlers(propagation.WebhookOptions{
-					Clients: clients.typed, Authorize: authorize, Customizations: propagation.ReadCustomizations(clients.typed.Discovery().RESTClient()),
+					Clients: clients.typed, Authorize: authorize, Customizations: propagation.NewCustomizationReader(clients.typed.Discovery().RESTClient()),
 				})
 				if err != nil {
 					return nil, fmt.Errorf("setting up the webhooks for policies and bindings: %w", err)

@@ -196,7 +196,7 @@ func (a *PullAgent) clusterUID(ctx context.Context) (string, error) {
 }
 
 // engageParts makes the connection to the hub that let us in and starts the parts.
-func (a *PullAgent) engageParts(ctx context.Context, admission join.Admission) error {
+func (a *PullAgent) engageParts(ctx context.Context, admission join.AcceptedAgent) error {
 	hub, err := connect.HubCluster(options.LimitRequests(admission.Hub.ClientConfig(), a.options.HubQPS, a.options.HubBurst), admission.Cluster)
 	if err != nil {
 		return err

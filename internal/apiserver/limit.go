@@ -22,21 +22,21 @@ type userRequestLimiter struct {
 	max int
 
 	mu    sync.Mutex
-	count map[requestSeat]int
+	count map[requestSlot]int
 }
 
-// requestSeat is what is counted together. Watches last, so they are counted apart.
-type requestSeat struct {
+// requestSlot is what is counted together. Watches last, so they are counted apart.
+type requestSlot struct {
 	user  string
 	watch bool
 }
 
 func newUserRequestLimiter(limit int) *userRequestLimiter {
-	return &userRequestLimiter{max: limit, count: map[requestSeat]int{}}
+	return &userRequestLimiter{max: limit, count: map[requestSlot]int{}}
 }
 
-// takeSeat takes a seat, if there is one.
-func (l *userRequestLimiter) takeSeat(s requestSeat) bool {
+// acquireSlot takes a seat, if there is one.
+func (l *userRequestLimiter) acquireSlot(s requestSlot) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.max > 0 && l.count[s] >= l.max {
@@ -46,7 +46,7 @@ func (l *userRequestLimiter) takeSeat(s requestSeat) bool {
 	return true
 }
 
-func (l *userRequestLimiter) releaseSeat(s requestSeat) {
+func (l *userRequestLimiter) releaseSlot(s requestSlot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.count[s]--; l.count[s] == 0 {
@@ -63,13 +63,13 @@ func (l *userRequestLimiter) limitRequestsHandler(next http.Handler) http.Handle
 			next.ServeHTTP(w, r)
 			return
 		}
-		s := requestSeat{user: user.GetName(), watch: info.Verb == "watch"}
-		if !l.takeSeat(s) {
+		s := requestSlot{user: user.GetName(), watch: info.Verb == "watch"}
+		if !l.acquireSlot(s) {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, fmt.Sprintf("user %q has %d requests under way already; try again in a second", s.user, l.max), http.StatusTooManyRequests)
 			return
 		}
-		defer l.releaseSeat(s)
+		defer l.releaseSlot(s)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -223,8 +223,8 @@ func (c *clinic) clusters(t *testing.T) {
 		c.put(t, grants.ClusterRole(name, true))
 		agents := grants.AgentSubjects(name, "agent1")
 		c.put(t, grants.ClusterRoleBinding(name, agents...))
-		c.put(t, grants.RegistrationBinding(name, agents...))
-		c.put(t, grants.WorkBinding(name, agents...))
+		c.put(t, grants.RegistrationRoleBinding(name, agents...))
+		c.put(t, grants.WorkRoleBinding(name, agents...))
 		c.put(t, grants.InitialLease(name, 60, time.Now()))
 	}
 	for _, role := range grants.SharedRoles() {

@@ -113,7 +113,7 @@ func (c Chain) InterpretHealth(object *unstructured.Unstructured) (string, error
 	case health.Degraded:
 		return Unhealthy, nil
 	case health.Progressing:
-		return VerdictIf(known.Health != nil), nil
+		return HealthVerdictIf(known.Health != nil), nil
 	case health.Unknown:
 		return Unknown, nil
 	default:
@@ -121,9 +121,9 @@ func (c Chain) InterpretHealth(object *unstructured.Unstructured) (string, error
 	}
 }
 
-// VerdictIf returns the verdict on an object that does what it is for, or does
+// HealthVerdictIf returns the verdict on an object that does what it is for, or does
 // not.
-func VerdictIf(well bool) string {
+func HealthVerdictIf(well bool) string {
 	if well {
 		return Healthy
 	}

@@ -239,7 +239,7 @@ func start(t *testing.T) (client.Client, *rest.Config, *calls) {
 	}
 	maps.Copy(handlers, works)
 	policies, err := propagation.WebhookHandlers(propagation.WebhookOptions{
-		Clients: clients, Authorize: true, Customizations: propagation.ReadCustomizations(clients.Discovery().RESTClient()),
+		Clients: clients, Authorize: true, Customizations: propagation.NewCustomizationReader(clients.Discovery().RESTClient()),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -133,7 +133,7 @@ func NewClusterManagerController(d ControllerDeps) *Controller {
 		Finalizer: operatorv1.FinalizerClusterManagerCleanup,
 		Install: append([]install.Phase[*clusterManagerPass]{{
 			Name: "fence", Reason: operatorv1.ClusterManagerReasonHubResourceApplyFailed,
-			Run: fencePhase{fence.NewPolicyKeeper(d.Client, d.Reader, d.Clock), fence.ClusterManagerOperator(d.Options.Namespace)}.reportFenceState,
+			Run: fencePhase{fence.NewFenceInstaller(d.Client, d.Reader, d.Clock), fence.ClusterManagerOperator(d.Options.Namespace)}.ensureFence,
 		}}, installPhases(may, &hubPreparation{operatorClusters: all}, &hubInstallation{operatorClusters: all, connections: c.connections})...),
 		Remove: removalPhases(may, &hubRemoval{operatorClusters: all}),
 		Kind: install.EngineKind[*operatorv1.ClusterManager, *clusterManagerPass]{
@@ -218,7 +218,7 @@ func (c *Controller) Reconcile(ctx context.Context, cm *operatorv1.ClusterManage
 }
 
 // recordTransitionEvents records events about what became of the hub.
-func (c *Controller) recordTransitionEvents(p *clusterManagerPass, _ install.WalkOutcome) {
+func (c *Controller) recordTransitionEvents(p *clusterManagerPass, _ install.PassOutcome) {
 	install.RecordConditionEvent(c.Events, p.Object, install.ConditionChange{
 		Before: p.Before.Status.Conditions, After: p.Object.Status.Conditions,
 		Type: operatorv1.ClusterManagerConditionApplied, Action: install.ActionInstall,

@@ -59,8 +59,8 @@ func skipWithoutHub(phase func(context.Context, *clusterManagerPass) error) func
 	}
 }
 
-// waitFor ends an installation that has to go on once something has come.
-func waitFor(reason, what string) error {
+// newWaitError ends an installation that has to go on once something has come.
+func newWaitError(reason, what string) error {
 	return install.WaitError{Reason: reason, Message: what, After: waitRetry}
 }
 

@@ -41,15 +41,15 @@ func (i *hubInstallation) issueHubKubeconfigs(ctx context.Context, p *clusterMan
 		unused = slices.DeleteFunc(unused, func(name string) bool { return name == account })
 	}
 	for _, account := range unused {
-		if err := i.dropSecret(ctx, p, manifests.HubSecret(account)); err != nil {
+		if err := i.deleteOwnSecret(ctx, p, manifests.HubSecret(account)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// dropSecret deletes a secret that we made beside the components, if it is there.
-func (i *hubInstallation) dropSecret(ctx context.Context, p *clusterManagerPass, name string) error {
+// deleteOwnSecret deletes a secret that we made beside the components, if it is there.
+func (i *hubInstallation) deleteOwnSecret(ctx context.Context, p *clusterManagerPass, name string) error {
 	secret, err := probe.ReadSecret(ctx, i.Reader, types.NamespacedName{Namespace: p.hub.Namespace(), Name: name})
 	if apierrors.IsForbidden(err) {
 		return nil // it cannot be of ours

@@ -92,9 +92,9 @@ func statusInventory(cm *operatorv1.ClusterManager) install.Inventory {
 }
 
 // reportInstallOutcome writes what a walk found into the status, in memory.
-func reportInstallOutcome(p *clusterManagerPass, o install.WalkOutcome) {
+func reportInstallOutcome(p *clusterManagerPass, o install.PassOutcome) {
 	cm := p.Object
-	next := statusInventory(cm).AfterWalk(p.Records, o.Result == install.Done)
+	next := statusInventory(cm).AfterPass(p.Records, o.Result == install.Done)
 	cm.Status.RelatedResources = next.Related
 	cm.Status.Generations = next.Generations
 	list := &cm.Status.Conditions
@@ -141,7 +141,7 @@ func reportAPI(p *clusterManagerPass) {
 }
 
 // reportRemoval says what a removal waits for.
-func reportRemoval(p *clusterManagerPass, o install.WalkOutcome) {
+func reportRemoval(p *clusterManagerPass, o install.PassOutcome) {
 	reason := o.Reason
 	if o.Result != install.Waiting {
 		reason = operatorv1.ClusterManagerReasonCleanupFailed

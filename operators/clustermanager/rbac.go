@@ -114,13 +114,13 @@ import (
 
 // fencePhase makes sure that the operator is fenced in before it does anything.
 type fencePhase struct {
-	keeper   *fence.PolicyKeeper
+	keeper   *fence.FenceInstaller
 	operator fence.FencedOperator
 }
 
-// reportFenceState tells if the operator is not fenced in. It works all the same: who has no
+// ensureFence tells if the operator is not fenced in. It works all the same: who has no
 // right to fence it in still wants a hub.
-func (f fencePhase) reportFenceState(ctx context.Context, p *clusterManagerPass) error {
+func (f fencePhase) ensureFence(ctx context.Context, p *clusterManagerPass) error {
 	conditions.SetCondition(&p.Object.Status.Conditions, p.Object.Generation, f.keeper.EnsureFence(ctx, f.operator).UnfencedCondition())
 	return nil
 }

@@ -167,7 +167,7 @@ func (i *hubInstallation) copyPullSecret(ctx context.Context, p *clusterManagerP
 	key := client.ObjectKey{Namespace: i.Options.Namespace, Name: name}
 	err := i.Client.Get(ctx, key, source)
 	if apierrors.IsNotFound(err) {
-		return i.dropSecret(ctx, p, name)
+		return i.deleteOwnSecret(ctx, p, name)
 	}
 	if err != nil {
 		return fmt.Errorf("reading the pull secret %q: %w", key, err)

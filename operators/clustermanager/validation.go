@@ -166,7 +166,7 @@ func (w *hubPreparation) checkOnlyDefaultHub(ctx context.Context, cm *operatorv1
 	if err != nil || older == "" {
 		return err
 	}
-	return waitFor(operatorv1.ClusterManagerReasonAnotherClusterManager,
+	return newWaitError(operatorv1.ClusterManagerReasonAnotherClusterManager,
 		fmt.Sprintf("ClusterManager %q already runs a hub on this cluster; delete one of the two", older))
 }
 
@@ -180,7 +180,7 @@ func (w *hubPreparation) checkHubIsFree(ctx context.Context, p *clusterManagerPa
 	for i := range list.Items {
 		for _, hook := range list.Items[i].Webhooks {
 			if service := hook.ClientConfig.Service; service != nil && service.Namespace != p.hub.Namespace() {
-				return waitFor(operatorv1.ClusterManagerReasonAnotherClusterManager, fmt.Sprintf(
+				return newWaitError(operatorv1.ClusterManagerReasonAnotherClusterManager, fmt.Sprintf(
 					"ClusterManager %q already runs a hub on %s, in namespace %q; delete one of the two",
 					list.Items[i].Labels[operatorv1.LabelCreatedByClusterManager], p.credential.Host(), service.Namespace))
 			}

@@ -65,7 +65,7 @@ func (i *hubInstallation) rotateServingCertificates(ctx context.Context, p *clus
 		if slices.ContainsFunc(wanted, func(s certs.Leaf) bool { return s.Secret == name }) {
 			continue
 		}
-		if err := i.dropSecret(ctx, p, name); err != nil {
+		if err := i.deleteOwnSecret(ctx, p, name); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func trustedBundles(ctx context.Context, hub *install.Target, h manifests.Hub) (
 // has it: before that nobody would answer.
 func (i *hubInstallation) applyWebhookConfigs(ctx context.Context, p *clusterManagerPass) error {
 	if rolling := status.DescribeRolling(p.rollouts); rolling != "" {
-		return waitFor(operatorv1.ClusterManagerReasonInstalling, rolling)
+		return newWaitError(operatorv1.ClusterManagerReasonInstalling, rolling)
 	}
 	return p.applyObjects(ctx, p.target, manifests.WebhookConfigurations(p.hub))
 }
@@ -170,7 +170,7 @@ func (i *hubInstallation) installDefinitions(ctx context.Context, p *clusterMana
 	}
 	missing, err := set.UnservedDefinitions(ctx, p.target)
 	if err == nil && len(missing) > 0 {
-		err = waitFor(operatorv1.ClusterManagerReasonInstalling, "CustomResourceDefinitions are not established yet: "+strings.Join(missing, ", "))
+		err = newWaitError(operatorv1.ClusterManagerReasonInstalling, "CustomResourceDefinitions are not established yet: "+strings.Join(missing, ", "))
 	}
 	return err
 }

@@ -85,7 +85,7 @@ func NewControlPlaneController(d ControllerDeps) *Controller {
 		Finalizer: fleetv1alpha1.FinalizerControlPlane,
 		Install: append([]install.Phase[*controlPlanePass]{{
 			Name: "fence", Reason: fleetv1alpha1.ControlPlaneReasonApplyFailed,
-			Run: fencePhase{fence.NewPolicyKeeper(d.Client, d.Live, d.Clock), fence.ControlPlaneOperator(d.Namespace)}.reportFenceState,
+			Run: fencePhase{fence.NewFenceInstaller(d.Client, d.Live, d.Clock), fence.ControlPlaneOperator(d.Namespace)}.ensureFence,
 		}}, installPhases(&controlPlaneInstallation{hostCluster: all}, &credentialPhases{hostCluster: all}, &rotationPhases{hostCluster: all})...),
 		Remove: removalPhases(&controlPlaneRemoval{hostCluster: all}),
 		Kind: install.EngineKind[*fleetv1alpha1.ControlPlane, *controlPlanePass]{
@@ -116,11 +116,11 @@ func installPhases(i *controlPlaneInstallation, c *credentialPhases, r *rotation
 		install.Phase[*controlPlanePass]{Name: "etcd", Reason: failed, Run: i.deployEtcd},
 		install.Phase[*controlPlanePass]{Name: "API server", Reason: failed, Run: i.deployAPIServer},
 		install.Phase[*controlPlanePass]{Name: "closed API server", Reason: failed, Run: (&holdPhases{i}).holdClosedAPIServer},
-		install.Phase[*controlPlanePass]{Name: "endpoint", Reason: failed, Run: i.awaitServingCertificate},
+		install.Phase[*controlPlanePass]{Name: "endpoint", Reason: failed, Run: i.checkServingCertificate},
 		install.Phase[*controlPlanePass]{Name: "first objects", Reason: failed, Run: i.applyHubObjects},
 		install.Phase[*controlPlanePass]{Name: "controller manager", Reason: failed, Run: i.deployControllerManager},
 		install.Phase[*controlPlanePass]{Name: status.PhaseKubeconfig, Reason: failed, Run: i.applyKubeconfigSecret},
-		install.Phase[*controlPlanePass]{Name: "rollout", Reason: failed, Run: i.awaitRollout},
+		install.Phase[*controlPlanePass]{Name: "rollout", Reason: failed, Run: i.checkRollout},
 		install.Phase[*controlPlanePass]{Name: "rotation", Reason: failed, Run: r.advanceRotations},
 	)
 }
@@ -141,7 +141,7 @@ func (c *Controller) Reconcile(ctx context.Context, cp *fleetv1alpha1.ControlPla
 }
 
 // recordTransitionEvents records an event when the control plane becomes available or degraded.
-func (c *Controller) recordTransitionEvents(p *controlPlanePass, _ install.WalkOutcome) {
+func (c *Controller) recordTransitionEvents(p *controlPlanePass, _ install.PassOutcome) {
 	before := p.Before.Status.Conditions
 	after := p.Object.Status.Conditions
 	install.RecordConditionEvent(c.Events, p.Object, install.ConditionChange{

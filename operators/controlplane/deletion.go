@@ -121,15 +121,15 @@ func (r *controlPlaneRemoval) deleteOrRetainData(ctx context.Context, p *control
 		r.Events.Eventf(p.Object, nil, corev1.EventTypeNormal, fleetv1alpha1.ControlPlaneReasonRetained, install.ActionRemove, "%s", describeRetainedData(p))
 		return nil
 	}
-	if err := r.deleteClaims(ctx, p); err != nil {
+	if err := r.deleteVolumeClaims(ctx, p); err != nil {
 		return err
 	}
 	_, err := r.target.Secrets.Prune(ctx, scope, nil)
 	return err
 }
 
-// deleteClaims deletes the PersistentVolumeClaims, and with them what they hold.
-func (r *controlPlaneRemoval) deleteClaims(ctx context.Context, p *controlPlanePass) error {
+// deleteVolumeClaims deletes the PersistentVolumeClaims, and with them what they hold.
+func (r *controlPlaneRemoval) deleteVolumeClaims(ctx context.Context, p *controlPlanePass) error {
 	claims, err := r.listDataClaims(ctx, p)
 	if err != nil {
 		return err

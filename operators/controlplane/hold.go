@@ -106,7 +106,7 @@ func (h *holdPhases) holdClosedAPIServer(ctx context.Context, p *controlPlanePas
 		return nil
 	}
 	if p.plane.Hold == "" {
-		return waitForWorkload("API servers that call webhooks", p.facts.APIServer)
+		return workloadWaitError("API servers that call webhooks", p.facts.APIServer)
 	}
 	const reason = fleetv1alpha1.ControlPlaneReasonClosed
 	if err := h.scaleDown(ctx, p, manifests.ControllerManager, &appsv1.Deployment{}); err != nil {

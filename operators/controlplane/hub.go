@@ -141,7 +141,7 @@ func (i *controlPlaneInstallation) applyHubObjects(ctx context.Context, p *contr
 // Service leads to it a little later than its pods are ready.
 func (h *hostCluster) notReachable(p *controlPlanePass, err error) error {
 	if strings.Contains(err.Error(), outOfSpace) {
-		return etcdFullError(p)
+		return reportEtcdFull(p)
 	}
 	return install.UnreachableError{
 		Reason: fleetv1alpha1.ControlPlaneReasonNotReachable, After: waitRetry,
@@ -186,8 +186,8 @@ func (i *controlPlaneInstallation) checkEtcdWrites(ctx context.Context, p *contr
 	return nil
 }
 
-// etcdFullError tells that etcd is out of space.
-func etcdFullError(p *controlPlanePass) error {
+// reportEtcdFull tells that etcd is out of space.
+func reportEtcdFull(p *controlPlanePass) error {
 	p.facts.EtcdReason = fleetv1alpha1.ControlPlaneReasonEtcdOutOfSpace
 	p.facts.EtcdProblem = "etcd stores nothing more, as its database has reached its limit: delete what the hub does not need, " +
 		"wait ten minutes for etcd to be compacted, and defragment its members and disarm their alarm, " +

@@ -42,9 +42,9 @@ const (
 // replaceableKeys are keys in a Secret that a rotation replaces. Each function changes
 // the data, and does nothing if that was done before.
 type replaceableKeys interface {
-	// add makes another key beside those that there are.
+	// addNewKey makes another key beside those that there are.
 	addNewKey(data map[string][]byte) error
-	// sign makes the new one sign; drop removes all others.
+	// signWithNewKey makes the new one sign; drop removes all others.
 	signWithNewKey(data map[string][]byte) error
 	dropOldKeys(data map[string][]byte) error
 }

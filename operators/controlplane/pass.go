@@ -83,7 +83,7 @@ func (p *controlPlanePass) setCondition(condition metav1.Condition) {
 }
 
 // reportInstallOutcome writes what a walk found into the status, in memory.
-func (h *hostCluster) reportInstallOutcome(p *controlPlanePass, o install.WalkOutcome) {
+func (h *hostCluster) reportInstallOutcome(p *controlPlanePass, o install.PassOutcome) {
 	p.facts.Outcome, p.facts.Now = o, h.Clock.Now()
 	for _, condition := range status.DeriveConditions(p.facts) {
 		p.setCondition(condition)
@@ -101,7 +101,7 @@ func (h *hostCluster) reportInstallOutcome(p *controlPlanePass, o install.WalkOu
 }
 
 // reportRemoval says what a removal waits for, and that data are kept.
-func reportRemoval(p *controlPlanePass, o install.WalkOutcome) {
+func reportRemoval(p *controlPlanePass, o install.PassOutcome) {
 	if retainsData(p.Object) {
 		p.setCondition(metav1.Condition{
 			Type: fleetv1alpha1.ControlPlaneConditionDataRetained, Status: metav1.ConditionTrue,

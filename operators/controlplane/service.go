@@ -104,10 +104,10 @@ func (i *controlPlaneInstallation) nodeAddress(ctx context.Context) (string, err
 	return "", nil
 }
 
-// awaitServingCertificate waits until all API servers have a certificate for the endpoint: the
+// checkServingCertificate waits until all API servers have a certificate for the endpoint: the
 // kubelet brings them a new one up to two minutes after it was made. The endpoint is not
 // reported before.
-func (i *controlPlaneInstallation) awaitServingCertificate(ctx context.Context, p *controlPlanePass) error {
+func (i *controlPlaneInstallation) checkServingCertificate(ctx context.Context, p *controlPlanePass) error {
 	host := p.plane.Endpoint.Host
 	if host == "" {
 		return nil

@@ -137,13 +137,13 @@ func OperatorCacheOptions() cache.Options {
 
 // fencePhase makes sure that the operator is fenced in before it does anything.
 type fencePhase struct {
-	keeper   *fence.PolicyKeeper
+	keeper   *fence.FenceInstaller
 	operator fence.FencedOperator
 }
 
-// reportFenceState tells if the operator is not fenced in. It works all the same: who has no
+// ensureFence tells if the operator is not fenced in. It works all the same: who has no
 // right to fence it in still wants a control plane.
-func (f fencePhase) reportFenceState(ctx context.Context, p *controlPlanePass) error {
+func (f fencePhase) ensureFence(ctx context.Context, p *controlPlanePass) error {
 	p.setCondition(f.keeper.EnsureFence(ctx, f.operator).UnfencedCondition())
 	return nil
 }

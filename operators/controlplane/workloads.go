@@ -66,7 +66,7 @@ func (i *controlPlaneInstallation) deployEtcd(ctx context.Context, p *controlPla
 		return err
 	}
 	if w := p.facts.Etcd; w == nil || w.Ready < w.Wanted/2+1 {
-		return waitForWorkload("etcd", w)
+		return workloadWaitError("etcd", w)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (i *controlPlaneInstallation) deployAPIServer(ctx context.Context, p *contr
 	}
 	w := p.facts.APIServer
 	if w == nil || w.Ready == 0 || isUpgrading(p.Object) && (!w.AllPodsCurrent() || w.Former > 0) {
-		return waitForWorkload("the API server", w)
+		return workloadWaitError("the API server", w)
 	}
 	return nil
 }
@@ -144,14 +144,14 @@ func (i *controlPlaneInstallation) deployControllerManager(ctx context.Context, 
 	return i.refreshWorkloadFacts(ctx, p)
 }
 
-// awaitRollout waits until all pods are as wanted and the API server has an address.
-func (i *controlPlaneInstallation) awaitRollout(_ context.Context, p *controlPlanePass) error {
+// checkRollout waits until all pods are as wanted and the API server has an address.
+func (i *controlPlaneInstallation) checkRollout(_ context.Context, p *controlPlanePass) error {
 	for _, part := range []struct {
 		name string
 		w    *status.WorkloadStatus
 	}{{"etcd", p.facts.Etcd}, {"the API server", p.facts.APIServer}, {"the controller manager", p.facts.ControllerManager}} {
 		if part.w != nil && !part.w.AllPodsCurrent() {
-			return waitForWorkload(part.name, part.w)
+			return workloadWaitError(part.name, part.w)
 		}
 	}
 	if p.plane.Endpoint.Host == "" {
@@ -164,8 +164,8 @@ func (i *controlPlaneInstallation) awaitRollout(_ context.Context, p *controlPla
 	return nil
 }
 
-// waitForWorkload says what is waited for, and what keeps it from coming.
-func waitForWorkload(what string, w *status.WorkloadStatus) error {
+// workloadWaitError says what is waited for, and what keeps it from coming.
+func workloadWaitError(what string, w *status.WorkloadStatus) error {
 	waiting := install.WaitError{Reason: fleetv1alpha1.ControlPlaneReasonInstalling, Message: "waiting for " + what, After: waitRetry}
 	if w != nil {
 		waiting.Message += ": " + w.String()

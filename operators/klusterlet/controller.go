@@ -111,7 +111,7 @@ func NewKlusterletController(deps ControllerDeps) *Controller {
 		Further:   []string{operatorv1.FinalizerKlusterletHostedCleanup},
 		Install: append([]install.Phase[*klusterletPass]{{
 			Name: "fence", Reason: operatorv1.KlusterletReasonApplyFailed,
-			Run: fencePhase{fence.NewPolicyKeeper(deps.Client, deps.Live, deps.Clock), fence.KlusterletOperator(deps.Settings.Namespace)}.reportFenceState,
+			Run: fencePhase{fence.NewFenceInstaller(deps.Client, deps.Live, deps.Clock), fence.KlusterletOperator(deps.Settings.Namespace)}.ensureFence,
 		}, {
 			Name: "permissions", Reason: operatorv1.KlusterletReasonApplyFailed, Run: all.reportPermissions,
 		}}, installPhases(&agentInstallation{operatorClusters: all, observer: &agentObserver{all}})...),
@@ -177,7 +177,7 @@ func (c *Controller) Reconcile(ctx context.Context, klusterlet *operatorv1.Klust
 
 // recordTransitionEvents records an event when installing fails for another reason than
 // before, or when the step of the handshake is another.
-func (c *Controller) recordTransitionEvents(p *klusterletPass, o install.WalkOutcome) {
+func (c *Controller) recordTransitionEvents(p *klusterletPass, o install.PassOutcome) {
 	change := install.ConditionChange{
 		Before: p.Before.Status.Conditions, After: p.Object.Status.Conditions,
 		Type: operatorv1.KlusterletConditionApplied, Action: install.ActionInstall,

@@ -33,7 +33,7 @@ type agentObserver struct{ *operatorClusters }
 // agents run, and whether the hub lets them in.
 func (o *agentObserver) observeAgents(ctx context.Context, p *klusterletPass) error {
 	// Not in a pass that failed, so that the status keeps what the last complete one did.
-	next := statusInventory(p.Object).AfterWalk(p.Records, true)
+	next := statusInventory(p.Object).AfterPass(p.Records, true)
 	p.Object.Status.RelatedResources = next.Related
 	p.Object.Status.Generations = next.Generations
 	p.setCondition(metav1.Condition{

@@ -78,7 +78,7 @@ func (p *klusterletPass) setApplyFailed(reason, message string) {
 
 // reportInstallOutcome writes into the status how an installation ended. What was found on the
 // way stands there already.
-func reportInstallOutcome(p *klusterletPass, o install.WalkOutcome) {
+func reportInstallOutcome(p *klusterletPass, o install.PassOutcome) {
 	if o.Result != install.Done {
 		p.setApplyFailed(o.Reason, o.Message)
 	}
@@ -88,7 +88,7 @@ func reportInstallOutcome(p *klusterletPass, o install.WalkOutcome) {
 }
 
 // reportRemoval says what a removal waits for, or why it failed.
-func reportRemoval(p *klusterletPass, o install.WalkOutcome) {
+func reportRemoval(p *klusterletPass, o install.PassOutcome) {
 	switch {
 	case o.Message == "": // it only takes a moment
 	case o.Result == install.Waiting:

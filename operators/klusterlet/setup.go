@@ -89,7 +89,7 @@ func SetupKlusterletOperator(mgr ctrl.Manager, settings OperatorSettings, allowe
 		Results: results, Rules: rules, Settings: settings, Clock: clock.RealClock{},
 		Events: events.NewRecorder(mgr.GetEventRecorder(FieldOwner)).WithLogger(mgr.GetLogger()), Upgrade: signal, Permissions: allowed,
 	})
-	if err := mgr.Add(allowed.NewRoleGuard(mgr.GetClient())); err != nil {
+	if err := mgr.Add(allowed.NewRoleWatcher(mgr.GetClient())); err != nil {
 		return fmt.Errorf("watching over the role of the operator: %w", err)
 	}
 	sources, err := c.secretSources(caches)

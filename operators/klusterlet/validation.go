@@ -23,7 +23,7 @@ import (
 // and annotations that must not be set are left out; what the agents could not
 // run with stops the pass until the spec changes.
 func (i *agentInstallation) validateKlusterlet(_ context.Context, p *klusterletPass) error {
-	p.checkGates()
+	p.resolveGates()
 	if _, refused := manifests.ClusterAnnotations(p.Object); len(refused) > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("spec.registrationConfiguration.clusterAnnotations %q are ignored: keys must start with %q",
 			refused, manifests.ClusterAnnotationPrefix))
@@ -47,7 +47,7 @@ func (i *agentInstallation) validateKlusterlet(_ context.Context, p *klusterletP
 	return install.MistakeError{Message: problem}
 }
 
-func (p *klusterletPass) checkGates() {
+func (p *klusterletPass) resolveGates() {
 	var registration, work []operatorv1.FeatureGate
 	if c := p.Object.Spec.RegistrationConfiguration; c != nil {
 		registration = c.FeatureGates

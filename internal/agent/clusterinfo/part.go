@@ -51,7 +51,7 @@ type InfoPart struct {
 	// Clock defaults to the real one.
 	Clock clock.Clock
 
-	spacings fleet.KeptState[*reportSpacing]
+	spacings fleet.KeptState[*reportThrottle]
 }
 
 // Name implements fleet.Part.
@@ -63,7 +63,7 @@ func (p *InfoPart) Engage(ctx context.Context, c *fleet.Connection) error {
 	if r.clock == nil {
 		r.clock = clock.RealClock{}
 	}
-	r.spacing = p.spacings.StateOf(ctx, r.clock, c.Name, newReportSpacing)
+	r.spacing = p.spacings.StateOf(ctx, r.clock, c.Name, newReportThrottle)
 	if r.pace.every == 0 {
 		r.pace.every = discoverEvery
 	}

@@ -51,7 +51,7 @@ type infoReporter struct {
 	definitions *definitionChanges
 	pace        discoverySchedule
 	// spacing says when the hub may be written to again, also after an earlier connection.
-	spacing *reportSpacing
+	spacing *reportThrottle
 	// firstBy is how long the first report may wait.
 	firstBy time.Time
 }

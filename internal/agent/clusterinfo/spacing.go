@@ -18,23 +18,23 @@ const (
 	reportRate = 16 << 10
 )
 
-// reportSpacing says when the hub may be written to again. It knows no clock.
-type reportSpacing struct {
+// reportThrottle says when the hub may be written to again. It knows no clock.
+type reportThrottle struct {
 	// last is when the hub was written to, and apis when it was told of other APIs.
 	last, apis time.Time
 	// bytes are those of reports.
 	bytes *reportlimit.ReportLimit
 }
 
-func newReportSpacing() *reportSpacing {
-	return &reportSpacing{bytes: reportlimit.NewReportLimit(reportRate, reportBurst)}
+func newReportThrottle() *reportThrottle {
+	return &reportThrottle{bytes: reportlimit.NewReportLimit(reportRate, reportBurst)}
 }
 
 // nextWrite returns when the hub may be written to again. What tells of other APIs waits only for the
 // last time that it did: clusters are chosen by their APIs. So there are as many writes at most
 // as if each waited for writePause and each change of the APIs for promptPause. Both wait until
 // what was written is paid for.
-func (s *reportSpacing) nextWrite(apis bool) time.Time {
+func (s *reportThrottle) nextWrite(apis bool) time.Time {
 	next := s.last.Add(writePause)
 	if apis {
 		next = s.apis.Add(promptPause)
@@ -46,7 +46,7 @@ func (s *reportSpacing) nextWrite(apis bool) time.Time {
 }
 
 // countWrite says that the hub was written to, and has so many bytes.
-func (s *reportSpacing) countWrite(now time.Time, apis bool, bytes int) {
+func (s *reportThrottle) countWrite(now time.Time, apis bool, bytes int) {
 	s.last = now
 	if apis {
 		s.apis = now

@@ -16,7 +16,7 @@ import (
 func reports(until, serving time.Duration, come ...time.Duration) (told, writes []time.Duration) {
 	const tick = 100 * time.Millisecond
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	p, s := discoverySchedule{every: time.Minute}, newReportSpacing()
+	p, s := discoverySchedule{every: time.Minute}, newReportThrottle()
 	told = make([]time.Duration, len(come))
 	found, known := 0, 0
 	for at := time.Duration(0); at < until; at += tick {
@@ -103,7 +103,7 @@ func TestReportsAreSpacedByTheirBytes(t *testing.T) {
 	const until, span = 30 * time.Minute, 10 * time.Minute
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	writes := func(bytes int) (all []time.Duration) {
-		s := newReportSpacing()
+		s := newReportThrottle()
 		for at := time.Duration(0); at < until; at += 100 * time.Millisecond {
 			if now := start.Add(at); !now.Before(s.nextWrite(true)) {
 				s.countWrite(now, true, bytes)

@@ -15,8 +15,8 @@ const (
 	probeEvery = 60 * time.Second
 )
 
-// probeHealth is what probes have found. It is a value: a probe makes a new one.
-type probeHealth struct {
+// probedHealth is what probes have found. It is a value: a probe makes a new one.
+type probedHealth struct {
 	// known is false until a probe succeeded or failures have persisted.
 	known   bool
 	healthy bool
@@ -28,9 +28,9 @@ type probeHealth struct {
 }
 
 // afterProbe returns the health after a probe.
-func (h probeHealth) afterProbe(now time.Time, probe error) probeHealth {
+func (h probedHealth) afterProbe(now time.Time, probe error) probedHealth {
 	if probe == nil {
-		return probeHealth{known: true, healthy: true, next: now.Add(probeEvery)}
+		return probedHealth{known: true, healthy: true, next: now.Add(probeEvery)}
 	}
 	h.problem = probe.Error()
 	if h.failing.IsZero() {

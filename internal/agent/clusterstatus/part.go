@@ -50,7 +50,7 @@ type StatusPart struct {
 	Clock clock.Clock
 
 	kicks    fleet.Kicks
-	spacings fleet.KeptState[*reportSpacing]
+	spacings fleet.KeptState[*reportThrottle]
 }
 
 // Name implements fleet.Part.
@@ -70,7 +70,7 @@ func (p *StatusPart) Engage(ctx context.Context, c *fleet.Connection) error {
 		return err
 	}
 	s := &statusReporter{part: p, connection: c, clock: clk, server: server}
-	s.spacing = p.spacings.StateOf(ctx, clk, c.Name, newReportSpacing)
+	s.spacing = p.spacings.StateOf(ctx, clk, c.Name, newReportThrottle)
 	loop := fleet.NewLoop(s.reportStatus)
 	loop.Clock = clk
 	loop.Failed = p.Failed

@@ -53,8 +53,8 @@ func (a *apiServer) checkHealth(ctx context.Context) error {
 	return fmt.Errorf("the API server reports: %d %s", status, strings.TrimSpace(string(body)))
 }
 
-// fetchVersion returns the version of Kubernetes, or nothing if we may not ask.
-func (a *apiServer) fetchVersion(ctx context.Context) (string, error) {
+// readVersion returns the version of Kubernetes, or nothing if we may not ask.
+func (a *apiServer) readVersion(ctx context.Context) (string, error) {
 	status, body, err := a.requestPath(ctx, "version")
 	if err != nil || status != http.StatusOK {
 		return "", err

@@ -41,7 +41,7 @@ func TestReservedClaimsComeFirstAndCustomOnesAreLimited(t *testing.T) {
 
 func TestAFailedProbeHasToPersist(t *testing.T) {
 	start := time.Unix(0, 0)
-	h := probeHealth{}.afterProbe(start, nil)
+	h := probedHealth{}.afterProbe(start, nil)
 	if !h.known || !h.healthy || h.next != start.Add(probeEvery) {
 		t.Fatalf("after a probe that succeeded: %+v", h)
 	}
@@ -57,7 +57,7 @@ func TestAFailedProbeHasToPersist(t *testing.T) {
 	if h = h.afterProbe(start.Add(persist+probeAgain), nil); !h.healthy || !h.failing.IsZero() {
 		t.Fatalf("after it came back: %+v", h)
 	}
-	if h := (probeHealth{}).afterProbe(start, failure); h.known {
+	if h := (probedHealth{}).afterProbe(start, failure); h.known {
 		t.Errorf("after one failure at the start: %+v, want nothing to be known", h)
 	}
 }

@@ -40,7 +40,7 @@ type statusReporter struct {
 	watchFacts func(*factSource) error
 	cluster    toolscache.ResourceEventHandlerRegistration // tells when the ManagedCluster can be read
 
-	health  probeHealth
+	health  probedHealth
 	version string
 	// id is who the cluster is, once that is identified.
 	id         string
@@ -51,7 +51,7 @@ type statusReporter struct {
 	reported   *clusterv1.ManagedClusterStatus
 	reportedOn string
 	// spacing says when the hub may be written to again, also after an earlier connection.
-	spacing *reportSpacing
+	spacing *reportThrottle
 }
 
 // reportStatus probes when it is time to, and tells the hub what has changed. It
@@ -121,7 +121,7 @@ func (s *statusReporter) probeMember(ctx context.Context) error {
 			return nil
 		})
 		group.Go(func() error {
-			if version, err := s.server.fetchVersion(groupCtx); err == nil && version != "" {
+			if version, err := s.server.readVersion(groupCtx); err == nil && version != "" {
 				s.version = version
 			}
 			return nil

@@ -27,13 +27,13 @@ const (
 	turnEvery   = 30 * time.Second
 )
 
-// reportSpacing says when the hub may be written to again. It knows no clock.
-type reportSpacing struct {
+// reportThrottle says when the hub may be written to again. It knows no clock.
+type reportThrottle struct {
 	writes, bytes, turns *reportlimit.ReportLimit
 }
 
-func newReportSpacing() *reportSpacing {
-	return &reportSpacing{
+func newReportThrottle() *reportThrottle {
+	return &reportThrottle{
 		writes: reportlimit.NewReportLimit(rate.Every(writeEvery), writesAtOnce),
 		bytes:  reportlimit.NewReportLimit(bytesRate, bytesAtOnce),
 		turns:  reportlimit.NewReportLimit(rate.Every(turnEvery), turnsAtOnce),
@@ -43,7 +43,7 @@ func newReportSpacing() *reportSpacing {
 // waitBeforeWrite returns how long a report has to wait, 0 or less if it may be written now. One of a turn,
 // which is that the cluster becomes available or is not any more, waits for those of earlier turns
 // only: clusters are chosen and works evicted by it.
-func (s *reportSpacing) waitBeforeWrite(now time.Time, turn bool) time.Duration {
+func (s *reportThrottle) waitBeforeWrite(now time.Time, turn bool) time.Duration {
 	others := max(s.writes.PaidOffTime().Sub(now), s.bytes.PaidOffTime().Sub(now))
 	if turn {
 		return min(others, s.turns.PaidOffTime().Sub(now))
@@ -52,7 +52,7 @@ func (s *reportSpacing) waitBeforeWrite(now time.Time, turn bool) time.Duration 
 }
 
 // countWrite counts a report with so many bytes that was written.
-func (s *reportSpacing) countWrite(now time.Time, turn bool, bytes int) {
+func (s *reportThrottle) countWrite(now time.Time, turn bool, bytes int) {
 	s.writes.CountWrite(now, 1)
 	s.bytes.CountWrite(now, bytes)
 	if turn {

@@ -12,7 +12,7 @@ import (
 // after how long the cluster is available or is not any more, again and again; 0 is never.
 func reports(until time.Duration, bytes int, turn time.Duration) (writes []time.Duration) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	s, turned := newReportSpacing(), time.Duration(0)
+	s, turned := newReportThrottle(), time.Duration(0)
 	for at := time.Duration(0); at < until; at += 50 * time.Millisecond {
 		now, turns := start.Add(at), turn > 0 && at-turned >= turn
 		if s.waitBeforeWrite(now, turns) > 0 {
@@ -49,7 +49,7 @@ func TestAStreamOfClaimsIsSpaced(t *testing.T) {
 func TestAvailabilityIsToldAtOnce(t *testing.T) {
 	const span = 10 * time.Minute
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	s := newReportSpacing()
+	s := newReportThrottle()
 	for range 10 * writesAtOnce {
 		s.countWrite(start, false, 256<<10)
 	}
@@ -71,7 +71,7 @@ func TestAvailabilityIsToldAtOnce(t *testing.T) {
 // TestASingleChangeIsNotLate has a claim change once in a while.
 func TestASingleChangeIsNotLate(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	s := newReportSpacing()
+	s := newReportThrottle()
 	for range 1000 {
 		if wait := s.waitBeforeWrite(now, false); wait > 0 {
 			t.Fatalf("a change waits %s", wait)

@@ -26,15 +26,15 @@ type guardedCache struct {
 	codec *objectCodec
 }
 
-// NewWorks is a cache.NewCacheFunc. ManifestWorks are compressed in the cache
+// NewWorkCache is a cache.NewCacheFunc. ManifestWorks are compressed in the cache
 // that it returns. A client with such a cache has to have it disabled for them.
-func NewWorks(config *rest.Config, options cache.Options) (cache.Cache, error) {
-	return newCache(config, options, &workv1.ManifestWork{}, (*shrinker).shrinkWork)
+func NewWorkCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+	return newCache(config, options, &workv1.ManifestWork{}, (*shrinker).slimWork)
 }
 
-// NewRecords is the same for AppliedManifestWorks.
-func NewRecords(config *rest.Config, options cache.Options) (cache.Cache, error) {
-	return newCache(config, options, &workv1.AppliedManifestWork{}, (*shrinker).shrinkRecord)
+// NewRecordCache is the same for AppliedManifestWorks.
+func NewRecordCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+	return newCache(config, options, &workv1.AppliedManifestWork{}, (*shrinker).slimRecord)
 }
 
 func newCache(config *rest.Config, options cache.Options, of client.Object, shrink func(*shrinker, any) (any, error)) (cache.Cache, error) {

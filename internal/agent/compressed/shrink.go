@@ -44,26 +44,26 @@ func newShrinker() (*shrinker, error) {
 	return &shrinker{codec: codec, texts: map[string]string{}, maps: map[string]map[string]string{}}, nil
 }
 
-// shrinkWork makes a ManifestWork small. It is a transform of a cache.
-func (s *shrinker) shrinkWork(obj any) (any, error) {
+// slimWork makes a ManifestWork small. It is a transform of a cache.
+func (s *shrinker) slimWork(obj any) (any, error) {
 	work, ok := obj.(*workv1.ManifestWork)
 	if !ok {
 		return obj, nil
 	}
-	s.shrinkMeta(&work.ObjectMeta)
+	s.slimMetadata(&work.ObjectMeta)
 	if err := s.codec.compressWork(work); err != nil {
 		return nil, fmt.Errorf("making a cached work small: %w", err)
 	}
 	return work, nil
 }
 
-// shrinkRecord makes an AppliedManifestWork small. It is a transform of a cache.
-func (s *shrinker) shrinkRecord(obj any) (any, error) {
+// slimRecord makes an AppliedManifestWork small. It is a transform of a cache.
+func (s *shrinker) slimRecord(obj any) (any, error) {
 	record, ok := obj.(*workv1.AppliedManifestWork)
 	if !ok {
 		return obj, nil
 	}
-	s.shrinkMeta(&record.ObjectMeta)
+	s.slimMetadata(&record.ObjectMeta)
 	s.mu.Lock()
 	s.internTexts(&record.Spec.HubHash, &record.Spec.AgentID)
 	s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *shrinker) shrinkRecord(obj any) (any, error) {
 	return record, nil
 }
 
-func (s *shrinker) shrinkMeta(meta *metav1.ObjectMeta) {
+func (s *shrinker) slimMetadata(meta *metav1.ObjectMeta) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	meta.ManagedFields = nil

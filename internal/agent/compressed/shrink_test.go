@@ -47,10 +47,10 @@ func TestCompactObjectsSayTheSame(t *testing.T) {
 	c := shrinkerOf(t)
 	work, record := decoded[workv1.ManifestWork](t, workJSON), decoded[workv1.AppliedManifestWork](t, recordJSON)
 	for range 2 { // caches may show an object again to their transform
-		if _, err := c.shrinkWork(work); err != nil {
+		if _, err := c.slimWork(work); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.shrinkRecord(record); err != nil {
+		if _, err := c.slimRecord(record); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestCompactObjectsSayTheSame(t *testing.T) {
 	if diff := cmp.Diff(decoded[workv1.AppliedManifestWork](t, recordJSON), gotRecord); err != nil || diff != "" {
 		t.Errorf("record: %v, -want +got:\n%s", err, diff)
 	}
-	if got, err := c.shrinkWork("something else"); got != "something else" || err != nil {
+	if got, err := c.slimWork("something else"); got != "something else" || err != nil {
 		t.Errorf("something else became %v, %v", got, err)
 	}
 }
@@ -74,7 +74,7 @@ func TestCompactObjectsShareWhatAllHave(t *testing.T) {
 	finalizers, labels := map[*byte]bool{}, map[uintptr]bool{}
 	for range 3 {
 		work := decoded[workv1.ManifestWork](t, workJSON)
-		if _, err := c.shrinkWork(work); err != nil {
+		if _, err := c.slimWork(work); err != nil {
 			t.Fatal(err)
 		}
 		finalizers[unsafe.StringData(work.Finalizers[0])] = true

@@ -21,8 +21,8 @@ type ObjectStore[T client.Object] struct {
 	decompress func(T) (T, error)
 }
 
-// WorkStore is the ObjectStore of the ManifestWorks in a cache of NewWorks.
-func WorkStore(from cache.Cache) (*ObjectStore[*workv1.ManifestWork], error) {
+// NewWorkStore is the ObjectStore of the ManifestWorks in a cache of NewWorks.
+func NewWorkStore(from cache.Cache) (*ObjectStore[*workv1.ManifestWork], error) {
 	guarded, err := guardedOf(from)
 	if err != nil {
 		return nil, err
@@ -32,8 +32,8 @@ func WorkStore(from cache.Cache) (*ObjectStore[*workv1.ManifestWork], error) {
 	}, nil
 }
 
-// RecordStore is the ObjectStore of the AppliedManifestWorks in a cache of NewRecords.
-func RecordStore(from cache.Cache) (*ObjectStore[*workv1.AppliedManifestWork], error) {
+// NewRecordStore is the ObjectStore of the AppliedManifestWorks in a cache of NewRecords.
+func NewRecordStore(from cache.Cache) (*ObjectStore[*workv1.AppliedManifestWork], error) {
 	guarded, err := guardedOf(from)
 	if err != nil {
 		return nil, err

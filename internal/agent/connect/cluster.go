@@ -35,7 +35,7 @@ func HubCluster(config *rest.Config, member string) (cluster.Cluster, error) {
 	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = scheme
 		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return HubMapper(), nil }
-		o.NewCache = compressed.NewWorks
+		o.NewCache = compressed.NewWorkCache
 		o.Cache = cache.Options{
 			DefaultNamespaces: map[string]cache.Config{member: {}},
 			DefaultTransform:  cache.TransformStripManagedFields(),
@@ -63,7 +63,7 @@ func MemberCluster(config *rest.Config) (cluster.Cluster, error) {
 	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = scheme
 		o.MapperProvider = MemberMapper
-		o.NewCache = compressed.NewRecords
+		o.NewCache = compressed.NewRecordCache
 		o.Cache = cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{

@@ -60,7 +60,7 @@ func PublishedCA(ctx context.Context, endpoint HubEndpoint, now time.Time) ([]by
 	if name == "" {
 		name = server.Hostname()
 	}
-	bundle, presented, err := fetchPublished(ctx, endpoint)
+	bundle, presented, err := readPublished(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +85,9 @@ func BundleIncludes(bundle, other []byte) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(c *x509.Certificate) bool { return !slices.ContainsFunc(have, c.Equal) })
 }
 
-// fetchPublished returns the bundle that the hub publishes, and the certificates that
+// readPublished returns the bundle that the hub publishes, and the certificates that
 // it has shown.
-func fetchPublished(ctx context.Context, endpoint HubEndpoint) (bundle []byte, presented []*x509.Certificate, err error) {
+func readPublished(ctx context.Context, endpoint HubEndpoint) (bundle []byte, presented []*x509.Certificate, err error) {
 	ctx, cancel := context.WithTimeout(ctx, publishedTimeout)
 	defer cancel()
 	transport, err := newTransport(endpoint)

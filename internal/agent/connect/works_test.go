@@ -37,7 +37,7 @@ func TestNobodyTakesACompressedWorkForAnEmptyOne(t *testing.T) {
 	})
 	work := createWork(t, config)
 	hub := startHub(t, config)
-	works, err := compressed.WorkStore(hub.GetCache())
+	works, err := compressed.NewWorkStore(hub.GetCache())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -349,7 +349,7 @@ func (m *HandshakeMachine) engageParts(ctx context.Context) error {
 	if _, err := m.state.hubClient(); err != nil {
 		return err
 	}
-	if err := m.options.Engage(ctx, Admission{Cluster: f.Hub.Cluster, Agent: f.Hub.Agent, Hub: m.state.hub.hub}); err != nil {
+	if err := m.options.Engage(ctx, AcceptedAgent{Cluster: f.Hub.Cluster, Agent: f.Hub.Agent, Hub: m.state.hub.hub}); err != nil {
 		return fmt.Errorf("starting the work for cluster %q: %w", f.Hub.Cluster, err)
 	}
 	f.Engaged = &engagement{identity: f.Hub.identity, Endpoint: f.Hub.Endpoint}

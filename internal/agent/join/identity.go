@@ -214,7 +214,7 @@ func applicationWith(id identity, server string, keyPEM []byte, key crypto.Signe
 	return &application{identity: id, Server: server, KeyPEM: keyPEM, key: key, publicKey: publicKey}, nil
 }
 
-// requestName of the certificate signing request. It follows from the key, so that an
+// Name of the certificate signing request. It follows from the key, so that an
 // agent finds its request again without a list of requests.
 func (a *application) requestName() string {
 	sum := sha256.Sum256(a.publicKey)

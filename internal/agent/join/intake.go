@@ -35,8 +35,8 @@ type intake struct {
 	inbox   *inbox
 }
 
-// collectFacts turns all that came in since the last time into facts.
-func (i *intake) collectFacts(ctx context.Context) error {
+// gatherFacts turns all that came in since the last time into facts.
+func (i *intake) gatherFacts(ctx context.Context) error {
 	in := i.inbox.takeIncoming()
 	i.state.facts.Now = i.options.Clock.Now()
 	i.seenOnHub(in)

@@ -23,8 +23,8 @@ import (
 // again.
 const fileAgain = 30 * time.Second
 
-// Admission is what an agent has that the hub let in.
-type Admission struct {
+// AcceptedAgent is what an agent has that the hub let in.
+type AcceptedAgent struct {
 	// Cluster is the name of the ManagedCluster, Agent the agent's own.
 	Cluster, Agent string
 	// Hub is the way to the hub. Its certificate is renewed in place.
@@ -49,7 +49,7 @@ type MachineOptions struct {
 	ExpirationSeconds int32
 	// Engage starts the parts for the cluster, Disengage ends them and returns
 	// when they have ended. A certificate that is renewed calls neither.
-	Engage    func(ctx context.Context, admission Admission) error
+	Engage    func(ctx context.Context, admission AcceptedAgent) error
 	Disengage func()
 	// Rotated is called after the certificate was renewed or could not be; see
 	// HandshakeMachine.RotationCondition. May be nil.
@@ -150,7 +150,7 @@ func (m *HandshakeMachine) CurrentStep() (reason, message string) { return m.rep
 
 // runHandshakeStep is one round: look, decide, act.
 func (m *HandshakeMachine) runHandshakeStep(ctx context.Context) (time.Duration, error) {
-	if err := m.intake.collectFacts(ctx); err != nil {
+	if err := m.intake.gatherFacts(ctx); err != nil {
 		m.reportError(ctx, err)
 		return 0, err
 	}

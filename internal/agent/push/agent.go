@@ -62,7 +62,7 @@ type AgentOptions struct {
 type Agent struct {
 	options  AgentOptions
 	registry *fleet.Registry
-	meter    *connectionMeter
+	meter    *connectionMetrics
 	// definitions are those that a member has to have.
 	definitions []*apiextensionsv1.CustomResourceDefinition
 	cache       cache.Cache
@@ -100,7 +100,7 @@ func NewAgent(o AgentOptions) (*Agent, error) {
 	if o.HubURL == "" {
 		o.HubURL = o.Hub.Host
 	}
-	a := &Agent{options: o, meter: newConnectionMeter(o.MetricsPerCluster), sessions: map[string]*runningSession{}, ending: map[string]*runningSession{}, identities: map[string]string{}}
+	a := &Agent{options: o, meter: newConnectionMetrics(o.MetricsPerCluster), sessions: map[string]*runningSession{}, ending: map[string]*runningSession{}, identities: map[string]string{}}
 	var err error
 	if a.definitions, err = memberDefinitions(); err != nil {
 		return nil, err

@@ -29,15 +29,15 @@ func (c contactState) String() string {
 	return [contactsEnd]string{"pending", "connected", "failed"}[c]
 }
 
-// connectionMeter counts connections and why there are none. It names clusters only if it
+// connectionMetrics counts connections and why there are none. It names clusters only if it
 // was asked to.
-type connectionMeter struct {
+type connectionMetrics struct {
 	perCluster      bool
 	errors, delayed *prometheus.CounterVec
 }
 
-func newConnectionMeter(perCluster bool) *connectionMeter {
-	return &connectionMeter{
+func newConnectionMetrics(perCluster bool) *connectionMetrics {
+	return &connectionMetrics{
 		perCluster: perCluster,
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capstan_push_connection_errors_total",
@@ -51,7 +51,7 @@ func newConnectionMeter(perCluster bool) *connectionMeter {
 }
 
 // clusterLabel is the value of the label cluster.
-func (m *connectionMeter) clusterLabel(cluster string) string {
+func (m *connectionMetrics) clusterLabel(cluster string) string {
 	if m.perCluster {
 		return cluster
 	}
@@ -59,7 +59,7 @@ func (m *connectionMeter) clusterLabel(cluster string) string {
 }
 
 // forgetCluster drops what names a cluster that is gone.
-func (m *connectionMeter) forgetCluster(cluster string) {
+func (m *connectionMetrics) forgetCluster(cluster string) {
 	if m.perCluster {
 		m.errors.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
 		m.delayed.DeleteLabelValues(cluster)

@@ -34,7 +34,7 @@ func TestConnectionsAreMeasured(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &Agent{meter: newConnectionMeter(tc.perCluster), sessions: map[string]*runningSession{}}
+			a := &Agent{meter: newConnectionMetrics(tc.perCluster), sessions: map[string]*runningSession{}}
 			begin := func(name string) *session {
 				s := &session{agent: a, name: name}
 				a.sessions[name] = &runningSession{session: s, ended: make(chan struct{})}

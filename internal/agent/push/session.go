@@ -132,7 +132,7 @@ func (s *session) reconcileSession(ctx context.Context) (time.Duration, error) {
 func (s *session) advanceConnection(
 	ctx context.Context, connection *fleetv1alpha1.ClusterConnection, cluster *clusterv1.ManagedCluster,
 ) (again time.Duration, err error) {
-	if why := admissionProblem(s.name, cluster); !why.IsNone() {
+	if why := acceptanceProblem(s.name, cluster); !why.IsNone() {
 		s.dropTransport()
 		s.known = true
 		s.outcome.connected = why
@@ -186,8 +186,8 @@ func describeAwaited(connection *fleetv1alpha1.ClusterConnection, bad dial.Conne
 	return bad
 }
 
-// admissionProblem says why the agent has nothing to do with a cluster.
-func admissionProblem(name string, cluster *clusterv1.ManagedCluster) dial.ConnectionProblem {
+// acceptanceProblem says why the agent has nothing to do with a cluster.
+func acceptanceProblem(name string, cluster *clusterv1.ManagedCluster) dial.ConnectionProblem {
 	switch {
 	case cluster == nil:
 		return dial.ConnectionProblem{Reason: fleetv1alpha1.ClusterConnectionReasonManagedClusterMissing, Message: fmt.Sprintf("there is no ManagedCluster %q", name)}

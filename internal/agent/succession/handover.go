@@ -86,9 +86,9 @@ func readMark(ctx context.Context, c *fleet.Connection) (*workv1.AppliedManifest
 	return mark, nil
 }
 
-// RecordHandover follows how the records of the agent before are taken over, and removes
+// HandoverFollower follows how the records of the agent before are taken over, and removes
 // the mark on the member when that is done. It is safe for concurrent use.
-type RecordHandover struct {
+type HandoverFollower struct {
 	connection *fleet.Connection
 	hubHash    string
 
@@ -99,13 +99,13 @@ type RecordHandover struct {
 	ended  bool
 }
 
-// NewRecordHandover returns that of a connection.
-func NewRecordHandover(c *fleet.Connection) *RecordHandover {
-	return &RecordHandover{connection: c, hubHash: workv1.HubHash(c.HubHost), left: sets.New[string](), over: make(chan struct{})}
+// NewHandoverFollower returns that of a connection.
+func NewHandoverFollower(c *fleet.Connection) *HandoverFollower {
+	return &HandoverFollower{connection: c, hubHash: workv1.HubHash(c.HubHost), left: sets.New[string](), over: make(chan struct{})}
 }
 
 // ObserveRecord is told of each change of a record.
-func (h *RecordHandover) ObserveRecord(record *workv1.AppliedManifestWork) {
+func (h *HandoverFollower) ObserveRecord(record *workv1.AppliedManifestWork) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	left := record.Spec.HubHash == h.hubHash && record.Spec.AgentID == h.connection.Predecessor && record.DeletionTimestamp == nil
@@ -118,7 +118,7 @@ func (h *RecordHandover) ObserveRecord(record *workv1.AppliedManifestWork) {
 }
 
 // MarkListed is told that ObserveRecord was told of all records that there are.
-func (h *RecordHandover) MarkListed() {
+func (h *HandoverFollower) MarkListed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.listed = true
@@ -126,7 +126,7 @@ func (h *RecordHandover) MarkListed() {
 }
 
 // concludeIfEmpty sees whether nothing is left. Call it with the lock held.
-func (h *RecordHandover) concludeIfEmpty() {
+func (h *HandoverFollower) concludeIfEmpty() {
 	if h.listed && !h.ended && h.left.Len() == 0 {
 		h.ended = true
 		close(h.over)
@@ -134,7 +134,7 @@ func (h *RecordHandover) concludeIfEmpty() {
 }
 
 // RunHandover returns when the mark is removed, or ctx ends.
-func (h *RecordHandover) RunHandover(ctx context.Context, logger logr.Logger) {
+func (h *HandoverFollower) RunHandover(ctx context.Context, logger logr.Logger) {
 	if h.connection.Predecessor == "" {
 		return
 	}
@@ -156,7 +156,7 @@ func (h *RecordHandover) RunHandover(ctx context.Context, logger logr.Logger) {
 }
 
 // removeMark removes the mark, unless another agent has taken over meanwhile.
-func (h *RecordHandover) removeMark(ctx context.Context) error {
+func (h *HandoverFollower) removeMark(ctx context.Context) error {
 	mark, err := readMark(ctx, h.connection)
 	if err != nil || mark.ResourceVersion == "" || handover.CurrentAgent(mark) != h.connection.AgentID {
 		if apierrors.IsForbidden(err) {

@@ -22,7 +22,7 @@ func recordOf(name, hub, agent string) *workv1.AppliedManifestWork {
 }
 
 func TestAHandoverIsOverWhenNothingIsLeft(t *testing.T) {
-	h := NewRecordHandover(&fleet.Connection{AgentID: "new", Predecessor: "old", HubHost: hubURL})
+	h := NewHandoverFollower(&fleet.Connection{AgentID: "new", Predecessor: "old", HubHost: hubURL})
 	deleted := recordOf("deleted", hubURL, "old")
 	deleted.DeletionTimestamp = &metav1.Time{}
 	for _, step := range []struct {
@@ -49,7 +49,7 @@ func TestAHandoverIsOverWhenNothingIsLeft(t *testing.T) {
 }
 
 func TestWithoutRecordsAHandoverIsOverAtOnce(t *testing.T) {
-	h := NewRecordHandover(&fleet.Connection{AgentID: "new", Predecessor: "old", HubHost: hubURL})
+	h := NewHandoverFollower(&fleet.Connection{AgentID: "new", Predecessor: "old", HubHost: hubURL})
 	h.MarkListed()
 	if !h.ended {
 		t.Error("it waits for records that there are not")

@@ -44,10 +44,10 @@ func newArrivalWatcher(ctx context.Context, client metadata.Interface, run func(
 	}
 }
 
-// waitForMissing notes what a work waits for now, which may be nothing. It tells whether
+// setUnmetNeeds notes what a work waits for now, which may be nothing. It tells whether
 // something came since it was called last: a definition is served a moment
 // after the last event about it, so that is a time to look often.
-func (a *arrivalWatcher) waitForMissing(work string, what unmetNeeds) (arrived bool) {
+func (a *arrivalWatcher) setUnmetNeeds(work string, what unmetNeeds) (arrived bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, arrived = a.arrived[work]

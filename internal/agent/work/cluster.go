@@ -40,7 +40,7 @@ type engagedCluster struct {
 	ctx        context.Context // the connection's; ends passes that are under way
 	connection *fleet.Connection
 	options    *PartOptions
-	meter      *deliveryMeter
+	meter      *deliveryMetrics
 	queue      workqueue.TypedRateLimitingInterface[Request]
 
 	slots     *runtime.ClusterSlots
@@ -49,7 +49,7 @@ type engagedCluster struct {
 	denials   runtime.ExecutorDenials
 	postponed runtime.PostponedWorks // works whose records are to be listed
 	arrivals  *arrivalWatcher
-	handover  *succession.RecordHandover
+	handover  *succession.HandoverFollower
 	forgotten *forgotten.MissingWorksKeeper
 	// interpreted is what users of the hub say.
 	interpreted interpretedWorks
@@ -117,15 +117,15 @@ func newEngagedCluster(ctx context.Context, c *fleet.Connection, p *ManifestWork
 	if err != nil {
 		return nil, err
 	}
-	works, err := compressed.WorkStore(c.Hub.GetCache())
+	works, err := compressed.NewWorkStore(c.Hub.GetCache())
 	if err != nil {
 		return nil, fmt.Errorf("reading the works of cluster %q: %w", c.Name, err)
 	}
-	records, err := compressed.RecordStore(c.Spoke.GetCache())
+	records, err := compressed.NewRecordStore(c.Spoke.GetCache())
 	if err != nil {
 		return nil, fmt.Errorf("reading the records of cluster %q: %w", c.Name, err)
 	}
-	s := &engagedCluster{ctx: ctx, connection: c, options: options, memories: map[string]*passMemory{}, handover: succession.NewRecordHandover(c)}
+	s := &engagedCluster{ctx: ctx, connection: c, options: options, memories: map[string]*passMemory{}, handover: succession.NewHandoverFollower(c)}
 	s.slots = p.workers.SlotsFor(func(request Request) { s.queue.Add(request) })
 	s.arrivals = newArrivalWatcher(ctx, clients.spoke, c.Go, func(work string) { s.queue.Add(s.workRequest(work)) })
 	s.works = &runtime.HubWorks{
@@ -252,7 +252,7 @@ func (s *engagedCluster) existingMemory(request Request) *passMemory {
 // forgetWork drops what is remembered of a work that is gone, and of its record.
 func (s *engagedCluster) forgetWork(work string) {
 	s.observer.ForgetWork(work)
-	s.arrivals.waitForMissing(work, unmetNeeds{})
+	s.arrivals.setUnmetNeeds(work, unmetNeeds{})
 	s.denials.ForgetWork(work)
 	s.waiters.ForgetWork(work)
 	s.interpreted.useKinds(work, nil)

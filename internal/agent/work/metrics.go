@@ -67,8 +67,8 @@ func (m *waitStart) takeStart() (since time.Time, waits bool) {
 	return time.Unix(0, nanos), nanos != 0
 }
 
-// deliveryMeter measures deliveries, of whatever cluster and work.
-type deliveryMeter struct {
+// deliveryMetrics measures deliveries, of whatever cluster and work.
+type deliveryMetrics struct {
 	clock       clock.PassiveClock
 	applied     prometheus.Histogram
 	reported    prometheus.Histogram
@@ -79,8 +79,8 @@ type deliveryMeter struct {
 // latencyBuckets are buckets from 10 ms to 11 minutes.
 func latencyBuckets() []float64 { return prometheus.ExponentialBuckets(0.01, 2, 17) }
 
-func newDeliveryMeter(clk clock.PassiveClock) *deliveryMeter {
-	return &deliveryMeter{
+func newDeliveryMetrics(clk clock.PassiveClock) *deliveryMetrics {
+	return &deliveryMetrics{
 		clock: clk,
 		applied: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "capstan_work_apply_latency_seconds",
@@ -143,7 +143,7 @@ type statusChange struct {
 }
 
 // observeLatencies is called when the hub has the status that a pass found.
-func (m *deliveryMeter) observeLatencies(t *latencyTimes, pass *passTimes, n statusChange) {
+func (m *deliveryMetrics) observeLatencies(t *latencyTimes, pass *passTimes, n statusChange) {
 	if isDelivered(n.after) && !pass.applied.IsZero() {
 		// A work that had been applied when the agent started is no news.
 		if since, waits := t.spec.takeStart(); waits && !isDelivered(n.before) {

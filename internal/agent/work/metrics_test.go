@@ -96,7 +96,7 @@ func TestLatenciesBeginWithTheEarliestChange(t *testing.T) {
 		clk.SetTime(time.Unix(second, 0))
 		return clk.Now()
 	}
-	m, waiting := newDeliveryMeter(clk), &latencyTimes{}
+	m, waiting := newDeliveryMetrics(clk), &latencyTimes{}
 	waiting.spec.markStart(at(1000))
 	waiting.spec.markStart(at(1003)) // changed again before anything was applied
 

@@ -114,7 +114,7 @@ type ManifestWorkPart struct {
 	options    PartOptions
 	controller controller.TypedController[Request]
 	workers    *runtime.WorkerPool
-	meter      *deliveryMeter
+	meter      *deliveryMetrics
 	// memory is what answers of all clusters take while they are decoded.
 	memory *decoding.Memory
 
@@ -145,7 +145,7 @@ func NewManifestWorkPart(options PartOptions) (*ManifestWorkPart, error) {
 	options.EvictionGracePeriod = cmp.Or(options.EvictionGracePeriod, DefaultEvictionGracePeriod)
 	p := &ManifestWorkPart{
 		options: options, clusters: map[fleet.ClusterName]*engagedCluster{},
-		workers: runtime.NewWorkerPool(options.Workers, options.WorkersPerCluster), meter: newDeliveryMeter(options.Clock), memory: decoding.NewMemory(options.Clock),
+		workers: runtime.NewWorkerPool(options.Workers, options.WorkersPerCluster), meter: newDeliveryMetrics(options.Clock), memory: decoding.NewMemory(options.Clock),
 		hubs: interpreters.NewHubRegistry(options.Logger, options.Clock, options.WebhookGuard),
 	}
 	anyName := true

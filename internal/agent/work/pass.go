@@ -243,7 +243,7 @@ func (p *workPass) scheduleRetry() {
 		}
 	}
 	missing := p.plan.MissingDependencies()
-	if p.cluster.arrivals.waitForMissing(p.name, unmetNeeds{groups: missing.Groups, namespaces: missing.Namespaces}) {
+	if p.cluster.arrivals.setUnmetNeeds(p.name, unmetNeeds{groups: missing.Groups, namespaces: missing.Namespaces}) {
 		p.memory.retries.ResetFailures()
 	}
 	if denied {

@@ -226,7 +226,7 @@ func (w *clusterWriter) readForRequester(
 	if awaited != nil {
 		who := awaited.Requester
 		asked := request.WithUser(ctx, &user.DefaultInfo{Name: who.Username, UID: who.UID, Groups: who.Groups, Extra: who.Extra})
-		if err := w.rights.mayRead(asked, cluster, "spec."+ref.Field+" refers to a Secret, which", ref.From); err != nil {
+		if err := w.rights.checkRead(asked, cluster, "spec."+ref.Field+" refers to a Secret, which", ref.From); err != nil {
 			return nil, false, err
 		}
 	}

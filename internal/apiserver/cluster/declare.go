@@ -37,7 +37,7 @@ func (w *clusterWriter) createCluster(ctx context.Context, cluster *v1alpha1.Clu
 		inheritLabelsAndTaints(cluster, connection)
 		before = translate.ClusterFromConnection(connection)
 	}
-	if err := w.rights.mayCreate(ctx, before, cluster, connection); err != nil {
+	if err := w.rights.checkCreate(ctx, before, cluster, connection); err != nil {
 		return nil, err
 	}
 	if mc == nil {

@@ -24,9 +24,9 @@ import (
 // this program can do: to be allowed to write Clusters is not enough for it.
 type requesterRights struct{ reviewer access.Reviewer }
 
-// mayCreate requires the right to accept the cluster, besides those for what the
+// checkCreate requires the right to accept the cluster, besides those for what the
 // Cluster says. Before is what was there of it.
-func (r requesterRights) mayCreate(ctx context.Context, before, cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) error {
+func (r requesterRights) checkCreate(ctx context.Context, before, cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) error {
 	accept := authorizationv1.ResourceAttributes{
 		Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "accept", Verb: "update", Name: cluster.Name,
 	}
@@ -37,22 +37,22 @@ func (r requesterRights) mayCreate(ctx context.Context, before, cluster *v1alpha
 		// Whoever may ask to join can name any set, so that it is this user who chooses it.
 		before = &v1alpha1.Cluster{}
 	}
-	if err := r.mayJoin(ctx, before, cluster); err != nil {
+	if err := r.checkJoin(ctx, before, cluster); err != nil {
 		return err
 	}
-	return r.mayConnect(ctx, &v1alpha1.Cluster{}, cluster, connection)
+	return r.checkConnect(ctx, &v1alpha1.Cluster{}, cluster, connection)
 }
 
-// mayUpdate requires the rights for what changes.
-func (r requesterRights) mayUpdate(ctx context.Context, before, after *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) error {
-	if err := r.mayJoin(ctx, before, after); err != nil {
+// checkUpdate requires the rights for what changes.
+func (r requesterRights) checkUpdate(ctx context.Context, before, after *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) error {
+	if err := r.checkJoin(ctx, before, after); err != nil {
 		return err
 	}
-	return r.mayConnect(ctx, before, after, connection)
+	return r.checkConnect(ctx, before, after, connection)
 }
 
-// mayJoin requires the right to join both sets between which a cluster moves.
-func (r requesterRights) mayJoin(ctx context.Context, before, after *v1alpha1.Cluster) error {
+// checkJoin requires the right to join both sets between which a cluster moves.
+func (r requesterRights) checkJoin(ctx context.Context, before, after *v1alpha1.Cluster) error {
 	from := before.Labels[clusterv1.LabelClusterSet]
 	to := after.Labels[clusterv1.LabelClusterSet]
 	if from == to {
@@ -72,10 +72,10 @@ func (r requesterRights) mayJoin(ctx context.Context, before, after *v1alpha1.Cl
 	return nil
 }
 
-// mayConnect requires the right to read each Secret that the change would send
+// checkConnect requires the right to read each Secret that the change would send
 // somewhere else, or would begin to use: otherwise whoever may write Clusters
 // could have any token sent to a server of theirs.
-func (r requesterRights) mayConnect(ctx context.Context, before, after *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) error {
+func (r requesterRights) checkConnect(ctx context.Context, before, after *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) error {
 	moved := movesCredentials(&before.Spec, &after.Spec)
 	for _, s := range []struct {
 		field         string
@@ -90,12 +90,12 @@ func (r requesterRights) mayConnect(ctx context.Context, before, after *v1alpha1
 			continue
 		}
 		if s.before == nil || *s.before != *s.after {
-			if err := r.mayRead(ctx, after.Name, "spec."+s.field+" refers to a Secret, which", *s.after); err != nil {
+			if err := r.checkRead(ctx, after.Name, "spec."+s.field+" refers to a Secret, which", *s.after); err != nil {
 				return err
 			}
 		} else if moved && s.used != "" {
 			used := v1alpha1.LocalSecretReference{Namespace: after.Name, Name: s.used}
-			if err := r.mayRead(ctx, after.Name, "changing how the hub connects to the cluster sends it a credential, which", used); err != nil {
+			if err := r.checkRead(ctx, after.Name, "changing how the hub connects to the cluster sends it a credential, which", used); err != nil {
 				return err
 			}
 		}
@@ -126,7 +126,7 @@ func movesCredentials(before, after *v1alpha1.ClusterSpec) bool {
 		!maps.Equal(before.ProxyHeader, after.ProxyHeader) || before.InsecureSkipTLSVerification != after.InsecureSkipTLSVerification
 }
 
-func (r requesterRights) mayRead(ctx context.Context, cluster, why string, secret v1alpha1.LocalSecretReference) error {
+func (r requesterRights) checkRead(ctx context.Context, cluster, why string, secret v1alpha1.LocalSecretReference) error {
 	return r.requireRight(ctx, cluster, why, authorizationv1.ResourceAttributes{
 		Resource: "secrets", Verb: "get", Namespace: secret.Namespace, Name: secret.Name,
 	})

@@ -38,7 +38,7 @@ type clusterWriter struct {
 // take it, are the Secrets where they are needed or waited for, and then the one write.
 func (w *clusterWriter) storeCluster(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, cluster *v1alpha1.Cluster, dryRun []string) (*v1alpha1.Cluster, error) {
 	before := translate.ClusterFromConnection(connection)
-	if err := w.rights.mayUpdate(ctx, before, cluster, connection); err != nil {
+	if err := w.rights.checkUpdate(ctx, before, cluster, connection); err != nil {
 		return nil, err
 	}
 	if err := w.dryRunChange(ctx, connection, translate.IntentDifference(before, cluster)); err != nil {

@@ -156,7 +156,7 @@ func (a *acceptCommand) acceptCluster(ctx context.Context, name string) error {
 		a.printChange("managedcluster.cluster.open-cluster-management.io/%s accepted", name)
 	}
 	if a.wait && a.mode.MakesChanges() {
-		return a.untilReady(ctx, patience, name, len(p.approve) == 0)
+		return a.awaitReady(ctx, patience, name, len(p.approve) == 0)
 	}
 	return nil
 }
@@ -310,10 +310,10 @@ func (a *acceptCommand) changeToPull(ctx context.Context, connection *fleetv1alp
 	return patchSeen(ctx, a.write, connection, map[string]any{"spec": map[string]any{"syncMode": fleetv1alpha1.SyncModePull}})
 }
 
-// untilReady waits until the cluster is ready. An agent that asks while we wait is
+// awaitReady waits until the cluster is ready. An agent that asks while we wait is
 // accepted, too, if the user knows its key: what was approved before it asked may be of another one, from
 // when the cluster was here before.
-func (a *acceptCommand) untilReady(ctx, patience context.Context, name string, mayAsk bool) error {
+func (a *acceptCommand) awaitReady(ctx, patience context.Context, name string, mayAsk bool) error {
 	for {
 		cluster := &clusterv1.ManagedCluster{}
 		if err := a.read.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {

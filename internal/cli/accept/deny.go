@@ -98,7 +98,7 @@ func (d *denyCommand) denyCluster(ctx context.Context, name string) error {
 		return !requests.IsPending(&r) || !requests.IsAgentRequest(&r)
 	})
 	if cluster.Spec.HubAcceptsClient && !d.revoke {
-		return needsRevoke(name, waiting)
+		return revokeNeededError(name, waiting)
 	}
 	done := 0
 	if cluster.Spec.HubAcceptsClient {
@@ -126,8 +126,8 @@ func (d *denyCommand) denyCluster(ctx context.Context, name string) error {
 	return nil
 }
 
-// needsRevoke is for an accepted cluster that nobody has said should lose its rights.
-func needsRevoke(cluster string, waiting []certificatesv1.CertificateSigningRequest) error {
+// revokeNeededError is for an accepted cluster that nobody has said should lose its rights.
+func revokeNeededError(cluster string, waiting []certificatesv1.CertificateSigningRequest) error {
 	next := fmt.Sprintf("To revoke it: \"capstan deny %s --revoke\".", cluster)
 	if len(waiting) > 0 {
 		var names []string

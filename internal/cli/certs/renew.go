@@ -109,7 +109,7 @@ func renewSecrets(ctx context.Context, w install.Waiter, secrets []corev1.Secret
 		key := client.ObjectKeyFromObject(&secrets[i])
 		err := w.PollUntil(ctx, fmt.Sprintf("the new certificate in Secret %q", key), "Look at the operator: \"kubectl -n open-cluster-management logs deployment/control-plane\".",
 			func(ctx context.Context) (done bool, why string, err error) {
-				return checkSecretRenewed(ctx, w.Client, key, secrets[i].UID)
+				return isSecretRenewed(ctx, w.Client, key, secrets[i].UID)
 			})
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func renewSecrets(ctx context.Context, w install.Waiter, secrets []corev1.Secret
 	return nil
 }
 
-func checkSecretRenewed(ctx context.Context, c client.Reader, key client.ObjectKey, old types.UID) (done bool, why string, err error) {
+func isSecretRenewed(ctx context.Context, c client.Reader, key client.ObjectKey, old types.UID) (done bool, why string, err error) {
 	now := &corev1.Secret{}
 	if err := c.Get(ctx, key, now); client.IgnoreNotFound(err) != nil {
 		return false, "", fmt.Errorf("read the Secret %q: %w", key, err)

@@ -67,7 +67,7 @@ type Hub struct {
 // DiscoverHub asks the hub. Its errors have the next step.
 func DiscoverHub(ctx context.Context, r Request) (*Hub, error) {
 	hub := &Hub{Server: "https://" + r.Address}
-	kubeconfig, err := r.fetchSignedKubeconfig(ctx, hub)
+	kubeconfig, err := r.readSignedKubeconfig(ctx, hub)
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +97,9 @@ func DiscoverHub(ctx context.Context, r Request) (*Hub, error) {
 	return hub, nil
 }
 
-// fetchSignedKubeconfig returns the kubeconfig that the hub publishes once it is signed with
+// readSignedKubeconfig returns the kubeconfig that the hub publishes once it is signed with
 // the token.
-func (r Request) fetchSignedKubeconfig(ctx context.Context, hub *Hub) (string, error) {
+func (r Request) readSignedKubeconfig(ctx context.Context, hub *Hub) (string, error) {
 	id, secret, _ := strings.Cut(r.Token, ".")
 	patience, cancel := context.WithTimeout(ctx, signatureTimeout)
 	defer cancel()

@@ -99,7 +99,7 @@ func (l *listCommand) runList(ctx context.Context, namespace string, names []str
 	if l.watch {
 		return l.followObjects(ctx, c, names, options)
 	}
-	objects, missing, err := l.fetchObjects(ctx, c, names, options)
+	objects, missing, err := l.listObjects(ctx, c, names, options)
 	if err != nil {
 		return err
 	}
@@ -157,9 +157,9 @@ func printYAML(object runtime.Object, to io.Writer) error {
 	return err //nolint:wrapcheck // who prints says what
 }
 
-// fetchObjects returns the objects in the order of their namespaces and names, or in
+// listObjects returns the objects in the order of their namespaces and names, or in
 // that of the names given, and an error for each name that does not exist.
-func (l *listCommand) fetchObjects(
+func (l *listCommand) listObjects(
 	ctx context.Context, c client.Client, names []string, options *client.ListOptions,
 ) (objects []unstructured.Unstructured, missing []error, err error) {
 	for _, name := range names {

@@ -211,7 +211,7 @@ func interpretHealth(chain interpret.Chain, in OperationInput, r *Result) (err e
 		r.Health = known.Verdict(object.Object)
 	default:
 		judged := chain.AssessHealth(object).Status
-		r.Health = interpret.VerdictIf(judged != health.Degraded)
+		r.Health = interpret.HealthVerdictIf(judged != health.Degraded)
 		if judged == health.Unknown {
 			r.Health = interpret.Unknown
 		}

@@ -203,7 +203,7 @@ func (j *joinRun) runJoin(ctx context.Context) error {
 
 // equipMember installs what the hub needs in the member, and gets the first token.
 func (j *joinRun) equipMember(ctx, patience context.Context) error {
-	if err := j.untilFree(ctx, patience); err != nil {
+	if err := j.awaitNamespaceGone(ctx, patience); err != nil {
 		return err
 	}
 	if err := j.push.InstallInMember(ctx, j.there.Client); err != nil {

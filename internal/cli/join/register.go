@@ -44,7 +44,7 @@ func (j *joinRun) registerCluster(ctx, patience context.Context) error {
 	if ready {
 		return nil
 	}
-	if err := j.untilNamespace(ctx, patience); err != nil {
+	if err := j.awaitNamespace(ctx, patience); err != nil {
 		return err
 	}
 	return j.storeCredential(ctx)
@@ -127,7 +127,7 @@ func (j *joinRun) namespaceReady(ctx context.Context) (ready bool, says string, 
 	return cluster.Spec.HubAcceptsClient && accepted.Status == metav1.ConditionTrue, accepted.Message, nil
 }
 
-func (j *joinRun) untilNamespace(ctx, patience context.Context) error {
+func (j *joinRun) awaitNamespace(ctx, patience context.Context) error {
 	for {
 		ready, says, err := j.namespaceReady(ctx)
 		if err != nil || ready {

@@ -124,7 +124,7 @@ func (u *unjoinRun) runUnjoin(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := u.steps.RunStep("Removing the cluster from the hub", func() error { return u.forgetCluster(ctx) }); err != nil {
+	if err := u.steps.RunStep("Removing the cluster from the hub", func() error { return u.deleteHubObjects(ctx) }); err != nil {
 		return err
 	}
 	if u.there != nil {
@@ -164,8 +164,8 @@ func (u *unjoinRun) checkUnjoin(ctx context.Context) error {
 	return u.there.ExplainError(err)
 }
 
-// forgetCluster removes from the hub what is left of the cluster there.
-func (u *unjoinRun) forgetCluster(ctx context.Context) error {
+// deleteHubObjects removes from the hub what is left of the cluster there.
+func (u *unjoinRun) deleteHubObjects(ctx context.Context) error {
 	secret := secretOf(u.name)
 	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: u.name}}
 	var failed []error

@@ -62,8 +62,8 @@ func hopelessNextStep(reason string) string {
 	return ""
 }
 
-// untilFree waits until nothing is left in the member of an earlier join.
-func (j *joinRun) untilFree(ctx, patience context.Context) error {
+// awaitNamespaceGone waits until nothing is left in the member of an earlier join.
+func (j *joinRun) awaitNamespaceGone(ctx, patience context.Context) error {
 	for {
 		ending, err := j.push.IsNamespaceEnding(ctx, j.there.Client)
 		if err != nil || !ending {

@@ -36,7 +36,7 @@ func (r *registerCommand) installAgent(ctx context.Context, j *joinFacts) error 
 	if err := w.AwaitEstablished(ctx, operator.CRD()); err != nil {
 		return err
 	}
-	if err := r.untilSettled(ctx, w); err != nil {
+	if err := r.awaitNamespaceGone(ctx, w); err != nil {
 		return err
 	}
 	kubeconfig, err := r.bootstrapKubeconfig(j)
@@ -57,9 +57,9 @@ func (r *registerCommand) installAgent(ctx context.Context, j *joinFacts) error 
 	return install.ApplyObjects(ctx, r.client, append(objects, agent)...)
 }
 
-// untilSettled waits until the namespace of an agent that was removed a moment
+// awaitNamespaceGone waits until the namespace of an agent that was removed a moment
 // ago is gone: what is written into it would go with it.
-func (r *registerCommand) untilSettled(ctx context.Context, w install.Waiter) error {
+func (r *registerCommand) awaitNamespaceGone(ctx context.Context, w install.Waiter) error {
 	namespace := &corev1.Namespace{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: r.namespace}, namespace); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the namespace %q: %w", r.namespace, err)
@@ -120,29 +120,29 @@ func (r *registerCommand) installOperator(ctx context.Context, operator install.
 	return install.ApplyObjects(ctx, r.client, objects...)
 }
 
-// untilJoined waits until the hub has let the agent in and hears of it.
-func (r *registerCommand) untilJoined(ctx context.Context, j *joinFacts) error {
+// awaitJoined waits until the hub has let the agent in and hears of it.
+func (r *registerCommand) awaitJoined(ctx context.Context, j *joinFacts) error {
 	w := r.newWaiter()
 	r.announceStep("Waiting klusterlet Deployment")
 	if err := w.AwaitDeployment(ctx, install.KlusterletOperator().DeploymentKey()); err != nil {
 		return err
 	}
 	r.announceStep("Waiting to perform the TLS Bootstrap")
-	if err := r.untilLetIn(ctx, j); err != nil {
+	if err := r.awaitAcceptance(ctx, j); err != nil {
 		return err
 	}
 	r.announceStep("Waiting to check cluster exists")
 	if err := w.AwaitKlusterlet(ctx, install.KlusterletName); err != nil {
 		return err
 	}
-	if err := r.untilReady(ctx, j); err != nil {
+	if err := r.awaitReady(ctx, j); err != nil {
 		return err
 	}
-	return r.untilTakenOver(ctx, j)
+	return r.awaitTakenOver(ctx, j)
 }
 
-// untilLetIn waits until the agent has its certificate and the hub takes it.
-func (r *registerCommand) untilLetIn(ctx context.Context, j *joinFacts) error {
+// awaitAcceptance waits until the agent has its certificate and the hub takes it.
+func (r *registerCommand) awaitAcceptance(ctx context.Context, j *joinFacts) error {
 	var final error
 	next := fmt.Sprintf("The agent keeps asking, and the same command continues to wait. %q shows details.",
 		"kubectl describe klusterlet "+install.KlusterletName)
@@ -190,9 +190,9 @@ func joinState(agent *operatorv1.Klusterlet, name string) (joined bool, why stri
 	return condition.Status == metav1.ConditionTrue, why, hopeless
 }
 
-// untilReady waits until the hub says that the cluster is ready. It is asked with
+// awaitReady waits until the hub says that the cluster is ready. It is asked with
 // the token; if that has expired meanwhile, the agent's word has to do.
-func (r *registerCommand) untilReady(ctx context.Context, j *joinFacts) error {
+func (r *registerCommand) awaitReady(ctx context.Context, j *joinFacts) error {
 	next := fmt.Sprintf("On the hub, %q shows details.", "capstan describe cluster "+j.name)
 	return r.newWaiter().PollUntil(ctx, fmt.Sprintf("the hub to see cluster %q ready", j.name), next, func(ctx context.Context) (bool, string, error) {
 		cluster := &clusterv1.ManagedCluster{}
@@ -208,9 +208,9 @@ func (r *registerCommand) untilReady(ctx context.Context, j *joinFacts) error {
 	})
 }
 
-// untilTakenOver waits until the agent has taken over all that an agent of this
+// awaitTakenOver waits until the agent has taken over all that an agent of this
 // cluster has delivered before, as that of the hub of a Push cluster.
-func (r *registerCommand) untilTakenOver(ctx context.Context, j *joinFacts) error {
+func (r *registerCommand) awaitTakenOver(ctx context.Context, j *joinFacts) error {
 	klusterlet := &operatorv1.Klusterlet{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: install.KlusterletName}, klusterlet); err != nil {
 		return fmt.Errorf("read Klusterlet %q: %w", install.KlusterletName, err)

@@ -47,7 +47,7 @@ func (r *registerCommand) preflight(ctx context.Context) (*joinFacts, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.member.ExplainError(r.mayInstall(ctx)); err != nil {
+	if err := r.member.ExplainError(r.checkInstallRights(ctx)); err != nil {
 		return nil, err
 	}
 	pins, err := discovery.ParsePins(r.hashes)
@@ -94,8 +94,8 @@ func requiredRights(namespace string) []authorizationv1.ResourceAttributes {
 	}
 }
 
-// mayInstall returns which of the rights in the member the user lacks.
-func (r *registerCommand) mayInstall(ctx context.Context) error {
+// checkInstallRights returns which of the rights in the member the user lacks.
+func (r *registerCommand) checkInstallRights(ctx context.Context) error {
 	reviews, err := authorizationclient.NewForConfig(r.member.Config)
 	if err != nil {
 		return fmt.Errorf("prepare the connection to %s: %w", r.member.DescribeTarget(), err)

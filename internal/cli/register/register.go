@@ -200,7 +200,7 @@ func (r *registerCommand) runRegister(ctx context.Context) error {
 		fmt.Fprintf(r.session.ErrOut, "The agent asks the hub now. On the hub, accept it: capstan accept %s\n", joining.name)
 		return nil
 	}
-	if err := r.member.ExplainError(r.untilJoined(ctx, joining)); err != nil {
+	if err := r.member.ExplainError(r.awaitJoined(ctx, joining)); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.session.Out, "cluster(%s) is joined successfully\n", joining.name)

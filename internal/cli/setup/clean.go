@@ -105,7 +105,7 @@ func (c *cleanCommand) runClean(ctx context.Context) error {
 	if err := c.mode.ValidateMode(); err != nil {
 		return err
 	}
-	if err := c.mayBeDedicated(); err != nil {
+	if err := c.checkDedicatedFlags(); err != nil {
 		return err
 	}
 	s, err := openSite(c.session, c.mode, c.timeout)
@@ -135,7 +135,7 @@ func (c *cleanCommand) cleanHub(ctx context.Context, s *clusterSite) error {
 	if err != nil {
 		return err
 	}
-	if err := c.mayClean(found, clusters); err != nil {
+	if err := c.checkClean(found, clusters); err != nil {
 		return err
 	}
 	namespaces, err := c.clusterNamespaces(ctx, s.read)
@@ -187,8 +187,8 @@ func (s operatorSituation) hosted() []string {
 	return names
 }
 
-// mayClean returns why the hub cannot be removed as it is.
-func (c *cleanCommand) mayClean(found operatorSituation, clusters []string) error {
+// checkClean returns why the hub cannot be removed as it is.
+func (c *cleanCommand) checkClean(found operatorSituation, clusters []string) error {
 	if err := found.checkForeign(c.force); err != nil {
 		return err
 	}

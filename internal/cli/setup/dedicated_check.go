@@ -55,8 +55,8 @@ func (h hostState) hubEndpoint() string {
 	return h.live.Status.Endpoint
 }
 
-// mayMake returns why the hub cannot be made on the host as it is.
-func (d *dedicatedHub) mayMake(ctx context.Context, c client.Reader, h hostState, force bool) error {
+// checkHost returns why the hub cannot be made on the host as it is.
+func (d *dedicatedHub) checkHost(ctx context.Context, c client.Reader, h hostState, force bool) error {
 	for _, operator := range []operatorSituation{h.hub, h.controlPlane} {
 		if err := operator.checkForeign(force); err != nil {
 			return err

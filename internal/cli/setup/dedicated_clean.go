@@ -20,8 +20,8 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/install"
 )
 
-// mayBeDedicated returns what of the command line makes no sense.
-func (c *cleanCommand) mayBeDedicated() error {
+// checkDedicatedFlags returns what of the command line makes no sense.
+func (c *cleanCommand) checkDedicatedFlags() error {
 	switch {
 	case !c.isDedicated:
 		return nil
@@ -75,7 +75,7 @@ func (c *cleanCommand) cleanDedicated(ctx context.Context, s *clusterSite) error
 	if err := c.removeDedicated(ctx, s, found, places); err != nil {
 		return err
 	}
-	return c.forgetContext(s, found)
+	return c.removeHubContext(s, found)
 }
 
 // hasHub reports whether the host has the ClusterManager of the hub.
@@ -220,8 +220,8 @@ func (c *cleanCommand) removeOperators(ctx context.Context, s *clusterSite) erro
 	return r.err
 }
 
-// forgetContext removes the context of the hub from the kubeconfig, and says what stays.
-func (c *cleanCommand) forgetContext(s *clusterSite, found hostState) error {
+// removeHubContext removes the context of the hub from the kubeconfig, and says what stays.
+func (c *cleanCommand) removeHubContext(s *clusterSite, found hostState) error {
 	d := &c.dedicated
 	if !c.mode.MakesChanges() {
 		return nil

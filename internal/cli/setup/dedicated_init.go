@@ -60,7 +60,7 @@ func (m *initCommand) installDedicated(ctx context.Context, s *clusterSite, hub 
 		if before, err = d.survey(ctx, s.read); err != nil {
 			return err
 		}
-		if err := d.mayMake(ctx, s.read, before, m.force); err != nil {
+		if err := d.checkHost(ctx, s.read, before, m.force); err != nil {
 			return err
 		}
 		if err := kubeconfig.checkNameFree(before.hubEndpoint()); err != nil {

@@ -213,7 +213,7 @@ func TestHostsThatCannotHaveTheHubSaySo(t *testing.T) {
 				found.live = &fleetv1alpha1.ControlPlane{Status: fleetv1alpha1.ControlPlaneStatus{Version: c.present}}
 			}
 			stored := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(c.there...).Build()
-			expect(t, wished(c.change).mayMake(t.Context(), stored, found, false), c.want)
+			expect(t, wished(c.change).checkHost(t.Context(), stored, found, false), c.want)
 		})
 	}
 }

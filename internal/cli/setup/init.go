@@ -148,7 +148,7 @@ func (m *initCommand) installHub(ctx context.Context, s *clusterSite, spec opera
 		if before, err = readSituation(ctx, s.read, install.ClusterManagerOperator()); err != nil {
 			return err
 		}
-		if err := before.mayInit(m.force, version.SemanticVersion()); err != nil {
+		if err := before.checkInit(m.force, version.SemanticVersion()); err != nil {
 			return err
 		}
 		image := before.operatorImage()
@@ -207,8 +207,8 @@ See them:
 `, m.session.DescribeTarget(), ready)
 }
 
-// mayInit returns why a cluster cannot be made a hub as it is.
-func (s operatorSituation) mayInit(force bool, release string) error {
+// checkInit returns why a cluster cannot be made a hub as it is.
+func (s operatorSituation) checkInit(force bool, release string) error {
 	if err := s.checkForeign(force); err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func TestHubsAreMadeWhereThereIsNone(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.found.operator = install.ClusterManagerOperator()
-			expect(t, c.found.mayInit(c.force, "1.2.0"), c.want)
+			expect(t, c.found.checkInit(c.force, "1.2.0"), c.want)
 		})
 	}
 }
@@ -100,7 +100,7 @@ func TestUpgradesGoForward(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			found := operatorSituation{operator: install.ClusterManagerOperator(), release: c.from, deployment: deployment(operatorv1.LabelPartOf, operatorv1.PartOfCapstan)}
-			expect(t, found.mayUpgrade(c.force, c.to), c.want)
+			expect(t, found.checkUpgrade(c.force, c.to), c.want)
 		})
 	}
 }
@@ -138,7 +138,7 @@ func TestHubsAreRemovedOnlyWithoutClusters(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.found.operator = install.ClusterManagerOperator()
-			expect(t, c.flags.mayClean(c.found, c.clusters), c.want)
+			expect(t, c.flags.checkClean(c.found, c.clusters), c.want)
 		})
 	}
 }

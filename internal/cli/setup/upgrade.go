@@ -137,7 +137,7 @@ func (u *upgradeCommand) upgradeOperator(ctx context.Context, s *clusterSite, op
 	}
 	image := cmp.Or(u.image, version.ImageReference())
 	to := targetRelease(u.image, image)
-	if err := before.mayUpgrade(u.force, to); err != nil {
+	if err := before.checkUpgrade(u.force, to); err != nil {
 		return err
 	}
 	options := install.OptionsOf(before.deployment)
@@ -229,8 +229,8 @@ func reportUpgrade(ctx context.Context, s *clusterSite, before operatorSituation
 	return nil
 }
 
-// mayUpgrade returns why an operator cannot be brought to the release.
-func (s operatorSituation) mayUpgrade(force bool, to string) error {
+// checkUpgrade returns why an operator cannot be brought to the release.
+func (s operatorSituation) checkUpgrade(force bool, to string) error {
 	if err := s.checkForeign(force); err != nil {
 		return err
 	}

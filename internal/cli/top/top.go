@@ -104,7 +104,7 @@ type clusterUsage struct {
 }
 
 func (c *topCommand) runTop(ctx context.Context, names []string) error {
-	selector, err := c.checkFlags(names)
+	selector, err := c.parseFlags(names)
 	if err != nil {
 		return err
 	}
@@ -131,8 +131,8 @@ func (c *topCommand) runTop(ctx context.Context, names []string) error {
 	return errors.Join(missing...)
 }
 
-// checkFlags finds out whether the command line makes sense.
-func (c *topCommand) checkFlags(names []string) (labels.Selector, error) {
+// parseFlags finds out whether the command line makes sense.
+func (c *topCommand) parseFlags(names []string) (labels.Selector, error) {
 	if err := c.format.CheckFormat(); err != nil {
 		return nil, err
 	}

@@ -151,7 +151,7 @@ func TestACommandLineThatMakesNoSense(t *testing.T) {
 		"an order that there is not": {call: topCommand{sortBy: "CPU"}, wrong: true},
 		"no order":                   {call: topCommand{sortBy: ""}, wrong: true},
 	} {
-		_, err := c.call.checkFlags(c.names)
+		_, err := c.call.parseFlags(c.names)
 		var wrong *exit.Error
 		if got := errors.As(err, &wrong) && wrong.Code == exit.Usage; got != c.wrong || (err != nil) != c.wrong {
 			t.Errorf("%s: wrong is %t (%v)", name, got, err)

@@ -28,8 +28,8 @@ type placementSources struct {
 	sets       []workv1alpha1.ManifestWorkReplicaSet
 }
 
-// fetchPlacementSources reads it. Of a kind that the hub does not know there is nothing.
-func fetchPlacementSources(ctx context.Context, c client.Client) (placementSources, error) {
+// listPlacementSources reads it. Of a kind that the hub does not know there is nothing.
+func listPlacementSources(ctx context.Context, c client.Client) (placementSources, error) {
 	placements := &clusterv1beta1.PlacementList{}
 	decisions := &clusterv1beta1.PlacementDecisionList{}
 	sets := &workv1alpha1.ManifestWorkReplicaSetList{}

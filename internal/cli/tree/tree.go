@@ -60,14 +60,14 @@ func runTree(ctx context.Context, session *hub.Session, names []string, problems
 	if err != nil {
 		return err
 	}
-	clusters, works, missing, err := fetchClusters(ctx, c, names)
+	clusters, works, missing, err := listClusters(ctx, c, names)
 	if err != nil {
 		return err
 	}
 	nodes := buildTree(clusters, works)
 	title := fmt.Sprintf("hub %s (%s)", session.ServerAddress(), summarizeCounts(nodes))
 	if len(names) == 0 {
-		all, err := fetchPlacementSources(ctx, c)
+		all, err := listPlacementSources(ctx, c)
 		if err != nil {
 			missing = append(missing, fmt.Errorf("placements and replica sets are not shown: %w", session.ExplainError(err)))
 		}
@@ -83,9 +83,9 @@ func runTree(ctx context.Context, session *hub.Session, names []string, problems
 	return errors.Join(missing...)
 }
 
-// fetchClusters returns the clusters of these names, or all, with their works, and an
+// listClusters returns the clusters of these names, or all, with their works, and an
 // error for each name that does not exist.
-func fetchClusters(ctx context.Context, c client.Client, names []string) (
+func listClusters(ctx context.Context, c client.Client, names []string) (
 	clusters []clusterv1.ManagedCluster, works []workv1.ManifestWork, missing []error, err error,
 ) {
 	if len(names) == 0 {

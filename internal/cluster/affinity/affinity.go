@@ -88,7 +88,7 @@ func checkRequirement(e corev1.NodeSelectorRequirement, path *field.Path) field.
 }
 
 // MatchesCluster reports whether a ClusterAffinity selects a cluster; nil selects every
-// cluster. To ask about many clusters, CompileAffinity it once.
+// cluster. To ask about many clusters, compile it once.
 func MatchesCluster(affinity *policyv1alpha1.ClusterAffinity, cluster *view.Cluster) (bool, error) {
 	compiled, problems := CompileAffinity(affinity, nil)
 	if err := problems.ToAggregate(); err != nil {

@@ -42,13 +42,13 @@ const (
 	Push Mode = "Push"
 )
 
-// Admission is how far the hub is in letting a cluster in.
-type Admission int
+// Acceptance is how far the hub is in letting a cluster in.
+type Acceptance int
 
 // The admissions.
 const (
 	// Undecided is a cluster that the hub has said nothing about.
-	Undecided Admission = iota
+	Undecided Acceptance = iota
 	// Admitted is a cluster that the hub has given its permissions.
 	Admitted
 	// Twin is a cluster that is kept out because it is there already.
@@ -66,7 +66,7 @@ type Cluster struct {
 	// Accepted is what an administrator wants: spec.hubAcceptsClient.
 	Accepted bool
 	// Admission is what the hub has made of that.
-	Admission Admission
+	Admission Acceptance
 	// Joined says that an agent has joined as this cluster.
 	Joined bool
 	// Available is what the hub says of its health, "" if nothing yet, and since when.
@@ -138,7 +138,7 @@ func FromCluster(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.Cl
 	c := Cluster{
 		Name:    cmp.Or(cluster.Name, connection.Name),
 		Created: cluster.CreationTimestamp.Time, Deleting: !cluster.DeletionTimestamp.IsZero(),
-		Accepted: cluster.Spec.HubAcceptsClient, Admission: admissionOf(cluster), agentLabels: agentlabels.AllowedOf(cluster),
+		Accepted: cluster.Spec.HubAcceptsClient, Admission: acceptanceOf(cluster), agentLabels: agentlabels.AllowedOf(cluster),
 		Joined: meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
 		Mode:   modeOf(connection),
 		Held:   connection.Identity(), Claimed: cmp.Or(ClaimedIdentity(cluster), connection.Status.ID), property: claims[clusterv1alpha1.ClaimID],
@@ -220,7 +220,7 @@ func modeOf(connection *fleetv1alpha1.ClusterConnection) Mode {
 	return Pull
 }
 
-func admissionOf(cluster *clusterv1.ManagedCluster) Admission {
+func acceptanceOf(cluster *clusterv1.ManagedCluster) Acceptance {
 	accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 	switch {
 	case accepted == nil:

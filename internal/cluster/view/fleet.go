@@ -98,7 +98,7 @@ func (f Fleet) FirstOfIdentity(identity string, mine Cluster) (first Cluster, fo
 		return Cluster{}, false
 	}
 	for _, other := range f.clusters {
-		if other.Name != mine.Name && other.Held == identity && other.isAdmitted() {
+		if other.Name != mine.Name && other.Held == identity && other.isInFleet() {
 			return *other, true
 		}
 	}
@@ -106,7 +106,7 @@ func (f Fleet) FirstOfIdentity(identity string, mine Cluster) (first Cluster, fo
 		return Cluster{}, false
 	}
 	for _, other := range f.clusters {
-		if other.Name != mine.Name && other.Claimed == identity && other.awaitsAdmission() && other.createdBefore(mine) && (!found || other.createdBefore(first)) {
+		if other.Name != mine.Name && other.Claimed == identity && other.awaitsAcceptance() && other.createdBefore(mine) && (!found || other.createdBefore(first)) {
 			first = *other
 			found = true
 		}
@@ -119,12 +119,12 @@ func (f Fleet) FirstOfIdentity(identity string, mine Cluster) (first Cluster, fo
 // one name only.
 func MayShare(a, b Cluster) bool { return a.Mode == Pull && b.Mode == Pull }
 
-// isAdmitted reports whether the cluster is in the fleet.
-func (c Cluster) isAdmitted() bool { return c.Accepted && c.Admission == Admitted }
+// isInFleet reports whether the cluster is in the fleet.
+func (c Cluster) isInFleet() bool { return c.Accepted && c.Admission == Admitted }
 
-// awaitsAdmission reports whether the cluster is about to be admitted, or would be if it
+// awaitsAcceptance reports whether the cluster is about to be admitted, or would be if it
 // were not there already.
-func (c Cluster) awaitsAdmission() bool {
+func (c Cluster) awaitsAcceptance() bool {
 	return c.Accepted && !c.Deleting && (c.Admission == Undecided || c.Admission == Twin)
 }
 

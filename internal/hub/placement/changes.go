@@ -73,12 +73,12 @@ type clusterSighting struct {
 	until   uint64
 }
 
-// note notes for all who may care that a cluster is not any more what it was in the last snapshot.
-func (m *fleetModel) note(name string, before *view.Cluster, loud bool) {
+// recordChange notes for all who may care that a cluster is not any more what it was in the last snapshot.
+func (m *fleetModel) recordChange(name string, before *view.Cluster, loud bool) {
 	most := min(changesMax, max(changesMin, changesSum/max(1, len(m.tenants))))
 	for namespace, of := range m.tenants {
 		if loud || len(of.readers) > 0 {
-			of.note(name, clusterSighting{before, m.snapshots}, loud, most)
+			of.recordChange(name, clusterSighting{before, m.snapshots}, loud, most)
 			if !of.waits {
 				of.waits = true
 				m.turns.Come(namespace)
@@ -91,8 +91,8 @@ func (m *fleetModel) note(name string, before *view.Cluster, loud bool) {
 	}
 }
 
-// note notes a change of one of so many clusters at most.
-func (t *tenant) note(name string, before clusterSighting, loud bool, most int) {
+// recordChange notes a change of one of so many clusters at most.
+func (t *tenant) recordChange(name string, before clusterSighting, loud bool, most int) {
 	if t.lost {
 		return
 	}

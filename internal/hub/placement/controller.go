@@ -41,19 +41,19 @@ type SchedulingController struct {
 	clock    clock.PassiveClock
 	events   *events.Recorder
 	model    *fleetModel
-	meter    *meter
+	meter    *schedulingMetrics
 	arrivals *arrivals
 
 	expectations *expectations
-	pace         *pace.Pace // of the PlacementDecisions of namespaces
+	pace         *pace.WriteThrottle // of the PlacementDecisions of namespaces
 }
 
 // NewSchedulingController returns the controller.
 func NewSchedulingController(c client.Client, clk clock.PassiveClock, recorder *events.Recorder) *SchedulingController {
 	return &SchedulingController{
 		client: c, clock: clk, events: recorder,
-		model: newFleetModel(), meter: newMeter(clk), arrivals: newArrivals(clk), expectations: newExpectations(clk),
-		pace: pace.New(writesOfNamespace, writesInASecond),
+		model: newFleetModel(), meter: newSchedulingMetrics(clk), arrivals: newArrivals(clk), expectations: newExpectations(clk),
+		pace: pace.NewWriteThrottle(writesOfNamespace, writesInASecond),
 	}
 }
 
@@ -109,7 +109,7 @@ func (c *SchedulingController) Reconcile(ctx context.Context, req ctrl.Request) 
 	if err := c.writeDecisions(ctx, p, decisions, done); err != nil {
 		return ctrl.Result{}, err
 	}
-	c.meter.observeBinding(done, began, since)
+	c.meter.observeDecisionWrites(done, began, since)
 	c.recordDecisionEvent(p, decisions.slices, wanted, done)
 	if err := c.writePlacementStatus(ctx, p, request, schedulingOutcome{result, wanted, done, now}); err != nil {
 		return ctrl.Result{}, err

@@ -24,8 +24,8 @@ const (
 	schedulerName = "placement_scheduling"
 )
 
-// meter tells how much the controller does, and how long it takes.
-type meter struct {
+// schedulingMetrics tells how much the controller does, and how long it takes.
+type schedulingMetrics struct {
 	clock                           clock.PassiveClock
 	scheduling, binding, expression *prometheus.HistogramVec
 	plugins                         *prometheus.HistogramVec
@@ -33,12 +33,12 @@ type meter struct {
 	latency                         prometheus.Histogram
 }
 
-func newMeter(clk clock.PassiveClock) *meter {
+func newSchedulingMetrics(clk clock.PassiveClock) *schedulingMetrics {
 	microseconds := prometheus.ExponentialBuckets(1e-6, 10, 10)
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: subsystem, Name: name, Help: help, Buckets: microseconds}, append(labels, "name"))
 	}
-	return &meter{
+	return &schedulingMetrics{
 		clock:      clk,
 		scheduling: histogram("scheduling_duration_seconds", "Time to choose clusters for a Placement."),
 		binding:    histogram("bind_duration_seconds", "Time to write the PlacementDecisions of a Placement."),
@@ -55,13 +55,13 @@ func newMeter(clk clock.PassiveClock) *meter {
 }
 
 // metricCollectors are the metrics to register.
-func (m *meter) metricCollectors() []prometheus.Collector {
+func (m *schedulingMetrics) metricCollectors() []prometheus.Collector {
 	return []prometheus.Collector{m.scheduling, m.binding, m.expression, m.plugins, m.evaluations, m.latency}
 }
 
 // beginEvaluation begins one choice of clusters. The observer is for the request; end
 // is called when the choice is made.
-func (m *meter) beginEvaluation() (observer scheduler.PluginObserver, end func()) {
+func (m *schedulingMetrics) beginEvaluation() (observer scheduler.PluginObserver, end func()) {
 	m.evaluations.Inc()
 	start := m.clock.Now()
 	expressions := time.Duration(0)
@@ -88,9 +88,9 @@ func (m *meter) beginEvaluation() (observer scheduler.PluginObserver, end func()
 	}
 }
 
-// observeBinding notes that the decisions were written, after they began to be at a time
+// observeDecisionWrites notes that the decisions were written, after they began to be at a time
 // and were waited for since another.
-func (m *meter) observeBinding(done decisionWrites, began, since time.Time) {
+func (m *schedulingMetrics) observeDecisionWrites(done decisionWrites, began, since time.Time) {
 	if done.isEmpty() {
 		return
 	}

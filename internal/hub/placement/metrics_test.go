@@ -35,7 +35,7 @@ func (c tickingClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 func TestMetricsHaveTheNamesThatDashboardsRead(t *testing.T) {
 	clock := tickingClock{clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
-	m := newMeter(clock)
+	m := newSchedulingMetrics(clock)
 	request, problems := scheduler.CompileRequest(scheduler.RequestSpec{
 		Predicates: []scheduler.Predicate{{Expressions: []string{`managedCluster.metadata.name == "a"`}}},
 		Scorers:    []scheduler.WeightedScorer{{Scorer: scheduler.AddOn{Score: view.ScoreName{Resource: "demo", Score: "heat"}}, Weight: 1}},
@@ -49,8 +49,8 @@ func TestMetricsHaveTheNamesThatDashboardsRead(t *testing.T) {
 		t.Fatalf("chosen are %v", result.Targets)
 	}
 	end()
-	m.observeBinding(decisionWrites{}, clock.Now(), clock.Now()) // which is nothing
-	m.observeBinding(decisionWrites{First: []decisionSlice{{Number: 1}}}, clock.Now(), clock.Now())
+	m.observeDecisionWrites(decisionWrites{}, clock.Now(), clock.Now()) // which is nothing
+	m.observeDecisionWrites(decisionWrites{First: []decisionSlice{{Number: 1}}}, clock.Now(), clock.Now())
 
 	want := []string{
 		"capstan_placement_decision_latency_seconds{} 1",

@@ -145,7 +145,7 @@ func (m *fleetModel) replaceCluster(name string, after *view.Cluster) {
 	} else {
 		m.clusters[name] = *after
 	}
-	m.note(name, before, before == nil || after == nil || !view.AreAlike(*before, *after))
+	m.recordChange(name, before, before == nil || after == nil || !view.AreAlike(*before, *after))
 }
 
 // sawDecision notes what a PlacementDecision says, of which an event tells, and

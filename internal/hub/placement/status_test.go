@@ -113,7 +113,7 @@ func TestDecisionsOfANamespaceHaveAPace(t *testing.T) {
 	stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(placements["shop"], d).
 		WithIndex(d, indexPlacement, placementOfDecision).Build()
 	c := NewSchedulingController(stored, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), events.NewDiscardRecorder())
-	c.pace = pace.New(most, 1)
+	c.pace = pace.NewWriteThrottle(most, 1)
 	for i := range clusters {
 		c.model.setCluster(view.Cluster{Name: fmt.Sprintf("c%03d", i)})
 	}

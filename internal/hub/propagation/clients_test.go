@@ -47,7 +47,7 @@ func TestObjectsAreDecodedWhenThereIsRoom(t *testing.T) {
 	}
 	memory := decoding.NewMemory(clock.RealClock{})
 	for _, namespace := range []string{"one", "two"} {
-		ctx, end := memory.BeginLease(t.Context(), namespace)
+		ctx, end := memory.BeginReservation(t.Context(), namespace)
 		defer end()
 		if err := decoding.TakeMemory(ctx, 192<<20); err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestObjectsAreDecodedWhenThereIsRoom(t *testing.T) {
 	}
 	soon, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	ctx, end := memory.BeginLease(soon, "tenant")
+	ctx, end := memory.BeginReservation(soon, "tenant")
 	defer end()
 	tables := clients.objects.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "tables"})
 	if _, err := tables.Get(ctx, "t", metav1.GetOptions{}); !errors.Is(err, context.DeadlineExceeded) {

@@ -119,12 +119,12 @@ func NewPropagationScheme() (*runtime.Scheme, error) {
 func NewPropagationCacheOptions() cache.Options {
 	common := kept.NewSharedValues()
 	return cache.Options{
-		DefaultTransform: common.TransformObject,
+		DefaultTransform: common.SlimObject,
 		ByObject: map[client.Object]cache.ByObject{
 			&clusterv1.ManagedCluster{}:            {Transform: slim.SlimCluster},
-			&workv1.ManifestWork{}:                 {Transform: common.TransformWork},
-			&workv1alpha2.ResourceBinding{}:        {Transform: common.TransformBinding},
-			&workv1alpha2.ClusterResourceBinding{}: {Transform: common.TransformBinding},
+			&workv1.ManifestWork{}:                 {Transform: common.SlimWork},
+			&workv1alpha2.ResourceBinding{}:        {Transform: common.SlimBinding},
+			&workv1alpha2.ClusterResourceBinding{}: {Transform: common.SlimBinding},
 			&rbacv1.ClusterRole{}:                  {Field: fields.OneTermEqualSelector("metadata.name", fleetv1alpha1.PropagationTemplatesRole)},
 		},
 	}

@@ -248,7 +248,7 @@ func withoutAgent(t *testing.T, h *hub) {
 	}
 	// One cluster is denied, and somebody removes what its agent has reported.
 	h.patch(t, "wiped", `{"spec":{"hubAcceptsClient":false}}`)
-	h.gone(t, grants.WorkBinding("wiped"))
+	h.gone(t, grants.WorkRoleBinding("wiped"))
 	if err := h.client.Status().Patch(t.Context(), cluster("wiped", false), raw(`{"status":null}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -291,8 +291,8 @@ func denied(t *testing.T, h *hub) {
 	read := authorizationv1.ResourceAttributes{Verb: "get", Group: clusterv1.GroupName, Resource: "managedclusters", Name: "east"}
 	h.patch(t, "east", `{"spec":{"hubAcceptsClient":false}}`)
 	h.accepted(t, "east", metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied)
-	h.gone(t, grants.WorkBinding("east"))
-	h.gone(t, grants.RegistrationBinding("east"))
+	h.gone(t, grants.WorkRoleBinding("east"))
+	h.gone(t, grants.RegistrationRoleBinding("east"))
 	h.eventually(t, "the agent may not renew", func(ctx context.Context) (bool, error) { return !h.may(ctx, t, "east", renew), nil })
 	if !h.may(t.Context(), t, "east", read) {
 		t.Error("a denied agent cannot see that it is denied")
@@ -326,7 +326,7 @@ func drift(t *testing.T, h *hub) {
 		t.Fatal(err)
 	}
 	h.eventually(t, "the deleted shared role is restored", same(shared.Name, grants.SharedRoles()[0].Rules))
-	work := grants.WorkBinding("east")
+	work := grants.WorkRoleBinding("east")
 	if err := h.client.Delete(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}
@@ -438,13 +438,13 @@ func deletion(t *testing.T, h *hub) {
 	})
 	h.release(t, "early")
 	h.eventually(t, "the second work is being deleted", deleting("late"))
-	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "west", Name: grants.WorkBindingName("west")}, &rbacv1.RoleBinding{}); err != nil {
+	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "west", Name: grants.WorkRoleBindingName("west")}, &rbacv1.RoleBinding{}); err != nil {
 		t.Errorf("the agent cannot clean up: %v", err)
 	}
 	h.release(t, "late")
 	h.gone(t, cluster("west", true))
-	h.gone(t, grants.WorkBinding("west"))
-	h.gone(t, grants.RegistrationBinding("west"))
+	h.gone(t, grants.WorkRoleBinding("west"))
+	h.gone(t, grants.RegistrationRoleBinding("west"))
 	h.gone(t, grants.ClusterRole("west", true))
 	h.gone(t, grants.ClusterRoleBinding("west"))
 	if err := h.client.Get(t.Context(), client.ObjectKey{Name: "west"}, &corev1.Namespace{}); err != nil {
@@ -570,6 +570,6 @@ func withoutWorks(t *testing.T, h *hub) {
 		t.Fatal(err)
 	}
 	h.gone(t, cluster("last", true))
-	h.gone(t, grants.WorkBinding("last"))
+	h.gone(t, grants.WorkRoleBinding("last"))
 	h.gone(t, grants.ClusterRole("last", true))
 }

@@ -198,7 +198,7 @@ func countedPods(t *testing.T, h *hub, o registration.SetupOptions) {
 			role := &rbacv1.ClusterRole{}
 			err := h.client.Get(ctx, client.ObjectKey{Name: grants.ClusterRoleName("south")}, role)
 			found := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
-				return equality.Semantic.DeepEqual(rule, grants.ReadCustomizations())
+				return equality.Semantic.DeepEqual(rule, grants.CustomizationReaderRule())
 			})
 			return found == want, err
 		})

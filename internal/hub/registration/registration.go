@@ -116,7 +116,7 @@ func NewRegistrationCacheOptions() (cache.Options, error) {
 	labelled := cache.ByObject{Label: labels.NewSelector().Add(*ofClusters)}
 	csrs := labelled
 	csrs.Field = fields.OneTermEqualSelector("spec.signerName", certificatesv1.KubeAPIServerClientSignerName)
-	csrs.Transform = approval.TrimRequest
+	csrs.Transform = approval.SlimRequest
 	// By name, as the rights to them are.
 	heartbeats := labelled
 	heartbeats.Field = fields.OneTermEqualSelector(metav1.ObjectNameField, clusterv1.LeaseName)
@@ -133,7 +133,7 @@ func NewRegistrationCacheOptions() (cache.Options, error) {
 			&rbacv1.RoleBinding{}:                       labelled,
 			&certificatesv1.CertificateSigningRequest{}: csrs,
 			&fleetv1alpha1.ClusterConnection{}:          {Transform: fleet.SlimMirror},
-			works:                                       {Transform: trimToExistence},
+			works:                                       {Transform: slimToExistence},
 		},
 	}, nil
 }
@@ -147,8 +147,8 @@ func WatchedRegistrationKinds() []client.Object {
 	}
 }
 
-// trimToExistence keeps of a work what it takes to see that it goes, or is gone.
-func trimToExistence(obj any) (any, error) {
+// slimToExistence keeps of a work what it takes to see that it goes, or is gone.
+func slimToExistence(obj any) (any, error) {
 	if work, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		work.ObjectMeta = metav1.ObjectMeta{
 			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion,
@@ -230,7 +230,7 @@ func reviewHubRights(ctx context.Context, mgr ctrl.Manager) (rights.Rights, erro
 	if len(lacked) > 0 {
 		mgr.GetLogger().Info("This account may not do all that the hub can do; what needs the rest is off", "lacks", rights.DescribeRules(lacked))
 	}
-	return held, mgr.Add(&rights.ChangeGuard{Client: mgr.GetClient(), Wanted: wanted, Lacked: lacked, Every: reviewEvery})
+	return held, mgr.Add(&rights.RightsWatcher{Client: mgr.GetClient(), Wanted: wanted, Lacked: lacked, Every: reviewEvery})
 }
 
 // automaticUsers returns the users to trust: nobody, unless the gate is on.

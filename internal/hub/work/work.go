@@ -81,15 +81,15 @@ func NewWorkCacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}:      {Transform: trimWork},
-			&corev1.Namespace{}:         {Transform: trimNamespace},
-			&clusterv1.ManagedCluster{}: {Transform: trimCluster},
+			&workv1.ManifestWork{}:      {Transform: slimWork},
+			&corev1.Namespace{}:         {Transform: slimNamespace},
+			&clusterv1.ManagedCluster{}: {Transform: slimCluster},
 		},
 	}
 }
 
-// trimNamespace keeps of a namespace whose it is, and what its works may take up.
-func trimNamespace(object any) (any, error) {
+// slimNamespace keeps of a namespace whose it is, and what its works may take up.
+func slimNamespace(object any) (any, error) {
 	namespace, ok := object.(*corev1.Namespace)
 	if !ok {
 		return object, nil
@@ -104,9 +104,9 @@ func trimNamespace(object any) (any, error) {
 	return kept, nil
 }
 
-// trimCluster keeps of a ManagedCluster whether somebody who may accept it has done so, or
+// slimCluster keeps of a ManagedCluster whether somebody who may accept it has done so, or
 // has registered it.
-func trimCluster(object any) (any, error) {
+func slimCluster(object any) (any, error) {
 	cluster, ok := object.(*clusterv1.ManagedCluster)
 	if !ok {
 		return object, nil
@@ -126,16 +126,16 @@ func identityMeta(of metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: of.Name, UID: of.UID, ResourceVersion: of.ResourceVersion, DeletionTimestamp: of.DeletionTimestamp}
 }
 
-// trimWork keeps of a work what the controller needs that it is for, and what it takes up.
-func trimWork(object any) (any, error) {
+// slimWork keeps of a work what the controller needs that it is for, and what it takes up.
+func slimWork(object any) (any, error) {
 	work, ok := object.(*workv1.ManifestWork)
 	if !ok {
 		return object, nil
 	}
-	if part, ok := replicaset.TrimWork(work); ok {
+	if part, ok := replicaset.SlimWork(work); ok {
 		return part, nil
 	}
-	return ttl.TrimExpiringWork(work)
+	return ttl.SlimExpiringWork(work)
 }
 
 // WatchedWorkKinds are kinds that a replica that leads has to have in its cache to be

@@ -98,7 +98,7 @@ func (m *Machine) mergeCustomization(known interpret.CustomOperations, c Customi
 		if !has {
 			continue
 		}
-		o := &scriptOperator{machine: m, by: c.displayTitle(), shipped: c.Shipped, operation: operation, compiled: sync.OnceValues(func() (*Script, error) {
+		o := &scriptedOperation{machine: m, by: c.displayTitle(), shipped: c.Shipped, operation: operation, compiled: sync.OnceValues(func() (*Script, error) {
 			return CompileScript(string(operation), operation.FunctionName(), source)
 		})}
 		added := o.customOperations()

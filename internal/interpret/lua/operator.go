@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 )
 
-// scriptOperator is an operation by a script.
-type scriptOperator struct {
+// scriptedOperation is an operation by a script.
+type scriptedOperation struct {
 	machine *Machine
 	// by is whose script it is, and shipped whether that is Capstan's own.
 	by        string
@@ -25,7 +25,7 @@ type scriptOperator struct {
 }
 
 // runScript runs the script.
-func (o *scriptOperator) runScript(call ScriptCall) ([]any, error) {
+func (o *scriptedOperation) runScript(call ScriptCall) ([]any, error) {
 	script, err := o.compiled()
 	if err != nil {
 		return nil, o.customError(err)
@@ -38,7 +38,7 @@ func (o *scriptOperator) runScript(call ScriptCall) ([]any, error) {
 }
 
 // customError says whose script has no answer.
-func (o *scriptOperator) customError(err error) error {
+func (o *scriptedOperation) customError(err error) error {
 	remedy := fmt.Sprintf("Correct spec.customizations.%s.luaScript, or remove it.", o.operation)
 	if o.shipped {
 		remedy = "Look whether the object is as its kind wants it, or write a ResourceInterpreterCustomization for the kind, which goes before."
@@ -51,7 +51,7 @@ func (o *scriptOperator) customError(err error) error {
 }
 
 // readAnswer runs the script and reads the only thing that it returns.
-func readAnswer[T any](o *scriptOperator, read func(any) (T, error), call ScriptCall) (T, error) {
+func readAnswer[T any](o *scriptedOperation, read func(any) (T, error), call ScriptCall) (T, error) {
 	call.Results = 1
 	made, err := o.runScript(call)
 	if err != nil {
@@ -76,7 +76,7 @@ func asSameObject(object map[string]any) func(value any) (map[string]any, error)
 }
 
 // customOperations returns the operation as one of a kind.
-func (o *scriptOperator) customOperations() interpret.CustomOperations {
+func (o *scriptedOperation) customOperations() interpret.CustomOperations {
 	switch o.operation {
 	case Retention:
 		return interpret.CustomOperations{Retain: func(desired, observed map[string]any) (map[string]any, error) {
@@ -107,7 +107,7 @@ func (o *scriptOperator) customOperations() interpret.CustomOperations {
 	}
 }
 
-func (o *scriptOperator) readReplicas(object map[string]any) (int32, *interpret.Requirements, error) {
+func (o *scriptedOperation) readReplicas(object map[string]any) (int32, *interpret.Requirements, error) {
 	made, err := o.runScript(ScriptCall{Arguments: []any{object}, Results: 2})
 	if err != nil {
 		return 0, nil, err
@@ -125,7 +125,7 @@ func (o *scriptOperator) readReplicas(object map[string]any) (int32, *interpret.
 
 // aggregateStatus gives the script the items as Karmada does, and takes the status out of
 // the object that it returns.
-func (o *scriptOperator) aggregateStatus(template map[string]any, items []interpret.ClusterItem) (map[string]any, error) {
+func (o *scriptedOperation) aggregateStatus(template map[string]any, items []interpret.ClusterItem) (map[string]any, error) {
 	given := make([]any, 0, len(items))
 	like := []any{template}
 	for _, item := range items {
@@ -150,18 +150,18 @@ func (o *scriptOperator) aggregateStatus(template map[string]any, items []interp
 
 // healthVerdict returns what the script says. The controllers of the kinds that are shipped
 // write a status of each object: one without any is not known to be unhealthy.
-func (o *scriptOperator) healthVerdict(object map[string]any) (string, error) {
-	verdict, err := readAnswer(o, asVerdict, ScriptCall{Arguments: []any{object}})
+func (o *scriptedOperation) healthVerdict(object map[string]any) (string, error) {
+	verdict, err := readAnswer(o, asHealthVerdict, ScriptCall{Arguments: []any{object}})
 	if o.shipped && verdict == interpret.Unhealthy && len(fields.Map(object, "status")) == 0 {
 		verdict = interpret.Unknown
 	}
 	return verdict, err
 }
 
-func asVerdict(value any) (string, error) {
+func asHealthVerdict(value any) (string, error) {
 	healthy, is := value.(bool)
 	if !is {
 		return "", unexpectedResultError("true or false", value)
 	}
-	return interpret.VerdictIf(healthy), nil
+	return interpret.HealthVerdictIf(healthy), nil
 }

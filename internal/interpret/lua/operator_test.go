@@ -39,7 +39,7 @@ func TestAScriptThatWasTooSlowIsRunAgain(t *testing.T) {
 			if err == nil || errors.Is(err, errSlow) != c.slow {
 				t.Errorf("got %v; want that it is too slow: %t", err, c.slow)
 			}
-			o := &scriptOperator{machine: NewMachine(atNoon), by: "somebody", operation: Retention}
+			o := &scriptedOperation{machine: NewMachine(atNoon), by: "somebody", operation: Retention}
 			if again := interpret.RetryDelayOf(o.customError(err)); (again == slowAgain) != c.slow || (again == 0) == c.slow {
 				t.Errorf("%v: it is run again after %s", err, again)
 			}

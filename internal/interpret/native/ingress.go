@@ -8,15 +8,15 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 )
 
-// ingressVerdict: some load balancer has an address for the Ingress.
-func ingressVerdict(object map[string]any) string {
+// ingressHealthVerdict: some load balancer has an address for the Ingress.
+func ingressHealthVerdict(object map[string]any) string {
 	for _, entry := range fields.List(object, "status", "loadBalancer", "ingress") {
 		address, _ := entry.(map[string]any)
 		if fields.String(address, "ip") != "" || fields.String(address, "hostname") != "" {
-			return interpret.VerdictIf(true)
+			return interpret.HealthVerdictIf(true)
 		}
 	}
-	return interpret.VerdictIf(false)
+	return interpret.HealthVerdictIf(false)
 }
 
 func ingressAggregate(_ map[string]any, items []interpret.ClusterItem) map[string]any {

@@ -27,12 +27,12 @@ func NewKubernetesKinds() *KubernetesKinds {
 	kinds := map[schema.GroupKind]interpret.Operations{
 		{Kind: "Service"}: {
 			Health: serviceHealth, Values: serviceValues,
-			Prune: servicePrune, Reflect: serviceReflect, Verdict: serviceVerdict, Aggregate: serviceAggregate, Retained: serviceRetained,
+			Prune: servicePrune, Reflect: serviceReflect, Verdict: serviceHealthVerdict, Aggregate: serviceAggregate, Retained: serviceRetained,
 		},
-		{Group: "networking.k8s.io", Kind: "Ingress"}: {Verdict: ingressVerdict, Aggregate: ingressAggregate, Dependencies: ingressDependencies},
+		{Group: "networking.k8s.io", Kind: "Ingress"}: {Verdict: ingressHealthVerdict, Aggregate: ingressAggregate, Dependencies: ingressDependencies},
 		{Kind: "PersistentVolumeClaim"}: {
 			Health: persistentVolumeClaimHealth, Values: persistentVolumeClaimValues,
-			Prune: persistentVolumeClaimPrune, Verdict: persistentVolumeClaimVerdict, Aggregate: persistentVolumeClaimAggregate,
+			Prune: persistentVolumeClaimPrune, Verdict: persistentVolumeClaimHealthVerdict, Aggregate: persistentVolumeClaimAggregate,
 			Retained: persistentVolumeClaimRetained,
 		},
 		{Kind: "PersistentVolume"}: {Prune: persistentVolumePrune, Aggregate: persistentVolumeAggregate, Retained: persistentVolumeRetained},

@@ -46,9 +46,9 @@ func persistentVolumeClaimValues(object map[string]any) []interpret.WellKnownVal
 	}
 }
 
-// persistentVolumeClaimVerdict: the claim has a volume.
-func persistentVolumeClaimVerdict(object map[string]any) string {
-	return interpret.VerdictIf(fields.String(object, "status", "phase") == "Bound")
+// persistentVolumeClaimHealthVerdict: the claim has a volume.
+func persistentVolumeClaimHealthVerdict(object map[string]any) string {
+	return interpret.HealthVerdictIf(fields.String(object, "status", "phase") == "Bound")
 }
 
 // The annotations by which the controllers of a cluster note how a claim and a volume

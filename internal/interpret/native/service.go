@@ -43,9 +43,9 @@ func serviceValues(object map[string]any) []interpret.WellKnownValue {
 	return values
 }
 
-// serviceVerdict: a Service of type LoadBalancer has an address.
-func serviceVerdict(object map[string]any) string {
-	return interpret.VerdictIf(serviceHealth(object).Status == health.Healthy)
+// serviceHealthVerdict: a Service of type LoadBalancer has an address.
+func serviceHealthVerdict(object map[string]any) string {
+	return interpret.HealthVerdictIf(serviceHealth(object).Status == health.Healthy)
 }
 
 // serviceReflect reports the addresses of a load balancer. Services of other

@@ -66,7 +66,7 @@ func (h *hook) customOperations(operation configv1alpha1.InterpreterOperation) i
 		}}
 	case configv1alpha1.InterpreterOperationInterpretHealth:
 		return interpret.CustomOperations{Verdict: func(object map[string]any) (string, error) {
-			return askAndRead(about(object), readVerdict)
+			return askAndRead(about(object), readHealthVerdict)
 		}}
 	default:
 		return interpret.CustomOperations{Dependencies: func(object map[string]any) ([]interpret.Dependency, error) {
@@ -156,11 +156,11 @@ func readDependencies(response *configv1alpha1.ResourceInterpreterResponse) ([]i
 	return all, nil
 }
 
-func readVerdict(response *configv1alpha1.ResourceInterpreterResponse) (string, error) {
+func readHealthVerdict(response *configv1alpha1.ResourceInterpreterResponse) (string, error) {
 	if response.Healthy == nil {
 		return "", errors.New("its answer has no response.healthy")
 	}
-	return interpret.VerdictIf(*response.Healthy), nil
+	return interpret.HealthVerdictIf(*response.Healthy), nil
 }
 
 func rawStatus(response *configv1alpha1.ResourceInterpreterResponse) (map[string]any, error) {

@@ -160,7 +160,7 @@ func TestMarksChangeWithWhatCounts(t *testing.T) {
 		return m
 	}
 	deployments := ObjectRef{Group: "apps", Resource: "deployments"}
-	base := MarkOf(deployments, object(func(*metav1.ObjectMeta) {}))
+	base := FingerprintOf(deployments, object(func(*metav1.ObjectMeta) {}))
 	cases := map[string]struct {
 		reason string
 		change func(*metav1.ObjectMeta)
@@ -180,13 +180,13 @@ func TestMarksChangeWithWhatCounts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := MarkOf(deployments, object(tc.change)) == base; got != tc.same {
+			if got := FingerprintOf(deployments, object(tc.change)) == base; got != tc.same {
 				t.Errorf("MarkOf is the same: %t, want %t. %s", got, tc.same, tc.reason)
 			}
 		})
 	}
 	classes := ObjectRef{Group: "scheduling.k8s.io", Resource: "priorityclasses"}
-	if MarkOf(classes, object(func(*metav1.ObjectMeta) {})) == MarkOf(classes, object(cases["a status write"].change)) {
+	if FingerprintOf(classes, object(func(*metav1.ObjectMeta) {})) == FingerprintOf(classes, object(cases["a status write"].change)) {
 		t.Error("a PriorityClass has the same mark after a write, which its generation does not count")
 	}
 }
@@ -194,7 +194,7 @@ func TestMarksChangeWithWhatCounts(t *testing.T) {
 func TestClaims(t *testing.T) {
 	for name, tc := range map[string]struct {
 		owners []types.UID
-		want   Claim
+		want   Ownership
 	}{
 		"no owner":          {want: ClaimNone},
 		"someone else only": {owners: []types.UID{"b"}, want: ClaimNone},
@@ -202,7 +202,7 @@ func TestClaims(t *testing.T) {
 		"both":              {owners: []types.UID{"a", "b"}, want: ClaimShared},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ClaimOf("a", tc.owners); got != tc.want {
+			if got := OwnershipOf("a", tc.owners); got != tc.want {
 				t.Errorf("ClaimOf: got %d, want %d", got, tc.want)
 			}
 		})

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Mark is equal for two states of an object if nothing happened in between
+// Fingerprint is equal for two states of an object if nothing happened in between
 // that could have changed what a manifest says of it.
-type Mark struct {
+type Fingerprint struct {
 	UID types.UID
 	// Generation counts the changes of what is desired.
 	Generation int64
@@ -30,9 +30,9 @@ func GenerationCounts(of schema.GroupResource) bool {
 	return of != schema.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}
 }
 
-// MarkOf returns the mark of an object as it is in the cluster.
-func MarkOf(of ObjectRef, object metav1.Object) Mark {
-	mark := Mark{UID: object.GetUID(), Generation: object.GetGeneration()}
+// FingerprintOf returns the mark of an object as it is in the cluster.
+func FingerprintOf(of ObjectRef, object metav1.Object) Fingerprint {
+	mark := Fingerprint{UID: object.GetUID(), Generation: object.GetGeneration()}
 	if mark.Generation == 0 || !GenerationCounts(schema.GroupResource{Group: of.Group, Resource: of.Resource}) {
 		mark.ResourceVersion = object.GetResourceVersion()
 		return mark
@@ -68,7 +68,7 @@ func hashText(hash uint64, text string) uint64 {
 // value is "never".
 type LastWrite struct {
 	Hash ManifestHash
-	Mark Mark
+	Mark Fingerprint
 }
 
 // LiveState is what is known of the object in the cluster without asking.
@@ -81,25 +81,25 @@ type LiveState struct {
 	Owned bool
 	// Deleting says that the object waits for its finalizers.
 	Deleting bool
-	Mark     Mark
+	Mark     Fingerprint
 }
 
-// Claim is what an owner has to do to let go of an object.
-type Claim uint8
+// Ownership is what an owner has to do to let go of an object.
+type Ownership uint8
 
 // The claims.
 const (
 	// ClaimNone: the object is not the owner's.
-	ClaimNone Claim = iota
+	ClaimNone Ownership = iota
 	// ClaimShared: others own it too; it has to stay.
 	ClaimShared
 	// ClaimSole: nobody else owns it.
 	ClaimSole
 )
 
-// ClaimOf tells how an owner stands to an object that has the given owners
+// OwnershipOf tells how an owner stands to an object that has the given owners
 // of the same kind.
-func ClaimOf(owner types.UID, owners []types.UID) Claim {
+func OwnershipOf(owner types.UID, owners []types.UID) Ownership {
 	switch {
 	case !slices.Contains(owners, owner):
 		return ClaimNone

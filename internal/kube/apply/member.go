@@ -222,7 +222,7 @@ func (m *Member) acquireSlot(ctx context.Context) (context.Context, func(), erro
 		return nil, nil, ctx.Err()
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	ctx, decoded := m.memory.BeginLease(ctx, m.cluster)
+	ctx, decoded := m.memory.BeginReservation(ctx, m.cluster)
 	return ctx, func() { decoded(); cancel(); <-m.slots }, nil
 }
 

@@ -158,7 +158,7 @@ func TestAnswersAreDecodedWhenThereIsRoom(t *testing.T) {
 	}
 	var ends []func()
 	for _, cluster := range []string{"c2", "c3"} {
-		ctx, end := memory.BeginLease(t.Context(), cluster)
+		ctx, end := memory.BeginReservation(t.Context(), cluster)
 		if err := decoding.TakeMemory(ctx, 192<<20); err != nil {
 			t.Fatal(err)
 		}

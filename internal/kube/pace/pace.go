@@ -14,8 +14,8 @@ import (
 // sweepMin is from how many owners on those are forgotten that owe nothing.
 const sweepMin = 64
 
-// Pace remembers what each has written of late. It is safe for concurrent use.
-type Pace struct {
+// WriteThrottle remembers what each has written of late. It is safe for concurrent use.
+type WriteThrottle struct {
 	atOnce, inASecond float64
 
 	mu    sync.Mutex
@@ -29,15 +29,15 @@ type spent struct {
 	at     time.Time
 }
 
-// New returns a pace of so many writes at once, and so many in a second after that.
-func New(atOnce, inASecond int) *Pace {
-	return &Pace{atOnce: float64(atOnce), inASecond: float64(inASecond), of: map[string]spent{}, sweep: sweepMin}
+// NewWriteThrottle returns a pace of so many writes at once, and so many in a second after that.
+func NewWriteThrottle(atOnce, inASecond int) *WriteThrottle {
+	return &WriteThrottle{atOnce: float64(atOnce), inASecond: float64(inASecond), of: map[string]spent{}, sweep: sweepMin}
 }
 
 // Take returns 0 if somebody may make so many writes now, which count from then on, or else how
 // soon he may. Who may write anything may write all that belongs together: what is too much of
 // it makes what comes next wait for longer.
-func (p *Pace) Take(owner string, writes int, now time.Time) time.Duration {
+func (p *WriteThrottle) Take(owner string, writes int, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if writes == 0 {
@@ -56,6 +56,6 @@ func (p *Pace) Take(owner string, writes int, now time.Time) time.Duration {
 }
 
 // left is what still counts of what somebody has written.
-func (p *Pace) left(one spent, now time.Time) float64 {
+func (p *WriteThrottle) left(one spent, now time.Time) float64 {
 	return max(0, one.writes-max(0, now.Sub(one.at).Seconds())*p.inASecond)
 }

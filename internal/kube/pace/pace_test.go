@@ -14,7 +14,7 @@ import (
 func TestWhoWritesWithoutEndHasItsPace(t *testing.T) {
 	t.Parallel()
 	const atOnce, inASecond, together, hour = 100, 10, 30, 3600
-	p := New(atOnce, inASecond)
+	p := NewWriteThrottle(atOnce, inASecond)
 	begin := time.Unix(1000, 0)
 	written := 0
 	for now := begin; now.Before(begin.Add(hour * time.Second)); {
@@ -38,7 +38,7 @@ func TestWhoWritesWithoutEndHasItsPace(t *testing.T) {
 
 func TestWhoOwesNothingIsForgotten(t *testing.T) {
 	t.Parallel()
-	p := New(100, 10)
+	p := NewWriteThrottle(100, 10)
 	now := time.Unix(1000, 0)
 	for i := range 10_000 {
 		now = now.Add(time.Second)

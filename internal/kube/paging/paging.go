@@ -82,7 +82,7 @@ func EachPage[L client.ObjectList](ctx context.Context, p Pages, empty func() L,
 			if next = page.GetContinue(); next == "" {
 				return
 			}
-			if err := p.mayGoOn(next == before, objects, left); err != nil {
+			if err := p.checkNextPage(next == before, objects, left); err != nil {
 				yield(page, err)
 				return
 			}
@@ -142,8 +142,8 @@ func (p Pages) tookTooLong() error {
 	return fmt.Errorf("%w: it has taken longer than %s; check what answers there", ErrUnending, p.timeMax)
 }
 
-// mayGoOn returns why no further page is read, if it is not.
-func (p Pages) mayGoOn(again bool, objects int64, left time.Duration) error {
+// checkNextPage returns why no further page is read, if it is not.
+func (p Pages) checkNextPage(again bool, objects int64, left time.Duration) error {
 	switch {
 	case again:
 		return fmt.Errorf("%w: it goes on where it did before; check what answers there", ErrUnending)

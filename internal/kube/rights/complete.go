@@ -60,7 +60,7 @@ func (c Completion) AddMissingRules(ctx context.Context, wanted, missing []rbacv
 	if err != nil {
 		return err
 	}
-	owners, err := c.bindingOwners(ctx, account)
+	owners, err := c.clusterRoleBindingOwners(ctx, account)
 	if err != nil {
 		return err
 	}
@@ -107,9 +107,9 @@ func (c Completion) ownSubject(ctx context.Context) (rbacv1.Subject, error) {
 	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}, nil
 }
 
-// bindingOwners returns a reference to a binding that someone else gave the account: once
+// clusterRoleBindingOwners returns a reference to a binding that someone else gave the account: once
 // that is gone, such as with the chart that it is from, so is the completion.
-func (c Completion) bindingOwners(ctx context.Context, account rbacv1.Subject) ([]*metav1ac.OwnerReferenceApplyConfiguration, error) {
+func (c Completion) clusterRoleBindingOwners(ctx context.Context, account rbacv1.Subject) ([]*metav1ac.OwnerReferenceApplyConfiguration, error) {
 	list := &rbacv1.ClusterRoleBindingList{}
 	if err := c.Client.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing the bindings of %q: %w", account.Name, err)

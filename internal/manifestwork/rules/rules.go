@@ -75,7 +75,7 @@ func CompileConditionRules(rules []workv1.ConditionRule) *ConditionRuleSet {
 	for i := range rules {
 		r := &rules[i]
 		name := nameOf(r)
-		if problem := checkConditionType(name); problem != "" {
+		if problem := conditionTypeProblem(name); problem != "" {
 			set.problems = append(set.problems, fmt.Sprintf("condition rule %d: %s", i, problem))
 			continue
 		}
@@ -120,9 +120,9 @@ func nameOf(r *workv1.ConditionRule) string {
 	return r.Condition
 }
 
-// checkConditionType tells why no rule can make a condition of this type. One that the API
+// conditionTypeProblem tells why no rule can make a condition of this type. One that the API
 // server refuses would make it refuse the whole status.
-func checkConditionType(name string) string {
+func conditionTypeProblem(name string) string {
 	switch {
 	case name == "":
 		return "condition is missing"

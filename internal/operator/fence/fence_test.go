@@ -371,7 +371,7 @@ func TestAnOperatorTellsWhetherItIsFencedIn(t *testing.T) {
 	root := connect(t, admin)
 	o := fence.KlusterletOperator(operatorv1.DefaultOperatorNamespace)
 	now := clocktesting.NewFakePassiveClock(time.Now())
-	expect := func(keeper *fence.PolicyKeeper, status metav1.ConditionStatus, reason, message string) {
+	expect := func(keeper *fence.FenceInstaller, status metav1.ConditionStatus, reason, message string) {
 		t.Helper()
 		got := keeper.EnsureFence(t.Context(), o).UnfencedCondition()
 		if got.Type != operatorv1.ConditionUnfenced || got.Status != status || got.Reason != reason || !strings.Contains(got.Message, message) {
@@ -379,9 +379,9 @@ func TestAnOperatorTellsWhetherItIsFencedIn(t *testing.T) {
 		}
 	}
 	stranger := as(t, admin, "stranger") // has no role, as an operator of OCM's charts has none for policies
-	expect(fence.NewPolicyKeeper(stranger, stranger, now), metav1.ConditionTrue, operatorv1.ReasonFenceForbidden, "validatingadmissionpolicies")
+	expect(fence.NewFenceInstaller(stranger, stranger, now), metav1.ConditionTrue, operatorv1.ReasonFenceForbidden, "validatingadmissionpolicies")
 
-	keeper := fence.NewPolicyKeeper(root, root, now)
+	keeper := fence.NewFenceInstaller(root, root, now)
 	expect(keeper, metav1.ConditionFalse, operatorv1.ReasonFenced, o.FenceName())
 	for name, change := range map[string]struct {
 		object client.Object

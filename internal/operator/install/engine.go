@@ -33,12 +33,12 @@ const (
 	dueMin = time.Second
 )
 
-// Walk is what an operator's phases work on: a struct that embeds a ReconcilePass.
-type Walk[O client.Object] interface{ Base() *ReconcilePass[O] }
+// EnginePass is what an operator's phases work on: a struct that embeds a ReconcilePass.
+type EnginePass[O client.Object] interface{ Base() *ReconcilePass[O] }
 
 // PhaseEngine walks objects of one kind through phases, and writes what became of
 // that into their status.
-type PhaseEngine[O client.Object, P Walk[O]] struct {
+type PhaseEngine[O client.Object, P EnginePass[O]] struct {
 	Client client.Client
 	Clock  clock.PassiveClock
 	// Upgrade holds OLM back while an object is being changed.
@@ -54,7 +54,7 @@ type PhaseEngine[O client.Object, P Walk[O]] struct {
 }
 
 // EngineKind is what the PhaseEngine has to know of a kind.
-type EngineKind[O client.Object, P Walk[O]] struct {
+type EngineKind[O client.Object, P EnginePass[O]] struct {
 	// Name is the kind, for messages.
 	Name string
 	// Begin makes the state of a walk that embeds the pass.
@@ -63,9 +63,9 @@ type EngineKind[O client.Object, P Walk[O]] struct {
 	Conditions func(O) *[]metav1.Condition
 	// Report writes into the status, in memory, how a walk ended; ReportRemoval does
 	// so for a removal that is not at its end.
-	Report, ReportRemoval func(P, WalkOutcome)
+	Report, ReportRemoval func(P, PassOutcome)
 	// Announce records events of what an installation changed, after it was written.
-	Announce func(P, WalkOutcome)
+	Announce func(P, PassOutcome)
 	// Busy says in words why the operator must not be upgraded now; empty if it may be.
 	Busy func(O) string
 }
@@ -78,8 +78,8 @@ func (e *PhaseEngine[O, P]) Reconcile(ctx context.Context, stored O) (ctrl.Resul
 		return ctrl.Result{}, err
 	}
 	walk := e.Kind.Begin(&ReconcilePass[O]{Before: stored, Object: object, start: e.Clock.Now()})
-	if e.checkPaused(object) {
-		return e.writeStatusAndRequeue(ctx, walk, WalkOutcome{})
+	if e.observePause(object) {
+		return e.writeStatusAndRequeue(ctx, walk, PassOutcome{})
 	}
 	if !object.GetDeletionTimestamp().IsZero() {
 		return e.runRemoval(ctx, walk)
@@ -139,7 +139,7 @@ func (e *PhaseEngine[O, P]) removeFinalizers(object client.Object) bool {
 }
 
 // writeStatusAndRequeue writes the status and says when to walk again.
-func (e *PhaseEngine[O, P]) writeStatusAndRequeue(ctx context.Context, walk P, outcome WalkOutcome) (ctrl.Result, error) {
+func (e *PhaseEngine[O, P]) writeStatusAndRequeue(ctx context.Context, walk P, outcome PassOutcome) (ctrl.Result, error) {
 	pass := walk.Base()
 	name := pass.Object.GetName()
 	err := conditions.PatchStatus(ctx, e.Client, pass.Before, pass.Object)
@@ -158,7 +158,7 @@ func (e *PhaseEngine[O, P]) writeStatusAndRequeue(ctx context.Context, walk P, o
 	case Failed:
 		return ctrl.Result{}, outcome.namedError(e.Kind.Name, name)
 	default:
-		return ctrl.Result{RequeueAfter: pass.nextWalkAfter(outcome.After)}, nil
+		return ctrl.Result{RequeueAfter: pass.nextPassAfter(outcome.After)}, nil
 	}
 }
 
@@ -173,9 +173,9 @@ func requeueOnConflict(err error) (ctrl.Result, error) {
 	}
 }
 
-// checkPaused reports whether the user wants everything left as it is, and shows it in
+// observePause reports whether the user wants everything left as it is, and shows it in
 // the status, in memory.
-func (e *PhaseEngine[O, P]) checkPaused(object O) bool {
+func (e *PhaseEngine[O, P]) observePause(object O) bool {
 	// The same for all kinds.
 	const condition, reason = operatorv1.ClusterManagerConditionPaused, operatorv1.ClusterManagerReasonPausedByAnnotation
 	list := e.Kind.Conditions(object)

@@ -29,19 +29,19 @@ func TestAWalkEndsWithThePhaseThatCannotGoOn(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason string
 		err    error
-		want   WalkOutcome
+		want   PassOutcome
 	}{
-		"Done":      {"all phases were run", nil, WalkOutcome{}},
-		"Waiting":   {"waiting is no failure", WaitError{Message: "for pods", After: time.Second}, WalkOutcome{Result: Waiting, Phase: "second", Reason: "SecondFailed", Message: "for pods", After: time.Second}},
-		"OwnCause":  {"an error has a reason of its own", WaitError{Reason: "Installing", Message: "for pods"}, WalkOutcome{Result: Waiting, Phase: "second", Reason: "Installing", Message: "for pods"}},
-		"Mistake":   {"the user has to change something", MistakeError{Message: "no such mode"}, WalkOutcome{Result: Mistake, Phase: "second", Reason: "SecondFailed", Message: "no such mode"}},
-		"Away":      {"the cluster is tried again at intervals", UnreachableError{Message: "no answer", After: time.Minute}, WalkOutcome{Result: Unreachable, Phase: "second", Reason: "SecondFailed", Message: "no answer", After: time.Minute}},
-		"Wrapped":   {"what a phase adds does not hide it", fmt.Errorf("roles: %w", WaitError{Message: "for pods"}), WalkOutcome{Result: Waiting, Phase: "second", Reason: "SecondFailed", Message: "for pods"}},
-		"Failed":    {"any other error is a failure", refused, WalkOutcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: "refused"}},
-		"Conflict":  {"someone else was faster", fmt.Errorf("writing: %w", conflict), WalkOutcome{Result: Outdated, Phase: "second", Reason: "SecondFailed"}},
-		"Both":      {"a conflict does not hide what failed besides", errors.Join(conflict, refused), WalkOutcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: conflict.Error() + "\nrefused"}},
-		"Several":   {"several conflicts are no failure", errors.Join(conflict, fmt.Errorf("writing: %w", conflict)), WalkOutcome{Result: Outdated, Phase: "second", Reason: "SecondFailed"}},
-		"Forbidden": {"the role of the operator is for others to change", forbidden, WalkOutcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: forbidden.Error()}},
+		"Done":      {"all phases were run", nil, PassOutcome{}},
+		"Waiting":   {"waiting is no failure", WaitError{Message: "for pods", After: time.Second}, PassOutcome{Result: Waiting, Phase: "second", Reason: "SecondFailed", Message: "for pods", After: time.Second}},
+		"OwnCause":  {"an error has a reason of its own", WaitError{Reason: "Installing", Message: "for pods"}, PassOutcome{Result: Waiting, Phase: "second", Reason: "Installing", Message: "for pods"}},
+		"Mistake":   {"the user has to change something", MistakeError{Message: "no such mode"}, PassOutcome{Result: Mistake, Phase: "second", Reason: "SecondFailed", Message: "no such mode"}},
+		"Away":      {"the cluster is tried again at intervals", UnreachableError{Message: "no answer", After: time.Minute}, PassOutcome{Result: Unreachable, Phase: "second", Reason: "SecondFailed", Message: "no answer", After: time.Minute}},
+		"Wrapped":   {"what a phase adds does not hide it", fmt.Errorf("roles: %w", WaitError{Message: "for pods"}), PassOutcome{Result: Waiting, Phase: "second", Reason: "SecondFailed", Message: "for pods"}},
+		"Failed":    {"any other error is a failure", refused, PassOutcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: "refused"}},
+		"Conflict":  {"someone else was faster", fmt.Errorf("writing: %w", conflict), PassOutcome{Result: Outdated, Phase: "second", Reason: "SecondFailed"}},
+		"Both":      {"a conflict does not hide what failed besides", errors.Join(conflict, refused), PassOutcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: conflict.Error() + "\nrefused"}},
+		"Several":   {"several conflicts are no failure", errors.Join(conflict, fmt.Errorf("writing: %w", conflict)), PassOutcome{Result: Outdated, Phase: "second", Reason: "SecondFailed"}},
+		"Forbidden": {"the role of the operator is for others to change", forbidden, PassOutcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: forbidden.Error()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ran []string
@@ -52,7 +52,7 @@ func TestAWalkEndsWithThePhaseThatCannotGoOn(t *testing.T) {
 				}}
 			}
 			got := RunPhases(t.Context(), []Phase[*[]string]{phase("first", nil), phase("second", test.err), phase("third", nil)}, &ran)
-			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(WalkOutcome{}, "Err")); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(PassOutcome{}, "Err")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
 			if (got.Err == nil) != (test.err == nil || got.Result == Waiting) {
@@ -75,7 +75,7 @@ func TestAnIncompleteWalkForgetsNothing(t *testing.T) {
 			Namespace:            "hub", Name: name, Generation: generation,
 		}
 	}
-	before := Inventory{}.AfterWalk([]render.AppliedRecord{record("a", 1), record("b", 2)}, true)
+	before := Inventory{}.AfterPass([]render.AppliedRecord{record("a", 1), record("b", 2)}, true)
 	for name, test := range map[string]struct {
 		reason   string
 		records  []render.AppliedRecord
@@ -87,7 +87,7 @@ func TestAnIncompleteWalkForgetsNothing(t *testing.T) {
 		"Twice":      {"one on both clusters is listed once", []render.AppliedRecord{record("c", 0), record("c", 0)}, true, map[string]int64{"c": 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			after := before.AfterWalk(test.records, test.complete)
+			after := before.AfterPass(test.records, test.complete)
 			got := map[string]int64{}
 			for _, related := range after.Related {
 				got[related.Name] = after.LastGenerationOf(record(related.Name, 0))

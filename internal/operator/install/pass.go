@@ -75,9 +75,9 @@ func (p *ReconcilePass[O]) ChangeMeta(ctx context.Context, c client.Client, chan
 	return nil
 }
 
-// nextWalkAfter is when to walk again: at the latest after a time, where 0 is any; 0 is
+// nextPassAfter is when to walk again: at the latest after a time, where 0 is any; 0 is
 // when something changes that is watched.
-func (p *ReconcilePass[O]) nextWalkAfter(after time.Duration) time.Duration {
+func (p *ReconcilePass[O]) nextPassAfter(after time.Duration) time.Duration {
 	if after > 0 {
 		p.DueIn(after)
 	}

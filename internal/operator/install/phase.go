@@ -55,13 +55,13 @@ type UnreachableError struct {
 
 func (e UnreachableError) Error() string { return e.Message }
 
-// WalkResult says how a walk ended.
-type WalkResult int
+// PassResult says how a walk ended.
+type PassResult int
 
 // Results of a walk.
 const (
 	// Done: all phases were run.
-	Done WalkResult = iota
+	Done PassResult = iota
 	// Waiting: see WaitError.
 	Waiting
 	// Mistake: see MistakeError.
@@ -75,9 +75,9 @@ const (
 	Outdated
 )
 
-// WalkOutcome is how a walk ended, and with which phase unless it is Done.
-type WalkOutcome struct {
-	Result WalkResult
+// PassOutcome is how a walk ended, and with which phase unless it is Done.
+type PassOutcome struct {
+	Result PassResult
 	Phase  string
 	// Reason and Message are for the condition that tells of it. The message is
 	// empty if the condition is to stay as it is.
@@ -90,12 +90,12 @@ type WalkOutcome struct {
 
 // GenerationObserved reports whether the operator did with the generation all that it can: the
 // rest is up to others, who change the object or the operator's role.
-func (o WalkOutcome) GenerationObserved() bool {
+func (o PassOutcome) GenerationObserved() bool {
 	return o.Result == Done || o.Result == Mistake || o.Result == Failed && apierrors.IsForbidden(o.Err)
 }
 
 // RunPhases goes through the phases until one ends the walk.
-func RunPhases[P any](ctx context.Context, phases []Phase[P], walk P) WalkOutcome {
+func RunPhases[P any](ctx context.Context, phases []Phase[P], walk P) PassOutcome {
 	for _, phase := range phases {
 		if err := phase.Run(ctx, walk); err != nil {
 			outcome := classifyPhaseError(err)
@@ -106,24 +106,24 @@ func RunPhases[P any](ctx context.Context, phases []Phase[P], walk P) WalkOutcom
 			return outcome
 		}
 	}
-	return WalkOutcome{}
+	return PassOutcome{}
 }
 
-func classifyPhaseError(err error) WalkOutcome {
+func classifyPhaseError(err error) PassOutcome {
 	var wait WaitError
 	var mistake MistakeError
 	var unreachable UnreachableError
 	switch {
 	case errors.As(err, &wait):
-		return WalkOutcome{Result: Waiting, Reason: wait.Reason, Message: wait.Message, After: wait.After}
+		return PassOutcome{Result: Waiting, Reason: wait.Reason, Message: wait.Message, After: wait.After}
 	case errors.As(err, &mistake):
-		return WalkOutcome{Result: Mistake, Reason: mistake.Reason, Message: mistake.Message, Err: err}
+		return PassOutcome{Result: Mistake, Reason: mistake.Reason, Message: mistake.Message, Err: err}
 	case errors.As(err, &unreachable):
-		return WalkOutcome{Result: Unreachable, Reason: unreachable.Reason, Message: unreachable.Message, After: unreachable.After, Err: err}
+		return PassOutcome{Result: Unreachable, Reason: unreachable.Reason, Message: unreachable.Message, After: unreachable.After, Err: err}
 	case isConflictOnly(err):
-		return WalkOutcome{Result: Outdated, Err: err}
+		return PassOutcome{Result: Outdated, Err: err}
 	default:
-		return WalkOutcome{Result: Failed, Message: err.Error(), Err: err}
+		return PassOutcome{Result: Failed, Message: err.Error(), Err: err}
 	}
 }
 
@@ -148,7 +148,7 @@ func isConflictOnly(err error) bool {
 }
 
 // namedError is the error of a phase with the name of the phase and of its object.
-func (o WalkOutcome) namedError(kind, name string) error {
+func (o PassOutcome) namedError(kind, name string) error {
 	if o.Err == nil {
 		return nil
 	}

@@ -16,9 +16,9 @@ type Inventory struct {
 	Generations []operatorv1.GenerationStatus
 }
 
-// AfterWalk returns the inventory after a walk. One that did not come to its end
+// AfterPass returns the inventory after a walk. One that did not come to its end
 // keeps what was known of the objects that it did not come to.
-func (i Inventory) AfterWalk(records []render.AppliedRecord, complete bool) Inventory {
+func (i Inventory) AfterPass(records []render.AppliedRecord, complete bool) Inventory {
 	var next Inventory
 	for _, r := range records {
 		related := operatorv1.RelatedResourceMeta{

@@ -22,7 +22,7 @@ const partClusters = 64
 func RenderWorks(s WorkSource) (works map[string]*workv1.ManifestWork, problems map[string]error, err error) {
 	works = map[string]*workv1.ManifestWork{}
 	problems = map[string]error{}
-	for part, err := range RenderParts(s) {
+	for part, err := range RenderBatches(s) {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -32,24 +32,24 @@ func RenderWorks(s WorkSource) (works map[string]*workv1.ManifestWork, problems 
 	return works, problems, nil
 }
 
-// RenderedPart is what RenderWorks returns, for some of the clusters.
-type RenderedPart struct {
+// RenderedBatch is what RenderWorks returns, for some of the clusters.
+type RenderedBatch struct {
 	Works    map[string]*workv1.ManifestWork
 	Problems map[string]error
 }
 
-// RenderParts returns what RenderWorks returns, for at most 64 clusters at a time, in the order of
+// RenderBatches returns what RenderWorks returns, for at most 64 clusters at a time, in the order of
 // names. A part is made when it is asked for. After an error there is none.
-func RenderParts(s WorkSource) iter.Seq2[RenderedPart, error] {
-	return func(yield func(RenderedPart, error) bool) {
+func RenderBatches(s WorkSource) iter.Seq2[RenderedBatch, error] {
+	return func(yield func(RenderedBatch, error) bool) {
 		suspends := suspensionOf(s.Binding.BindingSpec().Suspension)
-		part := RenderedPart{Works: map[string]*workv1.ManifestWork{}, Problems: map[string]error{}}
+		part := RenderedBatch{Works: map[string]*workv1.ManifestWork{}, Problems: map[string]error{}}
 		for cluster, one := range s.renderOutcomes() {
 			if len(part.Works)+len(part.Problems) == partClusters {
 				if !yield(part, nil) {
 					return
 				}
-				part = RenderedPart{Works: map[string]*workv1.ManifestWork{}, Problems: map[string]error{}}
+				part = RenderedBatch{Works: map[string]*workv1.ManifestWork{}, Problems: map[string]error{}}
 			}
 			if one.problem != nil {
 				part.Problems[cluster] = one.problem
@@ -57,7 +57,7 @@ func RenderParts(s WorkSource) iter.Seq2[RenderedPart, error] {
 			}
 			work := s.newWorkFrame(cluster, one.Applied, suspends)
 			if err := s.fillManifests(work, one.Object); err != nil {
-				yield(RenderedPart{}, err)
+				yield(RenderedBatch{}, err)
 				return
 			}
 			part.Works[cluster] = work

@@ -38,7 +38,7 @@ func TestManyClustersAreServedInParts(t *testing.T) {
 	}
 	var sizes []int
 	var got []string
-	for part, err := range RenderParts(s) {
+	for part, err := range RenderBatches(s) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,10 +51,10 @@ func (s WorkSource) variants() int {
 	return max(1, min(variantsMax, variantValues/weighValue(s.Object.Object).values))
 }
 
-// RenderIsHeavy reports whether making the works takes so much memory that few bindings may do so at a time:
+// IsHeavyToRender reports whether making the works takes so much memory that few bindings may do so at a time:
 // as policies change documents, as the object has many values, or, if all works are made together,
 // as these have many bytes.
-func (s WorkSource) RenderIsHeavy(together bool) bool {
+func (s WorkSource) IsHeavyToRender(together bool) bool {
 	return s.Overrides.ExpandsDocuments() || weighValue(s.Object.Object).values > heavyValues || together && s.togetherBytes() > heavyBytes
 }
 

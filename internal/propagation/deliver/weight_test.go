@@ -99,7 +99,7 @@ func TestWhatIsHeavy(t *testing.T) {
 		"much is overridden":  {overridden.forClusters(200), false, true, false},
 		"many values":         {withVariables(t, heavyValues).forClusters(1), true, true, false},
 	} {
-		if alone, together := test.source.RenderIsHeavy(false), test.source.RenderIsHeavy(true); alone != test.alone || together != test.together {
+		if alone, together := test.source.IsHeavyToRender(false), test.source.IsHeavyToRender(true); alone != test.alone || together != test.together {
 			t.Errorf("%s: it is heavy: %t, want %t; all together: %t, want %t", name, alone, test.alone, together, test.together)
 		}
 		if err := test.source.TooHeavy(); (err != nil) != test.refused {

@@ -74,8 +74,8 @@ func (r *RolloutProgress) SetPlan(plan Plan) {
 	}
 }
 
-// AwaitObject says that there is an object that somebody has to look at.
-func (r *RolloutProgress) AwaitObject(object string) {
+// ExpectObject says that there is an object that somebody has to look at.
+func (r *RolloutProgress) ExpectObject(object string) {
 	if _, known := r.objects[object]; !known {
 		r.awaited[object] = true
 	}

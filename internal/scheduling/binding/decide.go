@@ -98,8 +98,8 @@ type attempt struct {
 	result  scheduler.ScheduleResult
 	// all is the object as it is counted, and lacking what of it its clusters lack, if it
 	// is placed as a whole.
-	all     capacity.Set
-	lacking map[string]capacity.Set
+	all     capacity.ComponentSet
+	lacking map[string]capacity.ComponentSet
 	// eligible are the places in the fleet of the clusters that may be chosen.
 	eligible []int
 	// selected are the places in the fleet of the clusters that the spread

@@ -42,17 +42,17 @@ func (in PlacementInput) targetParts() []workv1alpha2.TargetComponent {
 }
 
 // capacitySet returns the object as it is counted.
-func (in PlacementInput) capacitySet() capacity.Set {
-	all := make(capacity.Set, 0, len(in.Components))
+func (in PlacementInput) capacitySet() capacity.ComponentSet {
+	all := make(capacity.ComponentSet, 0, len(in.Components))
 	for _, part := range in.Components {
-		all = append(all, capacity.Part{Replicas: part.Replicas, Request: capacity.RequestOf(requestedResources(part))})
+		all = append(all, capacity.SetComponent{Replicas: part.Replicas, Request: capacity.RequestOf(requestedResources(part))})
 	}
 	return all
 }
 
 // lackingSets returns what of the object, as it is counted, its clusters lack, by cluster.
-func (in PlacementInput) lackingSets(all capacity.Set) map[string]capacity.Set {
-	lacking := make(map[string]capacity.Set, len(in.Previous))
+func (in PlacementInput) lackingSets(all capacity.ComponentSet) map[string]capacity.ComponentSet {
+	lacking := make(map[string]capacity.ComponentSet, len(in.Previous))
 	for _, target := range in.Previous {
 		if _, twice := lacking[target.Name]; twice {
 			continue

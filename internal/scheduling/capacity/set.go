@@ -15,12 +15,12 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
-// Set is replicas of several kinds that are placed together: all of them fit into a
+// ComponentSet is replicas of several kinds that are placed together: all of them fit into a
 // cluster, or none is placed there.
-type Set []Part
+type ComponentSet []SetComponent
 
-// Part is the replicas of a Set that need the same.
-type Part struct {
+// SetComponent is the replicas of a Set that need the same.
+type SetComponent struct {
 	Replicas int32
 	Request  ReplicaRequest
 }
@@ -28,7 +28,7 @@ type Part struct {
 // FittingSets returns how many further sets there is room for, beside what is used that
 // the room does not account for yet. known is false if nobody has reported the
 // room; nil is none.
-func (s Set) FittingSets(room *view.FreeRoom, used view.Amounts) (sets int32, known bool) {
+func (s ComponentSet) FittingSets(room *view.FreeRoom, used view.Amounts) (sets int32, known bool) {
 	if room == nil {
 		return 0, false
 	}
@@ -50,7 +50,7 @@ func (s Set) FittingSets(room *view.FreeRoom, used view.Amounts) (sets int32, kn
 
 // totalAmounts returns what one set needs of each resource, pods included: only what is
 // more than 0.
-func (s Set) totalAmounts() view.Amounts {
+func (s ComponentSet) totalAmounts() view.Amounts {
 	const one = 1000
 	total := view.Amounts{}
 	for _, part := range s {
@@ -94,9 +94,9 @@ func setsIn(used, total view.Amounts) int64 {
 // onNodes returns how many sets, up to a limit, the nodes of all grades have room
 // for. It puts the parts on nodes one after the other, so that it finds no more
 // than there is room for, and at times less.
-func (s Set) onNodes(grades []view.Grade, limit int64) int64 {
+func (s ComponentSet) onNodes(grades []view.Grade, limit int64) int64 {
 	parts := slices.Clone(s)
-	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.Request.onNodes(grades), b.Request.onNodes(grades)) })
+	slices.SortStableFunc(parts, func(a, b SetComponent) int { return cmp.Compare(a.Request.onNodes(grades), b.Request.onNodes(grades)) })
 	return int64(sort.Search(int(limit), func(n int) bool { return !canPackSets(parts, grades, int64(n)+1) }))
 }
 
@@ -107,7 +107,7 @@ type nodeShelf struct {
 }
 
 // canPackSets reports whether so many sets find room on nodes of the grades.
-func canPackSets(parts []Part, grades []view.Grade, sets int64) bool {
+func canPackSets(parts []SetComponent, grades []view.Grade, sets int64) bool {
 	shelves := make([]nodeShelf, 0, len(grades))
 	for _, grade := range grades {
 		shelves = append(shelves, nodeShelf{nodes: int64(grade.Nodes), pods: podsPerNode, left: grade.Least})

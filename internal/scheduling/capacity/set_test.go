@@ -11,8 +11,8 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
-func part(replicas int32, pairs ...string) Part {
-	return Part{Replicas: replicas, Request: RequestOf(list(pairs...))}
+func part(replicas int32, pairs ...string) SetComponent {
+	return SetComponent{Replicas: replicas, Request: RequestOf(list(pairs...))}
 }
 
 func TestSets(t *testing.T) {
@@ -23,27 +23,27 @@ func TestSets(t *testing.T) {
 	}}
 	for name, test := range map[string]struct {
 		room *view.FreeRoom
-		set  Set
+		set  ComponentSet
 		used view.Amounts
 		want int32
 	}{
-		"all parts count":                       {free, Set{part(1, "cpu", "1"), part(2, "cpu", "2")}, nil, 2},
-		"the scarcest resource":                 {free, Set{part(1, "cpu", "1"), part(1, "memory", "8Gi")}, nil, 2},
-		"pods of all parts":                     {free, Set{part(20), part(13)}, nil, 3},
-		"a part without replicas":               {free, Set{part(0, "gpu", "1"), part(50)}, nil, 2},
-		"less than one":                         {free, Set{part(1, "cpu", "1"), part(5, "cpu", "2")}, nil, 0},
-		"beside what others were assigned":      {free, Set{part(1, "cpu", "1"), part(2, "cpu", "2")}, amounts("cpu", "6", "pods", "6"), 0},
-		"what is not reported is not there":     {free, Set{part(1, "gpu", "1"), part(1)}, nil, 0},
-		"nothing at all":                        {free, Set{part(0)}, nil, math.MaxInt32},
-		"more than numbers can say":             {free, Set{part(math.MaxInt32, "memory", "9000P")}, nil, 0},
-		"by grades: each pod needs a node":      {graded, Set{part(1, "cpu", "6"), part(4, "cpu", "2")}, nil, 1},
-		"by grades: the large goes first":       {graded, Set{part(4, "cpu", "2"), part(1, "cpu", "8")}, nil, 1},
-		"by grades: too large for any":          {graded, Set{part(1), part(1, "cpu", "9")}, nil, 0},
-		"by grades: what is left of a node":     {graded, Set{part(1, "cpu", "5"), part(3, "cpu", "1")}, nil, 1},
-		"by grades: several sets":               {graded, Set{part(1, "cpu", "1"), part(2, "cpu", "500m")}, nil, 8},
-		"by grades: less what others take":      {graded, Set{part(1, "cpu", "1"), part(2, "cpu", "500m")}, amounts("cpu", "3"), 6},
-		"by grades and sums: gpu is in no one":  {graded, Set{part(1, "cpu", "1"), part(2, "gpu", "1")}, nil, 2},
-		"by grades: memory is together with it": {graded, Set{part(1, "cpu", "1", "memory", "3Gi"), part(1, "memory", "2Gi")}, nil, 3},
+		"all parts count":                       {free, ComponentSet{part(1, "cpu", "1"), part(2, "cpu", "2")}, nil, 2},
+		"the scarcest resource":                 {free, ComponentSet{part(1, "cpu", "1"), part(1, "memory", "8Gi")}, nil, 2},
+		"pods of all parts":                     {free, ComponentSet{part(20), part(13)}, nil, 3},
+		"a part without replicas":               {free, ComponentSet{part(0, "gpu", "1"), part(50)}, nil, 2},
+		"less than one":                         {free, ComponentSet{part(1, "cpu", "1"), part(5, "cpu", "2")}, nil, 0},
+		"beside what others were assigned":      {free, ComponentSet{part(1, "cpu", "1"), part(2, "cpu", "2")}, amounts("cpu", "6", "pods", "6"), 0},
+		"what is not reported is not there":     {free, ComponentSet{part(1, "gpu", "1"), part(1)}, nil, 0},
+		"nothing at all":                        {free, ComponentSet{part(0)}, nil, math.MaxInt32},
+		"more than numbers can say":             {free, ComponentSet{part(math.MaxInt32, "memory", "9000P")}, nil, 0},
+		"by grades: each pod needs a node":      {graded, ComponentSet{part(1, "cpu", "6"), part(4, "cpu", "2")}, nil, 1},
+		"by grades: the large goes first":       {graded, ComponentSet{part(4, "cpu", "2"), part(1, "cpu", "8")}, nil, 1},
+		"by grades: too large for any":          {graded, ComponentSet{part(1), part(1, "cpu", "9")}, nil, 0},
+		"by grades: what is left of a node":     {graded, ComponentSet{part(1, "cpu", "5"), part(3, "cpu", "1")}, nil, 1},
+		"by grades: several sets":               {graded, ComponentSet{part(1, "cpu", "1"), part(2, "cpu", "500m")}, nil, 8},
+		"by grades: less what others take":      {graded, ComponentSet{part(1, "cpu", "1"), part(2, "cpu", "500m")}, amounts("cpu", "3"), 6},
+		"by grades and sums: gpu is in no one":  {graded, ComponentSet{part(1, "cpu", "1"), part(2, "gpu", "1")}, nil, 2},
+		"by grades: memory is together with it": {graded, ComponentSet{part(1, "cpu", "1", "memory", "3Gi"), part(1, "memory", "2Gi")}, nil, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, known := test.set.FittingSets(test.room, test.used); got != test.want || !known {
@@ -51,7 +51,7 @@ func TestSets(t *testing.T) {
 			}
 		})
 	}
-	if _, known := (Set{part(1)}).FittingSets(nil, nil); known {
+	if _, known := (ComponentSet{part(1)}).FittingSets(nil, nil); known {
 		t.Error("what nobody reported is known")
 	}
 }
@@ -66,9 +66,9 @@ func TestSetsFitAsReplicasDo(t *testing.T) {
 		for range chance.IntN(4) {
 			room.Grades = append(room.Grades, view.Grade{Nodes: int32(chance.IntN(5)), Least: view.Amounts{"cpu": chance.Int64N(9000), "memory": chance.Int64N(9000)}})
 		}
-		var set, double Set
+		var set, double ComponentSet
 		for range 1 + chance.IntN(3) {
-			one := Part{Replicas: int32(1 + chance.IntN(4)), Request: ReplicaRequest{{"cpu", 1 + chance.Int64N(3000)}, {"memory", 1 + chance.Int64N(3000)}}}
+			one := SetComponent{Replicas: int32(1 + chance.IntN(4)), Request: ReplicaRequest{{"cpu", 1 + chance.Int64N(3000)}, {"memory", 1 + chance.Int64N(3000)}}}
 			set = append(set, one)
 			one.Replicas *= 2
 			double = append(double, one)
@@ -79,7 +79,7 @@ func TestSetsFitAsReplicasDo(t *testing.T) {
 			if sets > alone/part.Replicas {
 				t.Fatalf("seed %d: room for %d sets, and for %d of %d replicas of a part", seed, sets, alone, part.Replicas)
 			}
-			if single, _ := (Set{{1, part.Request}}).FittingSets(room, nil); single != alone {
+			if single, _ := (ComponentSet{{1, part.Request}}).FittingSets(room, nil); single != alone {
 				t.Fatalf("seed %d: room for %d replicas, and for %d sets of one", seed, alone, single)
 			}
 		}

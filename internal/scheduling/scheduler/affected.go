@@ -76,6 +76,6 @@ func (r ClusterRequest) considerCluster(c *view.Cluster, chosen bool, now time.T
 	if c == nil {
 		return filterOpinion{code: codeSet}
 	}
-	alone := &scheduleRound{now: now, kept: []bool{chosen}, cost: ExpressionCostMax - expression.CostMax}
+	alone := &schedulingCycle{now: now, kept: []bool{chosen}, cost: ExpressionCostMax - expression.CostMax}
 	return filterOpinion{code: r.eligibilityCode(alone, 0, c), failed: alone.problem != nil, exhausted: alone.exhausted, again: alone.after}
 }

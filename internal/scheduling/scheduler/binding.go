@@ -96,7 +96,7 @@ type servedFilter struct{ apiVersion, kind string }
 
 func (servedFilter) pluginName() string { return "APIEnablement" }
 
-func (f servedFilter) admitsCluster(now *scheduleRound, i int, c *view.Cluster) (bool, int) {
+func (f servedFilter) admitsCluster(now *schedulingCycle, i int, c *view.Cluster) (bool, int) {
 	if now.kept[i] {
 		return true, 0
 	}
@@ -112,7 +112,7 @@ func (f servedFilter) explainRefusal(*view.Cluster, int) string {
 	return fmt.Sprintf("it does not serve kind %s of %s", f.kind, f.apiVersion)
 }
 
-func (f servedFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
+func (f servedFilter) objections(now *schedulingCycle, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }
 
@@ -121,7 +121,7 @@ type affinityFilter []affinity.Affinity
 
 func (affinityFilter) pluginName() string { return "ClusterAffinity" }
 
-func (f affinityFilter) admitsCluster(_ *scheduleRound, _ int, c *view.Cluster) (bool, int) {
+func (f affinityFilter) admitsCluster(_ *schedulingCycle, _ int, c *view.Cluster) (bool, int) {
 	for _, a := range f {
 		if a.SelectsCluster(c) {
 			return true, 0
@@ -135,7 +135,7 @@ func (affinityFilter) refusalCode() verdictCode { return codeAffinity }
 // explainRefusal quotes the first affinity: the others are for what it has no room for.
 func (f affinityFilter) explainRefusal(c *view.Cluster, _ int) string { return f[0].ExplainMismatch(c) }
 
-func (f affinityFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
+func (f affinityFilter) objections(now *schedulingCycle, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }
 
@@ -144,7 +144,7 @@ type topologyFilter []Topology
 
 func (topologyFilter) pluginName() string { return "SpreadConstraint" }
 
-func (f topologyFilter) admitsCluster(_ *scheduleRound, _ int, c *view.Cluster) (bool, int) {
+func (f topologyFilter) admitsCluster(_ *schedulingCycle, _ int, c *view.Cluster) (bool, int) {
 	for n, topology := range f {
 		if len(topology.GroupsOfCluster(c)) == 0 {
 			return false, n
@@ -159,7 +159,7 @@ func (f topologyFilter) explainRefusal(_ *view.Cluster, detail int) string {
 	return fmt.Sprintf("it has no %s", f[detail])
 }
 
-func (f topologyFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
+func (f topologyFilter) objections(now *schedulingCycle, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }
 
@@ -168,7 +168,7 @@ type evictionFilter sets.Set[string]
 
 func (evictionFilter) pluginName() string { return "ClusterEviction" }
 
-func (f evictionFilter) admitsCluster(_ *scheduleRound, _ int, c *view.Cluster) (bool, int) {
+func (f evictionFilter) admitsCluster(_ *schedulingCycle, _ int, c *view.Cluster) (bool, int) {
 	return !sets.Set[string](f).Has(c.Name), 0
 }
 
@@ -178,6 +178,6 @@ func (evictionFilter) explainRefusal(*view.Cluster, int) string {
 	return "the object is being evicted from it"
 }
 
-func (f evictionFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
+func (f evictionFilter) objections(now *schedulingCycle, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }

@@ -70,7 +70,7 @@ func compileExpressions(texts []string, path *field.Path) ([]celProgram, field.E
 
 // evaluatesTrue reports whether an expression is true of a cluster. It is not if it fails;
 // the round remembers the first failure.
-func (p celProgram) evaluatesTrue(now *scheduleRound, c *view.Cluster) bool {
+func (p celProgram) evaluatesTrue(now *schedulingCycle, c *view.Cluster) bool {
 	if now.cost > ExpressionCostMax {
 		now.markExhausted(p.path)
 		return false
@@ -97,7 +97,7 @@ func (p celProgram) evaluatesTrue(now *scheduleRound, c *view.Cluster) bool {
 type clusterSubject struct {
 	traits.Mapper
 
-	now     *scheduleRound
+	now     *schedulingCycle
 	cluster *view.Cluster
 }
 

@@ -122,7 +122,7 @@ func TestWhatCostsTooMuchForTheFleetIsNotDecided(t *testing.T) {
 
 func TestExpressionsCostTogetherWhatTheyMay(t *testing.T) {
 	spec := RequestSpec{Predicates: []Predicate{{Path: field.NewPath("p"), Expressions: []string{"true"}}}}
-	now := newRound(versioned(), nil, noon)
+	now := newSchedulingCycle(versioned(), nil, noon)
 	now.recordProblem(field.NewPath("p"), errors.New("one that failed before"))
 	now.cost = ExpressionCostMax + 1
 	compiled(t, spec).eligibilityCode(now, 0, versioned().ClusterAt(0))

@@ -15,22 +15,22 @@ import (
 
 // clusterFilter says no to clusters.
 type clusterFilter interface {
-	// name is for metrics.
+	// pluginName is for metrics.
 	pluginName() string
-	// admits reports whether a cluster may be chosen, and if not, a detail that
+	// admitsCluster reports whether a cluster may be chosen, and if not, a detail that
 	// explain understands.
-	admitsCluster(now *scheduleRound, i int, c *view.Cluster) (ok bool, detail int)
-	// code is the verdict on those that may not.
+	admitsCluster(now *schedulingCycle, i int, c *view.Cluster) (ok bool, detail int)
+	// refusalCode is the verdict on those that may not.
 	refusalCode() verdictCode
-	// explain says why a cluster may not be chosen.
+	// explainRefusal says why a cluster may not be chosen.
 	explainRefusal(c *view.Cluster, detail int) string
 	// objections returns all that it has against a cluster; none if the cluster may
 	// be chosen.
-	objections(now *scheduleRound, i int, c *view.Cluster) []string
+	objections(now *schedulingCycle, i int, c *view.Cluster) []string
 }
 
 // objection returns why a filter with at most one reason does not admit a cluster.
-func objection(f clusterFilter, now *scheduleRound, i int, c *view.Cluster) []string {
+func objection(f clusterFilter, now *schedulingCycle, i int, c *view.Cluster) []string {
 	if ok, detail := f.admitsCluster(now, i, c); !ok {
 		return []string{f.explainRefusal(c, detail)}
 	}
@@ -42,7 +42,7 @@ type deletionFilter struct{}
 
 func (deletionFilter) pluginName() string { return "Deletion" }
 
-func (deletionFilter) admitsCluster(_ *scheduleRound, _ int, c *view.Cluster) (bool, int) {
+func (deletionFilter) admitsCluster(_ *schedulingCycle, _ int, c *view.Cluster) (bool, int) {
 	return !c.Deleting, 0
 }
 
@@ -50,7 +50,7 @@ func (deletionFilter) refusalCode() verdictCode { return codeDeleting }
 
 func (deletionFilter) explainRefusal(*view.Cluster, int) string { return "it is being deleted" }
 
-func (f deletionFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
+func (f deletionFilter) objections(now *schedulingCycle, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }
 
@@ -62,7 +62,7 @@ type setFilter struct {
 
 func (setFilter) pluginName() string { return "ClusterSets" }
 
-func (f setFilter) admitsCluster(_ *scheduleRound, _ int, c *view.Cluster) (bool, int) {
+func (f setFilter) admitsCluster(_ *schedulingCycle, _ int, c *view.Cluster) (bool, int) {
 	if f.whole {
 		return true, 0
 	}
@@ -79,7 +79,7 @@ func (setFilter) explainRefusal(*view.Cluster, int) string {
 	return "it is in none of the cluster sets"
 }
 
-func (f setFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
+func (f setFilter) objections(now *schedulingCycle, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }
 
@@ -92,7 +92,7 @@ type compiledPredicate struct {
 }
 
 // meetsPredicate reports whether a cluster meets the predicate.
-func (p compiledPredicate) meetsPredicate(now *scheduleRound, c *view.Cluster) bool {
+func (p compiledPredicate) meetsPredicate(now *schedulingCycle, c *view.Cluster) bool {
 	if !p.labels.Matches(labels.Set(c.Labels)) || !p.claims.Matches(labels.Set(c.Claims)) {
 		return false
 	}
@@ -126,7 +126,7 @@ func (p Predicate) compilePredicate() (compiledPredicate, field.ErrorList) {
 
 func (predicateFilter) pluginName() string { return "Predicate" }
 
-func (f predicateFilter) admitsCluster(now *scheduleRound, _ int, c *view.Cluster) (bool, int) {
+func (f predicateFilter) admitsCluster(now *schedulingCycle, _ int, c *view.Cluster) (bool, int) {
 	for _, p := range f {
 		if p.meetsPredicate(now, c) {
 			return true, 0
@@ -160,7 +160,7 @@ func (p compiledPredicate) mismatch(c *view.Cluster) string {
 }
 
 // objections has one for each predicate, as one that is met is enough.
-func (f predicateFilter) objections(now *scheduleRound, _ int, c *view.Cluster) []string {
+func (f predicateFilter) objections(now *schedulingCycle, _ int, c *view.Cluster) []string {
 	var against []string
 	for n, p := range f {
 		text := p.mismatch(c)

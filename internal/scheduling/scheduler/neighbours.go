@@ -38,7 +38,7 @@ type togetherFilter map[string]int
 
 func (togetherFilter) pluginName() string { return "WorkloadAffinity" }
 
-func (f togetherFilter) admitsCluster(now *scheduleRound, i int, c *view.Cluster) (bool, int) {
+func (f togetherFilter) admitsCluster(now *schedulingCycle, i int, c *view.Cluster) (bool, int) {
 	return now.kept[i] || f[c.Name] > 0, 0
 }
 
@@ -48,7 +48,7 @@ func (togetherFilter) explainRefusal(*view.Cluster, int) string {
 	return "no workload of the affinity group is there"
 }
 
-func (f togetherFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
+func (f togetherFilter) objections(now *schedulingCycle, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }
 
@@ -57,7 +57,7 @@ type apartFilter map[string]int
 
 func (apartFilter) pluginName() string { return "WorkloadAntiAffinity" }
 
-func (f apartFilter) admitsCluster(now *scheduleRound, i int, c *view.Cluster) (bool, int) {
+func (f apartFilter) admitsCluster(now *schedulingCycle, i int, c *view.Cluster) (bool, int) {
 	return now.kept[i] || f[c.Name] == 0, 0
 }
 
@@ -67,6 +67,6 @@ func (apartFilter) explainRefusal(*view.Cluster, int) string {
 	return "another workload of the anti-affinity group is there"
 }
 
-func (f apartFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
+func (f apartFilter) objections(now *schedulingCycle, i int, c *view.Cluster) []string {
 	return objection(f, now, i, c)
 }

@@ -79,7 +79,7 @@ func TestSchedulesKeepTheirPromises(t *testing.T) {
 		fleet := view.NewFleet(clusters...)
 		result := ScheduleClusters(fleet, request, previous, noon)
 
-		now := newRound(fleet, previous, noon)
+		now := newSchedulingCycle(fleet, previous, noon)
 		for _, name := range result.Targets {
 			i, _ := fleet.FindCluster(name)
 			if request.eligibilityCode(now, i, fleet.ClusterAt(i)) != codeEligible {

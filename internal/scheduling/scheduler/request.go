@@ -171,7 +171,7 @@ func (r ClusterRequest) WantedClusters() (int, bool) { return r.count, !r.all }
 
 // eligibilityCode returns codeEligible if the filters let a cluster through, or what
 // became of it.
-func (r ClusterRequest) eligibilityCode(now *scheduleRound, i int, c *view.Cluster) verdictCode {
+func (r ClusterRequest) eligibilityCode(now *schedulingCycle, i int, c *view.Cluster) verdictCode {
 	for _, f := range r.filters {
 		if ok, _ := f.admitsCluster(now, i, c); !ok {
 			return f.refusalCode()

@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 )
 
-// scheduleRound is one run of ScheduleClusters. Clusters are known by their place in the fleet.
-type scheduleRound struct {
+// schedulingCycle is one run of ScheduleClusters. Clusters are known by their place in the fleet.
+type schedulingCycle struct {
 	fleet view.Fleet
 	now   time.Time
 	// kept tells which clusters the request has chosen before.
@@ -35,8 +35,8 @@ type scheduleRound struct {
 	observer PluginObserver
 }
 
-func newRound(fleet view.Fleet, previous []string, now time.Time) *scheduleRound {
-	r := &scheduleRound{fleet: fleet, now: now, kept: make([]bool, fleet.Len())}
+func newSchedulingCycle(fleet view.Fleet, previous []string, now time.Time) *schedulingCycle {
+	r := &schedulingCycle{fleet: fleet, now: now, kept: make([]bool, fleet.Len())}
 	for _, name := range previous {
 		if i, found := fleet.FindCluster(name); found {
 			r.kept[i] = true
@@ -46,14 +46,14 @@ func newRound(fleet view.Fleet, previous []string, now time.Time) *scheduleRound
 }
 
 // validUntil says that the result is good until then.
-func (r *scheduleRound) validUntil(then time.Time) {
+func (r *schedulingCycle) validUntil(then time.Time) {
 	if r.after.IsZero() || then.Before(r.after) {
 		r.after = then
 	}
 }
 
 // recordProblem remembers the first problem with an expression.
-func (r *scheduleRound) recordProblem(path *field.Path, err error) {
+func (r *schedulingCycle) recordProblem(path *field.Path, err error) {
 	if r.problem == nil {
 		r.problem = field.Invalid(path, field.OmitValueType{}, err.Error())
 	}
@@ -61,7 +61,7 @@ func (r *scheduleRound) recordProblem(path *field.Path, err error) {
 
 // markExhausted remembers that the expressions cost too much. That is the problem then,
 // whatever failed before.
-func (r *scheduleRound) markExhausted(path *field.Path) {
+func (r *schedulingCycle) markExhausted(path *field.Path) {
 	if !r.exhausted {
 		r.exhausted, r.problem = true, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf(
 			"the expressions cost more than %d units for the clusters of the fleet, the limit; select by labels first", uint64(ExpressionCostMax)))
@@ -70,7 +70,7 @@ func (r *scheduleRound) markExhausted(path *field.Path) {
 
 // isScoreValid reports whether a score counts now. If it will not for ever, the round
 // comes again when it expires.
-func (r *scheduleRound) isScoreValid(score view.Score) bool {
+func (r *schedulingCycle) isScoreValid(score view.Score) bool {
 	if score.Until.IsZero() {
 		return true
 	}
@@ -86,7 +86,7 @@ func (r *scheduleRound) isScoreValid(score view.Score) bool {
 // clusters that are equally good they are chosen first. The fleet must not have
 // more than 2^31 clusters.
 func ScheduleClusters(fleet view.Fleet, request ClusterRequest, previous []string, now time.Time) ScheduleResult {
-	r := newRound(fleet, previous, now)
+	r := newSchedulingCycle(fleet, previous, now)
 	r.observer = request.observer
 	result := ScheduleResult{round: r, request: request, verdicts: make([]compactVerdict, fleet.Len())}
 	eligible := result.filterClusters()

@@ -16,10 +16,10 @@ const scoreMin, scoreMax int32 = -100, 100
 type Scorer interface {
 	// Name is shown to users.
 	Name() string
-	// score sets the scores of the eligible clusters, which are 0 before. Both lists
+	// scoreClusters sets the scores of the eligible clusters, which are 0 before. Both lists
 	// are of the same length.
-	scoreClusters(now *scheduleRound, eligible []int, scores []int32)
-	// changed reports whether it may score a cluster differently after a change of it.
+	scoreClusters(now *schedulingCycle, eligible []int, scores []int32)
+	// scoreMayChange reports whether it may score a cluster differently after a change of it.
 	scoreMayChange(before, after *view.Cluster) bool
 }
 
@@ -29,7 +29,7 @@ type Steady struct{}
 // Name is part of Scorer.
 func (Steady) Name() string { return "Steady" }
 
-func (Steady) scoreClusters(now *scheduleRound, eligible []int, scores []int32) {
+func (Steady) scoreClusters(now *schedulingCycle, eligible []int, scores []int32) {
 	for n, i := range eligible {
 		if now.kept[i] {
 			scores[n] = scoreMax
@@ -52,7 +52,7 @@ type Balance struct{}
 // Name is part of Scorer.
 func (Balance) Name() string { return "Balance" }
 
-func (Balance) scoreClusters(now *scheduleRound, eligible []int, scores []int32) {
+func (Balance) scoreClusters(now *schedulingCycle, eligible []int, scores []int32) {
 	others := func(i int) int {
 		if now.kept[i] { // by this request
 			return max(0, now.fleet.ClusterAt(i).Decisions-1)
@@ -84,7 +84,7 @@ type MostAllocatable struct {
 // Name is part of Scorer.
 func (m MostAllocatable) Name() string { return m.As }
 
-func (m MostAllocatable) scoreClusters(now *scheduleRound, eligible []int, scores []int32) {
+func (m MostAllocatable) scoreClusters(now *schedulingCycle, eligible []int, scores []int32) {
 	amount := func(i int) (float64, bool) {
 		quantity, known := now.fleet.ClusterAt(i).Allocatable[m.Resource]
 		return quantity.AsApproximateFloat64(), known
@@ -126,7 +126,7 @@ type AddOn struct{ Score view.ScoreName }
 // Name is part of Scorer.
 func (a AddOn) Name() string { return "AddOn/" + a.Score.Resource + "/" + a.Score.Score }
 
-func (a AddOn) scoreClusters(now *scheduleRound, eligible []int, scores []int32) {
+func (a AddOn) scoreClusters(now *schedulingCycle, eligible []int, scores []int32) {
 	for n, i := range eligible {
 		score, found := now.fleet.ClusterAt(i).Scores[a.Score]
 		if found && now.isScoreValid(score) {

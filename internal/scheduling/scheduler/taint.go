@@ -61,7 +61,7 @@ func (t Toleration) tolerates(taint view.Taint) bool {
 
 // tolerated reports whether one of the tolerations holds for the taint now. If it
 // will not for ever, the round comes again when the last of them ends.
-func tolerated(now *scheduleRound, tolerations []Toleration, taint view.Taint) bool {
+func tolerated(now *schedulingCycle, tolerations []Toleration, taint view.Taint) bool {
 	var until time.Time
 	for _, t := range tolerations {
 		if !t.tolerates(taint) {
@@ -90,7 +90,7 @@ type taintFilter struct {
 
 func (taintFilter) pluginName() string { return "TaintToleration" }
 
-func (f taintFilter) admitsCluster(now *scheduleRound, i int, c *view.Cluster) (bool, int) {
+func (f taintFilter) admitsCluster(now *schedulingCycle, i int, c *view.Cluster) (bool, int) {
 	for n, taint := range c.Taints {
 		if f.barsCluster(now, i, taint) {
 			return false, n
@@ -100,7 +100,7 @@ func (f taintFilter) admitsCluster(now *scheduleRound, i int, c *view.Cluster) (
 }
 
 // barsCluster reports whether a taint of a cluster keeps it from being chosen.
-func (f taintFilter) barsCluster(now *scheduleRound, i int, taint view.Taint) bool {
+func (f taintFilter) barsCluster(now *schedulingCycle, i int, taint view.Taint) bool {
 	if taint.Effect == view.PreferNoSelect || now.kept[i] && (f.lenient || taint.Effect == view.NoSelectIfNew) {
 		return false
 	}
@@ -113,7 +113,7 @@ func (taintFilter) explainRefusal(c *view.Cluster, detail int) string {
 	return fmt.Sprintf("taint %s is not tolerated", c.Taints[detail])
 }
 
-func (f taintFilter) objections(now *scheduleRound, i int, c *view.Cluster) []string {
+func (f taintFilter) objections(now *schedulingCycle, i int, c *view.Cluster) []string {
 	var against []string
 	for n, taint := range c.Taints {
 		if f.barsCluster(now, i, taint) {
@@ -128,7 +128,7 @@ type taintPreference []Toleration
 
 func (taintPreference) Name() string { return "PreferNoSelect" }
 
-func (p taintPreference) scoreClusters(now *scheduleRound, eligible []int, scores []int32) {
+func (p taintPreference) scoreClusters(now *schedulingCycle, eligible []int, scores []int32) {
 	for n, i := range eligible {
 		for _, taint := range now.fleet.ClusterAt(i).Taints {
 			if taint.Effect == view.PreferNoSelect && !tolerated(now, p, taint) {

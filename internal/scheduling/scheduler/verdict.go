@@ -88,7 +88,7 @@ type ScheduleResult struct {
 	// names come last were not looked at, and whether they may be chosen is not known.
 	Exhausted bool
 
-	round    *scheduleRound
+	round    *schedulingCycle
 	request  ClusterRequest
 	verdicts []compactVerdict
 	totals   []int64
@@ -225,7 +225,7 @@ func (r ScheduleResult) FilterChecks(cluster string) []FilterCheck {
 	var checks []FilterCheck
 	for _, f := range r.request.filters {
 		// A round of its own: what this costs, and what fails, is not the result's.
-		now := &scheduleRound{fleet: r.round.fleet, now: r.round.now, kept: r.round.kept}
+		now := &schedulingCycle{fleet: r.round.fleet, now: r.round.now, kept: r.round.kept}
 		checks = append(checks, FilterCheck{Filter: f.refusalCode().String(), Objections: f.objections(now, i, r.round.fleet.ClusterAt(i))})
 	}
 	return checks

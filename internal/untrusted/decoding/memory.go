@@ -37,8 +37,8 @@ func NewMemory(clk clock.PassiveClock) *Memory {
 	return &Memory{room: room.NewRoom(memoryMax, shareMax, clk), further: make(chan struct{}, 1)}
 }
 
-// memoryLease is what a worker has of the memory while it looks at something. One goroutine uses it.
-type memoryLease struct {
+// memoryReservation is what a worker has of the memory while it looks at something. One goroutine uses it.
+type memoryReservation struct {
 	memory *Memory
 	// namespace is whose share counts.
 	namespace string
@@ -50,36 +50,36 @@ type memoryLease struct {
 	further bool
 }
 
-type leaseKey struct{}
+type reservationKey struct{}
 
-// BeginLease returns a context for what a worker reads while it looks at something of a namespace, in
+// BeginReservation returns a context for what a worker reads while it looks at something of a namespace, in
 // one goroutine. What it decodes of that counts until end is called.
-func (m *Memory) BeginLease(ctx context.Context, namespace string) (looking context.Context, end func()) {
+func (m *Memory) BeginReservation(ctx context.Context, namespace string) (looking context.Context, end func()) {
 	if m == nil {
 		return ctx, func() {}
 	}
-	l := &memoryLease{memory: m, namespace: namespace}
-	return context.WithValue(ctx, leaseKey{}, l), l.releaseMemory
+	l := &memoryReservation{memory: m, namespace: namespace}
+	return context.WithValue(ctx, reservationKey{}, l), l.releaseMemory
 }
 
 // TakeMemory waits until there is room for something that takes so many bytes once it is decoded, unless
 // that is small. It fails only if ctx ends, which is of BeginLease, or it does nothing.
 func TakeMemory(ctx context.Context, bytes int64) error {
-	if l, is := ctx.Value(leaseKey{}).(*memoryLease); is {
+	if l, is := ctx.Value(reservationKey{}).(*memoryReservation); is {
 		return l.takeMemory(ctx, bytes)
 	}
 	return nil
 }
 
-// EndLease is for who goes on to something that has a limit of its own, and may last: what it has
+// EndReservation is for who goes on to something that has a limit of its own, and may last: what it has
 // decoded counts no more.
-func EndLease(ctx context.Context) {
-	if l, is := ctx.Value(leaseKey{}).(*memoryLease); is {
+func EndReservation(ctx context.Context) {
+	if l, is := ctx.Value(reservationKey{}).(*memoryReservation); is {
 		l.releaseMemory()
 	}
 }
 
-func (l *memoryLease) takeMemory(ctx context.Context, bytes int64) error {
+func (l *memoryReservation) takeMemory(ctx context.Context, bytes int64) error {
 	bytes = min(bytes, shareMax)
 	switch {
 	case bytes <= smallMax, bytes <= l.bytes, l.further:
@@ -104,7 +104,7 @@ func wrapWaitError(ctx context.Context) error {
 	return fmt.Errorf("waiting until there is memory to decode an object: %w", context.Cause(ctx))
 }
 
-func (l *memoryLease) releaseMemory() {
+func (l *memoryReservation) releaseMemory() {
 	if l.leave != nil {
 		l.leave()
 	}

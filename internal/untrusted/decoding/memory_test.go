@@ -89,7 +89,7 @@ func TestDenseObjectsWaitForRoom(t *testing.T) {
 			if worker%4 == 0 {
 				namespace = "two"
 			}
-			ctx, end := m.BeginLease(t.Context(), namespace)
+			ctx, end := m.BeginReservation(t.Context(), namespace)
 			defer end()
 			if err := read(ctx, dense); err != nil {
 				t.Error(err)
@@ -112,7 +112,7 @@ func TestDenseObjectsWaitForRoom(t *testing.T) {
 	if takes := of.Load() * each; takes > shareMax || of.Load() == has.Load() {
 		t.Errorf("of %d objects, a namespace has %d, want at most %d bytes", has.Load(), of.Load(), shareMax)
 	}
-	ctx, end := m.BeginLease(t.Context(), "one")
+	ctx, end := m.BeginReservation(t.Context(), "one")
 	if err := read(ctx, `{"data":{"text":"`+strings.Repeat("[{,", 500_000)+`"}}`); err != nil {
 		t.Errorf("a small object is not read: %v", err)
 	}
@@ -134,7 +134,7 @@ func TestWhoNeedsMoreDoesNotWaitForOthers(t *testing.T) {
 	here.Add(workers)
 	for worker := range workers {
 		all.Go(func() {
-			ctx, end := m.BeginLease(t.Context(), fmt.Sprint("namespace ", worker))
+			ctx, end := m.BeginReservation(t.Context(), fmt.Sprint("namespace ", worker))
 			defer end()
 			err := TakeMemory(ctx, first)
 			here.Done()
@@ -160,7 +160,7 @@ func TestWhoNeedsMoreDoesNotWaitForOthers(t *testing.T) {
 func TestWhoWaitsNoLonger(t *testing.T) {
 	m := NewMemory(clock.RealClock{})
 	for _, namespace := range []string{"one", "two"} {
-		ctx, end := m.BeginLease(t.Context(), namespace)
+		ctx, end := m.BeginReservation(t.Context(), namespace)
 		defer end()
 		if err := TakeMemory(ctx, memoryMax/2); err != nil {
 			t.Fatal(err)
@@ -169,7 +169,7 @@ func TestWhoWaitsNoLonger(t *testing.T) {
 	dense := strings.Repeat("{},", 100_000)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	ctx, end := m.BeginLease(ended, "three")
+	ctx, end := m.BeginReservation(ended, "three")
 	defer end()
 	if err := read(ctx, dense); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that it waits until the context ends", err)
@@ -178,7 +178,7 @@ func TestWhoWaitsNoLonger(t *testing.T) {
 		t.Errorf("who has not begun waits: %v", err)
 	}
 	var none *Memory
-	ctx, end = none.BeginLease(t.Context(), "three")
+	ctx, end = none.BeginReservation(t.Context(), "three")
 	defer end()
 	if err := read(ctx, dense); err != nil {
 		t.Errorf("without a limit: %v", err)
@@ -188,13 +188,13 @@ func TestWhoWaitsNoLonger(t *testing.T) {
 // TestEnd has one go on to something that has a limit of its own.
 func TestEnd(t *testing.T) {
 	m := NewMemory(clock.RealClock{})
-	ctx, end := m.BeginLease(t.Context(), "one")
+	ctx, end := m.BeginReservation(t.Context(), "one")
 	for _, bytes := range []int64{shareMax / 2, shareMax} {
 		if err := TakeMemory(ctx, bytes); err != nil {
 			t.Fatal(err)
 		}
 	}
-	EndLease(ctx)
+	EndReservation(ctx)
 	if !m.room.IsEmpty() || len(m.further) > 0 {
 		t.Error("it still has some of the memory")
 	}

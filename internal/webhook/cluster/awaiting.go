@@ -46,10 +46,10 @@ func namesAwaiting(user string) string {
 		strings.ReplaceAll(clusterv1.AnnotationAwaitingAcceptance, ".", `\.`), clusterv1.AwaitingMark(user))
 }
 
-// mayAwait limits how many clusters that wait for acceptance come from one user:
+// checkWaitingClusters limits how many clusters that wait for acceptance come from one user:
 // a bootstrap token could otherwise fill the hub with them. Who may accept them
 // is not limited, and below the limit nobody is asked about.
-func (v *clusterValidator) mayAwait(ctx context.Context, user, cluster string) error {
+func (v *clusterValidator) checkWaitingClusters(ctx context.Context, user, cluster string) error {
 	if v.maxUnaccepted == 0 {
 		return nil
 	}

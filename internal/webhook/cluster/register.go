@@ -77,7 +77,7 @@ func WebhookHandlers(ctx context.Context, options WebhookOptions) (map[string]ht
 	return size.LimitObjectSize(size.Stored, map[string]*admission.Webhook{
 		MutateClusterPath:   {Handler: &clusterMutator{clock: options.Clock, access: reviewer, defaultSet: options.DefaultSet}},
 		ValidateClusterPath: admission.WithValidator(scheme, validator),
-		ValidateBindingPath: admission.WithValidator(scheme, &bindingValidator{access: reviewer}),
+		ValidateBindingPath: admission.WithValidator(scheme, &clusterSetBindingValidator{access: reviewer}),
 		ValidateRequestPath: {Handler: newRequestLimiter(ctx, options.Clients, reviewer, options.MaxUnaccepted, options.Clock)},
 	}), nil
 }

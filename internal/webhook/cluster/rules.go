@@ -139,10 +139,10 @@ func remembersJoin(old, cluster *clusterv1.ManagedCluster) bool {
 	return false
 }
 
-// checkBinding returns what is wrong with a binding. That the names agree
+// checkClusterSetBinding returns what is wrong with a binding. That the names agree
 // makes one binding of a set in a namespace, and the name in an access review
 // that of the set.
-func checkBinding(binding *clusterv1beta2.ManagedClusterSetBinding) error {
+func checkClusterSetBinding(binding *clusterv1beta2.ManagedClusterSetBinding) error {
 	if binding.Name == binding.Spec.ClusterSet {
 		return nil
 	}

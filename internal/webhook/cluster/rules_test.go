@@ -200,9 +200,9 @@ func TestMovingBetweenSetsNeedsBothSets(t *testing.T) {
 func TestBindingsAreNamedAfterTheirSet(t *testing.T) {
 	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	binding.Spec.ClusterSet = "a"
-	expect(t, checkBinding(binding), "")
+	expect(t, checkClusterSetBinding(binding), "")
 	binding.Spec.ClusterSet = "b"
-	expect(t, checkBinding(binding), `the binding is named "a" but binds the set "b": give it the name of the set`)
+	expect(t, checkClusterSetBinding(binding), `the binding is named "a" but binds the set "b": give it the name of the set`)
 }
 
 // expect fails the test if the error has not the part, or is one although

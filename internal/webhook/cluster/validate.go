@@ -97,15 +97,15 @@ func (v *clusterValidator) checkPermissions(ctx context.Context, old, cluster *c
 	}
 	switch {
 	case becomesAccepted(old, cluster) || remembersJoin(old, cluster):
-		err = v.mayAccept(ctx, cluster.Name)
+		err = v.checkAcceptance(ctx, cluster.Name)
 	case old == nil:
-		err = v.mayAwait(ctx, user.Username, cluster.Name)
+		err = v.checkWaitingClusters(ctx, user.Username, cluster.Name)
 	}
 	if err != nil {
 		return err
 	}
 	for _, set := range setsChanged(old, cluster, v.defaultSet) {
-		if err := v.mayJoin(ctx, cluster.Name, set); err != nil {
+		if err := v.checkJoin(ctx, cluster.Name, set); err != nil {
 			return err
 		}
 	}
@@ -147,14 +147,14 @@ func acceptAttributes(cluster string) authorizationv1.ResourceAttributes {
 	}
 }
 
-func (v *clusterValidator) mayAccept(ctx context.Context, cluster string) error {
+func (v *clusterValidator) checkAcceptance(ctx context.Context, cluster string) error {
 	return requirePermission(ctx, v.access, acceptAttributes(cluster), func(missing error) error {
 		return forbiddenError(clustersResource, cluster, fmt.Errorf(
 			"setting spec.hubAcceptsClient to true, or an annotation that records the acceptance, requires a permission: %w", missing))
 	})
 }
 
-func (v *clusterValidator) mayJoin(ctx context.Context, cluster, set string) error {
+func (v *clusterValidator) checkJoin(ctx context.Context, cluster, set string) error {
 	what := authorizationv1.ResourceAttributes{
 		Group: clusterv1.GroupName, Resource: setsResource, Subresource: "join", Verb: "create", Name: set,
 	}
@@ -164,14 +164,14 @@ func (v *clusterValidator) mayJoin(ctx context.Context, cluster, set string) err
 	})
 }
 
-// bindingValidator refuses ManagedClusterSetBindings that break a rule.
-type bindingValidator struct {
+// clusterSetBindingValidator refuses ManagedClusterSetBindings that break a rule.
+type clusterSetBindingValidator struct {
 	access access.Reviewer
 }
 
 // ValidateCreate implements admission.Validator.
-func (v *bindingValidator) ValidateCreate(ctx context.Context, binding *clusterv1beta2.ManagedClusterSetBinding) (admission.Warnings, error) {
-	if err := checkBinding(binding); err != nil {
+func (v *clusterSetBindingValidator) ValidateCreate(ctx context.Context, binding *clusterv1beta2.ManagedClusterSetBinding) (admission.Warnings, error) {
+	if err := checkClusterSetBinding(binding); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	what := authorizationv1.ResourceAttributes{
@@ -184,15 +184,15 @@ func (v *bindingValidator) ValidateCreate(ctx context.Context, binding *clusterv
 
 // ValidateUpdate implements admission.Validator. Binding was allowed when the
 // binding was made, so that changing its labels needs no permission.
-func (v *bindingValidator) ValidateUpdate(_ context.Context, _, binding *clusterv1beta2.ManagedClusterSetBinding) (admission.Warnings, error) {
-	if err := checkBinding(binding); err != nil {
+func (v *clusterSetBindingValidator) ValidateUpdate(_ context.Context, _, binding *clusterv1beta2.ManagedClusterSetBinding) (admission.Warnings, error) {
+	if err := checkClusterSetBinding(binding); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return nil, nil
 }
 
 // ValidateDelete implements admission.Validator.
-func (v *bindingValidator) ValidateDelete(context.Context, *clusterv1beta2.ManagedClusterSetBinding) (admission.Warnings, error) {
+func (v *clusterSetBindingValidator) ValidateDelete(context.Context, *clusterv1beta2.ManagedClusterSetBinding) (admission.Warnings, error) {
 	return nil, nil
 }
 

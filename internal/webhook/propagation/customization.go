@@ -97,8 +97,8 @@ func (k knownKeys) Handle(ctx context.Context, request admission.Request) admiss
 	return k.Handler.Handle(ctx, request)
 }
 
-// ReadCustomizations reads all customizations of a hub.
-func ReadCustomizations(hub rest.Interface) func(context.Context) ([]configv1alpha1.ResourceInterpreterCustomization, error) {
+// NewCustomizationReader reads all customizations of a hub.
+func NewCustomizationReader(hub rest.Interface) func(context.Context) ([]configv1alpha1.ResourceInterpreterCustomization, error) {
 	return func(ctx context.Context) ([]configv1alpha1.ResourceInterpreterCustomization, error) {
 		list := &configv1alpha1.ResourceInterpreterCustomizationList{}
 		raw, err := hub.Get().AbsPath("/apis", configv1alpha1.GroupName, configv1alpha1.GroupVersion.Version, customizations).DoRaw(ctx)

@@ -64,7 +64,7 @@ func (v *replicaSetValidator) validateReplicaSet(ctx context.Context, set *workv
 		return warnings, nil
 	}
 	// The works may be for any cluster.
-	return warnings, v.mayExecuteAs(ctx, user, executionSubject{resource: replicaSetsResource, name: set.Name, executor: template.Executor})
+	return warnings, v.checkExecutor(ctx, user, executionSubject{resource: replicaSetsResource, name: set.Name, executor: template.Executor})
 }
 
 // replicaSetWarnings returns what will be reported in conditions, too.

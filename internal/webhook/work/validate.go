@@ -80,7 +80,7 @@ func (v *workValidator) validateWork(ctx context.Context, work *workv1.ManifestW
 	if user == "" {
 		return warnings, nil
 	}
-	return warnings, v.mayExecuteAs(ctx, user, executionSubject{
+	return warnings, v.checkExecutor(ctx, user, executionSubject{
 		resource: worksResource, namespace: work.Namespace, name: work.Name, executor: work.Spec.Executor,
 	})
 }
@@ -156,9 +156,9 @@ type executionSubject struct {
 	executor  *workv1.ManifestWorkExecutor
 }
 
-// mayExecuteAs asks whether the user of the request may have manifests applied
+// checkExecutor asks whether the user of the request may have manifests applied
 // with the rights of the other user, which is one of the member.
-func (r *specRules) mayExecuteAs(ctx context.Context, executor string, of executionSubject) error {
+func (r *specRules) checkExecutor(ctx context.Context, executor string, of executionSubject) error {
 	ctx, cancel := context.WithTimeout(ctx, access.RequestTimeout)
 	defer cancel()
 	request, err := admission.RequestFromContext(ctx)

@@ -15,7 +15,7 @@ import (
 
 // AppliedCondition says whether the hub is installed. One that was installed before stays
 // so while it waits for a change: Progressing tells of that.
-func AppliedCondition(present []metav1.Condition, o install.WalkOutcome) metav1.Condition {
+func AppliedCondition(present []metav1.Condition, o install.PassOutcome) metav1.Condition {
 	applied := metav1.Condition{
 		Type: operatorv1.ClusterManagerConditionApplied, Status: metav1.ConditionTrue,
 		Reason: operatorv1.ClusterManagerReasonApplied, Message: "the hub is installed",

@@ -23,7 +23,7 @@ const expiresSoon = 72 * time.Hour
 // ControlPlaneFacts are what a walk has found out.
 type ControlPlaneFacts struct {
 	// Outcome is how it ended.
-	Outcome install.WalkOutcome
+	Outcome install.PassOutcome
 	// Etcd is nil if it is external. EtcdProblem is why etcd cannot be used although
 	// its pods are ready or nobody knows, with its reason in EtcdReason.
 	Etcd                    *WorkloadStatus

@@ -77,7 +77,7 @@ func TestPodsSayWhyTheyDoNotRun(t *testing.T) {
 			deployment := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)}}
 			deployment.Status.Conditions = []appsv1.DeploymentCondition{test.condition}
 			workload := WorkloadFromDeployment(deployment, test.pods)
-			conditions := DeriveConditions(ControlPlaneFacts{APIServer: &workload, Outcome: install.WalkOutcome{Result: install.Done}})
+			conditions := DeriveConditions(ControlPlaneFacts{APIServer: &workload, Outcome: install.PassOutcome{Result: install.Done}})
 			for _, kind := range []string{fleetv1alpha1.ControlPlaneConditionAPIServerReady, fleetv1alpha1.ControlPlaneConditionDegraded} {
 				expect(t, conditions, kind, test.want, test.message, test.reason)
 			}
@@ -129,27 +129,27 @@ func TestWhatKeepsAWalkFromItsEndIsReported(t *testing.T) {
 	}{
 		"Failed": {
 			reason: "a phase without a reason of its own", kind: degraded, want: fleetv1alpha1.ControlPlaneReasonApplyFailed, message: "no space left",
-			facts: ControlPlaneFacts{Outcome: install.WalkOutcome{Result: install.Failed, Message: "no space left"}},
+			facts: ControlPlaneFacts{Outcome: install.PassOutcome{Result: install.Failed, Message: "no space left"}},
 		},
 		"Waiting": {
 			reason: "what comes by itself is nothing wrong", kind: degraded, want: fleetv1alpha1.ControlPlaneReasonAsExpected,
-			facts: ControlPlaneFacts{Outcome: install.WalkOutcome{Result: install.Waiting, Reason: installing, Message: "waiting for etcd"}},
+			facts: ControlPlaneFacts{Outcome: install.PassOutcome{Result: install.Waiting, Reason: installing, Message: "waiting for etcd"}},
 		},
 		"WaitingInVain": {
 			reason: "what may never come is", kind: degraded, want: fleetv1alpha1.ControlPlaneReasonNoAddress, message: "no address",
-			facts: ControlPlaneFacts{Outcome: install.WalkOutcome{Result: install.Waiting, Reason: fleetv1alpha1.ControlPlaneReasonNoAddress, Message: "no address"}},
+			facts: ControlPlaneFacts{Outcome: install.PassOutcome{Result: install.Waiting, Reason: fleetv1alpha1.ControlPlaneReasonNoAddress, Message: "no address"}},
 		},
 		"Upgrading": {
 			reason: "the first installation is no upgrade", kind: progressing, want: fleetv1alpha1.ControlPlaneReasonUpgrading, message: "waiting for the API server",
-			facts: ControlPlaneFacts{Upgrading: "from a to b", Outcome: install.WalkOutcome{Result: install.Waiting, Message: "waiting for the API server"}},
+			facts: ControlPlaneFacts{Upgrading: "from a to b", Outcome: install.PassOutcome{Result: install.Waiting, Message: "waiting for the API server"}},
 		},
 		"Stopped": {
 			reason: "nothing goes on by itself", kind: progressing, want: fleetv1alpha1.ControlPlaneReasonUnsupportedVersion, message: "condition Degraded says why",
-			facts: ControlPlaneFacts{Outcome: install.WalkOutcome{Result: install.Mistake, Reason: fleetv1alpha1.ControlPlaneReasonUnsupportedVersion, Message: "too new"}},
+			facts: ControlPlaneFacts{Outcome: install.PassOutcome{Result: install.Mistake, Reason: fleetv1alpha1.ControlPlaneReasonUnsupportedVersion, Message: "too new"}},
 		},
 		"Done": {
 			reason: "there is nothing to report", kind: degraded, want: fleetv1alpha1.ControlPlaneReasonAsExpected,
-			facts: ControlPlaneFacts{Outcome: install.WalkOutcome{Result: install.Done}},
+			facts: ControlPlaneFacts{Outcome: install.PassOutcome{Result: install.Done}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -107,7 +107,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if result.Hub.Verdict == probe.Functional {
 		interval = functionalInterval
 	}
-	c.rememberAttempt(klusterlet.Name, probeAttempt{inputs: in.hash, due: now.Add(interval)})
+	c.recordAttempt(klusterlet.Name, probeAttempt{inputs: in.hash, due: now.Add(interval)})
 	if c.deps.Results.recordResult(klusterlet.Name, result) {
 		select {
 		case c.deps.Changed <- event.TypedGenericEvent[*operatorv1.Klusterlet]{Object: klusterlet}:
@@ -224,7 +224,7 @@ func (c *Controller) lastAttemptFresh(name, hash string, now time.Time) (time.Du
 	return wait, ok && last.inputs == hash && wait > 0
 }
 
-func (c *Controller) rememberAttempt(name string, a probeAttempt) {
+func (c *Controller) recordAttempt(name string, a probeAttempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last[name] = a

@@ -161,14 +161,14 @@ func clusters(t *testing.T) []*unstructured.Unstructured {
 		to := grants.AgentSubjects(cluster, "agent1")
 		if cluster == pushCluster {
 			to = []rbacv1.Subject{grants.PushAgent(h.Namespace())}
-			objects = append(objects, typed(t, grants.CredentialsBinding(cluster, h.Namespace())))
+			objects = append(objects, typed(t, grants.CredentialsRoleBinding(cluster, h.Namespace())))
 		}
-		work := grants.WorkBinding(cluster, to...)
+		work := grants.WorkRoleBinding(cluster, to...)
 		work.Finalizers = nil // nobody would take them off
 		own := grants.ClusterRole(cluster, true)
-		own.Rules = append(own.Rules, grants.ReadCustomizations())
+		own.Rules = append(own.Rules, grants.CustomizationReaderRule())
 		objects = append(objects, typed(t, own), typed(t, grants.ClusterRoleBinding(cluster, to...)),
-			typed(t, grants.RegistrationBinding(cluster, to...)), typed(t, work))
+			typed(t, grants.RegistrationRoleBinding(cluster, to...)), typed(t, work))
 	}
 	return objects
 }

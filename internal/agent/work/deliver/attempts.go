@@ -164,8 +164,8 @@ func (a *applyAttempts) recreateObject(ctx context.Context, how applier, refused
 		return false, err
 	case live.GetDeletionTimestamp() != nil, !allowed && (len(live.GetFinalizers()) > 0 || !apply.IsMadeBy(live, o.isOurs)):
 		return false, refused
-	case endsClaims(live):
-		return false, &claimsError{err: refused}
+	case deletesVolumeClaims(live):
+		return false, &volumeClaimsError{err: refused}
 	}
 	err = o.Member.Delete(ctx, it.Resource.Version, it.Object, live.GetUID(), live.GetResourceVersion())
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -205,20 +205,20 @@ func (a *applyAttempts) immutableFields(ctx context.Context, refused error) []st
 	return names
 }
 
-// claimsError says that an object is not made again, since the data of others would be lost.
-type claimsError struct{ err error }
+// volumeClaimsError says that an object is not made again, since the data of others would be lost.
+type volumeClaimsError struct{ err error }
 
-func (e *claimsError) Error() string { return e.err.Error() }
-func (e *claimsError) Unwrap() error { return e.err }
+func (e *volumeClaimsError) Error() string { return e.err.Error() }
+func (e *volumeClaimsError) Unwrap() error { return e.err }
 
 // explainMessage adds why.
-func (e *claimsError) explainMessage(message string) string {
+func (e *volumeClaimsError) explainMessage(message string) string {
 	return strings.TrimSuffix(message, ".") + ". It is not deleted and made again, since its PersistentVolumeClaims would be deleted with it: " +
 		"first apply a manifest that only sets spec.persistentVolumeClaimRetentionPolicy.whenDeleted to Retain."
 }
 
-// endsClaims reports whether the PersistentVolumeClaims of a StatefulSet are deleted with it.
-func endsClaims(live *unstructured.Unstructured) bool {
+// deletesVolumeClaims reports whether the PersistentVolumeClaims of a StatefulSet are deleted with it.
+func deletesVolumeClaims(live *unstructured.Unstructured) bool {
 	return live.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apps", Kind: "StatefulSet"} &&
 		fields.String(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") == "Delete"
 }

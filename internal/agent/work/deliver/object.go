@@ -48,7 +48,7 @@ type object struct {
 
 // applier is a strategy that keeps an object as its manifest says.
 type applier interface {
-	// prepare says as who to apply the object, and changes what is added to the
+	// prepareApply says as who to apply the object, and changes what is added to the
 	// manifest and left out of it.
 	prepareApply(ctx context.Context, o *object, stamp *apply.Stamp) (apply.FieldWriter, error)
 }
@@ -220,7 +220,7 @@ func (o *object) resolvePresence(ctx context.Context, live apply.LiveState) {
 // storeWritten remembers what the server answered to a write.
 func (o *object) storeWritten(written *metav1.PartialObjectMetadata) {
 	it := o.item
-	it.Past = apply.LastWrite{Hash: it.Hash, Mark: apply.MarkOf(it.Object, written)}
+	it.Past = apply.LastWrite{Hash: it.Hash, Mark: apply.FingerprintOf(it.Object, written)}
 	it.At = o.Clock.Now()
 	it.Undeclared = nil
 	it.Outcome.Presence = plan.PresenceYes
@@ -284,6 +284,6 @@ const explainedBytesMax = apply.MessageBytesMax + 2<<10
 // explained is an error that says more than the API server does.
 type explained interface {
 	error
-	// explain adds that to the message of the server.
+	// explainMessage adds that to the message of the server.
 	explainMessage(message string) string
 }

@@ -28,11 +28,11 @@ const (
 
 // strategy is how the object of a manifest is brought to the member.
 type strategy interface {
-	// decide says whether to do it. It asks nobody.
+	// decideAction says whether to do it. It asks nobody.
 	decideAction(hash apply.ManifestHash, past apply.LastWrite, live apply.LiveState) deliveryAction
-	// bring does it, and notes in the item what came of that.
+	// deliverObject does it, and notes in the item what came of that.
 	deliverObject(ctx context.Context, o *object)
-	// note is what is said of an object that is as it should be, "" for that.
+	// statusNote is what is said of an object that is as it should be, "" for that.
 	statusNote() string
 }
 

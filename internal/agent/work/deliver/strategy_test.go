@@ -14,7 +14,7 @@ import (
 
 func TestDecide(t *testing.T) {
 	hash, other := apply.HashManifest([]byte("1")), apply.HashManifest([]byte("2"))
-	mark := apply.Mark{UID: "u", Generation: 1}
+	mark := apply.Fingerprint{UID: "u", Generation: 1}
 	past := apply.LastWrite{Hash: hash, Mark: mark}
 	live := apply.LiveState{Known: true, Exists: true, Owned: true, Mark: mark}
 	changed := live
@@ -61,10 +61,10 @@ func BenchmarkDecideAndMark(b *testing.B) {
 		UID: "0d8f7c9e-4b1a-4a52-9b8a-0c7a9a1f5d11", Generation: 3, Labels: map[string]string{"app": "web", "work": "true"},
 		OwnerReferences: []metav1.OwnerReference{{UID: "b3f2c1d0-4b1a-4a52-9b8a-0c7a9a1f5d11"}},
 	}
-	past := apply.LastWrite{Hash: apply.HashManifest(nil), Mark: apply.MarkOf(apply.ObjectRef{Group: "apps", Resource: "deployments"}, object)}
+	past := apply.LastWrite{Hash: apply.HashManifest(nil), Mark: apply.FingerprintOf(apply.ObjectRef{Group: "apps", Resource: "deployments"}, object)}
 	b.ReportAllocs()
 	for b.Loop() {
-		live := apply.LiveState{Known: true, Exists: true, Owned: true, Mark: apply.MarkOf(apply.ObjectRef{Group: "apps", Resource: "deployments"}, object)}
+		live := apply.LiveState{Known: true, Exists: true, Owned: true, Mark: apply.FingerprintOf(apply.ObjectRef{Group: "apps", Resource: "deployments"}, object)}
 		if strategyOf(&plan.ManifestItem{}).decideAction(past.Hash, past, live) != actionSkip {
 			b.Fatal("not skipped")
 		}

@@ -225,7 +225,7 @@ func (m *membership) engageWhenPermitted(ctx context.Context) (again time.Durati
 	if left := m.checkAt.Sub(m.options.Clock.Now()); left > 0 {
 		return left, m.denied
 	}
-	err := m.mayWork(ctx)
+	err := m.checkWorkAccess(ctx)
 	if err == nil {
 		err = m.engageCluster(ctx)
 	}
@@ -242,8 +242,8 @@ func (m *membership) engageWhenPermitted(ctx context.Context) (again time.Durati
 	return pause, m.denied
 }
 
-// mayWork returns an error as long as the works cannot be read.
-func (m *membership) mayWork(ctx context.Context) error {
+// checkWorkAccess returns an error as long as the works cannot be read.
+func (m *membership) checkWorkAccess(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if err := m.client.List(ctx, &workv1.ManifestWorkList{}, client.InNamespace(m.cluster), client.Limit(1)); err != nil {

@@ -282,7 +282,7 @@ func (h *InterpreterHub) watchCustomizations(ctx context.Context, from *hubReade
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := watch.Watch[*configv1alpha1.ResourceInterpreterCustomization]{
-		Source:  watch.ReducedSource(from.objects, &configv1alpha1.ResourceInterpreterCustomizationList{}, nil, reduceCustomization),
+		Source:  watch.ReducedSource(from.objects, &configv1alpha1.ResourceInterpreterCustomizationList{}, nil, slimCustomization),
 		Handler: &customizationFollower{hub: h, refused: cancel},
 	}
 	w.RunReflector(ctx)
@@ -299,8 +299,8 @@ func (h *InterpreterHub) watchWebhooks(ctx context.Context, from *hubReader) {
 	w.RunReflector(ctx)
 }
 
-// reduceCustomization returns what an agent needs of a customization.
-func reduceCustomization(c *configv1alpha1.ResourceInterpreterCustomization) *configv1alpha1.ResourceInterpreterCustomization {
+// slimCustomization returns what an agent needs of a customization.
+func slimCustomization(c *configv1alpha1.ResourceInterpreterCustomization) *configv1alpha1.ResourceInterpreterCustomization {
 	reduced := &configv1alpha1.ResourceInterpreterCustomization{TypeMeta: c.TypeMeta}
 	reduced.Name = c.Name
 	reduced.UID = c.UID

@@ -58,7 +58,7 @@ func TestFiftyCustomizationsCostLittle(t *testing.T) {
 	take := func() {
 		all := make([]*customization, 0, customizations)
 		for i := range customizations {
-			all = append(all, reduceCustomization(example(i, "true")))
+			all = append(all, slimCustomization(example(i, "true")))
 		}
 		(&customizationFollower{hub: hub, refused: func() {}}).Replace(all, "1")
 	}
@@ -102,8 +102,8 @@ func TestClustersOfAHubShareWhatItsUsersSay(t *testing.T) {
 	}
 	f := &customizationFollower{hub: a, refused: func() {}}
 	f.Replace(nil, "1")
-	f.Update(reduceCustomization(example(1, "true")))
-	f.Update(reduceCustomization(example(1, "true"))) // which says the same
+	f.Update(slimCustomization(example(1, "true")))
+	f.Update(slimCustomization(example(1, "true"))) // which says the same
 	chain := a.InterpreterChain(interpret.Chain{})
 	if said := a.RevisionOf(kindOf(1)); said.Report == 0 || said.Retention == 0 || a.RevisionOf(kindOf(2)) != (KindRevision{}) || !chain.CustomizesRetention(kindOf(1)) {
 		t.Errorf("said is %+v", said)

@@ -14,7 +14,7 @@ import (
 // Layer is a layer of a InterpreterChain that changes when users of the hub say something else.
 type Layer interface {
 	interpret.Layer
-	// Said tells how often something else was said of a kind.
+	// RevisionOf tells how often something else was said of a kind.
 	RevisionOf(kind schema.GroupVersionKind) KindRevision
 }
 

@@ -34,7 +34,7 @@ const (
 type watchedObject struct {
 	metav1.PartialObjectMetadata
 
-	mark apply.Mark
+	mark apply.Fingerprint
 }
 
 // reduceObject returns what is kept of an object that the server tells.
@@ -45,7 +45,7 @@ func (w *typeWatch) reduceObject(whole *metav1.PartialObjectMetadata) *watchedOb
 // watchedObjectOf returns what is kept of an object as the server tells it. The bytes of owners beyond the first are added to those of
 // further ones; without room for them they are left out.
 func watchedObjectOf(of apply.ObjectRef, whole *metav1.PartialObjectMetadata, further *int) *watchedObject {
-	kept := &watchedObject{PartialObjectMetadata: *watch.ReduceToIdentity(whole), mark: apply.MarkOf(of, whole)}
+	kept := &watchedObject{PartialObjectMetadata: *watch.ReduceToIdentity(whole), mark: apply.FingerprintOf(of, whole)}
 	kept.mark.UID = kept.UID
 	if kept.mark.ResourceVersion != "" {
 		kept.mark.ResourceVersion = kept.ResourceVersion

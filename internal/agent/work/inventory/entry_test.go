@@ -31,8 +31,8 @@ func TestWhatIsKeptOfAnObjectIsBounded(t *testing.T) {
 		whole.Finalizers = append(whole.Finalizers, "example.com/"+strings.Repeat("f", 100))
 	}
 	kept := w.reduceObject(whole)
-	if kept.mark != apply.MarkOf(apply.ObjectRef{}, whole) {
-		t.Errorf("the mark is %+v, want %+v", kept.mark, apply.MarkOf(apply.ObjectRef{}, whole))
+	if kept.mark != apply.FingerprintOf(apply.ObjectRef{}, whole) {
+		t.Errorf("the mark is %+v, want %+v", kept.mark, apply.FingerprintOf(apply.ObjectRef{}, whole))
 	}
 	if len(kept.Annotations)+len(kept.Labels)+len(kept.ManagedFields)+len(kept.Finalizers) > 0 {
 		t.Errorf("kept is %+v", kept.PartialObjectMetadata)

@@ -37,7 +37,7 @@ type ObjectRecord struct {
 	// Version is the API version that the type is watched in.
 	Version         string
 	ResourceVersion string
-	Mark            apply.Mark
+	Mark            apply.Fingerprint
 	// Owners are sorted by UID.
 	Owners []*Owner
 	// Going is nil unless the object is being deleted.

@@ -266,8 +266,8 @@ func (r *AppliedRecord) DeleteRecord(ctx context.Context) error {
 	return nil
 }
 
-// DropFinalizer removes the finalizer of the record, which then vanishes.
-func (r *AppliedRecord) DropFinalizer(ctx context.Context) error {
+// RemoveFinalizer removes the finalizer of the record, which then vanishes.
+func (r *AppliedRecord) RemoveFinalizer(ctx context.Context) error {
 	after := r.object.DeepCopy()
 	after.Finalizers = slices.DeleteFunc(after.Finalizers,
 		func(f string) bool { return f == workv1.FinalizerAppliedManifestWorkCleanup })

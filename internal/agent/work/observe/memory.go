@@ -20,7 +20,7 @@ type ObservationMemory struct {
 
 // observedObjects is not there unless the work asks something.
 type observedObjects struct {
-	pace evaluationPace
+	pace evaluationThrottle
 	// due is when the objects may be read next, in nanoseconds since 1970.
 	due atomic.Int64
 	// objects are those that are observed. The map does not change.

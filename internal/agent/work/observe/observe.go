@@ -207,7 +207,7 @@ func (r *MemberObserver) objectVersion(it *plan.ManifestItem) (version string, e
 func (r *MemberObserver) readObject(ctx context.Context, work *ObservedWork, it *plan.ManifestItem) {
 	o := it.Observation
 	now := r.Clock.Now()
-	if problem := mayRead(ctx, work.Session, it); problem.Trouble != apply.TroubleNone {
+	if problem := readProblem(ctx, work.Session, it); problem.Trouble != apply.TroubleNone {
 		o.Next = now.Add(refusedRetry)
 		o.MarkLost(plan.PresenceUnknown, problem)
 		return
@@ -240,9 +240,9 @@ func (r *MemberObserver) readObject(ctx context.Context, work *ObservedWork, it 
 	}
 }
 
-// mayRead returns why the executor of the work may not read the item's object:
+// readProblem returns why the executor of the work may not read the item's object:
 // what it may not know is not reported, either.
-func mayRead(ctx context.Context, session *executor.ReviewSession, it *plan.ManifestItem) apply.ObjectProblem {
+func readProblem(ctx context.Context, session *executor.ReviewSession, it *plan.ManifestItem) apply.ObjectProblem {
 	if session == nil {
 		return apply.ObjectProblem{}
 	}

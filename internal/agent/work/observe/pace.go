@@ -24,29 +24,29 @@ const (
 	paceRest = 5 * time.Second
 )
 
-// evaluationPace spaces the evaluations of a work whose objects keep changing: the first
+// evaluationThrottle spaces the evaluations of a work whose objects keep changing: the first
 // is at once, and if the changes do not end, each one takes more of them
 // together. The zero value is a work that was never evaluated.
-type evaluationPace struct {
+type evaluationThrottle struct {
 	began, last time.Time
 	count       int
 }
 
 // afterEvaluation returns the pace after an evaluation. The most is the longest
 // window.
-func (p evaluationPace) afterEvaluation(now time.Time, most time.Duration) evaluationPace {
+func (p evaluationThrottle) afterEvaluation(now time.Time, most time.Duration) evaluationThrottle {
 	if p.count == 0 || now.Sub(p.last) > max(paceRest, 2*p.windowLength(most)) {
-		return evaluationPace{began: now, last: now, count: 1}
+		return evaluationThrottle{began: now, last: now, count: 1}
 	}
-	return evaluationPace{began: p.began, last: now, count: p.count + 1}
+	return evaluationThrottle{began: p.began, last: now, count: p.count + 1}
 }
 
 // nextEvaluation returns when the next evaluation may be.
-func (p evaluationPace) nextEvaluation(most time.Duration) time.Time {
+func (p evaluationThrottle) nextEvaluation(most time.Duration) time.Time {
 	return p.last.Add(p.windowLength(most))
 }
 
-func (p evaluationPace) windowLength(most time.Duration) time.Duration {
+func (p evaluationThrottle) windowLength(most time.Duration) time.Duration {
 	switch {
 	case p.count == 0:
 		return 0

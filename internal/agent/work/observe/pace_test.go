@@ -48,7 +48,7 @@ func TestManyChangesAreFewEvaluations(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
-			var p evaluationPace
+			var p evaluationThrottle
 			evaluations, unseen := 0, false
 			evaluate := func() {
 				if unseen && !clock.Now().Before(p.nextEvaluation(test.most)) {

@@ -98,10 +98,10 @@ const (
 type ItemOutcome struct {
 	Problem  apply.ObjectProblem
 	Presence Presence
-	Met      apply.Mark    // of the object before the pass wrote it
-	Denied   bool          // the executor lacks a permission
-	Note     string        // says more than that the object is applied
-	Again    time.Duration // when to look again if nothing happens; zero is never
+	Met      apply.Fingerprint // of the object before the pass wrote it
+	Denied   bool              // the executor lacks a permission
+	Note     string            // says more than that the object is applied
+	Again    time.Duration     // when to look again if nothing happens; zero is never
 }
 
 // Presence is what is known of an object's existence.

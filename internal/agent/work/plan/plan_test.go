@@ -30,7 +30,7 @@ func writtenPlan() *Plan {
 		it.resolveResource(apply.Resource{
 			GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true,
 		}, nil)
-		it.Past = apply.LastWrite{Hash: it.Hash, Mark: apply.Mark{UID: "uid", ResourceVersion: it.Manifest.Name}}
+		it.Past = apply.LastWrite{Hash: it.Hash, Mark: apply.Fingerprint{UID: "uid", ResourceVersion: it.Manifest.Name}}
 	}
 	return p
 }

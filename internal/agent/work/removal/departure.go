@@ -40,7 +40,7 @@ func (d *departure) releaseObject(ctx context.Context) (gone bool) {
 	object := d.left.Object
 	owner := d.job.Record.UID()
 	live, _ := d.Inventory.Get(object)
-	if live != nil && d.end == plan.FateDelete && !isNamespace(object) && apply.ClaimOf(owner, live.OwnerUIDs()) == apply.ClaimSole {
+	if live != nil && d.end == plan.FateDelete && !isNamespace(object) && apply.OwnershipOf(owner, live.OwnerUIDs()) == apply.ClaimSole {
 		if live.Going != nil || d.job.Record.DeletionRequests().WasRequestedLately(object, d.Clock.Now()) {
 			return false
 		}

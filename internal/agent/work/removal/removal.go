@@ -225,7 +225,7 @@ func (r *ObjectRemover) TakeDown(ctx context.Context, job RemoveJob) (result Rem
 		return result, false, nil
 	}
 	uid := record.UID()
-	if err := record.DropFinalizer(ctx); err != nil {
+	if err := record.RemoveFinalizer(ctx); err != nil {
 		return result, false, err
 	}
 	r.Leaving(uid, false)
@@ -246,7 +246,7 @@ func (r *ObjectRemover) MoveToKeeper(ctx context.Context, record, keeper *ledger
 		result.retryAfter(lookAgain)
 		return result, false, nil
 	}
-	return result, true, record.DropFinalizer(ctx)
+	return result, true, record.RemoveFinalizer(ctx)
 }
 
 // removalCandidate is an object that the record may own. It is guessed if only the

@@ -44,7 +44,7 @@ type WorkWatcher struct {
 
 // WatchWorks watches until ctx ends.
 func (w *WorkWatcher) WatchWorks(ctx context.Context) {
-	if !w.retryUntil(ctx, "reading the works on the hub", w.mayList) {
+	if !w.retryUntil(ctx, "reading the works on the hub", w.checkListAccess) {
 		return
 	}
 	records, ok := w.startInformer(ctx, "watching AppliedManifestWorks", w.Records.ObjectInformer)
@@ -129,10 +129,10 @@ func (w *WorkWatcher) retryUntil(ctx context.Context, what string, try func(cont
 	}
 }
 
-// mayList returns an error as long as the works cannot be read, which is so
+// checkListAccess returns an error as long as the works cannot be read, which is so
 // until the cluster is accepted: an informer that starts too early takes long
 // to recover.
-func (w *WorkWatcher) mayList(ctx context.Context) error {
+func (w *WorkWatcher) checkListAccess(ctx context.Context) error {
 	err := w.Connection.Hub.GetAPIReader().List(ctx, &workv1.ManifestWorkList{},
 		client.InNamespace(w.Connection.Name), client.Limit(1))
 	if err != nil {

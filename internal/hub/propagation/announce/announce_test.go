@@ -194,18 +194,18 @@ func TestWhatWasSaidIsNotSaidAgain(t *testing.T) {
 		{event("SyncSucceed", "well", ""), true}, // it was not in between
 		{event("WorkDispatching", "well", ""), true},
 	} {
-		if got := m.rememberIfNew(step.event); got != step.want {
+		if got := m.recordIfNew(step.event); got != step.want {
 			t.Errorf("step %d, %+v: news is %t, want %t", i, step.event, got, step.want)
 		}
 	}
 	clk.SetTime(clk.Now().Add(rememberMin))
-	if m.rememberIfNew(event("SyncSucceed", "well", "")) {
+	if m.recordIfNew(event("SyncSucceed", "well", "")) {
 		t.Error("what was said a generation ago is said again")
 	}
 	clk.SetTime(clk.Now().Add(rememberMin))
-	m.rememberIfNew(event("Another", "", ""))
+	m.recordIfNew(event("Another", "", ""))
 	clk.SetTime(clk.Now().Add(rememberMin))
-	if !m.rememberIfNew(event("SyncSucceed", "well", "")) {
+	if !m.recordIfNew(event("SyncSucceed", "well", "")) {
 		t.Error("what was not spoken of for two generations is remembered")
 	}
 }

@@ -98,7 +98,7 @@ func (a *Announcer) RecordEvents(all ...Event) {
 		return
 	}
 	for _, event := range all {
-		if a.said.rememberIfNew(event) {
+		if a.said.recordIfNew(event) {
 			a.enqueueEvent(event)
 		}
 	}

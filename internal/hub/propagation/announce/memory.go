@@ -33,9 +33,9 @@ func newMemory(clk clock.PassiveClock) *memory {
 	return &memory{clock: clk, seed: maphash.MakeSeed(), now: map[uint64]uint64{}, since: clk.Now()}
 }
 
-// rememberIfNew reports whether an event says something else of its subject than the last
+// recordIfNew reports whether an event says something else of its subject than the last
 // one did, and remembers it.
-func (m *memory) rememberIfNew(event Event) bool {
+func (m *memory) recordIfNew(event Event) bool {
 	about := event.About
 	subject := m.hash(string(about.UID), about.Kind, about.Namespace, about.Name, event.Part, topic(event.Reason))
 	said := m.hash(event.Reason, event.Note)

@@ -40,8 +40,8 @@ func newClusterNews() *clusterNews {
 	return &clusterNews{waiting: map[string][]clusterChange{}, news: make(chan struct{}, 1)}
 }
 
-// noteChange takes in a change. It returns at once.
-func (n *clusterNews) noteChange(cluster string, before, after *view.Cluster) {
+// recordChange takes in a change. It returns at once.
+func (n *clusterNews) recordChange(cluster string, before, after *view.Cluster) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if all := n.waiting[cluster]; len(all) >= apartMax {

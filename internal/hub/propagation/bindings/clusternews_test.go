@@ -67,7 +67,7 @@ func TestAGapCountsAsAClusterThatComes(t *testing.T) {
 	news := newClusterNews()
 	state := func(n int) *view.Cluster { return &view.Cluster{Name: "a", Region: fmt.Sprint(n)} }
 	for n := range 2 * apartMax {
-		news.noteChange("a", state(n), state(n+1))
+		news.recordChange("a", state(n), state(n+1))
 	}
 	all := news.takeChanges()["a"]
 	for n, change := range all {
@@ -96,11 +96,11 @@ func TestAGapEndsWithWhatTheClusterIs(t *testing.T) {
 	}
 	before, high := watch.observeCluster(of("1", "high"), false)
 	for range apartMax {
-		watch.news.noteChange("other", high, high)
+		watch.news.recordChange("other", high, high)
 	}
 	_, low := watch.observeCluster(of("2", "low"), false)
-	watch.news.noteChange("other", high, low)
-	watch.news.noteChange("other", before, high)
+	watch.news.recordChange("other", high, low)
+	watch.news.recordChange("other", before, high)
 	q := &added{}
 	if watch.followChanges(q); q.now < bindings {
 		t.Errorf("%d bindings are looked at that ask for what the cluster is, want %d", q.now, bindings)

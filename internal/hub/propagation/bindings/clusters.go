@@ -44,7 +44,7 @@ func (w clusterWatch) clusterHandler(tell func(object client.Object, gone bool) 
 			w.Reserved(object.GetName())
 		}
 		if before == nil || after == nil || !view.AreAlike(*before, *after) {
-			w.news.noteChange(object.GetName(), before, after)
+			w.news.recordChange(object.GetName(), before, after)
 		}
 		if before == nil && after != nil {
 			w.enqueueReturned(ctx, q, after.Name)

@@ -115,7 +115,7 @@ type binding = lookup.Binding
 // what they are to be, and sums up what became of the object.
 func (c *BindingController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	defer c.Stages.Turns.MarkLooked(req.NamespacedName)
-	ctx, end := c.Objects.Memory.BeginLease(ctx, req.Namespace)
+	ctx, end := c.Objects.Memory.BeginReservation(ctx, req.Namespace)
 	defer end()
 	result, err := c.reconcileBinding(ctx, req)
 	if errors.Is(err, turns.ErrWait) {

@@ -92,11 +92,11 @@ func (c *BindingController) deliverObject(ctx context.Context, b binding, object
 	if current, err := d.deleteEarlierWorks(ctx, works.earlier); err != nil || !current {
 		return deliveryResult{}, err
 	}
-	for part, err := range c.renderWorkParts(ctx, b, object, owner, works.own) {
+	for part, err := range c.renderWorkBatches(ctx, b, object, owner, works.own) {
 		if err != nil {
 			return deliveryResult{}, err
 		}
-		if current, err := d.writePart(ctx, part); err != nil || !current {
+		if current, err := d.writeBatch(ctx, part); err != nil || !current {
 			return deliveryResult{}, err
 		}
 	}
@@ -106,9 +106,9 @@ func (c *BindingController) deliverObject(ctx context.Context, b binding, object
 	return d.summarizeDelivery(), nil
 }
 
-// renderWorkParts returns the works that a binding is to have now. With a rollout, they are one part:
+// renderWorkBatches returns the works that a binding is to have now. With a rollout, they are one part:
 // it decides about all of them.
-func (c *BindingController) renderWorkParts(
+func (c *BindingController) renderWorkBatches(
 	ctx context.Context, b binding, object *unstructured.Unstructured, owner allowance.WorkOwner, present []workv1.ManifestWork,
 ) iter.Seq2[staging.StageVerdict, error] {
 	return func(yield func(staging.StageVerdict, error) bool) {
@@ -121,9 +121,9 @@ func (c *BindingController) renderWorkParts(
 		source := deliver.WorkSource{Binding: b, Object: object, Fleet: c.Fleet.Snapshot(), Chain: c.Chain, Overrides: policies, ClusterWide: owner.ClusterWide, Mistake: mistake}
 		governed, err := staging.GovernsBinding(ctx, c.Stages, b, object)
 		defer c.Stages.Turns.Done(client.ObjectKeyFromObject(b))
-		if err == nil && source.RenderIsHeavy(governed) {
+		if err == nil && source.IsHeavyToRender(governed) {
 			if err = c.Stages.Turns.Take(client.ObjectKeyFromObject(b)); err == nil {
-				decoding.EndLease(ctx) // few have a turn, and it may last for minutes
+				decoding.EndReservation(ctx) // few have a turn, and it may last for minutes
 			}
 		}
 		switch {
@@ -132,7 +132,7 @@ func (c *BindingController) renderWorkParts(
 		case governed:
 			yield(c.renderStagedWorks(ctx, staging.StageInput{Binding: b, Source: source, Wide: wide, Own: own, Works: present}))
 		default:
-			for part, err := range deliver.RenderParts(source) {
+			for part, err := range deliver.RenderBatches(source) {
 				if err != nil {
 					err = fmt.Errorf("making the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
 				}
@@ -155,9 +155,9 @@ func (c *BindingController) renderStagedWorks(ctx context.Context, in staging.St
 	return c.Stages.StageWorks(ctx, in)
 }
 
-// writePart makes the works of a part what they are to be, but for those that go. It tells
+// writeBatch makes the works of a part what they are to be, but for those that go. It tells
 // whether the binding is what was decided by.
-func (d *delivery) writePart(ctx context.Context, part staging.StageVerdict) (current bool, err error) {
+func (d *delivery) writeBatch(ctx context.Context, part staging.StageVerdict) (current bool, err error) {
 	still := joinProblems(part.Problems, part.Still)
 	changes, err := deliver.CompareWorks(part.Wanted, d.takePresentWorks(part.Wanted, still), still)
 	if err != nil {

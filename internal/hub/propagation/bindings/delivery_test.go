@@ -46,7 +46,7 @@ func TestHeavyObjectsHaveTheirTurn(t *testing.T) {
 		object.SetNamespace("shop")
 		object.SetName("web")
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-gadget"}}
-		for _, err := range c.renderWorkParts(t.Context(), b, object, allowance.WorkOwner{Namespace: "shop"}, nil) {
+		for _, err := range c.renderWorkBatches(t.Context(), b, object, allowance.WorkOwner{Namespace: "shop"}, nil) {
 			if !errors.Is(err, want) {
 				t.Errorf("an object with %d values is made now: %v, want %v", values, err, want)
 			}

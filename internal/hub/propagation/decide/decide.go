@@ -61,17 +61,17 @@ func NewDecider(o DeciderOptions) *Decider {
 	}
 }
 
-// Outcome is what was decided for a binding.
-type Outcome struct {
+// BindingDecision is what was decided for a binding.
+type BindingDecision struct {
 	decision binding.SchedulingDecision
 	// anew says that clusters were chosen, or tried to be: or else what had been
 	// chosen was confirmed.
 	anew bool
 }
 
-// DeniedOutcome is the outcome for a binding whose clusters admission has refused.
-func DeniedOutcome(err error) Outcome {
-	return Outcome{decision: binding.SchedulingDecision{Reason: workv1alpha2.BindingReasonQuotaExceeded, Message: err.Error()}}
+// DeniedDecision is the outcome for a binding whose clusters admission has refused.
+func DeniedDecision(err error) BindingDecision {
+	return BindingDecision{decision: binding.SchedulingDecision{Reason: workv1alpha2.BindingReasonQuotaExceeded, Message: err.Error()}}
 }
 
 // RecordRefusal notes that admission has refused the clusters of a binding. It is decided
@@ -93,38 +93,38 @@ func (d *Decider) FreedBindings(namespace string) map[types.NamespacedName]time.
 // DecideBinding chooses clusters for a binding if that is needed, and makes the binding
 // say what was decided, but for its status. It tells whether the status has to be
 // written, too (ReportDecision): once the binding has been.
-func (d *Decider) DecideBinding(b workv1alpha2.Binding) (outcome Outcome, news bool, err error) {
+func (d *Decider) DecideBinding(b workv1alpha2.Binding) (outcome BindingDecision, news bool, err error) {
 	if !binding.IsScheduledByUs(b) {
-		return Outcome{}, false, nil
+		return BindingDecision{}, false, nil
 	}
 	fleet := d.fleet.Snapshot()
 	state := binding.StateOf(b)
 	status := b.BindingStatus()
 	if fleet.Len() == 0 && len(state.Previous) > 0 {
-		return Outcome{}, false, nil // more is amiss than with this object, and what runs stays
+		return BindingDecision{}, false, nil // more is amiss than with this object, and what runs stays
 	}
 	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.BindingConditionScheduled)
 	needed, _ := binding.NeedsScheduling(fleet, state)
 	if d.RefusalBackoff(b) > 0 {
-		return Outcome{}, false, nil
+		return BindingDecision{}, false, nil
 	}
 	if !needed && meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.BindingConditionScheduled) {
 		confirmed := binding.SchedulingDecision{
 			Scheduled: true, Affinity: status.SchedulerObservedAffinityName,
 			Reason: scheduled.Reason, Message: scheduled.Message,
 		}
-		return Outcome{decision: confirmed}, status.SchedulerObservedGeneration != b.GetGeneration(), nil
+		return BindingDecision{decision: confirmed}, status.SchedulerObservedGeneration != b.GetGeneration(), nil
 	}
 	placement, err := json.Marshal(b.BindingSpec().Placement)
 	if err != nil {
-		return Outcome{}, false, fmt.Errorf("encoding the placement of binding %q: %w", b.GetName(), err)
+		return BindingDecision{}, false, fmt.Errorf("encoding the placement of binding %q: %w", b.GetName(), err)
 	}
 	decision := d.groups.decideAmongGroups(b, d.clock.Now(), func(n scheduler.Neighbours) binding.SchedulingDecision {
 		state.Neighbours = n
 		return d.decideByPlacement(fleet, state.PlacementInput, string(placement))
 	})
 	changed := binding.RecordDecision(b, decision, string(placement))
-	return Outcome{decision: decision, anew: true}, changed || state.Triggered() || !isDecisionReported(b, decision) || d.isConfirmationDue(b), nil
+	return BindingDecision{decision: decision, anew: true}, changed || state.Triggered() || !isDecisionReported(b, decision) || d.isConfirmationDue(b), nil
 }
 
 // isDecisionReported reports whether the status of the binding says the decision.
@@ -161,7 +161,7 @@ func (d *Decider) decideByPlacement(fleet view.Fleet, in binding.PlacementInput,
 
 // ReportDecision makes the status of the binding, in the generation that it has, say what
 // was decided.
-func (d *Decider) ReportDecision(b workv1alpha2.Binding, outcome Outcome) {
+func (d *Decider) ReportDecision(b workv1alpha2.Binding, outcome BindingDecision) {
 	status := b.BindingStatus()
 	now := metav1.NewTime(d.clock.Now())
 	decision := outcome.decision

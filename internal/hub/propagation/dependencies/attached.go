@@ -49,7 +49,7 @@ func NewAttachedController(d DependencyDeps, refers func(types.NamespacedName)) 
 // with the first who does and goes with the last, unless a policy claims the
 // object as well.
 func (a *AttachedController) Reconcile(ctx context.Context, key templates.Key) (ctrl.Result, error) {
-	ctx, end := a.Objects.Memory.BeginLease(ctx, key.Name.Namespace)
+	ctx, end := a.Objects.Memory.BeginReservation(ctx, key.Name.Namespace)
 	defer end()
 	if key.Name.Namespace == "" {
 		return ctrl.Result{}, nil

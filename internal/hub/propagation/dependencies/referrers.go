@@ -75,7 +75,7 @@ type ReferrerController struct {
 // Reconcile keeps up to date what one binding says of the needs of its object, and
 // lets a binding go that is made anew.
 func (r *ReferrerController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	ctx, end := r.Objects.Memory.BeginLease(ctx, req.Namespace)
+	ctx, end := r.Objects.Memory.BeginReservation(ctx, req.Namespace)
 	defer end()
 	if err := r.Interpreters.EnsureLoaded(ctx); err != nil {
 		return ctrl.Result{}, err

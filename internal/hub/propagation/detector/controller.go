@@ -100,7 +100,7 @@ func NewDetectionController(d DetectionDeps) *DetectionController {
 // Reconcile finds the policy for one object, lets it claim the object, and makes
 // the binding say what both ask for.
 func (c *DetectionController) Reconcile(ctx context.Context, key templates.Key) (ctrl.Result, error) {
-	ctx, end := c.Objects.Memory.BeginLease(ctx, key.Name.Namespace)
+	ctx, end := c.Objects.Memory.BeginReservation(ctx, key.Name.Namespace)
 	defer end()
 	versions := c.chooser.kindVersions(key.Kind)
 	if key.Kind != versions[0] { // or else one object would be looked at twice at a time

@@ -99,7 +99,7 @@ func TestAnObjectIsReadWhenThereIsRoom(t *testing.T) {
 
 	var ends []func()
 	for _, namespace := range []string{"one", "two"} {
-		ctx, end := memory.BeginLease(t.Context(), namespace)
+		ctx, end := memory.BeginReservation(t.Context(), namespace)
 		if err := decoding.TakeMemory(ctx, 192<<20); err != nil {
 			t.Fatal(err)
 		}

@@ -93,9 +93,9 @@ func (c *SharedValues) internPlacement(p *policyv1alpha1.Placement) *policyv1alp
 	return c.placements.StoreIfAbsent(string(text), p)
 }
 
-// TrimMetadata leaves out who has written which field, what kubectl applied last, and
+// SlimMetadata leaves out who has written which field, what kubectl applied last, and
 // what an object belongs to.
-func (c *SharedValues) TrimMetadata(m *metav1.ObjectMeta) {
+func (c *SharedValues) SlimMetadata(m *metav1.ObjectMeta) {
 	m.OwnerReferences = nil
 	c.internMetadata(m)
 }
@@ -161,9 +161,9 @@ func (c *SharedValues) internConditions(all []metav1.Condition) {
 	}
 }
 
-// TransformBinding is a transform of caches. Of the statuses that clusters report it leaves
+// SlimBinding is a transform of caches. Of the statuses that clusters report it leaves
 // what reports whether they have changed.
-func (c *SharedValues) TransformBinding(obj any) (any, error) {
+func (c *SharedValues) SlimBinding(obj any) (any, error) {
 	b, ok := obj.(interface {
 		workv1alpha2.Binding
 		metav1.ObjectMetaAccessor
@@ -172,7 +172,7 @@ func (c *SharedValues) TransformBinding(obj any) (any, error) {
 		return obj, nil
 	}
 	if meta, ok := b.GetObjectMeta().(*metav1.ObjectMeta); ok {
-		c.TrimMetadata(meta)
+		c.SlimMetadata(meta)
 	}
 	spec := b.BindingSpec()
 	status := b.BindingStatus()
@@ -192,16 +192,16 @@ func (c *SharedValues) TransformBinding(obj any) (any, error) {
 	return obj, nil
 }
 
-// TransformWork is a transform of caches: deliver.SlimWork, of whose status only that is
+// SlimWork is a transform of caches: deliver.SlimWork, of whose status only that is
 // left which is summed up or told, and as much as an agent says of one object. All
 // else is whatever the member likes, and would fill the memory.
-func (c *SharedValues) TransformWork(obj any) (any, error) {
+func (c *SharedValues) SlimWork(obj any) (any, error) {
 	slim, err := deliver.SlimWork(obj)
 	work, ok := slim.(*workv1.ManifestWork)
 	if err != nil || !ok {
 		return slim, err //nolint:wrapcheck // it never fails
 	}
-	c.TrimMetadata(&work.ObjectMeta)
+	c.SlimMetadata(&work.ObjectMeta)
 	said := work.Status
 	work.Status = workv1.ManifestWorkStatus{
 		Conditions: c.selectConditions(said.Conditions, workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionDispatching),
@@ -264,8 +264,8 @@ func truncateText(text string, most int) string {
 	return strings.ToValidUTF8(strings.Clone(text[:most]), "")
 }
 
-// TransformObject is a transform of caches for all other kinds.
-func (c *SharedValues) TransformObject(obj any) (any, error) {
+// SlimObject is a transform of caches for all other kinds.
+func (c *SharedValues) SlimObject(obj any) (any, error) {
 	if object, ok := obj.(metav1.ObjectMetaAccessor); ok {
 		if meta, ok := object.GetObjectMeta().(*metav1.ObjectMeta); ok {
 			c.internMetadata(meta)

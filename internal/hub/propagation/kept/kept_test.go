@@ -72,7 +72,7 @@ func decoded[T any](t *testing.T, from, into T) T {
 func TestBindingsKeepWhatIsRead(t *testing.T) {
 	common, want := NewSharedValues(), bindingOf(t, 1)
 	got := bindingOf(t, 1)
-	if _, err := common.TransformBinding(got); err != nil {
+	if _, err := common.SlimBinding(got); err != nil {
 		t.Fatal(err)
 	}
 	want.ManagedFields = nil
@@ -88,7 +88,7 @@ func TestBindingsKeepWhatIsRead(t *testing.T) {
 		t.Errorf("what is kept (-want +got):\n%s", diff)
 	}
 	again := got.DeepCopy()
-	if _, err := common.TransformBinding(again); err != nil {
+	if _, err := common.SlimBinding(again); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(got, again); diff != "" {
@@ -99,7 +99,7 @@ func TestBindingsKeepWhatIsRead(t *testing.T) {
 func TestStatusesThatDifferDifferWhenTheyAreKept(t *testing.T) {
 	common, one, other := NewSharedValues(), bindingOf(t, 1), bindingOf(t, 2)
 	for _, b := range []*workv1alpha2.ResourceBinding{one, other} {
-		if _, err := common.TransformBinding(b); err != nil {
+		if _, err := common.SlimBinding(b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,7 +111,7 @@ func TestStatusesThatDifferDifferWhenTheyAreKept(t *testing.T) {
 func TestBindingsShareWhatTheyHaveInCommon(t *testing.T) {
 	common, one, other := NewSharedValues(), bindingOf(t, 1), bindingOf(t, 2)
 	for _, b := range []*workv1alpha2.ResourceBinding{one, other} {
-		if _, err := common.TransformBinding(b); err != nil {
+		if _, err := common.SlimBinding(b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestWhatManyHaveInCommonIsOneMap(t *testing.T) {
 		if !own {
 			delete(b.Annotations, "mine")
 		}
-		if _, err := common.TransformBinding(b); err != nil {
+		if _, err := common.SlimBinding(b); err != nil {
 			t.Fatal(err)
 		}
 		return reflect.ValueOf(b.Annotations)
@@ -159,7 +159,7 @@ func TestWorksKeepWhatIsRead(t *testing.T) {
 		ResourceMeta: workv1.ManifestResourceMeta{Kind: "Deployment", Name: "web"}, StatusFeedback: feedback,
 		Conditions: []metav1.Condition{condition(workv1.ManifestConditionApplied), condition("Available")},
 	}}
-	kept, err := NewSharedValues().TransformWork(work)
+	kept, err := NewSharedValues().SlimWork(work)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,11 +197,11 @@ func TestWorksKeepNothingOfTheirAgents(t *testing.T) {
 		return work
 	}
 	kept := func(work *workv1.ManifestWork) *workv1.ManifestWork {
-		object, err := NewSharedValues().TransformWork(work)
+		object, err := NewSharedValues().SlimWork(work)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := NewSharedValues().TransformWork(object.(*workv1.ManifestWork).DeepCopy())
+		again, err := NewSharedValues().SlimWork(object.(*workv1.ManifestWork).DeepCopy())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +273,7 @@ func TestWhatATenantWritesDoesNotStay(t *testing.T) {
 				b, text := bindingOf(t, i), strings.Repeat(fmt.Sprint(i%10), 200_000)+fmt.Sprint(i)
 				write(b, text)
 				written += len(text)
-				if _, err := common.TransformBinding(b); err != nil {
+				if _, err := common.SlimBinding(b); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -308,7 +308,7 @@ func TestBytesOfABinding(t *testing.T) {
 		runtime.KeepAlive(all)
 		return int(after.HeapAlloc-before.HeapAlloc) / bindings
 	}
-	whole, kept := take(func(obj any) (any, error) { return obj, nil }), take(NewSharedValues().TransformBinding)
+	whole, kept := take(func(obj any) (any, error) { return obj, nil }), take(NewSharedValues().SlimBinding)
 	t.Logf("%d bytes, and %d as it is kept", whole, kept)
 	if kept*3 > whole {
 		t.Errorf("%d bytes are kept of %d, want a third at most", kept, whole)

@@ -33,7 +33,7 @@ type WrittenBindings struct {
 
 	mu    sync.Mutex
 	all   map[types.NamespacedName]writtenBinding
-	order []writeTurn // the oldest first
+	order []writtenEntry // the oldest first
 	// gone are those that a cache does not show any more, since when: the answer to a
 	// write may come after that.
 	gone      map[types.UID]bool
@@ -48,7 +48,7 @@ type writtenBinding struct {
 	at         time.Time
 }
 
-type writeTurn struct {
+type writtenEntry struct {
 	name types.NamespacedName
 	at   time.Time
 }
@@ -79,7 +79,7 @@ func (l *WrittenBindings) RecordWrite(b lookup.Binding) {
 	}
 	copied, _ := b.DeepCopyObject().(lookup.Binding)
 	l.all[name] = writtenBinding{binding: copied, uid: b.GetUID(), generation: b.GetGeneration(), at: now}
-	l.order = append(l.order, writeTurn{name, now})
+	l.order = append(l.order, writtenEntry{name, now})
 }
 
 // ObserveCached notes a binding that a cache shows.

@@ -60,15 +60,15 @@ func (k *kindReporter) recordOnce(p policy, reason, text string) {
 	name := types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()}
 	k.mu.Lock()
 	news := now.text != "" && k.said[name][reason] != now
-	k.rememberNotice(name, reason, now)
+	k.recordNotice(name, reason, now)
 	k.mu.Unlock()
 	if news {
 		k.events.Eventf(p, nil, corev1.EventTypeWarning, reason, action, "%s", now.text)
 	}
 }
 
-// rememberNotice remembers what was said last, with mu held.
-func (k *kindReporter) rememberNotice(name types.NamespacedName, reason string, now notice) {
+// recordNotice remembers what was said last, with mu held.
+func (k *kindReporter) recordNotice(name types.NamespacedName, reason string, now notice) {
 	if k.said[name] == nil {
 		k.said[name] = map[string]notice{}
 	}

@@ -32,7 +32,7 @@ func (p *stagePass) findRevision(ctx context.Context, id string, is revisionCont
 	if found.kept, err = p.storeRevision(ctx, found, packed); err != nil {
 		return found, err
 	}
-	p.rememberHistory(p.past.withRevision(found))
+	p.recordHistory(p.past.withRevision(found))
 	return found, nil
 }
 
@@ -44,13 +44,13 @@ func (p *stagePass) storeRevision(ctx context.Context, r revision, packed []byte
 		if err := p.s.shelf.deleteRevisions(ctx, gone); err != nil {
 			return false, err
 		}
-		p.rememberHistory(p.past.withoutRevisions(gone))
+		p.recordHistory(p.past.withoutRevisions(gone))
 	}
 	return p.s.createRevision(ctx, p.e, p.name, r, packed)
 }
 
-// rememberHistory notes which revisions there are, which the status of the rollout tells.
-func (p *stagePass) rememberHistory(all history) {
+// recordHistory notes which revisions there are, which the status of the rollout tells.
+func (p *stagePass) recordHistory(all history) {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	p.past = all
@@ -69,7 +69,7 @@ func (p *stagePass) deleteSurplus(ctx context.Context, done bool) error {
 		return err
 	}
 	if len(gone) > 0 {
-		p.rememberHistory(p.past.withoutRevisions(gone))
+		p.recordHistory(p.past.withoutRevisions(gone))
 	}
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()

@@ -152,7 +152,7 @@ func (p *stagePass) revisionSource(ctx context.Context, r revision) (source deli
 	if source, has, err = p.s.shelf.revisionSource(ctx, r, p.in.Source); err != nil || !has {
 		return source, false, err
 	}
-	if source.RenderIsHeavy(true) {
+	if source.IsHeavyToRender(true) {
 		err = p.s.Turns.Take(p.name) //nolint:wrapcheck // it says that it is the turn of others
 	}
 	return source, err == nil, err

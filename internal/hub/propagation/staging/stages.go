@@ -242,7 +242,7 @@ func (s *Stages) takeSpec(e *rolloutEntry, r Rollout, members []Binding) {
 		if s.governingEntry(targetsOf(b)) == e { // it is looked at next, and leaves if it has no right to be here
 			mine[name] = true
 			s.joinRollout(name, e)
-			e.rollout.AwaitObject(name.String())
+			e.rollout.ExpectObject(name.String())
 		}
 		s.Touched(name)
 	}
@@ -294,7 +294,7 @@ func (s *Stages) removeRollout(key RolloutKey, ended bool) {
 		delete(s.governed, name)
 		if len(next) > 0 { // which takes it over
 			s.governed[name] = next[0]
-			s.entries[next[0]].rollout.AwaitObject(name.String())
+			s.entries[next[0]].rollout.ExpectObject(name.String())
 		}
 		s.Touched(name)
 	}

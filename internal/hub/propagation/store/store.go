@@ -133,7 +133,7 @@ func (s BindingStore) writeWithoutClusters(ctx context.Context, before, bare loo
 		}
 	}
 	s.Decider.RecordRefusal(bare)
-	return bare, true, s.reportDecision(ctx, copyBinding(bare), bare, decide.DeniedOutcome(refusal))
+	return bare, true, s.reportDecision(ctx, copyBinding(bare), bare, decide.DeniedDecision(refusal))
 }
 
 func (s BindingStore) patchBinding(ctx context.Context, before, after lookup.Binding, version string) error {
@@ -144,7 +144,7 @@ func (s BindingStore) patchBinding(ctx context.Context, before, after lookup.Bin
 }
 
 // reportDecision writes to the status of a binding what was decided.
-func (s BindingStore) reportDecision(ctx context.Context, before, b lookup.Binding, outcome decide.Outcome) error {
+func (s BindingStore) reportDecision(ctx context.Context, before, b lookup.Binding, outcome decide.BindingDecision) error {
 	s.Decider.ReportDecision(b, outcome)
 	if err := conditions.PatchStatus(ctx, s.Client, before, b); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)

@@ -81,7 +81,7 @@ func AggregateItems(in SummaryInput) []workv1alpha2.AggregatedStatusItem {
 		}
 		items = append(items, item)
 	}
-	return shrink(items)
+	return shrinkItems(items)
 }
 
 // silenceReason says that nothing new is known of a cluster, as the beginning of a
@@ -179,9 +179,9 @@ func notAppliedMessage(work *workv1.ManifestWork, applied *metav1.Condition) str
 	return applied.Message
 }
 
-// shrink shortens long messages, and drops the largest statuses until the rest is
+// shrinkItems shortens long messages, and drops the largest statuses until the rest is
 // within the limit, and says so.
-func shrink(items []workv1alpha2.AggregatedStatusItem) []workv1alpha2.AggregatedStatusItem {
+func shrinkItems(items []workv1alpha2.AggregatedStatusItem) []workv1alpha2.AggregatedStatusItem {
 	for i := range items {
 		if limit := max(messageMin, messagesMax/len(items)); len(items[i].AppliedMessage) > limit {
 			items[i].AppliedMessage = strings.ToValidUTF8(items[i].AppliedMessage[:limit], "") + "..."

@@ -71,7 +71,7 @@ func (k *watchedKind) Replace(objects []*metav1.PartialObjectMetadata, _ string)
 		var changed []types.NamespacedName
 		for _, object := range objects {
 			name := client.ObjectKeyFromObject(object)
-			k.objects.put(k.trimObject(object))
+			k.objects.put(k.slimObject(object))
 			if k.hasChanged(before.get(name), object) {
 				changed = append(changed, name)
 			}
@@ -96,7 +96,7 @@ func (k *watchedKind) Update(object *metav1.PartialObjectMetadata) {
 	k.applyChange(func() []types.NamespacedName {
 		name := client.ObjectKeyFromObject(object)
 		before := k.objects.get(name)
-		k.objects.put(k.trimObject(object))
+		k.objects.put(k.slimObject(object))
 		if !k.hasChanged(before, object) {
 			return nil
 		}
@@ -104,12 +104,12 @@ func (k *watchedKind) Update(object *metav1.PartialObjectMetadata) {
 	})
 }
 
-// trimObject gives an object its kind, as the server sends that of metadata, and drops what
+// slimObject gives an object its kind, as the server sends that of metadata, and drops what
 // nobody reads of it.
-func (k *watchedKind) trimObject(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+func (k *watchedKind) slimObject(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	object.APIVersion = k.apiVersion
 	object.Kind = k.of.Kind
-	k.templates.common.TrimMetadata(&object.ObjectMeta)
+	k.templates.common.SlimMetadata(&object.ObjectMeta)
 	return object
 }
 

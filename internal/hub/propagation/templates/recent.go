@@ -36,7 +36,7 @@ type RecentObjects struct {
 	clock   clock.Clock
 	mu      sync.Mutex
 	objects map[Key]remembered
-	order   []recentTurn // which object was remembered when, the oldest first
+	order   []recentEntry // which object was remembered when, the oldest first
 	turns   int
 	bytes   int
 }
@@ -49,7 +49,7 @@ type remembered struct {
 	turn    int
 }
 
-type recentTurn struct {
+type recentEntry struct {
 	key    Key
 	number int
 	at     time.Time
@@ -113,7 +113,7 @@ func (r *RecentObjects) putObject(key Key, object *unstructured.Unstructured) {
 	r.turns++
 	text = bytes.Clone(text) // the encoder's has room for more
 	r.objects[key] = remembered{uid: object.GetUID(), version: object.GetResourceVersion(), text: text, turn: r.turns}
-	r.order = append(r.order, recentTurn{key, r.turns, r.clock.Now()})
+	r.order = append(r.order, recentEntry{key, r.turns, r.clock.Now()})
 	r.bytes += len(text)
 	for r.bytes > recentBytesMax || len(r.order) > 2*len(r.objects)+1 {
 		r.dropOldest()

@@ -66,8 +66,8 @@ type workWrite struct {
 	Grows int64
 }
 
-// needsRoom returns how much room has to be found until anything of it can be written.
-func (w workWrite) needsRoom() int64 {
+// roomNeeded returns how much room has to be found until anything of it can be written.
+func (w workWrite) roomNeeded() int64 {
 	if w.Meta {
 		return 0
 	}
@@ -113,7 +113,7 @@ func planWrites(f planFacts) rolloutPlan {
 	}
 	p.Gone = f.surplusWorks(wanted)
 	// Not all fit a pass: those that are held back for want of room come after those that are not.
-	slices.SortStableFunc(p.Writes, func(a, b workWrite) int { return cmp.Compare(a.needsRoom(), b.needsRoom()) })
+	slices.SortStableFunc(p.Writes, func(a, b workWrite) int { return cmp.Compare(a.roomNeeded(), b.roomNeeded()) })
 	return p
 }
 

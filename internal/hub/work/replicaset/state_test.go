@@ -105,29 +105,29 @@ func TestTheCacheKeepsAHashAndNoManifests(t *testing.T) {
 	}
 	want := cached(condition("Applied", metav1.ConditionTrue, 110))
 	want.Annotations = map[string]string{keptHash: workSpecHash(&spec), allowance.AnnotationBytes: fmt.Sprint(allowance.WorkBytes(full)), workv1.AnnotationReportHealth: "true", fleetv1alpha1.AnnotationTraceparent: ""}
-	got, ours := TrimWork(full)
+	got, ours := SlimWork(full)
 	if diff := cmp.Diff(want, got); !ours || diff != "" {
 		t.Errorf("ours %t (-want +got):\n%s", ours, diff)
 	}
-	again, ours := TrimWork(got.DeepCopy())
+	again, ours := SlimWork(got.DeepCopy())
 	if diff := cmp.Diff(want, again); !ours || diff != "" {
 		t.Errorf("trimmed once more, ours %t (-want +got):\n%s", ours, diff)
 	}
 	forged := full.DeepCopy()
 	forged.Annotations[keptHash] = "of an agent"
-	if got, _ := TrimWork(forged); got.Annotations[keptHash] != workSpecHash(&spec) || len(got.Spec.Workload.Manifests) > 0 {
+	if got, _ := SlimWork(forged); got.Annotations[keptHash] != workSpecHash(&spec) || len(got.Spec.Workload.Manifests) > 0 {
 		t.Errorf("an agent may say what the hash of its work is: %v", got.Annotations)
 	}
 	forged.Spec.Workload.Manifests = nil
-	if got, _ := TrimWork(forged); got.Annotations[keptHash] != workSpecHash(&forged.Spec) || got.Annotations["large"] != "" {
+	if got, _ := SlimWork(forged); got.Annotations[keptHash] != workSpecHash(&forged.Spec) || got.Annotations["large"] != "" {
 		t.Errorf("an agent may say what the hash of its work without manifests is, and %v", got.Annotations)
 	}
 	forged.Annotations[workv1.AnnotationReportHealth] = strings.Repeat("x", 100_000)
 	forged.Annotations[fleetv1alpha1.AnnotationTraceparent] = strings.Repeat("x", 100_000)
-	if got, _ := TrimWork(forged); len(fmt.Sprint(got.Annotations)) > 1000 {
+	if got, _ := SlimWork(forged); len(fmt.Sprint(got.Annotations)) > 1000 {
 		t.Errorf("%d bytes of an agent's annotations are kept", len(fmt.Sprint(got.Annotations)))
 	}
-	if _, ours := TrimWork(&workv1.ManifestWork{}); ours {
+	if _, ours := SlimWork(&workv1.ManifestWork{}); ours {
 		t.Error("a work without the label is taken for ours")
 	}
 	if a, b := workSpecHash(&spec), workSpecHash(&workv1.ManifestWorkSpec{}); a == b || a == "" {

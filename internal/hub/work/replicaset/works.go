@@ -40,15 +40,15 @@ const (
 	annotationMax = 64
 )
 
-// TrimWork keeps of a work in a cache what the controller decides by: no manifest,
+// SlimWork keeps of a work in a cache what the controller decides by: no manifest,
 // but a hash of the spec, how long it is, and when this was written last. It is false for a work
 // that is not of a replica set. A cache may pass what it got from here once more.
-func TrimWork(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
+func SlimWork(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 	owner, ours := work.Labels[workv1.LabelManifestWorkReplicaSet]
 	if !ours {
 		return nil, false
 	}
-	if isTrimmed(work) {
+	if isSlimWork(work) {
 		return work, true
 	}
 	trimmed := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
@@ -78,9 +78,9 @@ func TrimWork(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 	return trimmed, true
 }
 
-// isTrimmed reports whether a work is one that TrimWork has returned, whatever an agent has
+// isSlimWork reports whether a work is one that TrimWork has returned, whatever an agent has
 // written into it: API servers store no entry of managed fields without an operation.
-func isTrimmed(work *workv1.ManifestWork) bool {
+func isSlimWork(work *workv1.ManifestWork) bool {
 	return len(work.ManagedFields) == 1 && work.ManagedFields[0].Operation == ""
 }
 

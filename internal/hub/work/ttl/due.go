@@ -53,9 +53,9 @@ func ttlSeconds(work *workv1.ManifestWork) (int64, bool) {
 	return seconds, seconds >= 0 && seconds <= secondsMax
 }
 
-// TrimExpiringWork keeps of a work in a cache what DeletionTime needs: no manifest, no status of
+// SlimExpiringWork keeps of a work in a cache what DeletionTime needs: no manifest, no status of
 // one. Of a work without a time to live it keeps that it is there, and of each what it takes up.
-func TrimExpiringWork(obj any) (any, error) {
+func SlimExpiringWork(obj any) (any, error) {
 	work, ok := obj.(*workv1.ManifestWork)
 	if !ok {
 		return obj, nil

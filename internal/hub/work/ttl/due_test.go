@@ -80,7 +80,7 @@ func TestWorksAreDueWhenTheirTimeToLiveIsOver(t *testing.T) {
 			if !got.Equal(test.want) || ends != !test.want.IsZero() {
 				t.Errorf("%s: got %s, %t, want %s", test.reason, got, ends, test.want)
 			}
-			trimmed, err := TrimExpiringWork(work)
+			trimmed, err := SlimExpiringWork(work)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +112,7 @@ func TestTheCacheKeepsNoManifests(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := TrimExpiringWork(test.work)
+			got, err := SlimExpiringWork(test.work)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -47,11 +47,11 @@ func daemonSetValues(object map[string]any) []interpret.WellKnownValue {
 	}
 }
 
-// daemonSetVerdict: each node that should have a pod has one of the current
+// daemonSetHealthVerdict: each node that should have a pod has one of the current
 // template, and all of those are available.
-func daemonSetVerdict(object map[string]any) string {
+func daemonSetHealthVerdict(object map[string]any) string {
 	updated := fields.IntOr(0, object, "status", "updatedNumberScheduled")
-	return interpret.VerdictIf(isCurrentGeneration(object) && updated >= fields.IntOr(0, object, "status", "desiredNumberScheduled") &&
+	return interpret.HealthVerdictIf(isCurrentGeneration(object) && updated >= fields.IntOr(0, object, "status", "desiredNumberScheduled") &&
 		fields.IntOr(0, object, "status", "numberAvailable") >= updated)
 }
 

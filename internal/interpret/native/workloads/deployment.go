@@ -55,11 +55,11 @@ func deploymentReplicas(object map[string]any, want int64) health.Health {
 	return health.Healthy.WithReason("ReplicasAvailable", "%d of %d replicas are available.", available, want)
 }
 
-// deploymentVerdict: all replicas that are wanted are of the current template,
+// deploymentHealthVerdict: all replicas that are wanted are of the current template,
 // and all of those are available.
-func deploymentVerdict(object map[string]any) string {
+func deploymentHealthVerdict(object map[string]any) string {
 	updated := fields.IntOr(0, object, "status", "updatedReplicas")
-	return interpret.VerdictIf(isCurrentGeneration(object) && updated >= fields.IntOr(1, object, "spec", "replicas") &&
+	return interpret.HealthVerdictIf(isCurrentGeneration(object) && updated >= fields.IntOr(1, object, "spec", "replicas") &&
 		fields.IntOr(0, object, "status", "availableReplicas") >= updated)
 }
 

@@ -22,26 +22,26 @@ func WorkloadKinds() map[schema.GroupKind]interpret.Operations {
 	return map[schema.GroupKind]interpret.Operations{
 		{Group: "apps", Kind: "Deployment"}: {
 			Health: deploymentHealth, Values: replicaValues,
-			Replicas: replicasOf, Revise: reviseReplicas, Prune: deploymentPrune, Verdict: deploymentVerdict, Aggregate: deploymentAggregate,
+			Replicas: replicasOf, Revise: reviseReplicas, Prune: deploymentPrune, Verdict: deploymentHealthVerdict, Aggregate: deploymentAggregate,
 			Dependencies: templateDependencies,
 		},
 		{Group: "apps", Kind: "StatefulSet"}: {
 			Health: statefulSetHealth, Values: statefulSetValues,
-			Replicas: replicasOf, Revise: reviseReplicas, Verdict: statefulSetVerdict, Aggregate: statefulSetAggregate,
+			Replicas: replicasOf, Revise: reviseReplicas, Verdict: statefulSetHealthVerdict, Aggregate: statefulSetAggregate,
 			Dependencies: statefulSetDependencies,
 		},
 		{Group: "apps", Kind: "DaemonSet"}: {
 			Health: daemonSetHealth, Values: daemonSetValues,
-			Verdict: daemonSetVerdict, Aggregate: daemonSetAggregate, Dependencies: templateDependencies,
+			Verdict: daemonSetHealthVerdict, Aggregate: daemonSetAggregate, Dependencies: templateDependencies,
 		},
 		{Group: "apps", Kind: "ReplicaSet"}: {
 			Health: replicaSetHealth, Values: replicaValues,
-			Replicas: replicasOf, Revise: reviseReplicas, Verdict: replicaSetVerdict, Aggregate: replicaSetAggregate,
+			Replicas: replicasOf, Revise: reviseReplicas, Verdict: replicaSetHealthVerdict, Aggregate: replicaSetAggregate,
 			Dependencies: templateDependencies,
 		},
 		{Kind: "ReplicationController"}: {
 			Health:   replicaSetHealth,
-			Replicas: replicasOf, Revise: reviseReplicas, Verdict: replicaSetVerdict, Aggregate: replicaSetAggregate,
+			Replicas: replicasOf, Revise: reviseReplicas, Verdict: replicaSetHealthVerdict, Aggregate: replicaSetAggregate,
 			Dependencies: templateDependencies,
 		},
 		{Group: "batch", Kind: "Job"}: {
@@ -53,14 +53,14 @@ func WorkloadKinds() map[schema.GroupKind]interpret.Operations {
 		{Group: "batch", Kind: "CronJob"}: {Health: cronJobHealth, Values: cronJobValues, Aggregate: cronJobAggregate, Dependencies: cronJobDependencies},
 		{Kind: "Pod"}: {
 			Health: podHealth, Values: podValues, Complete: podComplete,
-			Replicas: podReplicas, Verdict: podVerdict, Aggregate: podAggregate,
+			Replicas: podReplicas, Verdict: podHealthVerdict, Aggregate: podAggregate,
 			Dependencies: podDependencies, Retained: podRetained,
 		},
 		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: {
 			Health: horizontalPodAutoscalerHealth, Values: horizontalPodAutoscalerValues, Aggregate: horizontalPodAutoscalerAggregate,
 		},
 		{Group: "policy", Kind: "PodDisruptionBudget"}: {
-			Health: podDisruptionBudgetHealth, Verdict: podDisruptionBudgetVerdict, Aggregate: podDisruptionBudgetAggregate,
+			Health: podDisruptionBudgetHealth, Verdict: podDisruptionBudgetHealthVerdict, Aggregate: podDisruptionBudgetAggregate,
 		},
 	}
 }

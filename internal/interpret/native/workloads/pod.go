@@ -117,10 +117,10 @@ func podReplicas(object map[string]any) (int32, *interpret.Requirements) {
 	return 1, pods.RequirementsFromSpec(fields.Map(object, "spec"))
 }
 
-// podVerdict: the pod runs and is ready, or has succeeded.
-func podVerdict(object map[string]any) string {
+// podHealthVerdict: the pod runs and is ready, or has succeeded.
+func podHealthVerdict(object map[string]any) string {
 	phase := fields.String(object, "status", "phase")
-	return interpret.VerdictIf(phase == "Succeeded" || phase == "Running" && fields.ConditionOf(object, "Ready").True())
+	return interpret.HealthVerdictIf(phase == "Succeeded" || phase == "Running" && fields.ConditionOf(object, "Ready").True())
 }
 
 // podAggregate has the worst phase of all clusters. A pod that has not been

@@ -28,9 +28,9 @@ func podDisruptionBudgetHealth(object map[string]any) health.Health {
 	return health.Healthy.WithReason("BudgetMet", "%d pods are healthy, %d required.", current, want)
 }
 
-// podDisruptionBudgetVerdict: no fewer pods are healthy than are required.
-func podDisruptionBudgetVerdict(object map[string]any) string {
-	return interpret.VerdictIf(fields.IntOr(0, object, "status", "desiredHealthy") <= fields.IntOr(0, object, "status", "currentHealthy"))
+// podDisruptionBudgetHealthVerdict: no fewer pods are healthy than are required.
+func podDisruptionBudgetHealthVerdict(object map[string]any) string {
+	return interpret.HealthVerdictIf(fields.IntOr(0, object, "status", "desiredHealthy") <= fields.IntOr(0, object, "status", "currentHealthy"))
 }
 
 // podDisruptionBudgetAggregate names the pods that are being disrupted after

@@ -46,9 +46,9 @@ func replicaValues(object map[string]any) []interpret.WellKnownValue {
 	}
 }
 
-// replicaSetVerdict: as many replicas are available as are wanted.
-func replicaSetVerdict(object map[string]any) string {
-	return interpret.VerdictIf(fields.IntOr(0, object, "status", "availableReplicas") == fields.IntOr(1, object, "spec", "replicas"))
+// replicaSetHealthVerdict: as many replicas are available as are wanted.
+func replicaSetHealthVerdict(object map[string]any) string {
+	return interpret.HealthVerdictIf(fields.IntOr(0, object, "status", "availableReplicas") == fields.IntOr(1, object, "spec", "replicas"))
 }
 
 func replicaSetAggregate(template map[string]any, items []interpret.ClusterItem) map[string]any {

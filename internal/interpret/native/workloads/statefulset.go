@@ -64,8 +64,8 @@ func statefulSetValues(object map[string]any) []interpret.WellKnownValue {
 	return append(replicaValues(object), interpret.WellKnownValue{Name: "UpdatedReplicas", Value: statusField(object, "updatedReplicas")})
 }
 
-// statefulSetVerdict has the rule of deploymentVerdict.
-func statefulSetVerdict(object map[string]any) string { return deploymentVerdict(object) }
+// statefulSetHealthVerdict has the rule of deploymentVerdict.
+func statefulSetHealthVerdict(object map[string]any) string { return deploymentHealthVerdict(object) }
 
 // statefulSetAggregate takes the two revisions from one cluster: one that has not
 // finished its rollout if there is one, or else the first.

@@ -131,7 +131,7 @@ func (f *SchemaFields) decodeTypes(ctx context.Context, document []byte, kind sc
 	if !isBounded(document) {
 		return &schemaTypes{}
 	}
-	ctx, end := f.memory.BeginLease(ctx, f.cluster)
+	ctx, end := f.memory.BeginReservation(ctx, f.cluster)
 	defer end()
 	if decoding.TakeMemory(ctx, typeFactor*decoding.DecodedBytes(document)) != nil {
 		return &schemaTypes{}

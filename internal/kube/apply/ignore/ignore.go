@@ -42,7 +42,7 @@ func (p Path) String() string { return formatPointer(p) }
 
 // pathSelector is one compiled expression.
 type pathSelector interface {
-	// paths returns where the fields are that the expression selects, if there is
+	// selectPaths returns where the fields are that the expression selects, if there is
 	// budget left to find out.
 	selectPaths(ctx context.Context, object map[string]any, left *budget.Budget) ([]Path, error)
 }

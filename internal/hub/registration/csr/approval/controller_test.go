@@ -129,7 +129,7 @@ func trimming(c client.WithWatch) client.Client {
 			if err != nil || !ok {
 				return err
 			}
-			trimmed, err := approval.TrimRequest(csr)
+			trimmed, err := approval.SlimRequest(csr)
 			if kept, ok := trimmed.(*certificatesv1.CertificateSigningRequest); ok {
 				*csr = *kept
 			}

@@ -61,7 +61,7 @@ func ordinary() *certificatesv1.CertificateSigningRequest {
 
 func trim(t *testing.T, csr *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
-	trimmed, err := TrimRequest(csr)
+	trimmed, err := SlimRequest(csr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -178,11 +178,11 @@ func requesterKey(csr *certificatesv1.CertificateSigningRequest) string {
 	return csr.Labels[clusterv1.LabelClusterName] + "/" + csr.Spec.Username
 }
 
-// TrimRequest is the transformation of requests for the cache: it keeps what the controller
+// SlimRequest is the transformation of requests for the cache: it keeps what the controller
 // looks at, and of a request that is too large to be an agent's not the request. All else
 // is whatever its author likes, and would fill the memory. So what is in the cache is not
 // to be written: see sign.
-func TrimRequest(obj any) (any, error) {
+func SlimRequest(obj any) (any, error) {
 	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
 		return obj, nil

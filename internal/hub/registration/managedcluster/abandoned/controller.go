@@ -73,7 +73,7 @@ func (c *OrphanedWorkController) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(c.ControllerName()).
 		For(works, builder.OnlyMetadata, builder.WithPredicates(deleted)).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.worksOfCluster), builder.WithPredicates(gone)).
-		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(c.worksOfBinding), builder.WithPredicates(gone)).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(c.worksOfRoleBinding), builder.WithPredicates(gone)).
 		Complete(conflict.RequeueConflicts(c))
 }
 
@@ -86,9 +86,9 @@ func (c *OrphanedWorkController) worksOfCluster(ctx context.Context, mc client.O
 	return c.deletedWorksIn(ctx, mc.GetName())
 }
 
-// worksOfBinding returns the works of a cluster whose agents have lost their rights to them.
-func (c *OrphanedWorkController) worksOfBinding(ctx context.Context, binding client.Object) []reconcile.Request {
-	if binding.GetName() != grants.WorkBindingName(binding.GetNamespace()) {
+// worksOfRoleBinding returns the works of a cluster whose agents have lost their rights to them.
+func (c *OrphanedWorkController) worksOfRoleBinding(ctx context.Context, binding client.Object) []reconcile.Request {
+	if binding.GetName() != grants.WorkRoleBindingName(binding.GetNamespace()) {
 		return nil
 	}
 	return c.deletedWorksIn(ctx, binding.GetNamespace())
@@ -146,7 +146,7 @@ func (c *OrphanedWorkController) Reconcile(ctx context.Context, req ctrl.Request
 func (c *OrphanedWorkController) gather(ctx context.Context, reader client.Reader, name string) (evidence, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	connection := &fleetv1alpha1.ClusterConnection{}
-	binding := grants.WorkBinding(name)
+	binding := grants.WorkRoleBinding(name)
 	var known evidence
 	found, err := readObject(ctx, reader, client.ObjectKey{Name: name}, cluster)
 	if found {

@@ -30,7 +30,7 @@ func TestAWorkWaitsForAnAgentThatMayHaveAppliedIt(t *testing.T) {
 		})
 	}
 	bound := func(agents policy.AgentNames) *rbacv1.RoleBinding {
-		return grants.WorkBinding("c", grants.AgentSubjects("c", agents)...)
+		return grants.WorkRoleBinding("c", grants.AgentSubjects("c", agents)...)
 	}
 	connected := func(mode fleetv1alpha1.SyncMode) *fleetv1alpha1.ClusterConnection {
 		return &fleetv1alpha1.ClusterConnection{Spec: fleetv1alpha1.ClusterConnectionSpec{SyncMode: mode}}
@@ -54,7 +54,7 @@ func TestAWorkWaitsForAnAgentThatMayHaveAppliedIt(t *testing.T) {
 		},
 		"any agent with a certificate": {want: true, known: evidence{Cluster: cluster(nil), Binding: bound(policy.AnyAgent)}},
 		"the agent of Push clusters": {
-			want: true, known: evidence{Cluster: cluster(nil), Binding: grants.WorkBinding("c", grants.PushAgent("hub"))},
+			want: true, known: evidence{Cluster: cluster(nil), Binding: grants.WorkRoleBinding("c", grants.PushAgent("hub"))},
 		},
 		"an agent that AWS lets in": {
 			reason: "it needs no certificate", want: true,

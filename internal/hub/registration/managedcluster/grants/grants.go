@@ -32,13 +32,15 @@ const (
 // one cluster.
 func ClusterRoleName(cluster string) string { return namePrefix + cluster }
 
-// RegistrationBindingName returns the name of the binding of RegistrationRole
+// RegistrationRoleBindingName returns the name of the binding of RegistrationRole
 // in the namespace of a cluster.
-func RegistrationBindingName(cluster string) string { return namePrefix + cluster + ":registration" }
+func RegistrationRoleBindingName(cluster string) string {
+	return namePrefix + cluster + ":registration"
+}
 
-// WorkBindingName returns the name of the binding of WorkRole in the namespace
+// WorkRoleBindingName returns the name of the binding of WorkRole in the namespace
 // of a cluster.
-func WorkBindingName(cluster string) string { return namePrefix + cluster + ":work" }
+func WorkRoleBindingName(cluster string) string { return namePrefix + cluster + ":work" }
 
 // Namespace returns the namespace of a cluster.
 func Namespace(cluster string) *corev1.Namespace {
@@ -90,11 +92,11 @@ func ClusterRole(cluster string, accepted bool) *rbacv1.ClusterRole {
 	return role
 }
 
-// ReadCustomizations lets an agent read what users of the hub say of the objects that
+// CustomizationReaderRule lets an agent read what users of the hub say of the objects that
 // propagation sends: they are interpreted where they are. It is the only rule about
 // something that is not the cluster's; customizations are for all clusters, and hold
 // no secret.
-func ReadCustomizations() rbacv1.PolicyRule {
+func CustomizationReaderRule() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{configv1alpha1.GroupName}, Resources: []string{"resourceinterpretercustomizations", "resourceinterpreterwebhookconfigurations"},
 		Verbs: []string{"get", "list", "watch"},
@@ -110,15 +112,15 @@ func ClusterRoleBinding(cluster string, to ...rbacv1.Subject) *rbacv1.ClusterRol
 	}
 }
 
-// RegistrationBinding binds RegistrationRole in the namespace of a cluster.
-func RegistrationBinding(cluster string, to ...rbacv1.Subject) *rbacv1.RoleBinding {
-	return roleBinding(cluster, RegistrationBindingName(cluster), RegistrationRole, to)
+// RegistrationRoleBinding binds RegistrationRole in the namespace of a cluster.
+func RegistrationRoleBinding(cluster string, to ...rbacv1.Subject) *rbacv1.RoleBinding {
+	return roleBinding(cluster, RegistrationRoleBindingName(cluster), RegistrationRole, to)
 }
 
-// WorkBinding binds WorkRole in the namespace of a cluster. Its finalizer keeps
+// WorkRoleBinding binds WorkRole in the namespace of a cluster. Its finalizer keeps
 // it, when the namespace is deleted, until the agent has cleaned up the works.
-func WorkBinding(cluster string, to ...rbacv1.Subject) *rbacv1.RoleBinding {
-	b := roleBinding(cluster, WorkBindingName(cluster), WorkRole, to)
+func WorkRoleBinding(cluster string, to ...rbacv1.Subject) *rbacv1.RoleBinding {
+	b := roleBinding(cluster, WorkRoleBindingName(cluster), WorkRole, to)
 	b.Finalizers = []string{clusterv1.FinalizerManifestWorkCleanup}
 	return b
 }

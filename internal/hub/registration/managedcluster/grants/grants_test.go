@@ -44,7 +44,7 @@ func TestAnAgentMayOnlyReadCustomizations(t *testing.T) {
 	want := rbacv1.PolicyRule{
 		APIGroups: []string{"config.karmada.io"}, Resources: []string{"resourceinterpretercustomizations", "resourceinterpreterwebhookconfigurations"}, Verbs: []string{"get", "list", "watch"},
 	}
-	if diff := cmp.Diff(want, ReadCustomizations()); diff != "" {
+	if diff := cmp.Diff(want, CustomizationReaderRule()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -71,15 +71,15 @@ func TestBindingsAreForTheAgentsOfOneClusterInItsNamespace(t *testing.T) {
 		held     bool
 	}{
 		"registration": {
-			reason: "heartbeats", binding: RegistrationBinding("east", agents...), name: "open-cluster-management:managedcluster:east:registration",
+			reason: "heartbeats", binding: RegistrationRoleBinding("east", agents...), name: "open-cluster-management:managedcluster:east:registration",
 			role: "open-cluster-management:managedcluster:registration", subjects: agents,
 		},
 		"work": {
-			reason: "an agent cleans up before it loses its rights", binding: WorkBinding("east", agents...), name: "open-cluster-management:managedcluster:east:work",
+			reason: "an agent cleans up before it loses its rights", binding: WorkRoleBinding("east", agents...), name: "open-cluster-management:managedcluster:east:work",
 			role: "open-cluster-management:managedcluster:work", subjects: agents, held: true,
 		},
 		"credentials": {
-			reason: "agents of clusters never read credentials", binding: CredentialsBinding("east", "hub"),
+			reason: "agents of clusters never read credentials", binding: CredentialsRoleBinding("east", "hub"),
 			name: "open-cluster-management:managedcluster:east:credentials", role: "open-cluster-management:push-agent:credentials", subjects: pushAgent,
 		},
 	}

@@ -22,15 +22,15 @@ func PushAgent(namespace string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: fleetv1alpha1.PushAgentServiceAccount}
 }
 
-// CredentialsBindingName returns the name of the binding by which the push
+// CredentialsRoleBindingName returns the name of the binding by which the push
 // agent may use the Secret with the credential for a cluster.
-func CredentialsBindingName(cluster string) string { return namePrefix + cluster + ":credentials" }
+func CredentialsRoleBindingName(cluster string) string { return namePrefix + cluster + ":credentials" }
 
-// CredentialsBinding binds the role for that Secret to the push agent, which
+// CredentialsRoleBinding binds the role for that Secret to the push agent, which
 // runs in the namespace.
-func CredentialsBinding(cluster, namespace string) *rbacv1.RoleBinding {
+func CredentialsRoleBinding(cluster, namespace string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: CredentialsBindingName(cluster), Labels: clusterLabels(cluster)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: CredentialsRoleBindingName(cluster), Labels: clusterLabels(cluster)},
 		RoleRef:    roleRef(fleetv1alpha1.PushCredentialsRole),
 		Subjects:   []rbacv1.Subject{PushAgent(namespace)},
 	}

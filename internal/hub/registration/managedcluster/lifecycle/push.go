@@ -48,7 +48,7 @@ func (w *clusterWriter) acceptedMessage(ctx context.Context, mc *clusterv1.Manag
 func (w *clusterWriter) ensureOwnRole(ctx context.Context, mc *clusterv1.ManagedCluster, accepted bool, to []rbacv1.Subject) error {
 	role := grants.ClusterRole(mc.Name, accepted)
 	if accepted && w.customizations {
-		role.Rules = append(role.Rules, grants.ReadCustomizations())
+		role.Rules = append(role.Rules, grants.CustomizationReaderRule())
 	}
 	if err := w.ensureObject(ctx, desiredClusterRole(w.limitRole(role))); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (w *clusterWriter) ensureOwnRole(ctx context.Context, mc *clusterv1.Managed
 // ensureCredentials lets the push agent use the credential for a Push cluster, and
 // no other one.
 func (w *clusterWriter) ensureCredentials(ctx context.Context, name string, push bool) error {
-	binding := grants.CredentialsBinding(name, w.ownNamespace)
+	binding := grants.CredentialsRoleBinding(name, w.ownNamespace)
 	if push {
 		return w.ensureObject(ctx, desiredRoleBinding(binding))
 	}

@@ -72,10 +72,10 @@ func (w *clusterWriter) grantAccess(ctx context.Context, mc *clusterv1.ManagedCl
 			}
 			return runTogether(ctx,
 				func(ctx context.Context) error {
-					return w.ensureObject(ctx, desiredRoleBinding(grants.RegistrationBinding(name, to...)))
+					return w.ensureObject(ctx, desiredRoleBinding(grants.RegistrationRoleBinding(name, to...)))
 				},
 				func(ctx context.Context) error {
-					return w.ensureObject(ctx, desiredRoleBinding(grants.WorkBinding(name, to...)))
+					return w.ensureObject(ctx, desiredRoleBinding(grants.WorkRoleBinding(name, to...)))
 				},
 				func(ctx context.Context) error { return w.ensureCredentials(ctx, name, push) },
 				func(ctx context.Context) error {
@@ -106,8 +106,8 @@ func (w *clusterWriter) reduceAccess(ctx context.Context, mc *clusterv1.ManagedC
 			return errors.Join(w.removeObject(ctx, grants.ClusterRoleBinding(name)), w.removeObject(ctx, grants.ClusterRole(name, false)))
 		},
 		func(ctx context.Context) error { return w.ensureCredentials(ctx, name, false) },
-		func(ctx context.Context) error { return w.removeObject(ctx, grants.RegistrationBinding(name)) },
-		func(ctx context.Context) error { return w.removeObject(ctx, grants.WorkBinding(name)) },
+		func(ctx context.Context) error { return w.removeObject(ctx, grants.RegistrationRoleBinding(name)) },
+		func(ctx context.Context) error { return w.removeObject(ctx, grants.WorkRoleBinding(name)) },
 	)
 }
 
@@ -118,7 +118,7 @@ func (w *clusterWriter) revokeAccess(ctx context.Context, name string) (bool, er
 	err := runTogether(ctx,
 		func(ctx context.Context) error { return w.removeObject(ctx, grants.ClusterRoleBinding(name)) },
 		func(ctx context.Context) error { return w.removeObject(ctx, grants.ClusterRole(name, false)) },
-		func(ctx context.Context) error { return w.removeObject(ctx, grants.RegistrationBinding(name)) },
+		func(ctx context.Context) error { return w.removeObject(ctx, grants.RegistrationRoleBinding(name)) },
 		func(ctx context.Context) error { return w.ensureCredentials(ctx, name, false) },
 		func(ctx context.Context) error { return w.removeLease(ctx, name) },
 		func(ctx context.Context) error {
@@ -127,7 +127,7 @@ func (w *clusterWriter) revokeAccess(ctx context.Context, name string) (bool, er
 				done = false
 				return err
 			}
-			return w.removeObject(ctx, grants.WorkBinding(name))
+			return w.removeObject(ctx, grants.WorkRoleBinding(name))
 		},
 	)
 	return done, err
@@ -182,13 +182,13 @@ func (w *clusterWriter) letNamespaceGo(ctx context.Context, name string) error {
 	if err != nil || remain {
 		return err
 	}
-	return w.removeObject(ctx, grants.WorkBinding(name))
+	return w.removeObject(ctx, grants.WorkRoleBinding(name))
 }
 
 // ownsNamespace reports whether the namespace is that of the cluster: it has its label,
 // or the agent was given rights there before somebody took the label away.
 func (w *clusterWriter) ownsNamespace(ctx context.Context, name string) (bool, error) {
-	binding := grants.WorkBinding(name)
+	binding := grants.WorkRoleBinding(name)
 	namespace := &corev1.Namespace{}
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(binding), binding); !apierrors.IsNotFound(err) {
 		return err == nil, wrapObjectError(err, "reading", "RoleBinding", client.ObjectKeyFromObject(binding).String())
@@ -277,7 +277,7 @@ func (w *clusterWriter) unshareRoles(ctx context.Context, last string) error {
 		return fmt.Errorf("listing RoleBindings: %w", err)
 	}
 	for i := range bindings.Items {
-		if b := &bindings.Items[i]; b.Name == grants.WorkBindingName(b.Namespace) && b.Namespace != last {
+		if b := &bindings.Items[i]; b.Name == grants.WorkRoleBindingName(b.Namespace) && b.Namespace != last {
 			return nil
 		}
 	}
