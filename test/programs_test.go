@@ -49,7 +49,6 @@ func starters() map[string]inputs {
 		"test/apis":                    eachTime, // go build
 		"test/bench":                   apart,
 		"test/checks":                  eachTime, // go list
-		"test/compat":                  apart,
 		"test/differential":            apart,
 		"test/docs":                    eachTime, // go list
 		"test/e2e":                     apart,
@@ -58,8 +57,9 @@ func starters() map[string]inputs {
 		"test/internal/fleet":          apart,  // of bench, fault and conformance
 		"test/mutation":                noTree, // git and go in folders of the test
 		"test/mutation/testrun":        noTree, // sleep
-		"test/observability":           apart,
-		"test/olm-e2e":                 apart,
+		"test/peers/ocm":               apart,
+		"test/peers/olm":               apart,
+		"test/peers/prometheus":        apart,
 		"test/release":                 apart,
 	}
 }

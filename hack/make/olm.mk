@@ -1,6 +1,6 @@
 ##@ OLM
 
-# OLM itself, and the tool of its catalogs, from their Go modules: test/olm-e2e
+# OLM itself, and the tool of its catalogs, from their Go modules: test/peers/olm
 # pins them.
 OLM_TIMEOUT := 30m
 # The programs of each of the two images that OLM runs.
@@ -9,7 +9,7 @@ OLM_IN_OPM := ./tools/grpc_health_probe github.com/operator-framework/operator-r
 
 .PHONY: test-olm
 test-olm: lab-root lab-build olm-build ## Installs, upgrades and removes both operators with OLM on real clusters. Needs root.
-	cd test/olm-e2e && go test -tags e2e -count=1 -v -timeout $(OLM_TIMEOUT) .
+	cd test/peers/olm && go test -tags e2e -count=1 -v -timeout $(OLM_TIMEOUT) .
 
 .PHONY: test-olm-short
 test-olm-short: lab-root lab-build olm-build ## The same without what OLM has to refuse or to hold back.
@@ -18,12 +18,12 @@ test-olm-short: lab-root lab-build olm-build ## The same without what OLM has to
 # For test-e2e, which builds what it needs.
 .PHONY: test-olm-ways
 test-olm-ways:
-	cd test/olm-e2e && go test -tags e2e -short -count=1 -v -timeout $(OLM_TIMEOUT) .
+	cd test/peers/olm && go test -tags e2e -short -count=1 -v -timeout $(OLM_TIMEOUT) .
 
 # What needs no cluster.
 .PHONY: test-olm-unit
 test-olm-unit:
-	cd test/olm-e2e && go test -count=1 ./images
+	cd test/peers/olm && go test -count=1 ./images
 
 # The first build compiles OLM, which takes minutes.
 .PHONY: olm-build
@@ -34,8 +34,8 @@ olm-build: $(LAB) released next olm-programs olm-bundles
 .PHONY: olm-programs
 olm-programs: OLM_GO_BUILD = go build -tags containers_image_openpgp,json1 -ldflags '-s -w'
 olm-programs:
-	cd test/olm-e2e && $(OLM_GO_BUILD) -o $(CURDIR)/bin/olm/images/olm/ $(OLM_IN_OLM)
-	cd test/olm-e2e && $(OLM_GO_BUILD) -o $(CURDIR)/bin/olm/images/opm/bin/ $(OLM_IN_OPM)
+	cd test/peers/olm && $(OLM_GO_BUILD) -o $(CURDIR)/bin/olm/images/olm/ $(OLM_IN_OLM)
+	cd test/peers/olm && $(OLM_GO_BUILD) -o $(CURDIR)/bin/olm/images/opm/bin/ $(OLM_IN_OPM)
 
 .PHONY: olm-bundles
 olm-bundles: released

@@ -84,7 +84,7 @@ test-race-controllers: envtest-assets ## Some controller tests under the race de
 test-integration: envtest-assets ## Tests against real API servers (envtest), without nodes.
 	failed=; \
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test $(TEST_FLAGS) -p $(INTEGRATION_PACKAGES) -timeout $(INTEGRATION_TIMEOUT) $$(hack/packages.sh servers) || failed=1; \
-	(cd test/compat && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test $(TEST_FLAGS) -count=1 -timeout $(INTEGRATION_TIMEOUT) ./...) || failed=1; \
+	(cd test/peers/ocm && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test $(TEST_FLAGS) -count=1 -timeout $(INTEGRATION_TIMEOUT) ./...) || failed=1; \
 	test -z "$$failed"
 
 .PHONY: test-integration-programs

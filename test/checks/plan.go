@@ -64,7 +64,7 @@ func plan() []part {
 		{target: "test-lab", lane: clusters, group: "test-e2e", needs: []string{lab}, tests: []string{"test/lab"}, alone: true},
 		{target: "test-integration-programs", lane: clusters, group: "test", needs: []string{lab}},
 		{target: "test-walkthroughs-install", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: append(releases(), "test/e2e")},
-		{target: "test-olm-ways", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: append(releases(), "test/olm-e2e")},
+		{target: "test-olm-ways", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: append(releases(), "test/peers/olm")},
 
 		{target: "verify-generated", lane: processors, group: "verify", compiles: true},
 		{target: "lint", lane: processors, group: "verify", compiles: true},

@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
 
-// argo is Argo CD: program ./argocd, which runs as long as a test and answers one object after the other.
+// argo is Argo CD: program ../peers/argocd, which runs as long as a test and answers one object after the other.
 type argo struct {
 	objects  *json.Encoder
 	verdicts *json.Decoder
@@ -22,7 +22,7 @@ type argo struct {
 
 func startArgo(t *testing.T) argo {
 	t.Helper()
-	program := exec.Command("go", "run", "-C", "argocd", ".")
+	program := exec.Command("go", "run", "-C", "../peers/argocd", ".")
 	program.Stderr = os.Stderr
 	in, err := program.StdinPipe()
 	if err != nil {

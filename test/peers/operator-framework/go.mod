@@ -1,6 +1,6 @@
 // Validates the OLM bundles with OLM's own library, which links parts of
 // Kubernetes that the product does not.
-module github.com/capstan-io/capstan/test/olm
+module github.com/capstan-io/capstan/test/peers/operator-framework
 
 go 1.26.3
 

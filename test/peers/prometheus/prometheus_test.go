@@ -3,7 +3,7 @@
 
 //go:build e2e
 
-package observability
+package prometheus
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-module github.com/capstan-io/capstan/test/differential/argocd
+module github.com/capstan-io/capstan/test/peers/argocd
 
 go 1.26.3
 

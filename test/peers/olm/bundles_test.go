@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/capstan-io/capstan/test/olm-e2e/images"
+	"github.com/capstan-io/capstan/test/peers/olm/images"
 )
 
 // The versions of this story. `make test-olm` makes their bundles and images.

@@ -1,4 +1,4 @@
-module github.com/capstan-io/capstan/test/compat
+module github.com/capstan-io/capstan/test/peers/ocm
 
 go 1.26.0
 
@@ -68,4 +68,4 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
 
-replace github.com/capstan-io/capstan => ../..
+replace github.com/capstan-io/capstan => ../../..

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package olm validates the OLM bundles of the operators as OLM's own tools do.
-package olm
+// Package operatorframework validates the OLM bundles of the operators as OLM's own tools do.
+package operatorframework
 
 import (
 	"encoding/json"
@@ -29,7 +29,7 @@ func bundles() map[string]struct{ packageName, deployment, kind string } {
 func TestBundlesPassTheValidationOfOLM(t *testing.T) {
 	for directory := range bundles() {
 		t.Run(directory, func(t *testing.T) {
-			bundle, err := manifests.GetBundleFromDir(filepath.Join("..", "..", "bundle", directory))
+			bundle, err := manifests.GetBundleFromDir(filepath.Join("..", "..", "..", "bundle", directory))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func expected(problem errors.Error) bool {
 func TestBundlesHaveWhatOLMInstalls(t *testing.T) {
 	for directory, want := range bundles() {
 		t.Run(directory, func(t *testing.T) {
-			bundle, err := manifests.GetBundleFromDir(filepath.Join("..", "..", "bundle", directory))
+			bundle, err := manifests.GetBundleFromDir(filepath.Join("..", "..", "..", "bundle", directory))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +129,7 @@ func checkExamples(t *testing.T, csv *v1alpha1.ClusterServiceVersion, kind strin
 func TestBundlesHaveWhatOperatorHubShows(t *testing.T) {
 	for directory := range bundles() {
 		t.Run(directory, func(t *testing.T) {
-			bundle, err := manifests.GetBundleFromDir(filepath.Join("..", "..", "bundle", directory))
+			bundle, err := manifests.GetBundleFromDir(filepath.Join("..", "..", "..", "bundle", directory))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,7 @@
 // Runs the bundles in OLM itself on the lab. OLM and opm, which link parts of
 // Kubernetes and of container tools that nothing else does, are tools of this
 // module only.
-module github.com/capstan-io/capstan/test/olm-e2e
+module github.com/capstan-io/capstan/test/peers/olm
 
 go 1.26.3
 

@@ -1,4 +1,4 @@
-module github.com/capstan-io/capstan/test/observability
+module github.com/capstan-io/capstan/test/peers/prometheus
 
 go 1.26.7
 

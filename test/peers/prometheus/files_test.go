@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package observability
+package prometheus
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	root     = "../.."
+	root     = "../../.."
 	files    = root + "/deploy/observability"
 	ruleFile = files + "/prometheus-rules.yaml"
 	runbooks = root + "/docs/runbooks"
