@@ -38,7 +38,7 @@ const (
 func starters() map[string]inputs {
 	return map[string]inputs{
 		"hack/charts":                  eachTime, // Helm reads charts, hooks are run
-		"hack/release":                 apart,
+		"hack/tools/release":           apart,
 		"internal/apiserver":           ofAssets,
 		"internal/cli/install":         eachTime, // hack/deploy
 		"internal/cli/interpret":       noTree,   // the user's editor

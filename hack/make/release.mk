@@ -1,7 +1,7 @@
 ##@ Release
 
 # Everything that a release consists of, made from one commit: docs/RELEASE.md.
-# The programs for it are a module of their own, hack/release.
+# The programs for it are in hack/tools/release.
 
 RELEASE_DIR ?= dist/$(VERSION)
 # Where the command line runs, and where the image does.
@@ -53,7 +53,7 @@ release-arguments:
 # Go knows whether there is anything to do.
 .PHONY: $(RELEASE)
 $(RELEASE):
-	$(RELEASE_GO) build -C hack/release -o $(CURDIR)/$@ .
+	$(RELEASE_GO) build -C hack/tools -o $(CURDIR)/$@ ./release
 
 # Without what git knows: the same commit has to give the same executables, be it
 # tagged, in a shallow clone, or exported. SBOMs and labels have the commit. Go
@@ -164,7 +164,7 @@ release-push: $(RELEASE) ## Pushes the image of dist/VERSION, and its signature,
 
 .PHONY: test-release-programs
 test-release-programs: ## Tests the programs that make releases, with small files.
-	cd hack/release && go test -count=1 ./...
+	cd hack/tools && go test -count=1 ./release/...
 
 RELEASE_TEST_TIMEOUT := 15m
 

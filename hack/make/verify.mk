@@ -16,7 +16,7 @@ vet: ## Runs go vet in all modules, with all build tags.
 # All of the lab but its ./cmd/kube, which is Kubernetes.
 LAB_LINTED := ./cmd/lab ./images/... ./internal/... ./e2e
 # The other modules with code.
-LINTED_MODULES := hack/release hack/tools test/differential test/peers/argocd test/peers/ocm test/peers/olm test/peers/operator-framework test/peers/prometheus
+LINTED_MODULES := hack/tools test/differential test/peers/argocd test/peers/ocm test/peers/olm test/peers/operator-framework test/peers/prometheus
 LINTS := lint-main lint-lab $(addprefix lint-,$(LINTED_MODULES))
 LINT_ELSEWHERE := $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml --timeout 40m
 

@@ -15,9 +15,9 @@ import (
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
 
-	"github.com/capstan-io/capstan/hack/release/internal/krew"
-	"github.com/capstan-io/capstan/hack/release/internal/ociimage"
-	"github.com/capstan-io/capstan/hack/release/internal/sbom"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/krew"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/ociimage"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/sbom"
 )
 
 func runBillOfMaterials(_ context.Context, _ io.Writer, flags *flag.FlagSet, args []string) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
-	"github.com/capstan-io/capstan/hack/release/internal/archive"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/archive"
 )
 
 // Annotations by which cosign finds an image and its signatures in a layout that

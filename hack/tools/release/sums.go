@@ -15,9 +15,9 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 
-	"github.com/capstan-io/capstan/hack/release/internal/checksums"
-	"github.com/capstan-io/capstan/hack/release/internal/ociimage"
-	"github.com/capstan-io/capstan/hack/release/internal/signing"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/checksums"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/ociimage"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/signing"
 )
 
 // publicKeyName is the file with the public key of a release. It is no proof of

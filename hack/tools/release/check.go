@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/semver"
 
-	"github.com/capstan-io/capstan/hack/release/internal/changelog"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/changelog"
 )
 
 // changesMost is how many changed files an error about a dirty tree names.

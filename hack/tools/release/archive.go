@@ -11,7 +11,7 @@ import (
 	"os"
 	"path"
 
-	"github.com/capstan-io/capstan/hack/release/internal/archive"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/archive"
 )
 
 func runArchive(_ context.Context, _ io.Writer, flags *flag.FlagSet, args []string) error {

@@ -20,7 +20,7 @@ const unknown = "VERSION=99.0.0"
 // callMake runs make as from a shell of its own, whoever runs the test.
 func callMake(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", "-C", filepath.Join("..", "..")}, args...)...)
+	cmd := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", "-C", filepath.Join("..", "..", "..")}, args...)...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "MAKE") })
 	output, err := cmd.CombinedOutput()
 	return string(output), err
@@ -63,7 +63,7 @@ func TestMakeComparesNothingWithItself(t *testing.T) {
 
 // The clone is another directory, in which relative names would be sought.
 func TestTheCloneIsGivenAbsoluteNamesOfBundles(t *testing.T) {
-	root, err := filepath.Abs(filepath.Join("..", ".."))
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func TestAFileThatIsNotInForm(t *testing.T) {
 }
 
 func TestTheChangelogIsInForm(t *testing.T) {
-	content, err := os.ReadFile("../../../../CHANGELOG.md")
+	content, err := os.ReadFile("../../../../../CHANGELOG.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"github.com/capstan-io/capstan/hack/release/internal/checksums"
-	"github.com/capstan-io/capstan/hack/release/internal/ociimage"
-	"github.com/capstan-io/capstan/hack/release/internal/signing"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/checksums"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/ociimage"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/signing"
 )
 
 // imageOptions are the flags of "image".

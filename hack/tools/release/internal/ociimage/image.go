@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/capstan-io/capstan/hack/release/internal/archive"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/archive"
 )
 
 const (

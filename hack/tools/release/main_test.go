@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"github.com/capstan-io/capstan/hack/release/internal/ociimage"
+	"github.com/capstan-io/capstan/hack/tools/release/internal/ociimage"
 )
 
 // made is a release of small files.
