@@ -38,10 +38,10 @@ var update = flag.Bool("update", false, "write the golden files")
 // is as it would make it.
 func helm(t *testing.T) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-modfile=hack/helm/go.mod", "-ldflags=-s -w", "-o", "bin/helm", "helm.sh/helm/v3/cmd/helm")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-modfile=hack/tools/go.mod", "-ldflags=-s -w", "-o", "bin/helm", "helm.sh/helm/v3/cmd/helm")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("compiling Helm (hack/helm): %v: %s", err, out)
+		t.Fatalf("compiling Helm (hack/tools): %v: %s", err, out)
 	}
 	executable, err := filepath.Abs(filepath.Join(root, "bin/helm"))
 	if err != nil {

@@ -25,6 +25,6 @@ test-charts: ## Renders the charts with Helm, lints them, and compares them with
 .PHONY: helm
 helm: bin/helm ## Compiles bin/helm. Minutes, the first time.
 
-bin/helm: hack/helm/go.mod hack/helm/go.sum
-	go build -modfile=hack/helm/go.mod -ldflags '-s -w' -o $@ helm.sh/helm/v3/cmd/helm
+bin/helm: hack/tools/go.mod hack/tools/go.sum
+	go build -modfile=hack/tools/go.mod -ldflags '-s -w' -o $@ helm.sh/helm/v3/cmd/helm
 	touch $@

@@ -323,7 +323,7 @@ func TestEachModuleIsLinted(t *testing.T) {
 		t.Fatal("hack/make/verify.mk does not say LINTED_MODULES")
 	}
 	known := append(strings.Fields(linted[1]), ".", "test/lab", // with targets of their own
-		"hack/helm", "hack/lint", "test/lab/older") // which only name programs of others
+		"hack/lint", "test/lab/older") // which only name programs of others
 	for file := range strings.Lines(outputOf(t, "git", "ls-files", "--full-name", ":/*go.mod")) {
 		if folder := filepath.Dir(strings.TrimSpace(file)); !slices.Contains(known, folder) {
 			t.Errorf("lint leaves out the module in %s", folder)
