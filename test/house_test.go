@@ -47,7 +47,7 @@ func TestTheHouseIsEasyToFindOnesWayIn(t *testing.T) {
 		{name: "median length of a function's name", goal: 11, bound: 11, more: true, value: medianLength(h.functions)},
 		{name: "folders in internal", goal: 20, bound: 20, value: float64(h.rooms)},
 		{name: "test lines in helper functions, %", goal: 20, bound: 43, value: percent(h.helperLines, h.testLines)},
-		{name: "Go modules", goal: 8, bound: 13, value: float64(h.modules)},
+		{name: "Go modules, but for those of test/peers", goal: 8, bound: 6, value: float64(h.modules)},
 		{name: "assignments of several values at once, % of code lines", goal: 0.3, bound: 0.3, value: percent(h.tuples, h.codeLines)},
 	} {
 		state := "ok"
@@ -95,16 +95,18 @@ func countHouse(t *testing.T) *house {
 	return h
 }
 
+// countModules leaves out test/peers/<project>, each of which only links the code of a project
+// to test against it: otherwise, to ask one more project would cost a module.
 func countModules(t *testing.T) int {
 	t.Helper()
 	modules := 0
-	err := filepath.WalkDir("..", func(_ string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case entry.IsDir() && slices.Contains([]string{".git", "bin", "testdata"}, entry.Name()):
 			return filepath.SkipDir
-		case entry.Name() == "go.mod":
+		case entry.Name() == "go.mod" && filepath.Dir(filepath.Dir(path)) != "../test/peers":
 			modules++
 		}
 		return nil
