@@ -34,8 +34,10 @@ func ObjectReservedReason(of schema.GroupKind, object metav1.Object) string {
 	_, ofHub := object.GetLabels()[operatorv1.LabelCreatedByClusterManager]
 	_, elects := object.GetAnnotations()[electionRecord]
 	switch {
-	case of.Group == rbacv1.GroupName && (boots || strings.HasPrefix(name, "system:") || slices.Contains(defaultRoles(of.Kind), name)):
+	case of.Group == rbacv1.GroupName && (boots || slices.Contains(defaultRoles(of.Kind), name)):
 		return "each cluster has its own from Kubernetes"
+	case of.Group == rbacv1.GroupName && strings.HasPrefix(name, "system:"):
+		return "names that begin with system: are for those of Kubernetes"
 	case ofHub && slices.Contains([]string{corev1.GroupName, rbacv1.GroupName}, of.Group):
 		return "it is part of the hub itself"
 	case of == coreGroupKind("ConfigMap") && slices.Contains([]string{"kube-root-ca.crt", "openshift-service-ca.crt"}, name):

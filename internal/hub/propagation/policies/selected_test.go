@@ -145,7 +145,7 @@ func TestAPolicyThatSelectsWhatIsNeverSent(t *testing.T) {
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{all, all}
 	clk.Step(s.reportSelection(p))
 	s.reportSelection(p)
-	want := "Warning ObjectsReserved spec.resourceSelectors match 2 objects that are not sent: ClusterRole system:discovery is never sent to clusters: each cluster has its own from Kubernetes; " +
+	want := "Warning ObjectsReserved spec.resourceSelectors match 2 objects that are not sent: ClusterRole system:discovery is never sent to clusters: names that begin with system: are for those of Kubernetes; " +
 		"what a cluster needs of this, such as the webhooks of an operator, an administrator can bring there with a ManifestWork"
 	select {
 	case event := <-recorder.Events:
