@@ -36,6 +36,7 @@ func TestAdopts(t *testing.T) {
 		"ports of a service go":                    testAdoptsService,
 		"an executor without rights takes nothing": testAdoptsExecutor,
 		"what is taken is said before it goes":     testAdoptsRefused,
+		"what goes and what is unknown are said":   testAdoptsUndeclared,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(l.scene(t, "a-"+strings.ReplaceAll(name[:min(len(name), 40)], " ", "-")))
@@ -133,6 +134,16 @@ func testAdoptsKubectl(s *scene) {
 		return errors.Join(is("label", d.Labels[workv1.LabelManaged], "true"), is("owners", len(d.OwnerReferences), 1))
 	})
 	s.web("with what is theirs", func(d *appsv1.Deployment) error { return is("label", d.Labels["later"], "x") })
+}
+
+// testAdoptsUndeclared takes over an object with a manifest that has a field which the cluster does not know.
+func testAdoptsUndeclared(s *scene) {
+	s.bring("kubectl-client-side-apply", s.old())
+	s.start(agentOptions{})
+	s.create(s.work("w", s.pods(`"nope":1,`, "")))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.web("it is as the manifest says", adopted)
+	s.says("w", 0, "Applied", "AppliedManifestComplete", "Warning", ".spec.nope", "The object was there before.", "kubectl-client-side-apply", ".spec.minReadySeconds")
 }
 
 // tellsAdopted waits until an Event ObjectAdopted about a work has all the texts.
