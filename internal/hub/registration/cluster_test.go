@@ -231,7 +231,8 @@ func labelledBefore(t *testing.T, h *hub) {
 // clusters that never had an agent. Whatever goes later was looked at later.
 func withoutAgent(t *testing.T, h *hub) {
 	const ofAWS = "agent.open-cluster-management.io/managed-cluster-arn"
-	stay, leave := []string{"manned", "wiped", "served", "aws"}, []string{"waits", "unmanned", "nobody"}
+	stay := []string{"manned", "wiped", "aws"}
+	leave := []string{"waits", "unmanned", "nobody", "served"}
 	raw := func(body string) client.Patch { return client.RawPatch("application/merge-patch+json", []byte(body)) }
 	unmanned, aws := cluster("unmanned", true), cluster("aws", false)
 	unmanned.Annotations = nil // no agent was given a certificate
@@ -270,7 +271,7 @@ func withoutAgent(t *testing.T, h *hub) {
 			t.Errorf("the work of cluster %q is gone, which an agent may have applied", name)
 		}
 	}
-	for _, name := range []string{"manned", "wiped", "served"} {
+	for _, name := range []string{"manned", "wiped"} {
 		if err := h.client.Patch(t.Context(), manifestWork(name, "web", ""), raw(`{"metadata":{"finalizers":null}}`)); err != nil {
 			t.Fatal(err)
 		}

@@ -31,9 +31,13 @@ type evidence struct {
 // only the agent knows that nothing is left in the member. Any sign of one is enough,
 // since each of them may have been removed. The absence of a status proves nothing: an
 // agent applies before it reports. But before it applies, the hub has given it an
-// identity and rights.
+// identity and rights. Without a ManagedCluster and without rights no agent comes back to
+// the work; one that joins anew removes from the member what no work is for any more.
 func (e evidence) agentMayHaveApplied() bool {
-	return e.Reported || bindsAgent(e.Binding) || e.Cluster != nil && (hadAgent(e.Cluster) || hadPushAgent(e.Cluster, e.Connection))
+	if e.Cluster == nil {
+		return bindsAgent(e.Binding)
+	}
+	return e.Reported || bindsAgent(e.Binding) || hadAgent(e.Cluster) || hadPushAgent(e.Cluster, e.Connection)
 }
 
 // bindsAgent reports whether a binding names agents: those with a certificate, or that of

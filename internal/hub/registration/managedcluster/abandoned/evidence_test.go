@@ -89,7 +89,7 @@ func TestAWorkWaitsForAnAgentThatMayHaveAppliedIt(t *testing.T) {
 		},
 		"no ManagedCluster": {},
 		"no ManagedCluster, and the work has a status": {
-			reason: "the agent may come back", want: true, known: evidence{Reported: true},
+			reason: "an agent that joins anew removes what no work is for", known: evidence{Reported: true},
 		},
 		"no ManagedCluster, and agents that clean up": {
 			reason: "they keep their rights as long as there are works", want: true, known: evidence{Binding: bound("abcde")},
