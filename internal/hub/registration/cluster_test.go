@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -125,6 +126,7 @@ func TestClusters(t *testing.T) {
 	t.Run("a cluster that asks to join costs no role", func(t *testing.T) { asking(t, h) })
 	t.Run("the label of an earlier release becomes an annotation", func(t *testing.T) { labelledBefore(t, h) })
 	t.Run("works that no agent will clean up go when they are deleted", func(t *testing.T) { withoutAgent(t, h) })
+	t.Run("works of a ManagedCluster that somebody has taken away wait until nobody has rights", func(t *testing.T) { takenAway(t, h) })
 	t.Run("deny takes the rights back and accepting again restores them", func(t *testing.T) { denied(t, h) })
 	t.Run("a restored hub tells clusters that join what it forgot", func(t *testing.T) { warned(t, h) })
 	t.Run("what somebody changes or deletes is restored", func(t *testing.T) { drift(t, h) })
@@ -227,13 +229,19 @@ func labelledBefore(t *testing.T, h *hub) {
 	}
 }
 
+// reportedApplied is the status of a work that an agent has applied.
+const reportedApplied = `{"status":{"conditions":[{"type":"Applied","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
+
+func mergePatch(body string) client.Patch {
+	return client.RawPatch(types.MergePatchType, []byte(body))
+}
+
 // withoutAgent deletes works that an agent may have applied, which stay, and then those of
 // clusters that never had an agent. Whatever goes later was looked at later.
 func withoutAgent(t *testing.T, h *hub) {
 	const ofAWS = "agent.open-cluster-management.io/managed-cluster-arn"
 	stay := []string{"manned", "wiped", "aws"}
 	leave := []string{"waits", "unmanned", "nobody", "served"}
-	raw := func(body string) client.Patch { return client.RawPatch("application/merge-patch+json", []byte(body)) }
 	unmanned, aws := cluster("unmanned", true), cluster("aws", false)
 	unmanned.Annotations = nil // no agent was given a certificate
 	aws.Annotations = map[string]string{ofAWS: "arn:aws:eks"}
@@ -250,11 +258,11 @@ func withoutAgent(t *testing.T, h *hub) {
 	// One cluster is denied, and somebody removes what its agent has reported.
 	h.patch(t, "wiped", `{"spec":{"hubAcceptsClient":false}}`)
 	h.gone(t, grants.WorkRoleBinding("wiped"))
-	if err := h.client.Status().Patch(t.Context(), cluster("wiped", false), raw(`{"status":null}`)); err != nil {
+	if err := h.client.Status().Patch(t.Context(), cluster("wiped", false), mergePatch(`{"status":null}`)); err != nil {
 		t.Fatal(err)
 	}
 	// The ManagedCluster of another one is gone, whose agent has reported about the work.
-	reported := raw(`{"status":{"conditions":[{"type":"Applied","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+	reported := mergePatch(reportedApplied)
 	if err := h.client.Status().Patch(t.Context(), manifestWork("served", "web", ""), reported); err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +280,7 @@ func withoutAgent(t *testing.T, h *hub) {
 		}
 	}
 	for _, name := range []string{"manned", "wiped"} {
-		if err := h.client.Patch(t.Context(), manifestWork(name, "web", ""), raw(`{"metadata":{"finalizers":null}}`)); err != nil {
+		if err := h.client.Patch(t.Context(), manifestWork(name, "web", ""), mergePatch(`{"metadata":{"finalizers":null}}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -283,6 +291,47 @@ func withoutAgent(t *testing.T, h *hub) {
 		h.gone(t, cluster(name, false))
 	}
 	h.gone(t, manifestWork("aws", "web", "")) // no agent can come any more
+}
+
+// takenAway has somebody take the finalizers off the ManagedCluster of a cluster that has an agent.
+// Its work waits for the agent, until the name is that of a cluster which nobody accepts, and that goes.
+func takenAway(t *testing.T, h *hub) {
+	const name = "lost"
+	h.create(t, cluster(name, true))
+	h.accepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	joined := mergePatch(`{"status":{"conditions":[` +
+		`{"type":"ManagedClusterJoined","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},` +
+		`{"type":"ManagedClusterConditionAvailable","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+	if err := h.client.Status().Patch(t.Context(), cluster(name, true), joined); err != nil {
+		t.Fatal(err)
+	}
+	h.create(t, manifestWork(name, "web", ""))
+	reported := mergePatch(reportedApplied)
+	if err := h.client.Status().Patch(t.Context(), manifestWork(name, "web", ""), reported); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.client.Delete(t.Context(), cluster(name, false)); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(t, "the finalizers of the ManagedCluster are off", func(ctx context.Context) (bool, error) {
+		err := h.client.Patch(ctx, cluster(name, false), mergePatch(`{"metadata":{"finalizers":null}}`))
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err := h.client.Delete(t.Context(), manifestWork(name, "web", "")); err != nil {
+		t.Fatal(err)
+	}
+	anew := cluster(name, false)
+	anew.Annotations = nil
+	h.create(t, anew)
+	h.gone(t, grants.WorkRoleBinding(name))
+	if work := manifestWork(name, "web", ""); h.client.Get(t.Context(), client.ObjectKeyFromObject(work), work) != nil {
+		t.Error("the work is gone while there was a ManagedCluster whose agent may have applied it")
+	}
+	if err := h.client.Delete(t.Context(), anew); err != nil {
+		t.Fatal(err)
+	}
+	h.gone(t, cluster(name, false))
+	h.gone(t, manifestWork(name, "web", ""))
 }
 
 func denied(t *testing.T, h *hub) {
