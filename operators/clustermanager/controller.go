@@ -133,7 +133,7 @@ func NewClusterManagerController(d ControllerDeps) *Controller {
 		Finalizer: operatorv1.FinalizerClusterManagerCleanup,
 		Install: append([]install.Phase[*clusterManagerPass]{{
 			Name: "fence", Reason: operatorv1.ClusterManagerReasonHubResourceApplyFailed,
-			Run: fencePhase{fence.NewFenceInstaller(d.Client, d.Reader, d.Clock), fence.ClusterManagerOperator(d.Options.Namespace)}.ensureFence,
+			Run: fencePhase{fence.NewPolicyInstaller(d.Client, d.Reader, d.Clock), fence.ClusterManagerOperator(d.Options.Namespace)}.ensureFence,
 		}}, installPhases(may, &hubPreparation{operatorClusters: all}, &hubInstallation{operatorClusters: all, connections: c.connections})...),
 		Remove: removalPhases(may, &hubRemoval{operatorClusters: all}),
 		Kind: install.EngineKind[*operatorv1.ClusterManager, *clusterManagerPass]{

@@ -114,7 +114,7 @@ import (
 
 // fencePhase makes sure that the operator is fenced in before it does anything.
 type fencePhase struct {
-	keeper   *fence.FenceInstaller
+	keeper   *fence.PolicyInstaller
 	operator fence.FencedOperator
 }
 

@@ -85,7 +85,7 @@ func NewControlPlaneController(d ControllerDeps) *Controller {
 		Finalizer: fleetv1alpha1.FinalizerControlPlane,
 		Install: append([]install.Phase[*controlPlanePass]{{
 			Name: "fence", Reason: fleetv1alpha1.ControlPlaneReasonApplyFailed,
-			Run: fencePhase{fence.NewFenceInstaller(d.Client, d.Live, d.Clock), fence.ControlPlaneOperator(d.Namespace)}.ensureFence,
+			Run: fencePhase{fence.NewPolicyInstaller(d.Client, d.Live, d.Clock), fence.ControlPlaneOperator(d.Namespace)}.ensureFence,
 		}}, installPhases(&controlPlaneInstallation{hostCluster: all}, &credentialPhases{hostCluster: all}, &rotationPhases{hostCluster: all})...),
 		Remove: removalPhases(&controlPlaneRemoval{hostCluster: all}),
 		Kind: install.EngineKind[*fleetv1alpha1.ControlPlane, *controlPlanePass]{

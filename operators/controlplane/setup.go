@@ -137,7 +137,7 @@ func OperatorCacheOptions() cache.Options {
 
 // fencePhase makes sure that the operator is fenced in before it does anything.
 type fencePhase struct {
-	keeper   *fence.FenceInstaller
+	keeper   *fence.PolicyInstaller
 	operator fence.FencedOperator
 }
 

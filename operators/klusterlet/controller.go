@@ -111,7 +111,7 @@ func NewKlusterletController(deps ControllerDeps) *Controller {
 		Further:   []string{operatorv1.FinalizerKlusterletHostedCleanup},
 		Install: append([]install.Phase[*klusterletPass]{{
 			Name: "fence", Reason: operatorv1.KlusterletReasonApplyFailed,
-			Run: fencePhase{fence.NewFenceInstaller(deps.Client, deps.Live, deps.Clock), fence.KlusterletOperator(deps.Settings.Namespace)}.ensureFence,
+			Run: fencePhase{fence.NewPolicyInstaller(deps.Client, deps.Live, deps.Clock), fence.KlusterletOperator(deps.Settings.Namespace)}.ensureFence,
 		}, {
 			Name: "permissions", Reason: operatorv1.KlusterletReasonApplyFailed, Run: all.reportPermissions,
 		}}, installPhases(&agentInstallation{operatorClusters: all, observer: &agentObserver{all}})...),

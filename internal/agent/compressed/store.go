@@ -21,7 +21,7 @@ type ObjectStore[T client.Object] struct {
 	decompress func(T) (T, error)
 }
 
-// NewWorkStore is the ObjectStore of the ManifestWorks in a cache of NewWorks.
+// NewWorkStore is the ObjectStore of the ManifestWorks in a cache of NewWorkCache.
 func NewWorkStore(from cache.Cache) (*ObjectStore[*workv1.ManifestWork], error) {
 	guarded, err := guardedOf(from)
 	if err != nil {
@@ -32,7 +32,7 @@ func NewWorkStore(from cache.Cache) (*ObjectStore[*workv1.ManifestWork], error) 
 	}, nil
 }
 
-// NewRecordStore is the ObjectStore of the AppliedManifestWorks in a cache of NewRecords.
+// NewRecordStore is the ObjectStore of the AppliedManifestWorks in a cache of NewRecordCache.
 func NewRecordStore(from cache.Cache) (*ObjectStore[*workv1.AppliedManifestWork], error) {
 	guarded, err := guardedOf(from)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 // HubCluster returns the hub as the agent of one member may see it: its own
 // ManagedCluster and its own namespace. Leases are read from the server;
 // anything else is cached when it is first asked for. ManifestWorks are
-// compressed in the cache: compressed.WorkStore reads them there, while clients ask
+// compressed in the cache: the store of compressed.NewWorkStore reads them there, while clients ask
 // the server.
 func HubCluster(config *rest.Config, member string) (cluster.Cluster, error) {
 	scheme, err := HubScheme()
@@ -53,7 +53,7 @@ func HubCluster(config *rest.Config, member string) (cluster.Cluster, error) {
 
 // MemberCluster returns the member. Secrets, ConfigMaps and Namespaces are read
 // from the server; anything else is cached when it is first asked for.
-// AppliedManifestWorks are compressed in the cache: compressed.RecordStore reads them
+// AppliedManifestWorks are compressed in the cache: the store of compressed.NewRecordStore reads them
 // there, while clients ask the server.
 func MemberCluster(config *rest.Config) (cluster.Cluster, error) {
 	scheme, err := MemberScheme()

@@ -230,7 +230,7 @@ func reviewHubRights(ctx context.Context, mgr ctrl.Manager) (rights.Rights, erro
 	if len(lacked) > 0 {
 		mgr.GetLogger().Info("This account may not do all that the hub can do; what needs the rest is off", "lacks", rights.DescribeRules(lacked))
 	}
-	return held, mgr.Add(&rights.RightsWatcher{Client: mgr.GetClient(), Wanted: wanted, Lacked: lacked, Every: reviewEvery})
+	return held, mgr.Add(&rights.ChangeWatcher{Client: mgr.GetClient(), Wanted: wanted, Lacked: lacked, Every: reviewEvery})
 }
 
 // automaticUsers returns the users to trust: nobody, unless the gate is on.

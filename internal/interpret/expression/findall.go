@@ -56,7 +56,7 @@ func (p *patterns) findAll(value, text, limit ref.Val) ref.Val {
 	case len(all) > matchesMax:
 		return types.NewErr("findAll finds more than %d strings, the limit", matchesMax)
 	}
-	return foundTexts{Lister: types.NewStringList(types.DefaultTypeAdapter, all).(traits.Lister), steps: patternStepsMax - left}
+	return foundTexts{Lister: types.NewStringList(types.DefaultTypeAdapter, all), steps: patternStepsMax - left}
 }
 
 // matchSearch looks for a regular expression in a text again and again, for so many steps.

@@ -49,10 +49,10 @@ func ReviewRights(ctx context.Context, c client.Writer) (Rights, error) {
 // it started. The one that is started in its place does what it may.
 var ErrChanged = errors.New("what this account may do has changed")
 
-// RightsWatcher ends a program, as it is a runnable of its manager, once its account
+// ChangeWatcher ends a program, as it is a runnable of its manager, once its account
 // lacks other rights than at its start. Programs choose what to watch when they
 // start: a cache whose watch is forbidden never fills.
-type RightsWatcher struct {
+type ChangeWatcher struct {
 	Client client.Writer
 	// Wanted are the rules that matter, and Lacked what was missing at the start.
 	Wanted, Lacked []rbacv1.PolicyRule
@@ -66,15 +66,15 @@ type RightsWatcher struct {
 // nothing: that it loses a right is an accident.
 const restFactor = 10
 
-// firstLook is when a ChangeGuard looks first, and the time between two looks doubles
+// firstLook is when a ChangeWatcher looks first, and the time between two looks doubles
 // from there.
 const firstLook = time.Second
 
 // NeedLeaderElection lets replicas that wait for the lead look, too.
-func (g *RightsWatcher) NeedLeaderElection() bool { return false }
+func (g *ChangeWatcher) NeedLeaderElection() bool { return false }
 
 // Start looks until ctx ends, or returns ErrChanged.
-func (g *RightsWatcher) Start(ctx context.Context) error {
+func (g *ChangeWatcher) Start(ctx context.Context) error {
 	timer := time.NewTimer(firstLook)
 	defer timer.Stop()
 	longest := g.Every

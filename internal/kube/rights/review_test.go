@@ -70,7 +70,7 @@ func TestAGuardEndsTheProgramWhenItsRightsChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		ended := make(chan error, 1)
-		guard := &RightsWatcher{Client: s, Wanted: wanted, Lacked: held.MissingRules(wanted...), Every: time.Minute}
+		guard := &ChangeWatcher{Client: s, Wanted: wanted, Lacked: held.MissingRules(wanted...), Every: time.Minute}
 		go func() { ended <- guard.Start(t.Context()) }()
 		stays := func(why string) {
 			t.Helper()

@@ -364,14 +364,14 @@ func as(t *testing.T, admin *rest.Config, name string) client.Client {
 	return connect(t, c)
 }
 
-// TestAnOperatorTellsWhetherItIsFencedIn lets a PolicyKeeper make a fence, and shows it
+// TestAnOperatorTellsWhetherItIsFencedIn lets a PolicyInstaller make a fence, and shows it
 // what can become of one.
 func TestAnOperatorTellsWhetherItIsFencedIn(t *testing.T) {
 	_, admin := servers.Start(t)
 	root := connect(t, admin)
 	o := fence.KlusterletOperator(operatorv1.DefaultOperatorNamespace)
 	now := clocktesting.NewFakePassiveClock(time.Now())
-	expect := func(keeper *fence.FenceInstaller, status metav1.ConditionStatus, reason, message string) {
+	expect := func(keeper *fence.PolicyInstaller, status metav1.ConditionStatus, reason, message string) {
 		t.Helper()
 		got := keeper.EnsureFence(t.Context(), o).UnfencedCondition()
 		if got.Type != operatorv1.ConditionUnfenced || got.Status != status || got.Reason != reason || !strings.Contains(got.Message, message) {
@@ -379,9 +379,9 @@ func TestAnOperatorTellsWhetherItIsFencedIn(t *testing.T) {
 		}
 	}
 	stranger := as(t, admin, "stranger") // has no role, as an operator of OCM's charts has none for policies
-	expect(fence.NewFenceInstaller(stranger, stranger, now), metav1.ConditionTrue, operatorv1.ReasonFenceForbidden, "validatingadmissionpolicies")
+	expect(fence.NewPolicyInstaller(stranger, stranger, now), metav1.ConditionTrue, operatorv1.ReasonFenceForbidden, "validatingadmissionpolicies")
 
-	keeper := fence.NewFenceInstaller(root, root, now)
+	keeper := fence.NewPolicyInstaller(root, root, now)
 	expect(keeper, metav1.ConditionFalse, operatorv1.ReasonFenced, o.FenceName())
 	for name, change := range map[string]struct {
 		object client.Object

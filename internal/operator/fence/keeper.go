@@ -39,8 +39,8 @@ func (s FencingState) UnfencedCondition() metav1.Condition {
 	return c
 }
 
-// FenceInstaller makes the fence of the operator that it is part of, if there is none.
-type FenceInstaller struct {
+// PolicyInstaller makes the fence of the operator that it is part of, if there is none.
+type PolicyInstaller struct {
 	client client.Writer
 	// reader reads past any cache: one would need a watch of all policies.
 	reader client.Reader
@@ -51,14 +51,14 @@ type FenceInstaller struct {
 	until time.Time
 }
 
-// NewFenceInstaller returns a PolicyKeeper that writes with the client and reads with the
+// NewPolicyInstaller returns a PolicyInstaller that writes with the client and reads with the
 // reader, which must not be a cache.
-func NewFenceInstaller(writer client.Writer, reader client.Reader, c clock.PassiveClock) *FenceInstaller {
-	return &FenceInstaller{client: writer, reader: reader, clock: c}
+func NewPolicyInstaller(writer client.Writer, reader client.Reader, c clock.PassiveClock) *PolicyInstaller {
+	return &PolicyInstaller{client: writer, reader: reader, clock: c}
 }
 
 // EnsureFence says whether the operator is fenced in, and sees to it if it may.
-func (k *FenceInstaller) EnsureFence(ctx context.Context, o FencedOperator) FencingState {
+func (k *PolicyInstaller) EnsureFence(ctx context.Context, o FencedOperator) FencingState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.clock.Now().Before(k.until) {
@@ -68,7 +68,7 @@ func (k *FenceInstaller) EnsureFence(ctx context.Context, o FencedOperator) Fenc
 	return k.state
 }
 
-func (k *FenceInstaller) inspectFence(ctx context.Context, o FencedOperator) FencingState {
+func (k *PolicyInstaller) inspectFence(ctx context.Context, o FencedOperator) FencingState {
 	policy := o.FencePolicy()
 	binding := o.FenceBinding()
 	for _, object := range []client.Object{policy, binding} {
@@ -86,7 +86,7 @@ func (k *FenceInstaller) inspectFence(ctx context.Context, o FencedOperator) Fen
 }
 
 // getOrCreateObject replaces the object by that of the cluster, which it makes if need be.
-func (k *FenceInstaller) getOrCreateObject(ctx context.Context, object client.Object) error {
+func (k *PolicyInstaller) getOrCreateObject(ctx context.Context, object client.Object) error {
 	wanted := object.DeepCopyObject().(client.Object)
 	err := k.reader.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if !apierrors.IsNotFound(err) {

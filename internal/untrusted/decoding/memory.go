@@ -63,7 +63,7 @@ func (m *Memory) BeginReservation(ctx context.Context, namespace string) (lookin
 }
 
 // TakeMemory waits until there is room for something that takes so many bytes once it is decoded, unless
-// that is small. It fails only if ctx ends, which is of BeginLease, or it does nothing.
+// that is small. It fails only if ctx ends, which is of BeginReservation, or it does nothing.
 func TakeMemory(ctx context.Context, bytes int64) error {
 	if l, is := ctx.Value(reservationKey{}).(*memoryReservation); is {
 		return l.takeMemory(ctx, bytes)

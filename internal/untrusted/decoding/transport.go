@@ -10,7 +10,7 @@ import (
 )
 
 // NewTransport returns a transport for clients that decode objects whole: of an answer to a request
-// with a context of BeginLease, the end comes when there is room for what is made of it. Clients read
+// with a context of BeginReservation, the end comes when there is room for what is made of it. Clients read
 // an answer to its end before they decode it.
 func NewTransport(next http.RoundTripper) http.RoundTripper {
 	if next == nil {

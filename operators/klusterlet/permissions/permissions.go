@@ -63,7 +63,7 @@ func ReviewOperatorRole(ctx context.Context, c client.Client) (*PermissionSet, e
 // NewRoleWatcher returns what ends the operator once its role is another one, so that the
 // one that is started in its place does what that allows.
 func (s *PermissionSet) NewRoleWatcher(c client.Writer) manager.Runnable {
-	return &rights.RightsWatcher{Client: c, Wanted: wantedRules(), Lacked: s.lacked, Every: recheck}
+	return &rights.ChangeWatcher{Client: c, Wanted: wantedRules(), Lacked: s.lacked, Every: recheck}
 }
 
 // Allows reports whether the operator may do what the use takes.

@@ -41,7 +41,7 @@ import (
 
 // WorkReplicaSetDeps are what the controller works with.
 type WorkReplicaSetDeps struct {
-	// Client may read from a cache that TrimWork has been through and that has the indexes of IndexReplicaSets.
+	// Client may read from a cache that SlimWork has been through and that has the indexes of IndexReplicaSets.
 	// Live reads from the API server what the cache may not have yet.
 	Client client.Client
 	Live   client.Reader

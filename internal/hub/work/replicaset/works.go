@@ -78,7 +78,7 @@ func SlimWork(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 	return trimmed, true
 }
 
-// isSlimWork reports whether a work is one that TrimWork has returned, whatever an agent has
+// isSlimWork reports whether a work is one that SlimWork has returned, whatever an agent has
 // written into it: API servers store no entry of managed fields without an operation.
 func isSlimWork(work *workv1.ManifestWork) bool {
 	return len(work.ManagedFields) == 1 && work.ManagedFields[0].Operation == ""

@@ -32,7 +32,7 @@ type WorkTTLController struct {
 	clock  clock.PassiveClock
 }
 
-// NewWorkTTLController returns the controller. The client may read from a cache with TrimExpiringWork.
+// NewWorkTTLController returns the controller. The client may read from a cache with SlimExpiringWork.
 func NewWorkTTLController(c client.Client, clock clock.PassiveClock) *WorkTTLController {
 	return &WorkTTLController{client: c, clock: clock}
 }

@@ -64,7 +64,7 @@ func statefulSetValues(object map[string]any) []interpret.WellKnownValue {
 	return append(replicaValues(object), interpret.WellKnownValue{Name: "UpdatedReplicas", Value: statusField(object, "updatedReplicas")})
 }
 
-// statefulSetHealthVerdict has the rule of deploymentVerdict.
+// statefulSetHealthVerdict has the rule of deploymentHealthVerdict.
 func statefulSetHealthVerdict(object map[string]any) string { return deploymentHealthVerdict(object) }
 
 // statefulSetAggregate takes the two revisions from one cluster: one that has not

@@ -139,7 +139,7 @@ func (c *CSRApprovalController) approveRequest(
 
 // submitApproval approves a request, which makes the API server's signer sign it. It does
 // so by an update, as all do: who may grant the hub that may not grant it more. An
-// update writes all of the request, of which the cache has a part; see TrimRequest.
+// update writes all of the request, of which the cache has a part; see SlimRequest.
 func (c *CSRApprovalController) submitApproval(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision policy.RequestDecision) error {
 	approved := &certificatesv1.CertificateSigningRequest{}
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(csr), approved); err != nil {
