@@ -168,6 +168,21 @@ func TestALaneIsNoWiderThanItMayBe(t *testing.T) {
 	}
 }
 
+func TestClustersGetWhatProcessorsDoNotWantAnyLonger(t *testing.T) {
+	parts := []part{{target: "compile", lane: processors}, {target: "lab", lane: clusters}}
+	r := runner{results: map[string]result{"compile": {}}}
+	if width := r.width(parts, clusters); width != clusters.width() {
+		t.Errorf("%d labs may run while something compiles, want %d", width, clusters.width())
+	}
+	r.results["compile"] = result{verdict: failed}
+	if width := r.width(parts, clusters); width != clusters.width()+1 {
+		t.Errorf("%d labs may run when all that computes has ended, want %d", width, clusters.width()+1)
+	}
+	if width := r.width(parts, processors); width != processors.width() {
+		t.Errorf("%d parts that compute may run side by side, want %d", width, processors.width())
+	}
+}
+
 func TestFailures(t *testing.T) {
 	for name, c := range map[string]struct{ log, want string }{
 		"without -v what a test said comes after": {

@@ -160,7 +160,7 @@ func (r *runner) turn(parts []part, p part) string {
 				return need + " " + string(ended)
 			}
 		}
-		if !waits && r.running[p.lane] < p.lane.width() && !r.precedes(parts, p) {
+		if !waits && r.running[p.lane] < r.width(parts, p.lane) && !r.precedes(parts, p) {
 			r.running[p.lane]++
 			r.results[p.target] = result{part: p} // it has begun
 			r.changed.Broadcast()
@@ -168,6 +168,16 @@ func (r *runner) turn(parts []part, p part) string {
 		}
 		r.changed.Wait()
 	}
+}
+
+// width returns how many parts of a lane run at a time now: those with clusters are one more
+// when nothing else wants the processors any longer.
+func (r *runner) width(parts []part, of lane) int {
+	busy := func(other part) bool { return other.lane == processors && r.results[other.target].verdict == "" }
+	if of == clusters && !slices.ContainsFunc(parts, busy) {
+		return of.width() + 1
+	}
+	return of.width()
 }
 
 // precedes reports whether a part that stands before this one in its lane could begin
