@@ -4,15 +4,10 @@
 package bindings
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,10 +17,8 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
@@ -37,11 +30,9 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
 	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
-	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/hub/propagation/turns"
 	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/kube/conditions"
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/kube/order"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
@@ -124,6 +115,8 @@ func (c *BindingController) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	return result, err
 }
 
+// reconcileBinding says what there is to do for a binding: what is not sent at all is dealt with here,
+// and all else is a pass, phase by phase.
 func (c *BindingController) reconcileBinding(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if c.Store.IsUnfinished(req.NamespacedName) {
 		return ctrl.Result{}, nil // it comes again when its status says what was decided
@@ -162,41 +155,8 @@ func (c *BindingController) reconcileBinding(ctx context.Context, req ctrl.Reque
 	if object == nil { // nothing is decided either, or what never runs would take the room of others
 		return ctrl.Result{}, markWithoutObject(c.Stages, req.NamespacedName, err)
 	}
-	if b, _, err = c.Store.ChangeBinding(ctx, b, withFinalizer(b), ""); err != nil {
-		return ctrl.Result{}, err
-	}
-	sent, err := c.deliverObject(ctx, b, object, presentWorks{works, earlier})
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if !sent.settled {
-		return ctrl.Result{RequeueAfter: settle}, nil // the cache shows the works by then
-	}
-	items := sum.AggregateItems(sum.SummaryInput{Spec: b.BindingSpec(), Works: works, Problems: sent.problems, Fleet: c.Fleet.Snapshot()})
-	reflected := c.reflectStatus(ctx, key, object, items)
-	leaving, untilLeaving := sum.LeavingRemark(object, c.Clock.Now())
-	if err := c.writeBindingStatus(ctx, b, items, sent.limited, reflected.refusal, leaving); err != nil {
-		return ctrl.Result{}, errors.Join(err, reflected.failed)
-	}
-	decider := c.Store.Decider
-	wait := shorterWait(shorterWait(shorterWait(sent.again, reflected.again), untilLeaving), cmp.Or(decider.RefusalBackoff(b), decider.ConfirmIn(b, b.BindingStatus())))
-	return ctrl.Result{RequeueAfter: wait}, reflected.failed
-}
-
-// withFinalizer returns a copy of a binding that has the finalizer which keeps it until its works
-// are gone: whoever created or changed it may have left that out.
-func withFinalizer(b binding) binding {
-	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
-	controllerutil.AddFinalizer(after, deliver.BindingFinalizer(b))
-	return after
-}
-
-// shorterWait returns the shorter of two waits; 0 is none.
-func shorterWait(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
+	pass := &bindingPass{by: c, binding: b, key: key, object: object, works: presentWorks{works, earlier}}
+	return pass.run(ctx)
 }
 
 // readBindingObject returns the object of a binding; nil if it is gone, and the binding about
@@ -238,35 +198,4 @@ func readBinding(ctx context.Context, reader client.Reader, name types.Namespace
 		return nil, fmt.Errorf("reading the binding %q: %w", name, err)
 	}
 	return b, nil
-}
-
-// writeBindingStatus writes the status of a binding. The remarks are what there is to say about the
-// object besides what clusters say, each "" if there is nothing.
-func (c *BindingController) writeBindingStatus(ctx context.Context, b binding, items []workv1alpha2.AggregatedStatusItem, held allowance.HeldWorks, remarks ...string) error {
-	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
-	status := after.BindingStatus()
-	// The cache has digests of what clusters report.
-	if !equality.Semantic.DeepEqual(sum.DigestItems(status.AggregatedStatus), sum.DigestItems(items)) {
-		status.AggregatedStatus = items
-	}
-	applied := limitedCondition(sum.FullyAppliedCondition(b.BindingSpec(), items), held)
-	for _, remark := range remarks {
-		applied.Message = strings.TrimSpace(applied.Message + " " + remark)
-	}
-	conditions.SetCondition(&status.Conditions, b.GetGeneration(), applied)
-	if err := conditions.PatchStatus(ctx, c.Client, b, after); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)
-	}
-	if was := meta.FindStatusCondition(b.BindingStatus().Conditions, applied.Type); held.NeedsAction() && (was == nil || was.Reason != applied.Reason) {
-		c.Events.Eventf(b, nil, corev1.EventTypeWarning, applied.Reason, action, "%s", applied.Message)
-	}
-	return nil
-}
-
-// limitedCondition has a condition say what is held back, if anything is.
-func limitedCondition(condition metav1.Condition, held allowance.HeldWorks) metav1.Condition {
-	if held.AnyHeld() {
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(held.Reason), held.ConditionMessage()
-	}
-	return condition
 }

@@ -79,7 +79,7 @@ func (c bindingWriter) createBinding(
 	*b.BindingSpec() = wanted
 	b.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(object, object.GroupVersionKind())})
 	markBinding(b, policy, object)
-	created, err := c.Store.CreateBinding(ctx, b)
+	created, err := c.Store.ScheduleAndCreate(ctx, b)
 	c.Touched(client.ObjectKeyFromObject(b)) // who saw it before its status was written left it alone
 	if created {
 		c.recordEvent(object, corev1.EventTypeNormal, reasonApplyPolicySucceeded, "policy %q was applied", policy.GetName())
@@ -104,7 +104,7 @@ func (c bindingWriter) updateBinding(
 	*after.BindingSpec() = wanted
 	after.BindingSpec().Resource.ResourceVersion = present.BindingSpec().Resource.ResourceVersion
 	markBinding(after, policy, object)
-	_, wrote, err := c.Store.ChangeBinding(ctx, present, after, wanted.Resource.ResourceVersion)
+	_, wrote, err := c.Store.ScheduleAndUpdate(ctx, present, after, wanted.Resource.ResourceVersion)
 	if err != nil {
 		return c.reportRefused(object, policy, err)
 	}

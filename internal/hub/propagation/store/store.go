@@ -57,10 +57,10 @@ func IsRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// CreateBinding creates a binding with the clusters that are chosen for it, and says so in
+// ScheduleAndCreate chooses the clusters of a new binding, creates it with them, and says so in
 // its status. What the hub returns counts: a webhook may have suspended it. It
-// tells whether the binding was created, even if something failed then.
-func (s BindingStore) CreateBinding(ctx context.Context, b lookup.Binding) (created bool, err error) {
+// reports whether the binding was created, even if something failed then.
+func (s BindingStore) ScheduleAndCreate(ctx context.Context, b lookup.Binding) (created bool, err error) {
 	name := client.ObjectKeyFromObject(b)
 	s.born.add(name)
 	defer s.born.remove(name)
@@ -72,7 +72,7 @@ func (s BindingStore) CreateBinding(ctx context.Context, b lookup.Binding) (crea
 	err = s.Client.Create(ctx, b)
 	if isDenied(err) && len(b.BindingSpec().Clusters) > 0 {
 		if err = s.Client.Create(ctx, bare); err == nil {
-			_, _, err := s.ChangeBinding(ctx, bare, copyBinding(bare), "")
+			_, _, err := s.ScheduleAndUpdate(ctx, bare, copyBinding(bare), "")
 			return true, err
 		}
 	}
@@ -97,11 +97,11 @@ func (s BindingStore) setUnanswered(b lookup.Binding) {
 	conditions.SetCondition(&status.Conditions, b.GetGeneration(), sum.FullyAppliedCondition(b.BindingSpec(), status.AggregatedStatus))
 }
 
-// ChangeBinding makes a binding what it is to be, chooses its clusters if that is needed,
-// and says in its status what was decided. It returns the binding as it is then,
+// ScheduleAndUpdate chooses the clusters of a binding if that is needed, makes the binding what
+// it is to be, and says in its status what was decided. It returns the binding as it is then,
 // and whether anything was written. The version is that of the object, which the
 // binding gets if it changes; "" is the one that it has.
-func (s BindingStore) ChangeBinding(ctx context.Context, before, after lookup.Binding, version string) (is lookup.Binding, wrote bool, err error) {
+func (s BindingStore) ScheduleAndUpdate(ctx context.Context, before, after lookup.Binding, version string) (is lookup.Binding, wrote bool, err error) {
 	bare := copyBinding(after)
 	outcome, decided, err := s.Decider.DecideBinding(after)
 	if err != nil {

@@ -187,7 +187,7 @@ func TestHowABindingIsCreated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			s.answer = tc.answer
-			created, err := s.CreateBinding(t.Context(), tc.b.DeepCopy())
+			created, err := s.ScheduleAndCreate(t.Context(), tc.b.DeepCopy())
 			if created != tc.created || (err != nil) != (tc.wrong != nil) || err != nil && !tc.wrong(err) {
 				t.Errorf("created %t, error %v", created, err)
 			}
@@ -254,13 +254,13 @@ func TestHowABindingIsChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			before := to(web(), "a")
-			if _, err := s.CreateBinding(t.Context(), before); err != nil {
+			if _, err := s.ScheduleAndCreate(t.Context(), before); err != nil {
 				t.Fatal(err)
 			}
 			s.answer, s.writes = tc.answer, nil
 			after := before.DeepCopy()
 			tc.change(after)
-			_, wrote, err := s.ChangeBinding(t.Context(), before, after, "8")
+			_, wrote, err := s.ScheduleAndUpdate(t.Context(), before, after, "8")
 			if wrote != tc.wrote || (err != nil) != (tc.wrong != nil) || err != nil && !tc.wrong(err) {
 				t.Errorf("wrote %t, error %v", wrote, err)
 			}
@@ -281,13 +281,13 @@ func TestHowABindingIsChanged(t *testing.T) {
 func TestABindingThatIsGoneNeedsNoChange(t *testing.T) {
 	s := newScene(t)
 	before := to(web(), "a")
-	if _, err := s.CreateBinding(t.Context(), before); err != nil {
+	if _, err := s.ScheduleAndCreate(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Client.Delete(t.Context(), before.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.ChangeBinding(t.Context(), before, to(before.DeepCopy(), "b"), ""); err != nil {
+	if _, _, err := s.ScheduleAndUpdate(t.Context(), before, to(before.DeepCopy(), "b"), ""); err != nil {
 		t.Errorf("changing what somebody has deleted: %v", err)
 	}
 }
@@ -296,7 +296,7 @@ func TestRefusedClustersAreTriedLater(t *testing.T) {
 	s := newScene(t)
 	s.answer = refusesMore(0)
 	b := to(web(), "a")
-	if _, err := s.CreateBinding(t.Context(), b.DeepCopy()); err != nil {
+	if _, err := s.ScheduleAndCreate(t.Context(), b.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
 	if s.Decider.RefusalBackoff(b) <= 0 {
