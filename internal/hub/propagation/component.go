@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -190,14 +189,10 @@ func SetupPropagationControllers(ctx context.Context, mgr ctrl.Manager, o SetupO
 	// A policy that spells a kind in another way selects nothing.
 	serves := served.NewKindCache(hubClients.discovery, o.Clock)
 	kinds := mapper.NewExactMapper(serves.WrapMapper(mgr.GetRESTMapper()))
-	changed := &inbox.Inbox[templates.Key]{}
-	needed := &inbox.Inbox[templates.Key]{}
-	touched := &inbox.Inbox[reconcile.Request]{}
-	referring := &inbox.Inbox[reconcile.Request]{}
-	watched := templates.NewTemplates(templates.TemplateOptions{Client: hubClients.metadata, Mapper: kinds, Served: serves, Clock: o.Clock, Changed: func(key templates.Key) {
-		changed.Add(key)
-		needed.Add(key)
-	}})
+	signal := newSignals()
+	watched := templates.NewTemplates(templates.TemplateOptions{
+		Client: hubClients.metadata, Mapper: kinds, Served: serves, Clock: o.Clock, Changed: signal.objectChanged,
+	})
 	recent := templates.NewRecentObjects(o.Clock)
 	if err := errors.Join(mgr.Add(watched), mgr.Add(recent)); err != nil {
 		return fmt.Errorf("adding the watches of templates: %w", err)
@@ -215,30 +210,29 @@ func SetupPropagationControllers(ctx context.Context, mgr ctrl.Manager, o SetupO
 		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Groups: o.Gates.Enabled(features.WorkloadAffinity), Components: o.Gates.Enabled(features.MultiplePodTemplatesScheduling),
-		Events: recorder, Refusals: refusals, Hub: hub, Touched: bindingNotifier(touched, referring), Changed: changed.Add,
+		Events: recorder, Refusals: refusals, Hub: hub, Touched: signal.bindingChanged, Changed: signal.objects.Add,
 	})
 	along := dependencies.DependencyDeps{
 		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Chain: chain, Interpreters: customs,
-		Touched: func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
-		Events:  recorder, Announce: announcer,
+		Touched: signal.deliverAgain, Events: recorder, Announce: announcer,
 	}
-	stages, rolls := buildRolloutStages(mgr, o, clusters, touched, recorder)
+	stages, rolls := buildRolloutStages(mgr, o, clusters, signal, recorder)
 	sends := bindings.NewBindingController(bindings.BindingControllerDeps{
 		Client: own, Latest: own.Latest, Works: indexed, Allowance: allowed, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Created: works, Restless: restless, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
-		Announce: announcer, Stages: stages, Clock: o.Clock, Reserved: namespaceRequeuer(watched, changed, needed),
+		Announce: announcer, Stages: stages, Clock: o.Clock, Reserved: signal.namespaceChanged(watched),
 	})
 	follows := namespaces.NewNamespaceController(namespaces.NamespaceDeps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: send.WorkWriter{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Created: works, Restless: restless}, Events: recorder,
 		Everywhere: o.Gates.Enabled(features.NamespaceSyncAll),
 	})
 	return errors.Join(
-		interpreters.NewInterpreterController(mgr.GetClient(), customs, watched, interpreters.ChangeListeners{Template: changed.Add, Binding: bindingNotifier(touched, referring)}).SetupWithManager(mgr),
+		interpreters.NewInterpreterController(mgr.GetClient(), customs, watched, interpreters.ChangeListeners{Template: signal.objects.Add, Binding: signal.bindingChanged}).SetupWithManager(mgr),
 		metrics.RegisterCollectors(o.Metrics, append(newPropagationCollectors(mgr.GetCache(), allowed), refusals)...), rights.NewTemplateRoleController(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), addRebalanceControllers(mgr, o, stored, recorder),
-		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
-		(&dependencies.ReferrerController{DependencyDeps: along}).SetupWithManager(mgr, referring), dependencies.NewAttachedController(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
+		finds.SetupWithManager(mgr, signal.objects), sends.SetupWithManager(mgr, signal.bindings),
+		(&dependencies.ReferrerController{DependencyDeps: along}).SetupWithManager(mgr, signal.referrers), dependencies.NewAttachedController(along, signal.referAgain).SetupWithManager(mgr, signal.needed),
 		policies.NewPolicyController(policies.PolicyDeps{
-			Client: mgr.GetClient(), Mapper: kinds, Templates: watched, Clusters: clusters.Snapshot, Changed: changed.Add, Events: recorder, Clock: o.Clock,
+			Client: mgr.GetClient(), Mapper: kinds, Templates: watched, Clusters: clusters.Snapshot, Changed: signal.objects.Add, Events: recorder, Clock: o.Clock,
 		}).SetupWithManager(mgr), follows.SetupWithManager(mgr), rolls())
 }
 
@@ -257,12 +251,11 @@ func addFieldIndexes(ctx context.Context, mgr ctrl.Manager, allowed *allowance.A
 // buildRolloutStages returns what keeps changes from clusters, and what adds the controller of
 // rollouts to the manager.
 func buildRolloutStages(
-	mgr ctrl.Manager, o SetupOptions, clusters *fleet.Fleet, touched *inbox.Inbox[reconcile.Request], recorder *events.Recorder,
+	mgr ctrl.Manager, o SetupOptions, clusters *fleet.Fleet, signal signals, recorder *events.Recorder,
 ) (*staging.Stages, func() error) {
 	changed := &inbox.Inbox[reconcile.Request]{}
-	look := func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) }
 	stages := staging.NewStages(staging.StageDeps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: clusters, Clock: o.Clock, Turns: turns.NewTurns(expansionsMax, look), Touched: look,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: clusters, Clock: o.Clock, Turns: turns.NewTurns(expansionsMax, signal.deliverAgain), Touched: signal.deliverAgain,
 		Changed: func(rollout staging.RolloutKey) { changed.Add(reconcile.Request{NamespacedName: rollout}) },
 	})
 	controller := rollouts.NewRolloutController(rollouts.RolloutDeps{
@@ -330,24 +323,4 @@ func addAnnouncer(mgr ctrl.Manager, o SetupOptions) (*announce.Announcer, error)
 	return announcer, errors.Join(
 		metrics.RegisterCollectors(o.Metrics, announcer.MetricCollectors()...), mgr.Add(announcer),
 		(&spaces.ExecutionSpaceController{Client: mgr.GetClient(), Announce: announcer}).SetupWithManager(mgr))
-}
-
-// namespaceRequeuer returns what has all objects of a namespace looked at again.
-func namespaceRequeuer(watched *templates.Templates, boxes ...*inbox.Inbox[templates.Key]) func(namespace string) {
-	return func(namespace string) {
-		for _, key := range watched.ObjectsInNamespace(namespace) {
-			for _, box := range boxes {
-				box.Add(key)
-			}
-		}
-	}
-}
-
-// bindingNotifier returns what tells all of the controllers of a binding.
-func bindingNotifier(boxes ...*inbox.Inbox[reconcile.Request]) func(types.NamespacedName) {
-	return func(binding types.NamespacedName) {
-		for _, box := range boxes {
-			box.Add(reconcile.Request{NamespacedName: binding})
-		}
-	}
 }
