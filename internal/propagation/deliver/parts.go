@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 )
 
 // partClusters is how many clusters have their works made at a time.
@@ -42,7 +43,7 @@ type RenderedBatch struct {
 // names. A part is made when it is asked for. After an error there is none.
 func RenderBatches(s WorkSource) iter.Seq2[RenderedBatch, error] {
 	return func(yield func(RenderedBatch, error) bool) {
-		suspends := suspensionOf(s.Binding.BindingSpec().Suspension)
+		dispatch := decision.DecideDispatch(s.Binding.BindingSpec())
 		part := RenderedBatch{Works: map[string]*workv1.ManifestWork{}, Problems: map[string]error{}}
 		for cluster, one := range s.renderOutcomes() {
 			if len(part.Works)+len(part.Problems) == partClusters {
@@ -55,7 +56,7 @@ func RenderBatches(s WorkSource) iter.Seq2[RenderedBatch, error] {
 				part.Problems[cluster] = one.problem
 				continue
 			}
-			work := s.newWorkFrame(cluster, one.Applied, suspends)
+			work := s.newWorkFrame(cluster, one.Applied, dispatch)
 			if err := s.fillManifests(work, one.Object); err != nil {
 				yield(RenderedBatch{}, err)
 				return

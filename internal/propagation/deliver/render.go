@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
@@ -24,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 	"github.com/capstan-io/capstan/internal/propagation/override"
 )
 
@@ -251,7 +251,7 @@ func (s WorkSource) reviseShare(pruned *unstructured.Unstructured, v variant) (*
 }
 
 // newWorkFrame returns the work without its manifest.
-func (s WorkSource) newWorkFrame(cluster string, applied override.AppliedOverrides, suspends suspension) *workv1.ManifestWork {
+func (s WorkSource) newWorkFrame(cluster string, applied override.AppliedOverrides, dispatch decision.DispatchDecision) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Namespace: cluster, Name: NameOfWorks(s.Binding),
 		Labels: map[string]string{
@@ -274,8 +274,9 @@ func (s WorkSource) newWorkFrame(cluster string, applied override.AppliedOverrid
 		work.Annotations[workv1alpha2.AnnotationResourceBindingName] = s.Binding.GetName()
 	}
 	recordOverrides(work, applied)
-	if suspended, said := suspends(cluster); said {
-		work.Annotations[workv1.AnnotationSuspendDispatching], work.Annotations[annotationSuspends] = strconv.FormatBool(suspended), "true"
+	if dispatch.Said {
+		work.Annotations[workv1.AnnotationSuspendDispatching] = strconv.FormatBool(dispatch.SuspendsCluster(cluster))
+		work.Annotations[annotationSuspends] = "true"
 	}
 	if PreservesOnDeletion(s.Binding) {
 		work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
@@ -288,22 +289,6 @@ func (s WorkSource) newWorkFrame(cluster string, applied override.AppliedOverrid
 func PreservesOnDeletion(b workv1alpha2.Binding) bool {
 	preserve := b.BindingSpec().PreserveResourcesOnDeletion
 	return preserve != nil && *preserve
-}
-
-// suspension reports whether sending to a cluster is suspended, and whether the binding
-// says anything about that.
-type suspension func(cluster string) (suspended, said bool)
-
-func suspensionOf(s *workv1alpha2.Suspension) suspension {
-	switch {
-	case s == nil:
-	case s.Dispatching != nil:
-		return func(string) (suspended, said bool) { return *s.Dispatching, true }
-	case s.DispatchingOnClusters != nil:
-		names := sets.New(s.DispatchingOnClusters.ClusterNames...)
-		return func(cluster string) (suspended, said bool) { return names.Has(cluster), true }
-	}
-	return func(string) (suspended, said bool) { return false, false }
 }
 
 // recordOverrides notes on a work what was overridden.

@@ -63,19 +63,20 @@ func TestWorksSayWhatTheBindingSays(t *testing.T) {
 		spec string
 		want []string
 	}{
-		"nowhere":          {"{replicas: 5}", nil},
-		"divided":          {"{replicas: 5, clusters: [{name: a, replicas: 3}, {name: b, replicas: 2}]}", []string{"a: 3, abort", "b: 2, abort"}},
-		"as a whole":       {"{components: [{name: x, replicas: 2}, {name: y, replicas: 3}], clusters: [{name: a, components: [{name: x, replicas: 2}, {name: y, replicas: 3}]}]}", []string{"a: 5, abort"}},
-		"not a workload":   {"{clusters: [{name: a}]}", []string{"a: 5, abort"}},
-		"overwritten":      {"{replicas: 5, conflictResolution: Overwrite, clusters: [{name: a, replicas: 5}]}", []string{"a: 5, overwrite"}},
-		"stays at the end": {"{replicas: 5, preserveResourcesOnDeletion: true, clusters: [{name: a, replicas: 5}]}", []string{"a: 5, abort, Orphan"}},
-		"goes at the end":  {"{replicas: 5, preserveResourcesOnDeletion: false, clusters: [{name: a, replicas: 5}]}", []string{"a: 5, abort"}},
-		"suspended":        {"{replicas: 5, suspension: {dispatching: true}, clusters: [{name: a, replicas: 3}, {name: b, replicas: 2}]}", []string{"a: 3, abort, suspended true", "b: 2, abort, suspended true"}},
-		"suspended in one": {"{replicas: 5, suspension: {dispatchingOnClusters: {clusterNames: [b]}}, clusters: [{name: a, replicas: 3}, {name: b, replicas: 2}]}", []string{"a: 3, abort, suspended false", "b: 2, abort, suspended true"}},
-		"not to be chosen": {"{replicas: 5, suspension: {scheduling: true}, clusters: [{name: a, replicas: 5}]}", []string{"a: 5, abort"}},
-		"not divided yet":  {"{replicas: 5, clusters: [{name: a}, {name: b}]}", []string{"a: not decided", "b: not decided"}},
-		"some have none":   {"{replicas: 5, clusters: [{name: a, replicas: 5}, {name: b}]}", []string{"a: 5, abort", "b: 0, abort"}},
-		"others need it":   {"{replicas: 5, requiredBy: [{namespace: shop, name: db, clusters: [{name: b, replicas: 1}]}], clusters: [{name: a, replicas: 2}]}", []string{"a: 2, abort", "b: 5, abort"}},
+		"nowhere":                              {"{replicas: 5}", nil},
+		"divided":                              {"{replicas: 5, clusters: [{name: a, replicas: 3}, {name: b, replicas: 2}]}", []string{"a: 3, abort", "b: 2, abort"}},
+		"as a whole":                           {"{components: [{name: x, replicas: 2}, {name: y, replicas: 3}], clusters: [{name: a, components: [{name: x, replicas: 2}, {name: y, replicas: 3}]}]}", []string{"a: 5, abort"}},
+		"not a workload":                       {"{clusters: [{name: a}]}", []string{"a: 5, abort"}},
+		"overwritten":                          {"{replicas: 5, conflictResolution: Overwrite, clusters: [{name: a, replicas: 5}]}", []string{"a: 5, overwrite"}},
+		"stays at the end":                     {"{replicas: 5, preserveResourcesOnDeletion: true, clusters: [{name: a, replicas: 5}]}", []string{"a: 5, abort, Orphan"}},
+		"goes at the end":                      {"{replicas: 5, preserveResourcesOnDeletion: false, clusters: [{name: a, replicas: 5}]}", []string{"a: 5, abort"}},
+		"suspended":                            {"{replicas: 5, suspension: {dispatching: true}, clusters: [{name: a, replicas: 3}, {name: b, replicas: 2}]}", []string{"a: 3, abort, suspended true", "b: 2, abort, suspended true"}},
+		"suspended in one":                     {"{replicas: 5, suspension: {dispatchingOnClusters: {clusterNames: [b]}}, clusters: [{name: a, replicas: 3}, {name: b, replicas: 2}]}", []string{"a: 3, abort, suspended false", "b: 2, abort, suspended true"}},
+		"suspended in one, and not everywhere": {"{replicas: 5, suspension: {dispatching: false, dispatchingOnClusters: {clusterNames: [b]}}, clusters: [{name: a, replicas: 3}, {name: b, replicas: 2}]}", []string{"a: 3, abort, suspended false", "b: 2, abort, suspended true"}},
+		"not to be chosen":                     {"{replicas: 5, suspension: {scheduling: true}, clusters: [{name: a, replicas: 5}]}", []string{"a: 5, abort"}},
+		"not divided yet":                      {"{replicas: 5, clusters: [{name: a}, {name: b}]}", []string{"a: not decided", "b: not decided"}},
+		"some have none":                       {"{replicas: 5, clusters: [{name: a, replicas: 5}, {name: b}]}", []string{"a: 5, abort", "b: 0, abort"}},
+		"others need it":                       {"{replicas: 5, requiredBy: [{namespace: shop, name: db, clusters: [{name: b, replicas: 1}]}], clusters: [{name: a, replicas: 2}]}", []string{"a: 2, abort", "b: 5, abort"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, object := &workv1alpha2.ResourceBinding{}, &unstructured.Unstructured{}
