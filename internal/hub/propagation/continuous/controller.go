@@ -29,6 +29,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 	"github.com/capstan-io/capstan/internal/propagation/rebalance"
 )
 
@@ -129,9 +130,8 @@ func (c *RebalanceController) settings(ctx context.Context, b lookup.Binding) (*
 // isRebalanceHeld reports whether nothing moves for now: changes would not get to the clusters,
 // what was sent last has not arrived, or the object is not well.
 func isRebalanceHeld(b lookup.Binding) bool {
-	spec := b.BindingSpec()
 	status := b.BindingStatus()
-	if s := spec.Suspension; s != nil && (s.Dispatching != nil && *s.Dispatching || s.DispatchingOnClusters != nil && len(s.DispatchingOnClusters.ClusterNames) > 0) {
+	if decision.DecideDispatch(b.BindingSpec()).Code != decision.Dispatched {
 		return true
 	}
 	if !meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.BindingConditionFullyApplied) {

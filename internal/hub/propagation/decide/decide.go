@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/kube/conditions"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 	"github.com/capstan-io/capstan/internal/scheduling/binding"
 	"github.com/capstan-io/capstan/internal/scheduling/scheduler"
 	"github.com/capstan-io/capstan/internal/untrusted/memo"
@@ -94,45 +95,45 @@ func (d *Decider) FreedBindings(namespace string) map[types.NamespacedName]time.
 // say what was decided, but for its status. It tells whether the status has to be
 // written, too (ReportDecision): once the binding has been.
 func (d *Decider) DecideBinding(b workv1alpha2.Binding) (outcome BindingDecision, news bool, err error) {
-	if !binding.IsScheduledByUs(b) {
-		return BindingDecision{}, false, nil
-	}
 	fleet := d.fleet.Snapshot()
-	state := binding.StateOf(b)
+	schedule := d.decideSchedule(b, fleet)
 	status := b.BindingStatus()
-	if fleet.Len() == 0 && len(state.Previous) > 0 {
-		return BindingDecision{}, false, nil // more is amiss than with this object, and what runs stays
-	}
-	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.BindingConditionScheduled)
-	needed, _ := binding.NeedsScheduling(fleet, state)
-	if d.RefusalBackoff(b) > 0 {
-		return BindingDecision{}, false, nil
-	}
-	if !needed && meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.BindingConditionScheduled) {
+	switch schedule.Code {
+	case decision.Chosen:
+	case decision.Kept:
+		scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.BindingConditionScheduled)
 		confirmed := binding.SchedulingDecision{
 			Scheduled: true, Affinity: status.SchedulerObservedAffinityName,
 			Reason: scheduled.Reason, Message: scheduled.Message,
 		}
 		return BindingDecision{decision: confirmed}, status.SchedulerObservedGeneration != b.GetGeneration(), nil
+	default:
+		return BindingDecision{}, false, nil
 	}
+	state := schedule.State
 	placement, err := json.Marshal(b.BindingSpec().Placement)
 	if err != nil {
 		return BindingDecision{}, false, fmt.Errorf("encoding the placement of binding %q: %w", b.GetName(), err)
 	}
-	decision := d.groups.decideAmongGroups(b, d.clock.Now(), func(n scheduler.Neighbours) binding.SchedulingDecision {
+	chosen := d.groups.decideAmongGroups(b, d.clock.Now(), func(n scheduler.Neighbours) binding.SchedulingDecision {
 		state.Neighbours = n
 		return d.decideByPlacement(fleet, state.PlacementInput, string(placement))
 	})
-	changed := binding.RecordDecision(b, decision, string(placement))
-	return BindingDecision{decision: decision, anew: true}, changed || state.Triggered() || !isDecisionReported(b, decision) || d.isConfirmationDue(b), nil
+	changed := binding.RecordDecision(b, chosen, string(placement))
+	return BindingDecision{decision: chosen, anew: true}, changed || state.Triggered() || !isDecisionReported(b, chosen) || d.isConfirmationDue(b), nil
+}
+
+// decideSchedule decides whether the clusters of a binding are chosen now.
+func (d *Decider) decideSchedule(b workv1alpha2.Binding, fleet view.Fleet) decision.ScheduleDecision {
+	return decision.DecideSchedule(decision.ScheduleFacts{Binding: b, Fleet: fleet, Refused: d.RefusalBackoff(b) > 0})
 }
 
 // isDecisionReported reports whether the status of the binding says the decision.
-func isDecisionReported(b workv1alpha2.Binding, decision binding.SchedulingDecision) bool {
+func isDecisionReported(b workv1alpha2.Binding, chosen binding.SchedulingDecision) bool {
 	status := b.BindingStatus()
 	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.BindingConditionScheduled)
-	return scheduled != nil && scheduled.Reason == decision.Reason && scheduled.Message == decision.Message &&
-		status.SchedulerObservedGeneration == b.GetGeneration() && (!decision.ClustersChosen() || status.SchedulerObservedAffinityName == decision.Affinity)
+	return scheduled != nil && scheduled.Reason == chosen.Reason && scheduled.Message == chosen.Message &&
+		status.SchedulerObservedGeneration == b.GetGeneration() && (!chosen.ClustersChosen() || status.SchedulerObservedAffinityName == chosen.Affinity)
 }
 
 // decideByPlacement chooses clusters by a placement, which is given as JSON, too.
@@ -150,13 +151,13 @@ func (d *Decider) decideByPlacement(fleet view.Fleet, in binding.PlacementInput,
 	}
 	d.room.Lock()
 	defer d.room.Unlock()
-	var decision binding.SchedulingDecision
+	var chosen binding.SchedulingDecision
 	d.assumed.decideWithAssumptions(in, now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
 		in.Assumed = uses
-		decision = compiled.DecideClusters(fleet, in, now)
-		return decision.Clusters, decision.ClustersChosen()
+		chosen = compiled.DecideClusters(fleet, in, now)
+		return chosen.Clusters, chosen.ClustersChosen()
 	})
-	return decision
+	return chosen
 }
 
 // ReportDecision makes the status of the binding, in the generation that it has, say what
@@ -164,19 +165,19 @@ func (d *Decider) decideByPlacement(fleet view.Fleet, in binding.PlacementInput,
 func (d *Decider) ReportDecision(b workv1alpha2.Binding, outcome BindingDecision) {
 	status := b.BindingStatus()
 	now := metav1.NewTime(d.clock.Now())
-	decision := outcome.decision
+	chosen := outcome.decision
 	condition := metav1.Condition{
-		Type: workv1alpha2.BindingConditionScheduled, Status: metav1.ConditionFalse, Reason: decision.Reason, Message: decision.Message,
+		Type: workv1alpha2.BindingConditionScheduled, Status: metav1.ConditionFalse, Reason: chosen.Reason, Message: chosen.Message,
 	}
-	if decision.Scheduled {
+	if chosen.Scheduled {
 		d.refusals.forgetRefusal(bindingKey(b))
 		condition.Status = metav1.ConditionTrue
 	}
-	if decision.ClustersChosen() {
+	if chosen.ClustersChosen() {
 		if outcome.anew {
 			status.LastScheduledTime = &now
 		}
-		status.SchedulerObservedAffinityName = decision.Affinity
+		status.SchedulerObservedAffinityName = chosen.Affinity
 	}
 	status.SchedulerObservedGeneration = b.GetGeneration()
 	conditions.SetCondition(&status.Conditions, b.GetGeneration(), condition)

@@ -9,11 +9,11 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 	"github.com/capstan-io/capstan/internal/scheduling/binding"
 )
 
@@ -23,22 +23,21 @@ import (
 // anyway, or it is kept together with others.
 func (d *Decider) PreviewReplicas(b workv1alpha2.Binding) ([]workv1alpha2.TargetCluster, bool, error) {
 	fleet := d.fleet.Snapshot()
-	state := binding.StateOf(b)
-	needed, _ := binding.NeedsScheduling(fleet, state)
-	if needed || fleet.Len() == 0 || !binding.IsScheduledByUs(b) || len(d.groups.groupsOf(b)) > 0 || len(b.BindingSpec().Components) > 0 || d.RefusalBackoff(b) > 0 || len(state.Evicting) > 0 ||
-		!meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.BindingConditionScheduled) ||
+	schedule := d.decideSchedule(b, fleet)
+	state := schedule.State
+	if schedule.Code != decision.Kept || len(d.groups.groupsOf(b)) > 0 || len(b.BindingSpec().Components) > 0 || len(state.Evicting) > 0 ||
 		b.BindingStatus().SchedulerObservedGeneration != b.GetGeneration() {
 		return nil, false, nil
 	}
 	state.Fresh, state.Placement = true, placementOfGroup(state.Placement, state.ObservedAffinity)
-	decision, err := d.tryDecision(fleet, state.PlacementInput, nil)
-	if err != nil || !decision.Scheduled {
+	better, err := d.tryDecision(fleet, state.PlacementInput, nil)
+	if err != nil || !better.Scheduled {
 		return nil, false, err
 	}
-	if prefersAggregated(state.Placement) && len(decision.Clusters) >= len(state.Previous) {
+	if prefersAggregated(state.Placement) && len(better.Clusters) >= len(state.Previous) {
 		return nil, false, nil // what it is about is few clusters, and these are as many
 	}
-	return decision.Clusters, true, nil
+	return better.Clusters, true, nil
 }
 
 // AdmitMove notes that replicas of a binding go to other clusters. It is false if they
@@ -50,8 +49,8 @@ func (d *Decider) AdmitMove(b workv1alpha2.Binding, to []workv1alpha2.TargetClus
 	}
 	then := state.PlacementInput
 	then.Previous, then.Placement = to, placementOfGroup(state.Placement, state.ObservedAffinity)
-	decision, err := d.tryDecision(d.fleet.Snapshot(), then, nil)
-	if err != nil || !decision.Scheduled || !equality.Semantic.DeepEqual(decision.Clusters, to) {
+	chosen, err := d.tryDecision(d.fleet.Snapshot(), then, nil)
+	if err != nil || !chosen.Scheduled || !equality.Semantic.DeepEqual(chosen.Clusters, to) {
 		return false, err
 	}
 	_, err = d.tryDecision(d.fleet.Snapshot(), state.PlacementInput, to)
@@ -60,14 +59,14 @@ func (d *Decider) AdmitMove(b workv1alpha2.Binding, to []workv1alpha2.TargetClus
 
 // tryDecision decides without anything becoming of it, or takes to for what was decided:
 // the room there is taken from now on.
-func (d *Decider) tryDecision(fleet view.Fleet, in binding.PlacementInput, to []workv1alpha2.TargetCluster) (decision binding.SchedulingDecision, err error) {
+func (d *Decider) tryDecision(fleet view.Fleet, in binding.PlacementInput, to []workv1alpha2.TargetCluster) (chosen binding.SchedulingDecision, err error) {
 	text, err := json.Marshal(in.Placement)
 	if err != nil {
-		return decision, fmt.Errorf("encoding a placement: %w", err)
+		return chosen, fmt.Errorf("encoding a placement: %w", err)
 	}
 	compiled, problems := d.compile(in.Placement, string(text))
 	if len(problems) > 0 {
-		return decision, nil // the binding says so
+		return chosen, nil // the binding says so
 	}
 	now := d.clock.Now()
 	d.room.Lock()
@@ -77,10 +76,10 @@ func (d *Decider) tryDecision(fleet view.Fleet, in binding.PlacementInput, to []
 			return to, true
 		}
 		in.Assumed = uses
-		decision = compiled.DecideClusters(fleet, in, now)
+		chosen = compiled.DecideClusters(fleet, in, now)
 		return nil, false
 	})
-	return decision, nil
+	return chosen, nil
 }
 
 // placementOfGroup returns a placement with only the group of clusters that is used: replicas

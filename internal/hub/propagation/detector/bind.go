@@ -9,7 +9,6 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
 )
@@ -41,24 +41,11 @@ func (c bindingWriter) bindObject(
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !found { // the class brings the object back when it comes
-		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: policy.PropagationSpec().SchedulePriority.PriorityClassName}}
-		c.Events.Eventf(object, class, corev1.EventTypeWarning, claims.EventFailed, action,
-			"policy %q names PriorityClass %q (spec.schedulePriority), which does not exist: create it, or name another one", policy.GetName(), class.Name)
-		return ctrl.Result{}, nil
-	}
-	failed := reasonGetReplicasFailed
-	wanted, problem := demand.BindingSpecFor(object, policy, c.Chain, priority)
-	if problem == nil && c.Components {
-		failed, problem = reasonGetComponentsFailed, demand.ComposeComponents(&wanted, object, c.Chain)
-	}
-	if problem != nil { // another customization brings the object back
-		c.recordEvent(object, corev1.EventTypeWarning, failed, "%s", interpret.ErrorSentences(problem))
-		c.recordEvent(object, corev1.EventTypeWarning, claims.EventFailed, "policy %q: nobody knows the replicas: %s", policy.GetName(), interpret.ErrorSentences(problem))
-		return ctrl.Result{RequeueAfter: interpret.RetryDelayOf(problem)}, nil
-	}
-	if c.Groups {
-		wanted.WorkloadAffinityGroups = demand.AffinityGroupsOf(object, policy)
+	wanted, reason := decision.DecideDemand(object, decision.ObjectFacts{
+		Policy: policy, Chain: c.Chain, Priority: priority, AbsentClass: !found, Components: c.Components, Groups: c.Groups,
+	})
+	if reason.Code != decision.Applied {
+		return c.reportUnknownDemand(object, reason), nil
 	}
 	present := have.OfObject(object.GetUID())
 	if present == nil {
@@ -69,6 +56,22 @@ func (c bindingWriter) bindObject(
 		return ctrl.Result{}, nil                      // it comes again when the binding is gone
 	}
 	return ctrl.Result{}, c.updateBinding(ctx, present, wanted, policy, object)
+}
+
+// reportUnknownDemand says on an object why its binding stays as it is. A class that is missing, or
+// another customization, brings the object back.
+func (c bindingWriter) reportUnknownDemand(object *unstructured.Unstructured, reason decision.Reason) ctrl.Result {
+	if reason.Problem == nil {
+		c.reportReason(object, reason)
+		return ctrl.Result{}
+	}
+	failed := reasonGetReplicasFailed
+	if reason.Code == decision.ComponentsUnknown {
+		failed = reasonGetComponentsFailed
+	}
+	c.recordEvent(object, corev1.EventTypeWarning, failed, "%s", interpret.ErrorSentences(reason.Problem))
+	c.reportReason(object, reason)
+	return ctrl.Result{RequeueAfter: interpret.RetryDelayOf(reason.Problem)}
 }
 
 // createBinding creates a binding with the clusters that are chosen for it, and says so

@@ -10,14 +10,12 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +31,7 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/kube/order"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 )
@@ -124,25 +123,39 @@ func (c *DetectionController) Reconcile(ctx context.Context, key templates.Key) 
 	if !template.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, c.releaseDeleting(ctx, key, versions, template, bindings.OfObject(template.UID))
 	}
-	if claims.ReservedReason(key.Kind.GroupKind(), template, c.Fleet.Snapshot()) != "" {
+	if decision.DecideClaim(template, decision.ObjectFacts{Fleet: c.Fleet.Snapshot()}).Code == decision.Reserved { // whichever policy selects it
 		return ctrl.Result{}, c.withdrawReserved(ctx, key, template, bindings)
 	}
 	if stale := bindings.ExceptObject(template.UID); len(stale) > 0 {
 		return ctrl.Result{}, c.deleteStaleBindings(ctx, key, template.UID, stale)
 	}
-	policy, of, err := c.chooser.choosePolicy(ctx, key, versions, template, claims.ClaimHolder(template, bindings.OfObject(template.UID)))
+	return c.decideObject(ctx, key, versions, template, bindings)
+}
+
+// decideObject decides which policy sends an object that is not reserved, and acts on it.
+func (c *DetectionController) decideObject(
+	ctx context.Context, key templates.Key, versions []schema.GroupVersionKind, template *metav1.PartialObjectMetadata, bindings lookup.ObjectBindings,
+) (ctrl.Result, error) {
+	present := bindings.OfObject(template.UID)
+	policy, of, err := c.chooser.choosePolicy(ctx, key, versions, template, claims.ClaimHolder(template, present))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	key.Kind, template = versions[of], asVersion(template, versions[of])
-	served, err := c.isSentByHub(ctx, template, policy)
-	switch {
-	case err != nil:
+	key.Kind = versions[of]
+	template = asVersion(template, versions[of])
+	facts, err := c.gatherClaimFacts(ctx, template, policy)
+	if err != nil {
 		return ctrl.Result{}, err
-	case policy == nil, !served:
-		return ctrl.Result{}, c.releaseObject(ctx, key, template, bindings.OfObject(template.UID))
+	}
+	switch reason := decision.DecideClaim(template, facts); {
+	case reason.ReleasesObject():
+		c.reportReason(template, reason)
+		return ctrl.Result{}, c.releaseObject(ctx, key, template, present)
 	case claims.PermanentPolicyID(policy) == "":
 		return ctrl.Result{}, nil // it comes again when the policy has an ID
+	case reason.Code != decision.Applied:
+		c.reportReason(template, reason)
+		return ctrl.Result{}, nil // what is missing brings it back when it comes
 	default:
 		return c.propagateObject(ctx, key, template, policy, bindings)
 	}
@@ -153,9 +166,6 @@ func (c *DetectionController) Reconcile(ctx context.Context, key templates.Key) 
 func (c *DetectionController) propagateObject(
 	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, bindings lookup.ObjectBindings,
 ) (ctrl.Result, error) {
-	if waits, err := c.waitsForOverrides(ctx, policy, template); waits || err != nil {
-		return ctrl.Result{}, err
-	}
 	if postponed, err := c.postponeClaim(ctx, key, template, policy, bindings.OfObject(template.UID)); postponed || err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -170,33 +180,6 @@ func (c *DetectionController) propagateObject(
 		return ctrl.Result{}, err
 	}
 	return c.binder.bindObject(ctx, key, object, policy, bindings)
-}
-
-// waitsForOverrides reports whether the policy cannot be applied yet: OverridePolicies that it
-// depends on are missing, and bring the object back when they come, or are too many.
-func (d DetectionDeps) waitsForOverrides(ctx context.Context, policy policyv1alpha1.Policy, template *metav1.PartialObjectMetadata) (bool, error) {
-	if wrong := claims.CheckDependentOverrides(policy.PropagationSpec(), field.NewPath("spec")); len(wrong) > 0 {
-		d.Events.Eventf(template, policy, corev1.EventTypeWarning, claims.EventFailed, action, "policy %q is not applied: %s", policy.GetName(), wrong.ToAggregate())
-		return true, nil
-	}
-	for _, name := range policy.PropagationSpec().DependentOverrides {
-		var override client.Object = &policyv1alpha1.ClusterOverridePolicy{}
-		if policy.GetNamespace() != "" {
-			override = &policyv1alpha1.OverridePolicy{}
-		}
-		err := d.Client.Get(ctx, types.NamespacedName{Namespace: policy.GetNamespace(), Name: name}, override)
-		if apierrors.IsNotFound(err) {
-			override.SetNamespace(policy.GetNamespace())
-			override.SetName(name)
-			d.Events.Eventf(template, override, corev1.EventTypeWarning, claims.EventFailed, action,
-				"policy %q waits for override policy %q (spec.dependentOverrides), which does not exist: create it", policy.GetName(), name)
-			return true, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("reading override policy %q: %w", name, err)
-		}
-	}
-	return false, nil
 }
 
 // claimObject writes the marks of the policy to the object, and how it was when it began
@@ -334,9 +317,7 @@ func (c *DetectionController) cleanUpGoneObject(ctx context.Context, key templat
 	return c.binder.deleteBindings(ctx, bindings.Own...)
 }
 
-// recordEvent records an event on an object of the hub. Client-go counts events of one reason about
-// the same objects as one, with the note of the first: one about something that is missing
-// is related to that, as the next may be about something else.
+// recordEvent records an event on an object of the hub that is about nothing else.
 func (d DetectionDeps) recordEvent(object client.Object, eventType, reason, note string, args ...any) {
 	d.Events.Eventf(object, nil, eventType, reason, action, note, args...)
 }

@@ -8,12 +8,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
 )
 
@@ -23,19 +23,19 @@ func (c *DetectionController) postponeClaim(
 	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, present lookup.Binding,
 ) (postponed bool, err error) {
 	if !demand.IsLazyPolicy(policy) {
-		return false, nil
+		return false, nil // or else the object need not be read before it is claimed
 	}
 	object, err := c.Objects.GetSince(ctx, key, template)
-	if err != nil || !demand.IsActivationPostponed(policy, object, present) {
+	if err != nil {
 		return false, err
 	}
+	if decision.DecideActivation(object, decision.ObjectFacts{Policy: policy, Binding: present, Chain: c.Chain}).Code != decision.Postponed {
+		return false, nil
+	}
 	seen := demand.ObjectFingerprint(object)
-	switch {
-	case !demand.IsBoundByPolicy(present):
+	if !demand.IsBoundByPolicy(present) {
 		_, err := c.claimObject(ctx, key, template, policy, seen)
 		return true, err
-	case present.GetAnnotations()[demand.AnnotationTemplate] == "" && !c.binder.matchesDemand(present, object, policy):
-		return false, nil // it has changed at the same time as the policy
 	}
 	if _, err := c.claimObject(ctx, key, template, policy, ""); err != nil {
 		return true, err
@@ -52,14 +52,6 @@ func setTemplateAnnotation(changes map[string]any, object metav1.Object, seen st
 	case seen != has:
 		changes[demand.AnnotationTemplate] = seen
 	}
-}
-
-// matchesDemand reports whether an object asks for what its binding says, as far as that is
-// not the policy's.
-func (c bindingWriter) matchesDemand(present lookup.Binding, object *unstructured.Unstructured, policy policyv1alpha1.Policy) bool {
-	wanted, problem := demand.BindingSpecFor(object, policy, c.Chain, nil)
-	is := present.BindingSpec()
-	return problem == nil && wanted.Replicas == is.Replicas && equality.Semantic.DeepEqual(wanted.ReplicaRequirements, is.ReplicaRequirements)
 }
 
 // holdBinding leaves a binding as it is until its object changes: it says only which policy

@@ -8,10 +8,13 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 )
 
 // TestAPolicyIsFoundByFewNames has a policy of a megabyte that waits for many override policies,
@@ -25,8 +28,10 @@ func TestAPolicyIsFoundByFewNames(t *testing.T) {
 	if found := len(awaitedKeys(p)); found != claims.DependentOverridesMax+1 {
 		t.Errorf("it is found by %d values, want %d", found, claims.DependentOverridesMax+1)
 	}
-	d := DetectionDeps{Events: events.NewDiscardRecorder()} // nothing is read
-	if waits, err := d.waitsForOverrides(t.Context(), p, &metav1.PartialObjectMetadata{}); !waits || err != nil {
-		t.Errorf("it is applied: %t (%v)", !waits, err)
+	d := DetectionDeps{Fleet: fleet.NewFleet(clock.RealClock{}), Events: events.NewDiscardRecorder()} // nothing is read
+	facts, err := d.gatherClaimFacts(t.Context(), &metav1.PartialObjectMetadata{}, p)
+	reason := decision.DecideClaim(&metav1.PartialObjectMetadata{}, facts)
+	if d.reportReason(&metav1.PartialObjectMetadata{}, reason); reason.Code != decision.OverridesInvalid || err != nil {
+		t.Errorf("it is applied: %s (%v)", reason.Code, err)
 	}
 }
