@@ -59,7 +59,7 @@ func (f *forecast) forecastClusters() []ClusterForecast {
 		}
 	}
 	if f.after != nil {
-		copies, problems := f.renderCopies(f.after, f.objectToSend(), f.Planned)
+		copies, problems := f.renderCopies(f.after, f.Then, f.Planned)
 		for _, target := range deliver.BindingTargets(f.after.BindingSpec()) {
 			c := of(target.Name)
 			if c.Then = copyForTarget(target, copies, problems); problems[target.Name] != nil {
@@ -112,12 +112,16 @@ func stripClaimMarks(object *unstructured.Unstructured) *unstructured.Unstructur
 // lossReason says why a cluster would lose its copy.
 func (f *forecast) lossReason(cluster string) string {
 	reason := ""
-	if f.decision.is {
-		if verdict, found := f.decision.VerdictForCluster(cluster); found && !verdict.Chosen {
+	if f.decided.is {
+		if verdict, found := f.decided.VerdictForCluster(cluster); found && !verdict.Chosen {
 			reason = verdict.Reason
 		}
 	}
-	if preserve := f.after.BindingSpec().PreserveResourcesOnDeletion; preserve != nil && *preserve {
+	leaving := f.after
+	if leaving == nil { // it is deleted
+		leaving = f.Binding
+	}
+	if deliver.PreservesOnDeletion(leaving) {
 		if reason != "" {
 			reason += "; "
 		}

@@ -102,13 +102,7 @@ func (w *HubState) ForecastObject(s Subject) ObjectForecast {
 	if f.Binding != nil {
 		f.after = f.Binding.DeepCopyObject().(workv1alpha2.Binding) //nolint:forcetypeassert // it is one
 	}
-	f.forecastClaim()
-	if f.isPolicyRefused() {
-		f.then = f.now
-		f.stays = true
-	} else if f.then != nil {
-		f.forecastBinding()
-	}
+	f.forecastDecisions()
 	return ObjectForecast{
 		Now: f.now, Then: f.then, Clusters: f.forecastClusters(), Notes: f.notes, Problems: sets.List(sets.New(f.problems...)),
 	}

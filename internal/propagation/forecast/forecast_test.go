@@ -93,7 +93,7 @@ func settled(t *testing.T, object *unstructured.Unstructured, policies forecast.
 		b.Spec.Placement = &outcome.Then.PropagationSpec().Placement
 		object = claimed(object.DeepCopy(), outcome.Then)
 	}
-	b.Spec.Replicas, b.Spec.ReplicaRequirements = 6, &workv1alpha2.ReplicaRequirements{}
+	b.Spec.Replicas, b.Spec.ReplicaRequirements = 6, &workv1alpha2.ReplicaRequirements{Namespace: "shop"}
 	return forecast.Subject{Now: object, Then: object, Binding: b}
 }
 
@@ -216,14 +216,37 @@ func TestOf(t *testing.T) {
 			propagating(one), propagating(with(divided(policy("first", "a")), func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"images"} })), nil, false,
 			[]string{
 				first + " > " + first, "a unchanged: 3 x > 3 x", "b unchanged: 3 x > 3 x",
-				"problem: " + first + `: spec.dependentOverrides: it waits for override policy "images", which does not exist: create it`,
+				"problem: " + first + ` waits for override policy "images" (spec.dependentOverrides), which does not exist: create it`,
+			},
+		},
+		"the object has changed while it waits for an override": {
+			propagating(one), propagating(with(divided(policy("first", "a")), func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"images"} })), web(8, "y"), false,
+			[]string{
+				first + " > " + first, "a changed: 3 x > 3 y", "b changed: 3 x > 3 y",
+				"problem: " + first + ` waits for override policy "images" (spec.dependentOverrides), which does not exist: create it`,
+			},
+		},
+		"another policy claims it before its PriorityClass exists": {
+			propagating(one), propagating(with(divided(policy("second", "a")), func(s *policyv1alpha1.PropagationSpec) {
+				s.SchedulePriority = &policyv1alpha1.SchedulePriority{PriorityClassName: "low"}
+			})), nil, false,
+			[]string{
+				first + " > " + second, "a unchanged: 3 x > 3 x", "b unchanged: 3 x > 3 x",
+				"problem: " + second + ` names PriorityClass "low" (spec.schedulePriority), which does not exist: create it, or name another one`,
+			},
+		},
+		"a lazy policy claims it": {
+			propagating(one), propagating(with(divided(policy("second", "a")), func(s *policyv1alpha1.PropagationSpec) { s.ActivationPreference = policyv1alpha1.LazyActivation })), nil, false,
+			[]string{
+				first + " > " + second, "a unchanged: 3 x > 3 x", "b unchanged: 3 x > 3 x",
+				"note: " + second + " is applied lazily (spec.activationPreference): it waits until the object itself changes.",
 			},
 		},
 		"it waits for too many overrides": {
 			propagating(one), propagating(with(divided(policy("first", "a")), func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = make([]string, 257) })), nil, false,
 			[]string{
 				first + " > " + first, "a unchanged: 3 x > 3 x", "b unchanged: 3 x > 3 x",
-				"problem: " + first + `: spec.dependentOverrides: Too many: 257: must have at most 256 items: the policy waits for each of them; name fewer, or put their rules into fewer override policies`,
+				"problem: " + first + ` is not applied: spec.dependentOverrides: Too many: 257: must have at most 256 items: the policy waits for each of them; name fewer, or put their rules into fewer override policies`,
 			},
 		},
 		"no such PriorityClass": {
@@ -232,7 +255,7 @@ func TestOf(t *testing.T) {
 			})), nil, false,
 			[]string{
 				first + " > " + first, "a unchanged: 3 x > 3 x", "b unchanged: 3 x > 3 x",
-				"problem: " + first + `: spec.schedulePriority: there is no PriorityClass "low": create it, or name another one`,
+				"problem: " + first + ` names PriorityClass "low" (spec.schedulePriority), which does not exist: create it, or name another one`,
 			},
 		},
 		"suspended": {
@@ -241,7 +264,7 @@ func TestOf(t *testing.T) {
 			})), nil, false,
 			[]string{
 				first + " > " + first, "a unchanged: 3 x > 3 x", "b unchanged: 3 x > 3 x",
-				"note: suspension.dispatching is set: no cluster gets the change before that is taken back.",
+				"note: Its policy has suspension.dispatching set, so no cluster gets changes before that is taken back.",
 			},
 		},
 		"another scheduler": {
@@ -276,6 +299,18 @@ func TestReserved(t *testing.T) {
 	outcome := world(forecast.PolicySet{}, propagating(policy("first", "a"))).ForecastObject(forecast.Subject{Then: system})
 	want := []string{" > ", "note: Nothing of namespace kube-system is sent to clusters: it is for Kubernetes."}
 	if diff := cmp.Diff(want, told(outcome)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What a release that knew less has sent is withdrawn.
+func TestReservedLater(t *testing.T) {
+	one := propagating(divided(policy("first", "a", "b")))
+	subject := settled(t, web(6, "x"), one)
+	subject.Then.SetNamespace("kube-system")
+	got := told(world(one, one).ForecastObject(subject))
+	want := []string{"PropagationPolicy shop/first > ", "a lost: 3 x > none", "b lost: 3 x > none", "note: Nothing of namespace kube-system is sent to clusters: it is for Kubernetes."}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

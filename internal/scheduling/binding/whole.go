@@ -253,3 +253,24 @@ func (f Footprint) AdditionalAmounts(now, before workv1alpha2.TargetCluster) vie
 	}
 	return taken
 }
+
+// AssumeTargets adds to what is assumed of clusters what an object takes more of them than it
+// did, for the decisions that come after. It returns what is assumed then.
+func (f Footprint) AssumeTargets(assumed map[string]view.Amounts, before, after []workv1alpha2.TargetCluster) map[string]view.Amounts {
+	had := map[string]workv1alpha2.TargetCluster{}
+	for _, target := range before {
+		had[target.Name] = target
+	}
+	if assumed == nil {
+		assumed = map[string]view.Amounts{}
+	}
+	for _, target := range after {
+		for name, amount := range f.AdditionalAmounts(target, had[target.Name]) {
+			if assumed[target.Name] == nil {
+				assumed[target.Name] = view.Amounts{}
+			}
+			assumed[target.Name][name] += amount
+		}
+	}
+	return assumed
+}
