@@ -124,11 +124,12 @@ func ClaimHolder(object, binding metav1.Object) metav1.Object {
 	return binding
 }
 
-// policyMatch is a policy that matches an object.
-type policyMatch struct {
-	policy   policyv1alpha1.Policy
-	implicit selector.Priority // how exact the selector is
-	version  int               // the place of the version that it names
+// PolicyMatch is a policy, and how exactly it selects an object.
+type PolicyMatch struct {
+	Policy policyv1alpha1.Policy
+	Exact  selector.Priority
+
+	version int // the place of the version that it names
 }
 
 // ChoosePolicy returns the policy that is to claim an object; nil if none matches. Holder
@@ -149,17 +150,17 @@ func (s *Selections) ChoosePolicy(object selector.Object, holder metav1.Object, 
 func (s *Selections) ChooseVersion(
 	versions []selector.Object, holder metav1.Object, policies []policyv1alpha1.Policy, preempts bool,
 ) (policy policyv1alpha1.Policy, version int) {
-	var matches []policyMatch
-	var present *policyMatch
+	var matches []PolicyMatch
+	var present *PolicyMatch
 	for _, policy := range policies {
-		m := policyMatch{policy: policy}
+		m := PolicyMatch{Policy: policy}
 		for at, object := range versions {
-			if implicit := s.matchPriority(object, policy); implicit > m.implicit {
-				m.implicit = implicit
+			if exact := s.matchPriority(object, policy); exact > m.Exact {
+				m.Exact = exact
 				m.version = at
 			}
 		}
-		if m.implicit == selector.None {
+		if m.Exact == selector.None {
 			continue
 		}
 		matches = append(matches, m)
@@ -168,46 +169,46 @@ func (s *Selections) ChooseVersion(
 		}
 	}
 	if present != nil {
-		matches = slices.DeleteFunc(matches, func(m policyMatch) bool { return !preempts || !m.preemptsClaim(*present) })
+		matches = slices.DeleteFunc(matches, func(m PolicyMatch) bool { return !preempts || !m.PreemptsClaim(*present) })
 		if len(matches) == 0 {
-			return present.policy, present.version
+			return present.Policy, present.version
 		}
 	}
 	if len(matches) == 0 {
 		return nil, 0
 	}
-	best := slices.MinFunc(matches, policyMatch.compareMatches)
-	return best.policy, best.version
+	best := slices.MinFunc(matches, PolicyMatch.ComparePrecedence)
+	return best.Policy, best.version
 }
 
-// compareMatches orders matches, the best first.
-func (m policyMatch) compareMatches(other policyMatch) int {
-	cluster := func(m policyMatch) int { // 0 for a policy of the namespace
-		if m.policy.GetNamespace() == "" {
+// ComparePrecedence orders policies that select an object, the best first.
+func (m PolicyMatch) ComparePrecedence(other PolicyMatch) int {
+	cluster := func(m PolicyMatch) int { // 0 for a policy of the namespace
+		if m.Policy.GetNamespace() == "" {
 			return 1
 		}
 		return 0
 	}
 	return cmp.Or(
 		cmp.Compare(cluster(m), cluster(other)),
-		cmp.Compare(policyPriority(other.policy), policyPriority(m.policy)),
-		cmp.Compare(other.implicit, m.implicit),
-		cmp.Compare(m.policy.GetName(), other.policy.GetName()),
+		cmp.Compare(policyPriority(other.Policy), policyPriority(m.Policy)),
+		cmp.Compare(other.Exact, m.Exact),
+		cmp.Compare(m.Policy.GetName(), other.Policy.GetName()),
 	)
 }
 
-// preemptsClaim reports whether a policy takes an object over from the one that has it:
+// PreemptsClaim reports whether a policy takes an object over from the one that has it:
 // a ClusterPropagationPolicy never from a PropagationPolicy.
-func (m policyMatch) preemptsClaim(present policyMatch) bool {
-	if m.policy.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways || m.policy == present.policy {
+func (m PolicyMatch) PreemptsClaim(present PolicyMatch) bool {
+	if m.Policy.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways || m.Policy == present.Policy {
 		return false
 	}
-	mine := m.policy.GetNamespace() != ""
-	theirs := present.policy.GetNamespace() != ""
+	mine := m.Policy.GetNamespace() != ""
+	theirs := present.Policy.GetNamespace() != ""
 	if mine != theirs {
 		return mine
 	}
-	return policyPriority(m.policy) > policyPriority(present.policy)
+	return policyPriority(m.Policy) > policyPriority(present.Policy)
 }
 
 func policyPriority(policy policyv1alpha1.Policy) int32 {

@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/native"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
 // web is a Deployment of the namespace.
@@ -254,6 +255,39 @@ func TestNamesAreJoined(t *testing.T) {
 	for want, names := range map[string][]string{"": nil, "a": {"a"}, "a and b": {"b", "a"}, "a, b and c": {"c", "a", "b"}} {
 		if got := JoinNames(names); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestContests(t *testing.T) {
+	match := func(namespace, name string, priority int32, exact selector.Priority, preempts bool) claims.PolicyMatch {
+		p := own(func(s *policyv1alpha1.PropagationSpec) {
+			s.Priority = &priority
+			if preempts {
+				s.Preemption = policyv1alpha1.PreemptAlways
+			}
+		})
+		p.Namespace, p.Name = namespace, name
+		return claims.PolicyMatch{Policy: p, Exact: exact}
+	}
+	holder := match("shop", "b", 3, selector.ByLabels, false)
+	for name, test := range map[string]struct {
+		loser, holder claims.PolicyMatch
+		want          ReasonCode
+		clause        string
+	}{
+		"the other lets go":  {match("", "a", 0, selector.ByKind, true), match("shop", "b", 3, selector.None, false), HolderLeaves, "it selects the object, and waits for the other to let go of it"},
+		"it may take it":     {match("shop", "a", 4, selector.ByKind, true), holder, TakesOver, "it takes the object over if feature gate PropagationPolicyPreemption of the hub is on: in a moment then"},
+		"it came late":       {match("shop", "a", 4, selector.ByKind, false), holder, HolderStays, "it would come first, but an object stays with the policy that has claimed it"},
+		"it is for all":      {match("", "a", 9, selector.ByName, true), holder, ClusterWide, "a PropagationPolicy comes before any ClusterPropagationPolicy"},
+		"its priority":       {match("shop", "a", 2, selector.ByName, true), holder, LessPriority, "its priority 2 is less than 3"},
+		"its selector":       {match("shop", "a", 3, selector.ByKind, false), holder, LessExact, "it selects by kind, which is less exact than by labels"},
+		"its name":           {match("shop", "c", 3, selector.ByLabels, false), holder, LaterName, "of equal policies the first by name comes first"},
+		"by name and labels": {match("shop", "a", 3, selector.ByLabels, false), match("shop", "b", 3, selector.ByName, false), LessExact, "it selects by labels, which is less exact than by name"},
+	} {
+		got := DecideContest(test.loser, test.holder)
+		if got.Code != test.want || got.ToClause() != test.clause {
+			t.Errorf("%s: got %s (%s), want %s", name, got.Code, got.ToClause(), test.want)
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package decision
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,6 +72,24 @@ const (
 	ClustersSuspended ReasonCode = "ClustersSuspended"
 )
 
+// Why a policy that selects an object does not claim it, although another one does.
+const (
+	// HolderLeaves is that the other one does not select the object any more.
+	HolderLeaves ReasonCode = "HolderLeaves"
+	// TakesOver is that the policy takes the object over, if it may.
+	TakesOver ReasonCode = "TakesOver"
+	// HolderStays is that the policy came late.
+	HolderStays ReasonCode = "HolderStays"
+	// ClusterWide is that the policy is for all namespaces, and the other one is not.
+	ClusterWide ReasonCode = "ClusterWide"
+	// LessPriority is that its priority is less.
+	LessPriority ReasonCode = "LessPriority"
+	// LessExact is that its selectors are less exact.
+	LessExact ReasonCode = "LessExact"
+	// LaterName is that only names distinguish the two.
+	LaterName ReasonCode = "LaterName"
+)
+
 // Reason is why something is decided.
 type Reason struct {
 	Code ReasonCode
@@ -125,7 +144,7 @@ func (r Reason) codeText() string {
 	case Applied:
 		return " is applied"
 	default:
-		return r.clusterText()
+		return cmp.Or(r.clusterText(), r.contestText(), string(r.Code))
 	}
 }
 
@@ -151,7 +170,29 @@ func (r Reason) clusterText() string {
 	case ClustersSuspended:
 		return fmt.Sprintf("its policy has suspension.dispatchingOnClusters set for %s, so these get no changes before that is taken back", r.Detail)
 	default:
-		return string(r.Code)
+		return ""
+	}
+}
+
+// contestText says what a code means that is about a policy and the one that has the object.
+func (r Reason) contestText() string {
+	switch r.Code {
+	case HolderLeaves:
+		return "it selects the object, and waits for the other to let go of it"
+	case TakesOver:
+		return "it takes the object over if feature gate PropagationPolicyPreemption of the hub is on: in a moment then"
+	case HolderStays:
+		return "it would come first, but an object stays with the policy that has claimed it"
+	case ClusterWide:
+		return "a PropagationPolicy comes before any ClusterPropagationPolicy"
+	case LessPriority:
+		return "its priority " + r.Detail
+	case LessExact:
+		return "it selects by " + r.Detail
+	case LaterName:
+		return "of equal policies the first by name comes first"
+	default:
+		return ""
 	}
 }
 

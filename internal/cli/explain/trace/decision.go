@@ -10,7 +10,7 @@ import (
 	"time"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 	"github.com/capstan-io/capstan/internal/scheduling/binding"
 )
 
@@ -26,22 +26,18 @@ type bindingDecision struct {
 // one that is written as the previous one. It is nil if the decision is not the
 // hub's, or the clusters may not be read.
 func (f *ObjectFacts) decideBinding(now time.Time) *bindingDecision {
-	b := f.Binding.asBinding()
-	if f.clustersHidden || !binding.IsScheduledByUs(b) {
+	if f.clustersHidden {
 		return nil
 	}
-	clusters := make([]view.Cluster, 0, len(f.Clusters))
-	for i := range f.Clusters {
-		clusters = append(clusters, view.FromClusterWithRoom(&f.Clusters[i], f.Connections[f.Clusters[i].Name]))
+	b := f.Binding.asBinding()
+	fleet := f.viewFleet()
+	schedule := decision.DecideSchedule(decision.ScheduleFacts{Binding: b, Fleet: fleet})
+	if schedule.Code != decision.Chosen && schedule.Code != decision.Kept {
+		return nil
 	}
-	fleet := view.NewFleet(clusters...)
-	state := binding.StateOf(b)
+	state := schedule.State
 	state.Neighbours = binding.NeighboursOfBinding(b, f.Peers)
-	d := &bindingDecision{SchedulingDecision: binding.DecidePlacement(fleet, state.PlacementInput, now)}
-	if is, why := binding.NeedsScheduling(fleet, state); is {
-		d.needed = why
-	}
-	return d
+	return &bindingDecision{SchedulingDecision: binding.DecidePlacement(fleet, state.PlacementInput, now), needed: schedule.Detail}
 }
 
 // refusalReason returns why a cluster is not chosen.
@@ -79,7 +75,7 @@ func (d *bindingDecision) decisionDifference(written []workv1alpha2.TargetCluste
 		}
 		names = append(names, name)
 	}
-	return fmt.Sprintf("As of now the clusters would be %s: the hub decides anew in a moment (%s). If it stays so, \"capstan doctor\" tells whether its propagation controller runs.", joinNames(names), d.needed)
+	return fmt.Sprintf("As of now the clusters would be %s: the hub decides anew in a moment (%s). If it stays so, \"capstan doctor\" tells whether its propagation controller runs.", decision.JoinNames(names), d.needed)
 }
 
 func isSameTarget(a, b workv1alpha2.TargetCluster) bool {

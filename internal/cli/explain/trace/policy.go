@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
@@ -27,15 +29,12 @@ const (
 type contender struct {
 	Policy
 
-	policy   policyv1alpha1.Policy
-	spec     *policyv1alpha1.PropagationSpec
-	deleting bool
-	exact    selector.Priority
+	match claims.PolicyMatch
 }
 
 // rankPolicies returns the policy that claims the object, and the others that select
 // it or come near, the best first.
-func (f *ObjectFacts) rankPolicies() (claims *Policy, others []Policy) {
+func (f *ObjectFacts) rankPolicies() (claiming *Policy, others []Policy) {
 	all := f.policyContenders()
 	claimed := f.claimedBy()
 	winner := slices.IndexFunc(all, func(c contender) bool {
@@ -59,107 +58,68 @@ func (f *ObjectFacts) rankPolicies() (claims *Policy, others []Policy) {
 // one does. It returns false for one that is about something else.
 func (c *contender) explainLoss(claimed *Policy, all []contender, winner int) bool {
 	switch {
-	case c.exact == selector.None:
+	case c.match.Exact == selector.None:
 		return c.Reason != ""
 	case winner >= 0:
-		c.Reason = c.lossReason(all[winner])
+		c.Reason = decision.DecideContest(c.match, all[winner].match).ToClause()
 	case claimed != nil:
 		c.Reason = "another policy has claimed the object"
 	}
 	return true
 }
 
-// policyContenders returns all policies, the best first.
+// policyContenders returns all policies, the best first, and those that do not select it last.
 func (f *ObjectFacts) policyContenders() []contender {
 	var all []contender
-	for i := range f.Policies {
-		p := &f.Policies[i]
-		all = append(all, f.newContender(Policy{Kind: kindPolicy, Namespace: p.Namespace, Name: p.Name}, p))
+	for _, p := range f.allPolicies() {
+		all = append(all, f.newContender(p))
 	}
-	for i := range f.ClusterPolicies {
-		p := &f.ClusterPolicies[i]
-		all = append(all, f.newContender(Policy{Kind: kindClusterPolicy, Name: p.Name}, p))
-	}
-	slices.SortFunc(all, compareContenders)
+	slices.SortFunc(all, func(a, b contender) int {
+		return cmp.Or(cmp.Compare(min(b.match.Exact, selector.ByKind), min(a.match.Exact, selector.ByKind)), a.match.ComparePrecedence(b.match))
+	})
 	return all
 }
 
-func (f *ObjectFacts) newContender(p Policy, policy policyv1alpha1.Policy) contender {
-	spec := policy.PropagationSpec()
-	c := contender{Policy: p, policy: policy, spec: spec, deleting: policy.GetDeletionTimestamp() != nil}
-	if spec.Priority != nil {
-		c.Priority = *spec.Priority
+func (f *ObjectFacts) allPolicies() []policyv1alpha1.Policy {
+	var all []policyv1alpha1.Policy
+	for i := range f.Policies {
+		all = append(all, &f.Policies[i])
 	}
-	selectors, problems := selector.CompileSelectors(p.Namespace, spec.ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
-	c.exact = selectors.PriorityOf(f.Template)
-	c.SelectsBy = map[selector.Priority]string{selector.ByName: "name", selector.ByLabels: "labels", selector.ByKind: "kind"}[c.exact]
+	for i := range f.ClusterPolicies {
+		all = append(all, &f.ClusterPolicies[i])
+	}
+	return all
+}
+
+func (f *ObjectFacts) newContender(policy policyv1alpha1.Policy) contender {
+	spec := policy.PropagationSpec()
+	c := contender{Policy: identifyPolicy(policy), match: claims.PolicyMatch{Policy: policy}}
+	selectors, problems := selector.CompileSelectors(c.Namespace, spec.ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
+	exact := selectors.PriorityOf(f.Template)
+	c.SelectsBy = decision.SelectorName(exact)
 	switch {
-	case c.deleting:
-		c.exact = selector.None
+	case policy.GetDeletionTimestamp() != nil:
 		c.Reason = "it is being deleted"
-	case c.exact == selector.None && len(problems) > 0:
+	case exact == selector.None && len(problems) > 0:
 		c.Reason = problems.ToAggregate().Error()
-	case c.exact == selector.None:
-		c.Reason = f.nearestMismatch(p.Namespace, spec.ResourceSelectors)
+	case exact == selector.None:
+		c.Reason = f.nearestMismatch(c.Namespace, spec.ResourceSelectors)
+	default:
+		c.match.Exact = exact
 	}
 	return c
 }
 
-// compareContenders has the policy first that wins, if none has claimed the object yet, and
-// those that do not select it last.
-func compareContenders(a, b contender) int {
-	return cmp.Or(
-		cmp.Compare(contenderRank(a), contenderRank(b)),
-		cmp.Compare(b.Priority, a.Priority),
-		cmp.Compare(b.exact, a.exact),
-		strings.Compare(a.Name, b.Name),
-	)
-}
-
-func contenderRank(c contender) int {
-	switch {
-	case c.exact == selector.None && c.Kind == kindClusterPolicy:
-		return 3
-	case c.exact == selector.None:
-		return 2
-	case c.Kind == kindClusterPolicy:
-		return 1
-	default:
-		return 0
+// identifyPolicy returns which policy one is.
+func identifyPolicy(policy policyv1alpha1.Policy) Policy {
+	p := Policy{Kind: kindPolicy, Namespace: policy.GetNamespace(), Name: policy.GetName()}
+	if p.Namespace == "" {
+		p.Kind = kindClusterPolicy
 	}
-}
-
-// lossReason says why a policy that selects the object does not claim it, although
-// another one does.
-func (c contender) lossReason(winner contender) string {
-	if winner.exact == selector.None {
-		return "it selects the object, and waits for the other to let go of it"
+	if priority := policy.PropagationSpec().Priority; priority != nil {
+		p.Priority = *priority
 	}
-	if c.preempts(winner) {
-		return "it takes the object over if feature gate PropagationPolicyPreemption of the hub is on: in a moment then"
-	}
-	if compareContenders(c, winner) < 0 {
-		return "it would come first, but an object stays with the policy that has claimed it"
-	}
-	switch {
-	case c.Kind != winner.Kind:
-		return "a PropagationPolicy comes before any ClusterPropagationPolicy"
-	case c.Priority != winner.Priority:
-		return fmt.Sprintf("its priority %d is less than %d", c.Priority, winner.Priority)
-	case c.exact != winner.exact:
-		return fmt.Sprintf("it selects by %s, which is less exact than by %s", c.SelectsBy, winner.SelectsBy)
-	default:
-		return "of equal policies the first by name comes first"
-	}
-}
-
-// preempts reports whether a policy may take the object over from the one that has
-// claimed it.
-func (c contender) preempts(holder contender) bool {
-	if c.spec.Preemption != policyv1alpha1.PreemptAlways {
-		return false
-	}
-	return contenderRank(c) < contenderRank(holder) || contenderRank(c) == contenderRank(holder) && c.Priority > holder.Priority
+	return p
 }
 
 // claimedBy returns the policy that the object says it is claimed by.

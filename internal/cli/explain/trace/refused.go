@@ -20,8 +20,8 @@ import (
 // readRefusal reads why the hub last did not let the policy claim the object that would, if
 // none has.
 func (r Reader) readRefusal(ctx context.Context, f *ObjectFacts) error {
-	by, selected := f.decidingPolicy()
-	if !selected || f.claimedBy() != nil {
+	by := f.decidingPolicy()
+	if by == nil || f.claimedBy() != nil {
 		return nil
 	}
 	namespace := cmp.Or(f.Ref.Namespace, metav1.NamespaceDefault)
@@ -29,7 +29,7 @@ func (r Reader) readRefusal(ctx context.Context, f *ObjectFacts) error {
 		client.MatchingFields{"involvedObject.uid": string(f.Template.GetUID()), "reason": claims.EventFailed})
 	for i := range events {
 		e := &events[i]
-		if isRefusalEvent(e, by.Policy) && (f.Refused == nil || hub.LastSeen(f.Refused).Before(hub.LastSeen(e))) {
+		if isRefusalEvent(e, identifyPolicy(by)) && (f.Refused == nil || hub.LastSeen(f.Refused).Before(hub.LastSeen(e))) {
 			f.Refused = e
 		}
 	}

@@ -4,11 +4,8 @@
 package trace
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +16,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cli/interpreters"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 )
 
 // Trace is the way of an object to the clusters, in the form that scripts read.
@@ -202,10 +200,10 @@ func (t *Trace) traceNotes(f *ObjectFacts) []string {
 	if text := t.refusalNote(f); text != "" {
 		waits = append(waits, text)
 	}
+	if reason, is := f.isReserved(); is {
+		return append(notes, reason.ToSentence())
+	}
 	switch {
-	case f.reservedReason() != "":
-		why := f.reservedReason()
-		return append(notes, strings.ToUpper(why[:1])+why[1:]+".")
 	case f.Binding == nil && len(waits) > 0:
 		return append(notes, waits...)
 	case f.Binding != nil:
@@ -230,19 +228,12 @@ func (b *BindingObject) bindingNotes() []string {
 	if len(b.Status.Conditions) == 0 {
 		add("The binding has no status yet: if it stays so, \"capstan doctor\" tells whether the hub's propagation controller runs.")
 	}
-	if s := b.Spec.Suspension; s != nil {
-		if s.Scheduling != nil && *s.Scheduling {
-			add("The binding's suspension.scheduling is set: no clusters are chosen.")
-		}
-		if s.Dispatching != nil && *s.Dispatching {
-			add("The policy's suspension.dispatching is set: no cluster gets changes.")
-		}
-		if on := s.DispatchingOnClusters; on != nil && len(on.ClusterNames) > 0 {
-			add("The policy's suspension.dispatchingOnClusters is set for %s: they get no changes.", joinNames(on.ClusterNames))
-		}
+	schedule := decision.DecideSchedule(decision.ScheduleFacts{Binding: b.asBinding()})
+	if schedule.Code == decision.ScheduleSuspended || schedule.Code == decision.OtherScheduler {
+		add("%s", schedule.ToSentence())
 	}
-	if name := cmp.Or(b.Spec.SchedulerName, policyv1alpha1.DefaultScheduler); name != policyv1alpha1.DefaultScheduler {
-		add("The clusters are chosen by scheduler %q, which is not part of the hub.", name)
+	if dispatch := decision.DecideDispatch(&b.Spec); dispatch.Code != decision.Dispatched {
+		add("%s", dispatch.ToSentence())
 	}
 	if text := b.shortageNote(); text != "" {
 		add("%s", text)
@@ -286,20 +277,4 @@ func inNamespace(namespace string) string {
 		return ""
 	}
 	return " in namespace " + namespace
-}
-
-// joinNames returns names as people write them.
-func joinNames(names []string) string {
-	sorted := slices.Sorted(slices.Values(names))
-	text := ""
-	for i, name := range sorted {
-		switch {
-		case i > 0 && i == len(sorted)-1:
-			text += " and "
-		case i > 0:
-			text += ", "
-		}
-		text += name
-	}
-	return text
 }

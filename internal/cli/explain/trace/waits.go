@@ -5,20 +5,18 @@ package trace
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
-	"github.com/capstan-io/capstan/internal/propagation/demand"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
@@ -27,36 +25,43 @@ import (
 type policyNeed struct {
 	kind            schema.GroupVersionKind
 	namespace, name string
-	field           string
 }
 
 func (n policyNeed) String() string { return qualifiedName(n.kind.Kind, n.namespace, n.name) }
 
 // policyNeeds are what a policy waits for.
-func policyNeeds(namespace string, spec *policyv1alpha1.PropagationSpec) []policyNeed {
+func policyNeeds(policy policyv1alpha1.Policy) []policyNeed {
 	var all []policyNeed
-	kind := policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy")
-	if namespace != "" {
-		kind.Kind = "OverridePolicy"
-	}
+	spec := policy.PropagationSpec()
 	names := spec.DependentOverrides
 	for _, name := range names[:min(len(names), claims.DependentOverridesMax)] {
-		all = append(all, policyNeed{kind, namespace, name, "spec.dependentOverrides"})
+		all = append(all, overrideNeed(policy, name))
 	}
 	if asked := spec.SchedulePriority; asked != nil {
-		class := schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}
-		all = append(all, policyNeed{class, "", asked.PriorityClassName, "spec.schedulePriority"})
+		all = append(all, classNeed(asked.PriorityClassName))
 	}
 	return all
+}
+
+func overrideNeed(policy policyv1alpha1.Policy, name string) policyNeed {
+	kind := policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy")
+	if policy.GetNamespace() != "" {
+		kind.Kind = "OverridePolicy"
+	}
+	return policyNeed{kind, policy.GetNamespace(), name}
+}
+
+func classNeed(name string) policyNeed {
+	return policyNeed{kind: schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}, name: name}
 }
 
 // readAbsentNeeds finds out what the policies that select the object wait for.
 func (r Reader) readAbsentNeeds(ctx context.Context, f *ObjectFacts) error {
 	for _, c := range f.policyContenders() {
-		if c.exact == selector.None {
+		if c.match.Exact == selector.None {
 			continue
 		}
-		for _, n := range policyNeeds(c.Namespace, c.spec) {
+		for _, n := range policyNeeds(c.match.Policy) {
 			object := &metav1.PartialObjectMetadata{}
 			object.SetGroupVersionKind(n.kind)
 			err := r.Client.Get(ctx, client.ObjectKey{Namespace: n.namespace, Name: n.name}, object)
@@ -104,47 +109,45 @@ func (f *ObjectFacts) waitNotes() []string {
 	if f.Template == nil {
 		return nil
 	}
-	c, found := f.decidingPolicy()
-	if !found {
+	switch _, reason := decision.DecideObject(f.Template, f.decisionFacts()); reason.Code {
+	case decision.Applied, decision.Unclaimed:
 		return nil
+	case decision.ReplicasUnknown, decision.ComponentsUnknown:
+		return nil // failedOperations says more
+	default:
+		return []string{reason.ToSentence()}
 	}
-	var notes []string
-	if wrong := claims.CheckDependentOverrides(c.spec, field.NewPath("spec")); len(wrong) > 0 {
-		return []string{fmt.Sprintf("%s is not applied: %s.", c, wrong.ToAggregate())}
-	}
-	for _, n := range policyNeeds(c.Namespace, c.spec) {
-		if slices.Contains(f.Absent, n.String()) {
-			notes = append(notes, fmt.Sprintf("%s waits for %s (%s), which does not exist: create it.", c, n, n.field))
-		}
-	}
-	if f.Unserved {
-		notes = append(notes, fmt.Sprintf("%s selects it, but %s.", c, scope.RefusalReason(f.Ref.Kind, f.Ref.Namespace)))
-	}
-	var binding workv1alpha2.Binding
-	if f.Binding != nil {
-		binding = f.Binding.asBinding()
-	}
-	if demand.IsActivationPostponed(c.policy, f.Template, binding) {
-		notes = append(notes, fmt.Sprintf("%s is applied lazily (spec.activationPreference): it waits until the object itself changes.", c))
-	}
-	return notes
 }
 
-// decidingPolicy returns the policy that claims the object or, if none has yet, the one
-// that would.
-func (f *ObjectFacts) decidingPolicy() (contender, bool) {
-	all := f.policyContenders()
-	claimed := f.claimedBy()
-	i := slices.IndexFunc(all, func(c contender) bool {
-		if claimed == nil {
-			return c.exact != selector.None
-		}
-		return c.Kind == claimed.Kind && c.Namespace == claimed.Namespace && c.Name == claimed.Name
-	})
-	if i < 0 {
-		return contender{}, false
+// decisionFacts are what the hub decides by. Feature gates are taken to be on if bindings show it.
+func (f *ObjectFacts) decisionFacts() decision.ObjectFacts {
+	facts := decision.ObjectFacts{Fleet: f.viewFleet(), Policy: f.decidingPolicy(), Unserved: f.Unserved}
+	if f.Known != nil {
+		facts.Chain = f.Known.Chain()
 	}
-	return all[i], true
+	if f.Binding != nil {
+		facts.Binding = f.Binding.asBinding()
+	}
+	if facts.Policy == nil {
+		return facts
+	}
+	spec := facts.Policy.PropagationSpec()
+	absent := func(n policyNeed) bool { return slices.Contains(f.Absent, n.String()) }
+	if i := slices.IndexFunc(spec.DependentOverrides, func(name string) bool { return absent(overrideNeed(facts.Policy, name)) }); i >= 0 {
+		facts.AbsentOverride = spec.DependentOverrides[i]
+	}
+	facts.AbsentClass = spec.SchedulePriority != nil && absent(classNeed(spec.SchedulePriority.PriorityClassName))
+	return facts
+}
+
+// decidingPolicy returns the policy that claims the object or, if it does not select it or none
+// has claimed it, the one that would; nil if none does.
+func (f *ObjectFacts) decidingPolicy() policyv1alpha1.Policy {
+	var bound metav1.Object
+	if f.Binding != nil {
+		bound = f.Binding
+	}
+	return new(claims.Selections).ChoosePolicy(f.Template, claims.ClaimHolder(f.Template, bound), f.allPolicies(), false)
 }
 
 // asBinding returns the binding as the hub has it.
@@ -152,15 +155,24 @@ func (b *BindingObject) asBinding() workv1alpha2.Binding {
 	return &workv1alpha2.ResourceBinding{ObjectMeta: b.ObjectMeta, Spec: b.Spec, Status: b.Status}
 }
 
-// reservedReason says why the object is never sent to clusters, "" if it may be.
-func (f *ObjectFacts) reservedReason() string {
+// isReserved reports whether the object is never sent to clusters, and why.
+func (f *ObjectFacts) isReserved() (decision.Reason, bool) {
+	object := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: f.Ref.APIVersion, Kind: f.Ref.Kind}}
+	object.Namespace = f.Ref.Namespace
+	object.Name = f.Ref.Name
+	if f.Template != nil {
+		object.Labels = f.Template.GetLabels()
+		object.Annotations = f.Template.GetAnnotations()
+	}
+	reason := decision.DecideClaim(object, decision.ObjectFacts{Fleet: f.viewFleet()})
+	return reason, reason.Code == decision.Reserved
+}
+
+// viewFleet returns the clusters as the hub sees them.
+func (f *ObjectFacts) viewFleet() view.Fleet {
 	clusters := make([]view.Cluster, 0, len(f.Clusters))
 	for i := range f.Clusters {
-		clusters = append(clusters, view.FromCluster(&f.Clusters[i], f.Connections[f.Clusters[i].Name]))
+		clusters = append(clusters, view.FromClusterWithRoom(&f.Clusters[i], f.Connections[f.Clusters[i].Name]))
 	}
-	object := &metav1.ObjectMeta{Namespace: f.Ref.Namespace, Name: f.Ref.Name}
-	if f.Template != nil {
-		object.Labels, object.Annotations = f.Template.GetLabels(), f.Template.GetAnnotations()
-	}
-	return claims.ReservedReason(schema.FromAPIVersionAndKind(f.Ref.APIVersion, f.Ref.Kind).GroupKind(), object, view.NewFleet(clusters...))
+	return view.NewFleet(clusters...)
 }

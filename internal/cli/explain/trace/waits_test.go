@@ -66,7 +66,7 @@ func TestWhatKeepsAPolicyFromBeingApplied(t *testing.T) {
 		"a reserved namespace": {system, "Nothing of namespace kube-system is sent to clusters: it is for Kubernetes."},
 		"an override": {
 			absent(web("").policy("own", 0, deployment("")).asking(waitsForOverride), "OverridePolicy shop/images"),
-			"PropagationPolicy shop/own waits for OverridePolicy shop/images (spec.dependentOverrides), which does not exist: create it.",
+			`PropagationPolicy shop/own waits for override policy "images" (spec.dependentOverrides), which does not exist: create it.`,
 		},
 		"an override that is there": {web("shop/own").policy("own", 0, deployment("")).asking(waitsForOverride), "The hub's propagation controller makes the binding in a moment"},
 		"too many overrides": {
@@ -75,7 +75,7 @@ func TestWhatKeepsAPolicyFromBeingApplied(t *testing.T) {
 		},
 		"a PriorityClass": {
 			absent(web("").policy("own", 0, deployment("")).asking(ranked), "PriorityClass high"),
-			"PropagationPolicy shop/own waits for PriorityClass high (spec.schedulePriority), which does not exist: create it.",
+			`PropagationPolicy shop/own names PriorityClass "high" (spec.schedulePriority), which does not exist: create it, or name another one.`,
 		},
 		"a shared hub":    {shared, "PropagationPolicy shop/own selects it, but this hub is an ordinary cluster"},
 		"lazy activation": {web("shop/own").policy("own", 0, deployment("")).asking(lazy).waiting(), "PropagationPolicy shop/own is applied lazily"},
