@@ -13,6 +13,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cluster/view"
+	"github.com/capstan-io/capstan/internal/propagation/decision"
 	"github.com/capstan-io/capstan/internal/scheduling/binding"
 )
 
@@ -76,27 +77,30 @@ func (f *forecasts) forecastWorkload(w *boundWorkload) WorkloadMoves {
 	spec := w.binding.BindingSpec()
 	before := w.binding.BindingSpec().Clusters
 	told := compareDecisions(w, before, before)
-	told.hindered, told.remedy = hindrance(w)
-	switch {
+	facts := decision.ScheduleFacts{Binding: w.binding, Asked: true}
+	if f.fleet != nil {
+		facts.Fleet = *f.fleet
+	}
+	schedule := decision.DecideSchedule(facts)
+	switch told.hindered, told.remedy = hindrance(schedule.Reason); {
 	case told.hindered != "":
 		told.Notes = append(told.Notes, "It would not be rebalanced: "+told.hindered+".")
 		return told
-	case !binding.IsScheduledByUs(w.binding):
-		told.Notes = append(told.Notes, fmt.Sprintf("The clusters are chosen by scheduler %q, which is not part of the hub.", spec.SchedulerName))
+	case schedule.Code == decision.OtherScheduler, schedule.Code == decision.NoClusters && f.fleet != nil:
+		told.Notes = append(told.Notes, schedule.ToSentence())
 		return told
 	case f.fleet == nil:
 		return told
 	}
-	state := binding.StateOf(w.binding)
-	state.Fresh = true
+	state := schedule.State
 	state.Assumed = f.assumed
-	decision := binding.DecidePlacement(*f.fleet, state.PlacementInput, f.at)
-	if decision.ClustersChosen() {
-		f.assumeTaken(before, decision.Clusters, state.Footprint())
-		told = compareDecisions(w, before, decision.Clusters)
+	chosen := binding.DecidePlacement(*f.fleet, state.PlacementInput, f.at)
+	if chosen.ClustersChosen() {
+		f.assumed = state.Footprint().AssumeTargets(f.assumed, before, chosen.Clusters)
+		told = compareDecisions(w, before, chosen.Clusters)
 	}
-	if !decision.Scheduled {
-		told.Problem = fmt.Sprintf("%s (%s)", strings.TrimRight(decision.Message, "."), decision.Reason)
+	if !chosen.Scheduled {
+		told.Problem = fmt.Sprintf("%s (%s)", strings.TrimRight(chosen.Message, "."), chosen.Reason)
 	}
 	if duplicated(spec.Placement) && spec.Replicas > 0 {
 		told.Notes = append(told.Notes, "Each cluster has all replicas: new clusters are used without this.")
@@ -109,13 +113,12 @@ func (f *forecasts) forecastWorkload(w *boundWorkload) WorkloadMoves {
 
 // hindrance says what keeps the hub from choosing clusters when it is asked, "" if
 // nothing does, and what to do about it.
-func hindrance(w *boundWorkload) (why, remedy string) {
-	spec := w.binding.BindingSpec()
-	switch {
-	case spec.Placement == nil:
-		return "it goes where the objects are that refer to it", "Rebalance these: spec.requiredBy of its binding names them."
-	case spec.Suspension != nil && spec.Suspension.Scheduling != nil && *spec.Suspension.Scheduling:
-		return "suspension.scheduling of its binding is set", "Run this again when that is taken back."
+func hindrance(reason decision.Reason) (why, remedy string) {
+	switch reason.Code {
+	case decision.Follows:
+		return reason.ToClause(), "Rebalance these: spec.requiredBy of its binding names them."
+	case decision.ScheduleSuspended:
+		return reason.ToClause(), "Run this again when that is taken back."
 	default:
 		return "", ""
 	}
@@ -123,25 +126,6 @@ func hindrance(w *boundWorkload) (why, remedy string) {
 
 func duplicated(p *policyv1alpha1.Placement) bool {
 	return p == nil || p.ReplicaScheduling == nil || p.ReplicaScheduling.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDuplicated
-}
-
-// assumeTaken assumes that an object takes the room of what it would have more.
-func (f *forecasts) assumeTaken(before, after []workv1alpha2.TargetCluster, takes binding.Footprint) {
-	had := map[string]workv1alpha2.TargetCluster{}
-	for _, target := range before {
-		had[target.Name] = target
-	}
-	for _, target := range after {
-		for name, amount := range takes.AdditionalAmounts(target, had[target.Name]) {
-			if f.assumed == nil {
-				f.assumed = map[string]view.Amounts{}
-			}
-			if f.assumed[target.Name] == nil {
-				f.assumed[target.Name] = view.Amounts{}
-			}
-			f.assumed[target.Name][name] += amount
-		}
-	}
 }
 
 // actualMoves says what has become of an object.

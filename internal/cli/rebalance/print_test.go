@@ -97,13 +97,13 @@ func TestTheReportAsText(t *testing.T) {
 
 func TestWhatHindersTheHub(t *testing.T) {
 	t.Parallel()
-	if why, _ := hindrance(web(1)); why != "" {
-		t.Errorf("an ordinary object is hindered: %s", why)
+	if told := (&forecasts{}).forecastWorkload(web(1)); told.hindered != "" {
+		t.Errorf("an ordinary object is hindered: %s", told.hindered)
 	}
 	attached, held := web(1), web(1)
 	attached.binding.BindingSpec().Placement = nil
 	held.binding.BindingSpec().Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
-	for w, want := range map[*boundWorkload]string{attached: "it goes where the objects are that refer to it", held: "suspension.scheduling of its binding is set"} {
+	for w, want := range map[*boundWorkload]string{attached: "it goes where the objects are that refer to it", held: "its binding has suspension.scheduling set, so no clusters are chosen before that is taken back"} {
 		told := (&forecasts{}).forecastWorkload(w)
 		if diff := cmp.Diff([]string{"It would not be rebalanced: " + want + "."}, told.Notes); diff != "" || told.remedy == "" {
 			t.Errorf("remedy %q, notes (-want +got):\n%s", told.remedy, diff)
