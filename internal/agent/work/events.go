@@ -12,6 +12,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
 	"github.com/capstan-io/capstan/internal/kube/apply"
 )
@@ -38,9 +39,9 @@ func (s *engagedCluster) workChanged(before, work *workv1.ManifestWork) {
 	}
 	m := s.memoryOf(s.workRequest(work.Name))
 	m.state.CompareAndSwap(uint32(stateNone), uint32(statePending))
-	if isSuspended(work) {
+	if plan.IsSuspended(work) {
 		m.times.spec.takeStart()
-	} else if before == nil || before.Generation != work.Generation || isSuspended(before) {
+	} else if before == nil || before.Generation != work.Generation || plan.IsSuspended(before) {
 		m.times.spec.markStart(s.options.Clock.Now())
 		if before != nil {
 			m.state.Store(uint32(statePending))

@@ -18,8 +18,8 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/watch"
 )
 
-// interpretedWorks are the works of a cluster that bindings made: what users of the hub say
-// of kinds is for them. They come again when something else is said of theirs.
+// interpretedWorks are the works of a cluster for which it counts what users of the hub say
+// of kinds. They come again when something else is said of theirs.
 type interpretedWorks struct {
 	ctx        context.Context // the connection's
 	connection *fleet.Connection
@@ -44,7 +44,7 @@ func (i *interpretedWorks) leaveHub() { i.hub.LeaveHub(i.connection) }
 
 // requireInterpreters notes that there is a work which the users of the hub may have customized.
 func (i *interpretedWorks) requireInterpreters(work *workv1.ManifestWork) {
-	if plan.OfBinding(work) {
+	if plan.IsInterpreted(work) {
 		i.hub.StartReading(i.ctx, i.connection)
 	}
 }
@@ -52,7 +52,7 @@ func (i *interpretedWorks) requireInterpreters(work *workv1.ManifestWork) {
 // interpretersReady reports whether it is known what users say of what is in a work. Otherwise the
 // work comes again when it is.
 func (i *interpretedWorks) interpretersReady(work *workv1.ManifestWork) bool {
-	if !plan.OfBinding(work) || i.hub.IsInterpretationKnown() {
+	if !plan.IsInterpreted(work) || i.hub.IsInterpretationKnown() {
 		return true
 	}
 	i.requireInterpreters(work)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/server/metrics"
 )
 
@@ -42,7 +43,7 @@ func stateOf(work *workv1.ManifestWork, status *workv1.ManifestWorkStatus) workS
 	switch {
 	case work.DeletionTimestamp != nil:
 		return stateDeleting
-	case isSuspended(work):
+	case plan.IsSuspended(work):
 		return stateSuspended
 	case applied == nil || applied.ObservedGeneration != work.Generation:
 		return statePending

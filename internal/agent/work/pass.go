@@ -135,7 +135,7 @@ func (p *workPass) reconcileWork(ctx context.Context) error {
 		return p.finalizeWork(ctx)
 	case !p.cluster.interpreted.interpretersReady(p.work):
 		return nil
-	case isSuspended(p.work):
+	case plan.IsSuspended(p.work):
 		return p.suspendWork(ctx)
 	case p.record.IsDeleted():
 		return p.renewRecord(ctx)

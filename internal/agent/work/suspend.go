@@ -16,16 +16,10 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/conditions"
 )
 
-// isSuspended reports whether somebody wants nothing of the work to be written to the
-// member.
-func isSuspended(work *workv1.ManifestWork) bool {
-	return work.Annotations[workv1.AnnotationSuspendDispatching] == "true"
-}
-
-// suspendWork says that the work waits. What is on the member stays as it is; of
-// what a binding sent, it is reported all the same what becomes of it.
+// suspendWork says that the work waits. What is on the member stays as it is; if the
+// work wants that, it is reported all the same what becomes of it.
 func (p *workPass) suspendWork(ctx context.Context) error {
-	if plan.OfBinding(p.work) && p.record.Exists() {
+	if plan.ReadWorkOptions(p.work, plan.HealthOptions{}).SuspendedReports && p.record.Exists() {
 		if err := observeSuspended(ctx, p); err != nil {
 			return err
 		}

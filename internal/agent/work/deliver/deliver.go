@@ -36,7 +36,7 @@ type Deliverer struct {
 	Kinds     *apply.KindResolver
 	// Declared knows the fields of the member's kinds.
 	Declared *declared.SchemaFields
-	// Interpret knows what users of the hub say of what bindings send.
+	// Interpret knows what users of the hub say of what is in works that are interpreted.
 	Interpret interpret.Chain
 	Ledger    *ledger.Ledger
 	Clock     clock.PassiveClock

@@ -122,7 +122,7 @@ func (o *object) sendObject(ctx context.Context, how applier) (*metav1.PartialOb
 	}
 	noteStuck(it, o.stuck)
 	o.storeWritten(written)
-	if o.Plan.OfBinding {
+	if o.Plan.Options.Interpreted {
 		it.Sent = sent
 	}
 	return written, nil
@@ -248,7 +248,7 @@ func (o *object) setFailureOutcome(ctx context.Context, err error) {
 	if e := explained(nil); errors.As(err, &e) {
 		it.Outcome.Problem.Message = conditions.ShortenText(e.explainMessage(it.Outcome.Problem.Message), explainedBytesMax)
 	}
-	if o.Plan.OfBinding && it.Outcome.Problem.NoNamespace && apierrors.IsNotFound(err) { // which has a work of its own
+	if o.Plan.Options.NamespacesFollow && it.Outcome.Problem.NoNamespace && apierrors.IsNotFound(err) {
 		it.Outcome.Problem.Message = fmt.Sprintf("Waiting for namespace %q, which does not exist on the cluster: "+
 			"the object is applied as soon as it does.", it.Object.Namespace)
 	}

@@ -188,7 +188,7 @@ func valueAtPath(object map[string]any, path ignore.Path) (value any, has bool) 
 // is asked only of kinds that are customized: their objects are looked at whenever
 // the customization or the object changes, and that is not to write to them.
 func (o *object) asSent(ctx context.Context, hash apply.ManifestHash, body []byte) (*metav1.PartialObjectMetadata, error) {
-	if !o.Plan.OfBinding || !o.item.IsCustomized() || hash != o.item.Sent {
+	if !o.Plan.Options.Interpreted || !o.item.IsCustomized() || hash != o.item.Sent {
 		return nil, nil
 	}
 	if o.seen == nil {

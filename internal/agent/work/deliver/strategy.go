@@ -80,7 +80,7 @@ func (s update) deliverObject(ctx context.Context, o *object) { o.restoreObject(
 
 func (s update) prepareApply(ctx context.Context, o *object, stamp *apply.Stamp) (apply.FieldWriter, error) {
 	as := apply.FieldWriter{Manager: o.Record.FieldManager(), Force: true}
-	if o.Plan.OfBinding && o.Interpret.CustomizesRetention(o.item.Manifest.Kind) {
+	if o.Plan.Options.Interpreted && o.Interpret.CustomizesRetention(o.item.Manifest.Kind) {
 		return as, (&retention{of: o}).prepareRetained(ctx, as.Manager, stamp)
 	}
 	if len(s.retained) == 0 {

@@ -18,6 +18,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/kube/apply"
 	"github.com/capstan-io/capstan/internal/kube/apply/replace"
 	"github.com/capstan-io/capstan/internal/kube/conditions"
@@ -39,8 +40,8 @@ func (e *takenError) Error() string { return e.text }
 type encounter struct{ of *object }
 
 // inspectObject looks at the object before it is applied, unless it is known to be the work's. It
-// returns an error if that is somebody else's, and has to stay so; of a namespace that a
-// binding sent it notes that. What the work takes over whole, it is to adopt; nil for nothing.
+// returns an error if that is somebody else's, and has to stay so; of a namespace that others share
+// it notes that. What the work takes over whole, it is to adopt; nil for nothing.
 func (e encounter) inspectObject(ctx context.Context, as *apply.FieldWriter, stamp *apply.Stamp) (*fieldAdoption, error) {
 	it := e.of.item
 	if known := e.of.isOwnedByRecord() || !it.Yields && !as.Force; known && !it.Adopts {
@@ -94,7 +95,7 @@ func isOwnedByWork(seen *metav1.PartialObjectMetadata) bool {
 // belongsToWork reports whether the object is the work's: the work brought it, whether
 // or not with the record that it has now.
 func (e encounter) belongsToWork(ctx context.Context, seen *metav1.PartialObjectMetadata) bool {
-	if id := e.of.Work.Labels[workv1alpha2.LabelWorkID]; id != "" &&
+	if id := plan.PermanentID(e.of.Work); id != "" &&
 		seen.Labels[workv1alpha2.LabelManaged] == "true" && seen.Labels[workv1alpha2.LabelWorkID] == id {
 		return true
 	}

@@ -62,7 +62,7 @@ type ManifestItem struct {
 	Observation *Observation
 
 	Past apply.LastWrite
-	// Sent is the hash of what was applied last, if a binding sent the manifest; zero if
+	// Sent is the hash of what was applied last, if the work is interpreted; zero if
 	// that is not known.
 	Sent apply.ManifestHash
 	// Kept are fields that were left to the cluster when a customization was asked last.

@@ -119,7 +119,7 @@ func (o *Observation) MarkLost(presence Presence, problem apply.ObjectProblem) {
 
 // addObservation notes what the work asks about the object of an item.
 func (p *Plan) addObservation(it *ManifestItem, configs []workv1.ManifestConfigOption, finder *KindFinder) {
-	if len(configs) == 0 && !p.Health && !p.OfBinding && !it.Expires {
+	if len(configs) == 0 && !p.Options.Health && !p.Options.State && !p.Options.Completes && !it.Expires {
 		return
 	}
 	if p.observers == nil {
@@ -130,11 +130,11 @@ func (p *Plan) addObservation(it *ManifestItem, configs []workv1.ManifestConfigO
 		at = len(configs)
 	}
 	if p.observers[at] == nil {
-		o := &ObjectObserver{Health: p.Health, Kinds: finder.interpreterChainOf(p), State: p.OfBinding, Watch: p.OfBinding}
+		o := &ObjectObserver{Health: p.Options.Health, Kinds: finder.interpreterChainOf(p), State: p.Options.State, Watch: p.Options.State}
 		if at < len(configs) {
 			o.applyConfig(&configs[at], finder.Rules)
 		}
-		if p.OfBinding && o.Rules == nil {
+		if p.Options.Completes && o.Rules == nil {
 			o.Rules = finder.Rules.CompileShared(completeRules())
 		}
 		p.observers[at] = o
@@ -159,7 +159,7 @@ func rulesAt(configs []workv1.ManifestConfigOption, at int) []workv1.ConditionRu
 // completionObserver returns an observer that asks what another one with the given rules does, and
 // whether objects are Complete.
 func (p *Plan) completionObserver(o *ObjectObserver, given []workv1.ConditionRule, finder *KindFinder) *ObjectObserver {
-	if p.OfBinding || slices.ContainsFunc(given, asksComplete) { // which asks it already
+	if p.Options.Completes || slices.ContainsFunc(given, asksComplete) { // which asks it already
 		return o
 	}
 	asking := *o

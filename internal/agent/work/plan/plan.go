@@ -31,10 +31,8 @@ type Plan struct {
 	Waves [][]*ManifestItem
 	// Executor is whose rights the work has, nil for those of the agent.
 	Executor *executor.Subject
-	// Health says that the health of all objects is reported.
-	Health bool
-	// OfBinding says that a binding made the work.
-	OfBinding bool
+	// Options are how the work is treated.
+	Options WorkOptions
 	// StatusLimit is not nil if the hub refused the status.
 	StatusLimit *StatusLimit
 
@@ -66,27 +64,27 @@ type HealthOptions struct {
 // ForManifestWork returns the plan for a work: the one before if the work has not changed
 // since, and a new one otherwise.
 func ForManifestWork(work *workv1.ManifestWork, before *Plan, options HealthOptions) (p *Plan, isNew bool) {
-	health := options.Health || work.Annotations[workv1.AnnotationReportHealth] == "true"
+	now := ReadWorkOptions(work, options)
 	if before != nil && before.settled == nil && before.UID == work.UID &&
-		before.Generation == work.Generation && before.Health == health && before.OfBinding == OfBinding(work) {
+		before.Generation == work.Generation && before.Options == now {
 		return before, false
 	}
 	p = FromManifests(work, before)
-	p.Health = health
-	p.completes = p.OfBinding || mayComplete(work) || slices.ContainsFunc(p.Items, func(it *ManifestItem) bool { return it.Expires })
+	p.Options = now
+	p.completes = p.Options.Completes || mayComplete(work) || slices.ContainsFunc(p.Items, func(it *ManifestItem) bool { return it.Expires })
 	return p, true
 }
 
 // FromManifests reads the manifests of a work. What the plan before had done for the
 // same objects is carried over.
 func FromManifests(work *workv1.ManifestWork, before *Plan) *Plan {
-	p := &Plan{UID: work.UID, Generation: work.Generation, OfBinding: OfBinding(work)}
+	p := &Plan{UID: work.UID, Generation: work.Generation, Options: ReadWorkOptions(work, HealthOptions{})}
 	manifests := work.Spec.Workload.Manifests
 	for i := range manifests {
 		it := &ManifestItem{Ordinal: i}
 		it.Manifest, it.Refused = apply.ParseManifest(manifests[i].Raw)
-		if p.OfBinding && it.Refused == nil {
-			it.setBindingOptions(manifests[i].Raw)
+		if p.Options.Yields && it.Refused == nil {
+			it.setYielding(manifests[i].Raw)
 		}
 		it.Expires = it.Refused == nil && isExpiring(&it.Manifest, manifests[i].Raw)
 		p.Items = append(p.Items, it)
@@ -176,15 +174,15 @@ type KindFinder struct {
 	Rules *rules.RuleSetCache
 	// Kinds knows what objects of a kind say.
 	Kinds interpret.Chain
-	// Bound knows what those say that bindings send, and Said how often users of the
-	// hub said something else of them.
+	// Bound knows it by what users of the hub say, too, and Said how often they said
+	// something else of a kind.
 	Bound interpret.Chain
 	Said  func(schema.GroupVersionKind) interpreters.KindRevision
 }
 
 // interpreterChainOf returns who knows what the objects of a plan say.
 func (f *KindFinder) interpreterChainOf(p *Plan) interpret.Chain {
-	if p.OfBinding {
+	if p.Options.Interpreted {
 		return f.Bound
 	}
 	return f.Kinds
@@ -197,7 +195,7 @@ func (p *Plan) ResolveItems(items []*ManifestItem, work *workv1.ManifestWork, fi
 		if !it.Resolved && it.Refused == nil {
 			p.resolveItem(it, work, &finder)
 		}
-		if p.OfBinding && it.Resolved && it.Refused == nil {
+		if p.Options.Interpreted && it.Resolved && it.Refused == nil {
 			it.applyRevision(finder.Said(it.Manifest.Kind))
 		}
 	}
@@ -221,7 +219,7 @@ func (p *Plan) resolveItem(it *ManifestItem, work *workv1.ManifestWork, finder *
 		it.Outcome.Problem = refusalProblem(it.Refused)
 		return
 	}
-	if p.OfBinding {
+	if p.Options.Retains {
 		it.setRetained(work.Spec.Workload.Manifests[it.Ordinal].Raw, finder.Kinds)
 	}
 	p.addObservation(it, work.Spec.ManifestConfigs, finder)
@@ -265,7 +263,7 @@ func (p *Plan) CompactPlan(now time.Time) *Plan {
 // CustomizableKinds returns the kinds of the manifests of a plan that users of the hub may have
 // customized.
 func (p *Plan) CustomizableKinds() []schema.GroupVersionKind {
-	if !p.OfBinding {
+	if !p.Options.Interpreted {
 		return nil
 	}
 	kinds := make([]schema.GroupVersionKind, 0, len(p.Items))

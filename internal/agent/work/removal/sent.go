@@ -19,7 +19,7 @@ import (
 // say. A work that is nil has vanished, and could not have said more.
 func sentBy(work *workv1.ManifestWork, seen *metav1.PartialObjectMetadata) bool {
 	id := seen.Labels[workv1alpha2.LabelWorkID]
-	return id != "" && seen.Labels[workv1alpha2.LabelManaged] == "true" && (work == nil || work.Labels[workv1alpha2.LabelWorkID] == id)
+	return id != "" && seen.Labels[workv1alpha2.LabelManaged] == "true" && (work == nil || plan.PermanentID(work) == id)
 }
 
 // nullMarks returns those labels or annotations, each as null, that an object has

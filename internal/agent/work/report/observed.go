@@ -231,7 +231,7 @@ func (r *statusComposer) setRuleConditions() {
 	made := func(conditionType string) bool {
 		return slices.ContainsFunc(sums, func(c metav1.Condition) bool { return c.Type == conditionType })
 	}
-	if r.Plan.Health {
+	if r.Plan.Options.Health {
 		for _, name := range []string{workv1.ManifestWorkConditionProgressing, workv1.ManifestWorkConditionDegraded} {
 			has := func(m workv1.ManifestCondition) bool { return meta.FindStatusCondition(m.Conditions, name) != nil }
 			if !made(name) && slices.ContainsFunc(manifests, has) {

@@ -164,7 +164,7 @@ func (r *statusComposer) appliedCondition() metav1.Condition {
 	}
 	if failed != "" {
 		c.Message = "Not all manifests are applied; see status.resourceStatus: " + failed + "."
-		if r.Plan.OfBinding && len(r.Plan.Items) == 1 { // clients of the binding read nothing else
+		if r.Plan.Options.ProblemAlone && len(r.Plan.Items) == 1 {
 			c.Message = r.Plan.Items[0].Outcome.Problem.Message
 		}
 	}
