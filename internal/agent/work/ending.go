@@ -163,8 +163,8 @@ func (p *workPass) emptyKeeper(ctx context.Context) error {
 	planned := p.plan.ObjectFates()
 	applied := map[apply.ObjectRef]bool{}
 	for _, it := range p.plan.Items {
-		if it.Resolved && it.Outcome.Problem.Trouble == apply.TroubleNone && it.Past.Mark.UID != "" {
-			applied[it.Object] = true
+		if it.IsResolved() && it.ObjectProblem().Trouble == apply.TroubleNone && it.History.Past.Mark.UID != "" {
+			applied[it.Desired.Object] = true
 		}
 	}
 	result, _, err := p.cluster.remover.TakeDown(ctx, removal.RemoveJob{Record: p.keeper.Record(), Fates: func(object apply.ObjectRef) plan.Fate {

@@ -225,15 +225,16 @@ func (p *workPass) scheduleRetry() {
 	denied := false
 	for _, it := range p.plan.Items {
 		p.requeueAfter(it.Outcome.Again)
+		trouble := it.ObjectProblem().Trouble
 		switch {
-		case it.Refused != nil: // until the work changes
+		case it.Desired.Refused != nil: // until the work changes
 		case it.Outcome.Denied: // in its own time
 			denied = true
-		case it.Outcome.Problem.Trouble == apply.TroubleNone:
-		case it.Outcome.Problem.Trouble == apply.TroublePassing, it.Outcome.Problem.Trouble == apply.TroubleRaced:
+		case trouble == apply.TroubleNone:
+		case trouble == apply.TroublePassing, trouble == apply.TroubleRaced:
 			passing = true
-		case it.Outcome.Problem.Trouble == apply.TroubleConflict:
-			p.cluster.waiters.AddWaiter(p.name, it.Object)
+		case trouble == apply.TroubleConflict:
+			p.cluster.waiters.AddWaiter(p.name, it.Desired.Object)
 			p.requeueAfter(refusedRetry)
 			if p.delivery.ChangedSince(it) {
 				p.requeueAfter(conflictRetry) // it changed before we waited for that

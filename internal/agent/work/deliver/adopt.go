@@ -45,7 +45,7 @@ type fieldAdoption struct {
 // takeOver takes the fields over, so that the body that is applied next removes them. An executor
 // has to be allowed to write the body first: otherwise the object is not touched.
 func (a *fieldAdoption) takeOver(ctx context.Context, body []byte, stamp apply.Stamp) error {
-	it := a.of.item
+	want := a.of.want
 	seen := a.seen
 	if seen.DeletionTimestamp != nil || slices.ContainsFunc(seen.ManagedFields, a.isOurs) {
 		return nil // which we have taken before
@@ -57,7 +57,7 @@ func (a *fieldAdoption) takeOver(ctx context.Context, body []byte, stamp apply.S
 	if err != nil {
 		return err
 	}
-	after, taken, err := replace.TakeOver(seen.ManagedFields, a.takeFields, a.as.Manager, it.Manifest.Kind.GroupVersion().String())
+	after, taken, err := replace.TakeOver(seen.ManagedFields, a.takeFields, a.as.Manager, want.Manifest.Kind.GroupVersion().String())
 	if err != nil || taken.Empty() {
 		return err
 	}
@@ -65,11 +65,11 @@ func (a *fieldAdoption) takeOver(ctx context.Context, body []byte, stamp apply.S
 		return err
 	}
 	a.missing = taken.Difference(owned.FieldsWithin(taken, a.manifest))
-	after, _, err = ignore.DisownFields(after, a.isHeir, a.manifest, stamp.Without, a.of.Declared.DeclaredFor(ctx, it.Manifest.Kind)) // what is the cluster's stays
+	after, _, err = ignore.DisownFields(after, a.isHeir, a.manifest, stamp.Without, a.of.Declared.DeclaredFor(ctx, want.Manifest.Kind)) // what is the cluster's stays
 	if err != nil {
 		return err
 	}
-	before, err := a.of.Member.ReadObject(ctx, it.Resource.Version, it.Object)
+	before, err := a.of.Member.ReadObject(ctx, want.Resource.Version, want.Object)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (a *fieldAdoption) takeOver(ctx context.Context, body []byte, stamp apply.S
 	if err != nil {
 		return err
 	}
-	written, err := a.of.Member.MergePatch(ctx, it.Resource.Version, it.Object, patch, a.as)
+	written, err := a.of.Member.MergePatch(ctx, want.Resource.Version, want.Object, patch, a.as)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (a *fieldAdoption) ensureManaged(
 	stamp.UID = seen.UID
 	body, err := apply.RenderBody(a.of.rawManifest(), stamp)
 	if err != nil {
-		return nil, fmt.Errorf("manifest %d: %w", a.of.item.Ordinal, err)
+		return nil, fmt.Errorf("manifest %d: %w", a.of.want.Ordinal, err)
 	}
 	return a.of.applyBody(ctx, body, a.as)
 }
@@ -128,36 +128,36 @@ func (a *fieldAdoption) isHeir(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == a.as.Manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
 }
 
-// reportAdopted says what was taken over of an object in a pass that is over, nil for nothing: with an error if the object could not
+// reportAdopted says what was taken over of the object in a pass that is over: with an error if the object could not
 // be applied. An executor that may not read the object is told nothing of it.
-func reportAdopted(ctx context.Context, it *plan.ManifestItem, adopted *fieldAdoption, err error) {
+func (o *object) reportAdopted(ctx context.Context, err error) {
 	switch {
-	case it.Outcome.Denied:
+	case o.outcome.Denied:
 		return
-	case err == nil && adopted != nil:
-		adopted.reportGone(ctx)
-	case err == nil && it.Adopted != nil && !it.Adopted.Gone: // by a pass before
-		it.Adopted.Gone = true
-		it.Outcome.Note = noteOf(it)
+	case err == nil && o.adopted != nil:
+		o.adopted.reportGone(ctx)
+	case err == nil && o.history.Adopted != nil && !o.history.Adopted.Gone: // by a pass before
+		o.history.Adopted.Gone = true
+		o.outcome.Note = noteOf(o.history)
 		return
-	case adopted != nil:
-		adopted.reportTaken()
+	case o.adopted != nil:
+		o.adopted.reportTaken()
 	}
-	if err != nil && it.Adopted != nil && !it.Adopted.Gone {
-		it.Outcome.Problem.Message = strings.TrimSuffix(it.Outcome.Problem.Message, ".") + ". " + it.Adopted.AdoptionNote()
+	if err != nil && o.history.Adopted != nil && !o.history.Adopted.Gone {
+		o.outcome.Problem.Message = strings.TrimSuffix(o.outcome.Problem.Message, ".") + ". " + o.history.Adopted.AdoptionNote()
 	}
 }
 
 // reportGone says in the condition of the object, and in an Event, which fields have gone. It is
 // called when the manifest has been applied.
 func (a *fieldAdoption) reportGone(ctx context.Context) {
-	it := a.of.item
+	want := a.of.want
 	after := a.manifest
-	if live, err := a.of.Member.ReadObject(ctx, it.Resource.Version, it.Object); err == nil { // with what the server set by default again
+	if live, err := a.of.Member.ReadObject(ctx, want.Resource.Version, want.Object); err == nil { // with what the server set by default again
 		after = live.Object
 	}
 	a.setAdopted(&plan.AdoptedFields{Managers: a.managerNames(), Fields: a.lostFields(after), Gone: true})
-	it.Outcome.Note = noteOf(it)
+	a.of.outcome.Note = noteOf(a.of.history)
 }
 
 // reportTaken says what the work has taken over of an object that it could not apply then.
@@ -167,14 +167,14 @@ func (a *fieldAdoption) reportTaken() {
 
 // setAdopted remembers what there is to say, and says it in an Event.
 func (a *fieldAdoption) setAdopted(adopted *plan.AdoptedFields) {
-	it := a.of.item
-	it.Adopted = adopted
+	want := a.of.want
+	a.of.history.Adopted = adopted
 	note := adopted.AdoptionNote()
 	if note == "" {
-		it.Adopted = nil
+		a.of.history.Adopted = nil
 		return
 	}
-	a.of.Adopted(a.of.Work, it.String()+": "+note)
+	a.of.Adopted(a.of.Work, want.String()+": "+note)
 }
 
 // managerNames returns those whose fields are taken over, fit for a message.

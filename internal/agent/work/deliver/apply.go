@@ -49,9 +49,9 @@ func (s serverSideApply) prepareApply(ctx context.Context, o *object, stamp *app
 		return as, nil
 	}
 	if s.ignored != nil {
-		stamp.Annotations = map[string]string{workv1.AnnotationConfigSpecHash: hex.EncodeToString(o.item.Manifest.Hash[:])}
+		stamp.Annotations = map[string]string{workv1.AnnotationConfigSpecHash: hex.EncodeToString(o.want.Manifest.Hash[:])}
 	}
-	seen, err := o.Member.Get(ctx, o.item.Resource.Version, o.item.Object)
+	seen, err := o.Member.Get(ctx, o.want.Resource.Version, o.want.Object)
 	if apierrors.IsNotFound(err) {
 		return as, nil
 	}
@@ -79,9 +79,9 @@ func (s serverSideApply) excludeIgnored(
 ) error {
 	content, err := apply.SelectableContent(o.rawManifest())
 	if err != nil {
-		return malformedManifest(o.item, err)
+		return malformedManifest(o.want, err)
 	}
-	changed := changedSince(seen.Annotations[workv1.AnnotationConfigSpecHash], o.item.Manifest.Hash)
+	changed := changedSince(seen.Annotations[workv1.AnnotationConfigSpecHash], o.want.Manifest.Hash)
 	selected, err := s.ignored.SelectPaths(ctx, content, changed, o.Budget)
 	if err != nil {
 		return err
@@ -95,13 +95,13 @@ func (s serverSideApply) excludeIgnored(
 func (o *object) manifestContent() (map[string]any, error) {
 	content, err := apply.NormalizedContent(o.rawManifest())
 	if err != nil {
-		return nil, malformedManifest(o.item, err)
+		return nil, malformedManifest(o.want, err)
 	}
 	return content, nil
 }
 
-func malformedManifest(it *plan.ManifestItem, err error) error {
-	return fmt.Errorf("manifest %d: %w", it.Ordinal, err)
+func malformedManifest(want *plan.DesiredObject, err error) error {
+	return fmt.Errorf("manifest %d: %w", want.Ordinal, err)
 }
 
 // disownFields gives up what we own of the fields at the paths of the manifest. It returns
@@ -111,7 +111,7 @@ func (o *object) disownFields(
 ) (*metav1.PartialObjectMetadata, error) {
 	rest, changed, err := ignore.DisownFields(seen.ManagedFields, func(entry *metav1.ManagedFieldsEntry) bool {
 		return o.isAppliers(manager, entry)
-	}, content, paths, o.Declared.DeclaredFor(ctx, o.item.Manifest.Kind))
+	}, content, paths, o.Declared.DeclaredFor(ctx, o.want.Manifest.Kind))
 	if err != nil || !changed {
 		return seen, err
 	}
@@ -119,7 +119,7 @@ func (o *object) disownFields(
 	if err != nil {
 		return nil, err
 	}
-	return o.Member.MergePatch(ctx, o.item.Resource.Version, o.item.Object, body, apply.FieldWriter{Manager: manager})
+	return o.Member.MergePatch(ctx, o.want.Resource.Version, o.want.Object, body, apply.FieldWriter{Manager: manager})
 }
 
 // isAppliers reports whether an entry of managedFields is of what the manager applied, with
@@ -141,12 +141,12 @@ func changedSince(noted string, hash apply.ManifestHash) bool {
 // another work owns a field that the two do not agree about: works do not
 // overrule each other.
 func (o *object) applyOverConflict(ctx context.Context, body []byte, as apply.FieldWriter, conflict error) (*metav1.PartialObjectMetadata, error) {
-	it := o.item
+	want := o.want
 	managers := apply.ConflictingManagers(conflict)
 	if len(managers) == 0 {
 		return nil, conflict // the object is not the one that we looked at
 	}
-	seen, err := o.Member.Get(ctx, it.Resource.Version, it.Object)
+	seen, err := o.Member.Get(ctx, want.Resource.Version, want.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -172,5 +172,5 @@ func (o *object) applyOverConflict(ctx context.Context, body []byte, as apply.Fi
 	if !as.Force {
 		return nil, conflict
 	}
-	return o.Member.Apply(ctx, it.Resource.Version, it.Object, body, as)
+	return o.Member.Apply(ctx, want.Resource.Version, want.Object, body, as)
 }

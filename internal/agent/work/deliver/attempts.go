@@ -45,16 +45,16 @@ type applyAttempts struct {
 // to send the whole manifest.
 func (a *applyAttempts) sendUntilAccepted(ctx context.Context, how applier) (written *metav1.PartialObjectMetadata, err error) {
 	o := a.of
-	it := a.of.item
-	known := a.of.item.Undeclared
-	moves := it.IsCustomized() || it.Ignored != nil // items of lists, so that paths mean others
-	whole := moves || known.RetryDelay(it.Hash, o.Clock.Now()) == 0
+	want := a.of.want
+	known := a.of.history.Undeclared
+	moves := want.IsCustomized() || want.Ignored != nil // items of lists, so that paths mean others
+	whole := moves || known.RetryDelay(want.Hash, o.Clock.Now()) == 0
 	if !whole {
 		o.undeclared = slices.Clone(known.Paths)
 	}
 	defer func() {
 		if err == nil || len(o.undeclared) > 0 {
-			it.Undeclared = known.UpdateAfterSend(it.Hash, o.undeclared, whole, o.Clock.Now())
+			a.of.history.Undeclared = known.UpdateAfterSend(want.Hash, o.undeclared, whole, o.Clock.Now())
 		}
 	}()
 	for range attemptsMax {
@@ -144,7 +144,7 @@ func (e *immutableError) explainMessage(message string) string {
 // says that the object may be sent again; otherwise the error says why not.
 func (a *applyAttempts) recreateObject(ctx context.Context, how applier, refused error) (again bool, err error) {
 	o := a.of
-	it := a.of.item
+	want := a.of.want
 	names := a.immutableFields(ctx, refused)
 	if len(names) == 0 || a.recreated {
 		return false, refused
@@ -155,10 +155,10 @@ func (a *applyAttempts) recreateObject(ctx context.Context, how applier, refused
 	}
 	refused = &immutableError{fields: names, err: refused}
 	allowed := fields.String(content, "metadata", "annotations", workv1.AnnotationRecreate) == "true"
-	if !allowed && !isExpected(it.Manifest.Kind, how, names) || holdsOthers(it.Manifest.Kind.GroupKind()) || !o.isSoleOwner() {
+	if !allowed && !isExpected(want.Manifest.Kind, how, names) || holdsOthers(want.Manifest.Kind.GroupKind()) || !o.isSoleOwner() {
 		return false, refused
 	}
-	live, err := o.Member.ReadObject(ctx, it.Resource.Version, it.Object)
+	live, err := o.Member.ReadObject(ctx, want.Resource.Version, want.Object)
 	switch {
 	case err != nil:
 		return false, err
@@ -167,7 +167,7 @@ func (a *applyAttempts) recreateObject(ctx context.Context, how applier, refused
 	case deletesVolumeClaims(live):
 		return false, &volumeClaimsError{err: refused}
 	}
-	err = o.Member.Delete(ctx, it.Resource.Version, it.Object, live.GetUID(), live.GetResourceVersion())
+	err = o.Member.Delete(ctx, want.Resource.Version, want.Object, live.GetUID(), live.GetResourceVersion())
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, err
 	}
@@ -182,7 +182,7 @@ func (a *applyAttempts) recreateObject(ctx context.Context, how applier, refused
 // server is asked whether it would make the object: nothing is deleted that could not be made again.
 func (a *applyAttempts) immutableFields(ctx context.Context, refused error) []string {
 	o := a.of
-	it := a.of.item
+	want := a.of.want
 	names := apply.ImmutableFields(refused)
 	said := true
 	if len(names) == 0 {
@@ -198,7 +198,7 @@ func (a *applyAttempts) immutableFields(ctx context.Context, refused error) []st
 	if o.known == nil || o.body == nil { // so it is not a change that is refused
 		return nil
 	}
-	err := o.Member.TryCreate(ctx, it.Resource.Version, it.Object, o.body, o.Record.FieldManager())
+	err := o.Member.TryCreate(ctx, want.Resource.Version, want.Object, o.body, o.Record.FieldManager())
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil
 	}

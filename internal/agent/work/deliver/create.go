@@ -13,12 +13,12 @@ import (
 )
 
 func (createOnly) makeOrOwn(ctx context.Context, o *object) (*metav1.PartialObjectMetadata, error) {
-	it := o.item
+	want := o.want
 	stamp := o.objectStamp()
 	as := apply.FieldWriter{Manager: o.Record.FieldManager(), Force: true}
 	missing := o.Session == nil // what an executor needs depends on whether the object is there
 	if !missing {
-		_, err := o.Member.Get(ctx, it.Resource.Version, it.Object)
+		_, err := o.Member.Get(ctx, want.Resource.Version, want.Object)
 		if missing = apierrors.IsNotFound(err); err != nil && !missing {
 			return nil, err
 		}
@@ -31,11 +31,11 @@ func (createOnly) makeOrOwn(ctx context.Context, o *object) (*metav1.PartialObje
 		if err != nil {
 			return nil, err
 		}
-		if made, err := o.Member.Create(ctx, it.Resource.Version, it.Object, body, as.Manager); !apierrors.IsAlreadyExists(err) {
+		if made, err := o.Member.Create(ctx, want.Resource.Version, want.Object, body, as.Manager); !apierrors.IsAlreadyExists(err) {
 			return made, err
 		}
 	}
-	seen, err := o.Member.Get(ctx, it.Resource.Version, it.Object)
+	seen, err := o.Member.Get(ctx, want.Resource.Version, want.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -48,5 +48,5 @@ func (createOnly) makeOrOwn(ctx context.Context, o *object) (*metav1.PartialObje
 	if err != nil {
 		return nil, err
 	}
-	return o.Member.Apply(ctx, it.Resource.Version, it.Object, body, as)
+	return o.Member.Apply(ctx, want.Resource.Version, want.Object, body, as)
 }

@@ -74,14 +74,14 @@ func (d *Delivery) DeliverWave(ctx context.Context, wave []*plan.ManifestItem, s
 		if stopped() {
 			break
 		}
-		if it.Refused != nil || !it.Resolved {
+		if it.Desired.Refused != nil || !it.IsResolved() {
 			continue
 		}
 		if problem, ok := noRoom[it]; ok {
 			it.Outcome.Problem = problem
 			continue
 		}
-		group.Go(func() error { d.deliverItem(ctx, it); return nil })
+		group.Go(func() error { d.deliverItem(ctx, &it.Desired, &it.History, &it.Outcome); return nil })
 	}
 	return group.Wait()
 }
@@ -89,13 +89,13 @@ func (d *Delivery) DeliverWave(ctx context.Context, wave []*plan.ManifestItem, s
 // ChangedSince reports whether the object of an item is not the one any more that
 // the pass met.
 func (d *Delivery) ChangedSince(it *plan.ManifestItem) bool {
-	live, _ := d.liveState(it)
+	live, _ := d.liveState(it.Desired.Object)
 	return live.Mark != it.Outcome.Met
 }
 
-// liveState returns what the inventory knows of the item's object.
-func (d *Delivery) liveState(it *plan.ManifestItem) (apply.LiveState, *inventory.ObjectRecord) {
-	known, ok := d.Inventory.Get(it.Object)
+// liveState returns what the inventory knows of an object.
+func (d *Delivery) liveState(of apply.ObjectRef) (apply.LiveState, *inventory.ObjectRecord) {
+	known, ok := d.Inventory.Get(of)
 	live := apply.LiveState{Known: ok}
 	if known != nil {
 		live.Exists = true
@@ -108,34 +108,36 @@ func (d *Delivery) liveState(it *plan.ManifestItem) (apply.LiveState, *inventory
 	return live, known
 }
 
-// deliverItem decides what to do for one item and does it.
-func (d *Delivery) deliverItem(ctx context.Context, it *plan.ManifestItem) {
-	how := strategyOf(it)
-	it.Outcome.Note = cmp.Or(how.statusNote(), noteOf(it))
-	live, known := d.liveState(it)
-	it.Outcome.Met = live.Mark
-	o := &object{Delivery: d, item: it, known: known}
-	if d.Plan.IsComplete(d.Work, it) && (live.Owned || !live.Known || !live.Exists) {
+// deliverItem decides what to do for an object that is wanted, by what was done before, and does
+// it. What comes of that is in the outcome.
+func (d *Delivery) deliverItem(ctx context.Context, want *plan.DesiredObject, history *plan.DeliveryHistory, outcome *plan.ItemOutcome) {
+	history.FollowRevision(want)
+	how := strategyOf(want)
+	outcome.Note = cmp.Or(how.statusNote(), noteOf(history))
+	live, known := d.liveState(want.Object)
+	outcome.Met = live.Mark
+	o := &object{Delivery: d, want: want, history: history, outcome: outcome, known: known}
+	if d.Plan.IsComplete(d.Work, want) && (live.Owned || !live.Known || !live.Exists) {
 		o.resolvePresence(ctx, live)
 		return
 	}
-	if ledger.IsBlindType(d.Inventory, it.Resource.GroupResource()) {
-		it.Outcome.Note = "The agent may not list and watch " + it.Resource.GroupResource().String() +
+	if ledger.IsBlindType(d.Inventory, want.Resource.GroupResource()) {
+		outcome.Note = "The agent may not list and watch " + want.Resource.GroupResource().String() +
 			", so drift is corrected only every " + unseenResync.String() + "."
-		d.scheduleResync(it, unseenResync)
+		o.scheduleResync(unseenResync)
 	}
 	if _, applies := how.(applier); !applies { // nothing is left out any more
-		it.Undeclared = nil
+		history.Undeclared = nil
 	}
-	if it.Undeclared != nil && it.Undeclared.RetryDelay(it.Hash, d.Clock.Now()) == 0 {
-		it.Past = apply.LastWrite{}
+	if history.Undeclared != nil && history.Undeclared.RetryDelay(want.Hash, d.Clock.Now()) == 0 {
+		history.Past = apply.LastWrite{}
 	}
-	switch how.decideAction(it.Hash, it.Past, live) {
+	switch how.decideAction(want.Hash, history.Past, live) {
 	case actionSkip:
-		it.Outcome.Presence = plan.PresenceYes
+		outcome.Presence = plan.PresenceYes
 	case actionWait:
-		it.Outcome.Presence = plan.PresenceYes
-		it.Outcome.Problem = apply.ObjectProblem{
+		outcome.Presence = plan.PresenceYes
+		outcome.Problem = apply.ObjectProblem{
 			Trouble: apply.TroubleGoing,
 			Message: "The object was deleted and is waiting for its finalizers [" + strings.Join(known.Going.Finalizers, " ") +
 				"]; it is recreated once it is gone.",
@@ -143,36 +145,37 @@ func (d *Delivery) deliverItem(ctx context.Context, it *plan.ManifestItem) {
 	case actionBring:
 		how.deliverObject(ctx, o)
 	}
-	d.reportUndeclared(it)
-	it.Outcome.Problem.Message = conditions.ShortenText(it.Outcome.Problem.Message, apply.MessageBytesMax)
-	if it.Damper.IsDamped() {
-		it.Outcome.Note = "Another client on the cluster keeps changing fields that this manifest sets; drift is corrected " +
+	o.reportUndeclared()
+	outcome.Problem.Message = conditions.ShortenText(outcome.Problem.Message, apply.MessageBytesMax)
+	if history.Damper.IsDamped() {
+		outcome.Note = "Another client on the cluster keeps changing fields that this manifest sets; drift is corrected " +
 			"at growing intervals. The object's metadata.managedFields show who."
 	}
 }
 
 // reportUndeclared says what was left out of an object that is applied, and has it looked at
 // when the whole manifest is sent again.
-func (d *Delivery) reportUndeclared(it *plan.ManifestItem) {
-	if it.Undeclared == nil || it.Outcome.Problem.Trouble != apply.TroubleNone {
+func (o *object) reportUndeclared() {
+	undeclared := o.history.Undeclared
+	if undeclared == nil || o.outcome.Problem.Trouble != apply.TroubleNone {
 		return
 	}
-	it.Outcome.Note = strings.TrimSpace(undeclaredNote(it.Undeclared.Paths) + " " + noteOf(it))
-	wait := max(it.Undeclared.RetryDelay(it.Hash, d.Clock.Now()), time.Second)
-	if it.Outcome.Again == 0 || wait < it.Outcome.Again {
-		it.Outcome.Again = wait
+	o.outcome.Note = strings.TrimSpace(undeclaredNote(undeclared.Paths) + " " + noteOf(o.history))
+	wait := max(undeclared.RetryDelay(o.want.Hash, o.Clock.Now()), time.Second)
+	if o.outcome.Again == 0 || wait < o.outcome.Again {
+		o.outcome.Again = wait
 	}
 }
 
 // noteOf says what is special about an object that is as its manifest says.
-func noteOf(it *plan.ManifestItem) string {
-	return strings.Join(slices.DeleteFunc([]string{it.Adopted.AdoptionNote(), stuckNote(it.Stuck)}, func(note string) bool { return note == "" }), " ")
+func noteOf(history *plan.DeliveryHistory) string {
+	return strings.Join(slices.DeleteFunc([]string{history.Adopted.AdoptionNote(), stuckNote(history.Stuck)}, func(note string) bool { return note == "" }), " ")
 }
 
 // scheduleResync has an object applied again once the time since it was written is over.
-func (d *Delivery) scheduleResync(it *plan.ManifestItem, every time.Duration) {
-	it.Outcome.Again = every
-	if d.Clock.Since(it.At) >= every {
-		it.Past = apply.LastWrite{}
+func (o *object) scheduleResync(every time.Duration) {
+	o.outcome.Again = every
+	if o.Clock.Since(o.history.At) >= every {
+		o.history.Past = apply.LastWrite{}
 	}
 }

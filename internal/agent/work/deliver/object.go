@@ -23,10 +23,13 @@ import (
 	"github.com/capstan-io/capstan/internal/kube/conditions"
 )
 
-// object is the object of one item while it is brought to the member.
+// object is the object of one item while it is brought to the member. What is wanted of it is
+// read; what was done for it, and what comes of that now, is written.
 type object struct {
 	*Delivery
-	item *plan.ManifestItem
+	want    *plan.DesiredObject
+	history *plan.DeliveryHistory
+	outcome *plan.ItemOutcome
 	// known is what the inventory has of it, nil if nothing.
 	known *inventory.ObjectRecord
 	// made is applied in the place of the manifest, nil if that is. It is so by the
@@ -56,12 +59,12 @@ type applier interface {
 // restoreObject applies the object. Corrections of what someone else changed are
 // slowed down if they do not last.
 func (o *object) restoreObject(ctx context.Context, how applier) {
-	it := o.item
-	correction := it.Past.Hash == it.Hash && it.Past.Mark.UID != ""
+	want := o.want
+	correction := o.history.Past.Hash == want.Hash && o.history.Past.Mark.UID != ""
 	if correction {
-		if wait := it.Damper.CorrectionDelay(o.Clock.Now()); wait > 0 {
-			it.Outcome.Presence = plan.PresenceYes
-			it.Outcome.Again = wait
+		if wait := o.history.Damper.CorrectionDelay(o.Clock.Now()); wait > 0 {
+			o.outcome.Presence = plan.PresenceYes
+			o.outcome.Again = wait
 			return
 		}
 	}
@@ -76,19 +79,18 @@ func (o *object) restoreObject(ctx context.Context, how applier) {
 	if err != nil {
 		o.setFailureOutcome(ctx, err)
 	}
-	reportAdopted(ctx, it, o.adopted, err)
+	o.reportAdopted(ctx, err)
 	if err != nil {
 		return
 	}
 	if correction && !o.spared && written.ResourceVersion != before {
-		it.Damper = it.Damper.AfterCorrection(o.Clock.Now())
+		o.history.Damper = o.history.Damper.AfterCorrection(o.Clock.Now())
 		o.Corrected()
 	}
 }
 
 // sendObject applies the object and takes in what the server answers.
 func (o *object) sendObject(ctx context.Context, how applier) (*metav1.PartialObjectMetadata, error) {
-	it := o.item
 	stamp := o.objectStamp()
 	o.stuck = nil // of an attempt before
 	as, err := (preparation{of: o}).prepareObject(ctx, how, &stamp)
@@ -100,7 +102,7 @@ func (o *object) sendObject(ctx context.Context, how applier) (*metav1.PartialOb
 		return nil, err
 	}
 	if o.body, err = apply.RenderBody(o.rawManifest(), stamp); err != nil {
-		return nil, malformedManifest(it, err)
+		return nil, malformedManifest(o.want, err)
 	}
 	sent := apply.HashManifest(o.body)
 	if same, err := o.asSent(ctx, sent, o.body); err != nil || same != nil {
@@ -120,21 +122,21 @@ func (o *object) sendObject(ctx context.Context, how applier) (*metav1.PartialOb
 	if err != nil {
 		return nil, err
 	}
-	noteStuck(it, o.stuck)
+	o.noteStuck()
 	o.storeWritten(written)
 	if o.Plan.Options.Interpreted {
-		it.Sent = sent
+		o.history.Sent = sent
 	}
 	return written, nil
 }
 
 // noteStuck remembers what stays of an object, until another manifest is applied.
-func noteStuck(it *plan.ManifestItem, stuck []string) {
-	if len(stuck) == 0 && (len(it.Stuck) == 0 || it.Past.Hash == it.Hash) {
+func (o *object) noteStuck() {
+	if len(o.stuck) == 0 && (len(o.history.Stuck) == 0 || o.history.Past.Hash == o.want.Hash) {
 		return
 	}
-	it.Stuck = stuck
-	it.Outcome.Note = noteOf(it)
+	o.history.Stuck = o.stuck
+	o.outcome.Note = noteOf(o.history)
 }
 
 // writeBody takes over what is to be adopted, and applies the body.
@@ -147,7 +149,7 @@ func (o *object) writeBody(ctx context.Context, adoption *fieldAdoption, stamp a
 	if o.seen != nil { // what is applied was made by it
 		stamp.ResourceVersion = o.seen.GetResourceVersion()
 		if o.body, err = apply.RenderBody(o.rawManifest(), stamp); err != nil {
-			return nil, malformedManifest(o.item, err)
+			return nil, malformedManifest(o.want, err)
 		}
 	}
 	return o.applyBody(ctx, o.body, as)
@@ -155,13 +157,13 @@ func (o *object) writeBody(ctx context.Context, adoption *fieldAdoption, stamp a
 
 // applyBody applies the body.
 func (o *object) applyBody(ctx context.Context, body []byte, as apply.FieldWriter) (*metav1.PartialObjectMetadata, error) {
-	it := o.item
+	want := o.want
 	if err := (executorRights{o}).rehearseWrite(ctx, body, as); err != nil {
 		return nil, err
 	}
 	// Only the server can tell whether another work owns a field, unless the
 	// object is known to be ours alone.
-	written, err := o.Member.Apply(ctx, it.Resource.Version, it.Object, body, apply.FieldWriter{Manager: as.Manager, Force: as.Force && o.isSoleOwner()})
+	written, err := o.Member.Apply(ctx, want.Resource.Version, want.Object, body, apply.FieldWriter{Manager: as.Manager, Force: as.Force && o.isSoleOwner()})
 	if apierrors.IsConflict(err) {
 		return o.applyOverConflict(ctx, body, as, err)
 	}
@@ -173,13 +175,13 @@ func (o *object) rawManifest() []byte {
 	if o.made != nil {
 		return o.made
 	}
-	return o.Work.Spec.Workload.Manifests[o.item.Ordinal].Raw
+	return o.Work.Spec.Workload.Manifests[o.want.Ordinal].Raw
 }
 
 // objectStamp is what is added to the manifest of each object.
 func (o *object) objectStamp() apply.Stamp {
 	return apply.Stamp{
-		Label: workv1.LabelManaged, Namespace: o.item.Object.Namespace, Owners: []metav1.OwnerReference{o.Record.OwnerReference()},
+		Label: workv1.LabelManaged, Namespace: o.want.Object.Namespace, Owners: []metav1.OwnerReference{o.Record.OwnerReference()},
 	}
 }
 
@@ -209,9 +211,9 @@ func (o *object) isCreation(entry *metav1.ManagedFieldsEntry) bool {
 func (o *object) resolvePresence(ctx context.Context, live apply.LiveState) {
 	switch {
 	case live.Exists:
-		o.item.Outcome.Presence = plan.PresenceYes
+		o.outcome.Presence = plan.PresenceYes
 	case live.Known:
-		o.item.Outcome.Presence = plan.PresenceNo
+		o.outcome.Presence = plan.PresenceNo
 	default:
 		o.probeExistence(ctx)
 	}
@@ -219,12 +221,12 @@ func (o *object) resolvePresence(ctx context.Context, live apply.LiveState) {
 
 // storeWritten remembers what the server answered to a write.
 func (o *object) storeWritten(written *metav1.PartialObjectMetadata) {
-	it := o.item
-	it.Past = apply.LastWrite{Hash: it.Hash, Mark: apply.FingerprintOf(it.Object, written)}
-	it.At = o.Clock.Now()
-	it.Undeclared = nil
-	it.Outcome.Presence = plan.PresenceYes
-	o.Inventory.ObserveWrite(it.Object, written, o.Record.UID())
+	want := o.want
+	o.history.Past = apply.LastWrite{Hash: want.Hash, Mark: apply.FingerprintOf(want.Object, written)}
+	o.history.At = o.Clock.Now()
+	o.history.Undeclared = nil
+	o.outcome.Presence = plan.PresenceYes
+	o.Inventory.ObserveWrite(want.Object, written, o.Record.UID())
 }
 
 // setFailureOutcome notes an error, and finds out whether the object exists all the same.
@@ -232,37 +234,37 @@ func (o *object) setFailureOutcome(ctx context.Context, err error) {
 	if (executorRights{o}).reportDenial(ctx, err) {
 		return
 	}
-	it := o.item
-	it.Past = apply.LastWrite{}
+	want := o.want
+	o.history.Past = apply.LastWrite{}
 	if u := (*unsaidError)(nil); errors.As(err, &u) {
-		it.Outcome.Presence, it.Outcome.Problem = plan.PresenceYes, apply.ObjectProblem{Trouble: apply.TroubleCustomized, Message: u.Error()}
-		it.Outcome.Again = interpret.RetryDelayOf(u.err)
+		o.outcome.Presence, o.outcome.Problem = plan.PresenceYes, apply.ObjectProblem{Trouble: apply.TroubleCustomized, Message: u.Error()}
+		o.outcome.Again = interpret.RetryDelayOf(u.err)
 		return
 	}
-	it.Sent = apply.ManifestHash{}
+	o.history.Sent = apply.ManifestHash{}
 	if t := (*takenError)(nil); errors.As(err, &t) {
-		it.Outcome.Presence, it.Outcome.Problem = plan.PresenceYes, apply.ObjectProblem{Trouble: apply.TroubleTaken, Message: t.Error()}
+		o.outcome.Presence, o.outcome.Problem = plan.PresenceYes, apply.ObjectProblem{Trouble: apply.TroubleTaken, Message: t.Error()}
 		return
 	}
-	it.Outcome.Problem = apply.ExplainError(err, "patch", it.Object)
+	o.outcome.Problem = apply.ExplainError(err, "patch", want.Object)
 	if e := explained(nil); errors.As(err, &e) {
-		it.Outcome.Problem.Message = conditions.ShortenText(e.explainMessage(it.Outcome.Problem.Message), explainedBytesMax)
+		o.outcome.Problem.Message = conditions.ShortenText(e.explainMessage(o.outcome.Problem.Message), explainedBytesMax)
 	}
-	if o.Plan.Options.NamespacesFollow && it.Outcome.Problem.NoNamespace && apierrors.IsNotFound(err) {
-		it.Outcome.Problem.Message = fmt.Sprintf("Waiting for namespace %q, which does not exist on the cluster: "+
-			"the object is applied as soon as it does.", it.Object.Namespace)
+	if o.Plan.Options.NamespacesFollow && o.outcome.Problem.NoNamespace && apierrors.IsNotFound(err) {
+		o.outcome.Problem.Message = fmt.Sprintf("Waiting for namespace %q, which does not exist on the cluster: "+
+			"the object is applied as soon as it does.", want.Object.Namespace)
 	}
-	if it.Outcome.Problem.NoKind {
-		o.Kinds.ForgetGroupVersion(it.Resource.GroupVersion())
-		it.Resolved = false
+	if o.outcome.Problem.NoKind {
+		o.Kinds.ForgetGroupVersion(want.Resource.GroupVersion())
+		o.outcome.KindLost = true
 		return
 	}
-	switch known, listed := o.Inventory.Get(it.Object); {
-	case it.Outcome.Problem.Trouble == apply.TroubleConflict, known != nil:
-		it.Outcome.Presence = plan.PresenceYes
+	switch known, listed := o.Inventory.Get(want.Object); {
+	case o.outcome.Problem.Trouble == apply.TroubleConflict, known != nil:
+		o.outcome.Presence = plan.PresenceYes
 		return
-	case listed && it.Outcome.Problem.Trouble == apply.TroublePassing:
-		it.Outcome.Presence = plan.PresenceNo
+	case listed && o.outcome.Problem.Trouble == apply.TroublePassing:
+		o.outcome.Presence = plan.PresenceNo
 		return
 	}
 	o.probeExistence(ctx)
@@ -270,11 +272,11 @@ func (o *object) setFailureOutcome(ctx context.Context, err error) {
 
 // probeExistence asks the server whether the object exists.
 func (o *object) probeExistence(ctx context.Context) {
-	switch _, err := o.Member.Get(ctx, o.item.Resource.Version, o.item.Object); {
+	switch _, err := o.Member.Get(ctx, o.want.Resource.Version, o.want.Object); {
 	case apierrors.IsNotFound(err):
-		o.item.Outcome.Presence = plan.PresenceNo
+		o.outcome.Presence = plan.PresenceNo
 	case err == nil:
-		o.item.Outcome.Presence = plan.PresenceYes
+		o.outcome.Presence = plan.PresenceYes
 	}
 }
 

@@ -32,7 +32,7 @@ func (w ownership) inheritFields(ctx context.Context, seen *metav1.PartialObject
 			return fields
 		}
 		return fieldpath.NewSet()
-	}, as.Manager, o.item.Manifest.Kind.GroupVersion().String())
+	}, as.Manager, o.want.Manifest.Kind.GroupVersion().String())
 	if err != nil || taken.Empty() {
 		return seen, err
 	}
@@ -40,7 +40,7 @@ func (w ownership) inheritFields(ctx context.Context, seen *metav1.PartialObject
 	if err != nil {
 		return nil, err
 	}
-	if _, err = o.Member.MergePatch(ctx, o.item.Resource.Version, o.item.Object, patch, as); err != nil {
+	if _, err = o.Member.MergePatch(ctx, o.want.Resource.Version, o.want.Object, patch, as); err != nil {
 		return nil, err
 	}
 	return o.applyBody(ctx, body, as)
@@ -51,16 +51,16 @@ func (w ownership) inheritFields(ctx context.Context, seen *metav1.PartialObject
 // loses later.
 func (w ownership) releaseOldManagers(ctx context.Context, seen *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	o := w.of
-	it := w.of.item
+	want := w.of.want
 	for _, old := range apply.ManagersOf(seen, o.Record.UID()) {
 		if old == w.as.Manager || ledger.IsShared(seen, old, o.Record.UID()) {
 			continue
 		}
-		body, err := apply.RenderRelease(it.Manifest.Kind, it.Object, seen.UID, seen.ResourceVersion)
+		body, err := apply.RenderRelease(want.Manifest.Kind, want.Object, seen.UID, seen.ResourceVersion)
 		if err != nil {
 			return nil, err
 		}
-		if seen, err = o.Member.Apply(ctx, it.Resource.Version, it.Object, body, apply.FieldWriter{Manager: old}); err != nil {
+		if seen, err = o.Member.Apply(ctx, want.Resource.Version, want.Object, body, apply.FieldWriter{Manager: old}); err != nil {
 			return nil, err
 		}
 	}

@@ -38,22 +38,22 @@ func (p preparation) prepareObject(ctx context.Context, how applier, stamp *appl
 // API treats as one value.
 func (p preparation) concedeFields(ctx context.Context, manager string) error {
 	o := p.of
-	it := p.of.item
-	if it.Past.Hash == it.Hash && it.Past.Mark.UID != "" {
+	want := p.of.want
+	if p.of.history.Past.Hash == want.Hash && p.of.history.Past.Mark.UID != "" {
 		return nil
 	}
-	if known, listed := o.Inventory.Get(it.Object); known == nil && listed { // nothing there is ours
+	if known, listed := o.Inventory.Get(want.Object); known == nil && listed { // nothing there is ours
 		return nil
 	}
 	content, err := o.manifestContent()
 	if err != nil {
 		return err
 	}
-	paths := concededPaths(content, it.Scales)
+	paths := concededPaths(content, want.Scales)
 	if len(paths) == 0 {
 		return nil
 	}
-	seen, err := o.Member.Get(ctx, it.Resource.Version, it.Object)
+	seen, err := o.Member.Get(ctx, want.Resource.Version, want.Object)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil
 	}

@@ -32,7 +32,7 @@ type pullSecrets struct{ of *object }
 // joinLists puts the two lists together if there are both.
 func (p pullSecrets) joinLists(ctx context.Context, manager string, stamp *apply.Stamp) error {
 	o := p.of
-	if o.item.Manifest.Kind != corev1.SchemeGroupVersion.WithKind("ServiceAccount") || o.seen != nil { // which is customized
+	if o.want.Manifest.Kind != corev1.SchemeGroupVersion.WithKind("ServiceAccount") || o.seen != nil { // which is customized
 		return nil
 	}
 	content, err := o.manifestContent()
@@ -43,7 +43,7 @@ func (p pullSecrets) joinLists(ctx context.Context, manager string, stamp *apply
 	if !isList { // the API server says what is wrong
 		return nil
 	}
-	live, err := o.Member.ReadObject(ctx, o.item.Resource.Version, o.item.Object)
+	live, err := o.Member.ReadObject(ctx, o.want.Resource.Version, o.want.Object)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // who may only write joins nothing
 		live = &unstructured.Unstructured{}
 		err = nil
@@ -79,7 +79,7 @@ func (p pullSecrets) setSecretNames(content map[string]any, names []string) (err
 	}
 	content[fieldImagePullSecrets] = references
 	if p.of.made, err = json.Marshal(content); err != nil {
-		return fmt.Errorf("encoding the imagePullSecrets of %s: %w", p.of.item.Object, err)
+		return fmt.Errorf("encoding the imagePullSecrets of %s: %w", p.of.want.Object, err)
 	}
 	return nil
 }

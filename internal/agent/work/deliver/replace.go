@@ -42,7 +42,7 @@ type replacement struct {
 // there may still make what is not.
 func (r replacement) isApplicable(refusal error) bool {
 	if !r.as.Force {
-		return r.of.item.Yields && apply.IsInexpressible(refusal)
+		return r.of.want.Yields && apply.IsInexpressible(refusal)
 	}
 	return apierrors.IsInvalid(refusal) || apply.IsInexpressible(refusal)
 }
@@ -52,12 +52,12 @@ func (r replacement) isApplicable(refusal error) bool {
 // manifest's fault, and else the refusal. So it is if there is nothing to replace, or it may
 // not be read.
 func (r replacement) replaceObject(ctx context.Context, body []byte, refusal error) (*metav1.PartialObjectMetadata, error) {
-	it := r.of.item
+	want := r.of.want
 	manifest, err := apply.NormalizedContent(body)
 	if err != nil {
 		return nil, err
 	}
-	live, err := r.of.Member.ReadObject(ctx, it.Resource.Version, it.Object)
+	live, err := r.of.Member.ReadObject(ctx, want.Resource.Version, want.Object)
 	switch {
 	case apierrors.IsNotFound(err) && apply.IsInexpressible(refusal):
 		return r.createObject(ctx, body, manifest, refusal)
@@ -82,10 +82,10 @@ func (r replacement) replaceObject(ctx context.Context, body []byte, refusal err
 
 // replaceWithDrafts tries one draft after the other until the server accepts one.
 func (r replacement) replaceWithDrafts(ctx context.Context, live *unstructured.Unstructured, manifest map[string]any) (*metav1.PartialObjectMetadata, error) {
-	it := r.of.item
-	retained := append(slices.Clip(r.without), concededPaths(manifest, it.Scales)...)
+	want := r.of.want
+	retained := append(slices.Clip(r.without), concededPaths(manifest, want.Scales)...)
 	draft, err := replace.NewDraft(live.Object, manifest,
-		replace.FieldOwners{Managers: live.GetManagedFields(), Ours: r.isOurs, Declared: r.of.Declared.DeclaredFor(ctx, it.Manifest.Kind)}, retained)
+		replace.FieldOwners{Managers: live.GetManagedFields(), Ours: r.isOurs, Declared: r.of.Declared.DeclaredFor(ctx, want.Manifest.Kind)}, retained)
 	if err != nil {
 		return nil, err
 	}
@@ -119,17 +119,17 @@ func (r replacement) replaceWithDrafts(ctx context.Context, live *unstructured.U
 
 // sendDraft replaces the object with a draft, once an executor may.
 func (r replacement) sendDraft(ctx context.Context, draft *replace.Draft) (*metav1.PartialObjectMetadata, error) {
-	it := r.of.item
+	want := r.of.want
 	patch, err := draft.RenderPatch()
 	if err != nil {
 		return nil, err
 	}
 	if r.of.Session != nil {
-		if err := r.of.Session.RehearseReplacement(ctx, it.Resource.Version, it.Object, patch, r.as); err != nil {
+		if err := r.of.Session.RehearseReplacement(ctx, want.Resource.Version, want.Object, patch, r.as); err != nil {
 			return nil, err
 		}
 	}
-	return r.of.Member.Replace(ctx, it.Resource.Version, it.Object, patch, r.as)
+	return r.of.Member.Replace(ctx, want.Resource.Version, want.Object, patch, r.as)
 }
 
 // refusalOf returns why server-side apply was refused, with what was found out about it.
@@ -164,11 +164,11 @@ func (r replacement) spareOtherWorks(ctx context.Context, live *unstructured.Uns
 
 // createObject makes an object that is not there. As an executor that cannot be rehearsed.
 func (r replacement) createObject(ctx context.Context, body []byte, manifest map[string]any, refusal error) (*metav1.PartialObjectMetadata, error) {
-	it := r.of.item
-	if r.of.Session != nil && executor.IsDelicate(it.Object) {
+	want := r.of.want
+	if r.of.Session != nil && executor.IsDelicate(want.Object) {
 		return nil, refusal
 	}
-	made, err := r.of.Member.Create(ctx, it.Resource.Version, it.Object, body, r.as.Manager)
+	made, err := r.of.Member.Create(ctx, want.Resource.Version, want.Object, body, r.as.Manager)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (r replacement) settleOwnership(ctx context.Context, written *metav1.Partia
 	if err != nil {
 		return nil, err
 	}
-	return r.of.Member.MergePatch(ctx, r.of.item.Resource.Version, r.of.item.Object, body, r.as)
+	return r.of.Member.MergePatch(ctx, r.of.want.Resource.Version, r.of.want.Object, body, r.as)
 }
 
 // causesOf returns what the server says is wrong with an object, field by field.
@@ -294,8 +294,8 @@ const (
 // is not asked again.
 func (n *draftNarrowing) tryPatch(ctx context.Context, patch []byte) dryRunAnswer {
 	n.tries--
-	it := n.of.of.item
-	err := n.of.of.Member.TryReplace(ctx, it.Resource.Version, it.Object, patch, n.of.as)
+	want := n.of.of.want
+	err := n.of.of.Member.TryReplace(ctx, want.Resource.Version, want.Object, patch, n.of.as)
 	switch {
 	case err == nil:
 		return answerAccepted

@@ -47,7 +47,7 @@ type retention struct{ of *object }
 // the cluster.
 func (r *retention) prepareRetained(ctx context.Context, manager string, stamp *apply.Stamp) error {
 	o := r.of
-	observed, err := o.Member.ReadObject(ctx, o.item.Resource.Version, o.item.Object)
+	observed, err := o.Member.ReadObject(ctx, o.want.Resource.Version, o.want.Object)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (r *retention) prepareRetained(ctx context.Context, manager string, stamp *
 		return err
 	}
 	seen := meta.AsPartialObjectMetadata(observed)
-	if o.item.Yields && !o.isOwnedByRecord() && !(encounter{of: o}).belongsToWork(ctx, seen) {
+	if o.want.Yields && !o.isOwnedByRecord() && !(encounter{of: o}).belongsToWork(ctx, seen) {
 		return nil // which is found out next
 	}
 	content, err := o.manifestContent()
@@ -67,7 +67,7 @@ func (r *retention) prepareRetained(ctx context.Context, manager string, stamp *
 		return &unsaidError{err: err}
 	}
 	r.cleanMetadata(made.Object, content, stamp)
-	paths := retainedPaths(made.Object, content, observed.Object, o.item.Kept)
+	paths := retainedPaths(made.Object, content, observed.Object, o.history.Kept)
 	if seen, err = r.disownRetained(ctx, seen, manager, made.Object, &paths); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (r *retention) prepareRetained(ctx context.Context, manager string, stamp *
 	observed.SetResourceVersion(seen.ResourceVersion)
 	observed.SetManagedFields(seen.ManagedFields)
 	stamp.Without = paths
-	o.item.Kept = paths
+	o.history.Kept = paths
 	o.seen = observed
 	return nil
 }
@@ -188,11 +188,11 @@ func valueAtPath(object map[string]any, path ignore.Path) (value any, has bool) 
 // is asked only of kinds that are customized: their objects are looked at whenever
 // the customization or the object changes, and that is not to write to them.
 func (o *object) asSent(ctx context.Context, hash apply.ManifestHash, body []byte) (*metav1.PartialObjectMetadata, error) {
-	if !o.Plan.Options.Interpreted || !o.item.IsCustomized() || hash != o.item.Sent {
+	if !o.Plan.Options.Interpreted || !o.want.IsCustomized() || hash != o.history.Sent {
 		return nil, nil
 	}
 	if o.seen == nil {
-		seen, err := o.Member.ReadObject(ctx, o.item.Resource.Version, o.item.Object)
+		seen, err := o.Member.ReadObject(ctx, o.want.Resource.Version, o.want.Object)
 		if err != nil {
 			return nil, nil //nolint:nilerr,nilnil // whoever applies it finds out why
 		}

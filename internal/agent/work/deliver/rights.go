@@ -23,14 +23,14 @@ func (r executorRights) isPermitted(ctx context.Context, needs []string) bool {
 	if o.Session == nil {
 		return true
 	}
-	err := o.Session.CheckVerbs(ctx, o.item.Object, needs)
+	err := o.Session.CheckVerbs(ctx, o.want.Object, needs)
 	if err == nil {
 		return true
 	}
 	if !r.reportDenial(ctx, err) {
-		o.item.Outcome.Problem = apply.ExplainError(err, "create", executor.ReviewObject())
-		if known, _ := o.Inventory.Get(o.item.Object); known != nil {
-			o.item.Outcome.Presence = plan.PresenceYes
+		o.outcome.Problem = apply.ExplainError(err, "create", executor.ReviewObject())
+		if known, _ := o.Inventory.Get(o.want.Object); known != nil {
+			o.outcome.Presence = plan.PresenceYes
 		}
 	}
 	return false
@@ -43,7 +43,7 @@ func (r executorRights) rehearseWrite(ctx context.Context, body []byte, as apply
 	if o.Session == nil {
 		return nil
 	}
-	return o.Session.RehearseApply(ctx, o.item.Resource.Version, o.item.Object, body, as)
+	return o.Session.RehearseApply(ctx, o.want.Resource.Version, o.want.Object, body, as)
 }
 
 // reportDenial reports whether an error is about the rights of the executor, and puts
@@ -55,7 +55,7 @@ func (r executorRights) reportDenial(ctx context.Context, err error) bool {
 		refused   *executor.RefusedError
 		powerless *executor.PowerlessError
 	)
-	outcome := &r.of.item.Outcome
+	outcome := r.of.outcome
 	switch {
 	case errors.As(err, &lacking):
 		outcome.Problem = apply.ObjectProblem{Trouble: apply.TroubleForbidden, Message: lacking.Error()}

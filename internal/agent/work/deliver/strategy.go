@@ -37,16 +37,16 @@ type strategy interface {
 }
 
 // strategyOf is the one place where it is asked which strategy an item has.
-func strategyOf(it *plan.ManifestItem) strategy {
-	switch it.Strategy {
+func strategyOf(want *plan.DesiredObject) strategy {
+	switch want.Strategy {
 	case plan.StrategyCreateOnly:
 		return createOnly{}
 	case plan.StrategyReadOnly:
 		return readOnly{}
 	case plan.StrategyServerSideApply:
-		return serverSideApply{options: it.Apply, ignored: it.Ignored}
+		return serverSideApply{options: want.Apply, ignored: want.Ignored}
 	default:
-		return update{retained: it.Retained}
+		return update{retained: want.Retained}
 	}
 }
 
@@ -80,13 +80,13 @@ func (s update) deliverObject(ctx context.Context, o *object) { o.restoreObject(
 
 func (s update) prepareApply(ctx context.Context, o *object, stamp *apply.Stamp) (apply.FieldWriter, error) {
 	as := apply.FieldWriter{Manager: o.Record.FieldManager(), Force: true}
-	if o.Plan.Options.Interpreted && o.Interpret.CustomizesRetention(o.item.Manifest.Kind) {
+	if o.Plan.Options.Interpreted && o.Interpret.CustomizesRetention(o.want.Manifest.Kind) {
 		return as, (&retention{of: o}).prepareRetained(ctx, as.Manager, stamp)
 	}
 	if len(s.retained) == 0 {
 		return as, nil
 	}
-	seen, err := o.Member.Get(ctx, o.item.Resource.Version, o.item.Object)
+	seen, err := o.Member.Get(ctx, o.want.Resource.Version, o.want.Object)
 	if apierrors.IsNotFound(err) {
 		return as, nil
 	}
@@ -146,18 +146,18 @@ func (readOnly) deliverObject(ctx context.Context, o *object) {
 	if !(executorRights{o}).isPermitted(ctx, executor.ToRead()) {
 		return
 	}
-	it := o.item
-	it.Outcome.Note = "The object is only read (updateStrategy ReadOnly)."
-	if it.Observation != nil {
+	want := o.want
+	o.outcome.Note = "The object is only read (updateStrategy ReadOnly)."
+	if want.Observer != nil {
 		return // it is read whole later
 	}
-	it.Outcome.Again = o.ReadInterval
-	switch _, err := o.Member.Get(ctx, it.Resource.Version, it.Object); {
+	o.outcome.Again = o.ReadInterval
+	switch _, err := o.Member.Get(ctx, want.Resource.Version, want.Object); {
 	case apierrors.IsNotFound(err):
-		it.Outcome.Presence = plan.PresenceNo
+		o.outcome.Presence = plan.PresenceNo
 	case err != nil:
-		it.Outcome.Problem = apply.ExplainError(err, "get", it.Object)
+		o.outcome.Problem = apply.ExplainError(err, "get", want.Object)
 	default:
-		it.Outcome.Presence = plan.PresenceYes
+		o.outcome.Presence = plan.PresenceYes
 	}
 }

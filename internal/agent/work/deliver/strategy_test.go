@@ -49,7 +49,7 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := strategyOf(&plan.ManifestItem{Strategy: tc.strategy}).decideAction(hash, tc.past, tc.live); got != tc.want {
+			if got := strategyOf(&plan.DesiredObject{Strategy: tc.strategy}).decideAction(hash, tc.past, tc.live); got != tc.want {
 				t.Errorf("decided: got %d, want %d. %s", got, tc.want, tc.reason)
 			}
 		})
@@ -65,7 +65,7 @@ func BenchmarkDecideAndMark(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		live := apply.LiveState{Known: true, Exists: true, Owned: true, Mark: apply.FingerprintOf(apply.ObjectRef{Group: "apps", Resource: "deployments"}, object)}
-		if strategyOf(&plan.ManifestItem{}).decideAction(past.Hash, past, live) != actionSkip {
+		if strategyOf(&plan.DesiredObject{}).decideAction(past.Hash, past, live) != actionSkip {
 			b.Fatal("not skipped")
 		}
 	}

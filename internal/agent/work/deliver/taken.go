@@ -43,22 +43,22 @@ type encounter struct{ of *object }
 // returns an error if that is somebody else's, and has to stay so; of a namespace that others share
 // it notes that. What the work takes over whole, it is to adopt; nil for nothing.
 func (e encounter) inspectObject(ctx context.Context, as *apply.FieldWriter, stamp *apply.Stamp) (*fieldAdoption, error) {
-	it := e.of.item
-	if known := e.of.isOwnedByRecord() || !it.Yields && !as.Force; known && !it.Adopts {
+	want := e.of.want
+	if known := e.of.isOwnedByRecord() || !want.Yields && !as.Force; known && !want.Adopts {
 		return nil, nil
 	}
-	seen, err := e.of.Member.Get(ctx, it.Resource.Version, it.Object)
+	seen, err := e.of.Member.Get(ctx, want.Resource.Version, want.Object)
 	switch {
 	case apierrors.IsNotFound(err):
-		as.Force = as.Force && !it.Yields // what somebody makes in between is not taken over, either
+		as.Force = as.Force && !want.Yields // what somebody makes in between is not taken over, either
 		return nil, nil
-	case apierrors.IsForbidden(err) && !it.Yields && !it.Adopts:
+	case apierrors.IsForbidden(err) && !want.Yields && !want.Adopts:
 		return nil, nil // who may only write takes nothing over
 	case err != nil:
 		return nil, err
-	case it.Yields && !e.belongsToWork(ctx, seen):
+	case want.Yields && !e.belongsToWork(ctx, seen):
 		return nil, &takenError{text: e.takenMessage(seen)}
-	case it.Adopts:
+	case want.Adopts:
 		e.stampAdopted(ctx, seen, stamp)
 	}
 	if !e.shouldAdopt(seen, *as) {
@@ -70,7 +70,7 @@ func (e encounter) inspectObject(ctx context.Context, as *apply.FieldWriter, sta
 // shouldAdopt reports whether the work takes over what was brought by hand: not if the object is of a
 // work, which has done so, or others have a part in it.
 func (e encounter) shouldAdopt(seen *metav1.PartialObjectMetadata, as apply.FieldWriter) bool {
-	isNamespace := e.of.item.Object.Group == "" && e.of.item.Object.Resource == "namespaces"
+	isNamespace := e.of.want.Object.Group == "" && e.of.want.Object.Resource == "namespaces"
 	return !isNamespace && as.Force && !isOwnedByWork(seen)
 }
 
@@ -107,13 +107,13 @@ func (e encounter) belongsToWork(ctx context.Context, seen *metav1.PartialObject
 // takenMessage says whose the object is, and what to do. Clients of Karmada know the
 // sentence that it begins with.
 func (e encounter) takenMessage(seen *metav1.PartialObjectMetadata) string {
-	name := e.of.item.Object.Name
-	if e.of.item.Object.Namespace != "" {
-		name = e.of.item.Object.Namespace + "/" + name
+	name := e.of.want.Object.Name
+	if e.of.want.Object.Namespace != "" {
+		name = e.of.want.Object.Namespace + "/" + name
 	}
 	return fmt.Sprintf("resource(kind=%s, %s) already exists in the cluster %s and the %s strategy value is empty, "+
 		"Karmada will not manage this resource; it belongs to %s. Delete it in the cluster, or annotate the object on the hub with %s=%s to take it over.",
-		e.of.item.Manifest.Kind.Kind, name, e.of.Work.Namespace, policyv1alpha1.AnnotationConflictResolution, e.claimantNames(seen),
+		e.of.want.Manifest.Kind.Kind, name, e.of.Work.Namespace, policyv1alpha1.AnnotationConflictResolution, e.claimantNames(seen),
 		policyv1alpha1.AnnotationConflictResolution, policyv1alpha1.ConflictResolutionOverwrite)
 }
 

@@ -129,11 +129,13 @@ func (l *AppliedList) allResources() []workv1.AppliedManifestResourceMeta {
 	for _, it := range l.plan.Items {
 		// What was done for an object of a kind that is not known now, the
 		// inventory and the record know.
-		if !it.Resolved || it.Past.Mark.UID == "" || it.ReadOnly {
+		want := &it.Desired
+		uid := it.History.Past.Mark.UID
+		if !it.IsResolved() || uid == "" || want.ReadOnly {
 			continue
 		}
-		have[it.Object] = struct{}{}
-		list = append(list, metaOf(it.Object, it.Resource.Version, it.Past.Mark.UID))
+		have[want.Object] = struct{}{}
+		list = append(list, metaOf(want.Object, want.Resource.Version, uid))
 	}
 	known := l.record.ledger.Inventory
 	for _, object := range known.OwnedBy(l.record.UID()) {
@@ -208,26 +210,27 @@ func (l *AppliedList) ItemsWithoutRoom() map[*plan.ManifestItem]apply.ObjectProb
 	}
 	noRoom := map[*plan.ManifestItem]apply.ObjectProblem{}
 	for _, it := range l.plan.Items {
-		if !it.Resolved || it.Refused != nil || it.ReadOnly || !needed(it.Resource.GroupResource()) {
+		want := &it.Desired
+		if !it.IsDeliverable() || want.ReadOnly || !needed(want.Resource.GroupResource()) {
 			continue
 		}
-		if _, ok := listed[it.Object]; ok {
+		if _, ok := listed[want.Object]; ok {
 			continue
 		}
-		entry := metaOf(it.Object, it.Resource.Version, anyUID)
+		entry := metaOf(want.Object, want.Resource.Version, anyUID)
 		if bytes += listedSize(&entry); bytes > l.roomBytes() {
-			noRoom[it] = l.cannotList(it)
+			noRoom[it] = l.cannotList(want)
 		}
 	}
 	return noRoom
 }
 
-// cannotList is why an item is not applied that could not be listed.
-func (l *AppliedList) cannotList(it *plan.ManifestItem) apply.ObjectProblem {
+// cannotList is why an object is not applied that could not be listed.
+func (l *AppliedList) cannotList(want *plan.DesiredObject) apply.ObjectProblem {
 	return apply.ObjectProblem{
 		Trouble: apply.TroubleForbidden,
 		Message: fmt.Sprintf("Not applied: AppliedManifestWork %q has no room to list it, and without that it could not be "+
 			"found again: the agent may not list and watch %s, or has not listed them yet. Grant it list and watch, or split the work.",
-			l.record.object.Name, it.Resource.GroupResource()),
+			l.record.object.Name, want.Resource.GroupResource()),
 	}
 }

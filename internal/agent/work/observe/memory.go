@@ -52,12 +52,12 @@ func (m *ObservationMemory) beginObserving(items []*plan.ManifestItem) *observed
 	old := memory.objects.Load()
 	same := old != nil && len(*old) == len(items)
 	for i := 0; same && i < len(items); i++ {
-		_, same = (*old)[items[i].Object]
+		_, same = (*old)[items[i].Desired.Object]
 	}
 	if !same {
 		objects := make(map[apply.ObjectRef]struct{}, len(items))
 		for _, it := range items {
-			objects[it.Object] = struct{}{}
+			objects[it.Desired.Object] = struct{}{}
 		}
 		memory.objects.Store(&objects)
 	}

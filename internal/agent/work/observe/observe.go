@@ -71,6 +71,9 @@ func (r *MemberObserver) ObserveWork(ctx context.Context, work ObservedWork) (ag
 		}
 		return 0, nil
 	}
+	for _, it := range items {
+		it.Observation.FollowRevision(&it.Desired)
+	}
 	r.Objects.UseTargets(r.Life, work.Name, watchTargets(items)) //nolint:contextcheck // the watches outlive the pass
 	memory := work.Memory.beginObserving(items)
 	stale, urgent := r.staleItems(items)
@@ -83,7 +86,7 @@ func (r *MemberObserver) ObserveWork(ctx context.Context, work ObservedWork) (ag
 	default:
 		group := taskgroup.NewLimitedGroup(r.Parallel)
 		for _, it := range stale {
-			group.Go(func() error { r.readObject(ctx, &work, it); return nil })
+			group.Go(func() error { r.readObject(ctx, &work, &it.Desired, it.Observation); return nil })
 		}
 		if err := group.Wait(); err != nil {
 			return 0, err
@@ -98,8 +101,8 @@ func (r *MemberObserver) ObserveWork(ctx context.Context, work ObservedWork) (ag
 				again = next
 			}
 		}
-		if it.ReadOnly && it.Outcome.Problem.Trouble == apply.TroubleNone {
-			it.Outcome.Presence, it.Outcome.Problem = it.Observation.Presence, it.Observation.LastingProblem()
+		if it.Desired.ReadOnly && it.ObjectProblem().Trouble == apply.TroubleNone {
+			it.Reading = plan.ReadOutcome{IsRead: true, Presence: it.Observation.Presence, Problem: it.Observation.LastingProblem()}
 		}
 	}
 	return again, ctx.Err()
@@ -119,21 +122,23 @@ func (r *MemberObserver) longestWindow(items []*plan.ManifestItem) time.Duration
 	return r.Interval
 }
 
-// isUnreadable reports whether the item's object is not to be read at all.
-func isUnreadable(it *plan.ManifestItem) bool { return it.Outcome.Denied || isTakenObject(it) }
+// isUnreadable reports whether the object that was delivered so is not to be read at all.
+func isUnreadable(outcome *plan.ItemOutcome) bool {
+	return outcome.Denied || isTakenObject(outcome)
+}
 
-// isTakenObject reports whether the item's object is somebody else's. It is not read, and
+// isTakenObject reports whether the object that was delivered so is somebody else's. It is not read, and
 // watched only because it may go.
-func isTakenObject(it *plan.ManifestItem) bool {
-	return it.Outcome.Problem.Trouble == apply.TroubleTaken
+func isTakenObject(outcome *plan.ItemOutcome) bool {
+	return outcome.Problem.Trouble == apply.TroubleTaken
 }
 
 // watchTargets returns the objects that are not ours and that are to be watched.
 func watchTargets(items []*plan.ManifestItem) []inventory.WatchTarget {
 	var targets []inventory.WatchTarget
 	for _, it := range items {
-		if it.ReadOnly && it.Observation.Watch || isTakenObject(it) {
-			targets = append(targets, inventory.WatchTarget{Object: it.Object, Version: it.Resource.Version})
+		if it.Desired.ReadOnly && it.Observation.Watch || isTakenObject(&it.Outcome) {
+			targets = append(targets, inventory.WatchTarget{Object: it.Desired.Object, Version: it.Desired.Resource.Version})
 		}
 	}
 	return targets
@@ -146,12 +151,12 @@ func (r *MemberObserver) staleItems(items []*plan.ManifestItem) (stale []*plan.M
 	now := r.Clock.Now()
 	for _, it := range items {
 		o := it.Observation
-		if isUnreadable(it) {
+		if isUnreadable(&it.Outcome) {
 			o.Next = time.Time{}
 			o.MarkLost(plan.PresenceUnknown, it.Outcome.Problem)
 			continue
 		}
-		version, exists, known := r.objectVersion(it)
+		version, exists, known := r.objectVersion(&it.Desired)
 		if known && !exists {
 			o.Next = time.Time{}
 			o.MarkLost(plan.PresenceNo, apply.ObjectProblem{})
@@ -162,7 +167,7 @@ func (r *MemberObserver) staleItems(items []*plan.ManifestItem) (stale []*plan.M
 		case current:
 			o.Next = time.Time{}
 		case waits: // a failure, or nothing tells of changes
-		case known || r.isUnwatched(it):
+		case known || r.isUnwatched(&it.Desired):
 			stale = append(stale, it)
 			urgent = urgent || o.Seen == "" || !known
 		default:
@@ -184,40 +189,39 @@ func isCurrent(o *plan.Observation, version string, known bool, now time.Time) (
 	return false, (!known || !sound || again) && now.Before(o.Next)
 }
 
-// isUnwatched reports whether nothing will tell of changes of the item's object.
-func (r *MemberObserver) isUnwatched(it *plan.ManifestItem) bool {
-	return it.ReadOnly || ledger.IsBlindType(r.Inventory, it.Resource.GroupResource())
+// isUnwatched reports whether nothing will tell of changes of the object.
+func (r *MemberObserver) isUnwatched(want *plan.DesiredObject) bool {
+	return want.ReadOnly || ledger.IsBlindType(r.Inventory, want.Resource.GroupResource())
 }
 
-// objectVersion returns the resourceVersion of the item's object, as far as it is
+// objectVersion returns the resourceVersion of the object, as far as it is
 // known without asking.
-func (r *MemberObserver) objectVersion(it *plan.ManifestItem) (version string, exists, known bool) {
-	if it.ReadOnly {
-		version, known = r.Objects.Get(it.Object)
+func (r *MemberObserver) objectVersion(want *plan.DesiredObject) (version string, exists, known bool) {
+	if want.ReadOnly {
+		version, known = r.Objects.Get(want.Object)
 		return version, version != "", known
 	}
-	live, known := r.Inventory.Get(it.Object)
+	live, known := r.Inventory.Get(want.Object)
 	if live == nil {
 		return "", false, known
 	}
 	return live.ResourceVersion, true, true
 }
 
-// readObject reads the object of an item and notes what it says.
-func (r *MemberObserver) readObject(ctx context.Context, work *ObservedWork, it *plan.ManifestItem) {
-	o := it.Observation
+// readObject reads an object that is wanted, and notes in the observation what it says.
+func (r *MemberObserver) readObject(ctx context.Context, work *ObservedWork, want *plan.DesiredObject, o *plan.Observation) {
 	now := r.Clock.Now()
-	if problem := readProblem(ctx, work.Session, it); problem.Trouble != apply.TroubleNone {
+	if problem := readProblem(ctx, work.Session, want.Object); problem.Trouble != apply.TroubleNone {
 		o.Next = now.Add(refusedRetry)
 		o.MarkLost(plan.PresenceUnknown, problem)
 		return
 	}
-	object, err := r.Member.ReadObject(ctx, it.Resource.Version, it.Object)
+	object, err := r.Member.ReadObject(ctx, want.Resource.Version, want.Object)
 	if ctx.Err() != nil {
 		return
 	}
 	o.Next = time.Time{}
-	if _, _, known := r.objectVersion(it); !known {
+	if _, _, known := r.objectVersion(want); !known {
 		o.Next = now.Add(r.Interval)
 	}
 	switch {
@@ -225,7 +229,7 @@ func (r *MemberObserver) readObject(ctx context.Context, work *ObservedWork, it 
 		o.MarkLost(plan.PresenceNo, apply.ObjectProblem{})
 	case err != nil:
 		o.Failures++
-		o.Problem = apply.ExplainError(err, "get", it.Object)
+		o.Problem = apply.ExplainError(err, "get", want.Object)
 		o.Problem.Message = strings.TrimSpace(o.Problem.Message)
 		again := refusedRetry
 		if o.Problem.Trouble == apply.TroublePassing {
@@ -240,14 +244,14 @@ func (r *MemberObserver) readObject(ctx context.Context, work *ObservedWork, it 
 	}
 }
 
-// readProblem returns why the executor of the work may not read the item's object:
+// readProblem returns why the executor of the work may not read an object:
 // what it may not know is not reported, either.
-func readProblem(ctx context.Context, session *executor.ReviewSession, it *plan.ManifestItem) apply.ObjectProblem {
+func readProblem(ctx context.Context, session *executor.ReviewSession, object apply.ObjectRef) apply.ObjectProblem {
 	if session == nil {
 		return apply.ObjectProblem{}
 	}
 	var lacking *executor.DeniedError
-	err := session.CheckVerbs(ctx, it.Object, executor.ToRead())
+	err := session.CheckVerbs(ctx, object, executor.ToRead())
 	if errors.As(err, &lacking) {
 		return apply.ObjectProblem{Trouble: apply.TroubleForbidden, Message: lacking.Error()}
 	}

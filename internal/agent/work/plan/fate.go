@@ -44,12 +44,12 @@ func (p *Plan) ObjectFates() Fates {
 	unknown := map[string]bool{} // groups with kinds whose objects cannot be told from others
 	for _, it := range p.Items {
 		switch {
-		case !it.Resolved && it.Manifest.Kind.Kind != "":
-			unknown[it.Manifest.Kind.Group] = true
-		case it.ReadOnly:
-			fates[it.Object] = FateOrphan
+		case !it.IsResolved() && it.Desired.Manifest.Kind.Kind != "":
+			unknown[it.Desired.Manifest.Kind.Group] = true
+		case it.Desired.ReadOnly:
+			fates[it.Desired.Object] = FateOrphan
 		default:
-			fates[it.Object] = FateKeep
+			fates[it.Desired.Object] = FateKeep
 		}
 	}
 	return func(object apply.ObjectRef) Fate {
@@ -94,12 +94,13 @@ type VersionedObject struct {
 func ManifestObjects(work *workv1.ManifestWork, find func(schema.GroupVersionKind) (apply.Resource, error)) []VersionedObject {
 	var objects []VersionedObject
 	for _, it := range FromManifests(work, nil).Items {
-		resource, err := find(it.Manifest.Kind)
-		if it.Refused != nil || err != nil {
+		want := &it.Desired
+		resource, err := find(want.Manifest.Kind)
+		if want.Refused != nil || err != nil {
 			continue
 		}
-		if it.resolveResource(resource, nil); it.Refused == nil {
-			objects = append(objects, VersionedObject{ObjectRef: it.Object, Version: it.Resource.Version})
+		if want.resolveResource(resource, nil); want.Refused == nil {
+			objects = append(objects, VersionedObject{ObjectRef: want.Object, Version: want.Resource.Version})
 		}
 	}
 	return objects

@@ -49,17 +49,17 @@ func options(spec workv1.ManifestWorkSpec) []string {
 	var all []string
 	for _, it := range p.Items {
 		var said []string
-		if it.Strategy == StrategyCreateOnly {
+		if it.Desired.Strategy == StrategyCreateOnly {
 			said = append(said, "created only")
 		}
 		if it.Observation != nil {
 			said = append(said, "asked about")
 		}
-		if DeletionFates(spec.DeleteOption)(it.Object) == FateOrphan {
+		if DeletionFates(spec.DeleteOption)(it.Desired.Object) == FateOrphan {
 			said = append(said, "orphaned")
 		}
 		if len(said) > 0 {
-			all = append(all, fmt.Sprintf("%s.%s %s/%s is %s", it.Object.Resource, it.Object.Group, it.Object.Namespace, it.Object.Name, strings.Join(said, " and ")))
+			all = append(all, fmt.Sprintf("%s.%s %s/%s is %s", it.Desired.Object.Resource, it.Desired.Object.Group, it.Desired.Object.Namespace, it.Desired.Object.Name, strings.Join(said, " and ")))
 		}
 	}
 	return all

@@ -21,17 +21,18 @@ type MissingDependencies struct {
 func (p *Plan) MissingDependencies() MissingDependencies {
 	missing := MissingDependencies{Groups: map[string]struct{}{}, Namespaces: map[string]struct{}{}, Own: true}
 	for _, it := range p.Items {
-		problem := &it.Outcome.Problem
+		problem := it.ObjectProblem()
+		want := &it.Desired
 		switch {
-		case it.Refused != nil || problem.Trouble != apply.TroublePassing && problem.Trouble != apply.TroubleRaced:
+		case want.Refused != nil || problem.Trouble != apply.TroublePassing && problem.Trouble != apply.TroubleRaced:
 		case problem.NoKind:
-			missing.Groups[it.Manifest.Kind.Group] = struct{}{}
+			missing.Groups[want.Manifest.Kind.Group] = struct{}{}
 			missing.Own = missing.Own && p.bringsManifest("CustomResourceDefinition", func(name string) bool {
-				return strings.HasSuffix(name, "."+it.Manifest.Kind.Group)
+				return strings.HasSuffix(name, "."+want.Manifest.Kind.Group)
 			})
 		case problem.NoNamespace:
-			missing.Namespaces[it.Object.Namespace] = struct{}{}
-			missing.Own = missing.Own && p.bringsManifest("Namespace", func(name string) bool { return name == it.Object.Namespace })
+			missing.Namespaces[want.Object.Namespace] = struct{}{}
+			missing.Own = missing.Own && p.bringsManifest("Namespace", func(name string) bool { return name == want.Object.Namespace })
 		default:
 			missing.Own = false
 		}
@@ -42,7 +43,7 @@ func (p *Plan) MissingDependencies() MissingDependencies {
 // bringsManifest reports whether a manifest of the kind has such a name.
 func (p *Plan) bringsManifest(kind string, named func(string) bool) bool {
 	for _, it := range p.Items {
-		if it.Refused == nil && it.Manifest.Kind.Kind == kind && named(it.Manifest.Name) {
+		if it.Desired.Refused == nil && it.Desired.Manifest.Kind.Kind == kind && named(it.Desired.Manifest.Name) {
 			return true
 		}
 	}

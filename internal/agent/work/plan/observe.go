@@ -52,7 +52,9 @@ type Observation struct {
 	*ObjectObserver
 	// Seen is the resourceVersion of the object that the findings are about, ""
 	// if it was not read since the work changed.
-	Seen     string
+	Seen string
+	// revision is of what users of the hub say of the kind that it was seen by.
+	revision uint64
 	Presence Presence
 	// Problem is why the object could not be read the last time.
 	Problem  apply.ObjectProblem
@@ -74,6 +76,15 @@ type Observation struct {
 	Unreflected bool
 }
 
+// FollowRevision has the object looked at anew if users of the hub say something else of what is
+// reported than when it was seen.
+func (o *Observation) FollowRevision(want *DesiredObject) {
+	if o.revision != want.Revision.Report {
+		o.Seen = ""
+		o.revision = want.Revision.Report
+	}
+}
+
 // LastingProblem returns why the object cannot be read, unless that may be over soon.
 func (o *Observation) LastingProblem() apply.ObjectProblem {
 	if o.Problem.Trouble == apply.TroublePassing && o.Failures <= QuietRetries {
@@ -85,7 +96,7 @@ func (o *Observation) LastingProblem() apply.ObjectProblem {
 // EvaluateObject notes what an object says, unless the context ends: then the object has
 // not been seen, and is read again. Left is what the work may still cost.
 func (o *Observation) EvaluateObject(ctx context.Context, object *unstructured.Unstructured, options feedback.ValueOptions, left *budget.Budget) {
-	found := Observation{ObjectObserver: o.ObjectObserver, Presence: PresenceYes, Seen: object.GetResourceVersion(), Next: o.Next}
+	found := Observation{ObjectObserver: o.ObjectObserver, revision: o.revision, Presence: PresenceYes, Seen: object.GetResourceVersion(), Next: o.Next}
 	switch {
 	case o.State:
 		said := feedback.ReportedStateOf(object, o.Kinds)
@@ -114,18 +125,20 @@ func (o *Observation) EvaluateObject(ctx context.Context, object *unstructured.U
 
 // MarkLost notes that there is nothing to read.
 func (o *Observation) MarkLost(presence Presence, problem apply.ObjectProblem) {
-	*o = Observation{ObjectObserver: o.ObjectObserver, Presence: presence, Problem: problem, Next: o.Next}
+	*o = Observation{ObjectObserver: o.ObjectObserver, revision: o.revision, Presence: presence, Problem: problem, Next: o.Next}
 }
 
 // addObservation notes what the work asks about the object of an item.
 func (p *Plan) addObservation(it *ManifestItem, configs []workv1.ManifestConfigOption, finder *KindFinder) {
-	if len(configs) == 0 && !p.Options.Health && !p.Options.State && !p.Options.Completes && !it.Expires {
+	if len(configs) == 0 && !p.Options.Health && !p.Options.State && !p.Options.Completes && !it.Desired.Expires {
 		return
 	}
 	if p.observers == nil {
 		p.observers = make([]*ObjectObserver, len(configs)+1)
 	}
-	at := slices.IndexFunc(configs, func(c workv1.ManifestConfigOption) bool { return matchesObject(c.ResourceIdentifier, it.Object) })
+	at := slices.IndexFunc(configs, func(c workv1.ManifestConfigOption) bool {
+		return matchesObject(c.ResourceIdentifier, it.Desired.Object)
+	})
 	if at < 0 {
 		at = len(configs)
 	}
@@ -140,10 +153,11 @@ func (p *Plan) addObservation(it *ManifestItem, configs []workv1.ManifestConfigO
 		p.observers[at] = o
 	}
 	o := p.observers[at]
-	if it.Expires {
+	if it.Desired.Expires {
 		o = p.completionObserver(o, rulesAt(configs, at), finder)
 	}
 	if o.Health || o.ReportsValues() || o.Rules != nil {
+		it.Desired.Observer = o
 		it.Observation = &Observation{ObjectObserver: o}
 	}
 }
@@ -196,7 +210,7 @@ func (o *ObjectObserver) applyConfig(config *workv1.ManifestConfigOption, cache 
 func (p *Plan) ObservedItems() []*ManifestItem {
 	var items []*ManifestItem
 	for _, it := range p.Items {
-		if it.Observation != nil && it.Resolved && it.Refused == nil {
+		if it.Observation != nil && it.IsDeliverable() {
 			items = append(items, it)
 		}
 	}
@@ -224,10 +238,10 @@ func asksComplete(r workv1.ConditionRule) bool {
 	return r.Condition == workv1.ManifestConditionComplete || r.Condition == ""
 }
 
-// IsComplete reports whether the item, or the whole work, has done what it is for
+// IsComplete reports whether the object, or the whole work, has done what it is for
 // since the work changed last, as its status says: then the object is not
 // written any more.
-func (p *Plan) IsComplete(work *workv1.ManifestWork, it *ManifestItem) bool {
+func (p *Plan) IsComplete(work *workv1.ManifestWork, want *DesiredObject) bool {
 	if !p.completes {
 		return false
 	}
@@ -236,10 +250,10 @@ func (p *Plan) IsComplete(work *workv1.ManifestWork, it *ManifestItem) bool {
 	}
 	// Those that there is no room for are left out, so an ordinal is no index.
 	manifests := work.Status.ResourceStatus.Manifests
-	at, found := slices.BinarySearchFunc(manifests, it.Ordinal, func(m workv1.ManifestCondition, ordinal int) int {
+	at, found := slices.BinarySearchFunc(manifests, want.Ordinal, func(m workv1.ManifestCondition, ordinal int) int {
 		return cmp.Compare(int(m.ResourceMeta.Ordinal), ordinal)
 	})
-	return found && manifests[at].ResourceMeta == it.ManifestMeta() && IsConditionComplete(manifests[at].Conditions, work.Generation)
+	return found && manifests[at].ResourceMeta == want.ManifestMeta() && IsConditionComplete(manifests[at].Conditions, work.Generation)
 }
 
 // IsConditionComplete reports whether the condition Complete of a work or of one of its

@@ -25,7 +25,7 @@ type WorkOptions struct {
 	// Health says that the health of all objects is reported.
 	Health bool
 	// State says that the status of each object is reported as it is, with what it means,
-	// whenever it changes, unless feedback rules ask for it.
+	// whenever it changes, unless feedback rules ask for d.
 	State bool
 	// Completes says that objects that have done what they are for are not applied any more,
 	// though no rule asks whether they have.
@@ -50,7 +50,7 @@ type WorkOptions struct {
 
 // ReadWorkOptions returns the options of a work, on top of those that the agent has for all. A work
 // that a binding made has the label of its permanent ID, which stands for all that Karmada's
-// users expect: the hubs of all versions set it.
+// users expect: the hubs of all versions set d.
 func ReadWorkOptions(work *workv1.ManifestWork, all HealthOptions) WorkOptions {
 	var o WorkOptions
 	if _, bound := work.Labels[workv1alpha1.LabelPermanentID]; bound {
@@ -69,7 +69,7 @@ func IsInterpreted(work *workv1.ManifestWork) bool {
 }
 
 // IsSuspended reports whether somebody wants nothing of the work to be written to the
-// member. It is no option of a plan: what is known of the objects outlasts it.
+// member. It is no option of a plan: what is known of the objects outlasts d.
 func IsSuspended(work *workv1.ManifestWork) bool {
 	return work.Annotations[workv1.AnnotationSuspendDispatching] == "true"
 }
@@ -83,9 +83,9 @@ func isNamespace(manifest *apply.Manifest) bool {
 }
 
 // setYielding notes what is left alone of what is there and is not the work's.
-func (it *ManifestItem) setYielding(raw []byte) {
-	if isNamespace(&it.Manifest) { // which is shared with others in any case
-		it.Adopts = true
+func (d *DesiredObject) setYielding(raw []byte) {
+	if isNamespace(&d.Manifest) { // which is shared with others in any case
+		d.Adopts = true
 		return
 	}
 	var said struct {
@@ -94,20 +94,20 @@ func (it *ManifestItem) setYielding(raw []byte) {
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(raw, &said); err != nil {
-		it.Refused = fmt.Errorf("%w: %w", apply.ErrNotObject, err)
+		d.refuse(fmt.Errorf("%w: %w", apply.ErrNotObject, err))
 		return
 	}
-	it.Yields = said.Metadata.Annotations[policyv1alpha1.AnnotationConflictResolution] != policyv1alpha1.ConflictResolutionOverwrite
+	d.Yields = said.Metadata.Annotations[policyv1alpha1.AnnotationConflictResolution] != policyv1alpha1.ConflictResolutionOverwrite
 }
 
 // setRetained notes which fields of the manifest are the cluster's once the object
 // exists.
-func (it *ManifestItem) setRetained(raw []byte, kinds interpret.Chain) {
+func (d *DesiredObject) setRetained(raw []byte, kinds interpret.Chain) {
 	content, err := apply.NormalizedContent(raw)
 	if err != nil {
 		return // it was read before
 	}
-	it.Retained = nil
+	d.Retained = nil
 	for _, path := range kinds.RetainedFieldPaths(&unstructured.Unstructured{Object: content}) {
 		if fields.Get(content, path...) == nil {
 			continue
@@ -116,7 +116,7 @@ func (it *ManifestItem) setRetained(raw []byte, kinds interpret.Chain) {
 		for _, step := range path {
 			steps = append(steps, step)
 		}
-		it.Retained = append(it.Retained, steps)
+		d.Retained = append(d.Retained, steps)
 	}
 }
 

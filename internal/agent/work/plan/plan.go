@@ -5,7 +5,6 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -71,7 +70,7 @@ func ForManifestWork(work *workv1.ManifestWork, before *Plan, options HealthOpti
 	}
 	p = FromManifests(work, before)
 	p.Options = now
-	p.completes = p.Options.Completes || mayComplete(work) || slices.ContainsFunc(p.Items, func(it *ManifestItem) bool { return it.Expires })
+	p.completes = p.Options.Completes || mayComplete(work) || slices.ContainsFunc(p.Items, func(it *ManifestItem) bool { return it.Desired.Expires })
 	return p, true
 }
 
@@ -81,19 +80,15 @@ func FromManifests(work *workv1.ManifestWork, before *Plan) *Plan {
 	p := &Plan{UID: work.UID, Generation: work.Generation, Options: ReadWorkOptions(work, HealthOptions{})}
 	manifests := work.Spec.Workload.Manifests
 	for i := range manifests {
-		it := &ManifestItem{Ordinal: i}
-		it.Manifest, it.Refused = apply.ParseManifest(manifests[i].Raw)
-		if p.Options.Yields && it.Refused == nil {
-			it.setYielding(manifests[i].Raw)
-		}
-		it.Expires = it.Refused == nil && isExpiring(&it.Manifest, manifests[i].Raw)
+		it := &ManifestItem{}
+		it.Desired.parseManifest(i, manifests[i].Raw, p.Options)
 		p.Items = append(p.Items, it)
 	}
 	p.readExecutor(work.Spec.Executor)
 	classes := map[apply.Class][]*ManifestItem{}
 	for _, it := range p.Items {
-		if it.Refused == nil {
-			class := apply.ClassOf(it.Manifest.Kind.GroupKind())
+		if it.Desired.Refused == nil {
+			class := apply.ClassOf(it.Desired.Manifest.Kind.GroupKind())
 			classes[class] = append(classes[class], it)
 		}
 	}
@@ -118,7 +113,9 @@ func (p *Plan) readExecutor(given *workv1.ManifestWorkExecutor) {
 		return
 	}
 	for _, it := range p.Items {
-		it.Refused = cmp.Or(it.Refused, err)
+		if it.Desired.Refused == nil {
+			it.Desired.refuse(err)
+		}
 	}
 }
 
@@ -139,19 +136,17 @@ func (p *Plan) carryOver(before *Plan) {
 		kind            schema.GroupVersionKind
 		namespace, name string
 	}
+	keyOf := func(it *ManifestItem) key {
+		m := &it.Desired.Manifest
+		return key{m.Kind, m.Namespace, m.Name}
+	}
 	known := make(map[key]*ManifestItem, len(before.Items))
 	for _, it := range before.Items {
-		known[key{it.Manifest.Kind, it.Manifest.Namespace, it.Manifest.Name}] = it
+		known[keyOf(it)] = it
 	}
 	for _, it := range p.Items {
-		if old, ok := known[key{it.Manifest.Kind, it.Manifest.Namespace, it.Manifest.Name}]; ok {
-			it.Past = old.Past
-			it.At = old.At
-			it.Damper = old.Damper
-			it.said = old.said
-			it.Sent = old.Sent
-			it.Kept = old.Kept
-			it.Undeclared = old.Undeclared
+		if old, ok := known[keyOf(it)]; ok {
+			it.History = old.History.carriedOver()
 		}
 	}
 }
@@ -159,10 +154,7 @@ func (p *Plan) carryOver(before *Plan) {
 // ResetOutcomes forgets what came of the items in the pass before.
 func (p *Plan) ResetOutcomes() {
 	for _, it := range p.Items {
-		it.Outcome = ItemOutcome{}
-		if it.Refused != nil {
-			it.Outcome.Problem = refusalProblem(it.Refused)
-		}
+		it.beginPass()
 	}
 }
 
@@ -192,11 +184,11 @@ func (f *KindFinder) interpreterChainOf(p *Plan) interpret.Chain {
 // users of the hub say of them now, and refuses the second manifest of an object.
 func (p *Plan) ResolveItems(items []*ManifestItem, work *workv1.ManifestWork, finder KindFinder) {
 	for _, it := range items {
-		if !it.Resolved && it.Refused == nil {
+		if !it.IsResolved() && it.Desired.Refused == nil {
 			p.resolveItem(it, work, &finder)
 		}
-		if p.Options.Interpreted && it.Resolved && it.Refused == nil {
-			it.applyRevision(finder.Said(it.Manifest.Kind))
+		if p.Options.Interpreted && it.IsDeliverable() {
+			it.Desired.applyRevision(finder.Said(it.Desired.Manifest.Kind))
 		}
 	}
 	p.refuseDuplicates()
@@ -204,23 +196,23 @@ func (p *Plan) ResolveItems(items []*ManifestItem, work *workv1.ManifestWork, fi
 
 // resolveItem finds the resource of an item's kind, and what is asked about its object.
 func (p *Plan) resolveItem(it *ManifestItem, work *workv1.ManifestWork, finder *KindFinder) {
-	resource, err := finder.Find(it.Manifest.Kind)
+	want := &it.Desired
+	resource, err := finder.Find(want.Manifest.Kind)
 	if err != nil {
-		it.Outcome.Problem = apply.ExplainError(err, "apply", apply.ObjectRef{})
+		want.Problem = apply.ExplainError(err, "apply", apply.ObjectRef{})
 		return
 	}
-	it.Outcome = ItemOutcome{}
-	it.resolveResource(resource, work.Spec.ManifestConfigs)
-	it.plain = it.Hash
-	if past, ok := p.written[it.Hash]; ok {
-		it.Past = past
+	want.Problem = apply.ObjectProblem{}
+	want.resolveResource(resource, work.Spec.ManifestConfigs)
+	want.plain = want.Hash
+	if past, ok := p.written[want.Hash]; ok {
+		it.History.Past = past
 	}
-	if it.Refused != nil {
-		it.Outcome.Problem = refusalProblem(it.Refused)
+	if want.Refused != nil {
 		return
 	}
 	if p.Options.Retains {
-		it.setRetained(work.Spec.Workload.Manifests[it.Ordinal].Raw, finder.Kinds)
+		want.setRetained(work.Spec.Workload.Manifests[want.Ordinal].Raw, finder.Kinds)
 	}
 	p.addObservation(it, work.Spec.ManifestConfigs, finder)
 }
@@ -229,18 +221,14 @@ func (p *Plan) resolveItem(it *ManifestItem, work *workv1.ManifestWork, finder *
 func (p *Plan) refuseDuplicates() {
 	first := map[apply.ObjectRef]int{}
 	for _, it := range p.Items {
-		if !it.Resolved || it.Refused != nil {
+		if !it.IsDeliverable() {
 			continue
 		}
-		if earlier, ok := first[it.Object]; ok {
-			it.Outcome.Problem = apply.ObjectProblem{
-				Trouble: apply.TroubleInvalid,
-				Message: fmt.Sprintf("Manifest %d is for the same object: remove one of them.", earlier),
-			}
-			it.Refused = errors.New(it.Outcome.Problem.Message)
+		if earlier, ok := first[it.Desired.Object]; ok {
+			it.Desired.refuse(fmt.Errorf("manifest %d is for the same object: remove one of them", earlier))
 			continue
 		}
-		first[it.Object] = it.Ordinal
+		first[it.Desired.Object] = it.Desired.Ordinal
 	}
 }
 
@@ -255,7 +243,7 @@ func (p *Plan) CompactPlan(now time.Time) *Plan {
 		if !it.isSettled(now) {
 			return p
 		}
-		kept.settled = append(kept.settled, it.Past)
+		kept.settled = append(kept.settled, it.History.Past)
 	}
 	return kept
 }
@@ -268,7 +256,7 @@ func (p *Plan) CustomizableKinds() []schema.GroupVersionKind {
 	}
 	kinds := make([]schema.GroupVersionKind, 0, len(p.Items))
 	for _, it := range p.Items {
-		kinds = append(kinds, it.Manifest.Kind)
+		kinds = append(kinds, it.Desired.Manifest.Kind)
 	}
 	return kinds
 }
@@ -277,8 +265,8 @@ func (p *Plan) CustomizableKinds() []schema.GroupVersionKind {
 func (p *Plan) OwnedTypes() []schema.GroupVersionResource {
 	var resources []schema.GroupVersionResource
 	for _, it := range p.Items {
-		if it.Resolved && !it.ReadOnly {
-			resources = append(resources, it.Resource)
+		if it.IsResolved() && !it.Desired.ReadOnly {
+			resources = append(resources, it.Desired.Resource)
 		}
 	}
 	return SortTypes(resources)
@@ -286,7 +274,7 @@ func (p *Plan) OwnedTypes() []schema.GroupVersionResource {
 
 // IsResolved reports whether the resources of all manifests are known.
 func (p *Plan) IsResolved() bool {
-	return !slices.ContainsFunc(p.Items, func(it *ManifestItem) bool { return !it.Resolved })
+	return !slices.ContainsFunc(p.Items, func(it *ManifestItem) bool { return !it.IsResolved() })
 }
 
 // SortTypes sorts and leaves out what is there twice.

@@ -27,10 +27,10 @@ func writtenPlan() *Plan {
 	}
 	p := FromManifests(work, nil)
 	for _, it := range p.Items {
-		it.resolveResource(apply.Resource{
+		it.Desired.resolveResource(apply.Resource{
 			GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true,
 		}, nil)
-		it.Past = apply.LastWrite{Hash: it.Hash, Mark: apply.Fingerprint{UID: "uid", ResourceVersion: it.Manifest.Name}}
+		it.History.Past = apply.LastWrite{Hash: it.Desired.Hash, Mark: apply.Fingerprint{UID: "uid", ResourceVersion: it.Desired.Manifest.Name}}
 	}
 	return p
 }
@@ -39,7 +39,7 @@ func TestAPlanMadeAnewKnowsWhatWasWritten(t *testing.T) {
 	before := writtenPlan()
 	work := &workv1.ManifestWork{}
 	work.UID, work.Generation = "uid", 2
-	if after := FromManifests(work, before.CompactPlan(time.Unix(1700000000, 0))); len(after.written) != 2 || after.written[before.Items[1].Hash] != before.Items[1].Past {
+	if after := FromManifests(work, before.CompactPlan(time.Unix(1700000000, 0))); len(after.written) != 2 || after.written[before.Items[1].Desired.Hash] != before.Items[1].History.Past {
 		t.Errorf("it knows %v", after.written)
 	}
 	work.UID = "another"
@@ -56,18 +56,18 @@ func TestAPlanIsForgottenOnlyIfNothingIsToBeRemembered(t *testing.T) {
 		kept   bool
 	}{
 		"settled":     {"all is written, and that is what is remembered", func(*Plan) {}, false},
-		"unresolved":  {"its kind may come", func(p *Plan) { p.Items[1].Resolved = false }, true},
-		"refused":     {"the refusal is reported", func(p *Plan) { p.Items[1].Refused = errors.New("no") }, true},
+		"unresolved":  {"its kind may come", func(p *Plan) { p.Items[1].Desired.Resolved = false }, true},
+		"refused":     {"the refusal is reported", func(p *Plan) { p.Items[1].Desired.Refused = errors.New("no") }, true},
 		"failed":      {"it is tried again", func(p *Plan) { p.Items[1].Outcome.Problem.Trouble = apply.TroublePassing }, true},
-		"never read":  {"nothing was written yet", func(p *Plan) { p.Items[1].Past = apply.LastWrite{} }, true},
-		"changed":     {"what was written is another manifest", func(p *Plan) { p.Items[1].Past.Hash[0]++ }, true},
+		"never read":  {"nothing was written yet", func(p *Plan) { p.Items[1].History.Past = apply.LastWrite{} }, true},
+		"changed":     {"what was written is another manifest", func(p *Plan) { p.Items[1].History.Past.Hash[0]++ }, true},
 		"comes again": {"it is looked at in its own time", func(p *Plan) { p.Items[1].Outcome.Again = time.Second }, true},
-		"undeclared":  {"what was left out is reported", func(p *Plan) { p.Items[1].Undeclared = &UndeclaredFields{} }, true},
-		"ignores":     {"expressions take long to compile", func(p *Plan) { p.Items[1].Ignored = &ignore.CompiledFields{} }, true},
+		"undeclared":  {"what was left out is reported", func(p *Plan) { p.Items[1].History.Undeclared = &UndeclaredFields{} }, true},
+		"ignores":     {"expressions take long to compile", func(p *Plan) { p.Items[1].Desired.Ignored = &ignore.CompiledFields{} }, true},
 		"observed":    {"what was found is not anywhere else", func(p *Plan) { p.Items[1].Observation = &Observation{} }, true},
-		"corrected":   {"more corrections are slowed down", func(p *Plan) { p.Items[1].Damper = p.Items[1].Damper.AfterCorrection(now) }, true},
+		"corrected":   {"more corrections are slowed down", func(p *Plan) { p.Items[1].History.Damper = p.Items[1].History.Damper.AfterCorrection(now) }, true},
 		"corrected long ago": {"nobody works against us any more", func(p *Plan) {
-			p.Items[1].Damper = p.Items[1].Damper.AfterCorrection(now.Add(-time.Hour))
+			p.Items[1].History.Damper = p.Items[1].History.Damper.AfterCorrection(now.Add(-time.Hour))
 		}, false},
 		"limited":   {"what the hub refused is not tried all the time", func(p *Plan) { p.StatusLimit = &StatusLimit{} }, true},
 		"completes": {"rules take long to compile", func(p *Plan) { p.completes = true }, true},

@@ -209,7 +209,7 @@ func (r *statusComposer) setFeedbackCondition() {
 	}
 	manifests := r.status.ResourceStatus.Manifests
 	failed := r.nameItems(func(it *plan.ManifestItem) bool {
-		c := meta.FindStatusCondition(manifests[it.Ordinal].Conditions, workv1.ManifestConditionStatusFeedbackSynced)
+		c := meta.FindStatusCondition(manifests[it.Desired.Ordinal].Conditions, workv1.ManifestConditionStatusFeedbackSynced)
 		return it.Observation != nil && it.Observation.ReportsValues() && (c == nil || c.Status != metav1.ConditionTrue)
 	})
 	c := feedbackCondition(nil, "")
@@ -255,7 +255,7 @@ func (r *statusComposer) askedConditions(manifests []workv1.ManifestCondition) [
 	implied := func(it *plan.ManifestItem) bool { return it.Observation != nil && it.Observation.Implied }
 	lasts := func(it *plan.ManifestItem) bool {
 		return it.Observation == nil ||
-			!slices.Contains(it.Observation.Rules.ConditionTypes(it.Manifest.Kind, it.Observation.Kinds), workv1.ManifestConditionComplete)
+			!slices.Contains(it.Observation.Rules.ConditionTypes(it.Desired.Manifest.Kind, it.Observation.Kinds), workv1.ManifestConditionComplete)
 	}
 	if !slices.ContainsFunc(r.Plan.Items, implied) || !slices.ContainsFunc(r.Plan.Items, lasts) {
 		return manifests

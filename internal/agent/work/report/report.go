@@ -73,7 +73,7 @@ func (r *statusComposer) manifestConditions(before []workv1.ManifestCondition) [
 	entries := make([]statusEntry, len(r.Plan.Items))
 	for i, it := range r.Plan.Items {
 		e := &entries[i]
-		e.generation, e.ResourceMeta = r.Work.Generation, it.ManifestMeta()
+		e.generation, e.ResourceMeta = r.Work.Generation, it.Desired.ManifestMeta()
 		if at, ok := old[keyOf(&e.ResourceMeta)]; ok {
 			e.had = &before[at]
 		}
@@ -95,7 +95,7 @@ func (r *statusComposer) fillEntry(e *statusEntry, it *plan.ManifestItem) {
 	if it.Observation != nil {
 		e.addObserved(it.Observation)
 	}
-	if it.Resolved && it.Refused == nil && (it.Observation == nil || !it.Observation.ReportsValues()) && r.Plan.AsksFeedback() {
+	if it.IsDeliverable() && (it.Observation == nil || !it.Observation.ReportsValues()) && r.Plan.AsksFeedback() {
 		e.setCondition(metav1.Condition{
 			Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionTrue,
 			Reason: workv1.ManifestReasonNoStatusFeedbackSynced, Message: "No feedback rule applies to this object.",
@@ -113,13 +113,13 @@ func appliedCondition(it *plan.ManifestItem) metav1.Condition {
 		Type: workv1.ManifestConditionApplied, Status: metav1.ConditionTrue,
 		Reason: workv1.ManifestReasonAppliedManifestComplete, Message: "The object matches the manifest.",
 	}
-	if it.Outcome.Problem.Trouble != apply.TroubleNone {
+	if it.ObjectProblem().Trouble != apply.TroubleNone {
 		c.Status = metav1.ConditionFalse
 		c.Reason = workv1.ManifestReasonAppliedManifestFailed
-		if it.Outcome.Problem.Trouble == apply.TroubleExpression {
+		if it.ObjectProblem().Trouble == apply.TroubleExpression {
 			c.Reason = workv1.ManifestReasonAppliedManifestSSAIgnoreFieldError
 		}
-		c.Message = it.Outcome.Problem.Message
+		c.Message = it.ObjectProblem().Message
 		return c
 	}
 	if it.Outcome.Note != "" {
@@ -136,15 +136,15 @@ func appliedCondition(it *plan.ManifestItem) metav1.Condition {
 func availableCondition(it *plan.ManifestItem) metav1.Condition {
 	c := metav1.Condition{Type: workv1.ManifestConditionAvailable}
 	switch {
-	case it.Outcome.Presence == plan.PresenceYes:
+	case it.ObjectPresence() == plan.PresenceYes:
 		c.Status = metav1.ConditionTrue
 		c.Reason = workv1.ManifestReasonResourceAvailable
 		c.Message = "The object exists on the cluster."
-	case it.Outcome.Presence == plan.PresenceNo:
+	case it.ObjectPresence() == plan.PresenceNo:
 		c.Status = metav1.ConditionFalse
 		c.Reason = workv1.ManifestReasonResourceNotAvailable
 		c.Message = "The object does not exist on the cluster."
-	case !it.Resolved:
+	case !it.IsResolved():
 		c.Status = metav1.ConditionUnknown
 		c.Reason = workv1.ManifestReasonIncompleteResourceMeta
 		c.Message = "The object cannot be looked for; condition Applied says why."
@@ -157,7 +157,7 @@ func availableCondition(it *plan.ManifestItem) metav1.Condition {
 }
 
 func (r *statusComposer) appliedCondition() metav1.Condition {
-	failed := r.nameItems(func(it *plan.ManifestItem) bool { return it.Outcome.Problem.Trouble != apply.TroubleNone })
+	failed := r.nameItems(func(it *plan.ManifestItem) bool { return it.ObjectProblem().Trouble != apply.TroubleNone })
 	c := metav1.Condition{
 		Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionTrue,
 		Reason: workv1.ManifestWorkReasonAppliedManifestWorkComplete, Message: "All manifests are applied.",
@@ -165,7 +165,7 @@ func (r *statusComposer) appliedCondition() metav1.Condition {
 	if failed != "" {
 		c.Message = "Not all manifests are applied; see status.resourceStatus: " + failed + "."
 		if r.Plan.Options.ProblemAlone && len(r.Plan.Items) == 1 {
-			c.Message = r.Plan.Items[0].Outcome.Problem.Message
+			c.Message = r.Plan.Items[0].ObjectProblem().Message
 		}
 	}
 	stuck := HasStuckLeftover(r.Leftovers)
@@ -197,8 +197,8 @@ func (r *statusComposer) availableCondition() metav1.Condition {
 		Type: workv1.ManifestWorkConditionAvailable, Status: metav1.ConditionTrue,
 		Reason: workv1.ManifestWorkReasonResourcesAvailable, Message: "All objects exist on the cluster.",
 	}
-	missing := r.nameItems(func(it *plan.ManifestItem) bool { return it.Outcome.Presence == plan.PresenceNo })
-	unknown := r.nameItems(func(it *plan.ManifestItem) bool { return it.Outcome.Presence == plan.PresenceUnknown })
+	missing := r.nameItems(func(it *plan.ManifestItem) bool { return it.ObjectPresence() == plan.PresenceNo })
+	unknown := r.nameItems(func(it *plan.ManifestItem) bool { return it.ObjectPresence() == plan.PresenceUnknown })
 	switch {
 	case missing != "":
 		c.Status = metav1.ConditionFalse
@@ -222,7 +222,7 @@ func (r *statusComposer) nameItems(pick func(*plan.ManifestItem) bool) string {
 		case len(names) == namedObjectsMax:
 			more++
 		default:
-			names = append(names, it.String())
+			names = append(names, it.Desired.String())
 		}
 	}
 	return strings.Join(andMore(names, more), ", ")
