@@ -21,11 +21,16 @@ import (
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
 
+// missingText is what is said about objects that are not there to be read.
+const missingText = "The object does not exist on the cluster."
+
 // statusEntry is an entry of the status about one object, as it becomes and as it was.
 type statusEntry struct {
 	workv1.ManifestCondition
 	had        *workv1.ManifestCondition // nil if there was none
 	generation int64
+	// asksFeedback says that values of some object of the work are asked for.
+	asksFeedback bool
 }
 
 // previousConditions returns the conditions that the entry had.
@@ -54,6 +59,93 @@ func (e *statusEntry) keepCondition(conditionType string) {
 	}
 }
 
+// setConditions makes the conditions of a manifest, one after the other.
+func (e *statusEntry) setConditions(it *plan.ManifestItem) {
+	e.setApplied(it)
+	e.setAvailable(it)
+	e.setObserved(it)
+	e.setUnasked(it)
+	e.noteCompletion()
+	e.keepForeign()
+}
+
+// setApplied says whether the object is as the manifest says.
+func (e *statusEntry) setApplied(it *plan.ManifestItem) {
+	c := metav1.Condition{
+		Type: workv1.ManifestConditionApplied, Status: metav1.ConditionTrue,
+		Reason: workv1.ManifestReasonAppliedManifestComplete, Message: "The object matches the manifest.",
+	}
+	if it.Outcome.Note != "" {
+		c.Message = it.Outcome.Note
+	}
+	switch problem := it.ObjectProblem(); {
+	case problem.Trouble != apply.TroubleNone:
+		c.Status = metav1.ConditionFalse
+		c.Reason = workv1.ManifestReasonAppliedManifestFailed
+		c.Message = problem.Message
+		if problem.Trouble == apply.TroubleExpression {
+			c.Reason = workv1.ManifestReasonAppliedManifestSSAIgnoreFieldError
+		}
+	case it.Observation != nil && it.Observation.Rules != nil:
+		for _, problem := range it.Observation.Rules.RuleProblems() {
+			c.Message += " Not followed: " + problem + "."
+		}
+	}
+	e.setCondition(c)
+}
+
+// setAvailable says whether the object exists.
+func (e *statusEntry) setAvailable(it *plan.ManifestItem) { e.setCondition(availableCondition(it)) }
+
+func availableCondition(it *plan.ManifestItem) metav1.Condition {
+	c := metav1.Condition{Type: workv1.ManifestConditionAvailable}
+	switch presence := it.ObjectPresence(); {
+	case presence == plan.PresenceYes:
+		c.Status = metav1.ConditionTrue
+		c.Reason = workv1.ManifestReasonResourceAvailable
+		c.Message = "The object exists on the cluster."
+	case presence == plan.PresenceNo:
+		c.Status = metav1.ConditionFalse
+		c.Reason = workv1.ManifestReasonResourceNotAvailable
+		c.Message = missingText
+	case !it.IsResolved():
+		c.Status = metav1.ConditionUnknown
+		c.Reason = workv1.ManifestReasonIncompleteResourceMeta
+		c.Message = "The object cannot be looked for; condition Applied says why."
+	default:
+		c.Status = metav1.ConditionUnknown
+		c.Reason = workv1.ManifestReasonFetchingResourceFailed
+		c.Message = "The object could not be read."
+	}
+	return c
+}
+
+// setObserved adds what was observed of the object, if anything is asked about it.
+func (e *statusEntry) setObserved(it *plan.ManifestItem) {
+	if it.Observation != nil {
+		e.addObserved(it.Observation)
+	}
+}
+
+// setUnasked says that no values of the object are asked for, though those of others are.
+func (e *statusEntry) setUnasked(it *plan.ManifestItem) {
+	if !e.asksFeedback || !it.IsDeliverable() || it.Observation != nil && it.Observation.ReportsValues() {
+		return
+	}
+	e.setCondition(metav1.Condition{
+		Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionTrue,
+		Reason: workv1.ManifestReasonNoStatusFeedbackSynced, Message: "No feedback rule applies to this object.",
+	})
+}
+
+// noteCompletion says of an object that is applied that this is over.
+func (e *statusEntry) noteCompletion() {
+	applied := meta.FindStatusCondition(e.Conditions, workv1.ManifestConditionApplied)
+	if applied.Status == metav1.ConditionTrue && plan.IsConditionComplete(e.Conditions, e.generation) {
+		applied.Message = "The object has completed and is not applied again until the work changes."
+	}
+}
+
 // keepForeign leaves those conditions as they were that this agent has nothing
 // to do with.
 func (e *statusEntry) keepForeign() {
@@ -71,10 +163,7 @@ func (e *statusEntry) keepForeign() {
 	}
 }
 
-// missingText is what is said about objects that are not there to be read.
-const missingText = "The object does not exist on the cluster."
-
-// addObserved adds what was observed of the item's object.
+// addObserved adds what was observed of the object.
 func (e *statusEntry) addObserved(o *plan.Observation) {
 	text := ""
 	switch {
@@ -91,22 +180,27 @@ func (e *statusEntry) addObserved(o *plan.Observation) {
 		return
 	}
 	if o.ReportsValues() {
-		e.StatusFeedback.Values = o.Values
-		switch {
-		case o.State && text != "":
-			e.StatusFeedback.Values = feedback.StateUnknown()
-		case o.Unreflected && e.had != nil:
-			e.StatusFeedback.Values = feedback.LastKnown(o.Values, e.had.StatusFeedback.Values)
-		}
-		c := readCondition(o, text)
-		if text == "" && o.Misjudged != nil {
-			c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1.ManifestReasonInterpretationFailed, interpret.ErrorSentences(o.Misjudged)
-		}
-		e.setCondition(c)
+		e.setValues(o, text)
 	}
 	for _, c := range conditionsOr(o, text, e.manifestKind()) {
 		e.setCondition(c)
 	}
+}
+
+// setValues reports the values of the object; text is why nothing was read at all.
+func (e *statusEntry) setValues(o *plan.Observation, text string) {
+	e.StatusFeedback.Values = o.Values
+	switch {
+	case o.State && text != "":
+		e.StatusFeedback.Values = feedback.StateUnknown()
+	case o.Unreflected && e.had != nil:
+		e.StatusFeedback.Values = feedback.LastKnown(o.Values, e.had.StatusFeedback.Values)
+	}
+	c := readCondition(o, text)
+	if text == "" && o.Misjudged != nil {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1.ManifestReasonInterpretationFailed, interpret.ErrorSentences(o.Misjudged)
+	}
+	e.setCondition(c)
 }
 
 // keepObserved leaves what was observed as it was.
@@ -198,75 +292,4 @@ func healthConditions(h health.Health) []metav1.Condition {
 		{Type: workv1.ManifestConditionProgressing, Status: progressing, Reason: h.Reason, Message: h.Message},
 		{Type: workv1.ManifestConditionDegraded, Status: degraded, Reason: h.Reason, Message: h.Message},
 	}
-}
-
-// setFeedbackCondition sums up the feedback of the objects, if any is asked for.
-func (r *statusComposer) setFeedbackCondition() {
-	list := &r.status.Conditions
-	if !r.Plan.AsksFeedback() {
-		meta.RemoveStatusCondition(list, workv1.ManifestWorkConditionStatusFeedbackSynced)
-		return
-	}
-	manifests := r.status.ResourceStatus.Manifests
-	failed := r.nameItems(func(it *plan.ManifestItem) bool {
-		c := meta.FindStatusCondition(manifests[it.Desired.Ordinal].Conditions, workv1.ManifestConditionStatusFeedbackSynced)
-		return it.Observation != nil && it.Observation.ReportsValues() && (c == nil || c.Status != metav1.ConditionTrue)
-	})
-	c := feedbackCondition(nil, "")
-	if failed != "" {
-		c = feedbackCondition(nil, "Not all fields were read; see status.resourceStatus: "+failed+".")
-	}
-	conditions.SetCondition(list, r.Work.Generation, c)
-}
-
-// setRuleConditions sums up what rules, and health, say of the objects, and
-// drops the sums of what they say no more.
-func (r *statusComposer) setRuleConditions() {
-	list := &r.status.Conditions
-	manifests := r.status.ResourceStatus.Manifests
-	var sums []metav1.Condition
-	if r.Plan.HasRules() {
-		sums = rules.AggregateConditions(r.askedConditions(manifests))
-	}
-	made := func(conditionType string) bool {
-		return slices.ContainsFunc(sums, func(c metav1.Condition) bool { return c.Type == conditionType })
-	}
-	if r.Plan.Options.Health {
-		for _, name := range []string{workv1.ManifestWorkConditionProgressing, workv1.ManifestWorkConditionDegraded} {
-			has := func(m workv1.ManifestCondition) bool { return meta.FindStatusCondition(m.Conditions, name) != nil }
-			if !made(name) && slices.ContainsFunc(manifests, has) {
-				sums = append(sums, rules.AggregateType(name, workv1.ManifestWorkReasonHealthAggregated, manifests))
-			}
-		}
-	}
-	*list = slices.DeleteFunc(*list, func(c metav1.Condition) bool {
-		ours := c.Reason == workv1.ManifestWorkReasonConditionRulesAggregated || c.Reason == workv1.ManifestWorkReasonHealthAggregated
-		return ours && !made(c.Type)
-	})
-	for _, sum := range sums {
-		conditions.SetCondition(list, r.Work.Generation, sum)
-	}
-}
-
-// askedConditions returns the entries without the conditions Complete that no rule of the work asks
-// for, unless all objects have one: that a Job is done does not make the work Complete that
-// has other objects, which would not be applied any more.
-func (r *statusComposer) askedConditions(manifests []workv1.ManifestCondition) []workv1.ManifestCondition {
-	implied := func(it *plan.ManifestItem) bool { return it.Observation != nil && it.Observation.Implied }
-	lasts := func(it *plan.ManifestItem) bool {
-		return it.Observation == nil ||
-			!slices.Contains(it.Observation.Rules.ConditionTypes(it.Desired.Manifest.Kind, it.Observation.Kinds), workv1.ManifestConditionComplete)
-	}
-	if !slices.ContainsFunc(r.Plan.Items, implied) || !slices.ContainsFunc(r.Plan.Items, lasts) {
-		return manifests
-	}
-	manifests = slices.Clone(manifests)
-	for i, it := range r.Plan.Items {
-		if implied(it) {
-			manifests[i].Conditions = slices.DeleteFunc(slices.Clone(manifests[i].Conditions), func(c metav1.Condition) bool {
-				return c.Type == workv1.ManifestConditionComplete
-			})
-		}
-	}
-	return manifests
 }
