@@ -28,6 +28,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cluster/dial"
 	"github.com/capstan-io/capstan/internal/cluster/fleet"
 	"github.com/capstan-io/capstan/internal/kube/watch"
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 // Workers is how many works of all Push clusters are in hand at a time, and
@@ -63,6 +64,7 @@ type Agent struct {
 	options  AgentOptions
 	registry *fleet.Registry
 	meter    *connectionMetrics
+	pace     *decoding.SharedPace
 	// definitions are those that a member has to have.
 	definitions []*apiextensionsv1.CustomResourceDefinition
 	cache       cache.Cache
@@ -100,7 +102,7 @@ func NewAgent(o AgentOptions) (*Agent, error) {
 	if o.HubURL == "" {
 		o.HubURL = o.Hub.Host
 	}
-	a := &Agent{options: o, meter: newConnectionMetrics(o.MetricsPerCluster), sessions: map[string]*runningSession{}, ending: map[string]*runningSession{}, identities: map[string]string{}}
+	a := &Agent{options: o, meter: newConnectionMetrics(o.MetricsPerCluster), pace: decoding.NewSharedPace(clock.RealClock{}), sessions: map[string]*runningSession{}, ending: map[string]*runningSession{}, identities: map[string]string{}}
 	var err error
 	if a.definitions, err = memberDefinitions(); err != nil {
 		return nil, err

@@ -220,6 +220,7 @@ func (s *session) prepareTransport(connection *fleetv1alpha1.ClusterConnection, 
 			s.doubtful.Store(true)
 			s.loop.Kick()
 		},
+		Pace:    s.agent.pace,
 		Delayed: s.agent.meter.delayed.WithLabelValues(s.agent.meter.clusterLabel(s.name)).Inc,
 	})
 	if err != nil {

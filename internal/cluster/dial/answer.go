@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 	"github.com/capstan-io/capstan/internal/untrusted/quantity"
 )
 
@@ -261,8 +262,10 @@ func (a *limitedAnswer) Read(into []byte) (int, error) {
 		}
 		a.reader = unzip
 	}
-	n, err := a.reader.Read(into)
-	a.meter.spendBytes(n)
+	n, err := a.reader.Read(into[:min(len(into), decoding.PieceMax)])
+	if ended := a.meter.spendBytes(a.request, n); ended != nil {
+		return 0, timeLimitError(a.request.Context(), ended)
+	}
 	if limit := a.accountRead(into[:n]); limit != nil {
 		return 0, limit
 	}

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 const (
@@ -224,6 +226,8 @@ func (t toldTotals) atLeast(u toldTotals) toldTotals {
 type decodeMeter struct {
 	clock clock.Clock
 	limit *rate.Limiter
+	// sender shares with other members what is decoded of all of them; nil if there are none.
+	sender *decoding.PacedSender
 	// delayed is told of a request that waits, or whose answer does.
 	delayed func(*LimitError)
 }
@@ -232,8 +236,12 @@ func newMeter(clk clock.Clock) *decodeMeter {
 	return &decodeMeter{clock: clk, limit: rate.NewLimiter(decodedRate, decodedBurst), delayed: func(*LimitError) {}}
 }
 
-// spendBytes counts bytes that were read.
-func (m *decodeMeter) spendBytes(bytes int) { m.limit.ReserveN(m.clock.Now(), bytes) }
+// spendBytes counts bytes that were read, and waits until others have had their turn. It fails only if
+// the request ends before.
+func (m *decodeMeter) spendBytes(request *http.Request, bytes int) error {
+	m.limit.ReserveN(m.clock.Now(), bytes)
+	return m.sender.AwaitTurn(request.Context(), bytes)
+}
 
 // awaitCredit returns when nothing is owed, or with an error when the request ends.
 func (m *decodeMeter) awaitCredit(request *http.Request) error {

@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/time/rate"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 // talker is a member that answers each request with as much as is taken, of which a megabyte is
@@ -117,6 +119,28 @@ func TestWhatAMemberAnswersIsSpreadOverTime(t *testing.T) {
 				t.Errorf("another member waits for %s", took)
 			}
 		})
+	}
+}
+
+// TestAMembersAnswersHaveTheirTurn has others send so much that a member waits for its turn, or gives up.
+func TestAMembersAnswersHaveTheirTurn(t *testing.T) {
+	clk := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	pace := decoding.NewSharedPace(clk)
+	member := newTalker(t, clk)
+	member.client.limits.meter.sender = pace.AddSender()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for others := pace.AddSender(); others.AwaitTurn(ended, decoding.PieceMax) == nil; {
+		continue
+	}
+	if err := member.read(ended, objectPath); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it waits until its request ends", err)
+	}
+	if took := member.takes(objectPath); took == 0 {
+		t.Error("it does not wait for its turn")
+	}
+	if len(member.delayed) > 0 {
+		t.Errorf("it is told that others answer too much: %v", member.delayed)
 	}
 }
 

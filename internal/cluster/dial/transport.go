@@ -13,6 +13,8 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 const (
@@ -53,6 +55,8 @@ type TransportOptions struct {
 	// Delayed is called when a request waits, or its answer does, as so much of the cluster was
 	// decoded. It has to return at once. May be nil.
 	Delayed func()
+	// Pace is what all members share of which the process decodes answers. May be nil.
+	Pace *decoding.SharedPace
 }
 
 // NewTransport returns a Transport without dialling. It has no token.
@@ -78,6 +82,9 @@ func NewTransport(endpoint Endpoint, o TransportOptions) (*Transport, error) {
 	t := &Transport{base: base, transport: transport, userAgent: o.UserAgent, doubt: o.Doubt, delayed: o.Delayed}
 	t.limits = newLimiter(t.sendWithToken, t.recordRefusal)
 	t.limits.meter.delayed = t.recordDelay
+	if o.Pace != nil {
+		t.limits.meter.sender = o.Pace.AddSender()
+	}
 	t.SetToken("")
 	return t, nil
 }
