@@ -129,6 +129,12 @@ func (h HeldWorks) AnyHeld() bool { return len(h.Clusters) > 0 }
 // NeedsAction reports whether something is held back until somebody does something about it.
 func (h HeldWorks) NeedsAction() bool { return h.AnyHeld() && h.Reason != Throttled }
 
+// WaitsForTurn reports whether the work of a cluster is held back by nothing but the pace of its owner:
+// it is written in a while, whatever else is or goes.
+func (h HeldWorks) WaitsForTurn(cluster string) bool {
+	return errors.Is(h.Clusters[cluster], errThrottled)
+}
+
 // MergeHeld returns what is held back of two parts of the works of a binding; other is the later one.
 func (h HeldWorks) MergeHeld(other HeldWorks) HeldWorks {
 	if !other.AnyHeld() {

@@ -71,6 +71,9 @@ type delivery struct {
 	// works that could not be written.
 	problems, held, failed map[string]error
 	wrote, overridden      bool
+	// arriving says that works of further clusters wait for their turn: until they are there, no cluster
+	// loses the object, or it would be nowhere meanwhile.
+	arriving bool
 	// limited is what the allowance of the owner does not let through now.
 	limited allowance.HeldWorks
 }
@@ -205,7 +208,7 @@ func (c *BindingController) allowanceOwner(ctx context.Context, b binding, objec
 // without a namespace are an administrator's, and have no limit.
 func (d *delivery) limitChanges(ctx context.Context, changes deliver.WorkChanges) (deliver.WorkChanges, error) {
 	// Where the work of an earlier object waits for its turn to be deleted, the name is not free yet.
-	changes.New = slices.DeleteFunc(changes.New, func(work *workv1.ManifestWork) bool { return d.limited.Clusters[work.Namespace] != nil })
+	changes.New = d.takeHeld(changes.New, d.limited)
 	if d.owner.Namespace == "" || len(changes.New)+len(changes.Changed) == 0 {
 		return changes, nil
 	}
@@ -218,9 +221,18 @@ func (d *delivery) limitChanges(ctx context.Context, changes deliver.WorkChanges
 	}
 	held := d.by.Allowance.AdmitWrites(d.owner, allowanceWrites(changes))
 	d.limited = d.limited.MergeHeld(held)
-	changes.New = slices.DeleteFunc(changes.New, func(work *workv1.ManifestWork) bool { return held.Clusters[work.Namespace] != nil })
+	changes.New = d.takeHeld(changes.New, held)
 	changes.Changed = slices.DeleteFunc(changes.Changed, func(c deliver.WorkChange) bool { return held.Clusters[c.Wanted.Namespace] != nil })
 	return changes, nil
+}
+
+// takeHeld returns the new works without those that are held back, and notes whether some only wait for
+// their turn. What is refused for want of room is not waited for: what goes makes room.
+func (d *delivery) takeHeld(works []*workv1.ManifestWork, held allowance.HeldWorks) []*workv1.ManifestWork {
+	return slices.DeleteFunc(works, func(work *workv1.ManifestWork) bool {
+		d.arriving = d.arriving || held.WaitsForTurn(work.Namespace)
+		return held.Clusters[work.Namespace] != nil
+	})
 }
 
 // allowanceWrites returns what the works of a change have and are to have.
@@ -283,7 +295,7 @@ func (d *delivery) removeLeavingWorks(ctx context.Context) (current bool, err er
 		}
 	}
 	gone := slices.DeleteFunc(d.gone, func(work workv1.ManifestWork) bool {
-		return d.keep || !d.by.Fleet.Settled(work.Namespace) // the binding comes again when it has
+		return d.keep || d.arriving || !d.by.Fleet.Settled(work.Namespace) // the binding comes again when it has
 	})
 	if len(gone) == 0 {
 		return true, nil

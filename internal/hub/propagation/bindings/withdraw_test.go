@@ -18,8 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
@@ -181,5 +184,57 @@ func TestNothingIsSentWhereAnEarlierObjectWaitsToGo(t *testing.T) {
 	told := limitedCondition(metav1.Condition{Status: metav1.ConditionTrue, Reason: workv1alpha2.BindingReasonFullyAppliedSuccess}, d.limited)
 	if told.Status != metav1.ConditionFalse || told.Reason != workv1alpha2.BindingReasonNamespaceThrottled {
 		t.Errorf("the binding says %+v", told)
+	}
+}
+
+// TestAnObjectStaysUntilItIsItsTurnElsewhere has an object move whose owner has written so much that its next
+// cluster has to wait for it, or as much as he may have at all.
+func TestAnObjectStaysUntilItIsItsTurnElsewhere(t *testing.T) {
+	const burst = allowance.DefaultShared / 4
+	for name, test := range map[string]struct {
+		limit  string
+		spends int64
+		passes time.Duration
+		leaves bool
+	}{
+		"nothing is in the way":          {leaves: true},
+		"it waits for its turn":          {spends: 2 * burst},
+		"its turn has come":              {spends: 2 * burst, passes: time.Hour, leaves: true},
+		"what goes makes room for it":    {limit: "1Ki", leaves: true},
+		"there is neither room nor time": {limit: "1Ki", spends: 2 * burst, leaves: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newTenants(t)
+			if test.limit != "" {
+				space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{fleetv1alpha1.AnnotationWorkBytesMax: test.limit}}}
+				if err := s.Client.Create(t.Context(), space); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b := s.sends("shop", 1, 1<<20)
+			owner := allowance.WorkOwner{Namespace: "shop"}
+			s.Allowance.AdmitDeletions(owner, []allowance.WorkDeletion{{Work: &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "elsewhere", Name: "large", Annotations: map[string]string{allowance.AnnotationBytes: fmt.Sprint(1 << 20)},
+			}}, Writes: test.spends >> 20}})
+			s.Fleet = fleet.NewFleet(s.clock)
+			s.Fleet.SetCluster("member0", &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "member0"}})
+			s.clock.SetTime(s.clock.Now().Add(fleet.Settling + test.passes))
+			present, _ := s.works("shop")
+			d := &delivery{
+				by: &BindingController{BindingControllerDeps: s.BindingControllerDeps}, binding: b, owner: owner, failed: map[string]error{},
+				left: map[string][]workv1.ManifestWork{"member0": present},
+			}
+			next := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: "shop-web"}}
+			if _, err := d.limitChanges(t.Context(), deliver.WorkChanges{New: []*workv1.ManifestWork{next}}); err != nil {
+				t.Fatal(err)
+			}
+			if current, err := d.removeLeavingWorks(t.Context()); err != nil || !current {
+				t.Fatalf("the works are not looked at: %v", err)
+			}
+			_, left := s.works("shop")
+			if _, waits := d.limited.Clusters["member0"]; (left == 0 || waits) != test.leaves {
+				t.Errorf("of its works %d are left, which wait to be deleted: %t; want that it leaves: %t", left, waits, test.leaves)
+			}
+		})
 	}
 }
