@@ -24,6 +24,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/override"
+	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 const (
@@ -95,7 +96,8 @@ func (c revisionContent) pack() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func unpack(packed []byte) (c revisionContent, err error) {
+// unpackContent decodes the content of a revision, when there is room for what is made of it.
+func unpackContent(ctx context.Context, packed []byte) (c revisionContent, err error) {
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return revisionContent{}, fmt.Errorf("reading the content of a revision: %w", err)
@@ -103,6 +105,9 @@ func unpack(packed []byte) (c revisionContent, err error) {
 	text, err := io.ReadAll(io.LimitReader(r, contentBytesMax))
 	if err != nil {
 		return revisionContent{}, fmt.Errorf("reading the content of a revision: %w", err)
+	}
+	if err := decoding.TakeMemory(ctx, decoding.DecodedBytes(text)); err != nil {
+		return revisionContent{}, fmt.Errorf("the content of a revision: %w", err)
 	}
 	if err := utiljson.Unmarshal(text, &c); err != nil { // whole numbers stay whole
 		return revisionContent{}, fmt.Errorf("decoding the content of a revision: %w", err)
@@ -122,8 +127,8 @@ type revision struct {
 }
 
 // sourceFromRevision returns what works were made of by the content of a revision.
-func sourceFromRevision(packed []byte, now deliver.WorkSource) (deliver.WorkSource, error) {
-	c, err := unpack(packed)
+func sourceFromRevision(ctx context.Context, packed []byte, now deliver.WorkSource) (deliver.WorkSource, error) {
+	c, err := unpackContent(ctx, packed)
 	if err != nil {
 		return deliver.WorkSource{}, err
 	}

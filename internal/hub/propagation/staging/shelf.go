@@ -101,7 +101,7 @@ func (s *revisionStore) revisionSource(ctx context.Context, r revision, now deli
 		}
 		return deliver.WorkSource{}, false, fmt.Errorf("reading PropagationRevision %q: %w", r.name, err)
 	}
-	if source, err = sourceFromRevision(object.Spec.Content, now); err != nil {
+	if source, err = sourceFromRevision(ctx, object.Spec.Content, now); err != nil {
 		return deliver.WorkSource{}, false, fmt.Errorf("PropagationRevision %q: %w", r.name, err)
 	}
 	return source, true, nil
