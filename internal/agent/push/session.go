@@ -17,6 +17,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/agent/reportlimit"
 	"github.com/capstan-io/capstan/internal/cluster/dial"
 	"github.com/capstan-io/capstan/internal/cluster/fleet"
 	"github.com/capstan-io/capstan/internal/cluster/projection"
@@ -70,6 +71,8 @@ type session struct {
 	// outcome is what is told of the cluster; id is who it said to be.
 	outcome sessionOutcome
 	id      string
+	// reports are the writes of that to the hub.
+	reports *reportlimit.ReportLimit
 	// refusal is an answer that was not taken, and refused when the latest was.
 	refusal *dial.LimitError
 	refused time.Time
@@ -85,7 +88,7 @@ type sessionOutcome struct{ connected, credentials dial.ConnectionProblem }
 var errUnread = errors.New("it was not read yet")
 
 func newSession(a *Agent, name string) *session {
-	s := &session{agent: a, name: name, secretErr: errUnread}
+	s := &session{agent: a, name: name, secretErr: errUnread, reports: newReportLimit()}
 	s.loop = fleet.NewLoop(s.runContainedPass)
 	s.loop.Clock = a.options.Clock
 	s.loop.Failed = func(_ context.Context, err error) {
@@ -125,7 +128,11 @@ func (s *session) reconcileSession(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	s.measureOutcome()
-	return again, s.agent.reportOutcome(ctx, connection, s.outcome, s.id)
+	later, err := s.reportOutcome(ctx, connection)
+	if later > 0 && (again == 0 || later < again) {
+		again = later
+	}
+	return again, err
 }
 
 // advanceConnection brings the cluster one step on.
