@@ -24,6 +24,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cli/args"
+	"github.com/capstan-io/capstan/internal/cli/columns"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -124,7 +125,7 @@ func (a *acceptCommand) acceptCluster(ctx context.Context, name string) error {
 		return err
 	}
 	for _, refused := range p.refused {
-		fmt.Fprintf(a.session.ErrOut, "Warning: the request %s of %s is left alone: %s\n", refused.Request.Name, refused.Request.Spec.Username, refused.Why)
+		fmt.Fprintf(a.session.ErrOut, "Warning: the request %s of %s is left alone: %s\n", refused.Request.Name, columns.OneLine(refused.Request.Spec.Username), columns.OneLine(refused.Why))
 	}
 	if len(p.approve) == 0 && !p.accept {
 		fmt.Fprintf(a.session.Out, "cluster %q is accepted already, and no request waits\n", name)

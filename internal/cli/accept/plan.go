@@ -14,6 +14,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/columns"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/requests"
 	"github.com/capstan-io/capstan/internal/cluster/view"
@@ -156,9 +157,9 @@ func (f acceptanceFacts) withoutRequest() error {
 	case len(f.requests.Refused) > 0:
 		var why []string
 		for _, refused := range f.requests.Refused {
-			why = append(why, fmt.Sprintf("  %s by %s: %s", refused.Request.Name, refused.Request.Spec.Username, refused.Why))
+			why = append(why, columns.OneLine(fmt.Sprintf("%s by %s: %s", refused.Request.Name, refused.Request.Spec.Username, refused.Why)))
 		}
-		return exit.Next(fmt.Errorf("none of the requests for cluster %q may be approved:\n%s", f.cluster.Name, strings.Join(why, "\n")),
+		return exit.Next(fmt.Errorf("none of the requests for cluster %q may be approved:\n%s", f.cluster.Name, "  "+strings.Join(why, "\n  ")),
 			"Find out who made them. \"capstan deny %s\" denies them.", f.cluster.Name)
 	default:
 		return exit.Next(fmt.Errorf("cluster %q: %w", f.cluster.Name, errNoRequest),
@@ -204,5 +205,5 @@ func (f acceptanceFacts) formatRequests() string {
 // whoAsks says all by which an administrator recognizes a request.
 func whoAsks(ready requests.ReadyRequest, now time.Time) string {
 	return fmt.Sprintf("%s: agent %s with the key %s, requested by %s %s ago", ready.Request.Name, ready.Agent, ready.Key,
-		ready.Request.Spec.Username, duration.HumanDuration(now.Sub(ready.Request.CreationTimestamp.Time)))
+		columns.OneLine(ready.Request.Spec.Username), duration.HumanDuration(now.Sub(ready.Request.CreationTimestamp.Time)))
 }

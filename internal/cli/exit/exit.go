@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // The exit codes. They are stable: scripts rely on them.
@@ -94,17 +95,30 @@ func singleErrorCode(err error) int {
 }
 
 // FormatError returns what to tell the user about an error: what went wrong, and on
-// the lines below it the next step; one after the other if there are several.
+// the lines below it the next step; one after the other if there are several. What went wrong may
+// repeat what a member has written: all lines of it but the first are indented, so that none looks like one of ours.
 func FormatError(err error) string {
 	text := ""
 	for _, e := range splitErrors(err) {
-		text += "error: " + e.Error() + "\n"
+		text += "error: " + indentFurtherLines(e.Error()) + "\n"
 		var known *Error
 		if errors.As(e, &known) && known.Next != "" {
 			text += known.Next + "\n"
 		}
 	}
 	return text
+}
+
+// indentFurtherLines returns a text whose lines are indented, but for the first.
+func indentFurtherLines(text string) string {
+	const indent = "  "
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if i > 0 && line != "" && !strings.HasPrefix(line, indent) {
+			lines[i] = indent + line
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // splitErrors returns the errors that errors.Join has put together.

@@ -51,6 +51,18 @@ func TestCodesAndTexts(t *testing.T) {
 	}
 }
 
+// TestAMemberForgesNoLine has a member refuse something with a text that goes on like what capstan prints.
+func TestAMemberForgesNoLine(t *testing.T) {
+	t.Parallel()
+	said := errors.New("no\nmanagedcluster.cluster.open-cluster-management.io/c1 accepted\n\n\terror: it was hacked\n  go on")
+	err := errors.Join(exit.Next(fmt.Errorf("reading the member: %w", said), "Look at it."), errPlain)
+	want := "error: reading the member: no\n  managedcluster.cluster.open-cluster-management.io/c1 accepted\n\n  \terror: it was hacked\n  go on\n" +
+		"Look at it.\nerror: it went wrong\n"
+	if got := exit.FormatError(err); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestAWaitThatWasTooShort(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())

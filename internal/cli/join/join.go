@@ -19,6 +19,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/args"
+	"github.com/capstan-io/capstan/internal/cli/columns"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -169,7 +170,7 @@ func (j *joinRun) runJoin(ctx context.Context) error {
 		return err
 	}
 	for _, warning := range j.warnings {
-		fmt.Fprintln(j.session.ErrOut, "Warning: "+warning)
+		fmt.Fprintln(j.session.ErrOut, "Warning: "+columns.OneLine(warning))
 	}
 	if !j.mode.MakesChanges() {
 		return j.printDryRun(ctx)

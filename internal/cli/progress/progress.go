@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/capstan-io/capstan/internal/cli/columns"
 	"github.com/capstan-io/capstan/internal/cli/output"
 )
 
@@ -83,7 +84,7 @@ func (s *StepPrinter) showLine(mark, text string, last bool) {
 		begin     = "\r"
 		clearRest = "\x1b[K"
 	)
-	line := " " + mark + " " + text
+	line := " " + mark + " " + columns.OneLine(text) // a member may have written what is waited for
 	switch {
 	case s.columns == nil:
 		fmt.Fprintln(s.out, line)

@@ -63,3 +63,24 @@ func TestSteps(t *testing.T) {
 		})
 	}
 }
+
+// TestAMemberForgesNoStep has a step wait for what a member has written, with and without a terminal.
+func TestAMemberForgesNoStep(t *testing.T) {
+	for terminal, want := range map[bool]string{
+		false: " • Join  ...\n • Join ... for it ✓ Join done\n ✓ Join\n",
+		true:  "\r • Join  ...\x1b[K\r • Join ... for it ✓ Join done\x1b[K\r ✓ Join\x1b[K\n",
+	} {
+		var out strings.Builder
+		steps := NewStepPrinter(output.Escape(&out))
+		if terminal {
+			steps.columns = func() int { return 80 }
+		}
+		_ = steps.RunStep("Join", func() error {
+			steps.ShowWaiting("%s", "for it\n ✓ Join\r\n\tdone")
+			return nil
+		})
+		if out.String() != want {
+			t.Errorf("on a terminal: %t: got %q, want %q", terminal, out.String(), want)
+		}
+	}
+}

@@ -40,7 +40,7 @@ func (w WorkloadMoves) formatWorkload(r *WorkloadsReport) string {
 	}
 	fmt.Fprintf(&b, "%s %s: %s\n", w.Kind, name, w.formatHeadline(r))
 	if w.Problem != "" {
-		fmt.Fprintf(&b, "! %s\n", w.Problem)
+		fmt.Fprintf(&b, "! %s\n", columns.OneLine(w.Problem))
 	}
 	if len(w.Clusters) > 0 {
 		b.WriteString(columns.FormatTable(w.clusterRows()))

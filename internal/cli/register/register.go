@@ -23,6 +23,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/cli/args"
+	"github.com/capstan-io/capstan/internal/cli/columns"
 	"github.com/capstan-io/capstan/internal/cli/discovery"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -214,7 +215,7 @@ func (r *registerCommand) announceStep(text string) {
 
 // newWaiter waits with the user's patience, and tells for what.
 func (r *registerCommand) newWaiter() install.Waiter {
-	return install.Waiter{Client: r.client, Timeout: r.timeout, Note: func(text string) { fmt.Fprintf(r.session.ErrOut, " • %s\n", text) }}
+	return install.Waiter{Client: r.client, Timeout: r.timeout, Note: func(text string) { fmt.Fprintf(r.session.ErrOut, " • %s\n", columns.OneLine(text)) }}
 }
 
 // memberName returns the name of the member on the hub: that which the user wants,

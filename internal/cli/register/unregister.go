@@ -22,6 +22,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/cli/args"
+	"github.com/capstan-io/capstan/internal/cli/columns"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -350,5 +351,5 @@ func (l *unregisterCommand) printChange(format string, args ...any) {
 }
 
 func (l *unregisterCommand) newWaiter(c client.Client) install.Waiter {
-	return install.Waiter{Client: c, Timeout: l.wait, Note: func(text string) { fmt.Fprintf(l.session.ErrOut, " • %s\n", text) }}
+	return install.Waiter{Client: c, Timeout: l.wait, Note: func(text string) { fmt.Fprintf(l.session.ErrOut, " • %s\n", columns.OneLine(text)) }}
 }

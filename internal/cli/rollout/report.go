@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/columns"
 )
 
 // StatusReport is how far a rollout is. Its fields are stable.
@@ -112,7 +113,7 @@ func (r *StatusReport) formatReport() string {
 	}
 	for _, line := range []string{r.Message, r.Next} {
 		if line != "" {
-			fmt.Fprintln(&b, line)
+			fmt.Fprintln(&b, columns.OneLine(line)) // messages repeat what members have written
 		}
 	}
 	return b.String()
