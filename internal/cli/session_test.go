@@ -184,7 +184,7 @@ func (w *world) steady(answer string) string {
 	for pattern, with := range map[string]string{
 		`(?m)^ • .*  \.\.\. .+\n`:                                      "", // what a step waits for
 		`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z`:                        "2026-01-01T00:00:00Z",
-		`(cluster ID )[0-9a-f-]{36}`:                                   "${1}00000000-0000-0000-0000-000000000000",
+		`(cluster ID |the UID )[0-9a-f-]{36}`:                          "${1}00000000-0000-0000-0000-000000000000",
 		`(?m)^(Kubernetes Version: v).*$`:                              "${1}1.36.3",
 		`(?m)(uid: |"uid": ")[0-9a-f-]{36}`:                            "${1}00000000-0000-0000-0000-000000000000",
 		`(resourceVersion: "|"resourceVersion": ")[0-9]+`:              "${1}1",

@@ -131,6 +131,7 @@ func (a *acceptCommand) acceptCluster(ctx context.Context, name string) error {
 		fmt.Fprintf(a.session.Out, "cluster %q is accepted already, and no request waits\n", name)
 	}
 	if p.accept {
+		fmt.Fprintln(a.session.ErrOut, identifyCluster(p.cluster, a.session.Clock.Now()))
 		if err := errors.Join(a.tellSets(ctx, p.cluster), a.warnOfTakingBack(ctx, name)); err != nil {
 			return err
 		}

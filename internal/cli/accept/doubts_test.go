@@ -68,7 +68,7 @@ func hubThatLetsIn(t *testing.T, objects []client.Object, late *certificatesv1.C
 func TestWhatAJoinerHasChosenIsNotAcceptedUnseen(t *testing.T) {
 	cluster := func(change func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
 		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
-			Name:   "c1",
+			Name: "c1", UID: "seen",
 			Labels: map[string]string{clusterv1.LabelClusterSet: clusterv1.DefaultClusterSet, clusterv1.LabelAwaitingAcceptance: "0123456789abcdef"},
 		}}
 		if change != nil {
@@ -128,6 +128,9 @@ func TestWhatAJoinerHasChosenIsNotAcceptedUnseen(t *testing.T) {
 					if !strings.Contains(out.String(), part) {
 						t.Errorf("%q is not in what it says:\n%s", part, &out)
 					}
+				}
+				if shown := strings.Contains(out.String(), `"c1" has the UID seen`); shown == tc.cluster.Spec.HubAcceptsClient {
+					t.Errorf("it shows which cluster it accepts: %t:\n%s", shown, &out)
 				}
 				asked := err != nil && strings.Contains(exit.FormatError(err), "there is no terminal to ask")
 				if wants := len(tc.want) > 0 && !yes; asked != wants || (approved > 0) == wants {

@@ -202,6 +202,12 @@ func (f acceptanceFacts) formatRequests() string {
 	return strings.Join(lines, "\n")
 }
 
+// identifyCluster says by what an administrator recognizes a cluster of a name again: whoever may ask to join can
+// take a name that was deleted.
+func identifyCluster(cluster *clusterv1.ManagedCluster, now time.Time) string {
+	return fmt.Sprintf("Cluster %q has the UID %s and asked to join %s ago", cluster.Name, cluster.UID, duration.HumanDuration(now.Sub(cluster.CreationTimestamp.Time)))
+}
+
 // whoAsks says all by which an administrator recognizes a request.
 func whoAsks(ready requests.ReadyRequest, now time.Time) string {
 	return fmt.Sprintf("%s: agent %s with the key %s, requested by %s %s ago", ready.Request.Name, ready.Agent, ready.Key,

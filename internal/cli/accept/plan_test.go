@@ -88,3 +88,15 @@ func TestARequestInThePlaceOfAnotherIsNotApproved(t *testing.T) {
 		t.Error("a request was approved that nobody has looked at")
 	}
 }
+
+// TestAClusterOfANameIsRecognized has a stranger ask under a name that was shown, and deleted since.
+func TestAClusterOfANameIsRecognized(t *testing.T) {
+	now := time.Now()
+	cluster := &clusterv1.ManagedCluster{}
+	cluster.Name = "c1"
+	cluster.UID = "first"
+	cluster.CreationTimestamp.Time = now.Add(-time.Hour)
+	if got, want := identifyCluster(cluster, now), `Cluster "c1" has the UID first and asked to join 60m ago`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
