@@ -5,7 +5,7 @@ package push
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -13,6 +13,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cluster/dial"
 	"github.com/capstan-io/capstan/internal/kube/backoff"
+	"github.com/capstan-io/capstan/internal/server/taskgroup"
 )
 
 const (
@@ -37,8 +38,9 @@ type sessionPanics struct {
 // handlePanic notes a panic of something that works for the cluster. The session ends the connection. It is safe
 // for concurrent use.
 func (s *session) handlePanic(value any, stack []byte) {
-	s.agent.options.Log.Error(fmt.Errorf("panic: %.1000v", value), "The work for a Push cluster ends and begins again later: this is a bug",
-		"cluster", s.name, "stack", string(stack))
+	message, at := taskgroup.DescribePanic(value, stack)
+	s.agent.options.Log.Error(errors.New("panic: "+message), "The work for a Push cluster ends and begins again later: this is a bug",
+		"cluster", s.name, "stack", at)
 	s.panics.happened.Store(true)
 	s.loop.Kick()
 }

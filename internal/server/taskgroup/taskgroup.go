@@ -9,7 +9,6 @@ package taskgroup
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"sync"
 
@@ -43,7 +42,8 @@ func (g *PanicGroup) Go(run func() error) {
 	g.group.Go(func() (err error) {
 		defer func() {
 			if value := recover(); value != nil {
-				err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+				message, stack := DescribePanic(value, debug.Stack())
+				err = &panicError{message: message, stack: stack}
 				g.mu.Lock()
 				defer g.mu.Unlock()
 				g.panicked = err
@@ -54,7 +54,7 @@ func (g *PanicGroup) Go(run func() error) {
 }
 
 // Wait returns the first error once all functions have returned. It panics if one of them did, with an
-// error that has the stack of that.
+// error that has the stack of that; DescribePanic tells them apart.
 func (g *PanicGroup) Wait() error {
 	err := g.group.Wait()
 	if g.panicked != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestAPanicComesToWhoWaits(t *testing.T) {
@@ -26,6 +27,34 @@ func TestAPanicComesToWhoWaits(t *testing.T) {
 	}()
 	err := g.Wait()
 	t.Errorf("Wait returned %v", err)
+}
+
+// TestALongMessageLeavesTheStack has functions panic with what a member has written, inside each other's groups.
+func TestALongMessageLeavesTheStack(t *testing.T) {
+	g := NewLimitedGroup(1)
+	g.Go(func() error {
+		inner := NewLimitedGroup(1)
+		inner.Go(func() error { panic(errors.New("said " + strings.Repeat("ä", 1<<20))) })
+		return inner.Wait()
+	})
+	defer func() {
+		message, stack := DescribePanic(recover(), nil)
+		if !strings.HasPrefix(message, "said ä") || len(message) > messageMax+len("…") || !utf8.ValidString(message) {
+			t.Errorf("the message is %.20q with %d bytes", message, len(message))
+		}
+		if !strings.Contains(stack, "TestALongMessageLeavesTheStack.func1.1") || len(stack) > stackMax+len("…") {
+			t.Errorf("the stack does not tell of the innermost function:\n%s", stack)
+		}
+	}()
+	t.Errorf("Wait returned %v", g.Wait())
+}
+
+// TestAPanicWithoutAGroupHasItsOwnStack describes what was recovered where it happened.
+func TestAPanicWithoutAGroupHasItsOwnStack(t *testing.T) {
+	deep := strings.Repeat("frame\n", stackMax)
+	if message, stack := DescribePanic("why", []byte("here "+deep)); message != "why" || !strings.HasPrefix(stack, "here frame") || len(stack) > stackMax+len("…") {
+		t.Errorf("got %q with a stack of %d bytes", message, len(stack))
+	}
 }
 
 func TestErrorsAndTheLimitAreThoseOfErrgroup(t *testing.T) {
