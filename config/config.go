@@ -32,7 +32,6 @@ const (
 	ClusterManager         = "cluster-manager"
 	Klusterlet             = "klusterlet"
 	ControlPlane           = "control-plane"
-	ControlPlaneNamespace  = "control-plane-namespace"
 	RegistrationController = "registration-controller"
 	RegistrationWebhook    = "registration-webhook"
 	WorkWebhook            = "work-webhook"

@@ -37,6 +37,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/operator/render"
 	"github.com/capstan-io/capstan/internal/testing/env"
 	hubmanifests "github.com/capstan-io/capstan/operators/clustermanager/manifests"
@@ -112,7 +113,7 @@ func (c *clinic) put(t *testing.T, object client.Object) {
 func (c *clinic) make(t *testing.T, object client.Object) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	status, _ := object.DeepCopyObject().(client.Object)
+	status := deepcopy.CopyObject(object)
 	if err := c.api.Create(ctx, object); err != nil {
 		t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
 	}

@@ -37,6 +37,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 )
 
 // change changes an object, and its status, until the test ends.
@@ -46,9 +47,9 @@ func change[T client.Object](t *testing.T, c *clinic, object T, mutate func(T)) 
 		t.Fatal(err)
 	}
 	c.heal(t, object)
-	before, _ := object.DeepCopyObject().(client.Object)
+	before := deepcopy.CopyObject(object)
 	mutate(object)
-	status, _ := object.DeepCopyObject().(client.Object)
+	status := deepcopy.CopyObject(object)
 	if err := c.api.Patch(t.Context(), object, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +73,8 @@ func (c *clinic) remove(t *testing.T, object client.Object) {
 // heal makes an object at the end of the test as it is now.
 func (c *clinic) heal(t *testing.T, object client.Object) {
 	t.Helper()
-	before, _ := object.DeepCopyObject().(client.Object)
-	live, _ := object.DeepCopyObject().(client.Object)
+	before := deepcopy.CopyObject(object)
+	live := deepcopy.CopyObject(object)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		err := c.api.Get(ctx, client.ObjectKeyFromObject(live), live)
@@ -95,7 +96,7 @@ func (c *clinic) heal(t *testing.T, object client.Object) {
 		}
 		before.SetResourceVersion(live.GetResourceVersion())
 		before.SetUID(live.GetUID())
-		status, _ := before.DeepCopyObject().(client.Object)
+		status := deepcopy.CopyObject(before)
 		if err := c.api.Update(ctx, before); err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/webhook/cluster"
 	"github.com/capstan-io/capstan/internal/webhook/work"
 )
@@ -109,10 +110,7 @@ func testCalls(t *testing.T, admin client.Client, count *calls) {
 func caughtUp(t *testing.T, admin client.Client, written client.Object) {
 	t.Helper()
 	notOlder := &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: written.GetResourceVersion()}}
-	seen, ok := written.DeepCopyObject().(client.Object)
-	if !ok {
-		t.Fatalf("%T cannot be read", written)
-	}
+	seen := deepcopy.CopyObject(written)
 	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(written), seen, notOlder); err != nil {
 		t.Fatal(err)
 	}

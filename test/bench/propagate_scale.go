@@ -17,6 +17,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
@@ -158,7 +159,7 @@ func (h *policyHub) plainBindings(ctx context.Context, r round) (time.Duration, 
 		return 0, err
 	}
 	probes := h.newRound(len(r.templates), func(name string) client.Object {
-		object, _ := r.templates[0].DeepCopyObject().(client.Object)
+		object := deepcopy.CopyObject(r.templates[0])
 		object.SetName(name)
 		object.SetResourceVersion("")
 		object.SetUID("")
@@ -213,10 +214,7 @@ func (h *policyHub) example(ctx context.Context, r round) (*workv1alpha2.Resourc
 func (h *policyHub) plainBinding(
 	ctx context.Context, template client.Object, labels map[string]string, example *workv1alpha2.ResourceBinding, works []workv1.ManifestWork,
 ) error {
-	claimed, ok := template.DeepCopyObject().(client.Object)
-	if !ok {
-		return fmt.Errorf("%T is no object", template)
-	}
+	claimed := deepcopy.CopyObject(template)
 	if err := h.client.Patch(ctx, claimed, mergePatch(`{"metadata":{"labels":{%q:"probe"}}}`, policyv1alpha1.LabelPropagationPolicyID)); err != nil {
 		return err
 	}

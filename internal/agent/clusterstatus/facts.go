@@ -15,6 +15,7 @@ import (
 	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 )
 
 // factSource are the objects of one kind by which a member tells of itself.
@@ -34,7 +35,7 @@ func (s *statusReporter) discoverFacts(ctx context.Context) error {
 		if f.informer != nil {
 			continue
 		}
-		list, _ := f.list.DeepCopyObject().(client.ObjectList)
+		list := deepcopy.CopyObject(f.list)
 		err := s.connection.Spoke.GetAPIReader().List(ctx, list, client.Limit(1))
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
 			continue // looked at again with the next probe
@@ -74,7 +75,7 @@ func (s *statusReporter) reportedClaims(ctx context.Context, told []clusterv1.Ma
 		if f.informer == nil {
 			continue
 		}
-		list, _ := f.list.DeepCopyObject().(client.ObjectList)
+		list := deepcopy.CopyObject(f.list)
 		if err := s.connection.Spoke.GetClient().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 )
 
 // setAccepted writes the hub's half of the agreement to join, to the cluster that the user has
@@ -46,7 +47,7 @@ func patchSeen(ctx context.Context, write client.Client, seen client.Object, cha
 	if err != nil {
 		return fmt.Errorf("encode the change of %q: %w", seen.GetName(), err)
 	}
-	object, _ := seen.DeepCopyObject().(client.Object) // the answer of the API server goes into it
+	object := deepcopy.CopyObject(seen) // the answer of the API server goes into it
 	err = write.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
 	if isAnother(err) {
 		return exit.Next(errors.New("it was replaced in the meantime by another one of this name"), "Run the command again, and look at what it shows.")

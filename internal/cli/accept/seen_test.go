@@ -15,6 +15,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
@@ -65,7 +66,7 @@ func TestWhatWasReplacedIsLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			replace := func() client.Object {
 				t.Helper()
-				another := test.object.DeepCopyObject().(client.Object)
+				another := deepcopy.CopyObject(test.object)
 				if err := client.IgnoreNotFound(c.Delete(t.Context(), another)); err != nil {
 					t.Fatal(err)
 				}

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/output"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 )
 
 // rolloutCommand is one call of a command.
@@ -171,7 +172,7 @@ func (c *rolloutCommand) runRollout(ctx context.Context, name string, change fun
 	}
 	report := &StatusReport{Namespace: key.Namespace, Name: name}
 	if change != nil {
-		before := r.DeepCopyObject().(rolloutObject) //nolint:forcetypeassert // it is one
+		before := deepcopy.CopyObject(r)
 		if report.Change, err = change(r); err != nil {
 			return err
 		}

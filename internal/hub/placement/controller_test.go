@@ -25,6 +25,7 @@ import (
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/hub/placement"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 )
 
 // patience only decides how long a failure takes.
@@ -165,10 +166,7 @@ func (h hub) get(o client.Object) {
 func (h hub) update(o client.Object, change func(client.Object)) {
 	h.Helper()
 	h.get(o)
-	before, ok := o.DeepCopyObject().(client.Object)
-	if !ok {
-		h.Fatalf("%T is not an object", o)
-	}
+	before := deepcopy.CopyObject(o)
 	change(o)
 	if err := h.Patch(h.Context(), o, client.MergeFrom(before)); err != nil {
 		h.Fatal(err)

@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 )
 
 // IsTooLarge reports whether an API server refuses a write as the object would be larger than
@@ -31,7 +33,8 @@ func IsTooLarge(err error) bool {
 // error, another one of its name a Conflict.
 func DeleteObject(ctx context.Context, c client.Client, object client.Object, kept []string) error {
 	uid := object.GetUID()
-	err := c.Delete(ctx, copyOf(object), client.Preconditions{UID: &uid})
+	// The client writes what it is answered into copies.
+	err := c.Delete(ctx, deepcopy.CopyObject(object), client.Preconditions{UID: &uid})
 	if !IsTooLarge(err) {
 		return err //nolint:wrapcheck // documented
 	}
@@ -39,13 +42,8 @@ func DeleteObject(ctx context.Context, c client.Client, object client.Object, ke
 	if err != nil {
 		return fmt.Errorf("encoding finalizers: %w", err)
 	}
-	if err := c.Patch(ctx, copyOf(object), client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := c.Patch(ctx, deepcopy.CopyObject(object), client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("taking the finalizers off, as there is no room to note the deletion: %w", err)
 	}
-	return c.Delete(ctx, copyOf(object), client.Preconditions{UID: &uid}) //nolint:wrapcheck // documented
-}
-
-// copyOf returns what a client may write its answer into.
-func copyOf(object client.Object) client.Object {
-	return object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it is one
+	return c.Delete(ctx, deepcopy.CopyObject(object), client.Preconditions{UID: &uid}) //nolint:wrapcheck // documented
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-io/capstan/internal/cluster/dial"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 )
 
 // pageSize is how many whole objects there are at a time while they are listed, unless they are too
@@ -50,7 +51,7 @@ func (r reducer[W, T]) reduceItem(item any) any {
 // listReduced returns what is kept of all objects.
 func (r reducer[W, T]) listReduced(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	return listReducedPages(r.reduceItem, func(limit int64, next string) (client.ObjectList, error) {
-		page, _ := r.empty.DeepCopyObject().(client.ObjectList)
+		page := deepcopy.CopyObject(r.empty)
 		return page, r.client.List(ctx, page, &client.ListOptions{
 			FieldSelector: r.selector, Limit: limit, Continue: next, Raw: &metav1.ListOptions{TimeoutSeconds: options.TimeoutSeconds},
 		})
@@ -91,6 +92,6 @@ func listReducedPages(keep func(any) any, read func(limit int64, next string) (c
 }
 
 func (r reducer[W, T]) watchWhole(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	list, _ := r.empty.DeepCopyObject().(client.ObjectList)
+	list := deepcopy.CopyObject(r.empty)
 	return r.client.Watch(ctx, list, &client.ListOptions{FieldSelector: r.selector, Raw: &options})
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 )
 
 // ObjectSource is what a Watch watches: objects of one type. T is a pointer.
@@ -89,14 +91,14 @@ func SingleSource[T client.Object](c client.WithWatch, object T, list client.Obj
 			if options.ResourceVersion == "0" {
 				options.ResourceVersion = "" // what any server remembers is not good enough to begin with
 			}
-			found, _ := list.DeepCopyObject().(client.ObjectList)
+			found := deepcopy.CopyObject(list)
 			return found, c.List(ctx, found, selected(options)...)
 		},
 		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return c.Watch(ctx, list, selected(options)...)
 		},
 		get: func(ctx context.Context) (T, error) {
-			found, _ := object.DeepCopyObject().(T)
+			found := deepcopy.CopyObject(object)
 			return found, c.Get(ctx, key, found)
 		},
 	}

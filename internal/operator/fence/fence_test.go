@@ -26,6 +26,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/operator/fence"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
@@ -46,7 +47,7 @@ type try func(ctx context.Context, c client.Client) error
 
 func create(object client.Object) try {
 	return func(ctx context.Context, c client.Client) error {
-		return c.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll)
+		return c.Create(ctx, deepcopy.CopyObject(object), client.DryRunAll)
 	}
 }
 
@@ -56,7 +57,7 @@ func remove(object client.Object) try {
 
 func patch(object client.Object, patch string) try {
 	return func(ctx context.Context, c client.Client) error {
-		return c.Patch(ctx, object.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+		return c.Patch(ctx, deepcopy.CopyObject(object), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
 	}
 }
 

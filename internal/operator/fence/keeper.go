@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 )
 
 // recheck is how long a State is believed: a fence is not watched, as the role
@@ -87,7 +88,7 @@ func (k *PolicyInstaller) inspectFence(ctx context.Context, o FencedOperator) Fe
 
 // getOrCreateObject replaces the object by that of the cluster, which it makes if need be.
 func (k *PolicyInstaller) getOrCreateObject(ctx context.Context, object client.Object) error {
-	wanted := object.DeepCopyObject().(client.Object)
+	wanted := deepcopy.CopyObject(object)
 	err := k.reader.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if !apierrors.IsNotFound(err) {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/propagation/reserved"
 )
 
@@ -108,7 +109,7 @@ func (TemplatesFence) reservedKinds() admissionv1.Validation {
 func (t TemplatesFence) EnsureFence(ctx context.Context, writer client.Writer, reader client.Reader) error {
 	for _, object := range []client.Object{t.FencePolicy(), t.FenceBinding()} {
 		kind := object.GetObjectKind().GroupVersionKind().Kind
-		err := reader.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
+		err := reader.Get(ctx, client.ObjectKeyFromObject(object), deepcopy.CopyObject(object))
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("reading the %s %q: %w", kind, t.FenceName(), err)
 		}

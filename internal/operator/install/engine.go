@@ -22,6 +22,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/kube/conditions"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/operator/install/upgrade"
 )
 
@@ -73,10 +74,7 @@ type EngineKind[O client.Object, P EnginePass[O]] struct {
 // Reconcile installs what the object asks for, or removes it if the object is
 // being deleted.
 func (e *PhaseEngine[O, P]) Reconcile(ctx context.Context, stored O) (ctrl.Result, error) {
-	object, err := deepCopyObject(stored)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
+	object := deepcopy.CopyObject(stored)
 	walk := e.Kind.Begin(&ReconcilePass[O]{Before: stored, Object: object, start: e.Clock.Now()})
 	if e.observePause(object) {
 		return e.writeStatusAndRequeue(ctx, walk, PassOutcome{})
@@ -85,7 +83,7 @@ func (e *PhaseEngine[O, P]) Reconcile(ctx context.Context, stored O) (ctrl.Resul
 		return e.runRemoval(ctx, walk)
 	}
 	// Before the first effect, so that whatever is installed is also removed.
-	err = walk.Base().ChangeMeta(ctx, e.Client, func(o client.Object) bool {
+	err := walk.Base().ChangeMeta(ctx, e.Client, func(o client.Object) bool {
 		return controllerutil.AddFinalizer(o, e.Finalizer)
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/operator/render"
 )
 
@@ -56,9 +57,9 @@ func (p *ReconcilePass[O]) DueIn(after time.Duration) { p.DueBy(p.start.Add(afte
 // nothing else of it: what the walk has found out is written when it ends. The
 // function reports whether it changed anything.
 func (p *ReconcilePass[O]) ChangeMeta(ctx context.Context, c client.Client, change func(client.Object) bool) error {
-	after, err := deepCopyObject(p.Before)
-	if err != nil || !change(after) {
-		return err
+	after := deepcopy.CopyObject(p.Before)
+	if !change(after) {
+		return nil
 	}
 	// Under the lock, so that we never remove what another has just added.
 	patch := client.MergeFromWithOptions(p.Before, client.MergeFromWithOptimisticLock{})
@@ -85,14 +86,6 @@ func (p *ReconcilePass[O]) nextPassAfter(after time.Duration) time.Duration {
 		return 0
 	}
 	return max(p.due.Sub(p.start), dueMin)
-}
-
-func deepCopyObject[O client.Object](object O) (O, error) {
-	duplicate, ok := object.DeepCopyObject().(O)
-	if !ok {
-		return object, fmt.Errorf("a copy of %T is of another type", object)
-	}
-	return duplicate, nil
 }
 
 func describeObject(c client.Client, object client.Object) string {

@@ -157,13 +157,6 @@ func RoleBinding(m ResourceMeta, role string, subjects ...rbacv1.Subject) *rbacv
 		WithRoleRef(roleRef("Role", role)).WithSubjects(bindingSubjects(subjects)...)
 }
 
-// ClusterRoleInNamespace gives the subjects what a ClusterRole allows, in the
-// binding's namespace only.
-func ClusterRoleInNamespace(m ResourceMeta, clusterRole string, subjects ...rbacv1.Subject) *rbacv1ac.RoleBindingApplyConfiguration {
-	return rbacv1ac.RoleBinding(m.Name, m.Namespace).WithLabels(m.Labels).WithAnnotations(m.Annotations).
-		WithRoleRef(roleRef("ClusterRole", clusterRole)).WithSubjects(bindingSubjects(subjects)...)
-}
-
 // AccountSubject is a ServiceAccount as the subject of a binding.
 func AccountSubject(namespace, name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}

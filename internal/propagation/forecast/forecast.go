@@ -13,6 +13,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cluster/view"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
@@ -100,7 +101,7 @@ type ObjectCopy struct {
 func (w *HubState) ForecastObject(s Subject) ObjectForecast {
 	f := &forecast{HubState: w, Subject: s}
 	if f.Binding != nil {
-		f.after = f.Binding.DeepCopyObject().(workv1alpha2.Binding) //nolint:forcetypeassert // it is one
+		f.after = deepcopy.CopyObject(f.Binding)
 	}
 	f.forecastDecisions()
 	return ObjectForecast{

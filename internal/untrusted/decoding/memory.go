@@ -73,7 +73,7 @@ func TakeMemory(ctx context.Context, bytes int64) error {
 
 // EndReservation is for who goes on to something that has a limit of its own, and may last: what it has
 // decoded counts no more.
-func EndReservation(ctx context.Context) {
+func (*Memory) EndReservation(ctx context.Context) {
 	if l, is := ctx.Value(reservationKey{}).(*memoryReservation); is {
 		l.releaseMemory()
 	}

@@ -194,7 +194,7 @@ func TestEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	EndReservation(ctx)
+	m.EndReservation(ctx)
 	if !m.room.IsEmpty() || len(m.further) > 0 {
 		t.Error("it still has some of the memory")
 	}

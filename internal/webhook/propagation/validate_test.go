@@ -18,6 +18,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
@@ -347,7 +348,7 @@ func TestPartialPlacementIsTrueOrFalse(t *testing.T) {
 		for _, p := range []policyv1alpha1.Policy{own, wide} {
 			warnings, wrong := checkPolicy(p)
 			told(t, warnings, wrong, nil, want)
-			plain := p.DeepCopyObject().(policyv1alpha1.Policy) //nolint:forcetypeassert // it is one
+			plain := deepcopy.CopyObject(p)
 			plain.SetAnnotations(nil)
 			if value != "" && cmp.Equal(sentContent(plain), sentContent(p)) {
 				t.Errorf("who sets it to %q is not asked about it", value)

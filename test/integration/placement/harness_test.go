@@ -33,6 +33,7 @@ import (
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/hub/placement"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	faults "github.com/capstan-io/capstan/test/integration/placement"
 )
 
@@ -117,9 +118,9 @@ func (h hub) get(o client.Object) {
 func (h hub) patch(o client.Object, change func()) {
 	h.Helper()
 	h.get(o)
-	before, _ := o.DeepCopyObject().(client.Object)
+	before := deepcopy.CopyObject(o)
 	change()
-	after, _ := o.DeepCopyObject().(client.Object)
+	after := deepcopy.CopyObject(o)
 	h.ok(h.Patch(h.Context(), o, client.MergeFrom(before)))
 	h.ok(h.Status().Patch(h.Context(), after, client.MergeFrom(before)))
 }

@@ -20,6 +20,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 )
 
 // TestMarksAreThoseOfKarmada compares all labels and annotations of Karmada that clients read: on
@@ -128,7 +129,7 @@ func (w world) marked(template client.Object, binding workv1alpha2.Binding, want
 		if err != nil {
 			return err
 		}
-		object := template.DeepCopyObject().(client.Object) //nolint:forcetypeassert // as the template
+		object := deepcopy.CopyObject(template)
 		if err := w.members["member1"].Get(w.Context(), key, object); err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/testing/placer"
 )
 
@@ -127,7 +128,7 @@ func (w *world) unchanged(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {
 		before := object.GetUID()
-		now := object.DeepCopyObject().(client.Object)
+		now := deepcopy.CopyObject(object)
 		must(t, w.member.client.Get(t.Context(), client.ObjectKeyFromObject(object), now))
 		if now.GetUID() != before {
 			t.Errorf("%T %s had UID %s, and has %s", object, object.GetName(), before, now.GetUID())

@@ -35,6 +35,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/server/certs"
 	"github.com/capstan-io/capstan/internal/server/options"
 	"github.com/capstan-io/capstan/internal/webhook/cluster"
@@ -298,7 +299,7 @@ func (h *hub) installWebhooks(t *testing.T) {
 // put creates or replaces the object.
 func (h *hub) put(t *testing.T, object client.Object) {
 	t.Helper()
-	stored := object.DeepCopyObject().(client.Object)
+	stored := deepcopy.CopyObject(object)
 	err := h.client.Get(t.Context(), client.ObjectKeyFromObject(object), stored)
 	if client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)

@@ -30,7 +30,6 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/override"
 	"github.com/capstan-io/capstan/internal/propagation/references"
-	"github.com/capstan-io/capstan/internal/untrusted/decoding"
 )
 
 // presentWorks are the works that there are.
@@ -126,7 +125,7 @@ func (c *BindingController) renderWorkBatches(
 		defer c.Stages.Turns.Done(client.ObjectKeyFromObject(b))
 		if err == nil && source.IsHeavyToRender(governed) {
 			if err = c.Stages.Turns.Take(client.ObjectKeyFromObject(b)); err == nil {
-				decoding.EndReservation(ctx) // few have a turn, and it may last for minutes
+				c.Objects.Memory.EndReservation(ctx) // few have a turn, and it may last for minutes
 			}
 		}
 		switch {

@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/kube/conditions"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
@@ -65,7 +66,7 @@ func (c bindingFinalizer) finalizeBinding(ctx context.Context, b binding, works 
 
 // removeFinalizer takes its finalizer off a binding that is being deleted, if it has it.
 func (c bindingFinalizer) removeFinalizer(ctx context.Context, b binding) error {
-	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	after := deepcopy.CopyObject(b)
 	if !controllerutil.RemoveFinalizer(after, deliver.BindingFinalizer(b)) {
 		return nil // finalizers of others keep it
 	}
@@ -95,7 +96,7 @@ func (c bindingFinalizer) writeKeptStatus(ctx context.Context, b binding, works 
 	if kept == nil {
 		return again, nil
 	}
-	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	after := deepcopy.CopyObject(b)
 	conditions.SetCondition(&after.BindingStatus().Conditions, b.GetGeneration(), *kept)
 	if err := conditions.PatchStatus(ctx, c.Client, b, after); client.IgnoreNotFound(err) != nil {
 		return again, fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)

@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/kube/conditions"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/manifestwork/allowance"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
@@ -127,7 +128,7 @@ func (p *bindingPass) nextLook() time.Duration {
 // withFinalizer returns a copy of a binding that has the finalizer which keeps it until its works
 // are gone: whoever created or changed it may have left that out.
 func withFinalizer(b binding) binding {
-	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	after := deepcopy.CopyObject(b)
 	controllerutil.AddFinalizer(after, deliver.BindingFinalizer(b))
 	return after
 }
@@ -144,7 +145,7 @@ func shorterWait(a, b time.Duration) time.Duration {
 // the object besides.
 func (p *bindingPass) writeBindingStatus(ctx context.Context, remarks ...string) error {
 	b, held := p.binding, p.sent.limited
-	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	after := deepcopy.CopyObject(b)
 	status := after.BindingStatus()
 	// The cache has digests of what clusters report.
 	if !equality.Semantic.DeepEqual(sum.DigestItems(status.AggregatedStatus), sum.DigestItems(p.items)) {

@@ -27,6 +27,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/decision"
@@ -175,7 +176,7 @@ func (c *RebalanceController) moveReplicas(ctx context.Context, b lookup.Binding
 		return err
 	}
 	record := step.RecordOfMove(replicasByCluster(b.BindingSpec().Clusters), c.Clock.Now())
-	after := b.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
+	after := deepcopy.CopyObject(b)
 	after.BindingSpec().Clusters = to
 	annotations := maps.Clone(b.GetAnnotations())
 	annotations[fleetv1alpha1.AnnotationRebalanced] = record.AnnotationText()

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/references"
 )
@@ -191,7 +192,7 @@ func (a *AttachedController) createBinding(ctx context.Context, b lookup.Binding
 
 // updateBinding makes a binding say who needs its object.
 func (a *AttachedController) updateBinding(ctx context.Context, present lookup.Binding, needs references.ReferrerNeeds) error {
-	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
+	after := deepcopy.CopyObject(present)
 	needs.ApplyToBinding(after)
 	if equality.Semantic.DeepEqual(present, after) {
 		if present.BindingSpec().Placement == nil { // of what a policy claims the detector tells

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/decision"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
@@ -102,7 +103,7 @@ func (c bindingWriter) reportRefused(object *unstructured.Unstructured, policy p
 func (c bindingWriter) updateBinding(
 	ctx context.Context, present lookup.Binding, wanted workv1alpha2.ResourceBindingSpec, policy policyv1alpha1.Policy, object *unstructured.Unstructured,
 ) error {
-	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
+	after := deepcopy.CopyObject(present)
 	demand.PreserveDecidedFields(&wanted, present.BindingSpec())
 	*after.BindingSpec() = wanted
 	after.BindingSpec().Resource.ResourceVersion = present.BindingSpec().Resource.ResourceVersion
@@ -128,7 +129,7 @@ func (c bindingWriter) patchBinding(ctx context.Context, before, after lookup.Bi
 
 // unmarkBinding takes the marks of policies off a binding.
 func (c bindingWriter) unmarkBinding(ctx context.Context, present lookup.Binding) error {
-	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
+	after := deepcopy.CopyObject(present)
 	dropMarks(after)
 	if equality.Semantic.DeepEqual(present, after) {
 		return nil

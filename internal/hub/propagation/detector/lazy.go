@@ -13,6 +13,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/propagation/decision"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
 )
@@ -57,7 +58,7 @@ func setTemplateAnnotation(changes map[string]any, object metav1.Object, seen st
 // holdBinding leaves a binding as it is until its object changes: it says only which policy
 // waits, and for a change of what.
 func (c bindingWriter) holdBinding(ctx context.Context, present lookup.Binding, policy policyv1alpha1.Policy, seen string) error {
-	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
+	after := deepcopy.CopyObject(present)
 	setClaimMarks(after, policy)
 	annotations := after.GetAnnotations()
 	annotations[demand.AnnotationTemplate] = seen

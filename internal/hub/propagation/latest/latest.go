@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 )
 
 const (
@@ -77,7 +78,7 @@ func (l *WrittenBindings) RecordWrite(b lookup.Binding) {
 	if known := l.all[name]; known.binding != nil && isWrittenAfter(known.binding, b) {
 		return // another one was written since, and answered sooner
 	}
-	copied, _ := b.DeepCopyObject().(lookup.Binding)
+	copied := deepcopy.CopyObject(b)
 	l.all[name] = writtenBinding{binding: copied, uid: b.GetUID(), generation: b.GetGeneration(), at: now}
 	l.order = append(l.order, writtenEntry{name, now})
 }
@@ -148,7 +149,7 @@ func (l *WrittenBindings) Since(name types.NamespacedName, shown client.Object) 
 	if known.binding == nil || l.clock.Since(known.at) > behindMax || shown != nil && !isWrittenAfter(known.binding, shown) {
 		return nil
 	}
-	copied, _ := known.binding.DeepCopyObject().(lookup.Binding)
+	copied := deepcopy.CopyObject(known.binding)
 	return copied
 }
 

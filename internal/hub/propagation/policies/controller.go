@@ -35,6 +35,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/kube/conflict"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/kube/events"
 	"github.com/capstan-io/capstan/internal/kube/order"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
@@ -141,7 +142,7 @@ func (c *PolicyController) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, fmt.Errorf("reading policy %q: %w", req.NamespacedName, err)
 	}
 	wait := time.Duration(0)
-	after := p.DeepCopyObject().(policy) //nolint:forcetypeassert // it is one
+	after := deepcopy.CopyObject(p)
 	switch {
 	case p.GetDeletionTimestamp().IsZero():
 		c.kinds.reportKinds(p)

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/kube/conditions"
 	"github.com/capstan-io/capstan/internal/kube/conflict"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 )
 
 // +kubebuilder:rbac:groups=apps.karmada.io,resources=workloadrebalancers,verbs=get;list;watch;delete
@@ -103,7 +104,7 @@ func (c *WorkloadRebalancerController) trigger(ctx context.Context, workload app
 		if asked := binding.BindingSpec().RescheduleTriggeredAt; asked != nil && !at.After(asked.Time) {
 			continue
 		}
-		after := binding.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
+		after := deepcopy.CopyObject(binding)
 		after.BindingSpec().RescheduleTriggeredAt = &at
 		// Under a lock, or the older of two rebalancers could come after the newer one.
 		err := c.client.Patch(ctx, after, client.MergeFromWithOptions(binding, client.MergeFromWithOptimisticLock{}))

@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
 	"github.com/capstan-io/capstan/internal/kube/conditions"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/kube/events"
 )
 
@@ -93,7 +94,7 @@ func (c *RolloutController) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	after := before.DeepCopyObject().(staging.Rollout) //nolint:forcetypeassert // it is one
+	after := deepcopy.CopyObject(before)
 	reportProgress(after, progress, absent)
 	if wait := c.statusDelay(before, after); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil

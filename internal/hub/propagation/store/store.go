@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/kube/conditions"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/scheduling/binding"
 )
 
@@ -64,7 +65,7 @@ func (s BindingStore) ScheduleAndCreate(ctx context.Context, b lookup.Binding) (
 	name := client.ObjectKeyFromObject(b)
 	s.born.add(name)
 	defer s.born.remove(name)
-	bare := copyBinding(b)
+	bare := deepcopy.CopyObject(b)
 	outcome, decided, err := s.Decider.DecideBinding(b)
 	if err != nil {
 		return false, err
@@ -72,7 +73,7 @@ func (s BindingStore) ScheduleAndCreate(ctx context.Context, b lookup.Binding) (
 	err = s.Client.Create(ctx, b)
 	if isDenied(err) && len(b.BindingSpec().Clusters) > 0 {
 		if err = s.Client.Create(ctx, bare); err == nil {
-			_, _, err := s.ScheduleAndUpdate(ctx, bare, copyBinding(bare), "")
+			_, _, err := s.ScheduleAndUpdate(ctx, bare, deepcopy.CopyObject(bare), "")
 			return true, err
 		}
 	}
@@ -84,7 +85,7 @@ func (s BindingStore) ScheduleAndCreate(ctx context.Context, b lookup.Binding) (
 	case !decided || !binding.IsScheduledByUs(b):
 		return true, nil
 	}
-	before := copyBinding(b)
+	before := deepcopy.CopyObject(b)
 	s.setUnanswered(b)
 	return true, s.reportDecision(ctx, before, b, outcome)
 }
@@ -102,7 +103,7 @@ func (s BindingStore) setUnanswered(b lookup.Binding) {
 // and whether anything was written. The version is that of the object, which the
 // binding gets if it changes; "" is the one that it has.
 func (s BindingStore) ScheduleAndUpdate(ctx context.Context, before, after lookup.Binding, version string) (is lookup.Binding, wrote bool, err error) {
-	bare := copyBinding(after)
+	bare := deepcopy.CopyObject(after)
 	outcome, decided, err := s.Decider.DecideBinding(after)
 	if err != nil {
 		return nil, false, err
@@ -121,7 +122,7 @@ func (s BindingStore) ScheduleAndUpdate(ctx context.Context, before, after looku
 	if !decided {
 		return after, true, nil
 	}
-	return after, true, s.reportDecision(ctx, copyBinding(after), after, outcome)
+	return after, true, s.reportDecision(ctx, deepcopy.CopyObject(after), after, outcome)
 }
 
 // writeWithoutClusters writes a binding with the clusters that it has, as the hub refuses those
@@ -133,7 +134,7 @@ func (s BindingStore) writeWithoutClusters(ctx context.Context, before, bare loo
 		}
 	}
 	s.Decider.RecordRefusal(bare)
-	return bare, true, s.reportDecision(ctx, copyBinding(bare), bare, decide.DeniedDecision(refusal))
+	return bare, true, s.reportDecision(ctx, deepcopy.CopyObject(bare), bare, decide.DeniedDecision(refusal))
 }
 
 func (s BindingStore) patchBinding(ctx context.Context, before, after lookup.Binding, version string) error {
@@ -164,8 +165,4 @@ func wrapRefused(err error) error {
 		return refusedError{err}
 	}
 	return err
-}
-
-func copyBinding(b lookup.Binding) lookup.Binding {
-	return b.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
 }

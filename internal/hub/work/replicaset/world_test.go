@@ -34,6 +34,7 @@ import (
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/hub/work"
+	"github.com/capstan-io/capstan/internal/kube/deepcopy"
 	"github.com/capstan-io/capstan/internal/server/features"
 	"github.com/capstan-io/capstan/internal/server/tracing"
 	"github.com/capstan-io/capstan/internal/testing/env"
@@ -298,10 +299,7 @@ func (s statusWriter) Patch(ctx context.Context, o client.Object, patch client.P
 func (h hub) write(o client.Object, change func(), by patcher) {
 	h.Helper()
 	h.get(o)
-	before, ok := o.DeepCopyObject().(client.Object)
-	if !ok {
-		h.Fatalf("%T is not an object", o)
-	}
+	before := deepcopy.CopyObject(o)
 	change()
 	if err := by.Patch(h.Context(), o, client.MergeFrom(before)); err != nil {
 		h.Fatal(err)

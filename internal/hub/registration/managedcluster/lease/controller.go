@@ -41,9 +41,8 @@ const (
 	// GraceDurations is after how many lease durations without a heartbeat a
 	// cluster is Unknown.
 	GraceDurations = 5
-	// DurationDefault is used where a cluster has none, which the API prevents.
-	DurationDefault = secondsDefault * time.Second
 
+	// secondsDefault is the lease duration where a cluster has none, which the API prevents.
 	secondsDefault = 60
 
 	fieldOwner    = "registration-controller-lease"
