@@ -4,7 +4,6 @@
 package config
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -17,7 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 
@@ -36,45 +34,12 @@ import (
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
 
-const (
-	specDirectory = "../docs/spec"
-	fieldsBegin   = "<!-- fields: generated from the types by 'make generate' -->\n"
-	fieldsEnd     = "<!-- end of fields -->\n"
-
-	// updateVariable makes the test of the tables of fields write them instead.
-	updateVariable = "CAPSTAN_UPDATE_SPEC"
-)
+const specDirectory = "../docs/spec"
 
 // page is the file of the spec page of a definition.
 func page(definition *apiextensionsv1.CustomResourceDefinition) string {
 	group, _, _ := strings.Cut(definition.Spec.Group, ".")
 	return filepath.Join(specDirectory, group, definition.Spec.Names.Singular+".md")
-}
-
-func TestSpecPagesHaveTheFieldsOfTheTypes(t *testing.T) {
-	for _, definition := range allDefinitions(t) {
-		t.Run(definition.Spec.Names.Kind, func(t *testing.T) {
-			content, err := os.ReadFile(page(definition))
-			if err != nil {
-				t.Fatal(err)
-			}
-			before, rest, begins := strings.Cut(string(content), fieldsBegin)
-			table, after, ends := strings.Cut(rest, fieldsEnd)
-			if !begins || !ends {
-				t.Fatalf("%s has no place for the table of fields: it needs the lines %q and %q", page(definition), fieldsBegin, fieldsEnd)
-			}
-			want := "\n" + fieldTable(definition) + "\n"
-			if os.Getenv(updateVariable) != "" {
-				if err := os.WriteFile(page(definition), []byte(before+fieldsBegin+want+fieldsEnd+after), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(want, table); diff != "" {
-				t.Errorf("%s is not as the types are; 'make generate' mends it (-types +page):\n%s", page(definition), diff)
-			}
-		})
-	}
 }
 
 func TestSpecPagesExplainEveryConditionAndReason(t *testing.T) {
@@ -235,120 +200,4 @@ func allDefinitions(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 		all = append(all, definitions...)
 	}
 	return all
-}
-
-// fieldTable returns a table of all fields of spec and status, in Markdown.
-func fieldTable(definition *apiextensionsv1.CustomResourceDefinition) string {
-	schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
-	lines := []string{"| Field | Type | Default | Limits | Meaning |", "|---|---|---|---|---|"}
-	for _, part := range []string{"webhooks", "spec", "status"} {
-		if own, ok := schema.Properties[part]; ok {
-			lines = append(lines, fieldRows(part, &own, slices.Contains(schema.Required, part))...)
-		}
-	}
-	return strings.Join(lines, "\n") + "\n"
-}
-
-// fieldRows returns the rows of a field and, unless its type is one of
-// Kubernetes itself, of the fields in it.
-func fieldRows(path string, schema *apiextensionsv1.JSONSchemaProps, required bool) []string {
-	limits := limitsOf(schema)
-	if required {
-		limits = append([]string{"required"}, limits...)
-	}
-	fallback := ""
-	if schema.Default != nil {
-		fallback = "`" + string(schema.Default.Raw) + "`"
-	}
-	kind, link := typeOf(schema)
-	meaning := strings.ReplaceAll(strings.Join(strings.Fields(schema.Description), " "), "|", `\|`)
-	rows := []string{fmt.Sprintf("| `%s` | %s | %s | %s | %s |", path, kind, fallback, strings.Join(limits, ", "), meaning)}
-	if link {
-		return rows
-	}
-	parts, prefix := schema, path+"."
-	if schema.Items != nil {
-		parts, prefix = schema.Items.Schema, path+"[]."
-	}
-	for _, name := range slices.Sorted(maps.Keys(parts.Properties)) {
-		part := parts.Properties[name]
-		rows = append(rows, fieldRows(prefix+name, &part, slices.Contains(parts.Required, name))...)
-	}
-	return rows
-}
-
-// typeOf names the type of a field, and tells whether it is one of Kubernetes
-// itself, whose fields Kubernetes explains.
-func typeOf(schema *apiextensionsv1.JSONSchemaProps) (name string, kubernetes bool) {
-	element := schema
-	prefix := ""
-	switch {
-	case schema.Items != nil:
-		element, prefix = schema.Items.Schema, "list of "
-	case schema.AdditionalProperties != nil:
-		element, prefix = schema.AdditionalProperties.Schema, "map of "
-	}
-	for kind, fields := range map[string][]string{
-		"Condition": {"lastTransitionTime"}, "Toleration": {"effect", "tolerationSeconds"}, "LabelSelector": {"matchExpressions", "matchLabels"},
-		"NodeSelectorTerm": {"matchExpressions", "matchFields"}, "ResourceRequirements": {"claims"},
-	} {
-		lacks := func(field string) bool {
-			_, ok := element.Properties[field]
-			return !ok
-		}
-		if !slices.ContainsFunc(fields, lacks) {
-			return prefix + kind, true
-		}
-	}
-	switch {
-	case element.XIntOrString:
-		return prefix + "quantity", true
-	case element.XEmbeddedResource:
-		return prefix + "any object", true
-	case element.Format == "byte":
-		return prefix + "base64", false
-	case element.Format == "date-time":
-		return prefix + "time", false
-	default:
-		return prefix + element.Type, false
-	}
-}
-
-// limitsOf says in words what values a field may have.
-func limitsOf(schema *apiextensionsv1.JSONSchemaProps) []string {
-	var limits []string
-	if schema.Enum != nil {
-		var values []string
-		for _, value := range schema.Enum {
-			values = append(values, "`"+strings.Trim(string(value.Raw), `"`)+"`")
-		}
-		limits = append(limits, "one of "+strings.Join(values, " "))
-	}
-	if schema.MinLength != nil && *schema.MinLength == 1 {
-		limits = append(limits, "not empty")
-	}
-	for _, limit := range []struct {
-		text  string
-		value *int64
-	}{
-		{"at most %d characters", schema.MaxLength},
-		{"at most %d elements", schema.MaxItems},
-	} {
-		if limit.value != nil {
-			limits = append(limits, fmt.Sprintf(limit.text, *limit.value))
-		}
-	}
-	if schema.Minimum != nil {
-		limits = append(limits, fmt.Sprintf("at least %g", *schema.Minimum))
-	}
-	if schema.Maximum != nil {
-		limits = append(limits, fmt.Sprintf("at most %g", *schema.Maximum))
-	}
-	if schema.Pattern != "" {
-		limits = append(limits, "`"+strings.ReplaceAll(schema.Pattern, "|", `\|`)+"`")
-	}
-	if len(schema.XListMapKeys) > 0 {
-		limits = append(limits, "one for each "+strings.Join(schema.XListMapKeys, " and "))
-	}
-	return limits
 }

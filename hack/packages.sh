@@ -31,7 +31,7 @@ servers() {
 }
 large() { printf './%s\n' internal/cluster/dial; }
 controllers() { printf './%s\n' internal/server/election internal/server/guard internal/server/metrics internal/kube/watch; }
-programs() { printf './%s\n' hack/charts internal/cli/install test test/apis test/checks test/docs test/integration/conformance; }
+programs() { printf './%s\n' hack/charts hack/gen internal/cli/install test test/apis test/checks test/docs test/integration/conformance; }
 all() { go list ./... | sed "s,^$(go list -m),.," | sort; }
 rest() { comm -23 <(all) <( (raced; controllers; servers; programs) | sort -u); }
 

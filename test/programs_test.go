@@ -38,6 +38,7 @@ const (
 func starters() map[string]inputs {
 	return map[string]inputs{
 		"hack/charts":                  eachTime, // Helm reads charts, hooks are run
+		"hack/gen":                     eachTime, // go list
 		"hack/tools/release":           apart,
 		"internal/apiserver":           ofAssets,
 		"internal/cli/install":         eachTime, // hack/deploy

@@ -11,15 +11,11 @@ import (
 	"github.com/operator-framework/operator-lib/proxy"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/operator/install/upgrade"
 	"github.com/capstan-io/capstan/internal/server/logging"
 	"github.com/capstan-io/capstan/internal/server/options"
@@ -123,7 +119,7 @@ func (f *klusterletFlags) reviewPermissions(ctx context.Context) (*permissions.P
 }
 
 func (f *klusterletFlags) operatorManager(allowed *permissions.PermissionSet) (ctrl.Manager, error) {
-	scheme, err := klusterletScheme()
+	scheme, err := klusterlet.NewKlusterletScheme()
 	if err != nil {
 		return nil, err
 	}
@@ -136,16 +132,4 @@ func (f *klusterletFlags) operatorManager(allowed *permissions.PermissionSet) (c
 		Watched:   slices.DeleteFunc(klusterlet.OperatorWatchedKinds(), func(kind client.Object) bool { return !allowed.MayWatchKind(kind) }),
 		Namespace: f.settings.Namespace, Lease: klusterletLock,
 	})
-}
-
-func klusterletScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, operatorv1.AddToScheme, workv1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("making the scheme: %w", err)
-		}
-	}
-	return scheme, nil
 }

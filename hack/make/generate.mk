@@ -28,7 +28,7 @@ RBAC_control-plane-namespace := operators/controlplane/manifests
 RBAC_COMPONENTS := cluster-manager klusterlet control-plane control-plane-namespace registration-controller registration-webhook work-webhook work-controller placement-controller propagation-controller apiserver push-agent registration-agent work-agent
 
 .PHONY: generate
-generate: generate-deepcopy generate-client generate-openapi generate-crd generate-rbac generate-fence generate-spec generate-cli generate-docs ## Writes deep copies, the client of fleet.capstan.io, OpenAPI definitions, CRDs, roles, fences, the tables of docs/spec and docs/ARCHITECTURE.md, and docs/reference/cli.md from the code.
+generate: generate-deepcopy generate-client generate-openapi generate-crd generate-rbac generate-fence generate-spec generate-cli generate-docs ## Writes deep copies, the client of fleet.capstan.io, OpenAPI definitions, CRDs, roles, fences, the tables of docs/spec, docs/ARCHITECTURE.md and docs/reference/interpreters.md, and docs/reference/cli.md from the code.
 
 .PHONY: generate-deepcopy
 generate-deepcopy:
@@ -82,18 +82,17 @@ rbac_folders = $(subst $(empty) $(empty),$(comma),$(strip $(foreach package,$(RB
 
 .PHONY: generate-fence
 generate-fence:
-	CAPSTAN_UPDATE_FENCE=1 go test -short -count=1 -run TestManifestsHaveTheFences ./internal/operator/fence
+	go run ./hack/gen fences
 
 .PHONY: generate-spec
 generate-spec: generate-crd generate-rbac generate-openapi
-	CAPSTAN_UPDATE_SPEC=1 go test -count=1 -run TestSpecPagesHaveTheFieldsOfTheTypes ./config
-	CAPSTAN_UPDATE_SPEC=1 go test -count=1 -run TestThePagesHaveTheFieldsOfTheTypes ./internal/apiserver/openapi
-	CAPSTAN_UPDATE_MODES=1 go test -short -count=1 -run TestThePageOfModesHasTheCases ./test/integration/conformance
+	go run ./hack/gen fields served
+	go test -short -count=1 -run TestThePageOfModesHasTheCases ./test/integration/conformance -update
 
 .PHONY: generate-cli
 generate-cli:
-	CAPSTAN_UPDATE_CLI=1 go test -short -count=1 -run TestTheReferenceIsThatOfTheCommands ./internal/cli
+	go run ./hack/gen cli
 
 .PHONY: generate-docs
 generate-docs:
-	CAPSTAN_UPDATE_DOCS=1 go test -count=1 -run TestThePackagesOfTheArchitectureAreTheCodes ./test/docs
+	go run ./hack/gen architecture interpreters

@@ -68,7 +68,7 @@ type CommandLine struct {
 func RunCommandLine(ctx context.Context, call CommandLine) int {
 	call.Streams.Out, call.Streams.ErrOut = output.Escape(call.Streams.Out), output.Escape(call.Streams.ErrOut)
 	session := hub.NewSession(call.Streams, call.Clock)
-	root := newRoot(call.As, session) //nolint:contextcheck // what completes arguments takes the context of its command
+	root := NewRootCommand(call.As, session) //nolint:contextcheck // what completes arguments takes the context of its command
 	args := call.Args
 	if filepath.Base(call.As) == pluginCompletion {
 		args = append([]string{cobra.ShellCompRequestCmd}, args...)
@@ -88,8 +88,9 @@ func RunCommandLine(ctx context.Context, call CommandLine) int {
 	return exit.Code(err)
 }
 
-// newRoot returns the command for the name that capstan was called by.
-func newRoot(calledAs string, session *hub.Session) *cobra.Command {
+// NewRootCommand returns the command for the name that capstan was called by, with all
+// that are below it.
+func NewRootCommand(calledAs string, session *hub.Session) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "capstan",
 		Short: "Manage many Kubernetes clusters from one hub",

@@ -24,7 +24,7 @@ import (
 const (
 	doctorPage = "../../docs/doctor.md"
 	// faultsBegin and faultsEnd enclose what the test writes into the page.
-	faultsBegin = "<!-- Written by the tests of the doctor: CAPSTAN_UPDATE_CLI=1. -->\n"
+	faultsBegin = "<!-- Written by the tests of the doctor: go test ./internal/cli -update. -->\n"
 	faultsEnd   = "<!-- End of what the tests write. -->\n"
 )
 
@@ -139,13 +139,13 @@ func comparePage(t *testing.T, got string) {
 	if !begins || !ends {
 		t.Fatalf("%s has no place for what the doctor says", doctorPage)
 	}
-	if os.Getenv(updateVariable) != "" {
+	if *update {
 		if err := os.WriteFile(doctorPage, []byte(before+faultsBegin+got+"\n"+faultsEnd+after), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if diff := cmp.Diff(want, got+"\n"); diff != "" {
-		t.Errorf("%s is not what the doctor says (-page +doctor); %s=1 writes it anew:\n%s", doctorPage, updateVariable, diff)
+		t.Errorf("%s is not what the doctor says (-page +doctor); -update writes it anew:\n%s", doctorPage, diff)
 	}
 }

@@ -5,6 +5,7 @@ package cli_test
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,8 +26,7 @@ import (
 	"github.com/capstan-io/capstan/internal/server/version"
 )
 
-// updateVariable makes the tests write what they would compare with.
-const updateVariable = "CAPSTAN_UPDATE_CLI"
+var update = flag.Bool("update", false, "write what capstan answers into the sessions and the page of the doctor")
 
 // age is how old everything is that a session loads.
 const age = 72 * time.Hour
@@ -52,14 +52,14 @@ func (w *world) testSessions(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := w.play(t, string(want))
-			if os.Getenv(updateVariable) != "" {
+			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
 				}
 				return
 			}
 			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s is not what capstan does (-session +capstan); %s=1 writes it anew:\n%s", file, updateVariable, diff)
+				t.Errorf("%s is not what capstan does (-session +capstan); -update writes it anew:\n%s", file, diff)
 			}
 		})
 	}

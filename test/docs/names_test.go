@@ -1,6 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package docs compares pages in docs with the code that they are about.
 package docs
 
 import (

@@ -4,6 +4,7 @@
 package conformance
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,10 +51,9 @@ const (
 	page      = "docs/spec/modes.md"
 	pageBegin = "<!-- modes: generated from test/integration/conformance by 'make generate' -->\n"
 	pageEnd   = "<!-- end of modes -->\n"
-
-	// updateVariable makes the test of the page write it instead.
-	updateVariable = "CAPSTAN_UPDATE_MODES"
 )
+
+var updatePage = flag.Bool("update", false, "write the cases into the page")
 
 func TestThePageOfModesHasTheCases(t *testing.T) {
 	path := filepath.Join(root, page)
@@ -67,7 +67,7 @@ func TestThePageOfModesHasTheCases(t *testing.T) {
 		t.Fatalf("%s needs the lines %q and %q", page, pageBegin, pageEnd)
 	}
 	want := pageTables()
-	if os.Getenv(updateVariable) != "" {
+	if *updatePage {
 		if err := os.WriteFile(path, []byte(before+pageBegin+want+pageEnd+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
