@@ -29,9 +29,6 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/output"
 )
 
-// pageSize is the number of objects that one request for a list asks for.
-const pageSize = 500
-
 // NewGetCommand returns the command "get".
 func NewGetCommand(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
@@ -95,7 +92,7 @@ func (l *listCommand) runList(ctx context.Context, namespace string, names []str
 	if err != nil {
 		return err
 	}
-	options := &client.ListOptions{Namespace: namespace, LabelSelector: selector, Limit: pageSize}
+	options := &client.ListOptions{Namespace: namespace, LabelSelector: selector}
 	if l.watch {
 		return l.followObjects(ctx, c, names, options)
 	}
@@ -178,16 +175,9 @@ func (l *listCommand) listObjects(
 	if len(names) > 0 {
 		return objects, missing, nil
 	}
-	for {
-		page := &unstructured.UnstructuredList{}
-		page.SetGroupVersionKind(l.kind.GroupVersion().WithKind(l.kind.Kind + "List"))
-		if err := c.List(ctx, page, options); err != nil {
-			return nil, nil, err
-		}
-		objects = append(objects, page.Items...)
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			break
-		}
+	add := func(object *unstructured.Unstructured) { objects = append(objects, *object) }
+	if err := hub.VisitObjects(ctx, c, l.kind, add, options); err != nil {
+		return nil, nil, err
 	}
 	slices.SortStableFunc(objects, func(a, b unstructured.Unstructured) int {
 		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())

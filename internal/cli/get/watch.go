@@ -43,7 +43,6 @@ func (l *listCommand) followObjects(ctx context.Context, c client.WithWatch, nam
 	if len(names) == 1 {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, names[0])
 	}
-	options.Limit = 0
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(l.kind.GroupVersion().WithKind(l.kind.Kind + "List"))
 	if err := c.List(ctx, list, options); err != nil {
